@@ -1,0 +1,67 @@
+//===- Collective.h - Kinds of collectives and what they send ---*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The one place that knows what a collective costs in bytes and messages. The
+// report, the planner and the tests all ask here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_SHARDING_COLLECTIVE_H
+#define TESSERA_SHARDING_COLLECTIVE_H
+
+#include "tessera/Sharding/Redistribution.h"
+
+namespace tessera::sharding {
+
+enum class CollectiveKind {
+  slice,          ///< local: each device keeps a part of what it has
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  permute,
+  broadcast,
+  scatter,
+  gather,
+  reduce,
+  halo_exchange,
+  exchange,       ///< every device sends exactly the boxes others lack
+  transfer,       ///< send and receive between two meshes
+};
+
+/// "all_reduce", …
+std::string_view toString(CollectiveKind kind);
+std::optional<CollectiveKind> parseCollectiveKind(std::string_view text);
+
+/// Everything that a report says of one execution of a collective on one tensor.
+struct Traffic {
+  int64_t bytes = 0;     ///< B of the formulas: the local operand, or the result of an all-gather
+  int64_t wireBytes = 0; ///< bytes that the busiest device sends (ring or pairwise algorithms)
+  int64_t count = 0;     ///< 1; 2 for a halo exchange; 0 for what is local
+  int64_t messages = 0;  ///< point-to-point sends of the busiest device
+
+  Traffic &operator+=(const Traffic &other);
+};
+
+/// Wire bytes, count and messages of moving a tensor from `source` to `target` by a collective of
+/// the given kind over groups of `groupSize` devices. Valid elements only, n = group size:
+///
+///   all_reduce      2B(n-1)/n, B = local operand          2(n-1) messages
+///   all_gather      B(n-1)/n, B = result; uneven: max over devices of (result - own part)    n-1
+///   reduce_scatter  B(n-1)/n, B = local operand           n-1
+///   all_to_all      B(n-1)/n, B = local operand           n-1
+///   gather, scatter B(n-1)/n, B = the root's buffer       n-1
+///   permute, broadcast, reduce, send: B                   1
+///   halo_exchange   both slabs of an interior device      as many as it sends
+///   exchange        max over devices of max(sent, received)  what it sends
+Traffic trafficOf(CollectiveKind kind, int64_t groupSize, int64_t bytesPerElement,
+                  const Mesh &sourceMesh, const Layout &source, const Mesh &targetMesh,
+                  const Layout &target);
+
+} // namespace tessera::sharding
+
+#endif // TESSERA_SHARDING_COLLECTIVE_H

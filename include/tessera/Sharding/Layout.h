@@ -1,0 +1,83 @@
+//===- Layout.h - Which elements a device holds -----------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A sharding says how a tensor is cut; a layout says what each device's buffer
+// holds. Beside plain shards a layout can express windows (a shard with its
+// halo), so that every collective is a move from one layout to another.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_SHARDING_LAYOUT_H
+#define TESSERA_SHARDING_LAYOUT_H
+
+#include "tessera/Sharding/TensorSharding.h"
+
+namespace tessera::sharding {
+
+/// A box of indices: [offset, offset + size) in every dimension. An empty box has a zero size.
+struct Box {
+  std::vector<int64_t> offset;
+  std::vector<int64_t> size;
+
+  int64_t numElements() const; ///< 1 for rank 0
+  bool empty() const { return numElements() == 0; }
+  bool contains(const Box &other) const; ///< an empty box is contained in every box
+  bool operator==(const Box &) const = default;
+  auto operator<=>(const Box &) const = default;
+};
+
+/// The common part; sizes are 0 where there is none.
+Box intersect(const Box &a, const Box &b);
+/// `box` less `hole` as disjoint boxes, cut dimension by dimension (at most 2 x rank of them).
+std::vector<Box> subtract(const Box &box, const Box &hole);
+
+/// One dimension of a layout. The device with linear index c over `axes` has in its buffer the
+/// global indices [c * step + offset, c * step + offset + length); those outside [0, extent) are
+/// padding, whose content is undefined.
+///
+///   extent 7 over 4 devices: step 2, offset 0, length 2 -> 0-1, 2-3, 4-5, 6(-7)
+///   the same with a halo of 1: step 2, offset -1, length 4
+struct DimLayout {
+  AxisList axes;
+  int64_t step = 0;
+  int64_t offset = 0;
+  int64_t length = 0;
+  bool operator==(const DimLayout &) const = default;
+  auto operator<=>(const DimLayout &) const = default;
+};
+
+/// What every device's buffer holds of one tensor.
+struct Layout {
+  std::vector<int64_t> globalShape;
+  std::vector<DimLayout> dims;
+  std::vector<PartialAxis> partial;
+
+  /// Shape of the buffer, the same on every device.
+  std::vector<int64_t> localShape() const;
+  /// Global indices that the buffer spans, padding included (may start below 0).
+  Box span(const Mesh &mesh, const std::vector<int64_t> &coordinate) const;
+  /// Global indices that the buffer holds: the span within the tensor.
+  Box valid(const Mesh &mesh, const std::vector<int64_t> &coordinate) const;
+  /// Largest number of valid elements on any device.
+  int64_t maxValidElements() const;
+  bool operator==(const Layout &) const = default;
+  auto operator<=>(const Layout &) const = default;
+};
+
+/// Extent of one part when `extent` is cut once over `parts`: the ceiling. 7 over 4 -> 2.
+inline int64_t ceilDiv(int64_t extent, int64_t parts) { return (extent + parts - 1) / parts; }
+
+/// The layout that a sharding gives a tensor: one ceiling split over the product of a dimension's
+/// axes (7 over 4 is 2,2,2,1; 5 over 4 is 2,2,1,0; 5 over 2x2 is 2,2,1,0).
+Layout makeLayout(const TensorSharding &sharding, const std::vector<int64_t> &globalShape);
+/// Shape of a device's buffer under a sharding.
+std::vector<int64_t> localShape(const TensorSharding &sharding,
+                                const std::vector<int64_t> &globalShape);
+
+} // namespace tessera::sharding
+
+#endif // TESSERA_SHARDING_LAYOUT_H

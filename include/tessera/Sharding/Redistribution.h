@@ -1,0 +1,72 @@
+//===- Redistribution.h - From one layout to another, by pieces -*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What every collective does, said once: each element that a destination buffer
+// must hold is copied from a device that has it, or reduced from the devices
+// that hold its contributions. All-gather, all-to-all, halo exchange, all-reduce
+// and the rest differ in which layouts they lead from and to; the interpreter,
+// the runtime and the byte counts all read the pieces computed here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_SHARDING_REDISTRIBUTION_H
+#define TESSERA_SHARDING_REDISTRIBUTION_H
+
+#include "tessera/Sharding/Layout.h"
+
+namespace tessera::sharding {
+
+/// A box of the tensor with where it comes from and where it goes. Several sources are reduced in
+/// the order given (ascending index over the reduced axes), whatever the backend.
+struct Piece {
+  Box box;                      ///< in global indices
+  std::vector<int64_t> sources; ///< positions in the source mesh
+  std::vector<int64_t> targets; ///< positions in the destination mesh
+};
+
+/// The whole move of one tensor.
+struct Redistribution {
+  /// How the sources of a piece combine; `avg` sums and multiplies by `scale`.
+  ReduceKind kind = ReduceKind::sum;
+  /// What each value is multiplied by when it is written: 1/n where n contributions of an `avg` are
+  /// reduced, n where shards become a partial(avg); otherwise 1.
+  double scale = 1.0;
+  std::vector<Piece> pieces;
+  /// Boxes that a destination device fills with the identity of `fillKind`: what a new partial does
+  /// not hold. (position, box).
+  std::vector<std::pair<int64_t, Box>> fills;
+  ReduceKind fillKind = ReduceKind::sum;
+};
+
+/// The move from `source` on `sourceMesh` to `target` on `targetMesh` (the same global shape). A
+/// device keeps what it has; what it lacks comes from the holder nearest after it in mesh order, so
+/// that replicas share the load. Partial axes of the source that the target does not name are
+/// reduced; partial axes that only the target names are made: their coordinate 0 keeps the value,
+/// the others take the identity (`avg` has none: all keep the value).
+Redistribution redistribute(const Mesh &sourceMesh, const Layout &source, const Mesh &targetMesh,
+                            const Layout &target);
+
+/// Elements that a device receives from others and sends to others in a redistribution whose
+/// pieces have one source each (an exchange). Positions are of the target and the source mesh.
+struct ExchangeTraffic {
+  std::vector<int64_t> received; ///< elements by position of the target mesh
+  std::vector<int64_t> sent;     ///< elements by position of the source mesh
+  std::vector<int64_t> messages; ///< point-to-point sends by position of the source mesh
+  int64_t busiest() const;       ///< max over devices of max(sent, received)
+  int64_t busiestMessages() const;
+};
+ExchangeTraffic exchangeTraffic(const Mesh &sourceMesh, const Mesh &targetMesh,
+                                const Redistribution &move);
+
+/// Max over devices of the destination elements that it does not hold: no plan receives less.
+/// Contributions of a partial source count as not held.
+int64_t receiveBound(const Mesh &sourceMesh, const Layout &source, const Mesh &targetMesh,
+                     const Layout &target);
+
+} // namespace tessera::sharding
+
+#endif // TESSERA_SHARDING_REDISTRIBUTION_H

@@ -1,0 +1,66 @@
+//===- TensorSharding.h - How one tensor lies on one mesh -------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_SHARDING_TENSORSHARDING_H
+#define TESSERA_SHARDING_TENSORSHARDING_H
+
+#include "tessera/Sharding/Mesh.h"
+
+#include <optional>
+
+namespace tessera::sharding {
+
+/// How the contributions of a partial value combine. `avg` is a sum divided by the group size.
+enum class ReduceKind { sum, avg, max, min, prod };
+
+/// "sum", "avg", …
+std::string_view toString(ReduceKind kind);
+/// Inverse of `toString`; empty for anything else.
+std::optional<ReduceKind> parseReduceKind(std::string_view text);
+
+/// One axis part over which a tensor is partial.
+struct PartialAxis {
+  AxisRef axis;
+  ReduceKind kind = ReduceKind::sum;
+  bool operator==(const PartialAxis &) const = default;
+  auto operator<=>(const PartialAxis &) const = default;
+};
+
+/// The sharding of one tensor on one mesh, by dimension. Axes named nowhere are replicate.
+struct TensorSharding {
+  std::vector<AxisList> dims;       ///< for each dimension the axes that cut it, major first
+  std::vector<PartialAxis> partial; ///< axes whose devices hold contributions
+  AxisList open;                    ///< axes left to the compiler (`?`)
+
+  static TensorSharding replicated(int64_t rank) { return {std::vector<AxisList>(rank), {}, {}}; }
+  static TensorSharding allOpen(const Mesh &mesh, int64_t rank);
+
+  int64_t rank() const { return static_cast<int64_t>(dims.size()); }
+  bool isPartial() const { return !partial.empty(); }
+  bool isReplicated() const;
+  /// Every axis that cuts a dimension or is partial.
+  AxisList usedAxes() const;
+  /// Whether no part of `axis` cuts a dimension or is partial.
+  bool isFree(const AxisRef &axis) const { return !overlapsAny(usedAxes(), axis); }
+  AxisList partialAxes() const;
+  /// The same with partial axes reduced away / open axes closed.
+  TensorSharding withoutPartial() const;
+  TensorSharding closed() const;
+
+  bool operator==(const TensorSharding &) const = default;
+  auto operator<=>(const TensorSharding &) const = default;
+};
+
+/// Orders partial and open axes and merges neighbouring parts, so that equal meanings compare equal.
+TensorSharding canonical(TensorSharding sharding);
+
+/// `[{"dp"}, {}] partial sum("tp")`-like text for messages; see the dialect for the IR's spelling.
+std::string toString(const Mesh &mesh, const TensorSharding &sharding);
+
+} // namespace tessera::sharding
+
+#endif // TESSERA_SHARDING_TENSORSHARDING_H

@@ -1,0 +1,278 @@
+//===- Redistribution.cpp - From one layout to another, by pieces ----------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Sharding/Redistribution.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace tessera::sharding {
+
+namespace {
+
+/// The mesh axes cut at every boundary that either layout mentions, so that two devices can be
+/// compared part by part: "x" of 4 becomes (1)2 and (2)2 as soon as one of them is named.
+AxisList atomicParts(const Mesh &mesh, const std::vector<const Layout *> &layouts) {
+  std::vector<std::set<int64_t>> cuts(mesh.numAxes());
+  for (int64_t axis = 0; axis < mesh.numAxes(); ++axis)
+    cuts[axis] = {1, mesh.shape[axis]};
+  auto add = [&](const AxisRef &axis) {
+    cuts[axis.axis].insert(axis.pre);
+    cuts[axis.axis].insert(axis.pre * axis.size);
+  };
+  for (const Layout *layout : layouts) {
+    for (const DimLayout &dim : layout->dims)
+      for (const AxisRef &axis : dim.axes)
+        add(axis);
+    for (const PartialAxis &part : layout->partial)
+      add(part.axis);
+  }
+  AxisList result;
+  for (int64_t axis = 0; axis < mesh.numAxes(); ++axis)
+    for (auto it = cuts[axis].begin(); std::next(it) != cuts[axis].end(); ++it)
+      result.push_back({axis, *it, *std::next(it) / *it});
+  return result;
+}
+
+std::vector<int64_t> coordinatesIn(const Mesh &mesh, const AxisList &parts,
+                                   const std::vector<int64_t> &coordinate) {
+  std::vector<int64_t> result;
+  for (const AxisRef &part : parts)
+    result.push_back(coordinateIn(mesh, part, coordinate));
+  return result;
+}
+
+/// A device of the source mesh as a possible holder.
+struct Holder {
+  int64_t position;
+  std::vector<int64_t> coordinate;
+  std::vector<int64_t> atomic;
+  Box valid;
+  /// Itself and the devices that hold the other contributions, by index over the reduced axes.
+  std::vector<int64_t> contributions;
+};
+
+class Redistributor {
+public:
+  Redistributor(const Mesh &sourceMesh, const Layout &source, const Mesh &targetMesh,
+                const Layout &target)
+      : sourceMesh(sourceMesh), source(source), targetMesh(targetMesh), target(target),
+        sameMesh(sourceMesh == targetMesh) {}
+
+  Redistribution run() {
+    classifyPartials();
+    collectHolders();
+    for (int64_t position = 0; position < targetMesh.numDevices(); ++position)
+      serve(position);
+    for (auto &[key, targets] : pieces)
+      result.pieces.push_back({key.first, key.second, targets});
+    return std::move(result);
+  }
+
+private:
+  void classifyPartials() {
+    auto named = [](const std::vector<PartialAxis> &list, const PartialAxis &part) {
+      return std::find(list.begin(), list.end(), part) != list.end();
+    };
+    for (const PartialAxis &part : source.partial) {
+      if (sameMesh && named(target.partial, part)) {
+        kept.push_back(part.axis);
+        continue;
+      }
+      reduced.push_back(part.axis);
+      if (part.kind == ReduceKind::avg)
+        result.scale /= static_cast<double>(part.axis.size);
+      if (part.kind != ReduceKind::avg)
+        result.kind = part.kind;
+    }
+    for (const PartialAxis &part : target.partial) {
+      if (sameMesh && named(source.partial, part))
+        continue;
+      result.fillKind = part.kind == ReduceKind::avg ? ReduceKind::sum : part.kind;
+      bool cutsSource =
+          sameMesh && std::any_of(source.dims.begin(), source.dims.end(), [&](const DimLayout &dim) {
+            return overlapsAny(dim.axes, part.axis);
+          });
+      if (cutsSource) {
+        ownShard.push_back(part.axis);
+        if (part.kind == ReduceKind::avg)
+          result.scale *= static_cast<double>(part.axis.size);
+      } else if (part.kind != ReduceKind::avg) {
+        firstOnly.push_back(part.axis);
+      }
+    }
+  }
+
+  void collectHolders() {
+    parts = atomicParts(sourceMesh, sameMesh ? std::vector<const Layout *>{&source, &target}
+                                             : std::vector<const Layout *>{&source});
+    int64_t groupSize = sizeOf(reduced);
+    std::map<int64_t, std::vector<int64_t>> groupOfFirst;
+    if (groupSize > 1)
+      for (auto &group : deviceGroups(sourceMesh, reduced))
+        groupOfFirst[group.front()] = group;
+    for (int64_t position = 0; position < sourceMesh.numDevices(); ++position) {
+      Holder holder{position, sourceMesh.coordinate(position), {}, {}, {position}};
+      if (groupSize > 1) {
+        auto it = groupOfFirst.find(position);
+        if (it == groupOfFirst.end())
+          continue; // represented by the first of its group
+        holder.contributions = it->second;
+      }
+      holder.atomic = coordinatesIn(sourceMesh, parts, holder.coordinate);
+      holder.valid = source.valid(sourceMesh, holder.coordinate);
+      holders.push_back(std::move(holder));
+    }
+    for (const AxisRef &part : parts)
+      isReduced.push_back(overlapsAny(reduced, part));
+  }
+
+  /// Smaller is nearer: itself, then few differing coordinates, then differences in fast axes.
+  std::tuple<int64_t, int64_t, int64_t> distance(int64_t targetPosition,
+                                                 const std::vector<int64_t> &targetAtomic,
+                                                 const Holder &holder) const {
+    if (!sameMesh) {
+      bool self = targetMesh.processIds[targetPosition] == sourceMesh.processIds[holder.position];
+      int64_t n = sourceMesh.numDevices();
+      return {self ? 0 : 1, 0, ((holder.position - targetPosition) % n + n) % n};
+    }
+    int64_t differing = 0, first = 0;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (isReduced[i] || holder.atomic[i] == targetAtomic[i])
+        continue;
+      if (differing++ == 0)
+        first = -static_cast<int64_t>(i);
+    }
+    int64_t n = sourceMesh.numDevices();
+    return {differing, first, ((holder.position - targetPosition) % n + n) % n};
+  }
+
+  void serve(int64_t position) {
+    std::vector<int64_t> coordinate = targetMesh.coordinate(position);
+    Box wanted = target.valid(targetMesh, coordinate);
+    if (wanted.empty())
+      return;
+    for (const AxisRef &axis : firstOnly)
+      if (coordinateIn(targetMesh, axis, coordinate) != 0) {
+        result.fills.emplace_back(position, wanted);
+        return;
+      }
+    std::vector<int64_t> atomic;
+    if (sameMesh)
+      atomic = coordinatesIn(sourceMesh, parts, coordinate);
+
+    std::vector<std::pair<std::tuple<int64_t, int64_t, int64_t>, const Holder *>> candidates;
+    for (const Holder &holder : holders) {
+      bool allowed = !intersect(holder.valid, wanted).empty();
+      auto agrees = [&](const AxisRef &axis) {
+        return coordinateIn(sourceMesh, axis, holder.coordinate) ==
+               coordinateIn(targetMesh, axis, coordinate);
+      };
+      allowed = allowed && std::all_of(kept.begin(), kept.end(), agrees) &&
+                std::all_of(ownShard.begin(), ownShard.end(), agrees);
+      if (allowed)
+        candidates.emplace_back(distance(position, atomic, holder), &holder);
+    }
+    std::sort(candidates.begin(), candidates.end(),
+              [](const auto &a, const auto &b) { return a.first < b.first; });
+
+    std::vector<Box> missing{wanted};
+    for (auto &[key, holder] : candidates) {
+      std::vector<Box> rest;
+      for (const Box &box : missing) {
+        Box found = intersect(box, holder->valid);
+        if (found.empty()) {
+          rest.push_back(box);
+          continue;
+        }
+        pieces[{found, holder->contributions}].push_back(position);
+        for (Box &piece : subtract(box, found))
+          rest.push_back(std::move(piece));
+      }
+      missing = std::move(rest);
+      if (missing.empty())
+        return;
+    }
+    // Only a partial made from shards leaves something over: what other devices contribute.
+    for (Box &box : missing)
+      result.fills.emplace_back(position, std::move(box));
+  }
+
+  const Mesh &sourceMesh;
+  const Layout &source;
+  const Mesh &targetMesh;
+  const Layout &target;
+  const bool sameMesh;
+
+  AxisList reduced;   ///< partial in the source, not in the target
+  AxisList kept;      ///< partial in both
+  AxisList ownShard;  ///< made partial where they cut the source: each keeps its shard
+  AxisList firstOnly; ///< made partial where the source is replicated: coordinate 0 keeps it
+  AxisList parts;
+  std::vector<bool> isReduced; ///< by atomic part
+  std::vector<Holder> holders;
+  std::map<std::pair<Box, std::vector<int64_t>>, std::vector<int64_t>> pieces;
+  Redistribution result;
+};
+
+} // namespace
+
+Redistribution redistribute(const Mesh &sourceMesh, const Layout &source, const Mesh &targetMesh,
+                            const Layout &target) {
+  return Redistributor(sourceMesh, source, targetMesh, target).run();
+}
+
+int64_t ExchangeTraffic::busiest() const {
+  int64_t most = 0;
+  for (int64_t elements : received)
+    most = std::max(most, elements);
+  for (int64_t elements : sent)
+    most = std::max(most, elements);
+  return most;
+}
+
+int64_t ExchangeTraffic::busiestMessages() const {
+  return messages.empty() ? 0 : *std::max_element(messages.begin(), messages.end());
+}
+
+ExchangeTraffic exchangeTraffic(const Mesh &sourceMesh, const Mesh &targetMesh,
+                                const Redistribution &move) {
+  ExchangeTraffic traffic{std::vector<int64_t>(targetMesh.numDevices()),
+                          std::vector<int64_t>(sourceMesh.numDevices()),
+                          std::vector<int64_t>(sourceMesh.numDevices())};
+  std::set<std::pair<int64_t, int64_t>> pairs;
+  for (const Piece &piece : move.pieces)
+    for (int64_t target : piece.targets)
+      for (int64_t source : piece.sources) {
+        if (sourceMesh.processIds[source] == targetMesh.processIds[target])
+          continue;
+        traffic.received[target] += piece.box.numElements();
+        traffic.sent[source] += piece.box.numElements();
+        pairs.insert({source, target});
+      }
+  for (auto &[source, target] : pairs)
+    ++traffic.messages[source];
+  return traffic;
+}
+
+int64_t receiveBound(const Mesh &sourceMesh, const Layout &source, const Mesh &targetMesh,
+                     const Layout &target) {
+  Redistribution move = redistribute(sourceMesh, source, targetMesh, target);
+  std::vector<int64_t> lacking(targetMesh.numDevices());
+  for (const Piece &piece : move.pieces)
+    for (int64_t device : piece.targets) {
+      bool held = piece.sources.size() == 1 &&
+                  sourceMesh.processIds[piece.sources[0]] == targetMesh.processIds[device];
+      if (!held)
+        lacking[device] += piece.box.numElements();
+    }
+  return lacking.empty() ? 0 : *std::max_element(lacking.begin(), lacking.end());
+}
+
+} // namespace tessera::sharding
