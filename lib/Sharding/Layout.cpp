@@ -18,7 +18,9 @@ int64_t Box::numElements() const {
   return count;
 }
 
-bool Box::contains(const Box &other) const { return other.empty() || intersect(*this, other) == other; }
+bool Box::contains(const Box &other) const {
+  return other.empty() || intersect(*this, other) == other;
+}
 
 Box intersect(const Box &a, const Box &b) {
   Box result = a;
@@ -100,6 +102,12 @@ Layout makeLayout(const TensorSharding &sharding, const std::vector<int64_t> &gl
   for (size_t d = 0; d < globalShape.size(); ++d) {
     int64_t chunk = ceilDiv(globalShape[d], sizeOf(sharding.dims[d]));
     result.dims.push_back({sharding.dims[d], chunk, 0, chunk});
+  }
+  for (const Window &window : sharding.windows) {
+    DimLayout &dim = result.dims[window.dim];
+    dim.step = window.step;
+    dim.offset = window.offset;
+    dim.length = window.length;
   }
   return result;
 }
