@@ -115,7 +115,7 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (name == kSharding)
     return op->emitError() << "'" << name << "' stands on function arguments and results; "
                            << "on an op write '" << kShardings << "' = [ … ]";
-  if (name == kMeshDevices || name == kReason)
+  if (name == kMeshDevices || name == kReason || name == kMesh || name == kPartOf)
     return success();
   if (name == kName || name == kFeeds || name == kRange)
     return op->emitError() << "'" << name << "' stands on function arguments and results";
@@ -161,7 +161,7 @@ LogicalResult DistDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
                              << "'";
     return success();
   }
-  if (name == kGlobalType)
+  if (name == kGlobalType || name == kArgument || name == kResult)
     return success();
   return op->emitError() << what << ": unknown attribute '" << name << "'";
 }
@@ -209,7 +209,7 @@ LogicalResult DistDialect::verifyRegionResultAttribute(Operation *op, unsigned, 
                                << " too; each argument is fed once";
     return success();
   }
-  if (name == kGlobalType)
+  if (name == kGlobalType || name == kArgument || name == kResult)
     return success();
   return op->emitError() << what << ": unknown attribute '" << name << "'";
 }

@@ -32,7 +32,9 @@ def Dist_Dialect : Dialect {
     | `dist.name` | function arguments and results | the name in reports and on the command line |
     | `dist.feeds` | function results | index of the argument that it is in the next step |
     | `dist.range` | integer arguments | `[lo, hi]`, bounds of random values, hi exclusive |
-    | `dist.view`, `dist.mesh_devices` | functions of the local view | `"local"`; the process ids that run it |
+    | `dist.view`, `dist.mesh`, `dist.mesh_devices`, `dist.part_of` | functions of the local view | `"local"`; their mesh; the process ids that run it; the function that it is a part of |
+    | `dist.argument`, `dist.result` | arguments and results of the local view | their index in the original function |
+    | `dist.reason` | reshards and collectives | why they are there |
     | `dist.global_type` | arguments and ops of the local view | the global tensor type (an array for several results) |
 
     Constraints. A message of the verifier quotes the value and states the rule; tests name the label.
@@ -86,6 +88,10 @@ def Dist_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kRange = "dist.range";
     static constexpr ::llvm::StringLiteral kView = "dist.view";
     static constexpr ::llvm::StringLiteral kMeshDevices = "dist.mesh_devices";
+    static constexpr ::llvm::StringLiteral kMesh = "dist.mesh";
+    static constexpr ::llvm::StringLiteral kPartOf = "dist.part_of";
+    static constexpr ::llvm::StringLiteral kArgument = "dist.argument";
+    static constexpr ::llvm::StringLiteral kResult = "dist.result";
     static constexpr ::llvm::StringLiteral kGlobalType = "dist.global_type";
     static constexpr ::llvm::StringLiteral kReason = "dist.reason";
   }];
