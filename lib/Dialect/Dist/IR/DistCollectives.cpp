@@ -129,8 +129,9 @@ static LogicalResult verifyCollective(CollectiveOpInterface op) {
   if (op->getNumOperands() == 0 || op->getNumOperands() != op->getNumResults()) // (C3)
     return op->emitOpError() << "has " << op->getNumOperands() << " operands and "
                              << op->getNumResults() << " results; there is one result an operand";
+  // Operands of a fused collective may be joined along different dimensions: their layouts say it.
   for (StringRef attribute : {"dim", "split_dim", "concat_dim"})
-    if (auto dim = op->getAttrOfType<IntegerAttr>(attribute))
+    if (auto dim = op->getAttrOfType<IntegerAttr>(attribute); dim && !op.getSourcesAttr())
       if (failed(verifyDimension(op, attribute, dim.getInt())))
         return failure();
   if (op.getReductionKind() == ReduceKind::avg) // (C4)

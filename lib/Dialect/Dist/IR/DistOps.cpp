@@ -46,7 +46,6 @@ static ParseResult parseShardingAndType(OpAsmParser &parser, ShardingAttr &shard
 
 static void printShardingAndType(OpAsmPrinter &printer, Operation *op, ShardingAttr sharding,
                                  Type operand, Type, DictionaryAttr attributes) {
-  printer << " ";
   printer.printAttribute(sharding);
   printer.printOptionalAttrDict(op->getAttrs(), {"sharding"});
   printer << " : " << operand;
@@ -57,7 +56,6 @@ static ParseResult parseAxisList(OpAsmParser &parser, AxisListAttr &axes) {
 }
 
 static void printAxisList(OpAsmPrinter &printer, Operation *, AxisListAttr axes) {
-  printer << " ";
   dist::printAxes(printer.getStream(), axes);
 }
 
@@ -112,7 +110,6 @@ static ParseResult parseExchangeSpec(OpAsmParser &parser, ShardingAttr &from, Sh
 static void printExchangeSpec(OpAsmPrinter &printer, Operation *op, ShardingAttr from,
                               ShardingAttr to, Attribute fill, TypeRange operands,
                               TypeRange results, DictionaryAttr attributes) {
-  printer << " ";
   printer.printAttribute(from);
   printer << " to ";
   printer.printAttribute(to);
