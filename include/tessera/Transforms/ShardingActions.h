@@ -27,9 +27,10 @@ struct ShardingAction : mlir::tracing::ActionImpl<ShardingAction> {
   static constexpr llvm::StringLiteral tag = "dist-sharding";
 
   ShardingAction(llvm::ArrayRef<mlir::IRUnit> units, mlir::Location loc, std::string name,
-                 int64_t tensor, int64_t dim, std::string axis, int64_t source)
+                 int64_t tensor, int64_t dim, std::string axis, int64_t source,
+                 std::string sourceDescription)
       : ActionImpl(units), loc(loc), name(std::move(name)), tensor(tensor), dim(dim),
-        axis(std::move(axis)), source(source) {}
+        axis(std::move(axis)), source(source), sourceDescription(std::move(sourceDescription)) {}
 
   void print(llvm::raw_ostream &os) const override {
     os << "axis " << axis << " cuts dimension " << dim << " of "
@@ -41,7 +42,8 @@ struct ShardingAction : mlir::tracing::ActionImpl<ShardingAction> {
   int64_t tensor;     ///< number of the tensor within the run
   int64_t dim;
   std::string axis;
-  int64_t source; ///< number of the tensor that had it, -1 when unknown
+  int64_t source;                ///< number of the tensor that had it, -1 when unknown
+  std::string sourceDescription; ///< its name, or where it is defined
 };
 
 } // namespace tessera::dist

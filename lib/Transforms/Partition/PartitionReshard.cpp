@@ -109,10 +109,8 @@ Value Partitioner::emit(Part &part, Location loc, Value local, RankedTensorType 
                             b.getI64IntegerAttr(step.splitDim), dim, sources, targets, globals);
     break;
   case CollectiveKind::halo_exchange: {
-    const sharding::Window &window = step.target.windows.front();
     auto wanted = llvm::find_if(step.target.windows,
                                 [&](const sharding::Window &w) { return w.dim == step.dim; });
-    (void)window;
     op = HaloExchangeOp::create(b, loc, types, operands, meshName, axes, dim,
                                 b.getI64IntegerAttr(-wanted->offset),
                                 b.getI64IntegerAttr(wanted->offset + wanted->length - wanted->step),
@@ -156,7 +154,9 @@ haloSteps(const TensorSharding &source, const TensorSharding &target, ArrayRef<i
 Value Partitioner::move(Part &part, Location loc, Value local, RankedTensorType global,
                         FlatSymbolRefAttr mesh, const TensorSharding &source,
                         const TensorSharding &target, Attribute reason, Attribute fill) {
-  if (source == target)
+  // Two spellings may hold the same elements: a window without a halo is its shard.
+  std::vector<int64_t> shape = global.getShape().vec();
+  if (sharding::makeLayout(source, shape) == sharding::makeLayout(target, shape))
     return local;
   std::vector<sharding::Move> steps = haloSteps(source, target, global.getShape());
   if (steps.empty()) {

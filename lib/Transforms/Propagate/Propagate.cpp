@@ -104,9 +104,7 @@ private:
           dim = mergeAxes(dim);
         };
         if (context->hasActionHandler())
-          context->executeAction<ShardingAction>(
-              apply, {}, state.loc, state.name, index, static_cast<int64_t>(d),
-              toString(*state.mesh, axis), sourceOf(node, index, axis));
+          report(apply, state, index, d, axis, sourceOf(node, index, axis));
         else
           apply();
         changed = true;
@@ -121,6 +119,21 @@ private:
       if (tensor >= 0 && tensor != target && !graph.tensors[tensor].sharding.isFree(axis))
         return tensor;
     return -1;
+  }
+
+  void report(llvm::function_ref<void()> apply, const TensorState &state, int64_t index,
+              int64_t dim, const AxisRef &axis, int64_t source) {
+    std::string description;
+    if (source >= 0) {
+      const TensorState &from = graph.tensors[source];
+      llvm::raw_string_ostream os(description);
+      if (from.name.empty())
+        os << "a value at " << from.loc;
+      else
+        os << "'" << from.name << "'";
+    }
+    context->executeAction<ShardingAction>(apply, {}, state.loc, state.name, index, dim,
+                                           toString(*state.mesh, axis), source, description);
   }
 
   PropagationGraph &graph;
