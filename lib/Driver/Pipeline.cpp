@@ -57,8 +57,15 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
     manager.addPass(dist::createDistPartition(partition));
     manager.addPass(dist::createDistCanonicalizeCollectives());
   }
-  if (leadsTo(Phase::fused))
-    return parsePassPipeline("dist-fuse-collectives{" + options.fusion + "}", manager);
+  if (leadsTo(Phase::fused)) {
+    std::unique_ptr<Pass> pass = dist::createDistFuseCollectives();
+    if (failed(pass->initializeOptions(options.fusion, [](const Twine &message) {
+          llvm::errs() << "error: comm-fusion: " << message << "\n";
+          return failure();
+        })))
+      return failure();
+    manager.addPass(std::move(pass));
+  }
   return success();
 }
 
