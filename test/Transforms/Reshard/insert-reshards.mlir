@@ -6,7 +6,7 @@ dist.process_mesh @m(shape = [4], dim_names = ["x"])
 // CHECK-LABEL: func.func @shared(
 // CHECK-COUNT-1: dist.reshard %{{.*}} to #dist.sharding<@m, [shard(1)]>
 // CHECK-NOT: dist.reshard
-// CHECK-NOT: dist.shard_tensor
+// CHECK-NOT: = dist.shard_tensor
 // CHECK: return
 func.func @shared(%a: tensor<8x8xf32> {dist.sharding = #dist.sharding<@m, [shard(0)]>})
     -> (tensor<8x8xf32> {dist.sharding = #dist.sharding<@m, [shard(1)]>},
