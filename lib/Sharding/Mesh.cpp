@@ -80,9 +80,9 @@ AxisList mergeAxes(AxisList axes) {
 }
 
 bool overlapsAny(const AxisList &axes, const AxisRef &axis) {
-  return std::any_of(axes.begin(), axes.end(),
-                     [&](const AxisRef &other) { return other.overlaps(axis) ||
-                                                        (other.axis == axis.axis && other.size == 1 && axis.size == 1); });
+  return std::any_of(axes.begin(), axes.end(), [&](const AxisRef &other) {
+    return other.overlaps(axis) || (other.axis == axis.axis && other.size == 1 && axis.size == 1);
+  });
 }
 
 /// Takes what the heads of two lists share: the whole head, or the shorter part of the same axis.
