@@ -18,7 +18,9 @@ int64_t Box::numElements() const {
   return count;
 }
 
-bool Box::contains(const Box &other) const { return other.empty() || intersect(*this, other) == other; }
+bool Box::contains(const Box &other) const {
+  return other.empty() || intersect(*this, other) == other;
+}
 
 Box intersect(const Box &a, const Box &b) {
   Box result = a;

@@ -15,7 +15,9 @@ namespace tessera::sharding {
 static constexpr std::array<std::string_view, 5> kReduceNames = {"sum", "avg", "max", "min",
                                                                  "prod"};
 
-std::string_view toString(ReduceKind kind) { return kReduceNames[static_cast<int>(kind)]; }
+std::string_view toString(ReduceKind kind) {
+  return kReduceNames[static_cast<int>(kind)];
+}
 
 std::optional<ReduceKind> parseReduceKind(std::string_view text) {
   for (size_t i = 0; i < kReduceNames.size(); ++i)
@@ -52,9 +54,13 @@ AxisList TensorSharding::partialAxes() const {
   return result;
 }
 
-TensorSharding TensorSharding::withoutPartial() const { return {dims, {}, open}; }
+TensorSharding TensorSharding::withoutPartial() const {
+  return {dims, {}, open};
+}
 
-TensorSharding TensorSharding::closed() const { return {dims, partial, {}}; }
+TensorSharding TensorSharding::closed() const {
+  return {dims, partial, {}};
+}
 
 TensorSharding canonical(TensorSharding sharding) {
   for (AxisList &axes : sharding.dims)
@@ -62,7 +68,8 @@ TensorSharding canonical(TensorSharding sharding) {
   std::sort(sharding.partial.begin(), sharding.partial.end());
   std::vector<PartialAxis> merged;
   for (const PartialAxis &part : sharding.partial) {
-    if (!merged.empty() && merged.back().kind == part.kind && merged.back().axis.canMerge(part.axis))
+    if (!merged.empty() && merged.back().kind == part.kind &&
+        merged.back().axis.canMerge(part.axis))
       merged.back().axis.size *= part.axis.size;
     else
       merged.push_back(part);
@@ -79,7 +86,8 @@ std::string toString(const Mesh &mesh, const TensorSharding &sharding) {
     result += (i ? ", " : "") + toString(mesh, sharding.dims[i]);
   result += "]";
   for (const PartialAxis &part : sharding.partial)
-    result += " partial " + std::string(toString(part.kind)) + "(" + toString(mesh, part.axis) + ")";
+    result +=
+        " partial " + std::string(toString(part.kind)) + "(" + toString(mesh, part.axis) + ")";
   if (!sharding.open.empty())
     result += " open " + toString(mesh, sharding.open);
   return result;
