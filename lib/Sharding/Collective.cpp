@@ -13,11 +13,12 @@
 namespace tessera::sharding {
 
 static constexpr std::array<std::string_view, 13> kKindNames = {
-    "slice",     "all_reduce", "all_gather", "reduce_scatter", "all_to_all",    "permute",
-    "broadcast", "scatter",    "gather",     "reduce",         "halo_exchange", "exchange",
-    "transfer"};
+    "slice",   "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "permute", "broadcast",
+    "scatter", "gather",     "reduce",     "halo_exchange",  "exchange",   "transfer"};
 
-std::string_view toString(CollectiveKind kind) { return kKindNames[static_cast<int>(kind)]; }
+std::string_view toString(CollectiveKind kind) {
+  return kKindNames[static_cast<int>(kind)];
+}
 
 std::optional<CollectiveKind> parseCollectiveKind(std::string_view text) {
   for (size_t i = 0; i < kKindNames.size(); ++i)
