@@ -7,6 +7,7 @@
 
 #include "tessera/Dialect/Check/Check.h"
 #include "tessera/Dialect/Dist/IR/Dist.h"
+#include "tessera/Dialect/Rt/IR/Rt.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
@@ -14,6 +15,6 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::linalg::LinalgDialect,
                   mlir::math::MathDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
-                  tessera::check::CheckDialect, tessera::dist::DistDialect>();
+                  tessera::check::CheckDialect, tessera::dist::DistDialect, tessera::rt::RtDialect>();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Tessera's pass driver\n", registry));
 }
