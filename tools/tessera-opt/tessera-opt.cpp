@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "tessera/Codegen/Passes.h"
 #include "tessera/Dialect/Check/Check.h"
 #include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Dialect/Rt/IR/Rt.h"
@@ -16,5 +17,8 @@ int main(int argc, char **argv) {
   registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::linalg::LinalgDialect,
                   mlir::math::MathDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
                   tessera::check::CheckDialect, tessera::dist::DistDialect, tessera::rt::RtDialect>();
+  tessera::codegen::registerCodegenPasses();
+  mlir::PassPipelineRegistration<>("codegen", "local view -> rt.program",
+                                   tessera::codegen::buildCodegenPipeline);
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Tessera's pass driver\n", registry));
 }
