@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "tessera/Codegen/CPU/KernelCompiler.h"
 #include "tessera/Dialect/Check/Check.h"
 #include "tessera/Dialect/Dist/IR/Dist.h"
 
@@ -15,5 +16,6 @@ int main(int argc, char **argv) {
   registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::linalg::LinalgDialect,
                   mlir::math::MathDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
                   tessera::check::CheckDialect, tessera::dist::DistDialect>();
+  tessera::codegen::registerCompileKernelsPass();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Tessera's pass driver\n", registry));
 }
