@@ -7,8 +7,8 @@
 
 #include "PartEmitter.h"
 
-#include "InPlace.h"
 #include "StepOps.h"
+#include "tessera/Codegen/CPU/KernelCompiler.h"
 #include "tessera/Codegen/Gemm.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 
@@ -210,7 +210,7 @@ void PartEmitter::emitCall(func::CallOp call) {
       bool fits = place.offset == 0 && place.storage->bytes == bytesOf(result.getType()) &&
                   isDead(value, time) && readers(place.storage) == 1 &&
                   (!wish || wish == place.storage);
-      if (fits && canReuseInput(kernel, input, reads + index))
+      if (fits && canRunInPlace(kernel, input, reads + index))
         storage = place.storage;
     }
     settle(result, storage ? storage : newStorage(result.getType(), name), time);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tessera/Codegen/Passes.h"
+#include "tessera/Codegen/CPU/KernelCompiler.h"
 #include "tessera/Dialect/Check/Check.h"
 #include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Dialect/Rt/IR/Rt.h"
@@ -20,5 +21,6 @@ int main(int argc, char **argv) {
   tessera::codegen::registerCodegenPasses();
   mlir::PassPipelineRegistration<>("codegen", "local view -> rt.program",
                                    tessera::codegen::buildCodegenPipeline);
+  tessera::codegen::registerCompileKernelsPass();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Tessera's pass driver\n", registry));
 }

@@ -77,4 +77,15 @@ def CodegenEmitRt : CodegenPass<"codegen-emit-rt", "::mlir::ModuleOp"> {
   ];
 }
 
+def CodegenWriteArtifact : CodegenPass<"codegen-write-artifact", "::mlir::ModuleOp"> {
+  let summary = "Serialise an rt.program";
+  let description = [{
+    Compiles the kernels and writes the artifact to `output`; without it prints the program's JSON on standard
+    output and compiles nothing.
+  }];
+  let options = [
+    Option<"output", "output", "std::string", /*default=*/"", "the file; empty: print the program">,
+  ];
+}
+
 #endif // TESSERA_CODEGEN_PASSES
