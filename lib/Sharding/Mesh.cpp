@@ -142,7 +142,7 @@ bool splitAt(const AxisList &axes, int64_t size, AxisList &major, AxisList &mino
       return false;
     }
   }
-  return true;
+  return size == 1;
 }
 
 std::vector<std::vector<int64_t>> deviceGroups(const Mesh &mesh, const AxisList &axes) {
