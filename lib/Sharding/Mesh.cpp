@@ -80,9 +80,9 @@ AxisList mergeAxes(AxisList axes) {
 }
 
 bool overlapsAny(const AxisList &axes, const AxisRef &axis) {
-  return std::any_of(axes.begin(), axes.end(),
-                     [&](const AxisRef &other) { return other.overlaps(axis) ||
-                                                        (other.axis == axis.axis && other.size == 1 && axis.size == 1); });
+  return std::any_of(axes.begin(), axes.end(), [&](const AxisRef &other) {
+    return other.overlaps(axis) || (other.axis == axis.axis && other.size == 1 && axis.size == 1);
+  });
 }
 
 /// Takes what the heads of two lists share: the whole head, or the shorter part of the same axis.
@@ -142,7 +142,7 @@ bool splitAt(const AxisList &axes, int64_t size, AxisList &major, AxisList &mino
       return false;
     }
   }
-  return true;
+  return size == 1;
 }
 
 std::vector<std::vector<int64_t>> deviceGroups(const Mesh &mesh, const AxisList &axes) {

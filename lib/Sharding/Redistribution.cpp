@@ -95,10 +95,10 @@ private:
       if (sameMesh && named(source.partial, part))
         continue;
       result.fillKind = part.kind == ReduceKind::avg ? ReduceKind::sum : part.kind;
-      bool cutsSource =
-          sameMesh && std::any_of(source.dims.begin(), source.dims.end(), [&](const DimLayout &dim) {
-            return overlapsAny(dim.axes, part.axis);
-          });
+      bool cutsSource = sameMesh && std::any_of(source.dims.begin(), source.dims.end(),
+                                                [&](const DimLayout &dim) {
+                                                  return overlapsAny(dim.axes, part.axis);
+                                                });
       if (cutsSource) {
         ownShard.push_back(part.axis);
         if (part.kind == ReduceKind::avg)

@@ -8,304 +8,470 @@
 #include "tessera/Sharding/ReshardPlanner.h"
 
 #include <algorithm>
+#include <cassert>
+#include <set>
 
 namespace tessera::sharding {
 
+Traffic trafficOf(const ReshardProblem &problem, const Move &move) {
+  int64_t group = move.axes.empty() ? problem.mesh.numDevices() : sizeOf(move.axes);
+  return trafficOf(move.kind, group, problem.bytesPerElement, problem.mesh,
+                   makeLayout(move.source, problem.shape), problem.mesh,
+                   makeLayout(move.target, problem.shape));
+}
+
 namespace {
 
-/// Builds the chain step by step; `current` is where the tensor lies so far.
-class ChainBuilder {
-public:
-  explicit ChainBuilder(const ReshardProblem &problem)
-      : problem(problem), current(problem.source) {}
+/// Beyond this many axis parts in play, axes only go where the source or the target has them.
+constexpr size_t kFreeSearchParts = 2;
+/// Beyond this many devices an exchange is tried from the source and from what reductions leave of
+/// it alone: computing its boxes is quadratic in devices.
+constexpr int64_t kExchangeEverywhereDevices = 64;
 
-  std::vector<Move> run() {
-    const TensorSharding &target = problem.target;
-    reducePartials();
-    shardsToPartials();
-    if (!current.windows.empty() || !target.windows.empty()) {
-      // Windows overlap: only an exchange of the overlaps moves them.
-      TensorSharding next = target;
-      next.partial = current.partial;
-      if (current.dims != next.dims || current.windows != next.windows)
-        exchangeTo(next);
-    } else {
-      if (!reachDimsDirectly())
-        exchangeTo(withDims(target.dims));
+/// Shortest path over placements (Dijkstra; every cost is >= 0).
+///
+/// Inside the search every axis is cut into the parts that source and target name, so that a part
+/// is moved whole; states are compared in that form and merged only when a move leaves the planner.
+class PathSearch {
+public:
+  PathSearch(const ReshardProblem &problem, Objective objective, const LinkModel &links)
+      : problem(problem), objective(objective), links(links) {
+    source = refine(problem.source);
+    target = refine(problem.target);
+    for (const AxisRef &part : parts)
+      if (!source.isFree(part) || !target.isFree(part))
+        inPlay.push_back(part);
+  }
+
+  ReshardPlan run() {
+    // Windows overlap, and only an exchange makes or moves them: reduce, exchange, make partial.
+    bool windows = !source.windows.empty() || !target.windows.empty();
+    best[source] = {};
+    queue.insert({Cost{}, source});
+    while (!queue.empty()) {
+      auto [cost, state] = *queue.begin();
+      queue.erase(queue.begin());
+      if (state == target)
+        return trace();
+      best[state].done = true;
+      current = state;
+      currentCost = cost;
+      if (windows) {
+        reduceAll();
+        exchangeToTarget();
+        makePartials();
+        continue;
+      }
+      reduceAll();
+      reduceScatter();
+      slice();
+      allToAll();
+      gather();
+      permute();
+      exchangeToTarget();
+      makePartials();
     }
-    makePartials();
-    return std::move(moves);
+    assert(false && "an all-reduce and an exchange always lead to the target");
+    return {};
   }
 
 private:
-  TensorSharding withDims(const std::vector<AxisList> &dims) const {
-    TensorSharding next = current;
-    next.dims = dims;
-    return next;
+  struct Node {
+    Cost cost;
+    bool done = false;
+    Move move; ///< that led here
+  };
+
+  //===--- States --------------------------------------------------------===//
+
+  /// Cuts every axis into the parts that source and target name.
+  TensorSharding refine(const TensorSharding &sharding) {
+    if (parts.empty())
+      computeParts();
+    TensorSharding result = sharding;
+    auto split = [&](const AxisRef &axis) {
+      AxisList list;
+      for (const AxisRef &part : parts)
+        if (axis.size > 1 ? axis.contains(part) && part.size > 1 : part == axis)
+          list.push_back(part);
+      if (list.empty())
+        list.push_back(axis);
+      return list;
+    };
+    for (AxisList &axes : result.dims) {
+      AxisList refined;
+      for (const AxisRef &axis : axes)
+        for (const AxisRef &part : split(axis))
+          refined.push_back(part);
+      axes = std::move(refined);
+    }
+    std::vector<PartialAxis> partial;
+    for (const PartialAxis &axis : result.partial)
+      for (const AxisRef &part : split(axis.axis))
+        partial.push_back({part, axis.kind});
+    std::sort(partial.begin(), partial.end());
+    result.partial = std::move(partial);
+    result.open.clear();
+    return result;
   }
 
-  void add(Move move) {
-    move.source = current;
-    move.target = canonical(move.target);
-    current = move.target;
-    moves.push_back(std::move(move));
+  void computeParts() {
+    std::vector<std::set<int64_t>> cuts(problem.mesh.numAxes());
+    for (int64_t axis = 0; axis < problem.mesh.numAxes(); ++axis)
+      cuts[axis] = {1, problem.mesh.shape[axis]};
+    for (const TensorSharding *sharding : {&problem.source, &problem.target})
+      for (const AxisRef &axis : sharding->usedAxes()) {
+        cuts[axis.axis].insert(axis.pre);
+        cuts[axis.axis].insert(axis.pre * axis.size);
+      }
+    for (int64_t axis = 0; axis < problem.mesh.numAxes(); ++axis) {
+      if (problem.mesh.shape[axis] == 1)
+        parts.push_back({axis, 1, 1});
+      for (auto it = cuts[axis].begin(); std::next(it) != cuts[axis].end(); ++it)
+        parts.push_back({axis, *it, *std::next(it) / *it});
+    }
   }
 
-  void exchangeTo(TensorSharding next) {
-    if (canonical(next) == current)
-      return;
-    Move move;
-    move.kind = CollectiveKind::exchange;
-    move.target = std::move(next);
-    add(std::move(move));
+  /// Whether `axis` may come to cut dimension `dim` on the way.
+  bool mayCut(const AxisRef &axis, size_t dim) const {
+    if (inPlay.size() <= kFreeSearchParts)
+      return true;
+    return overlapsAny(target.dims[dim], axis) || overlapsAny(source.dims[dim], axis);
   }
 
-  /// Whether every device of the move finds what it needs among the devices that differ from it in
-  /// `axes` only: parts of uneven cuts may end elsewhere.
-  bool staysInGroup(const AxisList &axes, const TensorSharding &target) const {
-    Layout before = makeLayout(current, problem.shape), after = makeLayout(target, problem.shape);
-    // Even cuts always do: the cheap test first.
+  //===--- Moves ---------------------------------------------------------===//
+
+  /// Whether every device finds what it needs among those that differ from it in `axes` only.
+  bool staysInGroup(const AxisList &axes, const TensorSharding &next) const {
     bool even = true;
     for (size_t d = 0; d < problem.shape.size(); ++d)
       even = even && problem.shape[d] % sizeOf(current.dims[d]) == 0 &&
-             problem.shape[d] % sizeOf(target.dims[d]) == 0;
+             problem.shape[d] % sizeOf(next.dims[d]) == 0;
     if (even)
       return true;
-    Redistribution move = redistribute(problem.mesh, before, problem.mesh, after);
-    for (const Piece &piece : move.pieces)
-      for (int64_t device : piece.targets)
-        for (int64_t source : piece.sources) {
-          std::vector<int64_t> a = problem.mesh.coordinate(device);
-          std::vector<int64_t> b = problem.mesh.coordinate(source);
-          for (const AxisRef &axis : axes) {
-            int64_t post = problem.mesh.shape[axis.axis] / (axis.pre * axis.size);
-            a[axis.axis] -= coordinateIn(problem.mesh, axis, a) * post;
-            b[axis.axis] -= coordinateIn(problem.mesh, axis, b) * post;
-          }
-          if (a != b)
-            return false;
-        }
+    // Reduced or kept contributions lie elsewhere by nature: only the boxes count here.
+    TensorSharding before = current, after = next;
+    before.partial.clear();
+    after.partial.clear();
+    Layout from = makeLayout(before, problem.shape), to = makeLayout(after, problem.shape);
+    for (int64_t position = 0; position < problem.mesh.numDevices(); ++position) {
+      std::vector<int64_t> coordinate = problem.mesh.coordinate(position);
+      std::vector<Box> missing{to.valid(problem.mesh, coordinate)};
+      for (const std::vector<int64_t> &member : membersOf(coordinate, axes)) {
+        Box held = from.valid(problem.mesh, member);
+        std::vector<Box> rest;
+        for (const Box &box : missing)
+          for (Box &piece : subtract(box, held))
+            rest.push_back(std::move(piece));
+        missing = std::move(rest);
+      }
+      if (std::any_of(missing.begin(), missing.end(), [](const Box &box) { return !box.empty(); }))
+        return false;
+    }
     return true;
   }
 
-  /// Reduces the partial axes that the target does not have: onto the dimension that the target
-  /// cuts by them where it can, all others in one all-reduce a reduction.
-  void reducePartials() {
-    std::vector<PartialAxis> toReduce;
-    for (const PartialAxis &part : current.partial)
-      if (std::find(problem.target.partial.begin(), problem.target.partial.end(), part) ==
-          problem.target.partial.end())
-        toReduce.push_back(part);
-    for (size_t d = 0;
-         d < current.dims.size() && current.windows.empty() && problem.target.windows.empty();
-         ++d) {
-      if (!isPrefix(current.dims[d], problem.target.dims[d]))
-        continue;
-      AxisList added = removePrefix(current.dims[d], problem.target.dims[d]);
-      // The longest run of partial axes right behind what cuts the dimension now.
-      AxisList scattered;
-      std::optional<ReduceKind> kind;
-      for (const AxisRef &axis : added) {
-        auto it = std::find_if(toReduce.begin(), toReduce.end(),
-                               [&](const PartialAxis &part) { return part.axis == axis; });
-        if (it == toReduce.end() || (kind && *kind != it->kind))
-          break;
-        kind = it->kind;
-        scattered.push_back(axis);
-      }
-      if (scattered.empty())
-        continue;
-      TensorSharding next = current;
-      next.dims[d].insert(next.dims[d].end(), scattered.begin(), scattered.end());
-      next.partial.clear();
-      for (const PartialAxis &part : current.partial)
-        if (!overlapsAny(scattered, part.axis))
-          next.partial.push_back(part);
-      if (!staysInGroup(scattered, next))
-        continue;
-      std::erase_if(toReduce,
-                    [&](const PartialAxis &part) { return overlapsAny(scattered, part.axis); });
-      Move move;
-      move.kind = CollectiveKind::reduce_scatter;
-      move.axes = scattered;
-      move.dim = static_cast<int64_t>(d);
-      move.reduction = *kind;
-      move.target = std::move(next);
-      add(std::move(move));
-    }
-    while (!toReduce.empty()) {
-      ReduceKind kind = toReduce.front().kind;
-      Move move;
-      move.kind = CollectiveKind::all_reduce;
-      move.reduction = kind;
-      move.target = current;
-      for (const PartialAxis &part : toReduce)
-        if (part.kind == kind) {
-          move.axes.push_back(part.axis);
-          std::erase(move.target.partial, part);
+  /// Coordinates of the devices that differ from one in `axes` only.
+  std::vector<std::vector<int64_t>> membersOf(const std::vector<int64_t> &coordinate,
+                                              const AxisList &axes) const {
+    std::vector<std::vector<int64_t>> members{coordinate};
+    for (const AxisRef &axis : axes) {
+      int64_t post = problem.mesh.shape[axis.axis] / (axis.pre * axis.size);
+      std::vector<std::vector<int64_t>> more;
+      for (const std::vector<int64_t> &member : members)
+        for (int64_t c = 0; c < axis.size; ++c) {
+          more.push_back(member);
+          more.back()[axis.axis] += (c - coordinateIn(problem.mesh, axis, member)) * post;
         }
-      std::erase_if(toReduce, [&](const PartialAxis &part) { return part.kind == kind; });
-      add(std::move(move));
+      members = std::move(more);
     }
+    return members;
   }
 
-  /// Slices, all-to-alls and gathers that lead to the target's dimensions; false when no such chain
-  /// is known. Nothing has been added then.
-  bool reachDimsDirectly() {
-    const std::vector<AxisList> &target = problem.target.dims;
-    if (current.dims == target)
-      return true;
-    std::vector<Move> saved = moves;
-    TensorSharding savedCurrent = current;
-    sliceWhatIsFree();
-    moveAxes();
-    gatherRest();
-    sliceWhatIsFree();
-    if (current.dims == target)
-      return true;
-    moves = std::move(saved);
-    current = std::move(savedCurrent);
-    return false;
+  void relax(Move move) {
+    move.source = current;
+    std::sort(move.target.partial.begin(), move.target.partial.end());
+    Traffic traffic = trafficOf(problem, move);
+    double seconds = links.seconds(problem.mesh, move.axes, move.kind, traffic);
+    Cost cost = currentCost + Cost::of(objective, seconds, traffic);
+    // A step costs a little even when it sends nothing: of equal chains the shorter is taken.
+    cost.third += 1e-3;
+    auto [it, fresh] = best.try_emplace(move.target);
+    Node &node = it->second;
+    if (!fresh && (node.done || node.cost <= cost))
+      return;
+    if (!fresh)
+      queue.erase({node.cost, it->first});
+    node.cost = cost;
+    queue.insert({cost, it->first});
+    node.move = std::move(move);
   }
 
-  void sliceWhatIsFree() {
-    for (size_t d = 0; d < current.dims.size(); ++d) {
-      const AxisList &target = problem.target.dims[d];
-      if (current.dims[d] == target || !isPrefix(current.dims[d], target))
-        continue;
-      AxisList added;
-      for (const AxisRef &axis : removePrefix(current.dims[d], target)) {
-        if (!current.isFree(axis))
-          break;
-        added.push_back(axis);
+  bool isKept(const PartialAxis &part) const {
+    return std::find(target.partial.begin(), target.partial.end(), part) != target.partial.end();
+  }
+
+  /// All-reduces every partial axis of one reduction that the target does not have, in one group;
+  /// and each alone, since another may be better scattered.
+  void reduceAll() {
+    std::map<ReduceKind, AxisList> byKind;
+    for (const PartialAxis &part : current.partial)
+      if (!isKept(part)) {
+        byKind[part.kind].push_back(part.axis);
+        relaxAllReduce({part.axis}, part.kind);
       }
-      if (added.empty())
-        continue;
-      TensorSharding next = current;
-      next.dims[d].insert(next.dims[d].end(), added.begin(), added.end());
-      if (!staysInGroup({}, next))
-        continue; // the device does not hold all of its new part
-      Move move;
-      move.kind = CollectiveKind::slice;
-      move.axes = added;
-      move.dim = static_cast<int64_t>(d);
-      move.target = std::move(next);
-      add(std::move(move));
+    for (auto &[kind, axes] : byKind)
+      if (axes.size() > 1)
+        relaxAllReduce(axes, kind);
+  }
+
+  void relaxAllReduce(const AxisList &axes, ReduceKind kind) {
+    Move move;
+    move.kind = CollectiveKind::all_reduce;
+    move.axes = axes;
+    move.reduction = kind;
+    move.target = current;
+    std::erase_if(move.target.partial,
+                  [&](const PartialAxis &part) { return overlapsAny(axes, part.axis); });
+    relax(std::move(move));
+  }
+
+  /// Scatters one partial axis, or a run of several of one reduction, behind what cuts a dimension.
+  void reduceScatter() {
+    for (size_t d = 0; d < current.dims.size(); ++d)
+      for (const PartialAxis &first : current.partial) {
+        AxisList axes;
+        scatterFrom(d, first, axes);
+      }
+  }
+
+  void scatterFrom(size_t dim, const PartialAxis &part, AxisList &axes) {
+    if (isKept(part) || overlapsAny(axes, part.axis) || !mayScatter(part.axis, dim))
+      return;
+    axes.push_back(part.axis);
+    Move move;
+    move.kind = CollectiveKind::reduce_scatter;
+    move.axes = axes;
+    move.dim = static_cast<int64_t>(dim);
+    move.reduction = part.kind;
+    move.target = current;
+    move.target.dims[dim].insert(move.target.dims[dim].end(), axes.begin(), axes.end());
+    std::erase_if(move.target.partial,
+                  [&](const PartialAxis &other) { return overlapsAny(axes, other.axis); });
+    if (staysInGroup(axes, move.target)) {
+      relax(move);
+      for (const PartialAxis &next : current.partial)
+        if (next.kind == part.kind)
+          scatterFrom(dim, next, axes);
+    }
+    axes.pop_back();
+  }
+
+  /// A partial axis may also be scattered where nobody has it, when parts divide.
+  bool mayScatter(const AxisRef &axis, size_t dim) const {
+    if (mayCut(axis, dim))
+      return true;
+    return parts.size() <= 4 && target.isFree(axis) &&
+           problem.shape[dim] % (sizeOf(current.dims[dim]) * axis.size) == 0;
+  }
+
+  void slice() {
+    for (size_t d = 0; d < current.dims.size(); ++d) {
+      // Part by part, and the run of axes that the target has next here at once.
+      AxisList axes;
+      for (const AxisRef &axis : inPlay)
+        if (current.isFree(axis) && mayCut(axis, d) && !target.isFree(axis))
+          relaxSlice(d, {axis});
+      if (isPrefix(current.dims[d], target.dims[d])) {
+        for (const AxisRef &axis : removePrefix(current.dims[d], target.dims[d])) {
+          if (!current.isFree(axis))
+            break;
+          axes.push_back(axis);
+          if (axes.size() > 1)
+            relaxSlice(d, axes);
+        }
+      }
     }
   }
 
-  /// Axes at the end of one dimension that the target has next in another.
-  void moveAxes() {
-    for (size_t from = 0; from < current.dims.size(); ++from) {
-      for (size_t to = 0; to < current.dims.size(); ++to) {
-        if (from == to || !isPrefix(current.dims[to], problem.target.dims[to]))
-          continue;
-        AxisList wanted = removePrefix(current.dims[to], problem.target.dims[to]);
-        AxisList &have = current.dims[from];
-        // The longest tail of `from` that is the head of what `to` still wants.
-        for (size_t length = std::min(wanted.size(), have.size()); length > 0; --length) {
-          AxisList tail(have.end() - length, have.end());
-          if (!std::equal(tail.begin(), tail.end(), wanted.begin()))
-            continue;
-          TensorSharding next = current;
-          next.dims[from].resize(have.size() - length);
-          next.dims[to].insert(next.dims[to].end(), tail.begin(), tail.end());
-          if (!staysInGroup(tail, next))
+  void relaxSlice(size_t dim, const AxisList &axes) {
+    Move move;
+    move.kind = CollectiveKind::slice;
+    move.axes = axes;
+    move.dim = static_cast<int64_t>(dim);
+    move.target = current;
+    move.target.dims[dim].insert(move.target.dims[dim].end(), axes.begin(), axes.end());
+    if (staysInGroup({}, move.target))
+      relax(std::move(move));
+  }
+
+  /// Moves the last axes of one dimension behind those of another.
+  void allToAll() {
+    for (size_t from = 0; from < current.dims.size(); ++from)
+      for (size_t length = 1; length <= current.dims[from].size(); ++length) {
+        AxisList tail(current.dims[from].end() - length, current.dims[from].end());
+        for (size_t to = 0; to < current.dims.size(); ++to) {
+          if (to == from || !std::all_of(tail.begin(), tail.end(),
+                                         [&](const AxisRef &axis) { return mayCut(axis, to); }))
             continue;
           Move move;
           move.kind = CollectiveKind::all_to_all;
           move.axes = tail;
           move.dim = static_cast<int64_t>(from);
           move.splitDim = static_cast<int64_t>(to);
-          move.target = std::move(next);
-          add(std::move(move));
-          break;
+          move.target = current;
+          move.target.dims[from].resize(current.dims[from].size() - length);
+          move.target.dims[to].insert(move.target.dims[to].end(), tail.begin(), tail.end());
+          if (staysInGroup(tail, move.target))
+            relax(std::move(move));
         }
       }
-    }
   }
 
-  void gatherRest() {
-    for (size_t d = 0; d < current.dims.size(); ++d) {
-      AxisList prefix = commonPrefix(current.dims[d], problem.target.dims[d]);
-      AxisList rest = removePrefix(prefix, current.dims[d]);
-      if (rest.empty())
-        continue;
-      // Gathering what must be cut again elsewhere would send too much: an exchange does better.
-      bool needed = std::any_of(
-          problem.target.dims.begin(), problem.target.dims.end(), [&](const AxisList &axes) {
-            return std::any_of(rest.begin(), rest.end(),
-                               [&](const AxisRef &axis) { return overlapsAny(axes, axis); });
-          });
-      TensorSharding next = current;
-      next.dims[d] = prefix;
-      if (needed || !staysInGroup(rest, next))
-        continue;
-      Move move;
-      move.kind = CollectiveKind::all_gather;
-      move.axes = rest;
-      move.dim = static_cast<int64_t>(d);
-      move.target = std::move(next);
-      add(std::move(move));
-    }
-  }
-
-  /// A shard is its device's contribution to the whole: no need to gather what becomes partial.
-  void shardsToPartials() {
-    if (!current.windows.empty())
-      return;
-    for (const PartialAxis &part : problem.target.partial)
-      for (AxisList &axes : current.dims) {
-        if (axes.empty() || axes.back() != part.axis)
-          continue;
-        TensorSharding next = current;
-        next.dims[&axes - current.dims.data()].pop_back();
-        next.partial.push_back(part);
-        addMakePartial(part, std::move(next));
-        break;
+  void gather() {
+    for (size_t d = 0; d < current.dims.size(); ++d)
+      for (size_t length = 1; length <= current.dims[d].size(); ++length) {
+        Move move;
+        move.kind = CollectiveKind::all_gather;
+        move.axes.assign(current.dims[d].end() - length, current.dims[d].end());
+        move.dim = static_cast<int64_t>(d);
+        move.target = current;
+        move.target.dims[d].resize(current.dims[d].size() - length);
+        if (staysInGroup(move.axes, move.target))
+          relax(std::move(move));
       }
   }
 
-  void addMakePartial(const PartialAxis &part, TensorSharding next) {
+  /// Where all that differs is which device has which part, each device gets one whole part: the
+  /// target's axes in one dimension are a rearrangement, or others of the same sizes.
+  void permute() {
+    TensorSharding next = target;
+    next.partial = current.partial;
+    if (next == current)
+      return;
+    for (size_t d = 0; d < current.dims.size(); ++d)
+      if (sizeOf(current.dims[d]) != sizeOf(target.dims[d]))
+        return;
+    AxisList axes;
+    for (const AxisRef &axis : inPlay)
+      if (!current.isFree(axis) || !next.isFree(axis))
+        axes.push_back(axis);
+    for (const PartialAxis &part : current.partial)
+      std::erase(axes, part.axis);
+    Layout before = makeLayout(withoutPartials(current), problem.shape);
+    Layout after = makeLayout(withoutPartials(next), problem.shape);
+    // Each device sends its part to at most one other: otherwise it is an exchange.
+    Redistribution boxes = redistribute(problem.mesh, before, problem.mesh, after);
+    std::vector<int64_t> sends(problem.mesh.numDevices());
+    for (const Piece &piece : boxes.pieces)
+      for (int64_t device : piece.targets)
+        if (device != piece.sources.front())
+          if (++sends[piece.sources.front()] > 1)
+            return;
+    if (!current.partial.empty())
+      return; // contributions must stay with their axis: only whole values are permuted
     Move move;
-    move.kind = CollectiveKind::slice;
-    move.makesPartial = true;
-    move.axes = {part.axis};
-    move.reduction = part.kind;
-    move.target = std::move(next);
-    add(std::move(move));
+    move.kind = CollectiveKind::permute;
+    move.axes = axes;
+    move.target = next;
+    relax(std::move(move));
   }
 
+  static TensorSharding withoutPartials(TensorSharding sharding) {
+    sharding.partial.clear();
+    return sharding;
+  }
+
+  void exchangeToTarget() {
+    if (std::any_of(current.partial.begin(), current.partial.end(),
+                    [&](const PartialAxis &part) { return !isKept(part); }))
+      return;
+    bool nearSource = current.dims == source.dims && current.windows == source.windows;
+    if (problem.mesh.numDevices() > kExchangeEverywhereDevices && !nearSource)
+      return;
+    TensorSharding next = target;
+    next.partial = current.partial;
+    if (next == current)
+      return;
+    Move move;
+    move.kind = CollectiveKind::exchange;
+    move.target = next;
+    relax(std::move(move));
+  }
+
+  /// Local: a shard is its device's contribution to the whole; a replicated value stays at
+  /// coordinate 0.
   void makePartials() {
-    for (const PartialAxis &part : problem.target.partial) {
-      if (std::find(current.partial.begin(), current.partial.end(), part) != current.partial.end())
+    for (const PartialAxis &part : target.partial) {
+      if (std::find(current.partial.begin(), current.partial.end(), part) !=
+              current.partial.end() ||
+          overlapsAny(current.partialAxes(), part.axis))
         continue;
-      TensorSharding next = current;
-      next.partial.push_back(part);
-      addMakePartial(part, std::move(next));
+      Move move;
+      move.kind = CollectiveKind::slice;
+      move.makesPartial = true;
+      move.axes = {part.axis};
+      move.reduction = part.kind;
+      move.target = current;
+      move.target.partial.push_back(part);
+      bool free = current.isFree(part.axis);
+      for (AxisList &axes : move.target.dims)
+        if (!free && !axes.empty() && axes.back() == part.axis && current.windows.empty()) {
+          axes.pop_back();
+          free = true;
+        }
+      if (free)
+        relax(std::move(move));
     }
+  }
+
+  //===--- The path ------------------------------------------------------===//
+
+  ReshardPlan trace() {
+    ReshardPlan plan;
+    for (TensorSharding at = target; at != source;) {
+      Move move = best[at].move;
+      at = move.source;
+      Traffic traffic = trafficOf(problem, move);
+      plan.seconds += links.seconds(problem.mesh, move.axes, move.kind, traffic);
+      plan.traffic += traffic;
+      move.axes = mergeAxes(std::move(move.axes));
+      move.source = canonical(std::move(move.source));
+      move.target = canonical(std::move(move.target));
+      plan.moves.push_back(std::move(move));
+    }
+    std::reverse(plan.moves.begin(), plan.moves.end());
+    return plan;
   }
 
   const ReshardProblem &problem;
+  Objective objective;
+  const LinkModel &links;
+  AxisList parts;  ///< of every mesh axis
+  AxisList inPlay; ///< parts that source or target use
+  TensorSharding source, target;
+  std::map<TensorSharding, Node> best;
+  std::set<std::pair<Cost, TensorSharding>> queue;
   TensorSharding current;
-  std::vector<Move> moves;
+  Cost currentCost;
 };
 
 } // namespace
 
-std::vector<Move> planReshard(const ReshardProblem &problem) {
-  return ChainBuilder(problem).run();
+ReshardPlan planReshard(const ReshardProblem &problem, Objective objective,
+                        const LinkModel &links) {
+  if (problem.source == problem.target)
+    return {};
+  return PathSearch(problem, objective, links).run();
 }
 
-Traffic trafficOf(const ReshardProblem &problem, const std::vector<Move> &moves) {
-  Traffic total;
-  for (const Move &move : moves) {
-    int64_t group = move.axes.empty() ? problem.mesh.numDevices() : sizeOf(move.axes);
-    total += trafficOf(move.kind, group, problem.bytesPerElement, problem.mesh,
-                       makeLayout(move.source, problem.shape), problem.mesh,
-                       makeLayout(move.target, problem.shape));
-  }
-  return total;
+const ReshardPlan &ReshardPlanner::plan(const ReshardProblem &problem) {
+  Key key{problem.mesh.name, problem.shape, problem.bytesPerElement, problem.source,
+          problem.target};
+  auto it = known.find(key);
+  if (it == known.end())
+    it = known.emplace(std::move(key), planReshard(problem, objective, links)).first;
+  return it->second;
 }
 
 } // namespace tessera::sharding

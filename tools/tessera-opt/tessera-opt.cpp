@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "tessera/Codegen/CPU/KernelCompiler.h"
+#include "tessera/Codegen/Passes.h"
 #include "tessera/Driver/Load.h"
 #include "tessera/Driver/Pipeline.h"
 #include "tessera/Transforms/Passes.h"
@@ -21,6 +23,10 @@ int main(int argc, char **argv) {
   tessera::registerDialects(registry);
   tessera::dist::registerTesseraDistPasses();
   tessera::registerPipeline();
+  tessera::codegen::registerCodegenPasses();
+  mlir::PassPipelineRegistration<>("codegen", "From the local view to rt.program",
+                                   tessera::codegen::buildCodegenPipeline);
+  tessera::codegen::registerCompileKernelsPass();
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
 

@@ -8,7 +8,9 @@
 #ifndef TESSERA_SHARDING_RESHARDPLANNER_H
 #define TESSERA_SHARDING_RESHARDPLANNER_H
 
-#include "tessera/Sharding/Collective.h"
+#include "tessera/Sharding/CostModel.h"
+
+#include <map>
 
 namespace tessera::sharding {
 
@@ -33,14 +35,41 @@ struct ReshardProblem {
   TensorSharding target; ///< closed, canonical
 };
 
-/// A chain of collectives from source to target; empty when they are equal. It reduces first
-/// (reduce-scatter where the target is cut by the partial axis), slices, moves axes between
-/// dimensions by all-to-all, gathers; where parts do not end at common boundaries, or no single
-/// move does it, an exchange sends exactly what is lacking.
-std::vector<Move> planReshard(const ReshardProblem &problem);
+/// A chain of collectives and what it costs.
+struct ReshardPlan {
+  std::vector<Move> moves; ///< empty when source and target hold the same elements
+  Traffic traffic;
+  double seconds = 0;
+};
 
-/// What a chain sends.
-Traffic trafficOf(const ReshardProblem &problem, const std::vector<Move> &moves);
+/// Plans reshards under one objective and remembers its plans.
+///
+/// A plan is a shortest path over placements: from each placement lead local slices,
+/// reduce-scatters, all-reduces over merged axes, all-to-alls of the axes at the end of a
+/// dimension, gathers, permutations of whole parts, and an exchange that sends exactly what is
+/// lacking straight to the target. A step whose parts do not end at common boundaries (uneven cuts)
+/// is no step.
+class ReshardPlanner {
+public:
+  explicit ReshardPlanner(Objective objective = Objective::time, LinkModel links = {})
+      : objective(objective), links(std::move(links)) {}
+
+  const ReshardPlan &plan(const ReshardProblem &problem);
+
+private:
+  using Key =
+      std::tuple<std::string, std::vector<int64_t>, int64_t, TensorSharding, TensorSharding>;
+  Objective objective;
+  LinkModel links;
+  std::map<Key, ReshardPlan> known;
+};
+
+/// The plan for one problem, not remembered.
+ReshardPlan planReshard(const ReshardProblem &problem, Objective objective = Objective::time,
+                        const LinkModel &links = {});
+
+/// What one step sends.
+Traffic trafficOf(const ReshardProblem &problem, const Move &move);
 
 } // namespace tessera::sharding
 

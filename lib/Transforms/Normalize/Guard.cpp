@@ -40,28 +40,24 @@ static LogicalResult guardType(Operation *op, Type type, const Twine &what) {
   if (!tensor) {
     if (isElementType(type))
       return success();
-    return op->emitError() << what << " has type '" << type
-                           << "'; values are tensors and scalars of f64, f32, f16, bf16, i64, i32, "
+    return op->emitError() << what << " has type " << type << "; values are tensors and scalars of f64, f32, f16, bf16, i64, i32, "
                               "i16, i8, i1, index";
   }
   auto ranked = dyn_cast<RankedTensorType>(type);
   if (!ranked)
-    return op->emitError() << what << " has type '" << type
-                           << "' without a rank; shapes are static";
+    return op->emitError() << what << " has type " << type << " without a rank; shapes are static";
   if (ranked.getEncoding())
-    return op->emitError() << what << " has type '" << type
-                           << "' with an encoding; tensors are dense";
+    return op->emitError() << what << " has type " << type << " with an encoding; tensors are dense";
   if (!isElementType(ranked.getElementType()))
-    return op->emitError() << what << " has type '" << type
-                           << "'; element types are f64, f32, f16, "
+    return op->emitError() << what << " has type " << type << "; element types are f64, f32, f16, "
                            << "bf16, i64, i32, i16, i8, i1, index";
   int64_t elements = 1;
   for (auto [dim, extent] : llvm::enumerate(ranked.getShape())) {
     if (ShapedType::isDynamic(extent))
-      return op->emitError() << what << " has type '" << type << "': dimension " << dim
+      return op->emitError() << what << " has type " << type << ": dimension " << dim
                              << " is dynamic; shapes are static, give it an extent";
     if (extent > kMaxElements || (extent && elements > kMaxElements / extent))
-      return op->emitError() << what << " has type '" << type << "' with more than 2^48 elements";
+      return op->emitError() << what << " has type " << type << " with more than 2^48 elements";
     elements *= extent;
   }
   return success();

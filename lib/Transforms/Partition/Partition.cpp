@@ -485,6 +485,7 @@ struct DistPartition : dist::impl::DistPartitionBase<DistPartition> {
       getOperation().emitError() << "objective '" << objective << "' is neither time nor bytes";
       return signalPassFailure();
     }
+    auto minimised = objective == "bytes" ? sharding::Objective::bytes : sharding::Objective::time;
     MeshTable meshes(getOperation());
     for (func::FuncOp function :
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
@@ -492,7 +493,7 @@ struct DistPartition : dist::impl::DistPartitionBase<DistPartition> {
         continue;
       if (meshes.empty())
         markSingleDevice(function);
-      else if (failed(Partitioner(function, meshes).run()))
+      else if (failed(Partitioner(function, meshes, minimised).run()))
         return signalPassFailure();
     }
   }

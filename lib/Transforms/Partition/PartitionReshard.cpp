@@ -117,6 +117,10 @@ Value Partitioner::emit(Part &part, Location loc, Value local, RankedTensorType 
                                 fill, sources, targets, globals);
     break;
   }
+  case CollectiveKind::permute:
+    op = PermuteOp::create(b, loc, types, operands, meshName, axes, DenseI64ArrayAttr(), sources,
+                           targets, globals);
+    break;
   default:
     op = ExchangeOp::create(b, loc, types, operands, source, target, fill, sources, targets,
                             globals);
@@ -162,7 +166,7 @@ Value Partitioner::move(Part &part, Location loc, Value local, RankedTensorType 
   if (steps.empty()) {
     sharding::ReshardProblem problem{meshes.get(mesh), global.getShape().vec(),
                                      bytesPerElement(global.getElementType()), source, target};
-    steps = sharding::planReshard(problem);
+    steps = planner.plan(problem).moves;
   }
   for (const sharding::Move &step : steps) {
     if (step.makesPartial && isIdentityFill(local, step.reduction) &&

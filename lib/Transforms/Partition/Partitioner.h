@@ -35,8 +35,8 @@ struct Part {
 /// Rewrites one function of the global view into its local functions.
 class Partitioner {
 public:
-  Partitioner(mlir::func::FuncOp global, const MeshTable &meshes)
-      : global(global), meshes(meshes) {}
+  Partitioner(mlir::func::FuncOp global, const MeshTable &meshes, sharding::Objective objective)
+      : global(global), meshes(meshes), planner(objective) {}
 
   mlir::LogicalResult run();
 
@@ -96,6 +96,7 @@ private:
 
   mlir::func::FuncOp global;
   const MeshTable &meshes;
+  sharding::ReshardPlanner planner;
   std::vector<std::unique_ptr<Part>> parts;
   std::map<std::pair<Part *, std::pair<std::string, sharding::AxisList>>, mlir::Value> axisIndices;
   int64_t nextTransfer = 0;

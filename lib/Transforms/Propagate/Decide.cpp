@@ -133,7 +133,7 @@ private:
   }
 
   /// Wire bytes of the reshards around the op, then the iterations that a device runs.
-  std::pair<int64_t, int64_t> costOf(const RuleNode &node, const FactorAxes &axes) const {
+  std::pair<int64_t, int64_t> costOf(const RuleNode &node, const FactorAxes &axes) {
     size_t numOperands = node.rule.operands.size();
     int64_t bytes = 0;
     for (size_t i = 0; i < node.tensors.size(); ++i) {
@@ -153,16 +153,17 @@ private:
     return {bytes, iterations};
   }
 
-  static int64_t reshardBytes(const TensorState &state, const TensorSharding &source,
-                              const TensorSharding &target) {
+  int64_t reshardBytes(const TensorState &state, const TensorSharding &source,
+                       const TensorSharding &target) {
     if (source == target)
       return 0;
     ReshardProblem problem{*state.mesh, shapeOf(state.type),
                            bytesPerElement(state.type.getElementType()), source, target};
-    return trafficOf(problem, planReshard(problem)).wireBytes;
+    return planner.plan(problem).traffic.wireBytes;
   }
 
   const PropagationGraph &graph;
+  ReshardPlanner planner;
   std::vector<TensorSharding> raw;
 };
 

@@ -168,12 +168,24 @@ private:
         before = before->getParentOp();
       builder.setInsertionPoint(before);
     } else {
-      builder.setInsertionPointAfterValue(value);
+      // Several behind one op, or at the head of one block, keep the order of their making.
+      if (Operation *last = lastBehind.lookup(anchorOf(value)))
+        builder.setInsertionPointAfter(last);
+      else
+        builder.setInsertionPointAfterValue(value);
     }
     auto op = ReshardOp::create(builder, value.getLoc(), value.getType(), value, sharding);
     op->setAttr(DistDialect::kReason, builder.getStringAttr(reason));
     setSharding(op.getResult(), sharding);
+    if (!before)
+      lastBehind[anchorOf(value)] = op;
     return op;
+  }
+
+  /// The op, or the block of an argument, behind whose values reshards are placed.
+  static void *anchorOf(Value value) {
+    return value.getDefiningOp() ? static_cast<void *>(value.getDefiningOp())
+                                 : static_cast<void *>(value.getParentBlock());
   }
 
   /// What constraints demanded is a reshard now, or was so before.
@@ -193,6 +205,7 @@ private:
   func::FuncOp function;
   const MeshTable &meshes;
   llvm::MapVector<Value, SmallVector<Need>> needs; // in program order
+  llvm::DenseMap<void *, Operation *> lastBehind;  // looked up, never iterated
 };
 
 struct DistInsertReshards : dist::impl::DistInsertReshardsBase<DistInsertReshards> {

@@ -262,8 +262,7 @@ LogicalResult StartOp::verify() {
   if (yield.getOperand().getDefiningOp() != &block.front())
     return emitOpError() << "yields something else than its collective's result";
   if (cast<TokenType>(getToken().getType()).getValueType() != yield.getOperand().getType())
-    return emitOpError() << "has token type " << getToken().getType() << " but yields '"
-                         << yield.getOperand().getType() << "'";
+    return emitOpError() << "has token type " << getToken().getType() << " but yields " << yield.getOperand().getType() << "";
   if (!getToken().hasOneUse()) // (C7)
     return emitOpError() << "is waited for " << llvm::range_size(getToken().getUses())
                          << " times; a token is waited for exactly once";
@@ -275,7 +274,6 @@ LogicalResult StartOp::verify() {
 
 LogicalResult WaitOp::verify() {
   if (cast<TokenType>(getToken().getType()).getValueType() != getType())
-    return emitOpError() << "waits for " << getToken().getType() << " but gives '" << getType()
-                         << "'";
+    return emitOpError() << "waits for " << getToken().getType() << " but gives " << getType() << "";
   return success();
 }

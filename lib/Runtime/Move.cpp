@@ -1,0 +1,143 @@
+//===- Move.cpp - Strided copies, reductions and fills --------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Move.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tessera::runtime {
+
+void Move::copyRun(const MovePiece &piece, int64_t sourceAt, int64_t targetAt, int64_t count,
+                   const std::byte *const *sources, std::byte *const *targets) const {
+  const End &from = piece.sources.front();
+  const std::byte *data = sources[from.position] + (from.offset + sourceAt) * elementSize;
+  for (const End &to : piece.targets) {
+    std::byte *out = targets[to.position] + (to.offset + targetAt) * elementSize;
+    if (out != data)
+      std::memcpy(out, data, static_cast<size_t>(count * elementSize));
+  }
+}
+
+void Move::reduceRun(const MovePiece &piece, int64_t sourceAt, int64_t targetAt, int64_t count,
+                     const std::byte *const *sources, std::byte *const *targets) const {
+  // Grows to the largest group once a thread; then nothing is allocated.
+  static thread_local std::vector<const std::byte *> data;
+  data.resize(piece.sources.size());
+  for (int64_t done = 0; done < count; done += kReduceChunk) {
+    int64_t chunk = std::min(kReduceChunk, count - done);
+    for (size_t i = 0; i < data.size(); ++i) {
+      const End &from = piece.sources[i];
+      data[i] = sources[from.position] + (from.offset + sourceAt + done) * elementSize;
+    }
+    auto address = [&](const End &to) {
+      return targets[to.position] + (to.offset + targetAt + done) * elementSize;
+    };
+    std::byte *first = address(piece.targets.front());
+    reduce(data.data(), static_cast<int64_t>(data.size()), chunk, scale, first);
+    for (size_t i = 1; i < piece.targets.size(); ++i)
+      std::memcpy(address(piece.targets[i]), first, static_cast<size_t>(chunk * elementSize));
+  }
+}
+
+void Move::fillRun(const MovePiece &piece, int64_t targetAt, int64_t count,
+                   std::byte *const *targets) const {
+  for (const End &to : piece.targets) {
+    std::byte *out = targets[to.position] + (to.offset + targetAt) * elementSize;
+    for (int64_t i = 0; i < count; ++i, out += elementSize)
+      std::memcpy(out, piece.value.data(), static_cast<size_t>(elementSize));
+  }
+}
+
+void Move::run(const MovePiece &piece, int64_t begin, int64_t end, const std::byte *const *sources,
+               std::byte *const *targets, TrafficCounter *counter) const {
+  const Strides &strides = piece.strides;
+  bool copies = piece.sources.size() == 1 && scale == 1.0;
+  int64_t row = begin / strides.run, column = begin % strides.run;
+  for (int64_t at = begin; at < end; ++row, column = 0) {
+    int64_t count = std::min(strides.run - column, end - at);
+    int64_t sourceAt = column, targetAt = column;
+    int64_t index = row;
+    for (size_t d = strides.extents.size(); d-- > 0; index /= strides.extents[d]) {
+      int64_t place = index % strides.extents[d];
+      sourceAt += place * strides.source[d];
+      targetAt += place * strides.target[d];
+    }
+    if (piece.isFill())
+      fillRun(piece, targetAt, count, targets);
+    else if (copies)
+      copyRun(piece, sourceAt, targetAt, count, sources, targets);
+    else
+      reduceRun(piece, sourceAt, targetAt, count, sources, targets);
+    at += count;
+  }
+  if (counter && !piece.isFill() && end > begin)
+    count(piece, begin, end, *counter);
+}
+
+void Move::runAll(const std::byte *const *sources, std::byte *const *targets,
+                  TrafficCounter *counter) const {
+  for (const MovePiece &piece : list)
+    run(piece, 0, piece.strides.elements, sources, targets, counter);
+}
+
+/// Passes on `bytes` from `from` to every target but itself.
+static void countDelivery(int64_t from, const std::vector<End> &targets, bool relayed,
+                          int64_t bytes, TrafficCounter &counter) {
+  // A ring starts behind its source, so that each device passes on all but its neighbour's part.
+  size_t n = targets.size(), start = 0;
+  while (relayed && start < n && targets[start].device <= from)
+    ++start;
+  int64_t holder = from;
+  for (size_t i = 0; i < n; ++i) {
+    int64_t to = targets[(start + i) % n].device;
+    if (to == from)
+      continue;
+    counter.add(relayed ? holder : from, to, bytes);
+    holder = to;
+  }
+}
+
+void Move::count(const MovePiece &piece, int64_t begin, int64_t end,
+                 TrafficCounter &counter) const {
+  bool relayed = attribution == Attribution::relayed;
+  if (piece.sources.size() == 1) {
+    countDelivery(piece.sources[0].device, piece.targets, relayed, (end - begin) * elementSize,
+                  counter);
+    return;
+  }
+  if (relayed && piece.targets.size() == 1) {
+    // A chain to the root: every other contributor sends one (partly reduced) value onwards.
+    int64_t root = piece.targets[0].device, holder = -1;
+    for (const End &from : piece.sources) {
+      if (from.device == root)
+        continue;
+      if (holder >= 0)
+        counter.add(holder, from.device, (end - begin) * elementSize);
+      holder = from.device;
+    }
+    if (holder >= 0)
+      counter.add(holder, root, (end - begin) * elementSize);
+    return;
+  }
+  // Each target owns an equal share of the elements, collects it from all contributors and
+  // delivers it: what rings and pairwise algorithms send.
+  auto owners = static_cast<int64_t>(piece.targets.size());
+  for (int64_t share = 0; share < owners; ++share) {
+    int64_t from = std::max(begin, piece.strides.elements * share / owners);
+    int64_t to = std::min(end, piece.strides.elements * (share + 1) / owners);
+    if (from >= to)
+      continue;
+    int64_t owner = piece.targets[share].device, bytes = (to - from) * elementSize;
+    for (const End &source : piece.sources)
+      if (source.device != owner)
+        counter.add(source.device, owner, bytes);
+    countDelivery(owner, piece.targets, false, bytes, counter);
+  }
+}
+
+} // namespace tessera::runtime

@@ -1,0 +1,371 @@
+//===- ProgramRead.cpp - A program from JSON ------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Runtime/Program.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace tessera::runtime {
+
+namespace {
+
+using nlohmann::json;
+
+/// Thrown and caught within this file only.
+struct ParseError {
+  std::string message;
+};
+
+constexpr int kMaxNesting = 200;
+
+/// A JSON value and where it stands, for messages.
+class Node {
+public:
+  Node(const json &value, std::string path) : value(value), path(std::move(path)) {}
+
+  [[noreturn]] void fail(const std::string &message) const {
+    throw ParseError{path + ": " + message};
+  }
+
+  bool has(const char *key) const { return value.is_object() && value.contains(key); }
+  Node operator[](const char *key) const {
+    if (!value.is_object())
+      fail("expected an object");
+    auto it = value.find(key);
+    if (it == value.end())
+      fail(std::string("the field '") + key + "' is missing");
+    return {*it, path + "." + key};
+  }
+  std::vector<Node> list() const {
+    if (!value.is_array())
+      fail("expected a list");
+    std::vector<Node> nodes;
+    nodes.reserve(value.size());
+    for (size_t i = 0; i < value.size(); ++i)
+      nodes.emplace_back(value[i], path + "[" + std::to_string(i) + "]");
+    return nodes;
+  }
+  int64_t integer() const {
+    bool fits = value.is_number_integer() &&
+                (!value.is_number_unsigned() ||
+                 value.get<uint64_t>() <= uint64_t(std::numeric_limits<int64_t>::max()));
+    if (!fits)
+      fail("expected an integer");
+    return value.get<int64_t>();
+  }
+  bool boolean() const {
+    if (!value.is_boolean())
+      fail("expected true or false");
+    return value.get<bool>();
+  }
+  std::string text() const {
+    if (!value.is_string())
+      fail("expected a string");
+    return value.get<std::string>();
+  }
+  double number() const {
+    if (value.is_number())
+      return value.get<double>();
+    std::string spelled = value.is_string() ? value.get<std::string>() : "";
+    if (spelled == "inf" || spelled == "-inf")
+      return (spelled[0] == '-' ? -1 : 1) * std::numeric_limits<double>::infinity();
+    if (spelled == "nan")
+      return std::numeric_limits<double>::quiet_NaN();
+    fail("expected a number");
+  }
+  std::vector<int64_t> integers() const {
+    std::vector<int64_t> result;
+    for (const Node &node : list())
+      result.push_back(node.integer());
+    return result;
+  }
+  std::vector<std::string> texts() const {
+    std::vector<std::string> result;
+    for (const Node &node : list())
+      result.push_back(node.text());
+    return result;
+  }
+  DType dtype() const {
+    auto dtype = parseDType(text());
+    if (!dtype)
+      fail("'" + text() + "' is not an element type");
+    return *dtype;
+  }
+  sharding::AxisRef axis() const {
+    std::vector<int64_t> parts = integers();
+    if (parts.size() != 3)
+      fail("an axis is written [axis, pre, size]");
+    return {parts[0], parts[1], parts[2]};
+  }
+  sharding::AxisList axes() const {
+    sharding::AxisList result;
+    for (const Node &node : list())
+      result.push_back(node.axis());
+    return result;
+  }
+  sharding::ReduceKind reduceKind() const {
+    auto kind = sharding::parseReduceKind(text());
+    if (!kind)
+      fail("'" + text() + "' is not a reduction");
+    return *kind;
+  }
+  int64_t integerOr(const char *key, int64_t otherwise) const {
+    return has(key) ? (*this)[key].integer() : otherwise;
+  }
+  bool booleanOr(const char *key, bool otherwise) const {
+    return has(key) ? (*this)[key].boolean() : otherwise;
+  }
+  std::string textOr(const char *key) const { return has(key) ? (*this)[key].text() : ""; }
+  bool isObject() const { return value.is_object(); }
+
+private:
+  const json &value;
+  std::string path;
+};
+
+sharding::Layout readLayout(const Node &node, const Shape &globalShape) {
+  sharding::Layout layout{globalShape, {}, {}};
+  for (const Node &dim : node["dims"].list())
+    layout.dims.push_back({dim["axes"].axes(), dim["step"].integer(), dim["offset"].integer(),
+                           dim["length"].integer()});
+  if (node.has("partial"))
+    for (const Node &part : node["partial"].list())
+      layout.partial.push_back({part["axis"].axis(), part["kind"].reduceKind()});
+  return layout;
+}
+
+Home readHome(const Node &node, const Shape &globalShape) {
+  Home home{node["part"].integer(), node["slot"].integer(),
+            readLayout(node["layout"], globalShape)};
+  if (node.has("mesh"))
+    home.mesh = node["mesh"].integer();
+  return home;
+}
+
+Argument readArgument(const Node &node) {
+  Argument argument{
+      node["name"].text(), node["dtype"].dtype(), node["global_shape"].integers(), {}, {}};
+  if (node.has("range")) {
+    std::vector<int64_t> range = node["range"].integers();
+    if (range.size() != 2)
+      node["range"].fail("expected [lo, hi]");
+    argument.range = {range[0], range[1]};
+  }
+  for (const Node &home : node["homes"].list())
+    argument.homes.push_back(readHome(home, argument.globalShape));
+  return argument;
+}
+
+Result readResult(const Node &node) {
+  Shape globalShape = node["global_shape"].integers();
+  Result result{node["name"].text(),
+                node["dtype"].dtype(),
+                globalShape,
+                {},
+                readHome(node["home"], globalShape)};
+  if (node.has("feeds"))
+    result.feeds = node["feeds"].integer();
+  return result;
+}
+
+Slot readSlot(const Node &node) {
+  std::string space = node["space"].text();
+  if (space != "arena" && space != "constant")
+    node["space"].fail("expected 'arena' or 'constant'");
+  return {node.textOr("name"),      space == "arena" ? Slot::Space::arena : Slot::Space::constant,
+          node["offset"].integer(), node["bytes"].integer(),
+          node["dtype"].dtype(),    node["shape"].integers()};
+}
+
+std::vector<Operand> readOperands(const Node &node) {
+  std::vector<Operand> operands;
+  for (const Node &each : node.list()) {
+    Operand operand;
+    operand.src = each.integerOr("src", -1);
+    operand.dst = each.integerOr("dst", -1);
+    operand.dtype = each["dtype"].dtype();
+    operand.globalShape = each["global_shape"].integers();
+    operand.source = readLayout(each["source"], operand.globalShape);
+    operand.target = readLayout(each["target"], operand.globalShape);
+    if (each.has("fill"))
+      operand.fill = each["fill"].number();
+    operands.push_back(std::move(operand));
+  }
+  return operands;
+}
+
+GemmStep readGemm(const Node &node) {
+  GemmStep gemm;
+  gemm.dtype = node["dtype"].dtype();
+  if (node.has("c_dtype"))
+    gemm.resultDType = node["c_dtype"].dtype();
+  gemm.a = node["a"].integer();
+  gemm.b = node["b"].integer();
+  gemm.c = node["c"].integer();
+  gemm.batch = node.integerOr("batch", 1);
+  gemm.m = node["m"].integer();
+  gemm.n = node["n"].integer();
+  gemm.k = node["k"].integer();
+  gemm.transA = node.booleanOr("trans_a", false);
+  gemm.transB = node.booleanOr("trans_b", false);
+  gemm.lda = node["lda"].integer();
+  gemm.ldb = node["ldb"].integer();
+  gemm.ldc = node["ldc"].integer();
+  gemm.strideA = node.integerOr("stride_a", 0);
+  gemm.strideB = node.integerOr("stride_b", 0);
+  gemm.strideC = node.integerOr("stride_c", 0);
+  gemm.accumulate = node.booleanOr("accumulate", false);
+  return gemm;
+}
+
+CollectiveStep readCollective(const Node &node) {
+  CollectiveStep step;
+  auto kind = sharding::parseCollectiveKind(node["kind"].text());
+  if (!kind)
+    node["kind"].fail("'" + node["kind"].text() + "' is not a kind of collective");
+  step.kind = *kind;
+  step.mesh = node["mesh"].integer();
+  step.axes = node["axes"].axes();
+  if (node.has("reduction"))
+    step.reduction = node["reduction"].reduceKind();
+  if (node.has("token"))
+    step.token = node["token"].integer();
+  step.operands = readOperands(node["operands"]);
+  step.wireBytes = node.integerOr("wire_bytes", 0);
+  step.id = node["id"].integer();
+  return step;
+}
+
+TransferStep readTransfer(const Node &node, bool isSend) {
+  return {isSend,
+          node["source_mesh"].integer(),
+          node["target_mesh"].integer(),
+          readOperands(node["operands"]),
+          node.integerOr("wire_bytes", 0),
+          node["id"].integer()};
+}
+
+Bound readBound(const Node &node) {
+  if (node.isObject())
+    return {0, node["slot"].integer()};
+  return {node.integer(), {}};
+}
+
+StepList readSteps(const Node &node, int depth);
+
+Step readStep(const Node &node, int depth) {
+  Step step{node["order"].integer(), node.textOr("loc"), node.textOr("name"), {}};
+  std::string op = node["op"].text();
+  if (op == "launch")
+    step.action = LaunchStep{node["kernel"].integer(), node["args"].integers(),
+                             node["reads"].integer(), node.integerOr("tasks", 1)};
+  else if (op == "gemm")
+    step.action = readGemm(node);
+  else if (op == "collective")
+    step.action = readCollective(node);
+  else if (op == "send" || op == "recv")
+    step.action = readTransfer(node, op == "send");
+  else if (op == "wait")
+    step.action = WaitStep{node["token"].integer()};
+  else if (op == "copy")
+    step.action = CopyStep{node["src"].integer(), node["dst"].integer(), node["bytes"].integer()};
+  else if (op == "loop")
+    step.action = LoopStep{node["iv"].integer(), readBound(node["lower"]), readBound(node["upper"]),
+                           readBound(node["step"]), readSteps(node["body"], depth + 1)};
+  else if (op == "while")
+    step.action = WhileStep{readSteps(node["before"], depth + 1), node["condition"].integer(),
+                            readSteps(node["body"], depth + 1)};
+  else if (op == "if")
+    step.action = IfStep{node["condition"].integer(), readSteps(node["then"], depth + 1),
+                         readSteps(node["else"], depth + 1)};
+  else
+    node["op"].fail("'" + op + "' is not a step");
+  return step;
+}
+
+StepList readSteps(const Node &node, int depth) {
+  if (depth > kMaxNesting)
+    node.fail("steps are nested deeper than " + std::to_string(kMaxNesting));
+  StepList steps;
+  for (const Node &each : node.list())
+    steps.push_back(readStep(each, depth));
+  return steps;
+}
+
+Part readPart(const Node &node) {
+  Part part{node["name"].text(), node["mesh"].integer(), node["arena_bytes"].integer(), {}, {}, {}};
+  for (const Node &slot : node["slots"].list())
+    part.slots.push_back(readSlot(slot));
+  if (node.has("coordinates"))
+    for (const Node &coordinate : node["coordinates"].list())
+      part.coordinates.push_back({coordinate["slot"].integer(), coordinate["axes"].axes()});
+  part.steps = readSteps(node["steps"], 0);
+  return part;
+}
+
+Program readProgram(const Node &node) {
+  if (node["version"].integer() != 1)
+    node["version"].fail("this program reads version 1");
+  Program program;
+  for (const Node &mesh : node["meshes"].list())
+    program.meshes.push_back({mesh["name"].text(), mesh["shape"].integers(),
+                              mesh["dim_names"].texts(), mesh["process_ids"].integers()});
+  program.kernels = node["kernels"].texts();
+  for (const Node &argument : node["arguments"].list())
+    program.arguments.push_back(readArgument(argument));
+  for (const Node &result : node["results"].list())
+    program.results.push_back(readResult(result));
+  for (const Node &part : node["parts"].list())
+    program.parts.push_back(readPart(part));
+  return program;
+}
+
+} // namespace
+
+Expected<Program> parseProgram(std::string_view text, int64_t constantBytes) {
+  try {
+    json document = json::parse(text);
+    Program program = readProgram(Node(document, "program"));
+    TESSERA_RETURN_IF_ERROR(verify(program, constantBytes));
+    return program;
+  } catch (const ParseError &error) {
+    return Status::error(error.message);
+  } catch (const json::exception &error) {
+    return Status::error(std::string("program: not valid JSON: ") + error.what());
+  } catch (const std::bad_alloc &) {
+    return Status::error("program: out of memory");
+  }
+}
+
+int64_t Program::numDevices() const {
+  int64_t devices = 1;
+  for (const sharding::Mesh &mesh : meshes)
+    for (int64_t id : mesh.processIds)
+      devices = std::max(devices, id + 1);
+  return devices;
+}
+
+const sharding::Mesh &Program::meshOf(const Home &home) const {
+  return meshes[home.mesh ? *home.mesh : parts[home.part].mesh];
+}
+
+template <typename List> static int64_t findByName(const List &list, std::string_view name) {
+  for (size_t i = 0; i < list.size(); ++i)
+    if (list[i].name == name)
+      return static_cast<int64_t>(i);
+  return -1;
+}
+
+int64_t Program::findArgument(std::string_view name) const {
+  return findByName(arguments, name);
+}
+int64_t Program::findResult(std::string_view name) const {
+  return findByName(results, name);
+}
+
+} // namespace tessera::runtime

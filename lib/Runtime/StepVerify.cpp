@@ -1,0 +1,269 @@
+//===- StepVerify.cpp - Checks of a program's steps -----------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Verifier.h"
+
+namespace tessera::runtime {
+
+using Use = Verifier::Use;
+
+static std::string text(int64_t value) {
+  return std::to_string(value);
+}
+
+Status StepVerifier::run() {
+  for (size_t i = 0; i < base.program.parts.size(); ++i) {
+    part = &base.program.parts[i];
+    anyOrder = false;
+    seenTokens.clear();
+    TESSERA_RETURN_IF_ERROR(checkList(part->steps, "program.parts[" + text(i) + "].steps"));
+  }
+  return checkTransfers();
+}
+
+Status StepVerifier::checkList(const StepList &steps, const std::string &listPath) {
+  // What is started in a list is waited for in the same list: a collective never spans the back
+  // edge of a loop, nor one arm of a branch.
+  std::set<int64_t> outer;
+  outer.swap(open);
+  for (size_t i = 0; i < steps.size(); ++i)
+    TESSERA_RETURN_IF_ERROR(checkStep(steps[i], listPath + "[" + text(i) + "]"));
+  if (!open.empty())
+    return Status::error("token " + text(*open.begin()) + " is started here and never waited for")
+        .in(listPath);
+  open.swap(outer);
+  return {};
+}
+
+Status StepVerifier::checkStep(const Step &step, const std::string &stepPath) {
+  if (anyOrder && step.order <= lastOrder)
+    return Status::error("order " + text(step.order) + " does not follow " + text(lastOrder))
+        .in(stepPath);
+  anyOrder = true;
+  lastOrder = step.order;
+  path = stepPath;
+  // Nested lists report their own path.
+  bool nests = std::holds_alternative<LoopStep>(step.action) ||
+               std::holds_alternative<WhileStep>(step.action) ||
+               std::holds_alternative<IfStep>(step.action);
+  Status status = std::visit([&](const auto &action) { return check(action); }, step.action);
+  return nests ? status : status.in(stepPath);
+}
+
+Status StepVerifier::check(const LaunchStep &launch) {
+  if (launch.kernel < 0 || launch.kernel >= static_cast<int64_t>(base.program.kernels.size()))
+    return Status::error("kernel " + text(launch.kernel) + " does not exist, the program has " +
+                         text(base.program.kernels.size()));
+  if (launch.reads < 0 || launch.reads > static_cast<int64_t>(launch.slots.size()))
+    return Status::error("reads " + text(launch.reads) + " of " + text(launch.slots.size()) +
+                         " args");
+  if (launch.tasks < 1)
+    return Status::error("tasks must be positive");
+  for (size_t i = 0; i < launch.slots.size(); ++i) {
+    Use use = static_cast<int64_t>(i) < launch.reads ? Use::read : Use::write;
+    TESSERA_RETURN_IF_ERROR(
+        base.checkSlot(*part, launch.slots[i], use).in("args[" + text(i) + "]"));
+  }
+  return {};
+}
+
+Status StepVerifier::checkMatrix(int64_t slot, Use use, DType dtype, int64_t batch, int64_t rows,
+                                 int64_t columns, int64_t leading, int64_t stride) {
+  TESSERA_RETURN_IF_ERROR(base.checkSlot(*part, slot, use));
+  const Slot &buffer = part->slots[slot];
+  if (buffer.dtype != dtype)
+    return Status::error("slot " + text(slot) + " has elements of " +
+                         std::string(toString(buffer.dtype)));
+  if (leading < columns || stride < 0)
+    return Status::error("leading dimension " + text(leading) + " for " + text(columns) +
+                         " columns, or a negative stride");
+  if (batch == 0 || rows == 0 || columns == 0)
+    return {};
+  // Strides are at most the capacity before they are multiplied, so nothing overflows.
+  int64_t capacity = buffer.bytes / sizeOf(dtype);
+  bool fits = columns <= capacity && (rows == 1 || leading <= capacity / (rows - 1)) &&
+              (batch == 1 || stride <= capacity / (batch - 1));
+  if (!fits || (batch - 1) * stride + (rows - 1) * leading + columns > capacity)
+    return Status::error("the matrices reach beyond slot " + text(slot));
+  return {};
+}
+
+Status StepVerifier::check(const GemmStep &gemm) {
+  for (int64_t extent : {gemm.batch, gemm.m, gemm.n, gemm.k})
+    if (extent < 0 || extent > (int64_t(1) << 31) - 1)
+      return Status::error("extent " + text(extent) + " is out of range");
+  DType result = gemm.resultDType.value_or(gemm.dtype);
+  if (result != gemm.dtype && !(isHalf(gemm.dtype) && result == DType::f32))
+    return Status::error("c_dtype differs from dtype for f16 and bf16 only, and is f32");
+  if (gemm.batch > 1 && gemm.strideC == 0 && gemm.m > 0 && gemm.n > 0)
+    return Status::error("stride_c is 0: the batches would overwrite each other");
+  TESSERA_RETURN_IF_ERROR(checkMatrix(gemm.a, Use::read, gemm.dtype, gemm.batch,
+                                      gemm.transA ? gemm.k : gemm.m, gemm.transA ? gemm.m : gemm.k,
+                                      gemm.lda, gemm.strideA)
+                              .in("a"));
+  TESSERA_RETURN_IF_ERROR(checkMatrix(gemm.b, Use::read, gemm.dtype, gemm.batch,
+                                      gemm.transB ? gemm.n : gemm.k, gemm.transB ? gemm.k : gemm.n,
+                                      gemm.ldb, gemm.strideB)
+                              .in("b"));
+  return checkMatrix(gemm.c, Use::write, result, gemm.batch, gemm.m, gemm.n, gemm.ldc, gemm.strideC)
+      .in("c");
+}
+
+Status StepVerifier::checkOperand(const Operand &operand, int64_t sourceMesh, int64_t targetMesh) {
+  const Program &program = base.program;
+  for (const sharding::Layout *layout : {&operand.source, &operand.target})
+    if (layout->globalShape != operand.globalShape)
+      return Status::error("source, target and global_shape differ");
+  TESSERA_RETURN_IF_ERROR(
+      base.checkLayout(program.meshes[sourceMesh], operand.source, operand.dtype).in("source"));
+  TESSERA_RETURN_IF_ERROR(
+      base.checkLayout(program.meshes[targetMesh], operand.target, operand.dtype).in("target"));
+  // A layout cannot be turned inside out: what no device holds cannot be sent.
+  sharding::Redistribution move = sharding::redistribute(
+      program.meshes[sourceMesh], operand.source, program.meshes[targetMesh], operand.target);
+  if (!move.fills.empty() && operand.target.partial.empty())
+    return Status::error("no device holds all that the target needs");
+  return {};
+}
+
+Status StepVerifier::check(const CollectiveStep &collective) {
+  TESSERA_RETURN_IF_ERROR(base.checkMeshOfPart(*part, collective.mesh));
+  TESSERA_RETURN_IF_ERROR(
+      base.checkAxes(base.program.meshes[collective.mesh], collective.axes).in("axes"));
+  if (collective.kind == sharding::CollectiveKind::transfer)
+    return Status::error("a transfer is written as send and recv");
+  if (!collectiveIds.insert(collective.id).second)
+    return Status::error("id " + text(collective.id) + " is taken");
+  if (collective.operands.empty())
+    return Status::error("a collective without operands");
+  for (size_t i = 0; i < collective.operands.size(); ++i) {
+    const Operand &operand = collective.operands[i];
+    std::string where = "operands[" + text(i) + "]";
+    TESSERA_RETURN_IF_ERROR(checkOperand(operand, collective.mesh, collective.mesh).in(where));
+    TESSERA_RETURN_IF_ERROR(
+        base.checkBuffer(*part, operand.src, Use::read, operand.source, operand.dtype)
+            .in(where + ".src"));
+    TESSERA_RETURN_IF_ERROR(
+        base.checkBuffer(*part, operand.dst, Use::write, operand.target, operand.dtype)
+            .in(where + ".dst"));
+  }
+  if (!collective.token)
+    return {};
+  if (!seenTokens.insert(*collective.token).second)
+    return Status::error("token " + text(*collective.token) + " is taken");
+  open.insert(*collective.token);
+  return {};
+}
+
+Status StepVerifier::check(const TransferStep &transfer) {
+  TESSERA_RETURN_IF_ERROR(base.checkMesh(transfer.sourceMesh));
+  TESSERA_RETURN_IF_ERROR(base.checkMesh(transfer.targetMesh));
+  TESSERA_RETURN_IF_ERROR(
+      base.checkMeshOfPart(*part, transfer.isSend ? transfer.sourceMesh : transfer.targetMesh));
+  if (transfer.operands.empty())
+    return Status::error("a transfer without operands");
+  for (size_t i = 0; i < transfer.operands.size(); ++i) {
+    const Operand &operand = transfer.operands[i];
+    std::string where = "operands[" + text(i) + "]";
+    TESSERA_RETURN_IF_ERROR(
+        checkOperand(operand, transfer.sourceMesh, transfer.targetMesh).in(where));
+    TESSERA_RETURN_IF_ERROR(
+        (transfer.isSend
+             ? base.checkBuffer(*part, operand.src, Use::read, operand.source, operand.dtype)
+             : base.checkBuffer(*part, operand.dst, Use::write, operand.target, operand.dtype))
+            .in(where + (transfer.isSend ? ".src" : ".dst")));
+  }
+  auto &sides = transfer.isSend ? sends : recvs;
+  if (!sides.emplace(transfer.id, Side{&transfer, path}).second)
+    return Status::error("id " + text(transfer.id) + " is taken");
+  return {};
+}
+
+Status StepVerifier::checkTransfers() const {
+  for (auto &[id, recv] : recvs)
+    if (!sends.count(id))
+      return Status::error("nothing sends transfer " + text(id)).in(recv.path);
+  for (auto &[id, send] : sends) {
+    auto it = recvs.find(id);
+    if (it == recvs.end())
+      return Status::error("nothing receives transfer " + text(id)).in(send.path);
+    if (collectiveIds.count(id))
+      return Status::error("id " + text(id) + " is also a collective's").in(send.path);
+    const TransferStep &a = *send.step, &b = *it->second.step;
+    bool same = a.sourceMesh == b.sourceMesh && a.targetMesh == b.targetMesh &&
+                a.operands.size() == b.operands.size();
+    for (size_t i = 0; same && i < a.operands.size(); ++i)
+      same = a.operands[i].dtype == b.operands[i].dtype &&
+             a.operands[i].source == b.operands[i].source &&
+             a.operands[i].target == b.operands[i].target;
+    if (!same)
+      return Status::error("the send and the recv of transfer " + text(id) + " differ")
+          .in(it->second.path);
+  }
+  return {};
+}
+
+Status StepVerifier::check(const WaitStep &wait) {
+  if (!seenTokens.count(wait.token))
+    return Status::error("token " + text(wait.token) + " is not started before");
+  open.erase(wait.token);
+  return {};
+}
+
+Status StepVerifier::check(const CopyStep &copy) {
+  TESSERA_RETURN_IF_ERROR(base.checkSlot(*part, copy.src, Use::read).in("src"));
+  TESSERA_RETURN_IF_ERROR(base.checkSlot(*part, copy.dst, Use::write).in("dst"));
+  if (copy.bytes < 0 || copy.bytes > part->slots[copy.src].bytes ||
+      copy.bytes > part->slots[copy.dst].bytes)
+    return Status::error(text(copy.bytes) + " bytes do not fit into both slots");
+  return {};
+}
+
+Status StepVerifier::checkBound(const Bound &bound) {
+  if (!bound.slot)
+    return {};
+  TESSERA_RETURN_IF_ERROR(base.checkSlot(*part, *bound.slot, Use::read));
+  const Slot &slot = part->slots[*bound.slot];
+  bool integer = slot.dtype == DType::index || slot.dtype == DType::i64 || slot.dtype == DType::i32;
+  if (!integer || slot.bytes < sizeOf(slot.dtype))
+    return Status::error("slot " + text(*bound.slot) + " does not hold an integer");
+  return {};
+}
+
+Status StepVerifier::checkCondition(int64_t slot) {
+  TESSERA_RETURN_IF_ERROR(base.checkSlot(*part, slot, Use::read));
+  if (part->slots[slot].dtype != DType::i1 || part->slots[slot].bytes < 1)
+    return Status::error("slot " + text(slot) + " does not hold an i1");
+  return {};
+}
+
+Status StepVerifier::check(const LoopStep &loop) {
+  std::string where = path;
+  TESSERA_RETURN_IF_ERROR(base.checkIndexSlot(*part, loop.iv).in(where + ".iv"));
+  TESSERA_RETURN_IF_ERROR(checkBound(loop.lower).in(where + ".lower"));
+  TESSERA_RETURN_IF_ERROR(checkBound(loop.upper).in(where + ".upper"));
+  TESSERA_RETURN_IF_ERROR(checkBound(loop.step).in(where + ".step"));
+  if (!loop.step.slot && loop.step.value < 1)
+    return Status::error("the step of a loop must be positive").in(where + ".step");
+  return checkList(loop.body, where + ".body");
+}
+
+Status StepVerifier::check(const WhileStep &loop) {
+  std::string where = path;
+  TESSERA_RETURN_IF_ERROR(checkCondition(loop.condition).in(where + ".condition"));
+  TESSERA_RETURN_IF_ERROR(checkList(loop.before, where + ".before"));
+  return checkList(loop.body, where + ".body");
+}
+
+Status StepVerifier::check(const IfStep &branch) {
+  std::string where = path;
+  TESSERA_RETURN_IF_ERROR(checkCondition(branch.condition).in(where + ".condition"));
+  TESSERA_RETURN_IF_ERROR(checkList(branch.thenSteps, where + ".then"));
+  return checkList(branch.elseSteps, where + ".else");
+}
+
+} // namespace tessera::runtime

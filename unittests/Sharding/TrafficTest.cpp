@@ -1,0 +1,67 @@
+//===- TrafficTest.cpp - Wire bytes, counts and messages ------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Fixtures.h"
+
+#include <gtest/gtest.h>
+
+using namespace tessera::sharding;
+
+static void expectTraffic(const Traffic &traffic, int64_t bytes, int64_t wire, int64_t count,
+                          int64_t messages) {
+  EXPECT_EQ(traffic.bytes, bytes);
+  EXPECT_EQ(traffic.wireBytes, wire);
+  EXPECT_EQ(traffic.count, count);
+  EXPECT_EQ(traffic.messages, messages);
+}
+
+TEST(Traffic, EvenFormulas) {
+  // 64 f32 elements over 4 devices: 256 bytes in all, 64 a part.
+  Mesh mesh = makeMesh({4});
+  AxisRef a = whole(mesh, 0);
+  Layout full = layoutOf({8, 8}, {{}, {}}), rows = layoutOf({8, 8}, {{a}, {}});
+  Layout columns = layoutOf({8, 8}, {{}, {a}});
+  Layout partial = layoutOf({8, 8}, {{}, {}}, {{a, ReduceKind::sum}});
+  Layout root = full;
+  root.dims[0] = {{a}, 8, 0, 8};
+  auto of = [&](CollectiveKind kind, const Layout &source, const Layout &target) {
+    return trafficOf(kind, 4, 4, mesh, source, mesh, target);
+  };
+  expectTraffic(of(CollectiveKind::slice, full, rows), 256, 0, 0, 0);
+  expectTraffic(of(CollectiveKind::all_reduce, partial, full), 256, 384, 1, 6);
+  expectTraffic(of(CollectiveKind::all_gather, rows, full), 256, 192, 1, 3);
+  expectTraffic(of(CollectiveKind::reduce_scatter, partial, rows), 256, 192, 1, 3);
+  expectTraffic(of(CollectiveKind::all_to_all, rows, columns), 64, 48, 1, 3);
+  expectTraffic(of(CollectiveKind::gather, rows, root), 256, 192, 1, 3);
+  expectTraffic(of(CollectiveKind::scatter, root, rows), 256, 192, 1, 3);
+  expectTraffic(of(CollectiveKind::broadcast, root, full), 256, 256, 1, 1);
+  expectTraffic(of(CollectiveKind::reduce, partial, root), 256, 256, 1, 1);
+  expectTraffic(of(CollectiveKind::exchange, rows, columns), 64, 48, 1, 3);
+}
+
+TEST(Traffic, UnevenAllGatherIsWhatTheEmptiestDeviceLacks) {
+  Mesh mesh = makeMesh({4});
+  Layout rows = layoutOf({5}, {{whole(mesh, 0)}}), full = layoutOf({5}, {{}});
+  Traffic traffic = trafficOf(CollectiveKind::all_gather, 4, 4, mesh, rows, mesh, full);
+  EXPECT_EQ(traffic.wireBytes, 5 * 4) << "the last device holds nothing";
+}
+
+TEST(Traffic, HaloCountsTwiceAndBothSlabs) {
+  Mesh mesh = makeMesh({4});
+  Layout rows = layoutOf({16, 5}, {{whole(mesh, 0)}, {}});
+  Layout halo = rows;
+  halo.dims[0].offset = -1;
+  halo.dims[0].length += 2;
+  Traffic traffic = trafficOf(CollectiveKind::halo_exchange, 4, 4, mesh, rows, mesh, halo);
+  expectTraffic(traffic, 4 * 5 * 4, 2 * 5 * 4, 2, 2);
+}
+
+TEST(Traffic, Accumulates) {
+  Traffic sum{1, 2, 3, 4};
+  sum += Traffic{10, 20, 30, 40};
+  expectTraffic(sum, 11, 22, 33, 44);
+}
