@@ -2,7 +2,7 @@
 //
 // @main: y = x w with the rows of x and the columns of w both cut over "tp". One device cannot hold a tile of each: either
 // w is gathered (512 KiB) or x (4 MiB). By hand: the loop over rows is cut, one all-gather of w, y stays cut on its rows.
-// @tie: the same for a sum, where both ways cost one all-to-all of 512 KiB a device; the earlier operand keeps its cut.
+// @tie: the same for a sum, where both ways cost one all-to-all of 8 MiB a device; the earlier operand keeps its cut.
 
 dist.process_mesh @pod(shape = [8], dim_names = ["tp"])
 
@@ -16,9 +16,9 @@ func.func @main(%x: tensor<4096x256xf32> {dist.name = "x", dist.sharding = #dist
   return %y : tensor<4096x512xf32>
 }
 
-func.func @tie(%a: tensor<1024x1024xf32> {dist.name = "a", dist.sharding = #dist.sharding<@pod, [shard(0)]>},
-               %b: tensor<1024x1024xf32> {dist.name = "b", dist.sharding = #dist.sharding<@pod, [shard(1)]>})
-    -> (tensor<1024x1024xf32> {dist.name = "c"}) {
-  %c = arith.addf %a, %b : tensor<1024x1024xf32>
-  return %c : tensor<1024x1024xf32>
+func.func @tie(%a: tensor<4096x4096xf32> {dist.name = "a", dist.sharding = #dist.sharding<@pod, [shard(0)]>},
+               %b: tensor<4096x4096xf32> {dist.name = "b", dist.sharding = #dist.sharding<@pod, [shard(1)]>})
+    -> (tensor<4096x4096xf32> {dist.name = "c"}) {
+  %c = arith.addf %a, %b : tensor<4096x4096xf32>
+  return %c : tensor<4096x4096xf32>
 }
