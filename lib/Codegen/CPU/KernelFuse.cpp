@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KernelGroup.h"
 #include "KernelStages.h"
 
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
@@ -32,16 +33,8 @@ static Value splatScalar(Value value, linalg::GenericOp user, OpBuilder &builder
     return arith::ConstantOp::create(builder, user.getLoc(),
                                      cast<TypedAttr>(splat.getSplatValue<Attribute>()));
   }
-  auto fill = value.getDefiningOp<linalg::GenericOp>();
-  if (!fill || fill.getNumResults() != 1 || !llvm::hasSingleElement(*fill.getBody()) ||
-      fill.getNumParallelLoops() != fill.getNumLoops())
-    return {};
-  Value yielded = fill.getBody()->getTerminator()->getOperand(0);
-  if (auto argument = dyn_cast<BlockArgument>(yielded); argument && argument.getOwner() == fill.getBody()) {
-    yielded = fill->getOperand(argument.getArgNumber());
-    return isa<ShapedType>(yielded.getType()) ? Value() : yielded;
-  }
-  return yielded;
+  auto producer = value.getDefiningOp<linalg::GenericOp>();
+  return producer ? filledScalar(producer) : Value();
 }
 
 /// Puts scalars in the place of inputs that hold one value everywhere.
@@ -138,8 +131,7 @@ void fuseKernel(func::FuncOp kernel) {
   // Accumulators that start from the same fill would be copied from it.
   SmallVector<linalg::GenericOp> fills;
   kernel.walk([&](linalg::GenericOp op) {
-    if (op.getNumResults() == 1 && llvm::hasSingleElement(*op.getBody()) &&
-        llvm::none_of(op.getInputs(), [](Value v) { return isa<ShapedType>(v.getType()); }))
+    if (filledScalar(op))
       fills.push_back(op);
   });
   for (linalg::GenericOp fill : fills) {
