@@ -147,7 +147,9 @@ LogicalResult lowerKernelToLLVM(ModuleOp module, func::FuncOp kernel, StringRef 
   RewritePatternSet patterns(context);
   arith::populateCeilFloorDivExpandOpsPatterns(patterns);
   arith::populateArithToLLVMConversionPatterns(converter, patterns);
-  populateMathToLLVMConversionPatterns(converter, patterns, /*approximateLog1p=*/false);
+  // Instructions before library calls: both know fma, sqrt and their like.
+  populateMathToLLVMConversionPatterns(converter, patterns, /*approximateLog1p=*/false,
+                                       /*benefit=*/2);
   populateMathToLibmConversionPatterns(patterns);
   populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
   populateVectorToLLVMConversionPatterns(converter, patterns);
