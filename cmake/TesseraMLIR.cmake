@@ -10,11 +10,12 @@ list(APPEND CMAKE_MODULE_PATH "${MLIR_CMAKE_DIR}" "${LLVM_CMAKE_DIR}")
 include(TableGen)
 include(AddLLVM)
 include(AddMLIR)
+# Also read by tablegen; the algebra and the runtime were added before and do not see it.
+include_directories(SYSTEM ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
 find_program(MLIR_TABLEGEN_EXE mlir-tblgen HINTS ${LLVM_TOOLS_BINARY_DIR} REQUIRED)
 
 # One precompiled header for all libraries that include MLIR: header parsing dominates the build.
 add_library(TesseraPCH OBJECT ${CMAKE_CURRENT_SOURCE_DIR}/cmake/pch.cpp)
-target_include_directories(TesseraPCH SYSTEM PUBLIC ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
 target_compile_options(TesseraPCH PUBLIC $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions>)
 target_precompile_headers(TesseraPCH PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/cmake/pch.h)
 
@@ -23,7 +24,6 @@ target_precompile_headers(TesseraPCH PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/cmake/p
 function(tessera_mlir_library name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
-  target_include_directories(${name} SYSTEM PUBLIC ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
   target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions>)
   target_precompile_headers(${name} REUSE_FROM TesseraPCH)
   target_link_libraries(${name} PUBLIC ${ARG_LINK} MLIR LLVM)
@@ -36,7 +36,9 @@ endfunction()
 function(tessera_mlir_tool name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
-  target_include_directories(${name} SYSTEM PRIVATE ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
+  # The precompiled header is built with -fPIC; an executable's -fPIE would not match it.
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE -fPIC)
   target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions>)
   target_precompile_headers(${name} REUSE_FROM TesseraPCH)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} MLIR LLVM)

@@ -8,7 +8,7 @@ if(TESSERA_ASSERTIONS)
   add_compile_options(-UNDEBUG)
 endif()
 
-add_compile_options(-Wall -Wextra -Wno-unused-parameter -fdiagnostics-color=auto)
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-deprecated-declarations -fdiagnostics-color=auto)
 
 find_program(TESSERA_CCACHE ccache)
 if(TESSERA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)

@@ -103,6 +103,12 @@ Layout makeLayout(const TensorSharding &sharding, const std::vector<int64_t> &gl
     int64_t chunk = ceilDiv(globalShape[d], sizeOf(sharding.dims[d]));
     result.dims.push_back({sharding.dims[d], chunk, 0, chunk});
   }
+  for (const Window &window : sharding.windows) {
+    DimLayout &dim = result.dims[window.dim];
+    dim.step = window.step;
+    dim.offset = window.offset;
+    dim.length = window.length;
+  }
   return result;
 }
 

@@ -34,7 +34,7 @@ TensorSharding TensorSharding::allOpen(const Mesh &mesh, int64_t rank) {
 }
 
 bool TensorSharding::isReplicated() const {
-  return partial.empty() &&
+  return partial.empty() && windows.empty() &&
          std::all_of(dims.begin(), dims.end(), [](const AxisList &axes) { return axes.empty(); });
 }
 
@@ -55,11 +55,11 @@ AxisList TensorSharding::partialAxes() const {
 }
 
 TensorSharding TensorSharding::withoutPartial() const {
-  return {dims, {}, open};
+  return {dims, {}, open, windows};
 }
 
 TensorSharding TensorSharding::closed() const {
-  return {dims, partial, {}};
+  return {dims, partial, {}, windows};
 }
 
 TensorSharding canonical(TensorSharding sharding) {

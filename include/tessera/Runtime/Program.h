@@ -105,6 +105,7 @@ struct Operand {
 struct CollectiveStep {
   sharding::CollectiveKind kind = sharding::CollectiveKind::all_reduce;
   int64_t mesh = 0; ///< the part's, or another arrangement of the same devices
+  std::optional<int64_t> targetMesh = {}; ///< of the target layouts, when it is not `mesh`
   sharding::AxisList axes;
   std::optional<sharding::ReduceKind> reduction = {};
   std::optional<int64_t> token = {}; ///< asynchronous when given; a `wait` of the same list ends it

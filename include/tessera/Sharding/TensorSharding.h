@@ -30,13 +30,28 @@ struct PartialAxis {
   auto operator<=>(const PartialAxis &) const = default;
 };
 
+/// A dimension whose buffer is not a plain shard: the device with linear index c over the
+/// dimension's axes holds the global indices [c * step + offset, c * step + offset + length). Halos
+/// are windows.
+struct Window {
+  int64_t dim = 0;
+  int64_t step = 0;
+  int64_t offset = 0;
+  int64_t length = 0;
+  bool operator==(const Window &) const = default;
+  auto operator<=>(const Window &) const = default;
+};
+
 /// The sharding of one tensor on one mesh, by dimension. Axes named nowhere are replicate.
 struct TensorSharding {
   std::vector<AxisList> dims;       ///< for each dimension the axes that cut it, major first
   std::vector<PartialAxis> partial; ///< axes whose devices hold contributions
   AxisList open;                    ///< axes left to the compiler (`?`)
+  std::vector<Window> windows;      ///< by ascending dimension; only in the local view
 
-  static TensorSharding replicated(int64_t rank) { return {std::vector<AxisList>(rank), {}, {}}; }
+  static TensorSharding replicated(int64_t rank) {
+    return {std::vector<AxisList>(rank), {}, {}, {}};
+  }
   static TensorSharding allOpen(const Mesh &mesh, int64_t rank);
 
   int64_t rank() const { return static_cast<int64_t>(dims.size()); }
@@ -55,7 +70,8 @@ struct TensorSharding {
   auto operator<=>(const TensorSharding &) const = default;
 };
 
-/// Orders partial and open axes and merges neighbouring parts, so that equal meanings compare equal.
+/// Orders partial and open axes and merges neighbouring parts, so that equal meanings compare
+/// equal.
 TensorSharding canonical(TensorSharding sharding);
 
 /// `[{"dp"}, {}] partial sum("tp")`-like text for messages; see the dialect for the IR's spelling.

@@ -1,0 +1,112 @@
+//===- KernelCompiler.h - Tensor kernels to a shared object -----*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A kernel is a function on static tensors in destination style:
+//
+//   func.func @k0_softmax(%in: tensor<32x128xf32>, %out: tensor<32x128xf32>) -> tensor<32x128xf32>
+//       attributes {kernel.reads = 1 : i64} { ... return %r : tensor<32x128xf32> }
+//
+// The first `kernel.reads` arguments are only read. The others are destinations, one a result, in
+// order and of the result's type: result i ends up in the buffer of destination i. What a
+// destination holds on entry may be read (an accumulator). Scalars are rank-0 tensors. The body
+// is made of linalg, tensor, arith, math and scf; it calls nothing.
+//
+// A kernel becomes `void name(void **args, int64_t begin, int64_t end)` in an ELF shared object.
+// `args` are the data pointers in argument order: row-major, dense, aligned to 64 bytes, `i1` one
+// byte an element (0 or 1), `index` eight. [begin, end) is a range of the kernel's tasks
+// (`KernelInfo::tasks`): disjoint ranges may run on different threads at once, and all of [0,
+// tasks) must run. A kernel of one task runs whole on (0, 1).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_CODEGEN_CPU_KERNELCOMPILER_H
+#define TESSERA_CODEGEN_CPU_KERNELCOMPILER_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tessera::codegen {
+
+/// The attribute that counts the arguments a kernel only reads.
+inline constexpr llvm::StringLiteral kKernelReadsAttr = "kernel.reads";
+
+/// How kernels are compiled. The defaults are for this machine.
+struct CpuOptions {
+  /// LLVM's name of the CPU; empty or "host": the one this runs on.
+  std::string cpu;
+  /// Features after LLVM's `-mattr`, "+avx2,-fma"; used only with a named `cpu`.
+  std::string features;
+  /// False: compile everything by the plain scheme (for tests and bisection).
+  bool vectorise = true;
+  /// Threads that compile; 0: one a core.
+  unsigned threads = 0;
+  /// Look for objects compiled before, and keep new ones.
+  bool useCache = true;
+  /// Where; empty: $XDG_CACHE_HOME/tessera, else ~/.cache/tessera.
+  std::string cacheDirectory;
+  /// The oldest entries go when the directory holds more bytes than this.
+  uint64_t cacheLimitBytes = uint64_t(256) << 20;
+  /// The linker; empty: ld.lld-22 or ld.lld on the PATH or in LLVM's bin directory.
+  std::string linker;
+  /// Fill `KernelInfo::llvmIR` (and leave the cache alone).
+  bool keepLLVMIR = false;
+  /// Fill `KernelInfo::loopIR`: the kernel on buffers, before it becomes LLVM (no cache either).
+  bool keepLoopIR = false;
+};
+
+/// Which of the two ways a kernel was compiled.
+enum class KernelScheme {
+  Vectorised, ///< fused, tiled, every hot loop in vectors unless `reason` names exceptions
+  Fallback,   ///< plain loops; `reason` says what the better scheme could not do
+};
+
+/// What became of one kernel.
+struct KernelInfo {
+  std::string name;
+  KernelScheme scheme = KernelScheme::Fallback;
+  /// Why it is a fallback, or which ops of a vectorised kernel remained scalar; else empty.
+  std::string reason;
+  /// Tasks that [begin, end) may be split into; at least 1.
+  int64_t tasks = 1;
+  /// Bytes of temporary buffers inside the kernel, on its stack and on the heap.
+  int64_t stackBytes = 0, heapBytes = 0;
+  /// The object came from the cache.
+  bool cached = false;
+  std::string llvmIR; ///< with CpuOptions::keepLLVMIR, after optimisation
+  std::string loopIR; ///< with CpuOptions::keepLoopIR
+};
+
+/// Compiles every function of `kernels` and links them: the bytes of a shared object. `infos`, when
+/// given, gets one entry a function, in order. The result depends only on `kernels` and `options`,
+/// not on threads or on what the cache holds. Fails with located diagnostics on a function that
+/// breaks the contract above, on ops outside the listed dialects, or when there is no linker.
+/// `kernels` is not changed.
+mlir::FailureOr<std::vector<char>> compileKernels(mlir::ModuleOp kernels, const CpuOptions &options,
+                                                  std::vector<KernelInfo> *infos = nullptr);
+
+/// Whether the buffer of destination argument `output` may be the very buffer of read argument
+/// `input` (donation in place). True when both types are equal, the destination's incoming value is
+/// unused, every op that reads the input directly contributes to this output, and all ops from the
+/// input to the output are elementwise with identity maps: then element i of the input is read
+/// for the last time before or when element i of the output is written. Any other overlap between
+/// a destination and another argument is undefined. `input` and `output` are argument indices.
+bool canRunInPlace(mlir::func::FuncOp kernel, unsigned input, unsigned output);
+
+/// Registers the dialects a kernel may use and the interfaces its compilation needs.
+void registerKernelDialects(mlir::DialectRegistry &registry);
+
+/// Registers `--tessera-compile-kernels`, which compiles a module's kernels and prints the scheme
+/// of each.
+void registerCompileKernelsPass();
+
+} // namespace tessera::codegen
+
+#endif // TESSERA_CODEGEN_CPU_KERNELCOMPILER_H

@@ -1,0 +1,33 @@
+//===- Passes.h - From the local view to steps ------------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_CODEGEN_PASSES_H
+#define TESSERA_CODEGEN_PASSES_H
+
+#include "tessera/Dialect/Rt/IR/Rt.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tessera::codegen {
+
+#define GEN_PASS_DECL
+#include "tessera/Codegen/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "tessera/Codegen/Passes.h.inc"
+
+/// Local view -> `rt.program`: the passes of this folder in order.
+void buildCodegenPipeline(mlir::OpPassManager &manager);
+
+} // namespace tessera::codegen
+
+#endif // TESSERA_CODEGEN_PASSES_H

@@ -1,0 +1,91 @@
+//===- Passes.td - From the local view to steps -------------*- tablegen -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_CODEGEN_PASSES
+#define TESSERA_CODEGEN_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+class CodegenPass<string name, string operation> : Pass<name, operation> {
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect",
+    "::tessera::dist::DistDialect", "::tessera::rt::RtDialect"];
+}
+
+def CodegenPrepare : CodegenPass<"codegen-prepare", "::mlir::func::FuncOp"> {
+  let summary = "Bring the local view into forms that kernels, gemms and views express";
+  let description = [{
+    After it, in every function of the local view,
+
+    * every value that crosses from one step to another is a tensor: scalars that loops carry, coordinates
+      (`dist.axis_index`), induction variables, bounds and conditions are rank-0 tensors
+      (`tensor.from_elements`) where they are made and `tensor.extract` where they are read; scalar arithmetic
+      in between belongs to whoever uses it;
+    * tensor computations are `linalg.generic`, contractions, windowed ops, `linalg.fill`, and slices;
+      transposes, broadcasts, reductions are generics; pads and concatenations are slices put into a buffer;
+      gathers read elements in a generic;
+    * induction variables are of type index, and shardings are dropped from ops that no longer need them.
+  }];
+}
+
+def CodegenFormGemms : CodegenPass<"codegen-form-gemms", "::mlir::func::FuncOp"> {
+  let summary = "Make contractions readable as matrix products";
+  let description = [{
+    A step `gemm` takes leading dimensions, transpositions and one batch stride, so many layouts need no
+    copy: transpositions of operands and results, also behind a reshape that only merges dimensions, go into the
+    contraction's indexing maps (`linalg.contract`) wherever it still is a gemm. What is none has the operand that
+    does not fit rewritten into rows (a transposition of its own).
+  }];
+}
+
+def CodegenFuse : CodegenPass<"codegen-fuse", "::mlir::func::FuncOp"> {
+  let summary = "Group ops that become one kernel";
+  let description = [{
+    Wraps what does not become a gemm, a view, a collective or control flow into `rt.group`. Two ops share a group when
+    some parallel loops of both visit the same rows: elementwise chains, broadcasts, reductions over rows and what
+    follows them (softmax, layer norm), epilogues of windowed ops. No group waits for a step that waits for it.
+  }];
+  let options = [
+    Option<"maxOps", "max-ops", "unsigned", /*default=*/"24", "most ops of one group">,
+    Option<"fuse", "fuse", "bool", /*default=*/"true", "false: every op is a group of its own">,
+  ];
+}
+
+def CodegenOutlineKernels : CodegenPass<"codegen-outline-kernels", "::mlir::ModuleOp"> {
+  let summary = "Turn groups into kernels, one for all that are equal";
+  let description = [{
+    A group becomes a private function in destination style (`kernel.reads`) and a call of it. Groups that are
+    equal up to names and locations share one function, so the layers of a network are compiled once.
+  }];
+}
+
+def CodegenEmitRt : CodegenPass<"codegen-emit-rt", "::mlir::ModuleOp"> {
+  let summary = "Plan the arena and write the steps";
+  let description = [{
+    Replaces the functions of the local view by an `rt.program` with a part for each. Values get intervals of a static
+    arena by their lives over all steps: what lives across a loop's back edge spans the loop, an asynchronous
+    collective uses its slots until the wait, arguments live for the whole step. Loop carries and results that
+    feed an argument are computed in place where the old value is dead, otherwise copied at the end; a kernel
+    that permits it writes over an input that dies.
+  }];
+  let options = [
+    Option<"reuse", "reuse", "bool", /*default=*/"true", "false: every value has memory of its own (for bisection)">,
+  ];
+}
+
+def CodegenWriteArtifact : CodegenPass<"codegen-write-artifact", "::mlir::ModuleOp"> {
+  let summary = "Serialise an rt.program";
+  let description = [{
+    Compiles the kernels and writes the artifact to `output`; without it prints the program's JSON on standard
+    output and compiles nothing.
+  }];
+  let options = [
+    Option<"output", "output", "std::string", /*default=*/"", "the file; empty: print the program">,
+  ];
+}
+
+#endif // TESSERA_CODEGEN_PASSES

@@ -1,0 +1,100 @@
+//===- DistBase.td - The dist dialect -----------------------*- tablegen -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_DIST_BASE
+#define TESSERA_DIST_BASE
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/OpBase.td"
+
+def Dist_Dialect : Dialect {
+  let name = "dist";
+  let cppNamespace = "::tessera::dist";
+  let summary = "Tensors on meshes of devices";
+  let description = [{
+    The `dist` dialect says how tensors lie on meshes of devices, and moves them.
+
+    A program has two views. In the **global view** tensors have their global shapes and some are
+    annotated; in the **local view** (functions with `dist.view = "local"`) they have the shapes of one
+    device's buffers and collectives move what devices lack.
+
+    Discardable attributes of this dialect:
+
+    | attribute | on | meaning |
+    |---|---|---|
+    | `dist.sharding` | function arguments and results | its `#dist.sharding` |
+    | `dist.shardings` | ops with tensor results | one `#dist.sharding` a result (`unit` for what is no tensor) |
+    | `dist.before_shardings` | `scf.while` | the same for the arguments of its first region |
+    | `dist.name` | function arguments and results | the name in reports and on the command line |
+    | `dist.feeds` | function results | index of the argument that it is in the next step |
+    | `dist.range` | integer arguments | `[lo, hi]`, bounds of random values, hi exclusive |
+    | `dist.view`, `dist.mesh`, `dist.mesh_devices`, `dist.part_of` | functions of the local view | `"local"`; their mesh; the process ids that run it; the function that it is a part of |
+    | `dist.argument`, `dist.result` | arguments and results of the local view | their index in the original function |
+    | `dist.reason` | reshards and collectives | why they are there |
+    | `dist.global_type` | arguments and ops of the local view | the global tensor type (an array for several results) |
+
+    Constraints. A message of the verifier quotes the value and states the rule; tests name the label.
+
+    | label | rule |
+    |---|---|
+    | S1 | the mesh of a sharding is declared by a `dist.process_mesh` of the module |
+    | S2 | a sharding has at most as many placements as its mesh has axes |
+    | S3 | a sharded dimension lies in [-rank, rank) |
+    | S4 | an axis, or a part of one, is used at most once |
+    | S5 | a named axis exists in the mesh, and a part `(pre)size` divides it |
+    | S6 | `order` is given for all axes of a dimension or for none, and counts 0, 1, … |
+    | S7 | two partial axes have the same reduction, except sum with avg |
+    | S8 | avg of integers does not exist |
+    | S9 | by-dimension shardings have as many dimensions as the tensor |
+    | S10 | shardings stand on ranked tensors; a list has one entry a result |
+    | F1 | `dist.feeds` names an argument of the same type, each argument at most once |
+    | F2 | `dist.name` is not empty and unique among arguments and among results |
+    | F3 | `dist.range` is `[lo, hi]` with lo < hi on an integer tensor |
+    | M1 | a mesh has at least one axis and as many names as axes |
+    | M2 | names are unique and not empty |
+    | M3 | extents are positive and their product fits 2^31 |
+    | M4 | there are as many process ids as devices, non-negative and unique |
+    | C1 | a collective names a declared mesh, and axes of it, each once |
+    | C2 | a dimension of a collective lies in [0, rank) |
+    | C3 | operand and result types follow from the kind and the group size, or from `sources` and `targets` |
+    | C4 | a reduction's element type has the reduction (no avg of integers) |
+    | C5 | a collective does not stand under control flow that may differ between devices |
+    | C6 | in the local view a partial value reaches linear operations only |
+    | C7 | a token is waited for exactly once, in its own block |
+  }];
+  let useDefaultAttributePrinterParser = 0;
+  let useDefaultTypePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
+  let hasConstantMaterializer = 0;
+  let extraClassDeclaration = [{
+    ::mlir::Attribute parseAttribute(::mlir::DialectAsmParser &parser,
+                                     ::mlir::Type type) const override;
+    void printAttribute(::mlir::Attribute attribute,
+                        ::mlir::DialectAsmPrinter &printer) const override;
+    void registerAttributes();
+    void registerTypes();
+    void registerOperations();
+    static constexpr ::llvm::StringLiteral kSharding = "dist.sharding";
+    static constexpr ::llvm::StringLiteral kShardings = "dist.shardings";
+    static constexpr ::llvm::StringLiteral kBeforeShardings = "dist.before_shardings";
+    static constexpr ::llvm::StringLiteral kName = "dist.name";
+    static constexpr ::llvm::StringLiteral kFeeds = "dist.feeds";
+    static constexpr ::llvm::StringLiteral kRange = "dist.range";
+    static constexpr ::llvm::StringLiteral kView = "dist.view";
+    static constexpr ::llvm::StringLiteral kMeshDevices = "dist.mesh_devices";
+    static constexpr ::llvm::StringLiteral kMesh = "dist.mesh";
+    static constexpr ::llvm::StringLiteral kPartOf = "dist.part_of";
+    static constexpr ::llvm::StringLiteral kArgument = "dist.argument";
+    static constexpr ::llvm::StringLiteral kResult = "dist.result";
+    static constexpr ::llvm::StringLiteral kGlobalType = "dist.global_type";
+    static constexpr ::llvm::StringLiteral kReason = "dist.reason";
+  }];
+}
+
+#endif // TESSERA_DIST_BASE

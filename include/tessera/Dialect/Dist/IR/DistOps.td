@@ -1,0 +1,112 @@
+//===- DistOps.td - Meshes, annotations, asynchrony ---------*- tablegen -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_DIST_OPS
+#define TESSERA_DIST_OPS
+
+include "tessera/Dialect/Dist/IR/DistAttributes.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Dist_Op<string mnemonic, list<Trait> traits = []> : Op<Dist_Dialect, mnemonic, traits>;
+
+def Dist_TokenType : TypeDef<Dist_Dialect, "Token"> {
+  let mnemonic = "token";
+  let summary = "A value on its way";
+  let parameters = (ins "::mlir::Type":$valueType);
+  let assemblyFormat = "`<` $valueType `>`";
+}
+
+def Dist_ProcessMeshOp : Dist_Op<"process_mesh", [Symbol]> {
+  let summary = "A grid of devices whose axes have names";
+  let description = [{
+    ```mlir
+    dist.process_mesh @pod(shape = [2, 4], dim_names = ["dp", "tp"])
+    dist.process_mesh @stage1(shape = [2, 2], dim_names = ["x", "y"], process_ids = [4, 5, 6, 7])
+    ```
+    `process_ids` are those of the positions in row-major order; they default to 0, 1, …. Rules M1 to M4.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, DenseI64ArrayAttr:$shape, StrArrayAttr:$dim_names,
+                       OptionalAttr<DenseI64ArrayAttr>:$process_ids);
+  let assemblyFormat = [{
+    $sym_name `(` `shape` `=` $shape `,` `dim_names` `=` $dim_names
+    (`,` `process_ids` `=` $process_ids^)? `)` attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The mesh as the algebra knows it.
+    ::tessera::sharding::Mesh getMesh();
+  }];
+}
+
+def Dist_ShardTensorOp : Dist_Op<"shard_tensor", [Pure, SameOperandsAndResultType,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "A constraint on how a value lies on a mesh";
+  let description = [{
+    `%h1 = dist.shard_tensor %h, #dist.sharding<@pod, [shard(0), ?]> : tensor<64x4096xf32>`
+  }];
+  let arguments = (ins AnyRankedTensor:$operand, Dist_ShardingAttr:$sharding);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$operand `,` custom<ShardingAndType>($sharding, type($operand), type($result), attr-dict)";
+  let hasFolder = 1;
+}
+
+def Dist_ReshardOp : Dist_Op<"reshard", [Pure, SameOperandsAndResultType,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "A demanded change of sharding, also across meshes";
+  let description = [{
+    `%z = dist.reshard %y to #dist.sharding<@stage1, [shard(0), replicate]> : tensor<64x64xf32>`
+
+    Written by users, and by `dist-insert-reshards` with the reason in `dist.reason`.
+  }];
+  let arguments = (ins AnyRankedTensor:$operand, Dist_ShardingAttr:$sharding);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$operand `to` custom<ShardingAndType>($sharding, type($operand), type($result), attr-dict)";
+  let hasFolder = 1;
+}
+
+def Dist_AxisIndexOp : Dist_Op<"axis_index", [Pure,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "This device's linear index over mesh axes (local view)";
+  let arguments = (ins FlatSymbolRefAttr:$mesh, Dist_AxisListAttr:$axes);
+  let results = (outs Index:$result);
+  let assemblyFormat = "`over` $mesh custom<AxisList>($axes) attr-dict `:` type($result)";
+}
+
+def Dist_StartOp : Dist_Op<"start", [SingleBlock, NoTerminator]> {
+  let summary = "Starts a collective and goes on";
+  let description = [{
+    ```mlir
+    %t = dist.start { %r = dist.all_reduce %a over @pod ["tp"] reduction = sum : tensor<4xf32>
+                      dist.yield %r : tensor<4xf32> } : !dist.token<tensor<4xf32>>
+    %q = dist.wait %t : !dist.token<tensor<4xf32>> -> tensor<4xf32>
+    ```
+    Its region holds one collective and a yield. Rule C7.
+  }];
+  let regions = (region SizedRegion<1>:$body);
+  let results = (outs Dist_TokenType:$token);
+  let assemblyFormat = "$body attr-dict `:` qualified(type($token))";
+  let hasVerifier = 1;
+}
+
+def Dist_YieldOp : Dist_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<["StartOp"]>]> {
+  let summary = "The value that a started collective yields";
+  let arguments = (ins AnyRankedTensor:$operand);
+  let assemblyFormat = "$operand attr-dict `:` type($operand)";
+}
+
+def Dist_WaitOp : Dist_Op<"wait"> {
+  let summary = "Waits for a started collective";
+  let arguments = (ins Dist_TokenType:$token);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$token attr-dict `:` qualified(type($token)) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+#endif // TESSERA_DIST_OPS

@@ -1,0 +1,130 @@
+//===- RtOps.td - Programs, parts, slots, groups ------------*- tablegen -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RT_OPS
+#define TESSERA_RT_OPS
+
+include "tessera/Dialect/Rt/IR/RtBase.td"
+include "tessera/Dialect/Dist/IR/DistAttributes.td"
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+//===----------------------------------------------------------------------===//
+// Before the steps: groups of ops that become one kernel
+//===----------------------------------------------------------------------===//
+
+def Rt_GroupOp : Rt_Op<"group", [SingleBlock, NoRegionArguments, RecursiveMemoryEffects]> {
+  let summary = "Ops of the local view that become one kernel";
+  let description = [{
+    ```mlir
+    %s = rt.group "max_sub_exp" { … rt.yield %e : tensor<4x8xf32> } : tensor<4x8xf32>
+    ```
+    The region uses tensors from outside; scalars it computes itself.
+  }];
+  let arguments = (ins StrAttr:$name);
+  let regions = (region SizedRegion<1>:$body);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = "$name $body attr-dict `:` type($results)";
+  let hasVerifier = 1;
+}
+
+def Rt_YieldOp : Rt_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<["GroupOp"]>]> {
+  let summary = "The results of a group";
+  let arguments = (ins Variadic<AnyRankedTensor>:$operands);
+  let assemblyFormat = "$operands attr-dict `:` type($operands)";
+}
+
+//===----------------------------------------------------------------------===//
+// The program
+//===----------------------------------------------------------------------===//
+
+def Rt_ProgramOp : Rt_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator, NoRegionArguments]> {
+  let summary = "The programs of all devices";
+  let description = [{
+    Arguments and results in order, then a part for every distinct set of devices. The position of
+    steps in a part is their order; between parts, the two sides of a transfer are adjacent in the total order.
+    `peak_bytes` is the planned peak of the device that needs most: the sum of the arenas of its parts.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$peak_bytes);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name (`peak` $peak_bytes^)? attr-dict-with-keyword $body";
+  let hasRegionVerifier = 1;
+}
+
+def Rt_ArgumentOp : Rt_Op<"argument", [HasParent<"ProgramOp">]> {
+  let summary = "An argument of the program, by its global type";
+  let description = "`rt.argument \"x\" : tensor<64x1024xf32>`; `range [lo, hi]` bounds random integers.";
+  let arguments = (ins StrAttr:$name, TypeAttrOf<AnyRankedTensor>:$type, OptionalAttr<DenseI64ArrayAttr>:$range);
+  let assemblyFormat = "$name `:` $type (`range` $range^)? attr-dict";
+}
+
+def Rt_ResultOp : Rt_Op<"result", [HasParent<"ProgramOp">]> {
+  let summary = "A result of the program, by its global type";
+  let description = "`feeds k`: after each step its buffer is argument k of the next.";
+  let arguments = (ins StrAttr:$name, TypeAttrOf<AnyRankedTensor>:$type, OptionalAttr<I64Attr>:$feeds);
+  let assemblyFormat = "$name `:` $type (`feeds` $feeds^)? attr-dict";
+}
+
+def Rt_PartOp : Rt_Op<"part", [HasParent<"ProgramOp">, SingleBlock, NoTerminator, NoRegionArguments,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "What every device of a mesh executes";
+  let description = [{
+    ```mlir
+    rt.part "main" over @pod arena 131072 { … }
+    ```
+    Slots, coordinates and homes first, then the steps.
+  }];
+  let arguments = (ins StrAttr:$name, FlatSymbolRefAttr:$mesh, I64Attr:$arena_bytes);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$name `over` $mesh `arena` $arena_bytes attr-dict-with-keyword $body";
+}
+
+def Rt_SlotOp : Rt_Op<"slot", [HasParent<"PartOp">, Pure,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "An interval of the arena";
+  let description = "`%x = rt.slot \"x\" at 0 : !rt.slot<32x1024xf32>`. Slots may overlap where their lives do not. Rule R1.";
+  let arguments = (ins StrAttr:$name, I64Attr:$offset);
+  let results = (outs Rt_SlotType:$slot);
+  let assemblyFormat = "$name `at` $offset attr-dict `:` qualified(type($slot))";
+  let hasVerifier = 1;
+}
+
+def Rt_ConstantOp : Rt_Op<"constant", [HasParent<"PartOp">, Pure,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "A read-only slot, shared by all devices";
+  let description = "`%c = rt.constant \"table\" dense<…> : tensor<16xf32> in !rt.slot<16xf32>`";
+  let arguments = (ins StrAttr:$name, ElementsAttr:$value);
+  let results = (outs Rt_SlotType:$slot);
+  let assemblyFormat = "$name $value `in` qualified(type($slot)) attr-dict";
+  let hasVerifier = 1;
+}
+
+def Rt_CoordinateOp : Rt_Op<"coordinate", [HasParent<"PartOp">]> {
+  let summary = "A slot that the runtime fills, once, with the device's linear index over axes of the part's mesh";
+  let arguments = (ins Rt_IndexSlot:$slot, Dist_AxisListAttr:$axes);
+  let assemblyFormat = "$slot `over` custom<AxisList>($axes) attr-dict";
+}
+
+class Rt_HomeOp<string mnemonic> : Rt_Op<mnemonic, [HasParent<"PartOp">,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let arguments = (ins I64Attr:$index, Rt_SlotType:$slot, Dist_ShardingAttr:$layout);
+  let assemblyFormat = "$index `in` $slot `:` qualified(type($slot)) `as` $layout attr-dict";
+}
+
+def Rt_ArgumentHomeOp : Rt_HomeOp<"argument_home"> {
+  let summary = "Where, in this part, an argument lies";
+  let description = "`rt.argument_home 0 in %x : !rt.slot<32x1024xf32> as #dist.sharding<@pod, [shard(0), replicate]>`";
+}
+
+def Rt_ResultHomeOp : Rt_HomeOp<"result_home"> {
+  let summary = "Where a result lies after the last step";
+}
+
+#endif // TESSERA_RT_OPS

@@ -1,0 +1,136 @@
+//===- RtSteps.td - The steps -------------------------------*- tablegen -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RT_STEPS
+#define TESSERA_RT_STEPS
+
+include "tessera/Dialect/Rt/IR/RtOps.td"
+
+/// A step stands in a part, or in the list of a loop or branch.
+class Rt_Step<string mnemonic, list<Trait> traits = []>
+    : Rt_Op<mnemonic, !listconcat([ParentOneOf<["PartOp", "LoopOp", "WhileOp", "IfOp"]>], traits)>;
+
+def Rt_LaunchOp : Rt_Step<"launch", [AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Calls a kernel";
+  let description = [{
+    `rt.launch @k0_softmax(%x) to (%y) : (!rt.slot<4x8xf32>) to (!rt.slot<4x8xf32>)`. A slot may be read and written at once
+    only where the kernel allows it in place. Rules R3, R9.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Rt_SlotType>:$reads, Variadic<Rt_SlotType>:$writes);
+  let assemblyFormat = [{
+    $kernel `(` $reads `)` `to` ` ` `(` $writes `)` attr-dict `:` `(` qualified(type($reads)) `)` `to` ` ` `(` qualified(type($writes)) `)`
+  }];
+}
+
+def Rt_GemmOp : Rt_Step<"gemm"> {
+  let summary = "C[b] = A[b] · B[b] (+ C[b]), row-major";
+  let description = [{
+    ```mlir
+    rt.gemm %a, %b to %c batch 1 m 4 n 8 k 16 ld [16, 8, 8] stride [0, 0, 0] accumulate : !rt.slot<4x16xf32>, !rt.slot<16x8xf32> to !rt.slot<4x8xf32>
+    ```
+    `ld` are the leading dimensions and `stride` the distances of batches of A, B and C in elements; a stride of 0
+    repeats an operand. `trans_a`: A is k x m. C may be f32 where A and B are f16 or bf16. Rules R4, R9.
+  }];
+  let arguments = (ins Rt_SlotType:$a, Rt_SlotType:$b, Rt_SlotType:$c, I64Attr:$batch, I64Attr:$m, I64Attr:$n, I64Attr:$k,
+                       DenseI64ArrayAttr:$ld, DenseI64ArrayAttr:$stride,
+                       UnitAttr:$trans_a, UnitAttr:$trans_b, UnitAttr:$accumulate);
+  let assemblyFormat = [{
+    $a `,` $b `to` $c `batch` $batch `m` $m `n` $n `k` $k `ld` $ld `stride` $stride
+    (`trans_a` $trans_a^)? (`trans_b` $trans_b^)? (`accumulate` $accumulate^)? attr-dict
+    `:` qualified(type($a)) `,` qualified(type($b)) `to` qualified(type($c))
+  }];
+  let hasVerifier = 1;
+}
+
+def Rt_CollectiveOp : Rt_Step<"collective", [AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Moves every operand from its source layout to its target layout";
+  let description = [{
+    ```mlir
+    rt.collective "all_reduce"(%a) to (%b) over @pod ["tp"] reduction sum {sources = […], targets = […], global_types = […]}
+      : (!rt.slot<4x8xf32>) to (!rt.slot<4x8xf32>)
+    ```
+    Asynchronous when it has a token. `target_mesh` when it leads to another mesh over the same devices. `fill` is written
+    to the padding of the targets. Rules R2, R5, R6, R9.
+  }];
+  let arguments = (ins StrAttr:$kind, Variadic<Rt_SlotType>:$sources, Variadic<Rt_SlotType>:$targets, FlatSymbolRefAttr:$mesh,
+                       Dist_AxisListAttr:$axes, OptionalAttr<Dist_ReduceKind>:$reduction, OptionalAttr<AnyAttr>:$fill,
+                       OptionalAttr<FlatSymbolRefAttr>:$target_mesh,
+                       ArrayAttr:$source_layouts, ArrayAttr:$target_layouts, ArrayAttr:$global_types);
+  let results = (outs Optional<Rt_Token>:$token);
+  let assemblyFormat = [{
+    $kind `(` $sources `)` `to` ` ` `(` $targets `)` `over` $mesh custom<AxisList>($axes) (`reduction` $reduction^)?
+    (`fill` $fill^)? (`target` $target_mesh^)? `from` $source_layouts `to` $target_layouts `global` $global_types attr-dict
+    `:` `(` qualified(type($sources)) `)` `to` ` ` `(` qualified(type($targets)) `)` (`->` type($token)^)?
+  }];
+  let hasVerifier = 1;
+}
+
+class Rt_TransferOp<string mnemonic> : Rt_Step<mnemonic, [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let arguments = (ins Rt_SlotType:$slot, I64Attr:$id, Dist_ShardingAttr:$source_layout,
+                       Dist_ShardingAttr:$target_layout, TypeAttrOf<AnyRankedTensor>:$global_type);
+  let assemblyFormat = [{
+    $slot `:` qualified(type($slot)) `id` $id `global` $global_type `from` $source_layout `to` $target_layout attr-dict
+  }];
+}
+
+def Rt_SendOp : Rt_TransferOp<"send"> {
+  let summary = "This part's side of a move to another part, paired by its id";
+  let description = "`rt.send %a : !rt.slot<4x8xf32> id 3 global tensor<8x8xf32> from #dist.sharding<@s0, …> to #dist.sharding<@s1, …>`";
+}
+
+def Rt_RecvOp : Rt_TransferOp<"recv"> {
+  let summary = "The other side of an `rt.send`";
+}
+
+def Rt_WaitOp : Rt_Step<"wait"> {
+  let summary = "The asynchronous collective is complete on this device";
+  let arguments = (ins Rt_Token:$token);
+  let assemblyFormat = "$token attr-dict";
+}
+
+def Rt_CopyOp : Rt_Step<"copy"> {
+  let summary = "Copies a buffer within the device";
+  let arguments = (ins Rt_SlotType:$source, Rt_SlotType:$target);
+  let assemblyFormat = "$source `to` $target attr-dict `:` qualified(type($source)) `to` qualified(type($target))";
+  let hasVerifier = 1;
+}
+
+def Rt_LoopOp : Rt_Step<"loop", [AttrSizedOperandSegments, SingleBlock, NoTerminator, NoRegionArguments]> {
+  let summary = "A counted loop";
+  let description = [{
+    `rt.loop %i = 0 to %n step 1 { … }`: the executor writes the slot `%i` before each trip. A bound is a number or a slot.
+  }];
+  let arguments = (ins Rt_IndexSlot:$iv, Optional<Rt_IndexSlot>:$lower_slot, Optional<Rt_IndexSlot>:$upper_slot,
+                       Optional<Rt_IndexSlot>:$step_slot,
+                       OptionalAttr<I64Attr>:$lower, OptionalAttr<I64Attr>:$upper, OptionalAttr<I64Attr>:$step);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $iv `=` custom<Bound>($lower_slot, $lower) `to` custom<Bound>($upper_slot, $upper) `step` custom<Bound>($step_slot, $step)
+    attr-dict-with-keyword $body
+  }];
+  let hasVerifier = 1;
+}
+
+def Rt_WhileOp : Rt_Step<"while", [NoRegionArguments, NoTerminator, SingleBlock]> {
+  let summary = "Before; stop when the condition is 0; body; again";
+  let description = "`rt.while %condition before { … } do { … }`";
+  let arguments = (ins Rt_BoolSlot:$condition);
+  let regions = (region SizedRegion<1>:$before, SizedRegion<1>:$body);
+  let assemblyFormat = "$condition `before` $before `do` $body attr-dict";
+}
+
+def Rt_IfOp : Rt_Step<"if", [NoRegionArguments, NoTerminator, SingleBlock]> {
+  let summary = "One of two lists of steps; the condition is the same on all devices of the mesh";
+  let description = "`rt.if %condition then { … } else { … }`";
+  let arguments = (ins Rt_BoolSlot:$condition);
+  let regions = (region SizedRegion<1>:$then_steps, SizedRegion<1>:$else_steps);
+  let assemblyFormat = "$condition `then` $then_steps `else` $else_steps attr-dict";
+}
+
+#endif // TESSERA_RT_STEPS

@@ -1,0 +1,169 @@
+//===- KernelCache.cpp - Objects compiled before ------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelCache.h"
+
+#include "KernelRevision.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/SHA256.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <algorithm>
+
+using namespace llvm;
+
+namespace tessera::codegen {
+
+std::string kernelCompilerRevision() {
+  return LLVM_VERSION_STRING " " TESSERA_KERNEL_REVISION;
+}
+
+KernelCache::KernelCache(std::string asked, uint64_t limitBytes)
+    : directory(std::move(asked)), limitBytes(limitBytes) {
+  if (!directory.empty())
+    return;
+  SmallString<128> path;
+  if (std::optional<std::string> base = sys::Process::GetEnv("XDG_CACHE_HOME");
+      base && sys::path::is_absolute(*base)) {
+    path = *base;
+  } else if (sys::path::home_directory(path)) {
+    sys::path::append(path, ".cache");
+  } else {
+    return;
+  }
+  sys::path::append(path, "tessera");
+  directory = std::string(path);
+}
+
+/// An entry: the digest of the rest in hexadecimal, a line of JSON about the kernel, the object.
+static std::string entryPath(StringRef directory, StringRef key) {
+  SmallString<128> path(directory);
+  sys::path::append(path, key + ".kernel");
+  return std::string(path);
+}
+
+static std::string digest(StringRef content) {
+  return toHex(SHA256::hash(arrayRefFromStringRef(content)), /*LowerCase=*/true);
+}
+
+bool KernelCache::load(StringRef key, std::string &object, KernelInfo &info) const {
+  if (directory.empty())
+    return false;
+  std::string path = entryPath(directory, key);
+  auto file = MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!file)
+    return false;
+  auto [sum, rest] = (*file)->getBuffer().split('\n');
+  if (digest(rest) != sum) {
+    sys::fs::remove(path);
+    return false;
+  }
+  auto [header, content] = rest.split('\n');
+  Expected<json::Value> parsed = json::parse(header);
+  if (!parsed) {
+    consumeError(parsed.takeError());
+    return false;
+  }
+  const json::Object *fields = parsed->getAsObject();
+  if (!fields || content.empty())
+    return false;
+  info.scheme = fields->getBoolean("vectorised").value_or(false) ? KernelScheme::Vectorised
+                                                                 : KernelScheme::Fallback;
+  info.reason = fields->getString("reason").value_or("").str();
+  info.tasks = fields->getInteger("tasks").value_or(1);
+  info.stackBytes = fields->getInteger("stack_bytes").value_or(0);
+  info.heapBytes = fields->getInteger("heap_bytes").value_or(0);
+  info.cached = true;
+  object = content.str();
+  // The time of last use decides what is removed first.
+  int descriptor;
+  if (!sys::fs::openFileForWrite(path, descriptor, sys::fs::CD_OpenExisting, sys::fs::OF_Append)) {
+    sys::fs::setLastAccessAndModificationTime(descriptor, std::chrono::system_clock::now());
+    sys::Process::SafelyCloseFileDescriptor(descriptor);
+  }
+  return true;
+}
+
+void KernelCache::store(StringRef key, StringRef object, const KernelInfo &info) const {
+  if (directory.empty() || sys::fs::create_directories(directory))
+    return;
+  std::string content;
+  raw_string_ostream stream(content);
+  stream << json::Object{{"vectorised", info.scheme == KernelScheme::Vectorised},
+                         {"reason", json::fixUTF8(info.reason)},
+                         {"tasks", info.tasks},
+                         {"stack_bytes", info.stackBytes},
+                         {"heap_bytes", info.heapBytes}}
+         << "\n"
+         << object;
+  SmallString<128> model(directory), temporary;
+  sys::path::append(model, key + ".%%%%%%%%.tmp");
+  int descriptor;
+  if (sys::fs::createUniqueFile(model, descriptor, temporary))
+    return;
+  {
+    raw_fd_ostream file(descriptor, /*shouldClose=*/true);
+    file << digest(content) << "\n" << content;
+    file.close();
+    if (file.has_error()) {
+      file.clear_error();
+      sys::fs::remove(temporary);
+      return;
+    }
+  }
+  if (sys::fs::rename(temporary, entryPath(directory, key)))
+    sys::fs::remove(temporary);
+}
+
+void KernelCache::trim() const {
+  struct Entry {
+    sys::TimePoint<> used;
+    std::string path;
+    uint64_t bytes;
+  };
+  std::vector<Entry> entries;
+  uint64_t total = 0;
+  std::error_code code;
+  if (directory.empty())
+    return;
+  for (sys::fs::directory_iterator it(directory, code), end; it != end && !code;
+       it.increment(code)) {
+    StringRef extension = sys::path::extension(it->path());
+    ErrorOr<sys::fs::basic_file_status> status = it->status();
+    if ((extension != ".kernel" && extension != ".tmp") || !status)
+      continue;
+    // Left by a process that died: nobody writes for an hour.
+    if (extension == ".tmp") {
+      if (std::chrono::system_clock::now() - status->getLastModificationTime() >
+          std::chrono::hours(1))
+        sys::fs::remove(it->path());
+      continue;
+    }
+    entries.push_back({status->getLastModificationTime(), it->path(), status->getSize()});
+    total += status->getSize();
+  }
+  if (total <= limitBytes)
+    return;
+  std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {
+    return std::tie(a.used, a.path) < std::tie(b.used, b.path);
+  });
+  for (const Entry &entry : entries) {
+    if (total <= limitBytes)
+      break;
+    if (!sys::fs::remove(entry.path))
+      total -= entry.bytes;
+  }
+}
+
+} // namespace tessera::codegen

@@ -1,0 +1,16 @@
+//===- KernelGroup.cpp - Ops over the same rows in one loop -------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelStages.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+void groupAndTile(func::FuncOp kernel, const KernelTarget &target) {}
+
+} // namespace tessera::codegen

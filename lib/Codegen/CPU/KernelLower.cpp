@@ -1,0 +1,167 @@
+//===- KernelLower.cpp - Kernels in the LLVM dialect --------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelStages.h"
+
+#include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MathToLibm/MathToLibm.h"
+#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Transforms.h"
+#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+LogicalResult lowerToScalarLoops(func::FuncOp kernel) {
+  IRRewriter rewriter(kernel.getContext());
+  SmallVector<linalg::LinalgOp> ops;
+  kernel.walk([&](linalg::LinalgOp op) { ops.push_back(op); });
+  for (linalg::LinalgOp op : ops) {
+    rewriter.setInsertionPoint(op);
+    if (failed(linalg::linalgOpToLoops(rewriter, op)))
+      return op.emitOpError("has no loop form");
+    rewriter.eraseOp(op);
+  }
+  return success();
+}
+
+/// Everything structured becomes a flow graph, everything on memrefs plain addresses.
+static LogicalResult flatten(ModuleOp module) {
+  MLIRContext *context = module.getContext();
+  {
+    RewritePatternSet patterns(context);
+    memref::populateExpandStridedMetadataPatterns(patterns);
+    memref::populateExpandOpsPatterns(patterns);
+    vector::populateVectorStepLoweringPatterns(patterns);
+    if (failed(applyPatternsGreedily(module, std::move(patterns))))
+      return failure();
+  }
+  RewritePatternSet patterns(context);
+  populateAffineToStdConversionPatterns(patterns);
+  populateSCFToControlFlowConversionPatterns(patterns);
+  ConversionTarget target(*context);
+  target.addIllegalDialect<affine::AffineDialect, scf::SCFDialect>();
+  target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+  return applyPartialConversion(module, target, std::move(patterns));
+}
+
+/// Moves bf16 through memory as i16. Otherwise LLVM folds our rounding into a select of bf16
+/// values, which on CPUs without that type becomes a call to a function that no library here has.
+static void moveBF16AsInteger(LLVM::LLVMFuncOp function) {
+  auto integer = [](Type type) -> Type {
+    if (!getElementTypeOrSelf(type).isBF16())
+      return {};
+    Type i16 = IntegerType::get(type.getContext(), 16);
+    auto vector = dyn_cast<VectorType>(type);
+    return vector ? Type(vector.clone(i16)) : i16;
+  };
+  function.walk([&](Operation *op) {
+    OpBuilder builder(op);
+    if (auto load = dyn_cast<LLVM::LoadOp>(op)) {
+      Type type = load.getType(), bits = integer(type);
+      if (!bits)
+        return;
+      builder.setInsertionPointAfter(load);
+      load.getResult().setType(bits);
+      auto cast = LLVM::BitcastOp::create(builder, load.getLoc(), type, load.getResult());
+      load.getResult().replaceAllUsesExcept(cast, cast);
+    } else if (auto store = dyn_cast<LLVM::StoreOp>(op)) {
+      if (Type bits = integer(store.getValue().getType()))
+        store.getValueMutable().assign(
+            LLVM::BitcastOp::create(builder, store.getLoc(), bits, store.getValue()));
+    }
+  });
+}
+
+/// `void symbol(void **args, i64 begin, i64 end)`, which unpacks its arguments for `body`.
+static void addEntryPoint(ModuleOp module, LLVM::LLVMFuncOp body, StringRef symbol) {
+  MLIRContext *context = module.getContext();
+  Location loc = body.getLoc();
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  Type pointer = LLVM::LLVMPointerType::get(context), i64 = builder.getI64Type();
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), {pointer, i64, i64});
+  auto entry = LLVM::LLVMFuncOp::create(builder, loc, symbol, type);
+  Block *block = entry.addEntryBlock(builder);
+  builder.setInsertionPointToStart(block);
+  SmallVector<Value> arguments;
+  for (unsigned i = 0, e = body.getNumArguments() - 2; i < e; ++i) {
+    Value slot = LLVM::GEPOp::create(builder, loc, pointer, pointer, block->getArgument(0),
+                                     ArrayRef<LLVM::GEPArg>{int32_t(i)});
+    arguments.push_back(LLVM::LoadOp::create(builder, loc, pointer, slot));
+  }
+  arguments.push_back(block->getArgument(1));
+  arguments.push_back(block->getArgument(2));
+  LLVM::CallOp::create(builder, loc, body, arguments);
+  LLVM::ReturnOp::create(builder, loc, ValueRange());
+}
+
+LogicalResult lowerKernelToLLVM(ModuleOp module, func::FuncOp kernel, StringRef symbol,
+                                ArrayRef<bool> mayAlias) {
+  MLIRContext *context = module.getContext();
+  // A name that no other function has: objects of many kernels are linked together.
+  std::string bodyName = (symbol + ".body").str();
+  kernel.setName(bodyName);
+  for (StringAttr name : llvm::map_to_vector(kernel->getDiscardableAttrs(),
+                                             [](NamedAttribute a) { return a.getName(); }))
+    kernel->removeDiscardableAttr(name);
+  if (failed(flatten(module)))
+    return failure();
+
+  LowerToLLVMOptions options(context);
+  options.useBarePtrCallConv = true;
+  options.allocLowering = LowerToLLVMOptions::AllocLowering::AlignedAlloc;
+  LLVMTypeConverter converter(context, options);
+  RewritePatternSet patterns(context);
+  arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+  arith::populateArithToLLVMConversionPatterns(converter, patterns);
+  populateMathToLLVMConversionPatterns(converter, patterns, /*approximateLog1p=*/false);
+  populateMathToLibmConversionPatterns(patterns);
+  populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
+  populateVectorToLLVMConversionPatterns(converter, patterns);
+  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+  ub::populateUBToLLVMConversionPatterns(converter, patterns);
+  populateFuncToLLVMConversionPatterns(converter, patterns);
+  LLVMConversionTarget target(*context);
+  target.addLegalOp<ModuleOp>();
+  if (failed(applyFullConversion(module, target, std::move(patterns))))
+    return failure();
+
+  auto body = module.lookupSymbol<LLVM::LLVMFuncOp>(bodyName);
+  body.setLinkage(LLVM::Linkage::Internal);
+  moveBF16AsInteger(body);
+  OpBuilder builder(context);
+  for (auto [i, alias] : llvm::enumerate(mayAlias)) {
+    if (!alias)
+      body.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
+    body.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(), builder.getI64IntegerAttr(64));
+  }
+  // Inlined, the promises about its arguments would be lost.
+  body.setNoInline(true);
+  addEntryPoint(module, body, symbol);
+  return success();
+}
+
+} // namespace tessera::codegen

@@ -1,0 +1,137 @@
+//===- KernelPipeline.cpp - One kernel, from text to an object ----------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelStages.h"
+
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/LLVMContext.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+namespace {
+
+/// Collects the diagnostics of one attempt as text.
+class Collector {
+public:
+  explicit Collector(MLIRContext *context)
+      : handler(context, [this](Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+            text += (text.empty() ? "" : "; ") + diagnostic.str();
+          return success();
+        }) {}
+
+  /// The diagnostics, else which stage failed without one.
+  std::string reason(StringRef stage) const {
+    return text.empty() ? (stage + " failed").str() : text;
+  }
+
+private:
+  std::string text;
+  ScopedDiagnosticHandler handler;
+};
+
+std::string print(Operation *op) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  op->print(stream);
+  return text;
+}
+
+} // namespace
+
+/// One attempt; on failure `error` holds the reason.
+static FailureOr<std::string> attempt(MLIRContext &context, StringRef text, StringRef symbol,
+                                      const KernelTarget &target, const CpuOptions &options,
+                                      bool vectorise, KernelInfo &info, std::string &error) {
+  Collector diagnostics(&context);
+  ParserConfig config(&context);
+  auto fail = [&](StringRef stage) {
+    error = diagnostics.reason(stage);
+    return failure();
+  };
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, config);
+  if (!module)
+    return fail("parsing");
+  auto kernel = *module->getOps<func::FuncOp>().begin();
+
+  int64_t reads = kernel->getAttrOfType<IntegerAttr>(kKernelReadsAttr).getInt();
+  SmallVector<bool> mayAlias(kernel.getNumArguments(), false);
+  for (unsigned input = 0; input < reads; ++input)
+    for (unsigned output = reads; output < kernel.getNumArguments(); ++output)
+      if (canRunInPlace(kernel, input, output))
+        mayAlias[input] = mayAlias[output] = true;
+
+  if (failed(prepareKernel(kernel)))
+    return fail("preparation");
+  if (vectorise)
+    fuseKernel(kernel);
+  aimAtDestinations(kernel);
+  if (vectorise)
+    groupAndTile(kernel, target);
+  if (failed(verify(*module)))
+    return fail("tiling");
+  if (failed(bufferizeKernel(*module, kernel, info)))
+    return fail("bufferization");
+  kernel = *module->getOps<func::FuncOp>().begin();
+
+  // Which tasks to run.
+  Type index = IndexType::get(&context);
+  for (int i = 0; i < 2; ++i)
+    if (failed(kernel.insertArgument(kernel.getNumArguments(), index, {}, kernel.getLoc())))
+      return fail("adding the task range");
+
+  if (failed(vectorise ? vectoriseKernel(kernel, target, info) : lowerToScalarLoops(kernel)))
+    return fail("vectorisation");
+  if (options.keepLoopIR)
+    info.loopIR = print(*module);
+  if (failed(expandKernelMath(*module, target, vectorise)))
+    return fail("math expansion");
+  if (failed(lowerKernelToLLVM(*module, kernel, symbol, mayAlias)) || failed(verify(*module)))
+    return fail("lowering to LLVM");
+
+  llvm::LLVMContext llvmContext;
+  std::unique_ptr<llvm::Module> llvmModule =
+      translateModuleToLLVMIR(*module, llvmContext, "kernel");
+  if (!llvmModule)
+    return fail("translation to LLVM IR");
+  bool scalar = !vectorise || !info.reason.empty();
+  FailureOr<std::string> object =
+      emitObject(*llvmModule, target, scalar ? OptimiseLevel::Full : OptimiseLevel::Explicit);
+  if (failed(object))
+    return fail("code generation");
+  if (options.keepLLVMIR) {
+    llvm::raw_string_ostream stream(info.llvmIR);
+    llvmModule->print(stream, nullptr);
+  }
+  return object;
+}
+
+FailureOr<std::string> compileKernelText(MLIRContext &context, StringRef text, StringRef symbol,
+                                         const KernelTarget &target, const CpuOptions &options,
+                                         KernelInfo &info, std::string &error) {
+  const KernelInfo fresh = info;
+  std::string reason = "not asked for";
+  if (options.vectorise) {
+    info.scheme = KernelScheme::Vectorised;
+    FailureOr<std::string> object =
+        attempt(context, text, symbol, target, options, /*vectorise=*/true, info, reason);
+    if (succeeded(object))
+      return object;
+  }
+  info = fresh;
+  FailureOr<std::string> object =
+      attempt(context, text, symbol, target, options, /*vectorise=*/false, info, error);
+  info.scheme = KernelScheme::Fallback;
+  info.reason = reason;
+  return object;
+}
+
+} // namespace tessera::codegen

@@ -1,0 +1,166 @@
+//===- Fuse.cpp - Group ops that become one kernel -------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FuseGraph.h"
+#include "KernelNames.h"
+#include "tessera/Codegen/Passes.h"
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+
+#include "mlir/IR/Matchers.h"
+
+namespace tessera::codegen {
+#define GEN_PASS_DEF_CODEGENFUSE
+#include "tessera/Codegen/Passes.h.inc"
+} // namespace tessera::codegen
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::codegen;
+
+namespace {
+
+/// Moves ops into a group, with copies of the scalars and fills that they use from outside.
+class GroupBuilder {
+public:
+  GroupBuilder(ArrayRef<Operation *> members, Operation *before);
+  void build();
+
+private:
+  /// The value inside the group for one from outside.
+  Value inside(Value value);
+
+  ArrayRef<Operation *> members;
+  rt::GroupOp group;
+  OpBuilder copies; ///< at the group's start, in front of the members
+  llvm::DenseMap<Value, Value> copied;
+};
+
+} // namespace
+
+/// What members make and others use, in order.
+static SmallVector<Value> resultsOf(ArrayRef<Operation *> members) {
+  llvm::SmallDenseSet<Operation *> set(members.begin(), members.end());
+  Block *block = members.front()->getBlock();
+  SmallVector<Value> results;
+  for (Operation *op : members)
+    for (Value result : op->getResults())
+      if (llvm::any_of(result.getUsers(), [&](Operation *user) {
+            return !set.contains(block->findAncestorOpInBlock(*user));
+          }))
+        results.push_back(result);
+  return results;
+}
+
+GroupBuilder::GroupBuilder(ArrayRef<Operation *> members, Operation *before)
+    : members(members), copies(before->getContext()) {
+  OpBuilder builder(before);
+  SmallVector<Location> locations;
+  for (Operation *op : members)
+    locations.push_back(op->getLoc());
+  SmallVector<Value> results = resultsOf(members);
+  group = rt::GroupOp::create(builder, builder.getFusedLoc(locations),
+                              TypeRange(ValueRange(results)), describe(members));
+  Block &body = group.getBody().emplaceBlock();
+  OpBuilder end = OpBuilder::atBlockEnd(&body);
+  rt::YieldOp::create(end, group.getLoc(), results);
+}
+
+Value GroupBuilder::inside(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || group->isAncestor(op))
+    return value;
+  StepKind kind = classify(op);
+  if (kind != StepKind::scalar && kind != StepKind::free)
+    return value;
+  // Each user of a fill gets a buffer of its own.
+  bool once = kind == StepKind::scalar || isa<arith::ConstantOp>(op);
+  if (Value known = once ? copied.lookup(value) : Value())
+    return known;
+  IRMapping mapping;
+  for (Value operand : op->getOperands())
+    mapping.map(operand, inside(operand));
+  Value result = copies.clone(*op, mapping)->getResult(cast<OpResult>(value).getResultNumber());
+  if (once)
+    copied[value] = result;
+  return result;
+}
+
+void GroupBuilder::build() {
+  Operation *yield = group.getBody().front().getTerminator();
+  for (Operation *op : members)
+    op->moveBefore(yield);
+  copies.setInsertionPointToStart(&group.getBody().front());
+  for (Operation *member : members)
+    member->walk([&](Operation *op) {
+      for (OpOperand &operand : op->getOpOperands())
+        operand.set(inside(operand.get()));
+    });
+  for (auto [result, made] : llvm::zip_equal(group.getResults(), yield->getOperands()))
+    made.replaceUsesWithIf(result,
+                           [&](OpOperand &use) { return !group->isAncestor(use.getOwner()); });
+}
+
+/// Whether a gemm starts from zero, so that the fill is no step.
+static bool isZeroFill(linalg::FillOp fill) {
+  return matchPattern(fill.getInputs()[0], m_Zero()) ||
+         matchPattern(fill.getInputs()[0], m_AnyZeroFloat());
+}
+
+/// Fills that something other than a kernel or a gemm's zero init uses are kernels.
+static void groupFills(Block &block) {
+  for (auto fill : llvm::make_early_inc_range(block.getOps<linalg::FillOp>())) {
+    auto staysFree = [&](OpOperand &use) {
+      return classify(use.getOwner()) == StepKind::gemm && isZeroFill(fill);
+    };
+    if (llvm::all_of(fill->getUses(), staysFree))
+      continue;
+    auto copy = cast<linalg::FillOp>(OpBuilder(fill).clone(*fill));
+    fill.getResult(0).replaceUsesWithIf(copy.getResult(0),
+                                        [&](OpOperand &use) { return !staysFree(use); });
+    Operation *member = copy;
+    GroupBuilder(member, copy).build();
+  }
+}
+
+static void eraseUnused(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
+
+static void fuseBlock(Block &block, unsigned maxOps, bool fuse) {
+  for (Operation &op : block)
+    if (!isa<rt::GroupOp, linalg::LinalgOp>(op))
+      for (Region &region : op.getRegions())
+        for (Block &inner : region)
+          if (!isa<dist::StartOp>(op))
+            fuseBlock(inner, maxOps, fuse);
+  eraseUnused(block);
+  FuseGraph graph(block, maxOps);
+  if (fuse)
+    graph.fuse();
+  Operation *terminator = block.getTerminator();
+  for (const std::vector<Operation *> &members : graph.order()) {
+    if (classify(members.front()) == StepKind::compute)
+      GroupBuilder(members, terminator).build();
+    else
+      members.front()->moveBefore(terminator);
+  }
+  eraseUnused(block);
+  groupFills(block);
+  eraseUnused(block);
+}
+
+namespace {
+struct CodegenFuse : codegen::impl::CodegenFuseBase<CodegenFuse> {
+  using CodegenFuseBase::CodegenFuseBase;
+  void runOnOperation() override {
+    if (dist::isLocalView(getOperation()))
+      fuseBlock(getOperation().front(), maxOps, fuse);
+  }
+};
+} // namespace

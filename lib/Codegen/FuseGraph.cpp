@@ -1,0 +1,201 @@
+//===- FuseGraph.cpp - Which ops go into one kernel ------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FuseGraph.h"
+
+#include "tessera/Dialect/Rt/IR/Rt.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+#include <queue>
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::codegen;
+
+FuseGraph::FuseGraph(Block &block, unsigned maxOps) : block(block), maxOps(maxOps) {
+  for (Operation &op : block.without_terminator()) {
+    number[&op] = ops.size();
+    ops.push_back(&op);
+  }
+  sources.resize(ops.size());
+  groupOf.resize(ops.size());
+  groups.resize(ops.size());
+  visited.resize(ops.size());
+  std::optional<unsigned> lastCollective;
+  for (unsigned i = 0; i < ops.size(); ++i) {
+    kinds.push_back(classify(ops[i]));
+    groupOf[i] = i;
+    groups[i].ops = {i};
+    std::vector<unsigned> &from = sources[i];
+    auto add = [&](Value value) {
+      if (Operation *producer = value.getDefiningOp())
+        if (auto it = number.find(producer); it != number.end())
+          from.push_back(it->second);
+    };
+    llvm::for_each(ops[i]->getOperands(), add);
+    SetVector<Value> captured;
+    getUsedValuesDefinedAbove(ops[i]->getRegions(), captured);
+    llvm::for_each(captured, add);
+    // What communicates, or may, keeps its order: it is the same on all devices.
+    if (kinds[i] == StepKind::other && !isa<rt::GroupOp, dist::AxisIndexOp>(ops[i])) {
+      if (lastCollective)
+        from.push_back(*lastCollective);
+      lastCollective = i;
+    }
+    llvm::sort(from);
+    from.erase(std::unique(from.begin(), from.end()), from.end());
+  }
+}
+
+bool FuseGraph::reaches(unsigned from, unsigned to) {
+  // Backwards from `to`, through groups as a whole, leaving it and never entering `from` at once.
+  unsigned first = groups[from].ops.front();
+  std::vector<unsigned> stack;
+  ++search;
+  auto push = [&](unsigned op, bool direct) {
+    unsigned group = groupOf[op];
+    if (group == to || (direct && group == from))
+      return false;
+    if (group == from)
+      return true;
+    if (groups[group].ops.back() < first || visited[groups[group].ops.front()] == search)
+      return false;
+    visited[groups[group].ops.front()] = search;
+    stack.push_back(group);
+    return false;
+  };
+  for (unsigned op : groups[to].ops)
+    for (unsigned source : sources[op])
+      push(source, true);
+  while (!stack.empty()) {
+    unsigned group = stack.back();
+    stack.pop_back();
+    for (unsigned op : groups[group].ops)
+      for (unsigned source : sources[op])
+        if (push(source, false))
+          return true;
+  }
+  return false;
+}
+
+bool FuseGraph::separated(unsigned a, unsigned b) { return reaches(a, b) || reaches(b, a); }
+
+bool FuseGraph::isPrivate(const Group &producer, unsigned consumerGroup) const {
+  for (unsigned op : producer.ops)
+    for (Operation *user : ops[op]->getUsers()) {
+      auto it = number.find(block.findAncestorOpInBlock(*user));
+      if (it == number.end() || (groupOf[it->second] != consumerGroup &&
+                                 groupOf[it->second] != groupOf[producer.ops.front()]))
+        return false;
+    }
+  return true;
+}
+
+bool FuseGraph::continuesInserts(unsigned op, unsigned producerGroup) const {
+  auto insert = dyn_cast<tensor::InsertSliceOp>(ops[op]);
+  if (!insert)
+    return false;
+  auto before = insert.getDest().getDefiningOp<tensor::InsertSliceOp>();
+  return before && before->getBlock() == &block && before->hasOneUse() &&
+         groupOf[number.lookup(before)] == producerGroup;
+}
+
+bool FuseGraph::passesByOperandsOnly(unsigned op, unsigned producerGroup) const {
+  // An op may also read, inside its body, what others make: any element of it.
+  for (unsigned source : sources[op])
+    if (groupOf[source] == producerGroup)
+      for (Operation *user : ops[source]->getUsers())
+        if (user != ops[op] && block.findAncestorOpInBlock(*user) == ops[op])
+          return false;
+  auto uses = [&](const Group &users, unsigned made, unsigned except) {
+    for (unsigned user : users.ops)
+      for (unsigned source : sources[user])
+        if (user != except && groupOf[source] == made)
+          return true;
+    return false;
+  };
+  return !uses(groups[groupOf[op]], producerGroup, op) &&
+         !uses(groups[producerGroup], groupOf[op], ops.size());
+}
+
+void FuseGraph::tryJoin(unsigned op, unsigned producerGroup) {
+  unsigned mine = groupOf[op];
+  Group &producer = groups[producerGroup], &consumer = groups[mine];
+  if (mine == producerGroup || producer.ops.size() + consumer.ops.size() > maxOps)
+    return;
+  bool inserts = continuesInserts(op, producerGroup);
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(ops[op]);
+  if (!inserts && (!linalgOp || !isa<linalg::LinalgOp>(ops[producer.ops.back()])))
+    return;
+  RowSpace joined;
+  if (!inserts) {
+    if (!passesByOperandsOnly(op, producerGroup))
+      return;
+    if (!consumer.rows)
+      consumer.rows = RowSpace::of(ops[op]);
+    if (!producer.rows)
+      producer.rows = RowSpace::of(ops[producer.ops.front()]);
+    // The rows of a group that already has other ops are joined by what they label.
+    if (!consumer.rows->join(linalgOp, *producer.rows, isPrivate(producer, mine), joined))
+      return;
+  }
+  if (separated(producerGroup, mine))
+    return;
+  for (unsigned member : producer.ops)
+    groupOf[member] = mine;
+  std::vector<unsigned> all;
+  std::merge(producer.ops.begin(), producer.ops.end(), consumer.ops.begin(), consumer.ops.end(),
+             std::back_inserter(all));
+  consumer.ops = std::move(all);
+  producer.ops.clear();
+  if (!inserts)
+    consumer.rows = std::move(joined);
+}
+
+void FuseGraph::fuse() {
+  for (unsigned op = 0; op < ops.size(); ++op) {
+    if (kinds[op] != StepKind::compute)
+      continue;
+    // The nearest producer first: what was just made is what is likely still near.
+    for (unsigned source : llvm::reverse(sources[op]))
+      if (kinds[source] == StepKind::compute)
+        tryJoin(op, groupOf[source]);
+  }
+}
+
+std::vector<std::vector<Operation *>> FuseGraph::order() const {
+  // A group takes the place of its last op, or a later one if it must wait.
+  std::vector<unsigned> waits(ops.size(), 0);
+  std::vector<std::vector<unsigned>> users(ops.size());
+  for (unsigned op = 0; op < ops.size(); ++op)
+    for (unsigned source : sources[op])
+      if (groupOf[source] != groupOf[op]) {
+        users[groupOf[source]].push_back(groupOf[op]);
+        ++waits[groupOf[op]];
+      }
+  using Place = std::pair<unsigned, unsigned>;
+  std::priority_queue<Place, std::vector<Place>, std::greater<>> ready;
+  auto push = [&](unsigned group) { ready.push({groups[group].ops.back(), group}); };
+  for (unsigned group = 0; group < groups.size(); ++group)
+    if (!groups[group].ops.empty() && waits[group] == 0)
+      push(group);
+  std::vector<std::vector<Operation *>> result;
+  while (!ready.empty()) {
+    unsigned group = ready.top().second;
+    ready.pop();
+    std::vector<Operation *> members;
+    for (unsigned op : groups[group].ops)
+      members.push_back(ops[op]);
+    result.push_back(std::move(members));
+    for (unsigned user : users[group])
+      if (--waits[user] == 0)
+        push(user);
+  }
+  return result;
+}

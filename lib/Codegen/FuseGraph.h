@@ -1,0 +1,60 @@
+//===- FuseGraph.h - Which ops go into one kernel ---------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_CODEGEN_FUSEGRAPH_H
+#define TESSERA_LIB_CODEGEN_FUSEGRAPH_H
+
+#include "FuseRows.h"
+#include "StepOps.h"
+
+#include <optional>
+
+namespace tessera::codegen {
+
+/// The ops of one block and the groups they are put into. Ops are numbered by their place.
+class FuseGraph {
+public:
+  FuseGraph(mlir::Block &block, unsigned maxOps);
+
+  /// Puts each op that becomes a kernel into a group with the producers it can share one with.
+  void fuse();
+  /// The groups, each as its ops in order, single ops too, in an order that respects all uses.
+  std::vector<std::vector<mlir::Operation *>> order() const;
+
+private:
+  struct Group {
+    std::vector<unsigned> ops; ///< ascending
+    std::optional<RowSpace> rows;
+  };
+
+  void tryJoin(unsigned op, unsigned producerGroup);
+  /// Whether something outside both uses what one makes, and is used by the other.
+  bool separated(unsigned a, unsigned b);
+  bool reaches(unsigned from, unsigned to);
+  /// Whether only ops of the two groups use what the producer makes.
+  bool isPrivate(const Group &producer, unsigned consumerGroup) const;
+  /// Whether the producer's group hands values to the op's group through operands of the op alone:
+  /// the rows of nothing else are compared.
+  bool passesByOperandsOnly(unsigned op, unsigned producerGroup) const;
+  /// Puts into a buffer that only it sees, what was put there before: one kernel.
+  bool continuesInserts(unsigned op, unsigned producerGroup) const;
+
+  mlir::Block &block;
+  unsigned maxOps;
+  std::vector<mlir::Operation *> ops;
+  std::vector<StepKind> kinds;
+  std::vector<std::vector<unsigned>> sources; ///< what an op waits for, ascending
+  std::vector<unsigned> groupOf;
+  std::vector<Group> groups;
+  llvm::DenseMap<mlir::Operation *, unsigned> number;
+  std::vector<unsigned> visited; ///< by op: the last search that came by
+  unsigned search = 0;
+};
+
+} // namespace tessera::codegen
+
+#endif // TESSERA_LIB_CODEGEN_FUSEGRAPH_H

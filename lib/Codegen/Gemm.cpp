@@ -1,0 +1,232 @@
+//===- Gemm.cpp - Contractions as matrix products --------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Codegen/Gemm.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::codegen;
+
+/// Steps that one contraction may become when its batch dimensions have no common stride. A step
+/// costs about a microsecond; a copy of the operands costs more from here on at the latest.
+static constexpr int64_t kMaxSteps = 64;
+
+//===----------------------------------------------------------------------===//
+// Bodies and types
+//===----------------------------------------------------------------------===//
+
+/// Looks through an extension to the element type of the result.
+static Value withoutExtension(Value value) {
+  Operation *op = value.getDefiningOp();
+  return isa_and_nonnull<arith::ExtFOp>(op) ? op->getOperand(0) : value;
+}
+
+/// yield(out + a * b), in any order of operands.
+static bool isMultiplyAdd(Block &body) {
+  if (body.getNumArguments() != 3)
+    return false;
+  Value yielded = body.getTerminator()->getOperand(0);
+  Operation *add = yielded.getDefiningOp();
+  if (!isa_and_nonnull<arith::AddFOp, arith::AddIOp>(add))
+    return false;
+  Value out = body.getArgument(2);
+  Value product = add->getOperand(0) == out ? add->getOperand(1) : add->getOperand(0);
+  if (product == out || (add->getOperand(0) != out && add->getOperand(1) != out))
+    return false;
+  Operation *multiply = product.getDefiningOp();
+  if (!isa_and_nonnull<arith::MulFOp, arith::MulIOp>(multiply))
+    return false;
+  Value x = withoutExtension(multiply->getOperand(0));
+  Value y = withoutExtension(multiply->getOperand(1));
+  Value a = body.getArgument(0), b = body.getArgument(1);
+  return (x == a && y == b) || (x == b && y == a);
+}
+
+static Type elementOf(Value value) { return cast<ShapedType>(value.getType()).getElementType(); }
+
+bool codegen::isGemmLike(linalg::LinalgOp op) {
+  if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 || !op.hasPureTensorSemantics() ||
+      op.hasDynamicShape() || op.getNumReductionLoops() == 0)
+    return false;
+  for (Value operand : op->getOperands())
+    if (!isa<RankedTensorType>(operand.getType()))
+      return false;
+  Type a = elementOf(op->getOperand(0)), b = elementOf(op->getOperand(1));
+  Type c = elementOf(op->getOperand(2));
+  bool half = a.isF16() || a.isBF16();
+  bool known = a.isF64() || a.isF32() || half || a.isInteger(64) || a.isInteger(32) ||
+               a.isInteger(16) || a.isInteger(8);
+  if (!known || a != b || (c != a && !(half && c.isF32())))
+    return false;
+  if (llvm::any_of(op.getIndexingMapsArray(),
+                   [](AffineMap map) { return !map.isProjectedPermutation(); }))
+    return false;
+  return isMultiplyAdd(*op.getBlock());
+}
+
+//===----------------------------------------------------------------------===//
+// Layouts
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Loops of a contraction that together are one index, with the distance of neighbours in A, B and
+/// C (0 where the operand does not have them).
+struct Dim {
+  int64_t extent;
+  std::array<int64_t, 3> stride;
+  bool has(int operand) const { return stride[operand] != 0; }
+};
+} // namespace
+
+/// Distance between neighbours along each loop in a dense row-major operand; 0 where it is absent.
+static SmallVector<int64_t> stridesOf(AffineMap map, ArrayRef<int64_t> extents) {
+  SmallVector<int64_t> strides(extents.size(), 0);
+  int64_t distance = 1;
+  for (AffineExpr expr : llvm::reverse(map.getResults())) {
+    unsigned loop = cast<AffineDimExpr>(expr).getPosition();
+    strides[loop] = distance;
+    distance *= extents[loop];
+  }
+  return strides;
+}
+
+/// Makes one index of neighbours that lie one inside the other in every operand.
+static void merge(SmallVector<Dim> &dims, int by) {
+  llvm::stable_sort(dims,
+                    [&](const Dim &x, const Dim &y) { return x.stride[by] > y.stride[by]; });
+  SmallVector<Dim> merged;
+  for (const Dim &dim : dims) {
+    bool inside = !merged.empty();
+    for (int operand = 0; operand < 3 && inside; ++operand)
+      inside = merged.back().stride[operand] == dim.extent * dim.stride[operand];
+    if (inside) {
+      merged.back().extent *= dim.extent;
+      merged.back().stride = dim.stride;
+    } else {
+      merged.push_back(dim);
+    }
+  }
+  dims = merged;
+}
+
+/// Takes the dimension out of `dims` that has stride 1 in `operand`, else, unless `mustBeUnit`, the
+/// longest. A missing one has extent 1.
+static std::optional<Dim> take(SmallVector<Dim> &dims, int operand, bool mustBeUnit) {
+  if (dims.empty())
+    return Dim{1, {0, 0, 0}};
+  auto *best = dims.begin();
+  for (auto *it = dims.begin(); it != dims.end(); ++it) {
+    if (mustBeUnit ? it->stride[operand] == 1 : it->extent > best->extent)
+      best = it;
+  }
+  if (mustBeUnit && best->stride[operand] != 1)
+    return std::nullopt;
+  Dim result = *best;
+  dims.erase(best);
+  return result;
+}
+
+/// The leading dimension of a matrix whose rows lie `distance` apart, 1 or 0 rows aside.
+static int64_t leading(int64_t distance, int64_t rows, int64_t columns) {
+  return rows <= 1 ? std::max<int64_t>(columns, 1) : distance;
+}
+
+/// The form with m along the given dimensions and n along the others, A first; empty when C would
+/// not be row-major or an operand has no unit stride.
+static std::optional<GemmForm> orient(SmallVector<Dim> ms, SmallVector<Dim> ns, Dim k,
+                                      SmallVector<Dim> batches, bool swapped) {
+  GemmForm form;
+  form.swapped = swapped;
+  // C = A·B: n has unit stride in C. A column of C (no n at all) may have any stride.
+  bool rowMajorB = false;
+  std::optional<Dim> n = take(ns, 2, true);
+  if (!n)
+    return std::nullopt;
+  if (n->extent == 1 || n->stride[1] == 1)
+    rowMajorB = true;
+  else if (k.extent != 1 && k.stride[1] != 1)
+    return std::nullopt;
+  bool rowMajorA = k.extent == 1 || k.stride[0] == 1;
+  std::optional<Dim> m = take(ms, 0, !rowMajorA);
+  if (!m)
+    return std::nullopt;
+  form.m = m->extent, form.n = n->extent, form.k = k.extent;
+  form.transA = !rowMajorA, form.transB = !rowMajorB;
+  form.ld[0] = rowMajorA ? leading(m->stride[0], form.m, form.k)
+                         : leading(k.stride[0], form.k, form.m);
+  form.ld[1] = rowMajorB ? leading(k.stride[1], form.k, form.n)
+                         : leading(n->stride[1], form.n, form.k);
+  form.ld[2] = leading(m->stride[2], form.m, form.n);
+  // What is left of m and n repeats the other operand.
+  llvm::append_range(batches, ms);
+  llvm::append_range(batches, ns);
+  merge(batches, 2);
+  std::optional<Dim> batch = take(batches, 2, false);
+  form.batch = batch->extent;
+  if (form.batch > 1)
+    form.stride = batch->stride;
+  for (const Dim &outer : batches) {
+    if (static_cast<int64_t>(form.starts.size()) * outer.extent > kMaxSteps)
+      return std::nullopt;
+    std::vector<std::array<int64_t, 3>> starts;
+    for (const std::array<int64_t, 3> &start : form.starts)
+      for (int64_t i = 0; i < outer.extent; ++i)
+        starts.push_back({start[0] + i * outer.stride[0], start[1] + i * outer.stride[1],
+                          start[2] + i * outer.stride[2]});
+    form.starts = std::move(starts);
+  }
+  // Rows must not overlap: a leading dimension is at least a row.
+  if (form.ld[0] < (form.transA ? form.m : form.k) || form.ld[1] < (form.transB ? form.k : form.n) ||
+      form.ld[2] < form.n)
+    return std::nullopt;
+  return form;
+}
+
+static SmallVector<Dim> exchanged(SmallVector<Dim> dims) {
+  for (Dim &dim : dims)
+    std::swap(dim.stride[0], dim.stride[1]);
+  return dims;
+}
+
+std::optional<GemmForm> codegen::matchGemm(ArrayRef<AffineMap> maps, ArrayRef<int64_t> extents) {
+  std::array<SmallVector<int64_t>, 3> strides;
+  for (int operand = 0; operand < 3; ++operand)
+    strides[operand] = stridesOf(maps[operand], extents);
+  SmallVector<Dim> batches, ms, ns, ks;
+  for (auto [loop, extent] : llvm::enumerate(extents)) {
+    if (extent == 0)
+      return std::nullopt;
+    if (extent == 1)
+      continue;
+    Dim dim{extent, {strides[0][loop], strides[1][loop], strides[2][loop]}};
+    if (dim.has(0) && dim.has(1))
+      (dim.has(2) ? batches : ks).push_back(dim);
+    else if (dim.has(2) && (dim.has(0) || dim.has(1)))
+      (dim.has(0) ? ms : ns).push_back(dim);
+    else
+      return std::nullopt; // a sum over one operand, or a broadcast into C
+  }
+  merge(batches, 2);
+  merge(ms, 2);
+  merge(ns, 2);
+  merge(ks, 0);
+  if (ks.size() > 1)
+    return std::nullopt;
+  Dim k = ks.empty() ? Dim{1, {1, 1, 0}} : ks.front();
+  if (std::optional<GemmForm> form = orient(ms, ns, k, batches, false))
+    return form;
+  std::swap(k.stride[0], k.stride[1]);
+  return orient(exchanged(ns), exchanged(ms), k, exchanged(batches), true);
+}
+
+std::optional<GemmForm> codegen::matchGemm(linalg::LinalgOp op) {
+  if (!isGemmLike(op))
+    return std::nullopt;
+  return matchGemm(op.getIndexingMapsArray(), op.getStaticLoopRanges());
+}

@@ -1,0 +1,47 @@
+//===- Lives.h - How long values are needed ---------------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_CODEGEN_LIVES_H
+#define TESSERA_LIB_CODEGEN_LIVES_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace tessera::codegen {
+
+/// Times of a function's ops and last uses of its tensors. A time is an op's place in the text; a
+/// loop or branch spans from its head to its end. Time 0 is before the first op.
+class Lives {
+public:
+  explicit Lives(mlir::func::FuncOp function);
+
+  int64_t start(mlir::Operation *op) const { return times.lookup(op).first; }
+  /// The time after the last op within `op`.
+  int64_t end(mlir::Operation *op) const { return times.lookup(op).second; }
+  /// After the last step.
+  int64_t end() const { return last; }
+
+  /// When the content of `value` is read for the last time, through views too; 0 when never. What
+  /// a loop reads that is made outside is read until the loop's end. What an asynchronous collective
+  /// reads is read until its wait. A loop or branch that takes a value over reads it at its
+  /// head; its results are values of their own. The arguments of a while's body are views of what its
+  /// condition passes on.
+  int64_t lastUse(mlir::Value value);
+
+private:
+  int64_t lastUseUncached(mlir::Value value);
+  /// `time`, moved to the end of the outermost loop around `user` that does not contain `value`.
+  int64_t outOfLoops(mlir::Value value, mlir::Operation *user, int64_t time) const;
+
+  llvm::DenseMap<mlir::Operation *, std::pair<int64_t, int64_t>> times;
+  llvm::DenseMap<mlir::Value, int64_t> known;
+  int64_t last = 0;
+};
+
+} // namespace tessera::codegen
+
+#endif // TESSERA_LIB_CODEGEN_LIVES_H

@@ -1,0 +1,430 @@
+//===- PartEmitter.cpp - One local function as a part ----------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PartEmitter.h"
+
+#include "StepOps.h"
+#include "tessera/Codegen/CPU/KernelCompiler.h"
+#include "tessera/Codegen/Gemm.h"
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::codegen;
+
+PartEmitter::PartEmitter(func::FuncOp function, rt::PartOp part, bool reuse)
+    : function(function), part(part), reuse(reuse), lives(function), slots(part->getContext()),
+      homes(part->getContext()), steps(part->getContext()) {
+  // A block each, joined at the end.
+  for (OpBuilder *builder : {&slots, &homes, &steps})
+    builder->setInsertionPointToEnd(&part.getBody().emplaceBlock());
+}
+
+//===----------------------------------------------------------------------===//
+// Places
+//===----------------------------------------------------------------------===//
+
+static int64_t bytesOf(Type tensor) {
+  return rt::SlotType::get(cast<RankedTensorType>(tensor)).getNumBytes();
+}
+
+Storage *PartEmitter::newStorage(Type type, const Twine &name) {
+  Storage &storage = storages.emplace_back();
+  storage.bytes = bytesOf(type);
+  storage.name = name.str();
+  return &storage;
+}
+
+Storage *PartEmitter::constantStorage(ElementsAttr value) {
+  Storage *&storage = constants[value];
+  if (!storage) {
+    storage = newStorage(value.getType(), "c" + Twine(constants.size() - 1));
+    storage->constant = value;
+    storage->writable = false;
+  }
+  return storage;
+}
+
+void PartEmitter::settle(Value root, Storage *storage, int64_t time) {
+  places[root] = {storage, root, 0};
+  storage->occupant = root;
+  storage->live(time, std::max(time, lives.lastUse(root)));
+}
+
+PartEmitter::Place PartEmitter::placeOf(Value value) const {
+  auto it = places.find(value);
+  assert(it != places.end() && "a value is placed before it is used");
+  return it->second;
+}
+
+Value PartEmitter::slotOf(Storage *storage, int64_t offset, Type tensor) {
+  Value &slot = slotValues[{storage, offset, tensor}];
+  if (slot)
+    return slot;
+  auto type = rt::SlotType::get(cast<RankedTensorType>(tensor));
+  Location loc = part.getLoc();
+  if (storage->constant && offset == 0 && storage->constant.getType() == tensor)
+    return slot = rt::ConstantOp::create(slots, loc, type, storage->name, storage->constant);
+  std::string name = storage->name;
+  if (offset)
+    name += "+" + std::to_string(offset);
+  auto op = rt::SlotOp::create(slots, loc, type, name, 0);
+  storage->slots.push_back({op, offset});
+  return slot = op;
+}
+
+Value PartEmitter::slotOf(Value value) {
+  Place place = placeOf(value);
+  if (place.storage->constant &&
+      (place.offset != 0 || place.storage->constant.getType() != value.getType())) {
+    // A constant seen otherwise is another constant.
+    auto dense = cast<DenseElementsAttr>(place.storage->constant);
+    auto type = cast<RankedTensorType>(value.getType());
+    return slotOf(constantStorage(dense.reshape(type)), 0, type);
+  }
+  return slotOf(place.storage, place.offset, value.getType());
+}
+
+FailureOr<Value> PartEmitter::slotOfScalar(Value scalar) {
+  Attribute constant;
+  if (matchPattern(scalar, m_Constant(&constant))) {
+    auto type = RankedTensorType::get({}, scalar.getType());
+    auto elements = DenseElementsAttr::get(type, constant);
+    return slotOf(constantStorage(elements), 0, type);
+  }
+  auto extract = scalar.getDefiningOp<tensor::ExtractOp>();
+  if (!extract || extract.getTensor().getType().getRank() != 0)
+    return emitError(scalar.getLoc())
+           << "a step needs this scalar, which is not in a rank-0 tensor; run codegen-prepare first";
+  return slotOf(extract.getTensor());
+}
+
+bool PartEmitter::isDead(Value value, int64_t time) {
+  Place place = placeOf(value);
+  return reuse && place.storage->writable && place.storage->occupant == place.root &&
+         lives.lastUse(place.root) <= time;
+}
+
+void PartEmitter::want(Value value, Storage *storage) {
+  // Through reshapes: the same bytes.
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  if (!wishes.try_emplace(value, storage).second)
+    return;
+  // What it is made from in place had better be there, too.
+  auto made = dyn_cast<OpResult>(value);
+  if (!made)
+    return;
+  if (auto call = dyn_cast<func::CallOp>(made.getOwner()))
+    want(call.getOperand(call.getNumOperands() - call.getNumResults() + made.getResultNumber()),
+         storage);
+  else if (auto loop = dyn_cast<scf::ForOp>(made.getOwner()))
+    want(loop.getInitArgs()[made.getResultNumber()], storage);
+  else if (auto op = dyn_cast<linalg::LinalgOp>(made.getOwner()))
+    want(op.getDpsInits()[made.getResultNumber()], storage);
+}
+
+Storage *PartEmitter::wanted(Value root, int64_t time) {
+  Storage *storage = reuse ? wishes.lookup(root) : nullptr;
+  if (!storage || storage->bytes != bytesOf(root.getType()))
+    return nullptr;
+  if (storage->occupant && lives.lastUse(storage->occupant) >= time)
+    return nullptr;
+  return storage;
+}
+
+//===----------------------------------------------------------------------===//
+// Results of steps
+//===----------------------------------------------------------------------===//
+
+void PartEmitter::emitCopy(Location loc, Value source, Storage *target) {
+  Place place = placeOf(source);
+  if (place.storage == target && place.offset == 0)
+    return;
+  Value from = slotOf(source);
+  rt::CopyOp::create(steps, loc, from, slotOf(target, 0, source.getType()));
+}
+
+void PartEmitter::settleResult(Value result, Operation *op, const Twine &name) {
+  int64_t time = lives.start(op);
+  Storage *storage = wanted(result, time);
+  settle(result, storage ? storage : newStorage(result.getType(), name), time);
+}
+
+void PartEmitter::settleTied(Value result, Value carried, Operation *op, bool exclusive) {
+  int64_t time = lives.start(op);
+  Place place = placeOf(carried);
+  if (exclusive && place.offset == 0 && place.storage->bytes == bytesOf(result.getType()) &&
+      isDead(carried, time)) {
+    settle(result, place.storage, time);
+    return;
+  }
+  Storage *storage = wanted(result, time);
+  if (!storage)
+    storage = newStorage(result.getType(), place.storage->name);
+  emitCopy(op->getLoc(), carried, storage);
+  settle(result, storage, time);
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+void PartEmitter::emitCall(func::CallOp call) {
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
+  unsigned reads = kernel->getAttrOfType<IntegerAttr>(rt::RtDialect::kKernelReads).getInt();
+  int64_t time = lives.start(call);
+  std::string name = call.getCallee().str();
+  name = name.substr(name.find('_') + 1);
+  SmallVector<Value> readSlots, writeSlots;
+  for (Value value : call.getOperands().take_front(reads))
+    readSlots.push_back(slotOf(value));
+  // What the kernel reads must not be written over, unless it says that it may.
+  auto readers = [&](Storage *storage) {
+    return llvm::count_if(call.getOperands().take_front(reads),
+                          [&](Value value) { return placeOf(value).storage == storage; });
+  };
+  for (auto [index, result] : llvm::enumerate(call.getResults())) {
+    Value carried = call.getOperand(reads + index);
+    if (!carried.getDefiningOp<tensor::EmptyOp>()) {
+      settleTied(result, carried, call, readers(placeOf(carried).storage) == 0);
+      writeSlots.push_back(slotOf(result));
+      continue;
+    }
+    Storage *storage = wanted(result, time);
+    Storage *wish = reuse ? wishes.lookup(result) : nullptr;
+    for (unsigned input = 0; input < reads && !storage; ++input) {
+      Value value = call.getOperand(input);
+      Place place = placeOf(value);
+      // A buffer wanted for something else is left alone: this value would move there later.
+      bool fits = place.offset == 0 && place.storage->bytes == bytesOf(result.getType()) &&
+                  isDead(value, time) && readers(place.storage) == 1 &&
+                  (!wish || wish == place.storage);
+      if (fits && canRunInPlace(kernel, input, reads + index))
+        storage = place.storage;
+    }
+    settle(result, storage ? storage : newStorage(result.getType(), name), time);
+    writeSlots.push_back(slotOf(result));
+  }
+  rt::LaunchOp::create(steps, call.getLoc(), call.getCallee(), readSlots, writeSlots);
+}
+
+void PartEmitter::emitGemm(linalg::LinalgOp op) {
+  GemmForm form = *matchGemm(op);
+  Value a = op->getOperand(0), b = op->getOperand(1), init = op->getOperand(2);
+  Value result = op->getResult(0);
+  if (form.swapped)
+    std::swap(a, b);
+  // What is added to a new tensor is undefined.
+  bool accumulate = !isa_and_nonnull<linalg::FillOp, tensor::EmptyOp>(init.getDefiningOp());
+  if (accumulate) {
+    Storage *target = placeOf(init).storage;
+    settleTied(result, init, op,
+               placeOf(a).storage != target && placeOf(b).storage != target);
+  } else {
+    settleResult(result, op, "matmul");
+  }
+  // Batches without a common stride start at slots of their own, to the operand's end.
+  auto slotAt = [&](Value value, int64_t start) {
+    auto type = cast<RankedTensorType>(value.getType());
+    if (start == 0)
+      return slotOf(value);
+    Place place = placeOf(value);
+    int64_t bytes = dist::bytesPerElement(type.getElementType());
+    return slotOf(place.storage, place.offset + start * bytes,
+                  RankedTensorType::get({type.getNumElements() - start}, type.getElementType()));
+  };
+  for (const std::array<int64_t, 3> &start : form.starts)
+    rt::GemmOp::create(steps, op->getLoc(), slotAt(a, start[0]), slotAt(b, start[1]),
+                       slotAt(result, start[2]), form.batch, form.m, form.n, form.k, form.ld,
+                       form.stride, form.transA, form.transB, accumulate);
+}
+
+/// Layouts of a collective as shardings, given or implied by its kind.
+static LogicalResult layoutsOf(dist::CollectiveOpInterface op, SmallVector<Attribute> &sources,
+                               SmallVector<Attribute> &targets, SmallVector<Attribute> &globals) {
+  if (ArrayAttr given = op.getSourcesAttr()) {
+    llvm::append_range(sources, given);
+    llvm::append_range(targets, op.getTargetsAttr());
+    llvm::append_range(globals, op.getGlobalTypesAttr());
+    return success();
+  }
+  using Kind = sharding::CollectiveKind;
+  if (llvm::is_contained({Kind::broadcast, Kind::scatter, Kind::permute}, op.getKind()))
+    return op->emitError() << "a " << toString(op.getKind())
+                           << " is executed by its layouts; give sources, targets and global_types";
+  sharding::Mesh mesh = dist::lookupMesh(op, op.getMeshAttr()).getMesh();
+  for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+    sharding::TensorSharding source, target;
+    std::vector<int64_t> shape;
+    if (failed(op.getImpliedMove(mesh, index, source, target, shape)))
+      return failure();
+    MLIRContext *context = op->getContext();
+    sources.push_back(dist::ShardingAttr::get(op.getMeshAttr(), mesh, source, context));
+    targets.push_back(dist::ShardingAttr::get(op.getMeshAttr(), mesh, target, context));
+    globals.push_back(TypeAttr::get(RankedTensorType::get(
+        shape, cast<RankedTensorType>(operand.getType()).getElementType())));
+  }
+  return success();
+}
+
+LogicalResult PartEmitter::emitCollective(Operation *op, Operation *timed, bool async) {
+  auto collective = cast<dist::CollectiveOpInterface>(op);
+  SmallVector<Attribute> sources, targets, globals;
+  if (failed(layoutsOf(collective, sources, targets, globals)))
+    return failure();
+  SmallVector<Value> from, to;
+  for (Value operand : op->getOperands())
+    from.push_back(slotOf(operand));
+  StringRef kind = toString(collective.getKind());
+  for (Value result : op->getResults()) {
+    if (!places.contains(result))
+      settleResult(result, timed, kind);
+    to.push_back(slotOf(result));
+  }
+  dist::AxisListAttr axes = collective.getGroupAxes();
+  if (!axes)
+    axes = dist::AxisListAttr::get(op->getContext(), {});
+  dist::ReduceKindAttr reduction;
+  if (std::optional<dist::ReduceKind> one = collective.getReductionKind())
+    reduction = dist::ReduceKindAttr::get(op->getContext(), *one);
+  FlatSymbolRefAttr mesh = cast<dist::ShardingAttr>(sources.front()).getMesh();
+  FlatSymbolRefAttr targetMesh = cast<dist::ShardingAttr>(targets.front()).getMesh();
+  if (targetMesh == mesh)
+    targetMesh = {};
+  Type token = async ? rt::TokenType::get(op->getContext()) : Type();
+  auto step = rt::CollectiveOp::create(
+      steps, op->getLoc(), token, steps.getStringAttr(kind), from, to, mesh, axes, reduction,
+      op->getAttr("fill"), targetMesh, steps.getArrayAttr(sources), steps.getArrayAttr(targets),
+      steps.getArrayAttr(globals));
+  if (Attribute reason = op->getAttr(dist::DistDialect::kReason))
+    step->setAttr(dist::DistDialect::kReason, reason);
+  if (async)
+    tokens[cast<dist::StartOp>(timed).getToken()] = step.getToken();
+  return success();
+}
+
+LogicalResult PartEmitter::emitStart(dist::StartOp start) {
+  Operation *collective = &start.getBody().front().front();
+  auto yield = cast<dist::YieldOp>(start.getBody().front().back());
+  // The result's buffer is written from the start on, and is the wait's result then.
+  auto wait = cast<dist::WaitOp>(*start.getToken().user_begin());
+  int64_t time = lives.start(start);
+  for (Value result : collective->getResults()) {
+    Storage *storage = nullptr;
+    if (result == yield.getOperand()) {
+      storage = wanted(wait.getResult(), time);
+      if (!storage)
+        storage = newStorage(result.getType(), collective->getName().stripDialect());
+      settle(wait.getResult(), storage, time);
+      places[result] = places[wait.getResult()];
+    } else {
+      storage = newStorage(result.getType(), collective->getName().stripDialect());
+      settle(result, storage, time);
+    }
+    storage->live(time, lives.start(wait));
+  }
+  return emitCollective(collective, start, true);
+}
+
+void PartEmitter::emitSend(dist::SendOp send) {
+  rt::SendOp::create(steps, send.getLoc(), slotOf(send.getOperand()), send.getId(),
+                     send.getSource(), send.getTarget(),
+                     cast<RankedTensorType>(send.getGlobalType()));
+}
+
+void PartEmitter::emitRecv(dist::RecvOp recv) {
+  settleResult(recv.getResult(), recv, "recv");
+  rt::RecvOp::create(steps, recv.getLoc(), slotOf(recv.getResult()), recv.getId(),
+                     recv.getSource(), recv.getTarget(),
+                     cast<RankedTensorType>(recv.getGlobalType()));
+}
+
+/// Whether a new tensor only says where a step's result goes: the result has the buffer.
+static bool isDestination(OpOperand &use) {
+  if (auto call = dyn_cast<func::CallOp>(use.getOwner()))
+    return use.getOperandNumber() >= call.getNumOperands() - call.getNumResults();
+  auto op = dyn_cast<linalg::LinalgOp>(use.getOwner());
+  return (op && op.isDpsInit(&use)) || isa<scf::ForOp, scf::WhileOp>(use.getOwner());
+}
+
+LogicalResult PartEmitter::emitOp(Operation *op) {
+  switch (classify(op)) {
+  case StepKind::scalar:
+    return success(); // only control flow still uses it
+  case StepKind::view: {
+    Place place = placeOf(op->getOperand(0));
+    Type element = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
+    place.offset += *viewOffset(op) * dist::bytesPerElement(element);
+    places[op->getResult(0)] = place;
+    return success();
+  }
+  case StepKind::free:
+    if (auto constant = dyn_cast<arith::ConstantOp>(op))
+      settle(op->getResult(0), constantStorage(cast<ElementsAttr>(constant.getValue())), 0);
+    else if (isa<tensor::EmptyOp>(op) && !llvm::all_of(op->getUses(), isDestination))
+      settleResult(op->getResult(0), op, "empty");
+    return success(); // a fill here is the zero that a gemm starts from
+  case StepKind::gemm:
+    emitGemm(cast<linalg::LinalgOp>(op));
+    return success();
+  default:
+    break;
+  }
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](func::CallOp call) { return emitCall(call), success(); })
+      .Case([&](scf::ForOp loop) { return emitFor(loop); })
+      .Case([&](scf::WhileOp loop) { return emitWhile(loop); })
+      .Case([&](scf::IfOp branch) { return emitIf(branch); })
+      .Case([&](dist::StartOp start) { return emitStart(start); })
+      .Case([&](dist::WaitOp wait) {
+        rt::WaitOp::create(steps, wait.getLoc(), tokens.lookup(wait.getToken()));
+        return success();
+      })
+      .Case([&](dist::SendOp send) { return emitSend(send), success(); })
+      .Case([&](dist::RecvOp recv) { return emitRecv(recv), success(); })
+      .Case([&](dist::CollectiveOpInterface) { return emitCollective(op, op, false); })
+      .Case([&](dist::AxisIndexOp index) {
+        if (index.getMeshAttr() != part.getMeshAttr())
+          return LogicalResult(index.emitError()
+                               << "coordinates are of the part's mesh '" << part.getMesh() << "'");
+        return success();
+      })
+      .Case([&](tensor::FromElementsOp elements) {
+        // Of a coordinate: a slot that the executor fills.
+        Value counter = elements.getElements()[0];
+        if (places.contains(elements))
+          return success(); // an induction variable, placed by its loop
+        Storage *storage = newStorage(elements.getType(), "coordinate");
+        storage->writable = false;
+        settle(elements, storage, 0);
+        storage->live(0, lives.end());
+        rt::CoordinateOp::create(homes, op->getLoc(), slotOf(Value(elements)),
+                                 counter.getDefiningOp<dist::AxisIndexOp>().getAxesAttr());
+        return success();
+      })
+      .Case([&](arith::ConstantOp constant) {
+        settle(constant, constantStorage(cast<ElementsAttr>(constant.getValue())), 0);
+        return success();
+      })
+      .Default([&](Operation *) {
+        return LogicalResult(op->emitError() << "'" << op->getName() << "' has no step");
+      });
+}
+
+LogicalResult PartEmitter::emitBlock(Block &block) {
+  for (Operation &op : block.without_terminator())
+    if (failed(emitOp(&op)))
+      return failure();
+  return success();
+}

@@ -1,0 +1,133 @@
+//===- PartEmitter.h - One local function as a part -------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Walks a function in order and gives every tensor a place in a buffer. A value
+// is *rooted* in the value whose buffer it is a view of. A buffer holds one
+// rooted value after the other; a step may write over the one before only when
+// that is dead (Lives) and nothing else counts on it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_CODEGEN_PARTEMITTER_H
+#define TESSERA_LIB_CODEGEN_PARTEMITTER_H
+
+#include "ArenaPlan.h"
+#include "Lives.h"
+#include "tessera/Dialect/Rt/IR/Rt.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <deque>
+#include <optional>
+
+namespace tessera::codegen {
+
+/// Everything a buffer is beside its bytes and lives.
+struct Storage : Buffer {
+  std::string name;
+  mlir::ElementsAttr constant;    ///< set: a read-only constant
+  bool writable = true;           ///< false: what it holds must stay
+  mlir::Value occupant;           ///< the rooted value that it holds last
+  std::vector<std::pair<rt::SlotOp, int64_t>> slots; ///< with their distance from its start
+};
+
+class PartEmitter {
+public:
+  PartEmitter(mlir::func::FuncOp function, rt::PartOp part, bool reuse);
+
+  /// Emits slots, homes and steps; sets the arena. Emits a diagnostic for what has no step.
+  mlir::LogicalResult emit();
+
+private:
+  /// A rooted value and where, in its buffer, a view of it starts.
+  struct Place {
+    Storage *storage = nullptr;
+    mlir::Value root;
+    int64_t offset = 0; ///< bytes
+  };
+
+  // Places (PartEmitter.cpp)
+  Storage *newStorage(mlir::Type type, const llvm::Twine &name);
+  Storage *constantStorage(mlir::ElementsAttr value);
+  /// Makes `root` the occupant of a buffer from `time` on.
+  void settle(mlir::Value root, Storage *storage, int64_t time);
+  Place placeOf(mlir::Value value) const;
+  mlir::Value slotOf(mlir::Value value);
+  mlir::Value slotOf(Storage *storage, int64_t offset, mlir::Type tensor);
+  /// The slot that holds a scalar operand of control flow.
+  mlir::FailureOr<mlir::Value> slotOfScalar(mlir::Value scalar);
+  /// Whether a step at `time` may put something else where `value` is.
+  bool isDead(mlir::Value value, int64_t time);
+  /// The buffer wanted for `root` (a loop's carry, a result's home) if it is free before `time`.
+  Storage *wanted(mlir::Value root, int64_t time);
+  void want(mlir::Value value, Storage *storage);
+
+  // Steps (PartEmitter.cpp)
+  mlir::LogicalResult emitBlock(mlir::Block &block);
+  mlir::LogicalResult emitOp(mlir::Operation *op);
+  void emitCall(mlir::func::CallOp call);
+  void emitGemm(mlir::linalg::LinalgOp op);
+  mlir::LogicalResult emitCollective(mlir::Operation *op, mlir::Operation *timed, bool async);
+  mlir::LogicalResult emitStart(dist::StartOp start);
+  void emitSend(dist::SendOp send);
+  void emitRecv(dist::RecvOp recv);
+  void emitCopy(mlir::Location loc, mlir::Value source, Storage *target);
+  /// Gives a step's result, which starts from what `carried` holds, a place: in carried's buffer when
+  /// that is dead and `exclusive` (the step does not read it otherwise), else in a copy.
+  void settleTied(mlir::Value result, mlir::Value carried, mlir::Operation *op, bool exclusive);
+  void settleResult(mlir::Value result, mlir::Operation *op, const llvm::Twine &name);
+
+  // Control flow (PartControl.cpp)
+  mlir::LogicalResult emitFor(mlir::scf::ForOp loop);
+  mlir::LogicalResult emitWhile(mlir::scf::WhileOp loop);
+  mlir::LogicalResult emitIf(mlir::scf::IfOp branch);
+  /// Puts an init where a loop carries it.
+  Storage *enterCarry(mlir::Value init, mlir::Value argument, mlir::Value result,
+                      mlir::Operation *loop);
+  /// Copies values to where they are to be at a block's end, as if all at once.
+  void moveAtEnd(mlir::Operation *terminator, mlir::ValueRange values,
+                 llvm::ArrayRef<Storage *> targets);
+  /// Emits a block into a new region, then what `atEnd` adds.
+  mlir::LogicalResult emitInto(mlir::Region &region, mlir::Block &block,
+                               llvm::function_ref<mlir::LogicalResult()> atEnd);
+  /// The slot of a loop's counter, and its place while the loop runs.
+  mlir::Value slotOfCounter(mlir::scf::ForOp loop);
+
+  // The function's ends (PartEnds.cpp)
+  void placeArguments();
+  mlir::LogicalResult placeResults();
+  void emitHomes();
+  /// The layout of an argument or result; replicated when it has none.
+  dist::ShardingAttr layoutOf(mlir::DictionaryAttr attributes, mlir::Type type);
+  /// The local argument that result `index` feeds, or nothing.
+  std::optional<unsigned> fedArgument(unsigned index);
+  void plan();
+
+  mlir::func::FuncOp function;
+  rt::PartOp part;
+  bool reuse;
+  Lives lives;
+  mlir::OpBuilder slots; ///< where slots are declared
+  mlir::OpBuilder homes; ///< behind them
+  mlir::OpBuilder steps;
+  std::deque<Storage> storages; ///< stable addresses
+  llvm::DenseMap<mlir::Value, Place> places;
+  llvm::DenseMap<mlir::Value, Storage *> wishes;
+  llvm::DenseMap<mlir::Attribute, Storage *> constants;
+  llvm::DenseMap<std::tuple<Storage *, int64_t, mlir::Type>, mlir::Value> slotValues;
+  llvm::DenseMap<mlir::Value, mlir::Value> tokens;
+  std::vector<Storage *> argumentStorage;
+  std::vector<Storage *> resultStorage; ///< of results that feed an argument; else null
+  std::vector<mlir::Value> resultSlots;
+};
+
+} // namespace tessera::codegen
+
+#endif // TESSERA_LIB_CODEGEN_PARTEMITTER_H

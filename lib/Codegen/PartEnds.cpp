@@ -1,0 +1,123 @@
+//===- PartEnds.cpp - Arguments, results and the arena of a part -----------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FunctionEnds.h"
+#include "PartEmitter.h"
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::codegen;
+
+dist::ShardingAttr PartEmitter::layoutOf(DictionaryAttr attributes, Type type) {
+  if (attributes)
+    if (auto given = attributes.getAs<dist::ShardingAttr>(dist::DistDialect::kSharding))
+      return given;
+  sharding::Mesh mesh = dist::lookupMesh(part, part.getMeshAttr()).getMesh();
+  return dist::ShardingAttr::get(
+      part.getMeshAttr(), mesh,
+      sharding::TensorSharding::replicated(cast<RankedTensorType>(type).getRank()),
+      function.getContext());
+}
+
+std::optional<unsigned> PartEmitter::fedArgument(unsigned index) {
+  auto feeds =
+      function.getResultAttrOfType<IntegerAttr>(index, dist::DistDialect::kFeeds);
+  if (!feeds)
+    return std::nullopt;
+  for (unsigned argument = 0; argument < argumentStorage.size(); ++argument)
+    if (originalArgument(function, argument) == feeds.getInt())
+      return argument;
+  return std::nullopt;
+}
+
+void PartEmitter::placeArguments() {
+  // What the next step reads again must stay; what a result replaces is free after its last use.
+  for (auto [index, argument] : llvm::enumerate(function.getArguments())) {
+    Storage *storage = newStorage(argument.getType(), dist::argumentName(function, index));
+    storage->writable = false;
+    settle(argument, storage, 0);
+    storage->live(0, lives.end());
+    argumentStorage.push_back(storage);
+  }
+  resultStorage.resize(function.getNumResults());
+  auto back = cast<func::ReturnOp>(function.front().getTerminator());
+  for (auto [index, value] : llvm::enumerate(back.getOperands()))
+    if (std::optional<unsigned> fed = fedArgument(index)) {
+      resultStorage[index] = argumentStorage[*fed];
+      argumentStorage[*fed]->writable = true;
+      want(value, argumentStorage[*fed]);
+    }
+}
+
+LogicalResult PartEmitter::placeResults() {
+  auto back = cast<func::ReturnOp>(function.front().getTerminator());
+  for (auto [index, value] : llvm::enumerate(back.getOperands())) {
+    auto feeds = function.getResultAttrOfType<IntegerAttr>(index, dist::DistDialect::kFeeds);
+    std::string name = dist::resultName(function, index);
+    if (!feeds)
+      continue;
+    std::optional<unsigned> fed = fedArgument(index);
+    if (!fed)
+      return back.emitError() << "result '" << name << "' feeds argument " << feeds.getInt()
+                              << ", which is not in the same part; send it there first";
+    if (layoutOf(function.getResultAttrDict(index), value.getType()) !=
+            layoutOf(function.getArgAttrDict(*fed), value.getType()) ||
+        function.getArgumentTypes()[*fed] != value.getType())
+      return back.emitError() << "result '" << name << "' feeds argument '"
+                              << dist::argumentName(function, *fed)
+                              << "' of another layout; reshard it first";
+  }
+  // A result that lies where another will be put must get out of the way.
+  SmallVector<Storage *> targets(resultStorage.begin(), resultStorage.end());
+  for (auto [index, value] : llvm::enumerate(back.getOperands()))
+    if (!targets[index] && llvm::is_contained(resultStorage, placeOf(value).storage)) {
+      targets[index] = newStorage(value.getType(), dist::resultName(function, index));
+      targets[index]->live(lives.end(), lives.end());
+    }
+  moveAtEnd(back, back.getOperands(), targets);
+  for (auto [value, target] : llvm::zip_equal(back.getOperands(), targets))
+    resultSlots.push_back(target ? slotOf(target, 0, value.getType()) : slotOf(value));
+  return success();
+}
+
+void PartEmitter::emitHomes() {
+  for (auto [index, argument] : llvm::enumerate(function.getArguments()))
+    rt::ArgumentHomeOp::create(homes, argument.getLoc(), originalArgument(function, index),
+                               slotOf(argumentStorage[index], 0, argument.getType()),
+                               layoutOf(function.getArgAttrDict(index), argument.getType()));
+  for (auto [index, slot] : llvm::enumerate(resultSlots))
+    rt::ResultHomeOp::create(homes, function.getLoc(), originalResult(function, index), slot,
+                             layoutOf(function.getResultAttrDict(index),
+                                      function.getResultTypes()[index]));
+}
+
+void PartEmitter::plan() {
+  std::vector<Buffer *> buffers;
+  for (Storage &storage : storages)
+    if (!storage.slots.empty())
+      buffers.push_back(&storage);
+  part.setArenaBytes(planArena(buffers, reuse));
+  for (Storage &storage : storages)
+    for (auto [slot, distance] : storage.slots)
+      slot.setOffset(storage.offset + distance);
+}
+
+LogicalResult PartEmitter::emit() {
+  placeArguments();
+  if (failed(emitBlock(function.front())) || failed(placeResults()))
+    return failure();
+  emitHomes();
+  plan();
+  Block &first = part.getBody().front();
+  while (!llvm::hasSingleElement(part.getBody())) {
+    Block &next = *std::next(part.getBody().begin());
+    first.getOperations().splice(first.end(), next.getOperations());
+    next.erase();
+  }
+  return success();
+}

@@ -1,0 +1,65 @@
+//===- Prepare.cpp - Forms that kernels, gemms and views express -----------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PrepareScalars.h"
+#include "PrepareTensors.h"
+#include "tessera/Codegen/Passes.h"
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+
+namespace tessera::codegen {
+#define GEN_PASS_DEF_CODEGENPREPARE
+#include "tessera/Codegen/Passes.h.inc"
+} // namespace tessera::codegen
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::codegen;
+
+/// Steps know slots, not shardings: what is left of them on ops would only keep equal kernels apart.
+/// Collectives keep theirs, and functions.
+static void dropShardings(func::FuncOp function) {
+  function.walk([](Operation *op) {
+    if (isa<func::FuncOp>(op) || isa_and_nonnull<dist::DistDialect>(op->getDialect()))
+      return;
+    for (NamedAttribute attribute : llvm::to_vector(op->getDiscardableAttrs()))
+      if (isa_and_nonnull<dist::DistDialect>(attribute.getNameDialect()))
+        op->removeDiscardableAttr(attribute.getName());
+  });
+}
+
+namespace {
+struct CodegenPrepare : codegen::impl::CodegenPrepareBase<CodegenPrepare> {
+  void runOnOperation() override {
+    func::FuncOp function = getOperation();
+    if (!dist::isLocalView(function))
+      return;
+    dropShardings(function);
+    if (failed(checkSignature(function)) || failed(prepareTensors(function)))
+      return signalPassFailure();
+    prepareScalars(function);
+  }
+
+  /// Arguments and results are the driver's business, which knows tensors only.
+  LogicalResult checkSignature(func::FuncOp function) {
+    auto check = [&](Type type, const Twine &what) -> LogicalResult {
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      if (!tensor)
+        return function.emitError() << what << " is '" << type << "'; only tensors are passed";
+      if (!tensor.hasStaticShape())
+        return function.emitError() << what << " is '" << type << "'; shapes are static";
+      return success();
+    };
+    for (auto [index, type] : llvm::enumerate(function.getArgumentTypes()))
+      if (failed(check(type, "argument " + Twine(index))))
+        return failure();
+    for (auto [index, type] : llvm::enumerate(function.getResultTypes()))
+      if (failed(check(type, "result " + Twine(index))))
+        return failure();
+    return success();
+  }
+};
+} // namespace

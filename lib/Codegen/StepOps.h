@@ -1,0 +1,33 @@
+//===- StepOps.h - What an op of the prepared local view becomes -*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_CODEGEN_STEPOPS_H
+#define TESSERA_LIB_CODEGEN_STEPOPS_H
+
+#include "mlir/IR/Operation.h"
+
+namespace tessera::codegen {
+
+/// What an op at the level of a function, loop or branch is for a device.
+enum class StepKind {
+  scalar,  ///< arithmetic on scalars: computed again by whoever uses it
+  free,    ///< tensor.empty, a fill, a constant of one value: likewise
+  view,    ///< another shape of a buffer, or a contiguous part of it
+  gemm,    ///< a contraction that the gemm interface does
+  compute, ///< becomes a kernel, alone or with others
+  other,   ///< collectives, control flow, groups and kernels already made, coordinates
+};
+
+StepKind classify(mlir::Operation *op);
+
+/// Where the elements of a view begin in its source, in elements; fails when the op is no view: a
+/// slice whose elements are not contiguous, or that is dynamic.
+mlir::FailureOr<int64_t> viewOffset(mlir::Operation *op);
+
+} // namespace tessera::codegen
+
+#endif // TESSERA_LIB_CODEGEN_STEPOPS_H

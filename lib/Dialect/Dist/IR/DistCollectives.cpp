@@ -1,0 +1,378 @@
+//===- DistCollectives.cpp - Meaning and rules of the collectives ----------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Dialect/Dist/IR/Dist.h"
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using sharding::TensorSharding;
+
+//===----------------------------------------------------------------------===//
+// CollectiveOpInterface
+//===----------------------------------------------------------------------===//
+
+FailureOr<std::pair<sharding::Layout, sharding::Layout>>
+CollectiveOpInterface::getLayouts(const sharding::Mesh &mesh, unsigned index) {
+  Operation *op = getOperation();
+  TensorSharding source, target;
+  std::vector<int64_t> shape;
+  if (ArrayAttr sources = getSourcesAttr()) {
+    Type global = cast<TypeAttr>(getGlobalTypesAttr()[index]).getValue();
+    auto emitError = [&]() { return op->emitOpError(); };
+    auto before = cast<ShardingAttr>(sources[index]).resolve(mesh, global, emitError);
+    auto after = cast<ShardingAttr>(getTargetsAttr()[index]).resolve(mesh, global, emitError);
+    if (failed(before) || failed(after))
+      return failure();
+    source = *before;
+    target = *after;
+    shape = shapeOf(global);
+  } else if (failed(getImpliedMove(mesh, index, source, target, shape))) {
+    return failure();
+  }
+  return std::pair(sharding::makeLayout(source, shape), sharding::makeLayout(target, shape));
+}
+
+int64_t CollectiveOpInterface::getGroupSize(const sharding::Mesh &mesh) {
+  AxisListAttr axes = getGroupAxes();
+  if (!axes)
+    return mesh.numDevices();
+  FailureOr<sharding::AxisList> list =
+      resolveAxes(axes, mesh, [&]() { return getOperation()->emitOpError(); });
+  return succeeded(list) ? sharding::sizeOf(*list) : 1;
+}
+
+FailureOr<sharding::Traffic> CollectiveOpInterface::getTraffic(const sharding::Mesh &mesh) {
+  sharding::Traffic total;
+  for (auto [index, operand] : llvm::enumerate(getOperation()->getOperands())) {
+    auto layouts = getLayouts(mesh, index);
+    if (failed(layouts))
+      return failure();
+    Type element = cast<RankedTensorType>(operand.getType()).getElementType();
+    sharding::Traffic one =
+        sharding::trafficOf(getKind(), getGroupSize(mesh), bytesPerElement(element), mesh,
+                            layouts->first, mesh, layouts->second);
+    // A fused collective is one: its operands add bytes, not counts or messages.
+    total.bytes += one.bytes;
+    total.wireBytes += one.wireBytes;
+    total.count = one.count;
+    total.messages = std::max(total.messages, one.messages);
+  }
+  return total;
+}
+
+//===----------------------------------------------------------------------===//
+// Verification
+//===----------------------------------------------------------------------===//
+
+/// Rule C5: what lies between the collective and its function is control flow on which all devices
+/// agree. Induction variables and constants are the same everywhere; a condition is, unless it was
+/// computed from this device's coordinate.
+static LogicalResult verifyUniformControl(Operation *op) {
+  std::function<bool(Value, int)> diverges = [&](Value value, int depth) {
+    Operation *producer = value.getDefiningOp();
+    if (!producer || depth > 64)
+      return false;
+    if (isa<AxisIndexOp>(producer))
+      return true;
+    return llvm::any_of(producer->getOperands(),
+                        [&](Value operand) { return diverges(operand, depth + 1); });
+  };
+  for (Operation *parent = op->getParentOp(); parent && !isa<FunctionOpInterface>(parent);
+       parent = parent->getParentOp()) {
+    bool different = false;
+    if (auto branch = dyn_cast<scf::IfOp>(parent))
+      different = diverges(branch.getCondition(), 0);
+    if (auto loop = dyn_cast<scf::ForOp>(parent))
+      different = diverges(loop.getLowerBound(), 0) || diverges(loop.getUpperBound(), 0) ||
+                  diverges(loop.getStep(), 0);
+    if (auto loop = dyn_cast<scf::WhileOp>(parent))
+      different = diverges(loop.getConditionOp().getCondition(), 0);
+    if (different) // (C5)
+      return op->emitOpError() << "stands under '" << parent->getName()
+                               << "' whose condition depends on the device's coordinate; "
+                               << "some devices would wait for ever";
+  }
+  return success();
+}
+
+static LogicalResult verifyDimension(Operation *op, StringRef what, int64_t dim) {
+  for (Value operand : op->getOperands()) {
+    int64_t rank = cast<RankedTensorType>(operand.getType()).getRank();
+    if (dim < 0 || dim >= rank) // (C2)
+      return op->emitOpError() << what << " = " << dim << " of a rank-" << rank << " tensor " << operand.getType() << "; it lies in [0, " << rank << ")";
+  }
+  return success();
+}
+
+static LogicalResult verifyCollective(CollectiveOpInterface op) {
+  FlatSymbolRefAttr name = op.getMeshAttr();
+  ProcessMeshOp declared = lookupMesh(op, name);
+  if (!declared) // (C1)
+    return op->emitOpError() << "mesh '" << name.getValue()
+                             << "' is not declared; add dist.process_mesh @" << name.getValue();
+  if (failed(declared.verify()))
+    return failure();
+  sharding::Mesh mesh = declared.getMesh();
+  if (AxisListAttr axes = op.getGroupAxes()) // (C1)
+    if (failed(resolveAxes(axes, mesh, [&]() { return op->emitOpError(); })))
+      return failure();
+  if (op->getNumOperands() == 0 || op->getNumOperands() != op->getNumResults()) // (C3)
+    return op->emitOpError() << "has " << op->getNumOperands() << " operands and "
+                             << op->getNumResults() << " results; there is one result an operand";
+  // Operands of a fused collective may be joined along different dimensions: their layouts say it.
+  for (StringRef attribute : {"dim", "split_dim", "concat_dim"})
+    if (auto dim = op->getAttrOfType<IntegerAttr>(attribute); dim && !op.getSourcesAttr())
+      if (failed(verifyDimension(op, attribute, dim.getInt())))
+        return failure();
+  if (op.getReductionKind() == ReduceKind::avg) // (C4)
+    for (Value operand : op->getOperands())
+      if (!isa<FloatType>(cast<RankedTensorType>(operand.getType()).getElementType()))
+        return op->emitOpError() << "averages " << operand.getType() << "; integers have no average";
+  ArrayAttr sources = op.getSourcesAttr(), targets = op.getTargetsAttr();
+  ArrayAttr globals = op.getGlobalTypesAttr();
+  if (sources || targets || globals) { // (C3)
+    auto good = [&](ArrayAttr list, auto isOne) {
+      return list && list.size() == op->getNumOperands() && llvm::all_of(list, isOne);
+    };
+    auto isSharding = [](Attribute attr) { return isa<ShardingAttr>(attr); };
+    auto isTensor = [](Attribute attr) {
+      auto type = dyn_cast<TypeAttr>(attr);
+      return type && isa<RankedTensorType>(type.getValue());
+    };
+    if (!good(sources, isSharding) || !good(targets, isSharding) || !good(globals, isTensor))
+      return op->emitOpError()
+             << "needs sources, targets and global_types together, with one entry "
+             << "an operand";
+  }
+  for (auto [index, operand, result] : llvm::enumerate(op->getOperands(), op->getResults())) {
+    auto layouts = op.getLayouts(mesh, index);
+    if (failed(layouts))
+      return failure();
+    auto check = [&](Type type, const sharding::Layout &layout, StringRef what) -> LogicalResult {
+      auto tensor = cast<RankedTensorType>(type);
+      if (tensor.getShape() != ArrayRef<int64_t>(layout.localShape())) // (C3)
+        return op->emitOpError() << what << " " << index << " is " << type << ", but its layout over mesh '" << mesh.name << "' has shape "
+                                 << RankedTensorType::get(layout.localShape(),
+                                                          tensor.getElementType());
+      return success();
+    };
+    if (failed(check(operand.getType(), layouts->first, "operand")) ||
+        failed(check(result.getType(), layouts->second, "result")))
+      return failure();
+    if (cast<RankedTensorType>(operand.getType()).getElementType() !=
+        cast<RankedTensorType>(result.getType()).getElementType())
+      return op->emitOpError() << "changes the element type from " << operand.getType() << " to " << result.getType() << "";
+  }
+  return verifyUniformControl(op);
+}
+
+#define VERIFY_COLLECTIVE(Op)                                                                      \
+  LogicalResult Op::verifySymbolUses(SymbolTableCollection &) {                                    \
+    return verifyCollective(cast<CollectiveOpInterface>(getOperation()));                          \
+  }
+VERIFY_COLLECTIVE(AllReduceOp)
+VERIFY_COLLECTIVE(AllGatherOp)
+VERIFY_COLLECTIVE(ReduceScatterOp)
+VERIFY_COLLECTIVE(AllToAllOp)
+VERIFY_COLLECTIVE(PermuteOp)
+VERIFY_COLLECTIVE(BroadcastOp)
+VERIFY_COLLECTIVE(ScatterOp)
+VERIFY_COLLECTIVE(GatherOp)
+VERIFY_COLLECTIVE(ReduceOp)
+VERIFY_COLLECTIVE(HaloExchangeOp)
+VERIFY_COLLECTIVE(SliceOp)
+VERIFY_COLLECTIVE(MakePartialOp)
+VERIFY_COLLECTIVE(ExchangeOp)
+#undef VERIFY_COLLECTIVE
+
+static LogicalResult verifyTransfer(Operation *op, FlatSymbolRefAttr peer, ShardingAttr source,
+                                    ShardingAttr target, Type global, Type local, bool sends) {
+  for (ShardingAttr sharding : {source, target}) {
+    ProcessMeshOp mesh = lookupMesh(op, sharding.getMesh());
+    if (!mesh) // (C1)
+      return op->emitOpError() << "mesh '" << sharding.getMesh().getValue() << "' is not declared";
+    auto resolved = sharding.resolve(mesh.getMesh(), global, [&]() { return op->emitOpError(); });
+    if (failed(resolved))
+      return failure();
+    if ((sharding == source) == sends &&
+        localType(cast<RankedTensorType>(global), *resolved) != local) // (C3)
+      return op->emitOpError() << "moves " << local << ", but the layout has "
+                               << localType(cast<RankedTensorType>(global), *resolved);
+  }
+  if ((sends ? target : source).getMesh() != peer)
+    return op->emitOpError() << "names mesh '" << peer.getValue() << "', its sharding mesh '"
+                             << (sends ? target : source).getMesh().getValue() << "'";
+  return verifyUniformControl(op);
+}
+
+LogicalResult SendOp::verifySymbolUses(SymbolTableCollection &) {
+  return verifyTransfer(*this, getMeshAttr(), getSource(), getTarget(), getGlobalType(),
+                        getOperand().getType(), true);
+}
+
+LogicalResult RecvOp::verifySymbolUses(SymbolTableCollection &) {
+  return verifyTransfer(*this, getMeshAttr(), getSource(), getTarget(), getGlobalType(),
+                        getResult().getType(), false);
+}
+
+//===----------------------------------------------------------------------===//
+// What each kind means for tensors that divide
+//===----------------------------------------------------------------------===//
+
+/// Rank and shape of operand `index`, and its group axes.
+static LogicalResult begin(CollectiveOpInterface op, const sharding::Mesh &mesh, unsigned index,
+                           TensorSharding &source, TensorSharding &target,
+                           std::vector<int64_t> &shape, sharding::AxisList &axes) {
+  shape = shapeOf(op->getOperand(index).getType());
+  source = target = TensorSharding::replicated(shape.size());
+  if (AxisListAttr attr = op.getGroupAxes()) {
+    auto list = resolveAxes(attr, mesh, [&]() { return op->emitOpError(); });
+    if (failed(list))
+      return failure();
+    axes = *list;
+  }
+  return success();
+}
+
+/// The group's contributions.
+static std::vector<sharding::PartialAxis> partialOver(const sharding::AxisList &axes,
+                                                      ReduceKind kind) {
+  std::vector<sharding::PartialAxis> result;
+  for (const sharding::AxisRef &axis : axes)
+    result.push_back({axis, toAlgebra(kind)});
+  return result;
+}
+
+#define IMPLIED_MOVE(Op)                                                                           \
+  LogicalResult Op::getImpliedMove(const sharding::Mesh &mesh, unsigned index,                     \
+                                   TensorSharding &source, TensorSharding &target,                 \
+                                   std::vector<int64_t> &shape) {                                  \
+    sharding::AxisList axes;                                                                       \
+    if (failed(begin(*this, mesh, index, source, target, shape, axes)))                            \
+      return failure();                                                                            \
+    int64_t n = sharding::sizeOf(axes);                                                            \
+    (void)n;
+
+IMPLIED_MOVE(AllReduceOp)
+source.partial = partialOver(axes, getReduction());
+return success();
+}
+
+IMPLIED_MOVE(ReduceOp)
+source.partial = partialOver(axes, getReduction());
+return success();
+}
+
+IMPLIED_MOVE(MakePartialOp)
+target.partial = partialOver(axes, getReduction());
+return success();
+}
+
+IMPLIED_MOVE(AllGatherOp)
+shape[getDim()] *= n;
+source.dims[getDim()] = axes;
+return success();
+}
+
+IMPLIED_MOVE(GatherOp)
+shape[getDim()] *= n;
+source.dims[getDim()] = axes;
+return success();
+}
+
+IMPLIED_MOVE(ReduceScatterOp)
+source.partial = partialOver(axes, getReduction());
+target.dims[getDim()] = axes;
+return success();
+}
+
+IMPLIED_MOVE(ScatterOp)
+target.dims[getDim()] = axes;
+return success();
+}
+
+IMPLIED_MOVE(SliceOp)
+target.dims[getDim()] = axes;
+return success();
+}
+
+IMPLIED_MOVE(AllToAllOp)
+shape[getConcatDim()] *= n;
+source.dims[getConcatDim()] = axes;
+target.dims[getSplitDim()] = axes;
+return success();
+}
+
+IMPLIED_MOVE(BroadcastOp)
+return success();
+}
+
+IMPLIED_MOVE(PermuteOp)
+// A buffer a device is a shard along a leading dimension; without one there is nothing to say.
+return success();
+}
+
+IMPLIED_MOVE(HaloExchangeOp)
+int64_t local = shape[getDim()];
+shape[getDim()] *= n;
+source.dims[getDim()] = target.dims[getDim()] = axes;
+target.windows.push_back({static_cast<int64_t>(getDim()), local, -static_cast<int64_t>(getLow()),
+                          local + static_cast<int64_t>(getLow()) +
+                              static_cast<int64_t>(getHigh())});
+return success();
+}
+#undef IMPLIED_MOVE
+
+LogicalResult ExchangeOp::getImpliedMove(const sharding::Mesh &mesh, unsigned index,
+                                         TensorSharding &source, TensorSharding &target,
+                                         std::vector<int64_t> &shape) {
+  // The cut dimensions are as long as their parts together: exact when sizes divide.
+  Type type = getOperand(index).getType();
+  auto emitError = [&]() { return emitOpError(); };
+  auto before = getFrom().resolve(mesh, type, emitError);
+  auto after = getTo().resolve(mesh, type, emitError);
+  if (failed(before) || failed(after))
+    return failure();
+  source = *before;
+  target = *after;
+  shape = shapeOf(type);
+  for (size_t d = 0; d < shape.size(); ++d)
+    shape[d] *= sharding::sizeOf(source.dims[d]);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Canonicalization
+//===----------------------------------------------------------------------===//
+
+LogicalResult AllReduceOp::canonicalize(AllReduceOp op, PatternRewriter &rewriter) {
+  // A reduction whose every result is cut by a slice over the same axes is a reduce-scatter.
+  if (op->getNumOperands() != 1 || !op->getResult(0).hasOneUse())
+    return rewriter.notifyMatchFailure(op, "its result is used whole, or it is fused");
+  auto slice = dyn_cast<SliceOp>(*op->getResult(0).user_begin());
+  if (!slice || slice->getNumOperands() != 1 || slice.getMeshAttr() != op.getMeshAttr() ||
+      slice.getAxesAttr() != op.getAxesAttr())
+    return rewriter.notifyMatchFailure(op, "no slice over the same axes follows");
+  if (static_cast<bool>(op.getSourcesAttr()) != static_cast<bool>(slice.getTargetsAttr()))
+    return rewriter.notifyMatchFailure(op, "only one of the two states its layouts");
+  auto scatter = ReduceScatterOp::create(
+      rewriter, rewriter.getFusedLoc({op.getLoc(), slice.getLoc()}), slice->getResultTypes(),
+      op->getOperands(), op.getMeshAttr(), op.getAxesAttr(), slice.getDimAttr(),
+      op.getReductionAttr(), op.getSourcesAttr(), slice.getTargetsAttr(), op.getGlobalTypesAttr());
+  for (NamedAttribute attribute : slice->getDiscardableAttrs())
+    scatter->setAttr(attribute.getName(), attribute.getValue());
+  if (Attribute reason = op->getAttr(DistDialect::kReason))
+    scatter->setAttr(DistDialect::kReason, reason);
+  rewriter.replaceOp(slice, scatter);
+  rewriter.eraseOp(op);
+  return success();
+}

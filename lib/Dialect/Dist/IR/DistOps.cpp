@@ -1,0 +1,279 @@
+//===- DistOps.cpp - Meshes, annotations, asynchrony -----------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttributeSyntax.h"
+#include "tessera/Dialect/Dist/IR/Dist.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+
+#define GET_TYPEDEF_CLASSES
+#include "tessera/Dialect/Dist/IR/DistTypes.cpp.inc"
+
+void DistDialect::registerTypes() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "tessera/Dialect/Dist/IR/DistTypes.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Custom directives of the assembly formats
+//===----------------------------------------------------------------------===//
+
+/// `#dist.sharding<…> {attributes} : type`; the type may have been swallowed by the attribute.
+static ParseResult parseShardingAndType(OpAsmParser &parser, ShardingAttr &sharding, Type &operand,
+                                        Type &result, NamedAttrList &attributes) {
+  Type type;
+  if (dist::parseShardingOperand(parser, sharding, type))
+    return failure();
+  if (!type && (parser.parseOptionalAttrDict(attributes) || parser.parseColonType(type)))
+    return failure();
+  operand = result = type;
+  return success();
+}
+
+static void printShardingAndType(OpAsmPrinter &printer, Operation *op, ShardingAttr sharding,
+                                 Type operand, Type, DictionaryAttr attributes) {
+  printer.printAttribute(sharding);
+  printer.printOptionalAttrDict(op->getAttrs(), {"sharding"});
+  printer << " : " << operand;
+}
+
+static ParseResult parseAxisList(OpAsmParser &parser, AxisListAttr &axes) {
+  return dist::parseAxes(parser, axes);
+}
+
+static void printAxisList(OpAsmPrinter &printer, Operation *, AxisListAttr axes) {
+  dist::printAxes(printer.getStream(), axes);
+}
+
+/// `T, U` when every result has its operand's type, else `T, U -> V, W`.
+static ParseResult parseCollectiveTypes(OpAsmParser &parser, SmallVectorImpl<Type> &operands,
+                                        SmallVectorImpl<Type> &results) {
+  if (parser.parseTypeList(operands))
+    return failure();
+  if (failed(parser.parseOptionalArrow())) {
+    results.assign(operands.begin(), operands.end());
+    return success();
+  }
+  return parser.parseTypeList(results);
+}
+
+static void printCollectiveTypes(OpAsmPrinter &printer, Operation *, TypeRange operands,
+                                 TypeRange results) {
+  llvm::interleaveComma(operands, printer);
+  if (operands == results)
+    return;
+  printer << " -> ";
+  llvm::interleaveComma(results, printer);
+}
+
+/// `#from to #to (fill = x)? {attributes} : T -> U`.
+static ParseResult parseExchangeSpec(OpAsmParser &parser, ShardingAttr &from, ShardingAttr &to,
+                                     Attribute &fill, SmallVectorImpl<Type> &operands,
+                                     SmallVectorImpl<Type> &results, NamedAttrList &attributes) {
+  Type swallowed;
+  if (dist::parseShardingOperand(parser, from, swallowed) || parser.parseKeyword("to") ||
+      dist::parseShardingOperand(parser, to, swallowed))
+    return failure();
+  if (swallowed) {
+    operands.push_back(swallowed);
+    while (succeeded(parser.parseOptionalComma()))
+      if (parser.parseType(operands.emplace_back()))
+        return failure();
+    if (failed(parser.parseOptionalArrow())) {
+      results.assign(operands.begin(), operands.end());
+      return success();
+    }
+    return parser.parseTypeList(results);
+  }
+  if (succeeded(parser.parseOptionalKeyword("fill")) &&
+      (parser.parseEqual() || parser.parseAttribute(fill)))
+    return failure();
+  if (parser.parseOptionalAttrDict(attributes) || parser.parseColon())
+    return failure();
+  return parseCollectiveTypes(parser, operands, results);
+}
+
+static void printExchangeSpec(OpAsmPrinter &printer, Operation *op, ShardingAttr from,
+                              ShardingAttr to, Attribute fill, TypeRange operands,
+                              TypeRange results, DictionaryAttr attributes) {
+  printer.printAttribute(from);
+  printer << " to ";
+  printer.printAttribute(to);
+  if (fill)
+    printer << " fill = " << fill;
+  printer.printOptionalAttrDict(op->getAttrs(), {"from", "to", "fill"});
+  printer << " : ";
+  printCollectiveTypes(printer, op, operands, results);
+}
+
+#include "tessera/Dialect/Dist/IR/DistInterfaces.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "tessera/Dialect/Dist/IR/DistOps.cpp.inc"
+
+void DistDialect::registerOperations() {
+  addOperations<
+#define GET_OP_LIST
+#include "tessera/Dialect/Dist/IR/DistOps.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// ProcessMeshOp
+//===----------------------------------------------------------------------===//
+
+sharding::Mesh ProcessMeshOp::getMesh() {
+  sharding::Mesh mesh;
+  mesh.name = getSymName().str();
+  mesh.shape = getShape().vec();
+  for (auto name : getDimNames().getAsRange<StringAttr>())
+    mesh.axisNames.push_back(name.str());
+  if (std::optional<ArrayRef<int64_t>> ids = getProcessIds()) {
+    mesh.processIds = ids->vec();
+  } else {
+    int64_t count = 1;
+    for (int64_t extent : mesh.shape)
+      count *= extent;
+    for (int64_t id = 0; id < count; ++id)
+      mesh.processIds.push_back(id);
+  }
+  return mesh;
+}
+
+LogicalResult ProcessMeshOp::verify() {
+  ArrayRef<int64_t> shape = getShape();
+  if (shape.empty()) // (M1)
+    return emitOpError() << "'" << getSymName() << "' has no axes; a mesh has at least one";
+  if (getDimNames().size() != shape.size()) // (M1)
+    return emitOpError() << "'" << getSymName() << "' has " << shape.size() << " axes and "
+                         << getDimNames().size() << " names; give one name an axis";
+  std::set<StringRef> names;
+  for (auto name : getDimNames().getAsRange<StringAttr>()) { // (M2)
+    if (name.empty())
+      return emitOpError() << "'" << getSymName() << "' has an axis without a name";
+    if (!names.insert(name.getValue()).second)
+      return emitOpError() << "'" << getSymName() << "' names two axes '" << name.getValue()
+                           << "'; names are unique";
+  }
+  int64_t count = 1;
+  for (int64_t extent : shape) { // (M3)
+    if (extent <= 0)
+      return emitOpError() << "'" << getSymName() << "' has extent " << extent
+                           << "; extents are positive";
+    if (extent > (int64_t(1) << 31) / count)
+      return emitOpError() << "'" << getSymName() << "' has more than 2^31 devices";
+    count *= extent;
+  }
+  std::optional<ArrayRef<int64_t>> ids = getProcessIds();
+  if (!ids) {
+    // Ids 0, 1, … would be listed one by one: far beyond any machine, an error beats the memory.
+    if (count > (int64_t(1) << 24))
+      return emitOpError() << "'" << getSymName() << "' has " << count
+                           << " devices; a mesh has at most 2^24";
+    return success();
+  }
+  if (static_cast<int64_t>(ids->size()) != count) // (M4)
+    return emitOpError() << "'" << getSymName() << "' has " << count << " devices and "
+                         << ids->size() << " process ids; give one id a device";
+  std::set<int64_t> seen;
+  for (int64_t id : *ids) {
+    if (id < 0)
+      return emitOpError() << "'" << getSymName() << "' has process id " << id
+                           << "; ids are not negative";
+    if (!seen.insert(id).second)
+      return emitOpError() << "'" << getSymName() << "' has process id " << id
+                           << " twice; ids are unique";
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// ShardTensorOp, ReshardOp, AxisIndexOp
+//===----------------------------------------------------------------------===//
+
+/// The declared mesh, or an error.
+static FailureOr<sharding::Mesh> findMesh(Operation *op, FlatSymbolRefAttr name) {
+  ProcessMeshOp mesh = lookupMesh(op, name);
+  if (!mesh) // (S1, C1)
+    return op->emitOpError() << "mesh '" << name.getValue()
+                             << "' is not declared; add dist.process_mesh @" << name.getValue();
+  if (failed(mesh.verify()))
+    return failure();
+  return mesh.getMesh();
+}
+
+static LogicalResult verifyShardingUse(Operation *op, ShardingAttr sharding, Type type) {
+  FailureOr<sharding::Mesh> mesh = findMesh(op, sharding.getMesh());
+  if (failed(mesh))
+    return failure();
+  return sharding.resolve(*mesh, type, [&]() { return op->emitOpError(); });
+}
+
+LogicalResult ShardTensorOp::verifySymbolUses(SymbolTableCollection &) {
+  return verifyShardingUse(*this, getSharding(), getType());
+}
+
+LogicalResult ReshardOp::verifySymbolUses(SymbolTableCollection &) {
+  return verifyShardingUse(*this, getSharding(), getType());
+}
+
+OpFoldResult ShardTensorOp::fold(FoldAdaptor) {
+  // The same constraint twice in a row says nothing new.
+  auto producer = getOperand().getDefiningOp<ShardTensorOp>();
+  return producer && producer.getSharding() == getSharding() ? getOperand() : OpFoldResult();
+}
+
+OpFoldResult ReshardOp::fold(FoldAdaptor) {
+  auto producer = getOperand().getDefiningOp<ReshardOp>();
+  return producer && producer.getSharding() == getSharding() ? getOperand() : OpFoldResult();
+}
+
+LogicalResult AxisIndexOp::verifySymbolUses(SymbolTableCollection &) {
+  FailureOr<sharding::Mesh> mesh = findMesh(*this, getMeshAttr());
+  if (failed(mesh))
+    return failure();
+  return resolveAxes(getAxes(), *mesh, [&]() { return emitOpError(); });
+}
+
+//===----------------------------------------------------------------------===//
+// StartOp, WaitOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult StartOp::verify() {
+  Block &block = getBody().front();
+  if (block.getNumArguments() != 0 || block.getOperations().size() != 2 ||
+      !isa<CollectiveOpInterface>(block.front()) || !isa<YieldOp>(block.back()))
+    return emitOpError() << "holds one collective and its dist.yield, nothing else";
+  auto yield = cast<YieldOp>(block.back());
+  if (yield.getOperand().getDefiningOp() != &block.front())
+    return emitOpError() << "yields something else than its collective's result";
+  if (cast<TokenType>(getToken().getType()).getValueType() != yield.getOperand().getType())
+    return emitOpError() << "has token type " << getToken().getType() << " but yields " << yield.getOperand().getType() << "";
+  if (!getToken().hasOneUse()) // (C7)
+    return emitOpError() << "is waited for " << llvm::range_size(getToken().getUses())
+                         << " times; a token is waited for exactly once";
+  Operation *wait = *getToken().getUsers().begin();
+  if (!isa<WaitOp>(wait) || wait->getBlock() != (*this)->getBlock()) // (C7)
+    return emitOpError() << "is not waited for in its own block";
+  return success();
+}
+
+LogicalResult WaitOp::verify() {
+  if (cast<TokenType>(getToken().getType()).getValueType() != getType())
+    return emitOpError() << "waits for " << getToken().getType() << " but gives " << getType() << "";
+  return success();
+}

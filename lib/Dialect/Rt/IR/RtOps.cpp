@@ -1,0 +1,181 @@
+//===- RtOps.cpp - Rules of programs, parts, slots and homes ---------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Rt/IR/Rt.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::rt;
+
+LogicalResult GroupOp::verify() {
+  auto yield = dyn_cast<YieldOp>(getBody().front().back());
+  if (!yield)
+    return emitOpError() << "does not end with rt.yield";
+  if (yield.getOperandTypes() != getResultTypes())
+    return yield.emitOpError() << "yields " << yield.getOperandTypes() << ", the group has results "
+                               << getResultTypes();
+  return success();
+}
+
+void SlotOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getSlot(), getName()); }
+
+void ConstantOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getSlot(), getName()); }
+
+LogicalResult SlotOp::verify() {
+  int64_t bytes = getSlot().getType().getNumBytes(), arena = getOperation()
+                                                                 ->getParentOfType<PartOp>()
+                                                                 .getArenaBytes();
+  int64_t offset = getOffset();
+  if (offset < 0 || bytes > arena || offset > arena - bytes) // (R1)
+    return emitOpError() << "'" << getName() << "' of " << bytes << " bytes at " << offset
+                         << " is not within the arena of " << arena << " bytes";
+  int64_t element = dist::bytesPerElement(getSlot().getType().getElementType());
+  if (offset % element != 0) // (R1)
+    return emitOpError() << "'" << getName() << "' at " << offset
+                         << " does not start at a multiple of its element's " << element
+                         << " bytes";
+  return success();
+}
+
+LogicalResult ConstantOp::verify() {
+  auto type = dyn_cast<RankedTensorType>(getValue().getType());
+  if (!type || SlotType::get(type) != getSlot().getType())
+    return emitOpError() << "'" << getValue().getType() << "' is not what "
+                         << getSlot().getType() << " holds";
+  return success();
+}
+
+LogicalResult PartOp::verifySymbolUses(SymbolTableCollection &) {
+  if (getArenaBytes() < 0) // (R1)
+    return emitOpError() << "an arena of " << getArenaBytes() << " bytes";
+  dist::ProcessMeshOp declared = dist::lookupMesh(*this, getMeshAttr());
+  if (!declared) // (R2)
+    return emitOpError() << "mesh '" << getMesh() << "' is not declared";
+  if (failed(declared.verify()))
+    return failure();
+  sharding::Mesh mesh = declared.getMesh();
+  for (CoordinateOp coordinate : getBody().front().getOps<CoordinateOp>())
+    if (failed(dist::resolveAxes(coordinate.getAxes(), mesh,
+                                 [&]() { return coordinate.emitOpError(); })))
+      return failure();
+  return success();
+}
+
+/// Rules R5 and R7 of a home for a value of the given global type.
+static LogicalResult verifyHome(Operation *op, Value slot, dist::ShardingAttr layout, Type global) {
+  dist::ProcessMeshOp mesh = dist::lookupMesh(op, layout.getMesh());
+  if (!mesh) // (R2)
+    return op->emitOpError() << "mesh '" << layout.getMesh().getValue() << "' is not declared";
+  auto resolved = layout.resolve(mesh.getMesh(), global, [&]() { return op->emitOpError(); });
+  if (failed(resolved))
+    return failure();
+  RankedTensorType local = dist::localType(cast<RankedTensorType>(global), *resolved);
+  if (SlotType::get(local) != slot.getType()) // (R5)
+    return op->emitOpError() << "the slot is " << slot.getType() << ", its layout of '" << global
+                             << "' has " << SlotType::get(local);
+  return success();
+}
+
+/// The declaration number `index` of its kind in the program around `op`, or null.
+template <typename Declaration> static Declaration lookup(Operation *op, int64_t index) {
+  int64_t position = 0;
+  for (auto one : op->getParentOfType<ProgramOp>().getBody().front().getOps<Declaration>())
+    if (position++ == index)
+      return one;
+  return {};
+}
+
+LogicalResult ArgumentHomeOp::verifySymbolUses(SymbolTableCollection &) {
+  auto argument = lookup<ArgumentOp>(*this, getIndex());
+  if (!argument) // (R7)
+    return emitOpError() << "argument " << getIndex() << " does not exist";
+  if (isa_and_nonnull<ConstantOp>(getSlot().getDefiningOp())) // (R9)
+    return emitOpError() << "an argument cannot lie in a constant";
+  return verifyHome(*this, getSlot(), getLayout(), argument.getType());
+}
+
+LogicalResult ResultHomeOp::verifySymbolUses(SymbolTableCollection &) {
+  auto result = lookup<ResultOp>(*this, getIndex());
+  if (!result) // (R7)
+    return emitOpError() << "result " << getIndex() << " does not exist";
+  return verifyHome(*this, getSlot(), getLayout(), result.getType());
+}
+
+/// Rule R7: every result has one home, which is the home of the argument that it feeds.
+static LogicalResult verifyHomes(ProgramOp program) {
+  SmallVector<ArgumentOp> arguments(program.getBody().front().getOps<ArgumentOp>());
+  SmallVector<ResultOp> results(program.getBody().front().getOps<ResultOp>());
+  SmallVector<ResultHomeOp> homes(results.size());
+  for (PartOp part : program.getBody().front().getOps<PartOp>())
+    for (ResultHomeOp home : part.getBody().front().getOps<ResultHomeOp>()) {
+      if (home.getIndex() >= homes.size())
+        continue; // reported by the home itself
+      if (homes[home.getIndex()]) // (R7)
+        return home.emitOpError() << "result " << home.getIndex() << " has another home";
+      homes[home.getIndex()] = home;
+    }
+  for (auto [result, home] : llvm::zip_equal(results, homes)) {
+    if (!home) // (R7)
+      return result.emitOpError() << "'" << result.getName() << "' has no home";
+    std::optional<uint64_t> feeds = result.getFeeds();
+    if (!feeds)
+      continue;
+    if (*feeds >= arguments.size() || arguments[*feeds].getType() != result.getType()) // (R7)
+      return result.emitOpError() << "'" << result.getName() << "' feeds argument " << *feeds
+                                  << ", which does not exist or has another type";
+    for (PartOp part : program.getBody().front().getOps<PartOp>())
+      for (auto fed : part.getBody().front().getOps<ArgumentHomeOp>())
+        if (fed.getIndex() == *feeds &&
+            (fed->getParentOp() != home->getParentOp() || fed.getSlot() != home.getSlot())) // (R7)
+          return home.emitOpError() << "result '" << result.getName() << "' feeds argument "
+                                    << *feeds << ", but does not lie in its slot";
+  }
+  return success();
+}
+
+/// Rule R11.
+static LogicalResult verifyTransfers(ProgramOp program) {
+  llvm::MapVector<int64_t, std::pair<SendOp, RecvOp>> sides;
+  WalkResult walk = program->walk([&](Operation *op) {
+    if (auto send = dyn_cast<SendOp>(op)) {
+      if (std::exchange(sides[send.getId()].first, send)) {
+        send.emitOpError() << "id " << send.getId() << " is taken";
+        return WalkResult::interrupt();
+      }
+    } else if (auto recv = dyn_cast<RecvOp>(op)) {
+      if (std::exchange(sides[recv.getId()].second, recv)) {
+        recv.emitOpError() << "id " << recv.getId() << " is taken";
+        return WalkResult::interrupt();
+      }
+    }
+    return WalkResult::advance();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  for (auto &[id, pair] : sides) {
+    auto [send, recv] = pair;
+    if (!recv)
+      return send.emitOpError() << "nothing receives id " << id;
+    if (!send)
+      return recv.emitOpError() << "nothing sends id " << id;
+    if (send.getSourceLayout() != recv.getSourceLayout() ||
+        send.getTargetLayout() != recv.getTargetLayout() ||
+        send.getGlobalType() != recv.getGlobalType()) {
+      InFlightDiagnostic error = recv.emitOpError() << "differs from the send of id " << id;
+      error.attachNote(send.getLoc()) << "sent here";
+      return error;
+    }
+  }
+  return success();
+}
+
+LogicalResult ProgramOp::verifyRegions() {
+  if (failed(verifyHomes(*this)))
+    return failure();
+  return verifyTransfers(*this);
+}

@@ -1,0 +1,227 @@
+//===- RtSteps.cpp - Syntax and rules of the steps -------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../../Dist/IR/AttributeSyntax.h"
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Rt/IR/Rt.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::rt;
+using dist::AxisListAttr;
+
+//===----------------------------------------------------------------------===//
+// Custom directives of the assembly formats
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseAxisList(OpAsmParser &parser, AxisListAttr &axes) {
+  return dist::parseAxes(parser, axes);
+}
+
+static void printAxisList(OpAsmPrinter &printer, Operation *, AxisListAttr axes) {
+  dist::printAxes(printer.getStream(), axes);
+}
+
+/// A loop bound: `8` or `%slot`.
+static ParseResult parseBound(OpAsmParser &parser,
+                              std::optional<OpAsmParser::UnresolvedOperand> &slot,
+                              IntegerAttr &number) {
+  OpAsmParser::UnresolvedOperand operand;
+  OptionalParseResult parsed = parser.parseOptionalOperand(operand);
+  if (parsed.has_value()) {
+    slot = operand;
+    return *parsed;
+  }
+  int64_t value;
+  if (parser.parseInteger(value))
+    return failure();
+  number = parser.getBuilder().getI64IntegerAttr(value);
+  return success();
+}
+
+static void printBound(OpAsmPrinter &printer, Operation *, Value slot, IntegerAttr number) {
+  if (slot)
+    printer << slot;
+  else
+    printer << number.getInt();
+}
+
+#define GET_OP_CLASSES
+#include "tessera/Dialect/Rt/IR/RtOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// Rules
+//===----------------------------------------------------------------------===//
+
+/// Rule R9.
+static LogicalResult verifyWritten(Operation *op, Value slot) {
+  if (isa_and_nonnull<ConstantOp>(slot.getDefiningOp()))
+    return op->emitOpError() << "writes a constant; only slots of the arena are written";
+  return success();
+}
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto function = symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getKernelAttr());
+  if (!function || !isKernel(function)) // (R3)
+    return emitOpError() << "'" << getKernel() << "' is not a kernel of the module";
+  int64_t reads = function->getAttrOfType<IntegerAttr>(RtDialect::kKernelReads).getInt();
+  FunctionType type = function.getFunctionType();
+  if (reads != static_cast<int64_t>(getReads().size()) ||
+      type.getNumInputs() != getReads().size() + getWrites().size()) // (R3)
+    return emitOpError() << "passes " << getReads().size() << " and " << getWrites().size()
+                         << " slots, kernel '" << getKernel() << "' reads " << reads
+                         << " and writes " << static_cast<int64_t>(type.getNumInputs()) - reads;
+  for (auto [slot, input] : llvm::zip_equal(getOperands(), type.getInputs()))
+    if (cast<SlotType>(slot.getType()).getTensorType() != input) // (R3)
+      return emitOpError() << "passes " << slot.getType() << " where kernel '" << getKernel()
+                           << "' takes '" << input << "'";
+  for (Value slot : getWrites())
+    if (failed(verifyWritten(*this, slot)))
+      return failure();
+  return success();
+}
+
+LogicalResult GemmOp::verify() {
+  if (failed(verifyWritten(*this, getC())))
+    return failure();
+  if (getLd().size() != 3 || getStride().size() != 3) // (R4)
+    return emitOpError() << "needs three leading dimensions and three strides";
+  for (int64_t extent : {getBatch(), getM(), getN(), getK()})
+    if (extent < 0)
+      return emitOpError() << "an extent is negative";
+  auto isHalf = [](Type type) { return type.isF16() || type.isBF16(); };
+  Type a = getA().getType().getElementType(), b = getB().getType().getElementType();
+  Type c = getC().getType().getElementType();
+  if (a != b || (c != a && !(isHalf(a) && c.isF32()))) // (R4)
+    return emitOpError() << "element types " << a << ", " << b << " and " << c
+                         << " do not go together";
+  auto check = [&](StringRef what, SlotType slot, int64_t rows, int64_t columns, int64_t ld,
+                   int64_t stride) -> LogicalResult {
+    if (ld < columns) // (R4)
+      return emitOpError() << what << " has rows of " << columns << " elements " << ld << " apart";
+    int64_t batch = getBatch();
+    if (stride < 0)
+      return emitOpError() << what << " has the stride " << stride;
+    if (batch == 0 || rows == 0 || columns == 0)
+      return success();
+    int64_t reach = (batch - 1) * stride + (rows - 1) * ld + columns;
+    if (reach > slot.getNumElements()) // (R4)
+      return emitOpError() << what << " reaches element " << reach << " of " << slot;
+    return success();
+  };
+  int64_t m = getM(), n = getN(), k = getK();
+  if (failed(check("a", getA().getType(), getTransA() ? k : m, getTransA() ? m : k, getLd()[0],
+                   getStride()[0])) ||
+      failed(check("b", getB().getType(), getTransB() ? n : k, getTransB() ? k : n, getLd()[1],
+                   getStride()[1])))
+    return failure();
+  return check("c", getC().getType(), m, n, getLd()[2], getStride()[2]);
+}
+
+/// Rule R5: a slot has the shape of its layout. Emits on failure.
+static LogicalResult verifyBuffer(Operation *op, Value slot, dist::ShardingAttr layout, Type global,
+                                  StringRef what) {
+  dist::ProcessMeshOp mesh = dist::lookupMesh(op, layout.getMesh());
+  if (!mesh) // (R2)
+    return op->emitOpError() << "mesh '" << layout.getMesh().getValue() << "' is not declared";
+  auto resolved = layout.resolve(mesh.getMesh(), global, [&]() { return op->emitOpError(); });
+  if (failed(resolved))
+    return failure();
+  SlotType expected = SlotType::get(dist::localType(cast<RankedTensorType>(global), *resolved));
+  auto type = cast<SlotType>(slot.getType());
+  if (expected.getElementType() != type.getElementType() ||
+      expected.getNumElements() != type.getNumElements()) // (R5)
+    return op->emitOpError() << what << " is " << type << ", its layout of '" << global << "' has "
+                             << expected;
+  return success();
+}
+
+LogicalResult CollectiveOp::verify() {
+  if (!sharding::parseCollectiveKind(getKind()) || getKind() == "transfer")
+    return emitOpError() << "'" << getKind() << "' is not a kind of collective";
+  size_t count = getSources().size();
+  if (count == 0 || getTargets().size() != count || getSourceLayouts().size() != count ||
+      getTargetLayouts().size() != count || getGlobalTypes().size() != count) // (R5)
+    return emitOpError() << "needs as many sources as targets, layouts and global types, at least "
+                            "one";
+  for (Attribute layout : getSourceLayouts())
+    if (!isa<dist::ShardingAttr>(layout))
+      return emitOpError() << "'" << layout << "' is not a sharding";
+  for (Attribute layout : getTargetLayouts())
+    if (!isa<dist::ShardingAttr>(layout))
+      return emitOpError() << "'" << layout << "' is not a sharding";
+  for (Attribute global : getGlobalTypes())
+    if (auto type = dyn_cast<TypeAttr>(global); !type || !isa<RankedTensorType>(type.getValue()))
+      return emitOpError() << "'" << global << "' is not a tensor type";
+  for (Value target : getTargets())
+    if (failed(verifyWritten(*this, target)))
+      return failure();
+  if (Value token = getToken()) // (R6)
+    if (!token.hasOneUse() || (*token.user_begin())->getBlock() != (*this)->getBlock())
+      return emitOpError() << "its token is not waited for exactly once in its block";
+  return success();
+}
+
+LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &) {
+  auto part = (*this)->getParentOfType<PartOp>();
+  dist::ProcessMeshOp own = dist::lookupMesh(*this, part.getMeshAttr());
+  if (!own)
+    return success(); // reported by the part
+  for (FlatSymbolRefAttr name : {getMeshAttr(), getTargetMeshAttr()}) {
+    if (!name)
+      continue;
+    dist::ProcessMeshOp mesh = dist::lookupMesh(*this, name);
+    if (!mesh) // (R2)
+      return emitOpError() << "mesh '" << name.getValue() << "' is not declared";
+    std::vector<int64_t> devices = mesh.getMesh().processIds, owned = own.getMesh().processIds;
+    llvm::sort(devices);
+    llvm::sort(owned);
+    if (devices != owned) // (R2)
+      return emitOpError() << "mesh '" << name.getValue() << "' has other devices than the part's '"
+                           << part.getMesh() << "'";
+  }
+  auto mesh = dist::lookupMesh(*this, getMeshAttr());
+  if (failed(dist::resolveAxes(getAxes(), mesh.getMesh(), [&]() { return emitOpError(); })))
+    return failure();
+  for (size_t i = 0; i < getSources().size(); ++i) {
+    Type global = cast<TypeAttr>(getGlobalTypes()[i]).getValue();
+    if (failed(verifyBuffer(*this, getSources()[i], cast<dist::ShardingAttr>(getSourceLayouts()[i]),
+                            global, "a source")) ||
+        failed(verifyBuffer(*this, getTargets()[i], cast<dist::ShardingAttr>(getTargetLayouts()[i]),
+                            global, "a target")))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult SendOp::verifySymbolUses(SymbolTableCollection &) {
+  return verifyBuffer(*this, getSlot(), getSourceLayout(), getGlobalType(), "the slot");
+}
+
+LogicalResult RecvOp::verifySymbolUses(SymbolTableCollection &) {
+  if (failed(verifyWritten(*this, getSlot())))
+    return failure();
+  return verifyBuffer(*this, getSlot(), getTargetLayout(), getGlobalType(), "the slot");
+}
+
+LogicalResult CopyOp::verify() {
+  auto source = getSource().getType(), target = getTarget().getType();
+  if (source.getNumBytes() != target.getNumBytes()) // (R8)
+    return emitOpError() << "from " << source << " to " << target
+                         << ", which do not hold equally many bytes";
+  return verifyWritten(*this, getTarget());
+}
+
+LogicalResult LoopOp::verify() {
+  auto one = [&](Value slot, IntegerAttr number) { return (slot != nullptr) != (number != nullptr); };
+  if (!one(getLowerSlot(), getLowerAttr()) || !one(getUpperSlot(), getUpperAttr()) ||
+      !one(getStepSlot(), getStepAttr()))
+    return emitOpError() << "a bound is a number or a slot";
+  if (getStepAttr() && getStepAttr().getInt() < 1) // (R10)
+    return emitOpError() << "the step " << getStepAttr().getInt() << " is not positive";
+  return success();
+}
