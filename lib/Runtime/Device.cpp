@@ -9,11 +9,10 @@
 
 namespace tessera::runtime {
 
-void Device::start() {
+void Device::prepare() {
   for (Stream &stream : streams)
     stream.restart();
   state.store(queued);
-  machine.context.pool.push(*this);
 }
 
 void Device::notify() {

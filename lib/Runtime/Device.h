@@ -90,8 +90,9 @@ public:
   Device(Machine &machine, int64_t id) : id(id), machine(machine) {}
 
   void addStream(const LoadedPart &part) { streams.emplace_back(machine, part, id); }
-  /// Queues the device at its first step.
-  void start();
+  /// Goes back to the first step. All devices are prepared before the first of them is pushed: a
+  /// notification must not queue one that is about to be pushed.
+  void prepare();
   void run() override;
   void notify() override;
   bool finished() const;

@@ -36,7 +36,10 @@ public:
       return Status::error("an earlier step failed: " + machine.failure);
     for (auto &device : devices)
       if (device)
-        device->start();
+        device->prepare();
+    for (auto &device : devices)
+      if (device)
+        pool.push(*device);
     pool.drain();
     // Only a running device wakes another: what is unfinished now waits for ever.
     if (!machine.failed)

@@ -74,7 +74,8 @@ Traffic trafficOf(CollectiveKind kind, int64_t groupSize, int64_t bytesPerElemen
   case CollectiveKind::transfer: {
     Redistribution move = redistribute(sourceMesh, source, targetMesh, target);
     ExchangeTraffic traffic = exchangeTraffic(sourceMesh, targetMesh, move);
-    int64_t count = kind == CollectiveKind::halo_exchange ? 2 : 1;
+    // What every device already holds is no communication.
+    int64_t count = traffic.busiest() == 0 ? 0 : kind == CollectiveKind::halo_exchange ? 2 : 1;
     return {operand, traffic.busiest() * bytesPerElement, count, traffic.busiestMessages()};
   }
   }

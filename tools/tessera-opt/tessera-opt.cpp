@@ -5,22 +5,59 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Codegen/Passes.h"
 #include "tessera/Codegen/CPU/KernelCompiler.h"
-#include "tessera/Dialect/Check/Check.h"
-#include "tessera/Dialect/Dist/IR/Dist.h"
-#include "tessera/Dialect/Rt/IR/Rt.h"
+#include "tessera/Codegen/Passes.h"
+#include "tessera/Driver/Load.h"
+#include "tessera/Driver/Pipeline.h"
+#include "tessera/Transforms/Passes.h"
 
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/ToolOutputFile.h"
 
 int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
   mlir::DialectRegistry registry;
-  registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::linalg::LinalgDialect,
-                  mlir::math::MathDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
-                  tessera::check::CheckDialect, tessera::dist::DistDialect, tessera::rt::RtDialect>();
+  tessera::registerDialects(registry);
+  tessera::dist::registerTesseraDistPasses();
+  tessera::registerPipeline();
   tessera::codegen::registerCodegenPasses();
-  mlir::PassPipelineRegistration<>("codegen", "local view -> rt.program",
+  mlir::PassPipelineRegistration<>("codegen", "From the local view to rt.program",
                                    tessera::codegen::buildCodegenPipeline);
   tessera::codegen::registerCompileKernelsPass();
-  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Tessera's pass driver\n", registry));
+  mlir::registerCanonicalizerPass();
+  mlir::registerCSEPass();
+
+  // A diagnostic is one line; whoever wants the op in it asks for it.
+  std::vector<char *> arguments(argv, argv + argc);
+  std::string noDump = "--mlir-print-op-on-diagnostic=false";
+  if (llvm::none_of(arguments, [](const char *argument) {
+        return llvm::StringRef(argument).contains("mlir-print-op-on-diagnostic");
+      }))
+    arguments.push_back(noDump.data());
+  auto [input, output] = mlir::registerAndParseCLIOptions(
+      static_cast<int>(arguments.size()), arguments.data(), "Tessera's pass driver\n", registry);
+
+  std::string error;
+  auto file = mlir::openInputFile(input, &error);
+  if (!file) {
+    llvm::errs() << error << "\n";
+    return 1;
+  }
+  if (std::optional<std::string> nesting = tessera::checkNesting(*file)) {
+    llvm::errs() << *nesting << "\n";
+    return 1;
+  }
+  auto out = mlir::openOutputFile(output, &error);
+  if (!out) {
+    llvm::errs() << error << "\n";
+    return 1;
+  }
+  if (failed(mlir::MlirOptMain(out->os(), std::move(file), registry,
+                               mlir::MlirOptMainConfig::createFromCLOptions())))
+    return 1;
+  out->keep();
+  return 0;
 }

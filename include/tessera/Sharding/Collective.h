@@ -18,7 +18,7 @@
 namespace tessera::sharding {
 
 enum class CollectiveKind {
-  slice,          ///< local: each device keeps a part of what it has
+  slice, ///< local: each device keeps a part of what it has
   all_reduce,
   all_gather,
   reduce_scatter,
@@ -29,8 +29,8 @@ enum class CollectiveKind {
   gather,
   reduce,
   halo_exchange,
-  exchange,       ///< every device sends exactly the boxes others lack
-  transfer,       ///< send and receive between two meshes
+  exchange, ///< every device sends exactly the boxes others lack
+  transfer, ///< send and receive between two meshes
 };
 
 /// "all_reduce", …

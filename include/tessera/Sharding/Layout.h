@@ -69,7 +69,9 @@ struct Layout {
 };
 
 /// Extent of one part when `extent` is cut once over `parts`: the ceiling. 7 over 4 -> 2.
-inline int64_t ceilDiv(int64_t extent, int64_t parts) { return (extent + parts - 1) / parts; }
+inline int64_t ceilDiv(int64_t extent, int64_t parts) {
+  return (extent + parts - 1) / parts;
+}
 
 /// The layout that a sharding gives a tensor: one ceiling split over the product of a dimension's
 /// axes (7 over 4 is 2,2,2,1; 5 over 4 is 2,2,1,0; 5 over 2x2 is 2,2,1,0).

@@ -64,9 +64,7 @@ struct AxisRef {
   /// Whether this part contains the other.
   bool contains(const AxisRef &other) const;
   /// Whether `next` continues this part within the axis, so that both are one longer part.
-  bool canMerge(const AxisRef &next) const {
-    return axis == next.axis && pre * size == next.pre;
-  }
+  bool canMerge(const AxisRef &next) const { return axis == next.axis && pre * size == next.pre; }
 
   bool operator==(const AxisRef &) const = default;
   auto operator<=>(const AxisRef &) const = default;

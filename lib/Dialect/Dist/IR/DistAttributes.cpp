@@ -373,7 +373,7 @@ public:
 
   FailureOr<sharding::TensorSharding> run() {
     if (!tensor) // (S10)
-      return emitError() << "a sharding stands on ranked tensors, not on '" << type << "'";
+      return emitError() << "a sharding stands on ranked tensors, not on " << type << "";
     result.dims.resize(tensor.getRank());
     if (failed(attr.getByDim() ? resolveByDim() : resolveByAxis()) || failed(checkAxes()) ||
         failed(checkPartials()))
@@ -407,8 +407,7 @@ private:
       case PlacementKind::shard: {
         int64_t rank = tensor.getRank(), dim = placement.getDim();
         if (dim < -rank || dim >= rank) // (S3)
-          return emitError() << "shard(" << dim << ") of a rank-" << rank << " tensor '" << tensor
-                             << "': the dimension lies in [" << -rank << ", " << rank << ")";
+          return emitError() << "shard(" << dim << ") of a rank-" << rank << " tensor " << tensor << ": the dimension lies in [" << -rank << ", " << rank << ")";
         ordered[dim < 0 ? dim + rank : dim].push_back({placement.getOrder(), ref});
         break;
       }
@@ -429,8 +428,7 @@ private:
 
   LogicalResult resolveByDim() {
     if (static_cast<int64_t>(attr.getDims().size()) != tensor.getRank()) // (S9)
-      return emitError() << attr << " has " << attr.getDims().size() << " dimensions, the tensor '"
-                         << tensor << "' has " << tensor.getRank();
+      return emitError() << attr << " has " << attr.getDims().size() << " dimensions, the tensor " << tensor << " has " << tensor.getRank();
     for (auto [dim, axes] : llvm::enumerate(attr.getDims())) {
       FailureOr<sharding::AxisList> list = resolveAxes(axes, mesh, emitError);
       if (failed(list))
@@ -455,8 +453,7 @@ private:
     for (WindowAttr window : attr.getWindows()) {
       if (window.getDim() < 0 || window.getDim() >= tensor.getRank() || window.getLength() < 0)
         return emitError() << "window (" << window.getDim() << ", " << window.getStep() << ", "
-                           << window.getOffset() << ", " << window.getLength() << ") of '" << tensor
-                           << "': the dimension lies in [0, " << tensor.getRank()
+                           << window.getOffset() << ", " << window.getLength() << ") of " << tensor << ": the dimension lies in [0, " << tensor.getRank()
                            << "), the length is not negative";
       result.windows.push_back(
           {window.getDim(), window.getStep(), window.getOffset(), window.getLength()});
@@ -487,8 +484,7 @@ private:
                            << ", in " << attr << "; only sum goes with avg";
       if (part.kind == sharding::ReduceKind::avg &&
           !isa<FloatType>(tensor.getElementType())) // (S8)
-        return emitError() << "partial(avg) of '" << tensor
-                           << "': integers have no average; use partial(sum)";
+        return emitError() << "partial(avg) of " << tensor << ": integers have no average; use partial(sum)";
     }
     return success();
   }

@@ -118,8 +118,7 @@ static LogicalResult verifyDimension(Operation *op, StringRef what, int64_t dim)
   for (Value operand : op->getOperands()) {
     int64_t rank = cast<RankedTensorType>(operand.getType()).getRank();
     if (dim < 0 || dim >= rank) // (C2)
-      return op->emitOpError() << what << " = " << dim << " of a rank-" << rank << " tensor '"
-                               << operand.getType() << "'; it lies in [0, " << rank << ")";
+      return op->emitOpError() << what << " = " << dim << " of a rank-" << rank << " tensor " << operand.getType() << "; it lies in [0, " << rank << ")";
   }
   return success();
 }
@@ -139,15 +138,15 @@ static LogicalResult verifyCollective(CollectiveOpInterface op) {
   if (op->getNumOperands() == 0 || op->getNumOperands() != op->getNumResults()) // (C3)
     return op->emitOpError() << "has " << op->getNumOperands() << " operands and "
                              << op->getNumResults() << " results; there is one result an operand";
+  // Operands of a fused collective may be joined along different dimensions: their layouts say it.
   for (StringRef attribute : {"dim", "split_dim", "concat_dim"})
-    if (auto dim = op->getAttrOfType<IntegerAttr>(attribute))
+    if (auto dim = op->getAttrOfType<IntegerAttr>(attribute); dim && !op.getSourcesAttr())
       if (failed(verifyDimension(op, attribute, dim.getInt())))
         return failure();
   if (op.getReductionKind() == ReduceKind::avg) // (C4)
     for (Value operand : op->getOperands())
       if (!isa<FloatType>(cast<RankedTensorType>(operand.getType()).getElementType()))
-        return op->emitOpError() << "averages '" << operand.getType()
-                                 << "'; integers have no average";
+        return op->emitOpError() << "averages " << operand.getType() << "; integers have no average";
   ArrayAttr sources = op.getSourcesAttr(), targets = op.getTargetsAttr();
   ArrayAttr globals = op.getGlobalTypesAttr();
   if (sources || targets || globals) { // (C3)
@@ -171,8 +170,7 @@ static LogicalResult verifyCollective(CollectiveOpInterface op) {
     auto check = [&](Type type, const sharding::Layout &layout, StringRef what) -> LogicalResult {
       auto tensor = cast<RankedTensorType>(type);
       if (tensor.getShape() != ArrayRef<int64_t>(layout.localShape())) // (C3)
-        return op->emitOpError() << what << " " << index << " is '" << type
-                                 << "', but its layout over mesh '" << mesh.name << "' has shape "
+        return op->emitOpError() << what << " " << index << " is " << type << ", but its layout over mesh '" << mesh.name << "' has shape "
                                  << RankedTensorType::get(layout.localShape(),
                                                           tensor.getElementType());
       return success();
@@ -182,8 +180,7 @@ static LogicalResult verifyCollective(CollectiveOpInterface op) {
       return failure();
     if (cast<RankedTensorType>(operand.getType()).getElementType() !=
         cast<RankedTensorType>(result.getType()).getElementType())
-      return op->emitOpError() << "changes the element type from '" << operand.getType() << "' to '"
-                               << result.getType() << "'";
+      return op->emitOpError() << "changes the element type from " << operand.getType() << " to " << result.getType() << "";
   }
   return verifyUniformControl(op);
 }
@@ -218,7 +215,7 @@ static LogicalResult verifyTransfer(Operation *op, FlatSymbolRefAttr peer, Shard
       return failure();
     if ((sharding == source) == sends &&
         localType(cast<RankedTensorType>(global), *resolved) != local) // (C3)
-      return op->emitOpError() << "moves '" << local << "', but the layout has "
+      return op->emitOpError() << "moves " << local << ", but the layout has "
                                << localType(cast<RankedTensorType>(global), *resolved);
   }
   if ((sends ? target : source).getMesh() != peer)

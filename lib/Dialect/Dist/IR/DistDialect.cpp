@@ -157,8 +157,7 @@ LogicalResult DistDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
     if (bounds.size() != 2 || bounds[0] >= bounds[1] || !list || list.size() != 2) // (F3)
       return op->emitError() << what << ": dist.range " << value << " is not [lo, hi] with lo < hi";
     if (!tensor || !tensor.getElementType().isIntOrIndex()) // (F3)
-      return op->emitError() << what << ": dist.range stands on integer tensors, not on '" << type
-                             << "'";
+      return op->emitError() << what << ": dist.range stands on integer tensors, not on " << type << "";
     return success();
   }
   if (name == kGlobalType || name == kArgument || name == kResult)
@@ -200,9 +199,7 @@ LogicalResult DistDialect::verifyRegionResultAttribute(Operation *op, unsigned, 
                              << " names no argument; there are " << numArguments;
     bool local = isLocalView(function);
     if (!local && function.getArgumentTypes()[argument] != type) // (F1)
-      return op->emitError() << what << ": dist.feeds = " << argument << ", but the result is '"
-                             << type << "' and the argument '"
-                             << function.getArgumentTypes()[argument] << "'; types must be equal";
+      return op->emitError() << what << ": dist.feeds = " << argument << ", but the result is " << type << " and the argument " << function.getArgumentTypes()[argument] << "; types must be equal";
     for (unsigned other = 0; other < index; ++other)
       if (function.getResultAttr(other, kFeeds) == value) // (F1)
         return op->emitError() << what << ": argument " << argument << " is fed by result " << other

@@ -46,7 +46,6 @@ static ParseResult parseShardingAndType(OpAsmParser &parser, ShardingAttr &shard
 
 static void printShardingAndType(OpAsmPrinter &printer, Operation *op, ShardingAttr sharding,
                                  Type operand, Type, DictionaryAttr attributes) {
-  printer << " ";
   printer.printAttribute(sharding);
   printer.printOptionalAttrDict(op->getAttrs(), {"sharding"});
   printer << " : " << operand;
@@ -57,7 +56,6 @@ static ParseResult parseAxisList(OpAsmParser &parser, AxisListAttr &axes) {
 }
 
 static void printAxisList(OpAsmPrinter &printer, Operation *, AxisListAttr axes) {
-  printer << " ";
   dist::printAxes(printer.getStream(), axes);
 }
 
@@ -112,7 +110,6 @@ static ParseResult parseExchangeSpec(OpAsmParser &parser, ShardingAttr &from, Sh
 static void printExchangeSpec(OpAsmPrinter &printer, Operation *op, ShardingAttr from,
                               ShardingAttr to, Attribute fill, TypeRange operands,
                               TypeRange results, DictionaryAttr attributes) {
-  printer << " ";
   printer.printAttribute(from);
   printer << " to ";
   printer.printAttribute(to);
@@ -265,8 +262,7 @@ LogicalResult StartOp::verify() {
   if (yield.getOperand().getDefiningOp() != &block.front())
     return emitOpError() << "yields something else than its collective's result";
   if (cast<TokenType>(getToken().getType()).getValueType() != yield.getOperand().getType())
-    return emitOpError() << "has token type " << getToken().getType() << " but yields '"
-                         << yield.getOperand().getType() << "'";
+    return emitOpError() << "has token type " << getToken().getType() << " but yields " << yield.getOperand().getType() << "";
   if (!getToken().hasOneUse()) // (C7)
     return emitOpError() << "is waited for " << llvm::range_size(getToken().getUses())
                          << " times; a token is waited for exactly once";
@@ -278,7 +274,6 @@ LogicalResult StartOp::verify() {
 
 LogicalResult WaitOp::verify() {
   if (cast<TokenType>(getToken().getType()).getValueType() != getType())
-    return emitOpError() << "waits for " << getToken().getType() << " but gives '" << getType()
-                         << "'";
+    return emitOpError() << "waits for " << getToken().getType() << " but gives " << getType() << "";
   return success();
 }

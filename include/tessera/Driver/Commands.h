@@ -1,0 +1,42 @@
+//===- Commands.h - The subcommands of tessera ------------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the command line says, as plain values, and the functions that do it. No
+// LLVM header here: the tool's main and the Python module include this file.
+// Every function returns the exit code; after 1 the error has been printed.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_DRIVER_COMMANDS_H
+#define TESSERA_DRIVER_COMMANDS_H
+
+#include <cstdint>
+#include <string>
+
+namespace tessera {
+
+/// What every subcommand that reads a program takes.
+struct ProgramOptions {
+  std::string file;                  ///< the program, "-" for standard input
+  std::string function;              ///< empty: @main, else the only public one
+  std::string compileFrom = "input"; ///< phase that the file is in
+  std::string objective = "time";    ///< of reshard plans
+  std::string fusion;                ///< options of dist-fuse-collectives
+  bool remarks = false;              ///< print what the compiler chose and why
+};
+
+struct ExplainOptions : ProgramOptions {
+  std::string json;    ///< file for the report, "-" for standard output, empty for the table
+  bool timing = false; ///< add compile times under `timing`
+};
+
+/// Prints what the program would communicate; runs nothing.
+int explain(const ExplainOptions &options);
+
+} // namespace tessera
+
+#endif // TESSERA_DRIVER_COMMANDS_H

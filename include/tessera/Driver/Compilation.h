@@ -1,0 +1,56 @@
+//===- Compilation.h - One program on its way -------------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_DRIVER_COMPILATION_H
+#define TESSERA_DRIVER_COMPILATION_H
+
+#include "tessera/Driver/Commands.h"
+#include "tessera/Driver/Load.h"
+#include "tessera/Driver/Report.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+#include <memory>
+
+namespace tessera {
+
+/// Owns the context, the diagnostics and the module of one program from its file to the local view.
+/// Errors have been printed when a function fails.
+class Compilation {
+public:
+  explicit Compilation(const ProgramOptions &options);
+  ~Compilation();
+
+  /// Loads the program, selects its function, runs the phases up to `fused`.
+  mlir::LogicalResult toLocalView();
+  /// The same for the program without its meshes: the reference that `--check` compares with.
+  mlir::LogicalResult toSingleDevice();
+
+  mlir::ModuleOp module() { return *program; }
+  mlir::MLIRContext *context() { return &mlirContext; }
+  mlir::FailureOr<Report> report();
+  /// Seconds by phase.
+  llvm::json::Value timing() const;
+
+private:
+  mlir::LogicalResult load();
+  mlir::LogicalResult runPhases();
+
+  ProgramOptions options;
+  mlir::MLIRContext mlirContext;
+  LineDiagnostics diagnostics;
+  OriginRecorder origins;
+  mlir::OwningOpRef<mlir::ModuleOp> program;
+  std::vector<std::pair<std::string, double>> seconds;
+};
+
+/// Writes text to standard output ("-") or a file (through a temporary that is renamed). Exit code.
+int writeText(const std::string &path, const std::string &text);
+
+} // namespace tessera
+
+#endif // TESSERA_DRIVER_COMPILATION_H

@@ -1,0 +1,42 @@
+//===- Load.h - Reading programs, and saying what is wrong ------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_DRIVER_LOAD_H
+#define TESSERA_DRIVER_LOAD_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+namespace tessera {
+
+/// Prints each diagnostic as one line, `file:line:column: error: message`, its notes below it;
+/// remarks only when asked for.
+class LineDiagnostics : public mlir::ScopedDiagnosticHandler {
+public:
+  LineDiagnostics(mlir::MLIRContext *context, bool remarks);
+};
+
+/// `file:line:column` of a location, the outermost file position of a compound one.
+std::string toString(mlir::Location loc);
+
+/// Refuses text whose brackets nest deeper than 1,000: the upstream parser recurses on them. On
+/// error the message is `file:line:column: error: …`.
+std::optional<std::string> checkNesting(llvm::MemoryBufferRef text);
+
+/// Reads a program ("-": standard input). Null after one printed error.
+mlir::OwningOpRef<mlir::ModuleOp> loadProgram(mlir::MLIRContext *context, const std::string &path);
+
+/// The function to compile: `name` when given, else @main, else the only public one. Erases all
+/// other public functions, so that what follows concerns one program. Null after one printed error.
+mlir::func::FuncOp selectFunction(mlir::ModuleOp module, const std::string &name);
+
+} // namespace tessera
+
+#endif // TESSERA_DRIVER_LOAD_H

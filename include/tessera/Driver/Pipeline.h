@@ -1,0 +1,51 @@
+//===- Pipeline.h - The phases by name --------------------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_DRIVER_PIPELINE_H
+#define TESSERA_DRIVER_PIPELINE_H
+
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <string>
+
+namespace tessera {
+
+/// The stages of a program, in order. A stage is the IR after the passes that lead to it.
+enum class Phase {
+  input,       ///< as parsed
+  normalized,  ///< dist-guard, dist-normalize
+  propagated,  ///< dist-propagate
+  resharded,   ///< dist-insert-reshards
+  partitioned, ///< dist-partition, dist-canonicalize-collectives
+  fused,       ///< dist-fuse-collectives: the local view that code generation takes
+};
+
+/// "input", "normalized", …
+llvm::StringRef toString(Phase phase);
+std::optional<Phase> parsePhase(llvm::StringRef name);
+/// "input, normalized, …", for messages.
+std::string phaseNames();
+
+struct PipelineOptions {
+  Phase from = Phase::input;
+  Phase to = Phase::fused;
+  std::string objective = "time"; ///< of reshard plans: time or bytes
+  std::string fusion = "";        ///< options of dist-fuse-collectives, empty for its defaults
+};
+
+/// Adds the passes that lead from one phase to the other. Fails on unknown option values.
+mlir::LogicalResult buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options);
+
+/// Registers the pipeline as `--tessera-pipeline="compile-from=… compile-to=…"`.
+void registerPipeline();
+/// Every dialect that a program may be written in, and what inlining and interfaces need.
+void registerDialects(mlir::DialectRegistry &registry);
+
+} // namespace tessera
+
+#endif // TESSERA_DRIVER_PIPELINE_H

@@ -1,0 +1,75 @@
+//===- Report.h - What a program communicates and why -----------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_DRIVER_REPORT_H
+#define TESSERA_DRIVER_REPORT_H
+
+#include "tessera/Sharding/Collective.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/JSON.h"
+
+#include <map>
+
+namespace tessera {
+
+/// Records, while it lives, where propagation got every axis from. Register it before the pipeline
+/// runs; ask it afterwards.
+class OriginRecorder {
+public:
+  explicit OriginRecorder(mlir::MLIRContext *context);
+  ~OriginRecorder();
+  /// Where the axes of a named argument or result came from, e.g. `"tp" from w0 (mlp.mlir:3:12)`;
+  /// empty when none was propagated to it.
+  std::string originOf(const std::string &name) const;
+
+private:
+  struct Gain {
+    std::string axis;
+    int64_t source;
+  };
+  mlir::MLIRContext *context;
+  std::map<int64_t, std::vector<Gain>> gains; ///< by tensor
+  std::map<std::string, int64_t> byName;
+  std::map<int64_t, std::string> describe; ///< name or location of each tensor seen
+};
+
+/// An argument or result in the report.
+struct ValueReport {
+  std::string name, type, sharding, origin;
+  std::vector<int64_t> localShape;
+};
+
+/// A collective in the report; design of the fields: docs/report.md.
+struct CollectiveReport {
+  std::string kind, mesh, dtype, loc, reason;
+  std::vector<std::string> axes;
+  int64_t groupSize = 1;
+  sharding::Traffic traffic; ///< of one execution
+  int64_t trips = 1;
+  bool bounded = true; ///< whether the number of trips is known
+};
+
+struct Report {
+  std::vector<sharding::Mesh> meshes;
+  std::vector<ValueReport> arguments, results;
+  std::vector<CollectiveReport> collectives;
+  int64_t peakMemoryBytes = 0; ///< of the largest device
+
+  int64_t wireBytesTotal() const;
+  int64_t collectiveCountTotal() const;
+  llvm::json::Value toJson() const;
+  void printTable(llvm::raw_ostream &os) const;
+};
+
+/// Reads the report off the local view.
+mlir::FailureOr<Report> makeReport(mlir::ModuleOp localView, const OriginRecorder &origins);
+
+} // namespace tessera
+
+#endif // TESSERA_DRIVER_REPORT_H

@@ -1,0 +1,159 @@
+//===- tessera_rt.h - The runtime's C interface -------------------*- C -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Runs compiled artifacts from any language, and lets a shared object add a
+// backend. Rules that hold throughout:
+//
+// * Nothing throws or aborts across this interface. A function that can fail
+//   returns a tessera_status; tessera_last_error has one line about it.
+// * Strings are zero-terminated UTF-8. Those returned belong to the object they
+//   came from and live as long as it does.
+// * Tensors are whole (global), dense and row-major, little-endian. i1 takes one
+//   byte (0 or 1), f16 and bf16 two, index eight.
+// * A session may be used by one thread at a time; different sessions are
+//   independent.
+// * Structures that callers fill begin with their size, so that later versions
+//   can add fields.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_TESSERA_RT_H
+#define TESSERA_RUNTIME_TESSERA_RT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TESSERA_RT_API __attribute__((visibility("default")))
+
+/// Grows when something here changes incompatibly.
+#define TESSERA_RT_VERSION 1
+
+typedef enum tessera_status {
+  TESSERA_OK = 0,
+  TESSERA_INVALID_ARGUMENT = 1, ///< a null pointer, an index or a size out of range
+  TESSERA_INVALID_ARTIFACT = 2, ///< unreadable, truncated, damaged, inconsistent
+  TESSERA_UNAVAILABLE = 3,      ///< no such backend, or not enough devices or memory
+  TESSERA_FAILED = 4            ///< a step failed: a deadlock, a dead device
+} tessera_status;
+
+typedef enum tessera_dtype {
+  TESSERA_F64 = 0,
+  TESSERA_F32 = 1,
+  TESSERA_F16 = 2,
+  TESSERA_BF16 = 3,
+  TESSERA_I64 = 4,
+  TESSERA_I32 = 5,
+  TESSERA_I16 = 6,
+  TESSERA_I8 = 7,
+  TESSERA_I1 = 8,
+  TESSERA_INDEX = 9
+} tessera_dtype;
+
+typedef struct tessera_session tessera_session;
+
+typedef struct tessera_open_options {
+  size_t struct_size;  ///< sizeof(tessera_open_options)
+  const char *backend; ///< null: "threads"
+  int64_t devices;     ///< devices to offer; 0: as many as the program needs
+  int64_t cores;       ///< workers; 0: as many as the machine has
+  uint64_t seed;       ///< of arguments that are never set
+} tessera_open_options;
+
+/// An argument or result.
+typedef struct tessera_tensor_info {
+  size_t struct_size; ///< set by the caller: sizeof(tessera_tensor_info)
+  const char *name;
+  tessera_dtype dtype;
+  int64_t rank;
+  const int64_t *shape; ///< `rank` extents
+  size_t bytes;         ///< of the whole tensor
+  int64_t feeds;        ///< of a result: the argument of the next step that it becomes, else -1
+} tessera_tensor_info;
+
+/// TESSERA_RT_VERSION of the library.
+TESSERA_RT_API uint32_t tessera_rt_version(void);
+
+/// What went wrong in the last call of this thread that did not return TESSERA_OK.
+TESSERA_RT_API const char *tessera_last_error(void);
+
+/// Opens an artifact. `options` may be null. On success `*session` must be closed.
+TESSERA_RT_API tessera_status tessera_session_open(const char *path,
+                                                   const tessera_open_options *options,
+                                                   tessera_session **session);
+/// The same from memory, which is copied.
+TESSERA_RT_API tessera_status tessera_session_open_memory(const void *data, size_t size,
+                                                          const tessera_open_options *options,
+                                                          tessera_session **session);
+/// Frees a session; null is ignored.
+TESSERA_RT_API void tessera_session_close(tessera_session *session);
+
+/// Numbers of arguments and results; 0 for null.
+TESSERA_RT_API int64_t tessera_session_num_arguments(const tessera_session *session);
+TESSERA_RT_API int64_t tessera_session_num_results(const tessera_session *session);
+/// Descriptions by index.
+TESSERA_RT_API tessera_status tessera_session_argument(const tessera_session *session,
+                                                       int64_t index, tessera_tensor_info *info);
+TESSERA_RT_API tessera_status tessera_session_result(const tessera_session *session, int64_t index,
+                                                     tessera_tensor_info *info);
+
+/// Copies a value in; it counts from the next step on. `bytes` must be the tensor's.
+TESSERA_RT_API tessera_status tessera_session_set_argument(tessera_session *session, int64_t index,
+                                                           const void *data, size_t bytes);
+/// Runs the program `steps` times. After an error the session can only be closed.
+TESSERA_RT_API tessera_status tessera_session_run(tessera_session *session, int64_t steps);
+/// Copies a result of the last step out. `bytes` must be the tensor's.
+TESSERA_RT_API tessera_status tessera_session_read_result(tessera_session *session, int64_t index,
+                                                          void *data, size_t bytes);
+/// Bytes that collectives have moved since the session was opened: the sum over collectives of what
+/// their busiest device sent or received.
+TESSERA_RT_API int64_t tessera_session_wire_bytes(const tessera_session *session);
+
+//===----------------------------------------------------------------------===//
+// Backends
+//===----------------------------------------------------------------------===//
+
+/// Where a backend writes what went wrong; longer messages are cut.
+typedef struct tessera_message {
+  char text[512];
+} tessera_message;
+
+/// What executes programs. `executor` is what `open` returned. Slots are addressed by part,
+/// position in the part's mesh and slot (docs/step-format.md). The table and its strings live for
+/// ever.
+typedef struct tessera_backend {
+  size_t struct_size; ///< set by the caller of the entry
+  const char *name;
+  const char *description;
+  /// `artifact` (the bytes of a checked artifact) lives until `close`.
+  tessera_status (*open)(const void *artifact, size_t size, const tessera_open_options *options,
+                         void **executor, tessera_message *message);
+  void (*close)(void *executor);
+  /// Executes every part once on every device.
+  tessera_status (*run)(void *executor, tessera_message *message);
+  tessera_status (*write_slot)(void *executor, int64_t part, int64_t position, int64_t slot,
+                               const void *data, size_t size, tessera_message *message);
+  tessera_status (*read_slot)(void *executor, int64_t part, int64_t position, int64_t slot,
+                              void *data, size_t size, tessera_message *message);
+} tessera_backend;
+
+/// What a backend's shared object exports as `tessera_backend_entry`: fills the table; anything but
+/// TESSERA_OK means that it cannot serve this version or this machine.
+typedef tessera_status (*tessera_backend_entry_fn)(uint32_t version, tessera_backend *backend,
+                                                   tessera_message *message);
+
+/// Opens a shared object and registers its backend for this process.
+TESSERA_RT_API tessera_status tessera_load_backend(const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // TESSERA_RUNTIME_TESSERA_RT_H

@@ -1,0 +1,76 @@
+//===- ReshardPlanner.h - Chains of collectives for a reshard ---*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_SHARDING_RESHARDPLANNER_H
+#define TESSERA_SHARDING_RESHARDPLANNER_H
+
+#include "tessera/Sharding/CostModel.h"
+
+#include <map>
+
+namespace tessera::sharding {
+
+/// One collective of a plan.
+struct Move {
+  CollectiveKind kind = CollectiveKind::slice;
+  AxisList axes;             ///< whose devices take part together; empty for an exchange
+  int64_t dim = 0;           ///< gathered, scattered, sliced or concatenated dimension
+  int64_t splitDim = 0;      ///< of an all-to-all
+  bool makesPartial = false; ///< a local step from replicate or shard to partial
+  ReduceKind reduction = ReduceKind::sum;
+  TensorSharding source; ///< before
+  TensorSharding target; ///< after
+};
+
+/// A tensor to be moved within one mesh.
+struct ReshardProblem {
+  const Mesh &mesh;
+  std::vector<int64_t> shape;
+  int64_t bytesPerElement;
+  TensorSharding source; ///< closed, canonical
+  TensorSharding target; ///< closed, canonical
+};
+
+/// A chain of collectives and what it costs.
+struct ReshardPlan {
+  std::vector<Move> moves; ///< empty when source and target hold the same elements
+  Traffic traffic;
+  double seconds = 0;
+};
+
+/// Plans reshards under one objective and remembers its plans.
+///
+/// A plan is a shortest path over placements: from each placement lead local slices,
+/// reduce-scatters, all-reduces over merged axes, all-to-alls of the axes at the end of a
+/// dimension, gathers, permutations of whole parts, and an exchange that sends exactly what is
+/// lacking straight to the target. A step whose parts do not end at common boundaries (uneven cuts)
+/// is no step.
+class ReshardPlanner {
+public:
+  explicit ReshardPlanner(Objective objective = Objective::time, LinkModel links = {})
+      : objective(objective), links(std::move(links)) {}
+
+  const ReshardPlan &plan(const ReshardProblem &problem);
+
+private:
+  using Key =
+      std::tuple<std::string, std::vector<int64_t>, int64_t, TensorSharding, TensorSharding>;
+  Objective objective;
+  LinkModel links;
+  std::map<Key, ReshardPlan> known;
+};
+
+/// The plan for one problem, not remembered.
+ReshardPlan planReshard(const ReshardProblem &problem, Objective objective = Objective::time,
+                        const LinkModel &links = {});
+
+/// What one step sends.
+Traffic trafficOf(const ReshardProblem &problem, const Move &move);
+
+} // namespace tessera::sharding
+
+#endif // TESSERA_SHARDING_RESHARDPLANNER_H

@@ -1,0 +1,89 @@
+//===- Passes.td - From one device to many ------------------*- tablegen -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_TRANSFORMS_PASSES
+#define TESSERA_TRANSFORMS_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+class Dist_Pass<string name> : Pass<name, "::mlir::ModuleOp"> {
+  let dependentDialects = ["::tessera::dist::DistDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];
+}
+
+def DistGuard : Dist_Pass<"dist-guard"> {
+  let summary = "Stop at what the pipeline cannot take";
+  let description = [{
+    Refuses, with one located error each: ops of other dialects and unregistered ones, dynamic shapes, unstructured
+    control flow, element types without a kernel, ops with side effects. What passes here passes every later pass.
+  }];
+}
+
+def DistNormalize : Dist_Pass<"dist-normalize"> {
+  let summary = "Bring a program to the form that the other passes read";
+  let description = [{
+    Inlines calls (what a called function declares becomes `dist.shard_tensor`), writes elementwise ops on tensors
+    as `linalg.generic`, decomposes aggregates such as `linalg.softmax`, gives every use of a cheap
+    constant its own copy, rewrites shardings to canonical spelling with non-negative dimensions, and checks that operands
+    that meet lie on one mesh.
+  }];
+}
+
+def DistPropagate : Dist_Pass<"dist-propagate"> {
+  let summary = "Give every value a sharding";
+  let description = [{
+    Carries the axes that the user wrote from tensor to tensor along the factors of each op, in rounds of user priority, first
+    through what only moves elements, then through everything; then decides for each op how its
+    loops are cut, by the bytes that its operands and results then cost. Conflicts are settled by estimated bytes, then by order
+    in the program. The result is `dist.shardings` on every op and `dist.sharding` on every argument and result.
+  }];
+}
+
+def DistInsertReshards : Dist_Pass<"dist-insert-reshards"> {
+  let summary = "Put a dist.reshard, with its reason, where a use needs another sharding";
+  let description = [{
+    One for several uses that need the same; a partial value is reduced once, straight to what its uses need where they agree.
+    `dist.shard_tensor` disappears: what it demanded is a reshard or already so.
+  }];
+}
+
+def DistPartition : Dist_Pass<"dist-partition"> {
+  let summary = "Global shapes to local shapes, reshards to collectives";
+  let description = [{
+    Writes one function of the local view per distinct set of devices. Uneven edges of reductions are masked, windows get their
+    halo, indices become global again where a body reads them.
+  }];
+  let options = [
+    Option<"objective", "objective", "std::string", "\"time\"",
+           "What a reshard plan minimises: time or bytes">,
+  ];
+}
+
+def DistFuseCollectives : Dist_Pass<"dist-fuse-collectives"> {
+  let summary = "Join collectives of one kind, group, reduction and element type";
+  let description = [{
+    `auto` joins up to 64 MiB; `size` up to `config` MiB (a larger tensor stays alone); `index`, all-reduce only, cuts the
+    all-reduces in their order at the indices of `config`: [20, 35] joins 0..19, 20..34 and the rest. `off` joins nothing.
+  }];
+  let options = [
+    Option<"allReduce", "all-reduce", "std::string", "\"auto\"", "Mode for all-reduce: off, auto, size or index">,
+    Option<"allGather", "all-gather", "std::string", "\"auto\"", "Mode for all-gather: off, auto or size">,
+    Option<"reduceScatter", "reduce-scatter", "std::string", "\"auto\"", "Mode for reduce-scatter: off, auto or size">,
+    ListOption<"config", "config", "int64_t", "MiB for size (one number), or ascending indices for index">,
+  ];
+}
+
+def DistCanonicalizeCollectives : Dist_Pass<"dist-canonicalize-collectives"> {
+  let summary = "Fewer collectives by local rewrites";
+  let description = [{
+    A slice after an all-reduce over the same axes makes a reduce-scatter; equal collectives of one value are merged; what
+    nobody uses goes.
+  }];
+}
+
+#endif // TESSERA_TRANSFORMS_PASSES

@@ -1,0 +1,305 @@
+//===- LinalgRules.cpp - Rules from indexing maps and bodies ---------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Dialect/Dist/Rules/Rules.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallBitVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::sharding;
+
+//===----------------------------------------------------------------------===//
+// Reductions in a body
+//===----------------------------------------------------------------------===//
+
+Operation *dist::matchCombiner(linalg::LinalgOp op, unsigned index) {
+  BlockArgument accumulator = op.getRegionOutputArgs()[index];
+  Operation *yield = op.getBlock()->getTerminator();
+  Operation *combiner = yield->getOperand(index).getDefiningOp();
+  if (!combiner || combiner->getNumResults() != 1 || combiner->getNumOperands() != 2 ||
+      !combiner->getResult(0).hasOneUse() || !accumulator.hasOneUse() ||
+      *accumulator.user_begin() != combiner)
+    return nullptr;
+  return combiner;
+}
+
+std::optional<ReduceKind> dist::matchReductionKind(linalg::LinalgOp op, unsigned index) {
+  Operation *combiner = matchCombiner(op, index);
+  if (!combiner)
+    return std::nullopt;
+  bool isBool = combiner->getResult(0).getType().isInteger(1);
+  return llvm::TypeSwitch<Operation *, std::optional<ReduceKind>>(combiner)
+      .Case<arith::AddFOp>([](auto) { return ReduceKind::sum; })
+      .Case<arith::MulFOp>([](auto) { return ReduceKind::prod; })
+      .Case<arith::AddIOp>([&](auto) -> std::optional<ReduceKind> {
+        if (isBool)
+          return std::nullopt; // exclusive or
+        return ReduceKind::sum;
+      })
+      .Case<arith::MulIOp>([](auto) { return ReduceKind::prod; })
+      .Case<arith::MaximumFOp, arith::MaxNumFOp>([](auto) { return ReduceKind::max; })
+      .Case<arith::MinimumFOp, arith::MinNumFOp>([](auto) { return ReduceKind::min; })
+      .Case<arith::MaxSIOp, arith::MinSIOp>([&](Operation *o) -> std::optional<ReduceKind> {
+        if (isBool)
+          return std::nullopt; // true is -1 there
+        return isa<arith::MaxSIOp>(o) ? ReduceKind::max : ReduceKind::min;
+      })
+      .Case<arith::OrIOp>([&](auto) -> std::optional<ReduceKind> {
+        return isBool ? std::optional(ReduceKind::max) : std::nullopt;
+      })
+      .Case<arith::AndIOp>([&](auto) -> std::optional<ReduceKind> {
+        return isBool ? std::optional(ReduceKind::min) : std::nullopt;
+      })
+      .Default([](auto) { return std::nullopt; });
+}
+
+//===----------------------------------------------------------------------===//
+// Linearity of a body
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Whether the value yielded is linear in the chosen block arguments, taken together.
+class Linearity {
+public:
+  enum Class { zero, independent, linear, other };
+
+  Linearity(Block *block, const llvm::SmallBitVector &chosen) : block(block), chosen(chosen) {}
+
+  Class classify(Value value) {
+    auto it = known.find(value);
+    if (it != known.end())
+      return it->second;
+    Class result = compute(value);
+    known[value] = result;
+    return result;
+  }
+
+private:
+  static Class add(Class a, Class b) {
+    if (a == zero)
+      return b;
+    if (b == zero)
+      return a;
+    return a == b && a != other ? a : other; // linear + independent is affine
+  }
+  static Class multiply(Class a, Class b) {
+    if (a == zero || b == zero)
+      return zero;
+    if (a == other || b == other || (a == linear && b == linear))
+      return other;
+    return a == linear || b == linear ? linear : independent;
+  }
+
+  Class compute(Value value) {
+    if (auto argument = dyn_cast<BlockArgument>(value))
+      return argument.getOwner() == block && chosen[argument.getArgNumber()] ? linear : independent;
+    Operation *op = value.getDefiningOp();
+    if (op->getBlock() != block)
+      return independent;
+    if (matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero()))
+      return zero;
+    auto operand = [&](unsigned i) { return classify(op->getOperand(i)); };
+    if (isa<arith::AddFOp, arith::AddIOp, arith::SubFOp, arith::SubIOp>(op))
+      return add(operand(0), operand(1));
+    if (isa<arith::MulFOp, arith::MulIOp>(op))
+      return multiply(operand(0), operand(1));
+    if (isa<arith::DivFOp>(op))
+      return operand(1) == independent ? operand(0) : other;
+    if (isa<arith::NegFOp, arith::ExtFOp, arith::TruncFOp, arith::SIToFPOp, arith::ExtSIOp>(op))
+      return operand(0);
+    if (isa<arith::SelectOp>(op))
+      return operand(0) == independent ? add(operand(1), operand(2)) : other;
+    for (Value input : op->getOperands())
+      if (classify(input) != independent && classify(input) != zero)
+        return other;
+    return independent;
+  }
+
+  Block *block;
+  const llvm::SmallBitVector &chosen;
+  llvm::DenseMap<Value, Class> known;
+};
+
+} // namespace
+
+/// All sets of operands in which the op is jointly linear, single inputs (with every accumulator)
+/// first, then all inputs together.
+static std::vector<std::vector<int64_t>> linearSets(linalg::LinalgOp op) {
+  Block *block = op.getBlock();
+  unsigned numInputs = op.getNumDpsInputs(), numArguments = block->getNumArguments();
+  std::vector<std::vector<int64_t>> result;
+  bool readsOutput =
+      llvm::any_of(op.getRegionOutputArgs(), [](BlockArgument arg) { return !arg.use_empty(); });
+  auto tryset = [&](llvm::SmallBitVector chosen) {
+    if (readsOutput)
+      for (unsigned i = numInputs; i < numArguments; ++i)
+        chosen.set(i);
+    Linearity linearity(block, chosen);
+    for (Value yielded : block->getTerminator()->getOperands()) {
+      Linearity::Class c = linearity.classify(yielded);
+      if (c != Linearity::linear && c != Linearity::zero)
+        return;
+    }
+    std::vector<int64_t> set;
+    for (unsigned i : chosen.set_bits())
+      set.push_back(i);
+    if (!set.empty() && std::find(result.begin(), result.end(), set) == result.end())
+      result.push_back(std::move(set));
+  };
+  for (unsigned i = 0; i < numInputs; ++i)
+    if (!block->getArgument(i).use_empty()) {
+      llvm::SmallBitVector chosen(numArguments);
+      chosen.set(i);
+      tryset(chosen);
+    }
+  llvm::SmallBitVector all(numArguments);
+  for (unsigned i = 0; i < numInputs; ++i)
+    if (!block->getArgument(i).use_empty())
+      all.set(i);
+  tryset(all);
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// The rule
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// `d_i * stride + sum d_j * dilation + constant` of one result of an indexing map.
+struct LinearExpr {
+  SmallVector<std::pair<unsigned, int64_t>> terms; // (loop, coefficient)
+  int64_t constant = 0;
+};
+
+} // namespace
+
+static bool flatten(AffineExpr expr, int64_t scale, LinearExpr &result) {
+  if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
+    result.terms.push_back({dim.getPosition(), scale});
+    return true;
+  }
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr)) {
+    result.constant += scale * constant.getValue();
+    return true;
+  }
+  auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
+  if (!binary)
+    return false;
+  if (binary.getKind() == AffineExprKind::Add)
+    return flatten(binary.getLHS(), scale, result) && flatten(binary.getRHS(), scale, result);
+  if (binary.getKind() == AffineExprKind::Mul)
+    if (auto constant = dyn_cast<AffineConstantExpr>(binary.getRHS()))
+      return flatten(binary.getLHS(), scale * constant.getValue(), result);
+  return false;
+}
+
+std::optional<ShardingRule> dist::getLinalgRule(linalg::LinalgOp op) {
+  ShardingRule rule;
+  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  for (auto [size, iterator] : llvm::zip(ranges, iterators)) {
+    if (ShapedType::isDynamic(size))
+      return std::nullopt;
+    FactorKind kind =
+        iterator == utils::IteratorType::parallel ? FactorKind::parallel : FactorKind::reduction;
+    rule.factors.push_back({size, kind, ReduceKind::sum});
+  }
+
+  // A loop that does not map one to one to every result is a reduction whatever its iterator says.
+  for (unsigned loop = 0; loop < ranges.size(); ++loop) {
+    bool inAll = true, inAny = false, alone = true;
+    for (OpOperand &init : op.getDpsInitsMutable()) {
+      bool found = false;
+      for (AffineExpr expr : op.getMatchingIndexingMap(&init).getResults()) {
+        if (auto dim = dyn_cast<AffineDimExpr>(expr))
+          found = found || dim.getPosition() == loop;
+        else if (expr.isFunctionOfDim(loop))
+          alone = false;
+      }
+      inAll = inAll && found;
+      inAny = inAny || found;
+    }
+    Factor &factor = rule.factors[loop];
+    if (!alone || (inAny && !inAll)) {
+      factor.kind = FactorKind::replicate;
+    } else if (!inAny) {
+      factor.kind = FactorKind::reduction;
+    }
+  }
+  // Reductions are cut only where the body says how every result combines, all in one way.
+  std::optional<ReduceKind> common;
+  bool reducible = true;
+  for (unsigned i = 0; i < op.getNumDpsInits(); ++i) {
+    std::optional<ReduceKind> kind = matchReductionKind(op, i);
+    reducible = reducible && kind && (!common || *common == *kind);
+    common = kind;
+  }
+  for (Factor &factor : rule.factors)
+    if (factor.kind == FactorKind::reduction) {
+      if (reducible && common)
+        factor.reduction = *common;
+      else
+        factor.kind = FactorKind::replicate;
+    }
+
+  for (OpOperand &operand : op->getOpOperands()) {
+    TensorRule dims;
+    if (auto type = dyn_cast<RankedTensorType>(operand.get().getType())) {
+      AffineMap map = op.getMatchingIndexingMap(&operand);
+      llvm::SmallDenseSet<unsigned> seen;
+      for (auto [d, expr] : llvm::enumerate(map.getResults())) {
+        DimRule dim;
+        LinearExpr linear;
+        if (!flatten(expr, 1, linear)) {
+          linear.terms.clear();
+          for (unsigned loop = 0; loop < ranges.size(); ++loop)
+            if (expr.isFunctionOfDim(loop))
+              rule.factors[loop].kind = FactorKind::replicate;
+        }
+        if (!linear.terms.empty()) {
+          // The first term moves the window; all others lie within it and must be whole.
+          auto [loop, stride] = linear.terms.front();
+          bool plain = linear.terms.size() == 1 && stride == 1 && linear.constant == 0;
+          if (stride < 1 || !seen.insert(loop).second)
+            rule.factors[loop].kind = FactorKind::replicate;
+          dim.factors = {static_cast<int64_t>(loop)};
+          if (!plain) {
+            dim.stride = stride;
+            dim.shift = linear.constant;
+            for (auto [other, dilation] : llvm::drop_begin(linear.terms)) {
+              rule.factors[other].kind = FactorKind::replicate;
+              if (dilation < 0)
+                rule.factors[loop].kind = FactorKind::replicate;
+              dim.extent += (ranges[other] - 1) * std::abs(dilation);
+            }
+          }
+        }
+        dims.push_back(dim);
+      }
+    }
+    rule.operands.push_back(dims);
+    rule.accumulatorOf.push_back(
+        op.isDpsInit(&operand) ? operand.getOperandNumber() - op.getNumDpsInputs() : -1);
+  }
+  for (OpOperand &init : op.getDpsInitsMutable())
+    if (isa<RankedTensorType>(init.get().getType()))
+      rule.results.push_back(rule.operands[init.getOperandNumber()]);
+  rule.linearIn = linearSets(op);
+  rule.movesOnly = op.getNumDpsInputs() == 1 && op.getNumParallelLoops() == op.getNumLoops() &&
+                   op.getBlock()->getOperations().size() == 1 &&
+                   op.getBlock()->getTerminator()->getOperand(0) == op.getBlock()->getArgument(0);
+  return rule;
+}

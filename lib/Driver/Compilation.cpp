@@ -1,0 +1,136 @@
+//===- Compilation.cpp - One program on its way ----------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Driver/Compilation.h"
+
+#include "tessera/Dialect/Dist/IR/Dist.h"
+#include "tessera/Driver/Pipeline.h"
+
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <chrono>
+
+using namespace mlir;
+using namespace tessera;
+
+static MLIRContext::Threading kNoThreads = MLIRContext::Threading::DISABLED;
+
+Compilation::Compilation(const ProgramOptions &options)
+    : options(options), mlirContext(
+                            [] {
+                              DialectRegistry registry;
+                              registerDialects(registry);
+                              return registry;
+                            }(),
+                            kNoThreads),
+      diagnostics(&mlirContext, options.remarks), origins(&mlirContext) {
+  mlirContext.printOpOnDiagnostic(false);
+}
+
+Compilation::~Compilation() = default;
+
+LogicalResult Compilation::load() {
+  program = loadProgram(&mlirContext, options.file);
+  if (!program)
+    return failure();
+  return success(static_cast<bool>(selectFunction(*program, options.function)));
+}
+
+LogicalResult Compilation::runPhases() {
+  PipelineOptions pipeline;
+  std::optional<Phase> from = parsePhase(options.compileFrom);
+  if (!from) {
+    llvm::errs() << "error: unknown phase '" << options.compileFrom << "'; phases are "
+                 << phaseNames() << "\n";
+    return failure();
+  }
+  pipeline.objective = options.objective;
+  pipeline.fusion = options.fusion;
+  // Phase by phase, so that each is timed.
+  for (int phase = static_cast<int>(*from); phase < static_cast<int>(Phase::fused); ++phase) {
+    pipeline.from = static_cast<Phase>(phase);
+    pipeline.to = static_cast<Phase>(phase + 1);
+    PassManager manager(&mlirContext, ModuleOp::getOperationName());
+    manager.enableVerifier(true);
+    if (failed(buildPipeline(manager, pipeline)))
+      return failure();
+    auto begin = std::chrono::steady_clock::now();
+    if (failed(manager.run(*program)))
+      return failure();
+    std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+    seconds.push_back({toString(pipeline.to).str(), elapsed.count()});
+  }
+  return success();
+}
+
+LogicalResult Compilation::toLocalView() {
+  if (failed(load()))
+    return failure();
+  return runPhases();
+}
+
+/// Removes every trace of meshes: what is left is the program for one device.
+static void dropMeshes(ModuleOp module) {
+  using namespace dist;
+  auto drop = [](Operation *op) {
+    for (StringRef name :
+         {DistDialect::kShardings, DistDialect::kBeforeShardings, DistDialect::kReason})
+      op->removeAttr(name);
+  };
+  module.walk([&](Operation *op) {
+    drop(op);
+    if (isa<ShardTensorOp, ReshardOp>(op)) {
+      op->getResult(0).replaceAllUsesWith(op->getOperand(0));
+      op->erase();
+      return;
+    }
+    if (auto function = dyn_cast<func::FuncOp>(op)) {
+      auto name = StringAttr::get(op->getContext(), DistDialect::kSharding);
+      for (unsigned i = 0; i < function.getNumArguments(); ++i)
+        function.removeArgAttr(i, name);
+      for (unsigned i = 0; i < function.getNumResults(); ++i)
+        function.removeResultAttr(i, name);
+    }
+  });
+  for (ProcessMeshOp mesh : llvm::make_early_inc_range(module.getOps<ProcessMeshOp>()))
+    mesh.erase();
+}
+
+LogicalResult Compilation::toSingleDevice() {
+  if (failed(load()))
+    return failure();
+  dropMeshes(*program);
+  return runPhases();
+}
+
+FailureOr<Report> Compilation::report() {
+  return makeReport(*program, origins);
+}
+
+llvm::json::Value Compilation::timing() const {
+  llvm::json::Object object;
+  for (auto &[phase, time] : seconds)
+    object[phase] = time;
+  return object;
+}
+
+int tessera::writeText(const std::string &path, const std::string &text) {
+  if (path == "-") {
+    llvm::outs() << text;
+    return 0;
+  }
+  llvm::Error error = llvm::writeToOutput(path, [&](llvm::raw_ostream &os) {
+    os << text;
+    return llvm::Error::success();
+  });
+  if (!error)
+    return 0;
+  llvm::errs() << path << ": error: cannot be written: " << llvm::toString(std::move(error))
+               << "\n";
+  return 1;
+}

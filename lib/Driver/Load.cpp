@@ -1,0 +1,149 @@
+//===- Load.cpp - Reading programs, and saying what is wrong ---------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Driver/Load.h"
+
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace tessera;
+
+static constexpr int64_t kMaxNesting = 1000;
+
+std::string tessera::toString(Location loc) {
+  std::string text;
+  loc->walk([&](Location inner) {
+    if (auto file = dyn_cast<FileLineColLoc>(inner)) {
+      text = (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" +
+              Twine(file.getColumn()))
+                 .str();
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return text.empty() ? "unknown location" : text;
+}
+
+LineDiagnostics::LineDiagnostics(MLIRContext *context, bool remarks)
+    : ScopedDiagnosticHandler(context) {
+  setHandler([remarks](Diagnostic &diagnostic) {
+    auto print = [](Diagnostic &one, StringRef kind) {
+      llvm::errs() << toString(one.getLocation()) << ": " << kind << ": " << one << "\n";
+    };
+    switch (diagnostic.getSeverity()) {
+    case DiagnosticSeverity::Error:
+      print(diagnostic, "error");
+      break;
+    case DiagnosticSeverity::Warning:
+      print(diagnostic, "warning");
+      break;
+    case DiagnosticSeverity::Remark:
+      if (remarks)
+        print(diagnostic, "remark");
+      return success();
+    case DiagnosticSeverity::Note:
+      print(diagnostic, "note");
+    }
+    for (Diagnostic &note : diagnostic.getNotes())
+      print(note, "note");
+    return success();
+  });
+}
+
+std::optional<std::string> tessera::checkNesting(llvm::MemoryBufferRef text) {
+  StringRef buffer = text.getBuffer();
+  int64_t depth = 0, line = 1, column = 0;
+  for (size_t i = 0; i < buffer.size(); ++i) {
+    char c = buffer[i];
+    ++column;
+    if (c == '\n') {
+      ++line;
+      column = 0;
+    } else if (c == '"') { // brackets in strings do not nest
+      for (++i; i < buffer.size() && buffer[i] != '"' && buffer[i] != '\n'; ++i, ++column)
+        if (buffer[i] == '\\')
+          ++i, ++column;
+      if (i < buffer.size() && buffer[i] == '\n')
+        --i;
+    } else if (c == '/' && i + 1 < buffer.size() && buffer[i + 1] == '/') {
+      while (i + 1 < buffer.size() && buffer[i + 1] != '\n')
+        ++i;
+    } else if (c == '(' || c == '[' || c == '{' || c == '<') {
+      if (++depth > kMaxNesting)
+        return (text.getBufferIdentifier() + ":" + Twine(line) + ":" + Twine(column) +
+                ": error: brackets nest deeper than " + Twine(kMaxNesting))
+            .str();
+    } else if (c == ')' || c == ']' || c == '}' || (c == '>' && i && buffer[i - 1] != '-')) {
+      depth = std::max<int64_t>(0, depth - 1);
+    }
+  }
+  return std::nullopt;
+}
+
+OwningOpRef<ModuleOp> tessera::loadProgram(MLIRContext *context, const std::string &path) {
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path);
+  if (std::error_code code = buffer.getError()) {
+    llvm::errs() << path << ": error: cannot be read: " << code.message() << "\n";
+    return {};
+  }
+  if (std::optional<std::string> error = checkNesting(**buffer)) {
+    llvm::errs() << *error << "\n";
+    return {};
+  }
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
+  return parseSourceFile<ModuleOp>(sources, context);
+}
+
+func::FuncOp tessera::selectFunction(ModuleOp module, const std::string &name) {
+  SmallVector<func::FuncOp> candidates;
+  func::FuncOp chosen;
+  for (func::FuncOp function : module.getOps<func::FuncOp>()) {
+    if (function.isPublic())
+      candidates.push_back(function);
+    if (function.getSymName() == (name.empty() ? "main" : name))
+      chosen = function;
+  }
+  if (!chosen && name.empty() && candidates.size() == 1)
+    chosen = candidates.front();
+  if (!chosen) {
+    std::string names;
+    for (func::FuncOp function : candidates)
+      names += (names.empty() ? "" : ", ") + function.getSymName().str();
+    InFlightDiagnostic error = module.emitError();
+    if (name.empty())
+      error << "there is no @main and " << candidates.size() << " public functions";
+    else
+      error << "there is no function '" << name << "'";
+    error << "; choose one with --function" << (names.empty() ? "" : ": ") << names;
+    return {};
+  }
+  chosen.setPublic();
+  // What the chosen function calls is needed; other public functions are other programs.
+  std::set<StringRef> needed{chosen.getSymName()};
+  SmallVector<func::FuncOp> work{chosen};
+  SymbolTable symbols(module);
+  while (!work.empty()) {
+    func::FuncOp function = work.pop_back_val();
+    function.walk([&](func::CallOp call) {
+      auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+      if (callee && needed.insert(callee.getSymName()).second)
+        work.push_back(callee);
+    });
+  }
+  for (func::FuncOp function : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
+    if (!needed.count(function.getSymName()))
+      function.erase();
+    else if (function != chosen)
+      function.setPrivate();
+  }
+  return chosen;
+}

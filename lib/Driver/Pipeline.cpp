@@ -1,0 +1,106 @@
+//===- Pipeline.cpp - The phases by name -----------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Driver/Pipeline.h"
+
+#include "tessera/Dialect/Check/Check.h"
+#include "tessera/Dialect/Dist/IR/Dist.h"
+#include "tessera/Dialect/Rt/IR/Rt.h"
+#include "tessera/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Pass/PassOptions.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+using namespace tessera;
+
+static constexpr StringRef kPhaseNames[] = {"input",     "normalized",  "propagated",
+                                            "resharded", "partitioned", "fused"};
+
+StringRef tessera::toString(Phase phase) {
+  return kPhaseNames[static_cast<int>(phase)];
+}
+
+std::optional<Phase> tessera::parsePhase(StringRef name) {
+  auto it = llvm::find(kPhaseNames, name);
+  if (it == std::end(kPhaseNames))
+    return std::nullopt;
+  return static_cast<Phase>(it - std::begin(kPhaseNames));
+}
+
+std::string tessera::phaseNames() {
+  return llvm::join(ArrayRef<StringRef>(kPhaseNames), ", ");
+}
+
+LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptions &options) {
+  auto leadsTo = [&](Phase phase) { return options.from < phase && phase <= options.to; };
+  if (leadsTo(Phase::normalized)) {
+    manager.addPass(dist::createDistGuard());
+    manager.addPass(dist::createDistNormalize());
+  }
+  if (leadsTo(Phase::propagated))
+    manager.addPass(dist::createDistPropagate());
+  if (leadsTo(Phase::resharded))
+    manager.addPass(dist::createDistInsertReshards());
+  if (leadsTo(Phase::partitioned)) {
+    dist::DistPartitionOptions partition;
+    partition.objective = options.objective;
+    manager.addPass(dist::createDistPartition(partition));
+    manager.addPass(dist::createDistCanonicalizeCollectives());
+  }
+  if (leadsTo(Phase::fused)) {
+    std::unique_ptr<Pass> pass = dist::createDistFuseCollectives();
+    if (failed(pass->initializeOptions(options.fusion, [](const Twine &message) {
+          llvm::errs() << "error: comm-fusion: " << message << "\n";
+          return failure();
+        })))
+      return failure();
+    manager.addPass(std::move(pass));
+  }
+  return success();
+}
+
+namespace {
+struct TextOptions : PassPipelineOptions<TextOptions> {
+  Option<std::string> from{*this, "compile-from", llvm::cl::desc("Phase of the input"),
+                           llvm::cl::init("input")};
+  Option<std::string> to{*this, "compile-to", llvm::cl::desc("Phase to stop behind"),
+                         llvm::cl::init("fused")};
+  Option<std::string> objective{*this, "objective", llvm::cl::desc("time or bytes"),
+                                llvm::cl::init("time")};
+};
+} // namespace
+
+void tessera::registerPipeline() {
+  PassPipelineRegistration<TextOptions>(
+      "tessera-pipeline", "All passes from one phase to another",
+      [](OpPassManager &manager, const TextOptions &text) {
+        std::optional<Phase> from = parsePhase(text.from), to = parsePhase(text.to);
+        if (!from || !to)
+          llvm::report_fatal_error(("unknown phase '" + (from ? text.to : text.from).getValue() +
+                                    "'; phases are " + phaseNames())
+                                       .c_str(),
+                                   /*gen_crash_diag=*/false);
+        PipelineOptions options;
+        options.from = *from;
+        options.to = *to;
+        options.objective = text.objective;
+        (void)buildPipeline(manager, options);
+      });
+}
+
+void tessera::registerDialects(DialectRegistry &registry) {
+  registry.insert<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect, math::MathDialect,
+                  scf::SCFDialect, tensor::TensorDialect, check::CheckDialect, dist::DistDialect,
+                  rt::RtDialect>();
+}

@@ -1,0 +1,337 @@
+//===- Report.cpp - What a program communicates and why --------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Driver/Report.h"
+
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Driver/Load.h"
+#include "tessera/Transforms/ShardingActions.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/Support/Format.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+
+//===----------------------------------------------------------------------===//
+// Origins
+//===----------------------------------------------------------------------===//
+
+OriginRecorder::OriginRecorder(MLIRContext *context) : context(context) {
+  context->registerActionHandler(
+      [this](llvm::function_ref<void()> apply, const tracing::Action &action) {
+        apply();
+        if (action.getTag() != ShardingAction::tag)
+          return;
+        const auto &sharding = static_cast<const ShardingAction &>(action);
+        gains[sharding.tensor].push_back({sharding.axis, sharding.source});
+        if (!sharding.name.empty())
+          byName.emplace(sharding.name, sharding.tensor);
+        describe[sharding.tensor] = sharding.name.empty() ? "a value at " + toString(sharding.loc)
+                                                          : "'" + sharding.name + "'";
+        if (sharding.source >= 0)
+          describe.emplace(sharding.source, sharding.sourceDescription);
+      });
+}
+
+OriginRecorder::~OriginRecorder() {
+  context->registerActionHandler(nullptr);
+}
+
+std::string OriginRecorder::originOf(const std::string &name) const {
+  auto own = byName.find(name);
+  if (own == byName.end())
+    return "";
+  std::string text;
+  for (const Gain &gain : gains.at(own->second)) {
+    // Follow the axis back to the tensor that did not get it from another.
+    int64_t at = gain.source;
+    std::set<int64_t> seen;
+    while (at >= 0 && seen.insert(at).second) {
+      auto it = gains.find(at);
+      if (it == gains.end())
+        break;
+      auto from = llvm::find_if(it->second, [&](const Gain &g) { return g.axis == gain.axis; });
+      if (from == it->second.end() || from->source < 0)
+        break;
+      at = from->source;
+    }
+    auto root = describe.find(at);
+    text += (text.empty() ? "" : "; ") + gain.axis + " from " +
+            (root == describe.end() ? "the program" : root->second);
+  }
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Reading the local view
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class Reporter {
+public:
+  Reporter(ModuleOp module, const OriginRecorder &origins)
+      : module(module), meshes(module), origins(origins) {}
+
+  FailureOr<Report> run() {
+    for (auto &[name, mesh] : meshes)
+      report.meshes.push_back(mesh);
+    std::map<int64_t, ValueReport> arguments, results;
+    for (func::FuncOp function : module.getOps<func::FuncOp>()) {
+      if (!isLocalView(function))
+        continue;
+      for (unsigned i = 0; i < function.getNumArguments(); ++i)
+        describe(
+            function, arguments, function.getArgAttrOfType<IntegerAttr>(i, DistDialect::kArgument),
+            function.getArgumentTypes()[i], function.getArgAttrDict(i), argumentName(function, i));
+      for (unsigned i = 0; i < function.getNumResults(); ++i)
+        describe(
+            function, results, function.getResultAttrOfType<IntegerAttr>(i, DistDialect::kResult),
+            function.getResultTypes()[i], function.getResultAttrDict(i), resultName(function, i));
+      if (failed(collect(function.getBody().front(), 1, true, report.collectives)))
+        return failure();
+    }
+    for (auto &[index, value] : arguments)
+      report.arguments.push_back(std::move(value));
+    for (auto &[index, value] : results)
+      report.results.push_back(std::move(value));
+    return std::move(report);
+  }
+
+private:
+  template <typename T> static std::string text(T value) {
+    std::string result;
+    llvm::raw_string_ostream(result) << value;
+    return result;
+  }
+
+  void describe(func::FuncOp function, std::map<int64_t, ValueReport> &into, IntegerAttr index,
+                Type type, DictionaryAttr attributes, const std::string &name) {
+    ValueReport value;
+    value.name = name;
+    auto global = attributes ? attributes.getAs<TypeAttr>(DistDialect::kGlobalType) : TypeAttr();
+    value.type = text(global ? global.getValue() : type);
+    if (auto sharding =
+            attributes ? attributes.getAs<ShardingAttr>(DistDialect::kSharding) : ShardingAttr())
+      value.sharding = text(sharding);
+    if (auto tensor = dyn_cast<RankedTensorType>(type))
+      value.localShape = tensor.getShape().vec();
+    value.origin = origins.originOf(name);
+    if (value.origin.empty())
+      value.origin = value.sharding.empty() ? "one device" : "annotated or replicated";
+    into.emplace(index ? index.getInt() : static_cast<int64_t>(into.size()), std::move(value));
+  }
+
+  /// Adds the collectives of a block that runs `trips` times.
+  LogicalResult collect(Block &block, int64_t trips, bool bounded,
+                        std::vector<CollectiveReport> &into) {
+    for (Operation &op : block) {
+      if (auto loop = dyn_cast<scf::ForOp>(op)) {
+        std::optional<llvm::APInt> count = loop.getStaticTripCount();
+        int64_t inner = count ? count->getSExtValue() : 1;
+        if (failed(collect(*loop.getBody(), trips * inner, bounded && count, into)))
+          return failure();
+      } else if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+        if (failed(collect(*loop.getBeforeBody(), trips, false, into)) ||
+            failed(collect(*loop.getAfterBody(), trips, false, into)))
+          return failure();
+      } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+        // The dearer arm stands for both.
+        std::vector<CollectiveReport> arms[2];
+        if (failed(collect(*branch.thenBlock(), trips, bounded, arms[0])) ||
+            (branch.elseBlock() && failed(collect(*branch.elseBlock(), trips, bounded, arms[1]))))
+          return failure();
+        auto total = [](const std::vector<CollectiveReport> &arm) {
+          int64_t bytes = 0;
+          for (const CollectiveReport &entry : arm)
+            bytes += entry.traffic.wireBytes * entry.trips;
+          return bytes;
+        };
+        std::vector<CollectiveReport> &dearer = total(arms[1]) > total(arms[0]) ? arms[1] : arms[0];
+        into.insert(into.end(), dearer.begin(), dearer.end());
+      } else if (auto start = dyn_cast<StartOp>(op)) {
+        if (failed(collect(start.getBody().front(), trips, bounded, into)))
+          return failure();
+      } else if (auto send = dyn_cast<SendOp>(op)) {
+        into.push_back(reportSend(send));
+        into.back().trips = trips;
+        into.back().bounded = bounded;
+      } else if (auto collective = dyn_cast<CollectiveOpInterface>(op)) {
+        const sharding::Mesh &mesh = meshes.get(collective.getMeshAttr());
+        FailureOr<sharding::Traffic> traffic = collective.getTraffic(mesh);
+        if (failed(traffic))
+          return failure();
+        if (traffic->count == 0)
+          continue; // local
+        CollectiveReport entry;
+        entry.kind = collective.getKind() == sharding::CollectiveKind::slice
+                         ? "slice"
+                         : std::string(sharding::toString(collective.getKind()));
+        entry.mesh = mesh.name;
+        if (AxisListAttr axes = collective.getGroupAxes()) {
+          FailureOr<sharding::AxisList> list =
+              resolveAxes(axes, mesh, [&]() { return op.emitOpError(); });
+          for (const sharding::AxisRef &axis : *list)
+            entry.axes.push_back(axis.isFull(mesh) ? mesh.axisNames[axis.axis]
+                                                   : sharding::toString(mesh, axis));
+        }
+        entry.groupSize = collective.getGroupSize(mesh);
+        entry.traffic = *traffic;
+        entry.dtype = text(getElementTypeOrSelf(op.getOperand(0).getType()));
+        entry.trips = trips;
+        entry.bounded = bounded;
+        locate(&op, entry);
+        into.push_back(std::move(entry));
+      }
+    }
+    return success();
+  }
+
+  void locate(Operation *op, CollectiveReport &entry) {
+    entry.loc = toString(op->getLoc());
+    if (auto reason = op->getAttrOfType<StringAttr>(DistDialect::kReason))
+      entry.reason = reason.str();
+  }
+
+  CollectiveReport reportSend(SendOp send) {
+    CollectiveReport entry;
+    FlatSymbolRefAttr from = send.getSource().getMesh(), to = send.getTarget().getMesh();
+    const sharding::Mesh &source = meshes.get(from), &target = meshes.get(to);
+    auto type = cast<RankedTensorType>(send.getGlobalType());
+    std::vector<int64_t> shape = type.getShape().vec();
+    entry.kind = "send";
+    entry.mesh = source.name + " -> " + target.name;
+    entry.groupSize = source.numDevices();
+    entry.dtype = text(type.getElementType());
+    entry.traffic = sharding::trafficOf(
+        sharding::CollectiveKind::transfer, 1, bytesPerElement(type.getElementType()), source,
+        sharding::makeLayout(resolveVerified(send.getSource(), meshes, type), shape), target,
+        sharding::makeLayout(resolveVerified(send.getTarget(), meshes, type), shape));
+    locate(send, entry);
+    return entry;
+  }
+
+  ModuleOp module;
+  MeshTable meshes;
+  const OriginRecorder &origins;
+  Report report;
+};
+
+} // namespace
+
+FailureOr<Report> tessera::makeReport(ModuleOp localView, const OriginRecorder &origins) {
+  return Reporter(localView, origins).run();
+}
+
+//===----------------------------------------------------------------------===//
+// Printing
+//===----------------------------------------------------------------------===//
+
+int64_t Report::wireBytesTotal() const {
+  int64_t total = 0;
+  for (const CollectiveReport &entry : collectives)
+    total += entry.traffic.wireBytes * entry.trips;
+  return total;
+}
+
+int64_t Report::collectiveCountTotal() const {
+  int64_t total = 0;
+  for (const CollectiveReport &entry : collectives)
+    total += entry.traffic.count * entry.trips;
+  return total;
+}
+
+llvm::json::Value Report::toJson() const {
+  using llvm::json::Array;
+  using llvm::json::Object;
+  auto values = [](const std::vector<ValueReport> &list) {
+    Array array;
+    for (const ValueReport &value : list)
+      array.push_back(Object{{"name", value.name},
+                             {"type", value.type},
+                             {"sharding", value.sharding},
+                             {"local_shape", Array(value.localShape)},
+                             {"origin", value.origin}});
+    return array;
+  };
+  Array meshList, collectiveList;
+  for (const sharding::Mesh &mesh : meshes)
+    meshList.push_back(Object{{"name", mesh.name},
+                              {"shape", Array(mesh.shape)},
+                              {"dim_names", Array(mesh.axisNames)},
+                              {"process_ids", Array(mesh.processIds)}});
+  for (const CollectiveReport &entry : collectives)
+    collectiveList.push_back(Object{{"kind", entry.kind},
+                                    {"mesh", entry.mesh},
+                                    {"axes", Array(entry.axes)},
+                                    {"group_size", entry.groupSize},
+                                    {"dtype", entry.dtype},
+                                    {"bytes", entry.traffic.bytes},
+                                    {"wire_bytes", entry.traffic.wireBytes},
+                                    {"trips", entry.trips},
+                                    {"count", entry.traffic.count * entry.trips},
+                                    {"messages", entry.traffic.messages},
+                                    {"bounded", entry.bounded},
+                                    {"loc", entry.loc},
+                                    {"reason", entry.reason}});
+  return Object{{"version", 1},
+                {"meshes", std::move(meshList)},
+                {"arguments", values(arguments)},
+                {"results", values(results)},
+                {"collectives", std::move(collectiveList)},
+                {"wire_bytes_total", wireBytesTotal()},
+                {"collective_count_total", collectiveCountTotal()},
+                {"peak_memory_bytes", peakMemoryBytes}};
+}
+
+void Report::printTable(llvm::raw_ostream &os) const {
+  for (const sharding::Mesh &mesh : meshes) {
+    os << "mesh @" << mesh.name << " ";
+    for (auto [index, extent] : llvm::enumerate(mesh.shape))
+      os << (index ? " x " : "") << mesh.axisNames[index] << "=" << extent;
+    os << ", " << mesh.numDevices() << " devices\n";
+  }
+  auto shape = [](const std::vector<int64_t> &dims) {
+    std::string text;
+    for (int64_t dim : dims)
+      text += (text.empty() ? "" : "x") + std::to_string(dim);
+    return text.empty() ? std::string("scalar") : text;
+  };
+  auto values = [&](StringRef title, const std::vector<ValueReport> &list) {
+    size_t width = 8, typeWidth = 8;
+    for (const ValueReport &value : list) {
+      width = std::max(width, value.name.size());
+      typeWidth = std::max(typeWidth, value.type.size());
+    }
+    os << title << "\n";
+    for (const ValueReport &value : list)
+      os << "  " << llvm::left_justify(value.name, width) << "  "
+         << llvm::left_justify(value.type, typeWidth) << "  local " << shape(value.localShape)
+         << (value.sharding.empty() ? "" : "  " + StringRef(value.sharding).drop_front(15).str())
+         << "  (" << value.origin << ")\n";
+  };
+  values("arguments", arguments);
+  values("results", results);
+  os << "collectives\n";
+  if (collectives.empty())
+    os << "  none\n";
+  for (const CollectiveReport &entry : collectives)
+    os << "  " << llvm::left_justify(entry.kind, 14) << " @" << entry.mesh << " ["
+       << llvm::join(entry.axes, ", ") << "] of " << entry.groupSize << "  " << entry.dtype << "  "
+       << entry.traffic.bytes << " B, " << entry.traffic.wireBytes << " on the wire"
+       << (entry.trips != 1 ? " x " + std::to_string(entry.trips) + " trips" : std::string())
+       << (entry.bounded ? "" : " (trips unknown)") << "  " << entry.loc << "  " << entry.reason
+       << "\n";
+  os << "total: " << collectiveCountTotal() << " collectives, " << wireBytesTotal()
+     << " bytes on the wire a device; peak memory " << peakMemoryBytes << " bytes a device\n";
+}

@@ -1,0 +1,477 @@
+//===- ReshardPlanner.cpp - Chains of collectives for a reshard ------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Sharding/ReshardPlanner.h"
+
+#include <algorithm>
+#include <cassert>
+#include <set>
+
+namespace tessera::sharding {
+
+Traffic trafficOf(const ReshardProblem &problem, const Move &move) {
+  int64_t group = move.axes.empty() ? problem.mesh.numDevices() : sizeOf(move.axes);
+  return trafficOf(move.kind, group, problem.bytesPerElement, problem.mesh,
+                   makeLayout(move.source, problem.shape), problem.mesh,
+                   makeLayout(move.target, problem.shape));
+}
+
+namespace {
+
+/// Beyond this many axis parts in play, axes only go where the source or the target has them.
+constexpr size_t kFreeSearchParts = 2;
+/// Beyond this many devices an exchange is tried from the source and from what reductions leave of
+/// it alone: computing its boxes is quadratic in devices.
+constexpr int64_t kExchangeEverywhereDevices = 64;
+
+/// Shortest path over placements (Dijkstra; every cost is >= 0).
+///
+/// Inside the search every axis is cut into the parts that source and target name, so that a part
+/// is moved whole; states are compared in that form and merged only when a move leaves the planner.
+class PathSearch {
+public:
+  PathSearch(const ReshardProblem &problem, Objective objective, const LinkModel &links)
+      : problem(problem), objective(objective), links(links) {
+    source = refine(problem.source);
+    target = refine(problem.target);
+    for (const AxisRef &part : parts)
+      if (!source.isFree(part) || !target.isFree(part))
+        inPlay.push_back(part);
+  }
+
+  ReshardPlan run() {
+    // Windows overlap, and only an exchange makes or moves them: reduce, exchange, make partial.
+    bool windows = !source.windows.empty() || !target.windows.empty();
+    best[source] = {};
+    queue.insert({Cost{}, source});
+    while (!queue.empty()) {
+      auto [cost, state] = *queue.begin();
+      queue.erase(queue.begin());
+      if (state == target)
+        return trace();
+      best[state].done = true;
+      current = state;
+      currentCost = cost;
+      if (windows) {
+        reduceAll();
+        exchangeToTarget();
+        makePartials();
+        continue;
+      }
+      reduceAll();
+      reduceScatter();
+      slice();
+      allToAll();
+      gather();
+      permute();
+      exchangeToTarget();
+      makePartials();
+    }
+    assert(false && "an all-reduce and an exchange always lead to the target");
+    return {};
+  }
+
+private:
+  struct Node {
+    Cost cost;
+    bool done = false;
+    Move move; ///< that led here
+  };
+
+  //===--- States --------------------------------------------------------===//
+
+  /// Cuts every axis into the parts that source and target name.
+  TensorSharding refine(const TensorSharding &sharding) {
+    if (parts.empty())
+      computeParts();
+    TensorSharding result = sharding;
+    auto split = [&](const AxisRef &axis) {
+      AxisList list;
+      for (const AxisRef &part : parts)
+        if (axis.size > 1 ? axis.contains(part) && part.size > 1 : part == axis)
+          list.push_back(part);
+      if (list.empty())
+        list.push_back(axis);
+      return list;
+    };
+    for (AxisList &axes : result.dims) {
+      AxisList refined;
+      for (const AxisRef &axis : axes)
+        for (const AxisRef &part : split(axis))
+          refined.push_back(part);
+      axes = std::move(refined);
+    }
+    std::vector<PartialAxis> partial;
+    for (const PartialAxis &axis : result.partial)
+      for (const AxisRef &part : split(axis.axis))
+        partial.push_back({part, axis.kind});
+    std::sort(partial.begin(), partial.end());
+    result.partial = std::move(partial);
+    result.open.clear();
+    return result;
+  }
+
+  void computeParts() {
+    std::vector<std::set<int64_t>> cuts(problem.mesh.numAxes());
+    for (int64_t axis = 0; axis < problem.mesh.numAxes(); ++axis)
+      cuts[axis] = {1, problem.mesh.shape[axis]};
+    for (const TensorSharding *sharding : {&problem.source, &problem.target})
+      for (const AxisRef &axis : sharding->usedAxes()) {
+        cuts[axis.axis].insert(axis.pre);
+        cuts[axis.axis].insert(axis.pre * axis.size);
+      }
+    for (int64_t axis = 0; axis < problem.mesh.numAxes(); ++axis) {
+      if (problem.mesh.shape[axis] == 1)
+        parts.push_back({axis, 1, 1});
+      for (auto it = cuts[axis].begin(); std::next(it) != cuts[axis].end(); ++it)
+        parts.push_back({axis, *it, *std::next(it) / *it});
+    }
+  }
+
+  /// Whether `axis` may come to cut dimension `dim` on the way.
+  bool mayCut(const AxisRef &axis, size_t dim) const {
+    if (inPlay.size() <= kFreeSearchParts)
+      return true;
+    return overlapsAny(target.dims[dim], axis) || overlapsAny(source.dims[dim], axis);
+  }
+
+  //===--- Moves ---------------------------------------------------------===//
+
+  /// Whether every device finds what it needs among those that differ from it in `axes` only.
+  bool staysInGroup(const AxisList &axes, const TensorSharding &next) const {
+    bool even = true;
+    for (size_t d = 0; d < problem.shape.size(); ++d)
+      even = even && problem.shape[d] % sizeOf(current.dims[d]) == 0 &&
+             problem.shape[d] % sizeOf(next.dims[d]) == 0;
+    if (even)
+      return true;
+    // Reduced or kept contributions lie elsewhere by nature: only the boxes count here.
+    TensorSharding before = current, after = next;
+    before.partial.clear();
+    after.partial.clear();
+    Layout from = makeLayout(before, problem.shape), to = makeLayout(after, problem.shape);
+    for (int64_t position = 0; position < problem.mesh.numDevices(); ++position) {
+      std::vector<int64_t> coordinate = problem.mesh.coordinate(position);
+      std::vector<Box> missing{to.valid(problem.mesh, coordinate)};
+      for (const std::vector<int64_t> &member : membersOf(coordinate, axes)) {
+        Box held = from.valid(problem.mesh, member);
+        std::vector<Box> rest;
+        for (const Box &box : missing)
+          for (Box &piece : subtract(box, held))
+            rest.push_back(std::move(piece));
+        missing = std::move(rest);
+      }
+      if (std::any_of(missing.begin(), missing.end(), [](const Box &box) { return !box.empty(); }))
+        return false;
+    }
+    return true;
+  }
+
+  /// Coordinates of the devices that differ from one in `axes` only.
+  std::vector<std::vector<int64_t>> membersOf(const std::vector<int64_t> &coordinate,
+                                              const AxisList &axes) const {
+    std::vector<std::vector<int64_t>> members{coordinate};
+    for (const AxisRef &axis : axes) {
+      int64_t post = problem.mesh.shape[axis.axis] / (axis.pre * axis.size);
+      std::vector<std::vector<int64_t>> more;
+      for (const std::vector<int64_t> &member : members)
+        for (int64_t c = 0; c < axis.size; ++c) {
+          more.push_back(member);
+          more.back()[axis.axis] += (c - coordinateIn(problem.mesh, axis, member)) * post;
+        }
+      members = std::move(more);
+    }
+    return members;
+  }
+
+  void relax(Move move) {
+    move.source = current;
+    std::sort(move.target.partial.begin(), move.target.partial.end());
+    Traffic traffic = trafficOf(problem, move);
+    double seconds = links.seconds(problem.mesh, move.axes, move.kind, traffic);
+    Cost cost = currentCost + Cost::of(objective, seconds, traffic);
+    // A step costs a little even when it sends nothing: of equal chains the shorter is taken.
+    cost.third += 1e-3;
+    auto [it, fresh] = best.try_emplace(move.target);
+    Node &node = it->second;
+    if (!fresh && (node.done || node.cost <= cost))
+      return;
+    if (!fresh)
+      queue.erase({node.cost, it->first});
+    node.cost = cost;
+    queue.insert({cost, it->first});
+    node.move = std::move(move);
+  }
+
+  bool isKept(const PartialAxis &part) const {
+    return std::find(target.partial.begin(), target.partial.end(), part) != target.partial.end();
+  }
+
+  /// All-reduces every partial axis of one reduction that the target does not have, in one group;
+  /// and each alone, since another may be better scattered.
+  void reduceAll() {
+    std::map<ReduceKind, AxisList> byKind;
+    for (const PartialAxis &part : current.partial)
+      if (!isKept(part)) {
+        byKind[part.kind].push_back(part.axis);
+        relaxAllReduce({part.axis}, part.kind);
+      }
+    for (auto &[kind, axes] : byKind)
+      if (axes.size() > 1)
+        relaxAllReduce(axes, kind);
+  }
+
+  void relaxAllReduce(const AxisList &axes, ReduceKind kind) {
+    Move move;
+    move.kind = CollectiveKind::all_reduce;
+    move.axes = axes;
+    move.reduction = kind;
+    move.target = current;
+    std::erase_if(move.target.partial,
+                  [&](const PartialAxis &part) { return overlapsAny(axes, part.axis); });
+    relax(std::move(move));
+  }
+
+  /// Scatters one partial axis, or a run of several of one reduction, behind what cuts a dimension.
+  void reduceScatter() {
+    for (size_t d = 0; d < current.dims.size(); ++d)
+      for (const PartialAxis &first : current.partial) {
+        AxisList axes;
+        scatterFrom(d, first, axes);
+      }
+  }
+
+  void scatterFrom(size_t dim, const PartialAxis &part, AxisList &axes) {
+    if (isKept(part) || overlapsAny(axes, part.axis) || !mayScatter(part.axis, dim))
+      return;
+    axes.push_back(part.axis);
+    Move move;
+    move.kind = CollectiveKind::reduce_scatter;
+    move.axes = axes;
+    move.dim = static_cast<int64_t>(dim);
+    move.reduction = part.kind;
+    move.target = current;
+    move.target.dims[dim].insert(move.target.dims[dim].end(), axes.begin(), axes.end());
+    std::erase_if(move.target.partial,
+                  [&](const PartialAxis &other) { return overlapsAny(axes, other.axis); });
+    if (staysInGroup(axes, move.target)) {
+      relax(move);
+      for (const PartialAxis &next : current.partial)
+        if (next.kind == part.kind)
+          scatterFrom(dim, next, axes);
+    }
+    axes.pop_back();
+  }
+
+  /// A partial axis may also be scattered where nobody has it, when parts divide.
+  bool mayScatter(const AxisRef &axis, size_t dim) const {
+    if (mayCut(axis, dim))
+      return true;
+    return parts.size() <= 4 && target.isFree(axis) &&
+           problem.shape[dim] % (sizeOf(current.dims[dim]) * axis.size) == 0;
+  }
+
+  void slice() {
+    for (size_t d = 0; d < current.dims.size(); ++d) {
+      // Part by part, and the run of axes that the target has next here at once.
+      AxisList axes;
+      for (const AxisRef &axis : inPlay)
+        if (current.isFree(axis) && mayCut(axis, d) && !target.isFree(axis))
+          relaxSlice(d, {axis});
+      if (isPrefix(current.dims[d], target.dims[d])) {
+        for (const AxisRef &axis : removePrefix(current.dims[d], target.dims[d])) {
+          if (!current.isFree(axis))
+            break;
+          axes.push_back(axis);
+          if (axes.size() > 1)
+            relaxSlice(d, axes);
+        }
+      }
+    }
+  }
+
+  void relaxSlice(size_t dim, const AxisList &axes) {
+    Move move;
+    move.kind = CollectiveKind::slice;
+    move.axes = axes;
+    move.dim = static_cast<int64_t>(dim);
+    move.target = current;
+    move.target.dims[dim].insert(move.target.dims[dim].end(), axes.begin(), axes.end());
+    if (staysInGroup({}, move.target))
+      relax(std::move(move));
+  }
+
+  /// Moves the last axes of one dimension behind those of another.
+  void allToAll() {
+    for (size_t from = 0; from < current.dims.size(); ++from)
+      for (size_t length = 1; length <= current.dims[from].size(); ++length) {
+        AxisList tail(current.dims[from].end() - length, current.dims[from].end());
+        for (size_t to = 0; to < current.dims.size(); ++to) {
+          if (to == from || !std::all_of(tail.begin(), tail.end(),
+                                         [&](const AxisRef &axis) { return mayCut(axis, to); }))
+            continue;
+          Move move;
+          move.kind = CollectiveKind::all_to_all;
+          move.axes = tail;
+          move.dim = static_cast<int64_t>(from);
+          move.splitDim = static_cast<int64_t>(to);
+          move.target = current;
+          move.target.dims[from].resize(current.dims[from].size() - length);
+          move.target.dims[to].insert(move.target.dims[to].end(), tail.begin(), tail.end());
+          if (staysInGroup(tail, move.target))
+            relax(std::move(move));
+        }
+      }
+  }
+
+  void gather() {
+    for (size_t d = 0; d < current.dims.size(); ++d)
+      for (size_t length = 1; length <= current.dims[d].size(); ++length) {
+        Move move;
+        move.kind = CollectiveKind::all_gather;
+        move.axes.assign(current.dims[d].end() - length, current.dims[d].end());
+        move.dim = static_cast<int64_t>(d);
+        move.target = current;
+        move.target.dims[d].resize(current.dims[d].size() - length);
+        if (staysInGroup(move.axes, move.target))
+          relax(std::move(move));
+      }
+  }
+
+  /// Where all that differs is which device has which part, each device gets one whole part: the
+  /// target's axes in one dimension are a rearrangement, or others of the same sizes.
+  void permute() {
+    TensorSharding next = target;
+    next.partial = current.partial;
+    if (next == current)
+      return;
+    for (size_t d = 0; d < current.dims.size(); ++d)
+      if (sizeOf(current.dims[d]) != sizeOf(target.dims[d]))
+        return;
+    AxisList axes;
+    for (const AxisRef &axis : inPlay)
+      if (!current.isFree(axis) || !next.isFree(axis))
+        axes.push_back(axis);
+    for (const PartialAxis &part : current.partial)
+      std::erase(axes, part.axis);
+    Layout before = makeLayout(withoutPartials(current), problem.shape);
+    Layout after = makeLayout(withoutPartials(next), problem.shape);
+    // Each device sends its part to at most one other: otherwise it is an exchange.
+    Redistribution boxes = redistribute(problem.mesh, before, problem.mesh, after);
+    std::vector<int64_t> sends(problem.mesh.numDevices());
+    for (const Piece &piece : boxes.pieces)
+      for (int64_t device : piece.targets)
+        if (device != piece.sources.front())
+          if (++sends[piece.sources.front()] > 1)
+            return;
+    if (!current.partial.empty())
+      return; // contributions must stay with their axis: only whole values are permuted
+    Move move;
+    move.kind = CollectiveKind::permute;
+    move.axes = axes;
+    move.target = next;
+    relax(std::move(move));
+  }
+
+  static TensorSharding withoutPartials(TensorSharding sharding) {
+    sharding.partial.clear();
+    return sharding;
+  }
+
+  void exchangeToTarget() {
+    if (std::any_of(current.partial.begin(), current.partial.end(),
+                    [&](const PartialAxis &part) { return !isKept(part); }))
+      return;
+    bool nearSource = current.dims == source.dims && current.windows == source.windows;
+    if (problem.mesh.numDevices() > kExchangeEverywhereDevices && !nearSource)
+      return;
+    TensorSharding next = target;
+    next.partial = current.partial;
+    if (next == current)
+      return;
+    Move move;
+    move.kind = CollectiveKind::exchange;
+    move.target = next;
+    relax(std::move(move));
+  }
+
+  /// Local: a shard is its device's contribution to the whole; a replicated value stays at
+  /// coordinate 0.
+  void makePartials() {
+    for (const PartialAxis &part : target.partial) {
+      if (std::find(current.partial.begin(), current.partial.end(), part) !=
+              current.partial.end() ||
+          overlapsAny(current.partialAxes(), part.axis))
+        continue;
+      Move move;
+      move.kind = CollectiveKind::slice;
+      move.makesPartial = true;
+      move.axes = {part.axis};
+      move.reduction = part.kind;
+      move.target = current;
+      move.target.partial.push_back(part);
+      bool free = current.isFree(part.axis);
+      for (AxisList &axes : move.target.dims)
+        if (!free && !axes.empty() && axes.back() == part.axis && current.windows.empty()) {
+          axes.pop_back();
+          free = true;
+        }
+      if (free)
+        relax(std::move(move));
+    }
+  }
+
+  //===--- The path ------------------------------------------------------===//
+
+  ReshardPlan trace() {
+    ReshardPlan plan;
+    for (TensorSharding at = target; at != source;) {
+      Move move = best[at].move;
+      at = move.source;
+      Traffic traffic = trafficOf(problem, move);
+      plan.seconds += links.seconds(problem.mesh, move.axes, move.kind, traffic);
+      plan.traffic += traffic;
+      move.axes = mergeAxes(std::move(move.axes));
+      move.source = canonical(std::move(move.source));
+      move.target = canonical(std::move(move.target));
+      plan.moves.push_back(std::move(move));
+    }
+    std::reverse(plan.moves.begin(), plan.moves.end());
+    return plan;
+  }
+
+  const ReshardProblem &problem;
+  Objective objective;
+  const LinkModel &links;
+  AxisList parts;  ///< of every mesh axis
+  AxisList inPlay; ///< parts that source or target use
+  TensorSharding source, target;
+  std::map<TensorSharding, Node> best;
+  std::set<std::pair<Cost, TensorSharding>> queue;
+  TensorSharding current;
+  Cost currentCost;
+};
+
+} // namespace
+
+ReshardPlan planReshard(const ReshardProblem &problem, Objective objective,
+                        const LinkModel &links) {
+  if (problem.source == problem.target)
+    return {};
+  return PathSearch(problem, objective, links).run();
+}
+
+const ReshardPlan &ReshardPlanner::plan(const ReshardProblem &problem) {
+  Key key{problem.mesh.name, problem.shape, problem.bytesPerElement, problem.source,
+          problem.target};
+  auto it = known.find(key);
+  if (it == known.end())
+    it = known.emplace(std::move(key), planReshard(problem, objective, links)).first;
+  return it->second;
+}
+
+} // namespace tessera::sharding

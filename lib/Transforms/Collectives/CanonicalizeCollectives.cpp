@@ -1,0 +1,78 @@
+//===- CanonicalizeCollectives.cpp - Fewer collectives by local rewrites ---===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace tessera::dist {
+#define GEN_PASS_DEF_DISTCANONICALIZECOLLECTIVES
+#include "tessera/Transforms/Passes.h.inc"
+} // namespace tessera::dist
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+
+namespace {
+
+/// Collectives of one block that do the same to the same operands are one.
+void mergeEqual(Block &block) {
+  llvm::DenseMap<Value, SmallVector<Operation *>> byOperand;
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    for (Region &region : op.getRegions())
+      for (Block &inner : region)
+        mergeEqual(inner);
+    if (!isa<CollectiveOpInterface>(op) || op.getNumOperands() == 0)
+      continue;
+    SmallVector<Operation *> &others = byOperand[op.getOperand(0)];
+    auto same = llvm::find_if(others, [&](Operation *other) {
+      // Why each is there may differ.
+      NamedAttrList a(other->getAttrs()), b(op.getAttrs());
+      a.erase(DistDialect::kReason);
+      b.erase(DistDialect::kReason);
+      return other->getName() == op.getName() && other->getOperands() == op.getOperands() &&
+             other->getResultTypes() == op.getResultTypes() &&
+             a.getDictionary(op.getContext()) == b.getDictionary(op.getContext());
+    });
+    if (same != others.end()) {
+      op.replaceAllUsesWith(*same);
+      op.erase();
+    } else {
+      others.push_back(&op);
+    }
+  }
+}
+
+struct DistCanonicalizeCollectives
+    : dist::impl::DistCanonicalizeCollectivesBase<DistCanonicalizeCollectives> {
+  void runOnOperation() override {
+    MLIRContext *context = &getContext();
+    RewritePatternSet patterns(context);
+    AllReduceOp::getCanonicalizationPatterns(patterns, context);
+    FrozenRewritePatternSet frozen(std::move(patterns));
+    for (func::FuncOp function : getOperation().getOps<func::FuncOp>()) {
+      if (!isLocalView(function))
+        continue;
+      for (Block &block : function.getBody())
+        mergeEqual(block);
+      SmallVector<Operation *> reductions;
+      function.walk([&](AllReduceOp op) { reductions.push_back(op); });
+      if (failed(applyOpPatternsGreedily(reductions, frozen)))
+        return signalPassFailure();
+    }
+  }
+};
+
+} // namespace

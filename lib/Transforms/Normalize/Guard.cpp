@@ -1,0 +1,126 @@
+//===- Guard.cpp - Stop at what the pipeline cannot take -------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Dialect/Check/Check.h"
+#include "tessera/Dialect/Dist/IR/Dist.h"
+#include "tessera/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+namespace tessera::dist {
+#define GEN_PASS_DEF_DISTGUARD
+#include "tessera/Transforms/Passes.h.inc"
+} // namespace tessera::dist
+
+using namespace mlir;
+using namespace tessera;
+
+static constexpr int64_t kMaxElements = int64_t(1) << 48;
+
+static bool isElementType(Type type) {
+  return type.isF64() || type.isF32() || type.isF16() || type.isBF16() || type.isInteger(64) ||
+         type.isInteger(32) || type.isInteger(16) || type.isInteger(8) || type.isInteger(1) ||
+         type.isIndex();
+}
+
+/// Checks one type of a value that `describe` names; `op` is where it stands.
+static LogicalResult guardType(Operation *op, Type type, const Twine &what) {
+  if (isa<dist::TokenType>(type))
+    return success();
+  auto tensor = dyn_cast<TensorType>(type);
+  if (!tensor) {
+    if (isElementType(type))
+      return success();
+    return op->emitError() << what << " has type " << type << "; values are tensors and scalars of f64, f32, f16, bf16, i64, i32, "
+                              "i16, i8, i1, index";
+  }
+  auto ranked = dyn_cast<RankedTensorType>(type);
+  if (!ranked)
+    return op->emitError() << what << " has type " << type << " without a rank; shapes are static";
+  if (ranked.getEncoding())
+    return op->emitError() << what << " has type " << type << " with an encoding; tensors are dense";
+  if (!isElementType(ranked.getElementType()))
+    return op->emitError() << what << " has type " << type << "; element types are f64, f32, f16, "
+                           << "bf16, i64, i32, i16, i8, i1, index";
+  int64_t elements = 1;
+  for (auto [dim, extent] : llvm::enumerate(ranked.getShape())) {
+    if (ShapedType::isDynamic(extent))
+      return op->emitError() << what << " has type " << type << ": dimension " << dim
+                             << " is dynamic; shapes are static, give it an extent";
+    if (extent > kMaxElements || (extent && elements > kMaxElements / extent))
+      return op->emitError() << what << " has type " << type << " with more than 2^48 elements";
+    elements *= extent;
+  }
+  return success();
+}
+
+/// Ops of the listed dialects that have effects or structure no later pass takes.
+static LogicalResult guardOp(Operation *op) {
+  if (isa<dist::DistDialect, check::CheckDialect>(op->getDialect()))
+    return success();
+  if (isa<ModuleOp>(op))
+    return op->getParentOp() ? op->emitError("a module inside a module is not supported")
+                             : success();
+  if (isa<func::FuncOp, func::ReturnOp, func::CallOp>(op))
+    return success();
+  if (isa<scf::ForOp, scf::WhileOp, scf::IfOp, scf::YieldOp, scf::ConditionOp>(op))
+    return success();
+  bool listed =
+      isa<arith::ArithDialect, math::MathDialect, linalg::LinalgDialect, tensor::TensorDialect>(
+          op->getDialect());
+  if (!listed || op->getName().getStringRef() == "tensor.parallel_insert_slice" ||
+      isa<tensor::CastOp, tensor::BitcastOp, tensor::ReshapeOp, tensor::DimOp, tensor::RankOp>(op))
+    return op->emitError()
+           << "'" << op->getName()
+           << "' is not supported; programs are written in func, linalg, tensor, arith, "
+           << "math, scf (for, while, if) and dist";
+  return success();
+}
+
+namespace {
+struct DistGuard : dist::impl::DistGuardBase<DistGuard> {
+  void runOnOperation() override {
+    WalkResult result = getOperation()->walk<WalkOrder::PreOrder>([](Operation *op) {
+      if (!op->isRegistered())
+        return (
+            op->emitError() << "'" << op->getName()
+                            << "' is unregistered; programs are written in func, linalg, tensor, "
+                            << "arith, math, scf and dist",
+            WalkResult::interrupt());
+      if (failed(guardOp(op)))
+        return WalkResult::interrupt();
+      if (auto function = dyn_cast<func::FuncOp>(op)) {
+        for (auto [index, type] : llvm::enumerate(function.getArgumentTypes()))
+          if (failed(guardType(op, type, "argument " + Twine(index))))
+            return WalkResult::interrupt();
+        for (auto [index, type] : llvm::enumerate(function.getResultTypes()))
+          if (failed(guardType(op, type, "result " + Twine(index))))
+            return WalkResult::interrupt();
+        if (!function.isDeclaration() && !function.getBody().hasOneBlock())
+          return (op->emitError("has branches between blocks; write control flow with scf"),
+                  WalkResult::interrupt());
+        if (function.isDeclaration())
+          return (op->emitError() << "'" << function.getSymName()
+                                  << "' has no body; nothing can be linked in",
+                  WalkResult::interrupt());
+        return WalkResult::advance();
+      }
+      for (auto [index, type] : llvm::enumerate(op->getResultTypes()))
+        if (failed(guardType(op, type, "result " + Twine(index))))
+          return WalkResult::interrupt();
+      return WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,96 @@
+//===- Inline.cpp - Calls become copies of what they call ------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Inline.h"
+
+#include "tessera/Dialect/Dist/IR/Dist.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+
+namespace {
+
+class Inliner {
+public:
+  explicit Inliner(ModuleOp module) : symbols(module) {}
+
+  LogicalResult run(func::FuncOp function) {
+    State &state = states[function];
+    if (state == State::done)
+      return success();
+    if (state == State::running)
+      return function.emitError() << "'" << function.getSymName()
+                                  << "' calls itself; recursion is not supported, write a loop";
+    state = State::running;
+    SmallVector<func::CallOp> calls;
+    function.walk([&](func::CallOp call) { calls.push_back(call); });
+    for (func::CallOp call : calls) {
+      auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+      if (!callee)
+        return call.emitError() << "calls '" << call.getCallee()
+                                << "', which is no function of the module";
+      if (failed(run(callee)))
+        return failure();
+      inlineOne(call, callee);
+    }
+    states[function] = State::done;
+    return success();
+  }
+
+private:
+  enum class State { fresh, running, done };
+
+  static Value constrain(OpBuilder &builder, Location loc, Value value, Attribute sharding) {
+    if (!sharding)
+      return value;
+    return ShardTensorOp::create(builder, loc, value.getType(), value,
+                                 cast<ShardingAttr>(sharding));
+  }
+
+  void inlineOne(func::CallOp call, func::FuncOp callee) {
+    OpBuilder builder(call);
+    IRMapping mapping;
+    for (auto [index, argument] : llvm::enumerate(callee.getArguments()))
+      mapping.map(argument, constrain(builder, call.getLoc(), call.getOperand(index),
+                                      callee.getArgAttr(index, DistDialect::kSharding)));
+    for (Operation &op : callee.getBody().front().without_terminator())
+      builder.clone(op, mapping)->setLoc(CallSiteLoc::get(op.getLoc(), call.getLoc()));
+    Operation *terminator = callee.getBody().front().getTerminator();
+    for (auto [index, value] : llvm::enumerate(terminator->getOperands()))
+      call.getResult(index).replaceAllUsesWith(
+          constrain(builder, call.getLoc(), mapping.lookup(value),
+                    callee.getResultAttr(index, DistDialect::kSharding)));
+    call.erase();
+  }
+
+  SymbolTable symbols;
+  llvm::MapVector<Operation *, State> states; // looked up, never iterated
+};
+
+} // namespace
+
+LogicalResult dist::inlineCalls(ModuleOp module) {
+  Inliner inliner(module);
+  llvm::SmallPtrSet<Operation *, 8> called;
+  SymbolTable symbols(module);
+  module.walk([&](func::CallOp call) {
+    if (Operation *callee = symbols.lookup(call.getCallee()))
+      called.insert(callee);
+  });
+  for (func::FuncOp function : module.getOps<func::FuncOp>())
+    if (failed(inliner.run(function)))
+      return failure();
+  for (func::FuncOp function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+    if (function.isPrivate() && called.contains(function))
+      function.erase();
+  return success();
+}

@@ -1,0 +1,221 @@
+//===- Normalize.cpp - The form that the other passes read -----------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Inline.h"
+#include "MeshAssignment.h"
+
+#include "tessera/Dialect/Check/Check.h"
+#include "tessera/Dialect/Dist/IR/Dist.h"
+#include "tessera/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/TilingInterface.h"
+
+namespace tessera::dist {
+#define GEN_PASS_DEF_DISTNORMALIZE
+#include "tessera/Transforms/Passes.h.inc"
+} // namespace tessera::dist
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+
+/// Elementwise arith and math ops on tensors as linalg.generic, operand by operand under the
+/// identity map; scalars enter under the empty map.
+static void elementwiseToGeneric(Operation *op) {
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  OpBuilder builder(op);
+  MLIRContext *context = op->getContext();
+  AffineMap identity = AffineMap::getMultiDimIdentityMap(type.getRank(), context);
+  SmallVector<AffineMap> maps;
+  for (Value operand : op->getOperands())
+    maps.push_back(isa<RankedTensorType>(operand.getType())
+                       ? identity
+                       : AffineMap::get(type.getRank(), 0, context));
+  SmallVector<Value> inits;
+  for (Type result : op->getResultTypes()) {
+    auto tensor = cast<RankedTensorType>(result);
+    inits.push_back(
+        tensor::EmptyOp::create(builder, op->getLoc(), tensor.getShape(), tensor.getElementType()));
+    maps.push_back(identity);
+  }
+  SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
+  auto generic = linalg::GenericOp::create(
+      builder, op->getLoc(), op->getResultTypes(), op->getOperands(), inits, maps, iterators,
+      [&](OpBuilder &body, Location loc, ValueRange arguments) {
+        SmallVector<Type> types;
+        for (Type result : op->getResultTypes())
+          types.push_back(getElementTypeOrSelf(result));
+        OperationState state(loc, op->getName(), arguments.take_front(op->getNumOperands()), types,
+                             op->getAttrs());
+        Operation *scalar = body.create(state);
+        linalg::YieldOp::create(body, loc, scalar->getResults());
+      });
+  op->replaceAllUsesWith(generic->getResults());
+  op->erase();
+}
+
+static bool isElementwiseOnTensors(Operation *op) {
+  return OpTrait::hasElementwiseMappableTraits(op) && op->getNumResults() > 0 &&
+         llvm::all_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>);
+}
+
+/// Whether each use should have its own copy: making it costs nothing, sharing it would tie
+/// together users that lie differently.
+static bool isCheap(Operation *op) {
+  if (isa<tensor::EmptyOp>(op))
+    return true;
+  if (auto constant = dyn_cast<arith::ConstantOp>(op))
+    return isa<SplatElementsAttr>(constant.getValue());
+  if (isa<tensor::SplatOp>(op))
+    return true;
+  if (auto fill = dyn_cast<linalg::FillOp>(op))
+    return fill.getDpsInits()[0].getDefiningOp<tensor::EmptyOp>() != nullptr;
+  return false;
+}
+
+/// Copies cheap ops in front of each of their uses beyond the first, users before producers, so
+/// that a copied fill gets its own tensor.empty.
+static void copyCheapOps(func::FuncOp function) {
+  SmallVector<Operation *> cheap;
+  function.walk([&](Operation *op) {
+    if (isCheap(op))
+      cheap.push_back(op);
+  });
+  for (Operation *op : llvm::reverse(cheap)) {
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : op->getResult(0).getUses())
+      uses.push_back(&use);
+    if (uses.empty()) {
+      op->erase();
+      continue;
+    }
+    // Uses are listed last first; the first in the program keeps the original.
+    for (OpOperand *use : llvm::drop_end(uses)) {
+      Operation *owner = use->getOwner();
+      // A value read inside a linalg body is copied in front of the linalg op.
+      while (isa<linalg::LinalgOp>(owner->getParentOp()))
+        owner = owner->getParentOp();
+      OpBuilder builder(owner);
+      use->set(builder.clone(*op)->getResult(0));
+    }
+  }
+}
+
+namespace {
+struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
+  void runOnOperation() override {
+    if (failed(inlineCalls(getOperation())))
+      return signalPassFailure();
+    for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
+      if (!isLocalView(function) && failed(normalize(function)))
+        return signalPassFailure();
+  }
+
+  LogicalResult normalize(func::FuncOp function) {
+    if (failed(checkUnusedConstraints(function)))
+      return failure();
+    decompose(function);
+    copyCheapOps(function);
+    MeshTable meshes(getOperation());
+    splitSharedArguments(function, meshes);
+    FailureOr<MeshAssignment> assignment = MeshAssignment::compute(function, meshes);
+    if (failed(assignment))
+      return failure();
+    if (!meshes.empty())
+      canonicalizeSpelling(function, meshes, *assignment);
+    return success();
+  }
+
+  /// A constraint that nobody uses does nothing: the user meant something else.
+  LogicalResult checkUnusedConstraints(func::FuncOp function) {
+    function.walk([](ShardTensorOp op) {
+      if (op.getResult().use_empty())
+        op.emitWarning()
+            << "the result of 'dist.shard_tensor' is unused, so it constrains nothing; use "
+            << "its result in place of its operand";
+    });
+    return success();
+  }
+
+  void decompose(func::FuncOp function) {
+    SmallVector<Operation *> aggregates, elementwise;
+    function.walk([&](Operation *op) {
+      if (isa<linalg::SoftmaxOp>(op))
+        aggregates.push_back(op);
+      else if (isElementwiseOnTensors(op))
+        elementwise.push_back(op);
+    });
+    for (Operation *op : aggregates) {
+      OpBuilder builder(op);
+      FailureOr<SmallVector<Value>> parts =
+          cast<linalg::AggregatedOpInterface>(op).decomposeOperation(builder);
+      if (failed(parts))
+        continue; // it has a rule as it is, or the guard has refused it
+      op->replaceAllUsesWith(*parts);
+      op->erase();
+    }
+    llvm::for_each(elementwise, elementwiseToGeneric);
+  }
+
+  /// Every sharding in the one spelling that says what it means, all dimensions non-negative, every
+  /// mesh axis named (axes not written are `?`).
+  void canonicalizeSpelling(func::FuncOp function, const MeshTable &meshes,
+                            const MeshAssignment &assignment) {
+    auto spell = [&](ShardingAttr attr, Type type) {
+      return ShardingAttr::get(attr.getMesh(), meshes.get(attr.getMesh()),
+                               resolveVerified(attr, meshes, type), &getContext(),
+                               attr.getPriority());
+    };
+    auto open = [&](FlatSymbolRefAttr mesh, Type type) {
+      auto all = sharding::TensorSharding::allOpen(meshes.get(mesh),
+                                                   cast<RankedTensorType>(type).getRank());
+      return ShardingAttr::get(mesh, meshes.get(mesh), all, &getContext());
+    };
+    for (BlockArgument argument : function.getArguments()) {
+      if (!isa<RankedTensorType>(argument.getType()))
+        continue;
+      ShardingAttr attr = getSharding(argument);
+      setSharding(argument, attr ? spell(attr, argument.getType())
+                                 : open(assignment.lookup(argument), argument.getType()));
+    }
+    for (unsigned index = 0; index < function.getNumResults(); ++index) {
+      Type type = function.getResultTypes()[index];
+      if (!isa<RankedTensorType>(type))
+        continue;
+      auto attr = function.getResultAttrOfType<ShardingAttr>(index, DistDialect::kSharding);
+      function.setResultAttr(index, DistDialect::kSharding,
+                             attr ? spell(attr, type) : open(assignment.lookupResult(index), type));
+    }
+    function.walk([&](Operation *op) {
+      if (auto constraint = dyn_cast<ShardTensorOp>(op))
+        constraint.setShardingAttr(spell(constraint.getSharding(), constraint.getType()));
+      if (auto reshard = dyn_cast<ReshardOp>(op))
+        reshard.setShardingAttr(spell(reshard.getSharding(), reshard.getType()));
+      for (StringRef name : {DistDialect::kShardings, DistDialect::kBeforeShardings}) {
+        auto list = op->getAttrOfType<ArrayAttr>(name);
+        if (!list)
+          continue;
+        SmallVector<Attribute> spelled(list.begin(), list.end());
+        for (auto [index, element] : llvm::enumerate(spelled))
+          if (auto attr = dyn_cast<ShardingAttr>(element)) {
+            Type type = name == DistDialect::kShardings
+                            ? op->getResult(index).getType()
+                            : cast<scf::WhileOp>(op).getBeforeArguments()[index].getType();
+            element = spell(attr, type);
+          }
+        op->setAttr(name, ArrayAttr::get(&getContext(), spelled));
+      }
+    });
+  }
+};
+} // namespace

@@ -1,0 +1,501 @@
+//===- Partition.cpp - Global shapes to local shapes -----------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Partitioner.h"
+
+#include "tessera/Dialect/Check/Check.h"
+#include "tessera/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+namespace tessera::dist {
+#define GEN_PASS_DEF_DISTPARTITION
+#include "tessera/Transforms/Passes.h.inc"
+} // namespace tessera::dist
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using sharding::TensorSharding;
+
+//===----------------------------------------------------------------------===//
+// Helpers
+//===----------------------------------------------------------------------===//
+
+TensorSharding Partitioner::shardingOf(Value value) {
+  return resolveVerified(getSharding(value), meshes, value.getType());
+}
+
+RankedTensorType Partitioner::localTypeOf(Value value) {
+  return localType(cast<RankedTensorType>(value.getType()), shardingOf(value));
+}
+
+void Partitioner::annotate(Value local, ShardingAttr sharding, RankedTensorType global) {
+  setSharding(local, sharding);
+  setGlobalType(local, global);
+}
+
+void Partitioner::define(Part &part, Value global, Value local) {
+  part.mapping.map(global, local);
+  auto type = dyn_cast<RankedTensorType>(global.getType());
+  if (type && isa<OpResult>(local))
+    annotate(local, getSharding(global), type);
+}
+
+Value Partitioner::axisIndex(Part &part, FlatSymbolRefAttr mesh, const sharding::AxisList &axes) {
+  Value &index = axisIndices[{&part, {mesh.getValue().str(), axes}}];
+  if (!index) {
+    OpBuilder builder = OpBuilder::atBlockBegin(&part.function.getBody().front());
+    index = AxisIndexOp::create(builder, global.getLoc(), builder.getIndexType(), mesh,
+                                toIR(builder.getContext(), meshes.get(mesh), axes));
+  }
+  return index;
+}
+
+/// The mesh of the first tensor of an op, or of one inside its regions.
+static FlatSymbolRefAttr meshOfOp(Operation *op) {
+  auto meshOf = [](Value value) -> FlatSymbolRefAttr {
+    if (!isa<RankedTensorType>(value.getType()))
+      return {};
+    ShardingAttr sharding = getSharding(value);
+    return sharding ? sharding.getMesh() : FlatSymbolRefAttr();
+  };
+  for (Value result : op->getResults())
+    if (FlatSymbolRefAttr mesh = meshOf(result))
+      return mesh;
+  for (Value operand : op->getOperands())
+    if (FlatSymbolRefAttr mesh = meshOf(operand))
+      return mesh;
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Parts
+//===----------------------------------------------------------------------===//
+
+static SmallVector<int64_t> devicesOf(const sharding::Mesh &mesh) {
+  SmallVector<int64_t> devices(mesh.processIds.begin(), mesh.processIds.end());
+  llvm::sort(devices);
+  return devices;
+}
+
+Part &Partitioner::partOf(FlatSymbolRefAttr mesh) {
+  SmallVector<int64_t> devices = devicesOf(meshes.get(mesh));
+  for (auto &part : parts)
+    if (part->devices == devices)
+      return *part;
+  parts.push_back(std::make_unique<Part>(global.getContext(), mesh, std::move(devices)));
+  return *parts.back();
+}
+
+SmallVector<Part *> Partitioner::partsOf(Operation *op) {
+  SmallVector<Part *> result;
+  auto add = [&](FlatSymbolRefAttr mesh) {
+    if (mesh && !llvm::is_contained(result, &partOf(mesh)))
+      result.push_back(&partOf(mesh));
+  };
+  op->walk<WalkOrder::PreOrder>([&](Operation *inner) { add(meshOfOp(inner)); });
+  // In the order of creation, whatever the order of the walk.
+  llvm::sort(result, [&](Part *a, Part *b) {
+    auto at = [&](Part *part) {
+      return llvm::find_if(parts, [&](auto &own) { return own.get() == part; }) - parts.begin();
+    };
+    return at(a) < at(b);
+  });
+  return result;
+}
+
+void Partitioner::createParts() {
+  for (BlockArgument argument : global.getArguments())
+    if (ShardingAttr sharding =
+            isa<RankedTensorType>(argument.getType()) ? getSharding(argument) : ShardingAttr())
+      partOf(sharding.getMesh());
+  global.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (FlatSymbolRefAttr mesh = op == global ? FlatSymbolRefAttr() : meshOfOp(op))
+      partOf(mesh);
+  });
+  if (parts.empty()) // nothing but scalars: the first mesh runs it
+    partOf(FlatSymbolRefAttr::get(meshes.begin()->first));
+  for (auto [index, part] : llvm::enumerate(parts))
+    createFunction(*part, index);
+}
+
+void Partitioner::createFunction(Part &part, unsigned index) {
+  MLIRContext *context = global.getContext();
+  OpBuilder builder(global);
+  SmallVector<Type> inputs, outputs;
+  SmallVector<unsigned> arguments, results;
+  Block &body = global.getBody().front();
+  auto ours = [&](Value value) {
+    if (!isa<RankedTensorType>(value.getType()))
+      return true; // scalars are everywhere
+    return &partOf(getSharding(value).getMesh()) == &part;
+  };
+  for (BlockArgument argument : body.getArguments())
+    if (ours(argument)) {
+      bool tensor = isa<RankedTensorType>(argument.getType());
+      inputs.push_back(tensor ? Type(localTypeOf(argument)) : argument.getType());
+      arguments.push_back(argument.getArgNumber());
+    }
+  for (OpOperand &use : body.getTerminator()->getOpOperands()) {
+    bool scalar = !isa<RankedTensorType>(use.get().getType());
+    if (scalar ? index == 0 : ours(use.get())) {
+      outputs.push_back(scalar ? use.get().getType() : Type(localTypeOf(use.get())));
+      results.push_back(use.getOperandNumber());
+    }
+  }
+  std::string name = global.getSymName().str();
+  part.function = func::FuncOp::create(builder, global.getLoc(),
+                                       index ? name + "_" + part.mesh.getValue().str() : name,
+                                       FunctionType::get(context, inputs, outputs));
+  part.function->setAttr(DistDialect::kView, builder.getStringAttr("local"));
+  part.function->setAttr(DistDialect::kMesh, part.mesh);
+  part.function->setAttr(DistDialect::kMeshDevices, builder.getDenseI64ArrayAttr(part.devices));
+  part.function->setAttr(DistDialect::kPartOf, builder.getStringAttr(name));
+  Block *entry = part.function.addEntryBlock();
+  part.builder.setInsertionPointToEnd(entry);
+  auto carry = [&](NamedAttrList attributes, Type type, StringRef what, unsigned original) {
+    if (!attributes.get(what))
+      attributes.set(what, builder.getI64IntegerAttr(original));
+    if (isa<RankedTensorType>(type))
+      attributes.set(DistDialect::kGlobalType, TypeAttr::get(type));
+    return attributes.getDictionary(context);
+  };
+  for (auto [local, original] : llvm::enumerate(arguments)) {
+    part.function.setArgAttrs(local, carry(NamedAttrList(global.getArgAttrDict(original)),
+                                           global.getArgumentTypes()[original],
+                                           DistDialect::kArgument, original));
+    if (!part.function.getArgAttr(local, DistDialect::kName) &&
+        !global.getArgAttr(original, DistDialect::kArgument))
+      part.function.setArgAttr(local, DistDialect::kName,
+                               builder.getStringAttr(argumentName(global, original)));
+    part.mapping.map(body.getArgument(original), entry->getArgument(local));
+  }
+  for (auto [local, original] : llvm::enumerate(results)) {
+    part.function.setResultAttrs(local, carry(NamedAttrList(global.getResultAttrDict(original)),
+                                              global.getResultTypes()[original],
+                                              DistDialect::kResult, original));
+    if (!part.function.getResultAttr(local, DistDialect::kName))
+      part.function.setResultAttr(local, DistDialect::kName,
+                                  builder.getStringAttr(resultName(global, original)));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Structure
+//===----------------------------------------------------------------------===//
+
+LogicalResult Partitioner::run() {
+  createParts();
+  if (failed(lowerBlock(global.getBody().front()))) {
+    for (auto &part : parts)
+      part->function.erase();
+    return failure();
+  }
+  std::string name = global.getSymName().str();
+  global.erase();
+  IRRewriter rewriter(parts.front()->function.getContext());
+  for (auto &part : parts) {
+    if (part == parts.front())
+      part->function.setSymName(name);
+    (void)runRegionDCE(rewriter, part->function->getRegions());
+  }
+  return success();
+}
+
+LogicalResult Partitioner::lowerBlock(Block &block) {
+  for (Operation &op : block)
+    if (failed(lower(&op)))
+      return failure();
+  return success();
+}
+
+LogicalResult Partitioner::checkAvailable(Operation *op, Part &part) {
+  WalkResult result =
+      op->walk(
+          [&](Operation *inner) {
+            for (Value operand : inner->getOperands()) {
+              bool inside = op->isProperAncestor(operand.getParentBlock()->getParentOp()) ||
+                            operand.getParentBlock()->getParentOp() == op;
+              if (!inside && !part.mapping.contains(operand)) {
+                inner->emitError()
+                    << "'" << inner->getName() << "' on mesh '" << part.mesh.getValue()
+                    << "' uses a scalar that another mesh computes; reshard the tensor that it "
+                    << "comes from";
+                return WalkResult::interrupt();
+              }
+            }
+            return WalkResult::advance();
+          });
+  return failure(result.wasInterrupted());
+}
+
+LogicalResult Partitioner::lower(Operation *op) {
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return lowerFor(loop);
+  if (auto loop = dyn_cast<scf::WhileOp>(op))
+    return lowerWhile(loop);
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    return lowerIf(branch);
+  if (auto ret = dyn_cast<func::ReturnOp>(op))
+    return lowerReturn(ret);
+  if (isa<scf::YieldOp, scf::ConditionOp>(op))
+    return success(); // their loop or branch writes them
+  if (auto reshard = dyn_cast<ReshardOp>(op))
+    return lowerReshard(reshard);
+
+  FlatSymbolRefAttr mesh = meshOfOp(op);
+  if (!mesh) {
+    // Scalars are computed wherever their operands are.
+    for (auto &part : parts)
+      if (llvm::all_of(op->getOperands(),
+                       [&](Value operand) { return part->mapping.contains(operand); }))
+        part->builder.clone(*op, part->mapping);
+    return success();
+  }
+  Part &part = partOf(mesh);
+  if (failed(checkAvailable(op, part)))
+    return failure();
+  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
+    return lowerLinalg(linalgOp, part);
+  return lowerTensor(op, part);
+}
+
+LogicalResult Partitioner::lowerReturn(func::ReturnOp op) {
+  for (auto [index, part] : llvm::enumerate(parts)) {
+    SmallVector<Value> values;
+    for (Value operand : op.getOperands()) {
+      bool scalar = !isa<RankedTensorType>(operand.getType());
+      if (scalar ? index == 0 : &partOf(getSharding(operand).getMesh()) == part.get()) {
+        if (!part->mapping.contains(operand))
+          return op.emitError() << "returns a scalar that mesh '" << part->mesh.getValue()
+                                << "' does not compute; return it as a tensor";
+        values.push_back(part->mapping.lookup(operand));
+      }
+    }
+    func::ReturnOp::create(part->builder, op.getLoc(), values);
+  }
+  return success();
+}
+
+/// Positions of the carried values that a part has: its own tensors and every scalar.
+static SmallVector<unsigned> carriesOf(ValueRange values, llvm::function_ref<bool(Value)> ours) {
+  SmallVector<unsigned> result;
+  for (auto [index, value] : llvm::enumerate(values))
+    if (!isa<RankedTensorType>(value.getType()) || ours(value))
+      result.push_back(index);
+  return result;
+}
+
+/// The global types and shardings of a control flow op's results, written on its local op.
+static void annotateResults(Operation *from, ArrayRef<unsigned> kept, Operation *to) {
+  for (auto [local, original] : llvm::enumerate(kept))
+    if (auto type = dyn_cast<RankedTensorType>(from->getResult(original).getType())) {
+      setSharding(to->getResult(local), getSharding(from->getResult(original)));
+      setGlobalType(to->getResult(local), type);
+    }
+}
+
+LogicalResult Partitioner::lowerFor(scf::ForOp op) {
+  SmallVector<Part *> active = partsOf(op);
+  if (active.empty()) // a loop over scalars only
+    for (auto &part : parts)
+      active.push_back(part.get());
+  struct Open {
+    Part *part;
+    scf::ForOp loop;
+    SmallVector<unsigned> kept;
+  };
+  SmallVector<Open> opened;
+  for (Part *part : active) {
+    auto ours = [&](Value value) { return &partOf(getSharding(value).getMesh()) == part; };
+    SmallVector<unsigned> kept = carriesOf(op.getResults(), ours);
+    SmallVector<Value> inits;
+    for (unsigned index : kept)
+      inits.push_back(part->mapping.lookup(op.getInitArgs()[index]));
+    for (Value bound : {op.getLowerBound(), op.getUpperBound(), op.getStep()})
+      if (!part->mapping.contains(bound))
+        return op.emitError() << "has a bound that mesh '" << part->mesh.getValue()
+                              << "' does not compute";
+    auto loop = scf::ForOp::create(
+        part->builder, op.getLoc(), part->mapping.lookup(op.getLowerBound()),
+        part->mapping.lookup(op.getUpperBound()), part->mapping.lookup(op.getStep()), inits);
+    part->mapping.map(op.getInductionVar(), loop.getInductionVar());
+    for (auto [local, original] : llvm::enumerate(kept))
+      part->mapping.map(op.getRegionIterArg(original), loop.getRegionIterArg(local));
+    annotateResults(op, kept, loop);
+    if (kept.empty()) // the builder has put a yield there already
+      loop.getBody()->getTerminator()->erase();
+    part->builder.setInsertionPointToEnd(loop.getBody());
+    opened.push_back({part, loop, kept});
+  }
+  if (failed(lowerBlock(*op.getBody())))
+    return failure();
+  for (Open &open : opened) {
+    SmallVector<Value> yielded;
+    for (unsigned index : open.kept)
+      yielded.push_back(open.part->mapping.lookup(op.getYieldedValues()[index]));
+    scf::YieldOp::create(open.part->builder, op.getLoc(), yielded);
+    open.part->builder.setInsertionPointAfter(open.loop);
+    for (auto [local, original] : llvm::enumerate(open.kept))
+      open.part->mapping.map(op.getResult(original), open.loop.getResult(local));
+  }
+  return success();
+}
+
+LogicalResult Partitioner::lowerWhile(scf::WhileOp op) {
+  SmallVector<Part *> active = partsOf(op);
+  if (active.size() > 1)
+    return op.emitError() << "spans meshes '" << active[0]->mesh.getValue() << "' and '"
+                          << active[1]->mesh.getValue()
+                          << "'; a loop with a condition runs on one mesh";
+  Part &part = active.empty() ? *parts.front() : *active.front();
+  SmallVector<Value> inits;
+  SmallVector<Type> results;
+  for (Value init : op.getInits())
+    inits.push_back(part.mapping.lookup(init));
+  for (Value result : op.getResults())
+    results.push_back(isa<RankedTensorType>(result.getType()) ? Type(localTypeOf(result))
+                                                              : result.getType());
+  auto loop = scf::WhileOp::create(part.builder, op.getLoc(), results, inits);
+  auto open = [&](Region &region, Block &from, TypeRange types) {
+    Block *block = part.builder.createBlock(&region, region.end(), types,
+                                            SmallVector<Location>(types.size(), op.getLoc()));
+    for (auto [original, local] : llvm::zip(from.getArguments(), block->getArguments()))
+      part.mapping.map(original, local);
+  };
+  open(loop.getBefore(), *op.getBeforeBody(), ValueRange(inits).getTypes());
+  if (Attribute before = op->getAttr(DistDialect::kBeforeShardings))
+    loop->setAttr(DistDialect::kBeforeShardings, before);
+  if (failed(lowerBlock(*op.getBeforeBody())))
+    return failure();
+  SmallVector<Value> passed;
+  for (Value value : op.getConditionOp().getArgs())
+    passed.push_back(part.mapping.lookup(value));
+  scf::ConditionOp::create(part.builder, op.getLoc(),
+                           part.mapping.lookup(op.getConditionOp().getCondition()), passed);
+  open(loop.getAfter(), *op.getAfterBody(), results);
+  if (failed(lowerBlock(*op.getAfterBody())))
+    return failure();
+  SmallVector<Value> yielded;
+  for (Value value : op.getYieldOp()->getOperands())
+    yielded.push_back(part.mapping.lookup(value));
+  scf::YieldOp::create(part.builder, op.getLoc(), yielded);
+  part.builder.setInsertionPointAfter(loop);
+  for (auto [original, local] : llvm::zip(op.getResults(), loop.getResults()))
+    part.mapping.map(original, local);
+  annotateResults(op, llvm::to_vector(llvm::seq<unsigned>(0, op.getNumResults())), loop);
+  return success();
+}
+
+LogicalResult Partitioner::lowerIf(scf::IfOp op) {
+  SmallVector<Part *> active = partsOf(op);
+  if (active.empty())
+    for (auto &part : parts)
+      active.push_back(part.get());
+  struct Open {
+    Part *part;
+    scf::IfOp branch;
+    SmallVector<unsigned> kept;
+  };
+  SmallVector<Open> opened;
+  for (Part *part : active) {
+    if (!part->mapping.contains(op.getCondition()))
+      return op.emitError() << "has a condition that mesh '" << part->mesh.getValue()
+                            << "' does not compute";
+    auto ours = [&](Value value) { return &partOf(getSharding(value).getMesh()) == part; };
+    SmallVector<unsigned> kept = carriesOf(op.getResults(), ours);
+    SmallVector<Type> types;
+    for (unsigned index : kept) {
+      Value result = op.getResult(index);
+      types.push_back(isa<RankedTensorType>(result.getType()) ? Type(localTypeOf(result))
+                                                              : result.getType());
+    }
+    auto branch = scf::IfOp::create(part->builder, op.getLoc(), types,
+                                    part->mapping.lookup(op.getCondition()),
+                                    /*withElseRegion=*/!op.getElseRegion().empty());
+    annotateResults(op, kept, branch);
+    opened.push_back({part, branch, kept});
+  }
+  auto lowerArm = [&](Region &from, bool isThen) -> LogicalResult {
+    if (from.empty())
+      return success();
+    for (Open &open : opened) {
+      Block &block = isThen ? *open.branch.thenBlock() : *open.branch.elseBlock();
+      if (!block.empty())
+        block.getTerminator()->erase();
+      open.part->builder.setInsertionPointToEnd(&block);
+    }
+    if (failed(lowerBlock(from.front())))
+      return failure();
+    for (Open &open : opened) {
+      SmallVector<Value> yielded;
+      for (unsigned index : open.kept)
+        yielded.push_back(
+            open.part->mapping.lookup(from.front().getTerminator()->getOperand(index)));
+      scf::YieldOp::create(open.part->builder, op.getLoc(), yielded);
+    }
+    return success();
+  };
+  if (failed(lowerArm(op.getThenRegion(), true)) || failed(lowerArm(op.getElseRegion(), false)))
+    return failure();
+  for (Open &open : opened) {
+    open.part->builder.setInsertionPointAfter(open.branch);
+    for (auto [local, original] : llvm::enumerate(open.kept))
+      open.part->mapping.map(op.getResult(original), open.branch.getResult(local));
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+/// Without a mesh the global view is the local view of one device.
+static void markSingleDevice(func::FuncOp function) {
+  Builder builder(function.getContext());
+  function->setAttr(DistDialect::kView, builder.getStringAttr("local"));
+  function->setAttr(DistDialect::kMeshDevices, builder.getDenseI64ArrayAttr({0}));
+  function->setAttr(DistDialect::kPartOf, function.getSymNameAttr());
+  for (unsigned index = 0; index < function.getNumArguments(); ++index) {
+    function.setArgAttr(index, DistDialect::kArgument, builder.getI64IntegerAttr(index));
+    function.setArgAttr(index, DistDialect::kName,
+                        builder.getStringAttr(argumentName(function, index)));
+  }
+  for (unsigned index = 0; index < function.getNumResults(); ++index) {
+    function.setResultAttr(index, DistDialect::kResult, builder.getI64IntegerAttr(index));
+    function.setResultAttr(index, DistDialect::kName,
+                           builder.getStringAttr(resultName(function, index)));
+  }
+}
+
+namespace {
+struct DistPartition : dist::impl::DistPartitionBase<DistPartition> {
+  using DistPartitionBase::DistPartitionBase;
+
+  void runOnOperation() override {
+    if (objective != "time" && objective != "bytes") {
+      getOperation().emitError() << "objective '" << objective << "' is neither time nor bytes";
+      return signalPassFailure();
+    }
+    auto minimised = objective == "bytes" ? sharding::Objective::bytes : sharding::Objective::time;
+    MeshTable meshes(getOperation());
+    for (func::FuncOp function :
+         llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
+      if (isLocalView(function))
+        continue;
+      if (meshes.empty())
+        markSingleDevice(function);
+      else if (failed(Partitioner(function, meshes, minimised).run()))
+        return signalPassFailure();
+    }
+  }
+};
+} // namespace

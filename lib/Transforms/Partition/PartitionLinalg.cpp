@@ -1,0 +1,194 @@
+//===- PartitionLinalg.cpp - Linalg ops on local shapes --------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Partitioner.h"
+
+#include "tessera/Dialect/Dist/Rules/Rules.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using sharding::FactorKind;
+using sharding::TensorSharding;
+
+/// Where a cut loop's part ends unevenly, so that some iterations lie beyond the tensor.
+static bool isUneven(const OpShardings &shardings, unsigned loop) {
+  return shardings.rule.factors[loop].size % sharding::sizeOf(shardings.axes[loop]) != 0;
+}
+
+static Value indexConstant(OpBuilder &builder, Location loc, int64_t value) {
+  return arith::ConstantIndexOp::create(builder, loc, value);
+}
+
+Value Partitioner::globalIndex(OpBuilder &body, Location loc, Part &part,
+                               const OpShardings &shardings, unsigned loop, Value local) {
+  const sharding::AxisList &axes = shardings.axes[loop];
+  int64_t chunk = sharding::ceilDiv(shardings.rule.factors[loop].size, sharding::sizeOf(axes));
+  Value begin = arith::MulIOp::create(body, loc, axisIndex(part, shardings.mesh, axes),
+                                      indexConstant(body, loc, chunk));
+  return arith::AddIOp::create(body, loc, local, begin);
+}
+
+Value Partitioner::zeroBeyondValid(Part &part, Location loc, Value local, RankedTensorType global,
+                                   const TensorSharding &sharding, const sharding::Mesh &mesh,
+                                   FlatSymbolRefAttr meshName, ArrayRef<int64_t> dims) {
+  OpBuilder &b = part.builder;
+  auto type = cast<RankedTensorType>(local.getType());
+  Value init = tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
+  AffineMap identity = b.getMultiDimIdentityMap(type.getRank());
+  SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
+  SmallVector<std::pair<int64_t, Value>> begins;
+  for (int64_t d : dims) {
+    Value begin = arith::MulIOp::create(b, loc, axisIndex(part, meshName, sharding.dims[d]),
+                                        indexConstant(b, loc, type.getDimSize(d)));
+    begins.push_back({d, begin});
+  }
+  auto generic = linalg::GenericOp::create(
+      b, loc, type, local, init, ArrayRef<AffineMap>{identity, identity}, iterators,
+      [&](OpBuilder &body, Location bodyLoc, ValueRange arguments) {
+        Value valid;
+        for (auto [d, begin] : begins) {
+          Value index = arith::AddIOp::create(
+              body, bodyLoc, linalg::IndexOp::create(body, bodyLoc, d).getResult(), begin);
+          Value inside = arith::CmpIOp::create(body, bodyLoc, arith::CmpIPredicate::slt, index,
+                                               indexConstant(body, bodyLoc, global.getDimSize(d)));
+          valid = valid ? arith::AndIOp::create(body, bodyLoc, valid, inside).getResult() : inside;
+        }
+        Value zero =
+            arith::ConstantOp::create(body, bodyLoc, body.getZeroAttr(type.getElementType()));
+        Value chosen = arith::SelectOp::create(body, bodyLoc, valid, arguments[0], zero);
+        linalg::YieldOp::create(body, bodyLoc, chosen);
+      });
+  Value result = generic.getResult(0);
+  annotate(result, ShardingAttr::get(meshName, mesh, sharding, b.getContext()), global);
+  return result;
+}
+
+/// Ops of a body that must not see what lies in padding: an integer division by it traps, an access
+/// at it is out of bounds.
+static void collectUnsafe(Block *body, SmallVectorImpl<Operation *> &unsafe) {
+  for (Operation &op : *body)
+    if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::CeilDivSIOp,
+            arith::CeilDivUIOp, arith::FloorDivSIOp, tensor::ExtractOp>(op))
+      unsafe.push_back(&op);
+}
+
+LogicalResult Partitioner::lowerLinalg(linalg::LinalgOp op, Part &part) {
+  OpShardings shardings = deriveOpShardings(op, meshes);
+  const sharding::Mesh &mesh = meshes.get(shardings.mesh);
+  Location loc = op.getLoc();
+
+  SmallVector<unsigned> cut, uneven, unevenReductions;
+  for (unsigned loop = 0; loop < op.getNumLoops(); ++loop) {
+    if (shardings.axes[loop].empty())
+      continue;
+    cut.push_back(loop);
+    if (!isUneven(shardings, loop))
+      continue;
+    uneven.push_back(loop);
+    if (shardings.rule.factors[loop].kind == FactorKind::reduction)
+      unevenReductions.push_back(loop);
+  }
+
+  // A contraction stays one: both operands are zero beyond the edge (0 * NaN would be NaN).
+  IRMapping inputs = part.mapping;
+  bool contraction = linalg::isaContractionOpInterface(op);
+  if (contraction && !unevenReductions.empty()) {
+    for (OpOperand *input : op.getDpsInputOperands()) {
+      SmallVector<int64_t> dims;
+      for (auto [d, rule] : llvm::enumerate(shardings.rule.operands[input->getOperandNumber()]))
+        if (rule.factors.size() == 1 && llvm::is_contained(unevenReductions, rule.factors[0]))
+          dims.push_back(d);
+      if (dims.empty())
+        continue;
+      TensorSharding lies =
+          sharding::operandSharding(shardings.rule, input->getOperandNumber(), shardings.axes);
+      inputs.map(input->get(), zeroBeyondValid(part, loc, part.mapping.lookup(input->get()),
+                                               cast<RankedTensorType>(input->get().getType()), lies,
+                                               mesh, shardings.mesh, dims));
+    }
+  }
+
+  auto local = cast<linalg::LinalgOp>(part.builder.clone(*op, inputs));
+  for (auto [result, original] : llvm::zip(local->getResults(), op->getResults()))
+    result.setType(localTypeOf(original));
+
+  SmallVector<Operation *> unsafe;
+  if (!uneven.empty())
+    collectUnsafe(local.getBlock(), unsafe);
+  bool mask = !unevenReductions.empty() && !contraction;
+  if ((mask || !unsafe.empty()) && !isa<linalg::GenericOp>(local)) {
+    IRRewriter rewriter(part.builder);
+    rewriter.setInsertionPoint(local);
+    SmallVector<NamedAttribute> attributes(local->getDiscardableAttrs());
+    FailureOr<linalg::GenericOp> generic = linalg::generalizeNamedOp(rewriter, local);
+    if (failed(generic))
+      return op.emitError()
+             << "'" << op->getName()
+             << "' has an uneven edge that cannot be masked; cut a dimension that divides";
+    local = cast<linalg::LinalgOp>(generic->getOperation());
+    for (NamedAttribute attribute : attributes)
+      local->setAttr(attribute.getName(), attribute.getValue());
+    part.builder.setInsertionPointAfter(local);
+    unsafe.clear();
+    collectUnsafe(local.getBlock(), unsafe);
+  }
+
+  Block *body = local.getBlock();
+  // Where a body reads an index it means the global one.
+  SmallVector<linalg::IndexOp> reads;
+  for (auto index : body->getOps<linalg::IndexOp>())
+    if (llvm::is_contained(cut, index.getDim()))
+      reads.push_back(index);
+  for (linalg::IndexOp index : reads) {
+    OpBuilder builder(index->getBlock(), std::next(index->getIterator()));
+    Value global = globalIndex(builder, loc, part, shardings, index.getDim(), index);
+    index.getResult().replaceAllUsesExcept(global, global.getDefiningOp());
+  }
+
+  auto within = [&](OpBuilder &builder, ArrayRef<unsigned> loops) {
+    Value valid;
+    for (unsigned loop : loops) {
+      Value index = globalIndex(builder, loc, part, shardings, loop,
+                                linalg::IndexOp::create(builder, loc, loop));
+      Value inside =
+          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, index,
+                                indexConstant(builder, loc, shardings.rule.factors[loop].size));
+      valid = valid ? arith::AndIOp::create(builder, loc, valid, inside).getResult() : inside;
+    }
+    return valid;
+  };
+  if (!unsafe.empty()) {
+    OpBuilder builder = OpBuilder::atBlockBegin(body);
+    Value valid = within(builder, uneven);
+    for (Operation *unsafeOp : unsafe) {
+      builder.setInsertionPoint(unsafeOp);
+      bool division = !isa<tensor::ExtractOp>(unsafeOp);
+      for (OpOperand &operand : unsafeOp->getOpOperands().drop_front()) {
+        Type type = operand.get().getType();
+        Value safe =
+            arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(type, division ? 1 : 0));
+        operand.set(arith::SelectOp::create(builder, loc, valid, operand.get(), safe));
+      }
+    }
+  }
+  if (mask) {
+    Operation *yield = body->getTerminator();
+    OpBuilder builder(yield);
+    Value valid = within(builder, unevenReductions);
+    for (auto [index, accumulator] : llvm::enumerate(local.getRegionOutputArgs()))
+      yield->setOperand(index, arith::SelectOp::create(builder, loc, valid,
+                                                       yield->getOperand(index), accumulator));
+  }
+  for (auto [original, result] : llvm::zip(op->getResults(), local->getResults()))
+    define(part, original, result);
+  return success();
+}

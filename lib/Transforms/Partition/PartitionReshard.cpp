@@ -1,0 +1,250 @@
+//===- PartitionReshard.cpp - Reshards to collectives ----------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Partitioner.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using sharding::CollectiveKind;
+using sharding::TensorSharding;
+
+/// Whether a value is a fill or splat of the identity of a reduction: partial or whole, it is the
+/// same.
+static bool isIdentityFill(Value value, sharding::ReduceKind kind) {
+  while (auto slice = value.getDefiningOp<SliceOp>())
+    value = slice->getOperand(0);
+  Attribute constant;
+  if (auto fill = value.getDefiningOp<linalg::FillOp>()) {
+    if (!matchPattern(fill.getInputs()[0], m_Constant(&constant)))
+      return false;
+  } else if (auto op = value.getDefiningOp<arith::ConstantOp>()) {
+    auto splat = dyn_cast<SplatElementsAttr>(op.getValue());
+    if (!splat)
+      return false;
+    constant = splat.getSplatValue<Attribute>();
+  } else {
+    return false;
+  }
+  if (auto number = dyn_cast<FloatAttr>(constant)) {
+    llvm::APFloat v = number.getValue();
+    switch (kind) {
+    case sharding::ReduceKind::sum:
+      return v.isZero();
+    case sharding::ReduceKind::avg:
+      return false;
+    case sharding::ReduceKind::prod:
+      return v.isExactlyValue(1.0);
+    case sharding::ReduceKind::max:
+      return v.isInfinity() && v.isNegative();
+    case sharding::ReduceKind::min:
+      return v.isInfinity() && !v.isNegative();
+    }
+  }
+  auto number = dyn_cast<IntegerAttr>(constant);
+  if (!number)
+    return false;
+  llvm::APInt v = number.getValue();
+  bool isBool = v.getBitWidth() == 1; // or, and: max and min of unsigned bits
+  switch (kind) {
+  case sharding::ReduceKind::sum:
+    return v.isZero();
+  case sharding::ReduceKind::avg:
+    return false;
+  case sharding::ReduceKind::prod:
+    return v.isOne();
+  case sharding::ReduceKind::max:
+    return isBool ? v.isZero() : v.isMinSignedValue();
+  case sharding::ReduceKind::min:
+    return isBool ? v.isOne() : v.isMaxSignedValue();
+  }
+  return false;
+}
+
+Value Partitioner::emit(Part &part, Location loc, Value local, RankedTensorType global,
+                        FlatSymbolRefAttr meshName, const sharding::Move &step, Attribute reason,
+                        Attribute fill) {
+  MLIRContext *context = global.getContext();
+  const sharding::Mesh &mesh = meshes.get(meshName);
+  OpBuilder &b = part.builder;
+  ShardingAttr source = ShardingAttr::get(meshName, mesh, step.source, context);
+  ShardingAttr target = ShardingAttr::get(meshName, mesh, step.target, context);
+  ArrayAttr sources = b.getArrayAttr({source}), targets = b.getArrayAttr({target});
+  ArrayAttr globals = b.getArrayAttr({TypeAttr::get(global)});
+  SmallVector<Type> types{localType(global, step.target)};
+  SmallVector<Value> operands{local};
+  AxisListAttr axes = toIR(context, mesh, step.axes);
+  IntegerAttr dim = b.getI64IntegerAttr(step.dim);
+  ReduceKindAttr reduction = ReduceKindAttr::get(context, toIR(step.reduction));
+  Operation *op = nullptr;
+  switch (step.kind) {
+  case CollectiveKind::slice:
+    if (step.makesPartial)
+      op = MakePartialOp::create(b, loc, types, operands, meshName, axes, reduction, sources,
+                                 targets, globals);
+    else
+      op = SliceOp::create(b, loc, types, operands, meshName, axes, dim, sources, targets, globals);
+    break;
+  case CollectiveKind::all_reduce:
+    op = AllReduceOp::create(b, loc, types, operands, meshName, axes, reduction, sources, targets,
+                             globals);
+    break;
+  case CollectiveKind::all_gather:
+    op = AllGatherOp::create(b, loc, types, operands, meshName, axes, dim, sources, targets,
+                             globals);
+    break;
+  case CollectiveKind::reduce_scatter:
+    op = ReduceScatterOp::create(b, loc, types, operands, meshName, axes, dim, reduction, sources,
+                                 targets, globals);
+    break;
+  case CollectiveKind::all_to_all:
+    op = AllToAllOp::create(b, loc, types, operands, meshName, axes,
+                            b.getI64IntegerAttr(step.splitDim), dim, sources, targets, globals);
+    break;
+  case CollectiveKind::halo_exchange: {
+    auto wanted = llvm::find_if(step.target.windows,
+                                [&](const sharding::Window &w) { return w.dim == step.dim; });
+    op = HaloExchangeOp::create(b, loc, types, operands, meshName, axes, dim,
+                                b.getI64IntegerAttr(-wanted->offset),
+                                b.getI64IntegerAttr(wanted->offset + wanted->length - wanted->step),
+                                fill, sources, targets, globals);
+    break;
+  }
+  case CollectiveKind::permute:
+    op = PermuteOp::create(b, loc, types, operands, meshName, axes, DenseI64ArrayAttr(), sources,
+                           targets, globals);
+    break;
+  default:
+    op = ExchangeOp::create(b, loc, types, operands, source, target, fill, sources, targets,
+                            globals);
+  }
+  if (reason)
+    op->setAttr(DistDialect::kReason, reason);
+  annotate(op->getResult(0), target, global);
+  return op->getResult(0);
+}
+
+/// A move to windows as one halo exchange a dimension, when each device's own part lies in the
+/// middle of its window; empty when it does not.
+static std::vector<sharding::Move>
+haloSteps(const TensorSharding &source, const TensorSharding &target, ArrayRef<int64_t> shape) {
+  std::vector<sharding::Move> steps;
+  if (!source.windows.empty() || source.dims != target.dims || source.partial != target.partial)
+    return {};
+  TensorSharding current = source;
+  for (const sharding::Window &window : target.windows) {
+    int64_t chunk = sharding::ceilDiv(shape[window.dim], sharding::sizeOf(source.dims[window.dim]));
+    if (window.step != chunk || window.offset > 0 || window.offset + window.length < chunk)
+      return {};
+    sharding::Move step;
+    step.kind = CollectiveKind::halo_exchange;
+    step.axes = source.dims[window.dim];
+    step.dim = window.dim;
+    step.source = current;
+    current.windows.push_back(window);
+    step.target = current;
+    steps.push_back(std::move(step));
+  }
+  return steps;
+}
+
+Value Partitioner::move(Part &part, Location loc, Value local, RankedTensorType global,
+                        FlatSymbolRefAttr mesh, const TensorSharding &source,
+                        const TensorSharding &target, Attribute reason, Attribute fill) {
+  // Two spellings may hold the same elements: a window without a halo is its shard.
+  std::vector<int64_t> shape = global.getShape().vec();
+  if (sharding::makeLayout(source, shape) == sharding::makeLayout(target, shape))
+    return local;
+  std::vector<sharding::Move> steps = haloSteps(source, target, global.getShape());
+  if (steps.empty()) {
+    sharding::ReshardProblem problem{meshes.get(mesh), global.getShape().vec(),
+                                     bytesPerElement(global.getElementType()), source, target};
+    steps = planner.plan(problem).moves;
+  }
+  for (const sharding::Move &step : steps) {
+    if (step.makesPartial && isIdentityFill(local, step.reduction) &&
+        localType(global, step.source) == localType(global, step.target))
+      continue;
+    local = emit(part, loc, local, global, mesh, step, reason, fill);
+  }
+  return local;
+}
+
+Value Partitioner::windowThroughPad(Part &part, ReshardOp op) {
+  auto pad = op.getOperand().getDefiningOp<tensor::PadOp>();
+  TensorSharding target = shardingOf(op.getResult());
+  if (!pad || target.windows.empty() || target.isPartial())
+    return {};
+  Value inner = pad.getSource();
+  if (auto reshard = inner.getDefiningOp<ReshardOp>()) // what the pad itself would have needed
+    inner = reshard.getOperand();
+  if (getSharding(inner).getMesh() != op.getSharding().getMesh())
+    return {};
+  TensorSharding source = shardingOf(inner);
+  TensorSharding wanted = TensorSharding::replicated(target.rank());
+  wanted.dims = target.dims;
+  for (int64_t d = 0; d < target.rank(); ++d) {
+    if (target.dims[d].empty())
+      continue;
+    auto window =
+        llvm::find_if(target.windows, [&](const sharding::Window &w) { return w.dim == d; });
+    int64_t low = pad.getStaticLow()[d], high = pad.getStaticHigh()[d];
+    if (window == target.windows.end()) {
+      if (low || high)
+        return {}; // the padded dimension is cut, but not windowed
+      continue;
+    }
+    wanted.windows.push_back({d, window->step, window->offset - low, window->length});
+  }
+  Attribute fill;
+  matchPattern(pad.getConstantPaddingValue(), m_Constant(&fill));
+  if (!fill)
+    return {};
+  auto type = cast<RankedTensorType>(inner.getType());
+  Value local =
+      move(part, op.getLoc(), part.mapping.lookup(inner), type, op.getSharding().getMesh(), source,
+           sharding::canonical(wanted), op->getAttr(DistDialect::kReason), fill);
+  return padWholeDims(part, pad, local, target);
+}
+
+LogicalResult Partitioner::lowerReshard(ReshardOp op) {
+  auto type = cast<RankedTensorType>(op.getType());
+  FlatSymbolRefAttr from = getSharding(op.getOperand()).getMesh(), to = op.getSharding().getMesh();
+  TensorSharding source = shardingOf(op.getOperand()), target = shardingOf(op.getResult());
+  Attribute reason = op->getAttr(DistDialect::kReason);
+  Part &sender = partOf(from), &receiver = partOf(to);
+  Value local = sender.mapping.lookup(op.getOperand());
+  if (from == to) {
+    Value windowed = windowThroughPad(sender, op);
+    sender.mapping.map(
+        op.getResult(),
+        windowed ? windowed : move(sender, op.getLoc(), local, type, from, source, target, reason));
+    return success();
+  }
+  // Between meshes whole values travel: contributions are reduced before, made after.
+  TensorSharding sent = source.withoutPartial(), received = target.withoutPartial();
+  local = move(sender, op.getLoc(), local, type, from, source, sent, reason);
+  MLIRContext *context = op.getContext();
+  ShardingAttr sentAttr = ShardingAttr::get(from, meshes.get(from), sent, context);
+  ShardingAttr receivedAttr = ShardingAttr::get(to, meshes.get(to), received, context);
+  IntegerAttr id = sender.builder.getI64IntegerAttr(nextTransfer++);
+  auto send = SendOp::create(sender.builder, op.getLoc(), local, to, id, sentAttr, receivedAttr,
+                             TypeAttr::get(type));
+  auto recv = RecvOp::create(receiver.builder, op.getLoc(), localType(type, received), from, id,
+                             sentAttr, receivedAttr, TypeAttr::get(type));
+  if (reason) {
+    send->setAttr(DistDialect::kReason, reason);
+    recv->setAttr(DistDialect::kReason, reason);
+  }
+  annotate(recv.getResult(), receivedAttr, type);
+  receiver.mapping.map(op.getResult(), move(receiver, op.getLoc(), recv.getResult(), type, to,
+                                            received, target, reason));
+  return success();
+}

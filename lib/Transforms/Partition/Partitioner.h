@@ -1,0 +1,107 @@
+//===- Partitioner.h - State of one partition -------------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_TRANSFORMS_PARTITION_PARTITIONER_H
+#define TESSERA_LIB_TRANSFORMS_PARTITION_PARTITIONER_H
+
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Sharding/ReshardPlanner.h"
+#include "tessera/Transforms/OpShardings.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace tessera::dist {
+
+/// The local function of one distinct set of devices, under construction.
+struct Part {
+  Part(mlir::MLIRContext *context, mlir::FlatSymbolRefAttr mesh, mlir::SmallVector<int64_t> devices)
+      : mesh(mesh), devices(std::move(devices)), builder(context) {}
+
+  mlir::FlatSymbolRefAttr mesh;       ///< the first mesh seen with these devices
+  mlir::SmallVector<int64_t> devices; ///< process ids, ascending
+  mlir::func::FuncOp function;
+  mlir::OpBuilder builder;
+  mlir::IRMapping mapping; ///< global values to local ones
+};
+
+/// Rewrites one function of the global view into its local functions.
+class Partitioner {
+public:
+  Partitioner(mlir::func::FuncOp global, const MeshTable &meshes, sharding::Objective objective)
+      : global(global), meshes(meshes), planner(objective) {}
+
+  mlir::LogicalResult run();
+
+private:
+  // Structure (Partition.cpp).
+  void createParts();
+  void createFunction(Part &part, unsigned index);
+  Part &partOf(mlir::FlatSymbolRefAttr mesh);
+  /// The parts whose devices execute something of `op`.
+  mlir::SmallVector<Part *> partsOf(mlir::Operation *op);
+  mlir::LogicalResult lowerBlock(mlir::Block &block);
+  mlir::LogicalResult lower(mlir::Operation *op);
+  mlir::LogicalResult lowerFor(mlir::scf::ForOp op);
+  mlir::LogicalResult lowerWhile(mlir::scf::WhileOp op);
+  mlir::LogicalResult lowerIf(mlir::scf::IfOp op);
+  mlir::LogicalResult lowerReturn(mlir::func::ReturnOp op);
+  mlir::LogicalResult checkAvailable(mlir::Operation *op, Part &part);
+
+  // Linalg ops (PartitionLinalg.cpp).
+  mlir::LogicalResult lowerLinalg(mlir::linalg::LinalgOp op, Part &part);
+  /// Global index of loop `loop` inside the body at the builder: the local index plus where this
+  /// device's part begins.
+  mlir::Value globalIndex(mlir::OpBuilder &body, mlir::Location loc, Part &part,
+                          const OpShardings &shardings, unsigned loop, mlir::Value local);
+  mlir::Value zeroBeyondValid(Part &part, mlir::Location loc, mlir::Value local,
+                              mlir::RankedTensorType global,
+                              const sharding::TensorSharding &sharding, const sharding::Mesh &mesh,
+                              mlir::FlatSymbolRefAttr meshName, llvm::ArrayRef<int64_t> dims);
+
+  // Tensor ops (PartitionTensor.cpp).
+  mlir::LogicalResult lowerTensor(mlir::Operation *op, Part &part);
+  mlir::LogicalResult lowerPad(mlir::tensor::PadOp op, Part &part, const OpShardings &shardings);
+  mlir::Value padWholeDims(Part &part, mlir::tensor::PadOp op, mlir::Value local,
+                           const sharding::TensorSharding &result);
+
+  // Reshards (PartitionReshard.cpp).
+  mlir::LogicalResult lowerReshard(ReshardOp op);
+  /// Emits the collectives that lead from one sharding to another within one part.
+  mlir::Value move(Part &part, mlir::Location loc, mlir::Value local, mlir::RankedTensorType global,
+                   mlir::FlatSymbolRefAttr mesh, const sharding::TensorSharding &source,
+                   const sharding::TensorSharding &target, mlir::Attribute reason,
+                   mlir::Attribute fill = {});
+  mlir::Value emit(Part &part, mlir::Location loc, mlir::Value local, mlir::RankedTensorType global,
+                   mlir::FlatSymbolRefAttr mesh, const sharding::Move &move, mlir::Attribute reason,
+                   mlir::Attribute fill);
+  /// A window of a padded value as a window of what was padded; null when it does not apply.
+  mlir::Value windowThroughPad(Part &part, ReshardOp op);
+
+  // Helpers.
+  sharding::TensorSharding shardingOf(mlir::Value value);
+  mlir::RankedTensorType localTypeOf(mlir::Value value);
+  /// Gives a local value its sharding and global type, and maps the global value to it.
+  void define(Part &part, mlir::Value global, mlir::Value local);
+  void annotate(mlir::Value local, ShardingAttr sharding, mlir::RankedTensorType global);
+  /// This device's linear index over axes, computed once at the head of the function.
+  mlir::Value axisIndex(Part &part, mlir::FlatSymbolRefAttr mesh, const sharding::AxisList &axes);
+
+  mlir::func::FuncOp global;
+  const MeshTable &meshes;
+  sharding::ReshardPlanner planner;
+  std::vector<std::unique_ptr<Part>> parts;
+  std::map<std::pair<Part *, std::pair<std::string, sharding::AxisList>>, mlir::Value> axisIndices;
+  int64_t nextTransfer = 0;
+};
+
+} // namespace tessera::dist
+
+#endif // TESSERA_LIB_TRANSFORMS_PARTITION_PARTITIONER_H

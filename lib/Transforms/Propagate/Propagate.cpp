@@ -1,0 +1,195 @@
+//===- Propagate.cpp - Give every value a sharding -------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Decide.h"
+#include "PropagationGraph.h"
+
+#include "tessera/Dialect/Check/Check.h"
+#include "tessera/Transforms/Passes.h"
+#include "tessera/Transforms/ShardingActions.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include <set>
+
+namespace tessera::dist {
+#define GEN_PASS_DEF_DISTPROPAGATE
+#include "tessera/Transforms/Passes.h.inc"
+} // namespace tessera::dist
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using namespace tessera::sharding;
+
+namespace {
+
+/// Carries axes over the graph until nothing changes. Tensors only gain axes, so it ends.
+class Propagation {
+public:
+  Propagation(PropagationGraph &graph, MLIRContext *context) : graph(graph), context(context) {}
+
+  void run() {
+    std::set<int64_t> rounds{0};
+    for (const TensorState &state : graph.tensors)
+      rounds.insert(state.priority);
+    for (int64_t round : rounds) {
+      // What only moves elements first: it never asks for communication.
+      spread(round, [](const RuleNode &node) { return node.rule.isElementwise(); });
+      spread(round, [](const RuleNode &) { return true; });
+    }
+  }
+
+private:
+  /// Visits nodes in program order, then those whose tensors changed, smallest first.
+  void spread(int64_t round, llvm::function_ref<bool(const RuleNode &)> admits) {
+    std::set<int64_t> work;
+    for (size_t n = 0; n < graph.nodes.size(); ++n)
+      if (admits(graph.nodes[n]))
+        work.insert(static_cast<int64_t>(n));
+    while (!work.empty()) {
+      int64_t n = *work.begin();
+      work.erase(work.begin());
+      for (int64_t tensor : visit(graph.nodes[n], round))
+        for (int64_t other : graph.nodesOf[tensor])
+          if (other != n && admits(graph.nodes[other]))
+            work.insert(other);
+    }
+  }
+
+  /// Gives each tensor of the node the axes that the node's factors have. Returns what changed.
+  std::vector<int64_t> visit(const RuleNode &node, int64_t round) {
+    std::vector<int64_t> changed;
+    FactorAxes axes = mergeFactors(graph, node, round);
+    size_t numOperands = node.rule.operands.size();
+    for (size_t i = 0; i < node.tensors.size(); ++i) {
+      if (node.tensors[i] < 0 || graph.tensors[node.tensors[i]].sharding.open.empty())
+        continue;
+      const TensorRule &rule =
+          i < numOperands ? node.rule.operands[i] : node.rule.results[i - numOperands];
+      if (extend(node, node.tensors[i], rule, axes))
+        changed.push_back(node.tensors[i]);
+    }
+    return changed;
+  }
+
+  bool extend(const RuleNode &node, int64_t index, const TensorRule &rule, const FactorAxes &axes) {
+    TensorState &state = graph.tensors[index];
+    bool changed = false;
+    for (size_t d = 0; d < rule.size(); ++d) {
+      AxisList wanted;
+      for (int64_t factor : rule[d].factors)
+        wanted.insert(wanted.end(), axes[factor].begin(), axes[factor].end());
+      wanted = mergeAxes(wanted);
+      if (wanted.empty() || !isPrefix(state.sharding.dims[d], wanted))
+        continue;
+      for (const AxisRef &axis : removePrefix(state.sharding.dims[d], wanted)) {
+        bool open = llvm::any_of(state.sharding.open,
+                                 [&](const AxisRef &part) { return part.contains(axis); });
+        // Never cut a dimension into more parts than it has elements on our own account.
+        bool fits = state.type.getDimSize(d) >= sizeOf(state.sharding.dims[d]) * axis.size;
+        if (!open || !fits || !state.sharding.isFree(axis))
+          break;
+        auto apply = [&]() {
+          AxisList &dim = state.sharding.dims[d];
+          dim.push_back(axis);
+          dim = mergeAxes(dim);
+        };
+        if (context->hasActionHandler())
+          report(apply, state, index, d, axis, sourceOf(node, index, axis));
+        else
+          apply();
+        changed = true;
+      }
+    }
+    return changed;
+  }
+
+  /// The tensor of the node that the axis came from: the first other one that is cut by it.
+  int64_t sourceOf(const RuleNode &node, int64_t target, const AxisRef &axis) const {
+    for (int64_t tensor : node.tensors)
+      if (tensor >= 0 && tensor != target && !graph.tensors[tensor].sharding.isFree(axis))
+        return tensor;
+    return -1;
+  }
+
+  void report(llvm::function_ref<void()> apply, const TensorState &state, int64_t index,
+              int64_t dim, const AxisRef &axis, int64_t source) {
+    std::string description;
+    if (source >= 0) {
+      const TensorState &from = graph.tensors[source];
+      llvm::raw_string_ostream os(description);
+      if (from.name.empty())
+        os << "a value at " << from.loc;
+      else
+        os << "'" << from.name << "'";
+    }
+    context->executeAction<ShardingAction>(apply, {}, state.loc, state.name, index, dim,
+                                           toString(*state.mesh, axis), source, description);
+  }
+
+  PropagationGraph &graph;
+  MLIRContext *context;
+};
+
+struct DistPropagate : dist::impl::DistPropagateBase<DistPropagate> {
+  void runOnOperation() override {
+    MeshTable meshes(getOperation());
+    if (meshes.empty())
+      return; // a program for one device
+    for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
+      if (!isLocalView(function))
+        propagate(function, meshes);
+  }
+
+  void propagate(func::FuncOp function, const MeshTable &meshes) {
+    PropagationGraph graph(function, meshes);
+    Propagation(graph, &getContext()).run();
+    std::vector<TensorSharding> raw = decideResults(graph);
+
+    auto attrOf = [&](int64_t tensor, const TensorSharding &sharding) {
+      const TensorState &state = graph.tensors[tensor];
+      return ShardingAttr::get(state.meshName, *state.mesh, sharding, &getContext());
+    };
+    auto closed = [&](int64_t tensor) {
+      return attrOf(tensor, graph.tensors[tensor].sharding.closed());
+    };
+    for (BlockArgument argument : function.getArguments())
+      if (int64_t tensor = graph.tensorOf(argument); tensor >= 0)
+        setSharding(argument, closed(tensor));
+    for (auto [index, tensor] : llvm::enumerate(graph.results))
+      if (tensor >= 0)
+        function.setResultAttr(index, DistDialect::kSharding, closed(tensor));
+    function.walk([&](Operation *op) {
+      if (op == function || isa<linalg::LinalgOp>(op->getParentOp()))
+        return;
+      SmallVector<ShardingAttr> shardings;
+      bool any = false;
+      for (Value result : op->getResults()) {
+        int64_t tensor = graph.tensorOf(result);
+        shardings.push_back(tensor >= 0 ? attrOf(tensor, raw[tensor]) : ShardingAttr());
+        any = any || tensor >= 0;
+      }
+      if (any)
+        setResultShardings(op, shardings);
+      if (auto constraint = dyn_cast<ShardTensorOp>(op))
+        constraint.setShardingAttr(shardings.front());
+      if (auto reshard = dyn_cast<ReshardOp>(op))
+        reshard.setShardingAttr(shardings.front());
+      if (auto loop = dyn_cast<scf::WhileOp>(op))
+        for (BlockArgument argument : loop.getBeforeArguments())
+          if (int64_t tensor = graph.tensorOf(argument); tensor >= 0)
+            setSharding(argument, closed(tensor));
+    });
+  }
+};
+
+} // namespace

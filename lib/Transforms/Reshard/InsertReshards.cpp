@@ -1,0 +1,245 @@
+//===- InsertReshards.cpp - A reshard where a use needs another sharding ---===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Dialect/Check/Check.h"
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Dist/Rules/Rules.h"
+#include "tessera/Transforms/OpShardings.h"
+#include "tessera/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace tessera::dist {
+#define GEN_PASS_DEF_DISTINSERTRESHARDS
+#include "tessera/Transforms/Passes.h.inc"
+} // namespace tessera::dist
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using sharding::TensorSharding;
+
+namespace {
+
+/// One use of a value and how the value must lie there.
+struct Need {
+  OpOperand *use;
+  ShardingAttr sharding;
+  std::string reason;
+};
+
+class ReshardInserter {
+public:
+  ReshardInserter(func::FuncOp function, const MeshTable &meshes)
+      : function(function), meshes(meshes) {}
+
+  void run() {
+    function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (op != function)
+        collect(op);
+    });
+    for (auto &[value, list] : needs)
+      satisfy(value, list);
+    dropConstraints();
+  }
+
+private:
+  void need(OpOperand &use, ShardingAttr sharding, std::string reason) {
+    if (sharding && isa<RankedTensorType>(use.get().getType()))
+      needs[use.get()].push_back({&use, sharding, std::move(reason)});
+  }
+
+  /// Values that control flow hands on must lie as what receives them.
+  void needRange(MutableArrayRef<OpOperand> uses, ValueRange receivers, StringRef what) {
+    for (auto [use, receiver] : llvm::zip(uses, receivers))
+      if (isa<RankedTensorType>(receiver.getType()))
+        need(use, getSharding(receiver), what.str());
+  }
+
+  void collect(Operation *op) {
+    if (isa<ReshardOp>(op))
+      return; // a demanded change takes its operand as it lies
+    if (auto constraint = dyn_cast<ShardTensorOp>(op))
+      return need(op->getOpOperand(0), constraint.getSharding(), "dist.shard_tensor demands it");
+    if (auto ret = dyn_cast<func::ReturnOp>(op)) {
+      for (OpOperand &use : ret->getOpOperands())
+        need(use,
+             function.getResultAttrOfType<ShardingAttr>(use.getOperandNumber(),
+                                                        DistDialect::kSharding),
+             "result '" + resultName(function, use.getOperandNumber()) + "' lies so");
+      return;
+    }
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      needRange(loop.getInitArgsMutable(), loop.getResults(), "a loop carries it so");
+      return needRange(loop.getBody()->getTerminator()->getOpOperands(), loop.getResults(),
+                       "a loop carries it so");
+    }
+    if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+      SmallVector<Value> before(loop.getBeforeArguments().begin(), loop.getBeforeArguments().end());
+      needRange(loop.getInitsMutable(), before, "a loop carries it so");
+      needRange(loop.getYieldOp()->getOpOperands(), before, "a loop carries it so");
+      return needRange(loop.getConditionOp().getArgsMutable(), loop.getResults(),
+                       "a loop carries it so");
+    }
+    if (auto branch = dyn_cast<scf::IfOp>(op)) {
+      if (branch.getNumResults() == 0)
+        return;
+      needRange(branch.thenYield()->getOpOperands(), branch.getResults(),
+                "both branches yield it so");
+      return needRange(branch.elseYield()->getOpOperands(), branch.getResults(),
+                       "both branches yield it so");
+    }
+    if (isa<scf::YieldOp, scf::ConditionOp>(op))
+      return;
+    if (llvm::none_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>))
+      return;
+    OpShardings shardings = deriveOpShardings(op, meshes);
+    for (auto [use, wanted] : llvm::zip(op->getOpOperands(), shardings.operands))
+      if (wanted)
+        need(use, wanted,
+             "operand " + std::to_string(use.getOperandNumber()) + " of " +
+                 op->getName().getStringRef().str() + " is cut so");
+  }
+
+  /// Places the reshards of one value: what several uses need alike is made once, behind the value;
+  /// a partial value that is needed in several ways is reduced once before it is cut.
+  void satisfy(Value value, ArrayRef<Need> list) {
+    ShardingAttr own = getSharding(value);
+    if (!own)
+      return;
+    llvm::MapVector<ShardingAttr, SmallVector<const Need *>> bySharding;
+    for (const Need &need : list)
+      if (need.sharding != own)
+        bySharding[need.sharding].push_back(&need);
+    if (bySharding.empty())
+      return;
+    Value base = value;
+    TensorSharding lies = resolveVerified(own, meshes, value.getType());
+    bool targetsWhole = llvm::all_of(bySharding, [&](auto &entry) {
+      return entry.first.getMesh() == own.getMesh() &&
+             !resolveVerified(entry.first, meshes, value.getType()).isPartial();
+    });
+    if (lies.isPartial() && bySharding.size() > 1 && targetsWhole) {
+      ShardingAttr reduced = ShardingAttr::get(own.getMesh(), meshes.get(own.getMesh()),
+                                               lies.withoutPartial(), function.getContext());
+      base = reshard(value, reduced, "several uses need the reduced value", nullptr);
+    }
+    for (auto &[sharding, uses] : bySharding) {
+      // A use inside a branch pays only when the branch is taken.
+      SmallVector<const Need *> shared;
+      for (const Need *need : uses)
+        if (isInBranch(need->use->getOwner(), value))
+          need->use->set(reshard(base, sharding, need->reason, need->use->getOwner()));
+        else
+          shared.push_back(need);
+      if (shared.empty())
+        continue;
+      Value moved = getSharding(base) == sharding
+                        ? base
+                        : reshard(base, sharding, shared.front()->reason, nullptr);
+      for (const Need *need : shared)
+        need->use->set(moved);
+    }
+  }
+
+  static bool isInBranch(Operation *user, Value value) {
+    for (Operation *op = user->getParentOp(); op && op != value.getParentBlock()->getParentOp();
+         op = op->getParentOp())
+      if (isa<scf::IfOp>(op))
+        return true;
+    return false;
+  }
+
+  /// A reshard in front of `before`, or right behind the value when that is null.
+  Value reshard(Value value, ShardingAttr sharding, const std::string &reason, Operation *before) {
+    OpBuilder builder(function.getContext());
+    if (before) {
+      while (isa<linalg::LinalgOp>(before->getParentOp()))
+        before = before->getParentOp();
+      builder.setInsertionPoint(before);
+    } else {
+      // Several behind one op, or at the head of one block, keep the order of their making.
+      if (Operation *last = lastBehind.lookup(anchorOf(value)))
+        builder.setInsertionPointAfter(last);
+      else
+        builder.setInsertionPointAfterValue(value);
+    }
+    auto op = ReshardOp::create(builder, value.getLoc(), value.getType(), value, sharding);
+    op->setAttr(DistDialect::kReason, builder.getStringAttr(reason));
+    setSharding(op.getResult(), sharding);
+    if (!before)
+      lastBehind[anchorOf(value)] = op;
+    return op;
+  }
+
+  /// The op, or the block of an argument, behind whose values reshards are placed.
+  static void *anchorOf(Value value) {
+    return value.getDefiningOp() ? static_cast<void *>(value.getDefiningOp())
+                                 : static_cast<void *>(value.getParentBlock());
+  }
+
+  /// What constraints demanded is a reshard now, or was so before.
+  void dropConstraints() {
+    function.walk([](ShardTensorOp op) {
+      op.getResult().replaceAllUsesWith(op.getOperand());
+      op.erase();
+    });
+    function.walk([](ReshardOp op) {
+      if (getSharding(op.getOperand()) == op.getSharding() || op.getResult().use_empty()) {
+        op.getResult().replaceAllUsesWith(op.getOperand());
+        op.erase();
+      }
+    });
+  }
+
+  func::FuncOp function;
+  const MeshTable &meshes;
+  llvm::MapVector<Value, SmallVector<Need>> needs; // in program order
+  llvm::DenseMap<void *, Operation *> lastBehind;  // looked up, never iterated
+};
+
+struct DistInsertReshards : dist::impl::DistInsertReshardsBase<DistInsertReshards> {
+  void runOnOperation() override {
+    MeshTable meshes(getOperation());
+    if (meshes.empty())
+      return;
+    for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
+      if (!isLocalView(function)) {
+        if (failed(checkDecided(function)))
+          return signalPassFailure();
+        ReshardInserter(function, meshes).run();
+      }
+  }
+
+  /// Every tensor must have a sharding by now.
+  LogicalResult checkDecided(func::FuncOp function) {
+    for (auto [index, argument] : llvm::enumerate(function.getArguments()))
+      if (isa<RankedTensorType>(argument.getType()) && !getSharding(argument))
+        return function.emitError() << "argument '" << argumentName(function, index)
+                                    << "' has no sharding; run dist-propagate or dist-search first";
+    WalkResult result = function.walk([](Operation *op) {
+      if (op->getParentOp() && isa<linalg::LinalgOp>(op->getParentOp()))
+        return WalkResult::advance();
+      for (Value value : op->getResults())
+        if (isa<RankedTensorType>(value.getType()) && !getSharding(value)) {
+          op->emitError() << "'" << op->getName() << "' has no '" << DistDialect::kShardings
+                          << "'; run dist-propagate or dist-search first";
+          return WalkResult::interrupt();
+        }
+      return WalkResult::advance();
+    });
+    return failure(result.wasInterrupted());
+  }
+};
+
+} // namespace

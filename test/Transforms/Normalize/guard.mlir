@@ -1,0 +1,27 @@
+// RUN: tessera-opt %s --dist-guard --verify-diagnostics --split-input-file --allow-unregistered-dialect
+
+// expected-error@+1 {{argument 0 has type 'tensor<4x?xf32>': dimension 1 is dynamic; shapes are static, give it an extent}}
+func.func @f(%x: tensor<4x?xf32>) { return }
+
+// -----
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'user.op' is unregistered}}
+  "user.op"(%x) : (tensor<4xf32>) -> ()
+  return
+}
+
+// -----
+// expected-error@+1 {{'g' has no body; nothing can be linked in}}
+func.func private @g(tensor<4xf32>) -> tensor<4xf32>
+
+// -----
+// expected-error@+1 {{argument 0 has type 'tensor<*xf32>' without a rank}}
+func.func @f(%x: tensor<*xf32>) { return }
+
+// -----
+// expected-error@+1 {{argument 0 has type 'tensor<4xi7>'; element types are}}
+func.func @f(%x: tensor<4xi7>) { return }
+
+// -----
+// expected-error@+1 {{argument 0 has type 'memref<4xf32>'; values are tensors and scalars}}
+func.func @f(%x: memref<4xf32>) { return }

@@ -1,0 +1,11 @@
+// RUN: tessera-opt %s --tessera-pipeline="compile-to=propagated" | FileCheck %s
+
+// Both want axis x on the sum; the smaller priority spreads first, though its operand comes second.
+dist.process_mesh @m(shape = [4], dim_names = ["x"])
+// CHECK-LABEL: func.func @main(
+// CHECK: linalg.generic {{.*}}dist.shardings = [#dist.sharding<@m, [shard(1)]>]
+func.func @main(%a: tensor<8x8xf32> {dist.sharding = #dist.sharding<@m, [shard(0)], priority = 1>},
+                %b: tensor<8x8xf32> {dist.sharding = #dist.sharding<@m, [shard(1)], priority = 0>}) -> tensor<8x8xf32> {
+  %0 = arith.addf %a, %b : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
