@@ -7,6 +7,7 @@
 
 #include "tessera/Driver/Load.h"
 #include "tessera/Driver/Pipeline.h"
+#include "tessera/Interpreter/Passes.h"
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Support/FileUtilities.h"
@@ -20,6 +21,7 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   tessera::registerDialects(registry);
   tessera::dist::registerTesseraDistPasses();
+  tessera::interpreter::registerTesseraInterpreterPasses();
   tessera::registerPipeline();
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
