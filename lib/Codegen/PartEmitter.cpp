@@ -288,7 +288,17 @@ LogicalResult PartEmitter::emitCollective(Operation *op, Operation *timed, bool 
     from.push_back(slotOf(operand));
   StringRef kind = toString(collective.getKind());
   for (Value result : op->getResults()) {
-    if (!places.contains(result))
+    // An all-reduce may leave its result where its operand was: all libraries do that.
+    Value operand = op->getOperand(cast<OpResult>(result).getResultNumber());
+    if (places.contains(result))
+      ;
+    else if (collective.getKind() == sharding::CollectiveKind::all_reduce &&
+             llvm::count(op->getOperands(), operand) == 1 && isDead(operand, lives.start(timed)) &&
+             placeOf(operand).offset == 0 &&
+             placeOf(operand).storage->bytes == bytesOf(result.getType()) &&
+             !wanted(result, lives.start(timed)))
+      settle(result, placeOf(operand).storage, lives.start(timed));
+    else
       settleResult(result, timed, kind);
     to.push_back(slotOf(result));
   }

@@ -225,6 +225,21 @@ struct LowerScatter : OpRewritePattern<tensor::ScatterOp> {
 
 } // namespace
 
+/// Ops that only write their init get a new tensor: what some patterns pass instead (an operand of
+/// the same type) would be alive for nothing.
+static void dropUnreadInits(func::FuncOp function) {
+  function.walk([](linalg::LinalgOp op) {
+    for (OpOperand &init : op.getDpsInitsMutable()) {
+      auto type = dyn_cast<RankedTensorType>(init.get().getType());
+      if (!type || !type.hasStaticShape() || op.payloadUsesValueFromOperand(&init) ||
+          init.get().getDefiningOp<tensor::EmptyOp>())
+        continue;
+      OpBuilder builder(op);
+      init.set(emptyLike(builder, op.getLoc(), type));
+    }
+  });
+}
+
 LogicalResult codegen::prepareTensors(func::FuncOp function) {
   MLIRContext *context = function.getContext();
   RewritePatternSet patterns(context);
@@ -233,5 +248,8 @@ LogicalResult codegen::prepareTensors(func::FuncOp function) {
                LowerGenerate, LowerGather, LowerScatter>(context);
   tensor::CastOp::getCanonicalizationPatterns(patterns, context);
   tensor::DimOp::getCanonicalizationPatterns(patterns, context);
-  return applyPatternsGreedily(function, std::move(patterns));
+  if (failed(applyPatternsGreedily(function, std::move(patterns))))
+    return failure();
+  dropUnreadInits(function);
+  return success();
 }

@@ -19,7 +19,9 @@ static constexpr int64_t kTaskBytes = 1 << 19;
 
 CollectiveOperation::CollectiveOperation(Context &context, int64_t part, const Step &step)
     : context(context), step(step), definition(std::get<CollectiveStep>(step.action)),
-      mesh(context.program.meshes[definition.mesh]), counter(context.program.numDevices()) {
+      mesh(context.program.meshes[definition.mesh]),
+      targetMesh(context.program.meshes[definition.targetMesh.value_or(definition.mesh)]),
+      counter(context.program.numDevices()) {
   build(part);
   stageWhereUnsafe(part);
   formGroups();
@@ -30,13 +32,15 @@ void CollectiveOperation::build(int64_t part) {
   for (const Operand &operand : definition.operands) {
     Buffers buffers;
     buffers.move =
-        std::make_unique<Move>(operand.dtype, mesh, operand.source, mesh, operand.target,
+        std::make_unique<Move>(operand.dtype, mesh, operand.source, targetMesh, operand.target,
                                Move::Options{operand.fill, false, attributionOf(definition.kind)});
     for (int64_t device : mesh.processIds) {
       int64_t position = partMesh.positionOf(device);
       buffers.sources.push_back(context.memory.slot(part, position, operand.src));
-      buffers.targets.push_back(context.memory.slot(part, position, operand.dst));
     }
+    for (int64_t device : targetMesh.processIds)
+      buffers.targets.push_back(
+          context.memory.slot(part, partMesh.positionOf(device), operand.dst));
     operands.push_back(std::move(buffers));
   }
 }
@@ -79,12 +83,16 @@ void CollectiveOperation::formGroups() {
     return position;
   };
   for (const Buffers &buffers : operands)
-    for (const MovePiece &piece : buffers.move->pieces())
-      for (const std::vector<End> *ends : {&piece.sources, &piece.targets})
-        for (const End &end : *ends) {
-          int64_t a = find(end.position), b = find(piece.targets.front().position);
-          leader[std::max(a, b)] = std::min(a, b);
-        }
+    for (const MovePiece &piece : buffers.move->pieces()) {
+      auto meets = [&](int64_t position) {
+        int64_t a = find(position), b = find(sourcePosition(piece.targets.front().position));
+        leader[std::max(a, b)] = std::min(a, b);
+      };
+      for (const End &end : piece.sources)
+        meets(end.position);
+      for (const End &end : piece.targets)
+        meets(sourcePosition(end.position));
+    }
   std::map<int64_t, std::vector<int64_t>> members;
   for (size_t position = 0; position < leader.size(); ++position)
     members[find(static_cast<int64_t>(position))].push_back(static_cast<int64_t>(position));
@@ -99,8 +107,8 @@ void CollectiveOperation::formGroups() {
   }
   for (size_t i = 0; i < operands.size(); ++i)
     for (const MovePiece &piece : operands[i].move->pieces())
-      groupOfLeader[find(piece.targets.front().position)]->addTasks(static_cast<int64_t>(i),
-                                                                    *operands[i].move, piece);
+      groupOfLeader[find(sourcePosition(piece.targets.front().position))]->addTasks(
+          static_cast<int64_t>(i), *operands[i].move, piece);
 }
 
 CollectiveStats CollectiveOperation::stats() const {

@@ -92,7 +92,8 @@ private:
   friend class Rendezvous;
   struct Buffers {
     std::unique_ptr<Move> move;
-    std::vector<std::byte *> sources, targets; ///< by position of the collective's mesh
+    /// By position of the collective's mesh, and of its target mesh.
+    std::vector<std::byte *> sources, targets;
     /// Where sources are copied on arrival because a target may overwrite them; else empty.
     std::vector<Bytes> staging;
     std::vector<const std::byte *> arenaSources; ///< what is copied there
@@ -100,11 +101,15 @@ private:
   void build(int64_t part);
   void stageWhereUnsafe(int64_t part);
   void formGroups();
+  /// Position in `mesh` of the device at a position of `targetMesh`.
+  int64_t sourcePosition(int64_t targetPosition) const {
+    return mesh.positionOf(targetMesh.processIds[targetPosition]);
+  }
 
   Context &context;
   const Step &step;
   const CollectiveStep &definition;
-  const sharding::Mesh &mesh;
+  const sharding::Mesh &mesh, &targetMesh;
   std::vector<Buffers> operands;
   std::vector<std::unique_ptr<Rendezvous>> groups;
   std::vector<int64_t> groupIndex; ///< by process id

@@ -230,6 +230,8 @@ CollectiveStep readCollective(const Node &node) {
     node["kind"].fail("'" + node["kind"].text() + "' is not a kind of collective");
   step.kind = *kind;
   step.mesh = node["mesh"].integer();
+  if (node.has("target_mesh"))
+    step.targetMesh = node["target_mesh"].integer();
   step.axes = node["axes"].axes();
   if (node.has("reduction"))
     step.reduction = node["reduction"].reduceKind();

@@ -160,6 +160,8 @@ struct ActionWriter {
                  {"id", collective.id},
                  {"mesh", collective.mesh},
                  {"axes", write(collective.axes)}});
+    if (collective.targetMesh)
+      json["target_mesh"] = *collective.targetMesh;
     if (collective.reduction)
       json["reduction"] = sharding::toString(*collective.reduction);
     if (collective.token)

@@ -132,6 +132,8 @@ Status StepVerifier::checkOperand(const Operand &operand, int64_t sourceMesh, in
 
 Status StepVerifier::check(const CollectiveStep &collective) {
   TESSERA_RETURN_IF_ERROR(base.checkMeshOfPart(*part, collective.mesh));
+  int64_t targetMesh = collective.targetMesh.value_or(collective.mesh);
+  TESSERA_RETURN_IF_ERROR(base.checkMeshOfPart(*part, targetMesh).in("target_mesh"));
   TESSERA_RETURN_IF_ERROR(
       base.checkAxes(base.program.meshes[collective.mesh], collective.axes).in("axes"));
   if (collective.kind == sharding::CollectiveKind::transfer)
@@ -143,7 +145,7 @@ Status StepVerifier::check(const CollectiveStep &collective) {
   for (size_t i = 0; i < collective.operands.size(); ++i) {
     const Operand &operand = collective.operands[i];
     std::string where = "operands[" + text(i) + "]";
-    TESSERA_RETURN_IF_ERROR(checkOperand(operand, collective.mesh, collective.mesh).in(where));
+    TESSERA_RETURN_IF_ERROR(checkOperand(operand, collective.mesh, targetMesh).in(where));
     TESSERA_RETURN_IF_ERROR(
         base.checkBuffer(*part, operand.src, Use::read, operand.source, operand.dtype)
             .in(where + ".src"));

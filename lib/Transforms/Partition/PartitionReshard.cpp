@@ -172,6 +172,8 @@ Value Partitioner::move(Part &part, Location loc, Value local, RankedTensorType 
     if (step.makesPartial && isIdentityFill(local, step.reduction) &&
         localType(global, step.source) == localType(global, step.target))
       continue;
+    if (!step.axes.empty() && sharding::sizeOf(step.axes) == 1)
+      continue; // an axis of one device: nothing moves
     local = emit(part, loc, local, global, mesh, step, reason, fill);
   }
   return local;
@@ -219,6 +221,8 @@ LogicalResult Partitioner::lowerReshard(ReshardOp op) {
   FlatSymbolRefAttr from = getSharding(op.getOperand()).getMesh(), to = op.getSharding().getMesh();
   TensorSharding source = shardingOf(op.getOperand()), target = shardingOf(op.getResult());
   Attribute reason = op->getAttr(DistDialect::kReason);
+  if (!reason)
+    reason = StringAttr::get(op.getContext(), "dist.reshard demands it");
   Part &sender = partOf(from), &receiver = partOf(to);
   Value local = sender.mapping.lookup(op.getOperand());
   if (from == to) {

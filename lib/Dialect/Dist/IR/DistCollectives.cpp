@@ -28,8 +28,18 @@ CollectiveOpInterface::getLayouts(const sharding::Mesh &mesh, unsigned index) {
   if (ArrayAttr sources = getSourcesAttr()) {
     Type global = cast<TypeAttr>(getGlobalTypesAttr()[index]).getValue();
     auto emitError = [&]() { return op->emitOpError(); };
+    // An exchange may lead to another mesh over the same devices.
+    auto targetAttr = cast<ShardingAttr>(getTargetsAttr()[index]);
+    std::optional<sharding::Mesh> other;
+    if (targetAttr.getMesh() != getMeshAttr()) {
+      ProcessMeshOp declared = lookupMesh(op, targetAttr.getMesh());
+      if (!declared) // (C1)
+        return op->emitOpError() << "mesh '" << targetAttr.getMesh().getValue()
+                                 << "' is not declared";
+      other = declared.getMesh();
+    }
     auto before = cast<ShardingAttr>(sources[index]).resolve(mesh, global, emitError);
-    auto after = cast<ShardingAttr>(getTargetsAttr()[index]).resolve(mesh, global, emitError);
+    auto after = targetAttr.resolve(other ? *other : mesh, global, emitError);
     if (failed(before) || failed(after))
       return failure();
     source = *before;

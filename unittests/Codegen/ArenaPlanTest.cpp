@@ -1,0 +1,71 @@
+//===- ArenaPlanTest.cpp - Intervals of memory for intervals of time -------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ArenaPlan.h"
+
+#include "gtest/gtest.h"
+
+#include <random>
+
+using namespace tessera::codegen;
+
+static Buffer buffer(int64_t bytes, std::vector<std::pair<int64_t, int64_t>> lives) {
+  Buffer result;
+  result.bytes = bytes;
+  result.lives = std::move(lives);
+  return result;
+}
+
+TEST(ArenaPlan, BuffersOfOneTimeLieApart) {
+  Buffer a = buffer(100, {{0, 5}}), b = buffer(100, {{5, 9}});
+  EXPECT_EQ(planArena({&a, &b}), 256);
+  EXPECT_NE(a.offset, b.offset);
+}
+
+TEST(ArenaPlan, BuffersOfDifferentTimesShare) {
+  Buffer a = buffer(128, {{0, 4}}), b = buffer(128, {{5, 9}});
+  EXPECT_EQ(planArena({&a, &b}), 128);
+  EXPECT_EQ(planArena({&a, &b}, /*reuse=*/false), 256);
+}
+
+TEST(ArenaPlan, AnotherLivesBetweenTwoLives) {
+  Buffer a = buffer(64, {{0, 2}, {8, 9}}), b = buffer(64, {{3, 7}});
+  EXPECT_EQ(planArena({&a, &b}), 64);
+}
+
+TEST(ArenaPlan, SmallestGapThatHolds) {
+  Buffer a = buffer(640, {{0, 1}}), b = buffer(320, {{0, 9}}), c = buffer(256, {{0, 1}}),
+         d = buffer(192, {{0, 9}}), e = buffer(128, {{5, 6}});
+  EXPECT_EQ(planArena({&a, &b, &c, &d, &e}), 640 + 320 + 256 + 192);
+  EXPECT_EQ(e.offset, c.offset);
+}
+
+TEST(ArenaPlan, NeverOverlaps) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<Buffer> buffers;
+    for (int i = 0; i < 60; ++i) {
+      int64_t from = random() % 100, to = from + random() % 20;
+      buffers.push_back(buffer(random() % 5 == 0 ? 0 : random() % 1000, {{from, to}}));
+    }
+    std::vector<Buffer *> pointers;
+    for (Buffer &one : buffers)
+      pointers.push_back(&one);
+    int64_t arena = planArena(pointers);
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      const Buffer &a = buffers[i];
+      EXPECT_EQ(a.offset % kArenaAlignment, 0);
+      EXPECT_LE(a.offset + a.bytes, arena);
+      for (size_t j = 0; j < i; ++j) {
+        const Buffer &b = buffers[j];
+        bool together = a.lives[0].first <= b.lives[0].second && b.lives[0].first <= a.lives[0].second;
+        bool overlap = a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+        EXPECT_FALSE(together && overlap && a.bytes && b.bytes);
+      }
+    }
+  }
+}
