@@ -55,7 +55,8 @@ TEST(ReshardPlanner, ChainsLeadFromSourceToTarget) {
         EXPECT_EQ(canonical(move.source), canonical(at));
         at = move.target;
         sum += trafficOf(problem, move);
-        EXPECT_EQ(move.kind == CollectiveKind::slice, trafficOf(problem, move).count == 0);
+        if (move.kind == CollectiveKind::slice)
+          EXPECT_EQ(trafficOf(problem, move).count, 0);
       }
       // An empty plan may rename: axes of extent 1, or dimensions that one device holds anyway.
       Layout reached = makeLayout(at, shape), wanted = makeLayout(problem.target, shape);
@@ -101,9 +102,10 @@ TEST(ReshardPlanner, KnownPlans) {
       text += (text.empty() ? "" : " ") + std::string(toString(move.kind));
     return text;
   };
-  TensorSharding full{{{}, {}}, {}, {}}, rows{{{b}, {}}, {}, {}}, columns{{{}, {b}}, {}, {}};
-  TensorSharding partial{{{}, {}}, {{b, ReduceKind::sum}}, {}};
-  TensorSharding both{{{}, {}}, {{a, ReduceKind::sum}, {b, ReduceKind::sum}}, {}};
+  TensorSharding full{{{}, {}}, {}, {}, {}}, rows{{{b}, {}}, {}, {}, {}};
+  TensorSharding columns{{{}, {b}}, {}, {}, {}};
+  TensorSharding partial{{{}, {}}, {{b, ReduceKind::sum}}, {}, {}};
+  TensorSharding both{{{}, {}}, {{a, ReduceKind::sum}, {b, ReduceKind::sum}}, {}, {}};
   EXPECT_EQ(kindsOf(full, full), "");
   EXPECT_EQ(kindsOf(full, rows), "slice");
   EXPECT_EQ(kindsOf(rows, full), "all_gather");
