@@ -116,6 +116,19 @@ static SmallVector<unsigned> loopsOf(AffineMap map) {
   });
 }
 
+/// Which dimensions of an operand with its loops split are one of the operand before.
+static SmallVector<ReassociationIndices> groupsOf(ArrayRef<SmallVector<unsigned>> parts,
+                                                  ArrayRef<unsigned> loops) {
+  SmallVector<ReassociationIndices> groups;
+  int64_t next = 0;
+  for (unsigned loop : loops) {
+    ReassociationIndices &group = groups.emplace_back();
+    for (size_t i = 0; i < parts[loop].size(); ++i)
+      group.push_back(next++);
+  }
+  return groups;
+}
+
 /// Splits loops where an operand is the collapse of something reordered, so that the reordering can
 /// be taken; the other operands are expanded, which costs nothing.
 void Former::splitLoops(Contraction &contraction) {
@@ -150,34 +163,16 @@ void Former::splitLoops(Contraction &contraction) {
     }
   }
   contraction.extents = extents;
-  auto renumber = [&](SmallVector<unsigned> &loops) {
+  auto withParts = [&](ArrayRef<unsigned> loops) {
     SmallVector<unsigned> renamed;
     for (unsigned loop : loops)
       llvm::append_range(renamed, parts[loop]);
-    loops = renamed;
+    return renamed;
   };
-  for (View &view : contraction.operands)
-    renumber(view.loops);
-  renumber(contraction.result);
-}
-
-/// How dimensions of `from` group into those of a tensor with fewer, whose extents `shape` has.
-static SmallVector<ReassociationIndices> groupsOf(ArrayRef<SmallVector<unsigned>> parts,
-                                                  AffineMap map) {
-  SmallVector<ReassociationIndices> groups;
-  int64_t next = 0;
-  for (unsigned loop : loopsOf(map)) {
-    ReassociationIndices &group = groups.emplace_back();
-    for (size_t i = 0; i < parts[loop].size(); ++i)
-      group.push_back(next++);
-  }
-  return groups;
-}
-
-void Former::takeReorderings(Contraction &contraction) {
-  for (auto [index, view] : llvm::enumerate(contraction.operands)) {
-    // Give the value the shape of its loops.
-    SmallVector<int64_t> shape = contraction.shapeOf(view.loops);
+  // Give each value the shape of its loops.
+  for (View &view : contraction.operands) {
+    SmallVector<unsigned> loops = withParts(view.loops);
+    SmallVector<int64_t> shape = contraction.shapeOf(loops);
     auto type = cast<RankedTensorType>(view.value.getType());
     if (type.getShape() != ArrayRef<int64_t>(shape)) {
       auto collapse = view.value.getDefiningOp<tensor::CollapseShapeOp>();
@@ -186,8 +181,15 @@ void Former::takeReorderings(Contraction &contraction) {
       else
         view.value = tensor::ExpandShapeOp::create(
             builder, op.getLoc(), RankedTensorType::get(shape, type.getElementType()), view.value,
-            groupsOf(parts, op.getIndexingMapsArray()[index]));
+            groupsOf(parts, view.loops));
     }
+    view.loops = loops;
+  }
+  contraction.result = withParts(contraction.result);
+}
+
+void Former::takeReorderings(Contraction &contraction) {
+  for (auto [index, view] : llvm::enumerate(contraction.operands)) {
     while (std::optional<SmallVector<int>> order = reordering(view.value)) {
       Value source = view.value.getDefiningOp<linalg::GenericOp>().getInputs()[0];
       SmallVector<unsigned> loops(cast<RankedTensorType>(source.getType()).getRank());
@@ -323,7 +325,7 @@ void Former::rewrite(const Contraction &contraction, ArrayRef<unsigned> wanted) 
     SmallVector<int64_t> shape = contraction.shapeOf(wanted);
     if (cast<RankedTensorType>(init.getType()).getShape() != ArrayRef<int64_t>(shape))
       init = tensor::ExpandShapeOp::create(builder, loc, RankedTensorType::get(shape, element),
-                                           init, groupsOf(parts, op.getIndexingMapsArray()[2]));
+                                           init, groupsOf(parts, loopsOf(op.getIndexingMapsArray()[2])));
     init = reorder(builder, loc, init, wanted, contraction.result);
   }
   auto maps = builder.getAffineMapArrayAttr(contraction.maps(op.getContext()));
@@ -336,7 +338,7 @@ void Former::rewrite(const Contraction &contraction, ArrayRef<unsigned> wanted) 
   result = reorder(builder, loc, result, contraction.result, wanted);
   if (result.getType() != replaced.getType())
     result = tensor::CollapseShapeOp::create(builder, loc, cast<RankedTensorType>(replaced.getType()),
-                                             result, groupsOf(parts, op.getIndexingMapsArray()[2]));
+                                             result, groupsOf(parts, loopsOf(op.getIndexingMapsArray()[2])));
   replaced.replaceAllUsesWith(result);
 }
 
@@ -351,6 +353,7 @@ void Former::run() {
   replaced = op->getResult(0);
   Contraction original = contraction;
 
+  takeReorderings(contraction);
   splitLoops(contraction);
   takeReorderings(contraction);
   takeResultReorderings(contraction);

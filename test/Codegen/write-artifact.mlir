@@ -17,7 +17,7 @@ func.func @first(%x: tensor<4x4xf32> {dist.name = "x", dist.argument = 0, dist.s
     attributes {dist.view = "local", dist.mesh = @s0, dist.mesh_devices = array<i64: 0, 1>, dist.part_of = "main"} {
   %y = arith.addf %x, %x : tensor<4x4xf32>
   dist.send %y to @s1 id = 0 {source = #dist.sharding<@s0, [shard(0)]>, target = #dist.sharding<@s1, [shard(1)]>, global_type = tensor<8x4xf32>} : tensor<4x4xf32>
-  %e = math.exp %y : tensor<4x4xf32>
+  %e = math.exp %x : tensor<4x4xf32>
   return %e : tensor<4x4xf32>
 }
 func.func @second() -> (tensor<8x2xf32> {dist.name = "z", dist.result = 0, dist.sharding = #dist.sharding<@s1, [shard(1)]>, dist.global_type = tensor<8x4xf32>})
