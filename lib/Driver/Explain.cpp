@@ -5,8 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "tessera/Codegen/Compile.h"
 #include "tessera/Driver/Commands.h"
 #include "tessera/Driver/Compilation.h"
+#include "tessera/Driver/Memory.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -19,6 +21,9 @@ int tessera::explain(const ExplainOptions &options) {
   mlir::FailureOr<Report> report = compilation.report();
   if (mlir::failed(report))
     return 1;
+  if (mlir::failed(codegen::lowerToRt(compilation.module())))
+    return 1;
+  report->peakMemoryBytes = peakMemory(compilation.module());
   if (options.json.empty()) {
     report->printTable(llvm::outs());
     return 0;

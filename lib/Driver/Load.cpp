@@ -18,20 +18,6 @@ using namespace tessera;
 
 static constexpr int64_t kMaxNesting = 1000;
 
-std::string tessera::toString(Location loc) {
-  std::string text;
-  loc->walk([&](Location inner) {
-    if (auto file = dyn_cast<FileLineColLoc>(inner)) {
-      text = (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" +
-              Twine(file.getColumn()))
-                 .str();
-      return WalkResult::interrupt();
-    }
-    return WalkResult::advance();
-  });
-  return text.empty() ? "unknown location" : text;
-}
-
 LineDiagnostics::LineDiagnostics(MLIRContext *context, bool remarks)
     : ScopedDiagnosticHandler(context) {
   setHandler([remarks](Diagnostic &diagnostic) {

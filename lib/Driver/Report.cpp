@@ -36,8 +36,9 @@ OriginRecorder::OriginRecorder(MLIRContext *context) : context(context) {
         gains[sharding.tensor].push_back({sharding.axis, sharding.source});
         if (!sharding.name.empty())
           byName.emplace(sharding.name, sharding.tensor);
-        describe[sharding.tensor] = sharding.name.empty() ? "a value at " + toString(sharding.loc)
-                                                          : "'" + sharding.name + "'";
+        describe[sharding.tensor] = sharding.name.empty()
+                                        ? "a value at " + tessera::toString(sharding.loc)
+                                        : "'" + sharding.name + "'";
         if (sharding.source >= 0)
           describe.emplace(sharding.source, sharding.sourceDescription);
       });
@@ -66,8 +67,9 @@ std::string OriginRecorder::originOf(const std::string &name) const {
       at = from->source;
     }
     auto root = describe.find(at);
-    text += (text.empty() ? "" : "; ") + gain.axis + " from " +
-            (root == describe.end() ? "the program" : root->second);
+    text += (text.empty() ? "" : "; ") + gain.axis +
+            (gain.source < 0 ? " annotated"
+                             : " from " + (root == describe.end() ? "the program" : root->second));
   }
   return text;
 }
@@ -128,7 +130,7 @@ private:
       value.localShape = tensor.getShape().vec();
     value.origin = origins.originOf(name);
     if (value.origin.empty())
-      value.origin = value.sharding.empty() ? "one device" : "annotated or replicated";
+      value.origin = value.sharding.empty() ? "one device" : "whole on every device";
     into.emplace(index ? index.getInt() : static_cast<int64_t>(into.size()), std::move(value));
   }
 
@@ -317,7 +319,9 @@ void Report::printTable(llvm::raw_ostream &os) const {
     for (const ValueReport &value : list)
       os << "  " << llvm::left_justify(value.name, width) << "  "
          << llvm::left_justify(value.type, typeWidth) << "  local " << shape(value.localShape)
-         << (value.sharding.empty() ? "" : "  " + StringRef(value.sharding).drop_front(15).str())
+         << (value.sharding.empty()
+                 ? ""
+                 : "  " + StringRef(value.sharding).drop_front(15).drop_back().str())
          << "  (" << value.origin << ")\n";
   };
   values("arguments", arguments);

@@ -81,7 +81,8 @@ struct Stream {
 class Run {
 public:
   Run(std::shared_ptr<const Artifact> artifact, const DriverOptions &options)
-      : artifact(std::move(artifact)), program(this->artifact->program), options(options) {}
+      : artifact(std::move(artifact)), program(this->artifact->program), options(options),
+        printing(!options.quiet && options.jsonPath != "-") {}
 
   Expected<RunReport> operator()() {
     TESSERA_RETURN_IF_ERROR(checkNames());
@@ -89,6 +90,8 @@ public:
     TESSERA_RETURN_IF_ERROR(loadInputs());
     TESSERA_RETURN_IF_ERROR(loadStreams());
     TESSERA_RETURN_IF_ERROR(decideSteps());
+    if (printing)
+      std::fputs(planSummary(*artifact).c_str(), stdout);
     TESSERA_RETURN_IF_ERROR(runSteps());
     TESSERA_RETURN_IF_ERROR(collect());
     return std::move(report);
@@ -236,11 +239,11 @@ private:
         values.push_back(value->number(0));
         line += "  " + program.results[index].name + " " + scalarText(*value);
       }
-      if (!options.quiet && !scalars.empty()) {
+      if (printing && !scalars.empty()) {
         std::printf("%s\n", line.c_str());
         std::fflush(stdout);
       }
-      progress.update(step + 1, !scalars.empty());
+      progress.update(step + 1, printing && !scalars.empty());
     }
     report.seconds = progress.elapsed();
     return {};
@@ -260,7 +263,7 @@ private:
       auto value = session->result(static_cast<int64_t>(i));
       if (!value)
         return value.status();
-      if (!options.quiet && !value->shape.empty())
+      if (printing && !value->shape.empty())
         std::printf("%s  %s  checksum %s\n", program.results[i].name.c_str(),
                     typeText(value->dtype, value->shape).c_str(),
                     hexText(value->checksum()).c_str());
@@ -277,6 +280,7 @@ private:
   std::shared_ptr<const Artifact> artifact;
   const Program &program;
   const DriverOptions &options;
+  const bool printing; ///< JSON on standard output stands there alone
   std::unique_ptr<Session> session;
   std::vector<Stream> streams;
   RunReport report;

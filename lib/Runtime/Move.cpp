@@ -46,10 +46,18 @@ void Move::reduceRun(const MovePiece &piece, int64_t sourceAt, int64_t targetAt,
 
 void Move::fillRun(const MovePiece &piece, int64_t targetAt, int64_t count,
                    std::byte *const *targets) const {
+  auto bytes = static_cast<size_t>(count * elementSize);
   for (const End &to : piece.targets) {
     std::byte *out = targets[to.position] + (to.offset + targetAt) * elementSize;
-    for (int64_t i = 0; i < count; ++i, out += elementSize)
-      std::memcpy(out, piece.value.data(), static_cast<size_t>(elementSize));
+    if (piece.value == ElementBytes{}) {
+      std::memset(out, 0, bytes);
+      continue;
+    }
+    // One element, then what is there already, doubled until it covers the run.
+    auto filled = static_cast<size_t>(elementSize);
+    std::memcpy(out, piece.value.data(), filled);
+    for (; filled < bytes; filled *= 2)
+      std::memcpy(out + filled, out, std::min(filled, bytes - filled));
   }
 }
 

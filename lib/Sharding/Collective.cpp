@@ -52,6 +52,10 @@ Traffic trafficOf(CollectiveKind kind, int64_t groupSize, int64_t bytesPerElemen
   int64_t n = groupSize;
   int64_t operand = source.maxValidElements() * bytesPerElement;
   int64_t result = target.maxValidElements() * bytesPerElement;
+  bool byLayout = kind == CollectiveKind::halo_exchange || kind == CollectiveKind::exchange ||
+                  kind == CollectiveKind::transfer;
+  if (n == 1 && !byLayout)
+    return {operand, 0, 0, 0}; // a group of one has nobody to talk to
   switch (kind) {
   case CollectiveKind::slice:
     return {operand, 0, 0, 0};
@@ -76,7 +80,9 @@ Traffic trafficOf(CollectiveKind kind, int64_t groupSize, int64_t bytesPerElemen
     ExchangeTraffic traffic = exchangeTraffic(sourceMesh, targetMesh, move);
     // What every device already holds is no communication.
     int64_t count = traffic.busiest() == 0 ? 0 : kind == CollectiveKind::halo_exchange ? 2 : 1;
-    return {operand, traffic.busiest() * bytesPerElement, count, traffic.busiestMessages()};
+    int64_t wire = traffic.busiest() * bytesPerElement;
+    return {kind == CollectiveKind::halo_exchange ? wire : operand, wire, count,
+            traffic.busiestMessages()};
   }
   }
   return {};

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 namespace tessera::sharding {
 
@@ -39,6 +40,7 @@ int64_t roundsOf(CollectiveKind kind, int64_t n, const Traffic &traffic) {
     return 2 * doublings;
   case CollectiveKind::all_gather:
   case CollectiveKind::reduce_scatter:
+  case CollectiveKind::all_to_all:
   case CollectiveKind::broadcast:
   case CollectiveKind::reduce:
     return doublings;
@@ -53,15 +55,18 @@ double LinkModel::seconds(const Mesh &mesh, const AxisList &group, CollectiveKin
     return 0;
   Link link = linkOf(mesh, group);
   int64_t n = group.empty() ? mesh.numDevices() : sizeOf(group);
-  return static_cast<double>(roundsOf(kind, n, traffic)) * link.alpha +
+  // One more latency for the launch: of two chains with equal rounds the one with fewer collectives
+  // wins.
+  return static_cast<double>(1 + roundsOf(kind, n, traffic)) * link.alpha +
          static_cast<double>(traffic.wireBytes) / link.rate;
 }
 
 Cost Cost::of(Objective objective, double seconds, const Traffic &traffic) {
   auto bytes = static_cast<double>(traffic.wireBytes);
   auto count = static_cast<double>(traffic.count);
+  // Whole picoseconds add up exactly: chains that take equally long compare equal.
   if (objective == Objective::time)
-    return {seconds, bytes, count};
+    return {std::round(seconds * 1e12), bytes, count};
   return {bytes, count, static_cast<double>(traffic.messages)};
 }
 

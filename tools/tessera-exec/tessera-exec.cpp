@@ -8,7 +8,6 @@
 #include "tessera/Runtime/Driver.h"
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 
 using namespace tessera::runtime;
 
@@ -67,7 +66,5 @@ int main(int argc, char **argv) {
   auto artifact = readArtifact(path);
   if (!artifact)
     return printError(artifact.status());
-  auto shared = std::make_shared<const Artifact>(std::move(*artifact));
-  std::fputs(planSummary(*shared).c_str(), stdout);
-  return runDriver(std::move(shared), options);
+  return runDriver(std::make_shared<const Artifact>(std::move(*artifact)), options);
 }

@@ -9,6 +9,7 @@
 #include "tessera/Codegen/Passes.h"
 #include "tessera/Driver/Load.h"
 #include "tessera/Driver/Pipeline.h"
+#include "tessera/Interpreter/Passes.h"
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Support/FileUtilities.h"
@@ -22,6 +23,7 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   tessera::registerDialects(registry);
   tessera::dist::registerTesseraDistPasses();
+  tessera::interpreter::registerTesseraInterpreterPasses();
   tessera::registerPipeline();
   tessera::codegen::registerCodegenPasses();
   mlir::PassPipelineRegistration<>("codegen", "From the local view to rt.program",

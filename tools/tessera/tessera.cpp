@@ -22,6 +22,27 @@ static void addProgramOptions(CLI::App *command, tessera::ProgramOptions &option
   command->add_flag("--remarks", options.remarks, "Print what the compiler chose and why");
 }
 
+static void addCompileOptions(CLI::App *command, tessera::CompileOptions &options) {
+  addProgramOptions(command, options);
+  command->add_option("--target", options.target, "What to compile for: cpu");
+  command->add_option("--cpu", options.cpu, "LLVM's name of the CPU; default this machine's");
+  command->add_option("--cache", options.cacheDirectory, "Directory of compiled kernels");
+  command->add_flag("--no-cache", options.noCache, "Compile every kernel anew");
+  command->add_flag("--kernels", options.kernels, "Print how each kernel was compiled");
+}
+
+/// name=f.npy texts to the driver's files; false after one printed error.
+static bool addFiles(const char *option, const std::vector<std::string> &texts,
+                     std::vector<tessera::runtime::DriverOptions::NamedFile> &files) {
+  for (const std::string &text : texts) {
+    auto file = tessera::runtime::parseNamedFile(option, text);
+    if (!file)
+      return tessera::runtime::printError(file.status()), false;
+    files.push_back(*file);
+  }
+  return true;
+}
+
 int main(int argc, char **argv) {
   CLI::App app("Tessera: tensor programs for one device, run on many");
   app.require_subcommand(1);
@@ -35,6 +56,53 @@ int main(int argc, char **argv) {
                       "Write the report as JSON to a file, - for standard output");
   command->add_flag("--timing", explain.timing, "Add compile times to the JSON");
   command->callback([&]() { code = tessera::explain(explain); });
+
+  tessera::CompileOptions compile;
+  command = app.add_subcommand("compile", "Compile a program to an artifact for tessera-exec");
+  addCompileOptions(command, compile);
+  command->add_option("-o,--output", compile.output, "The artifact (.tsra)")->required();
+  command->callback([&]() { code = tessera::compile(compile); });
+
+  tessera::RunOptions run;
+  std::vector<std::string> inputs, streams, outputs;
+  std::string check;
+  command = app.add_subcommand("run", "Compile and run a program");
+  addCompileOptions(command, run);
+  command->add_option("--devices", run.driver.devices, "Devices to offer; default what it needs");
+  command->add_option("--backend", run.driver.backend, "What executes it")->default_val("threads");
+  command->add_option("--cores", run.driver.cores, "Workers; default all cores");
+  command->add_option("--input", inputs, "name=f.npy: the value of an argument; others are random")
+      ->allow_extra_args(false);
+  command->add_option("--stream", streams, "name=f.npy: a value a step, along the leading axis")
+      ->allow_extra_args(false);
+  command->add_option("--output", outputs, "name=f.npy: where to write a result")
+      ->allow_extra_args(false);
+  command->add_option("--steps", run.driver.steps, "How often to run the program");
+  command->add_option("--seed", run.driver.seed, "Of random arguments")->default_val(0);
+  command->add_option("--json", run.driver.jsonPath,
+                      "Checksums, checks, counted bytes; - is standard output");
+  command->add_option("--trace", run.driver.tracePath, "Chrome/Perfetto trace, a track a device");
+  command
+      ->add_option("--check", check, "Also run without meshes and compare: compiled or interpreter")
+      ->expected(0, 1)
+      ->default_str("compiled");
+  command->callback([&]() {
+    if (command->count("--check")) {
+      if (check.empty() || check == "compiled") {
+        run.check = tessera::Check::compiled;
+      } else if (check == "interpreter") {
+        run.check = tessera::Check::interpreter;
+      } else {
+        code = tessera::runtime::printError(tessera::runtime::Status::error(
+            "--check '" + check + "': it is compiled or interpreter"));
+        return;
+      }
+    }
+    bool good = addFiles("--input", inputs, run.driver.inputs) &&
+                addFiles("--stream", streams, run.driver.streams) &&
+                addFiles("--output", outputs, run.driver.outputs);
+    code = good ? tessera::run(run) : 1;
+  });
 
   try {
     app.parse(argc, argv);

@@ -14,6 +14,8 @@
 #ifndef TESSERA_DRIVER_COMMANDS_H
 #define TESSERA_DRIVER_COMMANDS_H
 
+#include "tessera/Runtime/Driver.h"
+
 #include <cstdint>
 #include <string>
 
@@ -36,6 +38,30 @@ struct ExplainOptions : ProgramOptions {
 
 /// Prints what the program would communicate; runs nothing.
 int explain(const ExplainOptions &options);
+
+struct CompileOptions : ProgramOptions {
+  std::string output; ///< the artifact (.tsra)
+  std::string target = "cpu";
+  std::string cpu;            ///< LLVM's name of the CPU, empty: this one
+  std::string cacheDirectory; ///< of compiled kernels, empty: the user's
+  bool noCache = false;
+  bool kernels = false; ///< print how each kernel was compiled
+};
+
+/// Compiles a program to an artifact that `tessera-exec` runs without LLVM.
+int compile(const CompileOptions &options);
+
+/// What `--check` compares with.
+enum class Check { none, compiled, interpreter };
+
+struct RunOptions : CompileOptions {
+  runtime::DriverOptions driver;
+  Check check = Check::none;
+};
+
+/// Compiles and runs a program; with a check also the same program without its meshes, and
+/// compares: exit code 1 when a result differs beyond tolerance.
+int run(const RunOptions &options);
 
 } // namespace tessera
 

@@ -8,6 +8,8 @@
 #ifndef TESSERA_DRIVER_LOAD_H
 #define TESSERA_DRIVER_LOAD_H
 
+#include "tessera/Support/Location.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -22,9 +24,6 @@ class LineDiagnostics : public mlir::ScopedDiagnosticHandler {
 public:
   LineDiagnostics(mlir::MLIRContext *context, bool remarks);
 };
-
-/// `file:line:column` of a location, the outermost file position of a compound one.
-std::string toString(mlir::Location loc);
 
 /// Refuses text whose brackets nest deeper than 1,000: the upstream parser recurses on them. On
 /// error the message is `file:line:column: error: …`.

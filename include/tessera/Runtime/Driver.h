@@ -32,8 +32,8 @@ struct DriverOptions {
   bool quiet = false; ///< print nothing (a reference run)
 };
 
-/// What the compiler left to be printed before a run: the string "summary" of the artifact's report;
-/// empty when there is none.
+/// What the compiler left to be printed before a run: the string "summary" of the artifact's
+/// report; empty when there is none.
 std::string planSummary(const Artifact &artifact);
 
 /// Splits "name=f.npy"; the option's name is for the message.
@@ -71,9 +71,11 @@ struct RunReport {
   int64_t countedWireBytes() const; ///< sum over collectives, all executions
 };
 
-/// Loads inputs, runs all steps and prints scalar results every step ("step 12  loss 0.1234") and a
-/// line for each other result after the last. Long runs show progress on standard error. Nothing is
-/// written to files. Errors name the file, argument or option.
+/// Loads inputs, prints the plan summary, runs all steps and prints scalar results every step
+/// ("step 12  loss 0.1234", counted from 1) and a line for each other result after the last.
+/// Nothing is printed with `quiet`, or when the JSON goes to standard output. Long runs show
+/// progress on standard error. Nothing is written to files. Errors name the file, argument or
+/// option.
 Expected<RunReport> runProgram(std::shared_ptr<const Artifact> artifact,
                                const DriverOptions &options);
 

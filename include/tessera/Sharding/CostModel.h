@@ -32,15 +32,15 @@ struct LinkModel {
   /// The slowest latency and rate among the axes of a group; of all axes when it is empty.
   Link linkOf(const Mesh &mesh, const AxisList &group) const;
   /// Seconds of a collective over `group` (of all devices when it is empty) with this traffic:
-  /// rounds x α + wire bytes / rate.
+  /// (1 + rounds) x α + wire bytes / rate.
   double seconds(const Mesh &mesh, const AxisList &group, CollectiveKind kind,
                  const Traffic &traffic) const;
 };
 
 /// Rounds in which no device waits for a message of the same round, over n devices: log2(n) for
-/// gathers and reduce-scatters by recursive doubling and halving, twice that for an all-reduce
-/// (R. Thakur et al., "Optimization of collective communication operations in MPICH", 2005), one a
-/// message for the others.
+/// gathers, reduce-scatters and all-to-alls by recursive doubling and halving, twice that for an
+/// all-reduce (R. Thakur et al., "Optimization of collective communication operations in MPICH",
+/// 2005), one a message for the others.
 int64_t roundsOf(CollectiveKind kind, int64_t n, const Traffic &traffic);
 
 /// What a plan minimises.

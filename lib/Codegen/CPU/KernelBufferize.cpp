@@ -13,6 +13,8 @@
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Transforms/CSE.h"
 
 using namespace mlir;
 
@@ -23,6 +25,24 @@ namespace tessera::codegen {
 static constexpr int64_t kMaxStackBytes = 64 << 10;
 static constexpr int64_t kAlignment = 64;
 
+/// Follows a chain of in-place updates back from `value` to where it starts, or to `stop`.
+static Value updatedFrom(Value value, Value stop) {
+  while (value != stop) {
+    Operation *def = value.getDefiningOp();
+    if (!def)
+      return value;
+    if (auto dps = dyn_cast<DestinationStyleOpInterface>(def))
+      value = dps.getTiedOpOperand(cast<OpResult>(value))->get();
+    else if (auto insert = dyn_cast<tensor::InsertOp>(def))
+      value = insert.getDest();
+    else if (auto loop = dyn_cast<scf::ForOp>(def))
+      value = loop.getInitArgs()[cast<OpResult>(value).getResultNumber()];
+    else
+      return value;
+  }
+  return value;
+}
+
 /// A loop's carried tensor must stay in one buffer: what the body yields is copied into it unless
 /// it was computed there.
 static void keepCarriedInPlace(func::FuncOp kernel) {
@@ -30,27 +50,11 @@ static void keepCarriedInPlace(func::FuncOp kernel) {
     auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
     OpBuilder builder(yield);
     SmallVector<Value> copies;
-    for (auto [i, value] : llvm::enumerate(yield.getOperands())) {
-      Value carried = loop.getRegionIterArg(i);
-      Value root = value;
-      // The chain of in-place updates that ends in the carried buffer itself.
-      while (root != carried) {
-        Operation *def = root.getDefiningOp();
-        if (!def)
-          break;
-        if (auto dps = dyn_cast<DestinationStyleOpInterface>(def))
-          root = dps.getTiedOpOperand(cast<OpResult>(root))->get();
-        else if (auto insert = dyn_cast<tensor::InsertOp>(def))
-          root = insert.getDest();
-        else if (auto inner = dyn_cast<scf::ForOp>(def))
-          root = inner.getInitArgs()[cast<OpResult>(root).getResultNumber()];
-        else
-          break;
-      }
-      bool copy = root != carried && isa<RankedTensorType>(value.getType());
-      copies.push_back(copy ? bufferization::AllocTensorOp::create(
-                                  builder, loop.getLoc(), cast<RankedTensorType>(value.getType()),
-                                  ValueRange(), value)
+    for (auto [value, carried] : llvm::zip_equal(yield.getOperands(), loop.getRegionIterArgs())) {
+      auto type = dyn_cast<RankedTensorType>(value.getType());
+      bool copy = type && updatedFrom(value, carried) != carried;
+      copies.push_back(copy ? bufferization::AllocTensorOp::create(builder, loop.getLoc(), type,
+                                                                   ValueRange(), value)
                             : Value());
     }
     for (auto [i, copy] : llvm::enumerate(copies))
@@ -59,6 +63,46 @@ static void keepCarriedInPlace(func::FuncOp kernel) {
                                 builder, loop.getLoc(), copy, loop.getRegionIterArg(i))
                                 .getResult());
   });
+}
+
+/// Removes what a loop carries unchanged: its buffers. By hand, because the canonicalisation that does
+/// it forgets the loop's attributes.
+static void dropCarriedBuffers(func::FuncOp kernel) {
+  SmallVector<scf::ForOp> loops;
+  kernel.walk<WalkOrder::PreOrder>([&](scf::ForOp loop) { loops.push_back(loop); });
+  for (scf::ForOp loop : loops) {
+    auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+    SmallVector<Value> kept;
+    SmallVector<unsigned> keptIndex;
+    for (auto [i, argument] : llvm::enumerate(loop.getRegionIterArgs())) {
+      if (isa<MemRefType>(argument.getType()) && yield.getOperand(i) == argument) {
+        argument.replaceAllUsesWith(loop.getInitArgs()[i]);
+        loop.getResult(i).replaceAllUsesWith(loop.getInitArgs()[i]);
+      } else {
+        kept.push_back(loop.getInitArgs()[i]);
+        keptIndex.push_back(i);
+      }
+    }
+    if (kept.size() == loop.getNumResults())
+      continue;
+    OpBuilder b(loop);
+    auto fresh = scf::ForOp::create(b, loop.getLoc(), loop.getLowerBound(), loop.getUpperBound(),
+                                    loop.getStep(), kept);
+    fresh->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+    Block *body = fresh.getBody();
+    if (!body->empty())
+      body->getTerminator()->erase();
+    body->getOperations().splice(body->end(), loop.getBody()->getOperations());
+    loop.getInductionVar().replaceAllUsesWith(fresh.getInductionVar());
+    SmallVector<Value> yielded;
+    for (auto [to, from] : llvm::enumerate(keptIndex)) {
+      loop.getRegionIterArg(from).replaceAllUsesWith(fresh.getRegionIterArg(to));
+      loop.getResult(from).replaceAllUsesWith(fresh.getResult(to));
+      yielded.push_back(yield.getOperand(from));
+    }
+    yield->setOperands(yielded);
+    loop.erase();
+  }
 }
 
 /// Moves temporaries to the function's entry, on the stack while they fit. Their contents never
@@ -97,7 +141,8 @@ LogicalResult bufferizeKernel(ModuleOp module, func::FuncOp kernel, KernelInfo &
                       builder.getBoolAttr(argument.getArgNumber() >= reads));
   for (auto [i, value] : llvm::enumerate(ret.getOperands())) {
     Value destination = kernel.getArgument(reads + i);
-    if (value == destination)
+    // Already computed there; should the analysis think otherwise, a copy follows below.
+    if (updatedFrom(value, destination) == destination)
       continue;
     // Another destination's buffer may have been overwritten when it is copied.
     if (auto argument = dyn_cast<BlockArgument>(value);
@@ -147,6 +192,13 @@ LogicalResult bufferizeKernel(ModuleOp module, func::FuncOp kernel, KernelInfo &
     linalg::makeMemRefCopyOp(builder, op.getLoc(), op.getSource(), op.getTarget());
     op.erase();
   }
+  // An outer loop's buffer is an inner one's only once the outer one is gone, and back again for what
+  // the inner one yields.
+  for (int round = 0; round < 4; ++round)
+    dropCarriedBuffers(kernel);
+  IRRewriter rewriter(kernel.getContext());
+  DominanceInfo dominance(kernel);
+  eliminateCommonSubExpressions(rewriter, dominance, kernel);
   // What was computed in its destination is copied onto itself.
   SmallVector<linalg::GenericOp> idle;
   kernel.walk([&](linalg::GenericOp op) {
@@ -160,7 +212,6 @@ LogicalResult bufferizeKernel(ModuleOp module, func::FuncOp kernel, KernelInfo &
   for (linalg::GenericOp op : idle)
     op.erase();
   // Ops that bufferization itself made (fills, maps).
-  IRRewriter rewriter(kernel.getContext());
   SmallVector<linalg::LinalgOp> named;
   kernel.walk([&](linalg::LinalgOp op) {
     if (!isa<linalg::GenericOp>(op))

@@ -5,12 +5,142 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KernelGroup.h"
 #include "KernelStages.h"
+
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/CSE.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
 
 namespace tessera::codegen {
 
-void fuseKernel(func::FuncOp kernel) {}
+static int64_t volume(linalg::GenericOp op) {
+  int64_t product = 1;
+  for (int64_t range : op.getStaticLoopRanges())
+    product *= range;
+  return product;
+}
+
+/// The scalar that every element of `value` equals: of a splat constant or of a fill; null if none.
+static Value splatScalar(Value value, linalg::GenericOp user, OpBuilder &builder) {
+  DenseElementsAttr splat;
+  if (matchPattern(value, m_Constant(&splat)) && splat.isSplat()) {
+    builder.setInsertionPointToStart(user.getBody());
+    return arith::ConstantOp::create(builder, user.getLoc(),
+                                     cast<TypedAttr>(splat.getSplatValue<Attribute>()));
+  }
+  auto producer = value.getDefiningOp<linalg::GenericOp>();
+  return producer ? filledScalar(producer) : Value();
+}
+
+/// Puts scalars in the place of inputs that hold one value everywhere.
+static bool inlineSplats(linalg::GenericOp op, IRRewriter &rewriter) {
+  bool changed = false;
+  for (OpOperand *input : op.getDpsInputOperands()) {
+    BlockArgument argument = op.getMatchingBlockArgument(input);
+    if (argument.use_empty() || !isa<RankedTensorType>(input->get().getType()))
+      continue;
+    if (Value scalar = splatScalar(input->get(), op, rewriter)) {
+      rewriter.replaceAllUsesWith(argument, scalar);
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+/// Whether the producer of `operand` may become part of its user: the user touches each of its elements
+/// once, so nothing is computed twice, and whoever else uses it comes later and can take it from
+/// the fused op.
+static bool shouldFuse(OpOperand &operand, DominanceInfo &dominance) {
+  auto consumer = cast<linalg::GenericOp>(operand.getOwner());
+  auto producer = operand.get().getDefiningOp<linalg::GenericOp>();
+  if (!producer || producer->getBlock() != consumer->getBlock() ||
+      !linalg::areElementwiseOpsFusable(&operand) || volume(producer) != volume(consumer))
+    return false;
+  AffineMap map = consumer.getMatchingIndexingMap(&operand);
+  if (!map.isProjectedPermutation())
+    return false;
+  // A fused op keeps every buffer in use at once; beyond this, pointers no longer fit registers.
+  if (producer->getNumOperands() + consumer->getNumOperands() > 16)
+    return false;
+  SmallVector<Operation *> users;
+  for (Value result : producer->getResults())
+    llvm::append_range(users, result.getUsers());
+  bool shared = llvm::any_of(users, [&](Operation *user) { return user != consumer; });
+  if (!shared)
+    return true;
+  // The producer's result stays alive: it must be written in the order of the consumer's loops.
+  AffineMap result = producer.getIndexingMapMatchingResult(cast<OpResult>(operand.get()));
+  if (!map.isIdentity() || !result.isIdentity())
+    return false;
+  return llvm::all_of(users, [&](Operation *user) {
+    return user == consumer || (user->getBlock() == consumer->getBlock() && consumer->isBeforeInBlock(user)) ||
+           (user->getBlock() != consumer->getBlock() && dominance.properlyDominates(consumer, user));
+  });
+}
+
+void fuseKernel(func::FuncOp kernel) {
+  IRRewriter rewriter(kernel.getContext());
+  DominanceInfo dominance(kernel);
+  eliminateCommonSubExpressions(rewriter, dominance, kernel);
+
+  auto cleanUp = [&] {
+    RewritePatternSet patterns(kernel.getContext());
+    linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
+    (void)applyPatternsGreedily(kernel, std::move(patterns));
+  };
+  bool inlined = false;
+  kernel.walk([&](linalg::GenericOp op) { inlined |= inlineSplats(op, rewriter); });
+  cleanUp();
+
+  // Each fusion removes an op, so this ends.
+  for (bool changed = true; changed;) {
+    changed = false;
+    SmallVector<linalg::GenericOp> ops;
+    kernel.walk([&](linalg::GenericOp op) { ops.push_back(op); });
+    for (linalg::GenericOp op : ops) {
+      OpOperand *candidate = nullptr;
+      for (OpOperand *input : op.getDpsInputOperands())
+        if (shouldFuse(*input, dominance)) {
+          candidate = input;
+          break;
+        }
+      if (!candidate)
+        continue;
+      Operation *producer = candidate->get().getDefiningOp();
+      rewriter.setInsertionPoint(op);
+      FailureOr<linalg::ElementwiseOpFusionResult> fused =
+          linalg::fuseElementwiseOps(rewriter, candidate);
+      if (failed(fused))
+        continue;
+      for (auto [original, replacement] : fused->replacements)
+        rewriter.replaceAllUsesWith(original, replacement);
+      rewriter.eraseOp(op);
+      if (producer->use_empty())
+        rewriter.eraseOp(producer);
+      changed = true;
+      break;
+    }
+  }
+  cleanUp();
+
+  // Accumulators that start from the same fill would be copied from it.
+  SmallVector<linalg::GenericOp> fills;
+  kernel.walk([&](linalg::GenericOp op) {
+    if (filledScalar(op))
+      fills.push_back(op);
+  });
+  for (linalg::GenericOp fill : fills) {
+    SmallVector<OpOperand *> uses = llvm::to_vector(llvm::make_pointer_range(fill->getUses()));
+    for (OpOperand *use : llvm::drop_begin(uses, uses.empty() ? 0 : 1)) {
+      rewriter.setInsertionPointAfter(fill);
+      use->set(rewriter.clone(*fill)->getResult(0));
+    }
+  }
+}
 
 } // namespace tessera::codegen

@@ -68,30 +68,40 @@ static LogicalResult flatten(ModuleOp module) {
   return applyPartialConversion(module, target, std::move(patterns));
 }
 
-/// Moves bf16 through memory as i16. Otherwise LLVM folds our rounding into a select of bf16
-/// values, which on CPUs without that type becomes a call to a function that no library here has.
-static void moveBF16AsInteger(LLVM::LLVMFuncOp function) {
-  auto integer = [](Type type) -> Type {
-    if (!getElementTypeOrSelf(type).isBF16())
-      return {};
-    Type i16 = IntegerType::get(type.getContext(), 16);
+/// Gives memory accesses the types that lie in memory. bf16 moves as i16: otherwise LLVM folds our
+/// rounding into a select of bf16 values, which on CPUs without that type becomes a call to a
+/// function that no library here has. Vectors of i1 move as bytes: LLVM would pack them into bits.
+static void useMemoryTypes(LLVM::LLVMFuncOp function) {
+  auto inMemory = [](Type type) -> Type {
+    Type element = getElementTypeOrSelf(type);
     auto vector = dyn_cast<VectorType>(type);
-    return vector ? Type(vector.clone(i16)) : i16;
+    if (!element.isBF16() && !(vector && element.isInteger(1)))
+      return {};
+    Type integer = IntegerType::get(type.getContext(), element.isBF16() ? 16 : 8);
+    return vector ? Type(vector.clone(integer)) : integer;
   };
   function.walk([&](Operation *op) {
     OpBuilder builder(op);
     if (auto load = dyn_cast<LLVM::LoadOp>(op)) {
-      Type type = load.getType(), bits = integer(type);
-      if (!bits)
+      Type type = load.getType(), memory = inMemory(type);
+      if (!memory)
         return;
       builder.setInsertionPointAfter(load);
-      load.getResult().setType(bits);
-      auto cast = LLVM::BitcastOp::create(builder, load.getLoc(), type, load.getResult());
-      load.getResult().replaceAllUsesExcept(cast, cast);
+      load.getResult().setType(memory);
+      Operation *cast =
+          getElementTypeOrSelf(type).isBF16()
+              ? LLVM::BitcastOp::create(builder, load.getLoc(), type, load.getResult())
+              : LLVM::TruncOp::create(builder, load.getLoc(), type, load.getResult());
+      load.getResult().replaceAllUsesExcept(cast->getResult(0), cast);
     } else if (auto store = dyn_cast<LLVM::StoreOp>(op)) {
-      if (Type bits = integer(store.getValue().getType()))
-        store.getValueMutable().assign(
-            LLVM::BitcastOp::create(builder, store.getLoc(), bits, store.getValue()));
+      Value value = store.getValue();
+      Type memory = inMemory(value.getType());
+      if (!memory)
+        return;
+      Operation *cast = getElementTypeOrSelf(value.getType()).isBF16()
+                            ? LLVM::BitcastOp::create(builder, store.getLoc(), memory, value)
+                            : LLVM::ZExtOp::create(builder, store.getLoc(), memory, value);
+      store.getValueMutable().assign(cast->getResult(0));
     }
   });
 }
@@ -137,7 +147,9 @@ LogicalResult lowerKernelToLLVM(ModuleOp module, func::FuncOp kernel, StringRef 
   RewritePatternSet patterns(context);
   arith::populateCeilFloorDivExpandOpsPatterns(patterns);
   arith::populateArithToLLVMConversionPatterns(converter, patterns);
-  populateMathToLLVMConversionPatterns(converter, patterns, /*approximateLog1p=*/false);
+  // Instructions before library calls: both know fma, sqrt and their like.
+  populateMathToLLVMConversionPatterns(converter, patterns, /*approximateLog1p=*/false,
+                                       /*benefit=*/2);
   populateMathToLibmConversionPatterns(patterns);
   populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
   populateVectorToLLVMConversionPatterns(converter, patterns);
@@ -151,7 +163,7 @@ LogicalResult lowerKernelToLLVM(ModuleOp module, func::FuncOp kernel, StringRef 
 
   auto body = module.lookupSymbol<LLVM::LLVMFuncOp>(bodyName);
   body.setLinkage(LLVM::Linkage::Internal);
-  moveBF16AsInteger(body);
+  useMemoryTypes(body);
   OpBuilder builder(context);
   for (auto [i, alias] : llvm::enumerate(mayAlias)) {
     if (!alias)

@@ -92,6 +92,13 @@ LogicalResult expandKernelMath(ModuleOp module, const KernelTarget &target, bool
   GreedyRewriteConfig config;
   config.setMaxIterations(10);
   if (approximate) {
+    {
+      // What other functions say in terms of those that have polynomials.
+      RewritePatternSet patterns(context);
+      math::populateExpansionPatterns(patterns, {"exp2f", "sinh", "cosh", "rsqrt", "powi"});
+      if (failed(applyPatternsGreedily(module, std::move(patterns), config)))
+        return failure();
+    }
     RewritePatternSet patterns(context);
     // The polynomials are for f32 and check the type themselves; pow would lose digits.
     populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
@@ -104,7 +111,7 @@ LogicalResult expandKernelMath(ModuleOp module, const KernelTarget &target, bool
       return failure();
   }
   RewritePatternSet patterns(context);
-  math::populateExpansionPatterns(patterns, {"rsqrt", "ctlz", "exp2f", "powi"});
+  math::populateExpansionPatterns(patterns, {"rsqrt", "ctlz", "powi"});
   arith::populateArithExpandOpsPatterns(patterns);
   if (bf16) {
     patterns.add<TruncateToBF16>(context, /*benefit=*/2);

@@ -5,14 +5,108 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KernelEmitter.h"
 #include "KernelStages.h"
+
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 
 namespace tessera::codegen {
 
-LogicalResult vectoriseKernel(func::FuncOp kernel, const KernelTarget &, KernelInfo &) {
-  return kernel.emitError("vectors are not implemented yet");
+/// x * y + z as one operation where the product has no other use. Done once, on the scalar body: vectors
+/// and remainders then round alike, and so do runs that cut a tensor differently.
+static void contractMultiplyAdds(linalg::GenericOp op) {
+  IRRewriter rewriter(op.getContext());
+  auto product = [](Value value) {
+    auto mul = value.getDefiningOp<arith::MulFOp>();
+    return mul && mul->hasOneUse() ? mul : arith::MulFOp();
+  };
+  for (Operation &inner : llvm::make_early_inc_range(op.getBody()->without_terminator())) {
+    Type type = inner.getNumResults() == 1 ? inner.getResult(0).getType() : Type();
+    if (!isa<arith::AddFOp, arith::SubFOp>(inner) || !(type.isF32() || type.isF64()))
+      continue;
+    Value left = inner.getOperand(0), right = inner.getOperand(1);
+    bool subtract = isa<arith::SubFOp>(inner);
+    rewriter.setInsertionPoint(&inner);
+    Location loc = inner.getLoc();
+    if (arith::MulFOp mul = product(left)) {
+      if (subtract)
+        right = arith::NegFOp::create(rewriter, loc, right);
+      rewriter.replaceOpWithNewOp<math::FmaOp>(&inner, mul.getLhs(), mul.getRhs(), right);
+      rewriter.eraseOp(mul);
+    } else if (arith::MulFOp mul = product(right)) {
+      Value factor = mul.getLhs();
+      if (subtract)
+        factor = arith::NegFOp::create(rewriter, loc, factor);
+      rewriter.replaceOpWithNewOp<math::FmaOp>(&inner, factor, mul.getRhs(), left);
+      rewriter.eraseOp(mul);
+    }
+  }
+}
+
+/// Honours [begin, end) when the kernel is nothing but loops of tasks over the same range; returns how
+/// many there are, 1 when it is not.
+static int64_t splitIntoTasks(func::FuncOp kernel) {
+  SmallVector<scf::ForOp> loops;
+  int64_t step = 0, last = 0;
+  for (Operation &op : kernel.getBody().front().without_terminator()) {
+    auto loop = dyn_cast<scf::ForOp>(op);
+    if (loop && loop->hasAttr(kTaskLoopAttr)) {
+      std::optional<int64_t> upper = getConstantIntValue(loop.getUpperBound());
+      std::optional<int64_t> by = getConstantIntValue(loop.getStep());
+      if (!upper || !by || (step && *by != step))
+        return 1;
+      step = *by;
+      last = std::max(last, *upper);
+      loops.push_back(loop);
+    } else if (!isPure(&op) && !isa<memref::AllocOp, memref::AllocaOp, memref::DeallocOp>(op)) {
+      return 1;
+    }
+  }
+  if (loops.empty())
+    return 1;
+  unsigned count = kernel.getNumArguments();
+  Value begin = kernel.getArgument(count - 2), end = kernel.getArgument(count - 1);
+  for (scf::ForOp loop : loops) {
+    OpBuilder b(loop);
+    Location loc = loop.getLoc();
+    Value size = arith::ConstantIndexOp::create(b, loc, step);
+    Value from = arith::MulIOp::create(b, loc, begin, size);
+    Value to = arith::MulIOp::create(b, loc, end, size);
+    loop.setLowerBound(arith::MaxSIOp::create(b, loc, loop.getLowerBound(), from));
+    loop.setUpperBound(arith::MinSIOp::create(b, loc, loop.getUpperBound(), to));
+  }
+  return (last + step - 1) / step;
+}
+
+LogicalResult vectoriseKernel(func::FuncOp kernel, const KernelTarget &target, KernelInfo &info) {
+  info.tasks = splitIntoTasks(kernel);
+  SmallVector<linalg::GenericOp> ops;
+  kernel.walk([&](linalg::GenericOp op) { ops.push_back(op); });
+  IRRewriter rewriter(kernel.getContext());
+  for (linalg::GenericOp op : ops) {
+    std::string reason;
+    rewriter.setInsertionPoint(op);
+    FailureOr<Nest> nest = failure();
+    if (NestEmitter::canEmit(op, reason))
+      nest = Nest::get(op, reason);
+    if (succeeded(nest)) {
+      // The combiners are known by now: accumulating products may be fused.
+      if (target.fma)
+        contractMultiplyAdds(op);
+      NestPlan plan = planNest(*nest, target);
+      NestEmitter(rewriter, *nest, plan).emit();
+    } else {
+      if (failed(linalg::linalgOpToLoops(rewriter, op)))
+        return op.emitOpError("has no loop form");
+      if (info.reason.find(reason) == std::string::npos)
+        info.reason += (info.reason.empty() ? "scalar loops: " : ", ") + reason;
+    }
+    rewriter.eraseOp(op);
+  }
+  return success();
 }
 
 } // namespace tessera::codegen

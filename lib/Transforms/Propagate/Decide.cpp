@@ -68,13 +68,32 @@ static void addClaims(const PropagationGraph &graph, const RuleNode &node, size_
                         static_cast<int64_t>(position)});
 }
 
-FactorAxes dist::mergeFactors(const PropagationGraph &graph, const RuleNode &node, int64_t round) {
+/// Whether a tensor of an elementwise op lacks one of its factors.
+static bool isBroadcast(const RuleNode &node, size_t position) {
+  if (!node.rule.isElementwise())
+    return false;
+  std::vector<bool> seen(node.rule.factors.size());
+  for (const DimRule &dim : ruleOf(node, position))
+    for (int64_t factor : dim.factors)
+      seen[factor] = true;
+  for (size_t f = 0; f < seen.size(); ++f)
+    if (!seen[f] && node.rule.factors[f].size > 1)
+      return true;
+  return false;
+}
+
+FactorAxes dist::mergeFactors(const PropagationGraph &graph, const RuleNode &node, int64_t round,
+                              bool broadcasts) {
   std::vector<Claim> claims;
   for (size_t i = 0; i < node.tensors.size(); ++i)
-    if (node.tensors[i] >= 0 && graph.tensors[node.tensors[i]].priority <= round)
+    if (node.tensors[i] >= 0 && graph.tensors[node.tensors[i]].priority <= round &&
+        (broadcasts || !isBroadcast(node, i)))
       addClaims(graph, node, i, claims);
   return settle(node.rule, std::move(claims));
 }
+
+static constexpr double kBytesPerSecond = 450e9;
+static constexpr double kIterationsPerSecond = 5e12;
 
 namespace {
 
@@ -114,13 +133,13 @@ private:
     operandsFirst.insert(operandsFirst.end(), fromResults.begin(), fromResults.end());
 
     FactorAxes best;
-    std::pair<int64_t, int64_t> bestCost;
+    std::pair<double, int64_t> bestCost;
     bool first = true;
     for (const std::vector<Claim> &claims : {resultsFirst, all, operandsFirst, fromResults}) {
       FactorAxes axes = settle(node.rule, claims);
       if (!first && axes == best)
         continue;
-      std::pair<int64_t, int64_t> cost = costOf(node, axes);
+      std::pair<double, int64_t> cost = costOf(node, axes);
       if (first || cost < bestCost) {
         best = std::move(axes);
         bestCost = cost;
@@ -132,8 +151,10 @@ private:
         raw[node.tensors[numOperands + r]] = resultSharding(node.rule, r, best);
   }
 
-  /// Wire bytes of the reshards around the op, then the iterations that a device runs.
-  std::pair<int64_t, int64_t> costOf(const RuleNode &node, const FactorAxes &axes) {
+  /// Seconds of the reshards around the op and of its own iterations on a typical accelerator, then
+  /// the wire bytes. Iterations count so that no plan undoes the user's cuts to save a few bytes;
+  /// latency does not, since collectives are fused later.
+  std::pair<double, int64_t> costOf(const RuleNode &node, const FactorAxes &axes) {
     size_t numOperands = node.rule.operands.size();
     int64_t bytes = 0;
     for (size_t i = 0; i < node.tensors.size(); ++i) {
@@ -150,7 +171,9 @@ private:
     int64_t iterations = 1;
     for (size_t f = 0; f < axes.size(); ++f)
       iterations *= std::max<int64_t>(1, ceilDiv(node.rule.factors[f].size, sizeOf(axes[f])));
-    return {bytes, iterations};
+    return {static_cast<double>(bytes) / kBytesPerSecond +
+                static_cast<double>(iterations) / kIterationsPerSecond,
+            bytes};
   }
 
   int64_t reshardBytes(const TensorState &state, const TensorSharding &source,

@@ -9,6 +9,7 @@
 #include "PropagationGraph.h"
 
 #include "tessera/Dialect/Check/Check.h"
+#include "tessera/Support/Location.h"
 #include "tessera/Transforms/Passes.h"
 #include "tessera/Transforms/ShardingActions.h"
 
@@ -38,19 +39,34 @@ public:
   Propagation(PropagationGraph &graph, MLIRContext *context) : graph(graph), context(context) {}
 
   void run() {
+    if (context->hasActionHandler())
+      reportAnnotations();
     std::set<int64_t> rounds{0};
     for (const TensorState &state : graph.tensors)
       rounds.insert(state.priority);
     for (int64_t round : rounds) {
       // What only moves elements first: it never asks for communication.
-      spread(round, [](const RuleNode &node) { return node.rule.isElementwise(); });
-      spread(round, [](const RuleNode &) { return true; });
+      auto all = [](const RuleNode &) { return true; };
+      spread(round, /*broadcasts=*/false,
+             [](const RuleNode &node) { return node.rule.isElementwise(); });
+      spread(round, /*broadcasts=*/false, all);
+      spread(round, /*broadcasts=*/true, all);
     }
   }
 
 private:
+  /// What the user wrote is where every axis begins.
+  void reportAnnotations() {
+    for (size_t index = 0; index < graph.tensors.size(); ++index) {
+      const TensorState &state = graph.tensors[index];
+      for (size_t d = 0; d < state.sharding.dims.size(); ++d)
+        for (const AxisRef &axis : state.sharding.dims[d])
+          report([]() {}, state, static_cast<int64_t>(index), static_cast<int64_t>(d), axis, -1);
+    }
+  }
+
   /// Visits nodes in program order, then those whose tensors changed, smallest first.
-  void spread(int64_t round, llvm::function_ref<bool(const RuleNode &)> admits) {
+  void spread(int64_t round, bool broadcasts, llvm::function_ref<bool(const RuleNode &)> admits) {
     std::set<int64_t> work;
     for (size_t n = 0; n < graph.nodes.size(); ++n)
       if (admits(graph.nodes[n]))
@@ -58,7 +74,7 @@ private:
     while (!work.empty()) {
       int64_t n = *work.begin();
       work.erase(work.begin());
-      for (int64_t tensor : visit(graph.nodes[n], round))
+      for (int64_t tensor : visit(graph.nodes[n], round, broadcasts))
         for (int64_t other : graph.nodesOf[tensor])
           if (other != n && admits(graph.nodes[other]))
             work.insert(other);
@@ -66,9 +82,9 @@ private:
   }
 
   /// Gives each tensor of the node the axes that the node's factors have. Returns what changed.
-  std::vector<int64_t> visit(const RuleNode &node, int64_t round) {
+  std::vector<int64_t> visit(const RuleNode &node, int64_t round, bool broadcasts) {
     std::vector<int64_t> changed;
-    FactorAxes axes = mergeFactors(graph, node, round);
+    FactorAxes axes = mergeFactors(graph, node, round, broadcasts);
     size_t numOperands = node.rule.operands.size();
     for (size_t i = 0; i < node.tensors.size(); ++i) {
       if (node.tensors[i] < 0 || graph.tensors[node.tensors[i]].sharding.open.empty())
@@ -94,9 +110,7 @@ private:
       for (const AxisRef &axis : removePrefix(state.sharding.dims[d], wanted)) {
         bool open = llvm::any_of(state.sharding.open,
                                  [&](const AxisRef &part) { return part.contains(axis); });
-        // Never cut a dimension into more parts than it has elements on our own account.
-        bool fits = state.type.getDimSize(d) >= sizeOf(state.sharding.dims[d]) * axis.size;
-        if (!open || !fits || !state.sharding.isFree(axis))
+        if (!open || !state.sharding.isFree(axis))
           break;
         auto apply = [&]() {
           AxisList &dim = state.sharding.dims[d];
@@ -128,7 +142,7 @@ private:
       const TensorState &from = graph.tensors[source];
       llvm::raw_string_ostream os(description);
       if (from.name.empty())
-        os << "a value at " << from.loc;
+        os << "a value at " << tessera::toString(from.loc);
       else
         os << "'" << from.name << "'";
     }

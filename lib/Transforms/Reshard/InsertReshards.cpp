@@ -132,21 +132,23 @@ private:
     if (lies.isPartial() && bySharding.size() > 1 && targetsWhole) {
       ShardingAttr reduced = ShardingAttr::get(own.getMesh(), meshes.get(own.getMesh()),
                                                lies.withoutPartial(), function.getContext());
-      base = reshard(value, reduced, "several uses need the reduced value", nullptr);
+      base = reshard(value, reduced, "a partial value is reduced: several uses need it", nullptr);
     }
+    std::string why =
+        getSharding(base) == own && lies.isPartial() ? "a partial value is reduced: " : "";
     for (auto &[sharding, uses] : bySharding) {
       // A use inside a branch pays only when the branch is taken.
       SmallVector<const Need *> shared;
       for (const Need *need : uses)
         if (isInBranch(need->use->getOwner(), value))
-          need->use->set(reshard(base, sharding, need->reason, need->use->getOwner()));
+          need->use->set(reshard(base, sharding, why + need->reason, need->use->getOwner()));
         else
           shared.push_back(need);
       if (shared.empty())
         continue;
       Value moved = getSharding(base) == sharding
                         ? base
-                        : reshard(base, sharding, shared.front()->reason, nullptr);
+                        : reshard(base, sharding, why + shared.front()->reason, nullptr);
       for (const Need *need : shared)
         need->use->set(moved);
     }

@@ -1,0 +1,42 @@
+//===- Compare.h - Whether two results are the same -------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_INTERPRETER_COMPARE_H
+#define TESSERA_INTERPRETER_COMPARE_H
+
+#include "tessera/Interpreter/Tensor.h"
+
+namespace tessera::interpreter {
+
+struct Comparison {
+  bool ok = true;
+  /// Largest |a - b| / max(|b|, rms of the finite b) over all elements; infinite where one is NaN
+  /// or infinite and the other is something else. For integers the largest |a - b|.
+  double maxError = 0;
+  /// What maxError may be at most.
+  double tolerance = 0;
+  int64_t worst = -1; ///< linear index of the largest error; -1 when all are equal
+  /// What makes the comparison say little: expected values all NaN, or all the same.
+  llvm::SmallVector<std::string> warnings;
+};
+
+/// Compares `actual` with `expected`, of the same type. Integers exactly; floats
+/// |a - b| <= r max(|b|, rms of the finite b), r = 1e-10 for f64, 1e-4 for f32, 2e-2 for 16 bits,
+/// times sqrt(steps); NaN equals NaN, infinities by sign.
+Comparison compare(const Tensor &actual, const Tensor &expected, int64_t steps = 1);
+
+/// Linear index of the first element whose bits differ (NaN equals NaN), or -1.
+int64_t firstDifference(const Tensor &actual, const Tensor &expected);
+
+/// `[1, 0]`: the index of a linear position.
+std::string indexText(const Tensor &tensor, int64_t linear);
+/// `element [1, 0] is 3.5, expected 2; error 0.75 > 0.0001`.
+std::string describe(const Comparison &comparison, const Tensor &actual, const Tensor &expected);
+
+} // namespace tessera::interpreter
+
+#endif // TESSERA_INTERPRETER_COMPARE_H

@@ -1,0 +1,364 @@
+//===- KernelNest.cpp - A linalg op as a loop nest over addresses -------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelNest.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+/// Adds `factor` * expr to the linear function (steps, base); false when expr is not linear.
+static bool addLinear(AffineExpr expr, int64_t factor, SmallVectorImpl<int64_t> &step,
+                      int64_t &base) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr)) {
+    base += factor * constant.getValue();
+    return true;
+  }
+  if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
+    step[dim.getPosition()] += factor;
+    return true;
+  }
+  auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
+  if (!binary)
+    return false;
+  if (binary.getKind() == AffineExprKind::Add)
+    return addLinear(binary.getLHS(), factor, step, base) &&
+           addLinear(binary.getRHS(), factor, step, base);
+  auto constant = dyn_cast<AffineConstantExpr>(binary.getRHS());
+  return binary.getKind() == AffineExprKind::Mul && constant &&
+         addLinear(binary.getLHS(), factor * constant.getValue(), step, base);
+}
+
+static std::optional<vector::CombiningKind> kindOf(Operation *op) {
+  using Kind = vector::CombiningKind;
+  return llvm::TypeSwitch<Operation *, std::optional<Kind>>(op)
+      .Case<arith::AddFOp, arith::AddIOp>([](auto) { return Kind::ADD; })
+      .Case<arith::MulFOp, arith::MulIOp>([](auto) { return Kind::MUL; })
+      .Case<arith::MaximumFOp>([](auto) { return Kind::MAXIMUMF; })
+      .Case<arith::MinimumFOp>([](auto) { return Kind::MINIMUMF; })
+      .Case<arith::MaxNumFOp>([](auto) { return Kind::MAXNUMF; })
+      .Case<arith::MinNumFOp>([](auto) { return Kind::MINNUMF; })
+      .Case<arith::MaxSIOp>([](auto) { return Kind::MAXSI; })
+      .Case<arith::MinSIOp>([](auto) { return Kind::MINSI; })
+      .Case<arith::MaxUIOp>([](auto) { return Kind::MAXUI; })
+      .Case<arith::MinUIOp>([](auto) { return Kind::MINUI; })
+      .Case<arith::AndIOp>([](auto) { return Kind::AND; })
+      .Case<arith::OrIOp>([](auto) { return Kind::OR; })
+      .Case<arith::XOrIOp>([](auto) { return Kind::XOR; })
+      .Default(std::nullopt);
+}
+
+/// yield(combine(old, rest)) with the old value used nowhere else.
+static std::optional<vector::CombiningKind> combinerOf(linalg::GenericOp op, OpOperand *output) {
+  BlockArgument old = op.getMatchingBlockArgument(output);
+  unsigned index = output->getOperandNumber() - op.getNumDpsInputs();
+  Operation *yield = op.getBody()->getTerminator();
+  Operation *last = yield->getOperand(index).getDefiningOp();
+  if (!old.hasOneUse() || !last || *old.user_begin() != last || last->getNumOperands() != 2)
+    return std::nullopt;
+  if (!last->hasOneUse())
+    return std::nullopt;
+  return kindOf(last);
+}
+
+TypedAttr neutralElement(vector::CombiningKind kind, Type element) {
+  using Kind = vector::CombiningKind;
+  Builder builder(element.getContext());
+  if (auto type = dyn_cast<FloatType>(element)) {
+    const llvm::fltSemantics &semantics = type.getFloatSemantics();
+    switch (kind) {
+    case Kind::MUL:
+      return builder.getFloatAttr(type, 1.0);
+    case Kind::MAXIMUMF:
+    case Kind::MAXNUMF:
+      return builder.getFloatAttr(type, APFloat::getInf(semantics, /*Negative=*/true));
+    case Kind::MINIMUMF:
+    case Kind::MINNUMF:
+      return builder.getFloatAttr(type, APFloat::getInf(semantics));
+    default: // -0 + x is x, even for x = -0.
+      return builder.getFloatAttr(type, APFloat::getZero(semantics, /*Negative=*/true));
+    }
+  }
+  unsigned width = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
+  APInt value(width, 0);
+  switch (kind) {
+  case Kind::MUL:
+    value = APInt(width, 1);
+    break;
+  case Kind::MAXSI:
+    value = APInt::getSignedMinValue(width);
+    break;
+  case Kind::MINSI:
+    value = APInt::getSignedMaxValue(width);
+    break;
+  case Kind::MINUI:
+  case Kind::AND:
+    value = APInt::getAllOnes(width);
+    break;
+  default:
+    break;
+  }
+  return builder.getIntegerAttr(element, value);
+}
+
+/// Drops loops of one trip and merges neighbours that every operand walks without a gap.
+static void simplify(Nest &nest, const llvm::SmallBitVector &indexed) {
+  auto erase = [&](unsigned loop) {
+    nest.loops.erase(nest.loops.begin() + loop);
+    for (NestOperand &operand : nest.operands)
+      operand.step.erase(operand.step.begin() + loop);
+  };
+  for (unsigned loop = nest.loops.size(); loop-- > 0;)
+    if (nest.loops[loop].extent == 1)
+      erase(loop);
+  for (unsigned loop = nest.loops.size(); loop-- > 1;) {
+    NestLoop &major = nest.loops[loop - 1], &minor = nest.loops[loop];
+    auto isIndexed = [&](unsigned origin) { return indexed.test(origin); };
+    if (major.reduction != minor.reduction || llvm::any_of(major.origins, isIndexed) ||
+        llvm::any_of(minor.origins, isIndexed))
+      continue;
+    if (!llvm::all_of(nest.operands, [&](const NestOperand &operand) {
+          return operand.step[loop - 1] == operand.step[loop] * minor.extent;
+        }))
+      continue;
+    major.extent *= minor.extent;
+    llvm::append_range(major.origins, minor.origins);
+    for (NestOperand &operand : nest.operands)
+      operand.step[loop - 1] = operand.step[loop];
+    erase(loop);
+  }
+}
+
+FailureOr<Nest> Nest::get(linalg::GenericOp op, std::string &reason) {
+  Nest nest;
+  nest.op = op;
+  llvm::SmallBitVector indexed(std::max(1u, op.getNumLoops()));
+  op.getBody()->walk([&](linalg::IndexOp index) { indexed.set(index.getDim()); });
+  for (auto [i, range] : llvm::enumerate(op.getStaticLoopRanges())) {
+    NestLoop loop;
+    loop.extent = range;
+    loop.origins.push_back(i);
+    nest.loops.push_back(loop);
+    if (ShapedType::isDynamic(range)) {
+      reason = "a dynamic shape";
+      return failure();
+    }
+  }
+
+  for (OpOperand &opOperand : op->getOpOperands()) {
+    NestOperand operand;
+    operand.operand = &opOperand;
+    operand.element = getElementTypeOrSelf(opOperand.get().getType());
+    operand.output = op.isDpsInit(&opOperand);
+    operand.step.assign(nest.loops.size(), 0);
+    auto type = dyn_cast<MemRefType>(opOperand.get().getType());
+    operand.scalar = !type;
+    if (type) {
+      SmallVector<int64_t> strides;
+      int64_t offset;
+      if (failed(type.getStridesAndOffset(strides, offset)) ||
+          llvm::any_of(strides, ShapedType::isDynamic)) {
+        reason = "an operand of unknown strides";
+        return failure();
+      }
+      AffineMap map = op.getMatchingIndexingMap(&opOperand);
+      for (auto [expr, stride] : llvm::zip_equal(map.getResults(), strides))
+        if (!addLinear(expr, stride, operand.step, operand.base)) {
+          reason = "an index that is not linear";
+          return failure();
+        }
+      operand.span = 1;
+      for (auto [size, stride] : llvm::zip_equal(type.getShape(), strides))
+        operand.span += (size - 1) * stride;
+    }
+    nest.operands.push_back(std::move(operand));
+  }
+
+  for (OpOperand &output : op.getDpsInitsMutable()) {
+    NestOutput info;
+    info.operand = output.getOperandNumber();
+    info.readsOld = op.payloadUsesValueFromOperand(&output);
+    AffineMap map = op.getMatchingIndexingMap(&output);
+    for (auto [i, loop] : llvm::enumerate(nest.loops))
+      if (loop.extent > 1 && !map.isFunctionOfDim(i)) {
+        loop.reduction = true;
+        info.accumulates = true;
+      }
+    info.kind = combinerOf(op, &output);
+    nest.outputs.push_back(info);
+  }
+  for (NestOutput &output : nest.outputs) {
+    AffineMap map = op.getMatchingIndexingMap(nest.operands[output.operand].operand);
+    for (auto [i, loop] : llvm::enumerate(nest.loops))
+      if (output.accumulates && loop.reduction && map.isFunctionOfDim(i)) {
+        reason = "results reduced over different loops";
+        return failure();
+      }
+  }
+  simplify(nest, indexed);
+  return nest;
+}
+
+//===----------------------------------------------------------------------===//
+// Planning
+//===----------------------------------------------------------------------===//
+
+/// The width of the elements that fill a vector: of the widest type computed with.
+static unsigned computeBits(const Nest &nest, int vector) {
+  unsigned bits = 8;
+  auto consider = [&](Type type) {
+    if (type.isIndex() || !type.isIntOrFloat())
+      return;
+    // 16-bit floats are computed with in f32.
+    unsigned width = isa<FloatType>(type) ? std::max(32u, type.getIntOrFloatBitWidth())
+                                          : type.getIntOrFloatBitWidth();
+    bits = std::max(bits, width);
+  };
+  bool any = false;
+  for (const NestOperand &operand : nest.operands)
+    if (!operand.scalar && operand.step[vector] != 0) {
+      consider(operand.element);
+      any |= !operand.element.isIndex();
+    }
+  for (Operation &op : *nest.op.getBody())
+    for (Type type : op.getResultTypes())
+      if (!type.isIndex() && !isa<arith::ConstantOp>(op)) {
+        consider(type);
+        any = true;
+      }
+  return any ? bits : 64;
+}
+
+/// Instructions an element when vectors lie along `vector`.
+static double costOf(const Nest &nest, int vector, const KernelTarget &target) {
+  int64_t extent = nest.loops[vector].extent;
+  double lanes = double(target.lanes(computeBits(nest, vector)));
+  double used = std::min(lanes, double(extent));
+  double cost = 0;
+  for (const NestOperand &operand : nest.operands) {
+    if (operand.scalar)
+      continue;
+    int64_t step = std::abs(operand.step[vector]);
+    // A vector load; a scalar load an element; a few loads and shuffles for small steps.
+    double access = step <= 1 ? 1 / used : operand.output ? 2.5
+                               : step <= 4 ? 2.0 * double(step) / used : 2.0;
+    if (step == 0)
+      access *= 0.25;
+    cost += access;
+  }
+  for (Operation &op : nest.op.getBody()->without_terminator()) {
+    // Functions have a polynomial's length.
+    double weight = isa<math::MathDialect>(op.getDialect()) ? 12 : 1;
+    if (isa<memref::LoadOp>(op))
+      weight *= used;
+    cost += weight / used;
+  }
+  if (nest.loops[vector].reduction)
+    cost += 8.0 / double(extent); // the final reduction across lanes
+  return cost;
+}
+
+/// Splits `count` into equal blocks of at most `limit`.
+static int64_t evenBlock(int64_t count, int64_t limit) {
+  int64_t blocks = (count + limit - 1) / limit;
+  return blocks ? (count + blocks - 1) / blocks : 1;
+}
+
+NestPlan planNest(const Nest &nest, const KernelTarget &target) {
+  NestPlan plan;
+  bool zero = llvm::any_of(nest.loops, [](const NestLoop &loop) { return loop.extent == 0; });
+  double best = 0;
+  for (int loop = 0, e = nest.loops.size(); loop < e && !zero; ++loop) {
+    if (nest.loops[loop].reduction &&
+        llvm::any_of(nest.outputs, [](const NestOutput &output) { return output.accumulates && !output.kind; }))
+      continue;
+    double cost = costOf(nest, loop, target);
+    // Of equals the innermost parallel one: it needs no final reduction and walks memory in order.
+    if (plan.vector < 0 || cost < best * 0.999 ||
+        (cost <= best * 1.001 && !(nest.loops[loop].reduction && !nest.loops[plan.vector].reduction))) {
+      plan.vector = loop;
+      best = cost;
+    }
+  }
+  int64_t heavy = 0;
+  for (Operation &op : nest.op.getBody()->without_terminator())
+    heavy += isa<math::MathDialect>(op.getDialect()) ? 12 : 1;
+
+  if (plan.vector >= 0) {
+    const NestLoop &along = nest.loops[plan.vector];
+    plan.lanes = target.lanes(computeBits(nest, plan.vector));
+    int64_t vectors = (along.extent + plan.lanes - 1) / plan.lanes;
+    int64_t accumulators = 0;
+    for (const NestOutput &output : nest.outputs)
+      accumulators += output.accumulates;
+    int64_t registers = target.numRegisters - 4;
+
+    // Reuse: an operand that stays while the jammed loop moves is loaded once for all its copies.
+    if (nest.hasReduction()) {
+      int64_t reuse = 0;
+      for (int loop = 0, e = nest.loops.size(); loop < e; ++loop) {
+        if (loop == plan.vector || nest.loops[loop].reduction)
+          continue;
+        int64_t gain = 0;
+        for (const NestOperand &operand : nest.operands)
+          gain += !operand.scalar && !operand.output && operand.step[loop] == 0 &&
+                  operand.step[plan.vector] != 0;
+        if (gain > reuse || (gain == reuse && gain > 0 && nest.loops[loop].extent > nest.loops[plan.jam].extent)) {
+          reuse = gain;
+          plan.jam = loop;
+        }
+      }
+      int64_t limit = std::max<int64_t>(1, registers / std::max<int64_t>(1, accumulators));
+      int64_t wide = plan.jam >= 0 ? 2 : heavy > 8 ? 2 : 4;
+      if (along.reduction && plan.jam >= 0)
+        wide = 1;
+      plan.vectors = evenBlock(vectors, std::min(wide, limit));
+      if (plan.jam >= 0) {
+        int64_t jams = std::max<int64_t>(1, limit / plan.vectors);
+        jams = std::min<int64_t>(jams, along.reduction ? 4 : target.numRegisters > 16 ? 12 : 6);
+        plan.jams = evenBlock(nest.loops[plan.jam].extent, jams);
+        // Few rows: wider instead.
+        if (!along.reduction)
+          plan.vectors = evenBlock(vectors, std::max<int64_t>(plan.vectors,
+                                                              std::min<int64_t>(4, limit / plan.jams)));
+      }
+    } else {
+      plan.vectors = std::min<int64_t>(vectors, heavy > 8 ? 2 : 4);
+      // A transpose: what is contiguous along another loop is loaded in its direction.
+      for (int loop = 0, e = nest.loops.size(); loop < e; ++loop) {
+        if (loop == plan.vector || nest.loops[loop].extent < plan.lanes || along.extent < plan.lanes)
+          continue;
+        bool contiguous = llvm::any_of(nest.operands, [&](const NestOperand &operand) {
+          return !operand.scalar && !operand.output && operand.step[loop] == 1 &&
+                 operand.step[plan.vector] > 4 && !operand.element.isInteger(1);
+        });
+        if (contiguous && plan.lanes <= 16) {
+          plan.jam = loop;
+          plan.jams = plan.lanes;
+          plan.vectors = 1;
+          plan.transpose = true;
+        }
+      }
+    }
+  }
+
+  for (int loop = 0, e = nest.loops.size(); loop < e; ++loop) {
+    if (loop == plan.vector || loop == plan.jam)
+      continue;
+    (nest.loops[loop].reduction ? plan.inner : plan.outer).push_back(loop);
+  }
+  // Outer loops in the order of the first output's memory.
+  const NestOperand &first = nest.operands[nest.outputs.front().operand];
+  llvm::stable_sort(plan.outer, [&](unsigned a, unsigned b) {
+    return std::abs(first.step[a]) > std::abs(first.step[b]);
+  });
+  return plan;
+}
+
+} // namespace tessera::codegen

@@ -1,0 +1,115 @@
+//===- Run.cpp - tessera compile and tessera run ---------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Driver/Commands.h"
+#include "tessera/Driver/Compilation.h"
+#include "tessera/Driver/InterpreterCheck.h"
+#include "tessera/Driver/Memory.h"
+
+#include "tessera/Codegen/Compile.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace tessera;
+using llvm::failed;
+
+/// One program as an artifact; with its plan summary unless it is the reference of a check.
+static std::shared_ptr<const runtime::Artifact>
+compileProgram(Compilation &compilation, const CompileOptions &options, bool singleDevice) {
+  if (options.target != "cpu") {
+    llvm::errs() << "error: unknown target '" << options.target << "'; it is cpu\n";
+    return nullptr;
+  }
+  if (failed(singleDevice ? compilation.toSingleDevice() : compilation.toLocalView()))
+    return nullptr;
+  mlir::FailureOr<Report> report = compilation.report();
+  if (failed(report))
+    return nullptr;
+  if (failed(codegen::lowerToRt(compilation.module())))
+    return nullptr;
+  report->peakMemoryBytes = peakMemory(compilation.module());
+
+  llvm::json::Value json = report->toJson();
+  std::string summary;
+  llvm::raw_string_ostream os(summary);
+  report->printTable(os);
+  json.getAsObject()->insert({"summary", summary});
+
+  codegen::CompileOptions codegenOptions;
+  codegenOptions.cpu.cpu = options.cpu;
+  codegenOptions.cpu.cacheDirectory = options.cacheDirectory;
+  codegenOptions.cpu.useCache = !options.noCache;
+  codegenOptions.report = llvm::formatv("{0}", json).str();
+  std::vector<codegen::KernelInfo> infos;
+  mlir::FailureOr<runtime::Artifact> artifact =
+      codegen::compileRt(compilation.module(), codegenOptions, &infos);
+  if (failed(artifact))
+    return nullptr;
+  if (options.kernels)
+    for (const codegen::KernelInfo &info : infos)
+      llvm::outs() << "kernel " << info.name << "  "
+                   << (info.scheme == codegen::KernelScheme::Fallback ? "plain loops"
+                                                                      : "vectorised")
+                   << (info.reason.empty() ? "" : "  (" + info.reason + ")") << "\n";
+  return std::make_shared<const runtime::Artifact>(std::move(*artifact));
+}
+
+int tessera::compile(const CompileOptions &options) {
+  Compilation compilation(options);
+  auto artifact = compileProgram(compilation, options, /*singleDevice=*/false);
+  if (!artifact)
+    return 1;
+  runtime::Status status = runtime::writeArtifact(*artifact, options.output);
+  return status.ok() ? 0 : runtime::printError(status);
+}
+
+/// The same steps and inputs on one device.
+static runtime::Expected<runtime::RunReport> runReference(const RunOptions &options,
+                                                          const runtime::Artifact &program,
+                                                          const runtime::RunReport &report) {
+  if (options.check == Check::interpreter)
+    return interpretReference(options, program.program, report);
+  Compilation compilation(options);
+  CompileOptions compileOptions = options;
+  compileOptions.kernels = false;
+  auto artifact = compileProgram(compilation, compileOptions, /*singleDevice=*/true);
+  if (!artifact)
+    return runtime::Status::error("the program without its meshes does not compile");
+  runtime::DriverOptions driver = options.driver;
+  driver.quiet = true;
+  driver.devices = 0;
+  driver.steps = report.steps;
+  return runtime::runProgram(artifact, driver);
+}
+
+int tessera::run(const RunOptions &options) {
+  std::shared_ptr<const runtime::Artifact> artifact;
+  {
+    Compilation compilation(options);
+    artifact = compileProgram(compilation, options, /*singleDevice=*/false);
+  }
+  if (!artifact)
+    return 1;
+  llvm::outs() << runtime::planSummary(*artifact);
+  llvm::outs().flush();
+  auto report = runtime::runProgram(artifact, options.driver);
+  if (!report)
+    return runtime::printError(report.status());
+  bool equal = true;
+  if (options.check != Check::none) {
+    auto reference = runReference(options, *artifact, *report);
+    if (!reference)
+      return runtime::printError(reference.status());
+    equal = runtime::checkAgainst(*report, *reference);
+    runtime::printChecks(*report);
+  }
+  runtime::Status written = runtime::writeOutputs(*report, options.driver);
+  if (!written.ok())
+    return runtime::printError(written);
+  return equal ? 0 : 1;
+}

@@ -1,0 +1,40 @@
+//===- Collectives.h - What collectives do to the buffers of a mesh *- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_INTERPRETER_COLLECTIVES_H
+#define TESSERA_LIB_INTERPRETER_COLLECTIVES_H
+
+#include "Evaluator.h"
+
+namespace tessera::interpreter {
+
+/// Buffers of one tensor by position in a mesh.
+using Buffers = std::vector<Tensor>;
+
+/// Both ends of a move of one tensor.
+struct Move {
+  sharding::Mesh sourceMesh, targetMesh;
+  sharding::Layout source, target;
+};
+
+/// Carries out a move: what each buffer of the target mesh then holds. What lies outside the tensor
+/// is `padding`. Contributions are reduced in the order of their sources, 16-bit floats in f32.
+Buffers carryOut(const Move &move, const Buffers &sources, Scalar padding);
+
+/// Executes a collective on the operands of every device, by position in its mesh; gives the
+/// results likewise. Fails with an error.
+mlir::FailureOr<std::vector<llvm::SmallVector<Tensor>>>
+executeCollective(Program &program, dist::CollectiveOpInterface op,
+                  llvm::ArrayRef<llvm::SmallVector<Tensor>> operands);
+
+/// A tensor on one device that is in no mesh: where global inputs come from and results go to.
+sharding::Mesh hostMesh();
+sharding::Layout hostLayout(const std::vector<int64_t> &shape);
+
+} // namespace tessera::interpreter
+
+#endif // TESSERA_LIB_INTERPRETER_COLLECTIVES_H

@@ -1,0 +1,77 @@
+//===- Device.h - One device executing one function -------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_INTERPRETER_DEVICE_H
+#define TESSERA_LIB_INTERPRETER_DEVICE_H
+
+#include "Evaluator.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace tessera::interpreter {
+
+/// One device: its values, where it stands, and how it goes on. Control flow is a stack of frames
+/// kept here rather than on the C++ stack, so that a device can stop in the middle of a loop, wait
+/// for others, and be resumed.
+class Device : public Evaluator {
+public:
+  enum class Status { running, waiting, finished, failed };
+
+  /// A device about to call `function`. `processId` is its id in the meshes of the local view, -1
+  /// for the global view on one device.
+  Device(Program &program, mlir::func::FuncOp function, llvm::ArrayRef<Tensor> arguments,
+         int64_t processId = -1);
+
+  /// Runs until it finishes, fails (after an error), or stands at an op that other devices take
+  /// part in.
+  Status run();
+  Status getStatus() const { return status; }
+  /// The op that it waits at: a collective, a send, a receive, a start. Null unless it waits.
+  mlir::Operation *waitingAt() const;
+  /// The collective itself when it waits at one, started or not.
+  mlir::Operation *collective() const;
+  /// Gives a waiting device the results of what it waits for, and lets it go on.
+  void resume(llvm::ArrayRef<Tensor> results);
+  /// What the function returned, once finished.
+  llvm::ArrayRef<Tensor> getResults() const { return results; }
+  int64_t getProcessId() const { return processId; }
+  mlir::func::FuncOp getFunction() const { return function; }
+
+private:
+  /// A block being executed.
+  struct Frame {
+    mlir::Block *block;
+    mlir::Block::iterator next;
+    int64_t induction = 0, upper = 0, step = 0; ///< of scf.for
+  };
+
+  void enter(mlir::Block &block, llvm::ArrayRef<Tensor> arguments);
+  void enterLoop(mlir::scf::ForOp loop);
+  mlir::LogicalResult enterCall(mlir::func::CallOp call);
+  /// One operation of the topmost frame.
+  void step();
+  void leave(mlir::Operation *terminator);
+  /// Ends the topmost frame, gives its values to the op that it belongs to, goes on after that.
+  void leaveWith(llvm::ArrayRef<Tensor> values);
+  void leaveLoop(mlir::scf::ForOp loop, llvm::ArrayRef<Tensor> yielded);
+  /// Goes on after the current op, and forgets what nothing reads any more.
+  void advance();
+  Outcome executeHere(mlir::Operation *op);
+  Outcome executeCheck(mlir::Operation *op);
+  Outcome executeDist(mlir::Operation *op);
+  mlir::Operation *current() const { return &*frames.back().next; }
+
+  mlir::func::FuncOp function;
+  int64_t processId;
+  Status status = Status::running;
+  llvm::SmallVector<Frame> frames;
+  llvm::SmallVector<Tensor> results;
+};
+
+} // namespace tessera::interpreter
+
+#endif // TESSERA_LIB_INTERPRETER_DEVICE_H

@@ -1,0 +1,108 @@
+//===- Evaluator.h - Values of one device while a program runs --*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_INTERPRETER_EVALUATOR_H
+#define TESSERA_LIB_INTERPRETER_EVALUATOR_H
+
+#include "ScalarOps.h"
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Interpreter/Interpreter.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+namespace tessera::interpreter {
+
+/// What all devices of a run share.
+struct Program {
+  Program(mlir::ModuleOp module, const Options &options)
+      : module(module), options(options), meshes(module) {}
+
+  mlir::ModuleOp module;
+  Options options;
+  dist::MeshTable meshes;
+  uint64_t operations = 0; ///< executed so far
+  llvm::DenseMap<mlir::Attribute, Tensor> constants;
+  /// For each operation the values that nothing reads after it, by block.
+  llvm::DenseMap<mlir::Block *, llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value>>>
+      lastUses;
+};
+
+/// How an attempt to execute an op ended. `unknown`: it is of no kind that this function executes.
+enum class Outcome { done, failed, unknown };
+
+/// The values of one device, and how its errors are worded.
+class Evaluator {
+public:
+  /// `who` begins every message: empty, or `on device 3: `.
+  Evaluator(Program &program, std::string who) : program(program), who(std::move(who)) {}
+
+  const Tensor &get(mlir::Value value) const;
+  llvm::SmallVector<Tensor> get(mlir::ValueRange values) const;
+  /// The value of an integer or index scalar.
+  int64_t getInt(mlir::Value value) const { return get(value).item().i; }
+  /// Static entries of a mixed list as they are, dynamic ones by their values.
+  llvm::SmallVector<int64_t> getInts(llvm::ArrayRef<mlir::OpFoldResult> mixed) const;
+  void set(mlir::Value value, Tensor tensor);
+  void drop(mlir::Value value) { values.erase(value); }
+  /// A tensor that nobody has written.
+  Tensor undefined(mlir::Type elementType, llvm::ArrayRef<int64_t> shape) const;
+
+  /// An error at an op: `on device 3: 'arith.divsi' ` and what follows. It does not print the op.
+  mlir::InFlightDiagnostic error(mlir::Operation *op) const;
+
+  Program &program;
+
+private:
+  std::string who;
+  llvm::DenseMap<mlir::Value, Tensor> values;
+};
+
+/// A region that computes one element: the body of a linalg op, of `tensor.pad`, of
+/// `tensor.generate`. Prepared once, then run for every element.
+class ElementBody {
+public:
+  /// Fails with an error at the first op that is not known.
+  static mlir::FailureOr<ElementBody> prepare(mlir::Block &block, Evaluator &evaluator);
+  ElementBody(ElementBody &&) = default;
+
+  /// Runs it on values for its block arguments at an iteration (what `linalg.index` gives). Its
+  /// yielded values follow from `yielded`. Fails with an error at the op without a result.
+  mlir::LogicalResult run(llvm::ArrayRef<Scalar> arguments, llvm::ArrayRef<int64_t> iteration);
+  Scalar yielded(unsigned index) const { return slots[yields[index]]; }
+
+private:
+  explicit ElementBody(Evaluator &evaluator)
+      : evaluator(&evaluator), iteration(std::make_unique<llvm::SmallVector<int64_t>>()) {}
+  mlir::FailureOr<ScalarKernel> kernelOf(mlir::Operation *op);
+  /// The slot of a value; a scalar from outside gets one with its value.
+  unsigned slotOf(mlir::Value value);
+
+  struct Step {
+    mlir::Operation *op;
+    ScalarKernel kernel;
+    llvm::SmallVector<unsigned> operands;
+    llvm::SmallVector<unsigned> results;
+  };
+  Evaluator *evaluator;
+  std::unique_ptr<llvm::SmallVector<int64_t>> iteration; ///< seen by the kernels of linalg.index
+  llvm::DenseMap<mlir::Value, unsigned> slotOfValue;
+  std::vector<Scalar> slots;
+  std::vector<Step> steps;
+  llvm::SmallVector<unsigned> yields;
+};
+
+/// `arith` and `math` ops on scalars and elementwise on tensors, constants (ElementwiseOps.cpp).
+Outcome executeElementwise(Evaluator &evaluator, mlir::Operation *op);
+/// linalg structured ops and `linalg.softmax` (LinalgOps.cpp).
+Outcome executeLinalg(Evaluator &evaluator, mlir::Operation *op);
+/// The tensor dialect (TensorOps.cpp, TensorIndexOps.cpp).
+Outcome executeTensor(Evaluator &evaluator, mlir::Operation *op);
+Outcome executeTensorIndex(Evaluator &evaluator, mlir::Operation *op);
+
+} // namespace tessera::interpreter
+
+#endif // TESSERA_LIB_INTERPRETER_EVALUATOR_H

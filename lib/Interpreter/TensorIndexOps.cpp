@@ -1,0 +1,131 @@
+//===- TensorIndexOps.cpp - The tensor dialect: single elements, gather, scatter ===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Evaluator.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tessera::interpreter;
+
+/// Position of the element that an op names, or -1 after an error.
+static int64_t positionOf(Evaluator &evaluator, Operation *op, const Tensor &tensor,
+                          ValueRange indices) {
+  SmallVector<int64_t> index =
+      llvm::map_to_vector(indices, [&](Value value) { return evaluator.getInt(value); });
+  int64_t position = tensor.linearize(index);
+  if (position < 0) {
+    InFlightDiagnostic diagnostic = evaluator.error(op);
+    diagnostic << "names element [";
+    llvm::interleaveComma(index, diagnostic);
+    diagnostic << "] of " << tensor.tensorType();
+  }
+  return position;
+}
+
+static Outcome extract(Evaluator &evaluator, tensor::ExtractOp op) {
+  const Tensor &source = evaluator.get(op.getTensor());
+  int64_t position = positionOf(evaluator, op, source, op.getIndices());
+  if (position < 0)
+    return Outcome::failed;
+  evaluator.set(op.getResult(), Tensor::scalar(source.getElementType(), source.load(position)));
+  return Outcome::done;
+}
+
+static Outcome insert(Evaluator &evaluator, tensor::InsertOp op) {
+  Tensor result = evaluator.get(op.getDest());
+  int64_t position = positionOf(evaluator, op, result, op.getIndices());
+  if (position < 0)
+    return Outcome::failed;
+  result.store(position, evaluator.get(op.getScalar()).item());
+  evaluator.set(op.getResult(), result);
+  return Outcome::done;
+}
+
+static Outcome fromElements(Evaluator &evaluator, tensor::FromElementsOp op) {
+  auto type = cast<RankedTensorType>(op.getType());
+  Tensor result(type.getElementType(), type.getShape());
+  for (auto [position, element] : llvm::enumerate(op.getElements()))
+    result.store(position, evaluator.get(element).item());
+  evaluator.set(op.getResult(), result);
+  return Outcome::done;
+}
+
+/// Walks what gather and scatter have in common: `indices` names by its last dimension coordinates
+/// in the `dims` of `large`; `small` has the leading dimensions of `indices` and then the others of
+/// `large`. Calls `visit` with positions in both.
+static LogicalResult walkGathered(Evaluator &evaluator, Operation *op, const Tensor &large,
+                                  const Tensor &indices, ArrayRef<int64_t> dims,
+                                  llvm::function_ref<void(int64_t, int64_t)> visit) {
+  // The slice that one tuple of coordinates names: extent 1 in the gathered dimensions.
+  SmallVector<int64_t> slice(large.shape());
+  for (int64_t d : dims)
+    slice[d] = 1;
+  int64_t width = static_cast<int64_t>(dims.size());
+  int64_t tuples = width ? indices.numElements() / width : 0;
+  int64_t small = 0;
+  for (int64_t tuple = 0; tuple < tuples; ++tuple) {
+    SmallVector<int64_t> base(large.rank(), 0);
+    for (auto [k, d] : llvm::enumerate(dims)) {
+      base[d] = indices.load(tuple * width + k).i;
+      if (base[d] < 0 || base[d] >= large.shape()[d])
+        return evaluator.error(op) << "names index " << base[d] << " of dimension " << d << " of "
+                                   << large.tensorType();
+    }
+    forEachIndex(slice, [&](ArrayRef<int64_t> offset) {
+      SmallVector<int64_t> index = base;
+      for (auto [i, o] : llvm::zip_equal(index, offset))
+        i += o;
+      visit(large.linearize(index), small++);
+      return true;
+    });
+  }
+  return success();
+}
+
+static Outcome gather(Evaluator &evaluator, tensor::GatherOp op) {
+  const Tensor &source = evaluator.get(op.getSource());
+  const Tensor &indices = evaluator.get(op.getIndices());
+  // Leading dimensions of the indices, then the slice's, in whichever rank the op asks for.
+  SmallVector<int64_t> shape(indices.shape().drop_back());
+  bool reduced = op.getType().getRank() < static_cast<int64_t>(shape.size()) + source.rank();
+  for (int64_t d = 0; d < source.rank(); ++d) {
+    bool gathered = llvm::is_contained(op.getGatherDims(), d);
+    if (!gathered || !reduced)
+      shape.push_back(gathered ? 1 : source.shape()[d]);
+  }
+  Tensor result(source.getElementType(), shape);
+  if (failed(walkGathered(
+          evaluator, op, source, indices, op.getGatherDims(),
+          [&](int64_t large, int64_t small) { result.store(small, source.load(large)); })))
+    return Outcome::failed;
+  evaluator.set(op.getResult(), result);
+  return Outcome::done;
+}
+
+static Outcome scatter(Evaluator &evaluator, tensor::ScatterOp op) {
+  const Tensor &source = evaluator.get(op.getSource());
+  Tensor result = evaluator.get(op.getDest());
+  if (failed(walkGathered(
+          evaluator, op, evaluator.get(op.getDest()), evaluator.get(op.getIndices()),
+          op.getScatterDims(),
+          [&](int64_t large, int64_t small) { result.store(large, source.load(small)); })))
+    return Outcome::failed;
+  evaluator.set(op.getResult(), result);
+  return Outcome::done;
+}
+
+Outcome tessera::interpreter::executeTensorIndex(Evaluator &evaluator, Operation *op) {
+  return TypeSwitch<Operation *, Outcome>(op)
+      .Case([&](tensor::ExtractOp op) { return extract(evaluator, op); })
+      .Case([&](tensor::InsertOp op) { return insert(evaluator, op); })
+      .Case([&](tensor::FromElementsOp op) { return fromElements(evaluator, op); })
+      .Case([&](tensor::GatherOp op) { return gather(evaluator, op); })
+      .Case([&](tensor::ScatterOp op) { return scatter(evaluator, op); })
+      .Default([](Operation *) { return Outcome::unknown; });
+}

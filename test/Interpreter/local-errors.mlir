@@ -1,0 +1,48 @@
+// RUN: tessera-opt %s --interpret -o /dev/null --split-input-file --verify-diagnostics
+
+dist.process_mesh @m(shape = [2], dim_names = ["x"])
+// expected-error @+1 {{result 0 of 'differ' differs between devices 1 and 0: element [0] of their part is 1 and 0}}
+func.func @differ() -> (tensor<1xindex> {dist.sharding = #dist.sharding<@m, [replicate]>, dist.global_type = tensor<1xindex>})
+    attributes {dist.view = "local", dist.mesh = @m, dist.mesh_devices = array<i64: 0, 1>} {
+  %x = dist.axis_index over @m ["x"] : index
+  %a = tensor.from_elements %x : tensor<1xindex>
+  return %a : tensor<1xindex>
+}
+
+// -----
+
+// The condition comes from data that differs: the verifier cannot know, the run finds it at once.
+dist.process_mesh @m(shape = [2], dim_names = ["x"])
+// expected-note @+1 {{device 1 has finished}}
+func.func @stuck(%a: tensor<1xi1> {dist.sharding = #dist.sharding<@m, [shard(0)]>, dist.global_type = tensor<1xi1>})
+    attributes {dist.view = "local", dist.mesh = @m, dist.mesh_devices = array<i64: 0, 1>} {
+  %c0 = arith.constant 0 : index
+  %p = tensor.extract %a[%c0] : tensor<1xi1>
+  scf.if %p {
+    // expected-error @+1 {{on device 0: 'dist.all_reduce' waits for ever: some device never arrives}}
+    %r = dist.all_reduce %a over @m ["x"] reduction = sum : tensor<1xi1>
+  }
+  return
+}
+
+// -----
+
+dist.process_mesh @m(shape = [2], dim_names = ["x"])
+dist.process_mesh @n(shape = [1], dim_names = ["x"], process_ids = [9])
+func.func @nothing_sent() attributes {dist.view = "local", dist.mesh = @m, dist.mesh_devices = array<i64: 0, 1>} {
+  // expected-error @+1 {{on device 0: 'dist.recv' waits for ever: nothing is sent under id 4}}
+  %0 = dist.recv from @n id = 4 {source = #dist.sharding<@n, [replicate]>, target = #dist.sharding<@m, [replicate]>, global_type = tensor<2xf32>} : tensor<2xf32>
+  return
+}
+
+// -----
+
+dist.process_mesh @m(shape = [2], dim_names = ["x"])
+func.func @one_device() attributes {dist.view = "local", dist.mesh = @m, dist.mesh_devices = array<i64: 0, 1>} {
+  %x = dist.axis_index over @m ["x"] : index
+  %c1 = arith.constant 1 : index
+  %d = arith.subi %c1, %x : index
+  // expected-error @+1 {{on device 1: 'arith.divui' divides by zero}}
+  %0 = arith.divui %c1, %d : index
+  return
+}
