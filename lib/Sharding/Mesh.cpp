@@ -40,11 +40,16 @@ int64_t Mesh::positionOf(int64_t processId) const {
 }
 
 bool AxisRef::overlaps(const AxisRef &other) const {
-  return axis == other.axis && pre < other.pre * other.size && other.pre < pre * size;
+  if (axis != other.axis)
+    return false;
+  // Independent of each other only where one ends at a boundary that the other starts from: c / 3
+  // and c % 2 of an axis of 6, (1)2 and (3)2, lie apart and yet determine each other in part.
+  auto before = [](const AxisRef &a, const AxisRef &b) { return b.pre % (a.pre * a.size) == 0; };
+  return !before(*this, other) && !before(other, *this);
 }
 
 bool AxisRef::contains(const AxisRef &other) const {
-  return axis == other.axis && pre <= other.pre && other.pre * other.size <= pre * size;
+  return axis == other.axis && other.pre % pre == 0 && (pre * size) % (other.pre * other.size) == 0;
 }
 
 int64_t sizeOf(const AxisList &axes) {

@@ -34,9 +34,15 @@ AxisList atomicParts(const Mesh &mesh, const std::vector<const Layout *> &layout
       add(part.axis);
   }
   AxisList result;
-  for (int64_t axis = 0; axis < mesh.numAxes(); ++axis)
+  for (int64_t axis = 0; axis < mesh.numAxes(); ++axis) {
+    bool nested = true;
+    for (auto it = cuts[axis].begin(); std::next(it) != cuts[axis].end(); ++it)
+      nested = nested && *std::next(it) % *it == 0;
+    if (!nested) // (1)2 and (1)3 of 6 have no common parts
+      cuts[axis] = {1, mesh.shape[axis]};
     for (auto it = cuts[axis].begin(); std::next(it) != cuts[axis].end(); ++it)
       result.push_back({axis, *it, *std::next(it) / *it});
+  }
   return result;
 }
 

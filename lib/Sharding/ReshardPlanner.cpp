@@ -44,8 +44,9 @@ public:
   }
 
   ReshardPlan run() {
-    // Windows overlap, and only an exchange makes or moves them: reduce, exchange, make partial.
-    bool windows = !source.windows.empty() || !target.windows.empty();
+    // Windows overlap, and only an exchange makes or moves them: reduce, exchange, make partial. So
+    // it is where source and target cut an axis into parts that have no common parts.
+    bool exchangeOnly = !nested || !source.windows.empty() || !target.windows.empty();
     best[source] = {};
     queue.insert({Cost{}, source});
     while (!queue.empty()) {
@@ -56,7 +57,7 @@ public:
       best[state].done = true;
       current = state;
       currentCost = cost;
-      if (windows) {
+      if (exchangeOnly) {
         reduceAll();
         exchangeToTarget();
         makePartials();
@@ -89,6 +90,10 @@ private:
     if (parts.empty())
       computeParts();
     TensorSharding result = sharding;
+    if (!nested) {
+      result.open.clear();
+      return canonical(result);
+    }
     auto split = [&](const AxisRef &axis) {
       AxisList list;
       for (const AxisRef &part : parts)
@@ -127,8 +132,10 @@ private:
     for (int64_t axis = 0; axis < problem.mesh.numAxes(); ++axis) {
       if (problem.mesh.shape[axis] == 1)
         parts.push_back({axis, 1, 1});
-      for (auto it = cuts[axis].begin(); std::next(it) != cuts[axis].end(); ++it)
+      for (auto it = cuts[axis].begin(); std::next(it) != cuts[axis].end(); ++it) {
+        nested = nested && *std::next(it) % *it == 0;
         parts.push_back({axis, *it, *std::next(it) / *it});
+      }
     }
   }
 
@@ -389,9 +396,9 @@ private:
     bool nearSource = current.dims == source.dims && current.windows == source.windows;
     if (problem.mesh.numDevices() > kExchangeEverywhereDevices && !nearSource)
       return;
-    // Contributions that the target does not have are sent to who needs their sum, and added there. For
-    // the sake of time this is left to the reductions of a library, which have better algorithms than
-    // one message a pair.
+    // Contributions that the target does not have are sent to who needs their sum, and added there.
+    // For the sake of time this is left to the reductions of a library, which have better
+    // algorithms than one message a pair.
     bool reduces = std::any_of(current.partial.begin(), current.partial.end(),
                                [&](const PartialAxis &part) { return !isKept(part); });
     if (reduces && objective == Objective::time)
@@ -412,11 +419,13 @@ private:
   /// Local: a shard is its device's contribution to the whole; a replicated value stays at
   /// coordinate 0.
   void makePartials() {
+    auto isKeptPart = [&](const PartialAxis &part) { return isKept(part); };
     for (const PartialAxis &part : target.partial) {
       if (std::find(current.partial.begin(), current.partial.end(), part) !=
               current.partial.end() ||
-          overlapsAny(current.partialAxes(), part.axis))
-        continue;
+          overlapsAny(current.partialAxes(), part.axis) ||
+          !std::all_of(current.partial.begin(), current.partial.end(), isKeptPart))
+        continue; // what is to be reduced is reduced first: two reductions do not mix
       Move move;
       move.kind = CollectiveKind::slice;
       move.makesPartial = true;
@@ -457,8 +466,9 @@ private:
   const ReshardProblem &problem;
   Objective objective;
   const LinkModel &links;
-  AxisList parts;  ///< of every mesh axis
-  AxisList inPlay; ///< parts that source or target use
+  bool nested = true; ///< whether the cuts of every axis have common parts
+  AxisList parts;     ///< of every mesh axis
+  AxisList inPlay;    ///< parts that source or target use
   TensorSharding source, target;
   std::map<TensorSharding, Node> best;
   std::set<std::pair<Cost, TensorSharding>> queue;

@@ -104,7 +104,7 @@ static TensorSharding tensorSharding(const ShardingRule &rule, const TensorRule 
     const DimRule &dim = tensor[d];
     for (int64_t factor : dim.factors)
       result.dims[d].insert(result.dims[d].end(), axes[factor].begin(), axes[factor].end());
-    if (dim.isWindow() && !result.dims[d].empty()) {
+    if (dim.isWindow && !result.dims[d].empty()) {
       int64_t chunk = ceilDiv(rule.factors[dim.factors[0]].size, sizeOf(result.dims[d]));
       result.windows.push_back({static_cast<int64_t>(d), chunk * dim.stride, dim.shift,
                                 (chunk - 1) * dim.stride + dim.extent});

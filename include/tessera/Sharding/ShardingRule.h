@@ -35,14 +35,15 @@ struct Factor {
 };
 
 /// How one dimension of a tensor is made of factors. A dimension of one factor may be a window of
-/// it: iteration i reads the indices [i * stride + shift, i * stride + shift + extent).
+/// it: iteration i reads the indices [i * stride + shift, i * stride + shift + extent). It is one
+/// also where each iteration reads its own index but the dimension has another extent than the
+/// factor.
 struct DimRule {
   std::vector<int64_t> factors; ///< major first; empty for a dimension of extent 1
   int64_t stride = 1;
   int64_t shift = 0;
   int64_t extent = 1;
-
-  bool isWindow() const { return stride != 1 || shift != 0 || extent != 1; }
+  bool isWindow = false;
 };
 
 /// One rule a dimension; a tensor without dimensions, or something that is no tensor, has none.

@@ -161,7 +161,8 @@ Value Partitioner::move(Part &part, Location loc, Value local, RankedTensorType 
                         const TensorSharding &target, Attribute reason, Attribute fill) {
   // Two spellings may hold the same elements: a window without a halo is its shard.
   std::vector<int64_t> shape = global.getShape().vec();
-  if (sharding::makeLayout(source, shape) == sharding::makeLayout(target, shape))
+  // What lies beyond the tensor differs, when it must be filled.
+  if (!fill && sharding::makeLayout(source, shape) == sharding::makeLayout(target, shape))
     return local;
   std::vector<sharding::Move> steps = haloSteps(source, target, global.getShape());
   if (steps.empty()) {
@@ -187,7 +188,8 @@ Value Partitioner::move(Part &part, Location loc, Value local, RankedTensorType 
     if (step.makesPartial && isIdentityFill(local, step.reduction) &&
         localType(global, step.source) == localType(global, step.target))
       continue;
-    if (!step.axes.empty() && sharding::sizeOf(step.axes) == 1)
+    if (!step.axes.empty() && sharding::sizeOf(step.axes) == 1 &&
+        step.kind != CollectiveKind::halo_exchange)
       continue; // an axis of one device: nothing moves
     local = emit(part, loc, local, global, mesh, step, reason, fill);
   }

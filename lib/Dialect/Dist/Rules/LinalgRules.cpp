@@ -277,6 +277,7 @@ std::optional<ShardingRule> dist::getLinalgRule(linalg::LinalgOp op) {
             rule.factors[loop].kind = FactorKind::replicate;
           dim.factors = {static_cast<int64_t>(loop)};
           if (!plain) {
+            dim.isWindow = true;
             dim.stride = stride;
             dim.shift = linear.constant;
             for (auto [other, dilation] : llvm::drop_begin(linear.terms)) {

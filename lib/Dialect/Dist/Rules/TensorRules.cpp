@@ -50,6 +50,7 @@ public:
   RuleBuilder &window(int64_t index, int64_t dim, int64_t factor, int64_t stride, int64_t shift) {
     DimRule &rule = this->rule.operands[index][dim];
     rule.factors = {factor};
+    rule.isWindow = true;
     rule.stride = stride;
     rule.shift = shift;
     return *this;
