@@ -163,6 +163,9 @@ FactorAxes deriveFactorAxes(const ShardingRule &rule, const std::vector<TensorSh
       if (rule.factors[f].kind == FactorKind::reduction &&
           rule.factors[f].size >= axis.size * sizeOf(axes[f]))
         chosen = static_cast<int64_t>(f);
+    for (size_t f = 0; f < axes.size() && chosen < 0; ++f)
+      if (rule.factors[f].kind == FactorKind::reduction)
+        chosen = static_cast<int64_t>(f); // shorter than the axis: some devices reduce nothing
     if (chosen >= 0)
       axes[chosen].push_back(axis);
   }

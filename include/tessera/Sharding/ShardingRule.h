@@ -91,7 +91,7 @@ TensorSharding resultSharding(const ShardingRule &rule, int64_t index, const Fac
 
 /// The factors' axes of an op from its results' shardings: parallel factors are cut as the results
 /// are; an axis over which a result is partial goes to the reduction factor that an operand already
-/// cuts by it, else to the first that is long enough.
+/// cuts by it, else to the first that is long enough, else to the first.
 FactorAxes deriveFactorAxes(const ShardingRule &rule, const std::vector<TensorSharding> &results,
                             const std::vector<TensorSharding> &operands);
 

@@ -88,8 +88,7 @@ public:
     }
     for (auto &[group, buckets] : open)
       for (Bucket &bucket : buckets)
-        if (bucket.members.size() > 1)
-          fuse<Op>(bucket);
+        fuseWhatIsIndependent<Op>(bucket);
   }
 
 private:
@@ -127,6 +126,28 @@ private:
       llvm::for_each(captured, visit);
     }
     return false;
+  }
+
+  /// Fusing one bucket ties its members together: members of another that were independent of each other
+  /// may now depend through it. Those begin a bucket of their own.
+  template <typename Op> void fuseWhatIsIndependent(Bucket &bucket) {
+    // An earlier fusion may have moved members past each other, too.
+    llvm::sort(bucket.members, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+    SmallVector<Operation *> rest = bucket.members;
+    while (!rest.empty()) {
+      Bucket independent;
+      SmallVector<Operation *> later;
+      for (Operation *op : rest)
+        if (later.empty() && llvm::none_of(independent.members, [&](Operation *other) {
+              return reaches(other, op);
+            }))
+          independent.members.push_back(op);
+        else
+          later.push_back(op);
+      if (independent.members.size() > 1)
+        fuse<Op>(independent);
+      rest = std::move(later);
+    }
   }
 
   template <typename Op> void fuse(Bucket &bucket) {
