@@ -74,7 +74,7 @@ Value PartEmitter::slotOf(Storage *storage, int64_t offset, Type tensor) {
     return slot = rt::ConstantOp::create(slots, loc, type, storage->name, storage->constant);
   std::string name = storage->name;
   if (offset)
-    name += "+" + std::to_string(offset);
+    name += "." + std::to_string(offset);
   auto op = rt::SlotOp::create(slots, loc, type, name, 0);
   storage->slots.push_back({op, offset});
   return slot = op;

@@ -177,6 +177,23 @@ static void prepareCoordinates(func::FuncOp function) {
   }
 }
 
+/// A rank-0 tensor that only holds what another one does is that one.
+static void dropRewrapped(func::FuncOp function) {
+  SmallVector<tensor::FromElementsOp> wrappers;
+  function.walk([&](tensor::FromElementsOp op) { wrappers.push_back(op); });
+  for (tensor::FromElementsOp op : wrappers) {
+    if (op.getType().getRank() != 0)
+      continue;
+    auto extract = op.getElements()[0].getDefiningOp<tensor::ExtractOp>();
+    if (!extract || extract.getTensor().getType() != op.getType())
+      continue;
+    op.replaceAllUsesWith(extract.getTensor());
+    op.erase();
+    if (extract->use_empty())
+      extract.erase();
+  }
+}
+
 void codegen::prepareScalars(func::FuncOp function) {
   prepareCoordinates(function);
   // Outer loops first: what they carry is wrapped before inner ones ask whether it is.
@@ -207,4 +224,5 @@ void codegen::prepareScalars(func::FuncOp function) {
     builder.setInsertionPointAfter(extract);
     materialize(builder, extract.getResult());
   }
+  dropRewrapped(function);
 }

@@ -12,6 +12,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -70,5 +71,6 @@ StepKind codegen::classify(Operation *op) {
   if (op->getNumResults() > 0 && op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
       llvm::all_of(op->getResultTypes(), [](Type type) { return type.isIntOrIndexOrFloat(); }))
     return StepKind::scalar;
-  return StepKind::compute;
+  bool known = isa<tensor::TensorDialect, arith::ArithDialect, math::MathDialect>(op->getDialect());
+  return known ? StepKind::compute : StepKind::other;
 }

@@ -51,6 +51,7 @@ LogicalResult Compilation::runPhases() {
   }
   pipeline.objective = options.objective;
   pipeline.fusion = options.fusion;
+  pipeline.remarks = options.remarks;
   // Phase by phase, so that each is timed.
   for (int phase = static_cast<int>(*from); phase < static_cast<int>(Phase::fused); ++phase) {
     pipeline.from = static_cast<Phase>(phase);
@@ -106,6 +107,14 @@ LogicalResult Compilation::toSingleDevice() {
     return failure();
   dropMeshes(*program);
   return runPhases();
+}
+
+func::FuncOp Compilation::toReference() {
+  program = loadProgram(&mlirContext, options.file);
+  func::FuncOp function = program ? selectFunction(*program, options.function) : func::FuncOp();
+  if (function)
+    dropMeshes(*program);
+  return function;
 }
 
 FailureOr<Report> Compilation::report() {

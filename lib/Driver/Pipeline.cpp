@@ -55,6 +55,7 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
   if (leadsTo(Phase::partitioned)) {
     dist::DistPartitionOptions partition;
     partition.objective = options.objective;
+    partition.remarks = options.remarks;
     manager.addPass(dist::createDistPartition(partition));
     manager.addPass(dist::createDistCanonicalizeCollectives());
   }

@@ -7,6 +7,7 @@
 
 #include "tessera/Driver/Commands.h"
 #include "tessera/Driver/Compilation.h"
+#include "tessera/Driver/InterpreterCheck.h"
 #include "tessera/Driver/Memory.h"
 
 #include "tessera/Codegen/Compile.h"
@@ -69,7 +70,10 @@ int tessera::compile(const CompileOptions &options) {
 
 /// The same steps and inputs on one device.
 static runtime::Expected<runtime::RunReport> runReference(const RunOptions &options,
+                                                          const runtime::Artifact &program,
                                                           const runtime::RunReport &report) {
+  if (options.check == Check::interpreter)
+    return interpretReference(options, program.program, report);
   Compilation compilation(options);
   CompileOptions compileOptions = options;
   compileOptions.kernels = false;
@@ -98,7 +102,7 @@ int tessera::run(const RunOptions &options) {
     return runtime::printError(report.status());
   bool equal = true;
   if (options.check != Check::none) {
-    auto reference = runReference(options, *report);
+    auto reference = runReference(options, *artifact, *report);
     if (!reference)
       return runtime::printError(reference.status());
     equal = runtime::checkAgainst(*report, *reference);

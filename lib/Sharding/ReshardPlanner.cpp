@@ -196,6 +196,9 @@ private:
     Cost cost = currentCost + Cost::of(objective, seconds, traffic);
     // A step costs a little even when it sends nothing: of equal chains the shorter is taken.
     cost.third += 1e-3;
+    // Of equal bytes a chain of collectives that every library has is better than an exchange.
+    if (move.kind == CollectiveKind::exchange && objective == Objective::bytes)
+      cost.first += 0.5;
     auto [it, fresh] = best.try_emplace(move.target);
     Node &node = it->second;
     if (!fresh && (node.done || node.cost <= cost))
@@ -383,14 +386,15 @@ private:
   }
 
   void exchangeToTarget() {
-    if (std::any_of(current.partial.begin(), current.partial.end(),
-                    [&](const PartialAxis &part) { return !isKept(part); }))
-      return;
     bool nearSource = current.dims == source.dims && current.windows == source.windows;
     if (problem.mesh.numDevices() > kExchangeEverywhereDevices && !nearSource)
       return;
+    // Contributions that the target does not have are sent to who needs their sum, and added there.
     TensorSharding next = target;
-    next.partial = current.partial;
+    next.partial.clear();
+    for (const PartialAxis &part : current.partial)
+      if (isKept(part))
+        next.partial.push_back(part);
     if (next == current)
       return;
     Move move;

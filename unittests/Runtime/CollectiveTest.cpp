@@ -276,3 +276,36 @@ TEST(Collective, FusedOperands) {
                   executor->slotData(p, d, operand.dst), {}, "fused");
   EXPECT_EQ(executor->recorded().size(), 1u);
 }
+
+TEST(Collective, ToAnotherArrangementOfTheDevices) {
+  Mesh first = makeMesh({2, 2}, 0, "first"), second = makeMesh({4}, 0, "second");
+  second.processIds = {3, 1, 0, 2};
+  AxisRef a = whole(first, 0), b = whole(first, 1), c = whole(second, 0);
+  for (int64_t n : {8, 5, 1}) {
+    Shape global{n, 4};
+    for (const Layout &source : {replicated(global), layoutOf(global, {{a}, {b}})})
+      for (const Layout &target :
+           {replicated(global), layoutOf(global, {{c}, {}}), layoutOf(global, {{}, {c}})}) {
+        ProgramBuilder builder;
+        int64_t m = builder.mesh(first), t = builder.mesh(second), p = builder.part(m);
+        int64_t src = builder.slot(p, DType::f32, source);
+        int64_t dst = builder.slot(p, DType::f32, target);
+        CollectiveStep step =
+            builder.collective(CollectiveKind::exchange, m, src, dst, DType::f32, source, target);
+        step.targetMesh = t;
+        builder.add(p, step);
+        auto executor = openProgram(builder.program);
+        ASSERT_TRUE(executor);
+        for (int64_t d = 0; d < 4; ++d) {
+          fillSource(DType::f32, first, source, d, executor->slotData(p, d, src));
+          std::memset(executor->slotData(p, d, dst), 0xab,
+                      static_cast<size_t>(builder.program.parts[p].slots[dst].bytes));
+        }
+        ASSERT_TRUE(executor->run().ok());
+        // The device at a place of the second mesh is the part's device of that process id.
+        for (int64_t place = 0; place < 4; ++place)
+          checkTarget(DType::f32, second, replicated(global), target, place,
+                      executor->slotData(p, second.processIds[place], dst), {}, "rearranged");
+      }
+  }
+}

@@ -41,7 +41,7 @@ inline AxisRef whole(const Mesh &mesh, int64_t axis) {
 
 inline Layout layoutOf(const Shape &global, std::vector<AxisList> dims,
                        std::vector<PartialAxis> partial = {}) {
-  return sharding::makeLayout({std::move(dims), std::move(partial), {}}, global);
+  return sharding::makeLayout({std::move(dims), std::move(partial), {}, {}}, global);
 }
 inline Layout replicated(const Shape &global) {
   return layoutOf(global, std::vector<AxisList>(global.size()));

@@ -35,7 +35,7 @@ inline AxisRef whole(const Mesh &mesh, int64_t axis) {
 
 inline Layout layoutOf(const Shape &global, std::vector<AxisList> dims,
                        std::vector<PartialAxis> partial = {}) {
-  return makeLayout(TensorSharding{std::move(dims), std::move(partial), {}}, global);
+  return makeLayout(TensorSharding{std::move(dims), std::move(partial), {}, {}}, global);
 }
 
 } // namespace tessera::sharding

@@ -61,7 +61,7 @@ TEST(Layout, OneCeilingSplit) {
   EXPECT_EQ(extents(line, layoutOf({1}, {{whole(line, 0)}})), (Shape{1, 0, 0, 0}));
   EXPECT_EQ(extents(grid, layoutOf({5}, {{whole(grid, 0), whole(grid, 1)}})), (Shape{2, 2, 1, 0}));
   EXPECT_EQ(extents(grid, layoutOf({5}, {{whole(grid, 1), whole(grid, 0)}})), (Shape{2, 1, 2, 0}));
-  EXPECT_EQ(localShape({{{whole(line, 0)}, {}}, {}, {}}, {7, 3}), (Shape{2, 3}));
+  EXPECT_EQ(localShape({{{whole(line, 0)}, {}}, {}, {}, {}}, {7, 3}), (Shape{2, 3}));
 }
 
 TEST(Layout, HaloIsASpanBeyondTheShard) {
@@ -73,6 +73,15 @@ TEST(Layout, HaloIsASpanBeyondTheShard) {
   EXPECT_EQ(halo.valid(mesh, {3}), (Box{{5}, {2}}));
   EXPECT_EQ(halo.localShape(), (Shape{4}));
   EXPECT_EQ(halo.maxValidElements(), 4);
+}
+
+TEST(Layout, WindowsOfASharding) {
+  Mesh mesh = makeMesh({4});
+  TensorSharding sharding{{{whole(mesh, 0)}, {}}, {}, {}, {{0, 2, -1, 4}}};
+  Layout layout = makeLayout(sharding, {7, 3});
+  EXPECT_EQ(layout.dims[0], (DimLayout{{whole(mesh, 0)}, 2, -1, 4}));
+  EXPECT_EQ(layout.localShape(), (Shape{4, 3}));
+  EXPECT_FALSE((TensorSharding{{{}}, {}, {}, {{0, 2, -1, 4}}}.isReplicated()));
 }
 
 TEST(Layout, MaxValidElementsIsTheLargestDevice) {

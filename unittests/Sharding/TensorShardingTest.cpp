@@ -31,7 +31,7 @@ TEST(TensorSharding, Predicates) {
   EXPECT_EQ(open.open.size(), 2u);
   EXPECT_TRUE(open.closed().open.empty());
 
-  TensorSharding sharding{{{whole(mesh, 0)}, {}}, {{whole(mesh, 1), ReduceKind::sum}}, {}};
+  TensorSharding sharding{{{whole(mesh, 0)}, {}}, {{whole(mesh, 1), ReduceKind::sum}}, {}, {}};
   EXPECT_FALSE(sharding.isReplicated());
   EXPECT_TRUE(sharding.isPartial());
   EXPECT_FALSE(sharding.isFree({1, 2, 2}));
@@ -44,9 +44,10 @@ TEST(TensorSharding, Predicates) {
 TEST(TensorSharding, CanonicalMergesNeighbours) {
   TensorSharding split{{{{0, 1, 2}, {0, 2, 2}}},
                        {{{1, 2, 2}, ReduceKind::sum}, {{1, 1, 2}, ReduceKind::sum}},
-                       {{2, 2, 2}, {2, 1, 2}}};
-  TensorSharding merged{{{{0, 1, 4}}}, {{{1, 1, 4}, ReduceKind::sum}}, {{2, 1, 4}}};
+                       {{2, 2, 2}, {2, 1, 2}},
+                       {}};
+  TensorSharding merged{{{{0, 1, 4}}}, {{{1, 1, 4}, ReduceKind::sum}}, {{2, 1, 4}}, {}};
   EXPECT_EQ(canonical(split), merged);
-  TensorSharding kinds{{}, {{{1, 1, 2}, ReduceKind::sum}, {{1, 2, 2}, ReduceKind::max}}, {}};
+  TensorSharding kinds{{}, {{{1, 1, 2}, ReduceKind::sum}, {{1, 2, 2}, ReduceKind::max}}, {}, {}};
   EXPECT_EQ(canonical(kinds), kinds) << "different reductions stay apart";
 }

@@ -57,7 +57,16 @@ TEST(Traffic, HaloCountsTwiceAndBothSlabs) {
   halo.dims[0].offset = -1;
   halo.dims[0].length += 2;
   Traffic traffic = trafficOf(CollectiveKind::halo_exchange, 4, 4, mesh, rows, mesh, halo);
-  expectTraffic(traffic, 4 * 5 * 4, 2 * 5 * 4, 2, 2);
+  expectTraffic(traffic, 2 * 5 * 4, 2 * 5 * 4, 2, 2);
+}
+
+TEST(Traffic, GroupsOfOneAndMovesOfNothingAreSilent) {
+  Mesh mesh = makeMesh({1, 4});
+  Layout full = layoutOf({8}, {{}});
+  Layout partial = layoutOf({8}, {{}}, {{whole(mesh, 0), ReduceKind::sum}});
+  expectTraffic(trafficOf(CollectiveKind::all_reduce, 1, 4, mesh, partial, mesh, full), 32, 0, 0,
+                0);
+  EXPECT_EQ(trafficOf(CollectiveKind::exchange, 4, 4, mesh, full, mesh, full).count, 0);
 }
 
 TEST(Traffic, Accumulates) {

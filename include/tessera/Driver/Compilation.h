@@ -30,6 +30,10 @@ public:
   /// The same for the program without its meshes: the reference that `--check` compares with.
   mlir::LogicalResult toSingleDevice();
 
+  /// That program as it was written, before any pass: what the interpreter runs. Returns the
+  /// function.
+  mlir::func::FuncOp toReference();
+
   mlir::ModuleOp module() { return *program; }
   mlir::MLIRContext *context() { return &mlirContext; }
   mlir::FailureOr<Report> report();

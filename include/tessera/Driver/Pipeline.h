@@ -35,6 +35,7 @@ struct PipelineOptions {
   Phase from = Phase::input;
   Phase to = Phase::fused;
   std::string objective = "time"; ///< of reshard plans: time or bytes
+  bool remarks = false;           ///< of what was chosen and why
   std::string fusion = "";        ///< options of dist-fuse-collectives, empty for its defaults
 };
 

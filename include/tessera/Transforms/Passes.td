@@ -61,6 +61,8 @@ def DistPartition : Dist_Pass<"dist-partition"> {
   let options = [
     Option<"objective", "objective", "std::string", "\"time\"",
            "What a reshard plan minimises: time or bytes">,
+    Option<"remarks", "remarks", "bool", "false",
+           "Emit a remark for every chain of collectives: its bytes, its modelled time, why it is there">,
   ];
 }
 

@@ -493,7 +493,7 @@ struct DistPartition : dist::impl::DistPartitionBase<DistPartition> {
         continue;
       if (meshes.empty())
         markSingleDevice(function);
-      else if (failed(Partitioner(function, meshes, minimised).run()))
+      else if (failed(Partitioner(function, meshes, minimised, remarks).run()))
         return signalPassFailure();
     }
   }

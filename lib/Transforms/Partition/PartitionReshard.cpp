@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -166,7 +167,21 @@ Value Partitioner::move(Part &part, Location loc, Value local, RankedTensorType 
   if (steps.empty()) {
     sharding::ReshardProblem problem{meshes.get(mesh), global.getShape().vec(),
                                      bytesPerElement(global.getElementType()), source, target};
-    steps = planner.plan(problem).moves;
+    const sharding::ReshardPlan &plan = planner.plan(problem);
+    steps = plan.moves;
+    if (remarks && plan.traffic.count > 0) {
+      std::string chain;
+      for (const sharding::Move &step : steps)
+        chain += (chain.empty() ? "" : ", ") + std::string(sharding::toString(step.kind));
+      int64_t bound = sharding::receiveBound(problem.mesh, sharding::makeLayout(source, shape),
+                                             problem.mesh, sharding::makeLayout(target, shape)) *
+                      problem.bytesPerElement;
+      mlir::emitRemark(loc) << (reason ? cast<StringAttr>(reason).getValue() : "a reshard") << ": "
+                            << chain << ", " << plan.traffic.wireBytes << " bytes on the wire in "
+                            << plan.traffic.count << " collectives, "
+                            << llvm::formatv("{0:F2}", plan.seconds * 1e6).str()
+                            << " us modelled; no plan receives less than " << bound << " bytes";
+    }
   }
   for (const sharding::Move &step : steps) {
     if (step.makesPartial && isIdentityFill(local, step.reduction) &&

@@ -35,8 +35,9 @@ struct Part {
 /// Rewrites one function of the global view into its local functions.
 class Partitioner {
 public:
-  Partitioner(mlir::func::FuncOp global, const MeshTable &meshes, sharding::Objective objective)
-      : global(global), meshes(meshes), planner(objective) {}
+  Partitioner(mlir::func::FuncOp global, const MeshTable &meshes, sharding::Objective objective,
+              bool remarks)
+      : global(global), meshes(meshes), planner(objective), remarks(remarks) {}
 
   mlir::LogicalResult run();
 
@@ -97,6 +98,7 @@ private:
   mlir::func::FuncOp global;
   const MeshTable &meshes;
   sharding::ReshardPlanner planner;
+  bool remarks;
   std::vector<std::unique_ptr<Part>> parts;
   std::map<std::pair<Part *, std::pair<std::string, sharding::AxisList>>, mlir::Value> axisIndices;
   int64_t nextTransfer = 0;

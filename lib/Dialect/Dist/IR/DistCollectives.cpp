@@ -67,9 +67,13 @@ FailureOr<sharding::Traffic> CollectiveOpInterface::getTraffic(const sharding::M
     if (failed(layouts))
       return failure();
     Type element = cast<RankedTensorType>(operand.getType()).getElementType();
+    std::optional<sharding::Mesh> other;
+    if (ArrayAttr targets = getTargetsAttr())
+      if (auto name = cast<ShardingAttr>(targets[index]).getMesh(); name != getMeshAttr())
+        other = lookupMesh(getOperation(), name).getMesh();
     sharding::Traffic one =
         sharding::trafficOf(getKind(), getGroupSize(mesh), bytesPerElement(element), mesh,
-                            layouts->first, mesh, layouts->second);
+                            layouts->first, other ? *other : mesh, layouts->second);
     // A fused collective is one: its operands add bytes, not counts or messages.
     total.bytes += one.bytes;
     total.wireBytes += one.wireBytes;

@@ -45,7 +45,7 @@ LogicalResult SlotOp::verify() {
 LogicalResult ConstantOp::verify() {
   auto type = dyn_cast<RankedTensorType>(getValue().getType());
   if (!type || SlotType::get(type) != getSlot().getType())
-    return emitOpError() << "'" << getValue().getType() << "' is not what "
+    return emitOpError() << getValue().getType() << " is not what "
                          << getSlot().getType() << " holds";
   return success();
 }
@@ -76,8 +76,8 @@ static LogicalResult verifyHome(Operation *op, Value slot, dist::ShardingAttr la
     return failure();
   RankedTensorType local = dist::localType(cast<RankedTensorType>(global), *resolved);
   if (SlotType::get(local) != slot.getType()) // (R5)
-    return op->emitOpError() << "the slot is " << slot.getType() << ", its layout of '" << global
-                             << "' has " << SlotType::get(local);
+    return op->emitOpError() << "the slot is " << slot.getType() << ", its layout of " << global
+                             << " has " << SlotType::get(local);
   return success();
 }
 

@@ -78,7 +78,7 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   for (auto [slot, input] : llvm::zip_equal(getOperands(), type.getInputs()))
     if (cast<SlotType>(slot.getType()).getTensorType() != input) // (R3)
       return emitOpError() << "passes " << slot.getType() << " where kernel '" << getKernel()
-                           << "' takes '" << input << "'";
+                           << "' takes " << input;
   for (Value slot : getWrites())
     if (failed(verifyWritten(*this, slot)))
       return failure();
@@ -135,7 +135,7 @@ static LogicalResult verifyBuffer(Operation *op, Value slot, dist::ShardingAttr 
   auto type = cast<SlotType>(slot.getType());
   if (expected.getElementType() != type.getElementType() ||
       expected.getNumElements() != type.getNumElements()) // (R5)
-    return op->emitOpError() << what << " is " << type << ", its layout of '" << global << "' has "
+    return op->emitOpError() << what << " is " << type << ", its layout of " << global << " has "
                              << expected;
   return success();
 }

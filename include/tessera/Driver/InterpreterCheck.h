@@ -1,0 +1,23 @@
+//===- InterpreterCheck.h - The interpreter as a reference ------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_DRIVER_INTERPRETERCHECK_H
+#define TESSERA_DRIVER_INTERPRETERCHECK_H
+
+#include "tessera/Driver/Commands.h"
+
+namespace tessera {
+
+/// Interprets the program as it was written, on one device, with the inputs and steps of a run, and
+/// returns what that run should have given. Errors say which argument or op.
+runtime::Expected<runtime::RunReport> interpretReference(const RunOptions &options,
+                                                         const runtime::Program &program,
+                                                         const runtime::RunReport &report);
+
+} // namespace tessera
+
+#endif // TESSERA_DRIVER_INTERPRETERCHECK_H

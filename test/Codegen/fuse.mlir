@@ -1,0 +1,82 @@
+// RUN: tessera-opt %s --codegen-prepare --codegen-fuse --split-input-file | FileCheck %s
+
+// Softmax is one kernel: its four ops have the rows in common.
+
+// CHECK-LABEL: func.func @softmax(
+func.func @softmax(%x: tensor<64x128xf32>) -> tensor<64x128xf32> attributes {dist.view = "local"} {
+  %e = tensor.empty() : tensor<64x128xf32>
+  // CHECK: %[[R:.*]] = rt.group "max_sub_exp_div" {
+  // CHECK-COUNT-4: linalg.generic
+  // CHECK: rt.yield
+  // CHECK-NOT: rt.group
+  // CHECK: return %[[R]]
+  %s = linalg.softmax dimension(1) ins(%x : tensor<64x128xf32>) outs(%e : tensor<64x128xf32>) -> tensor<64x128xf32>
+  return %s : tensor<64x128xf32>
+}
+
+// -----
+
+// A sum over rows and a sum over columns have no rows in common.
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#col = affine_map<(d0, d1) -> (d1)>
+// CHECK-LABEL: func.func @rows_and_columns(
+func.func @rows_and_columns(%x: tensor<64x128xf32>) -> (tensor<64xf32>, tensor<128xf32>) attributes {dist.view = "local"} {
+  %zero = arith.constant 0.0 : f32
+  // CHECK: rt.group "exp_add" {
+  // CHECK: } : tensor<64x128xf32>, tensor<64xf32>
+  // CHECK: rt.group "add" {
+  // CHECK: } : tensor<128xf32>
+  %y = math.exp %x : tensor<64x128xf32>
+  %er = tensor.empty() : tensor<64xf32>
+  %zr = linalg.fill ins(%zero : f32) outs(%er : tensor<64xf32>) -> tensor<64xf32>
+  %r = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+    ins(%y : tensor<64x128xf32>) outs(%zr : tensor<64xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %a, %o : f32
+    linalg.yield %s : f32
+  } -> tensor<64xf32>
+  %ec = tensor.empty() : tensor<128xf32>
+  %zc = linalg.fill ins(%zero : f32) outs(%ec : tensor<128xf32>) -> tensor<128xf32>
+  %c = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["parallel", "reduction"]}
+    ins(%y : tensor<64x128xf32>) outs(%zc : tensor<128xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %a, %o : f32
+    linalg.yield %s : f32
+  } -> tensor<128xf32>
+  return %r, %c : tensor<64xf32>, tensor<128xf32>
+}
+
+// -----
+
+// No kernel waits for a step that waits for it: the addition cannot join the exponential, of
+// which the collective between them is made.
+
+dist.process_mesh @pod(shape = [2], dim_names = ["x"])
+// CHECK-LABEL: func.func @around_a_collective(
+func.func @around_a_collective(%x: tensor<64x128xf32>) -> tensor<64x128xf32> attributes {dist.view = "local", dist.mesh = @pod} {
+  // CHECK: %[[E:.*]] = rt.group "exp"
+  %y = math.exp %x : tensor<64x128xf32>
+  // CHECK: %[[S:.*]] = dist.all_reduce %[[E]]
+  %s = dist.all_reduce %y over @pod ["x"] reduction = sum : tensor<64x128xf32>
+  // CHECK: rt.group "add"
+  %z = arith.addf %y, %s : tensor<64x128xf32>
+  return %z : tensor<64x128xf32>
+}
+
+// -----
+
+// A fill that a gemm starts from is no kernel; one that is returned is.
+
+// CHECK-LABEL: func.func @fills(
+func.func @fills(%a: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) attributes {dist.view = "local"} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x4xf32>
+  // CHECK: rt.group "fill"
+  // CHECK: linalg.matmul
+  // CHECK-NOT: rt.group
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %m = linalg.matmul ins(%a, %a : tensor<4x4xf32>, tensor<4x4xf32>) outs(%z : tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %m, %z : tensor<4x4xf32>, tensor<4x4xf32>
+}
