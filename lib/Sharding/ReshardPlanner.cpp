@@ -389,7 +389,13 @@ private:
     bool nearSource = current.dims == source.dims && current.windows == source.windows;
     if (problem.mesh.numDevices() > kExchangeEverywhereDevices && !nearSource)
       return;
-    // Contributions that the target does not have are sent to who needs their sum, and added there.
+    // Contributions that the target does not have are sent to who needs their sum, and added there. For
+    // the sake of time this is left to the reductions of a library, which have better algorithms than
+    // one message a pair.
+    bool reduces = std::any_of(current.partial.begin(), current.partial.end(),
+                               [&](const PartialAxis &part) { return !isKept(part); });
+    if (reduces && objective == Objective::time)
+      return;
     TensorSharding next = target;
     next.partial.clear();
     for (const PartialAxis &part : current.partial)

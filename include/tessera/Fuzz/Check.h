@@ -1,0 +1,65 @@
+//===- Check.h - Sharded execution equals unsharded execution ---*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_FUZZ_CHECK_H
+#define TESSERA_FUZZ_CHECK_H
+
+#include "tessera/Fuzz/Generator.h"
+#include "tessera/Interpreter/Interpreter.h"
+
+#include <map>
+
+namespace tessera::fuzz {
+
+/// What a set of programs has exercised.
+struct Coverage {
+  int64_t programs = 0;
+  int64_t withCollectives = 0; ///< programs with at least one, not counting slices
+  int64_t withUneven = 0;      ///< programs with a value whose size does not divide
+  int64_t withEmpty = 0;       ///< programs in which some device has no part of some value
+  int64_t weak = 0;            ///< programs with a result that is all NaN, or constant
+  std::map<std::string, int64_t> collectives; ///< ops by kind
+  /// `linalg.matmul shard`, … : results of ops by how they lie: shard, partial, replicate, and
+  /// uneven and empty besides.
+  std::map<std::string, int64_t> placements;
+
+  Coverage &operator+=(const Coverage &other);
+};
+
+struct CheckOptions {
+  /// Passes from the program to the annotated one, and from there to the local view.
+  std::string propagate = "builtin.module(dist-guard,dist-normalize,dist-propagate,"
+                          "dist-insert-reshards)";
+  std::string partition =
+      "builtin.module(dist-partition,dist-canonicalize-collectives,dist-fuse-collectives)";
+  interpreter::Poison poison = interpreter::Poison::nan;
+};
+
+struct CheckResult {
+  enum Status {
+    passed,
+    referenceFailed, ///< the global view could not be run: the program itself is wrong
+    pipelineFailed,  ///< a pass refused it, or wrote what does not verify
+    localFailed,     ///< the local view could not be run, or replicas differ
+    mismatch,        ///< a result differs
+  };
+  Status status = passed;
+  std::string message; ///< one line
+  Coverage coverage;
+};
+/// `mismatch`, …
+const char *toString(CheckResult::Status status);
+
+/// Runs `program` in the global view on inputs of `seed`, brings it through the passes, runs the
+/// local view on the same inputs, and compares: bit for bit where the result is exact or integer,
+/// else within the tolerance. `local`, when given, is set to the local view as far as it came.
+CheckResult check(const GeneratedProgram &program, uint64_t seed, const CheckOptions &options,
+                  mlir::OwningOpRef<mlir::ModuleOp> *local = nullptr);
+
+} // namespace tessera::fuzz
+
+#endif // TESSERA_FUZZ_CHECK_H

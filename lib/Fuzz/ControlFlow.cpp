@@ -1,0 +1,179 @@
+//===- ControlFlow.cpp - Random loops and branches ------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ProgramBuilder.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace tessera::fuzz;
+
+/// What the elements of a float carry are kept within, whatever the body does.
+static constexpr double kCarry = 4;
+
+Entry ProgramBuilder::combine(const Entry &a, const Entry &c) {
+  Entry result = a;
+  result.exact = a.exact && c.exact;
+  result.steps = std::max(a.steps, c.steps);
+  result.low = a.low + c.low;
+  result.high = a.high + c.high;
+  result.value = a.isFloat() ? arith::AddFOp::create(b, loc, a.value, c.value).getResult()
+                             : arith::AddIOp::create(b, loc, a.value, c.value).getResult();
+  return result;
+}
+
+SmallVector<Entry> ProgramBuilder::nested(ArrayRef<Entry> carried, int64_t count) {
+  Block *block = b.getInsertionBlock();
+  ++depth;
+  pool.insert(pool.end(), carried.begin(), carried.end());
+  for (int64_t i = 0; i < count; ++i)
+    (void)addOp();
+  SmallVector<Entry> yielded;
+  for (const Entry &entry : carried) {
+    // The latest value of the type that the body made, most often together with the carry.
+    Entry next = entry;
+    for (Entry &candidate : llvm::reverse(pool))
+      if (candidate.value.getParentBlock() == block && candidate.type() == entry.type() &&
+          candidate.value != entry.value) {
+        next = random.percent(50) ? combine(entry, candidate) : candidate;
+        break;
+      }
+    yielded.push_back(within(next, kCarry));
+  }
+  llvm::erase_if(pool, [&](Entry &entry) { return entry.value.getParentBlock() == block; });
+  --depth;
+  return yielded;
+}
+
+static SmallVector<Value> valuesOf(ArrayRef<Entry> entries) {
+  return llvm::map_to_vector(entries, [](const Entry &entry) { return entry.value; });
+}
+
+/// One or two values as the carries of a loop or the operands of a branch. What the body adds is
+/// not known beforehand: floats count as inexact.
+static SmallVector<Entry> anyCarries(ProgramBuilder &p) {
+  SmallVector<Entry> carries;
+  for (int64_t i = p.random.between(1, 2); i > 0; --i)
+    if (Entry entry = p.any(0, 3); entry.value)
+      carries.push_back(entry);
+  return carries;
+}
+
+/// What the body of a loop knows of its carries: their bounds, not how they came about.
+static void hide(SmallVector<Entry> &carries, ValueRange arguments, int mesh) {
+  for (auto [entry, argument] : llvm::zip_equal(carries, arguments)) {
+    entry.value = argument;
+    entry.low = -kCarry;
+    entry.high = kCarry;
+    entry.exact &= !entry.isFloat();
+    entry.mesh = mesh;
+  }
+}
+
+bool ProgramBuilder::loop() {
+  if (!options.controlFlow || depth > 0)
+    return false;
+  SmallVector<Entry> carries = anyCarries(*this);
+  if (carries.empty())
+    return false;
+  for (Entry &carry : carries)
+    carry = within(carry, kCarry);
+  int64_t first = random.between(0, 3), trips = random.between(0, 3), stride = random.between(1, 2);
+  Value lower = index(first), upper = index(first + trips * stride), step = index(stride);
+  auto op = scf::ForOp::create(b, loc, lower, upper, step, valuesOf(carries));
+  SmallVector<Entry> inside = carries, yielded;
+  hide(inside, op.getRegionIterArgs(), mesh);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(op.getBody());
+    yielded = nested(inside, random.between(1, 3));
+    scf::YieldOp::create(b, loc, valuesOf(yielded));
+  }
+  for (auto [entry, last, result] : llvm::zip_equal(inside, yielded, op.getResults()))
+    push(result, -kCarry, kCarry, entry.exact && last.exact,
+         last.steps * std::max<int64_t>(1, trips));
+  return true;
+}
+
+/// An element of an integer argument in [low, high), as an index.
+static Value anyIndex(ProgramBuilder &p, int64_t low, int64_t high) {
+  int64_t size = p.anySize();
+  Entry x = p.fresh({size}, p.b.getI32Type(), low, high);
+  Value element = tensor::ExtractOp::create(p.b, p.loc, x.value,
+                                            ValueRange{p.index(p.random.between(0, size - 1))});
+  return arith::IndexCastOp::create(p.b, p.loc, p.b.getIndexType(), element);
+}
+
+bool ProgramBuilder::branch() {
+  if (!options.controlFlow || depth > 0)
+    return false;
+  SmallVector<Entry> carries = anyCarries(*this);
+  if (carries.empty())
+    return false;
+  for (Entry &carry : carries)
+    carry = within(carry, kCarry);
+  Value condition =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, anyIndex(*this, 0, 4), index(1));
+  SmallVector<Type> types;
+  for (const Entry &carry : carries)
+    types.push_back(carry.value.getType());
+  auto op = scf::IfOp::create(b, loc, types, condition, /*addThenBlock=*/true,
+                              /*addElseBlock=*/true);
+  SmallVector<Entry> results = carries;
+  for (Block *block : {op.thenBlock(), op.elseBlock()}) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(block);
+    SmallVector<Entry> yielded = nested(carries, random.between(0, 2));
+    scf::YieldOp::create(b, loc, valuesOf(yielded));
+    for (auto [result, last] : llvm::zip_equal(results, yielded)) {
+      result.exact &= last.exact;
+      result.steps = std::max(result.steps, last.steps);
+    }
+  }
+  for (auto [entry, result] : llvm::zip_equal(results, op.getResults()))
+    push(result, -kCarry, kCarry, entry.exact, entry.steps);
+  return true;
+}
+
+bool ProgramBuilder::repeatUntil() {
+  if (!options.controlFlow || depth > 0)
+    return false;
+  SmallVector<Entry> carries = anyCarries(*this);
+  if (carries.empty())
+    return false;
+  for (Entry &carry : carries)
+    carry = within(carry, kCarry);
+  Value limit = anyIndex(*this, 0, 4);
+  // The trip count comes first among the carries, and is not known before the program runs.
+  SmallVector<Value> inits{index(0)};
+  llvm::append_range(inits, valuesOf(carries));
+  SmallVector<Type> types = llvm::to_vector(ValueRange(inits).getTypes());
+  auto op = scf::WhileOp::create(
+      b, loc, types, inits,
+      [&](OpBuilder &inner, Location at, ValueRange arguments) {
+        Value more =
+            arith::CmpIOp::create(inner, at, arith::CmpIPredicate::slt, arguments[0], limit);
+        scf::ConditionOp::create(inner, at, more, arguments);
+      },
+      [](OpBuilder &, Location, ValueRange) {});
+  SmallVector<Entry> inside = carries, yielded;
+  hide(inside, op.getAfterArguments().drop_front(), mesh);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(op.getAfterBody());
+    yielded = nested(inside, random.between(1, 2));
+    Value next = arith::AddIOp::create(b, loc, op.getAfterArguments()[0], index(1));
+    SmallVector<Value> values{next};
+    llvm::append_range(values, valuesOf(yielded));
+    scf::YieldOp::create(b, loc, values);
+  }
+  for (auto [entry, last, result] : llvm::zip_equal(inside, yielded, op.getResults().drop_front()))
+    push(result, -kCarry, kCarry, entry.exact && last.exact, last.steps * 3);
+  return true;
+}

@@ -1,0 +1,210 @@
+//===- tessera-fuzz.cpp - Random programs against the passes --------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Campaign.h"
+#include "tessera/Driver/Load.h"
+#include "tessera/Driver/Pipeline.h"
+#include "tessera/Transforms/Passes.h"
+
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::fuzz;
+namespace cl = llvm::cl;
+
+static cl::opt<std::string> seeds("seeds", cl::desc("Seeds to check: A:B, B exclusive"),
+                                  cl::init("0:100"));
+static cl::opt<uint64_t> seed("seed", cl::desc("One seed, for --emit, --emit-local and inputs"),
+                              cl::init(0));
+static cl::opt<bool> emit("emit", cl::desc("Print the program of --seed and stop"));
+static cl::opt<bool> emitLocal("emit-local",
+                               cl::desc("Print the local view of --seed's program and stop"));
+static cl::opt<std::string> file("check",
+                                 cl::desc("Check the program in this file (function main) "
+                                          "on the inputs of --seed; exit code 1 if it fails"));
+static cl::opt<unsigned> jobs("jobs", cl::desc("Processes at once"), cl::init(2));
+static cl::opt<unsigned> seconds("timeout", cl::desc("Seconds a seed may take"), cl::init(60));
+static cl::opt<std::string> dumpDir("dump-dir", cl::desc("Write failing programs to this folder"));
+static cl::opt<bool> failuresOnly("quiet", cl::desc("Print a line for failing seeds only"));
+static cl::opt<std::string> poison("poison",
+                                   cl::desc("What undefined elements hold: nan, high, low, or each "
+                                            "in turn by seed"),
+                                   cl::init("each"));
+static cl::opt<int64_t> maxOps("max-ops", cl::init(10), cl::desc("Ops of a program, at most"));
+static cl::opt<int64_t> maxSize("max-size", cl::init(17), cl::desc("Largest extent"));
+static cl::opt<int64_t> maxDevices("max-devices", cl::init(12), cl::desc("Devices of a mesh"));
+static cl::opt<int64_t> maxAxes("max-axes", cl::init(3), cl::desc("Axes of a mesh"));
+static cl::opt<bool> oneMesh("one-mesh", cl::desc("No programs with two meshes"));
+static cl::opt<bool> noPartials("no-partials", cl::desc("No partial annotations"));
+static cl::opt<bool> noControlFlow("no-control-flow", cl::desc("No loops and branches"));
+static cl::list<std::string> only("only", cl::CommaSeparated,
+                                  cl::desc("Kinds of ops to take; --only=help lists them"));
+static cl::opt<std::string> propagate("propagate", cl::init(CheckOptions().propagate),
+                                      cl::desc("Passes up to the annotated program"));
+static cl::opt<std::string> partition("partition", cl::init(CheckOptions().partition),
+                                      cl::desc("Passes from there to the local view"));
+
+static GeneratorOptions generatorOptions() {
+  GeneratorOptions options;
+  options.maxOps = maxOps;
+  options.maxSize = maxSize;
+  options.maxDevices = maxDevices;
+  options.maxAxes = maxAxes;
+  options.twoMeshes = !oneMesh;
+  options.partials = !noPartials;
+  options.controlFlow = !noControlFlow;
+  options.only.assign(only.begin(), only.end());
+  return options;
+}
+
+static CheckOptions checkOptions(uint64_t of) {
+  static const interpreter::Poison kinds[] = {interpreter::Poison::nan, interpreter::Poison::high,
+                                              interpreter::Poison::low};
+  CheckOptions options;
+  options.propagate = propagate;
+  options.partition = partition;
+  options.poison = poison == "nan"    ? kinds[0]
+                   : poison == "high" ? kinds[1]
+                   : poison == "low"  ? kinds[2]
+                                      : kinds[of % 3];
+  return options;
+}
+
+static void writeProgram(uint64_t of, ModuleOp module) {
+  std::string path = dumpDir + "/seed-" + std::to_string(of) + ".mlir", error;
+  std::unique_ptr<llvm::ToolOutputFile> out = openOutputFile(path, &error);
+  if (!out) {
+    llvm::errs() << error << "\n";
+    return;
+  }
+  module.print(out->os());
+  out->os() << "\n";
+  out->keep();
+}
+
+static int checkFile(MLIRContext *context) {
+  GeneratedProgram program;
+  program.module = loadProgram(context, file);
+  if (!program.module)
+    return 1;
+  program.steps = 10;
+  CheckResult result = check(program, seed, checkOptions(seed));
+  llvm::outs() << toString(result.status);
+  if (!result.message.empty())
+    llvm::outs() << ": " << result.message;
+  llvm::outs() << "\n";
+  return result.status == CheckResult::passed ? 0 : 1;
+}
+
+static int emitProgram(MLIRContext *context) {
+  GeneratedProgram program = generate(context, seed, generatorOptions());
+  if (!emitLocal) {
+    program.module->print(llvm::outs());
+    llvm::outs() << "\n";
+    return 0;
+  }
+  OwningOpRef<ModuleOp> local;
+  CheckResult result = check(program, seed, checkOptions(seed), &local);
+  if (local)
+    local->print(llvm::outs());
+  llvm::outs() << "\n// " << toString(result.status) << " " << result.message << "\n";
+  return 0;
+}
+
+static void printCoverage(const Coverage &coverage) {
+  auto share = [&](int64_t part) {
+    return std::to_string(coverage.programs ? 100 * part / coverage.programs : 0) + " %";
+  };
+  llvm::outs() << coverage.programs << " programs: " << share(coverage.withCollectives)
+               << " with collectives, " << share(coverage.withUneven) << " with uneven shards, "
+               << share(coverage.withEmpty) << " with empty shards, " << share(coverage.weak)
+               << " with a constant result\n";
+  llvm::outs() << "collectives:";
+  for (const auto &[kind, count] : coverage.collectives)
+    llvm::outs() << " " << kind << " " << count;
+  llvm::outs() << "\nop x placement (results of ops):\n";
+  // `name placement` entries are sorted, so those of one op stand together.
+  std::string current;
+  for (const auto &[key, count] : coverage.placements) {
+    auto [name, placement] = StringRef(key).rsplit(' ');
+    if (name != current) {
+      llvm::outs() << (current.empty() ? "  " : "\n  ") << name << ":";
+      current = name.str();
+    }
+    llvm::outs() << " " << placement << " " << count;
+  }
+  llvm::outs() << "\n";
+}
+
+static int runSeeds(MLIRContext *context) {
+  auto [from, to] = StringRef(seeds).split(':');
+  uint64_t first = 0, last = 0;
+  if (from.getAsInteger(10, first) || to.getAsInteger(10, last) || first > last) {
+    llvm::errs() << "error: --seeds=" << seeds << " is not A:B\n";
+    return 1;
+  }
+  if (!dumpDir.empty())
+    if (std::error_code code = llvm::sys::fs::create_directories(dumpDir)) {
+      llvm::errs() << "error: " << dumpDir << ": " << code.message() << "\n";
+      return 1;
+    }
+  GeneratorOptions options = generatorOptions();
+  Coverage coverage;
+  int64_t passed = 0, failed = 0;
+  runCampaign(
+      first, last, std::max(1u, jobs.getValue()), seconds,
+      [&](uint64_t of) { return check(generate(context, of, options), of, checkOptions(of)); },
+      [&](uint64_t of, const Verdict &verdict) {
+        coverage += verdict.coverage;
+        bool good = verdict.status == "passed";
+        ++(good ? passed : failed);
+        if (good && failuresOnly)
+          return;
+        llvm::outs() << "seed " << of << ": " << (good ? "passed" : "FAILED " + verdict.status);
+        if (!verdict.message.empty())
+          llvm::outs() << ": " << verdict.message;
+        llvm::outs() << "\n";
+        llvm::outs().flush();
+        if (!good && !dumpDir.empty())
+          writeProgram(of, *generate(context, of, options).module);
+      });
+  printCoverage(coverage);
+  llvm::outs() << passed << " passed, " << failed << " failed\n";
+  return failed == 0 ? 0 : 1;
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::ParseCommandLineOptions(argc, argv, "Random programs, sharded and unsharded, compared\n");
+  if (llvm::is_contained(only, "help")) {
+    for (const std::string &name : kindNames())
+      llvm::outs() << name << "\n";
+    return 0;
+  }
+  for (const std::string &name : only)
+    if (!llvm::is_contained(kindNames(), name)) {
+      llvm::errs() << "error: there is no kind '" << name << "'; --only=help lists them\n";
+      return 1;
+    }
+  dist::registerTesseraDistPasses();
+  DialectRegistry registry;
+  registerDialects(registry);
+  // Children are forked: no threads in the parent.
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  context.printOpOnDiagnostic(false);
+  if (!file.empty())
+    return checkFile(&context);
+  if (emit || emitLocal)
+    return emitProgram(&context);
+  return runSeeds(&context);
+}
