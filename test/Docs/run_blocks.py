@@ -13,7 +13,8 @@ The info string of a fenced block says what it is:
     ```json output      the same
 
 All blocks of a document share one directory, in which `examples` leads to the repository's.
-Other blocks are only shown. Lines of a document are at most 120 columns wide.
+Other blocks are only shown. Lines of a document are at most 120 columns wide, and files that it
+links to exist.
 """
 
 import argparse
@@ -39,6 +40,9 @@ def blocks(document):
         if len(line) > WIDTH:
             fail(document, number, f"{len(line)} columns, at most {WIDTH}")
         if info is None:
+            for link in re.findall(r"\]\(([^)#:]+)\)", line):
+                if not os.path.exists(os.path.join(os.path.dirname(document), link)):
+                    fail(document, number, f"there is no {link}")
             if line.startswith("```"):
                 info, begin, lines = line[3:].strip(), number, []
         elif line == "```":
