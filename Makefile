@@ -20,8 +20,8 @@ build: setup
 setup:
 	@scripts/setup
 
-docs: build
-	cmake --build $(BUILD) --target tessera-doc
+docs: setup
+	scripts/update-reference
 
 format:
 	git ls-files '*.cpp' '*.h' | xargs clang-format-22 -i
