@@ -95,8 +95,6 @@ int tessera::run(const RunOptions &options) {
   }
   if (!artifact)
     return 1;
-  llvm::outs() << runtime::planSummary(*artifact);
-  llvm::outs().flush();
   auto report = runtime::runProgram(artifact, options.driver);
   if (!report)
     return runtime::printError(report.status());
@@ -106,7 +104,8 @@ int tessera::run(const RunOptions &options) {
     if (!reference)
       return runtime::printError(reference.status());
     equal = runtime::checkAgainst(*report, *reference);
-    runtime::printChecks(*report);
+    if (options.driver.jsonPath != "-") // standard output is JSON then
+      runtime::printChecks(*report);
   }
   runtime::Status written = runtime::writeOutputs(*report, options.driver);
   if (!written.ok())

@@ -159,7 +159,9 @@ Entry ProgramBuilder::fresh(ArrayRef<int64_t> shape, Type element, int64_t low, 
     entry.mesh = mesh;
     entry.exact = !partial.avg;
   }
-  pool.insert(pool.begin(), entry);
+  // Ops other than gathers have no use for tensors of indices.
+  if (!element.isIndex())
+    pool.insert(pool.begin(), entry);
   return pin(entry);
 }
 

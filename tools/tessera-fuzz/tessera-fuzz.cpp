@@ -79,8 +79,12 @@ static CheckOptions checkOptions(uint64_t of) {
   return options;
 }
 
+static std::string dumpPath(uint64_t of) {
+  return dumpDir + "/seed-" + std::to_string(of) + ".mlir";
+}
+
 static void writeProgram(uint64_t of, ModuleOp module) {
-  std::string path = dumpDir + "/seed-" + std::to_string(of) + ".mlir", error;
+  std::string error, path = dumpPath(of);
   std::unique_ptr<llvm::ToolOutputFile> out = openOutputFile(path, &error);
   if (!out) {
     llvm::errs() << error << "\n";
@@ -162,11 +166,19 @@ static int runSeeds(MLIRContext *context) {
   int64_t passed = 0, failed = 0;
   runCampaign(
       first, last, std::max(1u, jobs.getValue()), seconds,
-      [&](uint64_t of) { return check(generate(context, of, options), of, checkOptions(of)); },
+      [&](uint64_t of) {
+        GeneratedProgram program = generate(context, of, options);
+        // Written before the passes see it: they may not come back.
+        if (!dumpDir.empty())
+          writeProgram(of, *program.module);
+        return check(program, of, checkOptions(of));
+      },
       [&](uint64_t of, const Verdict &verdict) {
         coverage += verdict.coverage;
         bool good = verdict.status == "passed";
         ++(good ? passed : failed);
+        if (good && !dumpDir.empty())
+          llvm::sys::fs::remove(dumpPath(of));
         if (good && failuresOnly)
           return;
         llvm::outs() << "seed " << of << ": " << (good ? "passed" : "FAILED " + verdict.status);
@@ -174,8 +186,6 @@ static int runSeeds(MLIRContext *context) {
           llvm::outs() << ": " << verdict.message;
         llvm::outs() << "\n";
         llvm::outs().flush();
-        if (!good && !dumpDir.empty())
-          writeProgram(of, *generate(context, of, options).module);
       });
   printCoverage(coverage);
   llvm::outs() << passed << " passed, " << failed << " failed\n";

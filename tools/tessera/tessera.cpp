@@ -82,10 +82,10 @@ int main(int argc, char **argv) {
   command->add_option("--json", run.driver.jsonPath,
                       "Checksums, checks, counted bytes; - is standard output");
   command->add_option("--trace", run.driver.tracePath, "Chrome/Perfetto trace, a track a device");
-  command
-      ->add_option("--check", check, "Also run without meshes and compare: compiled or interpreter")
-      ->expected(0, 1)
-      ->default_str("compiled");
+  // A flag that may have a value behind '=': as an option it would swallow the file's name.
+  command->add_flag(
+      "--check{compiled}", check,
+      "Also run without meshes and compare; --check=interpreter against the interpreter");
   command->callback([&]() {
     if (command->count("--check")) {
       if (check.empty() || check == "compiled") {

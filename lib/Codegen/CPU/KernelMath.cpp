@@ -68,6 +68,41 @@ struct TruncateToBF16 : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
+/// exp(x) - 1 as (u - 1) x / log(u), u = exp(x): the errors of exp and log cancel, so that small x
+/// keep their digits (W. Kahan; N. Higham, "Accuracy and Stability of Numerical
+/// Algorithms", 1.14.1). LLVM's own lowering subtracts and gives 0.
+struct ExpandExpM1 : OpRewritePattern<math::ExpM1Op> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(math::ExpM1Op op, PatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Type type = op.getType();
+    auto element = cast<FloatType>(getElementTypeOrSelf(type));
+    auto constant = [&](double value) -> Value {
+      TypedAttr attribute = rewriter.getFloatAttr(element, value);
+      if (auto vector = dyn_cast<VectorType>(type))
+        attribute = DenseElementsAttr::get(vector, attribute);
+      return arith::ConstantOp::create(rewriter, loc, attribute);
+    };
+    auto equal = [&](Value a, Value b) -> Value {
+      return arith::CmpFOp::create(rewriter, loc, arith::CmpFPredicate::OEQ, a, b);
+    };
+    Value x = op.getOperand(), one = constant(1.0), minusOne = constant(-1.0);
+    Value u = math::ExpOp::create(rewriter, loc, x);
+    Value difference = arith::SubFOp::create(rewriter, loc, u, one);
+    Value product = arith::MulFOp::create(rewriter, loc, difference, x);
+    Value quotient =
+        arith::DivFOp::create(rewriter, loc, product, math::LogOp::create(rewriter, loc, u));
+    // Where exp is infinite so is the result, not inf * x / inf.
+    Value infinite = constant(std::numeric_limits<double>::infinity());
+    Value result = arith::SelectOp::create(rewriter, loc, equal(u, infinite), u, quotient);
+    result = arith::SelectOp::create(rewriter, loc, equal(difference, minusOne), minusOne, result);
+    result = arith::SelectOp::create(rewriter, loc, equal(u, one), x, result);
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
 } // namespace
 
 LogicalResult expandKernelMath(ModuleOp module, const KernelTarget &target, bool approximate) {
@@ -111,6 +146,7 @@ LogicalResult expandKernelMath(ModuleOp module, const KernelTarget &target, bool
       return failure();
   }
   RewritePatternSet patterns(context);
+  patterns.add<ExpandExpM1>(context);
   math::populateExpansionPatterns(patterns, {"rsqrt", "ctlz", "powi"});
   arith::populateArithExpandOpsPatterns(patterns);
   if (bf16) {
