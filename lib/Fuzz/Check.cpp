@@ -63,6 +63,16 @@ static LogicalResult runPasses(ModuleOp module, StringRef pipeline) {
   return manager.run(module);
 }
 
+/// Steps by which a result of the widest floats may err like the narrowest that it was computed
+/// from: the tolerance grows with their square root, f32 allows 1e6 times what f64 does.
+static int64_t stepsOfPrecision(ModuleOp module, Type result) {
+  if (!result.isF64())
+    return 1;
+  bool narrow = false;
+  module.walk([&](arith::ExtFOp op) { narrow = true; });
+  return narrow ? int64_t(1000000) * 1000000 : 1;
+}
+
 /// What differs in one result, or nothing.
 static std::string compareResult(const Tensor &actual, const Tensor &expected,
                                  const GeneratedProgram::Result &known, int64_t steps) {
@@ -138,7 +148,9 @@ CheckResult fuzz::check(const GeneratedProgram &program, uint64_t seed, const Ch
   for (size_t i = 0; i < expected->size(); ++i) {
     GeneratedProgram::Result known =
         i < program.results.size() ? program.results[i] : GeneratedProgram::Result();
-    std::string difference = compareResult((*actual)[i], (*expected)[i], known, program.steps);
+    std::string difference =
+        compareResult((*actual)[i], (*expected)[i], known,
+                      program.steps * stepsOfPrecision(module, (*expected)[i].getElementType()));
     if (!difference.empty())
       return fail(CheckResult::mismatch, "result " + std::to_string(i) + ": " + difference);
     result.coverage.weak |= !interpreter::compare((*expected)[i], (*expected)[i]).warnings.empty();
