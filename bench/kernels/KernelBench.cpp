@@ -18,6 +18,7 @@
 #include <benchmark/benchmark.h>
 #include <cstring>
 #include <dlfcn.h>
+#include <filesystem>
 #include <random>
 #include <unistd.h>
 
@@ -36,13 +37,14 @@ std::string substitute(std::string text,
 using Kernel = void (*)(void **, int64_t, int64_t);
 
 std::vector<char> compile(const std::string &text, std::vector<KernelInfo> &infos,
-                          bool cache = false) {
+                          const std::string &cache = "") {
   mlir::DialectRegistry registry;
   registerKernelDialects(registry);
   mlir::MLIRContext context(registry);
   auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
   CpuOptions options;
-  options.useCache = cache;
+  options.useCache = !cache.empty();
+  options.cacheDirectory = cache;
   mlir::FailureOr<std::vector<char>> compiled = mlir::failure();
   if (module)
     compiled = compileKernels(*module, options, &infos);
@@ -104,7 +106,9 @@ void measure(benchmark::State &state, const std::string &text, const std::vector
                  info.reason);
 }
 
-std::string text(int64_t value) { return std::to_string(value); }
+std::string text(int64_t value) {
+  return std::to_string(value);
+}
 
 //===----------------------------------------------------------------------===//
 // The kernels
@@ -122,17 +126,21 @@ BENCHMARK(memcpyBytes)->Name("memcpy")->Arg(1 << 14)->Arg(1 << 17)->Arg(1 << 20)
 
 void softmax(benchmark::State &state) {
   int64_t m = state.range(0), n = state.range(1);
-  measure(state, substitute(R"(
+  measure(state,
+          substitute(R"(
 func.func @softmax(%x: tensor<{m}x{n}xf32>, %o: tensor<{m}x{n}xf32>) -> tensor<{m}x{n}xf32> attributes {kernel.reads = 1 : i64} {
   %r = linalg.softmax dimension(1) ins(%x : tensor<{m}x{n}xf32>) outs(%o : tensor<{m}x{n}xf32>) -> tensor<{m}x{n}xf32>
   return %r : tensor<{m}x{n}xf32>
-})", {{"m", text(m)}, {"n", text(n)}}), {size_t(m * n), size_t(m * n)});
+})",
+                     {{"m", text(m)}, {"n", text(n)}}),
+          {size_t(m * n), size_t(m * n)});
 }
 BENCHMARK(softmax)->Args({8192, 128})->Args({1024, 1024})->Args({128, 128});
 
 void layernorm(benchmark::State &state) {
   int64_t m = state.range(0), n = state.range(1);
-  measure(state, substitute(R"(
+  measure(state,
+          substitute(R"(
 #all = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
 #col = affine_map<(i, j) -> (j)>
@@ -176,14 +184,16 @@ func.func @layernorm(%x: tensor<{m}x{n}xf32>, %g: tensor<{n}xf32>, %b: tensor<{n
     linalg.yield %w : f32
   } -> tensor<{m}x{n}xf32>
   return %r : tensor<{m}x{n}xf32>
-})", {{"m", text(m)}, {"n", text(n)}}),
+})",
+                     {{"m", text(m)}, {"n", text(n)}}),
           {size_t(m * n), size_t(n), size_t(n), size_t(m * n)});
 }
 BENCHMARK(layernorm)->Args({4096, 768})->Args({128, 256});
 
 void biasGelu(benchmark::State &state) {
   int64_t m = state.range(0), n = state.range(1);
-  measure(state, substitute(R"(
+  measure(state,
+          substitute(R"(
 #row = affine_map<(i, j) -> (j)>
 #all = affine_map<(i, j) -> (i, j)>
 func.func @gelu(%x: tensor<{m}x{n}xf32>, %b: tensor<{n}xf32>, %o: tensor<{m}x{n}xf32>) -> tensor<{m}x{n}xf32>
@@ -214,7 +224,8 @@ func.func @gelu(%x: tensor<{m}x{n}xf32>, %b: tensor<{n}xf32>, %o: tensor<{m}x{n}
     linalg.yield %g : f32
   } -> tensor<{m}x{n}xf32>
   return %r : tensor<{m}x{n}xf32>
-})", {{"m", text(m)}, {"n", text(n)}}),
+})",
+                     {{"m", text(m)}, {"n", text(n)}}),
           {size_t(m * n), size_t(n), size_t(m * n)});
 }
 BENCHMARK(biasGelu)->Name("bias_gelu")->Args({2048, 3072})->Args({64, 512});
@@ -222,7 +233,8 @@ BENCHMARK(biasGelu)->Name("bias_gelu")->Args({2048, 3072})->Args({64, 512});
 void crossEntropy(benchmark::State &state) {
   int64_t m = state.range(0), n = state.range(1);
   // Labels are one-hot probabilities here, as in a program without gathers.
-  measure(state, substitute(R"(
+  measure(state,
+          substitute(R"(
 #all = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
 #v = affine_map<(i) -> (i)>
@@ -267,7 +279,8 @@ func.func @loss(%x: tensor<{m}x{n}xf32>, %y: tensor<{m}x{n}xf32>, %o: tensor<f32
     linalg.yield %t : f32
   } -> tensor<f32>
   return %r : tensor<f32>
-})", {{"m", text(m)}, {"n", text(n)}}),
+})",
+                     {{"m", text(m)}, {"n", text(n)}}),
           {size_t(m * n), size_t(m * n), 1});
 }
 BENCHMARK(crossEntropy)->Name("cross_entropy")->Args({2048, 1000})->Args({1024, 10});
@@ -278,7 +291,8 @@ void conv(benchmark::State &state) {
   std::string in = text(n) + "x" + text(h) + "x" + text(h) + "x" + text(c),
               out = text(n) + "x" + text(o) + "x" + text(o) + "x" + text(f),
               filter = "3x3x" + text(c) + "x" + text(f);
-  measure(state, substitute(R"(
+  measure(state,
+          substitute(R"(
 func.func @conv(%x: tensor<{x}xf32>, %w: tensor<{w}xf32>, %b: tensor<{f}xf32>, %o: tensor<{o}xf32>) -> tensor<{o}xf32> attributes {kernel.reads = 3 : i64} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<{o}xf32>
@@ -294,7 +308,8 @@ func.func @conv(%x: tensor<{x}xf32>, %w: tensor<{w}xf32>, %b: tensor<{f}xf32>, %
     linalg.yield %v : f32
   } -> tensor<{o}xf32>
   return %r : tensor<{o}xf32>
-})", {{"x", in}, {"w", filter}, {"o", out}, {"f", text(f)}}),
+})",
+                     {{"x", in}, {"w", filter}, {"o", out}, {"f", text(f)}}),
           {size_t(n * h * h * c), size_t(9 * c * f), size_t(f), size_t(n * o * o * f)},
           2.0 * double(n * o * o * f * 9 * c));
 }
@@ -304,7 +319,8 @@ void pool(benchmark::State &state) {
   int64_t n = state.range(0), h = state.range(1), c = state.range(2), o = h / 2;
   std::string in = text(n) + "x" + text(h) + "x" + text(h) + "x" + text(c),
               out = text(n) + "x" + text(o) + "x" + text(o) + "x" + text(c);
-  measure(state, substitute(R"(
+  measure(state,
+          substitute(R"(
 func.func @pool(%x: tensor<{x}xf32>, %o: tensor<{o}xf32>) -> tensor<{o}xf32> attributes {kernel.reads = 1 : i64} {
   %low = arith.constant 0xFF800000 : f32
   %w = tensor.empty() : tensor<2x2xf32>
@@ -312,43 +328,52 @@ func.func @pool(%x: tensor<{x}xf32>, %o: tensor<{o}xf32>) -> tensor<{o}xf32> att
   %r = linalg.pooling_nhwc_max {dilations = dense<1> : tensor<2xi64>, strides = dense<2> : tensor<2xi64>}
     ins(%x, %w : tensor<{x}xf32>, tensor<2x2xf32>) outs(%f : tensor<{o}xf32>) -> tensor<{o}xf32>
   return %r : tensor<{o}xf32>
-})", {{"x", in}, {"o", out}}),
+})",
+                     {{"x", in}, {"o", out}}),
           {size_t(n * h * h * c), size_t(n * o * o * c)});
 }
 BENCHMARK(pool)->Args({8, 56, 64})->Args({4, 28, 32});
 
 void transpose(benchmark::State &state) {
   int64_t m = state.range(0), n = state.range(1);
-  measure(state, substitute(R"(
+  measure(state,
+          substitute(R"(
 func.func @transpose(%x: tensor<{m}x{n}xf32>, %o: tensor<{n}x{m}xf32>) -> tensor<{n}x{m}xf32> attributes {kernel.reads = 1 : i64} {
   %r = linalg.transpose ins(%x : tensor<{m}x{n}xf32>) outs(%o : tensor<{n}x{m}xf32>) permutation = [1, 0]
   return %r : tensor<{n}x{m}xf32>
-})", {{"m", text(m)}, {"n", text(n)}}), {size_t(m * n), size_t(m * n)});
+})",
+                     {{"m", text(m)}, {"n", text(n)}}),
+          {size_t(m * n), size_t(m * n)});
 }
 BENCHMARK(transpose)->Args({1024, 1024})->Args({128, 64});
 
 void columnSum(benchmark::State &state) {
   int64_t m = state.range(0), n = state.range(1);
-  measure(state, substitute(R"(
+  measure(state,
+          substitute(R"(
 func.func @sum(%x: tensor<{m}x{n}xf32>, %o: tensor<{n}xf32>) -> tensor<{n}xf32> attributes {kernel.reads = 1 : i64} {
   %zero = arith.constant 0.0 : f32
   %f = linalg.fill ins(%zero : f32) outs(%o : tensor<{n}xf32>) -> tensor<{n}xf32>
   %r = linalg.reduce { arith.addf } ins(%x : tensor<{m}x{n}xf32>) outs(%f : tensor<{n}xf32>) dimensions = [0]
   return %r : tensor<{n}xf32>
-})", {{"m", text(m)}, {"n", text(n)}}), {size_t(m * n), size_t(n)});
+})",
+                     {{"m", text(m)}, {"n", text(n)}}),
+          {size_t(m * n), size_t(n)});
 }
 BENCHMARK(columnSum)->Name("column_sum")->Args({2048, 1024})->Args({256, 64});
 
 void batchMatmul(benchmark::State &state) {
   int64_t b = state.range(0), m = state.range(1), n = state.range(2), k = state.range(3);
   std::string pb = text(b) + "x";
-  measure(state, substitute(R"(
+  measure(state,
+          substitute(R"(
 func.func @mm(%x: tensor<{b}x{m}x{k}xf32>, %y: tensor<{b}x{k}x{n}xf32>, %o: tensor<{b}x{m}x{n}xf32>) -> tensor<{b}x{m}x{n}xf32> attributes {kernel.reads = 2 : i64} {
   %zero = arith.constant 0.0 : f32
   %f = linalg.fill ins(%zero : f32) outs(%o : tensor<{b}x{m}x{n}xf32>) -> tensor<{b}x{m}x{n}xf32>
   %r = linalg.batch_matmul ins(%x, %y : tensor<{b}x{m}x{k}xf32>, tensor<{b}x{k}x{n}xf32>) outs(%f : tensor<{b}x{m}x{n}xf32>) -> tensor<{b}x{m}x{n}xf32>
   return %r : tensor<{b}x{m}x{n}xf32>
-})", {{"b", text(b)}, {"m", text(m)}, {"n", text(n)}, {"k", text(k)}}),
+})",
+                     {{"b", text(b)}, {"m", text(m)}, {"n", text(n)}, {"k", text(k)}}),
           {size_t(b * m * k), size_t(b * k * n), size_t(b * m * n)}, 2.0 * double(b * m * n * k));
 }
 BENCHMARK(batchMatmul)->Name("batch_matmul")->Args({16, 64, 64, 64})->Args({8, 16, 16, 16});
@@ -370,13 +395,28 @@ func.func @k{i}(%x: tensor<64x{n}xf32>, %b: tensor<{n}xf32>, %o: tensor<64x{n}xf
   %r = arith.mulf %m, %x : tensor<64x{n}xf32>
   return %r : tensor<64x{n}xf32>
 }
-)", {{"i", text(i)}, {"n", text(100 + i)}});
-  for (auto _ : state) {
-    std::vector<KernelInfo> infos;
-    benchmark::DoNotOptimize(compile(module, infos, state.range(0)));
+)",
+                         {{"i", text(i)}, {"n", text(100 + i)}});
+  std::vector<KernelInfo> infos;
+  std::string directory;
+  if (state.range(0)) {
+    char path[] = "/tmp/tessera-kernel-bench-XXXXXX";
+    directory = mkdtemp(path);
+    compile(module, infos, directory);
   }
+  for (auto _ : state)
+    benchmark::DoNotOptimize(compile(module, infos, directory));
+  if (!directory.empty())
+    std::filesystem::remove_all(directory);
 }
-BENCHMARK(compileTime)->Name("compile")->ArgName("cached")->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime();
+BENCHMARK(compileTime)
+    ->Name("compile")
+    ->ArgName("cached")
+    ->Arg(0)
+    ->Arg(1)
+    ->Unit(benchmark::kMillisecond)
+    ->MeasureProcessCPUTime()
+    ->UseRealTime();
 
 } // namespace
 

@@ -95,17 +95,18 @@ uint16_t toBF16(float value);
 float fromF16(uint16_t value);
 uint16_t toF16(float value);
 
-/// |a - b| <= tolerance * max(|b|, rms of b), and the guard is intact.
+/// |a - b| <= tolerance * max(|b|, rms of b, floor), and the guard is intact. The floor is for
+/// values that may be what cancellation leaves.
 template <typename T>
 ::std::string compare(
     const Buffer<T> &actual, const std::vector<double> &expected, double tolerance,
-    std::function<double(T)> read = [](T v) { return double(v); }) {
+    std::function<double(T)> read = [](T v) { return double(v); }, double floor = 0) {
   if (actual.size() != expected.size())
     return "sizes differ";
   double squares = 0;
   for (double value : expected)
     squares += std::isfinite(value) ? value * value : 0;
-  double rms = expected.empty() ? 0 : std::sqrt(squares / expected.size());
+  double rms = expected.empty() ? 0 : std::max(floor, std::sqrt(squares / expected.size()));
   for (size_t i = 0; i < expected.size(); ++i) {
     double a = read(actual[i]), b = expected[i];
     bool same = std::isnan(b)   ? std::isnan(a)

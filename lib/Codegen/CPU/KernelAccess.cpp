@@ -13,19 +13,19 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// The operand's buffer as one dimension of elements: the nest's addresses are then plain indices, and a
-/// vector is contiguous whichever dimension it lies in.
+/// The operand's buffer as one dimension of elements: the nest's addresses are then plain indices,
+/// and a vector is contiguous whichever dimension it lies in.
 Value NestEmitter::view(const NestOperand &operand) {
   Value buffer = operand.operand->get();
   auto type = cast<MemRefType>(buffer.getType());
   auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, buffer);
-  auto flat = MemRefType::get(
-      {operand.span}, type.getElementType(),
-      StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic, {1}), type.getMemorySpace());
-  return memref::ReinterpretCastOp::create(
-      b, loc, flat, metadata.getBaseBuffer(), OpFoldResult(metadata.getOffset()),
-      ArrayRef<OpFoldResult>{b.getIndexAttr(operand.span)},
-      ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
+  auto flat = MemRefType::get({operand.span}, type.getElementType(),
+                              StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic, {1}),
+                              type.getMemorySpace());
+  return memref::ReinterpretCastOp::create(b, loc, flat, metadata.getBaseBuffer(),
+                                           OpFoldResult(metadata.getOffset()),
+                                           ArrayRef<OpFoldResult>{b.getIndexAttr(operand.span)},
+                                           ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
 }
 
 Value NestEmitter::address(const NestOperand &operand, int64_t jam, int64_t begin) {
@@ -68,7 +68,7 @@ Value NestEmitter::load(const NestOperand &operand, int64_t jam, Chunk chunk) {
     value = vector::LoadOp::create(b, loc, VectorType::get(width, operand.element), views[number],
                                    address(operand, jam, begin));
   } else if (plan.transpose && !operand.output && operand.step[plan.jam] == 1 &&
-             chunk.width == plan.lanes && position[plan.jam].offset == 0) {
+             chunk.width == plan.lanes && (jam / plan.lanes + 1) * plan.lanes <= currentJams) {
     value = loadTransposed(operand, jam);
   } else if (step >= 2 && step <= 4 && !operand.output) {
     // Everything between the first and the last element, then every step-th of it.
@@ -81,8 +81,8 @@ Value NestEmitter::load(const NestOperand &operand, int64_t jam, Chunk chunk) {
   } else {
     Values lanes;
     for (int64_t lane = 0; lane < width; ++lane)
-      lanes.push_back(memref::LoadOp::create(b, loc, views[number],
-                                             address(operand, jam, begin + lane)));
+      lanes.push_back(
+          memref::LoadOp::create(b, loc, views[number], address(operand, jam, begin + lane)));
     value = vector::FromElementsOp::create(b, loc, VectorType::get(width, operand.element), lanes);
   }
   if (!operand.output)
@@ -90,17 +90,18 @@ Value NestEmitter::load(const NestOperand &operand, int64_t jam, Chunk chunk) {
   return value;
 }
 
-/// Vector `jam` of a square block that is contiguous in the jammed direction. The whole block is loaded
-/// and transposed by log2(lanes) rounds of interleaving the first time one of its vectors is asked for.
+/// Vector `jam` of square blocks side by side, contiguous in the jammed direction. A whole block is
+/// loaded and transposed by log2(lanes) rounds of interleaving the first time one of its vectors is
+/// asked for.
 Value NestEmitter::loadTransposed(const NestOperand &operand, int64_t jam) {
   unsigned number = operand.operand->getOperandNumber();
   if (auto it = transposed.find({number, jam}); it != transposed.end())
     return it->second;
-  int64_t n = plan.lanes;
+  int64_t n = plan.lanes, first = jam / n * n;
   Values rows;
   for (int64_t lane = 0; lane < n; ++lane)
     rows.push_back(vector::LoadOp::create(b, loc, VectorType::get(n, operand.element),
-                                          views[number], address(operand, 0, lane)));
+                                          views[number], address(operand, first, lane)));
   // Interleaving row i with row i + n/2 rotates the bits of (row, lane) by one place; after log2(n)
   // rounds rows and lanes have changed places.
   SmallVector<int64_t> low, high;
@@ -117,8 +118,8 @@ Value NestEmitter::loadTransposed(const NestOperand &operand, int64_t jam) {
     rows = std::move(next);
   }
   for (int64_t i = 0; i < n; ++i)
-    transposed[{number, i}] = rows[i];
-  return rows[jam];
+    transposed[{number, first + i}] = rows[i];
+  return rows[jam - first];
 }
 
 void NestEmitter::store(const NestOperand &operand, int64_t jam, Chunk chunk, Value value) {

@@ -65,8 +65,8 @@ static void keepCarriedInPlace(func::FuncOp kernel) {
   });
 }
 
-/// Removes what a loop carries unchanged: its buffers. By hand, because the canonicalisation that does
-/// it forgets the loop's attributes.
+/// Removes what a loop carries unchanged: its buffers. By hand, because the canonicalisation that
+/// does it forgets the loop's attributes.
 static void dropCarriedBuffers(func::FuncOp kernel) {
   SmallVector<scf::ForOp> loops;
   kernel.walk<WalkOrder::PreOrder>([&](scf::ForOp loop) { loops.push_back(loop); });
@@ -192,8 +192,8 @@ LogicalResult bufferizeKernel(ModuleOp module, func::FuncOp kernel, KernelInfo &
     linalg::makeMemRefCopyOp(builder, op.getLoc(), op.getSource(), op.getTarget());
     op.erase();
   }
-  // An outer loop's buffer is an inner one's only once the outer one is gone, and back again for what
-  // the inner one yields.
+  // An outer loop's buffer is an inner one's only once the outer one is gone, and back again for
+  // what the inner one yields.
   for (int round = 0; round < 4; ++round)
     dropCarriedBuffers(kernel);
   IRRewriter rewriter(kernel.getContext());

@@ -55,7 +55,10 @@ void NestEmitter::outerLoops(unsigned depth) {
 void NestEmitter::jamBlocks() {
   if (plan.jam < 0)
     return vectorBlocks(1);
-  blocks(plan.jam, plan.jams, [&](int64_t jams) { vectorBlocks(jams); });
+  blocks(plan.jam, plan.jams, [&](int64_t jams) {
+    currentJams = jams;
+    vectorBlocks(jams);
+  });
 }
 
 void NestEmitter::vectorBlocks(int64_t jams) {
@@ -82,7 +85,8 @@ void NestEmitter::tile(int64_t jams, ArrayRef<Chunk> chunks) {
     for (Chunk chunk : chunks)
       for (const NestOutput &output : nest.outputs)
         if (output.accumulates)
-          accumulators.push_back(widen(load(nest.operands[output.operand], jam, chunk), chunk.width));
+          accumulators.push_back(
+              widen(load(nest.operands[output.operand], jam, chunk), chunk.width));
   accumulators = innerLoops(0, accumulators, [&](Values current) {
     loaded.clear();
     transposed.clear();
@@ -108,8 +112,8 @@ void NestEmitter::reducedTile(int64_t jams) {
   int64_t block = plan.lanes * plan.vectors;
   int64_t main = extent / block * block;
   SmallVector<Chunk> full = chunksOf(main ? block : 0), rest = chunksOf(extent - main);
-  // The accumulators of the whole blocks serve the remainder's whole vectors as well; its odd end has
-  // one of its own.
+  // The accumulators of the whole blocks serve the remainder's whole vectors as well; its odd end
+  // has one of its own.
   SmallVector<int64_t> widths;
   for (const Chunk &chunk : full)
     widths.push_back(chunk.width);
@@ -136,7 +140,8 @@ void NestEmitter::reducedTile(int64_t jams) {
         Type element = nest.operands[output->operand].element;
         auto type = VectorType::get(width, element);
         accumulators.push_back(arith::ConstantOp::create(
-            b, loc, DenseElementsAttr::get(type, Attribute(neutralElement(*output->kind, element)))));
+            b, loc,
+            DenseElementsAttr::get(type, Attribute(neutralElement(*output->kind, element)))));
       }
   auto run = [&](Values values, ArrayRef<Chunk> chunks, ArrayRef<unsigned> places) {
     loaded.clear();

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The shape of what is emitted, with vectors along a parallel loop v and the parallel loop u jammed:
+// The shape of what is emitted, with vectors along a parallel loop v and the parallel loop u
+// jammed:
 //
 //   for outer ...                      for outer ...
 //     for u step jams                    for v step lanes * vectors      (no reduction)
@@ -19,7 +20,8 @@
 //                                          store combine(out, across lanes(accumulators))
 //
 // Shapes are static, so the remainder of v is emitted as one more copy with the widths that are
-// left (8, 8, 5): LLVM splits odd widths itself, on any target, and no element beyond the end is touched.
+// left (8, 8, 5): LLVM splits odd widths itself, on any target, and no element beyond the end is
+// touched.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +35,7 @@ namespace tessera::codegen {
 class NestEmitter {
 public:
   NestEmitter(mlir::OpBuilder &builder, const Nest &nest, const NestPlan &plan)
-      : b(builder), loc(nest.op.getLoc()), nest(nest), plan(plan),
-        position(nest.loops.size()) {}
+      : b(builder), loc(nest.op.getLoc()), nest(nest), plan(plan), position(nest.loops.size()) {}
 
   /// Emits the whole nest before the builder's insertion point. The op stays; the caller erases it.
   void emit();
@@ -48,8 +49,8 @@ private:
     mlir::Value iv;
     int64_t offset = 0;
   };
-  /// Vectors side by side: where each begins (from v's position) and how many lanes it has. Scalar code
-  /// has one chunk of width 0.
+  /// Vectors side by side: where each begins (from v's position) and how many lanes it has. Scalar
+  /// code has one chunk of width 0.
   struct Chunk {
     int64_t begin = 0;
     int64_t width = 0;
@@ -65,9 +66,9 @@ private:
   llvm::SmallVector<Chunk> chunksOf(int64_t elements) const;
   void tile(int64_t jams, llvm::ArrayRef<Chunk> chunks);
   void reducedTile(int64_t jams);
-  /// The reduction loops from `depth` inwards around `body`, which maps accumulators to accumulators.
-  Values innerLoops(unsigned depth, Values accumulators,
-                    llvm::function_ref<Values(Values)> body);
+  /// The reduction loops from `depth` inwards around `body`, which maps accumulators to
+  /// accumulators.
+  Values innerLoops(unsigned depth, Values accumulators, llvm::function_ref<Values(Values)> body);
   /// One copy of the body; writes streamed outputs, returns the accumulating ones' new values.
   Values body(int64_t jam, Chunk chunk, mlir::ValueRange accumulators);
   mlir::Value cloneOp(mlir::Operation &op, mlir::IRMapping &mapping, int64_t width);
@@ -91,6 +92,7 @@ private:
   /// Loads of the current innermost block, so that jammed copies share them.
   std::map<std::tuple<unsigned, int64_t, int64_t, int64_t>, mlir::Value> loaded;
   std::map<std::pair<unsigned, int64_t>, mlir::Value> transposed;
+  int64_t currentJams = 1; ///< jammed copies of the block being emitted
 };
 
 } // namespace tessera::codegen

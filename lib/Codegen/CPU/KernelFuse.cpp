@@ -52,9 +52,9 @@ static bool inlineSplats(linalg::GenericOp op, IRRewriter &rewriter) {
   return changed;
 }
 
-/// Whether the producer of `operand` may become part of its user: the user touches each of its elements
-/// once, so nothing is computed twice, and whoever else uses it comes later and can take it from
-/// the fused op.
+/// Whether the producer of `operand` may become part of its user: the user touches each of its
+/// elements once, so nothing is computed twice, and whoever else uses it comes later and can take
+/// it from the fused op.
 static bool shouldFuse(OpOperand &operand, DominanceInfo &dominance) {
   auto consumer = cast<linalg::GenericOp>(operand.getOwner());
   auto producer = operand.get().getDefiningOp<linalg::GenericOp>();
@@ -67,6 +67,17 @@ static bool shouldFuse(OpOperand &operand, DominanceInfo &dominance) {
   // A fused op keeps every buffer in use at once; beyond this, pointers no longer fit registers.
   if (producer->getNumOperands() + consumer->getNumOperands() > 16)
     return false;
+  // The same or another result of the producer read beside it: only at the same element.
+  // One that nobody else reads would not be kept.
+  auto onlyHere = [&](Value result) {
+    return llvm::all_of(result.getUsers(), [&](Operation *user) { return user == consumer; });
+  };
+  for (OpOperand &other : consumer->getOpOperands())
+    if (other.get().getDefiningOp() == producer && &other != &operand &&
+        (consumer.isDpsInit(&other) || onlyHere(other.get()) || !map.isIdentity() ||
+         !consumer.getMatchingIndexingMap(&other).isIdentity() ||
+         !producer.getIndexingMapMatchingResult(cast<OpResult>(other.get())).isIdentity()))
+      return false;
   SmallVector<Operation *> users;
   for (Value result : producer->getResults())
     llvm::append_range(users, result.getUsers());
@@ -78,9 +89,41 @@ static bool shouldFuse(OpOperand &operand, DominanceInfo &dominance) {
   if (!map.isIdentity() || !result.isIdentity())
     return false;
   return llvm::all_of(users, [&](Operation *user) {
-    return user == consumer || (user->getBlock() == consumer->getBlock() && consumer->isBeforeInBlock(user)) ||
-           (user->getBlock() != consumer->getBlock() && dominance.properlyDominates(consumer, user));
+    return user == consumer ||
+           (user->getBlock() == consumer->getBlock() && consumer->isBeforeInBlock(user)) ||
+           (user->getBlock() != consumer->getBlock() &&
+            dominance.properlyDominates(consumer, user));
   });
+}
+
+/// Fuses the producer of `operand` into its user. Other results of the producer that the user reads
+/// are then values of the fused body.
+static bool fuse(OpOperand &operand, IRRewriter &rewriter) {
+  auto consumer = cast<linalg::GenericOp>(operand.getOwner());
+  Operation *producer = operand.get().getDefiningOp();
+  rewriter.setInsertionPoint(consumer);
+  FailureOr<linalg::ElementwiseOpFusionResult> result =
+      linalg::fuseElementwiseOps(rewriter, &operand);
+  if (failed(result))
+    return false;
+  auto fused = cast<linalg::GenericOp>(result->fusedOp);
+  for (OpOperand *input : fused.getDpsInputOperands()) {
+    if (input->get().getDefiningOp() != producer)
+      continue;
+    auto own = dyn_cast_or_null<OpResult>(result->replacements.lookup(input->get()));
+    if (!own)
+      continue; // the producer stays for it
+    OpOperand *init = fused.getDpsInitOperand(own.getResultNumber());
+    Value value = fused.getBody()->getTerminator()->getOperand(own.getResultNumber());
+    rewriter.replaceAllUsesWith(fused.getMatchingBlockArgument(input), value);
+    input->set(init->get()); // no longer read; cleaned up later
+  }
+  for (auto [original, replacement] : result->replacements)
+    rewriter.replaceAllUsesWith(original, replacement);
+  rewriter.eraseOp(consumer);
+  if (producer->use_empty())
+    rewriter.eraseOp(producer);
+  return true;
 }
 
 void fuseKernel(func::FuncOp kernel) {
@@ -111,17 +154,8 @@ void fuseKernel(func::FuncOp kernel) {
         }
       if (!candidate)
         continue;
-      Operation *producer = candidate->get().getDefiningOp();
-      rewriter.setInsertionPoint(op);
-      FailureOr<linalg::ElementwiseOpFusionResult> fused =
-          linalg::fuseElementwiseOps(rewriter, candidate);
-      if (failed(fused))
+      if (!fuse(*candidate, rewriter))
         continue;
-      for (auto [original, replacement] : fused->replacements)
-        rewriter.replaceAllUsesWith(original, replacement);
-      rewriter.eraseOp(op);
-      if (producer->use_empty())
-        rewriter.eraseOp(producer);
       changed = true;
       break;
     }

@@ -15,17 +15,22 @@ namespace tessera::codegen {
 
 /// Above this a tile no longer stays in a core's second-level cache between two ops.
 static constexpr int64_t kMaxTileBytes = 512 << 10;
-/// A tile cut along its contiguous dimension is no narrower than this.
+/// A tile cut along its contiguous dimension is no narrower than this; an op alone, which gains nothing
+/// from the cache, keeps longer runs of memory.
 static constexpr int64_t kMinStrip = 64;
+static constexpr int64_t kMinStripAlone = 512;
 /// Rows of a contraction that share each load of the other operand.
 static constexpr int64_t kMinReuseRows = 12;
 
 static bool isLinear(AffineExpr expr) {
   return !expr.walk([](AffineExpr e) {
-    bool linear = isa<AffineDimExpr, AffineConstantExpr>(e) || e.getKind() == AffineExprKind::Add ||
-                  (e.getKind() == AffineExprKind::Mul && e.isSymbolicOrConstant() == false);
-    return linear ? WalkResult::advance() : WalkResult::interrupt();
-  }).wasInterrupted();
+                bool linear =
+                    isa<AffineDimExpr, AffineConstantExpr>(e) ||
+                    e.getKind() == AffineExprKind::Add ||
+                    (e.getKind() == AffineExprKind::Mul && e.isSymbolicOrConstant() == false);
+                return linear ? WalkResult::advance() : WalkResult::interrupt();
+              })
+              .wasInterrupted();
 }
 
 Value filledScalar(linalg::GenericOp op) {
@@ -80,12 +85,13 @@ bool KernelGroup::contains(Operation *op) const {
 }
 
 bool KernelGroup::feeds(Operation *op) const {
-  return op->walk([&](Operation *inner) {
-             for (Value operand : inner->getOperands())
-               if (operand.getDefiningOp() && contains(operand.getDefiningOp()))
-                 return WalkResult::interrupt();
-             return WalkResult::advance();
-           })
+  return op
+      ->walk([&](Operation *inner) {
+        for (Value operand : inner->getOperands())
+          if (operand.getDefiningOp() && contains(operand.getDefiningOp()))
+            return WalkResult::interrupt();
+        return WalkResult::advance();
+      })
       .wasInterrupted();
 }
 
@@ -222,9 +228,9 @@ int64_t KernelGroup::footprint(ArrayRef<int64_t> sizes) const {
             extent += ranges[loop];
         elements *= std::max<int64_t>(1, extent);
       }
-      bytes += elements * (type.getElementType().isIndex()
-                               ? 8
-                               : std::max(8u, type.getElementTypeBitWidth()) / 8);
+      bytes +=
+          elements *
+          (type.getElementType().isIndex() ? 8 : std::max(8u, type.getElementTypeBitWidth()) / 8);
     };
     for (OpOperand *input : op.getDpsInputOperands())
       add(input->get(), op.getMatchingIndexingMap(input));
@@ -277,7 +283,8 @@ SmallVector<int64_t> KernelGroup::tileSizes(int64_t limit) const {
     int64_t fixed = footprint(sizes);
     // A contraction wants two loops to block in registers; when only one is left inside, several
     // rows of this one.
-    int64_t least = isContiguous(c) ? kMinStrip : reuseInside(c) < 2 ? kMinReuseRows : 1;
+    int64_t strip = members.size() > 1 ? kMinStrip : kMinStripAlone;
+    int64_t least = isContiguous(c) ? strip : reuseInside(c) < 2 ? kMinReuseRows : 1;
     if (fixed < limit) {
       sizes[c] = 2;
       int64_t each = std::max<int64_t>(1, footprint(sizes) - fixed);

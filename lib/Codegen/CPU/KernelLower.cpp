@@ -139,6 +139,16 @@ LogicalResult lowerKernelToLLVM(ModuleOp module, func::FuncOp kernel, StringRef 
     kernel->removeDiscardableAttr(name);
   if (failed(flatten(module)))
     return failure();
+  {
+    // Near zero LLVM's lowering of these, exp(x) - 1 and log(1 + x), has no digits left.
+    RewritePatternSet patterns(context);
+    populateMathToLibmConversionPatterns(patterns);
+    ConversionTarget target(*context);
+    target.addIllegalOp<math::ExpM1Op, math::Log1pOp>();
+    target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+    if (failed(applyPartialConversion(module, target, std::move(patterns))))
+      return failure();
+  }
 
   LowerToLLVMOptions options(context);
   options.useBarePtrCallConv = true;

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the vectoriser needs to know of a linalg.generic on static buffers: how far each loop moves each
-// operand's address. Operand o at iteration (i0, i1, ...) is element
+// What the vectoriser needs to know of a linalg.generic on static buffers: how far each loop moves
+// each operand's address. Operand o at iteration (i0, i1, ...) is element
 //
 //   base[o] + i0 * step[o][0] + i1 * step[o][1] + ...      of its buffer, counted from its offset.
 //
@@ -32,7 +32,7 @@ struct NestOperand {
   bool scalar = false; ///< a value, not a buffer
   bool output = false;
   int64_t base = 0;
-  int64_t span = 0; ///< elements from its offset to the end of what it may touch
+  int64_t span = 0;                ///< elements from its offset to the end of what it may touch
   llvm::SmallVector<int64_t> step; ///< per loop
 };
 
@@ -48,8 +48,9 @@ struct NestLoop {
 /// How an output is produced.
 struct NestOutput {
   unsigned operand = 0;
-  bool accumulates = false; ///< reduced over all reduction loops; otherwise written at each iteration
-  bool readsOld = false;    ///< the body uses the element's old value
+  bool accumulates =
+      false;             ///< reduced over all reduction loops; otherwise written at each iteration
+  bool readsOld = false; ///< the body uses the element's old value
   /// Set when the body combines the old value by a known associative operation.
   std::optional<mlir::vector::CombiningKind> kind;
 };
@@ -61,8 +62,9 @@ struct Nest {
   llvm::SmallVector<NestOperand> operands; ///< inputs, then outputs
   llvm::SmallVector<NestOutput> outputs;
 
-  /// Reads the nest off `op`; fails with a reason when an address is no linear function of the loops or
-  /// its outputs reduce over different loops. Unit loops are dropped, contiguous ones merged.
+  /// Reads the nest off `op`; fails with a reason when an address is no linear function of the
+  /// loops or its outputs reduce over different loops. Unit loops are dropped, contiguous ones
+  /// merged.
   static mlir::FailureOr<Nest> get(mlir::linalg::GenericOp op, std::string &reason);
 
   bool hasReduction() const {
@@ -72,18 +74,20 @@ struct Nest {
 
 /// How a nest becomes vector code. `vector` < 0: scalar code.
 struct NestPlan {
-  int vector = -1;      ///< the loop in whose direction vectors lie
-  int64_t lanes = 1;    ///< elements a vector
-  int64_t vectors = 1;  ///< vectors side by side
-  int jam = -1;         ///< a parallel loop unrolled into the innermost one for reuse, or -1
-  int64_t jams = 1;     ///< by how much
-  bool transpose = false; ///< `jam` is a contiguous direction of some operand: transpose in registers
+  int vector = -1;     ///< the loop in whose direction vectors lie
+  int64_t lanes = 1;   ///< elements a vector
+  int64_t vectors = 1; ///< vectors side by side
+  int jam = -1;        ///< a parallel loop unrolled into the innermost one for reuse, or -1
+  int64_t jams = 1;    ///< by how much
+  bool transpose =
+      false; ///< `jam` is a contiguous direction of some operand: transpose in registers
   llvm::SmallVector<unsigned> outer; ///< the other parallel loops, outermost first
   llvm::SmallVector<unsigned> inner; ///< the other reduction loops, outermost first
 };
 
-/// Chooses vector direction and register blocking by the number of instructions.
-NestPlan planNest(const Nest &nest, const KernelTarget &target);
+/// Chooses vector direction and register blocking by the number of instructions. May split a loop
+/// of `nest` in two.
+NestPlan planNest(Nest &nest, const KernelTarget &target);
 
 /// The value that leaves every other unchanged under `kind`.
 mlir::TypedAttr neutralElement(mlir::vector::CombiningKind kind, mlir::Type element);

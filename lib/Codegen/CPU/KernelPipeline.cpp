@@ -78,7 +78,6 @@ static FailureOr<std::string> attempt(MLIRContext &context, StringRef text, Stri
     groupAndTile(kernel, target);
   if (failed(verify(*module)))
     return fail("tiling");
-  if (getenv("TK_DUMP")) module->dump();
   if (failed(bufferizeKernel(*module, kernel, info)))
     return fail("bufferization");
   kernel = *module->getOps<func::FuncOp>().begin();

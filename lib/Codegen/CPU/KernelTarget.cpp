@@ -14,6 +14,14 @@
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/TargetParser/Host.h"
+#include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/IndVarSimplify.h"
+#include "llvm/Transforms/Scalar/LICM.h"
+#include "llvm/Transforms/Scalar/LoopPassManager.h"
+#include "llvm/Transforms/Scalar/LoopRotation.h"
+#include "llvm/Transforms/Scalar/LoopUnrollPass.h"
+#include "llvm/Transforms/Scalar/SimplifyCFG.h"
 
 #include <mutex>
 #include <set>
@@ -92,6 +100,27 @@ std::unique_ptr<TargetMachine> KernelTarget::createMachine() const {
       parsed, cpu, features, options, Reloc::PIC_, std::nullopt, CodeGenOptLevel::Default));
 }
 
+/// For loops that are in vectors: what remains is to hoist, to simplify addresses, and to unroll
+/// windows of a few trips. The whole of O2 takes several times as long and finds nothing more.
+static FunctionPassManager explicitPipeline() {
+  FunctionPassManager passes;
+  passes.addPass(EarlyCSEPass());
+  passes.addPass(SimplifyCFGPass());
+  passes.addPass(InstCombinePass());
+  LoopPassManager rotate;
+  rotate.addPass(LoopRotatePass());
+  rotate.addPass(LICMPass(LICMOptions()));
+  passes.addPass(createFunctionToLoopPassAdaptor(std::move(rotate), /*UseMemorySSA=*/true));
+  LoopPassManager unroll;
+  unroll.addPass(IndVarSimplifyPass());
+  unroll.addPass(LoopFullUnrollPass());
+  passes.addPass(createFunctionToLoopPassAdaptor(std::move(unroll)));
+  passes.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
+  passes.addPass(InstCombinePass());
+  passes.addPass(SimplifyCFGPass());
+  return passes;
+}
+
 mlir::FailureOr<std::string> emitObject(Module &module, const KernelTarget &target,
                                         OptimiseLevel level) {
   std::unique_ptr<TargetMachine> machine = target.createMachine();
@@ -123,7 +152,11 @@ mlir::FailureOr<std::string> emitObject(Module &module, const KernelTarget &targ
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, cgscc, modules);
-  ModulePassManager passes = builder.buildPerModuleDefaultPipeline(OptimizationLevel::O2);
+  ModulePassManager passes;
+  if (level == OptimiseLevel::Full)
+    passes = builder.buildPerModuleDefaultPipeline(OptimizationLevel::O2);
+  else
+    passes.addPass(createModuleToFunctionPassAdaptor(explicitPipeline()));
   passes.run(module, modules);
 
   SmallString<0> object;

@@ -58,8 +58,8 @@ private:
   bool good = true, taskLoopPlaced = false;
 };
 
-/// The scalar a member's init is filled with, when its tiles can be filled one by one: each is visited
-/// once.
+/// The scalar a member's init is filled with, when its tiles can be filled one by one: each is
+/// visited once.
 Value GroupTiler::fillOf(OpOperand *init) const {
   auto fill = init->get().getDefiningOp<linalg::GenericOp>();
   if (!fill || group.contains(fill))
@@ -115,8 +115,8 @@ bool GroupTiler::run() {
     return false;
   }
   for (auto [entry, value] : llvm::zip_equal(exports, results))
-    entry.result.replaceUsesWithIf(
-        value, [&](OpOperand &use) { return !group.contains(use.getOwner()); });
+    entry.result.replaceUsesWithIf(value,
+                                   [&](OpOperand &use) { return !group.contains(use.getOwner()); });
   SmallVector<Value> inits;
   for (const GroupMember &member : llvm::reverse(group.members)) {
     llvm::append_range(inits, linalg::GenericOp(member.op).getOutputs());

@@ -15,8 +15,8 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// x * y + z as one operation where the product has no other use. Done once, on the scalar body: vectors
-/// and remainders then round alike, and so do runs that cut a tensor differently.
+/// x * y + z as one operation where the product has no other use. Done once, on the scalar body:
+/// vectors and remainders then round alike, and so do runs that cut a tensor differently.
 static void contractMultiplyAdds(linalg::GenericOp op) {
   IRRewriter rewriter(op.getContext());
   auto product = [](Value value) {
@@ -46,8 +46,8 @@ static void contractMultiplyAdds(linalg::GenericOp op) {
   }
 }
 
-/// Honours [begin, end) when the kernel is nothing but loops of tasks over the same range; returns how
-/// many there are, 1 when it is not.
+/// Honours [begin, end) when the kernel is nothing but loops of tasks over the same range; returns
+/// how many there are, 1 when it is not.
 static int64_t splitIntoTasks(func::FuncOp kernel) {
   SmallVector<scf::ForOp> loops;
   int64_t step = 0, last = 0;
