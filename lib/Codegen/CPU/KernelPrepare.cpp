@@ -216,13 +216,17 @@ void aimAtDestinations(func::FuncOp kernel) {
 // In place
 //===----------------------------------------------------------------------===//
 
-/// Whether `op` computes element i of every result from elements i of its tensor operands only.
-static bool isIdentityElementwise(Operation *op) {
+/// Whether `op` computes element i of every result from element i of `value`. What it reads of
+/// other operands does not matter: they are other buffers, and complete.
+static bool isIdentityElementwise(Operation *op, Value value) {
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
     return linalgOp.getNumLoops() == linalgOp.getNumParallelLoops() &&
-           llvm::all_of(
-               linalgOp.getIndexingMapsArray(),
-               [](AffineMap map) { return map.isIdentity() || map.getNumResults() == 0; }) &&
+           llvm::all_of(linalgOp->getOpOperands(),
+                        [&](OpOperand &operand) {
+                          AffineMap map = linalgOp.getMatchingIndexingMap(&operand);
+                          bool counts = operand.get() == value || linalgOp.isDpsInit(&operand);
+                          return !counts || map.isIdentity() || map.getNumResults() == 0;
+                        }) &&
            !linalgOp->getRegion(0)
                 .front()
                 .walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
@@ -274,7 +278,7 @@ bool canRunInPlace(func::FuncOp kernel, unsigned input, unsigned output) {
           return false;
         continue;
       }
-      if (user->getBlock() != &kernel.getBody().front() || !isIdentityElementwise(user))
+      if (user->getBlock() != &kernel.getBody().front() || !isIdentityElementwise(user, value))
         return false;
       if (path.insert(user).second && user != last)
         llvm::append_range(values, user->getResults());
