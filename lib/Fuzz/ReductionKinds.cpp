@@ -130,6 +130,8 @@ static bool reduceOfExpression(ProgramBuilder &p) {
   Entry x = p.any(1, 3);
   if (!x.value)
     return false;
+  if (x.element().isBF16() && cast<RankedTensorType>(x.value.getType()).getNumElements() > 16)
+    return false; // as in `reduce`
   Entry y = p.ofType(x.shape(), x.element());
   std::vector<int64_t> dims;
   for (int64_t d = 0; d < x.rank(); ++d)
