@@ -87,11 +87,11 @@ void tessera::registerPipeline() {
       "tessera-pipeline", "All passes from one phase to another",
       [](OpPassManager &manager, const TextOptions &text) {
         std::optional<Phase> from = parsePhase(text.from), to = parsePhase(text.to);
-        if (!from || !to)
-          llvm::report_fatal_error(("unknown phase '" + (from ? text.to : text.from).getValue() +
-                                    "'; phases are " + phaseNames())
-                                       .c_str(),
-                                   /*gen_crash_diag=*/false);
+        if (!from || !to) { // a registered pipeline has no other way to refuse
+          llvm::errs() << "error: unknown phase '" << (from ? text.to : text.from).getValue()
+                       << "'; phases are " << phaseNames() << "\n";
+          std::exit(1);
+        }
         PipelineOptions options;
         options.from = *from;
         options.to = *to;

@@ -43,9 +43,9 @@ ProcessMeshOp dist::lookupMesh(Operation *op, FlatSymbolRefAttr name) {
 }
 
 /// Checks one sharding of a value of `type` (rules S1 to S10).
-static LogicalResult verifySharding(Operation *op, ShardingAttr attr, Type type,
-                                    const Twine &what) {
-  auto emitError = [&]() { return op->emitError() << what << ": "; };
+static LogicalResult verifySharding(Operation *op, ShardingAttr attr, Type type, const Twine &what,
+                                    std::optional<Location> loc = {}) {
+  auto emitError = [&]() { return mlir::emitError(loc.value_or(op->getLoc())) << what << ": "; };
   ProcessMeshOp mesh = lookupMesh(op, attr.getMesh());
   if (!mesh) // (S1)
     return emitError() << "mesh '" << attr.getMesh().getValue()
@@ -136,7 +136,9 @@ LogicalResult DistDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
     if (!sharding)
       return op->emitError() << what << ": 'dist.sharding' is " << value
                              << ", not a #dist.sharding";
-    return verifySharding(op, sharding, type, what);
+    return verifySharding(op, sharding, type, what,
+                          function.isExternal() ? op->getLoc()
+                                                : function.getArgument(argument).getLoc());
   }
   if (name == kName) {
     if (failed(verifyName(op, value, what)))
@@ -157,7 +159,8 @@ LogicalResult DistDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
     if (bounds.size() != 2 || bounds[0] >= bounds[1] || !list || list.size() != 2) // (F3)
       return op->emitError() << what << ": dist.range " << value << " is not [lo, hi] with lo < hi";
     if (!tensor || !tensor.getElementType().isIntOrIndex()) // (F3)
-      return op->emitError() << what << ": dist.range stands on integer tensors, not on " << type << "";
+      return op->emitError() << what << ": dist.range stands on integer tensors, not on " << type
+                             << "";
     return success();
   }
   if (name == kGlobalType || name == kArgument || name == kResult)
@@ -199,7 +202,9 @@ LogicalResult DistDialect::verifyRegionResultAttribute(Operation *op, unsigned, 
                              << " names no argument; there are " << numArguments;
     bool local = isLocalView(function);
     if (!local && function.getArgumentTypes()[argument] != type) // (F1)
-      return op->emitError() << what << ": dist.feeds = " << argument << ", but the result is " << type << " and the argument " << function.getArgumentTypes()[argument] << "; types must be equal";
+      return op->emitError() << what << ": dist.feeds = " << argument << ", but the result is "
+                             << type << " and the argument "
+                             << function.getArgumentTypes()[argument] << "; types must be equal";
     for (unsigned other = 0; other < index; ++other)
       if (function.getResultAttr(other, kFeeds) == value) // (F1)
         return op->emitError() << what << ": argument " << argument << " is fed by result " << other
