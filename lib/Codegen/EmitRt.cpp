@@ -33,10 +33,9 @@ static FlatSymbolRefAttr meshOf(func::FuncOp function, OpBuilder &builder) {
     name += "_";
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(module.getBody());
-  dist::ProcessMeshOp::create(builder, function.getLoc(), name,
-                              ArrayRef<int64_t>{static_cast<int64_t>(devices.size())},
-                              builder.getStrArrayAttr({"device"}),
-                              builder.getDenseI64ArrayAttr(devices));
+  dist::ProcessMeshOp::create(
+      builder, function.getLoc(), name, ArrayRef<int64_t>{static_cast<int64_t>(devices.size())},
+      builder.getStrArrayAttr({"device"}), builder.getDenseI64ArrayAttr(devices));
   return FlatSymbolRefAttr::get(builder.getContext(), name);
 }
 
@@ -79,17 +78,17 @@ struct CodegenEmitRt : codegen::impl::CodegenEmitRtBase<CodegenEmitRt> {
   LogicalResult emitProgram(SmallVectorImpl<func::FuncOp> &functions) {
     OpBuilder builder(functions.front());
     auto name = functions.front()->getAttrOfType<StringAttr>(DistDialect::kPartOf);
-    auto program = rt::ProgramOp::create(builder, functions.front().getLoc(),
-                                         name ? name.getValue() : functions.front().getName(),
-                                         IntegerAttr());
+    auto program =
+        rt::ProgramOp::create(builder, functions.front().getLoc(),
+                              name ? name.getValue() : functions.front().getName(), IntegerAttr());
     builder.setInsertionPointToEnd(&program.getBody().emplaceBlock());
     if (failed(emitPorts(functions, builder)))
       return failure();
     llvm::MapVector<int64_t, int64_t> peak;
     for (func::FuncOp function : functions) {
-      auto part = rt::PartOp::create(builder, function.getLoc(),
-                                     builder.getStringAttr(function.getName()),
-                                     meshOf(function, builder), builder.getI64IntegerAttr(0));
+      auto part =
+          rt::PartOp::create(builder, function.getLoc(), builder.getStringAttr(function.getName()),
+                             meshOf(function, builder), builder.getI64IntegerAttr(0));
       if (failed(PartEmitter(function, part, reuse).emit()))
         return failure();
       for (int64_t device : dist::lookupMesh(part, part.getMeshAttr()).getMesh().processIds)
@@ -125,10 +124,10 @@ struct CodegenEmitRt : codegen::impl::CodegenEmitRtBase<CodegenEmitRt> {
       if (auto given = function.getArgAttrOfType<ArrayAttr>(port.index, DistDialect::kRange))
         range = builder.getDenseI64ArrayAttr(llvm::map_to_vector(
             given, [](Attribute bound) { return cast<IntegerAttr>(bound).getInt(); }));
-      rt::ArgumentOp::create(builder, function.getLoc(), argumentNameOf(port, index),
-                             globalType(function.getArgAttrDict(port.index),
-                                        function.getArgumentTypes()[port.index]),
-                             range);
+      rt::ArgumentOp::create(
+          builder, function.getLoc(), argumentNameOf(port, index),
+          globalType(function.getArgAttrDict(port.index), function.getArgumentTypes()[port.index]),
+          range);
     }
     for (auto [index, port] : llvm::enumerate(results)) {
       func::FuncOp function = port.function;

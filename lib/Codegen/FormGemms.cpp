@@ -111,9 +111,8 @@ static std::optional<SmallVector<int>> reordering(Value value) {
 }
 
 static SmallVector<unsigned> loopsOf(AffineMap map) {
-  return llvm::map_to_vector(map.getResults(), [](AffineExpr expr) {
-    return cast<AffineDimExpr>(expr).getPosition();
-  });
+  return llvm::map_to_vector(
+      map.getResults(), [](AffineExpr expr) { return cast<AffineDimExpr>(expr).getPosition(); });
 }
 
 /// Which dimensions of an operand with its loops split are one of the operand before.
@@ -324,21 +323,22 @@ void Former::rewrite(const Contraction &contraction, ArrayRef<unsigned> wanted) 
   } else {
     SmallVector<int64_t> shape = contraction.shapeOf(wanted);
     if (cast<RankedTensorType>(init.getType()).getShape() != ArrayRef<int64_t>(shape))
-      init = tensor::ExpandShapeOp::create(builder, loc, RankedTensorType::get(shape, element),
-                                           init, groupsOf(parts, loopsOf(op.getIndexingMapsArray()[2])));
+      init =
+          tensor::ExpandShapeOp::create(builder, loc, RankedTensorType::get(shape, element), init,
+                                        groupsOf(parts, loopsOf(op.getIndexingMapsArray()[2])));
     init = reorder(builder, loc, init, wanted, contraction.result);
   }
   auto maps = builder.getAffineMapArrayAttr(contraction.maps(op.getContext()));
-  Value result =
-      linalg::ContractOp::create(builder, loc, TypeRange{type},
-                                 ValueRange{contraction.operands[0].value,
-                                            contraction.operands[1].value},
-                                 ValueRange{init}, maps)
-          .getResult(0);
+  Value result = linalg::ContractOp::create(
+                     builder, loc, TypeRange{type},
+                     ValueRange{contraction.operands[0].value, contraction.operands[1].value},
+                     ValueRange{init}, maps)
+                     .getResult(0);
   result = reorder(builder, loc, result, contraction.result, wanted);
   if (result.getType() != replaced.getType())
-    result = tensor::CollapseShapeOp::create(builder, loc, cast<RankedTensorType>(replaced.getType()),
-                                             result, groupsOf(parts, loopsOf(op.getIndexingMapsArray()[2])));
+    result = tensor::CollapseShapeOp::create(
+        builder, loc, cast<RankedTensorType>(replaced.getType()), result,
+        groupsOf(parts, loopsOf(op.getIndexingMapsArray()[2])));
   replaced.replaceAllUsesWith(result);
 }
 

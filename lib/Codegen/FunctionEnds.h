@@ -17,8 +17,7 @@ namespace tessera::codegen {
 /// The index that an argument of a local function has in the program (`dist.argument`), its own
 /// when nothing is said.
 inline int64_t originalArgument(mlir::func::FuncOp function, unsigned index) {
-  auto original =
-      function.getArgAttrOfType<mlir::IntegerAttr>(index, dist::DistDialect::kArgument);
+  auto original = function.getArgAttrOfType<mlir::IntegerAttr>(index, dist::DistDialect::kArgument);
   return original ? original.getInt() : index;
 }
 

@@ -84,7 +84,9 @@ bool FuseGraph::reaches(unsigned from, unsigned to) {
   return false;
 }
 
-bool FuseGraph::separated(unsigned a, unsigned b) { return reaches(a, b) || reaches(b, a); }
+bool FuseGraph::separated(unsigned a, unsigned b) {
+  return reaches(a, b) || reaches(b, a);
+}
 
 bool FuseGraph::isPrivate(const Group &producer, unsigned consumerGroup) const {
   for (unsigned op : producer.ops)

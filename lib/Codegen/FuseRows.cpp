@@ -32,8 +32,7 @@ RowSpace RowSpace::of(Operation *op) {
     for (OpOperand &init : linalgOp.getDpsInitsMutable()) {
       AffineMap map = linalgOp.getMatchingIndexingMap(&init);
       everywhere &= map.isProjectedPermutation() &&
-                    llvm::is_contained(map.getResults(),
-                                       getAffineDimExpr(loop, map.getContext()));
+                    llvm::is_contained(map.getResults(), getAffineDimExpr(loop, map.getContext()));
     }
     if (!everywhere)
       continue;
@@ -57,7 +56,9 @@ RowSpace RowSpace::of(Operation *op) {
   return space;
 }
 
-int64_t RowSpace::count() const { return ShapedType::getNumElements(extents); }
+int64_t RowSpace::count() const {
+  return ShapedType::getNumElements(extents);
+}
 
 bool RowSpace::join(linalg::LinalgOp consumer, const RowSpace &producer, bool privateProducer,
                     RowSpace &joined) const {

@@ -48,7 +48,9 @@ static bool isMultiplyAdd(Block &body) {
   return (x == a && y == b) || (x == b && y == a);
 }
 
-static Type elementOf(Value value) { return cast<ShapedType>(value.getType()).getElementType(); }
+static Type elementOf(Value value) {
+  return cast<ShapedType>(value.getType()).getElementType();
+}
 
 bool codegen::isGemmLike(linalg::LinalgOp op) {
   if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 || !op.hasPureTensorSemantics() ||
@@ -98,8 +100,7 @@ static SmallVector<int64_t> stridesOf(AffineMap map, ArrayRef<int64_t> extents) 
 
 /// Makes one index of neighbours that lie one inside the other in every operand.
 static void merge(SmallVector<Dim> &dims, int by) {
-  llvm::stable_sort(dims,
-                    [&](const Dim &x, const Dim &y) { return x.stride[by] > y.stride[by]; });
+  llvm::stable_sort(dims, [&](const Dim &x, const Dim &y) { return x.stride[by] > y.stride[by]; });
   SmallVector<Dim> merged;
   for (const Dim &dim : dims) {
     bool inside = !merged.empty();
@@ -158,10 +159,10 @@ static std::optional<GemmForm> orient(SmallVector<Dim> ms, SmallVector<Dim> ns, 
     return std::nullopt;
   form.m = m->extent, form.n = n->extent, form.k = k.extent;
   form.transA = !rowMajorA, form.transB = !rowMajorB;
-  form.ld[0] = rowMajorA ? leading(m->stride[0], form.m, form.k)
-                         : leading(k.stride[0], form.k, form.m);
-  form.ld[1] = rowMajorB ? leading(k.stride[1], form.k, form.n)
-                         : leading(n->stride[1], form.n, form.k);
+  form.ld[0] =
+      rowMajorA ? leading(m->stride[0], form.m, form.k) : leading(k.stride[0], form.k, form.m);
+  form.ld[1] =
+      rowMajorB ? leading(k.stride[1], form.k, form.n) : leading(n->stride[1], form.n, form.k);
   form.ld[2] = leading(m->stride[2], form.m, form.n);
   // What is left of m and n repeats the other operand.
   llvm::append_range(batches, ms);
@@ -182,8 +183,8 @@ static std::optional<GemmForm> orient(SmallVector<Dim> ms, SmallVector<Dim> ns, 
     form.starts = std::move(starts);
   }
   // Rows must not overlap: a leading dimension is at least a row.
-  if (form.ld[0] < (form.transA ? form.m : form.k) || form.ld[1] < (form.transB ? form.k : form.n) ||
-      form.ld[2] < form.n)
+  if (form.ld[0] < (form.transA ? form.m : form.k) ||
+      form.ld[1] < (form.transB ? form.k : form.n) || form.ld[2] < form.n)
     return std::nullopt;
   return form;
 }

@@ -26,10 +26,10 @@ public:
   int64_t end() const { return last; }
 
   /// When the content of `value` is read for the last time, through views too; 0 when never. What
-  /// a loop reads that is made outside is read until the loop's end. What an asynchronous collective
-  /// reads is read until its wait. A loop or branch that takes a value over reads it at its
-  /// head; its results are values of their own. The arguments of a while's body are views of what its
-  /// condition passes on.
+  /// a loop reads that is made outside is read until the loop's end. What an asynchronous
+  /// collective reads is read until its wait. A loop or branch that takes a value over reads it at
+  /// its head; its results are values of their own. The arguments of a while's body are views of
+  /// what its condition passes on.
   int64_t lastUse(mlir::Value value);
 
 private:

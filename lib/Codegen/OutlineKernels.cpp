@@ -40,9 +40,7 @@ public:
   void call(func::FuncOp kernel);
 
 private:
-  bool isInside(Value value) {
-    return group.getBody().isAncestor(value.getParentRegion());
-  }
+  bool isInside(Value value) { return group.getBody().isAncestor(value.getParentRegion()); }
   Destination findDestination(Value result);
   Value copyInto(OpBuilder &builder, Value result, Value destination);
 
@@ -121,9 +119,8 @@ func::FuncOp Outliner::outline() {
   SmallVector<Type> inputs = llvm::to_vector(TypeRange(ValueRange(reads)));
   llvm::append_range(inputs, group.getResultTypes());
   OpBuilder builder(group.getContext());
-  auto kernel =
-      func::FuncOp::create(group.getLoc(), "kernel",
-                           builder.getFunctionType(inputs, group.getResultTypes()));
+  auto kernel = func::FuncOp::create(group.getLoc(), "kernel",
+                                     builder.getFunctionType(inputs, group.getResultTypes()));
   kernel.setPrivate();
   kernel->setAttr(rt::RtDialect::kKernelReads, builder.getI64IntegerAttr(reads.size()));
   Block *body = kernel.addEntryBlock();
@@ -137,9 +134,8 @@ func::FuncOp Outliner::outline() {
   for (Operation &op : group.getBody().front().without_terminator())
     builder.clone(op, mapping);
   SmallVector<Value> results;
-  for (auto [result, destination, argument] :
-       llvm::zip_equal(yield->getOperands(), destinations,
-                       body->getArguments().drop_front(reads.size()))) {
+  for (auto [result, destination, argument] : llvm::zip_equal(
+           yield->getOperands(), destinations, body->getArguments().drop_front(reads.size()))) {
     Value inside = mapping.lookupOrDefault(result);
     results.push_back(destination.init ? inside : copyInto(builder, inside, argument));
   }
@@ -155,11 +151,10 @@ void Outliner::call(func::FuncOp kernel) {
   SmallVector<Value> operands = reads;
   for (auto [destination, type] : llvm::zip_equal(destinations, group.getResultTypes())) {
     auto tensor = cast<RankedTensorType>(type);
-    operands.push_back(destination.carried
-                           ? destination.carried
-                           : Value(tensor::EmptyOp::create(builder, group.getLoc(),
-                                                           tensor.getShape(),
-                                                           tensor.getElementType())));
+    operands.push_back(destination.carried ? destination.carried
+                                           : Value(tensor::EmptyOp::create(
+                                                 builder, group.getLoc(), tensor.getShape(),
+                                                 tensor.getElementType())));
   }
   group.replaceAllUsesWith(func::CallOp::create(builder, group.getLoc(), kernel, operands));
   group.erase();

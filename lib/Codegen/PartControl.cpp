@@ -72,9 +72,9 @@ Storage *PartEmitter::enterCarry(Value init, Value argument, Value result, Opera
   Storage *storage = nullptr;
   if (!undefined) {
     Place place = placeOf(init);
-    if (place.offset == 0 && place.storage->bytes == rt::SlotType::get(cast<RankedTensorType>(
-                                                         argument.getType()))
-                                                         .getNumBytes() &&
+    if (place.offset == 0 &&
+        place.storage->bytes ==
+            rt::SlotType::get(cast<RankedTensorType>(argument.getType())).getNumBytes() &&
         isDead(init, time))
       storage = place.storage;
   }
@@ -142,8 +142,8 @@ LogicalResult PartEmitter::emitWhile(scf::WhileOp loop) {
     carries.push_back(enterCarry(init, argument, Value(), loop));
   scf::ConditionOp condition = loop.getConditionOp();
 
-  // What the condition passes on is a view of it in the body, and the result. A result has the buffer
-  // of a value that the first region makes, or has as its argument, once; else a copy.
+  // What the condition passes on is a view of it in the body, and the result. A result has the
+  // buffer of a value that the first region makes, or has as its argument, once; else a copy.
   SmallVector<Storage *> copies(loop.getNumResults()), results(loop.getNumResults());
   llvm::SmallPtrSet<Storage *, 8> taken;
   FailureOr<Value> conditionSlot = failure();

@@ -101,8 +101,8 @@ FailureOr<Value> PartEmitter::slotOfScalar(Value scalar) {
   }
   auto extract = scalar.getDefiningOp<tensor::ExtractOp>();
   if (!extract || extract.getTensor().getType().getRank() != 0)
-    return emitError(scalar.getLoc())
-           << "a step needs this scalar, which is not in a rank-0 tensor; run codegen-prepare first";
+    return emitError(scalar.getLoc()) << "a step needs this scalar, which is not in a rank-0 "
+                                         "tensor; run codegen-prepare first";
   return slotOf(extract.getTensor());
 }
 
@@ -229,8 +229,7 @@ void PartEmitter::emitGemm(linalg::LinalgOp op) {
   bool accumulate = !isa_and_nonnull<linalg::FillOp, tensor::EmptyOp>(init.getDefiningOp());
   if (accumulate) {
     Storage *target = placeOf(init).storage;
-    settleTied(result, init, op,
-               placeOf(a).storage != target && placeOf(b).storage != target);
+    settleTied(result, init, op, placeOf(a).storage != target && placeOf(b).storage != target);
   } else {
     settleResult(result, op, "matmul");
   }
@@ -272,8 +271,8 @@ static LogicalResult layoutsOf(dist::CollectiveOpInterface op, SmallVector<Attri
     MLIRContext *context = op->getContext();
     sources.push_back(dist::ShardingAttr::get(op.getMeshAttr(), mesh, source, context));
     targets.push_back(dist::ShardingAttr::get(op.getMeshAttr(), mesh, target, context));
-    globals.push_back(TypeAttr::get(RankedTensorType::get(
-        shape, cast<RankedTensorType>(operand.getType()).getElementType())));
+    globals.push_back(TypeAttr::get(
+        RankedTensorType::get(shape, cast<RankedTensorType>(operand.getType()).getElementType())));
   }
   return success();
 }
@@ -313,10 +312,10 @@ LogicalResult PartEmitter::emitCollective(Operation *op, Operation *timed, bool 
   if (targetMesh == mesh)
     targetMesh = {};
   Type token = async ? rt::TokenType::get(op->getContext()) : Type();
-  auto step = rt::CollectiveOp::create(
-      steps, op->getLoc(), token, steps.getStringAttr(kind), from, to, mesh, axes, reduction,
-      op->getAttr("fill"), targetMesh, steps.getArrayAttr(sources), steps.getArrayAttr(targets),
-      steps.getArrayAttr(globals));
+  auto step = rt::CollectiveOp::create(steps, op->getLoc(), token, steps.getStringAttr(kind), from,
+                                       to, mesh, axes, reduction, op->getAttr("fill"), targetMesh,
+                                       steps.getArrayAttr(sources), steps.getArrayAttr(targets),
+                                       steps.getArrayAttr(globals));
   if (Attribute reason = op->getAttr(dist::DistDialect::kReason))
     step->setAttr(dist::DistDialect::kReason, reason);
   if (async)
@@ -355,9 +354,8 @@ void PartEmitter::emitSend(dist::SendOp send) {
 
 void PartEmitter::emitRecv(dist::RecvOp recv) {
   settleResult(recv.getResult(), recv, "recv");
-  rt::RecvOp::create(steps, recv.getLoc(), slotOf(recv.getResult()), recv.getId(),
-                     recv.getSource(), recv.getTarget(),
-                     cast<RankedTensorType>(recv.getGlobalType()));
+  rt::RecvOp::create(steps, recv.getLoc(), slotOf(recv.getResult()), recv.getId(), recv.getSource(),
+                     recv.getTarget(), cast<RankedTensorType>(recv.getGlobalType()));
 }
 
 /// Whether a new tensor only says where a step's result goes: the result has the buffer.

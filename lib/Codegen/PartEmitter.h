@@ -32,9 +32,9 @@ namespace tessera::codegen {
 /// Everything a buffer is beside its bytes and lives.
 struct Storage : Buffer {
   std::string name;
-  mlir::ElementsAttr constant;    ///< set: a read-only constant
-  bool writable = true;           ///< false: what it holds must stay
-  mlir::Value occupant;           ///< the rooted value that it holds last
+  mlir::ElementsAttr constant;                       ///< set: a read-only constant
+  bool writable = true;                              ///< false: what it holds must stay
+  mlir::Value occupant;                              ///< the rooted value that it holds last
   std::vector<std::pair<rt::SlotOp, int64_t>> slots; ///< with their distance from its start
 };
 
@@ -79,8 +79,8 @@ private:
   void emitSend(dist::SendOp send);
   void emitRecv(dist::RecvOp recv);
   void emitCopy(mlir::Location loc, mlir::Value source, Storage *target);
-  /// Gives a step's result, which starts from what `carried` holds, a place: in carried's buffer when
-  /// that is dead and `exclusive` (the step does not read it otherwise), else in a copy.
+  /// Gives a step's result, which starts from what `carried` holds, a place: in carried's buffer
+  /// when that is dead and `exclusive` (the step does not read it otherwise), else in a copy.
   void settleTied(mlir::Value result, mlir::Value carried, mlir::Operation *op, bool exclusive);
   void settleResult(mlir::Value result, mlir::Operation *op, const llvm::Twine &name);
 

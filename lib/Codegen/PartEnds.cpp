@@ -25,8 +25,7 @@ dist::ShardingAttr PartEmitter::layoutOf(DictionaryAttr attributes, Type type) {
 }
 
 std::optional<unsigned> PartEmitter::fedArgument(unsigned index) {
-  auto feeds =
-      function.getResultAttrOfType<IntegerAttr>(index, dist::DistDialect::kFeeds);
+  auto feeds = function.getResultAttrOfType<IntegerAttr>(index, dist::DistDialect::kFeeds);
   if (!feeds)
     return std::nullopt;
   for (unsigned argument = 0; argument < argumentStorage.size(); ++argument)
@@ -91,9 +90,9 @@ void PartEmitter::emitHomes() {
                                slotOf(argumentStorage[index], 0, argument.getType()),
                                layoutOf(function.getArgAttrDict(index), argument.getType()));
   for (auto [index, slot] : llvm::enumerate(resultSlots))
-    rt::ResultHomeOp::create(homes, function.getLoc(), originalResult(function, index), slot,
-                             layoutOf(function.getResultAttrDict(index),
-                                      function.getResultTypes()[index]));
+    rt::ResultHomeOp::create(
+        homes, function.getLoc(), originalResult(function, index), slot,
+        layoutOf(function.getResultAttrDict(index), function.getResultTypes()[index]));
 }
 
 void PartEmitter::plan() {

@@ -19,8 +19,8 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::codegen;
 
-/// Steps know slots, not shardings: what is left of them on ops would only keep equal kernels apart.
-/// Collectives keep theirs, and functions.
+/// Steps know slots, not shardings: what is left of them on ops would only keep equal kernels
+/// apart. Collectives keep theirs, and functions.
 static void dropShardings(func::FuncOp function) {
   function.walk([](Operation *op) {
     if (isa<func::FuncOp>(op) || isa_and_nonnull<dist::DistDialect>(op->getDialect()))

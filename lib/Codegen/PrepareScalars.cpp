@@ -24,7 +24,9 @@
 using namespace mlir;
 using namespace tessera;
 
-static bool isScalar(Type type) { return type.isIntOrIndexOrFloat(); }
+static bool isScalar(Type type) {
+  return type.isIntOrIndexOrFloat();
+}
 static Type asTensor(Type type) {
   return isScalar(type) ? Type(RankedTensorType::get({}, type)) : type;
 }

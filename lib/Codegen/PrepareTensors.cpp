@@ -169,8 +169,8 @@ struct LowerGather : OpRewritePattern<tensor::GatherOp> {
   }
 };
 
-/// scatter = a loop over its windows that puts each into the destination: a kernel of its own, whose
-/// loop is no step.
+/// scatter = a loop over its windows that puts each into the destination: a kernel of its own,
+/// whose loop is no step.
 struct LowerScatter : OpRewritePattern<tensor::ScatterOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(tensor::ScatterOp op, PatternRewriter &rewriter) const override {
@@ -200,7 +200,8 @@ struct LowerScatter : OpRewritePattern<tensor::ScatterOp> {
         rewriter, loc, lower, upper, step, ValueRange{op.getDest()},
         [&](OpBuilder &builder, Location, ValueRange batch, ValueRange carried) {
           SmallVector<OpFoldResult> from = getAsOpFoldResult(batch), sizes, strides;
-          SmallVector<OpFoldResult> to = constants(builder, SmallVector<int64_t>(type.getRank(), 0));
+          SmallVector<OpFoldResult> to =
+              constants(builder, SmallVector<int64_t>(type.getRank(), 0));
           from.resize(source.getRank(), builder.getIndexAttr(0));
           for (int64_t dim = 0; dim < source.getRank(); ++dim) {
             sizes.push_back(builder.getIndexAttr(dim < batchRank ? 1 : source.getDimSize(dim)));
@@ -208,13 +209,13 @@ struct LowerScatter : OpRewritePattern<tensor::ScatterOp> {
           }
           for (auto [number, dim] : llvm::enumerate(scattered))
             to[dim] = coordinateAt(builder, loc, op.getIndices(), batch, number);
-          auto windowType = RankedTensorType::get(
-              source.getShape().drop_front(batchRank), source.getElementType());
+          auto windowType = RankedTensorType::get(source.getShape().drop_front(batchRank),
+                                                  source.getElementType());
           Value piece = tensor::ExtractSliceOp::create(builder, loc, windowType, op.getSource(),
                                                        from, sizes, strides);
-          Value put = tensor::InsertSliceOp::create(builder, loc, piece, carried[0], to,
-                                                    constants(builder, window),
-                                                    constants(builder, ones));
+          Value put =
+              tensor::InsertSliceOp::create(builder, loc, piece, carried[0], to,
+                                            constants(builder, window), constants(builder, ones));
           return SmallVector<Value>{put};
         });
     rt::YieldOp::create(rewriter, loc, nest.results);

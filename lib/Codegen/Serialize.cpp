@@ -35,8 +35,7 @@ Serializer::Serializer(rt::ProgramOp program, ArrayRef<int64_t> tasks)
     : op(program), tasks(tasks), meshes(program->getParentOfType<ModuleOp>()) {}
 
 sharding::Layout Serializer::layoutOf(dist::ShardingAttr layout, Type global) const {
-  return sharding::makeLayout(dist::resolveVerified(layout, meshes, global),
-                              dist::shapeOf(global));
+  return sharding::makeLayout(dist::resolveVerified(layout, meshes, global), dist::shapeOf(global));
 }
 
 static runtime::DType elementOf(Type tensor) {
@@ -141,13 +140,13 @@ void Serializer::addPart(rt::PartOp op, int64_t index) {
     if (isa<rt::SlotOp, rt::ConstantOp>(declaration)) {
       addSlot(&declaration, part);
     } else if (auto coordinate = dyn_cast<rt::CoordinateOp>(declaration)) {
-      auto axes = dist::resolveAxes(coordinate.getAxes(), mesh,
-                                    [&]() { return coordinate.emitOpError(); });
+      auto axes =
+          dist::resolveAxes(coordinate.getAxes(), mesh, [&]() { return coordinate.emitOpError(); });
       part.coordinates.push_back({slotOf(coordinate.getSlot()), *axes});
     } else if (auto home = dyn_cast<rt::ArgumentHomeOp>(declaration)) {
       runtime::Argument &argument = program.arguments[home.getIndex()];
-      Type global = RankedTensorType::get(argument.globalShape,
-                                          home.getSlot().getType().getElementType());
+      Type global =
+          RankedTensorType::get(argument.globalShape, home.getSlot().getType().getElementType());
       argument.homes.push_back(homeOf(index, home.getSlot(), home.getLayout(), global));
     } else if (auto home = dyn_cast<rt::ResultHomeOp>(declaration)) {
       runtime::Result &port = program.results[home.getIndex()];

@@ -85,9 +85,8 @@ runtime::TransferStep Serializer::transfer(Value slot, int64_t id, dist::Shardin
   operand.source = layoutOf(source, global);
   operand.target = layoutOf(target, global);
   step.wireBytes = sharding::trafficOf(sharding::CollectiveKind::transfer, 2,
-                                       runtime::sizeOf(operand.dtype),
-                                       meshes.get(source.getMesh()), operand.source,
-                                       meshes.get(target.getMesh()), operand.target)
+                                       runtime::sizeOf(operand.dtype), meshes.get(source.getMesh()),
+                                       operand.source, meshes.get(target.getMesh()), operand.target)
                        .wireBytes;
   step.operands.push_back(std::move(operand));
   return step;
@@ -142,9 +141,8 @@ std::optional<runtime::Step> Serializer::stepOf(Operation *op) {
         step.action = transfer(recv.getSlot(), recv.getId(), recv.getSourceLayout(),
                                recv.getTargetLayout(), recv.getGlobalType(), false);
       })
-      .Case([&](rt::WaitOp wait) {
-        step.action = runtime::WaitStep{tokens.lookup(wait.getToken())};
-      })
+      .Case(
+          [&](rt::WaitOp wait) { step.action = runtime::WaitStep{tokens.lookup(wait.getToken())}; })
       .Case([&](rt::CopyOp copy) {
         step.action = runtime::CopyStep{slotOf(copy.getSource()), slotOf(copy.getTarget()),
                                         copy.getSource().getType().getNumBytes()};
@@ -214,8 +212,8 @@ LogicalResult Serializer::assignOrders() {
                : nullptr;
   };
   while (true) {
-    // Everything up to the next transfer of each part, then the first transfer both of whose sides are
-    // next.
+    // Everything up to the next transfer of each part, then the first transfer both of whose sides
+    // are next.
     std::map<int64_t, SmallVector<size_t, 2>> waiting;
     for (size_t part = 0; part < parts.size(); ++part) {
       while (next[part] < parts[part].size() && !transferAt(part))

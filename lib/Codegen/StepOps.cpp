@@ -7,7 +7,9 @@
 
 #include "StepOps.h"
 
+#include "ArenaPlan.h"
 #include "tessera/Codegen/Gemm.h"
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Rt/IR/Rt.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -32,15 +34,25 @@ FailureOr<int64_t> codegen::viewOffset(Operation *op) {
   ArrayRef<int64_t> shape = slice.getSourceType().getShape();
   int64_t offset = 0;
   bool many = false;
-  for (auto [extent, first, size, stride] :
-       llvm::zip_equal(shape, slice.getStaticOffsets(), slice.getStaticSizes(),
-                       slice.getStaticStrides())) {
+  for (auto [extent, first, size, stride] : llvm::zip_equal(
+           shape, slice.getStaticOffsets(), slice.getStaticSizes(), slice.getStaticStrides())) {
     if ((many && size != extent) || (size > 1 && stride != 1))
       return failure();
     many |= size > 1;
     offset = offset * extent + first;
   }
+  // Kernels take aligned buffers.
+  if (offset * dist::bytesPerElement(slice.getType().getElementType()) % kArenaAlignment != 0)
+    return failure();
   return offset;
+}
+
+/// A slice that only kernels read is cut inside each of them, where it costs nothing.
+static bool isCutByReaders(Operation *op) {
+  return isa<tensor::ExtractSliceOp>(op) && llvm::all_of(op->getUsers(), [&](Operation *user) {
+           bool here = user->getBlock() == op->getBlock() || isa<rt::GroupOp>(user->getParentOp());
+           return here && isa<linalg::LinalgOp>(user) && classify(user) == StepKind::compute;
+         });
 }
 
 /// `tensor.from_elements` that only names a coordinate or an induction variable.
@@ -66,6 +78,8 @@ StepKind codegen::classify(Operation *op) {
     return wrapsCounter(elements) ? StepKind::other : StepKind::compute;
   if (succeeded(viewOffset(op)))
     return StepKind::view;
+  if (isCutByReaders(op))
+    return StepKind::free;
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
     return matchGemm(linalgOp) ? StepKind::gemm : StepKind::compute;
   if (op->getNumResults() > 0 && op->getNumRegions() == 0 && isMemoryEffectFree(op) &&

@@ -15,7 +15,7 @@ namespace tessera::codegen {
 /// What an op at the level of a function, loop or branch is for a device.
 enum class StepKind {
   scalar,  ///< arithmetic on scalars: computed again by whoever uses it
-  free,    ///< tensor.empty, a fill, a constant of one value: likewise
+  free,    ///< tensor.empty, a fill, a constant of one value, a slice for kernels: likewise
   view,    ///< another shape of a buffer, or a contiguous part of it
   gemm,    ///< a contraction that the gemm interface does
   compute, ///< becomes a kernel, alone or with others
@@ -25,7 +25,7 @@ enum class StepKind {
 StepKind classify(mlir::Operation *op);
 
 /// Where the elements of a view begin in its source, in elements; fails when the op is no view: a
-/// slice whose elements are not contiguous, or that is dynamic.
+/// slice whose elements are not contiguous, or that is dynamic, or whose start is not aligned.
 mlir::FailureOr<int64_t> viewOffset(mlir::Operation *op);
 
 } // namespace tessera::codegen

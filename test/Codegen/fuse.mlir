@@ -67,6 +67,21 @@ func.func @around_a_collective(%x: tensor<64x128xf32>) -> tensor<64x128xf32> att
 
 // -----
 
+// A slice that only kernels read is cut inside them.
+
+// CHECK-LABEL: func.func @slice(
+// CHECK-SAME: %[[X:.*]]: tensor<4x8xf32>
+func.func @slice(%x: tensor<4x8xf32>) -> tensor<4x3xf32> attributes {dist.view = "local"} {
+  // CHECK: rt.group "exp" {
+  // CHECK: %[[S:.*]] = tensor.extract_slice %[[X]][0, 2] [4, 3] [1, 1]
+  // CHECK: linalg.generic {{.*}} ins(%[[S]]
+  %s = tensor.extract_slice %x[0, 2] [4, 3] [1, 1] : tensor<4x8xf32> to tensor<4x3xf32>
+  %e = math.exp %s : tensor<4x3xf32>
+  return %e : tensor<4x3xf32>
+}
+
+// -----
+
 // A fill that a gemm starts from is no kernel; one that is returned is.
 
 // CHECK-LABEL: func.func @fills(

@@ -62,7 +62,8 @@ TEST(ArenaPlan, NeverOverlaps) {
       EXPECT_LE(a.offset + a.bytes, arena);
       for (size_t j = 0; j < i; ++j) {
         const Buffer &b = buffers[j];
-        bool together = a.lives[0].first <= b.lives[0].second && b.lives[0].first <= a.lives[0].second;
+        bool together =
+            a.lives[0].first <= b.lives[0].second && b.lives[0].first <= a.lives[0].second;
         bool overlap = a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
         EXPECT_FALSE(together && overlap && a.bytes && b.bytes);
       }

@@ -21,13 +21,12 @@ static const char *kMaps = R"(
 
 /// A function of the local view over the mesh @pod of two devices.
 static std::string onTwo(const std::string &function) {
-  return std::string(kMaps) +
-         "dist.process_mesh @pod(shape = [2], dim_names = [\"tp\"])\n" + function;
+  return std::string(kMaps) + "dist.process_mesh @pod(shape = [2], dim_names = [\"tp\"])\n" +
+         function;
 }
 static const char *kTwo =
     R"(attributes {dist.view = "local", dist.mesh = @pod, dist.mesh_devices = array<i64: 0, 1>})";
-static const char *kOne =
-    R"(attributes {dist.view = "local", dist.mesh_devices = array<i64: 0>})";
+static const char *kOne = R"(attributes {dist.view = "local", dist.mesh_devices = array<i64: 0>})";
 
 TEST(Program, TensorParallelMLP) {
   Program program(onTwo(std::string(R"(
@@ -269,6 +268,92 @@ func.func @main(%x: tensor<4xf32> {dist.name = "x"}) -> (tensor<4xf32> {dist.nam
   expectClose(program.get("y"), {16, 32, 48, 64});
   expectClose(program.get("z"), {17, 34, 51, 68});
   EXPECT_EQ(program.get("n")[0], 4);
+}
+
+TEST(Program, SliceThatIsNotAligned) {
+  Program program(std::string(kMaps) + R"(
+func.func @main(%x: tensor<4x33xf32> {dist.name = "x"}) -> (tensor<1x13xf32> {dist.name = "y"}, tensor<1x1xf32> {dist.name = "z"}) )" +
+                  kOne + R"( {
+  %zero = arith.constant 0.0 : f32
+  %s = tensor.extract_slice %x[0, 20] [1, 13] [1, 1] : tensor<4x33xf32> to tensor<1x13xf32>
+  %y = math.absf %s : tensor<1x13xf32>
+  %c = tensor.collapse_shape %s [[0, 1]] : tensor<1x13xf32> into tensor<13xf32>
+  %t = tensor.expand_shape %c [[0, 1]] output_shape [13, 1] : tensor<13xf32> into tensor<13x1xf32>
+  %e = tensor.empty() : tensor<1x1xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<1x1xf32>) -> tensor<1x1xf32>
+  %z = linalg.matmul ins(%s, %t : tensor<1x13xf32>, tensor<13x1xf32>) outs(%f : tensor<1x1xf32>) -> tensor<1x1xf32>
+  return %y, %z : tensor<1x13xf32>, tensor<1x1xf32>
+})");
+  ASSERT_TRUE(program.valid());
+  auto x = numbers(4 * 33, 1);
+  program.set("x", x);
+  program.run();
+  std::vector<double> expected(13), square(1);
+  for (int i = 0; i < 13; ++i) {
+    expected[i] = std::abs(x[20 + i]);
+    square[0] += x[20 + i] * x[20 + i];
+  }
+  expectClose(program.get("y"), expected);
+  expectClose(program.get("z"), square);
+}
+
+TEST(Program, AttentionWithoutCopies) {
+  // Heads [b, s, h, d] go to the front for the products and back; only the softmax is a kernel.
+  Program program(std::string(kMaps) + R"(
+func.func @main(%q: tensor<2x3x8xf32> {dist.name = "q"}, %k: tensor<2x3x8xf32> {dist.name = "k"}, %v: tensor<2x3x8xf32> {dist.name = "v"})
+    -> (tensor<2x3x8xf32> {dist.name = "o"}) )" +
+                  kOne + R"( {
+  %zero = arith.constant 0.0 : f32
+  %qe = tensor.expand_shape %q [[0], [1], [2, 3]] output_shape [2, 3, 2, 4] : tensor<2x3x8xf32> into tensor<2x3x2x4xf32>
+  %ke = tensor.expand_shape %k [[0], [1], [2, 3]] output_shape [2, 3, 2, 4] : tensor<2x3x8xf32> into tensor<2x3x2x4xf32>
+  %ve = tensor.expand_shape %v [[0], [1], [2, 3]] output_shape [2, 3, 2, 4] : tensor<2x3x8xf32> into tensor<2x3x2x4xf32>
+  %eh = tensor.empty() : tensor<2x2x3x4xf32>
+  %qt = linalg.transpose ins(%qe : tensor<2x3x2x4xf32>) outs(%eh : tensor<2x2x3x4xf32>) permutation = [0, 2, 1, 3]
+  %kt = linalg.transpose ins(%ke : tensor<2x3x2x4xf32>) outs(%eh : tensor<2x2x3x4xf32>) permutation = [0, 2, 1, 3]
+  %vt = linalg.transpose ins(%ve : tensor<2x3x2x4xf32>) outs(%eh : tensor<2x2x3x4xf32>) permutation = [0, 2, 1, 3]
+  %qc = tensor.collapse_shape %qt [[0, 1], [2], [3]] : tensor<2x2x3x4xf32> into tensor<4x3x4xf32>
+  %kc = tensor.collapse_shape %kt [[0, 1], [2], [3]] : tensor<2x2x3x4xf32> into tensor<4x3x4xf32>
+  %vc = tensor.collapse_shape %vt [[0, 1], [2], [3]] : tensor<2x2x3x4xf32> into tensor<4x3x4xf32>
+  %ekk = tensor.empty() : tensor<4x4x3xf32>
+  %kct = linalg.transpose ins(%kc : tensor<4x3x4xf32>) outs(%ekk : tensor<4x4x3xf32>) permutation = [0, 2, 1]
+  %es = tensor.empty() : tensor<4x3x3xf32>
+  %zs = linalg.fill ins(%zero : f32) outs(%es : tensor<4x3x3xf32>) -> tensor<4x3x3xf32>
+  %s = linalg.batch_matmul ins(%qc, %kct : tensor<4x3x4xf32>, tensor<4x4x3xf32>) outs(%zs : tensor<4x3x3xf32>) -> tensor<4x3x3xf32>
+  %p = linalg.softmax dimension(2) ins(%s : tensor<4x3x3xf32>) outs(%es : tensor<4x3x3xf32>) -> tensor<4x3x3xf32>
+  %eo = tensor.empty() : tensor<4x3x4xf32>
+  %zo = linalg.fill ins(%zero : f32) outs(%eo : tensor<4x3x4xf32>) -> tensor<4x3x4xf32>
+  %o = linalg.batch_matmul ins(%p, %vc : tensor<4x3x3xf32>, tensor<4x3x4xf32>) outs(%zo : tensor<4x3x4xf32>) -> tensor<4x3x4xf32>
+  %oe = tensor.expand_shape %o [[0, 1], [2], [3]] output_shape [2, 2, 3, 4] : tensor<4x3x4xf32> into tensor<2x2x3x4xf32>
+  %et = tensor.empty() : tensor<2x3x2x4xf32>
+  %ot = linalg.transpose ins(%oe : tensor<2x2x3x4xf32>) outs(%et : tensor<2x3x2x4xf32>) permutation = [0, 2, 1, 3]
+  %oc = tensor.collapse_shape %ot [[0], [1], [2, 3]] : tensor<2x3x2x4xf32> into tensor<2x3x8xf32>
+  return %oc : tensor<2x3x8xf32>
+})");
+  ASSERT_TRUE(program.valid());
+  EXPECT_EQ(program.count("launch"), 1);
+  EXPECT_EQ(program.count("copy"), 0);
+  auto q = numbers(48, 1), k = numbers(48, 2), v = numbers(48, 3);
+  program.set("q", q);
+  program.set("k", k);
+  program.set("v", v);
+  program.run();
+  std::vector<double> expected(48, 0.0);
+  auto at = [](int b, int s, int h, int d) { return (b * 3 + s) * 8 + h * 4 + d; };
+  for (int b = 0; b < 2; ++b)
+    for (int h = 0; h < 2; ++h)
+      for (int s = 0; s < 3; ++s) {
+        double weights[3], sum = 0;
+        for (int t = 0; t < 3; ++t) {
+          double dot = 0;
+          for (int d = 0; d < 4; ++d)
+            dot += q[at(b, s, h, d)] * k[at(b, t, h, d)];
+          sum += weights[t] = std::exp(dot);
+        }
+        for (int t = 0; t < 3; ++t)
+          for (int d = 0; d < 4; ++d)
+            expected[at(b, s, h, d)] += weights[t] / sum * v[at(b, t, h, d)];
+      }
+  expectClose(program.get("o"), expected);
 }
 
 TEST(Program, TwoMeshes) {

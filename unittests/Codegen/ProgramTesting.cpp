@@ -36,38 +36,51 @@ template <typename T> double load(const std::byte *at) {
 void storeAs(runtime::DType dtype, std::byte *at, double value) {
   using runtime::DType;
   switch (dtype) {
-  case DType::f64: return store<double>(at, value);
-  case DType::f32: return store<float>(at, value);
+  case DType::f64:
+    return store<double>(at, value);
+  case DType::f32:
+    return store<float>(at, value);
   case DType::i64:
-  case DType::index: return store<int64_t>(at, value);
-  case DType::i32: return store<int32_t>(at, value);
+  case DType::index:
+    return store<int64_t>(at, value);
+  case DType::i32:
+    return store<int32_t>(at, value);
   case DType::i1:
-  case DType::i8: return store<int8_t>(at, value);
+  case DType::i8:
+    return store<int8_t>(at, value);
   case DType::f16: {
     uint16_t bits = runtime::floatToHalf(static_cast<float>(value));
     std::memcpy(at, &bits, 2);
     return;
   }
-  default: FAIL() << "element type without a test";
+  default:
+    FAIL() << "element type without a test";
   }
 }
 
 double loadAs(runtime::DType dtype, const std::byte *at) {
   using runtime::DType;
   switch (dtype) {
-  case DType::f64: return load<double>(at);
-  case DType::f32: return load<float>(at);
+  case DType::f64:
+    return load<double>(at);
+  case DType::f32:
+    return load<float>(at);
   case DType::i64:
-  case DType::index: return load<int64_t>(at);
-  case DType::i32: return load<int32_t>(at);
+  case DType::index:
+    return load<int64_t>(at);
+  case DType::i32:
+    return load<int32_t>(at);
   case DType::i1:
-  case DType::i8: return load<int8_t>(at);
+  case DType::i8:
+    return load<int8_t>(at);
   case DType::f16: {
     uint16_t bits;
     std::memcpy(&bits, at, 2);
     return runtime::halfToFloat(bits);
   }
-  default: ADD_FAILURE() << "element type without a test"; return 0;
+  default:
+    ADD_FAILURE() << "element type without a test";
+    return 0;
   }
 }
 

@@ -26,8 +26,8 @@ struct SerializedProgram {
 };
 
 /// Serialises the one `rt.program` of a module. `tasks`, in the order of `kernelsOf`, is how far
-/// each kernel can be split; empty: no kernel is. Fails with a located diagnostic when there is not one
-/// program, or when transfers between parts wait for each other.
+/// each kernel can be split; empty: no kernel is. Fails with a located diagnostic when there is not
+/// one program, or when transfers between parts wait for each other.
 mlir::FailureOr<SerializedProgram> serialize(mlir::ModuleOp module,
                                              llvm::ArrayRef<int64_t> tasks = {});
 
@@ -37,8 +37,8 @@ llvm::SmallVector<mlir::func::FuncOp> kernelsOf(mlir::ModuleOp module);
 /// Lowers a module of the local view to its `rt.program`, in place.
 mlir::LogicalResult lowerToRt(mlir::ModuleOp module);
 
-/// Compiles a module that has an `rt.program`: kernels, program, constants, report. The artifact has
-/// passed `runtime::verify`. `infos`, when given, gets what became of each kernel.
+/// Compiles a module that has an `rt.program`: kernels, program, constants, report. The artifact
+/// has passed `runtime::verify`. `infos`, when given, gets what became of each kernel.
 mlir::FailureOr<runtime::Artifact> compileRt(mlir::ModuleOp module, const CompileOptions &options,
                                              std::vector<KernelInfo> *infos = nullptr);
 

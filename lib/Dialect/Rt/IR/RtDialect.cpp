@@ -47,7 +47,9 @@ RankedTensorType SlotType::getTensorType() const {
   return RankedTensorType::get(getShape(), getElementType());
 }
 
-int64_t SlotType::getNumElements() const { return ShapedType::getNumElements(getShape()); }
+int64_t SlotType::getNumElements() const {
+  return ShapedType::getNumElements(getShape());
+}
 
 int64_t SlotType::getNumBytes() const {
   return getNumElements() * dist::bytesPerElement(getElementType());

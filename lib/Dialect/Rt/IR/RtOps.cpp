@@ -22,14 +22,17 @@ LogicalResult GroupOp::verify() {
   return success();
 }
 
-void SlotOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getSlot(), getName()); }
+void SlotOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getSlot(), getName());
+}
 
-void ConstantOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getSlot(), getName()); }
+void ConstantOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getSlot(), getName());
+}
 
 LogicalResult SlotOp::verify() {
-  int64_t bytes = getSlot().getType().getNumBytes(), arena = getOperation()
-                                                                 ->getParentOfType<PartOp>()
-                                                                 .getArenaBytes();
+  int64_t bytes = getSlot().getType().getNumBytes(),
+          arena = getOperation()->getParentOfType<PartOp>().getArenaBytes();
   int64_t offset = getOffset();
   if (offset < 0 || bytes > arena || offset > arena - bytes) // (R1)
     return emitOpError() << "'" << getName() << "' of " << bytes << " bytes at " << offset
@@ -45,8 +48,8 @@ LogicalResult SlotOp::verify() {
 LogicalResult ConstantOp::verify() {
   auto type = dyn_cast<RankedTensorType>(getValue().getType());
   if (!type || SlotType::get(type) != getSlot().getType())
-    return emitOpError() << getValue().getType() << " is not what "
-                         << getSlot().getType() << " holds";
+    return emitOpError() << getValue().getType() << " is not what " << getSlot().getType()
+                         << " holds";
   return success();
 }
 
@@ -114,7 +117,7 @@ static LogicalResult verifyHomes(ProgramOp program) {
   for (PartOp part : program.getBody().front().getOps<PartOp>())
     for (ResultHomeOp home : part.getBody().front().getOps<ResultHomeOp>()) {
       if (home.getIndex() >= homes.size())
-        continue; // reported by the home itself
+        continue;                 // reported by the home itself
       if (homes[home.getIndex()]) // (R7)
         return home.emitOpError() << "result " << home.getIndex() << " has another home";
       homes[home.getIndex()] = home;

@@ -217,7 +217,9 @@ LogicalResult CopyOp::verify() {
 }
 
 LogicalResult LoopOp::verify() {
-  auto one = [&](Value slot, IntegerAttr number) { return (slot != nullptr) != (number != nullptr); };
+  auto one = [&](Value slot, IntegerAttr number) {
+    return (slot != nullptr) != (number != nullptr);
+  };
   if (!one(getLowerSlot(), getLowerAttr()) || !one(getUpperSlot(), getUpperAttr()) ||
       !one(getStepSlot(), getStepAttr()))
     return emitOpError() << "a bound is a number or a slot";
