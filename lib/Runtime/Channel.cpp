@@ -7,7 +7,7 @@
 
 #include "Channel.h"
 
-#include <cstring>
+#include <algorithm>
 
 namespace tessera::runtime {
 
@@ -75,8 +75,8 @@ void Channel::send(int64_t device, int64_t sequence) {
     message = find(sequence);
   }
   for (size_t i = 0; i < routes.size(); ++i)
-    std::memcpy(message->buffers[i][position].data(), routes[i].sources[position],
-                static_cast<size_t>(routes[i].sourceBytes));
+    std::copy_n(routes[i].sources[position], routes[i].sourceBytes,
+                message->buffers[i][position].data());
   bool complete;
   {
     std::lock_guard lock(mutex);

@@ -8,7 +8,6 @@
 #include "CollectiveOperation.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <numeric>
 
@@ -145,8 +144,8 @@ void Rendezvous::arrive(int64_t device) {
   int64_t position = operation.mesh.positionOf(device);
   for (auto &buffers : operation.operands)
     if (!buffers.staging.empty())
-      std::memcpy(buffers.staging[position].data(), buffers.arenaSources[position],
-                  buffers.staging[position].size());
+      std::copy_n(buffers.arenaSources[position], buffers.staging[position].size(),
+                  buffers.staging[position].data());
   if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<int64_t>(devices.size()))
     execute();
 }

@@ -211,9 +211,8 @@ private:
     for (Stream &stream : streams) {
       const Argument &argument = program.arguments[stream.argument];
       HostTensor slice = HostTensor::zeros(argument.dtype, argument.globalShape);
-      std::memcpy(slice.data.data(),
-                  stream.values.data.data() + step * static_cast<int64_t>(slice.data.size()),
-                  slice.data.size());
+      std::copy_n(stream.values.data.data() + step * static_cast<int64_t>(slice.data.size()),
+                  slice.data.size(), slice.data.data());
       TESSERA_RETURN_IF_ERROR(session->setArgument(stream.argument, std::move(slice)));
     }
     return {};

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <dlfcn.h>
+#include <type_traits>
 
 namespace tessera::runtime {
 
@@ -96,16 +97,18 @@ private:
 
 /// Row by row of C, k outside of n so that the inner loop runs along rows of B and C.
 template <typename T> void plainProduct(const GemmProblem &p, const T *a, const T *b, T *c) {
+  // Narrow unsigned types would be promoted to int, which may overflow.
+  using Sum = std::conditional_t<std::is_integral_v<T> && sizeof(T) < 4, uint32_t, T>;
   for (int64_t i = 0; i < p.m; ++i) {
     T *row = c + i * p.ldc;
     if (!p.accumulate)
       std::fill(row, row + p.n, T(0));
     for (int64_t l = 0; l < p.k; ++l) {
-      T left = p.transA ? a[l * p.lda + i] : a[i * p.lda + l];
+      Sum left = p.transA ? a[l * p.lda + i] : a[i * p.lda + l];
       const T *right = p.transB ? b + l : b + l * p.ldb;
       int64_t stride = p.transB ? p.ldb : 1;
       for (int64_t j = 0; j < p.n; ++j)
-        row[j] = static_cast<T>(row[j] + left * right[j * stride]);
+        row[j] = static_cast<T>(static_cast<Sum>(row[j]) + left * right[j * stride]);
     }
   }
 }

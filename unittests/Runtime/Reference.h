@@ -67,11 +67,11 @@ inline void writeElement(DType dtype, double value, std::byte *at) {
     // INT64_MAX is no double.
     return as(value >= 0x1p63 ? INT64_MAX : static_cast<int64_t>(value));
   case DType::i32:
-    return as(static_cast<int32_t>(value));
+    return as(static_cast<int32_t>(static_cast<int64_t>(value)));
   case DType::i16:
-    return as(static_cast<int16_t>(value));
+    return as(static_cast<int16_t>(static_cast<int64_t>(value)));
   case DType::i8:
-    return as(static_cast<int8_t>(value));
+    return as(static_cast<int8_t>(static_cast<int64_t>(value)));
   case DType::i1:
     return as(static_cast<uint8_t>(value != 0));
   }
