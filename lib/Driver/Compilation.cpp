@@ -50,6 +50,7 @@ LogicalResult Compilation::runPhases() {
     return failure();
   }
   pipeline.objective = options.objective;
+  pipeline.topology = options.topology;
   pipeline.fusion = options.fusion;
   pipeline.remarks = options.remarks;
   // Phase by phase, so that each is timed.

@@ -25,7 +25,8 @@ using namespace mlir;
 using namespace tessera;
 
 static constexpr StringRef kPhaseNames[] = {"input",     "normalized",  "propagated",
-                                            "resharded", "partitioned", "fused"};
+                                            "resharded", "planned",     "partitioned",
+                                            "fused"};
 
 StringRef tessera::toString(Phase phase) {
   return kPhaseNames[static_cast<int>(phase)];
@@ -48,13 +49,24 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
     manager.addPass(dist::createDistGuard());
     manager.addPass(dist::createDistNormalize());
   }
-  if (leadsTo(Phase::propagated))
-    manager.addPass(dist::createDistPropagate());
+  if (leadsTo(Phase::propagated)) {
+    dist::DistPropagateOptions propagate;
+    propagate.topology = options.topology;
+    manager.addPass(dist::createDistPropagate(propagate));
+  }
   if (leadsTo(Phase::resharded))
     manager.addPass(dist::createDistInsertReshards());
+  if (leadsTo(Phase::planned)) {
+    dist::DistPlanReshardsOptions plan;
+    plan.objective = options.objective;
+    plan.topology = options.topology;
+    plan.remarks = options.remarks;
+    manager.addPass(dist::createDistPlanReshards(plan));
+  }
   if (leadsTo(Phase::partitioned)) {
     dist::DistPartitionOptions partition;
     partition.objective = options.objective;
+    partition.topology = options.topology;
     partition.remarks = options.remarks;
     manager.addPass(dist::createDistPartition(partition));
     manager.addPass(dist::createDistCanonicalizeCollectives());
@@ -79,6 +91,7 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
                          llvm::cl::init("fused")};
   Option<std::string> objective{*this, "objective", llvm::cl::desc("time or bytes"),
                                 llvm::cl::init("time")};
+  Option<std::string> topology{*this, "topology", llvm::cl::desc("Topology file (JSON)")};
 };
 } // namespace
 
@@ -96,6 +109,7 @@ void tessera::registerPipeline() {
         options.from = *from;
         options.to = *to;
         options.objective = text.objective;
+        options.topology = text.topology;
         (void)buildPipeline(manager, options);
       });
 }

@@ -43,10 +43,13 @@ public:
         inPlay.push_back(part);
   }
 
-  ReshardPlan run() {
-    // Windows overlap, and only an exchange makes or moves them: reduce, exchange, make partial. So
-    // it is where source and target cut an axis into parts that have no common parts.
-    bool exchangeOnly = !nested || !source.windows.empty() || !target.windows.empty();
+  /// A step that the path must not use.
+  const Move *forbidden = nullptr;
+  /// The only kind of step that is tried, if set.
+  std::optional<CollectiveKind> onlyKind;
+
+  /// The cheapest chain; nothing when what is forbidden leaves none.
+  std::optional<ReshardPlan> run() {
     best[source] = {};
     queue.insert({Cost{}, source});
     while (!queue.empty()) {
@@ -57,26 +60,41 @@ public:
       best[state].done = true;
       current = state;
       currentCost = cost;
-      if (exchangeOnly) {
-        reduceAll();
-        exchangeToTarget();
-        makePartials();
-        continue;
-      }
-      reduceAll();
+      expand();
+    }
+    return std::nullopt;
+  }
+
+  /// The one step from source to target.
+  std::optional<Move> step() {
+    best[source] = {};
+    current = source;
+    expand();
+    auto it = best.find(target);
+    if (it == best.end())
+      return std::nullopt;
+    Move move = it->second.move;
+    finish(move);
+    return move;
+  }
+
+private:
+  void expand() {
+    // Windows overlap, and only an exchange makes or moves them: reduce, exchange, make partial. So
+    // it is where source and target cut an axis into parts that have no common parts.
+    bool exchangeOnly = !nested || !source.windows.empty() || !target.windows.empty();
+    reduceAll();
+    if (!exchangeOnly) {
       reduceScatter();
       slice();
       allToAll();
       gather();
       permute();
-      exchangeToTarget();
-      makePartials();
     }
-    assert(false && "an all-reduce and an exchange always lead to the target");
-    return {};
+    exchangeToTarget();
+    makePartials();
   }
 
-private:
   struct Node {
     Cost cost;
     bool done = false;
@@ -198,6 +216,11 @@ private:
   void relax(Move move) {
     move.source = current;
     std::sort(move.target.partial.begin(), move.target.partial.end());
+    if (onlyKind && move.kind != *onlyKind)
+      return;
+    if (forbidden && move.kind == forbidden->kind &&
+        canonical(move.source) == forbidden->source && canonical(move.target) == forbidden->target)
+      return;
     Traffic traffic = trafficOf(problem, move);
     double seconds = links.seconds(problem.mesh, move.axes, move.kind, traffic);
     Cost cost = currentCost + Cost::of(objective, seconds, traffic);
@@ -454,13 +477,18 @@ private:
       Traffic traffic = trafficOf(problem, move);
       plan.seconds += links.seconds(problem.mesh, move.axes, move.kind, traffic);
       plan.traffic += traffic;
-      move.axes = mergeAxes(std::move(move.axes));
-      move.source = canonical(std::move(move.source));
-      move.target = canonical(std::move(move.target));
+      finish(move);
       plan.moves.push_back(std::move(move));
     }
     std::reverse(plan.moves.begin(), plan.moves.end());
     return plan;
+  }
+
+  /// A step as it leaves the planner: with whole axes again.
+  static void finish(Move &move) {
+    move.axes = mergeAxes(std::move(move.axes));
+    move.source = canonical(std::move(move.source));
+    move.target = canonical(std::move(move.target));
   }
 
   const ReshardProblem &problem;
@@ -482,7 +510,38 @@ ReshardPlan planReshard(const ReshardProblem &problem, Objective objective,
                         const LinkModel &links) {
   if (problem.source == problem.target)
     return {};
-  return PathSearch(problem, objective, links).run();
+  std::optional<ReshardPlan> plan = PathSearch(problem, objective, links).run();
+  assert(plan && "an all-reduce and an exchange always lead to the target");
+  return std::move(*plan);
+}
+
+std::optional<ReshardPlan> planRunnerUp(const ReshardProblem &problem, const ReshardPlan &plan,
+                                        Objective objective, const LinkModel &links) {
+  const Move *dearest = nullptr;
+  double most = 0;
+  for (const Move &move : plan.moves) {
+    Traffic traffic = trafficOf(problem, move);
+    double cost = objective == Objective::time
+                      ? links.seconds(problem.mesh, move.axes, move.kind, traffic)
+                      : static_cast<double>(traffic.wireBytes);
+    if (cost > most) {
+      dearest = &move;
+      most = cost;
+    }
+  }
+  if (!dearest)
+    return std::nullopt;
+  PathSearch search(problem, objective, links);
+  search.forbidden = dearest;
+  return search.run();
+}
+
+std::optional<Move> findMove(const ReshardProblem &problem, CollectiveKind kind) {
+  // For the sake of bytes every kind of exchange is tried.
+  LinkModel links;
+  PathSearch search(problem, Objective::bytes, links);
+  search.onlyKind = kind;
+  return search.step();
 }
 
 const ReshardPlan &ReshardPlanner::plan(const ReshardProblem &problem) {
@@ -490,7 +549,14 @@ const ReshardPlan &ReshardPlanner::plan(const ReshardProblem &problem) {
           problem.target};
   auto it = known.find(key);
   if (it == known.end())
-    it = known.emplace(std::move(key), planReshard(problem, objective, links)).first;
+    it = known.emplace(std::move(key), planReshard(problem, objective, linksOf(problem.mesh))).first;
+  return it->second;
+}
+
+const LinkModel &ReshardPlanner::linksOf(const Mesh &mesh) {
+  auto it = links.find(mesh.name);
+  if (it == links.end())
+    it = links.emplace(mesh.name, topology.linksOf(mesh)).first;
   return it->second;
 }
 

@@ -21,6 +21,7 @@ enum class Phase {
   normalized,  ///< dist-guard, dist-normalize
   propagated,  ///< dist-propagate
   resharded,   ///< dist-insert-reshards
+  planned,     ///< dist-plan-reshards
   partitioned, ///< dist-partition, dist-canonicalize-collectives
   fused,       ///< dist-fuse-collectives: the local view that code generation takes
 };
@@ -35,6 +36,7 @@ struct PipelineOptions {
   Phase from = Phase::input;
   Phase to = Phase::fused;
   std::string objective = "time"; ///< of reshard plans: time or bytes
+  std::string topology;           ///< file of the machine, empty for the default
   bool remarks = false;           ///< of what was chosen and why
   std::string fusion = "";        ///< options of dist-fuse-collectives, empty for its defaults
 };

@@ -8,9 +8,10 @@
 #ifndef TESSERA_SHARDING_RESHARDPLANNER_H
 #define TESSERA_SHARDING_RESHARDPLANNER_H
 
-#include "tessera/Sharding/CostModel.h"
+#include "tessera/Sharding/Topology.h"
 
 #include <map>
+#include <optional>
 
 namespace tessera::sharding {
 
@@ -51,22 +52,33 @@ struct ReshardPlan {
 /// is no step.
 class ReshardPlanner {
 public:
-  explicit ReshardPlanner(Objective objective = Objective::time, LinkModel links = {})
-      : objective(objective), links(std::move(links)) {}
+  explicit ReshardPlanner(Objective objective = Objective::time, Topology topology = {})
+      : objective(objective), topology(std::move(topology)) {}
 
   const ReshardPlan &plan(const ReshardProblem &problem);
+  /// The links along the axes of a mesh.
+  const LinkModel &linksOf(const Mesh &mesh);
 
 private:
   using Key =
       std::tuple<std::string, std::vector<int64_t>, int64_t, TensorSharding, TensorSharding>;
   Objective objective;
-  LinkModel links;
+  Topology topology;
+  std::map<std::string, LinkModel> links; ///< by mesh name
   std::map<Key, ReshardPlan> known;
 };
 
 /// The plan for one problem, not remembered.
 ReshardPlan planReshard(const ReshardProblem &problem, Objective objective = Objective::time,
                         const LinkModel &links = {});
+
+/// The cheapest plan that does without the dearest step of `plan`; nothing when that plan sends
+/// nothing, or no other chain leads to the target.
+std::optional<ReshardPlan> planRunnerUp(const ReshardProblem &problem, const ReshardPlan &plan,
+                                        Objective objective, const LinkModel &links);
+
+/// The one step of this kind that leads from source to target, if there is one.
+std::optional<Move> findMove(const ReshardProblem &problem, CollectiveKind kind);
 
 /// What one step sends.
 Traffic trafficOf(const ReshardProblem &problem, const Move &move);

@@ -42,6 +42,9 @@ def DistPropagate : Dist_Pass<"dist-propagate"> {
     loops are cut, by the bytes that its operands and results then cost. Conflicts are settled by estimated bytes, then by order
     in the program. The result is `dist.shardings` on every op and `dist.sharding` on every argument and result.
   }];
+  let options = [
+    Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
+  ];
 }
 
 def DistInsertReshards : Dist_Pass<"dist-insert-reshards"> {
@@ -52,6 +55,21 @@ def DistInsertReshards : Dist_Pass<"dist-insert-reshards"> {
   }];
 }
 
+def DistPlanReshards : Dist_Pass<"dist-plan-reshards"> {
+  let summary = "Write each dist.reshard as the chain of moves that costs least";
+  let description = [{
+    Every `dist.reshard` within one mesh becomes a chain of them, each with one move in `dist.move` (slice, all_gather, reduce_scatter,
+    all_reduce, all_to_all, permute or exchange), by the shortest path over placements under the cost model. Reshards to windows (halos) are left
+    to `dist-partition`, which sees what pads them. With `remarks` each says the chain, its cost, the runner-up (the
+    cheapest chain without the dearest move of the chosen one) and the bytes that any plan must receive.
+  }];
+  let options = [
+    Option<"objective", "objective", "std::string", "\"time\"", "What a plan minimises: time or bytes">,
+    Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
+    Option<"remarks", "remarks", "bool", "false", "Emit a remark for every chain that communicates">,
+  ];
+}
+
 def DistPartition : Dist_Pass<"dist-partition"> {
   let summary = "Global shapes to local shapes, reshards to collectives";
   let description = [{
@@ -60,7 +78,8 @@ def DistPartition : Dist_Pass<"dist-partition"> {
   }];
   let options = [
     Option<"objective", "objective", "std::string", "\"time\"",
-           "What a reshard plan minimises: time or bytes">,
+           "What the plan of a reshard that has none minimises: time or bytes">,
+    Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
     Option<"remarks", "remarks", "bool", "false",
            "Emit a remark for every chain of collectives: its bytes, its modelled time, why it is there">,
   ];

@@ -481,11 +481,9 @@ struct DistPartition : dist::impl::DistPartitionBase<DistPartition> {
   using DistPartitionBase::DistPartitionBase;
 
   void runOnOperation() override {
-    if (objective != "time" && objective != "bytes") {
-      getOperation().emitError() << "objective '" << objective << "' is neither time nor bytes";
+    FailureOr<CostOptions> cost = readCostOptions(getOperation(), objective, topology);
+    if (failed(cost))
       return signalPassFailure();
-    }
-    auto minimised = objective == "bytes" ? sharding::Objective::bytes : sharding::Objective::time;
     MeshTable meshes(getOperation());
     for (func::FuncOp function :
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
@@ -493,7 +491,7 @@ struct DistPartition : dist::impl::DistPartitionBase<DistPartition> {
         continue;
       if (meshes.empty())
         markSingleDevice(function);
-      else if (failed(Partitioner(function, meshes, minimised, remarks).run()))
+      else if (failed(Partitioner(function, meshes, *cost, remarks).run()))
         return signalPassFailure();
     }
   }

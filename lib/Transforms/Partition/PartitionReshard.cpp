@@ -184,6 +184,12 @@ Value Partitioner::move(Part &part, Location loc, Value local, RankedTensorType 
                             << " us modelled; no plan receives less than " << bound << " bytes";
     }
   }
+  return emitSteps(part, loc, local, global, mesh, steps, reason, fill);
+}
+
+Value Partitioner::emitSteps(Part &part, Location loc, Value local, RankedTensorType global,
+                             FlatSymbolRefAttr mesh, ArrayRef<sharding::Move> steps,
+                             Attribute reason, Attribute fill) {
   for (const sharding::Move &step : steps) {
     if (step.makesPartial && isIdentityFill(local, step.reduction) &&
         localType(global, step.source) == localType(global, step.target))
@@ -242,6 +248,21 @@ LogicalResult Partitioner::lowerReshard(ReshardOp op) {
     reason = StringAttr::get(op.getContext(), "dist.reshard demands it");
   Part &sender = partOf(from), &receiver = partOf(to);
   Value local = sender.mapping.lookup(op.getOperand());
+  if (auto kind = op->getAttrOfType<StringAttr>(DistDialect::kMove)) {
+    sharding::ReshardProblem problem{meshes.get(to), type.getShape().vec(),
+                                     bytesPerElement(type.getElementType()),
+                                     sharding::canonical(source), sharding::canonical(target)};
+    std::optional<CollectiveKind> named = sharding::parseCollectiveKind(kind.getValue().str());
+    std::optional<sharding::Move> step =
+        from == to && named ? sharding::findMove(problem, *named) : std::nullopt;
+    if (!step)
+      return op.emitError() << "'" << DistDialect::kMove << "' is '" << kind.getValue()
+                            << "', which does not lead from " << getSharding(op.getOperand())
+                            << " to " << op.getSharding();
+    sender.mapping.map(op.getResult(),
+                       emitSteps(sender, op.getLoc(), local, type, from, *step, reason, {}));
+    return success();
+  }
   if (from == to) {
     Value windowed = windowThroughPad(sender, op);
     sender.mapping.map(

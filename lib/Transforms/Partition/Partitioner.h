@@ -10,6 +10,7 @@
 
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Sharding/ReshardPlanner.h"
+#include "tessera/Transforms/CostOptions.h"
 #include "tessera/Transforms/OpShardings.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -35,9 +36,9 @@ struct Part {
 /// Rewrites one function of the global view into its local functions.
 class Partitioner {
 public:
-  Partitioner(mlir::func::FuncOp global, const MeshTable &meshes, sharding::Objective objective,
+  Partitioner(mlir::func::FuncOp global, const MeshTable &meshes, const CostOptions &cost,
               bool remarks)
-      : global(global), meshes(meshes), planner(objective), remarks(remarks) {}
+      : global(global), meshes(meshes), planner(cost.objective, cost.topology), remarks(remarks) {}
 
   mlir::LogicalResult run();
 
@@ -80,6 +81,10 @@ private:
                    mlir::FlatSymbolRefAttr mesh, const sharding::TensorSharding &source,
                    const sharding::TensorSharding &target, mlir::Attribute reason,
                    mlir::Attribute fill = {});
+  mlir::Value emitSteps(Part &part, mlir::Location loc, mlir::Value local,
+                        mlir::RankedTensorType global, mlir::FlatSymbolRefAttr mesh,
+                        llvm::ArrayRef<sharding::Move> steps, mlir::Attribute reason,
+                        mlir::Attribute fill);
   mlir::Value emit(Part &part, mlir::Location loc, mlir::Value local, mlir::RankedTensorType global,
                    mlir::FlatSymbolRefAttr mesh, const sharding::Move &move, mlir::Attribute reason,
                    mlir::Attribute fill);

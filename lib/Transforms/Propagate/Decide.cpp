@@ -92,14 +92,12 @@ FactorAxes dist::mergeFactors(const PropagationGraph &graph, const RuleNode &nod
   return settle(node.rule, std::move(claims));
 }
 
-static constexpr double kBytesPerSecond = 450e9;
-static constexpr double kIterationsPerSecond = 5e12;
-
 namespace {
 
 class Decider {
 public:
-  explicit Decider(const PropagationGraph &graph) : graph(graph) {
+  Decider(const PropagationGraph &graph, const Topology &topology)
+      : graph(graph), topology(topology), planner(Objective::time, topology) {
     for (const TensorState &state : graph.tensors)
       raw.push_back(canonical(state.sharding.closed()));
   }
@@ -122,6 +120,11 @@ private:
       addClaims(graph, node, i, i < numOperands ? fromOperands : fromResults);
       addClaims(graph, node, i, all);
     }
+    // What nobody contests stands, whatever it costs: a cut that all who have the factor agree on
+    // divides the work as the user asked. Whether another plan is cheaper is for dist-search to say.
+    std::vector<Claim> agreed = uncontested(node, all);
+    for (std::vector<Claim> *claims : {&fromOperands, &fromResults, &all})
+      claims->insert(claims->begin(), agreed.begin(), agreed.end());
     // Results' claims, then what operands add where the results say nothing (the reductions).
     std::vector<Claim> resultsFirst = fromResults;
     for (Claim &claim : resultsFirst)
@@ -151,47 +154,119 @@ private:
         raw[node.tensors[numOperands + r]] = resultSharding(node.rule, r, best);
   }
 
-  /// Seconds of the reshards around the op and of its own iterations on a typical accelerator, then
-  /// the wire bytes. Iterations count so that no plan undoes the user's cuts to save a few bytes;
-  /// latency does not, since collectives are fused later.
+  /// The claims on factors that every tensor with the factor makes alike, on axes that no other
+  /// factor is claimed for.
+  static std::vector<Claim> uncontested(const RuleNode &node, const std::vector<Claim> &all) {
+    std::vector<Claim> result;
+    for (size_t f = 0; f < node.rule.factors.size(); ++f) {
+      const Claim *first = nullptr;
+      int64_t claims = 0;
+      bool stands = true;
+      for (const Claim &claim : all)
+        if (claim.factor == static_cast<int64_t>(f)) {
+          first = first ? first : &claim;
+          ++claims;
+          stands = stands && claim.axes == first->axes;
+        }
+      for (const Claim &claim : all)
+        if (first && claim.factor != first->factor)
+          stands = stands && llvm::none_of(first->axes, [&](const AxisRef &axis) {
+                     return overlapsAny(claim.axes, axis);
+                   });
+      if (first && stands && claims == tensorsWith(node, static_cast<int64_t>(f))) {
+        result.push_back(*first);
+        result.back().bytes = std::numeric_limits<int64_t>::max();
+        result.back().order = -1;
+      }
+    }
+    return result;
+  }
+
+  /// How many tensors that have a say have the factor.
+  static int64_t tensorsWith(const RuleNode &node, int64_t factor) {
+    int64_t count = 0;
+    for (size_t i = 0; i < node.tensors.size(); ++i) {
+      bool follows = i < node.rule.operands.size() && node.rule.accumulatorOf[i] >= 0;
+      count += node.tensors[i] >= 0 && !follows &&
+               llvm::any_of(ruleOf(node, i), [&](const DimRule &dim) {
+                 return llvm::is_contained(dim.factors, factor);
+               });
+    }
+    return count;
+  }
+
+  /// Seconds of the reshards around the op and of its own work, then the wire bytes. Work counts so
+  /// that no plan undoes the user's cuts to save a few bytes; latency does not, since collectives
+  /// are fused later.
   std::pair<double, int64_t> costOf(const RuleNode &node, const FactorAxes &axes) {
     size_t numOperands = node.rule.operands.size();
-    int64_t bytes = 0;
+    std::pair<double, int64_t> cost{0, 0};
+    double localBytes = 0;
+    const TensorState *any = nullptr;
     for (size_t i = 0; i < node.tensors.size(); ++i) {
       int64_t tensor = node.tensors[i];
       if (tensor < 0)
         continue;
-      const TensorState &state = graph.tensors[tensor];
-      TensorSharding wanted = canonical(state.sharding.closed());
+      any = &graph.tensors[tensor];
+      TensorSharding own = i < numOperands ? operandSharding(node.rule, i, axes)
+                                           : resultSharding(node.rule, i - numOperands, axes);
+      int64_t parts = 1;
+      for (const AxisList &dim : own.dims)
+        parts *= sizeOf(dim);
+      localBytes += static_cast<double>(any->bytes) / static_cast<double>(parts);
       if (i < numOperands)
-        bytes += reshardBytes(state, raw[tensor], operandSharding(node.rule, i, axes));
+        addReshard(*any, raw[tensor], own, cost);
       else
-        bytes += reshardBytes(state, resultSharding(node.rule, i - numOperands, axes), wanted);
+        addReshard(*any, own, canonical(any->sharding.closed()), cost);
     }
-    int64_t iterations = 1;
+    double iterations = 1;
     for (size_t f = 0; f < axes.size(); ++f)
-      iterations *= std::max<int64_t>(1, ceilDiv(node.rule.factors[f].size, sizeOf(axes[f])));
-    return {static_cast<double>(bytes) / kBytesPerSecond +
-                static_cast<double>(iterations) / kIterationsPerSecond,
-            bytes};
+      iterations *= static_cast<double>(
+          std::max<int64_t>(1, ceilDiv(node.rule.factors[f].size, sizeOf(axes[f]))));
+    if (any)
+      cost.first += topology.computeSeconds(iterations * flopsOf(node), localBytes,
+                                            dtypeOf(any->type), any->mesh->numDevices());
+    return cost;
   }
 
-  int64_t reshardBytes(const TensorState &state, const TensorSharding &source,
-                       const TensorSharding &target) {
+  /// Scalar operations of an iteration, at least one.
+  static double flopsOf(const RuleNode &node) {
+    int64_t count = 0;
+    for (Region &region : node.op->getRegions())
+      for (Block &block : region)
+        count += static_cast<int64_t>(block.getOperations().size()) - 1;
+    return static_cast<double>(std::max<int64_t>(count, 1));
+  }
+
+  static std::string dtypeOf(RankedTensorType type) {
+    std::string text;
+    llvm::raw_string_ostream(text) << type.getElementType();
+    return text;
+  }
+
+  void addReshard(const TensorState &state, const TensorSharding &source,
+                  const TensorSharding &target, std::pair<double, int64_t> &cost) {
     if (source == target)
-      return 0;
+      return;
     ReshardProblem problem{*state.mesh, shapeOf(state.type),
                            bytesPerElement(state.type.getElementType()), source, target};
-    return planner.plan(problem).traffic.wireBytes;
+    const LinkModel &links = planner.linksOf(*state.mesh);
+    for (const Move &move : planner.plan(problem).moves) {
+      int64_t bytes = trafficOf(problem, move).wireBytes;
+      cost.first += static_cast<double>(bytes) / links.linkOf(*state.mesh, move.axes).rate;
+      cost.second += bytes;
+    }
   }
 
   const PropagationGraph &graph;
+  const Topology &topology;
   ReshardPlanner planner;
   std::vector<TensorSharding> raw;
 };
 
 } // namespace
 
-std::vector<TensorSharding> dist::decideResults(const PropagationGraph &graph) {
-  return Decider(graph).run();
+std::vector<TensorSharding> dist::decideResults(const PropagationGraph &graph,
+                                                const Topology &topology) {
+  return Decider(graph, topology).run();
 }

@@ -10,6 +10,8 @@
 
 #include "PropagationGraph.h"
 
+#include "tessera/Sharding/Topology.h"
+
 namespace tessera::dist {
 
 /// The axes that a rule's factors get when every tensor keeps its sharding as far as all can: the
@@ -22,7 +24,8 @@ sharding::FactorAxes mergeFactors(const PropagationGraph &graph, const RuleNode 
 /// After propagation: the sharding that each op gives its results, partial where it cuts
 /// reductions. Chosen among what the results ask for, what the operands ask for, and both together,
 /// by the wire bytes of the reshards that follow from it; returned by tensor (graph.tensors).
-std::vector<sharding::TensorSharding> decideResults(const PropagationGraph &graph);
+std::vector<sharding::TensorSharding> decideResults(const PropagationGraph &graph,
+                                                    const sharding::Topology &topology);
 
 } // namespace tessera::dist
 

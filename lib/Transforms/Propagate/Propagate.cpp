@@ -10,6 +10,7 @@
 
 #include "tessera/Dialect/Check/Check.h"
 #include "tessera/Support/Location.h"
+#include "tessera/Transforms/CostOptions.h"
 #include "tessera/Transforms/Passes.h"
 #include "tessera/Transforms/ShardingActions.h"
 
@@ -155,19 +156,25 @@ private:
 };
 
 struct DistPropagate : dist::impl::DistPropagateBase<DistPropagate> {
+  using DistPropagateBase::DistPropagateBase;
+
   void runOnOperation() override {
     MeshTable meshes(getOperation());
     if (meshes.empty())
       return; // a program for one device
+    FailureOr<CostOptions> cost = readCostOptions(getOperation(), "time", topology);
+    if (failed(cost))
+      return signalPassFailure();
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
       if (!isLocalView(function))
-        propagate(function, meshes);
+        propagate(function, meshes, cost->topology);
   }
 
-  void propagate(func::FuncOp function, const MeshTable &meshes) {
+  void propagate(func::FuncOp function, const MeshTable &meshes,
+                 const sharding::Topology &machine) {
     PropagationGraph graph(function, meshes);
     Propagation(graph, &getContext()).run();
-    std::vector<TensorSharding> raw = decideResults(graph);
+    std::vector<TensorSharding> raw = decideResults(graph, machine);
 
     auto attrOf = [&](int64_t tensor, const TensorSharding &sharding) {
       const TensorState &state = graph.tensors[tensor];

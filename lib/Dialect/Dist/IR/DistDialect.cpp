@@ -115,6 +115,13 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (name == kSharding)
     return op->emitError() << "'" << name << "' stands on function arguments and results; "
                            << "on an op write '" << kShardings << "' = [ … ]";
+  if (name == kMove) {
+    auto kind = dyn_cast<StringAttr>(value);
+    if (!isa<ReshardOp>(op) || !kind || !sharding::parseCollectiveKind(kind.getValue().str()))
+      return op->emitError() << "'" << name << "' is the name of a collective and stands on "
+                             << "dist.reshard, found " << value;
+    return success();
+  }
   if (name == kMeshDevices || name == kReason || name == kMesh || name == kPartOf)
     return success();
   if (name == kName || name == kFeeds || name == kRange)

@@ -94,6 +94,7 @@ def Dist_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kResult = "dist.result";
     static constexpr ::llvm::StringLiteral kGlobalType = "dist.global_type";
     static constexpr ::llvm::StringLiteral kReason = "dist.reason";
+    static constexpr ::llvm::StringLiteral kMove = "dist.move";
   }];
 }
 

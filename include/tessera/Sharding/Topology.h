@@ -1,0 +1,78 @@
+//===- Topology.h - Devices and the links between them ----------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a machine is made of, read from a JSON file (share/topologies/8gpu.json):
+//
+//   {"version": 1, "name": "2x8gpu", "source": "literature: …",
+//    "device": {"kind": "gpu", "flops": {"f32": 67e12, "bf16": 989e12},
+//               "memory_rate": 3.35e12, "memory": 80e9, "shares_cores": false},
+//    "links": [{"name": "nvlink",     "devices": 8,  "alpha": 2e-6, "rate": 450e9},
+//              {"name": "infiniband", "devices": 16, "alpha": 5e-6, "rate": 50e9}],
+//    "axes": {"tp": "nvlink"}}
+//
+// Links come innermost first: `devices` consecutive process ids are joined by
+// the link or by one before it. `axes` (optional) names the link of a mesh axis.
+// Rates are per second (flop, bytes), alpha in seconds, memory in bytes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_SHARDING_TOPOLOGY_H
+#define TESSERA_SHARDING_TOPOLOGY_H
+
+#include "tessera/Sharding/CostModel.h"
+
+#include <map>
+#include <optional>
+
+namespace tessera::sharding {
+
+/// One device.
+struct DeviceKind {
+  std::string kind = "gpu";
+  std::map<std::string, double> flops{
+      {"f64", 67e12}, {"f32", 67e12}, {"bf16", 989e12}, {"f16", 989e12}}; ///< per second, by dtype
+  double memoryRate = 3.35e12; ///< bytes a second
+  double memory = 80e9;        ///< bytes
+  /// Virtual devices of one machine: what they compute and move at the same time adds up.
+  bool sharesCores = false;
+
+  /// Flops a second for an element type; the f32 rate where the type has none.
+  double flopsOf(const std::string &dtype) const;
+};
+
+/// A class of links and how many consecutive devices it joins.
+struct LinkClass {
+  std::string name = "nvlink";
+  int64_t devices = 8;
+  Link link;
+};
+
+/// A machine. The default is share/topologies/8gpu.json.
+struct Topology {
+  std::string name = "8gpu";
+  std::string source;
+  DeviceKind device;
+  std::vector<LinkClass> links{LinkClass()};    ///< innermost first, at least one
+  std::map<std::string, std::string> axisLinks; ///< mesh axis name to the name of its link
+
+  /// The link along each mesh axis: the innermost class that joins every line of devices along it,
+  /// the outermost class for an axis that reaches beyond all of them.
+  LinkModel linksOf(const Mesh &mesh) const;
+  /// Roofline: the longer of computing and of moving data, in seconds on one device of `devices`.
+  double computeSeconds(double flops, double bytes, const std::string &dtype,
+                        int64_t devices) const;
+};
+
+/// Reads the JSON text of a topology. On failure nothing is returned and `error` says
+/// "line L: field 'links[0].rate': what is wrong and what is expected".
+std::optional<Topology> parseTopology(const std::string &text, std::string &error);
+/// The same from a file; `error` begins with its path. An empty path is the default topology.
+std::optional<Topology> readTopology(const std::string &path, std::string &error);
+
+} // namespace tessera::sharding
+
+#endif // TESSERA_SHARDING_TOPOLOGY_H

@@ -1,0 +1,30 @@
+//===- CostOptions.h - What passes minimise, and on what machine -*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_TRANSFORMS_COSTOPTIONS_H
+#define TESSERA_TRANSFORMS_COSTOPTIONS_H
+
+#include "tessera/Sharding/Topology.h"
+
+#include "mlir/IR/Operation.h"
+
+namespace tessera::dist {
+
+/// The options `objective` and `topology` that passes with a cost have in common.
+struct CostOptions {
+  sharding::Objective objective = sharding::Objective::time;
+  sharding::Topology topology;
+};
+
+/// Reads them: objective is "time" or "bytes", topology the path of a JSON file or empty for the
+/// default. Emits an error on `at` that names what is wrong.
+mlir::FailureOr<CostOptions> readCostOptions(mlir::Operation *at, llvm::StringRef objective,
+                                             llvm::StringRef topology);
+
+} // namespace tessera::dist
+
+#endif // TESSERA_TRANSFORMS_COSTOPTIONS_H

@@ -1,0 +1,195 @@
+//===- TopologyFile.cpp - Read a topology ----------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Sharding/Topology.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+using nlohmann::json;
+
+namespace tessera::sharding {
+
+namespace {
+
+/// Reads fields and remembers the first thing that is wrong.
+class Reader {
+public:
+  Reader(const std::string &text, std::string &error) : text(text), error(error) {}
+
+  std::optional<Topology> read() {
+    json root;
+    try {
+      root = json::parse(text);
+    } catch (const json::parse_error &failure) {
+      error = "line " + std::to_string(lineOf(failure.byte)) + ": not JSON";
+      return std::nullopt;
+    }
+    Topology topology;
+    if (!root.is_object())
+      return fail({}, "is not an object"), std::nullopt;
+    onlyKnown(root, {}, {"version", "name", "source", "device", "links", "axes"});
+    if (!root.contains("version") || root["version"] != 1)
+      fail({"version"}, "must be 1");
+    topology.name = textAt(root, {}, "name");
+    if (root.contains("source"))
+      topology.source = textAt(root, {}, "source");
+    readDevice(root, topology.device);
+    readLinks(root, topology);
+    readAxes(root, topology);
+    return error.empty() ? std::optional(topology) : std::nullopt;
+  }
+
+private:
+  using Path = std::vector<std::string>;
+
+  /// Fields appear in the order of the path, so the line of the last one found is the place.
+  void fail(const Path &path, const std::string &what) {
+    if (!error.empty())
+      return;
+    size_t at = 0;
+    std::string name;
+    for (const std::string &part : path) {
+      bool index = part.front() == '[';
+      name += index || name.empty() ? part : "." + part;
+      size_t found = at;
+      if (index) // the n-th object of the list
+        for (int64_t n = std::stoll(part.substr(1)); n >= 0 && found != std::string::npos; --n)
+          found = text.find('{', found + 1);
+      else
+        found = text.find("\"" + part + "\"", at);
+      if (found != std::string::npos)
+        at = found;
+    }
+    error = "line " + std::to_string(lineOf(at + 1)) + ": " +
+            (name.empty() ? "the topology " : "field '" + name + "' ") + what;
+  }
+
+  int64_t lineOf(size_t byte) const {
+    auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(byte, text.size()));
+    return 1 + std::count(text.begin(), end, '\n');
+  }
+
+  static Path join(Path path, const std::string &name) {
+    path.push_back(name);
+    return path;
+  }
+
+  void onlyKnown(const json &object, const Path &path, const std::vector<std::string> &names) {
+    for (auto &[name, value] : object.items())
+      if (std::find(names.begin(), names.end(), name) == names.end())
+        fail(join(path, name), "is not known here");
+  }
+
+  std::string textAt(const json &object, const Path &path, const std::string &name) {
+    if (!object.contains(name) || !object[name].is_string()) {
+      fail(join(path, name), "must be a string");
+      return {};
+    }
+    return object[name];
+  }
+
+  double positiveAt(const json &object, const Path &path, const std::string &name) {
+    if (!object.contains(name) || !object[name].is_number() || !(object[name] > 0.0)) {
+      fail(join(path, name), "must be a number greater than 0");
+      return 1;
+    }
+    return object[name];
+  }
+
+  void readDevice(const json &root, DeviceKind &device) {
+    if (!root.contains("device") || !root["device"].is_object())
+      return fail({"device"}, "must be an object");
+    const json &object = root["device"];
+    Path path{"device"};
+    onlyKnown(object, path, {"kind", "flops", "memory_rate", "memory", "shares_cores"});
+    device.kind = textAt(object, path, "kind");
+    device.memoryRate = positiveAt(object, path, "memory_rate");
+    device.memory = positiveAt(object, path, "memory");
+    if (object.contains("shares_cores")) {
+      if (!object["shares_cores"].is_boolean())
+        return fail(join(path, "shares_cores"), "must be true or false");
+      device.sharesCores = object["shares_cores"];
+    }
+    if (!object.contains("flops") || !object["flops"].is_object() ||
+        !object["flops"].contains("f32"))
+      return fail(join(path, "flops"), "must be an object with at least \"f32\"");
+    device.flops.clear();
+    for (auto &[dtype, rate] : object["flops"].items())
+      device.flops[dtype] = positiveAt(object["flops"], join(path, "flops"), dtype);
+  }
+
+  void readLinks(const json &root, Topology &topology) {
+    if (!root.contains("links") || !root["links"].is_array() || root["links"].empty())
+      return fail({"links"}, "must be a list with at least one link");
+    topology.links.clear();
+    for (size_t i = 0; i < root["links"].size(); ++i) {
+      const json &object = root["links"][i];
+      Path path{"links", "[" + std::to_string(i) + "]"};
+      if (!object.is_object())
+        return fail(path, "must be an object");
+      onlyKnown(object, path, {"name", "devices", "alpha", "rate"});
+      LinkClass link;
+      link.name = textAt(object, path, "name");
+      link.link.alpha = positiveAt(object, path, "alpha");
+      link.link.rate = positiveAt(object, path, "rate");
+      double devices = positiveAt(object, path, "devices");
+      if (devices != std::floor(devices) || devices > 1e9)
+        return fail(join(path, "devices"), "must be a whole number");
+      link.devices = static_cast<int64_t>(devices);
+      if (i > 0 && link.devices % topology.links.back().devices != 0)
+        return fail(join(path, "devices"), "must be a multiple of the link before it: " +
+                                               std::to_string(topology.links.back().devices));
+      topology.links.push_back(link);
+    }
+  }
+
+  void readAxes(const json &root, Topology &topology) {
+    if (!root.contains("axes"))
+      return;
+    if (!root["axes"].is_object())
+      return fail({"axes"}, "must be an object of mesh axis names");
+    for (auto &[axis, name] : root["axes"].items()) {
+      std::string link = textAt(root["axes"], {"axes"}, axis);
+      if (std::none_of(topology.links.begin(), topology.links.end(),
+                       [&](const LinkClass &known) { return known.name == link; }))
+        return fail({"axes", axis}, "names no link of this file: '" + link + "'");
+      topology.axisLinks[axis] = link;
+    }
+  }
+
+  const std::string &text;
+  std::string &error;
+};
+
+} // namespace
+
+std::optional<Topology> parseTopology(const std::string &text, std::string &error) {
+  error.clear();
+  return Reader(text, error).read();
+}
+
+std::optional<Topology> readTopology(const std::string &path, std::string &error) {
+  if (path.empty())
+    return Topology();
+  std::ifstream file(path);
+  std::stringstream text;
+  if (!file || !(text << file.rdbuf())) {
+    error = path + ": cannot be read";
+    return std::nullopt;
+  }
+  std::optional<Topology> topology = parseTopology(text.str(), error);
+  if (!topology)
+    error = path + ": " + error;
+  return topology;
+}
+
+} // namespace tessera::sharding

@@ -1,0 +1,27 @@
+//===- CostOptions.cpp - What passes minimise, and on what machine ---------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Transforms/CostOptions.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+
+FailureOr<CostOptions> dist::readCostOptions(Operation *at, StringRef objective,
+                                             StringRef topology) {
+  CostOptions options;
+  if (objective != "time" && objective != "bytes")
+    return at->emitError() << "objective '" << objective << "' is neither time nor bytes";
+  if (objective == "bytes")
+    options.objective = sharding::Objective::bytes;
+  std::string error;
+  std::optional<sharding::Topology> read = sharding::readTopology(topology.str(), error);
+  if (!read)
+    return at->emitError() << "topology " << error;
+  options.topology = std::move(*read);
+  return options;
+}

@@ -1,0 +1,107 @@
+//===- PlanReshards.cpp - A reshard as a chain of single moves -------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Sharding/ReshardPlanner.h"
+#include "tessera/Transforms/CostOptions.h"
+#include "tessera/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace tessera::dist {
+#define GEN_PASS_DEF_DISTPLANRESHARDS
+#include "tessera/Transforms/Passes.h.inc"
+} // namespace tessera::dist
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using sharding::ReshardPlan;
+using sharding::ReshardProblem;
+using sharding::TensorSharding;
+
+/// "all_gather, slice (448 bytes, 7.00 us)"
+static std::string describe(const ReshardPlan &plan) {
+  std::string text;
+  for (const sharding::Move &step : plan.moves)
+    text += (text.empty() ? "" : ", ") + std::string(sharding::toString(step.kind));
+  return llvm::formatv("{0} ({1} bytes on the wire, {2} collectives, {3} messages, {4:F2} us "
+                       "modelled)",
+                       text, plan.traffic.wireBytes, plan.traffic.count, plan.traffic.messages,
+                       plan.seconds * 1e6)
+      .str();
+}
+
+namespace {
+struct DistPlanReshards : dist::impl::DistPlanReshardsBase<DistPlanReshards> {
+  using DistPlanReshardsBase::DistPlanReshardsBase;
+
+  void runOnOperation() override {
+    FailureOr<CostOptions> cost = readCostOptions(getOperation(), objective, topology);
+    if (failed(cost))
+      return signalPassFailure();
+    MeshTable meshes(getOperation());
+    sharding::ReshardPlanner planner(cost->objective, cost->topology);
+    SmallVector<ReshardOp> reshards;
+    getOperation().walk([&](ReshardOp op) { reshards.push_back(op); });
+    for (ReshardOp op : reshards)
+      plan(op, meshes, planner, cost->objective);
+  }
+
+  void plan(ReshardOp op, const MeshTable &meshes, sharding::ReshardPlanner &planner,
+            sharding::Objective minimised) {
+    ShardingAttr from = getSharding(op.getOperand()), to = op.getSharding();
+    if (!from || op->hasAttr(DistDialect::kMove) || from.getMesh() != to.getMesh())
+      return; // between meshes the boxes that overlap travel: there is nothing to choose
+    RankedTensorType type = op.getType();
+    TensorSharding source = resolveVerified(from, meshes, type);
+    TensorSharding target = resolveVerified(to, meshes, type);
+    if (!source.windows.empty() || !target.windows.empty())
+      return; // a halo reads through pads, which dist-partition sees
+    ReshardProblem problem{meshes.get(to.getMesh()), type.getShape().vec(),
+                           bytesPerElement(type.getElementType()), sharding::canonical(source),
+                           sharding::canonical(target)};
+    const ReshardPlan &chosen = planner.plan(problem);
+    if (remarks && chosen.traffic.count > 0)
+      remark(op, problem, chosen, planner.linksOf(problem.mesh), minimised);
+    OpBuilder builder(op);
+    Value value = op.getOperand();
+    for (const sharding::Move &step : chosen.moves) {
+      ShardingAttr sharding =
+          ShardingAttr::get(to.getMesh(), problem.mesh, step.target, op.getContext());
+      auto link = ReshardOp::create(builder, op.getLoc(), type, value, sharding);
+      link->setAttrs(op->getDiscardableAttrDictionary());
+      link.setShardingAttr(sharding);
+      link->setAttr(DistDialect::kMove, builder.getStringAttr(sharding::toString(step.kind)));
+      setSharding(link.getResult(), sharding);
+      value = link.getResult();
+    }
+    op.getResult().replaceAllUsesWith(value);
+    op.erase();
+  }
+
+  static void remark(ReshardOp op, const ReshardProblem &problem, const ReshardPlan &chosen,
+                     const sharding::LinkModel &links, sharding::Objective minimised) {
+    std::optional<ReshardPlan> second =
+        sharding::planRunnerUp(problem, chosen, minimised, links);
+    int64_t bound = problem.bytesPerElement *
+                    sharding::receiveBound(
+                        problem.mesh, sharding::makeLayout(problem.source, problem.shape),
+                        problem.mesh, sharding::makeLayout(problem.target, problem.shape));
+    auto reason = op->getAttrOfType<StringAttr>(DistDialect::kReason);
+    op.emitRemark() << (reason ? reason.getValue() : "dist.reshard demands it") << ": "
+                    << describe(chosen) << "; runner-up: " << (second ? describe(*second) : "none")
+                    << "; no plan receives less than " << bound << " bytes";
+  }
+};
+} // namespace

@@ -1,0 +1,33 @@
+// RUN: tessera-opt %s --tessera-pipeline="compile-to=resharded" | tessera-opt --dist-plan-reshards | FileCheck %s
+// RUN: tessera-opt %s --tessera-pipeline="compile-to=resharded" \
+// RUN:   | tessera-opt --dist-plan-reshards="objective=bytes remarks=true" 2>&1 >/dev/null | FileCheck %s --check-prefix=BYTES
+// RUN: not tessera-opt %s --dist-plan-reshards="objective=fun" 2>&1 | FileCheck %s --check-prefix=OBJECTIVE
+// RUN: not tessera-opt %s --dist-plan-reshards="topology=%t.none" 2>&1 | FileCheck %s --check-prefix=TOPOLOGY
+// RUN: tessera-opt %s --tessera-pipeline="compile-to=planned" | tessera-opt --dist-partition | FileCheck %s --check-prefix=LOCAL
+
+// OBJECTIVE: error: objective 'fun' is neither time nor bytes
+// TOPOLOGY: error: topology {{.*}}.none: cannot be read
+
+dist.process_mesh @m(shape = [2, 4], dim_names = ["x", "y"])
+
+// One reshard, two moves: the gather of "y" by way of rows, then a slice.
+// CHECK-LABEL: func.func @chain(
+// CHECK: %[[SUM:.*]] = dist.reshard %{{.*}}dist.move = "reduce_scatter"
+// CHECK: dist.reshard %[[SUM]]{{.*}}dist.move = "all_gather"
+// LOCAL-LABEL: func.func @chain(
+// LOCAL: %[[SUM:.*]] = dist.reduce_scatter {{.*}} over @m ["x"]
+// LOCAL: dist.all_gather %[[SUM]] over @m ["y"]
+// BYTES: remark: result 'result0' lies so: reduce_scatter, all_gather ({{.*}} bytes on the wire, 2 collectives, {{.*}}; runner-up: {{.*}}; no plan receives less than
+func.func @chain(%a: tensor<64x64xf32> {dist.sharding = #dist.sharding<@m, [partial(sum), shard(0)]>})
+    -> (tensor<64x64xf32> {dist.sharding = #dist.sharding<@m, [shard(1), replicate]>}) {
+  return %a : tensor<64x64xf32>
+}
+
+// What sends nothing is a chain too.
+// CHECK-LABEL: func.func @local(
+// CHECK: dist.reshard %{{.*}}dist.move = "slice"
+// BYTES-NOT: remark
+func.func @local(%a: tensor<8x8xf32> {dist.sharding = #dist.sharding<@m, [replicate, replicate]>})
+    -> (tensor<8x8xf32> {dist.sharding = #dist.sharding<@m, [shard(0), replicate]>}) {
+  return %a : tensor<8x8xf32>
+}
