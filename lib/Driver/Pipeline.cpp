@@ -54,8 +54,10 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
     propagate.topology = options.topology;
     manager.addPass(dist::createDistPropagate(propagate));
   }
-  if (leadsTo(Phase::resharded))
+  if (leadsTo(Phase::resharded)) {
+    manager.addPass(dist::createDistSinkPartials());
     manager.addPass(dist::createDistInsertReshards());
+  }
   if (leadsTo(Phase::planned)) {
     dist::DistPlanReshardsOptions plan;
     plan.objective = options.objective;

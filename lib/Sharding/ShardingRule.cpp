@@ -26,7 +26,6 @@ ShardingRule identityRule(const std::vector<int64_t> &shape) {
   rule.operands = {dims};
   rule.results = {dims};
   rule.accumulatorOf = {-1};
-  rule.linearIn = {{0}};
   rule.movesOnly = true;
   return rule;
 }

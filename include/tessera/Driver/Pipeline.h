@@ -20,7 +20,7 @@ enum class Phase {
   input,       ///< as parsed
   normalized,  ///< dist-guard, dist-normalize
   propagated,  ///< dist-propagate
-  resharded,   ///< dist-insert-reshards
+  resharded,   ///< dist-sink-partials, dist-insert-reshards
   planned,     ///< dist-plan-reshards
   partitioned, ///< dist-partition, dist-canonicalize-collectives
   fused,       ///< dist-fuse-collectives: the local view that code generation takes

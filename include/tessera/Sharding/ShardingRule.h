@@ -56,8 +56,6 @@ struct ShardingRule {
   std::vector<TensorRule> operands;
   std::vector<TensorRule> results;
   std::vector<int64_t> accumulatorOf; ///< by operand: the result that it starts, or -1
-  /// Sets of operands in which the op is jointly linear: partial sums of all of them pass through.
-  std::vector<std::vector<int64_t>> linearIn;
   /// Whether it only moves elements, so that partials of any reduction pass from operand 0.
   bool movesOnly = false;
 

@@ -47,6 +47,16 @@ def DistPropagate : Dist_Pass<"dist-propagate"> {
   ];
 }
 
+def DistSinkPartials : Dist_Pass<"dist-sink-partials"> {
+  let summary = "Let reductions wait where that sends fewer bytes";
+  let description = [{
+    Contributions pass through every op that is linear in them and through what only moves elements. For each mesh axis a minimum cut over the
+    values finds where reducing them sends the fewest bytes: partial sums of branches are added before one reduction, a gradient is
+    reduced when it has become small. Of equal cuts the earliest is taken. It runs before `dist-insert-reshards`, which then
+    reduces what is partial where a use needs it whole; it changes `dist.shardings` alone.
+  }];
+}
+
 def DistInsertReshards : Dist_Pass<"dist-insert-reshards"> {
   let summary = "Put a dist.reshard, with its reason, where a use needs another sharding";
   let description = [{

@@ -15,6 +15,55 @@ using namespace tessera;
 using namespace tessera::dist;
 using sharding::TensorSharding;
 
+namespace {
+/// A partial axis of the result that the operands bring.
+struct Passing {
+  sharding::PartialAxis partial;
+  SmallVector<int64_t> operands;
+};
+} // namespace
+
+/// Whether an operand cuts a reduction by the axis: then the result is partial because of that.
+static bool cutsReduction(const sharding::ShardingRule &rule,
+                          const std::vector<TensorSharding> &operands,
+                          const sharding::AxisRef &axis) {
+  for (size_t o = 0; o < operands.size(); ++o) {
+    sharding::FactorAxes axes = sharding::project(rule, rule.operands[o], operands[o]);
+    for (size_t f = 0; f < axes.size(); ++f)
+      if (rule.factors[f].kind == sharding::FactorKind::reduction &&
+          sharding::overlapsAny(axes[f], axis))
+        return true;
+  }
+  return false;
+}
+
+/// Takes the partial axes that pass through the op out of its result's sharding.
+static std::vector<Passing> takePassing(Operation *op, const sharding::ShardingRule &rule,
+                                        std::vector<TensorSharding> &results,
+                                        const std::vector<TensorSharding> &operands) {
+  std::vector<Passing> passing;
+  if (results.size() != 1 || !results[0].isPartial())
+    return passing;
+  std::vector<sharding::PartialAxis> own;
+  for (const sharding::PartialAxis &partial : results[0].partial) {
+    SmallVector<int64_t> bringing;
+    for (auto [o, operand] : llvm::enumerate(operands))
+      if (llvm::any_of(operand.partial, [&](const sharding::PartialAxis &other) {
+            return other.kind == partial.kind && other.axis.contains(partial.axis);
+          }))
+        bringing.push_back(o);
+    SmallVector<int64_t> through;
+    if (!bringing.empty() && !cutsReduction(rule, operands, partial.axis))
+      through = operandsToPass(op, partial.kind, bringing);
+    if (through.empty())
+      own.push_back(partial);
+    else
+      passing.push_back({partial, std::move(through)});
+  }
+  results[0].partial = std::move(own);
+  return passing;
+}
+
 OpShardings dist::deriveOpShardings(Operation *op, const MeshTable &meshes) {
   OpShardings result;
   std::optional<sharding::ShardingRule> rule = getShardingRule(op);
@@ -33,20 +82,26 @@ OpShardings dist::deriveOpShardings(Operation *op, const MeshTable &meshes) {
         result.mesh = attr.getMesh();
         break;
       }
-  std::vector<TensorSharding> results, operands;
+  std::vector<TensorSharding> results, operands, whole;
   for (Value value : op->getResults())
     results.push_back(lies(value));
-  for (Value value : op->getOperands())
-    operands.push_back(lies(value).withoutPartial());
-  result.axes = sharding::deriveFactorAxes(result.rule, results, operands);
+  for (Value value : op->getOperands()) {
+    operands.push_back(lies(value));
+    whole.push_back(operands.back().withoutPartial());
+  }
+  std::vector<Passing> passing = takePassing(op, result.rule, results, operands);
+  result.axes = sharding::deriveFactorAxes(result.rule, results, whole);
   for (auto [index, value] : llvm::enumerate(op->getOperands())) {
     if (!result.mesh || !isa<RankedTensorType>(value.getType())) {
       result.operands.push_back({});
       continue;
     }
-    result.operands.push_back(ShardingAttr::get(
-        result.mesh, meshes.get(result.mesh),
-        sharding::operandSharding(result.rule, index, result.axes), op->getContext()));
+    TensorSharding wanted = sharding::operandSharding(result.rule, index, result.axes);
+    for (const Passing &pass : passing)
+      if (llvm::is_contained(pass.operands, static_cast<int64_t>(index)))
+        wanted.partial.push_back(pass.partial);
+    result.operands.push_back(ShardingAttr::get(result.mesh, meshes.get(result.mesh),
+                                                sharding::canonical(wanted), op->getContext()));
   }
   return result;
 }

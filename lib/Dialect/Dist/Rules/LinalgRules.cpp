@@ -9,10 +9,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/SmallBitVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -62,114 +59,6 @@ std::optional<ReduceKind> dist::matchReductionKind(linalg::LinalgOp op, unsigned
         return isBool ? std::optional(ReduceKind::min) : std::nullopt;
       })
       .Default([](auto) { return std::nullopt; });
-}
-
-//===----------------------------------------------------------------------===//
-// Linearity of a body
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// Whether the value yielded is linear in the chosen block arguments, taken together.
-class Linearity {
-public:
-  enum Class { zero, independent, linear, other };
-
-  Linearity(Block *block, const llvm::SmallBitVector &chosen) : block(block), chosen(chosen) {}
-
-  Class classify(Value value) {
-    auto it = known.find(value);
-    if (it != known.end())
-      return it->second;
-    Class result = compute(value);
-    known[value] = result;
-    return result;
-  }
-
-private:
-  static Class add(Class a, Class b) {
-    if (a == zero)
-      return b;
-    if (b == zero)
-      return a;
-    return a == b && a != other ? a : other; // linear + independent is affine
-  }
-  static Class multiply(Class a, Class b) {
-    if (a == zero || b == zero)
-      return zero;
-    if (a == other || b == other || (a == linear && b == linear))
-      return other;
-    return a == linear || b == linear ? linear : independent;
-  }
-
-  Class compute(Value value) {
-    if (auto argument = dyn_cast<BlockArgument>(value))
-      return argument.getOwner() == block && chosen[argument.getArgNumber()] ? linear : independent;
-    Operation *op = value.getDefiningOp();
-    if (op->getBlock() != block)
-      return independent;
-    if (matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero()))
-      return zero;
-    auto operand = [&](unsigned i) { return classify(op->getOperand(i)); };
-    if (isa<arith::AddFOp, arith::AddIOp, arith::SubFOp, arith::SubIOp>(op))
-      return add(operand(0), operand(1));
-    if (isa<arith::MulFOp, arith::MulIOp>(op))
-      return multiply(operand(0), operand(1));
-    if (isa<arith::DivFOp>(op))
-      return operand(1) == independent ? operand(0) : other;
-    if (isa<arith::NegFOp, arith::ExtFOp, arith::TruncFOp, arith::SIToFPOp, arith::ExtSIOp>(op))
-      return operand(0);
-    if (isa<arith::SelectOp>(op))
-      return operand(0) == independent ? add(operand(1), operand(2)) : other;
-    for (Value input : op->getOperands())
-      if (classify(input) != independent && classify(input) != zero)
-        return other;
-    return independent;
-  }
-
-  Block *block;
-  const llvm::SmallBitVector &chosen;
-  llvm::DenseMap<Value, Class> known;
-};
-
-} // namespace
-
-/// All sets of operands in which the op is jointly linear, single inputs (with every accumulator)
-/// first, then all inputs together.
-static std::vector<std::vector<int64_t>> linearSets(linalg::LinalgOp op) {
-  Block *block = op.getBlock();
-  unsigned numInputs = op.getNumDpsInputs(), numArguments = block->getNumArguments();
-  std::vector<std::vector<int64_t>> result;
-  bool readsOutput =
-      llvm::any_of(op.getRegionOutputArgs(), [](BlockArgument arg) { return !arg.use_empty(); });
-  auto tryset = [&](llvm::SmallBitVector chosen) {
-    if (readsOutput)
-      for (unsigned i = numInputs; i < numArguments; ++i)
-        chosen.set(i);
-    Linearity linearity(block, chosen);
-    for (Value yielded : block->getTerminator()->getOperands()) {
-      Linearity::Class c = linearity.classify(yielded);
-      if (c != Linearity::linear && c != Linearity::zero)
-        return;
-    }
-    std::vector<int64_t> set;
-    for (unsigned i : chosen.set_bits())
-      set.push_back(i);
-    if (!set.empty() && std::find(result.begin(), result.end(), set) == result.end())
-      result.push_back(std::move(set));
-  };
-  for (unsigned i = 0; i < numInputs; ++i)
-    if (!block->getArgument(i).use_empty()) {
-      llvm::SmallBitVector chosen(numArguments);
-      chosen.set(i);
-      tryset(chosen);
-    }
-  llvm::SmallBitVector all(numArguments);
-  for (unsigned i = 0; i < numInputs; ++i)
-    if (!block->getArgument(i).use_empty())
-      all.set(i);
-  tryset(all);
-  return result;
 }
 
 //===----------------------------------------------------------------------===//
@@ -298,7 +187,6 @@ std::optional<ShardingRule> dist::getLinalgRule(linalg::LinalgOp op) {
   for (OpOperand &init : op.getDpsInitsMutable())
     if (isa<RankedTensorType>(init.get().getType()))
       rule.results.push_back(rule.operands[init.getOperandNumber()]);
-  rule.linearIn = linearSets(op);
   rule.movesOnly = op.getNumDpsInputs() == 1 && op.getNumParallelLoops() == op.getNumLoops() &&
                    op.getBlock()->getOperations().size() == 1 &&
                    op.getBlock()->getTerminator()->getOperand(0) == op.getBlock()->getArgument(0);

@@ -56,7 +56,6 @@ std::optional<ShardingRule> dist::getShardingRule(Operation *op, std::string *wh
       ShardingRule rule = identityRule(shapeOf(constant.getType()));
       rule.operands.clear();
       rule.accumulatorOf.clear();
-      rule.linearIn.clear();
       return rule;
     }
   }

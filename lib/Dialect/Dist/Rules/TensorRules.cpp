@@ -57,7 +57,6 @@ public:
   }
   RuleBuilder &moves() {
     rule.movesOnly = true;
-    rule.linearIn = {{0}};
     return *this;
   }
   ShardingRule take() { return std::move(rule); }
@@ -110,11 +109,7 @@ static ShardingRule concatRule(tensor::ConcatOp op) {
     for (unsigned i = 0; i < op.getInputs().size(); ++i)
       builder.operand(i, d, factor);
   }
-  ShardingRule rule = builder.take();
-  rule.linearIn.emplace_back();
-  for (unsigned i = 0; i < op.getInputs().size(); ++i)
-    rule.linearIn[0].push_back(i);
-  return rule;
+  return builder.take();
 }
 
 static std::optional<ShardingRule> padRule(tensor::PadOp op) {
@@ -133,11 +128,7 @@ static std::optional<ShardingRule> padRule(tensor::PadOp op) {
     else
       builder.window(0, d, factor, 1, -low);
   }
-  ShardingRule rule = builder.take();
-  if (matchPattern(op.getConstantPaddingValue(), m_AnyZeroFloat()) ||
-      matchPattern(op.getConstantPaddingValue(), m_Zero()))
-    rule.linearIn = {{0}};
-  return rule;
+  return builder.take();
 }
 
 static std::optional<ShardingRule> extractSliceRule(tensor::ExtractSliceOp op) {
@@ -184,9 +175,7 @@ static std::optional<ShardingRule> insertSliceRule(tensor::InsertSliceOp op) {
       continue;
     builder.operand(0, source++, whole ? factor : builder.factor(size, FactorKind::replicate));
   }
-  ShardingRule rule = builder.take();
-  rule.linearIn = {{0, 1}};
-  return rule;
+  return builder.take();
 }
 
 /// Ops whose result has no tensor operands: any part can be made in place.

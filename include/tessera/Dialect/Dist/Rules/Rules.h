@@ -39,6 +39,22 @@ std::optional<sharding::ShardingRule> getTensorRule(mlir::Operation *op);
 /// A rule that cuts nothing: every dimension is a factor of its own that must be whole.
 sharding::ShardingRule replicatedRule(mlir::Operation *op);
 
+/// Whether the op maps contributions to contributions: where each of `operands` is the `kind`-
+/// reduction of what devices hold, and every other operand is whole, so is the result of what the
+/// op makes of them. For sums this is joint linearity, read off the body; a reduction's accumulators
+/// belong to the operands then. Rounding to fewer bits is not linear: contributions stay wide until
+/// they are reduced. Ops that only move elements pass every kind.
+///
+///   add %a, %b              {0, 1}, not {0}: the other operand would be counted n times
+///   multiply %a, %b         {0} or {1}, not {0, 1}
+///   reduce sum %a to %init  {0, 1}
+bool passesPartial(mlir::Operation *op, sharding::ReduceKind kind,
+                   llvm::ArrayRef<int64_t> operands);
+/// The operands, among them some of `partial`, that should be contributions for the result to be
+/// one: with as many of `partial` as possible, then the fewest others. Empty when there are none.
+llvm::SmallVector<int64_t> operandsToPass(mlir::Operation *op, sharding::ReduceKind kind,
+                                          llvm::ArrayRef<int64_t> partial);
+
 /// How result `index` of a linalg op combines over its reduction loops, when its body says so.
 std::optional<sharding::ReduceKind> matchReductionKind(mlir::linalg::LinalgOp op, unsigned index);
 /// The body op that combines the accumulator of result `index` with a new value, or null.
