@@ -67,10 +67,10 @@ std::string Annotations::byAxis(const sharding::Mesh &mesh, int64_t rank, Partia
     int64_t choice = random.between(1, 100);
     if (choice <= 50 && rank > 0)
       axesOf[random.between(0, rank - 1)].push_back(axis);
-    else if (choice <= 75)
-      placements[axis] = "replicate";
-    else if (choice <= 85 && partial.allowed)
+    else if (choice <= 75 && partial.allowed)
       placements[axis] = "partial(" + kind + ")";
+    else if (choice <= 85)
+      placements[axis] = "replicate";
     else
       placements[axis] = "?";
   }
@@ -115,7 +115,7 @@ std::string Annotations::byDimension(const sharding::Mesh &mesh, int64_t rank,
     int64_t choice = random.between(1, 100);
     if (choice <= 60 && rank > 0)
       dims[random.between(0, rank - 1)].push_back(part);
-    else if (choice <= 70 && partial.allowed)
+    else if (choice <= 80 && partial.allowed)
       reduced.push_back(kind + "(" + part + ")");
     else if (choice <= 85)
       open.push_back(part);

@@ -16,6 +16,7 @@
 #include "mlir/Pass/PassRegistry.h"
 
 #include <cmath>
+#include <utility>
 
 using namespace mlir;
 using namespace tessera;
@@ -103,57 +104,102 @@ static std::string compareResult(const Tensor &actual, const Tensor &expected,
   return describe(comparison, actual, expected);
 }
 
+namespace {
+
+/// The reference of one program, and comparison with what a local view of it gives.
+class Comparison {
+public:
+  Comparison(const GeneratedProgram &program, uint64_t seed, const CheckOptions &options)
+      : program(program), module(*program.module), error(module.getContext()) {
+    run.poison = options.poison;
+    run.maxOperations = 10000000;
+    auto arguments = interpreter::globalArguments(module, "main");
+    if (failed(arguments))
+      return;
+    inputs = interpreter::randomInputs(*arguments, seed);
+    expected = interpreter::runGlobal(module.lookupSymbol<func::FuncOp>("main"), inputs, run);
+  }
+
+  bool hasReference() const { return succeeded(expected); }
+  /// The first error since the last call.
+  std::string takeError() { return std::exchange(error.text, {}); }
+
+  /// Whether some result of the reference is all NaN or constant.
+  bool isWeak() const {
+    return llvm::any_of(*expected, [](const Tensor &result) {
+      return !interpreter::compare(result, result).warnings.empty();
+    });
+  }
+
+  /// Runs a local view and sets status and message of `result`.
+  void compare(ModuleOp local, CheckResult &result) {
+    FailureOr<SmallVector<Tensor>> actual = interpreter::runLocal(local, "main", inputs, run);
+    if (failed(actual)) {
+      result.status = CheckResult::localFailed;
+      result.message = takeError();
+      return;
+    }
+    if (actual->size() != expected->size()) {
+      result.status = CheckResult::mismatch;
+      result.message = "another number of results";
+    }
+    for (size_t i = 0; i < expected->size() && result.status == CheckResult::passed; ++i) {
+      GeneratedProgram::Result known =
+          i < program.results.size() ? program.results[i] : GeneratedProgram::Result();
+      std::string difference =
+          compareResult((*actual)[i], (*expected)[i], known,
+                        program.steps * stepsOfPrecision(module, (*expected)[i].getElementType()));
+      if (difference.empty())
+        continue;
+      result.status = CheckResult::mismatch;
+      result.message = "result " + std::to_string(i) + ": " + difference;
+    }
+  }
+
+private:
+  const GeneratedProgram &program;
+  ModuleOp module;
+  FirstError error;
+  interpreter::Options run;
+  SmallVector<Tensor> inputs;
+  FailureOr<SmallVector<Tensor>> expected = failure();
+};
+
+} // namespace
+
 CheckResult fuzz::check(const GeneratedProgram &program, uint64_t seed, const CheckOptions &options,
-                        OwningOpRef<ModuleOp> *local) {
+                        OwningOpRef<ModuleOp> *local, std::vector<PlantedCheck> *planted) {
   CheckResult result;
   result.coverage.programs = 1;
-  ModuleOp module = *program.module;
-  FirstError error(module.getContext());
-  auto fail = [&](CheckResult::Status status, const std::string &message) {
-    result.status = status;
-    result.message = message;
+  Comparison comparison(program, seed, options);
+  if (!comparison.hasReference()) {
+    result.status = CheckResult::referenceFailed;
+    result.message = comparison.takeError();
     return result;
-  };
-
-  interpreter::Options run;
-  run.poison = options.poison;
-  run.maxOperations = 10000000;
-  auto arguments = interpreter::globalArguments(module, "main");
-  if (failed(arguments))
-    return fail(CheckResult::referenceFailed, error.text);
-  SmallVector<Tensor> inputs = interpreter::randomInputs(*arguments, seed);
-  auto expected = interpreter::runGlobal(module.lookupSymbol<func::FuncOp>("main"), inputs, run);
-  if (failed(expected))
-    return fail(CheckResult::referenceFailed, error.text);
-
-  OwningOpRef<ModuleOp> lowered(module.clone());
+  }
+  result.coverage.weak = comparison.isWeak();
+  OwningOpRef<ModuleOp> lowered(program.module.get().clone());
   bool good = succeeded(runPasses(*lowered, options.propagate));
   if (good) {
     countShardings(result.coverage, *lowered);
     good = succeeded(runPasses(*lowered, options.partition));
   }
-  if (good)
+  if (good) {
     countCollectives(result.coverage, *lowered);
-  FailureOr<SmallVector<Tensor>> actual;
-  if (good)
-    actual = interpreter::runLocal(*lowered, "main", inputs, run);
+    comparison.compare(*lowered, result);
+  } else {
+    result.status = CheckResult::pipelineFailed;
+    result.message = comparison.takeError();
+  }
+  if (planted && result.status == CheckResult::passed)
+    for (PlantedCheck &one : *planted) {
+      // Not verified: what a verifier would refuse must be found by its results, too.
+      OwningOpRef<ModuleOp> faulty(lowered->clone());
+      one.applied = one.fault->plant(*faulty);
+      if (one.applied)
+        comparison.compare(*faulty, one.result);
+    }
   if (local)
     *local = std::move(lowered);
-  if (!good)
-    return fail(CheckResult::pipelineFailed, error.text);
-  if (failed(actual))
-    return fail(CheckResult::localFailed, error.text);
-  if (actual->size() != expected->size())
-    return fail(CheckResult::mismatch, "another number of results");
-  for (size_t i = 0; i < expected->size(); ++i) {
-    GeneratedProgram::Result known =
-        i < program.results.size() ? program.results[i] : GeneratedProgram::Result();
-    std::string difference =
-        compareResult((*actual)[i], (*expected)[i], known,
-                      program.steps * stepsOfPrecision(module, (*expected)[i].getElementType()));
-    if (!difference.empty())
-      return fail(CheckResult::mismatch, "result " + std::to_string(i) + ": " + difference);
-    result.coverage.weak |= !interpreter::compare((*expected)[i], (*expected)[i]).warnings.empty();
-  }
   return result;
 }

@@ -28,12 +28,38 @@ Entry ProgramBuilder::combine(const Entry &a, const Entry &c) {
   return result;
 }
 
+Entry ProgramBuilder::accumulate(const Entry &into) {
+  int64_t rank = into.rank(), terms = random.between(1, 16);
+  Shape shape(into.shape());
+  shape.push_back(terms);
+  Entry x = ofType(shape, into.element());
+  SmallVector<bool> isReduction(rank, false);
+  isReduction.push_back(true);
+  Entry result = into;
+  AffineMap all = b.getMultiDimIdentityMap(rank + 1);
+  AffineMap kept = AffineMap::get(rank + 1, 0, all.getResults().drop_back(), b.getContext());
+  result.value = generic({x}, into.value, {all, kept}, isReduction,
+                         [&](OpBuilder &inner, ValueRange args) -> Value {
+                           if (into.isFloat())
+                             return arith::AddFOp::create(inner, loc, args[1], args[0]);
+                           return arith::AddIOp::create(inner, loc, args[1], args[0]);
+                         });
+  result.low += static_cast<double>(terms) * std::min(0.0, x.low);
+  result.high += static_cast<double>(terms) * std::max(0.0, x.high);
+  result.exact = into.exact && x.exact && !into.isFloat();
+  result.steps = std::max(into.steps, x.steps) + 1;
+  return result;
+}
+
 SmallVector<Entry> ProgramBuilder::nested(ArrayRef<Entry> carried, int64_t count) {
   Block *block = b.getInsertionBlock();
   ++depth;
   pool.insert(pool.end(), carried.begin(), carried.end());
-  for (int64_t i = 0; i < count; ++i)
+  for (int64_t i = 0; i < count; ++i) {
     (void)addOp();
+    if (random.percent(25))
+      annotateValue();
+  }
   SmallVector<Entry> yielded;
   for (const Entry &entry : carried) {
     // The latest value of the type that the body made, most often together with the carry.
@@ -44,6 +70,8 @@ SmallVector<Entry> ProgramBuilder::nested(ArrayRef<Entry> carried, int64_t count
         next = random.percent(50) ? combine(entry, candidate) : candidate;
         break;
       }
+    if (!entry.element().isInteger(1) && random.percent(20))
+      next = accumulate(next);
     yielded.push_back(within(next, kCarry));
   }
   llvm::erase_if(pool, [&](Entry &entry) { return entry.value.getParentBlock() == block; });

@@ -71,7 +71,7 @@ static bool floatUnary(ProgramBuilder &p, Entry x) {
 static bool intUnary(ProgramBuilder &p, Entry x) {
   OpBuilder &b = p.b;
   Value v = x.value, three = p.splat(x.shape(), x.element(), 3);
-  switch (p.random.between(0, 4)) {
+  switch (p.random.between(0, 5)) {
   case 0:
     p.pushLike(arith::MulIOp::create(b, p.loc, v, three), x);
     return true;
@@ -81,9 +81,19 @@ static bool intUnary(ProgramBuilder &p, Entry x) {
   case 2:
     p.pushLike(arith::XOrIOp::create(b, p.loc, v, three), x);
     return true;
-  case 3: // padding must not be divided by: here it never is, the divisor is a constant
+  case 3:
     p.pushLike(arith::FloorDivSIOp::create(b, p.loc, v, three), x);
     return true;
+  case 4: { // what is divided by is never zero, its padding may be
+    if (x.element().isInteger(1))
+      return false;
+    Entry by = p.fresh(x.shape(), x.element(), 1, 6);
+    Value quotient = p.random.percent(50)
+                         ? arith::RemSIOp::create(b, p.loc, v, by.value).getResult()
+                         : arith::DivSIOp::create(b, p.loc, v, by.value).getResult();
+    p.pushLike(quotient, x);
+    return true;
+  }
   default:
     p.pushLike(math::AbsIOp::create(b, p.loc, v), x);
     return true;

@@ -108,6 +108,8 @@ private:
   PartialChoice partialChoice(mlir::Type element, int64_t chance);
   /// A value of the same type made of two: what a loop may carry on.
   Entry combine(const Entry &a, const Entry &c);
+  /// `into` plus the sum over the last dimension of another tensor: a gradient that accumulates.
+  Entry accumulate(const Entry &into);
   /// Scales a float value into [-bound, bound].
   Entry within(Entry entry, double bound);
   /// Writes up to `count` ops into a region; what they push is forgotten afterwards but for the

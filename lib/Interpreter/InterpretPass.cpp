@@ -40,12 +40,12 @@ struct Interpret : tessera::interpreter::impl::InterpretBase<Interpret> {
 private:
   FailureOr<Options> getOptions() {
     static const std::pair<StringRef, Poison> kinds[] = {
-        {"nan", Poison::nan}, {"high", Poison::high}, {"low", Poison::low}};
+        {"nan", Poison::nan}, {"high", Poison::high}, {"low", Poison::low}, {"zero", Poison::zero}};
     for (auto [text, kind] : kinds)
       if (poison == text)
         return Options{kind};
     return mlir::emitError(getOperation().getLoc())
-           << "poison '" << poison << "' is none of nan, high, low";
+           << "poison '" << poison << "' is none of nan, high, low, zero";
   }
 
   LogicalResult runOne(StringRef name, const Options &options) {

@@ -81,6 +81,8 @@ uint64_t interpreter::zeroExtended(ElementType type, int64_t value) {
 }
 
 Scalar interpreter::poisonOf(ElementType type, Poison poison) {
+  if (poison == Poison::zero)
+    return type.isFloat() ? Scalar::ofFloat(0) : Scalar::ofInt(0);
   if (!type.isFloat()) {
     // Neither least nor greatest: those are identities of reductions.
     int64_t high = static_cast<int64_t>(llvm::maskTrailingOnes<uint64_t>(type.width) >> 1);

@@ -35,10 +35,11 @@ static cl::opt<unsigned> jobs("jobs", cl::desc("Processes at once"), cl::init(2)
 static cl::opt<unsigned> seconds("timeout", cl::desc("Seconds a seed may take"), cl::init(60));
 static cl::opt<std::string> dumpDir("dump-dir", cl::desc("Write failing programs to this folder"));
 static cl::opt<bool> failuresOnly("quiet", cl::desc("Print a line for failing seeds only"));
-static cl::opt<std::string> poison("poison",
-                                   cl::desc("What undefined elements hold: nan, high, low, or each "
-                                            "in turn by seed"),
-                                   cl::init("each"));
+static cl::opt<std::string>
+    poison("poison",
+           cl::desc("What undefined elements hold: nan, high, low, zero, or each "
+                    "in turn by seed"),
+           cl::init("each"));
 static cl::opt<int64_t> maxOps("max-ops", cl::init(10), cl::desc("Ops of a program, at most"));
 static cl::opt<int64_t> maxSize("max-size", cl::init(17), cl::desc("Largest extent"));
 static cl::opt<int64_t> maxDevices("max-devices", cl::init(12), cl::desc("Devices of a mesh"));
@@ -48,6 +49,9 @@ static cl::opt<bool> noPartials("no-partials", cl::desc("No partial annotations"
 static cl::opt<bool> noControlFlow("no-control-flow", cl::desc("No loops and branches"));
 static cl::list<std::string> only("only", cl::CommaSeparated,
                                   cl::desc("Kinds of ops to take; --only=help lists them"));
+static cl::list<std::string> planted("planted-faults", cl::CommaSeparated,
+                                     cl::desc("Make these mistakes in correct programs, or all; "
+                                              "exit code 1 if one is not found; =help lists them"));
 static cl::opt<std::string> propagate("propagate", cl::init(CheckOptions().propagate),
                                       cl::desc("Passes up to the annotated program"));
 static cl::opt<std::string> partition("partition", cl::init(CheckOptions().partition),
@@ -68,14 +72,15 @@ static GeneratorOptions generatorOptions() {
 
 static CheckOptions checkOptions(uint64_t of) {
   static const interpreter::Poison kinds[] = {interpreter::Poison::nan, interpreter::Poison::high,
-                                              interpreter::Poison::low};
+                                              interpreter::Poison::low, interpreter::Poison::zero};
   CheckOptions options;
   options.propagate = propagate;
   options.partition = partition;
   options.poison = poison == "nan"    ? kinds[0]
                    : poison == "high" ? kinds[1]
                    : poison == "low"  ? kinds[2]
-                                      : kinds[of % 3];
+                   : poison == "zero" ? kinds[3]
+                                      : kinds[of % 4];
   return options;
 }
 
@@ -149,13 +154,91 @@ static void printCoverage(const Coverage &coverage) {
   llvm::outs() << "\n";
 }
 
-static int runSeeds(MLIRContext *context) {
+/// The faults that --planted-faults names.
+static std::optional<std::vector<const PlantedFault *>> chosenFaults() {
+  std::vector<const PlantedFault *> chosen;
+  for (const std::string &name : planted) {
+    size_t before = chosen.size();
+    for (const PlantedFault &fault : plantedFaults())
+      if (name == "all" || name == fault.name)
+        chosen.push_back(&fault);
+    if (chosen.size() == before) {
+      llvm::errs() << "error: there is no fault '" << name
+                   << "'; --planted-faults=help lists them\n";
+      return std::nullopt;
+    }
+  }
+  return chosen;
+}
+
+/// Plants faults in the programs of the seeds until each has been found, and prints by which seed.
+static int runPlanted(MLIRContext *context, uint64_t first, uint64_t last,
+                      const std::vector<const PlantedFault *> &faults) {
+  GeneratorOptions options = generatorOptions();
+  struct Found {
+    uint64_t seed;
+    std::string how;
+  };
+  std::map<std::string, Found> found;
+  std::map<std::string, int64_t> places;
+  int64_t wrong = 0;
+  runCampaign(
+      first, last, std::max(1u, jobs.getValue()), seconds,
+      [&](uint64_t of) {
+        // What earlier seeds found, as far as they had reported when this process began.
+        std::vector<PlantedCheck> checks;
+        for (const PlantedFault *fault : faults)
+          if (!found.count(fault->name))
+            checks.push_back({fault, false, {}});
+        CheckResult result =
+            check(generate(context, of, options), of, checkOptions(of), nullptr, &checks);
+        if (result.status == CheckResult::passed)
+          for (const PlantedCheck &one : checks)
+            if (one.applied)
+              result.message += one.fault->name + "=" +
+                                (one.found() ? toString(one.result.status) : "missed") + ";";
+        return result;
+      },
+      [&](uint64_t of, const Verdict &verdict) {
+        if (verdict.status != "passed") {
+          ++wrong;
+          llvm::outs() << "seed " << of << ": FAILED " << verdict.status << ": " << verdict.message
+                       << "\n";
+          return;
+        }
+        SmallVector<StringRef> entries;
+        StringRef(verdict.message).split(entries, ';', -1, /*KeepEmpty=*/false);
+        for (StringRef entry : entries) {
+          auto [name, how] = entry.split('=');
+          ++places[name.str()];
+          if (how != "missed")
+            found.try_emplace(name.str(), Found{of, how.str()});
+        }
+      });
+  int64_t missed = 0;
+  for (const PlantedFault *fault : faults) {
+    auto it = found.find(fault->name);
+    llvm::outs() << fault->name << ": ";
+    if (it != found.end())
+      llvm::outs() << "found by seed " << it->second.seed << " (" << it->second.how << ")\n";
+    else
+      llvm::outs() << "NOT FOUND, possible in " << places[fault->name] << " programs\n";
+    missed += it == found.end();
+  }
+  llvm::outs() << found.size() << " of " << faults.size() << " planted faults found, " << wrong
+               << " correct programs failed\n";
+  return missed == 0 && wrong == 0 ? 0 : 1;
+}
+
+static int runSeeds(MLIRContext *context, const std::vector<const PlantedFault *> &faults) {
   auto [from, to] = StringRef(seeds).split(':');
   uint64_t first = 0, last = 0;
   if (from.getAsInteger(10, first) || to.getAsInteger(10, last) || first > last) {
     llvm::errs() << "error: --seeds=" << seeds << " is not A:B\n";
     return 1;
   }
+  if (!faults.empty())
+    return runPlanted(context, first, last, faults);
   if (!dumpDir.empty())
     if (std::error_code code = llvm::sys::fs::create_directories(dumpDir)) {
       llvm::errs() << "error: " << dumpDir << ": " << code.message() << "\n";
@@ -205,7 +288,16 @@ int main(int argc, char **argv) {
       llvm::errs() << "error: there is no kind '" << name << "'; --only=help lists them\n";
       return 1;
     }
+  if (llvm::is_contained(planted, "help")) {
+    for (const PlantedFault &fault : plantedFaults())
+      llvm::outs() << fault.name << ": " << fault.description << "\n";
+    return 0;
+  }
+  auto faults = chosenFaults();
+  if (!faults)
+    return 1;
   dist::registerTesseraDistPasses();
+  registerPlantFaultPass();
   DialectRegistry registry;
   registerDialects(registry);
   // Children are forked: no threads in the parent.
@@ -216,5 +308,5 @@ int main(int argc, char **argv) {
     return checkFile(&context);
   if (emit || emitLocal)
     return emitProgram(&context);
-  return runSeeds(&context);
+  return runSeeds(&context, *faults);
 }

@@ -9,6 +9,7 @@
 #define TESSERA_FUZZ_CHECK_H
 
 #include "tessera/Fuzz/Generator.h"
+#include "tessera/Fuzz/PlantedFaults.h"
 #include "tessera/Interpreter/Interpreter.h"
 
 #include <map>
@@ -54,11 +55,22 @@ struct CheckResult {
 /// `mismatch`, …
 const char *toString(CheckResult::Status status);
 
+/// One fault in one program: whether it could be made there, and what the comparison says of it.
+struct PlantedCheck {
+  const PlantedFault *fault;
+  bool applied = false;
+  CheckResult result;
+
+  bool found() const { return applied && result.status != CheckResult::passed; }
+};
+
 /// Runs `program` in the global view on inputs of `seed`, brings it through the passes, runs the
 /// local view on the same inputs, and compares: bit for bit where the result is exact or integer,
-/// else within the tolerance. `local`, when given, is set to the local view as far as it came.
+/// else within the tolerance. `local`, when given, is set to the local view as far as it came. When
+/// the program passes, each fault of `planted` is made in a copy of its local view, and compared.
 CheckResult check(const GeneratedProgram &program, uint64_t seed, const CheckOptions &options,
-                  mlir::OwningOpRef<mlir::ModuleOp> *local = nullptr);
+                  mlir::OwningOpRef<mlir::ModuleOp> *local = nullptr,
+                  std::vector<PlantedCheck> *planted = nullptr);
 
 } // namespace tessera::fuzz
 

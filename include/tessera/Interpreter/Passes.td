@@ -27,7 +27,7 @@ def Interpret : Pass<"interpret", "::mlir::ModuleOp"> {
     Option<"function", "function", "std::string", "", "The function to run; all public ones when empty">,
     Option<"seed", "seed", "uint64_t", "0", "Key of the random inputs">,
     Option<"poison", "poison", "std::string", "\"nan\"",
-           "What undefined elements hold: nan, high or low">,
+           "What undefined elements hold: nan, high, low or zero">,
     Option<"elements", "elements", "int64_t", "64", "Results of more elements are not printed whole">,
   ];
 }

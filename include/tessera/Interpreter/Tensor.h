@@ -72,6 +72,7 @@ enum class Poison {
   nan,  ///< floats NaN, integers a large pattern
   high, ///< near the greatest finite value
   low,  ///< near the least finite value
+  zero, ///< what memory often holds: shows as a divisor, a factor, a maximum of negative values
 };
 Scalar poisonOf(ElementType type, Poison poison);
 

@@ -1,0 +1,47 @@
+//===- Planting.h - How faults are put into a local view --------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_FUZZ_PLANTING_H
+#define TESSERA_LIB_FUZZ_PLANTING_H
+
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Fuzz/PlantedFaults.h"
+
+namespace tessera::fuzz {
+
+/// The families of faults, each in a file of its own.
+void addIndexFaults(std::vector<PlantedFault> &faults);
+void addPartialFaults(std::vector<PlantedFault> &faults);
+void addMoveFaults(std::vector<PlantedFault> &faults);
+
+/// One operand of a collective: how it lies before and after.
+struct PlantedMove {
+  const sharding::Mesh &mesh;
+  std::vector<int64_t> shape; ///< global
+  sharding::TensorSharding source, target;
+};
+
+/// Edits the moves of one collective that states its layouts within one mesh. `edit` changes what
+/// it is given and returns whether it did; local shapes must stay. Returns whether any changed.
+bool editMoves(dist::CollectiveOpInterface op, llvm::function_ref<bool(PlantedMove &)> edit);
+
+/// The same for every op of one kind in a module.
+template <typename Op>
+bool editAll(mlir::ModuleOp local, llvm::function_ref<bool(PlantedMove &)> edit) {
+  bool changed = false;
+  local.walk([&](Op op) { changed |= editMoves(op, edit); });
+  return changed;
+}
+
+/// Gives each device of the groups over `axes` the value of the next device.
+/// False when there is no next one.
+bool rotate(mlir::Value value, mlir::FlatSymbolRefAttr mesh, const sharding::Mesh &axesOf,
+            const sharding::AxisList &axes);
+
+} // namespace tessera::fuzz
+
+#endif // TESSERA_LIB_FUZZ_PLANTING_H
