@@ -1,0 +1,101 @@
+//===- Problem.h - What a strategy search chooses from ----------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A node is an op or a parameter, a strategy one way to cut it. One strategy a
+// node is chosen; the plan costs
+//
+//   sum over nodes of cost[choice] + sum over edges of table[choice of from][choice of to]
+//
+// and takes the sum of memory[choice]. Nothing else is known here: what the numbers
+// mean is the business of whoever builds the problem. docs/search.md has the format
+// of the file and the proofs.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_SHARDING_SEARCH_PROBLEM_H
+#define TESSERA_SHARDING_SEARCH_PROBLEM_H
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace tessera::sharding::search {
+
+/// What is wrong with an input, in one line; or why there is no plan.
+struct Error {
+  std::string message;
+};
+
+/// Either a value or the reason why there is none.
+template <typename T> using Expected = std::variant<T, Error>;
+
+/// The choices of a node. Finite costs (seconds), finite non-negative memory (bytes).
+struct Node {
+  std::string name;
+  int64_t layer = -1;         ///< for people; the solvers find repetition by themselves
+  std::vector<double> cost;   ///< by strategy
+  std::vector<double> memory; ///< by strategy; empty: none
+  /// By strategy, what it does with each mesh axis, slowest axis first (any numbers: only equality
+  /// counts). Empty where unknown; `recursive_programming` then groups strategies by their costs.
+  std::vector<std::vector<int64_t>> axes;
+  /// What the node is without anybody's wish: replicated. Where no pin reaches,
+  /// `sharding_propagation` takes it.
+  int64_t standard = 0;
+
+  int64_t numStrategies() const { return static_cast<int64_t>(cost.size()); }
+  double memoryOf(int64_t strategy) const { return memory.empty() ? 0 : memory[strategy]; }
+};
+
+/// Finite costs of an edge, row-major: rows are strategies of `from`, columns of `to`. Equal tables
+/// are stored once.
+struct EdgeTable {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  std::vector<double> cost;
+
+  double at(int64_t row, int64_t column) const { return cost[row * columns + column]; }
+};
+
+struct Edge {
+  int64_t from = 0;
+  int64_t to = 0; ///< another node
+  int64_t table = 0;
+};
+
+/// A user's decision, which every mode honours.
+struct Pin {
+  int64_t node = 0;
+  int64_t strategy = 0;
+};
+
+struct Problem {
+  std::vector<Node> nodes;
+  std::vector<EdgeTable> tables;
+  std::vector<Edge> edges; ///< several between two nodes add up
+  std::vector<Pin> pins;
+
+  /// Cost of a choice of one strategy a node.
+  double cost(const std::vector<int64_t> &choice) const;
+  double memory(const std::vector<int64_t> &choice) const;
+  /// The least memory of a node that its pins allow.
+  double leastMemory(int64_t node) const;
+  /// The strategy that a node is pinned to, or -1.
+  std::vector<int64_t> pinned() const;
+};
+
+/// The first fault of a problem as "FIELD: what; the rule", or an empty text. Solvers require none.
+std::string verify(const Problem &problem);
+
+/// Reads the JSON form. The error is "FILE:LINE: FIELD: what; the rule".
+Expected<Problem> parseProblem(const std::string &text, const std::string &file);
+/// Reads a file, "-" for standard input.
+Expected<Problem> readProblem(const std::string &file);
+
+} // namespace tessera::sharding::search
+
+#endif // TESSERA_SHARDING_SEARCH_PROBLEM_H

@@ -1,0 +1,324 @@
+//===- Plan.cpp - In which order nodes are eliminated ----------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Plan.h"
+
+#include <algorithm>
+#include <queue>
+#include <set>
+
+namespace tessera::sharding::search {
+
+static double product(const std::vector<Index> &sizes) {
+  double entries = 1;
+  for (Index size : sizes)
+    entries *= size;
+  return entries;
+}
+
+double Bucket::entries() const { return product(sizes); }
+double TableDef::entries() const { return product(sizes); }
+
+namespace {
+
+/// Smaller tables are not worth the pruning, larger ones are too slow to prune.
+constexpr double leastToPrune = 64, mostToPrune = 4e5;
+
+class Planner {
+public:
+  Planner(const Model &model, const PlanOptions &options) : model(model), options(options) {}
+  Plan run();
+
+private:
+  /// A table at a place.
+  struct Factor {
+    Index table;
+    std::vector<Index> nodes; ///< by dimension
+    bool isAlive = true;
+  };
+  /// The bucket of a node, with its variables numbered in the order of the parts.
+  struct Draft {
+    std::vector<Index> factors; ///< in the order of the parts
+    std::vector<Index> nodes;   ///< by variable; the eliminated one is 0
+    double entries = 1;
+    uint64_t hash = 0;
+  };
+  /// Nodes whose buckets look the same now.
+  struct Class {
+    std::set<Index> members;
+    double entries = 1, result = 1;
+  };
+  struct Candidate {
+    double score;
+    Index first; ///< lowest member: ties go to it
+    uint64_t hash;
+    bool operator<(const Candidate &other) const {
+      return score != other.score ? score > other.score : first > other.first;
+    }
+  };
+
+  Index addFactor(Index table, std::vector<Index> nodes);
+  void leaves();
+  void draft(Index node, Draft &result) const;
+  void classify(Index node);
+  Candidate candidate(uint64_t hash) const;
+  void eliminate(Index node, bool isUnique);
+  Index prune(Index factor);
+  /// The factor that contains what was this factor at first.
+  Index holder(Index factor);
+
+  const Model &model;
+  const PlanOptions &options;
+  Plan plan;
+  std::vector<Factor> factors;
+  std::vector<Index> parent; ///< by factor, the factor it went into
+  std::vector<std::vector<Index>> factorsOf; ///< by node, living
+  std::vector<Index> unaryFactor;            ///< by node
+  std::vector<std::vector<std::pair<Neighbour, Index>>> edgesOf; ///< by node: edge and its factor
+  std::vector<char> isLive;
+  std::vector<uint64_t> classOf;
+  std::unordered_map<uint64_t, Class> classes;
+  std::priority_queue<Candidate> queue;
+  Interner bucketNumbers, pruningNumbers;
+  std::vector<Index> bucketTable, pruningTable;
+};
+
+Index Planner::addFactor(Index table, std::vector<Index> nodes) {
+  auto number = static_cast<Index>(factors.size());
+  for (Index node : nodes)
+    factorsOf[node].push_back(number);
+  factors.push_back({table, std::move(nodes)});
+  parent.push_back(number);
+  return number;
+}
+
+Index Planner::holder(Index factor) {
+  while (parent[factor] != factor)
+    factor = parent[factor] = parent[parent[factor]];
+  return factor;
+}
+
+void Planner::leaves() {
+  for (size_t v = 0; v < model.vectors.size(); ++v)
+    plan.tables.push_back({TableDef::unary, static_cast<Index>(v),
+                           {static_cast<Index>(model.vectors[v].size())}});
+  auto firstMatrix = static_cast<Index>(plan.tables.size());
+  for (size_t m = 0; m < model.matrices.size(); ++m)
+    plan.tables.push_back({TableDef::pair, static_cast<Index>(m),
+                           {model.matrices[m].rows, model.matrices[m].columns}});
+  for (Index i = 0; i < model.numNodes(); ++i)
+    unaryFactor.push_back(addFactor(model.unary[i], {i}));
+  for (const Source::Pair &pair : model.pairs) {
+    Index factor = addFactor(firstMatrix + pair.table, {pair.u, pair.v});
+    edgesOf[pair.u].push_back({{pair.v, pair.table, true}, factor});
+    edgesOf[pair.v].push_back({{pair.u, pair.table, false}, factor});
+  }
+}
+
+void Planner::draft(Index node, Draft &result) const {
+  result.factors = factorsOf[node];
+  std::sort(result.factors.begin(), result.factors.end(), [&](Index a, Index b) {
+    return factors[a].table != factors[b].table ? factors[a].table < factors[b].table
+                                                : factors[a].nodes < factors[b].nodes;
+  });
+  result.nodes.assign(1, node);
+  result.entries = model.size(node);
+  uint64_t hash = 0xcbf29ce484222325u;
+  auto mix = [&](uint64_t value) {
+    hash = (hash ^ value) * 0xff51afd7ed558ccdu;
+    hash ^= hash >> 29;
+  };
+  for (Index factor : result.factors) {
+    mix(factors[factor].table);
+    for (Index other : factors[factor].nodes) {
+      auto it = std::find(result.nodes.begin(), result.nodes.end(), other);
+      mix(it - result.nodes.begin());
+      if (it == result.nodes.end()) {
+        result.nodes.push_back(other);
+        result.entries *= model.size(other);
+      }
+    }
+  }
+  result.hash = hash;
+}
+
+Planner::Candidate Planner::candidate(uint64_t hash) const {
+  const Class &found = classes.at(hash);
+  double size = options.greed == Greed::bucket ? found.entries : found.result;
+  return {size / static_cast<double>(found.members.size()), *found.members.begin(), hash};
+}
+
+/// Puts a node into the class of its bucket.
+void Planner::classify(Index node) {
+  Draft now;
+  draft(node, now);
+  if (classOf[node] == now.hash)
+    return;
+  if (auto old = classes.find(classOf[node]); old != classes.end() &&
+                                              old->second.members.erase(node) > 0) {
+    if (old->second.members.empty())
+      classes.erase(old);
+    else
+      queue.push(candidate(classOf[node]));
+  }
+  classOf[node] = now.hash;
+  Class &its = classes[now.hash];
+  its.members.insert(node);
+  its.entries = now.entries;
+  its.result = now.entries / model.size(node);
+  queue.push(candidate(now.hash));
+}
+
+void Planner::eliminate(Index node, bool isUnique) {
+  Draft bucket;
+  draft(node, bucket);
+  // Nodes that are mentioned nowhere else go at the same time, at no price.
+  std::vector<Index> gone{0}, rest;
+  for (size_t v = 1; v < bucket.nodes.size(); ++v) {
+    const std::vector<Index> &its = factorsOf[bucket.nodes[v]];
+    bool inside = std::all_of(its.begin(), its.end(), [&](Index factor) {
+      return std::find(bucket.factors.begin(), bucket.factors.end(), factor) !=
+             bucket.factors.end();
+    });
+    (inside ? gone : rest).push_back(static_cast<Index>(v));
+  }
+  auto eliminated = static_cast<Index>(gone.size());
+  gone.insert(gone.end(), rest.begin(), rest.end());
+  std::vector<Index> numberOf(bucket.nodes.size());
+  Step step;
+  Bucket definition;
+  definition.eliminated = eliminated;
+  for (size_t v = 0; v < gone.size(); ++v) {
+    numberOf[gone[v]] = static_cast<Index>(v);
+    step.nodes.push_back(bucket.nodes[gone[v]]);
+    definition.sizes.push_back(model.size(step.nodes.back()));
+  }
+  Key key{eliminated};
+  for (Index factor : bucket.factors) {
+    Part part{factors[factor].table, {}};
+    key.push_back(part.table);
+    for (Index other : factors[factor].nodes) {
+      auto at = std::find(bucket.nodes.begin(), bucket.nodes.end(), other) - bucket.nodes.begin();
+      part.vars.push_back(numberOf[at]);
+      key.push_back(part.vars.back());
+    }
+    definition.parts.push_back(std::move(part));
+  }
+  auto [number, isNew] = bucketNumbers.intern(key);
+  if (isNew) {
+    double entries = definition.entries();
+    plan.work += entries * static_cast<double>(definition.parts.size() > 1 ? 1 : 0.5);
+    bucketTable.push_back(static_cast<Index>(plan.tables.size()));
+    TableDef result{TableDef::bucket, number,
+                    {definition.sizes.begin() + eliminated, definition.sizes.end()}};
+    plan.largest = std::max(plan.largest, result.entries());
+    plan.total += result.entries();
+    if (entries > options.giveUpAt)
+      plan.largest = std::max(plan.largest, entries);
+    plan.tables.push_back(std::move(result));
+    plan.buckets.push_back(std::move(definition));
+  }
+  step.bucket = number;
+  std::vector<Index> outNodes(step.nodes.begin() + eliminated, step.nodes.end());
+  for (Index v = 0; v < eliminated; ++v) {
+    Index leaving = step.nodes[v];
+    isLive[leaving] = 0;
+    if (auto its = classes.find(classOf[leaving]); its != classes.end()) {
+      its->second.members.erase(leaving);
+      if (its->second.members.empty())
+        classes.erase(its);
+    }
+  }
+  Index result = addFactor(bucketTable[number], outNodes);
+  for (Index factor : bucket.factors) {
+    factors[factor].isAlive = false;
+    parent[factor] = result;
+    for (Index other : factors[factor].nodes)
+      std::erase(factorsOf[other], factor);
+  }
+  plan.steps.push_back(std::move(step));
+  if (outNodes.empty())
+    plan.constants.push_back(bucketTable[number]);
+  else if (isUnique && options.prune)
+    factors[result].table = prune(result);
+  for (Index other : outNodes)
+    classify(other);
+  // A bucket depends on the factors of its node alone, so nobody else's has changed.
+}
+
+/// The table of a factor after pruning; the same table when it is not worth it.
+Index Planner::prune(Index factor) {
+  const Factor subject = factors[factor];
+  double entries = plan.tables[subject.table].entries();
+  if (entries < leastToPrune || entries > mostToPrune)
+    return subject.table;
+  PruningDef definition{subject.table, {}};
+  Key key{subject.table};
+  for (Index node : subject.nodes) {
+    std::vector<std::pair<Index, Index>> matrices;
+    for (auto &[edge, original] : edgesOf[node])
+      if (holder(original) != factor)
+        matrices.push_back({edge.table, edge.isRow});
+    std::sort(matrices.begin(), matrices.end());
+    auto &outside = definition.outside.emplace_back();
+    if (holder(unaryFactor[node]) != factor)
+      outside.push_back({true, model.unary[node], false});
+    key.insert(key.end(), {-1, outside.empty() ? -1 : model.unary[node]});
+    for (auto [matrix, isRow] : matrices) {
+      outside.push_back({false, matrix, isRow != 0});
+      key.insert(key.end(), {matrix, isRow});
+    }
+  }
+  auto [number, isNew] = pruningNumbers.intern(key);
+  if (isNew) {
+    pruningTable.push_back(static_cast<Index>(plan.tables.size()));
+    plan.tables.push_back({TableDef::pruned, number, plan.tables[subject.table].sizes});
+    plan.total += entries;
+    plan.prunings.push_back(std::move(definition));
+  }
+  return pruningTable[number];
+}
+
+Plan Planner::run() {
+  Index count = model.numNodes();
+  factorsOf.resize(count);
+  edgesOf.resize(count);
+  isLive.assign(count, 1);
+  classOf.assign(count, 0);
+  leaves();
+  for (Index i = 0; i < count; ++i)
+    classify(i);
+  while (!queue.empty()) {
+    Candidate best = queue.top();
+    queue.pop();
+    auto its = classes.find(best.hash);
+    if (its == classes.end())
+      continue;
+    Candidate now = candidate(best.hash);
+    if (now.score != best.score || now.first != best.first) {
+      // Either it is in the queue with its present score, or it has become worse since.
+      queue.push(now);
+      continue;
+    }
+    std::vector<Index> members(its->second.members.begin(), its->second.members.end());
+    bool isUnique = members.size() == 1;
+    for (Index node : members)
+      if (isLive[node] && classOf[node] == best.hash)
+        eliminate(node, isUnique);
+    if (plan.largest > options.giveUpAt)
+      break;
+  }
+  return std::move(plan);
+}
+
+} // namespace
+
+Plan makePlan(const Model &model, const PlanOptions &options) {
+  return Planner(model, options).run();
+}
+
+} // namespace tessera::sharding::search
