@@ -103,6 +103,9 @@ class Builder(ShapeOps):
         return self.op("linalg.index", [], ["index"], {"dim": loop}).result
 
     def cast(self, name: str, value: Value, element: str) -> Value:
+        number = constants.fold_cast(name, value.owner and value.owner.attributes.get("splat"), element)
+        if number is not None:
+            return self.constant(number, TensorType(value.type.shape, element) if isinstance(value.type, TensorType) else element)
         type = TensorType(value.type.shape, element) if isinstance(value.type, TensorType) else element
         return self.op(name, [value], [type]).result
 

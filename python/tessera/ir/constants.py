@@ -74,3 +74,12 @@ def fold(name: str, numbers: list, element: str) -> float | None:
         return struct.unpack("<f", struct.pack("<f", value))[0] if element == "f32" else value
     except OverflowError:
         return None
+
+
+def fold_cast(name: str, number, element: str) -> float | int | None:
+    """The number a cast makes of a number, None where it is not folded. Integers up to 2^24 are exact in any float."""
+    if number is None or not math.isfinite(number):
+        return None
+    if name == "arith.sitofp" and element in ("f32", "f64") and abs(number) <= 1 << 24:
+        return float(number)
+    return float(number) if name == "arith.extf" else None

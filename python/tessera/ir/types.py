@@ -54,6 +54,9 @@ class AffineMap:
     loops: int
     results: tuple[int | str, ...]
 
+    def __post_init__(self):  # integers of NumPy become Python's
+        object.__setattr__(self, "results", tuple(r if isinstance(r, str) else int(r) for r in self.results))
+
     def __str__(self):
         dims = ", ".join(f"d{i}" for i in range(self.loops))
         results = ", ".join(f"d{r}" if isinstance(r, int) else r for r in self.results)

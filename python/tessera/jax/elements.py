@@ -27,7 +27,8 @@ def is_float(dtype) -> bool:
 
 
 def _is_extended(dtype) -> bool:
-    return not isinstance(dtype, np.dtype) and not (isinstance(dtype, type) and issubclass(dtype, np.generic))
+    """Types that are JAX's own, such as those of random keys."""
+    return not isinstance(dtype, (np.dtype, str)) and not (isinstance(dtype, type) and issubclass(dtype, np.generic))
 
 
 def constant(builder: ir.Builder, array) -> ir.Value:

@@ -31,6 +31,34 @@ def _(ctx, eqn, *values):
     return ctx.b.concat(values, eqn.params["dimension"])
 
 
+@rule("stack")
+def _(ctx, eqn, *values):
+    b, axis, shape = ctx.b, eqn.params["axis"], values[0].type.shape
+    return b.concat([b.reshape(v, (*shape[:axis], 1, *shape[axis:])) for v in values], axis)
+
+
+@rule("unstack")
+def _(ctx, eqn, x):
+    b, axis, shape = ctx.b, eqn.params["axis"], x.type.shape
+    sizes = (*shape[:axis], 1, *shape[axis + 1:])
+    parts = [b.slice(x, [i if d == axis else 0 for d in range(len(shape))], sizes) for i in range(shape[axis])]
+    return [b.reshape(part, (*shape[:axis], *shape[axis + 1:])) for part in parts]
+
+
+@rule("tile")
+def _(ctx, eqn, x):
+    """Each dimension repeated: a new one in front of it, then both joined."""
+    b, shape = ctx.b, x.type.shape
+    reps = eqn.params["reps"]
+    wide = [n for pair in zip(reps, shape) for n in pair]
+    return b.reshape(b.broadcast(x, wide, range(1, 2 * len(shape), 2)), [r * n for r, n in zip(reps, shape)])
+
+
+@rule("empty", "empty2")
+def _(ctx, eqn):
+    return ctx.b.constant(0, ctx.type(eqn.outvars[0].aval, f"result of '{eqn.primitive}'"))
+
+
 @rule("split")
 def _(ctx, eqn, x):
     results, at, axis = [], 0, eqn.params["axis"]
@@ -76,8 +104,11 @@ def pad(ctx, eqn, x, fill, config):
     """`config` has (low, high, interior) a dimension. Interior elements are made by zero-stuffing, negative edges cut."""
     b = ctx.b
     number = fill.owner.attributes.get("splat") if fill.owner is not None else None
-    if number is None:
-        raise ctx.error(eqn, "'pad' with a value that is computed is not supported; pad with a constant")
+    if number is None:  # a computed value goes where no element is
+        zero, one = b.constant(0, TensorType((), x.type.element)), b.constant(1, TensorType(x.type.shape, "i1"))
+        inside = pad(ctx, eqn, one, b.constant(0, TensorType((), "i1")), config)
+        padded = pad(ctx, eqn, x, zero, config)
+        return b.pointwise([inside, padded, fill], padded.type.shape, lambda here, x, f: b.select(here, x, f))
     if any(interior for _, _, interior in config):
         x = dilate(b, x, [interior + 1 for _, _, interior in config], number)
     offsets = [max(0, -low) for low, _, _ in config]
