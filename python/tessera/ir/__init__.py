@@ -1,0 +1,11 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A small typed builder of MLIR programs: no dependency but Python itself."""
+
+from .build import Builder
+from .core import Block, Function, Location, Module, Operation, Port, Value
+from .simplify import simplify
+from .types import AffineMap, TensorType
+
+__all__ = ["AffineMap", "Block", "Builder", "Function", "Location", "Module", "Operation", "Port", "TensorType", "Value",
+           "simplify"]

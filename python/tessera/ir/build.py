@@ -1,0 +1,226 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Builds operations at the end of a block.
+
+Equal operations are made once (all are free of effects). What a loop nest reads through a broadcast or a reshape that only
+adds dimensions of size 1 it reads from the source instead, so that programs are not made of copies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+
+from . import constants
+from .core import Block, Function, Location, Module, Operation, Port, Value
+from .shapes import ShapeOps
+from .types import AffineMap, TensorType, Type, element_of, is_float
+
+
+class Builder(ShapeOps):
+    def __init__(self):
+        self.module = Module()
+        self.location: Location | None = None
+        self._blocks: list[Block] = []
+        self._known: list[dict] = []  # made so far in each block, by structure
+
+    # Where operations go.
+
+    @contextlib.contextmanager
+    def inside(self, block: Block):
+        self._blocks.append(block)
+        self._known.append({})
+        try:
+            yield block
+        finally:
+            self._blocks.pop()
+            self._known.pop()
+
+    @contextlib.contextmanager
+    def at(self, location: Location | None):
+        """Operations made inside stand at `location`; None keeps the one around."""
+        old, self.location = self.location, location or self.location
+        try:
+            yield
+        finally:
+            self.location = old
+
+    @contextlib.contextmanager
+    def function(self, name: str, arguments: Sequence[Port]):
+        function = Function(name, list(arguments))
+        with self.inside(function.body):
+            yield function
+        self.module.functions.append(function)
+
+    # Operations.
+
+    def op(self, name: str, operands: Sequence[Value], types: Sequence[Type], attributes=None, regions=()) -> Operation:
+        operation = Operation(name, operands, types, attributes, list(regions), self.location)
+        if not types or (regions and name != "linalg.generic"):
+            self._blocks[-1].operations.append(operation)
+            return operation
+        key = _key(operation, {})
+        for known in reversed(self._known):
+            if key in known:
+                return known[key]
+        self._known[-1][key] = operation
+        self._blocks[-1].operations.append(operation)
+        return operation
+
+    def constant(self, value, type: Type) -> Value:
+        """A number as a scalar, or in all places of a tensor."""
+        write = constants.splat if isinstance(type, TensorType) else constants.literal
+        text = write(value, element_of(type))
+        operation = self.op("arith.constant", [], [type], {"value": text})
+        operation.attributes["splat"] = value
+        return operation.result
+
+    def dense(self, text: str, type: TensorType) -> Value:
+        """A constant tensor by its literal (`constants.dense`, `constants.raw`)."""
+        return self.op("arith.constant", [], [type], {"value": text}).result
+
+    def empty(self, type: TensorType) -> Value:
+        return self.op("tensor.empty", [], [type]).result
+
+    def apply(self, name: str, *operands: Value, type: Type | None = None, **attributes) -> Value:
+        """An op of arith or math on scalars or whole tensors; the result has the type of the last operand unless given."""
+        number = constants.fold(name, [v.owner and v.owner.attributes.get("splat") for v in operands], element_of(operands[-1].type))
+        if number is not None:
+            return self.constant(number, type or operands[-1].type)
+        return self.op(name, operands, [type or operands[-1].type], attributes).result
+
+    def compare(self, predicate: str, a: Value, b: Value) -> Value:
+        """An i1. Predicates are those of arith.cmpf (oeq, ult, ...) and arith.cmpi (eq, slt, ult, ...)."""
+        name = "arith.cmpf" if is_float(element_of(a.type)) else "arith.cmpi"
+        type = TensorType(a.type.shape, "i1") if isinstance(a.type, TensorType) else "i1"
+        return self.op(name, [a, b], [type], {"predicate": predicate}).result
+
+    def select(self, condition: Value, a: Value, b: Value) -> Value:
+        return self.op("arith.select", [condition, a, b], [a.type]).result
+
+    def index(self, loop: int) -> Value:
+        """The iteration of a loop, in the body of a nest."""
+        return self.op("linalg.index", [], ["index"], {"dim": loop}).result
+
+    def cast(self, name: str, value: Value, element: str) -> Value:
+        number = constants.fold_cast(name, value.owner and value.owner.attributes.get("splat"), element)
+        if number is not None:
+            return self.constant(number, TensorType(value.type.shape, element) if isinstance(value.type, TensorType) else element)
+        type = TensorType(value.type.shape, element) if isinstance(value.type, TensorType) else element
+        return self.op(name, [value], [type]).result
+
+    def ret(self, function: Function, values: Sequence[Value], ports: Sequence[Port]):
+        function.results = list(ports)
+        self.op("func.return", values, [])
+
+    # Loop nests.
+
+    def generic(self, inputs: Sequence[tuple[Value, AffineMap]], outputs: Sequence[tuple[Value, AffineMap]],
+                iterators: Sequence[str], body: Callable) -> list[Value]:
+        """`linalg.generic`. `body` gets the elements of inputs and outputs and returns what is yielded, one or a sequence."""
+        values = [v for v, _ in (*inputs, *outputs)]
+        block = Block([element_of(v.type) for v in values])
+        with self.inside(block):
+            yielded = body(*block.arguments)
+            yielded = [yielded] if isinstance(yielded, Value) else list(yielded)
+            self.op("linalg.yield", yielded, [])
+        return self._generic([v for v, _ in inputs], [v for v, _ in outputs], [m for _, m in (*inputs, *outputs)], iterators, block)
+
+    def _generic(self, inputs, outputs, maps, iterators, block, **more) -> list[Value]:
+        attributes = dict(inputs=len(inputs), maps=tuple(maps), iterators=tuple(iterators), **more)
+        return self.op("linalg.generic", [*inputs, *outputs], [v.type for v in outputs], attributes, [block]).results
+
+    def pointwise(self, operands: Sequence[Value], shape: Sequence[int], body: Callable, elements: Sequence[str] | None = None) -> Value:
+        """Elements of the result from those of the operands at the same place.
+
+        Operands are broadcast as NumPy does with equal ranks; those of rank 0 are the same everywhere. `body` returns a
+        scalar.
+        """
+        shape = tuple(shape)
+        reads = [self._read(v, shape) for v in operands]
+        loops = [d for d, n in enumerate(shape) if n != 1 or any(d in places for _, places, _ in reads)]
+        renumber = {d: i for i, d in enumerate(loops)}
+        kept = tuple(shape[d] for d in loops)
+        inputs, maps = [], []
+        block = Block()
+        with self.inside(block):
+            arguments = []
+            for value, places, constant in reads:
+                if constant is not None:
+                    arguments.append(self.constant(constant, value.type.element))
+                    continue
+                found = next((i for i, v in enumerate(inputs) if v is value and maps[i] == places), None)
+                if found is None:
+                    found = len(inputs)
+                    inputs.append(value)
+                    maps.append(places)
+                    block.arguments.append(Value(value.type.element))
+                arguments.append(block.arguments[found])
+            result = body(*arguments)
+            self.op("linalg.yield", [result], [])
+        if not inputs and result.owner is not None and "splat" in result.owner.attributes:
+            return self.constant(result.owner.attributes["splat"], TensorType(shape, result.type))
+        if result in block.arguments and inputs[block.arguments.index(result)].type.shape == shape:
+            return inputs[block.arguments.index(result)]
+        type = TensorType(kept, result.type)
+        maps = [AffineMap(len(kept), tuple(renumber.get(r, r) for r in places)) for places in maps]
+        identity = AffineMap.identity(len(kept))
+        single = block.operations[0] if len(block.operations) == 2 else None
+        if single and all(m == identity for m in maps) and all(v in block.arguments for v in single.operands) \
+                and not single.regions and single.operands and kept == shape:
+            whole = [inputs[block.arguments.index(v)] for v in single.operands]
+            return self.op(single.name, whole, [type], single.attributes).result
+        block.arguments.append(Value(result.type))
+        value, = self._generic(inputs, [self.empty(type)], [*maps, identity], ["parallel"] * len(kept), block)
+        return self.reshape(value, shape)
+
+    def reduce(self, operand: Value, dims: Sequence[int], combine: Callable, identity, element: str | None = None,
+               prepare: Callable | None = None) -> Value:
+        """Combines over `dims`, which disappear: acc = combine(acc, prepare(x)), from `identity` (a number) on."""
+        shape = operand.type.shape
+        single = [d for d in dims if shape[d] == 1]
+        if single:  # one element is its own sum
+            operand = self.reshape(operand, [n for d, n in enumerate(shape) if d not in single])
+            dims = [d - sum(s < d for s in single) for d in dims if d not in single]
+            shape = operand.type.shape
+            if not dims:
+                return self.pointwise([operand], shape, prepare) if prepare else operand
+        kept = [d for d in range(len(shape)) if d not in dims]
+        type = TensorType(tuple(shape[d] for d in kept), element or operand.type.element)
+        value, places, _ = self._read(operand, shape, constants=False)
+        if any(d not in places for d in dims):  # the nest would not know how often to add
+            value, places = operand, tuple(range(len(shape)))
+        prepare = prepare or (lambda x: x)
+        result, = self.generic([(value, AffineMap(len(shape), places))],
+                               [(self.constant(identity, type), AffineMap(len(shape), tuple(kept)))],
+                               ["reduction" if d in dims else "parallel" for d in range(len(shape))],
+                               lambda x, acc: combine(acc, prepare(x)))
+        return result
+
+    def contract(self, lhs: Value, rhs: Value, lhs_loops: Sequence[int], rhs_loops: Sequence[int], loops: Sequence[int],
+                 sizes: Sequence[int], element: str) -> Value:
+        """Sum of products. The operands' dimensions run over the loops given; the result's over `loops`; the rest are summed."""
+        type = TensorType(tuple(sizes[i] for i in loops), element)
+        maps = tuple(AffineMap(len(sizes), tuple(places)) for places in (lhs_loops, rhs_loops, loops))
+        return self.op("linalg.contract", [lhs, rhs, self.constant(0, type)], [type], {"maps": maps}).result
+
+    # Annotations.
+
+    def shard(self, value: Value, sharding) -> Value:
+        """Constrains how a value lies; `sharding` prints as `#dist.sharding<...>`."""
+        return self.op("dist.shard_tensor", [value], [value.type], {"sharding": str(sharding)}).result
+
+
+def _key(operation: Operation, numbers: dict[Value, int]):
+    """What makes two operations equal; values defined inside their regions count by position."""
+    def of(value):
+        return numbers.get(value, id(value))
+    regions = []
+    for region in operation.regions:
+        inner = dict(numbers)
+        for value in (*region.arguments, *(r for o in region.operations for r in o.results)):
+            inner[value] = len(inner)
+        regions.append((tuple(str(a.type) for a in region.arguments), tuple(_key(o, inner) for o in region.operations)))
+    attributes = tuple((k, v) for k, v in operation.attributes.items() if k != "splat")
+    return (operation.name, tuple(map(of, operation.operands)), repr(attributes),
+            tuple(str(r.type) for r in operation.results), tuple(regions))

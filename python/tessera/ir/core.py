@@ -1,0 +1,92 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Values, operations, blocks, functions and modules: a program before it is text.
+
+The builder (`build.py`) makes these, `printer.py` writes them as MLIR. Nothing here knows where a program comes from.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from .types import Type
+
+
+@dataclasses.dataclass(frozen=True)
+class Location:
+    """A place in the user's source; lines and columns count from 1."""
+
+    file: str
+    line: int
+    column: int = 1
+
+    def __str__(self):
+        file = self.file.replace("\\", "\\\\").replace('"', '\\"')
+        return f'loc("{file}":{self.line}:{self.column})'
+
+
+class Value:
+    """What an operation or a block defines. `owner` is the operation, None for a block's argument."""
+
+    __slots__ = ("type", "owner", "hint")
+
+    def __init__(self, type: Type, owner: Operation | None = None, hint: str | None = None):
+        self.type, self.owner, self.hint = type, owner, hint
+
+
+class Operation:
+    """An operation. `attributes` maps names to MLIR text, or to what the printer of this operation expects."""
+
+    __slots__ = ("name", "operands", "results", "attributes", "regions", "location")
+
+    def __init__(self, name: str, operands: list[Value], types: list[Type], attributes: dict[str, Any] | None = None,
+                 regions: list[Block] | None = None, location: Location | None = None):
+        self.name, self.operands = name, list(operands)
+        self.results = [Value(t, self) for t in types]
+        self.attributes = attributes or {}
+        self.regions = regions or []
+        self.location = location
+
+    @property
+    def result(self) -> Value:
+        (value,) = self.results
+        return value
+
+
+class Block:
+    """A region of one block; its last operation is the terminator."""
+
+    __slots__ = ("arguments", "operations")
+
+    def __init__(self, types: list[Type] = ()):
+        self.arguments = [Value(t) for t in types]
+        self.operations: list[Operation] = []
+
+
+@dataclasses.dataclass
+class Port:
+    """An argument or a result of a function: its `dist.` attributes as MLIR text, by name without the prefix."""
+
+    type: Type
+    attributes: dict[str, str] = dataclasses.field(default_factory=dict)
+    location: Location | None = None
+
+
+class Function:
+    def __init__(self, name: str, arguments: list[Port]):
+        self.name, self.arguments = name, arguments
+        self.results: list[Port] = []
+        self.body = Block([port.type for port in arguments])
+
+
+class Module:
+    """Meshes and functions. `meshes` maps a symbol to the text behind it in `dist.process_mesh @symbol...`."""
+
+    def __init__(self):
+        self.meshes: dict[str, str] = {}
+        self.functions: list[Function] = []
+
+    def __str__(self):
+        from .printer import print_module
+        return print_module(self)

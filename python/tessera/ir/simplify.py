@@ -1,0 +1,66 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What can be said of a function only when it is complete: what is unused, what has one use."""
+
+from __future__ import annotations
+
+from .core import Block, Function, Operation, Value
+from .types import AffineMap
+
+
+def simplify(function: Function) -> None:
+    drop_dead(function.body)
+    fold_transposes(function.body)
+    drop_dead(function.body)
+
+
+def drop_dead(block: Block) -> None:
+    """Removes operations whose results nobody uses. All operations of programs are free of effects."""
+    used: set[Value] = set()
+
+    def visit(block: Block):
+        kept = []
+        for operation in reversed(block.operations):
+            if operation.results and not any(r in used for r in operation.results):
+                continue
+            used.update(operation.operands)
+            for region in operation.regions:
+                visit(region)
+            kept.append(operation)
+        block.operations = kept[::-1]
+
+    visit(block)
+
+
+def fold_transposes(body: Block) -> None:
+    """A contraction whose only use is a transposition writes its result transposed."""
+    uses: dict[Value, int] = {}
+    for block in _blocks(body):
+        for operation in block.operations:
+            for value in operation.operands:
+                uses[value] = uses.get(value, 0) + 1
+    for block in _blocks(body):
+        operations: list[Operation] = []
+        for operation in block.operations:
+            product = operation.operands[0].owner if operation.name == "linalg.transpose" else None
+            if product is None or product.name != "linalg.contract" or uses[product.result] != 1 or product not in operations:
+                operations.append(operation)
+                continue
+            permutation, maps = operation.attributes["permutation"], product.attributes["maps"]
+            written = AffineMap(maps[2].loops, tuple(maps[2].results[d] for d in permutation))
+            zero = Operation("arith.constant", [], [operation.result.type], dict(product.operands[2].owner.attributes),
+                             location=product.location)
+            # The transposition becomes the contraction, so that its uses stay.
+            operation.name, operation.location = product.name, product.location
+            operation.operands = [*product.operands[:2], zero.result]
+            operation.attributes = {"maps": (*maps[:2], written)}
+            operations += [zero, operation]
+        block.operations = operations
+
+
+def _blocks(block: Block):
+    yield block
+    for operation in block.operations:
+        if operation.name != "linalg.generic":
+            for region in operation.regions:
+                yield from _blocks(region)

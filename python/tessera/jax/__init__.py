@@ -1,0 +1,9 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The importer of JAX programs. Needs jax; nothing else of `tessera` does."""
+
+from . import contractions, control_flow, elementwise, indexing, reductions, shapes, sorting, structure, windows  # their rules
+from .errors import ImportFailure
+from .program import to_module
+
+__all__ = ["ImportFailure", "to_module"]

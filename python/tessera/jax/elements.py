@@ -1,0 +1,60 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Element types of NumPy and JAX as those of MLIR. Unsigned integers have the same bits; their operations differ."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import ir
+from ..ir import constants
+
+_ELEMENTS = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32",
+             "int16": "i16", "int8": "i8", "uint64": "i64", "uint32": "i32", "uint16": "i16", "uint8": "i8", "bool": "i1"}
+
+
+def element_of(dtype) -> str | None:
+    """The element type, None if there is none."""
+    return _ELEMENTS.get(np.dtype(dtype).name) if not _is_extended(dtype) else None
+
+
+def is_unsigned(dtype) -> bool:
+    return np.dtype(dtype).kind == "u"
+
+
+def is_float(dtype) -> bool:
+    return element_of(dtype) in ir.types.FLOATS
+
+
+def _is_extended(dtype) -> bool:
+    """Types that are JAX's own, such as those of random keys."""
+    return not isinstance(dtype, (np.dtype, str)) and not (isinstance(dtype, type) and issubclass(dtype, np.generic))
+
+
+def constant(builder: ir.Builder, array) -> ir.Value:
+    """An array as a constant of its shape."""
+    array = np.asarray(array)
+    element = element_of(array.dtype)
+    type = ir.TensorType(array.shape, element)
+    if array.size == 0:
+        return builder.constant(0, type)
+    first = array.reshape(-1)[:1]
+    if (_bits(array) == _bits(first)).all():
+        return builder.constant(_number(first[0], element), type)
+    if element != "i1" and array.size > 16:
+        return builder.dense(constants.raw(np.ascontiguousarray(array).tobytes()), type)
+    return builder.dense(constants.dense(_nested(array, element), element), type)
+
+
+def _bits(array):
+    return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
+
+
+def _number(value, element):
+    if element in ir.types.FLOATS:
+        return float(value)
+    return int(value) if element == "i1" or value.dtype.kind != "u" else int(_bits(np.asarray([value])).view(f"i{value.dtype.itemsize}")[0])
+
+
+def _nested(array, element):
+    return [_nested(a, element) for a in array] if array.ndim else _number(array[()], element)

@@ -1,0 +1,135 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Walks a jaxpr and asks the rule of each primitive for its operations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jax.extend import core as jex_core
+
+from .. import ir
+from . import elements
+from .errors import ImportFailure
+from .registry import RULES
+from .shardings import ShardingReader
+
+
+def user_location(eqn) -> ir.Location | None:
+    """The line of the user's program that an equation comes from."""
+    try:  # JAX publishes the traceback, but not how its own frames are told from the user's.
+        from jax._src.source_info_util import user_frame
+        frame = user_frame(eqn.source_info.traceback)
+    except (ImportError, AttributeError, TypeError):
+        frame = None
+    return ir.Location(frame.file_name, frame.start_line, max(1, frame.start_column)) if frame else None
+
+
+def subprograms(eqn):
+    """The jaxprs in the parameters of an equation."""
+    for value in eqn.params.values():
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(item, jex_core.ClosedJaxpr):
+                yield item.jaxpr
+            elif isinstance(item, jex_core.Jaxpr):
+                yield item
+
+
+def check_primitives(jaxpr) -> None:
+    """Raises one error that names every primitive without a rule."""
+    unknown: dict[str, ir.Location | None] = {}
+
+    def visit(jaxpr):
+        for eqn in jaxpr.eqns:
+            name = eqn.primitive.name
+            if name not in RULES:
+                unknown.setdefault(name, user_location(eqn))
+            elif name not in _NO_PROGRAM_INSIDE:
+                for inner in subprograms(eqn):
+                    visit(inner)
+
+    visit(jaxpr)
+    if unknown:
+        (first, location), *others = unknown.items()
+        more = "".join(f"; also '{name}'" + (f" at {place.file}:{place.line}" if place else "") for name, place in others)
+        raise ImportFailure(f"primitive '{first}' is not supported{more}", location)
+
+
+# Their jaxprs say how two numbers combine; the rule knows it from the primitive's name.
+_NO_PROGRAM_INSIDE = {"scatter-add", "scatter_add", "scatter", "scatter-mul", "scatter_mul", "scatter_min", "scatter_max"}
+
+
+class Importer:
+    """What rules work with: `b` builds, `location` is where the current equation stands."""
+
+    def __init__(self, shardings: ShardingReader):
+        self.b = ir.Builder()
+        self.shardings = shardings
+        self.location: ir.Location | None = None
+
+    def error(self, eqn, message: str) -> ImportFailure:
+        return ImportFailure(message, user_location(eqn) or self.location)
+
+    def type(self, aval, what: str, location=None) -> ir.TensorType:
+        """The tensor type of an abstract value."""
+        if not hasattr(aval, "shape") or elements.element_of(aval.dtype) is None:
+            raise ImportFailure(f"{what} has type {aval}; element types are f64, f32, f16, bf16, integers of 8 to 64 bits and bool",
+                              location or self.location)
+        for extent in aval.shape:
+            if not isinstance(extent, int):
+                raise ImportFailure(f"{what} has type {aval} with a symbolic extent; shapes are static", location or self.location)
+        return ir.TensorType(tuple(aval.shape), elements.element_of(aval.dtype))
+
+    def iota(self, shape, dim: int, dtype) -> ir.Value:
+        """A tensor whose elements are their index along `dim`."""
+        from .elementwise import convert
+        b, element = self.b, elements.element_of(dtype)
+        shape = tuple(shape)
+        # Made along the dimension alone, then broadcast: readers see the row.
+        row = ir.TensorType((shape[dim],), element)
+
+        def body(_):
+            if elements.is_float(dtype):
+                return convert(b, b.cast("arith.index_cast", b.index(0), "i32"), np.dtype("int32"), dtype)
+            return b.cast("arith.index_cast", b.index(0), element)
+        if shape[dim] == 1:
+            value = b.constant(0, row)
+        else:
+            value, = b.generic([], [(b.empty(row), ir.AffineMap.identity(1))], ["parallel"], body)
+        return b.broadcast(value, shape, [dim])
+
+    def inline(self, program, values: Sequence[ir.Value]) -> list[ir.Value]:
+        """The results of a jaxpr (open or closed) on values; open ones get their constants as leading values."""
+        if isinstance(program, jex_core.ClosedJaxpr):
+            consts = [elements.constant(self.b, c) for c in program.consts]
+            jaxpr = program.jaxpr
+        else:
+            jaxpr, consts = program, []
+        environment: dict = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *values)))
+        for eqn in jaxpr.eqns:
+            self._equation(eqn, environment)
+        return [self._value(v, environment) for v in jaxpr.outvars]
+
+    def _value(self, variable, environment) -> ir.Value:
+        if isinstance(variable, jex_core.Literal):
+            return elements.constant(self.b, _as_array(variable))
+        return environment[variable]
+
+    def _equation(self, eqn, environment):
+        location = user_location(eqn)
+        old, self.location = self.location, location or self.location
+        with self.b.at(location):
+            values = [self._value(v, environment) for v in eqn.invars]
+            results = RULES[eqn.primitive.name](self, eqn, *values)
+        self.location = old
+        results = [results] if isinstance(results, ir.Value) else results
+        for variable, value in zip(eqn.outvars, results, strict=True):
+            expected = self.type(variable.aval, f"result of '{eqn.primitive}'")
+            if value.type != expected:
+                raise AssertionError(f"the rule of '{eqn.primitive}' made {value.type}, not {expected}")
+            environment[variable] = value
+
+
+def _as_array(literal):
+    return np.asarray(literal.val, dtype=literal.aval.dtype)

@@ -1,0 +1,299 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Gathers and scatters as loop nests whose sharding rule can be read off.
+
+A gather runs over the operand's indexed dimensions too and keeps the element whose index is the one asked for:
+
+    out[i, j] = fold(+, v) select(indices[i] == v, operand[v, j], 0)
+
+When v is cut, each device looks up what it holds and the results add up. A scatter is the same with the roles changed:
+
+    out[v, j] = operand[v, j] combined with fold(op, i) select(indices[i] == v, updates[i, j], identity of op)
+
+Nothing is multiplied, so that infinities and NaN stay where they are.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..ir import AffineMap, TensorType
+from . import elements
+from .elementwise import convert, extremum
+from .reductions import bound, narrow, wide
+from .registry import rule
+
+_NOWHERE = -(1 << 30)  # an index that no loop reaches, also after a window's offset is added
+
+
+def _mode(eqn) -> str:
+    """clip, fill or promise."""
+    name = str(eqn.params["mode"]).upper()
+    return "clip" if "CLIP" in name else "fill" if "FILL" in name else "promise"
+
+
+def _columns(ctx, eqn, indices, dtype):
+    """The indices as one integer tensor a column of the index vectors."""
+    b, shape = ctx.b, indices.type.shape
+    to = "i64" if indices.type.element == "i64" else "i32"
+    columns = []
+    for k in range(shape[-1]):
+        offsets = [0] * len(shape)
+        offsets[-1] = k
+        column = b.reshape(b.slice(indices, offsets, (*shape[:-1], 1)), shape[:-1])
+        if column.type.element != to:
+            column = b.pointwise([column], shape[:-1], lambda x: convert(b, x, dtype, "int32"))
+        columns.append(column)
+    return columns
+
+
+def _clamped(b, column, last):
+    def body(x):
+        low, high = b.constant(0, x.type), b.constant(last, x.type)
+        return b.apply("arith.minsi", b.apply("arith.maxsi", x, low), high)
+    return b.pointwise([column], column.type.shape, body)
+
+
+def _inside(b, columns, lasts):
+    """Where every index lies in [0, last]: i1 tensor."""
+    def body(*xs):
+        result = None
+        for x, last in zip(xs, lasts):
+            fits = b.apply("arith.andi", b.compare("sge", x, b.constant(0, x.type)), b.compare("sle", x, b.constant(last, x.type)))
+            result = fits if result is None else b.apply("arith.andi", result, fits)
+        return result
+    return b.pointwise(columns, columns[0].type.shape, body)
+
+
+def _only_inside(b, columns, lasts):
+    """The indices, and nowhere for vectors of which one lies outside."""
+    inside = _inside(b, columns, lasts)
+    return [b.pointwise([inside, c], c.type.shape, lambda ok, x: b.select(ok, x, b.constant(_NOWHERE, x.type))) for c in columns]
+
+
+def _matches(b, conditions):
+    """Conjunction of pairs (index element, loop, offset loop or None): index (+ offset) == loop."""
+    result = None
+    for index, loop, offset in conditions:
+        here = b.cast("arith.index_cast", b.index(loop), index.type)
+        if offset is not None:
+            index = b.apply("arith.addi", index, b.cast("arith.index_cast", b.index(offset), index.type))
+        same = b.compare("eq", index, here)
+        result = same if result is None else b.apply("arith.andi", result, same)
+    return result
+
+
+@rule("gather")
+def _(ctx, eqn, operand, indices):
+    b, numbers, sizes = ctx.b, eqn.params["dimension_numbers"], eqn.params["slice_sizes"]
+    element, out = operand.type.element, eqn.outvars[0].aval
+    shape, rank = operand.type.shape, len(out.shape)
+    if 0 in out.shape or 0 in shape:
+        return b.constant(0, TensorType(out.shape, element))
+    columns = _columns(ctx, eqn, indices, eqn.invars[1].aval.dtype)
+    lasts = [shape[d] - sizes[d] for d in numbers.start_index_map]
+    init = b.constant(0, TensorType(out.shape, element))
+    batch_loops = [d for d in range(rank) if d not in numbers.offset_dims]
+    if _mode(eqn) == "fill" and columns:
+        # Where an index lies outside nothing matches: the sum starts from the fill value there.
+        fill = _fill_value(eqn)
+        start = b.pointwise([_inside(b, columns, lasts)], columns[0].type.shape,
+                            lambda ok: b.select(ok, b.constant(0, element), b.constant(fill, element)))
+        init = b.broadcast(start, out.shape, batch_loops)
+        columns = _only_inside(b, columns, lasts)
+    else:
+        columns = [_clamped(b, c, last) for c, last in zip(columns, lasts)]
+    places, matches, loops = [], [], rank
+    windows = iter(numbers.offset_dims)
+    for d, n in enumerate(shape):
+        if d in numbers.operand_batching_dims:
+            at = numbers.start_indices_batching_dims[numbers.operand_batching_dims.index(d)]
+            places.append(batch_loops[at])
+            continue
+        offset = None if d in numbers.collapsed_slice_dims else next(windows)
+        if d not in numbers.start_index_map:
+            if sizes[d] != n:
+                operand = b.slice(operand, [0] * len(shape), [*operand.type.shape[:d], sizes[d], *operand.type.shape[d + 1:]])
+            places.append("0" if offset is None else offset)
+        elif sizes[d] == n and offset is not None:  # it can begin nowhere but at 0
+            places.append(offset)
+        else:
+            places.append(loops)
+            matches.append((columns[numbers.start_index_map.index(d)], loops, offset if sizes[d] > 1 else None))
+            loops += 1
+    if not matches:
+        value = operand
+        spread = [p for p in places if isinstance(p, int)]
+        order = sorted(range(len(places)), key=lambda i: (isinstance(places[i], int), places[i] if isinstance(places[i], int) else 0))
+        value = b.transpose(value, order)
+        value = b.reshape(value, [shape_ for shape_, i in zip(value.type.shape, order) if isinstance(places[i], int)])
+        value = b.broadcast(value, out.shape, sorted(spread))
+        return value if _mode(eqn) != "fill" or not columns else b.pointwise(
+            [init, value], out.shape, lambda start, x: b.apply("arith.addf" if elements.is_float(out.dtype) else "arith.addi", start, x))
+    every = AffineMap(loops, tuple(batch_loops))
+
+    def body(x, *rest):
+        *found, acc = rest
+        same = _matches(b, [(i, loop, offset) for i, (_, loop, offset) in zip(found, matches)])
+        return _add(b, element, acc, b.select(same, x, b.constant(0, element)))
+    result, = b.generic([(operand, AffineMap(loops, tuple(places))), *[(c, every) for c, _, _ in matches]],
+                        [(init, AffineMap(loops, tuple(range(rank))))],
+                        ["parallel"] * rank + ["reduction"] * (loops - rank), body)
+    return result
+
+
+def _fill_value(eqn):
+    dtype, fill = eqn.outvars[0].aval.dtype, eqn.params["fill_value"]
+    if fill is not None:
+        return fill
+    if elements.is_float(dtype):
+        return math.nan
+    return True if elements.element_of(dtype) == "i1" else bound(dtype, elements.is_unsigned(dtype))
+
+
+def _add(b, element, x, y):
+    if element == "i1":
+        return b.apply("arith.ori", x, y)
+    return b.apply("arith.addf" if element in ("f64", "f32", "f16", "bf16") else "arith.addi", x, y)
+
+
+class _Scatter:
+    """The nest of a scatter: loops 0 to R-1 are the operand's dimensions, then come those of the updates."""
+
+    def __init__(self, ctx, eqn, operand, indices, updates):
+        b, numbers = ctx.b, eqn.params["dimension_numbers"]
+        self.b, self.rank = b, operand.type.rank
+        shape = operand.type.shape
+        window_dims = [d for d in range(self.rank) if d not in numbers.inserted_window_dims and d not in numbers.operand_batching_dims]
+        sizes = dict.fromkeys(range(self.rank), 1) | dict(zip(window_dims, [updates.type.shape[d] for d in numbers.update_window_dims]))
+        scattered = list(numbers.scatter_dims_to_operand_dims)
+        columns = _columns(ctx, eqn, indices, eqn.invars[1].aval.dtype)
+        lasts = [shape[d] - sizes[d] for d in scattered]
+        if columns:
+            columns = [_clamped(b, c, last) for c, last in zip(columns, lasts)] if _mode(eqn) == "clip" else _only_inside(b, columns, lasts)
+        self.places = [None] * updates.type.rank  # loops of the updates' dimensions
+        index_dims = [d for d in range(updates.type.rank) if d not in numbers.update_window_dims]
+        loops, self.sizes = self.rank, []
+        for at, d in enumerate(index_dims):
+            if at in numbers.scatter_indices_batching_dims:
+                self.places[d] = numbers.operand_batching_dims[numbers.scatter_indices_batching_dims.index(at)]
+                continue
+            self.places[d] = loops
+            self.sizes.append(updates.type.shape[d])
+            loops += 1
+        self.matches = []  # (column, loop of the operand, loop of the window or None)
+        self.at_zero = []  # operand dims that are written at 0 only
+        for d, u in zip(window_dims, numbers.update_window_dims):
+            column = columns[scattered.index(d)] if d in scattered else None
+            if sizes[d] == shape[d]:
+                self.places[u] = d  # begins at 0 or nowhere
+                if column is not None:
+                    self.matches.append((column, None, None))
+                continue
+            self.places[u] = loops
+            self.sizes.append(sizes[d])
+            if column is None:
+                column = b.constant(0, TensorType(indices.type.shape[:-1], "i32"))
+            self.matches.append((column, d, loops))
+            loops += 1
+        for d in numbers.inserted_window_dims:
+            if d in scattered:
+                self.matches.append((columns[scattered.index(d)], d, None))
+            else:
+                self.at_zero.append(d)
+        self.loops, self.updates = loops, updates
+        self.index_map = AffineMap(loops, tuple(self.places[d] for d in index_dims))
+        self.update_map = AffineMap(loops, tuple(self.places))
+
+    def fold(self, init, combine, identity, value=lambda x: x, inputs=()):
+        """acc = combine(acc, value(update, its loops) if it goes here, else identity), from `init` on."""
+        b, element = self.b, init.type.element
+
+        def body(x, *rest):
+            found, others, acc = rest[:len(self.matches)], rest[len(self.matches):-1], rest[-1]
+            same = None
+            for index, (_, loop, offset) in zip(found, self.matches):
+                here = b.compare("eq", index, b.constant(0, index.type)) if loop is None else _matches(b, [(index, loop, offset)])
+                same = here if same is None else b.apply("arith.andi", same, here)
+            for d in self.at_zero:
+                here = b.compare("eq", b.index(d), b.constant(0, "index"))
+                same = here if same is None else b.apply("arith.andi", same, here)
+            x = value(x, *others)
+            return combine(acc, x if same is None else b.select(same, x, b.constant(identity, element)))
+        result, = b.generic([(self.updates, self.update_map), *[(c, self.index_map) for c, _, _ in self.matches], *inputs],
+                            [(init, AffineMap(self.loops, tuple(range(self.rank))))],
+                            ["parallel"] * self.rank + ["reduction"] * (self.loops - self.rank), body)
+        return result
+
+    def update_number(self, element):
+        """In the body: the place of the update among all that are reduced, row-major."""
+        b, number = self.b, None
+        for loop, size in zip(range(self.rank, self.loops), self.sizes):
+            here = b.cast("arith.index_cast", b.index(loop), element)
+            number = here if number is None else b.apply("arith.addi", b.apply("arith.muli", number, b.constant(size, element)), here)
+        return b.constant(0, element) if number is None else number
+
+
+@rule("scatter-add", "scatter_add", "scatter-sub", "scatter_sub", "scatter-mul", "scatter_mul", "scatter-min", "scatter_min",
+      "scatter-max", "scatter_max")
+def _(ctx, eqn, operand, indices, updates):
+    b, dtype = ctx.b, eqn.invars[0].aval.dtype
+    kind, element = eqn.primitive.name[-3:], operand.type.element
+    if 0 in updates.type.shape or 0 in operand.type.shape:
+        return operand
+    nest = _Scatter(ctx, eqn, operand, indices, updates)
+    if kind in ("min", "max"):
+        return nest.fold(operand, extremum(b, kind == "max", dtype), bound(dtype, kind == "min"))
+    to, floats = wide(element), elements.is_float(dtype)
+    init = operand if to == element else b.pointwise([operand], operand.type.shape, lambda x: b.cast("arith.extf", x, to))
+    widen = (lambda x: x) if to == element else (lambda x: b.cast("arith.extf", x, to))
+    value = widen
+    if kind == "sub":
+        value = lambda x: b.apply("arith.negf", widen(x)) if floats else b.apply("arith.subi", b.constant(0, x.type), x)
+    if kind == "mul":
+        combine, identity = (lambda acc, x: b.apply("arith.mulf" if floats else "arith.muli", acc, x)), 1
+    else:
+        combine, identity = (lambda acc, x: _add(b, to, acc, x)), 0
+    return narrow(b, nest.fold(init, combine, identity, value), element)
+
+
+@rule("scatter")
+def _(ctx, eqn, operand, indices, updates):
+    """Of several updates of one place the last wins: first its number is found, then its value."""
+    b, element = ctx.b, operand.type.element
+    if 0 in updates.type.shape or 0 in operand.type.shape:
+        return operand
+    nest = _Scatter(ctx, eqn, operand, indices, updates)
+    none = b.constant(-1, TensorType(operand.type.shape, "i32"))
+    winner = nest.fold(none, lambda acc, x: b.apply("arith.maxsi", acc, x), -1, lambda _: nest.update_number("i32"))
+    here = AffineMap(nest.loops, tuple(range(nest.rank)))
+    picked = nest.fold(b.constant(0, operand.type), lambda acc, x: _add(b, element, acc, x), 0,
+                       lambda x, w: b.select(b.compare("eq", w, nest.update_number("i32")), x, b.constant(0, element)), [(winner, here)])
+    return b.pointwise([winner, picked, operand], operand.type.shape,
+                       lambda w, x, old: b.select(b.compare("sge", w, b.constant(0, w.type)), x, old))
+
+
+def scalar_index(ctx, value, dtype, last):
+    """A rank-0 integer tensor as an index in [0, last]; a number when it is constant."""
+    b = ctx.b
+    if value.owner is not None and "splat" in value.owner.attributes:
+        return min(max(int(value.owner.attributes["splat"]), 0), last)
+    scalar = convert(b, b.op("tensor.extract", [value], [value.type.element]).result, dtype, "int64")
+    low, high = b.constant(0, "i64"), b.constant(last, "i64")
+    return b.cast("arith.index_cast", b.apply("arith.minsi", b.apply("arith.maxsi", scalar, low), high), "index")
+
+
+@rule("dynamic_slice")
+def _(ctx, eqn, operand, *starts):
+    sizes = eqn.params["slice_sizes"]
+    starts = starts[:operand.type.rank]
+    offsets = [scalar_index(ctx, s, v.aval.dtype, n - size)
+               for s, v, n, size in zip(starts, eqn.invars[1:], operand.type.shape, sizes)]
+    return ctx.b.slice(operand, offsets, sizes)
+
+
+@rule("dynamic_update_slice")
+def _(ctx, eqn, operand, part, *starts):
+    offsets = [scalar_index(ctx, s, v.aval.dtype, n - size)
+               for s, v, n, size in zip(starts, eqn.invars[2:], operand.type.shape, part.type.shape)]
+    return ctx.b.update(operand, part, offsets)

@@ -1,0 +1,85 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""JAX's shardings as Tessera's.
+
+Dimensions that a PartitionSpec does not cut are replicated; `None` in place of a sharding leaves everything to the
+compiler. Axes of the mesh that a spec with UNCONSTRAINED dimensions does not use are open.
+"""
+
+from __future__ import annotations
+
+import jax
+from jax.sharding import NamedSharding, PartitionSpec
+
+from ..ir import Location
+from ..sharding import Mesh, Open, Replicate, Shard, Sharding
+from .errors import ImportFailure
+
+
+class ShardingReader:
+    """All shardings of one program, which lie on one mesh. `mesh` is that of bare PartitionSpecs, if given."""
+
+    def __init__(self, mesh=None):
+        self._jax_mesh = mesh
+        self.mesh: Mesh | None = _mesh(mesh) if mesh is not None else None
+
+    def convert(self, sharding, rank: int, what: str, location: Location | None = None) -> Sharding | None:
+        """None for an open one. `what` names the value in errors."""
+        if sharding is None or type(sharding).__name__ == "UnspecifiedValue":
+            return None
+        if isinstance(sharding, PartitionSpec):
+            if self._jax_mesh is None:
+                raise ImportFailure(f"{what} has {sharding} without a mesh; use NamedSharding or pass mesh=", location)
+            spec = sharding
+        elif isinstance(sharding, NamedSharding):
+            spec = sharding.spec
+            self._use(sharding.mesh, what, location)
+        else:
+            raise ImportFailure(f"{what} has a {type(sharding).__name__}; shardings are NamedSharding or PartitionSpec", location)
+        return self._placements(spec, rank, what, location)
+
+    def _use(self, mesh, what, location):
+        axes = tuple(zip(mesh.axis_names, mesh.axis_sizes))
+        if self._jax_mesh is None:
+            self._jax_mesh, self.mesh = mesh, _mesh(mesh)
+        known = tuple(zip(self.mesh.dim_names, self.mesh.shape))
+        devices = _devices(mesh)
+        if axes != known or (devices is not None and self.mesh.devices is not None and devices != self.mesh.devices):
+            raise ImportFailure(f"{what} lies on mesh {_show(mesh)}, the program on {_show(self._jax_mesh)}; all shardings use one mesh",
+                              location)
+        if devices is not None and self.mesh.devices is None:
+            self.mesh = _mesh(mesh)
+
+    def _placements(self, spec, rank, what, location):
+        if len(spec) > rank:
+            raise ImportFailure(f"{what} of rank {rank} has {spec} of {len(spec)} entries; give at most one a dimension", location)
+        names = self.mesh.dim_names
+        open_rest = any(entry is PartitionSpec.UNCONSTRAINED for entry in spec)
+        placements = [Open() if open_rest else Replicate() for _ in names]
+        for dim, entry in enumerate(spec):
+            if entry is None or entry is PartitionSpec.UNCONSTRAINED:
+                continue
+            axes = entry if isinstance(entry, tuple) else (entry,)
+            for axis in axes:
+                if axis not in names:
+                    raise ImportFailure(f"{what} has {spec}: the mesh has no axis '{axis}', only {list(names)}", location)
+            positions = [names.index(axis) for axis in axes]
+            for order, position in enumerate(positions):
+                if isinstance(placements[position], Shard):
+                    raise ImportFailure(f"{what} has {spec}: axis '{names[position]}' is used twice", location)
+                placements[position] = Shard(dim, None if positions == sorted(positions) else order)
+        return Sharding(self.mesh, tuple(placements))
+
+
+def _devices(mesh):
+    return tuple(int(d.id) for d in mesh.devices.flat) if isinstance(mesh, jax.sharding.Mesh) else None
+
+
+def _mesh(mesh) -> Mesh:
+    return Mesh(tuple(mesh.axis_sizes), tuple(mesh.axis_names), _devices(mesh))
+
+
+def _show(mesh) -> str:
+    devices = _devices(mesh)
+    shape = ", ".join(f"{n}={s}" for n, s in zip(mesh.axis_names, mesh.axis_sizes))
+    return f"({shape})" + (f" of devices {list(devices)}" if devices is not None else "")

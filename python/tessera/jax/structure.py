@@ -1,0 +1,21 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Primitives that hold a program inside, and annotations."""
+
+from __future__ import annotations
+
+from .registry import rule
+
+
+@rule("jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint", "custom_jvp_call", "custom_vjp_call",
+      "custom_vjp_call_jaxpr", "custom_lin")
+def _(ctx, eqn, *values):
+    inner = next(eqn.params[name] for name in ("jaxpr", "call_jaxpr", "fun_jaxpr") if name in eqn.params)
+    return ctx.inline(inner, values)
+
+
+@rule("sharding_constraint", "reshard")
+def _(ctx, eqn, x):
+    sharding = eqn.params.get("sharding", eqn.params.get("dst_sharding"))
+    constraint = ctx.shardings.convert(sharding, x.type.rank, f"a constraint on {x.type}", ctx.location)
+    return ctx.b.shard(x, constraint) if constraint is not None else x

@@ -1,0 +1,88 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Meshes and shardings, and how the `dist` dialect writes them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+
+@dataclasses.dataclass(frozen=True)
+class Mesh:
+    """A grid of devices. `devices` are their ids in row-major order, 0, 1, ... when left out."""
+
+    shape: tuple[int, ...]
+    dim_names: tuple[str, ...]
+    devices: tuple[int, ...] | None = None
+    name: str = "mesh"
+
+    def __post_init__(self):
+        if len(self.shape) != len(self.dim_names):
+            raise ValueError(f"mesh '{self.name}' has {len(self.shape)} extents and {len(self.dim_names)} names; give one name an axis")
+        if self.devices is not None and len(self.devices) != self.size:
+            raise ValueError(f"mesh '{self.name}' of {self.size} places has {len(self.devices)} devices; give one device a place")
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def definition(self) -> str:
+        """What follows `dist.process_mesh @name`."""
+        names = ", ".join(f'"{n}"' for n in self.dim_names)
+        ids = ""
+        if self.devices is not None and self.devices != tuple(range(self.size)):
+            ids = f", process_ids = {list(self.devices)}"
+        return f"(shape = {list(self.shape)}, dim_names = [{names}]{ids})"
+
+
+@dataclasses.dataclass(frozen=True)
+class Replicate:
+    def __str__(self):
+        return "replicate"
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """Cuts a dimension. Of several axes on one dimension, `order` 0 is the slowest; None means mesh order."""
+
+    dim: int
+    order: int | None = None
+
+    def __str__(self):
+        return f"shard({self.dim})" if self.order is None else f"shard({self.dim}, order = {self.order})"
+
+
+@dataclasses.dataclass(frozen=True)
+class Partial:
+    reduction: str = "sum"
+
+    def __str__(self):
+        return f"partial({self.reduction})"
+
+
+@dataclasses.dataclass(frozen=True)
+class Open:
+    """Left to the compiler."""
+
+    def __str__(self):
+        return "?"
+
+
+Placement = Replicate | Shard | Partial | Open
+
+
+@dataclasses.dataclass(frozen=True)
+class Sharding:
+    """How a tensor lies on a mesh: one placement a mesh axis; axes left out are replicated."""
+
+    mesh: Mesh
+    placements: tuple[Placement, ...]
+
+    def __str__(self):
+        missing = len(self.mesh.shape) - len(self.placements)
+        if missing < 0:
+            raise ValueError(f"{len(self.placements)} placements on mesh '{self.mesh.name}' of {len(self.mesh.shape)} axes; give at most one an axis")
+        placements = [*self.placements, *[Replicate()] * missing]
+        return f"#dist.sharding<@{self.mesh.name}, [{', '.join(map(str, placements))}]>"
