@@ -123,6 +123,16 @@ private:
         bySharding[need.sharding].push_back(&need);
     if (bySharding.empty())
       return;
+    if (Operation *source = value.getDefiningOp(); source && isSource(source))
+      for (auto &[sharding, uses] : bySharding)
+        if (Value made = makeAgain(source, sharding)) {
+          for (const Need *need : uses)
+            need->use->set(made);
+          uses.clear();
+        }
+    bySharding.remove_if([](auto &entry) { return entry.second.empty(); });
+    if (bySharding.empty())
+      return;
     Value base = value;
     TensorSharding lies = resolveVerified(own, meshes, value.getType());
     bool targetsWhole = llvm::all_of(bySharding, [&](auto &entry) {
@@ -152,6 +162,43 @@ private:
       for (const Need *need : shared)
         need->use->set(moved);
     }
+  }
+
+  /// Whether an op makes its result out of nothing but scalars: a splat, a fill, an iota. Any part
+  /// of it is cheaper to make again than to move.
+  static bool isSource(Operation *op) {
+    if (auto constant = dyn_cast<arith::ConstantOp>(op))
+      return isa<SplatElementsAttr>(constant.getValue());
+    if (isa<tensor::EmptyOp, tensor::SplatOp>(op))
+      return true;
+    auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+    return linalgOp && linalgOp->getNumResults() == 1 &&
+           linalgOp.getNumParallelLoops() == linalgOp.getNumLoops() &&
+           llvm::none_of(linalgOp.getDpsInputs(),
+                         [](Value input) { return isa<RankedTensorType>(input.getType()); }) &&
+           linalgOp.getRegionOutputArgs().front().use_empty() &&
+           linalgOp.getDpsInits().front().getDefiningOp<tensor::EmptyOp>();
+  }
+
+  /// The same source with another sharding, behind itself; null where the sharding cannot be made.
+  Value makeAgain(Operation *source, ShardingAttr sharding) {
+    TensorSharding wanted =
+        resolveVerified(sharding, meshes, source->getResult(0).getType());
+    if (wanted.isPartial() || !wanted.windows.empty())
+      return {};
+    OpBuilder builder(source);
+    auto make = [&](Operation *op) {
+      Operation *made = builder.clone(*op);
+      setSharding(made->getResult(0), sharding);
+      return made;
+    };
+    Operation *init = nullptr;
+    if (auto linalgOp = dyn_cast<linalg::LinalgOp>(source))
+      init = make(linalgOp.getDpsInits().front().getDefiningOp());
+    Operation *made = make(source);
+    if (init)
+      cast<linalg::LinalgOp>(made).getDpsInitsMutable()[0].set(init->getResult(0));
+    return made->getResult(0);
   }
 
   static bool isInBranch(Operation *user, Value value) {

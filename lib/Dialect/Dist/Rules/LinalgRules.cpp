@@ -159,7 +159,13 @@ std::optional<ShardingRule> dist::getLinalgRule(linalg::LinalgOp op) {
               rule.factors[loop].kind = FactorKind::replicate;
         }
         if (!linear.terms.empty()) {
-          // The first term moves the window; all others lie within it and must be whole.
+          // The longest loop moves the window; all others lie within it and must be whole. In a
+          // convolution that is the image, not the kernel; for its weights' gradient too, where
+          // the image is reduced.
+          auto longest = llvm::max_element(linear.terms, [&](const auto &a, const auto &b) {
+            return ranges[a.first] < ranges[b.first];
+          });
+          std::rotate(linear.terms.begin(), longest, longest + 1);
           auto [loop, stride] = linear.terms.front();
           bool plain = linear.terms.size() == 1 && stride == 1 && linear.constant == 0;
           if (stride < 1 || !seen.insert(loop).second)
