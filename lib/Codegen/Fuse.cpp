@@ -27,6 +27,8 @@ namespace {
 class GroupBuilder {
 public:
   GroupBuilder(ArrayRef<Operation *> members, Operation *before);
+  /// A group that is there already; what it uses from outside is copied.
+  explicit GroupBuilder(rt::GroupOp group) : group(group), copies(group.getContext()) {}
   void build();
 
 private:
@@ -94,11 +96,10 @@ void GroupBuilder::build() {
   for (Operation *op : members)
     op->moveBefore(yield);
   copies.setInsertionPointToStart(&group.getBody().front());
-  for (Operation *member : members)
-    member->walk([&](Operation *op) {
-      for (OpOperand &operand : op->getOpOperands())
-        operand.set(inside(operand.get()));
-    });
+  group.getBody().walk([&](Operation *op) {
+    for (OpOperand &operand : op->getOpOperands())
+      operand.set(inside(operand.get()));
+  });
   for (auto [result, made] : llvm::zip_equal(group.getResults(), yield->getOperands()))
     made.replaceUsesWithIf(result,
                            [&](OpOperand &use) { return !group->isAncestor(use.getOwner()); });
@@ -140,6 +141,8 @@ static void fuseBlock(Block &block, unsigned maxOps, bool fuse) {
           if (!isa<dist::StartOp>(op))
             fuseBlock(inner, maxOps, fuse);
   eraseUnused(block);
+  for (auto group : block.getOps<rt::GroupOp>()) // its constants may have been moved out
+    GroupBuilder(group).build();
   FuseGraph graph(block, maxOps);
   if (fuse)
     graph.fuse();

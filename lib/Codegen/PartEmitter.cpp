@@ -402,12 +402,7 @@ LogicalResult PartEmitter::emitOp(Operation *op) {
       .Case([&](dist::SendOp send) { return emitSend(send), success(); })
       .Case([&](dist::RecvOp recv) { return emitRecv(recv), success(); })
       .Case([&](dist::CollectiveOpInterface) { return emitCollective(op, op, false); })
-      .Case([&](dist::AxisIndexOp index) {
-        if (index.getMeshAttr() != part.getMeshAttr())
-          return LogicalResult(index.emitError()
-                               << "coordinates are of the part's mesh '" << part.getMesh() << "'");
-        return success();
-      })
+      .Case([&](dist::AxisIndexOp) { return success(); })
       .Case([&](tensor::FromElementsOp elements) {
         // Of a coordinate: a slot that the executor fills.
         Value counter = elements.getElements()[0];
@@ -417,8 +412,11 @@ LogicalResult PartEmitter::emitOp(Operation *op) {
         storage->writable = false;
         settle(elements, storage, 0);
         storage->live(0, lives.end());
+        auto index = counter.getDefiningOp<dist::AxisIndexOp>();
+        bool own = index.getMeshAttr() == part.getMeshAttr();
         rt::CoordinateOp::create(homes, op->getLoc(), slotOf(Value(elements)),
-                                 counter.getDefiningOp<dist::AxisIndexOp>().getAxesAttr());
+                                 own ? FlatSymbolRefAttr() : index.getMeshAttr(),
+                                 index.getAxesAttr());
         return success();
       })
       .Case([&](arith::ConstantOp constant) {

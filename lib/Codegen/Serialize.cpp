@@ -140,9 +140,13 @@ void Serializer::addPart(rt::PartOp op, int64_t index) {
     if (isa<rt::SlotOp, rt::ConstantOp>(declaration)) {
       addSlot(&declaration, part);
     } else if (auto coordinate = dyn_cast<rt::CoordinateOp>(declaration)) {
-      auto axes =
-          dist::resolveAxes(coordinate.getAxes(), mesh, [&]() { return coordinate.emitOpError(); });
-      part.coordinates.push_back({slotOf(coordinate.getSlot()), *axes});
+      FlatSymbolRefAttr name = coordinate.getMeshAttr();
+      auto axes = dist::resolveAxes(coordinate.getAxes(), name ? meshes.get(name) : mesh,
+                                    [&]() { return coordinate.emitOpError(); });
+      std::optional<int64_t> other;
+      if (name)
+        other = meshIndex.lookup(name.getValue());
+      part.coordinates.push_back({slotOf(coordinate.getSlot()), *axes, other});
     } else if (auto home = dyn_cast<rt::ArgumentHomeOp>(declaration)) {
       runtime::Argument &argument = program.arguments[home.getIndex()];
       Type global =

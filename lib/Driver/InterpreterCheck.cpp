@@ -20,9 +20,7 @@ using namespace tessera;
 using interpreter::Tensor;
 using runtime::HostTensor;
 
-/// Both keep elements row-major; a boolean is a byte of 0 or 1 on the host, a sign-extended bit in
-/// the interpreter.
-static Tensor toInterpreter(const HostTensor &host, Type elementType, ArrayRef<int64_t> shape) {
+Tensor tessera::toInterpreter(const HostTensor &host, Type elementType, ArrayRef<int64_t> shape) {
   Tensor tensor(elementType, shape);
   if (elementType.isInteger(1)) {
     for (int64_t i = 0; i < tensor.numElements(); ++i)
@@ -33,7 +31,7 @@ static Tensor toInterpreter(const HostTensor &host, Type elementType, ArrayRef<i
   return tensor;
 }
 
-static HostTensor toHost(const Tensor &tensor, runtime::DType dtype) {
+HostTensor tessera::toHost(const Tensor &tensor, runtime::DType dtype) {
   HostTensor host =
       HostTensor::zeros(dtype, runtime::Shape(tensor.shape().begin(), tensor.shape().end()));
   if (tensor.getElementType().isInteger(1)) {

@@ -180,6 +180,9 @@ private:
                          ? "slice"
                          : std::string(sharding::toString(collective.getKind()));
         entry.mesh = mesh.name;
+        if (ArrayAttr targets = collective.getTargetsAttr())
+          if (auto to = cast<ShardingAttr>(targets[0]).getMesh(); to != collective.getMeshAttr())
+            entry.mesh += " -> " + to.getValue().str();
         if (AxisListAttr axes = collective.getGroupAxes()) {
           FailureOr<sharding::AxisList> list =
               resolveAxes(axes, mesh, [&]() { return op.emitOpError(); });

@@ -304,8 +304,11 @@ Part readPart(const Node &node) {
   for (const Node &slot : node["slots"].list())
     part.slots.push_back(readSlot(slot));
   if (node.has("coordinates"))
-    for (const Node &coordinate : node["coordinates"].list())
+    for (const Node &coordinate : node["coordinates"].list()) {
       part.coordinates.push_back({coordinate["slot"].integer(), coordinate["axes"].axes()});
+      if (coordinate.has("mesh"))
+        part.coordinates.back().mesh = coordinate["mesh"].integer();
+    }
   part.steps = readSteps(node["steps"], 0);
   return part;
 }

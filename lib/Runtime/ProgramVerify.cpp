@@ -130,8 +130,9 @@ Status Verifier::checkPart(const Part &part) const {
   for (size_t i = 0; i < part.coordinates.size(); ++i) {
     std::string where = "coordinates[" + text(i) + "]";
     TESSERA_RETURN_IF_ERROR(checkIndexSlot(part, part.coordinates[i].slot).in(where));
-    TESSERA_RETURN_IF_ERROR(
-        checkAxes(program.meshes[part.mesh], part.coordinates[i].axes).in(where));
+    int64_t mesh = part.coordinates[i].mesh.value_or(part.mesh);
+    TESSERA_RETURN_IF_ERROR(checkMeshOfPart(part, mesh).in(where));
+    TESSERA_RETURN_IF_ERROR(checkAxes(program.meshes[mesh], part.coordinates[i].axes).in(where));
   }
   return {};
 }

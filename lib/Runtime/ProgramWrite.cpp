@@ -231,7 +231,10 @@ Json write(const sharding::Mesh &mesh) {
 }
 
 Json write(const Coordinate &coordinate) {
-  return {{"slot", coordinate.slot}, {"axes", write(coordinate.axes)}};
+  Json json = {{"slot", coordinate.slot}, {"axes", write(coordinate.axes)}};
+  if (coordinate.mesh)
+    json["mesh"] = *coordinate.mesh;
+  return json;
 }
 
 /// `"key": [` one element a line `]`.

@@ -29,7 +29,9 @@ Stream::Stream(Machine &machine, const LoadedPart &part, int64_t device)
   for (size_t slot = 0; slot < part.part->slots.size(); ++slot)
     slots.push_back(machine.context.memory.slot(part.index, position, static_cast<int64_t>(slot)));
   for (const Coordinate &coordinate : part.part->coordinates) {
-    int64_t value = sharding::linearIndex(mesh, coordinate.axes, mesh.coordinate(position));
+    const sharding::Mesh &of = program.meshes[coordinate.mesh.value_or(part.part->mesh)];
+    int64_t value =
+        sharding::linearIndex(of, coordinate.axes, of.coordinate(of.positionOf(device)));
     std::memcpy(at(coordinate.slot), &value, sizeof(value));
   }
   restart();

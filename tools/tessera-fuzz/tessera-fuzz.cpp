@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Campaign.h"
+#include "Compiled.h"
 #include "tessera/Driver/Load.h"
 #include "tessera/Driver/Pipeline.h"
 #include "tessera/Transforms/Passes.h"
@@ -52,6 +53,10 @@ static cl::list<std::string> only("only", cl::CommaSeparated,
 static cl::list<std::string> planted("planted-faults", cl::CommaSeparated,
                                      cl::desc("Make these mistakes in correct programs, or all; "
                                               "exit code 1 if one is not found; =help lists them"));
+static cl::opt<bool> compiled("compiled",
+                              cl::desc("Run local views as compiled kernels on the threads backend "
+                                       "in place of the interpreter"));
+static cl::opt<std::string> cacheDirectory("cache", cl::desc("Directory of compiled kernels"));
 static cl::opt<std::string> propagate("propagate", cl::init(CheckOptions().propagate),
                                       cl::desc("Passes up to the annotated program"));
 static cl::opt<std::string> partition("partition", cl::init(CheckOptions().partition),
@@ -81,6 +86,10 @@ static CheckOptions checkOptions(uint64_t of) {
                    : poison == "low"  ? kinds[2]
                    : poison == "zero" ? kinds[3]
                                       : kinds[of % 4];
+  if (compiled)
+    options.runLocal = [](ModuleOp local, ArrayRef<interpreter::Tensor> inputs) {
+      return runCompiled(local, inputs, cacheDirectory);
+    };
   return options;
 }
 

@@ -143,6 +143,17 @@ func.func @accumulate(%p: tensor<4x4xf32>, %o: tensor<4x4xf32>) -> tensor<4x4xf3
   %r = arith.addf %p, %o : tensor<4x4xf32>
   return %r : tensor<4x4xf32>
 }
+func.func @onto_fill(%p: tensor<4x4xf32>, %o: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.reads = 1 : i64} {
+  %z = arith.constant 0.0 : f32
+  %f = linalg.fill ins(%z : f32) outs(%o : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<4x4xf32>) outs(%f : tensor<4x4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<4x4xf32>
+  return %r : tensor<4x4xf32>
+}
 func.func @softmax(%p: tensor<4x4xf32>, %o: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.reads = 1 : i64} {
   %r = linalg.softmax dimension(1) ins(%p : tensor<4x4xf32>) outs(%o : tensor<4x4xf32>) -> tensor<4x4xf32>
   return %r : tensor<4x4xf32>
@@ -163,6 +174,7 @@ func.func @softmax(%p: tensor<4x4xf32>, %o: tensor<4x4xf32>) -> tensor<4x4xf32> 
   EXPECT_TRUE(can("chain", 0, 1));
   EXPECT_TRUE(can("chain", 0, 2));
   EXPECT_FALSE(can("accumulate", 0, 1));
+  EXPECT_FALSE(can("onto_fill", 0, 1)); // the fill would write over it
   EXPECT_FALSE(can("softmax", 0, 1));
 }
 

@@ -9,6 +9,7 @@
 #define TESSERA_DRIVER_INTERPRETERCHECK_H
 
 #include "tessera/Driver/Commands.h"
+#include "tessera/Interpreter/Tensor.h"
 
 namespace tessera {
 
@@ -17,6 +18,13 @@ namespace tessera {
 runtime::Expected<runtime::RunReport> interpretReference(const RunOptions &options,
                                                          const runtime::Program &program,
                                                          const runtime::RunReport &report);
+
+/// A tensor of the runtime as one of the interpreter, and back; element types and shapes must
+/// match. Both keep elements row-major; a boolean is a byte of 0 or 1 on the host, a sign-extended
+/// bit in the interpreter.
+interpreter::Tensor toInterpreter(const runtime::HostTensor &host, mlir::Type elementType,
+                                  llvm::ArrayRef<int64_t> shape);
+runtime::HostTensor toHost(const interpreter::Tensor &tensor, runtime::DType dtype);
 
 } // namespace tessera
 

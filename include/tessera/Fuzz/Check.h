@@ -12,6 +12,7 @@
 #include "tessera/Fuzz/PlantedFaults.h"
 #include "tessera/Interpreter/Interpreter.h"
 
+#include <functional>
 #include <map>
 
 namespace tessera::fuzz {
@@ -38,6 +39,11 @@ struct CheckOptions {
   std::string partition =
       "builtin.module(dist-partition,dist-canonicalize-collectives,dist-fuse-collectives)";
   interpreter::Poison poison = interpreter::Poison::nan;
+  /// How the local view of `main` is run on global inputs; empty: by the interpreter. Fails after
+  /// an error at the context.
+  std::function<mlir::FailureOr<llvm::SmallVector<interpreter::Tensor>>(
+      mlir::ModuleOp local, llvm::ArrayRef<interpreter::Tensor> inputs)>
+      runLocal;
 };
 
 struct CheckResult {

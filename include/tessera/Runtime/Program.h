@@ -65,6 +65,7 @@ struct Result {
 struct Coordinate {
   int64_t slot = 0;
   sharding::AxisList axes;
+  std::optional<int64_t> mesh = {}; ///< of the axes, when it is not the part's
 };
 
 struct Step;

@@ -113,7 +113,18 @@ struct LowerScatter : OpRewritePattern<tensor::ScatterOp> {
 
 } // namespace
 
+/// The step to the next element of a dimension of one is never taken: it is 1, lest the lowering of
+/// rank-reducing views (which tells dimensions by their strides) lose count.
+static void dropUnusedStrides(OffsetSizeAndStrideOpInterface slice) {
+  SmallVector<int64_t> strides(slice.getStaticStrides());
+  for (auto [size, stride] : llvm::zip_equal(slice.getStaticSizes(), strides))
+    if (size == 1 && !ShapedType::isDynamic(stride))
+      stride = 1;
+  slice->setAttr("static_strides", DenseI64ArrayAttr::get(slice->getContext(), strides));
+}
+
 LogicalResult prepareKernel(func::FuncOp kernel) {
+  kernel.walk([](OffsetSizeAndStrideOpInterface slice) { dropUnusedStrides(slice); });
   IRRewriter rewriter(kernel.getContext());
   SmallVector<linalg::AggregatedOpInterface> aggregates;
   kernel.walk([&](linalg::AggregatedOpInterface op) { aggregates.push_back(op); });
@@ -255,6 +266,14 @@ bool canRunInPlace(func::FuncOp kernel, unsigned input, unsigned output) {
   for (OpOperand &use : ret->getOpOperands())
     if (use.getOperandNumber() != output - readsAttr.getInt() && use.get() == result)
       return false;
+
+  // What the result starts from is written to the same buffer first, over the input: a fill.
+  if (auto op = dyn_cast<linalg::LinalgOp>(last)) {
+    OpOperand *init = op.getDpsInitOperand(cast<OpResult>(result).getResultNumber());
+    if (op.payloadUsesValueFromOperand(init) && init->get() != source &&
+        !init->get().getDefiningOp<tensor::EmptyOp>())
+      return false;
+  }
 
   // Producers of the result: whatever runs before it is complete, at that element.
   llvm::SmallPtrSet<Operation *, 16> producers;

@@ -239,6 +239,35 @@ Value Partitioner::windowThroughPad(Part &part, ReshardOp op) {
   return padWholeDims(part, pad, local, target);
 }
 
+/// Whether every device holds the same box, in the same buffer, on two meshes over the same
+/// devices.
+static bool holdTheSame(const sharding::Mesh &from, const sharding::Layout &source,
+                        const sharding::Mesh &to, const sharding::Layout &target) {
+  return source.localShape() == target.localShape() &&
+         llvm::all_of(from.processIds, [&](int64_t id) {
+           return source.span(from, from.coordinate(from.positionOf(id))) ==
+                  target.span(to, to.coordinate(to.positionOf(id)));
+         });
+}
+
+Value Partitioner::exchangeMeshes(Part &part, ReshardOp op, Value local, ShardingAttr from,
+                                  ShardingAttr to, Attribute reason) {
+  auto type = cast<RankedTensorType>(op.getType());
+  TensorSharding source = resolveVerified(from, meshes, type);
+  TensorSharding target = resolveVerified(to, meshes, type);
+  std::vector<int64_t> shape = shapeOf(type);
+  if (holdTheSame(meshes.get(from.getMesh()), sharding::makeLayout(source, shape),
+                  meshes.get(to.getMesh()), sharding::makeLayout(target, shape)))
+    return local;
+  OpBuilder &b = part.builder;
+  auto exchange = ExchangeOp::create(
+      b, op.getLoc(), TypeRange{localType(type, target)}, ValueRange{local}, from, to, Attribute(),
+      b.getArrayAttr({from}), b.getArrayAttr({to}), b.getArrayAttr({TypeAttr::get(type)}));
+  exchange->setAttr(DistDialect::kReason, reason);
+  annotate(exchange->getResult(0), to, type);
+  return exchange->getResult(0);
+}
+
 LogicalResult Partitioner::lowerReshard(ReshardOp op) {
   auto type = cast<RankedTensorType>(op.getType());
   FlatSymbolRefAttr from = getSharding(op.getOperand()).getMesh(), to = op.getSharding().getMesh();
@@ -276,6 +305,12 @@ LogicalResult Partitioner::lowerReshard(ReshardOp op) {
   MLIRContext *context = op.getContext();
   ShardingAttr sentAttr = ShardingAttr::get(from, meshes.get(from), sent, context);
   ShardingAttr receivedAttr = ShardingAttr::get(to, meshes.get(to), received, context);
+  if (&sender == &receiver) { // two arrangements of the same devices: nobody is elsewhere
+    local = exchangeMeshes(sender, op, local, sentAttr, receivedAttr, reason);
+    sender.mapping.map(op.getResult(),
+                       move(sender, op.getLoc(), local, type, to, received, target, reason));
+    return success();
+  }
   IntegerAttr id = sender.builder.getI64IntegerAttr(nextTransfer++);
   auto send = SendOp::create(sender.builder, op.getLoc(), local, to, id, sentAttr, receivedAttr,
                              TypeAttr::get(type));

@@ -76,6 +76,9 @@ private:
 
   // Reshards (PartitionReshard.cpp).
   mlir::LogicalResult lowerReshard(ReshardOp op);
+  /// The value of a mesh as one of another mesh over the same devices.
+  mlir::Value exchangeMeshes(Part &part, ReshardOp op, mlir::Value local, ShardingAttr from,
+                             ShardingAttr to, mlir::Attribute reason);
   /// Emits the collectives that lead from one sharding to another within one part.
   mlir::Value move(Part &part, mlir::Location loc, mlir::Value local, mlir::RankedTensorType global,
                    mlir::FlatSymbolRefAttr mesh, const sharding::TensorSharding &source,

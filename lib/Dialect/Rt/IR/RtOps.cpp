@@ -53,6 +53,21 @@ LogicalResult ConstantOp::verify() {
   return success();
 }
 
+LogicalResult rt::verifySameDevices(Operation *op, FlatSymbolRefAttr name) {
+  auto part = op->getParentOfType<PartOp>();
+  dist::ProcessMeshOp mesh = dist::lookupMesh(op, name);
+  if (!mesh) // (R2)
+    return op->emitOpError() << "mesh '" << name.getValue() << "' is not declared";
+  std::vector<int64_t> devices = mesh.getMesh().processIds;
+  std::vector<int64_t> owned = dist::lookupMesh(op, part.getMeshAttr()).getMesh().processIds;
+  llvm::sort(devices);
+  llvm::sort(owned);
+  if (devices != owned) // (R2)
+    return op->emitOpError() << "mesh '" << name.getValue()
+                             << "' has other devices than the part's '" << part.getMesh() << "'";
+  return success();
+}
+
 LogicalResult PartOp::verifySymbolUses(SymbolTableCollection &) {
   if (getArenaBytes() < 0) // (R1)
     return emitOpError() << "an arena of " << getArenaBytes() << " bytes";
@@ -61,19 +76,23 @@ LogicalResult PartOp::verifySymbolUses(SymbolTableCollection &) {
     return emitOpError() << "mesh '" << getMesh() << "' is not declared";
   if (failed(declared.verify()))
     return failure();
-  sharding::Mesh mesh = declared.getMesh();
-  for (CoordinateOp coordinate : getBody().front().getOps<CoordinateOp>())
-    if (failed(dist::resolveAxes(coordinate.getAxes(), mesh,
+  for (CoordinateOp coordinate : getBody().front().getOps<CoordinateOp>()) {
+    FlatSymbolRefAttr name = coordinate.getMeshAttr() ? coordinate.getMeshAttr() : getMeshAttr();
+    if (failed(verifySameDevices(coordinate, name)) ||
+        failed(dist::resolveAxes(coordinate.getAxes(), dist::lookupMesh(*this, name).getMesh(),
                                  [&]() { return coordinate.emitOpError(); })))
       return failure();
+  }
   return success();
 }
 
 /// Rules R5 and R7 of a home for a value of the given global type.
 static LogicalResult verifyHome(Operation *op, Value slot, dist::ShardingAttr layout, Type global) {
+  if (!dist::lookupMesh(op, op->getParentOfType<PartOp>().getMeshAttr()))
+    return success(); // reported by the part
+  if (failed(verifySameDevices(op, layout.getMesh())))
+    return failure();
   dist::ProcessMeshOp mesh = dist::lookupMesh(op, layout.getMesh());
-  if (!mesh) // (R2)
-    return op->emitOpError() << "mesh '" << layout.getMesh().getValue() << "' is not declared";
   auto resolved = layout.resolve(mesh.getMesh(), global, [&]() { return op->emitOpError(); });
   if (failed(resolved))
     return failure();

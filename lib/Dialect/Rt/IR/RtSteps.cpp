@@ -168,22 +168,11 @@ LogicalResult CollectiveOp::verify() {
 
 LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &) {
   auto part = (*this)->getParentOfType<PartOp>();
-  dist::ProcessMeshOp own = dist::lookupMesh(*this, part.getMeshAttr());
-  if (!own)
+  if (!dist::lookupMesh(*this, part.getMeshAttr()))
     return success(); // reported by the part
-  for (FlatSymbolRefAttr name : {getMeshAttr(), getTargetMeshAttr()}) {
-    if (!name)
-      continue;
-    dist::ProcessMeshOp mesh = dist::lookupMesh(*this, name);
-    if (!mesh) // (R2)
-      return emitOpError() << "mesh '" << name.getValue() << "' is not declared";
-    std::vector<int64_t> devices = mesh.getMesh().processIds, owned = own.getMesh().processIds;
-    llvm::sort(devices);
-    llvm::sort(owned);
-    if (devices != owned) // (R2)
-      return emitOpError() << "mesh '" << name.getValue() << "' has other devices than the part's '"
-                           << part.getMesh() << "'";
-  }
+  for (FlatSymbolRefAttr name : {getMeshAttr(), getTargetMeshAttr()})
+    if (name && failed(verifySameDevices(*this, name)))
+      return failure();
   auto mesh = dist::lookupMesh(*this, getMeshAttr());
   if (failed(dist::resolveAxes(getAxes(), mesh.getMesh(), [&]() { return emitOpError(); })))
     return failure();

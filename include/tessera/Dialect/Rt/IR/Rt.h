@@ -28,6 +28,8 @@ namespace tessera::rt {
 
 /// Whether a function is a kernel (has `kernel.reads`).
 bool isKernel(mlir::Operation *function);
+/// Rule R2 for a mesh that `op`, inside a part whose mesh is declared, names.
+mlir::LogicalResult verifySameDevices(mlir::Operation *op, mlir::FlatSymbolRefAttr mesh);
 
 } // namespace tessera::rt
 

@@ -107,9 +107,10 @@ def Rt_ConstantOp : Rt_Op<"constant", [HasParent<"PartOp">, Pure,
 }
 
 def Rt_CoordinateOp : Rt_Op<"coordinate", [HasParent<"PartOp">]> {
-  let summary = "A slot that the runtime fills, once, with the device's linear index over axes of the part's mesh";
-  let arguments = (ins Rt_IndexSlot:$slot, Dist_AxisListAttr:$axes);
-  let assemblyFormat = "$slot `over` custom<AxisList>($axes) attr-dict";
+  let summary = "A slot that the runtime fills, once, with the device's linear index over axes of a mesh";
+  let description = "The mesh is the part's unless another one over the same devices is given.";
+  let arguments = (ins Rt_IndexSlot:$slot, OptionalAttr<FlatSymbolRefAttr>:$mesh, Dist_AxisListAttr:$axes);
+  let assemblyFormat = "$slot `over` ($mesh^)? custom<AxisList>($axes) attr-dict";
 }
 
 class Rt_HomeOp<string mnemonic> : Rt_Op<mnemonic, [HasParent<"PartOp">,
