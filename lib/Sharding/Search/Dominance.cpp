@@ -145,27 +145,20 @@ bool Dominance::runRound(std::vector<char> &active) {
 /// The first and the last layer lose a few strategies more than the others. They get them back, so
 /// that all layers are equal; more strategies than needed do no harm.
 void Dominance::equalise() {
-  Interner looks;
-  std::vector<Index> lookOf;
+  std::vector<Index> lookOf = looksOf(source, given);
   std::vector<Domain> united;
   for (Index i = 0; i < source.numNodes(); ++i) {
-    std::vector<std::pair<Index, Index>> edges;
-    for (const Neighbour &other : source.neighbours[i])
-      edges.push_back({other.table, other.isRow});
-    std::sort(edges.begin(), edges.end());
-    Key look{source.kind[i], given[i]};
-    for (auto [table, isRow] : edges)
-      look.insert(look.end(), {table, isRow});
-    auto [number, isNew] = looks.intern(look);
-    lookOf.push_back(number);
-    if (isNew)
+    if (lookOf[i] == std::ssize(united)) {
       united.push_back(domains.at(i));
-    else if (united[number] != domains.at(i)) {
-      Domain both;
-      std::set_union(united[number].begin(), united[number].end(), domains.at(i).begin(),
-                     domains.at(i).end(), std::back_inserter(both));
-      united[number] = std::move(both);
+      continue;
     }
+    Domain &its = united[lookOf[i]];
+    if (its == domains.at(i))
+      continue;
+    Domain both;
+    std::set_union(its.begin(), its.end(), domains.at(i).begin(), domains.at(i).end(),
+                   std::back_inserter(both));
+    its = std::move(both);
   }
   for (Index i = 0; i < source.numNodes(); ++i)
     domains.of[i] = domains.intern(united[lookOf[i]]);

@@ -13,14 +13,19 @@
 #include <cmath>
 #include <deque>
 #include <limits>
+#include <map>
+#include <set>
+#include <utility>
 
 namespace tessera::sharding::search {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// How many of the cheapest entries an entry is compared with.
-constexpr size_t numRivals = 64;
+/// Entries are compared with the cheapest few that are not needless themselves. Where a sample shows
+/// that little would go, the table is left as it is.
+constexpr size_t numRivals = 48;
+constexpr int64_t numConsidered = 256, numSamples = 64;
 
 class Elimination {
 public:
@@ -28,15 +33,31 @@ public:
   std::optional<Optimum> run(const Deadline &deadline);
 
 private:
+  /// A lazy table, and which blocks of it are there: by dimensions that are fixed, by index.
+  struct Lazy {
+    std::map<std::vector<Index>, std::vector<char>> done;
+    bool isComplete = false;
+  };
+  /// Values of some dimensions of a table, one list a block.
+  struct Blocks {
+    std::vector<Index> dims;
+    std::vector<std::vector<Index>> at;
+  };
+
   void compute(Index number);
+  Table computeBucket(const Bucket &bucket);
+  void require(Index number, const Blocks &blocks);
+  void requireFor(const Bucket &bucket, const Part &part);
   Table prune(const PruningDef &pruning);
   const std::vector<double> &outsideDifferences(const std::vector<PruningDef::Outside> &outside,
                                                 Index size);
+  std::vector<Index> bestOf(const Bucket &bucket, const std::vector<Index> &at) const;
   Optimum traceBack() const;
 
   const Model &model;
   const Plan &plan;
   std::vector<Table> tables; ///< by number in the plan
+  std::map<Index, Lazy> lazy; ///< by number in the plan
   Interner outsideNumbers;
   std::deque<std::vector<double>> outsideKnown; ///< references to them are kept
 };
@@ -73,50 +94,249 @@ Elimination::outsideDifferences(const std::vector<PruningDef::Outside> &outside,
 Table Elimination::prune(const PruningDef &pruning) {
   const Table &from = tables[pruning.table];
   auto rank = from.sizes.size();
-  Table result;
-  result.sizes = from.sizes;
-  result.strides = from.strides;
-  int64_t count = from.entries();
-  result.own = std::make_unique_for_overwrite<double[]>(count);
-  std::copy(from.data, from.data + count, result.own.get());
-  result.data = result.own.get();
-  result.hasInfinite = from.hasInfinite;
-  std::vector<const std::vector<double> *> differences;
+  std::vector<const double *> differences;
   for (size_t d = 0; d < rank; ++d)
-    differences.push_back(&outsideDifferences(pruning.outside[d], from.sizes[d]));
-  std::vector<int64_t> byCost;
-  for (int64_t x = 0; x < count; ++x)
-    if (from.data[x] != infinity)
-      byCost.push_back(x);
-  std::sort(byCost.begin(), byCost.end(), [&](int64_t x, int64_t y) {
-    return from.data[x] != from.data[y] ? from.data[x] < from.data[y] : x < y;
-  });
+    differences.push_back(outsideDifferences(pruning.outside[d], from.sizes[d]).data());
   struct Rival {
     double cost;
     std::vector<Index> at;
   };
   std::vector<Rival> rivals;
   std::vector<Index> at(rank);
-  for (int64_t x : byCost) {
-    double cost = from.data[x], margin = 1e-12 * std::abs(cost);
+  auto isNeedless = [&](int64_t x) {
+    double limit = from.data[x] - 1e-12 * std::abs(from.data[x]);
     for (size_t d = 0; d < rank; ++d)
       at[d] = static_cast<Index>(x / from.strides[d] % from.sizes[d]);
-    bool dropped = false;
     for (const Rival &rival : rivals) {
-      double sum = rival.cost + margin;
+      double sum = rival.cost;
       for (size_t d = 0; d < rank; ++d)
-        sum += (*differences[d])[static_cast<size_t>(at[d]) * from.sizes[d] + rival.at[d]];
-      if ((dropped = sum < cost))
-        break;
+        sum += differences[d][static_cast<size_t>(at[d]) * from.sizes[d] + rival.at[d]];
+      if (sum < limit)
+        return true;
     }
-    if (dropped) {
-      result.own[x] = infinity;
-      result.hasInfinite = true;
-    } else if (rivals.size() < numRivals) {
-      rivals.push_back({cost, at});
+    return false;
+  };
+  int64_t count = from.entries();
+  std::vector<int64_t> cheapest;
+  for (int64_t x = 0; x < count; ++x)
+    if (from.data[x] != infinity)
+      cheapest.push_back(x);
+  auto living = static_cast<int64_t>(cheapest.size());
+  int64_t considered = std::min(living, numConsidered);
+  std::vector<int64_t> sample;
+  for (int64_t s = 0; s < numSamples && living > 0; ++s)
+    sample.push_back(cheapest[s * living / numSamples]);
+  std::partial_sort(cheapest.begin(), cheapest.begin() + considered, cheapest.end(),
+                    [&](int64_t x, int64_t y) {
+                      return from.data[x] != from.data[y] ? from.data[x] < from.data[y] : x < y;
+                    });
+  for (int64_t c = 0; c < considered && rivals.size() < numRivals; ++c)
+    if (!isNeedless(cheapest[c]))
+      rivals.push_back({from.data[cheapest[c]], at});
+  Table result;
+  result.sizes = from.sizes;
+  result.strides = from.strides;
+  result.data = from.data;
+  result.hasInfinite = from.hasInfinite;
+  if (std::count_if(sample.begin(), sample.end(), isNeedless) < numSamples / 4)
+    return result;
+  result.own = std::make_unique_for_overwrite<double[]>(count);
+  result.data = result.own.get();
+  result.hasInfinite = true;
+  for (int64_t x = 0; x < count; ++x)
+    result.own[x] = from.data[x] != infinity && isNeedless(x) ? infinity : from.data[x];
+  return result;
+}
+
+/// A copy of the table in which the dimensions of `blocks` are one, the first, over the blocks.
+static Table gather(const Table &from, const std::vector<Index> &dims,
+                    const std::vector<std::vector<Index>> &at) {
+  std::vector<Index> rest, sizes{static_cast<Index>(at.size())};
+  for (Index d = 0; d < static_cast<Index>(from.sizes.size()); ++d)
+    if (std::find(dims.begin(), dims.end(), d) == dims.end()) {
+      rest.push_back(d);
+      sizes.push_back(from.sizes[d]);
+    }
+  Table result;
+  result.allocate(sizes);
+  result.hasInfinite = from.hasInfinite;
+  double *to = result.own.get();
+  std::vector<Index> coordinate(rest.size(), 0);
+  for (const std::vector<Index> &block : at) {
+    int64_t offset = 0;
+    for (size_t d = 0; d < dims.size(); ++d)
+      offset += from.strides[dims[d]] * block[d];
+    while (true) {
+      *to++ = from.data[offset];
+      auto d = static_cast<int>(rest.size()) - 1;
+      for (; d >= 0; --d) {
+        offset += from.strides[rest[d]];
+        if (++coordinate[d] < from.sizes[rest[d]])
+          break;
+        offset -= from.strides[rest[d]] * from.sizes[rest[d]];
+        coordinate[d] = 0;
+      }
+      if (d < 0)
+        break;
     }
   }
   return result;
+}
+
+/// Copies a table whose first dimension is the blocks' to where the blocks lie.
+static void scatter(const Table &from, Table &to, const std::vector<Index> &dims,
+                    const std::vector<std::vector<Index>> &at) {
+  std::vector<Index> rest;
+  for (Index d = 0; d < static_cast<Index>(to.sizes.size()); ++d)
+    if (std::find(dims.begin(), dims.end(), d) == dims.end())
+      rest.push_back(d);
+  std::vector<Index> coordinate(rest.size(), 0);
+  for (size_t b = 0; b < at.size(); ++b) {
+    int64_t target = 0, origin = from.strides[0] * static_cast<int64_t>(b);
+    for (size_t d = 0; d < dims.size(); ++d)
+      target += to.strides[dims[d]] * at[b][d];
+    while (true) {
+      to.own[target] = from.data[origin];
+      auto d = static_cast<int>(rest.size()) - 1;
+      for (; d >= 0; --d) {
+        target += to.strides[rest[d]];
+        origin += from.strides[d + 1];
+        if (++coordinate[d] < to.sizes[rest[d]])
+          break;
+        target -= to.strides[rest[d]] * to.sizes[rest[d]];
+        origin -= from.strides[d + 1] * to.sizes[rest[d]];
+        coordinate[d] = 0;
+      }
+      if (d < 0)
+        break;
+    }
+  }
+}
+
+/// Computes those blocks of a lazy table that are not there. No dimensions: all of it.
+void Elimination::require(Index number, const Blocks &blocks) {
+  Lazy &state = lazy.at(number);
+  if (state.isComplete)
+    return;
+  const Bucket &bucket = plan.buckets[plan.tables[number].index];
+  Table &table = tables[number];
+  if (blocks.dims.empty()) {
+    table = computeBucket(bucket);
+    state.isComplete = true;
+    return;
+  }
+  std::vector<char> &done = state.done[blocks.dims];
+  int64_t count = 1;
+  for (Index dim : blocks.dims)
+    count *= table.sizes[dim];
+  done.resize(count, 0);
+  Blocks missing{blocks.dims, {}};
+  for (const std::vector<Index> &block : blocks.at) {
+    int64_t at = 0;
+    for (size_t d = 0; d < blocks.dims.size(); ++d)
+      at = at * table.sizes[blocks.dims[d]] + block[d];
+    if (!std::exchange(done[at], 1))
+      missing.at.push_back(block);
+  }
+  if (missing.at.empty())
+    return;
+  // The same bucket with one variable, the block, in place of the fixed ones.
+  std::vector<Index> renamed(bucket.sizes.size(), -1);
+  Bucket part;
+  part.eliminated = bucket.eliminated;
+  for (Index dim : blocks.dims)
+    renamed[bucket.eliminated + dim] = bucket.eliminated;
+  for (Index v = 0; v < static_cast<Index>(bucket.sizes.size()); ++v) {
+    if (v == bucket.eliminated)
+      part.sizes.push_back(static_cast<Index>(missing.at.size()));
+    if (renamed[v] < 0) {
+      renamed[v] = static_cast<Index>(part.sizes.size());
+      part.sizes.push_back(bucket.sizes[v]);
+    }
+  }
+  std::deque<Table> gathered;
+  std::vector<Table *> parts;
+  for (const Part &its : bucket.parts) {
+    Blocks below;
+    std::vector<size_t> which;
+    Part now{its.table, {}};
+    for (size_t d = 0; d < its.vars.size(); ++d) {
+      auto fixed = std::find(blocks.dims.begin(), blocks.dims.end(), its.vars[d] - bucket.eliminated);
+      if (its.vars[d] >= bucket.eliminated && fixed != blocks.dims.end()) {
+        below.dims.push_back(static_cast<Index>(d));
+        which.push_back(fixed - blocks.dims.begin());
+      } else {
+        now.vars.push_back(renamed[its.vars[d]]);
+      }
+    }
+    for (const std::vector<Index> &block : missing.at) {
+      std::vector<Index> &at = below.at.emplace_back();
+      for (size_t d : which)
+        at.push_back(block[d]);
+    }
+    if (lazy.count(its.table))
+      require(its.table, below);
+    if (below.dims.empty()) {
+      parts.push_back(&tables[its.table]);
+    } else {
+      now.vars.insert(now.vars.begin(), bucket.eliminated);
+      gathered.push_back(gather(tables[its.table], below.dims, below.at));
+      parts.push_back(&gathered.back());
+    }
+    part.parts.push_back(std::move(now));
+  }
+  scatter(minPlus(part, parts), table, blocks.dims, missing.at);
+  table.turned.clear();
+}
+
+/// Computes what a bucket reads of a lazy part: where another part is infinite nothing is read.
+void Elimination::requireFor(const Bucket &bucket, const Part &part) {
+  Blocks best;
+  double share = 1;
+  for (const Part &other : bucket.parts) {
+    const Table &thin = tables[other.table];
+    if (!thin.hasInfinite || lazy.count(other.table))
+      continue;
+    Blocks blocks;
+    std::vector<Index> thinDims;
+    double count = 1;
+    for (size_t d = 0; d < part.vars.size(); ++d) {
+      auto its = std::find(other.vars.begin(), other.vars.end(), part.vars[d]);
+      if (its == other.vars.end())
+        continue;
+      blocks.dims.push_back(static_cast<Index>(d));
+      thinDims.push_back(static_cast<Index>(its - other.vars.begin()));
+      count *= bucket.sizes[part.vars[d]];
+    }
+    if (thinDims.empty())
+      continue;
+    std::set<std::vector<Index>> living;
+    int64_t entries = thin.entries();
+    std::vector<Index> at(thinDims.size());
+    for (int64_t x = 0; x < entries; ++x) {
+      if (thin.data[x] == infinity)
+        continue;
+      for (size_t d = 0; d < thinDims.size(); ++d)
+        at[d] = static_cast<Index>(x / thin.strides[thinDims[d]] % thin.sizes[thinDims[d]]);
+      living.insert(at);
+    }
+    if (static_cast<double>(living.size()) / count < share) {
+      share = static_cast<double>(living.size()) / count;
+      blocks.at.assign(living.begin(), living.end());
+      best = std::move(blocks);
+    }
+  }
+  require(part.table, share < 0.5 ? best : Blocks());
+}
+
+Table Elimination::computeBucket(const Bucket &bucket) {
+  std::vector<Table *> parts;
+  for (const Part &part : bucket.parts) {
+    if (lazy.count(part.table))
+      requireFor(bucket, part);
+    parts.push_back(&tables[part.table]);
+  }
+  return minPlus(bucket, parts);
 }
 
 void Elimination::compute(Index number) {
@@ -133,16 +353,60 @@ void Elimination::compute(Index number) {
     table.strides = {def.sizes[1], 1};
     table.data = model.matrices[def.index].cost.data();
     break;
-  case TableDef::bucket: {
-    std::vector<Table *> parts;
-    for (const Part &part : plan.buckets[def.index].parts)
-      parts.push_back(&tables[part.table]);
-    table = minPlus(plan.buckets[def.index], parts);
+  case TableDef::bucket:
+    if (plan.buckets[def.index].isLazy) {
+      lazy[number];
+      table.allocate(def.sizes);
+      std::fill(table.own.get(), table.own.get() + table.entries(), infinity);
+      table.hasInfinite = true;
+    } else {
+      table = computeBucket(plan.buckets[def.index]);
+    }
     break;
-  }
   case TableDef::pruned:
+    if (lazy.count(plan.prunings[def.index].table))
+      require(plan.prunings[def.index].table, {});
     table = prune(plan.prunings[def.index]);
     break;
+  }
+}
+
+/// The first best values of a bucket's eliminated variables, the others being as in `at`.
+std::vector<Index> Elimination::bestOf(const Bucket &bucket, const std::vector<Index> &at) const {
+  struct Read {
+    const double *data;
+    std::vector<std::pair<Index, int64_t>> strides; ///< eliminated variable, stride
+  };
+  std::vector<Read> reads;
+  for (const Part &part : bucket.parts) {
+    const Table &table = tables[part.table];
+    Read &read = reads.emplace_back(Read{table.data, {}});
+    for (size_t d = 0; d < part.vars.size(); ++d) {
+      if (part.vars[d] < bucket.eliminated)
+        read.strides.push_back({part.vars[d], table.strides[d]});
+      else
+        read.data += table.strides[d] * at[part.vars[d]];
+    }
+  }
+  std::vector<Index> trial(bucket.eliminated, 0), best = trial;
+  double least = infinity;
+  while (true) {
+    double sum = 0;
+    for (const Read &read : reads) {
+      int64_t offset = 0;
+      for (auto [v, stride] : read.strides)
+        offset += trial[v] * stride;
+      sum += read.data[offset];
+    }
+    if (sum < least) {
+      least = sum;
+      best = trial;
+    }
+    auto v = static_cast<int>(bucket.eliminated) - 1;
+    for (; v >= 0 && ++trial[v] == bucket.sizes[v]; --v)
+      trial[v] = 0;
+    if (v < 0)
+      return best;
   }
 }
 
@@ -151,32 +415,13 @@ Optimum Elimination::traceBack() const {
   Optimum result{0, std::vector<int64_t>(model.numNodes(), 0)};
   for (Index constant : plan.constants)
     result.cost += tables[constant].data[0];
-  std::vector<Index> at(model.numNodes(), 0);
+  std::vector<Index> at(model.numNodes(), 0), local;
   for (auto step = plan.steps.rbegin(); step != plan.steps.rend(); ++step) {
     const Bucket &bucket = plan.buckets[step->bucket];
-    std::vector<Index> trial(bucket.eliminated, 0), best = trial;
-    double least = infinity;
-    while (true) {
-      double sum = 0;
-      for (const Part &part : bucket.parts) {
-        const Table &table = tables[part.table];
-        int64_t offset = 0;
-        for (size_t d = 0; d < part.vars.size(); ++d) {
-          Index v = part.vars[d];
-          offset += table.strides[d] * (v < bucket.eliminated ? trial[v] : at[step->nodes[v]]);
-        }
-        sum += table.data[offset];
-      }
-      if (sum < least) {
-        least = sum;
-        best = trial;
-      }
-      auto v = static_cast<int>(bucket.eliminated) - 1;
-      for (; v >= 0 && ++trial[v] == bucket.sizes[v]; --v)
-        trial[v] = 0;
-      if (v < 0)
-        break;
-    }
+    local.assign(bucket.sizes.size(), 0);
+    for (size_t v = bucket.eliminated; v < local.size(); ++v)
+      local[v] = at[step->nodes[v]];
+    std::vector<Index> best = bestOf(bucket, local);
     for (Index v = 0; v < bucket.eliminated; ++v)
       at[step->nodes[v]] = best[v];
   }

@@ -65,6 +65,9 @@ public:
   Table run();
 
 private:
+  /// Whether a part is the same for all eliminated strategies, and not thin.
+  bool isAddedLast(size_t part) const;
+  void addLast(const Part &part, const Table &table, const Table &result);
   void chooseNest();
   double costOf(const Nest &candidate) const;
   Operand operand(const Part &part, Table &table) const;
@@ -90,6 +93,38 @@ private:
   double *out = nullptr;
 };
 
+bool MinPlus::isAddedLast(size_t part) const {
+  const std::vector<Index> &vars = bucket.parts[part].vars;
+  return !parts[part]->hasInfinite && !vars.empty() &&
+         std::all_of(vars.begin(), vars.end(), [&](Index v) { return v >= bucket.eliminated; });
+}
+
+/// Adds a part over kept variables to the finished minimum.
+void MinPlus::addLast(const Part &part, const Table &table, const Table &result) {
+  auto rank = static_cast<int>(result.sizes.size());
+  std::vector<int64_t> stride(rank, 0);
+  for (size_t d = 0; d < part.vars.size(); ++d)
+    stride[part.vars[d] - bucket.eliminated] = table.strides[d];
+  std::vector<Index> coordinate(rank, 0);
+  const double *from = table.data;
+  double *to = out;
+  while (true) {
+    *to += *from;
+    int d = rank - 1;
+    for (; d >= 0; --d) {
+      from += stride[d];
+      to += result.strides[d];
+      if (++coordinate[d] < result.sizes[d])
+        break;
+      from -= stride[d] * result.sizes[d];
+      to -= result.strides[d] * result.sizes[d];
+      coordinate[d] = 0;
+    }
+    if (d < 0)
+      return;
+  }
+}
+
 /// Modelled time of a nest: additions at each depth, and copies that make i contiguous.
 double MinPlus::costOf(const Nest &candidate) const {
   double inner = sizeK * (candidate.i < 0 ? 1.0 : bucket.sizes[candidate.i]);
@@ -97,19 +132,22 @@ double MinPlus::costOf(const Nest &candidate) const {
   std::vector<char> thins(candidate.loops.size() + 1, 0);
   double cost = 0;
   for (size_t p = 0; p < parts.size(); ++p) {
+    if (isAddedLast(p))
+      continue;
     const std::vector<Index> &vars = bucket.parts[p].vars;
     size_t depth = 0;
     for (size_t d = 0; d < candidate.loops.size(); ++d)
       if (std::find(vars.begin(), vars.end(), candidate.loops[d]) != vars.end())
         depth = d + 1;
-    atDepth[depth] += 1;
+    // What is larger than the second cache is read from memory each time.
+    atDepth[depth] += parts[p]->entries() > 60000 ? 3 : 1;
     thins[depth] |= parts[p]->hasInfinite;
     auto its = std::find(vars.begin(), vars.end(), candidate.i);
     if (its != vars.end() && parts[p]->strides[its - vars.begin()] != 1) {
       auto dim = static_cast<Index>(its - vars.begin());
       bool known = std::any_of(parts[p]->turned.begin(), parts[p]->turned.end(),
                                [&](auto &copy) { return copy.first == dim; });
-      cost += known ? 0 : 4.0 * static_cast<double>(parts[p]->entries());
+      cost += known ? 0 : 30.0 * static_cast<double>(parts[p]->entries());
     }
   }
   // What pruning leaves; a guess is enough to have thin parts added first.
@@ -237,6 +275,12 @@ int32_t MinPlus::add(const Operand &part, int64_t offset, const double *from, co
 void MinPlus::finish(const std::vector<int64_t> &offsets, int64_t outOffset, const double *sum,
                      const Index *rows, int32_t count) {
   const std::vector<int> &last = at.back();
+  if (last.empty()) {
+    // Nothing depends on the innermost loop: it repeats what is added last.
+    std::fill(shift.begin(), shift.begin() + count, 0.0);
+    minOfShifted(out + outOffset, sizeI, sum, sizeI, shift.data(), count);
+    return;
+  }
   auto depth = static_cast<int>(nest.loops.size());
   for (size_t p = 0; p + 1 < last.size(); ++p) {
     count = add(operands[last[p]], offsets[last[p]], sum, rows, count, sums[depth].data(),
@@ -289,8 +333,9 @@ Table MinPlus::run() {
   chooseNest();
   bool mayBeInfinite = false;
   for (size_t p = 0; p < parts.size(); ++p) {
-    operands.push_back(operand(bucket.parts[p], *parts[p]));
     mayBeInfinite |= parts[p]->hasInfinite;
+    if (!isAddedLast(p))
+      operands.push_back(operand(bucket.parts[p], *parts[p]));
   }
   size_t depths = nest.loops.size() + 1;
   at.resize(depths);
@@ -344,6 +389,9 @@ Table MinPlus::run() {
     if (count > 0)
       loop(0, offsets, 0, sum, live, count);
   }
+  for (size_t p = 0; p < parts.size(); ++p)
+    if (isAddedLast(p))
+      addLast(bucket.parts[p], *parts[p], result);
   if (mayBeInfinite)
     result.hasInfinite = std::find(out, out + entries, infinity) != out + entries;
   return result;
@@ -352,7 +400,29 @@ Table MinPlus::run() {
 } // namespace
 
 Table minPlus(const Bucket &bucket, const std::vector<Table *> &parts) {
-  return MinPlus(bucket, parts).run();
+  if (bucket.eliminated < static_cast<Index>(bucket.sizes.size()))
+    return MinPlus(bucket, parts).run();
+  // Nothing is kept: keep the longest variable, for the innermost loop, and reduce it at last.
+  Bucket kept = bucket;
+  auto last = static_cast<Index>(std::max_element(kept.sizes.begin(), kept.sizes.end()) -
+                                 kept.sizes.begin());
+  Index end = --kept.eliminated;
+  std::swap(kept.sizes[last], kept.sizes[end]);
+  for (Part &part : kept.parts)
+    for (Index &v : part.vars)
+      v = v == last ? end : v == end ? last : v;
+  if (end == 0) {
+    // One variable: no loop is worth it.
+    kept.sizes.insert(kept.sizes.begin(), 1);
+    kept.eliminated = 1;
+    for (Part &part : kept.parts)
+      for (Index &v : part.vars)
+        v = 1;
+  }
+  Table row = MinPlus(kept, parts).run(), result;
+  result.allocate({});
+  result.own[0] = *std::min_element(row.data, row.data + row.entries());
+  return result;
 }
 
 } // namespace tessera::sharding::search

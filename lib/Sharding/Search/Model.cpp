@@ -119,6 +119,24 @@ Domains allStrategies(const Source &source) {
   return domains;
 }
 
+std::vector<Index> looksOf(const Source &source, const std::vector<Index> &salt) {
+  Interner looks;
+  std::vector<Index> lookOf;
+  std::vector<std::pair<Index, Index>> edges;
+  Key look;
+  for (Index i = 0; i < source.numNodes(); ++i) {
+    edges.clear();
+    for (const Neighbour &other : source.neighbours[i])
+      edges.push_back({other.table, other.isRow});
+    std::sort(edges.begin(), edges.end());
+    look = {source.kind[i], salt[i]};
+    for (auto [table, isRow] : edges)
+      look.insert(look.end(), {table, isRow});
+    lookOf.push_back(looks.intern(look).first);
+  }
+  return lookOf;
+}
+
 KindCosts costsOf(const Source &source, double pricePerByte) {
   KindCosts costs;
   for (Index k = 0; k < source.numKinds(); ++k) {

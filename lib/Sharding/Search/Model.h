@@ -107,6 +107,10 @@ private:
 /// All strategies of every node, or the one it is pinned to.
 Domains allStrategies(const Source &source);
 
+/// Nodes of one kind with the same edges look alike; by node, the number of its look. `salt` tells
+/// apart nodes that must not share one.
+std::vector<Index> looksOf(const Source &source, const std::vector<Index> &salt);
+
 /// By kind, what its strategies cost: cost + price x memory.
 using KindCosts = std::vector<std::vector<double>>;
 KindCosts costsOf(const Source &source, double pricePerByte = 0);
@@ -119,6 +123,7 @@ struct Matrix {
 
 /// The problem over kept strategies, as elimination takes it. Costs are by position in the domain.
 struct Model {
+  Model() = default;
   Model(const Source &source, const KindCosts &costs, Domains domains);
 
   Domains domains;

@@ -28,6 +28,9 @@ namespace {
 /// Smaller tables are not worth the pruning, larger ones are too slow to prune.
 constexpr double leastToPrune = 64, mostToPrune = 4e5;
 
+/// Combinations of nodes that are eliminated at once: tracing back tries them all.
+constexpr double mostTogether = 4096;
+
 class Planner {
 public:
   Planner(const Model &model, const PlanOptions &options) : model(model), options(options) {}
@@ -38,13 +41,13 @@ private:
   struct Factor {
     Index table;
     std::vector<Index> nodes; ///< by dimension
-    bool isAlive = true;
   };
   /// The bucket of a node, with its variables numbered in the order of the parts.
   struct Draft {
     std::vector<Index> factors; ///< in the order of the parts
-    std::vector<Index> nodes;   ///< by variable; the eliminated one is 0
-    double entries = 1;
+    std::vector<Index> nodes;   ///< by variable; the eliminated ones come first
+    Index eliminated = 1;       ///< so many of them go: the node, and what it takes along
+    double entries = 1, remaining = 1; ///< of the bucket, of its result
     uint64_t hash = 0;
   };
   /// Nodes whose buckets look the same now.
@@ -66,6 +69,11 @@ private:
   void draft(Index node, Draft &result) const;
   void classify(Index node);
   Candidate candidate(uint64_t hash) const;
+  Index defineBucket(const std::vector<Index> &parts, const std::vector<Index> &nodes,
+                     Index eliminated, bool isSplit);
+  void replace(const std::vector<Index> &parts, Index bucket, std::vector<Index> nodes,
+               bool isUnique);
+  std::vector<Draft> split(const Draft &whole) const;
   void eliminate(Index node, bool isUnique);
   Index prune(Index factor);
   /// The factor that contains what was this factor at first.
@@ -83,6 +91,7 @@ private:
   std::vector<uint64_t> classOf;
   std::unordered_map<uint64_t, Class> classes;
   std::priority_queue<Candidate> queue;
+  Index numLeaves = 0; ///< tables that are the model's
   Interner bucketNumbers, pruningNumbers;
   std::vector<Index> bucketTable, pruningTable;
 };
@@ -110,6 +119,7 @@ void Planner::leaves() {
   for (size_t m = 0; m < model.matrices.size(); ++m)
     plan.tables.push_back({TableDef::pair, static_cast<Index>(m),
                            {model.matrices[m].rows, model.matrices[m].columns}});
+  numLeaves = static_cast<Index>(plan.tables.size());
   for (Index i = 0; i < model.numNodes(); ++i)
     unaryFactor.push_back(addFactor(model.unary[i], {i}));
   for (const Source::Pair &pair : model.pairs) {
@@ -117,6 +127,10 @@ void Planner::leaves() {
     edgesOf[pair.u].push_back({{pair.v, pair.table, true}, factor});
     edgesOf[pair.v].push_back({{pair.u, pair.table, false}, factor});
   }
+}
+
+static bool contains(const std::vector<Index> &list, Index item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
 }
 
 void Planner::draft(Index node, Draft &result) const {
@@ -143,12 +157,47 @@ void Planner::draft(Index node, Draft &result) const {
       }
     }
   }
+  // Nodes whose tables are all over nodes of this bucket go at the same time, at no price.
+  double together = model.size(node);
+  result.eliminated = 1;
+  result.remaining = result.entries / model.size(node);
+  for (size_t v = 1; v < result.nodes.size(); ++v) {
+    Index other = result.nodes[v];
+    const std::vector<Index> &its = factorsOf[other];
+    bool isInside = std::all_of(its.begin(), its.end(), [&](Index factor) {
+      return std::all_of(factors[factor].nodes.begin(), factors[factor].nodes.end(),
+                         [&](Index end) { return contains(result.nodes, end); });
+    });
+    if (!isInside || together * model.size(other) > mostTogether)
+      continue;
+    together *= model.size(other);
+    for (Index factor : its)
+      if (!contains(result.factors, factor)) {
+        result.factors.push_back(factor);
+        mix(factors[factor].table);
+      }
+    std::rotate(result.nodes.begin() + result.eliminated, result.nodes.begin() + v,
+                result.nodes.begin() + v + 1);
+    ++result.eliminated;
+    result.remaining /= model.size(other);
+  }
+  // Edges between nodes that stay are added now, where it is done once for all equal places.
+  for (size_t v = result.eliminated; v < result.nodes.size(); ++v)
+    for (Index factor : factorsOf[result.nodes[v]])
+      if (factors[factor].table < numLeaves && factors[factor].nodes.size() == 2 &&
+          factors[factor].nodes[0] == result.nodes[v] &&
+          contains(result.nodes, factors[factor].nodes[1]) && !contains(result.factors, factor)) {
+        result.factors.push_back(factor);
+        mix(factors[factor].table);
+      }
   result.hash = hash;
 }
 
 Planner::Candidate Planner::candidate(uint64_t hash) const {
   const Class &found = classes.at(hash);
   double size = options.greed == Greed::bucket ? found.entries : found.result;
+  if (found.result > options.tableLimit)
+    size *= 1e6;
   return {size / static_cast<double>(found.members.size()), *found.members.begin(), hash};
 }
 
@@ -169,63 +218,110 @@ void Planner::classify(Index node) {
   Class &its = classes[now.hash];
   its.members.insert(node);
   its.entries = now.entries;
-  its.result = now.entries / model.size(node);
+  its.result = now.remaining;
   queue.push(candidate(now.hash));
 }
 
-void Planner::eliminate(Index node, bool isUnique) {
-  Draft bucket;
-  draft(node, bucket);
-  // Nodes that are mentioned nowhere else go at the same time, at no price.
-  std::vector<Index> gone{0}, rest;
-  for (size_t v = 1; v < bucket.nodes.size(); ++v) {
-    const std::vector<Index> &its = factorsOf[bucket.nodes[v]];
-    bool inside = std::all_of(its.begin(), its.end(), [&](Index factor) {
-      return std::find(bucket.factors.begin(), bucket.factors.end(), factor) !=
-             bucket.factors.end();
-    });
-    (inside ? gone : rest).push_back(static_cast<Index>(v));
-  }
-  auto eliminated = static_cast<Index>(gone.size());
-  gone.insert(gone.end(), rest.begin(), rest.end());
-  std::vector<Index> numberOf(bucket.nodes.size());
-  Step step;
+/// The number of the bucket that eliminates the first `eliminated` of these nodes from these factors.
+Index Planner::defineBucket(const std::vector<Index> &parts, const std::vector<Index> &nodes,
+                            Index eliminated, bool isSplit) {
   Bucket definition;
   definition.eliminated = eliminated;
-  for (size_t v = 0; v < gone.size(); ++v) {
-    numberOf[gone[v]] = static_cast<Index>(v);
-    step.nodes.push_back(bucket.nodes[gone[v]]);
-    definition.sizes.push_back(model.size(step.nodes.back()));
-  }
-  Key key{eliminated};
-  for (Index factor : bucket.factors) {
+  definition.isSplit = isSplit;
+  for (Index each : nodes)
+    definition.sizes.push_back(model.size(each));
+  Key key{eliminated, isSplit};
+  for (Index factor : parts) {
     Part part{factors[factor].table, {}};
     key.push_back(part.table);
     for (Index other : factors[factor].nodes) {
-      auto at = std::find(bucket.nodes.begin(), bucket.nodes.end(), other) - bucket.nodes.begin();
-      part.vars.push_back(numberOf[at]);
+      auto at = std::find(nodes.begin(), nodes.end(), other) - nodes.begin();
+      part.vars.push_back(static_cast<Index>(at));
       key.push_back(part.vars.back());
     }
     definition.parts.push_back(std::move(part));
   }
   auto [number, isNew] = bucketNumbers.intern(key);
-  if (isNew) {
+  if (!isNew)
+    return number;
+  bucketTable.push_back(isSplit ? -1 : static_cast<Index>(plan.tables.size()));
+  if (!isSplit) {
     double entries = definition.entries();
-    plan.work += entries * static_cast<double>(definition.parts.size() > 1 ? 1 : 0.5);
-    bucketTable.push_back(static_cast<Index>(plan.tables.size()));
     TableDef result{TableDef::bucket, number,
                     {definition.sizes.begin() + eliminated, definition.sizes.end()}};
+    definition.isLazy =
+        options.prune && entries >= options.lazyFrom && !result.sizes.empty();
+    plan.work += entries;
     plan.largest = std::max(plan.largest, result.entries());
     plan.total += result.entries();
-    if (entries > options.giveUpAt)
-      plan.largest = std::max(plan.largest, entries);
     plan.tables.push_back(std::move(result));
-    plan.buckets.push_back(std::move(definition));
   }
-  step.bucket = number;
-  std::vector<Index> outNodes(step.nodes.begin() + eliminated, step.nodes.end());
+  plan.buckets.push_back(std::move(definition));
+  return number;
+}
+
+/// Adds the result of a bucket as a factor, in place of its parts.
+void Planner::replace(const std::vector<Index> &parts, Index bucket, std::vector<Index> nodes,
+                      bool isUnique) {
+  Index result = addFactor(bucketTable[bucket], nodes);
+  for (Index factor : parts) {
+    parent[factor] = result;
+    for (Index other : factors[factor].nodes)
+      std::erase(factorsOf[other], factor);
+  }
+  if (nodes.empty())
+    plan.constants.push_back(bucketTable[bucket]);
+  else if (isUnique && options.prune)
+    factors[result].table = prune(result);
+}
+
+/// Groups of the parts of a node's bucket, each over few enough entries.
+std::vector<Planner::Draft> Planner::split(const Draft &whole) const {
+  Index node = whole.nodes[0];
+  std::vector<Index> parts = factorsOf[node];
+  std::sort(parts.begin(), parts.end(), [&](Index a, Index b) {
+    size_t sizeA = factors[a].nodes.size(), sizeB = factors[b].nodes.size();
+    return sizeA != sizeB ? sizeA > sizeB : a < b;
+  });
+  std::vector<Draft> groups;
+  for (Index factor : parts) {
+    auto grown = [&](const Draft &group) {
+      double entries = group.entries;
+      for (Index other : factors[factor].nodes)
+        if (!contains(group.nodes, other))
+          entries *= model.size(other);
+      return entries;
+    };
+    auto fits = std::find_if(groups.begin(), groups.end(),
+                             [&](const Draft &group) { return grown(group) <= options.splitAt; });
+    if (fits == groups.end()) {
+      groups.push_back({{}, {node}, 1, static_cast<double>(model.size(node)), 1, 0});
+      fits = groups.end() - 1;
+    }
+    fits->entries = grown(*fits);
+    fits->factors.push_back(factor);
+    for (Index other : factors[factor].nodes)
+      if (!contains(fits->nodes, other))
+        fits->nodes.push_back(other);
+  }
+  return groups;
+}
+
+void Planner::eliminate(Index node, bool isUnique) {
+  Draft bucket;
+  draft(node, bucket);
+  std::vector<Draft> groups;
+  if (bucket.entries > options.splitAt)
+    groups = split(bucket);
+  if (groups.size() > 1) {
+    // One node alone, and the whole bucket for tracing back.
+    bucket.eliminated = 1;
+    bucket.factors = factorsOf[node];
+    plan.split.push_back(node);
+  }
+  Index eliminated = bucket.eliminated;
   for (Index v = 0; v < eliminated; ++v) {
-    Index leaving = step.nodes[v];
+    Index leaving = bucket.nodes[v];
     isLive[leaving] = 0;
     if (auto its = classes.find(classOf[leaving]); its != classes.end()) {
       its->second.members.erase(leaving);
@@ -233,21 +329,18 @@ void Planner::eliminate(Index node, bool isUnique) {
         classes.erase(its);
     }
   }
-  Index result = addFactor(bucketTable[number], outNodes);
-  for (Index factor : bucket.factors) {
-    factors[factor].isAlive = false;
-    parent[factor] = result;
-    for (Index other : factors[factor].nodes)
-      std::erase(factorsOf[other], factor);
-  }
-  plan.steps.push_back(std::move(step));
-  if (outNodes.empty())
-    plan.constants.push_back(bucketTable[number]);
-  else if (isUnique && options.prune)
-    factors[result].table = prune(result);
-  for (Index other : outNodes)
-    classify(other);
+  std::vector<Index> kept(bucket.nodes.begin() + eliminated, bucket.nodes.end());
+  Index whole = defineBucket(bucket.factors, bucket.nodes, eliminated, groups.size() > 1);
+  plan.steps.push_back({whole, bucket.nodes});
+  if (groups.size() > 1)
+    for (const Draft &group : groups)
+      replace(group.factors, defineBucket(group.factors, group.nodes, 1, false),
+              {group.nodes.begin() + 1, group.nodes.end()}, isUnique);
+  else
+    replace(bucket.factors, whole, kept, isUnique);
   // A bucket depends on the factors of its node alone, so nobody else's has changed.
+  for (Index other : kept)
+    classify(other);
 }
 
 /// The table of a factor after pruning; the same table when it is not worth it.
@@ -309,8 +402,6 @@ Plan Planner::run() {
     for (Index node : members)
       if (isLive[node] && classOf[node] == best.hash)
         eliminate(node, isUnique);
-    if (plan.largest > options.giveUpAt)
-      break;
   }
   return std::move(plan);
 }

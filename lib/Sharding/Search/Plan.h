@@ -32,6 +32,8 @@ struct Bucket {
   std::vector<Index> sizes; ///< by variable
   Index eliminated = 1;     ///< variables 0 … eliminated - 1
   std::vector<Part> parts;
+  bool isLazy = false; ///< computed where it is asked for: most of it never is
+  bool isSplit = false; ///< never computed: its parts were, in groups, which bounds it from below
 
   double entries() const;
 };
@@ -70,6 +72,7 @@ struct Plan {
   std::vector<PruningDef> prunings;
   std::vector<Step> steps;          ///< in the order of elimination
   std::vector<Index> constants;     ///< tables without dimensions whose sum is the optimum
+  std::vector<Index> split;         ///< nodes whose buckets were split, first eliminated first
   double work = 0;                  ///< entries of all distinct buckets
   double largest = 0, total = 0;    ///< entries of the largest table, of all tables
 };
@@ -83,10 +86,14 @@ enum class Greed {
 struct PlanOptions {
   Greed greed = Greed::bucket;
   bool prune = true;       ///< drop needless entries on the way
-  double giveUpAt = 1e300; ///< entries of a bucket at which planning stops (the plan is no plan)
+  double lazyFrom = 2e8;   ///< entries of a bucket that is worth the bookkeeping of laziness
+  double tableLimit = 3e7; ///< larger tables are made only when there is no other way
+  /// A bucket of more entries is split into groups of parts, each minimised for itself: the sum is
+  /// then a lower bound (R. Dechter, I. Rish, "Mini-buckets", Journal of the ACM 50, 2003).
+  double splitAt = 1e300;
 };
 
-/// A plan for all nodes. `largest` is above giveUpAt when planning stopped.
+/// A plan for all nodes. It is exact when `split` is empty.
 Plan makePlan(const Model &model, const PlanOptions &options);
 
 } // namespace tessera::sharding::search

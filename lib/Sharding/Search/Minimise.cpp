@@ -1,0 +1,165 @@
+//===- Minimise.cpp - The exact search -------------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Most problems end at the first plan. Where a table would be too large, buckets are
+// split, which gives a lower bound and, traced back, a choice; then the domain of a
+// node that was split is halved, and the halves wait in the order of their bounds.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Dominance.h"
+#include "Eliminate.h"
+#include "Modes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <queue>
+
+namespace tessera::sharding::search {
+
+double costOf(const Source &source, const KindCosts &costs, const std::vector<int64_t> &choice) {
+  double sum = 0;
+  for (Index i = 0; i < source.numNodes(); ++i)
+    sum += costs[source.kind[i]][choice[i]];
+  for (const Source::Pair &pair : source.pairs)
+    sum += source.tables[pair.table]->at(choice[pair.u], choice[pair.v]);
+  return sum;
+}
+
+namespace {
+
+/// Entries of a bucket that is done in well under a second.
+constexpr double mostWork = 1e11;
+/// The first size to which buckets are split; it doubles while there is time.
+constexpr double splitTo = 2e6;
+
+/// What rounding may add up to, of a cost.
+constexpr double rounding = 1e-9;
+
+struct Open {
+  Domains domains;
+  double bound;
+  Index branchOn;
+  int64_t number; ///< ties go to the oldest
+  bool operator<(const Open &other) const {
+    return bound != other.bound ? bound > other.bound : number > other.number;
+  }
+};
+
+class Search {
+public:
+  Search(const Source &source, const KindCosts &costs, const Options &options,
+         const Deadline &deadline)
+      : source(source), costs(costs), options(options), deadline(deadline) {}
+
+  Bounded run(Domains domains, std::vector<int64_t> start);
+
+private:
+  void improve(const std::vector<int64_t> &choice);
+  void explore(Domains domains, double parentBound);
+
+  const Source &source;
+  const KindCosts &costs;
+  const Options &options;
+  const Deadline &deadline;
+  Bounded best;
+  std::priority_queue<Open> open;
+  int64_t numOpened = 0;
+};
+
+void Search::improve(const std::vector<int64_t> &choice) {
+  double cost = costOf(source, costs, choice);
+  if (best.choice.empty() || cost < best.cost) {
+    best.choice = choice;
+    best.cost = cost;
+  }
+}
+
+/// Solves a part of the space, or bounds it and keeps it for later.
+void Search::explore(Domains domains, double parentBound) {
+  Domains left = removeDominated(source, costs, std::move(domains), false);
+  Model model(source, costs, left);
+  PlanOptions wish;
+  wish.tableLimit = std::min(wish.tableLimit, options.tableLimit);
+  Plan plan = makePlan(model, wish);
+  bool isExact = plan.largest <= options.tableLimit && plan.total <= options.totalLimit &&
+                 plan.work <= mostWork;
+  if (!isExact) {
+    wish.prune = false;
+    wish.splitAt = std::min(splitTo, options.tableLimit);
+    plan = makePlan(model, wish);
+    isExact = plan.split.empty();
+  }
+  std::optional<Optimum> found = eliminate(model, plan, deadline);
+  if (!found) {
+    best.stoppedByTime = true;
+    open.push({std::move(left), parentBound, -1, numOpened++});
+    return;
+  }
+  improve(found->choice);
+  if (isExact)
+    found->cost = std::max(found->cost, costOf(source, costs, found->choice));
+  double bound = std::max(parentBound, found->cost);
+  if (isExact) {
+    best.bound = std::min(best.bound, bound);
+    return;
+  }
+  // The split node whose strategies are fewest: two halves of it change most.
+  Index branchOn = -1;
+  for (Index node : plan.split)
+    if (left.at(node).size() > 1 &&
+        (branchOn < 0 || source.neighbours[node].size() > source.neighbours[branchOn].size()))
+      branchOn = node;
+  if (branchOn < 0)
+    for (Index i = 0; i < source.numNodes() && branchOn < 0; ++i)
+      if (left.at(i).size() > 1)
+        branchOn = i;
+  if (branchOn < 0)
+    best.bound = std::min(best.bound, best.cost);
+  else
+    open.push({std::move(left), bound, branchOn, numOpened++});
+}
+
+Bounded Search::run(Domains domains, std::vector<int64_t> start) {
+  if (!start.empty())
+    improve(start);
+  best.bound = std::numeric_limits<double>::infinity(); // the least bound of what is done
+  explore(std::move(domains), -std::numeric_limits<double>::infinity());
+  while (!open.empty() && !best.stoppedByTime) {
+    Open part = open.top();
+    if (part.bound >= best.cost - rounding * std::abs(best.cost))
+      break;
+    open.pop();
+    const Domain whole = part.domains.at(part.branchOn);
+    // What the best choice takes is looked at first and alone.
+    auto taken = std::find(whole.begin(), whole.end(), best.choice[part.branchOn]);
+    Domain one, rest;
+    for (auto it = whole.begin(); it != whole.end(); ++it)
+      (taken != whole.end() ? it == taken : it - whole.begin() < std::ssize(whole) / 2)
+          ? one.push_back(*it)
+          : rest.push_back(*it);
+    for (const Domain &half : {one, rest}) {
+      Domains next = part.domains;
+      next.of[part.branchOn] = next.intern(half);
+      explore(std::move(next), part.bound);
+    }
+  }
+  double bound = best.bound;
+  if (!open.empty())
+    bound = std::min(bound, open.top().bound);
+  best.bound = bound >= best.cost - rounding * std::abs(best.cost) ? best.cost : bound;
+  return std::move(best);
+}
+
+} // namespace
+
+Bounded minimise(const Source &source, const KindCosts &costs, Domains domains,
+                 const Options &options, const Deadline &deadline, std::vector<int64_t> start) {
+  return Search(source, costs, options, deadline).run(std::move(domains), std::move(start));
+}
+
+} // namespace tessera::sharding::search

@@ -1,0 +1,47 @@
+//===- Modes.h - What the modes of the search share ---------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_SHARDING_SEARCH_MODES_H
+#define TESSERA_LIB_SHARDING_SEARCH_MODES_H
+
+#include "Model.h"
+#include "tessera/Sharding/Search/Solver.h"
+
+namespace tessera::sharding::search {
+
+/// A choice, and a bound of what any choice costs.
+struct Bounded {
+  std::vector<int64_t> choice;
+  double cost = 0;  ///< of the choice under the costs that were given
+  double bound = 0; ///< no choice within the domains costs less; equal to `cost` when it is optimal
+  bool stoppedByTime = false;
+};
+
+/// The sum of costs by kind and of edges.
+double costOf(const Source &source, const KindCosts &costs, const std::vector<int64_t> &choice);
+
+/// The optimum within the domains: dominance and elimination, with branching where a table would be
+/// too large. `start` is any choice within the domains, to begin with; `stopAt`: a bound above it
+/// is good enough.
+Bounded minimise(const Source &source, const KindCosts &costs, Domains domains,
+                 const Options &options, const Deadline &deadline, std::vector<int64_t> start = {});
+
+/// A good choice within the domains in a few milliseconds, from coarse to fine.
+Bounded minimiseCoarsely(const Source &source, const KindCosts &costs, const Domains &domains,
+                         const Options &options, const Deadline &deadline);
+
+/// The same under a memory budget.
+Expected<Bounded> minimiseWithin(const Source &source, const Domains &domains,
+                                 const Options &options, const Deadline &deadline);
+
+/// By a MILP solver; Options::solverLibrary says which.
+Expected<Bounded> minimiseByMilp(const Problem &problem, const Options &options,
+                                 const Deadline &deadline);
+
+} // namespace tessera::sharding::search
+
+#endif // TESSERA_LIB_SHARDING_SEARCH_MODES_H

@@ -1,0 +1,131 @@
+//===- Solver.cpp - Strategy search ----------------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Sharding/Search/Solver.h"
+#include "Modes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace tessera::sharding::search {
+
+constexpr std::pair<Mode, std::string_view> modeNames[] = {
+    {Mode::sharding_propagation, "sharding_propagation"},
+    {Mode::dynamic_programming, "dynamic_programming"},
+    {Mode::recursive_programming, "recursive_programming"},
+    {Mode::exact, "exact"},
+};
+
+std::string_view nameOf(Mode mode) {
+  for (auto &[known, name] : modeNames)
+    if (known == mode)
+      return name;
+  return {};
+}
+
+Expected<Mode> parseMode(std::string_view name) {
+  std::string all;
+  for (auto &[mode, known] : modeNames) {
+    if (known == name)
+      return mode;
+    all += (all.empty() ? "" : ", ") + std::string(known);
+  }
+  return Error{"'" + std::string(name) + "' is no mode; modes are " + all};
+}
+
+double Solution::gap() const {
+  if (cost <= lowerBound)
+    return 0;
+  return (cost - lowerBound) / std::max(std::abs(cost), 1e-300);
+}
+
+/// Domains of sharding_propagation: what no pin reaches over edges stays standard.
+static void keepUnreachedStandard(const Source &source, Domains &domains) {
+  std::vector<Index> reached;
+  std::vector<char> isReached(source.numNodes(), 0);
+  for (const Pin &pin : source.problem.pins)
+    if (!isReached[pin.node]) {
+      isReached[pin.node] = 1;
+      reached.push_back(static_cast<Index>(pin.node));
+    }
+  for (size_t next = 0; next < reached.size(); ++next)
+    for (const Neighbour &other : source.neighbours[reached[next]])
+      if (!isReached[other.node]) {
+        isReached[other.node] = 1;
+        reached.push_back(other.node);
+      }
+  for (Index i = 0; i < source.numNodes(); ++i)
+    if (!isReached[i])
+      domains.of[i] =
+          domains.intern({static_cast<Index>(source.problem.nodes[i].standard)});
+}
+
+/// The error of a budget that no plan meets, if it is one.
+static std::optional<Error> checkBudget(const Source &source, const Domains &domains,
+                                        double budget) {
+  double least = 0, largest = -1;
+  Index inTheWay = 0;
+  for (Index i = 0; i < source.numNodes(); ++i) {
+    const Node &node = source.problem.nodes[i];
+    double its = std::numeric_limits<double>::infinity();
+    for (Index s : domains.at(i))
+      its = std::min(its, node.memoryOf(s));
+    least += its;
+    if (its > largest) {
+      largest = its;
+      inTheWay = i;
+    }
+  }
+  if (least <= budget)
+    return std::nullopt;
+  auto bytes = [](double value) { return std::to_string(static_cast<int64_t>(std::ceil(value))); };
+  return Error{"no plan fits into " + bytes(budget) + " bytes a device; the least is " +
+               bytes(least) + " bytes, of which '" + source.problem.nodes[inTheWay].name +
+               "' (node " + std::to_string(inTheWay) + ") takes " + bytes(largest)};
+}
+
+Expected<Solution> solve(const Problem &problem, const Options &options) {
+  Deadline deadline(options.timeLimit);
+  if (std::string fault = verify(problem); !fault.empty())
+    return Error{fault};
+  if (!(options.memoryBudget >= 0))
+    return Error{"the memory budget is negative; it is in bytes"};
+  Source source(problem);
+  Domains domains = allStrategies(source);
+  if (options.mode == Mode::sharding_propagation)
+    keepUnreachedStandard(source, domains);
+  bool isConstrained = std::isfinite(options.memoryBudget);
+  if (isConstrained)
+    if (auto error = checkBudget(source, domains, options.memoryBudget))
+      return *error;
+
+  Bounded found;
+  if (options.mode == Mode::exact || isConstrained) {
+    Expected<Bounded> result = options.mode == Mode::exact
+                                   ? minimiseByMilp(problem, options, deadline)
+                                   : minimiseWithin(source, domains, options, deadline);
+    if (auto *error = std::get_if<Error>(&result))
+      return *error;
+    found = std::get<Bounded>(std::move(result));
+  } else if (options.mode == Mode::recursive_programming) {
+    found = minimiseCoarsely(source, costsOf(source), domains, options, deadline);
+  } else {
+    found = minimise(source, costsOf(source), domains, options, deadline);
+  }
+  Solution solution;
+  solution.choice = std::move(found.choice);
+  solution.cost = problem.cost(solution.choice);
+  solution.memory = problem.memory(solution.choice);
+  bool isOptimal = found.bound >= found.cost;
+  solution.lowerBound = isOptimal ? solution.cost : found.bound;
+  solution.stoppedByTime = found.stoppedByTime && !isOptimal;
+  solution.seconds = deadline.elapsed();
+  return solution;
+}
+
+} // namespace tessera::sharding::search
