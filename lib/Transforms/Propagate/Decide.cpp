@@ -135,10 +135,18 @@ private:
       claim.bytes = std::numeric_limits<int64_t>::max() - claim.order;
     operandsFirst.insert(operandsFirst.end(), fromResults.begin(), fromResults.end());
 
+    std::vector<std::vector<Claim>> orders{resultsFirst, all, operandsFirst, fromResults};
+    // Where claims contest an axis, each of them may be the one that has it.
+    for (const Claim &claim : all) {
+      orders.push_back({claim});
+      orders.back().front().bytes = std::numeric_limits<int64_t>::max();
+      orders.back().insert(orders.back().end(), all.begin(), all.end());
+    }
+
     FactorAxes best;
     std::pair<double, int64_t> bestCost;
     bool first = true;
-    for (const std::vector<Claim> &claims : {resultsFirst, all, operandsFirst, fromResults}) {
+    for (const std::vector<Claim> &claims : orders) {
       FactorAxes axes = settle(node.rule, claims);
       if (!first && axes == best)
         continue;
