@@ -83,6 +83,7 @@ private:
   const PlanOptions &options;
   Plan plan;
   std::vector<Factor> factors;
+  std::vector<Index> madeBy; ///< by factor, the step whose result it is, or -1
   std::vector<Index> parent; ///< by factor, the factor it went into
   std::vector<std::vector<Index>> factorsOf; ///< by node, living
   std::vector<Index> unaryFactor;            ///< by node
@@ -101,6 +102,7 @@ Index Planner::addFactor(Index table, std::vector<Index> nodes) {
   for (Index node : nodes)
     factorsOf[node].push_back(number);
   factors.push_back({table, std::move(nodes)});
+  madeBy.push_back(static_cast<Index>(plan.steps.size()) - 1);
   parent.push_back(number);
   return number;
 }
@@ -331,7 +333,10 @@ void Planner::eliminate(Index node, bool isUnique) {
   }
   std::vector<Index> kept(bucket.nodes.begin() + eliminated, bucket.nodes.end());
   Index whole = defineBucket(bucket.factors, bucket.nodes, eliminated, groups.size() > 1);
-  plan.steps.push_back({whole, bucket.nodes});
+  Step step{whole, bucket.nodes, {}};
+  for (Index factor : bucket.factors)
+    step.from.push_back(madeBy[factor]);
+  plan.steps.push_back(std::move(step));
   if (groups.size() > 1)
     for (const Draft &group : groups)
       replace(group.factors, defineBucket(group.factors, group.nodes, 1, false),

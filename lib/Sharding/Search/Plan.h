@@ -64,6 +64,7 @@ struct PruningDef {
 struct Step {
   Index bucket;
   std::vector<Index> nodes; ///< by variable of the bucket
+  std::vector<Index> from;  ///< by part: the step whose result it is, or -1 for the model's tables
 };
 
 struct Plan {
