@@ -4,272 +4,244 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Contested ops and the tensors between them become a problem of the strategy
+// search: a node chooses a strategy, an edge costs the reshard between what one
+// op leaves and another needs. A tensor with several users is a node too, which
+// chooses how it lies for them: what two of them need alike is sent once.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Decide.h"
+#include "Strategies.h"
 
 #include "tessera/Sharding/ReshardPlanner.h"
+#include "tessera/Sharding/Search/Solver.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
-namespace {
-
-/// What one tensor says of one factor.
-struct Claim {
-  int64_t factor;
-  AxisList axes;
-  int64_t bytes;
-  int64_t order;
-};
-
-} // namespace
-
-static const TensorRule &ruleOf(const RuleNode &node, size_t position) {
-  size_t numOperands = node.rule.operands.size();
-  return position < numOperands ? node.rule.operands[position]
-                                : node.rule.results[position - numOperands];
-}
-
-/// Settles claims: heavier first, then in operand order; a claim that continues an accepted one
-/// extends it; an axis serves one factor.
-static FactorAxes settle(const ShardingRule &rule, std::vector<Claim> claims) {
-  std::stable_sort(claims.begin(), claims.end(), [](const Claim &a, const Claim &b) {
-    return a.bytes != b.bytes ? a.bytes > b.bytes : a.order < b.order;
-  });
-  FactorAxes axes(rule.factors.size());
-  AxisList used;
-  for (const Claim &claim : claims) {
-    AxisList &own = axes[claim.factor];
-    if (!isPrefix(own, claim.axes))
-      continue;
-    for (const AxisRef &axis : removePrefix(own, claim.axes)) {
-      if (overlapsAny(used, axis))
-        break;
-      own.push_back(axis);
-      used.push_back(axis);
-    }
-    own = mergeAxes(own);
-  }
-  return legalize(rule, std::move(axes));
-}
-
-static void addClaims(const PropagationGraph &graph, const RuleNode &node, size_t position,
-                      std::vector<Claim> &claims) {
-  int64_t tensor = node.tensors[position];
-  if (tensor < 0)
-    return;
-  const TensorState &state = graph.tensors[tensor];
-  FactorAxes axes = project(node.rule, ruleOf(node, position), state.sharding);
-  for (size_t f = 0; f < axes.size(); ++f)
-    if (!axes[f].empty() && node.rule.factors[f].kind != FactorKind::replicate)
-      claims.push_back({static_cast<int64_t>(f), std::move(axes[f]), state.bytes,
-                        static_cast<int64_t>(position)});
-}
-
-/// Whether a tensor of an elementwise op lacks one of its factors.
-static bool isBroadcast(const RuleNode &node, size_t position) {
-  if (!node.rule.isElementwise())
-    return false;
-  std::vector<bool> seen(node.rule.factors.size());
-  for (const DimRule &dim : ruleOf(node, position))
-    for (int64_t factor : dim.factors)
-      seen[factor] = true;
-  for (size_t f = 0; f < seen.size(); ++f)
-    if (!seen[f] && node.rule.factors[f].size > 1)
-      return true;
-  return false;
-}
-
-FactorAxes dist::mergeFactors(const PropagationGraph &graph, const RuleNode &node, int64_t round,
-                              bool broadcasts) {
-  std::vector<Claim> claims;
-  for (size_t i = 0; i < node.tensors.size(); ++i)
-    if (node.tensors[i] >= 0 && graph.tensors[node.tensors[i]].priority <= round &&
-        (broadcasts || !isBroadcast(node, i)))
-      addClaims(graph, node, i, claims);
-  return settle(node.rule, std::move(claims));
-}
+/// Between plans of equal time the one with fewer reshards; latency itself does not count, since
+/// collectives are fused later.
+static constexpr double kSecondsOfAReshard = 1e-9;
+static constexpr size_t kMostPlaces = 12;
 
 namespace {
 
 class Decider {
 public:
   Decider(const PropagationGraph &graph, const Topology &topology)
-      : graph(graph), topology(topology), planner(Objective::time, topology) {
+      : graph(graph), topology(topology), planner(Objective::time, topology), strategies(graph) {
     for (const TensorState &state : graph.tensors)
       raw.push_back(canonical(state.sharding.closed()));
   }
 
   std::vector<TensorSharding> run() {
-    for (const RuleNode &node : graph.nodes)
-      if (node.op && node.op->getNumResults() > 0 && !isa<ShardTensorOp>(node.op))
-        decide(node);
+    std::vector<int64_t> choice(graph.nodes.size());
+    for (size_t n = 0; n < graph.nodes.size(); ++n)
+      if (strategies.of(n).size() > 1)
+        addOp(n);
+    if (!problem.nodes.empty()) {
+      addTensors();
+      choose(choice);
+    }
+    for (size_t n = 0; n < graph.nodes.size(); ++n)
+      if (!strategies.of(n).empty())
+        for (size_t i = graph.nodes[n].rule.operands.size(); i < graph.nodes[n].tensors.size(); ++i)
+          if (int64_t tensor = graph.nodes[n].tensors[i]; tensor >= 0)
+            raw[tensor] = shardingUnder(graph.nodes[n], i, strategies.of(n)[choice[n]]);
     return std::move(raw);
   }
 
 private:
-  void decide(const RuleNode &node) {
-    size_t numOperands = node.rule.operands.size();
-    std::vector<Claim> fromOperands, fromResults, all;
-    for (size_t i = 0; i < node.tensors.size(); ++i) {
-      // The accumulator of a reduction follows; it has no say.
-      if (i < numOperands && node.rule.accumulatorOf[i] >= 0)
-        continue;
-      addClaims(graph, node, i, i < numOperands ? fromOperands : fromResults);
-      addClaims(graph, node, i, all);
-    }
-    // What nobody contests stands, whatever it costs: a cut that all who have the factor agree on
-    // divides the work as the user asked. Whether another plan is cheaper is for dist-search to say.
-    std::vector<Claim> agreed = uncontested(node, all);
-    for (std::vector<Claim> *claims : {&fromOperands, &fromResults, &all})
-      claims->insert(claims->begin(), agreed.begin(), agreed.end());
-    // Results' claims, then what operands add where the results say nothing (the reductions).
-    std::vector<Claim> resultsFirst = fromResults;
-    for (Claim &claim : resultsFirst)
-      claim.bytes = std::numeric_limits<int64_t>::max();
-    resultsFirst.insert(resultsFirst.end(), fromOperands.begin(), fromOperands.end());
-    std::vector<Claim> operandsFirst = fromOperands;
-    for (Claim &claim : operandsFirst)
-      claim.bytes = std::numeric_limits<int64_t>::max() - claim.order;
-    operandsFirst.insert(operandsFirst.end(), fromResults.begin(), fromResults.end());
+  /// One end of an edge: a node of the problem with its shardings of the tensor, or something that
+  /// lies in one way.
+  struct End {
+    int64_t node = -1;
+    std::vector<TensorSharding> shardings; ///< by strategy of the node
+  };
 
-    std::vector<std::vector<Claim>> orders{resultsFirst, all, operandsFirst, fromResults};
-    // Where claims contest an axis, each of them may be the one that has it.
-    for (const Claim &claim : all) {
-      orders.push_back({claim});
-      orders.back().front().bytes = std::numeric_limits<int64_t>::max();
-      orders.back().insert(orders.back().end(), all.begin(), all.end());
-    }
-
-    FactorAxes best;
-    std::pair<double, int64_t> bestCost;
-    bool first = true;
-    for (const std::vector<Claim> &claims : orders) {
-      FactorAxes axes = settle(node.rule, claims);
-      if (!first && axes == best)
-        continue;
-      std::pair<double, int64_t> cost = costOf(node, axes);
-      if (first || cost < bestCost) {
-        best = std::move(axes);
-        bestCost = cost;
-        first = false;
-      }
-    }
-    for (size_t r = 0; r < node.rule.results.size(); ++r)
-      if (node.tensors[numOperands + r] >= 0)
-        raw[node.tensors[numOperands + r]] = resultSharding(node.rule, r, best);
+  void addOp(size_t index) {
+    const RuleNode &node = graph.nodes[index];
+    search::Node own;
+    for (const Strategy &strategy : strategies.of(index))
+      own.cost.push_back(workOf(node, strategy));
+    nodeOf.try_emplace(static_cast<int64_t>(index), problem.nodes.size());
+    problem.nodes.push_back(std::move(own));
   }
 
-  /// The claims on factors that every tensor with the factor makes alike, on axes that no other
-  /// factor is claimed for.
-  static std::vector<Claim> uncontested(const RuleNode &node, const std::vector<Claim> &all) {
-    std::vector<Claim> result;
-    for (size_t f = 0; f < node.rule.factors.size(); ++f) {
-      const Claim *first = nullptr;
-      int64_t claims = 0;
-      bool stands = true;
-      for (const Claim &claim : all)
-        if (claim.factor == static_cast<int64_t>(f)) {
-          first = first ? first : &claim;
-          ++claims;
-          stands = stands && claim.axes == first->axes;
-        }
-      for (const Claim &claim : all)
-        if (first && claim.factor != first->factor)
-          stands = stands && llvm::none_of(first->axes, [&](const AxisRef &axis) {
-                     return overlapsAny(claim.axes, axis);
-                   });
-      if (first && stands && claims == tensorsWith(node, static_cast<int64_t>(f))) {
-        result.push_back(*first);
-        result.back().bytes = std::numeric_limits<int64_t>::max();
-        result.back().order = -1;
-      }
-    }
-    return result;
-  }
-
-  /// How many tensors that have a say have the factor.
-  static int64_t tensorsWith(const RuleNode &node, int64_t factor) {
-    int64_t count = 0;
-    for (size_t i = 0; i < node.tensors.size(); ++i) {
-      bool follows = i < node.rule.operands.size() && node.rule.accumulatorOf[i] >= 0;
-      count += node.tensors[i] >= 0 && !follows &&
-               llvm::any_of(ruleOf(node, i), [&](const DimRule &dim) {
-                 return llvm::is_contained(dim.factors, factor);
-               });
-    }
-    return count;
-  }
-
-  /// Seconds of the reshards around the op and of its own work, then the wire bytes. Work counts so
-  /// that no plan undoes the user's cuts to save a few bytes; latency does not, since collectives
-  /// are fused later.
-  std::pair<double, int64_t> costOf(const RuleNode &node, const FactorAxes &axes) {
-    size_t numOperands = node.rule.operands.size();
-    std::pair<double, int64_t> cost{0, 0};
-    double localBytes = 0;
+  /// Seconds of the op's own iterations. They count so that no plan undoes the user's cuts to save
+  /// a few bytes.
+  double workOf(const RuleNode &node, const Strategy &strategy) const {
+    double bytes = 0, iterations = 1;
     const TensorState *any = nullptr;
     for (size_t i = 0; i < node.tensors.size(); ++i) {
-      int64_t tensor = node.tensors[i];
-      if (tensor < 0)
+      if (node.tensors[i] < 0)
         continue;
-      any = &graph.tensors[tensor];
-      TensorSharding own = i < numOperands ? operandSharding(node.rule, i, axes)
-                                           : resultSharding(node.rule, i - numOperands, axes);
+      any = &graph.tensors[node.tensors[i]];
       int64_t parts = 1;
-      for (const AxisList &dim : own.dims)
+      for (const AxisList &dim : shardingUnder(node, i, strategy).dims)
         parts *= sizeOf(dim);
-      localBytes += static_cast<double>(any->bytes) / static_cast<double>(parts);
-      if (i < numOperands)
-        addReshard(*any, raw[tensor], own, cost);
-      else
-        addReshard(*any, own, canonical(any->sharding.closed()), cost);
+      bytes += static_cast<double>(any->bytes) / static_cast<double>(parts);
     }
-    double iterations = 1;
-    for (size_t f = 0; f < axes.size(); ++f)
+    if (!any)
+      return 0;
+    for (size_t f = 0; f < strategy.axes.size(); ++f)
       iterations *= static_cast<double>(
-          std::max<int64_t>(1, ceilDiv(node.rule.factors[f].size, sizeOf(axes[f]))));
-    if (any)
-      cost.first += topology.computeSeconds(iterations * flopsOf(node), localBytes,
-                                            dtypeOf(any->type), any->mesh->numDevices());
-    return cost;
-  }
-
-  /// Scalar operations of an iteration, at least one.
-  static double flopsOf(const RuleNode &node) {
-    int64_t count = 0;
+          std::max<int64_t>(1, ceilDiv(node.rule.factors[f].size, sizeOf(strategy.axes[f]))));
+    int64_t operations = 0;
     for (Region &region : node.op->getRegions())
       for (Block &block : region)
-        count += static_cast<int64_t>(block.getOperations().size()) - 1;
-    return static_cast<double>(std::max<int64_t>(count, 1));
+        operations += static_cast<int64_t>(block.getOperations().size()) - 1;
+    std::string dtype;
+    llvm::raw_string_ostream(dtype) << any->type.getElementType();
+    return tripsOf(node.op) *
+           topology.computeSeconds(iterations *
+                                       static_cast<double>(std::max<int64_t>(operations, 1)),
+                                   bytes, dtype, any->mesh->numDevices());
   }
 
-  static std::string dtypeOf(RankedTensorType type) {
-    std::string text;
-    llvm::raw_string_ostream(text) << type.getElementType();
-    return text;
+  /// How often an op runs, as far as that is known.
+  static double tripsOf(Operation *op) {
+    double trips = 1;
+    for (auto loop = op->getParentOfType<scf::ForOp>(); loop;
+         loop = loop->getParentOfType<scf::ForOp>())
+      if (std::optional<llvm::APInt> count = loop.getStaticTripCount())
+        trips *= std::max(1.0, count->roundToDouble());
+    return trips;
   }
 
-  void addReshard(const TensorState &state, const TensorSharding &source,
-                  const TensorSharding &target, std::pair<double, int64_t> &cost) {
-    if (source == target)
+  End endOf(int64_t node, size_t position) const {
+    const RuleNode &rule = graph.nodes[node];
+    End end;
+    auto it = nodeOf.find(node);
+    end.node = it == nodeOf.end() ? -1 : it->second;
+    for (const Strategy &strategy : strategies.of(node))
+      end.shardings.push_back(shardingUnder(rule, position, strategy));
+    if (end.shardings.empty()) // a constraint or control flow: what receives it lies as propagated
+      end.shardings.push_back(raw[rule.tensors.back()]);
+    return end;
+  }
+
+  void addTensors() {
+    for (size_t t = 0; t < graph.tensors.size(); ++t) {
+      End producer;
+      Operation *source = nullptr;
+      bool produced = false;
+      std::vector<End> users;
+      for (int64_t node : graph.nodesOf[t]) {
+        const RuleNode &rule = graph.nodes[node];
+        size_t numOperands = rule.rule.operands.size();
+        for (size_t i = 0; i < rule.tensors.size(); ++i) {
+          if (rule.tensors[i] != static_cast<int64_t>(t))
+            continue;
+          if (i < numOperands) {
+            if (rule.rule.accumulatorOf[i] < 0)
+              users.push_back(endOf(node, i));
+          } else if (!strategies.of(node).empty()) {
+            producer = endOf(node, i);
+            source = rule.op;
+            produced = true;
+          }
+        }
+      }
+      if (!produced)
+        producer.shardings.push_back(raw[t]);
+      // What is made of scalars alone is made anew wherever it is needed.
+      if (source && llvm::none_of(source->getOperandTypes(), llvm::IsaPred<RankedTensorType>))
+        continue;
+      bool chosen =
+          producer.node >= 0 || llvm::any_of(users, [](const End &end) { return end.node >= 0; });
+      if (chosen)
+        addTensor(t, producer, users, source ? tripsOf(source) : 1);
+    }
+  }
+
+  void addTensor(size_t tensor, const End &producer, const std::vector<End> &users, double trips) {
+    if (users.empty())
       return;
-    ReshardProblem problem{*state.mesh, shapeOf(state.type),
+    if (users.size() == 1)
+      return addEdge(tensor, producer, users.front(), trips);
+    // The places where the tensor may lie for its users.
+    End place;
+    for (const End *end : allOf(producer, users))
+      for (const TensorSharding &sharding : end->shardings)
+        if (sharding.windows.empty() && !llvm::is_contained(place.shardings, sharding) &&
+            place.shardings.size() < kMostPlaces)
+          place.shardings.push_back(sharding);
+    place.node = static_cast<int64_t>(problem.nodes.size());
+    search::Node node;
+    node.cost.assign(place.shardings.size(), 0);
+    problem.nodes.push_back(std::move(node));
+    addEdge(tensor, producer, place, trips);
+    for (const End &user : users)
+      addEdge(tensor, place, user, trips);
+  }
+
+  static std::vector<const End *> allOf(const End &producer, const std::vector<End> &users) {
+    std::vector<const End *> ends{&producer};
+    for (const End &user : users)
+      ends.push_back(&user);
+    return ends;
+  }
+
+  void addEdge(size_t tensor, const End &from, const End &to, double trips) {
+    search::EdgeTable table{
+        static_cast<int64_t>(from.shardings.size()), static_cast<int64_t>(to.shardings.size()), {}};
+    for (const TensorSharding &source : from.shardings)
+      for (const TensorSharding &target : to.shardings)
+        table.cost.push_back(trips * reshardSeconds(graph.tensors[tensor], source, target));
+    if (from.node < 0 || to.node < 0) { // one end lies in one way: its cost is the other's own
+      const End &open = from.node < 0 ? to : from;
+      if (open.node >= 0)
+        for (size_t s = 0; s < table.cost.size(); ++s)
+          problem.nodes[open.node].cost[s] += table.cost[s];
+      return;
+    }
+    auto key = std::make_pair(table.columns, table.cost);
+    auto [it, fresh] = tables.try_emplace(key, problem.tables.size());
+    if (fresh)
+      problem.tables.push_back(std::move(table));
+    problem.edges.push_back({from.node, to.node, static_cast<int64_t>(it->second)});
+  }
+
+  double reshardSeconds(const TensorState &state, const TensorSharding &source,
+                        const TensorSharding &target) {
+    if (source == target)
+      return 0;
+    ReshardProblem reshard{*state.mesh, shapeOf(state.type),
                            bytesPerElement(state.type.getElementType()), source, target};
     const LinkModel &links = planner.linksOf(*state.mesh);
-    for (const Move &move : planner.plan(problem).moves) {
-      int64_t bytes = trafficOf(problem, move).wireBytes;
-      cost.first += static_cast<double>(bytes) / links.linkOf(*state.mesh, move.axes).rate;
-      cost.second += bytes;
-    }
+    double seconds = kSecondsOfAReshard;
+    for (const Move &move : planner.plan(reshard).moves)
+      seconds += static_cast<double>(trafficOf(reshard, move).wireBytes) /
+                 links.linkOf(*state.mesh, move.axes).rate;
+    return seconds;
+  }
+
+  void choose(std::vector<int64_t> &choice) {
+    search::Options options;
+    options.mode = search::Mode::recursive_programming;
+    options.timeLimit = std::numeric_limits<double>::infinity();
+    search::Expected<search::Solution> solved = search::solve(problem, options);
+    auto *solution = std::get_if<search::Solution>(&solved);
+    assert(solution && "a problem without a budget has a plan");
+    for (auto &[node, index] : nodeOf)
+      choice[node] = solution->choice[index];
   }
 
   const PropagationGraph &graph;
   const Topology &topology;
   ReshardPlanner planner;
+  Strategies strategies;
   std::vector<TensorSharding> raw;
+  search::Problem problem;
+  std::map<int64_t, int64_t> nodeOf; ///< of the graph to the problem's
+  std::map<std::pair<int64_t, std::vector<double>>, size_t> tables;
 };
 
 } // namespace

@@ -14,16 +14,10 @@
 
 namespace tessera::dist {
 
-/// The axes that a rule's factors get when every tensor keeps its sharding as far as all can: the
-/// heaviest tensor that names a factor says its axes, longer ones extend it. Tensors whose priority
-/// is beyond `round` say nothing, and unless `broadcasts` neither do operands that an elementwise
-/// op spreads over more elements: a bias should follow what it is added to.
-sharding::FactorAxes mergeFactors(const PropagationGraph &graph, const RuleNode &node,
-                                  int64_t round, bool broadcasts);
-
 /// After propagation: the sharding that each op gives its results, partial where it cuts
-/// reductions. Chosen among what the results ask for, what the operands ask for, and both together,
-/// by the wire bytes of the reshards that follow from it; returned by tensor (graph.tensors).
+/// reductions; returned by tensor (graph.tensors). Where claims contest an axis, the strategies of
+/// all ops concerned are chosen together, by the least modelled time of their work and of the
+/// reshards between them.
 std::vector<sharding::TensorSharding> decideResults(const PropagationGraph &graph,
                                                     const sharding::Topology &topology);
 

@@ -7,6 +7,7 @@
 
 #include "Decide.h"
 #include "PropagationGraph.h"
+#include "Strategies.h"
 
 #include "tessera/Dialect/Check/Check.h"
 #include "tessera/Support/Location.h"

@@ -25,7 +25,7 @@ int64_t PropagationGraph::tensorOf(Value value) const {
 
 int64_t PropagationGraph::addTensor(RankedTensorType type, FlatSymbolRefAttr mesh,
                                     ShardingAttr given, Location loc, std::string name) {
-  TensorState state{&meshes.get(mesh), mesh, type, {}, 0, 0, loc, std::move(name)};
+  TensorState state{&meshes.get(mesh), mesh, type, {}, {}, false, 0, 0, loc, std::move(name)};
   state.bytes = type.getNumElements() * bytesPerElement(type.getElementType());
   if (given) {
     state.sharding = resolveVerified(given, meshes, type);
@@ -33,6 +33,7 @@ int64_t PropagationGraph::addTensor(RankedTensorType type, FlatSymbolRefAttr mes
   } else {
     state.sharding = TensorSharding::allOpen(*state.mesh, type.getRank());
   }
+  state.given = state.sharding;
   tensors.push_back(std::move(state));
   nodesOf.emplace_back();
   return static_cast<int64_t>(tensors.size()) - 1;
@@ -49,6 +50,7 @@ void PropagationGraph::tie(Operation *at, int64_t a, int64_t b) {
   RuleNode node;
   node.rule = sharding::identityRule(shapeOf(tensors[a].type));
   node.tensors = {a, b};
+  tensors[b].isFixed = true;
   nodes.push_back(std::move(node));
 }
 

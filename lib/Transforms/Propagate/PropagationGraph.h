@@ -23,6 +23,8 @@ struct TensorState {
   mlir::FlatSymbolRefAttr meshName;
   mlir::RankedTensorType type;
   sharding::TensorSharding sharding; ///< `open`: the axes that may still be added
+  sharding::TensorSharding given{};  ///< what the user wrote; all open where nothing
+  bool isFixed = false;              ///< control flow hands it on: it lies as propagated
   int64_t bytes = 0;
   int64_t priority = 0; ///< round in which what the user wrote on it begins to spread
   mlir::Location loc;   ///< where it is defined, for origins

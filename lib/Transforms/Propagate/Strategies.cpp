@@ -1,0 +1,296 @@
+//===- Strategies.cpp - The ways to cut each op that claims leave ----------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Strategies.h"
+
+#include "tessera/Dialect/Dist/Rules/Rules.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using namespace tessera::sharding;
+
+/// Bounds that keep the choice small where claims contradict each other everywhere.
+static constexpr size_t kMostStrategies = 8;
+static constexpr size_t kMostStates = 5;
+
+static const TensorRule &ruleOf(const RuleNode &node, size_t position) {
+  size_t numOperands = node.rule.operands.size();
+  return position < numOperands ? node.rule.operands[position]
+                                : node.rule.results[position - numOperands];
+}
+
+/// The accumulator of a reduction follows; it has no say.
+static bool follows(const RuleNode &node, size_t position) {
+  return node.tensors[position] < 0 ||
+         (position < node.rule.operands.size() && node.rule.accumulatorOf[position] >= 0);
+}
+
+TensorSharding dist::shardingUnder(const RuleNode &node, size_t position,
+                                   const Strategy &strategy) {
+  size_t numOperands = node.rule.operands.size();
+  bool result = position >= numOperands;
+  TensorSharding sharding = result
+                                ? resultSharding(node.rule, position - numOperands, strategy.axes)
+                                : operandSharding(node.rule, position, strategy.axes);
+  for (const Passing &passing : strategy.passing)
+    if (result || llvm::is_contained(passing.operands, static_cast<int64_t>(position)))
+      sharding.partial.push_back(passing.partial);
+  return canonical(std::move(sharding));
+}
+
+//===----------------------------------------------------------------------===//
+// Claims
+//===----------------------------------------------------------------------===//
+
+/// Settles claims: heavier first, then in operand order; a claim that continues an accepted one
+/// extends it; an axis serves one factor.
+FactorAxes Strategies::settle(const ShardingRule &rule, Claims claims) {
+  std::stable_sort(claims.begin(), claims.end(), [](const Claim &a, const Claim &b) {
+    return a.weight != b.weight ? a.weight > b.weight : a.order < b.order;
+  });
+  FactorAxes axes(rule.factors.size());
+  AxisList used;
+  for (const Claim &claim : claims) {
+    AxisList &own = axes[claim.factor];
+    if (!isPrefix(own, claim.axes))
+      continue;
+    for (const AxisRef &axis : removePrefix(own, claim.axes)) {
+      if (overlapsAny(used, axis))
+        break;
+      own.push_back(axis);
+      used.push_back(axis);
+    }
+    own = mergeAxes(own);
+  }
+  return legalize(rule, std::move(axes));
+}
+
+void Strategies::claim(const RuleNode &node, size_t position, const TensorSharding &sharding,
+                       int64_t weight, Claims &claims) {
+  FactorAxes axes = project(node.rule, ruleOf(node, position), sharding);
+  for (size_t f = 0; f < axes.size(); ++f)
+    if (!axes[f].empty() && node.rule.factors[f].kind != FactorKind::replicate)
+      claims.push_back({static_cast<int64_t>(f), std::move(axes[f]), weight,
+                        static_cast<int64_t>(position), position});
+}
+
+Strategies::Claims Strategies::claimsOf(const RuleNode &node) const {
+  Claims claims;
+  for (size_t i = 0; i < node.tensors.size(); ++i)
+    if (!follows(node, i))
+      claim(node, i, graph.tensors[node.tensors[i]].sharding, graph.tensors[node.tensors[i]].bytes,
+            claims);
+  return claims;
+}
+
+/// The claims on factors that every tensor with the factor makes alike, on axes that no other
+/// factor is claimed for.
+Strategies::Claims Strategies::uncontested(const RuleNode &node, const Claims &all) {
+  Claims result;
+  for (size_t f = 0; f < node.rule.factors.size(); ++f) {
+    auto factor = static_cast<int64_t>(f);
+    const Claim *first = nullptr;
+    int64_t claims = 0, having = 0;
+    bool stands = true;
+    for (const Claim &claim : all)
+      if (claim.factor == factor) {
+        first = first ? first : &claim;
+        ++claims;
+        stands = stands && claim.axes == first->axes;
+      }
+    if (!first || !stands)
+      continue;
+    for (const Claim &claim : all)
+      if (claim.factor != factor)
+        stands = stands && llvm::none_of(first->axes, [&](const AxisRef &axis) {
+                   return overlapsAny(claim.axes, axis);
+                 });
+    for (size_t i = 0; i < node.tensors.size(); ++i)
+      having += !follows(node, i) && llvm::any_of(ruleOf(node, i), [&](const DimRule &dim) {
+        return llvm::is_contained(dim.factors, factor);
+      });
+    if (stands && claims == having) {
+      result.push_back(*first);
+      result.back().weight = std::numeric_limits<int64_t>::max();
+      result.back().order = -1;
+    }
+  }
+  return result;
+}
+
+FactorAxes dist::mergeFactors(const PropagationGraph &graph, const RuleNode &node, int64_t round,
+                              bool broadcasts) {
+  return Strategies::merge(graph, node, round, broadcasts);
+}
+
+/// Whether a tensor of an elementwise op lacks one of its factors.
+static bool isBroadcast(const RuleNode &node, size_t position) {
+  if (!node.rule.isElementwise())
+    return false;
+  std::vector<bool> seen(node.rule.factors.size());
+  for (const DimRule &dim : ruleOf(node, position))
+    for (int64_t factor : dim.factors)
+      seen[factor] = true;
+  for (size_t f = 0; f < seen.size(); ++f)
+    if (!seen[f] && node.rule.factors[f].size > 1)
+      return true;
+  return false;
+}
+
+FactorAxes Strategies::merge(const PropagationGraph &graph, const RuleNode &node, int64_t round,
+                             bool broadcasts) {
+  Claims claims;
+  for (size_t i = 0; i < node.tensors.size(); ++i) {
+    if (node.tensors[i] < 0)
+      continue;
+    const TensorState &state = graph.tensors[node.tensors[i]];
+    if (state.priority <= round && (broadcasts || !isBroadcast(node, i)))
+      claim(node, i, state.sharding, state.bytes, claims);
+  }
+  return settle(node.rule, std::move(claims));
+}
+
+//===----------------------------------------------------------------------===//
+// Strategies
+//===----------------------------------------------------------------------===//
+
+Strategies::Strategies(const PropagationGraph &graph)
+    : graph(graph), strategies(graph.nodes.size()), states(graph.tensors.size()) {
+  for (size_t n = 0; n < graph.nodes.size(); ++n)
+    addFromClaims(n);
+  for (size_t n = 0; n < graph.nodes.size(); ++n)
+    if (strategies[n].size() > 1)
+      for (size_t s = 0; s < strategies[n].size(); ++s)
+        spread(n, Strategy(strategies[n][s]));
+  for (size_t w = 0; w < work.size(); ++w) {
+    auto [tensor, state] = work[w];
+    for (int64_t node : graph.nodesOf[tensor])
+      for (size_t i = 0; i < graph.nodes[node].tensors.size(); ++i)
+        if (graph.nodes[node].tensors[i] == tensor && !follows(graph.nodes[node], i))
+          visit(node, i, state);
+  }
+}
+
+bool Strategies::add(size_t node, Strategy strategy) {
+  std::vector<Strategy> &own = strategies[node];
+  if (own.size() >= kMostStrategies || llvm::is_contained(own, strategy))
+    return false;
+  own.push_back(std::move(strategy));
+  return true;
+}
+
+void Strategies::addFromClaims(size_t index) {
+  const RuleNode &node = graph.nodes[index];
+  if (!node.op || node.op->getNumResults() == 0 || isa<ShardTensorOp>(node.op))
+    return;
+  constexpr int64_t kFirst = std::numeric_limits<int64_t>::max();
+  Claims all = claimsOf(node);
+  // What nobody contests stands, whatever it costs: a cut that all who have the factor agree on
+  // divides the work as the user asked. Whether another plan is cheaper is for dist-search to say.
+  Claims agreed = uncontested(node, all);
+  all.insert(all.begin(), agreed.begin(), agreed.end());
+  bool contested = false;
+  for (const Claim &a : all)
+    for (const Claim &b : all)
+      contested = contested || (a.factor == b.factor ? a.axes != b.axes
+                                                     : llvm::any_of(a.axes, [&](const AxisRef &x) {
+                                                         return overlapsAny(b.axes, x);
+                                                       }));
+  size_t numOperands = node.rule.operands.size();
+  // The results' claims first, then what operands add: the reductions.
+  Claims resultsFirst = all;
+  for (Claim &claim : resultsFirst)
+    if (claim.position >= numOperands)
+      claim.weight = kFirst;
+  add(index, {settle(node.rule, resultsFirst), {}});
+  add(index, {settle(node.rule, all), {}});
+  Claims results = all;
+  std::erase_if(results, [&](const Claim &claim) {
+    return claim.position < numOperands && claim.order >= 0;
+  });
+  add(index, {settle(node.rule, std::move(results)), {}});
+  if (!contested)
+    return;
+  for (const Claim &claim : all) {
+    Claims first{claim};
+    first.front().weight = kFirst;
+    first.front().order = -1;
+    first.insert(first.end(), all.begin(), all.end());
+    add(index, {settle(node.rule, std::move(first)), {}});
+  }
+}
+
+void Strategies::spread(size_t index, const Strategy &strategy) {
+  const RuleNode &node = graph.nodes[index];
+  for (size_t i = 0; i < node.tensors.size(); ++i)
+    if (!follows(node, i))
+      addState(node.tensors[i], shardingUnder(node, i, strategy));
+}
+
+/// Whether the user's annotation leaves room for the state.
+static bool allows(const TensorState &tensor, const TensorSharding &state) {
+  for (size_t d = 0; d < state.dims.size(); ++d) {
+    if (!isPrefix(tensor.given.dims[d], state.dims[d]))
+      return false;
+    for (const AxisRef &axis : removePrefix(tensor.given.dims[d], state.dims[d]))
+      if (llvm::none_of(tensor.given.open,
+                        [&](const AxisRef &open) { return open.contains(axis); }))
+        return false;
+  }
+  return true;
+}
+
+void Strategies::addState(int64_t tensor, const TensorSharding &state) {
+  const TensorState &own = graph.tensors[tensor];
+  if (own.isFixed || !state.windows.empty() || states[tensor].size() >= kMostStates ||
+      llvm::is_contained(states[tensor], state) || !allows(own, state) ||
+      state == canonical(own.sharding.closed()))
+    return;
+  states[tensor].push_back(state);
+  work.push_back({tensor, state});
+}
+
+void Strategies::visit(size_t index, size_t position, const TensorSharding &state) {
+  const RuleNode &node = graph.nodes[index];
+  if (strategies[index].empty() || strategies[index].size() >= kMostStrategies)
+    return;
+  Claims claims = claimsOf(node);
+  std::erase_if(claims, [&](const Claim &claim) { return claim.position == position; });
+  // The axes that the state leaves free are free for the others only where they do not undo it.
+  claim(node, position, state, std::numeric_limits<int64_t>::max(), claims);
+  if (state.isPartial() && position < node.rule.operands.size()) {
+    passOn(index, position, state, claims);
+    return;
+  }
+  Strategy strategy{settle(node.rule, claims), {}};
+  if (add(index, strategy))
+    spread(index, strategy);
+}
+
+/// The op takes the contributions as they are, where it is linear in them.
+void Strategies::passOn(size_t index, size_t position, const TensorSharding &state,
+                        const Claims &claims) {
+  const RuleNode &node = graph.nodes[index];
+  Strategy strategy;
+  Claims rest = claims;
+  std::erase_if(rest, [&](const Claim &claim) {
+    return llvm::any_of(state.partial, [&](const PartialAxis &partial) {
+      return overlapsAny(claim.axes, partial.axis);
+    });
+  });
+  strategy.axes = settle(node.rule, std::move(rest));
+  for (const PartialAxis &partial : state.partial) {
+    SmallVector<int64_t> through =
+        operandsToPass(node.op, partial.kind, {static_cast<int64_t>(position)});
+    if (through.empty())
+      return;
+    strategy.passing.push_back({partial, std::move(through)});
+  }
+  if (add(index, strategy))
+    spread(index, strategy);
+}

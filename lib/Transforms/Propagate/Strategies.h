@@ -1,0 +1,87 @@
+//===- Strategies.h - The ways to cut each op that claims leave -*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_TRANSFORMS_PROPAGATE_STRATEGIES_H
+#define TESSERA_LIB_TRANSFORMS_PROPAGATE_STRATEGIES_H
+
+#include "PropagationGraph.h"
+
+namespace tessera::dist {
+
+/// Contributions that an op passes on instead of having them reduced first.
+struct Passing {
+  sharding::PartialAxis partial;
+  llvm::SmallVector<int64_t> operands;
+  bool operator==(const Passing &) const = default;
+};
+
+/// One way to cut an op.
+struct Strategy {
+  sharding::FactorAxes axes;
+  std::vector<Passing> passing;
+  bool operator==(const Strategy &) const = default;
+};
+
+/// How tensor `position` (operands first, then results) lies under a strategy: as the op needs an
+/// operand, as it leaves a result. Canonical.
+sharding::TensorSharding shardingUnder(const RuleNode &node, size_t position,
+                                       const Strategy &strategy);
+
+/// For every op the strategies that may be best. An op whose tensors agree has one. Where tensors
+/// contest an axis each of them may win it, and what its winning implies for the op's other tensors
+/// spreads to the ops around them, up to tensors that the user annotated.
+class Strategies {
+public:
+  explicit Strategies(const PropagationGraph &graph);
+
+  /// What `mergeFactors` says.
+  static sharding::FactorAxes merge(const PropagationGraph &graph, const RuleNode &node,
+                                    int64_t round, bool broadcasts);
+
+  /// Never empty for an op with results; empty for ties of control flow and for constraints.
+  const std::vector<Strategy> &of(size_t node) const { return strategies[node]; }
+
+private:
+  /// What one tensor says of one factor.
+  struct Claim {
+    int64_t factor;
+    sharding::AxisList axes;
+    int64_t weight; ///< heavier claims are settled first
+    int64_t order;
+    size_t position; ///< of the tensor in the node
+  };
+  using Claims = std::vector<Claim>;
+
+  static sharding::FactorAxes settle(const sharding::ShardingRule &rule, Claims claims);
+  static void claim(const RuleNode &node, size_t position, const sharding::TensorSharding &sharding,
+                    int64_t weight, Claims &claims);
+  Claims claimsOf(const RuleNode &node) const;
+  static Claims uncontested(const RuleNode &node, const Claims &all);
+  void addFromClaims(size_t node);
+  bool add(size_t node, Strategy strategy);
+  void spread(size_t node, const Strategy &strategy);
+  void addState(int64_t tensor, const sharding::TensorSharding &state);
+  void visit(size_t node, size_t position, const sharding::TensorSharding &state);
+  void passOn(size_t node, size_t position, const sharding::TensorSharding &state,
+              const Claims &claims);
+
+  const PropagationGraph &graph;
+  std::vector<std::vector<Strategy>> strategies;             ///< by node
+  std::vector<std::vector<sharding::TensorSharding>> states; ///< by tensor, beyond the propagated
+  std::vector<std::pair<int64_t, sharding::TensorSharding>> work;
+};
+
+/// The axes that a rule's factors get when every tensor keeps its sharding as far as all can: the
+/// heaviest tensor that names a factor says its axes, longer ones extend it. Tensors whose priority
+/// is beyond `round` say nothing, and unless `broadcasts` neither do operands that an elementwise
+/// op spreads over more elements: a bias should follow what it is added to.
+sharding::FactorAxes mergeFactors(const PropagationGraph &graph, const RuleNode &node,
+                                  int64_t round, bool broadcasts);
+
+} // namespace tessera::dist
+
+#endif // TESSERA_LIB_TRANSFORMS_PROPAGATE_STRATEGIES_H
