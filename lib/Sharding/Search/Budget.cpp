@@ -33,7 +33,8 @@ public:
   BudgetSearch(const Source &source, const Domains &domains, const Options &options,
                const Deadline &deadline)
       : source(source), options(options), deadline(deadline),
-        kept(removeDominated(source, costsOf(source), domains, true)) {}
+        kept(deadline.isOver() ? domains
+                               : removeDominated(source, costsOf(source), domains, true)) {}
 
   Bounded run();
 
@@ -128,8 +129,7 @@ std::optional<Domains> BudgetSearch::withoutHopeless() {
     Domain set;
     const Domain &all = kept.at(i);
     for (size_t s = 0; s < all.size(); ++s)
-      if (marginals->ofStrategy[i][s] <= limit + 1e-9 * std::abs(limit) ||
-          all[s] == best.choice[i])
+      if (marginals->ofStrategy[i][s] <= limit + 1e-9 * std::abs(limit) || all[s] == best.choice[i])
         set.push_back(all[s]);
     left.of.push_back(left.intern(set));
   }
@@ -166,8 +166,10 @@ bool BudgetSearch::runLabels(const Domains &domains, size_t mostLabels) {
 Bounded BudgetSearch::run() {
   best.bound = -std::numeric_limits<double>::infinity();
   Point free = solveAt(0, kept);
-  if (hasPlan)
+  if (hasPlan) {
+    best.stoppedByTime = deadline.isOver();
     return std::move(best);
+  }
   Domains least = kept;
   for (Index i = 0; i < source.numNodes(); ++i) {
     const Node &node = source.problem.nodes[i];

@@ -41,11 +41,11 @@ public:
 
 private:
   struct Look {
-    Index first;      ///< a node
-    double count = 0; ///< of nodes
+    Index first;              ///< a node
+    double count = 0;         ///< of nodes
     std::vector<double> cost; ///< of one node, by position in the domain; edges within the look too
     std::vector<Index> edges;
-    Index choice = 0; ///< position in the domain
+    Index choice = 0;         ///< position in the domain
     std::vector<Index> offer; ///< positions that are looked at, ascending
   };
   struct Edge {
@@ -108,8 +108,7 @@ void Quotient::build() {
   }
 }
 
-template <typename Price>
-std::vector<double> Quotient::score(const Look &look, Price price) const {
+template <typename Price> std::vector<double> Quotient::score(const Look &look, Price price) const {
   std::vector<double> scores(look.cost.size());
   auto number = static_cast<Index>(&look - looks.data());
   for (Index a = 0; a < std::ssize(scores); ++a)
@@ -275,7 +274,8 @@ Bounded Quotient::run() {
     offerBest(looks[n], hopes[n], numForLooks);
   }
   auto present = [&](const Edge &edge, bool isRow, Index a) {
-    return isRow ? edgeCost(edge, a, looks[edge.v].choice) : edgeCost(edge, looks[edge.u].choice, a);
+    return isRow ? edgeCost(edge, a, looks[edge.v].choice)
+                 : edgeCost(edge, looks[edge.u].choice, a);
   };
   double last = std::numeric_limits<double>::infinity();
   for (int sweep = 0; sweep < maxSweeps && !deadline.isOver(); ++sweep) {

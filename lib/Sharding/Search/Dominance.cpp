@@ -98,8 +98,7 @@ Index Dominance::reduce(Index node) {
       worst[static_cast<size_t>(a) * n + b] = cost[set[b]] - cost[set[a]];
   }
   for (const Neighbour &other : source.neighbours[node]) {
-    const Differences &edge =
-        differences(other.table, other.isRow, own, domains.of[other.node]);
+    const Differences &edge = differences(other.table, other.isRow, own, domains.of[other.node]);
     scale += edge.scale;
     addRows(worst.data(), n * n, worst.data(), edge.worst.data());
   }
@@ -174,8 +173,8 @@ std::vector<double> worstDifferences(const Matrix &matrix, bool isRow) {
   std::unordered_set<std::string> seen;
   for (Index s = 0; s < others; ++s) {
     for (Index a = 0; a < n; ++a)
-      column[a] = matrix.cost[isRow ? static_cast<size_t>(a) * others + s
-                                    : static_cast<size_t>(s) * n + a];
+      column[a] =
+          matrix.cost[isRow ? static_cast<size_t>(a) * others + s : static_cast<size_t>(s) * n + a];
     if (seen.emplace(reinterpret_cast<const char *>(column.data()), n * sizeof(double)).second)
       maxDifferences(worst.data(), column.data(), n);
   }

@@ -14,7 +14,6 @@
 #include <deque>
 #include <limits>
 #include <map>
-#include <set>
 #include <utility>
 
 namespace tessera::sharding::search {
@@ -22,10 +21,12 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Entries are compared with the cheapest few that are not needless themselves. Where a sample shows
-/// that little would go, the table is left as it is.
+/// Entries are compared with the cheapest few that are not needless themselves. Where a sample
+/// shows that little would go, the table is left as it is.
 constexpr size_t numRivals = 48;
 constexpr int64_t numConsidered = 256, numSamples = 64;
+/// The same for whole rows of a folded table.
+constexpr size_t numRowRivals = 16;
 
 class Elimination {
 public:
@@ -33,9 +34,14 @@ public:
   std::optional<Optimum> run(const Deadline &deadline);
 
 private:
-  /// A lazy table, and which blocks of it are there: by dimensions that are fixed, by index.
+  /// Blocks of a lazy table, by index over the dimensions that are fixed in them.
+  struct Rows {
+    std::vector<char> isDone;
+    /// By block y, by block x: what y costs more than x at most; NaN where unknown.
+    std::map<int64_t, std::vector<double>> worst;
+  };
   struct Lazy {
-    std::map<std::vector<Index>, std::vector<char>> done;
+    std::map<std::vector<Index>, Rows> byDims;
     bool isComplete = false;
   };
   /// Values of some dimensions of a table, one list a block.
@@ -47,7 +53,9 @@ private:
   void compute(Index number);
   Table computeBucket(const Bucket &bucket);
   void require(Index number, const Blocks &blocks);
-  void requireFor(const Bucket &bucket, const Part &part);
+  std::vector<Index> requireFor(const Bucket &bucket, const Part &part);
+  bool thinOut(const Bucket &bucket, size_t lazyPart, const std::vector<Index> &dims,
+               std::vector<Table *> &parts, Table &thinned);
   Table prune(const PruningDef &pruning);
   const std::vector<double> &outsideDifferences(const std::vector<PruningDef::Outside> &outside,
                                                 Index size);
@@ -56,7 +64,7 @@ private:
 
   const Model &model;
   const Plan &plan;
-  std::vector<Table> tables; ///< by number in the plan
+  std::vector<Table> tables;  ///< by number in the plan
   std::map<Index, Lazy> lazy; ///< by number in the plan
   Interner outsideNumbers;
   std::deque<std::vector<double>> outsideKnown; ///< references to them are kept
@@ -89,8 +97,8 @@ Elimination::outsideDifferences(const std::vector<PruningDef::Outside> &outside,
 
 /// Drops entries of a table T that no optimum uses. Entry x is dropped when some entry y has
 ///   T[y] + (what changing x to y can cost outside of T, at most) < T[x].
-/// A plan with x could change x to y, and what lies behind it, and become cheaper. The inequality is
-/// strict, by more than rounding: an optimal plan is never hit, by any number of prunings.
+/// A plan with x could change x to y, and what lies behind it, and become cheaper. The inequality
+/// is strict, by more than rounding: an optimal plan is never hit, by any number of prunings.
 Table Elimination::prune(const PruningDef &pruning) {
   const Table &from = tables[pruning.table];
   auto rank = from.sizes.size();
@@ -213,6 +221,17 @@ static void scatter(const Table &from, Table &to, const std::vector<Index> &dims
   }
 }
 
+/// Puts dimensions first in memory, so that a block is contiguous. All entries are equal yet.
+static void layOut(Table &table, const std::vector<Index> &first) {
+  std::vector<Index> order = first;
+  for (Index d = 0; d < std::ssize(table.sizes); ++d)
+    if (std::find(first.begin(), first.end(), d) == first.end())
+      order.push_back(d);
+  int64_t stride = 1;
+  for (size_t d = order.size(); d-- > 0; stride *= table.sizes[order[d]])
+    table.strides[order[d]] = stride;
+}
+
 /// Computes those blocks of a lazy table that are not there. No dimensions: all of it.
 void Elimination::require(Index number, const Blocks &blocks) {
   Lazy &state = lazy.at(number);
@@ -225,7 +244,9 @@ void Elimination::require(Index number, const Blocks &blocks) {
     state.isComplete = true;
     return;
   }
-  std::vector<char> &done = state.done[blocks.dims];
+  if (state.byDims.empty())
+    layOut(table, blocks.dims);
+  std::vector<char> &done = state.byDims[blocks.dims].isDone;
   int64_t count = 1;
   for (Index dim : blocks.dims)
     count *= table.sizes[dim];
@@ -261,7 +282,8 @@ void Elimination::require(Index number, const Blocks &blocks) {
     std::vector<size_t> which;
     Part now{its.table, {}};
     for (size_t d = 0; d < its.vars.size(); ++d) {
-      auto fixed = std::find(blocks.dims.begin(), blocks.dims.end(), its.vars[d] - bucket.eliminated);
+      auto fixed =
+          std::find(blocks.dims.begin(), blocks.dims.end(), its.vars[d] - bucket.eliminated);
       if (its.vars[d] >= bucket.eliminated && fixed != blocks.dims.end()) {
         below.dims.push_back(static_cast<Index>(d));
         which.push_back(fixed - blocks.dims.begin());
@@ -290,7 +312,8 @@ void Elimination::require(Index number, const Blocks &blocks) {
 }
 
 /// Computes what a bucket reads of a lazy part: where another part is infinite nothing is read.
-void Elimination::requireFor(const Bucket &bucket, const Part &part) {
+/// Returns the dimensions that are fixed in the blocks, or none when the whole table is there.
+std::vector<Index> Elimination::requireFor(const Bucket &bucket, const Part &part) {
   Blocks best;
   double share = 1;
   for (const Part &other : bucket.parts) {
@@ -310,32 +333,142 @@ void Elimination::requireFor(const Bucket &bucket, const Part &part) {
     }
     if (thinDims.empty())
       continue;
-    std::set<std::vector<Index>> living;
+    std::vector<char> isLiving(static_cast<size_t>(count), 0);
     int64_t entries = thin.entries();
-    std::vector<Index> at(thinDims.size());
     for (int64_t x = 0; x < entries; ++x) {
       if (thin.data[x] == infinity)
         continue;
-      for (size_t d = 0; d < thinDims.size(); ++d)
-        at[d] = static_cast<Index>(x / thin.strides[thinDims[d]] % thin.sizes[thinDims[d]]);
-      living.insert(at);
+      int64_t at = 0;
+      for (Index d : thinDims)
+        at = at * thin.sizes[d] + x / thin.strides[d] % thin.sizes[d];
+      isLiving[at] = 1;
     }
-    if (static_cast<double>(living.size()) / count < share) {
-      share = static_cast<double>(living.size()) / count;
-      blocks.at.assign(living.begin(), living.end());
-      best = std::move(blocks);
+    auto living = static_cast<double>(std::count(isLiving.begin(), isLiving.end(), 1));
+    if (living / count >= share)
+      continue;
+    share = living / count;
+    for (size_t x = 0; x < isLiving.size(); ++x) {
+      if (!isLiving[x])
+        continue;
+      std::vector<Index> &at = blocks.at.emplace_back(thinDims.size());
+      auto left = static_cast<int64_t>(x);
+      for (size_t d = thinDims.size(); d-- > 0; left /= thin.sizes[thinDims[d]])
+        at[d] = static_cast<Index>(left % thin.sizes[thinDims[d]]);
     }
+    best = std::move(blocks);
   }
-  require(part.table, share < 0.5 ? best : Blocks());
+  if (share >= 0.5)
+    best = {};
+  require(part.table, best);
+  return lazy.at(part.table).isComplete ? std::vector<Index>() : best.dims;
+}
+
+/// A bucket min over x of f[x] + T[x][o], T lazy: drops x when some y has
+///   f[y] + max over o of (T[y][o] - T[x][o]) <= f[x].
+/// The maximum is the same wherever T is used, so it is kept. Replaces one part by `thinned`.
+bool Elimination::thinOut(const Bucket &bucket, size_t lazyPart, const std::vector<Index> &dims,
+                          std::vector<Table *> &parts, Table &thinned) {
+  const Table &table = *parts[lazyPart];
+  std::vector<Index> fixed;
+  for (Index dim : dims)
+    fixed.push_back(bucket.parts[lazyPart].vars[dim]);
+  size_t thin = parts.size();
+  for (size_t p = 0; p < parts.size(); ++p) {
+    if (p == lazyPart)
+      continue;
+    size_t inside = 0;
+    for (Index v : bucket.parts[p].vars)
+      inside += std::find(fixed.begin(), fixed.end(), v) != fixed.end();
+    if (inside != bucket.parts[p].vars.size())
+      return false;
+    if (inside == fixed.size() && parts[p]->hasInfinite)
+      thin = p;
+  }
+  // Blocks must be contiguous, and nothing of a block be kept.
+  int64_t rowLength = table.entries();
+  for (Index dim : dims)
+    rowLength /= table.sizes[dim];
+  for (size_t d = 0; d < dims.size(); ++d)
+    if (fixed[d] >= bucket.eliminated || table.strides[dims[d]] < rowLength)
+      return false;
+  if (thin == parts.size())
+    return false;
+  struct Row {
+    int64_t number, offset, inThin; ///< block, its place in the lazy table, its entry in `thinned`
+    double cost;
+  };
+  std::vector<Row> rows;
+  Rows &known = lazy.at(bucket.parts[lazyPart].table).byDims.at(dims);
+  std::vector<Index> at(bucket.sizes.size(), 0);
+  for (int64_t number = 0; number < std::ssize(known.isDone); ++number) {
+    Row row{number, 0, 0, 0};
+    int64_t left = number;
+    for (size_t d = dims.size(); d-- > 0; left /= table.sizes[dims[d]]) {
+      at[fixed[d]] = static_cast<Index>(left % table.sizes[dims[d]]);
+      row.offset += at[fixed[d]] * table.strides[dims[d]];
+    }
+    for (size_t p = 0; p < parts.size(); ++p) {
+      if (p == lazyPart)
+        continue;
+      int64_t offset = 0;
+      for (size_t d = 0; d < bucket.parts[p].vars.size(); ++d)
+        offset += parts[p]->strides[d] * at[bucket.parts[p].vars[d]];
+      row.cost += parts[p]->data[offset];
+      if (p == thin)
+        row.inThin = offset;
+    }
+    if (row.cost != infinity)
+      rows.push_back(row);
+  }
+  std::sort(rows.begin(), rows.end(), [](const Row &a, const Row &b) {
+    return a.cost != b.cost ? a.cost < b.cost : a.number < b.number;
+  });
+  size_t before = rows.size();
+  for (size_t rival = 0; rival < std::min(numRowRivals, rows.size()); ++rival) {
+    const Row best = rows[rival];
+    std::vector<double> &worst = known.worst[best.number];
+    worst.resize(known.isDone.size(), std::numeric_limits<double>::quiet_NaN());
+    size_t count = rival + 1;
+    for (size_t r = rival + 1; r < rows.size(); ++r) {
+      double &difference = worst[rows[r].number];
+      if (std::isnan(difference))
+        difference =
+            largestDifference(table.data + best.offset, table.data + rows[r].offset, rowLength);
+      if (best.cost + difference > rows[r].cost)
+        rows[count++] = rows[r];
+    }
+    rows.resize(count);
+  }
+  if (rows.size() == before)
+    return false;
+  const Table &from = *parts[thin];
+  thinned.sizes = from.sizes;
+  thinned.strides = from.strides;
+  thinned.hasInfinite = true;
+  thinned.own = std::make_unique_for_overwrite<double[]>(from.entries());
+  std::fill(thinned.own.get(), thinned.own.get() + from.entries(), infinity);
+  thinned.data = thinned.own.get();
+  for (const Row &row : rows)
+    thinned.own[row.inThin] = from.data[row.inThin];
+  parts[thin] = &thinned;
+  return true;
 }
 
 Table Elimination::computeBucket(const Bucket &bucket) {
   std::vector<Table *> parts;
-  for (const Part &part : bucket.parts) {
-    if (lazy.count(part.table))
-      requireFor(bucket, part);
+  std::vector<Index> dims;
+  size_t lazyPart = bucket.parts.size();
+  for (size_t p = 0; p < bucket.parts.size(); ++p) {
+    const Part &part = bucket.parts[p];
+    if (lazy.count(part.table)) {
+      lazyPart = p;
+      dims = requireFor(bucket, part);
+    }
     parts.push_back(&tables[part.table]);
   }
+  Table thinned;
+  if (!dims.empty())
+    thinOut(bucket, lazyPart, dims, parts, thinned);
   return minPlus(bucket, parts);
 }
 

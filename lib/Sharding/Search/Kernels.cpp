@@ -8,6 +8,7 @@
 #include "Kernels.h"
 
 #include <algorithm>
+#include <limits>
 
 // Compiled for several widths of vectors; the loader takes the widest that the machine has. The
 // results are bitwise the same: additions and minima only, in one order.
@@ -112,7 +113,7 @@ template <int32_t width>
     at += 4;                                                                                       \
   }                                                                                                \
   for (; at < n; ++at)                                                                             \
-    call(1, at)
+  call(1, at)
 
 TESSERA_WIDE void minOfSums(double *out, int32_t n, const double *left, int32_t leftStride,
                             const double *right, const int64_t *offset, int32_t count) {
@@ -124,10 +125,26 @@ TESSERA_WIDE void minOfSums(double *out, int32_t n, const double *left, int32_t 
 
 TESSERA_WIDE void minOfShifted(double *out, int32_t n, const double *left, int32_t leftStride,
                                const double *shift, int32_t count) {
-#define TESSERA_CALL(width, i)                                                                     \
-  shiftTile<width>(out + (i), left + (i), leftStride, shift, count)
+#define TESSERA_CALL(width, i) shiftTile<width>(out + (i), left + (i), leftStride, shift, count)
   TESSERA_TILES(TESSERA_CALL);
 #undef TESSERA_CALL
+}
+
+TESSERA_WIDE double largestDifference(const double *left, const double *right, int64_t n) {
+  // Lanes of their own, so that the loop is one of vectors.
+  constexpr int lanes = 16;
+  double largest[lanes];
+  for (double &lane : largest)
+    lane = -std::numeric_limits<double>::infinity();
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    for (int lane = 0; lane < lanes; ++lane) {
+      double difference = left[i + lane] - right[i + lane];
+      largest[lane] = largest[lane] > difference ? largest[lane] : difference;
+    }
+  for (; i < n; ++i)
+    largest[0] = std::max(largest[0], left[i] - right[i]);
+  return *std::max_element(largest, largest + lanes);
 }
 
 TESSERA_WIDE void addRows(double *out, int32_t n, const double *left, const double *right) {

@@ -23,6 +23,9 @@ void minOfSums(double *out, int32_t n, const double *left, int32_t leftStride, c
 void minOfShifted(double *out, int32_t n, const double *left, int32_t leftStride,
                   const double *shift, int32_t count);
 
+/// The largest left[i] - right[i].
+double largestDifference(const double *left, const double *right, int64_t n);
+
 /// out[i] = left[i] + right[i].
 void addRows(double *out, int32_t n, const double *left, const double *right);
 /// out[i] = left[i] + shift.

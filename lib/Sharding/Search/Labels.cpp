@@ -144,8 +144,8 @@ bool Labels::compute(size_t number, const Deadline &deadline) {
       return false;
     int64_t offset = 0;
     for (int64_t d = 0; d < rank; ++d) {
-      at[bucket.eliminated + d] = static_cast<Index>(entry / result.strides[d] %
-                                                     bucket.sizes[bucket.eliminated + d]);
+      at[bucket.eliminated + d] =
+          static_cast<Index>(entry / result.strides[d] % bucket.sizes[bucket.eliminated + d]);
       offset += outside.strides[d] * at[bucket.eliminated + d];
     }
     std::fill(at.begin(), at.begin() + bucket.eliminated, 0);
@@ -215,8 +215,8 @@ std::vector<int64_t> Labels::traceBack() const {
     for (const Path &path : paths)
       for (const Label &label : *root.labels)
         if (path.label.memory + label.memory <= bounds.budget) {
-          longer.push_back({{path.label.priced + label.priced, path.label.memory + label.memory},
-                            path.chosen});
+          longer.push_back(
+              {{path.label.priced + label.priced, path.label.memory + label.memory}, path.chosen});
           longer.back().chosen.push_back(label);
         }
     std::sort(longer.begin(), longer.end(), [](const Path &a, const Path &b) {

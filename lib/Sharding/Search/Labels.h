@@ -22,9 +22,9 @@ namespace tessera::sharding::search {
 
 /// What the lists of labels are pruned with.
 struct LabelBounds {
-  double budget; ///< bytes
-  double price;  ///< seconds a byte; the marginals are those of cost + price x memory
-  double cost;   ///< of the best plan known: labels that cannot be cheaper go
+  double budget;          ///< bytes
+  double price;           ///< seconds a byte; the marginals are those of cost + price x memory
+  double cost;            ///< of the best plan known: labels that cannot be cheaper go
   size_t mostLabels = 64; ///< of an entry; more are thinned out, which loses the proof
 };
 

@@ -60,8 +60,7 @@ struct Operand {
 
 class MinPlus {
 public:
-  MinPlus(const Bucket &bucket, const std::vector<Table *> &parts)
-      : bucket(bucket), parts(parts) {}
+  MinPlus(const Bucket &bucket, const std::vector<Table *> &parts) : bucket(bucket), parts(parts) {}
   Table run();
 
 private:
@@ -229,8 +228,8 @@ static const double *turnedCopy(Table &table, Index last, std::vector<int64_t> &
 }
 
 Operand MinPlus::operand(const Part &part, Table &table) const {
-  Operand result{table.data, std::vector<int64_t>(nest.loops.size(), 0), 0, false,
-                 table.hasInfinite, -1};
+  Operand result{
+      table.data, std::vector<int64_t>(nest.loops.size(), 0), 0, false, table.hasInfinite, -1};
   std::vector<int64_t> strides = table.strides;
   for (size_t d = 0; d < part.vars.size(); ++d)
     if (part.vars[d] == nest.i) {

@@ -28,8 +28,8 @@ struct Table {
   void allocate(std::vector<Index> sizes);
 };
 
-/// result[rest] = min over the eliminated variables of the sum of the parts. `parts[p]` is the table
-/// of the bucket's part p; copies of them with another last dimension are kept in them.
+/// result[rest] = min over the eliminated variables of the sum of the parts. `parts[p]` is the
+/// table of the bucket's part p; copies of them with another last dimension are kept in them.
 Table minPlus(const Bucket &bucket, const std::vector<Table *> &parts);
 
 } // namespace tessera::sharding::search

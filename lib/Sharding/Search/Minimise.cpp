@@ -81,6 +81,11 @@ void Search::improve(const std::vector<int64_t> &choice) {
 
 /// Solves a part of the space, or bounds it and keeps it for later.
 void Search::explore(Domains domains, double parentBound) {
+  if (deadline.isOver()) {
+    best.stoppedByTime = true;
+    open.push({std::move(domains), parentBound, -1, numOpened++});
+    return;
+  }
   Domains left = removeDominated(source, costs, std::move(domains), false);
   Model model(source, costs, left);
   PlanOptions wish;
@@ -128,7 +133,15 @@ Bounded Search::run(Domains domains, std::vector<int64_t> start) {
   if (!start.empty())
     improve(start);
   best.bound = std::numeric_limits<double>::infinity(); // the least bound of what is done
+  Domains all = domains;
   explore(std::move(domains), -std::numeric_limits<double>::infinity());
+  if (best.choice.empty()) {
+    // Not even one elimination was possible in time: never nothing.
+    Bounded coarse = minimiseCoarsely(source, costs, all, options, deadline);
+    improve(coarse.choice);
+    best.bound = std::min(best.bound, coarse.bound);
+    open = {};
+  }
   while (!open.empty() && !best.stoppedByTime) {
     Open part = open.top();
     if (part.bound >= best.cost - rounding * std::abs(best.cost))

@@ -43,8 +43,8 @@ Source::Source(const Problem &problem) : problem(problem) {
   std::map<std::pair<int64_t, std::string_view>, Index> byContent;
   std::vector<Index> numberOf;
   for (const EdgeTable &table : problem.tables) {
-    auto [it, isNew] = byContent.try_emplace({table.rows, bitsOf(table.cost)},
-                                             static_cast<Index>(tables.size()));
+    auto [it, isNew] =
+        byContent.try_emplace({table.rows, bitsOf(table.cost)}, static_cast<Index>(tables.size()));
     if (isNew)
       tables.push_back(&table);
     numberOf.push_back(it->second);
@@ -54,7 +54,8 @@ Source::Source(const Problem &problem) : problem(problem) {
   std::vector<Key> parts; // by pair: table, turned, table, turned, …
   for (const Edge &edge : problem.edges) {
     auto u = static_cast<Index>(edge.from), v = static_cast<Index>(edge.to);
-    uint64_t ends = static_cast<uint64_t>(std::min(u, v)) << 32 | static_cast<uint32_t>(std::max(u, v));
+    uint64_t ends =
+        static_cast<uint64_t>(std::min(u, v)) << 32 | static_cast<uint32_t>(std::max(u, v));
     auto [it, isNew] = pairAt.try_emplace(ends, pairs.size());
     if (isNew) {
       pairs.push_back({u, v, numberOf[edge.table]});
@@ -179,8 +180,8 @@ Model::Model(const Source &source, const KindCosts &costs, Domains kept)
     pair.table = matrixOf(pair.table, pair.u, pair.v);
   for (Index i = 0; i < numNodes(); ++i)
     for (Neighbour &other : neighbours[i])
-      other.table = other.isRow ? matrixOf(other.table, i, other.node)
-                                : matrixOf(other.table, other.node, i);
+      other.table =
+          other.isRow ? matrixOf(other.table, i, other.node) : matrixOf(other.table, other.node, i);
 }
 
 } // namespace tessera::sharding::search

@@ -129,8 +129,8 @@ struct Model {
   Domains domains;
   std::vector<std::vector<double>> vectors;
   std::vector<Matrix> matrices;
-  std::vector<Index> unary;         ///< by node: its vector
-  std::vector<Source::Pair> pairs;  ///< tables are matrices here
+  std::vector<Index> unary;                       ///< by node: its vector
+  std::vector<Source::Pair> pairs;                ///< tables are matrices here
   std::vector<std::vector<Neighbour>> neighbours; ///< tables are matrices here
 
   Index numNodes() const { return static_cast<Index>(unary.size()); }

@@ -20,8 +20,12 @@ static double product(const std::vector<Index> &sizes) {
   return entries;
 }
 
-double Bucket::entries() const { return product(sizes); }
-double TableDef::entries() const { return product(sizes); }
+double Bucket::entries() const {
+  return product(sizes);
+}
+double TableDef::entries() const {
+  return product(sizes);
+}
 
 namespace {
 
@@ -44,9 +48,9 @@ private:
   };
   /// The bucket of a node, with its variables numbered in the order of the parts.
   struct Draft {
-    std::vector<Index> factors; ///< in the order of the parts
-    std::vector<Index> nodes;   ///< by variable; the eliminated ones come first
-    Index eliminated = 1;       ///< so many of them go: the node, and what it takes along
+    std::vector<Index> factors;        ///< in the order of the parts
+    std::vector<Index> nodes;          ///< by variable; the eliminated ones come first
+    Index eliminated = 1;              ///< so many of them go: the node, and what it takes along
     double entries = 1, remaining = 1; ///< of the bucket, of its result
     uint64_t hash = 0;
   };
@@ -83,8 +87,8 @@ private:
   const PlanOptions &options;
   Plan plan;
   std::vector<Factor> factors;
-  std::vector<Index> madeBy; ///< by factor, the step whose result it is, or -1
-  std::vector<Index> parent; ///< by factor, the factor it went into
+  std::vector<Index> madeBy;                 ///< by factor, the step whose result it is, or -1
+  std::vector<Index> parent;                 ///< by factor, the factor it went into
   std::vector<std::vector<Index>> factorsOf; ///< by node, living
   std::vector<Index> unaryFactor;            ///< by node
   std::vector<std::vector<std::pair<Neighbour, Index>>> edgesOf; ///< by node: edge and its factor
@@ -115,11 +119,12 @@ Index Planner::holder(Index factor) {
 
 void Planner::leaves() {
   for (size_t v = 0; v < model.vectors.size(); ++v)
-    plan.tables.push_back({TableDef::unary, static_cast<Index>(v),
-                           {static_cast<Index>(model.vectors[v].size())}});
+    plan.tables.push_back(
+        {TableDef::unary, static_cast<Index>(v), {static_cast<Index>(model.vectors[v].size())}});
   auto firstMatrix = static_cast<Index>(plan.tables.size());
   for (size_t m = 0; m < model.matrices.size(); ++m)
-    plan.tables.push_back({TableDef::pair, static_cast<Index>(m),
+    plan.tables.push_back({TableDef::pair,
+                           static_cast<Index>(m),
                            {model.matrices[m].rows, model.matrices[m].columns}});
   numLeaves = static_cast<Index>(plan.tables.size());
   for (Index i = 0; i < model.numNodes(); ++i)
@@ -209,8 +214,8 @@ void Planner::classify(Index node) {
   draft(node, now);
   if (classOf[node] == now.hash)
     return;
-  if (auto old = classes.find(classOf[node]); old != classes.end() &&
-                                              old->second.members.erase(node) > 0) {
+  if (auto old = classes.find(classOf[node]);
+      old != classes.end() && old->second.members.erase(node) > 0) {
     if (old->second.members.empty())
       classes.erase(old);
     else
@@ -224,7 +229,8 @@ void Planner::classify(Index node) {
   queue.push(candidate(now.hash));
 }
 
-/// The number of the bucket that eliminates the first `eliminated` of these nodes from these factors.
+/// The number of the bucket that eliminates the first `eliminated` of these nodes from these
+/// factors.
 Index Planner::defineBucket(const std::vector<Index> &parts, const std::vector<Index> &nodes,
                             Index eliminated, bool isSplit) {
   Bucket definition;
@@ -249,10 +255,9 @@ Index Planner::defineBucket(const std::vector<Index> &parts, const std::vector<I
   bucketTable.push_back(isSplit ? -1 : static_cast<Index>(plan.tables.size()));
   if (!isSplit) {
     double entries = definition.entries();
-    TableDef result{TableDef::bucket, number,
-                    {definition.sizes.begin() + eliminated, definition.sizes.end()}};
-    definition.isLazy =
-        options.prune && entries >= options.lazyFrom && !result.sizes.empty();
+    TableDef result{
+        TableDef::bucket, number, {definition.sizes.begin() + eliminated, definition.sizes.end()}};
+    definition.isLazy = options.prune && entries >= options.lazyFrom && !result.sizes.empty();
     plan.work += entries;
     plan.largest = std::max(plan.largest, result.entries());
     plan.total += result.entries();

@@ -32,7 +32,7 @@ struct Bucket {
   std::vector<Index> sizes; ///< by variable
   Index eliminated = 1;     ///< variables 0 … eliminated - 1
   std::vector<Part> parts;
-  bool isLazy = false; ///< computed where it is asked for: most of it never is
+  bool isLazy = false;  ///< computed where it is asked for: most of it never is
   bool isSplit = false; ///< never computed: its parts were, in groups, which bounds it from below
 
   double entries() const;
@@ -68,14 +68,14 @@ struct Step {
 };
 
 struct Plan {
-  std::vector<TableDef> tables;     ///< each after those that it needs
+  std::vector<TableDef> tables; ///< each after those that it needs
   std::vector<Bucket> buckets;
   std::vector<PruningDef> prunings;
-  std::vector<Step> steps;          ///< in the order of elimination
-  std::vector<Index> constants;     ///< tables without dimensions whose sum is the optimum
-  std::vector<Index> split;         ///< nodes whose buckets were split, first eliminated first
-  double work = 0;                  ///< entries of all distinct buckets
-  double largest = 0, total = 0;    ///< entries of the largest table, of all tables
+  std::vector<Step> steps;       ///< in the order of elimination
+  std::vector<Index> constants;  ///< tables without dimensions whose sum is the optimum
+  std::vector<Index> split;      ///< nodes whose buckets were split, first eliminated first
+  double work = 0;               ///< entries of all distinct buckets
+  double largest = 0, total = 0; ///< entries of the largest table, of all tables
 };
 
 /// What the order minimises at each step, over how often the same bucket occurs.
@@ -87,7 +87,7 @@ enum class Greed {
 struct PlanOptions {
   Greed greed = Greed::bucket;
   bool prune = true;       ///< drop needless entries on the way
-  double lazyFrom = 2e8;   ///< entries of a bucket that is worth the bookkeeping of laziness
+  double lazyFrom = 1e9;   ///< entries of a bucket that is worth the bookkeeping of laziness
   double tableLimit = 3e7; ///< larger tables are made only when there is no other way
   /// A bucket of more entries is split into groups of parts, each minimised for itself: the sum is
   /// then a lower bound (R. Dechter, I. Rish, "Mini-buckets", Journal of the ACM 50, 2003).

@@ -44,7 +44,9 @@ std::vector<int64_t> Problem::pinned() const {
   return result;
 }
 
-static std::string text(int64_t value) { return std::to_string(value); }
+static std::string text(int64_t value) {
+  return std::to_string(value);
+}
 
 /// "FIELD: what" of one node, or empty.
 static std::string verifyNode(const Node &node, const std::string &field) {
@@ -67,8 +69,7 @@ static std::string verifyNode(const Node &node, const std::string &field) {
     if (axes.size() != node.axes.front().size())
       return field + ".axes: has entries of different lengths; each names every mesh axis";
   if (node.standard < 0 || node.standard >= count)
-    return field + ".default: " + text(node.standard) + " is no strategy; there are " +
-           text(count);
+    return field + ".default: " + text(node.standard) + " is no strategy; there are " + text(count);
   return {};
 }
 

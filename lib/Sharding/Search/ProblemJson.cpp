@@ -231,9 +231,9 @@ bool Reader::table() {
     if (row == 0)
       table.columns = columns;
     table.rows = row + 1;
-    return columns == table.columns || fail("has " + std::to_string(columns) + " numbers, row 0 " +
-                                            std::to_string(table.columns) +
-                                            "; a table is a rectangle");
+    return columns == table.columns ||
+           fail("has " + std::to_string(columns) + " numbers, row 0 " +
+                std::to_string(table.columns) + "; a table is a rectangle");
   });
 }
 
@@ -241,8 +241,8 @@ bool Reader::problemField(const std::string &name) {
   if (name == "version") {
     int64_t version;
     hasVersion = true;
-    return integer(version) && (version == 1 || fail(std::to_string(version) +
-                                                     " is not known; this reads version 1"));
+    return integer(version) &&
+           (version == 1 || fail(std::to_string(version) + " is not known; this reads version 1"));
   }
   if (name == "nodes") {
     hasNodes = true;
@@ -306,7 +306,8 @@ Expected<Problem> readProblem(const std::string &file) {
   if (in && in.peek() != std::char_traits<char>::eof())
     content << in.rdbuf();
   if (!in)
-    return Error{"cannot read '" + file + "'; it is a file with a problem, or - for standard input"};
+    return Error{"cannot read '" + file +
+                 "'; it is a file with a problem, or - for standard input"};
   return parseProblem(content.str(), file == "-" ? "<stdin>" : file);
 }
 

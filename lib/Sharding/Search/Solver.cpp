@@ -61,8 +61,7 @@ static void keepUnreachedStandard(const Source &source, Domains &domains) {
       }
   for (Index i = 0; i < source.numNodes(); ++i)
     if (!isReached[i])
-      domains.of[i] =
-          domains.intern({static_cast<Index>(source.problem.nodes[i].standard)});
+      domains.of[i] = domains.intern({static_cast<Index>(source.problem.nodes[i].standard)});
 }
 
 /// The error of a budget that no plan meets, if it is one.

@@ -17,8 +17,8 @@
 namespace tessera::sharding::search {
 
 enum class Mode {
-  sharding_propagation,  ///< what the pins reach is completed at least cost, the rest stays standard
-  dynamic_programming,   ///< exact: dominance, elimination with folded repetitions, bounds
+  sharding_propagation, ///< what the pins reach is completed at least cost, the rest stays standard
+  dynamic_programming,  ///< exact: dominance, elimination with folded repetitions, bounds
   recursive_programming, ///< coarse to fine: a few milliseconds, near the optimum
   exact,                 ///< an existing MILP solver, for comparison
 };
@@ -33,8 +33,8 @@ struct Options {
   double memoryBudget = std::numeric_limits<double>::infinity(); ///< bytes
   /// Seconds after which the best plan so far is returned with its gap.
   double timeLimit = 60;
-  /// Under a budget the search stops at this relative gap: repeated layers make plans that differ by
-  /// less than anybody cares about.
+  /// Under a budget the search stops at this relative gap: repeated layers make plans that differ
+  /// by less than anybody cares about.
   double targetGap = 1e-4;
   /// The largest table of an elimination, in entries of 8 bytes, and all of them together. What
   /// would exceed them is split into bounds and branched upon.
@@ -51,9 +51,9 @@ struct Solution {
   /// No plan within the budget that honours the pins costs less. `sharding_propagation` bounds the
   /// plans that leave unreached nodes standard.
   double lowerBound = 0;
-  double memory = 0;            ///< of the choice, bytes
-  double seconds = 0;           ///< of the search
-  bool stoppedByTime = false;   ///< the gap is what the time limit left
+  double memory = 0;          ///< of the choice, bytes
+  double seconds = 0;         ///< of the search
+  bool stoppedByTime = false; ///< the gap is what the time limit left
 
   /// Relative distance between cost and bound, 0 when they meet.
   double gap() const;
