@@ -106,6 +106,22 @@ int main(int argc, char **argv) {
     code = good ? tessera::run(run) : 1;
   });
 
+  tessera::SearchOptions search;
+  command = app.add_subcommand("search", "Choose strategies for an exported problem");
+  command->add_option("--problem", search.problem, "File with the problem, - for standard input");
+  command->add_option("--mode", search.mode,
+                      "sharding_propagation, dynamic_programming, recursive_programming or exact");
+  command->add_option("--memory-budget", search.memoryBudget, "GiB a device")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--time-limit", search.timeLimit, "Seconds; then the best plan so far")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--json", search.json,
+                      "Write the plan as JSON to a file, - for standard output");
+  command->add_option("--write-mps", search.mps, "Write the mixed-integer program of mode exact");
+  command->add_option("--solver", search.solver,
+                      "Library of HiGHS or program cbc for mode exact; default looked for");
+  command->callback([&]() { code = tessera::search(search); });
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {

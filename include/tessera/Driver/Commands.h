@@ -17,6 +17,7 @@
 #include "tessera/Runtime/Driver.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace tessera {
@@ -63,6 +64,19 @@ struct RunOptions : CompileOptions {
 /// Compiles and runs a program; with a check also the same program without its meshes, and
 /// compares: exit code 1 when a result differs beyond tolerance.
 int run(const RunOptions &options);
+
+struct SearchOptions {
+  std::string problem;                      ///< file of an exported problem, "-" for standard input
+  std::string mode = "dynamic_programming"; ///< name of a search mode
+  std::optional<double> memoryBudget;       ///< GiB a device
+  double timeLimit = 60;                    ///< seconds
+  std::string json;                         ///< file, "-" for standard output, empty for a line
+  std::string mps;                          ///< file for the mixed-integer program, empty: none
+  std::string solver;                       ///< HiGHS' library or CBC's program, empty: looked for
+};
+
+/// Chooses strategies for an exported problem and prints the plan with its proved bound.
+int search(const SearchOptions &options);
 
 } // namespace tessera
 
