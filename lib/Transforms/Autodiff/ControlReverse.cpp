@@ -187,7 +187,7 @@ LogicalResult dist::reverseLoop(Reverse &reverse, scf::ForOp loop, ArrayRef<Valu
   SmallVector<unsigned> carries;
   SmallVector<Value> captures = activeCaptures(reverse, loop), inits;
   for (auto [i, argument] : llvm::enumerate(loop.getRegionIterArgs()))
-    if (reverse.isActive(argument)) {
+    if (reverse.isActive(argument) || reverse.isActive(loop.getResult(i))) {
       carries.push_back(i);
       inits.push_back(cotangents[i] ? cotangents[i] : zeros(b, loc, argument.getType()));
     }
