@@ -34,6 +34,7 @@ std::vector<Kind> fuzz::allKinds() {
   kinds.push_back({"for", 5, [](ProgramBuilder &p) { return p.loop(); }});
   kinds.push_back({"if", 2, [](ProgramBuilder &p) { return p.branch(); }});
   kinds.push_back({"while", 2, [](ProgramBuilder &p) { return p.repeatUntil(); }});
+  addDerivativeKinds(kinds);
   return kinds;
 }
 
@@ -299,7 +300,7 @@ bool ProgramBuilder::addOp() {
   std::vector<const Kind *> chosen;
   // A cast to f32 leaves too few digits to compare with differences; a while has no derivative.
   auto allowed = [&](StringRef name) {
-    return !options.differentiable || (name != "cast" && name != "while");
+    return options.differentiable ? name != "cast" && name != "while" : name != "random-generic";
   };
   for (const Kind &kind : kinds)
     if (allowed(kind.name) && (options.only.empty() || llvm::is_contained(options.only, kind.name)))
