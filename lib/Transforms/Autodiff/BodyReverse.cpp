@@ -23,10 +23,14 @@ BodyReverse::BodyReverse(Reverse &reverse, linalg::LinalgOp op, bool reuseResult
       if (int64_t loop = loopOf(expr); loop >= 0)
         nest.resultLoops.set(loop);
   Block *body = op.getBlock();
-  for (OpOperand &operand : op->getOpOperands())
-    if (operand.getOperandNumber() < body->getNumArguments())
-      copies.map(body->getArgument(operand.getOperandNumber()),
-                 nest.addInput(operand.get(), op.getMatchingIndexingMap(&operand)));
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (operand.getOperandNumber() >= body->getNumArguments())
+      continue;
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    copies.map(body->getArgument(operand.getOperandNumber()),
+               op.isDpsInit(&operand) ? nest.addInput(operand.get(), map)
+                                      : nest.addInputOrConstant(operand.get(), map));
+  }
   OpBuilder b = nest.bodyEnd();
   for (Operation &inner : body->without_terminator())
     b.clone(inner, copies);
@@ -98,8 +102,8 @@ LogicalResult BodyReverse::run() {
 bool BodyReverse::readsAccumulators() {
   for (const BodyTarget &target : targets(/*withInits=*/false)) {
     llvm::SmallBitVector read = nest.inputsOf(target.scalar);
-    for (unsigned input = op.getNumDpsInputs(); input < op.getBlock()->getNumArguments(); ++input)
-      if (read.test(input))
+    for (BlockArgument accumulator : op.getRegionOutputArgs())
+      if (read.test(cast<BlockArgument>(copies.lookup(accumulator)).getArgNumber()))
         return true;
   }
   return false;

@@ -30,12 +30,29 @@ BlockArgument LoopNest::addInput(Value value, AffineMap map) {
   return block->addArgument(getElementTypeOrSelf(value.getType()), loc);
 }
 
-Value LoopNest::addInputOrConstant(Value value, AffineMap map) {
+/// The one number that all elements of a tensor are, or null.
+static TypedAttr splatOf(Value value) {
   SplatElementsAttr splat;
-  if (!matchPattern(value, m_Constant(&splat)))
+  if (matchPattern(value, m_Constant(&splat)))
+    return cast<TypedAttr>(splat.getSplatValue<Attribute>());
+  Value scalar;
+  if (auto fill = value.getDefiningOp<linalg::FillOp>())
+    scalar = fill.getInputs()[0];
+  else if (auto same = value.getDefiningOp<tensor::SplatOp>())
+    scalar = same.getInput();
+  else if (!isa<ShapedType>(value.getType()))
+    scalar = value;
+  Attribute number;
+  return scalar && matchPattern(scalar, m_Constant(&number)) ? dyn_cast<TypedAttr>(number)
+                                                             : TypedAttr();
+}
+
+Value LoopNest::addInputOrConstant(Value value, AffineMap map) {
+  TypedAttr number = splatOf(value);
+  if (!number)
     return addInput(value, map);
   OpBuilder body = bodyEnd();
-  return arith::ConstantOp::create(body, loc, cast<TypedAttr>(splat.getSplatValue<Attribute>()));
+  return arith::ConstantOp::create(body, loc, number);
 }
 
 unsigned LoopNest::addLoop(int64_t extent) {
@@ -121,6 +138,18 @@ static Value combineInto(OpBuilder &b, Location loc, LoopNest::Combine combine, 
   llvm_unreachable("all are listed");
 }
 
+/// value · times, for a number of equal terms.
+static Value multiply(OpBuilder &b, Location loc, Value value, double times) {
+  Type type = value.getType();
+  if (isa<FloatType>(type)) {
+    Value factor = arith::ConstantOp::create(b, loc, b.getFloatAttr(type, times));
+    return arith::MulFOp::create(b, loc, value, factor);
+  }
+  Value factor =
+      arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, static_cast<int64_t>(times)));
+  return arith::MulIOp::create(b, loc, value, factor);
+}
+
 static Value identityOf(OpBuilder &b, Location loc, LoopNest::Combine combine,
                         RankedTensorType type) {
   Type element = type.getElementType();
@@ -149,9 +178,9 @@ static std::optional<std::pair<unsigned, unsigned>> matchProduct(Value scalar) {
 }
 
 /// Whether two inputs and a result under these maps make a contraction: every loop is in two of the
-/// three, those that are summed over in both inputs.
+/// three, those that are summed over in both inputs, and one input has a loop that the other lacks.
 static bool isContraction(AffineMap x, AffineMap y, AffineMap result) {
-  bool reduces = false;
+  bool reduces = false, reuses = false;
   for (AffineMap map : {x, y, result})
     if (!map.isProjectedPermutation())
       return false;
@@ -159,10 +188,11 @@ static bool isContraction(AffineMap x, AffineMap y, AffineMap result) {
     bool inX = x.isFunctionOfDim(loop), inY = y.isFunctionOfDim(loop);
     bool summed = !result.isFunctionOfDim(loop);
     reduces |= summed;
+    reuses |= inX != inY;
     if (summed ? !inX || !inY : !inX && !inY)
       return false;
   }
-  return reduces;
+  return reduces && reuses;
 }
 
 Value LoopNest::emitDense(const Slice &slice, Value scalar, AffineMap target,
@@ -267,11 +297,8 @@ Value LoopNest::emitDense(const Slice &slice, Value scalar, AffineMap target,
           else
             value = arith::ExtFOp::create(body, at, accumulated, value);
         }
-        if (times != 1) {
-          Value factor =
-              arith::ConstantOp::create(body, at, body.getFloatAttr(value.getType(), times));
-          value = arith::MulFOp::create(body, at, value, factor);
-        }
+        if (times != 1)
+          value = multiply(body, at, value, times);
         if (reduces)
           value = combineInto(body, at, combine, arguments.back(), value);
         linalg::YieldOp::create(body, at, value);

@@ -89,7 +89,9 @@ struct Rule {
     if (wanted(i))
       reverse.give(i, value.v);
   }
-  bool isConstant(unsigned i) const { return matchPattern(reverse.op->getOperand(i), m_Constant()); }
+  bool isConstant(unsigned i) const {
+    return matchPattern(reverse.primal(reverse.op->getOperand(i)), m_Constant());
+  }
 };
 
 } // namespace
@@ -108,7 +110,7 @@ static void reverseExtremum(const Rule &rule, CmpFPredicate strict, CmpFPredicat
 static void reversePower(const Rule &rule) {
   E x = rule.x();
   FloatAttr exponent;
-  if (matchPattern(rule.reverse.op->getOperand(1), m_Constant(&exponent))) {
+  if (matchPattern(rule.reverse.primal(rule.reverse.op->getOperand(1)), m_Constant(&exponent))) {
     double p = exponent.getValueAsDouble();
     if (p == 2)
       return rule.give(0, rule.g * (x * 2.0));
