@@ -241,13 +241,13 @@ FailureOr<Value> dist::emitGathered(LoopNest &nest, const BodyTarget &target) {
     int64_t loop = place.expr  ? loopOf(place.expr)
                    : readIndex ? static_cast<int64_t>(readIndex.getDim())
                                : -1;
-    if (extent == 1) {
-      exprs.push_back(body.getAffineConstantExpr(0));
-      continue;
-    }
     if (loop >= 0 && own.extents[loop] == extent && !seen.test(loop)) {
       seen.set(loop);
       exprs.push_back(body.getAffineDimExpr(loop));
+      continue;
+    }
+    if (extent == 1) {
+      exprs.push_back(body.getAffineConstantExpr(0));
       continue;
     }
     Value index = place.index;

@@ -26,6 +26,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -133,6 +134,15 @@ static Value padDim(OpBuilder &b, Location loc, Value tensor, int64_t d, int64_t
   auto type = cast<RankedTensorType>(tensor.getType());
   SmallVector<int64_t> shape(type.getShape());
   SmallVector<OpFoldResult> lows(type.getRank(), b.getIndexAttr(0)), highs = lows;
+  // The dimensions of one tensor are padded by one op.
+  if (auto before = tensor.getDefiningOp<tensor::PadOp>())
+    if (Value fill = before.getConstantPaddingValue();
+        fill && matchPattern(fill, m_AnyZeroFloat()) && before.getStaticLow()[d] == 0 &&
+        before.getStaticHigh()[d] == 0) {
+      lows = before.getMixedLowPad();
+      highs = before.getMixedHighPad();
+      tensor = before.getSource();
+    }
   lows[d] = b.getIndexAttr(low);
   highs[d] = b.getIndexAttr(high);
   shape[d] += low + high;
@@ -195,7 +205,16 @@ static Value flipDim(OpBuilder &b, Location loc, Value tensor, int64_t d) {
   LoopNest nest(b, loc, type.getShape());
   SmallVector<AffineExpr> exprs(nest.identityMap().getResults());
   exprs[d] = b.getAffineConstantExpr(type.getDimSize(d) - 1) - exprs[d];
-  Value element = nest.addInput(tensor, AffineMap::get(type.getRank(), 0, exprs, b.getContext()));
+  AffineMap read = AffineMap::get(type.getRank(), 0, exprs, b.getContext());
+  // A tensor that has been flipped along another dimension is read through both flips at once.
+  if (auto before = tensor.getDefiningOp<linalg::GenericOp>();
+      before && before.getNumDpsInputs() == 1 && before.getNumLoops() == type.getRank() &&
+      before.getMatchingIndexingMap(before.getDpsInitOperand(0)).isIdentity() &&
+      before.getBlock()->getTerminator()->getOperand(0) == before.getBlock()->getArgument(0)) {
+    read = before.getIndexingMapsArray()[0].compose(read);
+    tensor = before.getInputs()[0];
+  }
+  Value element = nest.addInput(tensor, read);
   return nest.emit(element, nest.identityMap(), type);
 }
 

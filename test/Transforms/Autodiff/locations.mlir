@@ -1,0 +1,13 @@
+// RUN: tessera-opt %s --dist-autodiff --mlir-print-debuginfo | FileCheck %s
+
+// What is written for an op stands where the op stands.
+// CHECK-LABEL: func.func @main_grad(
+// CHECK: } -> tensor<4xf32> loc(#[[EXP:.*]])
+// CHECK: arith.mulf %{{.*}}, %{{.*}} : f32 loc(#[[EXP]])
+// CHECK: #[[EXP]] = loc("model.py":12:0)
+func.func @main(%x: tensor<4xf32>) -> tensor<f32> {
+  %zero = arith.constant dense<0.0> : tensor<f32>
+  %e = math.tanh %x : tensor<4xf32> loc("model.py":12:0)
+  %s = linalg.reduce { arith.addf } ins(%e : tensor<4xf32>) outs(%zero : tensor<f32>) dimensions = [0]
+  return %s : tensor<f32>
+}
