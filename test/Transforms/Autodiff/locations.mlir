@@ -1,7 +1,12 @@
 // RUN: tessera-opt %s --dist-autodiff --mlir-print-debuginfo | FileCheck %s
 
 // What is written for an op stands where the op stands.
+// CHECK: #[[TANH:.*]] = loc("model.py":12:0)
 // CHECK-LABEL: func.func @main_grad(
+// CHECK: math.tanh %{{.*}} : f32 loc(#[[TANH]])
+// CHECK: arith.subf %{{.*}}, %{{.*}} : f32 loc(#[[TANH]])
+// CHECK: } -> tensor<4xf32> loc(#[[TANH]])
+func.func @main_grad(
 // CHECK: } -> tensor<4xf32> loc(#[[EXP:.*]])
 // CHECK: arith.mulf %{{.*}}, %{{.*}} : f32 loc(#[[EXP]])
 // CHECK: #[[EXP]] = loc("model.py":12:0)
