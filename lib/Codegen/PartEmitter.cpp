@@ -331,7 +331,7 @@ LogicalResult PartEmitter::emitStart(dist::StartOp start) {
   int64_t time = lives.start(start);
   for (Value result : collective->getResults()) {
     Storage *storage = nullptr;
-    if (result == yield.getOperand()) {
+    if (result == yield->getOperand(0)) {
       storage = wanted(wait.getResult(), time);
       if (!storage)
         storage = newStorage(result.getType(), collective->getName().stripDialect());

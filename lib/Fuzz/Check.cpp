@@ -7,11 +7,11 @@
 
 #include "tessera/Fuzz/Check.h"
 
+#include "CheckTools.h"
 #include "Coverage.h"
 #include "tessera/Interpreter/Compare.h"
 #include "tessera/Interpreter/RandomInput.h"
 
-#include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 
@@ -39,23 +39,7 @@ const char *fuzz::toString(CheckResult::Status status) {
   llvm_unreachable("all statuses are listed");
 }
 
-namespace {
-
-/// Keeps the first error instead of printing it.
-class FirstError : public ScopedDiagnosticHandler {
-public:
-  explicit FirstError(MLIRContext *context) : ScopedDiagnosticHandler(context) {
-    setHandler([this](Diagnostic &diagnostic) {
-      if (diagnostic.getSeverity() == DiagnosticSeverity::Error && text.empty())
-        text = diagnostic.str();
-    });
-  }
-  std::string text;
-};
-
-} // namespace
-
-static LogicalResult runPasses(ModuleOp module, StringRef pipeline) {
+LogicalResult fuzz::runPasses(ModuleOp module, StringRef pipeline) {
   PassManager manager(module->getName());
   FailureOr<OpPassManager> parsed = parsePassPipeline(pipeline);
   if (failed(parsed))

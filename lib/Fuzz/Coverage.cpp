@@ -22,6 +22,8 @@ Coverage &Coverage::operator+=(const Coverage &other) {
   withUneven += other.withUneven;
   withEmpty += other.withEmpty;
   weak += other.weak;
+  directions += other.directions;
+  kinks += other.kinks;
   for (const auto &[kind, count] : other.collectives)
     collectives[kind] += count;
   for (const auto &[kind, count] : other.placements)

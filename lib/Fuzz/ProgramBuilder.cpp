@@ -34,6 +34,7 @@ std::vector<Kind> fuzz::allKinds() {
   kinds.push_back({"for", 5, [](ProgramBuilder &p) { return p.loop(); }});
   kinds.push_back({"if", 2, [](ProgramBuilder &p) { return p.branch(); }});
   kinds.push_back({"while", 2, [](ProgramBuilder &p) { return p.repeatUntil(); }});
+  addDerivativeKinds(kinds);
   return kinds;
 }
 
@@ -58,6 +59,8 @@ ProgramBuilder::ProgramBuilder(MLIRContext *context, uint64_t seed, const Genera
 //===----------------------------------------------------------------------===//
 
 Type ProgramBuilder::floatElement() {
+  if (options.differentiable)
+    return b.getF64Type();
   int64_t choice = random.between(1, 100);
   if (choice <= 65)
     return b.getF32Type();
@@ -295,8 +298,12 @@ void ProgramBuilder::declareMeshes() {
 bool ProgramBuilder::addOp() {
   static const std::vector<Kind> kinds = allKinds();
   std::vector<const Kind *> chosen;
+  // A cast to f32 leaves too few digits to compare with differences; a while has no derivative.
+  auto allowed = [&](StringRef name) {
+    return options.differentiable ? name != "cast" && name != "while" : name != "random-generic";
+  };
   for (const Kind &kind : kinds)
-    if (options.only.empty() || llvm::is_contained(options.only, kind.name))
+    if (allowed(kind.name) && (options.only.empty() || llvm::is_contained(options.only, kind.name)))
       chosen.insert(chosen.end(), kind.weight, &kind);
   for (int attempt = 0; attempt < 20 && !chosen.empty(); ++attempt)
     if (random.pick(chosen)->add(*this))

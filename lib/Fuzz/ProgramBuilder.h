@@ -139,6 +139,8 @@ void addReductionKinds(std::vector<Kind> &kinds);
 void addShapeKinds(std::vector<Kind> &kinds);
 void addWindowKinds(std::vector<Kind> &kinds);
 void addIndexKinds(std::vector<Kind> &kinds);
+/// For programs that are differentiated only.
+void addDerivativeKinds(std::vector<Kind> &kinds);
 
 } // namespace tessera::fuzz
 

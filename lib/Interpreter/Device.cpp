@@ -114,6 +114,8 @@ void Device::step() {
   }
   if (auto region = dyn_cast<scf::ExecuteRegionOp>(op); region && region.getRegion().hasOneBlock())
     return enter(region.getRegion().front(), {});
+  if (auto checkpoint = dyn_cast<dist::CheckpointOp>(op))
+    return enter(checkpoint.getBody().front(), {});
   if (auto call = dyn_cast<func::CallOp>(op)) {
     if (failed(enterCall(call)))
       status = Status::failed;
@@ -216,6 +218,8 @@ void Device::leave(Operation *terminator) {
   }
   if (isa<scf::YieldOp>(terminator) && isa<scf::IfOp, scf::ExecuteRegionOp>(parent))
     return leaveWith(values);
+  if (isa<dist::CheckpointOp>(parent))
+    return leaveWith(values);
   error(terminator) << "is not known to the interpreter";
   status = Status::failed;
 }
@@ -258,7 +262,7 @@ Outcome Device::executeCheck(Operation *op) {
 }
 
 Outcome Device::executeDist(Operation *op) {
-  if (isa<dist::ShardTensorOp, dist::ReshardOp>(op)) {
+  if (isa<dist::ShardTensorOp, dist::ReshardOp, dist::StopGradientOp>(op)) {
     set(op->getResult(0), get(op->getOperand(0)));
     return Outcome::done;
   }

@@ -51,7 +51,7 @@ static std::string write(const CheckResult &result) {
   const Coverage &coverage = result.coverage;
   std::string text = kMark.str() + toString(result.status) + "\n" + oneLine(result.message) + "\n";
   for (int64_t number : {coverage.programs, coverage.withCollectives, coverage.withUneven,
-                         coverage.withEmpty, coverage.weak})
+                         coverage.withEmpty, coverage.weak, coverage.directions, coverage.kinks})
     text += std::to_string(number) + " ";
   text += "\n";
   for (const auto &[kind, count] : coverage.collectives)
@@ -84,7 +84,8 @@ static Verdict read(llvm::StringRef text, int status) {
   lines[2].split(numbers, ' ');
   int64_t *fields[] = {&verdict.coverage.programs, &verdict.coverage.withCollectives,
                        &verdict.coverage.withUneven, &verdict.coverage.withEmpty,
-                       &verdict.coverage.weak};
+                       &verdict.coverage.weak,     &verdict.coverage.directions,
+                       &verdict.coverage.kinks};
   for (auto [field, number] : llvm::zip(fields, numbers))
     (void)number.getAsInteger(10, *field);
   for (llvm::StringRef line : llvm::drop_begin(lines, 3)) {

@@ -9,6 +9,7 @@
 #include "Compiled.h"
 #include "tessera/Driver/Load.h"
 #include "tessera/Driver/Pipeline.h"
+#include "tessera/Transforms/Autodiff/Passes.h"
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Support/FileUtilities.h"
@@ -32,6 +33,9 @@ static cl::opt<bool> emitLocal("emit-local",
 static cl::opt<std::string> file("check",
                                  cl::desc("Check the program in this file (function main) "
                                           "on the inputs of --seed; exit code 1 if it fails"));
+static cl::opt<bool> gradients("gradients",
+                               cl::desc("Check derivatives: against differences, then sharded"));
+static cl::opt<bool> unsharded("unsharded", cl::desc("With --gradients: against differences only"));
 static cl::opt<unsigned> jobs("jobs", cl::desc("Processes at once"), cl::init(2));
 static cl::opt<unsigned> seconds("timeout", cl::desc("Seconds a seed may take"), cl::init(60));
 static cl::opt<std::string> dumpDir("dump-dir", cl::desc("Write failing programs to this folder"));
@@ -71,6 +75,7 @@ static GeneratorOptions generatorOptions() {
   options.twoMeshes = !oneMesh;
   options.partials = !noPartials;
   options.controlFlow = !noControlFlow;
+  options.differentiable = gradients;
   options.only.assign(only.begin(), only.end());
   return options;
 }
@@ -91,6 +96,15 @@ static CheckOptions checkOptions(uint64_t of) {
       return runCompiled(local, inputs, cacheDirectory);
     };
   return options;
+}
+
+static CheckResult checkProgram(const GeneratedProgram &program, uint64_t of) {
+  if (!gradients)
+    return check(program, of, checkOptions(of));
+  GradientOptions options;
+  options.check = checkOptions(of);
+  options.sharded = !unsharded;
+  return checkGradient(program, of, options);
 }
 
 static std::string dumpPath(uint64_t of) {
@@ -115,7 +129,7 @@ static int checkFile(MLIRContext *context) {
   if (!program.module)
     return 1;
   program.steps = 10;
-  CheckResult result = check(program, seed, checkOptions(seed));
+  CheckResult result = checkProgram(program, seed);
   llvm::outs() << toString(result.status);
   if (!result.message.empty())
     llvm::outs() << ": " << result.message;
@@ -146,6 +160,9 @@ static void printCoverage(const Coverage &coverage) {
                << " with collectives, " << share(coverage.withUneven) << " with uneven shards, "
                << share(coverage.withEmpty) << " with empty shards, " << share(coverage.weak)
                << " with a constant result\n";
+  if (gradients)
+    llvm::outs() << coverage.directions << " directions compared, " << coverage.kinks
+                 << " at kinks\n";
   llvm::outs() << "collectives:";
   for (const auto &[kind, count] : coverage.collectives)
     llvm::outs() << " " << kind << " " << count;
@@ -263,7 +280,7 @@ static int runSeeds(MLIRContext *context, const std::vector<const PlantedFault *
         // Written before the passes see it: they may not come back.
         if (!dumpDir.empty())
           writeProgram(of, *program.module);
-        return check(program, of, checkOptions(of));
+        return checkProgram(program, of);
       },
       [&](uint64_t of, const Verdict &verdict) {
         coverage += verdict.coverage;
@@ -307,6 +324,7 @@ int main(int argc, char **argv) {
     return 1;
   dist::registerTesseraDistPasses();
   registerPlantFaultPass();
+  dist::registerTesseraAutodiffPasses();
   DialectRegistry registry;
   registerDialects(registry);
   // Children are forked: no threads in the parent.

@@ -10,6 +10,7 @@
 #include "tessera/Driver/Load.h"
 #include "tessera/Driver/Pipeline.h"
 #include "tessera/Interpreter/Passes.h"
+#include "tessera/Transforms/Autodiff/Passes.h"
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Support/FileUtilities.h"
@@ -23,6 +24,7 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   tessera::registerDialects(registry);
   tessera::dist::registerTesseraDistPasses();
+  tessera::dist::registerTesseraAutodiffPasses();
   tessera::interpreter::registerTesseraInterpreterPasses();
   tessera::registerPipeline();
   tessera::codegen::registerCodegenPasses();

@@ -29,7 +29,7 @@ struct GemmForm {
 
 /// Whether an op multiplies and adds two tensors of an element type that the gemm interface has
 /// (f64, f32, f16, bf16 and integers of at least 8 bits; C may be f32 for 16-bit floats), with
-/// projected permutations as maps and at least one reduction.
+/// projected permutations as maps, at least one reduction, and a loop that only one of the two has.
 bool isGemmLike(mlir::linalg::LinalgOp op);
 
 /// The form of a contraction with the given maps (those of its operands A, B and of C) over loops

@@ -24,6 +24,8 @@ struct Coverage {
   int64_t withUneven = 0;      ///< programs with a value whose size does not divide
   int64_t withEmpty = 0;       ///< programs in which some device has no part of some value
   int64_t weak = 0;            ///< programs with a result that is all NaN, or constant
+  int64_t directions = 0;      ///< along which a gradient was compared with differences
+  int64_t kinks = 0;           ///< along which it could not be
   std::map<std::string, int64_t> collectives; ///< ops by kind
   /// `linalg.matmul shard`, … : results of ops by how they lie: shard, partial, replicate, and
   /// uneven and empty besides.
@@ -77,6 +79,20 @@ struct PlantedCheck {
 CheckResult check(const GeneratedProgram &program, uint64_t seed, const CheckOptions &options,
                   mlir::OwningOpRef<mlir::ModuleOp> *local = nullptr,
                   std::vector<PlantedCheck> *planted = nullptr);
+
+struct GradientOptions {
+  int directions = 4;      ///< along which derivatives are compared
+  double tolerance = 1e-6; ///< relative
+  bool sharded = true;     ///< whether the derivative is then checked as `check` does
+  CheckOptions check;
+};
+
+/// Differentiates `main` by all its floating-point arguments (dist-autodiff) and compares with
+/// central differences along random directions, on inputs of `seed`: floats must be f64. Where the
+/// differences do not converge, because of a kink, nothing is compared (`coverage.kinks`). Then
+/// checks that the derivative is the same sharded and unsharded.
+CheckResult checkGradient(const GeneratedProgram &program, uint64_t seed,
+                          const GradientOptions &options);
 
 } // namespace tessera::fuzz
 

@@ -31,6 +31,7 @@ struct GeneratorOptions {
   bool twoMeshes = true;         ///< some programs have two, with a reshard between
   bool partials = true;          ///< partial annotations
   bool controlFlow = true;       ///< loops and branches
+  bool differentiable = false;   ///< floats are f64, and no op is without a derivative
   std::vector<std::string> only; ///< kinds of ops to take, all when empty
 };
 

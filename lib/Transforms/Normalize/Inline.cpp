@@ -21,7 +21,7 @@ namespace {
 
 class Inliner {
 public:
-  explicit Inliner(ModuleOp module) : symbols(module) {}
+  Inliner(ModuleOp module, bool keepCustom) : symbols(module), keepCustom(keepCustom) {}
 
   LogicalResult run(func::FuncOp function) {
     State &state = states[function];
@@ -32,12 +32,17 @@ public:
                                   << "' calls itself; recursion is not supported, write a loop";
     state = State::running;
     SmallVector<func::CallOp> calls;
-    function.walk([&](func::CallOp call) { calls.push_back(call); });
+    function.walk([&](func::CallOp call) {
+      if (!keepCustom || !call->hasAttr(DistDialect::kCustomVjp))
+        calls.push_back(call);
+    });
     for (func::CallOp call : calls) {
       auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
       if (!callee)
         return call.emitError() << "calls '" << call.getCallee()
                                 << "', which is no function of the module";
+      if (callee.isExternal())
+        return call.emitError() << "calls '" << call.getCallee() << "', which has no body";
       if (failed(run(callee)))
         return failure();
       inlineOne(call, callee);
@@ -73,18 +78,22 @@ private:
   }
 
   SymbolTable symbols;
+  bool keepCustom;
   llvm::MapVector<Operation *, State> states; // looked up, never iterated
 };
 
 } // namespace
 
 LogicalResult dist::inlineCalls(ModuleOp module) {
-  Inliner inliner(module);
+  Inliner inliner(module, /*keepCustom=*/false);
   llvm::SmallPtrSet<Operation *, 8> called;
   SymbolTable symbols(module);
   module.walk([&](func::CallOp call) {
     if (Operation *callee = symbols.lookup(call.getCallee()))
       called.insert(callee);
+    if (auto custom = call->getAttrOfType<FlatSymbolRefAttr>(DistDialect::kCustomVjp))
+      if (Operation *derivative = symbols.lookup(custom.getValue()))
+        called.insert(derivative);
   });
   for (func::FuncOp function : module.getOps<func::FuncOp>())
     if (failed(inliner.run(function)))
@@ -93,4 +102,8 @@ LogicalResult dist::inlineCalls(ModuleOp module) {
     if (function.isPrivate() && called.contains(function))
       function.erase();
   return success();
+}
+
+LogicalResult dist::inlineCallsForDerivative(func::FuncOp function) {
+  return Inliner(function->getParentOfType<ModuleOp>(), /*keepCustom=*/true).run(function);
 }

@@ -8,6 +8,7 @@
 #ifndef TESSERA_LIB_TRANSFORMS_NORMALIZE_INLINE_H
 #define TESSERA_LIB_TRANSFORMS_NORMALIZE_INLINE_H
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace tessera::dist {
@@ -17,6 +18,10 @@ namespace tessera::dist {
 /// results. Private functions that nobody calls any more are erased. Fails on recursion and unknown
 /// callees.
 mlir::LogicalResult inlineCalls(mlir::ModuleOp module);
+
+/// The same for the calls of one function and of those that it calls, but for calls with a
+/// derivative of their own (`dist.custom_vjp`), which stay.
+mlir::LogicalResult inlineCallsForDerivative(mlir::func::FuncOp function);
 
 } // namespace tessera::dist
 

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Elementwise.h"
 #include "Inline.h"
 #include "MeshAssignment.h"
 
@@ -14,7 +15,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
@@ -28,46 +28,6 @@ namespace tessera::dist {
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
-
-/// Elementwise arith and math ops on tensors as linalg.generic, operand by operand under the
-/// identity map; scalars enter under the empty map.
-static void elementwiseToGeneric(Operation *op) {
-  auto type = cast<RankedTensorType>(op->getResult(0).getType());
-  OpBuilder builder(op);
-  MLIRContext *context = op->getContext();
-  AffineMap identity = AffineMap::getMultiDimIdentityMap(type.getRank(), context);
-  SmallVector<AffineMap> maps;
-  for (Value operand : op->getOperands())
-    maps.push_back(isa<RankedTensorType>(operand.getType())
-                       ? identity
-                       : AffineMap::get(type.getRank(), 0, context));
-  SmallVector<Value> inits;
-  for (Type result : op->getResultTypes()) {
-    auto tensor = cast<RankedTensorType>(result);
-    inits.push_back(
-        tensor::EmptyOp::create(builder, op->getLoc(), tensor.getShape(), tensor.getElementType()));
-    maps.push_back(identity);
-  }
-  SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
-  auto generic = linalg::GenericOp::create(
-      builder, op->getLoc(), op->getResultTypes(), op->getOperands(), inits, maps, iterators,
-      [&](OpBuilder &body, Location loc, ValueRange arguments) {
-        SmallVector<Type> types;
-        for (Type result : op->getResultTypes())
-          types.push_back(getElementTypeOrSelf(result));
-        OperationState state(loc, op->getName(), arguments.take_front(op->getNumOperands()), types,
-                             op->getAttrs());
-        Operation *scalar = body.create(state);
-        linalg::YieldOp::create(body, loc, scalar->getResults());
-      });
-  op->replaceAllUsesWith(generic->getResults());
-  op->erase();
-}
-
-static bool isElementwiseOnTensors(Operation *op) {
-  return OpTrait::hasElementwiseMappableTraits(op) && op->getNumResults() > 0 &&
-         llvm::all_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>);
-}
 
 /// Whether each use should have its own copy: making it costs nothing, sharing it would tie
 /// together users that lie differently.
@@ -122,6 +82,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
   }
 
   LogicalResult normalize(func::FuncOp function) {
+    dropDerivativeMarks(function);
     if (failed(checkUnusedConstraints(function)))
       return failure();
     decompose(function);

@@ -81,6 +81,19 @@ static void collectUnsafe(Block *body, SmallVectorImpl<Operation *> &unsafe) {
       unsafe.push_back(&op);
 }
 
+/// A device's buffer begins where its first window does: what the map adds to it is already in it.
+static void dropWindowShifts(linalg::GenericOp op, const OpShardings &shardings) {
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  for (auto [map, dims] : llvm::zip(maps, shardings.rule.operands)) {
+    SmallVector<AffineExpr> exprs(map.getResults());
+    for (auto [expr, dim] : llvm::zip(exprs, dims))
+      if (dim.isWindow && !shardings.axes[dim.factors[0]].empty())
+        expr = expr - dim.shift;
+    map = AffineMap::get(map.getNumDims(), 0, exprs, op.getContext());
+  }
+  op.setIndexingMapsAttr(Builder(op.getContext()).getAffineMapArrayAttr(maps));
+}
+
 LogicalResult Partitioner::lowerLinalg(linalg::LinalgOp op, Part &part) {
   OpShardings shardings = deriveOpShardings(op, meshes);
   const sharding::Mesh &mesh = meshes.get(shardings.mesh);
@@ -120,6 +133,8 @@ LogicalResult Partitioner::lowerLinalg(linalg::LinalgOp op, Part &part) {
   auto local = cast<linalg::LinalgOp>(part.builder.clone(*op, inputs));
   for (auto [result, original] : llvm::zip(local->getResults(), op->getResults()))
     result.setType(localTypeOf(original));
+  if (auto generic = dyn_cast<linalg::GenericOp>(local.getOperation()))
+    dropWindowShifts(generic, shardings);
 
   SmallVector<Operation *> unsafe;
   if (!uneven.empty())

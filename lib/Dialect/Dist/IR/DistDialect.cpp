@@ -12,6 +12,7 @@
 #include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Transforms/InliningUtils.h"
@@ -86,6 +87,30 @@ static LogicalResult verifyName(Operation *op, Attribute value, const Twine &wha
   return success();
 }
 
+/// Checks that a call's derivative takes the call's arguments and results and the cotangents of its
+/// results, and gives those of its arguments.
+static LogicalResult verifyCustomVjp(Operation *op, Attribute value) {
+  auto name = dyn_cast<FlatSymbolRefAttr>(value);
+  auto call = dyn_cast<func::CallOp>(op);
+  if (!name || !call) // (D2)
+    return op->emitError() << "'" << DistDialect::kCustomVjp << "' is the name of a function and "
+                           << "stands on func.call";
+  auto function = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, name);
+  if (!function) // (D2)
+    return op->emitError() << "'" << DistDialect::kCustomVjp << "' is '" << name.getValue()
+                           << "', which is no function of the module";
+  auto isFloat = [](Type type) { return isa<FloatType>(getElementTypeOrSelf(type)); };
+  SmallVector<Type> inputs(call.getOperandTypes()), outputs;
+  llvm::append_range(inputs, call.getResultTypes());
+  llvm::append_range(inputs, llvm::make_filter_range(call.getResultTypes(), isFloat));
+  llvm::append_range(outputs, llvm::make_filter_range(call.getOperandTypes(), isFloat));
+  auto wanted = FunctionType::get(op->getContext(), inputs, outputs);
+  if (function.getFunctionType() != wanted) // (D2)
+    return op->emitError() << "'" << name.getValue() << "' has type " << function.getFunctionType()
+                           << "; as the derivative of this call it has type " << wanted;
+  return success();
+}
+
 LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName();
   Attribute value = attribute.getValue();
@@ -124,6 +149,8 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   }
   if (name == kMeshDevices || name == kReason || name == kMesh || name == kPartOf)
     return success();
+  if (name == kCustomVjp)
+    return verifyCustomVjp(op, value);
   if (name == kName || name == kFeeds || name == kRange)
     return op->emitError() << "'" << name << "' stands on function arguments and results";
   return op->emitError() << "unknown attribute '" << name << "' of the dist dialect";

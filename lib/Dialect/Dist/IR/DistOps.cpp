@@ -259,10 +259,11 @@ LogicalResult StartOp::verify() {
       !isa<CollectiveOpInterface>(block.front()) || !isa<YieldOp>(block.back()))
     return emitOpError() << "holds one collective and its dist.yield, nothing else";
   auto yield = cast<YieldOp>(block.back());
-  if (yield.getOperand().getDefiningOp() != &block.front())
+  if (yield.getNumOperands() != 1 || yield->getOperand(0).getDefiningOp() != &block.front())
     return emitOpError() << "yields something else than its collective's result";
-  if (cast<TokenType>(getToken().getType()).getValueType() != yield.getOperand().getType())
-    return emitOpError() << "has token type " << getToken().getType() << " but yields " << yield.getOperand().getType() << "";
+  Type yielded = yield->getOperand(0).getType();
+  if (cast<TokenType>(getToken().getType()).getValueType() != yielded)
+    return emitOpError() << "has token type " << getToken().getType() << " but yields " << yielded;
   if (!getToken().hasOneUse()) // (C7)
     return emitOpError() << "is waited for " << llvm::range_size(getToken().getUses())
                          << " times; a token is waited for exactly once";
@@ -275,5 +276,20 @@ LogicalResult StartOp::verify() {
 LogicalResult WaitOp::verify() {
   if (cast<TokenType>(getToken().getType()).getValueType() != getType())
     return emitOpError() << "waits for " << getToken().getType() << " but gives " << getType() << "";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// CheckpointOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult CheckpointOp::verify() {
+  auto yield = dyn_cast<YieldOp>(getBody().front().getTerminator());
+  if (!yield)
+    return emitOpError() << "ends with '" << getBody().front().back().getName()
+                         << "'; a checkpoint ends with dist.yield";
+  if (yield->getOperandTypes() != getResultTypes()) // (D1)
+    return emitOpError() << "yields (" << yield->getOperandTypes() << ") but has results ("
+                         << getResultTypes() << "); types must be equal";
   return success();
 }

@@ -34,6 +34,7 @@ def Dist_Dialect : Dialect {
     | `dist.range` | integer arguments | `[lo, hi]`, bounds of random values, hi exclusive |
     | `dist.view`, `dist.mesh`, `dist.mesh_devices`, `dist.part_of` | functions of the local view | `"local"`; their mesh; the process ids that run it; the function that it is a part of |
     | `dist.argument`, `dist.result` | arguments and results of the local view | their index in the original function |
+    | `dist.custom_vjp` | `func.call` | a function that is the derivative of the call, for `dist-autodiff` |
     | `dist.reason` | reshards and collectives | why they are there |
     | `dist.global_type` | arguments and ops of the local view | the global tensor type (an array for several results) |
 
@@ -65,6 +66,8 @@ def Dist_Dialect : Dialect {
     | C5 | a collective does not stand under control flow that may differ between devices |
     | C6 | in the local view a partial value reaches linear operations only |
     | C7 | a token is waited for exactly once, in its own block |
+    | D1 | `dist.checkpoint` yields values of the types of its results |
+    | D2 | `dist.custom_vjp` names a function from the arguments and results of the call and one cotangent a result of floats to one cotangent an argument of floats |
   }];
   let useDefaultAttributePrinterParser = 0;
   let useDefaultTypePrinterParser = 1;
@@ -95,6 +98,7 @@ def Dist_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kGlobalType = "dist.global_type";
     static constexpr ::llvm::StringLiteral kReason = "dist.reason";
     static constexpr ::llvm::StringLiteral kMove = "dist.move";
+    static constexpr ::llvm::StringLiteral kCustomVjp = "dist.custom_vjp";
   }];
 }
 

@@ -95,10 +95,10 @@ def Dist_StartOp : Dist_Op<"start", [SingleBlock, NoTerminator]> {
   let hasVerifier = 1;
 }
 
-def Dist_YieldOp : Dist_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<["StartOp"]>]> {
-  let summary = "The value that a started collective yields";
-  let arguments = (ins AnyRankedTensor:$operand);
-  let assemblyFormat = "$operand attr-dict `:` type($operand)";
+def Dist_YieldOp : Dist_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<["StartOp", "CheckpointOp"]>]> {
+  let summary = "What a region of the dialect yields";
+  let arguments = (ins Variadic<AnyType>:$operands);
+  let assemblyFormat = "($operands^ `:` type($operands))? attr-dict";
 }
 
 def Dist_WaitOp : Dist_Op<"wait"> {
@@ -106,6 +106,38 @@ def Dist_WaitOp : Dist_Op<"wait"> {
   let arguments = (ins Dist_TokenType:$token);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$token attr-dict `:` qualified(type($token)) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Dist_StopGradientOp : Dist_Op<"stop_gradient", [Pure, SameOperandsAndResultType]> {
+  let summary = "A value through which no derivative flows";
+  let description = [{
+    `%m = dist.stop_gradient %max : tensor<8xf32>`
+
+    For `dist-autodiff` its result is a constant; everything else takes it for its operand. `dist-autodiff` removes it
+    from the functions it writes, `dist-normalize` from all others.
+  }];
+  let arguments = (ins AnyType:$operand);
+  let results = (outs AnyType:$result);
+  let assemblyFormat = "$operand attr-dict `:` type($operand)";
+}
+
+def Dist_CheckpointOp : Dist_Op<"checkpoint", [SingleBlock, NoRegionArguments, RecursiveMemoryEffects]> {
+  let summary = "Ops whose values are computed again for the derivative";
+  let description = [{
+    ```mlir
+    %y = dist.checkpoint {
+      %h = math.tanh %x : tensor<8x64xf32>
+      %o = math.exp %h : tensor<8x64xf32>
+      dist.yield %o : tensor<8x64xf32>
+    } : tensor<8x64xf32>
+    ```
+    The derivative keeps what the region reads from outside and runs it once more, in place of keeping what it computes. Rule D1.
+    `dist-autodiff` and `dist-normalize` put the ops in its place, as for `dist.stop_gradient`.
+  }];
+  let regions = (region SizedRegion<1>:$body);
+  let results = (outs Variadic<AnyType>:$results);
+  let assemblyFormat = "$body attr-dict (`:` type($results)^)?";
   let hasVerifier = 1;
 }
 

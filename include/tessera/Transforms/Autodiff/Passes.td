@@ -1,0 +1,41 @@
+//===- Passes.td - Derivatives -------------------------------*- tablegen -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_TRANSFORMS_AUTODIFF_PASSES
+#define TESSERA_TRANSFORMS_AUTODIFF_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def DistAutodiff : Pass<"dist-autodiff", "::mlir::ModuleOp"> {
+  let summary = "Write the function of value and gradients of a function (reverse mode)";
+  let description = [{
+    From `@loss(%p: tensor<4xf32> {dist.name = "p"}, %x: tensor<8x4xf32>) -> tensor<f32>`,
+    `--dist-autodiff="function=loss wrt=p"` writes `@loss_grad(%p, %x) -> (tensor<f32>, tensor<4xf32>)`: the results
+    of the function, then one gradient for each name in `wrt`, in that order and of the argument's type.
+
+    The pass works on the global view, before `dist-normalize`. Annotations of arguments and results are copied; where
+    gradients lie is left open. A declaration `func.func private @loss_grad(…) -> (…)` of the right type is filled, so
+    that other functions of the file can call it. The function differentiated stays, unless it is private and nobody
+    calls it. What has no derivative is an error at the op.
+  }];
+  let options = [
+    Option<"function", "function", "std::string", "\"main\"", "The function to differentiate">,
+    ListOption<"wrt", "wrt", "std::string",
+               "Arguments by name or index; all of floating-point tensors when empty">,
+    ListOption<"of", "of", "std::string",
+               "Results by name or index; the first when empty, with seed=argument all of floats">,
+    Option<"name", "name", "std::string", "", "Name of the new function; FUNCTION_grad when empty">,
+    Option<"value", "value", "bool", "true", "Whether the new function also returns the old results">,
+    Option<"seed", "seed", "std::string", "\"one\"",
+           "one: the results differentiated are scalars, their cotangents 1; argument: cotangents are further arguments">,
+  ];
+  let dependentDialects = ["::tessera::dist::DistDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];
+}
+
+#endif // TESSERA_TRANSFORMS_AUTODIFF_PASSES

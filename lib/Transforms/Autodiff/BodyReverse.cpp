@@ -1,0 +1,272 @@
+//===- BodyReverse.cpp - The reverse of a linalg body ---------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BodyReverse.h"
+#include "ScalarRules.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+
+BodyReverse::BodyReverse(Reverse &reverse, linalg::LinalgOp op, bool reuseResults)
+    : nest(reverse.b, op.getLoc(), op.getStaticLoopRanges()), reverse(reverse), op(op) {
+  nest.resultLoops.resize(nest.extents.size());
+  for (OpOperand &init : op.getDpsInitsMutable())
+    for (AffineExpr expr : op.getMatchingIndexingMap(&init).getResults())
+      if (int64_t loop = loopOf(expr); loop >= 0)
+        nest.resultLoops.set(loop);
+  Block *body = op.getBlock();
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (operand.getOperandNumber() >= body->getNumArguments())
+      continue;
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    copies.map(body->getArgument(operand.getOperandNumber()),
+               op.isDpsInit(&operand) ? nest.addInput(operand.get(), map)
+                                      : nest.addInputOrConstant(operand.get(), map));
+  }
+  OpBuilder b = nest.bodyEnd();
+  for (Operation &inner : body->without_terminator())
+    b.clone(inner, copies);
+  if (!reuseResults)
+    return;
+  for (OpOperand &init : op.getDpsInitsMutable()) {
+    OpResult result = op.getTiedOpResult(&init);
+    Value yielded = body->getTerminator()->getOperand(result.getResultNumber());
+    Operation *source = yielded.getDefiningOp();
+    if (!source || source->getBlock() != body || matchPattern(source, m_Constant()))
+      continue;
+    BlockArgument known = nest.addInput(result, op.getMatchingIndexingMap(&init));
+    copies.lookup(yielded).replaceAllUsesWith(known);
+    copies.map(yielded, known);
+  }
+}
+
+void BodyReverse::seed(Value value, Value cotangent) {
+  OpBuilder b = nest.bodyEnd();
+  Value &sum = cotangents[value];
+  sum = addScalars(b, nest.loc, sum, cotangent);
+}
+
+LogicalResult BodyReverse::run() {
+  Block *body = op.getBlock();
+  // What depends on something active, in the body's order.
+  llvm::DenseSet<Value> dependent;
+  auto depends = [&](Value value) {
+    return isDifferentiable(value.getType()) &&
+           (dependent.contains(value) || reverse.isActive(value));
+  };
+  for (auto [operand, argument] : llvm::zip(op->getOperands(), body->getArguments()))
+    if (reverse.isActive(operand))
+      dependent.insert(argument);
+  // Whether they are accumulators of sums is seen by what flows back to them.
+  for (BlockArgument accumulator : op.getRegionOutputArgs())
+    dependent.insert(accumulator);
+  for (Operation &inner : body->without_terminator())
+    if (llvm::any_of(inner.getOperands(), depends))
+      for (Value result : inner.getResults())
+        if (isDifferentiable(result.getType()))
+          dependent.insert(result);
+
+  OpBuilder b = nest.bodyEnd();
+  for (Operation &inner : llvm::reverse(body->without_terminator())) {
+    SmallVector<Value> incoming;
+    for (Value result : inner.getResults())
+      incoming.push_back(cotangents.lookup(result));
+    if (llvm::none_of(incoming, [](Value value) { return value != nullptr; }) ||
+        llvm::none_of(inner.getOperands(), depends))
+      continue;
+    if (auto extract = dyn_cast<tensor::ExtractOp>(inner)) {
+      BodyTarget target{extract.getTensor(), incoming[0], {}, extract.getLoc()};
+      for (Value index : extract.getIndices())
+        target.places.push_back({{}, copyOf(index)});
+      extracts.push_back(std::move(target));
+      continue;
+    }
+    ScalarReverse rule{&inner, incoming, [&](Value value) { return copyOf(value); },
+                       [&](unsigned i) { return depends(inner.getOperand(i)); },
+                       [&](unsigned i, Value value) { seed(inner.getOperand(i), value); }};
+    if (inner.getNumRegions() || failed(reverseScalar(b, rule)))
+      return noDerivative(&inner, "no rule is known; write it with other ops, or stop the "
+                                  "gradient with dist.stop_gradient");
+  }
+  return success();
+}
+
+bool BodyReverse::readsAccumulators() {
+  for (const BodyTarget &target : targets(/*withInits=*/false)) {
+    llvm::SmallBitVector read = nest.inputsOf(target.scalar);
+    for (BlockArgument accumulator : op.getRegionOutputArgs())
+      if (read.test(cast<BlockArgument>(copies.lookup(accumulator)).getArgNumber()))
+        return true;
+  }
+  return false;
+}
+
+SmallVector<BodyTarget> BodyReverse::targets(bool withInits) {
+  SmallVector<BodyTarget> result = extracts;
+  Block *body = op.getBlock();
+  auto add = [&](Value outside, Value inside, AffineMap map) {
+    Value scalar = cotangents.lookup(inside);
+    if (!scalar || !reverse.isActive(outside))
+      return;
+    BodyTarget target{outside, scalar, {}, op.getLoc()};
+    for (AffineExpr expr : map.getResults())
+      target.places.push_back({expr, {}});
+    result.push_back(std::move(target));
+  };
+  for (OpOperand &operand : op->getOpOperands())
+    if (operand.getOperandNumber() < body->getNumArguments() &&
+        (withInits || !op.isDpsInit(&operand)))
+      add(operand.get(), body->getArgument(operand.getOperandNumber()),
+          op.getMatchingIndexingMap(&operand));
+  // Scalars from outside.
+  AffineMap none = AffineMap::get(nest.extents.size(), 0, op.getContext());
+  llvm::SetVector<Value> captured;
+  for (Operation &inner : body->without_terminator())
+    for (Value operand : inner.getOperands())
+      if (operand.getParentBlock() != body && !isa<ShapedType>(operand.getType()))
+        captured.insert(operand);
+  for (Value value : captured)
+    add(value, value, none);
+  return result;
+}
+
+/// The map of a target whose places are different loops, or 0 where the extent is 1.
+static std::optional<AffineMap> plainMap(const LoopNest &nest, const BodyTarget &target) {
+  SmallVector<AffineExpr> exprs;
+  llvm::SmallBitVector seen(nest.extents.size());
+  auto type = dyn_cast<RankedTensorType>(target.value.getType());
+  for (auto [d, place] : llvm::enumerate(target.places)) {
+    if (!place.expr)
+      return std::nullopt;
+    if (int64_t loop = loopOf(place.expr); loop >= 0) {
+      if (seen.test(loop))
+        return std::nullopt;
+      seen.set(loop);
+    } else if (!isa<AffineConstantExpr>(place.expr) || type.getDimSize(d) != 1) {
+      return std::nullopt;
+    }
+    exprs.push_back(place.expr);
+  }
+  return AffineMap::get(nest.extents.size(), 0, exprs, nest.b.getContext());
+}
+
+LogicalResult BodyReverse::emitTargets(bool withInits) {
+  SmallVector<BodyTarget> all = targets(withInits);
+  auto isFull = [&](const BodyTarget &target) {
+    std::optional<AffineMap> map = plainMap(nest, target);
+    if (!map)
+      return false;
+    for (unsigned loop = 0; loop < nest.extents.size(); ++loop)
+      if (!map->isFunctionOfDim(loop) && nest.extents[loop] != 1)
+        return false;
+    return true;
+  };
+  // What several operands get alike is computed once, for one that has all loops, and summed from
+  // there for the others: a bias gets the sum of what the matrix gets.
+  llvm::stable_sort(all, [&](const BodyTarget &x, const BodyTarget &y) {
+    return isFull(x) && !isFull(y);
+  });
+  llvm::DenseMap<Value, unsigned> known; // scalar -> input of `shared`; looked up only
+  LoopNest shared(nest.b, nest.loc, nest.extents);
+  for (const BodyTarget &target : all) {
+    auto it = known.find(target.scalar);
+    if (it != known.end() && plainMap(nest, target)) {
+      BodyTarget again = target;
+      again.scalar = shared.block->getArgument(it->second);
+      FailureOr<Value> result = emitGathered(shared, again);
+      if (failed(result))
+        return failure();
+      reverse.add(target.value, *result);
+      continue;
+    }
+    FailureOr<Value> result = emitGathered(nest, target);
+    if (failed(result))
+      return failure();
+    if (isFull(target) && isa<RankedTensorType>(target.value.getType()))
+      known[target.scalar] = shared.addInput(*result, *plainMap(nest, target)).getArgNumber();
+    reverse.add(target.value, *result);
+  }
+  return success();
+}
+
+FailureOr<Value> dist::emitGathered(LoopNest &nest, const BodyTarget &target) {
+  Type type = target.value.getType();
+  if (std::optional<AffineMap> map = plainMap(nest, target))
+    return nest.emit(target.scalar, *map, type);
+
+  if (llvm::is_contained(nest.extents, 0))
+    return zeros(nest.b, nest.loc, type);
+  // A copy whose loops can be changed, with what the places need besides the scalar.
+  BodyTarget copied = target;
+  SmallVector<Value> needed{target.scalar};
+  for (Place &place : copied.places)
+    if (place.index)
+      needed.push_back(place.index);
+  LoopNest own = nest.restrictedTo(needed);
+  Value scalar = needed[0];
+  for (auto [next, place] : llvm::enumerate(llvm::make_filter_range(
+           copied.places, [](const Place &place) { return place.index != nullptr; })))
+    place.index = needed[next + 1];
+  FailureOr<Unwound> unwound = unwindWindows(own, scalar, copied);
+  if (failed(unwound))
+    return failure();
+
+  // Each other dimension is a loop of the nest, or a new one where its index is compared.
+  OpBuilder body = own.bodyEnd();
+  Location loc = own.loc;
+  llvm::SmallBitVector seen(own.extents.size());
+  for (const Unwound::Dim &dim : unwound->dims)
+    for (AffineExpr expr : dim.loops)
+      seen.set(loopOf(expr));
+  SmallVector<AffineExpr> exprs;
+  SmallVector<int64_t> shape;
+  Value meets;
+  for (auto [d, place] : llvm::enumerate(copied.places)) {
+    const Unwound::Dim &dim = unwound->dims[d];
+    exprs.append(dim.loops.begin(), dim.loops.end());
+    shape.append(dim.extents.begin(), dim.extents.end());
+    if (!dim.loops.empty())
+      continue;
+    int64_t extent = cast<RankedTensorType>(type).getDimSize(d);
+    shape.push_back(extent);
+    auto readIndex = place.index ? place.index.getDefiningOp<linalg::IndexOp>() : nullptr;
+    int64_t loop = place.expr  ? loopOf(place.expr)
+                   : readIndex ? static_cast<int64_t>(readIndex.getDim())
+                               : -1;
+    if (loop >= 0 && own.extents[loop] == extent && !seen.test(loop)) {
+      seen.set(loop);
+      exprs.push_back(body.getAffineDimExpr(loop));
+      continue;
+    }
+    if (extent == 1) {
+      exprs.push_back(body.getAffineConstantExpr(0));
+      continue;
+    }
+    Value index = place.index;
+    if (!index)
+      index = loop >= 0 ? own.index(loop)
+                        : arith::ConstantIndexOp::create(
+                              body, loc, cast<AffineConstantExpr>(place.expr).getValue())
+                              .getResult();
+    unsigned element = own.addLoop(extent);
+    seen.resize(own.extents.size(), true);
+    Value same =
+        arith::CmpIOp::create(body, loc, arith::CmpIPredicate::eq, index, own.index(element));
+    meets = meets ? arith::AndIOp::create(body, loc, meets, same).getResult() : same;
+    exprs.push_back(body.getAffineDimExpr(element));
+  }
+  if (meets)
+    scalar =
+        arith::SelectOp::create(body, loc, meets, scalar, zeros(body, loc, scalar.getType()));
+  AffineMap map = AffineMap::get(own.extents.size(), 0, exprs, body.getContext());
+  auto gathered = RankedTensorType::get(shape, getElementTypeOrSelf(type));
+  return unwound->finish(own.emit(scalar, map, gathered));
+}
