@@ -4,6 +4,6 @@
 
 from . import contractions, control_flow, elementwise, indexing, reductions, shapes, sorting, structure, windows  # their rules
 from .errors import ImportFailure
-from .program import to_module
+from .program import JaxProgram, from_jax, to_module
 
-__all__ = ["ImportFailure", "to_module"]
+__all__ = ["ImportFailure", "JaxProgram", "from_jax", "to_module"]

@@ -12,6 +12,7 @@ import numpy as np
 from jax.interpreters import partial_eval
 
 from .. import ir
+from ..program import Program
 from . import arguments as trees
 from . import elements
 from .errors import ImportFailure
@@ -25,11 +26,7 @@ def to_module(fn: Callable, args: Sequence[Any], in_shardings=None, out_sharding
     """Imports `fn(*args)`; arguments as of `from_jax`. Returns the module and the leaves of arguments and results."""
     args = tuple(jax.tree.map(_abstract, tuple(args)))
     inputs = trees.arguments(fn, args, in_shardings)
-    try:
-        closed, shape = jax.make_jaxpr(fn, return_shape=True)(*args)
-    except jax.errors.UnexpectedTracerError as error:
-        raise ImportFailure(f"the function uses a value of another trace (a leaked tracer): {str(error).splitlines()[0]}",
-                          _function_location(fn)) from error
+    closed, shape = jax.make_jaxpr(fn, return_shape=True)(*args)
     if isinstance(feeds, str):
         feeds = trees.matching_feeds(args, shape)
     feeds = dict(feeds or {})
@@ -68,6 +65,40 @@ def to_module(fn: Callable, args: Sequence[Any], in_shardings=None, out_sharding
         for p in (*function.arguments, *function.results):
             p.attributes = {k: str(v) for k, v in p.attributes.items()}
     return importer.b.module, inputs, outputs, shape
+
+
+class JaxProgram(Program):
+    """A program imported from JAX: its arguments and results are trees of arrays as those of the function."""
+
+    def __init__(self, fn, args, in_shardings, out_shardings, **options):
+        module, self.inputs, self.outputs, shape = to_module(fn, args, in_shardings, out_shardings, **options)
+        self._in_tree, self._out_tree = jax.tree.structure(tuple(args)), jax.tree.structure(shape)
+        super().__init__(str(module), getattr(fn, "__name__", "program"), verify=False)
+
+    def __call__(self, *args):
+        """Runs one step on virtual devices; the results are global NumPy arrays in the tree of the function's results."""
+        leaves, tree = jax.tree.flatten(args)
+        if tree != self._in_tree:
+            raise ImportFailure(f"the arguments have the tree {tree}, the program takes {self._in_tree}")
+        values = [np.asarray(v, dtype=leaf.aval.dtype) if np.ndim(v) == 0 else v for v, leaf in zip(leaves, self.inputs)]
+        results = super().__call__(*values)
+        results = [r.view(leaf.aval.dtype) if r.dtype != leaf.aval.dtype else r for r, leaf in zip(results, self.outputs)]
+        return jax.tree.unflatten(self._out_tree, results)
+
+
+def from_jax(fn: Callable, args: Sequence[Any], in_shardings=None, out_shardings=None, *, mesh=None,
+             feeds: str | Mapping[int, int] | None = "auto", ranges: Mapping[str, tuple[int, int]] | None = None) -> JaxProgram:
+    """Imports `fn(*args)`.
+
+    args: arrays, jax.ShapeDtypeStructs, or trees of them. in_shardings, out_shardings: tree prefixes of NamedSharding,
+    PartitionSpec (on `mesh`) or None (left to the compiler); extents need not divide. feeds: which result is which argument
+    of the next step, by leaf numbers; "auto": a tree of results feeds the argument of the same tree and types; None: none.
+    ranges: [lo, hi) of integer arguments by name, for random values.
+
+    Raises tessera.jax.ImportFailure, which names the user's line, for a primitive, type or sharding that is not supported;
+    what JAX itself refuses raises JAX's own errors.
+    """
+    return JaxProgram(fn, args, in_shardings, out_shardings, mesh=mesh, feeds=feeds, ranges=ranges)
 
 
 def _abstract(value):
