@@ -73,13 +73,19 @@ class Importer:
         return ImportFailure(message, user_location(eqn) or self.location)
 
     def type(self, aval, what: str, location=None) -> ir.TensorType:
-        """The tensor type of an abstract value."""
+        """The tensor type of an abstract value. Random keys are arrays of their words."""
+        if is_key(getattr(aval, "dtype", None)):
+            return ir.TensorType((*aval.shape, *aval.dtype._impl.key_shape), "i32")
         if not hasattr(aval, "shape") or elements.element_of(aval.dtype) is None:
             raise ImportFailure(f"{what} has type {_describe(aval)}; {elements.SUPPORTED}", location or self.location)
         for extent in aval.shape:
             if not isinstance(extent, int):
                 raise ImportFailure(f"{what} has type {aval} with a symbolic extent; shapes are static", location or self.location)
         return ir.TensorType(tuple(aval.shape), elements.element_of(aval.dtype))
+
+    def shape(self, eqn, result: int = 0) -> tuple[int, ...]:
+        """The shape of a result of an equation, with the words of a key as a last dimension."""
+        return self.type(eqn.outvars[result].aval, f"result of '{eqn.primitive}'").shape
 
     def iota(self, shape, dim: int, dtype) -> ir.Value:
         """A tensor whose elements are their index along `dim`."""
@@ -139,6 +145,11 @@ class Importer:
             if value.type != expected:
                 raise AssertionError(f"the rule of '{eqn.primitive}' made {value.type}, not {expected}")
             environment[variable] = value
+
+
+def is_key(dtype) -> bool:
+    """Whether it is the type of random keys."""
+    return dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
 
 
 def _describe(aval) -> str:

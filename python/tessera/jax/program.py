@@ -16,7 +16,7 @@ from ..program import Program
 from . import arguments as trees
 from . import elements
 from .errors import ImportFailure
-from .importer import Importer, check_primitives
+from .importer import Importer, check_primitives, is_key
 from .shardings import ShardingReader
 
 
@@ -80,10 +80,22 @@ class JaxProgram(Program):
         leaves, tree = jax.tree.flatten(args)
         if tree != self._in_tree:
             raise ImportFailure(f"the arguments have the tree {tree}, the program takes {self._in_tree}")
-        values = [np.asarray(v, dtype=leaf.aval.dtype) if np.ndim(v) == 0 else v for v, leaf in zip(leaves, self.inputs)]
-        results = super().__call__(*values)
-        results = [r.view(leaf.aval.dtype) if r.dtype != leaf.aval.dtype else r for r, leaf in zip(results, self.outputs)]
-        return jax.tree.unflatten(self._out_tree, results)
+        results = super().__call__(*[_words(v, leaf.aval.dtype) for v, leaf in zip(leaves, self.inputs)])
+        return jax.tree.unflatten(self._out_tree, [_typed(r, leaf.aval.dtype) for r, leaf in zip(results, self.outputs)])
+
+
+def _words(value, dtype):
+    """What the program takes for an argument: numbers get its type, random keys are their words."""
+    if is_key(dtype):
+        return np.asarray(jax.random.key_data(value))
+    return np.asarray(value, dtype=dtype) if np.ndim(value) == 0 else value
+
+
+def _typed(array, dtype):
+    """A result as the function's: signed words become unsigned ones or keys."""
+    if is_key(dtype):
+        return jax.random.wrap_key_data(array.view(np.uint32), impl=dtype._impl.name)
+    return array.view(dtype) if array.dtype != dtype else array
 
 
 def from_jax(fn: Callable, args: Sequence[Any], in_shardings=None, out_shardings=None, *, mesh=None,
@@ -105,6 +117,8 @@ def _abstract(value):
     """An argument as its shape and type."""
     if isinstance(value, jax.ShapeDtypeStruct):
         return value
+    if is_key(getattr(value, "dtype", None)):
+        return jax.ShapeDtypeStruct(value.shape, value.dtype)
     array = value if hasattr(value, "dtype") and hasattr(value, "shape") else np.asarray(value)
     if isinstance(array, np.ndarray) and array.dtype == object:
         raise ImportFailure(f"an argument is a {type(value).__name__}; arguments are arrays, numbers or trees of them")
