@@ -24,7 +24,7 @@ def user_location(eqn) -> ir.Location | None:
         frame = user_frame(eqn.source_info.traceback)
     except (ImportError, AttributeError, TypeError):
         frame = None
-    return ir.Location(frame.file_name, frame.start_line, max(1, frame.start_column)) if frame else None
+    return ir.Location(frame.file_name, frame.start_line, frame.start_column + 1) if frame else None
 
 
 def subprograms(eqn):
