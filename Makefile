@@ -14,6 +14,7 @@ test: build
 	scripts/test $(BUILD)
 
 build: setup
+	@scripts/setup-python $(BUILD)
 	@test -f $(BUILD)/build.ninja || cmake --preset $(PRESET) -B $(BUILD)
 	cmake --build $(BUILD) -j $(JOBS)
 

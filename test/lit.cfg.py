@@ -1,4 +1,5 @@
 import os
+import subprocess
 import lit.formats
 
 config.name = "Tessera"
@@ -11,3 +12,21 @@ config.environment["PATH"] = os.pathsep.join(
 config.substitutions.append(("%python", config.python))
 config.substitutions.append(("%examples", os.path.join(config.tessera_source_dir, "examples")))
 config.substitutions.append(("%source", config.tessera_source_dir))
+
+# Python tests need the package, most also the module and JAX; what is not there is skipped.
+config.substitutions.append(("%tessera_python", config.tessera_python))
+config.environment["PYTHONPATH"] = config.tessera_python_path
+
+
+def has(*modules):
+    find = "import sys, importlib.util as u; sys.exit(any(u.find_spec(m) is None for m in sys.argv[1:]))"
+    return bool(config.tessera_python) and subprocess.run(
+        [config.tessera_python, "-c", find, *modules], env=config.environment).returncode == 0
+
+
+if has():
+    config.available_features.add("python")
+if has("tessera._core", "numpy"):
+    config.available_features.add("tessera-core")
+    if has("jax"):
+        config.available_features.add("jax")

@@ -21,32 +21,36 @@ using namespace tessera;
 static MLIRContext::Threading kNoThreads = MLIRContext::Threading::DISABLED;
 
 Compilation::Compilation(const ProgramOptions &options)
-    : options(options), mlirContext(
-                            [] {
-                              DialectRegistry registry;
-                              registerDialects(registry);
-                              return registry;
-                            }(),
-                            kNoThreads),
-      diagnostics(&mlirContext, options.remarks), origins(&mlirContext) {
+    : options(options),
+      captured(options.messages ? std::make_unique<llvm::raw_string_ostream>(*options.messages)
+                                : nullptr),
+      errorStream(captured ? static_cast<llvm::raw_ostream *>(captured.get()) : &llvm::errs()),
+      mlirContext(
+          [] {
+            DialectRegistry registry;
+            registerDialects(registry);
+            return registry;
+          }(),
+          kNoThreads),
+      diagnostics(&mlirContext, options.remarks, *errorStream), origins(&mlirContext) {
   mlirContext.printOpOnDiagnostic(false);
 }
 
 Compilation::~Compilation() = default;
 
 LogicalResult Compilation::load() {
-  program = loadProgram(&mlirContext, options.file);
+  program = loadProgram(&mlirContext, options.file, options.text, errors());
   if (!program)
     return failure();
   return success(static_cast<bool>(selectFunction(*program, options.function)));
 }
 
-LogicalResult Compilation::runPhases() {
+LogicalResult Compilation::runPhases(Phase to) {
   PipelineOptions pipeline;
   std::optional<Phase> from = parsePhase(options.compileFrom);
   if (!from) {
-    llvm::errs() << "error: unknown phase '" << options.compileFrom << "'; phases are "
-                 << phaseNames() << "\n";
+    errors() << "error: unknown phase '" << options.compileFrom << "'; phases are " << phaseNames()
+             << "\n";
     return failure();
   }
   pipeline.objective = options.objective;
@@ -54,7 +58,7 @@ LogicalResult Compilation::runPhases() {
   pipeline.fusion = options.fusion;
   pipeline.remarks = options.remarks;
   // Phase by phase, so that each is timed.
-  for (int phase = static_cast<int>(*from); phase < static_cast<int>(Phase::fused); ++phase) {
+  for (int phase = static_cast<int>(*from); phase < static_cast<int>(to); ++phase) {
     pipeline.from = static_cast<Phase>(phase);
     pipeline.to = static_cast<Phase>(phase + 1);
     PassManager manager(&mlirContext, ModuleOp::getOperationName());
@@ -71,9 +75,13 @@ LogicalResult Compilation::runPhases() {
 }
 
 LogicalResult Compilation::toLocalView() {
+  return toPhase(Phase::fused);
+}
+
+LogicalResult Compilation::toPhase(Phase phase) {
   if (failed(load()))
     return failure();
-  return runPhases();
+  return runPhases(phase);
 }
 
 /// Removes every trace of meshes: what is left is the program for one device.
@@ -111,7 +119,7 @@ LogicalResult Compilation::toSingleDevice() {
 }
 
 func::FuncOp Compilation::toReference() {
-  program = loadProgram(&mlirContext, options.file);
+  program = loadProgram(&mlirContext, options.file, options.text, errors());
   func::FuncOp function = program ? selectFunction(*program, options.function) : func::FuncOp();
   if (function)
     dropMeshes(*program);

@@ -14,22 +14,55 @@
 
 using namespace tessera;
 
+static mlir::FailureOr<Report> explainWith(Compilation &compilation) {
+  if (mlir::failed(compilation.toLocalView()))
+    return mlir::failure();
+  mlir::FailureOr<Report> report = compilation.report();
+  if (mlir::failed(report) || mlir::failed(codegen::lowerToRt(compilation.module())))
+    return mlir::failure();
+  report->peakMemoryBytes = peakMemory(compilation.module());
+  return report;
+}
+
+static std::string jsonText(const Report &report, const Compilation &compilation, bool timing) {
+  llvm::json::Value json = report.toJson();
+  if (timing)
+    json.getAsObject()->insert({"timing", compilation.timing()});
+  return llvm::formatv("{0:2}\n", json).str();
+}
+
 int tessera::explain(const ExplainOptions &options) {
   Compilation compilation(options);
-  if (mlir::failed(compilation.toLocalView()))
-    return 1;
-  mlir::FailureOr<Report> report = compilation.report();
+  mlir::FailureOr<Report> report = explainWith(compilation);
   if (mlir::failed(report))
     return 1;
-  if (mlir::failed(codegen::lowerToRt(compilation.module())))
-    return 1;
-  report->peakMemoryBytes = peakMemory(compilation.module());
-  if (options.json.empty()) {
-    report->printTable(llvm::outs());
-    return 0;
+  if (!options.json.empty())
+    return writeText(options.json, jsonText(*report, compilation, options.timing));
+  report->printTable(llvm::outs());
+  return 0;
+}
+
+std::optional<std::string> tessera::explainJson(const ExplainOptions &options) {
+  Compilation compilation(options);
+  mlir::FailureOr<Report> report = explainWith(compilation);
+  if (mlir::failed(report))
+    return std::nullopt;
+  return jsonText(*report, compilation, options.timing);
+}
+
+std::optional<std::string> tessera::lowerProgram(const ProgramOptions &options,
+                                                 const std::string &to) {
+  Compilation compilation(options);
+  std::optional<Phase> phase = parsePhase(to);
+  if (!phase) {
+    compilation.errors() << "error: unknown phase '" << to << "'; phases are " << phaseNames()
+                         << "\n";
+    return std::nullopt;
   }
-  llvm::json::Value json = report->toJson();
-  if (options.timing)
-    json.getAsObject()->insert({"timing", compilation.timing()});
-  return writeText(options.json, llvm::formatv("{0:2}\n", json).str());
+  if (mlir::failed(compilation.toPhase(*phase)))
+    return std::nullopt;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  compilation.module().print(os);
+  return text;
 }

@@ -18,11 +18,11 @@ using namespace tessera;
 
 static constexpr int64_t kMaxNesting = 1000;
 
-LineDiagnostics::LineDiagnostics(MLIRContext *context, bool remarks)
+LineDiagnostics::LineDiagnostics(MLIRContext *context, bool remarks, llvm::raw_ostream &os)
     : ScopedDiagnosticHandler(context) {
-  setHandler([remarks](Diagnostic &diagnostic) {
-    auto print = [](Diagnostic &one, StringRef kind) {
-      llvm::errs() << toString(one.getLocation()) << ": " << kind << ": " << one << "\n";
+  setHandler([remarks, &os](Diagnostic &diagnostic) {
+    auto print = [&os](Diagnostic &one, StringRef kind) {
+      os << toString(one.getLocation()) << ": " << kind << ": " << one << "\n";
     };
     switch (diagnostic.getSeverity()) {
     case DiagnosticSeverity::Error:
@@ -74,14 +74,18 @@ std::optional<std::string> tessera::checkNesting(llvm::MemoryBufferRef text) {
   return std::nullopt;
 }
 
-OwningOpRef<ModuleOp> tessera::loadProgram(MLIRContext *context, const std::string &path) {
-  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path);
+OwningOpRef<ModuleOp> tessera::loadProgram(MLIRContext *context, const std::string &path,
+                                           const std::optional<std::string> &text,
+                                           llvm::raw_ostream &errors) {
+  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer =
+      text ? llvm::MemoryBuffer::getMemBufferCopy(*text, path)
+           : llvm::MemoryBuffer::getFileOrSTDIN(path);
   if (std::error_code code = buffer.getError()) {
-    llvm::errs() << path << ": error: cannot be read: " << code.message() << "\n";
+    errors << path << ": error: cannot be read: " << code.message() << "\n";
     return {};
   }
   if (std::optional<std::string> error = checkNesting(**buffer)) {
-    llvm::errs() << *error << "\n";
+    errors << *error << "\n";
     return {};
   }
   llvm::SourceMgr sources;

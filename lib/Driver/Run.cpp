@@ -20,9 +20,9 @@ using llvm::failed;
 
 /// One program as an artifact; with its plan summary unless it is the reference of a check.
 static std::shared_ptr<const runtime::Artifact>
-compileProgram(Compilation &compilation, const CompileOptions &options, bool singleDevice) {
+compileWith(Compilation &compilation, const CompileOptions &options, bool singleDevice) {
   if (options.target != "cpu") {
-    llvm::errs() << "error: unknown target '" << options.target << "'; it is cpu\n";
+    compilation.errors() << "error: unknown target '" << options.target << "'; it is cpu\n";
     return nullptr;
   }
   if (failed(singleDevice ? compilation.toSingleDevice() : compilation.toLocalView()))
@@ -59,9 +59,13 @@ compileProgram(Compilation &compilation, const CompileOptions &options, bool sin
   return std::make_shared<const runtime::Artifact>(std::move(*artifact));
 }
 
-int tessera::compile(const CompileOptions &options) {
+std::shared_ptr<const runtime::Artifact> tessera::compileProgram(const CompileOptions &options) {
   Compilation compilation(options);
-  auto artifact = compileProgram(compilation, options, /*singleDevice=*/false);
+  return compileWith(compilation, options, /*singleDevice=*/false);
+}
+
+int tessera::compile(const CompileOptions &options) {
+  auto artifact = compileProgram(options);
   if (!artifact)
     return 1;
   runtime::Status status = runtime::writeArtifact(*artifact, options.output);
@@ -77,7 +81,7 @@ static runtime::Expected<runtime::RunReport> runReference(const RunOptions &opti
   Compilation compilation(options);
   CompileOptions compileOptions = options;
   compileOptions.kernels = false;
-  auto artifact = compileProgram(compilation, compileOptions, /*singleDevice=*/true);
+  auto artifact = compileWith(compilation, compileOptions, /*singleDevice=*/true);
   if (!artifact)
     return runtime::Status::error("the program without its meshes does not compile");
   runtime::DriverOptions driver = options.driver;
@@ -88,11 +92,7 @@ static runtime::Expected<runtime::RunReport> runReference(const RunOptions &opti
 }
 
 int tessera::run(const RunOptions &options) {
-  std::shared_ptr<const runtime::Artifact> artifact;
-  {
-    Compilation compilation(options);
-    artifact = compileProgram(compilation, options, /*singleDevice=*/false);
-  }
+  auto artifact = compileProgram(options);
   if (!artifact)
     return 1;
   auto report = runtime::runProgram(artifact, options.driver);

@@ -5,7 +5,7 @@
 
 The info string of a fenced block says what it is:
 
-    ```mlir file=NAME   written to NAME in the work directory
+    ```mlir file=NAME   written to NAME in the work directory; python likewise
     ```sh run           run there by bash; every command must succeed
     ```sh fails         the same; the last command must exit with 1
     ```text output      what the block before printed, standard output and error together:
@@ -88,7 +88,7 @@ def main():
             os.symlink(os.path.abspath(options.examples), link)
         printed, ran = None, 0
         for line, info, text in blocks(options.document):
-            if name := re.fullmatch(r"mlir file=([\w.-]+)", info):
+            if name := re.fullmatch(r"(?:mlir|python) file=([\w.-]+)", info):
                 with open(os.path.join(work, name[1]), "w", encoding="utf-8") as file:
                     file.write(text)
             elif info in ("sh run", "sh fails"):

@@ -17,6 +17,7 @@
 #include "tessera/Runtime/Driver.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -25,6 +26,8 @@ namespace tessera {
 /// What every subcommand that reads a program takes.
 struct ProgramOptions {
   std::string file;                  ///< the program, "-" for standard input
+  std::optional<std::string> text;   ///< the program itself; `file` then only names it
+  std::string *messages = nullptr;   ///< gets errors, warnings, remarks; null: standard error
   std::string function;              ///< empty: @main, else the only public one
   std::string compileFrom = "input"; ///< phase that the file is in
   std::string objective = "time";    ///< of reshard plans
@@ -40,6 +43,11 @@ struct ExplainOptions : ProgramOptions {
 
 /// Prints what the program would communicate; runs nothing.
 int explain(const ExplainOptions &options);
+/// The same report as JSON text; `json` is not read. Nothing after an error.
+std::optional<std::string> explainJson(const ExplainOptions &options);
+
+/// The program as MLIR text in phase `to` (docs/architecture.md). Nothing after an error.
+std::optional<std::string> lowerProgram(const ProgramOptions &options, const std::string &to);
 
 struct CompileOptions : ProgramOptions {
   std::string output; ///< the artifact (.tsra)
@@ -52,6 +60,8 @@ struct CompileOptions : ProgramOptions {
 
 /// Compiles a program to an artifact that `tessera-exec` runs without LLVM.
 int compile(const CompileOptions &options);
+/// The artifact itself; null after an error.
+std::shared_ptr<const runtime::Artifact> compileProgram(const CompileOptions &options);
 
 /// What `--check` compares with.
 enum class Check { none, compiled, interpreter };

@@ -10,6 +10,7 @@
 
 #include "tessera/Driver/Commands.h"
 #include "tessera/Driver/Load.h"
+#include "tessera/Driver/Pipeline.h"
 #include "tessera/Driver/Report.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -25,8 +26,9 @@ public:
   explicit Compilation(const ProgramOptions &options);
   ~Compilation();
 
-  /// Loads the program, selects its function, runs the phases up to `fused`.
+  /// Loads the program, selects its function, runs the phases up to `fused`, or to another one.
   mlir::LogicalResult toLocalView();
+  mlir::LogicalResult toPhase(Phase phase);
   /// The same for the program without its meshes: the reference that `--check` compares with.
   mlir::LogicalResult toSingleDevice();
 
@@ -37,14 +39,18 @@ public:
   mlir::ModuleOp module() { return *program; }
   mlir::MLIRContext *context() { return &mlirContext; }
   mlir::FailureOr<Report> report();
+  /// Where what is printed goes: standard error, or the caller's string.
+  llvm::raw_ostream &errors() { return *errorStream; }
   /// Seconds by phase.
   llvm::json::Value timing() const;
 
 private:
   mlir::LogicalResult load();
-  mlir::LogicalResult runPhases();
+  mlir::LogicalResult runPhases(Phase to = Phase::fused);
 
   ProgramOptions options;
+  std::unique_ptr<llvm::raw_string_ostream> captured;
+  llvm::raw_ostream *errorStream;
   mlir::MLIRContext mlirContext;
   LineDiagnostics diagnostics;
   OriginRecorder origins;

@@ -15,6 +15,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
 
 namespace tessera {
 
@@ -22,15 +23,18 @@ namespace tessera {
 /// remarks only when asked for.
 class LineDiagnostics : public mlir::ScopedDiagnosticHandler {
 public:
-  LineDiagnostics(mlir::MLIRContext *context, bool remarks);
+  LineDiagnostics(mlir::MLIRContext *context, bool remarks, llvm::raw_ostream &os = llvm::errs());
 };
 
 /// Refuses text whose brackets nest deeper than 1,000: the upstream parser recurses on them. On
 /// error the message is `file:line:column: error: …`.
 std::optional<std::string> checkNesting(llvm::MemoryBufferRef text);
 
-/// Reads a program ("-": standard input). Null after one printed error.
-mlir::OwningOpRef<mlir::ModuleOp> loadProgram(mlir::MLIRContext *context, const std::string &path);
+/// Reads a program from a file ("-": standard input), or `text` under that name. Null after one
+/// printed error.
+mlir::OwningOpRef<mlir::ModuleOp> loadProgram(mlir::MLIRContext *context, const std::string &path,
+                                              const std::optional<std::string> &text = std::nullopt,
+                                              llvm::raw_ostream &errors = llvm::errs());
 
 /// The function to compile: `name` when given, else @main, else the only public one. Erases all
 /// other public functions, so that what follows concerns one program. Null after one printed error.

@@ -187,9 +187,18 @@ struct DistPropagate : dist::impl::DistPropagateBase<DistPropagate> {
     for (BlockArgument argument : function.getArguments())
       if (int64_t tensor = graph.tensorOf(argument); tensor >= 0)
         setSharding(argument, closed(tensor));
-    for (auto [index, tensor] : llvm::enumerate(graph.results))
-      if (tensor >= 0)
-        function.setResultAttr(index, DistDialect::kSharding, closed(tensor));
+    for (auto [index, tensor] : llvm::enumerate(graph.results)) {
+      if (tensor < 0)
+        continue;
+      // What feeds an argument lies as the argument does; the reshard is part of the step.
+      int64_t fed = graph.fed[index];
+      ShardingAttr lies = closed(fed >= 0 ? fed : tensor);
+      if (lies != closed(tensor))
+        function.emitRemark() << "result '" << graph.tensors[tensor].name << "' lies as argument '"
+                              << graph.tensors[fed].name << "' that it feeds, " << lies
+                              << ", and not as annotated";
+      function.setResultAttr(index, DistDialect::kSharding, lies);
+    }
     function.walk([&](Operation *op) {
       if (op == function || isa<linalg::LinalgOp>(op->getParentOp()))
         return;

@@ -102,6 +102,9 @@ PropagationGraph::PropagationGraph(func::FuncOp function, const MeshTable &meshe
                              resultName(function, i));
           tie(op, tensor, result);
         }
+        // Parameters and what replaces them in the next step are one class.
+        fed.push_back(fedArgument(function, i, result));
+        tie(op, fed.back(), result);
         results.push_back(result);
       }
     } else if (!isa<ReshardOp, scf::YieldOp, scf::ConditionOp>(op)) {
@@ -113,6 +116,14 @@ PropagationGraph::PropagationGraph(func::FuncOp function, const MeshTable &meshe
       if (tensor >= 0 &&
           (nodesOf[tensor].empty() || nodesOf[tensor].back() != static_cast<int64_t>(n)))
         nodesOf[tensor].push_back(n);
+}
+
+int64_t PropagationGraph::fedArgument(func::FuncOp function, unsigned index, int64_t result) const {
+  auto feeds = function.getResultAttrOfType<IntegerAttr>(index, DistDialect::kFeeds);
+  if (!feeds || result < 0)
+    return -1;
+  int64_t argument = tensorOf(function.getArgument(feeds.getInt()));
+  return tensors[argument].meshName == tensors[result].meshName ? argument : -1;
 }
 
 void PropagationGraph::addOp(Operation *op) {

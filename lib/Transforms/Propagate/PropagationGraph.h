@@ -49,6 +49,8 @@ public:
   std::vector<std::vector<int64_t>> nodesOf;
   /// Tensors of the function's results, -1 for scalars.
   std::vector<int64_t> results;
+  /// For each result the argument on the same mesh that it feeds, else -1.
+  std::vector<int64_t> fed;
 
   /// -1 when the value is no tensor.
   int64_t tensorOf(mlir::Value value) const;
@@ -58,6 +60,7 @@ private:
                     mlir::Location loc, std::string name = {});
   void addValue(mlir::Value value, mlir::FlatSymbolRefAttr mesh, ShardingAttr given = {});
   void tie(mlir::Operation *at, int64_t a, int64_t b);
+  int64_t fedArgument(mlir::func::FuncOp function, unsigned index, int64_t result) const;
   void addOp(mlir::Operation *op);
   void addControlFlow(mlir::Operation *op);
 

@@ -142,6 +142,8 @@ class ShapeOps:
     def slice(self, value: Value, offsets: Sequence[int | Value], sizes: Sequence[int], strides: Sequence[int] | None = None) -> Value:
         """A part of the same rank. Offsets are numbers, or values of type index known when it runs."""
         strides = tuple(strides or [1] * len(sizes))
+        if 0 in sizes:
+            return self.constant(0, TensorType(tuple(map(int, sizes)), value.type.element))
         static, dynamic = _split(offsets)
         if tuple(sizes) == value.type.shape and all(o == 0 for o in static):
             return value

@@ -41,9 +41,10 @@ def fold_transposes(body: Block) -> None:
                 uses[value] = uses.get(value, 0) + 1
     for block in _blocks(body):
         operations: list[Operation] = []
+        here = {id(operation) for operation in block.operations}
         for operation in block.operations:
             product = operation.operands[0].owner if operation.name == "linalg.transpose" else None
-            if product is None or product.name != "linalg.contract" or uses[product.result] != 1 or product not in operations:
+            if product is None or product.name != "linalg.contract" or uses[product.result] != 1 or id(product) not in here:
                 operations.append(operation)
                 continue
             permutation, maps = operation.attributes["permutation"], product.attributes["maps"]

@@ -8,6 +8,9 @@ import numpy as np
 
 from .. import ir
 from ..ir import constants
+from .errors import ImportFailure
+
+SUPPORTED = "element types are f64, f32, f16, bf16, integers of 8 to 64 bits and bool"
 
 _ELEMENTS = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32",
              "int16": "i16", "int8": "i8", "uint64": "i64", "uint32": "i32", "uint16": "i16", "uint8": "i8", "bool": "i1"}
@@ -35,6 +38,8 @@ def constant(builder: ir.Builder, array) -> ir.Value:
     """An array as a constant of its shape."""
     array = np.asarray(array)
     element = element_of(array.dtype)
+    if element is None:
+        raise ImportFailure(f"a constant has type {array.dtype}; {SUPPORTED}", builder.location)
     type = ir.TensorType(array.shape, element)
     if array.size == 0:
         return builder.constant(0, type)

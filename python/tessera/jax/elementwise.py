@@ -225,11 +225,6 @@ def _(ctx, eqn, which, *cases):
     return pointwise(ctx, eqn, [which, *cases], body)
 
 
-@rule("nextafter", "erf_inv")
-def _(ctx, eqn, *values):
-    raise ctx.error(eqn, f"'{eqn.primitive}' is not supported")
-
-
 @rule("real", "copy", "copy_p", "stop_gradient", "optimization_barrier", "reduce_precision", "device_put", "pvary", "mesh_cast")
 def _(ctx, eqn, *values):
     if eqn.primitive.name == "reduce_precision":

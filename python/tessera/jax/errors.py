@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
+from ..errors import Error
 from ..ir import Location
 
 
-class ImportFailure(Exception):
+class ImportFailure(Error):
     """A program that cannot be imported. `location` is the line of the user's program, None when there is none."""
 
     def __init__(self, message: str, location: Location | None = None):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import jax
 import numpy as np
 from jax.extend import core as jex_core
 
@@ -23,7 +24,7 @@ def user_location(eqn) -> ir.Location | None:
         frame = user_frame(eqn.source_info.traceback)
     except (ImportError, AttributeError, TypeError):
         frame = None
-    return ir.Location(frame.file_name, frame.start_line, max(1, frame.start_column)) if frame else None
+    return ir.Location(frame.file_name, frame.start_line, frame.start_column + 1) if frame else None
 
 
 def subprograms(eqn):
@@ -40,16 +41,16 @@ def check_primitives(jaxpr) -> None:
     """Raises one error that names every primitive without a rule."""
     unknown: dict[str, ir.Location | None] = {}
 
-    def visit(jaxpr):
+    def visit(jaxpr, around):
         for eqn in jaxpr.eqns:
-            name = eqn.primitive.name
+            name, location = eqn.primitive.name, user_location(eqn) or around
             if name not in RULES:
-                unknown.setdefault(name, user_location(eqn))
+                unknown.setdefault(name, location)
             elif name not in _NO_PROGRAM_INSIDE:
                 for inner in subprograms(eqn):
-                    visit(inner)
+                    visit(inner, location)
 
-    visit(jaxpr)
+    visit(jaxpr, None)
     if unknown:
         (first, location), *others = unknown.items()
         more = "".join(f"; also '{name}'" + (f" at {place.file}:{place.line}" if place else "") for name, place in others)
@@ -72,14 +73,19 @@ class Importer:
         return ImportFailure(message, user_location(eqn) or self.location)
 
     def type(self, aval, what: str, location=None) -> ir.TensorType:
-        """The tensor type of an abstract value."""
+        """The tensor type of an abstract value. Random keys are arrays of their words."""
+        if is_key(getattr(aval, "dtype", None)):
+            return ir.TensorType((*aval.shape, *aval.dtype._impl.key_shape), "i32")
         if not hasattr(aval, "shape") or elements.element_of(aval.dtype) is None:
-            raise ImportFailure(f"{what} has type {aval}; element types are f64, f32, f16, bf16, integers of 8 to 64 bits and bool",
-                              location or self.location)
+            raise ImportFailure(f"{what} has type {_describe(aval)}; {elements.SUPPORTED}", location or self.location)
         for extent in aval.shape:
             if not isinstance(extent, int):
                 raise ImportFailure(f"{what} has type {aval} with a symbolic extent; shapes are static", location or self.location)
         return ir.TensorType(tuple(aval.shape), elements.element_of(aval.dtype))
+
+    def shape(self, eqn, result: int = 0) -> tuple[int, ...]:
+        """The shape of a result of an equation, with the words of a key as a last dimension."""
+        return self.type(eqn.outvars[result].aval, f"result of '{eqn.primitive}'").shape
 
     def iota(self, shape, dim: int, dtype) -> ir.Value:
         """A tensor whose elements are their index along `dim`."""
@@ -102,14 +108,24 @@ class Importer:
     def inline(self, program, values: Sequence[ir.Value]) -> list[ir.Value]:
         """The results of a jaxpr (open or closed) on values; open ones get their constants as leading values."""
         if isinstance(program, jex_core.ClosedJaxpr):
-            consts = [elements.constant(self.b, c) for c in program.consts]
             jaxpr = program.jaxpr
+            consts = [self._constant(c, v, jaxpr) for c, v in zip(program.consts, jaxpr.constvars)]
         else:
             jaxpr, consts = program, []
         environment: dict = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *values)))
         for eqn in jaxpr.eqns:
             self._equation(eqn, environment)
         return [self._value(v, environment) for v in jaxpr.outvars]
+
+    def _constant(self, value, variable, jaxpr) -> ir.Value:
+        """An array that the program closes over; `variable` is its name in the jaxpr."""
+        reader = next((eqn for eqn in jaxpr.eqns if variable in [v for v in eqn.invars if not isinstance(v, jex_core.Literal)]), None)
+        location = reader and user_location(reader)
+        if isinstance(value, jax.core.Tracer):
+            raise ImportFailure(f"the function uses {_describe(value)}, a tracer of another transformation; pass it as an argument",
+                                location or self.location)
+        with self.b.at(location):
+            return elements.constant(self.b, value)
 
     def _value(self, variable, environment) -> ir.Value:
         if isinstance(variable, jex_core.Literal):
@@ -129,6 +145,15 @@ class Importer:
             if value.type != expected:
                 raise AssertionError(f"the rule of '{eqn.primitive}' made {value.type}, not {expected}")
             environment[variable] = value
+
+
+def is_key(dtype) -> bool:
+    """Whether it is the type of random keys."""
+    return dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
+
+
+def _describe(aval) -> str:
+    return f"{aval.dtype}[{','.join(map(str, aval.shape))}]" if hasattr(aval, "shape") else str(aval)
 
 
 def _as_array(literal):

@@ -285,11 +285,10 @@ def scalar_index(ctx, value, dtype, last):
 
 @rule("dynamic_slice")
 def _(ctx, eqn, operand, *starts):
-    sizes = eqn.params["slice_sizes"]
-    starts = starts[:operand.type.rank]
+    sizes = ctx.shape(eqn)
     offsets = [scalar_index(ctx, s, v.aval.dtype, n - size)
                for s, v, n, size in zip(starts, eqn.invars[1:], operand.type.shape, sizes)]
-    return ctx.b.slice(operand, offsets, sizes)
+    return ctx.b.slice(operand, [*offsets, *[0] * (len(sizes) - len(offsets))], sizes)
 
 
 @rule("dynamic_update_slice")

@@ -12,10 +12,11 @@ import numpy as np
 from jax.interpreters import partial_eval
 
 from .. import ir
+from ..program import Program
 from . import arguments as trees
 from . import elements
 from .errors import ImportFailure
-from .importer import Importer, check_primitives
+from .importer import Importer, check_primitives, is_key
 from .shardings import ShardingReader
 
 
@@ -25,11 +26,7 @@ def to_module(fn: Callable, args: Sequence[Any], in_shardings=None, out_sharding
     """Imports `fn(*args)`; arguments as of `from_jax`. Returns the module and the leaves of arguments and results."""
     args = tuple(jax.tree.map(_abstract, tuple(args)))
     inputs = trees.arguments(fn, args, in_shardings)
-    try:
-        closed, shape = jax.make_jaxpr(fn, return_shape=True)(*args)
-    except jax.errors.UnexpectedTracerError as error:
-        raise ImportFailure(f"the function uses a value of another trace (a leaked tracer): {str(error).splitlines()[0]}",
-                          _function_location(fn)) from error
+    closed, shape = jax.make_jaxpr(fn, return_shape=True)(*args)
     if isinstance(feeds, str):
         feeds = trees.matching_feeds(args, shape)
     feeds = dict(feeds or {})
@@ -70,10 +67,58 @@ def to_module(fn: Callable, args: Sequence[Any], in_shardings=None, out_sharding
     return importer.b.module, inputs, outputs, shape
 
 
+class JaxProgram(Program):
+    """A program imported from JAX: its arguments and results are trees of arrays as those of the function."""
+
+    def __init__(self, fn, args, in_shardings, out_shardings, **options):
+        module, self.inputs, self.outputs, shape = to_module(fn, args, in_shardings, out_shardings, **options)
+        self._in_tree, self._out_tree = jax.tree.structure(tuple(args)), jax.tree.structure(shape)
+        super().__init__(str(module), getattr(fn, "__name__", "program"), verify=False)
+
+    def __call__(self, *args):
+        """Runs one step on virtual devices; the results are global NumPy arrays in the tree of the function's results."""
+        leaves, tree = jax.tree.flatten(args)
+        if tree != self._in_tree:
+            raise ImportFailure(f"the arguments have the tree {tree}, the program takes {self._in_tree}")
+        results = super().__call__(*[_words(v, leaf.aval.dtype) for v, leaf in zip(leaves, self.inputs)])
+        return jax.tree.unflatten(self._out_tree, [_typed(r, leaf.aval.dtype) for r, leaf in zip(results, self.outputs)])
+
+
+def _words(value, dtype):
+    """What the program takes for an argument: numbers get its type, random keys are their words."""
+    if is_key(dtype):
+        return np.asarray(jax.random.key_data(value))
+    return np.asarray(value, dtype=dtype) if np.ndim(value) == 0 else value
+
+
+def _typed(array, dtype):
+    """A result as the function's: signed words become unsigned ones or keys."""
+    if is_key(dtype):
+        return jax.random.wrap_key_data(array.view(np.uint32), impl=dtype._impl.name)
+    return array.view(dtype) if array.dtype != dtype else array
+
+
+def from_jax(fn: Callable, args: Sequence[Any], in_shardings=None, out_shardings=None, *, mesh=None,
+             feeds: str | Mapping[int, int] | None = "auto", ranges: Mapping[str, tuple[int, int]] | None = None) -> JaxProgram:
+    """Imports `fn(*args)`.
+
+    args: arrays, jax.ShapeDtypeStructs, or trees of them. in_shardings, out_shardings: tree prefixes of NamedSharding,
+    PartitionSpec (on `mesh`) or None (left to the compiler); extents need not divide. feeds: which result is which argument
+    of the next step, by leaf numbers; "auto": a tree of results feeds the argument of the same tree and types; None: none.
+    ranges: [lo, hi) of integer arguments by name, for random values.
+
+    Raises tessera.jax.ImportFailure, which names the user's line, for a primitive, type or sharding that is not supported;
+    what JAX itself refuses raises JAX's own errors.
+    """
+    return JaxProgram(fn, args, in_shardings, out_shardings, mesh=mesh, feeds=feeds, ranges=ranges)
+
+
 def _abstract(value):
     """An argument as its shape and type."""
     if isinstance(value, jax.ShapeDtypeStruct):
         return value
+    if is_key(getattr(value, "dtype", None)):
+        return jax.ShapeDtypeStruct(value.shape, value.dtype)
     array = value if hasattr(value, "dtype") and hasattr(value, "shape") else np.asarray(value)
     if isinstance(array, np.ndarray) and array.dtype == object:
         raise ImportFailure(f"an argument is a {type(value).__name__}; arguments are arrays, numbers or trees of them")

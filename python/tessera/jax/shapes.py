@@ -13,17 +13,19 @@ from .registry import rule
 def _(ctx, eqn, x):
     if eqn.params.get("dimensions") is not None and eqn.primitive.name == "reshape":
         x = ctx.b.transpose(x, eqn.params["dimensions"])
-    return ctx.b.reshape(x, eqn.outvars[0].aval.shape)
+    return ctx.b.reshape(x, ctx.shape(eqn))
 
 
 @rule("broadcast_in_dim")
 def _(ctx, eqn, x):
-    return ctx.b.broadcast(x, eqn.outvars[0].aval.shape, [int(d) for d in eqn.params["broadcast_dimensions"]])
+    shape, dims = ctx.shape(eqn), [int(d) for d in eqn.params["broadcast_dimensions"]]
+    return ctx.b.broadcast(x, shape, [*dims, *range(len(eqn.outvars[0].aval.shape), len(shape))])
 
 
 @rule("transpose")
 def _(ctx, eqn, x):
-    return ctx.b.transpose(x, eqn.params["permutation"])
+    permutation = eqn.params["permutation"]
+    return ctx.b.transpose(x, [*permutation, *range(len(permutation), x.type.rank)])
 
 
 @rule("concatenate")
@@ -62,17 +64,19 @@ def _(ctx, eqn):
 @rule("split")
 def _(ctx, eqn, x):
     results, at, axis = [], 0, eqn.params["axis"]
-    for out in eqn.outvars:
-        offsets = [0] * x.type.rank
+    for i in range(len(eqn.outvars)):
+        offsets, shape = [0] * x.type.rank, ctx.shape(eqn, i)
         offsets[axis] = at
-        at += out.aval.shape[axis]
-        results.append(ctx.b.slice(x, offsets, out.aval.shape))
+        at += shape[axis]
+        results.append(ctx.b.slice(x, offsets, shape))
     return results
 
 
 @rule("slice")
 def _(ctx, eqn, x):
-    return ctx.b.slice(x, eqn.params["start_indices"], eqn.outvars[0].aval.shape, eqn.params["strides"])
+    starts, strides = eqn.params["start_indices"], eqn.params["strides"]
+    words = x.type.rank - len(starts)
+    return ctx.b.slice(x, [*starts, *[0] * words], ctx.shape(eqn), [*strides, *[1] * words] if strides else None)
 
 
 @rule("rev")

@@ -1,0 +1,108 @@
+//===- Module.cpp - The Python module tessera._core ------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Programs go in as MLIR text and come out as text, JSON or the bytes of an
+// artifact. No MLIR type crosses into Python: two copies of MLIR in a process
+// (jaxlib has its own) must not meet.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Module.h"
+
+#include "tessera/Driver/Commands.h"
+#include "tessera/Runtime/Artifact.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace tessera;
+
+namespace {
+
+/// What every function takes besides the text.
+struct Options {
+  std::string name, function, compileFrom, objective, topology;
+  bool remarks;
+};
+
+} // namespace
+
+static void fill(ProgramOptions &program, const std::string &text, const Options &options,
+                 std::string &messages) {
+  program.text = text;
+  program.file = options.name;
+  program.function = options.function;
+  program.compileFrom = options.compileFrom;
+  program.objective = options.objective;
+  program.topology = options.topology;
+  program.remarks = options.remarks;
+  program.messages = &messages;
+}
+
+/// Runs `work` without the interpreter's lock; what it left out is an error with the messages.
+template <typename Program, typename Work>
+static auto compiled(const std::string &text, const Options &options, Work &&work) {
+  std::string messages;
+  Program program;
+  fill(program, text, options, messages);
+  auto result = [&] {
+    nb::gil_scoped_release unlocked;
+    return work(program);
+  }();
+  if (!result)
+    throw python::Error(messages.empty() ? "the program was refused" : messages);
+  return std::pair(std::move(*result), std::move(messages));
+}
+
+/// Declares a function of a program's text and of the options all of them take.
+template <typename Function, typename... Extra>
+static void define(nb::module_ &module, const char *name, const char *doc, Function function,
+                   const Extra &...extra) {
+  module.def(name, function, "text"_a, extra..., "name"_a = "program", "function"_a = "",
+             "compile_from"_a = "input", "objective"_a = "time", "topology"_a = "",
+             "remarks"_a = false, doc);
+}
+
+NB_MODULE(_core, m) {
+  m.doc() = "Compiler and runtime of Tessera; tessera.Program and tessera.Session wrap it.";
+  nb::exception<python::Error>(m, "Error");
+
+  define(
+      m, "lower",
+      "The program as MLIR text in phase `to`, and what the compiler said. Phases are in "
+      "docs/architecture.md; \"input\" only parses and verifies.",
+      [](const std::string &text, const std::string &to, std::string name, std::string function,
+         std::string from, std::string objective, std::string topology, bool remarks) {
+        return compiled<ProgramOptions>(
+            text, {name, function, from, objective, topology, remarks},
+            [&](const ProgramOptions &program) { return lowerProgram(program, to); });
+      },
+      "to"_a);
+  define(m, "explain", "The report of docs/report.md as JSON text, and what the compiler said.",
+         [](const std::string &text, std::string name, std::string function, std::string from,
+            std::string objective, std::string topology, bool remarks) {
+           return compiled<ExplainOptions>(
+               text, {name, function, from, objective, topology, remarks}, explainJson);
+         });
+  define(m, "compile", "The bytes of an artifact for Session, and what the compiler said.",
+         [](const std::string &text, std::string name, std::string function, std::string from,
+            std::string objective, std::string topology, bool remarks) {
+           auto [artifact, messages] = compiled<CompileOptions>(
+               text, {name, function, from, objective, topology, remarks},
+               [](const CompileOptions &program) -> std::optional<runtime::Bytes> {
+                 auto artifact = compileProgram(program);
+                 if (!artifact)
+                   return std::nullopt;
+                 return runtime::serialize(*artifact);
+               });
+           return std::pair(nb::bytes(artifact.data(), artifact.size()), messages);
+         });
+  python::defineSession(m);
+}

@@ -1,0 +1,116 @@
+//===- Session.cpp - Running artifacts from Python -------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Module.h"
+
+#include "tessera/Runtime/tessera_rt.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using tessera::python::Error;
+
+static void check(tessera_status status) {
+  if (status != TESSERA_OK)
+    throw Error(tessera_last_error());
+}
+
+namespace {
+
+using Buffer = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using ConstBuffer = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+/// An argument or a result. `dtype` is the element type as MLIR names it.
+struct Tensor {
+  std::string name, dtype;
+  std::vector<int64_t> shape;
+  int64_t feeds;
+};
+
+class Session {
+public:
+  Session(nb::bytes artifact, const std::string &backend, int64_t devices, int64_t cores,
+          uint64_t seed) {
+    tessera_open_options options{sizeof(options), backend.c_str(), devices, cores, seed};
+    const void *data = artifact.data();
+    size_t size = artifact.size();
+    tessera_session *opened = nullptr;
+    tessera_status status;
+    {
+      nb::gil_scoped_release unlocked;
+      status = tessera_session_open_memory(data, size, &options, &opened);
+    }
+    check(status);
+    session.reset(opened);
+  }
+
+  std::vector<Tensor> arguments() const {
+    return list(tessera_session_num_arguments(session.get()), tessera_session_argument);
+  }
+  std::vector<Tensor> results() const {
+    return list(tessera_session_num_results(session.get()), tessera_session_result);
+  }
+  void setArgument(int64_t index, ConstBuffer data) {
+    check(tessera_session_set_argument(session.get(), index, data.data(), data.size()));
+  }
+  void run(int64_t steps) {
+    tessera_status status;
+    {
+      nb::gil_scoped_release unlocked;
+      status = tessera_session_run(session.get(), steps);
+    }
+    check(status);
+  }
+  void readResult(int64_t index, Buffer data) const {
+    check(tessera_session_read_result(session.get(), index, data.data(), data.size()));
+  }
+  int64_t wireBytes() const { return tessera_session_wire_bytes(session.get()); }
+
+private:
+  template <typename Ask> std::vector<Tensor> list(int64_t count, Ask ask) const {
+    static const char *const names[] = {"f64", "f32", "f16", "bf16", "i64",
+                                        "i32", "i16", "i8",  "i1",   "index"};
+    std::vector<Tensor> result;
+    for (int64_t i = 0; i < count; ++i) {
+      tessera_tensor_info info{};
+      info.struct_size = sizeof(info);
+      check(ask(session.get(), i, &info));
+      result.push_back({info.name, names[info.dtype],
+                        std::vector<int64_t>(info.shape, info.shape + info.rank), info.feeds});
+    }
+    return result;
+  }
+
+  struct Close {
+    void operator()(tessera_session *opened) const { tessera_session_close(opened); }
+  };
+  std::unique_ptr<tessera_session, Close> session;
+};
+
+} // namespace
+
+void tessera::python::defineSession(nb::module_ &m) {
+  nb::class_<Tensor>(m, "Tensor", "An argument or a result of a program.")
+      .def_ro("name", &Tensor::name)
+      .def_ro("dtype", &Tensor::dtype, "f64, f32, f16, bf16, i64, i32, i16, i8, i1 or index")
+      .def_ro("shape", &Tensor::shape)
+      .def_ro("feeds", &Tensor::feeds, "the argument of the next step that a result is, or -1");
+  nb::class_<Session>(m, "Session", "An artifact on its devices. Buffers are flat arrays of bytes.")
+      .def(nb::init<nb::bytes, const std::string &, int64_t, int64_t, uint64_t>(), "artifact"_a,
+           "backend"_a = "threads", "devices"_a = 0, "cores"_a = 0, "seed"_a = 0)
+      .def_prop_ro("arguments", &Session::arguments)
+      .def_prop_ro("results", &Session::results)
+      .def("set_argument", &Session::setArgument, "index"_a, "data"_a)
+      .def("run", &Session::run, "steps"_a = 1)
+      .def("read_result", &Session::readResult, "index"_a, "data"_a)
+      .def_prop_ro("wire_bytes", &Session::wireBytes, "what the runtime counted since it opened");
+}

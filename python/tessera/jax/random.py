@@ -1,0 +1,137 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Random numbers: keys are their words, and what is drawn from them is the same as in JAX.
+
+Splitting, folding and drawing are programs that JAX writes itself over the words; they are traced and imported. Only the
+block cipher below (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, 2011) is an operation.
+"""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+
+from ..ir import AffineMap, TensorType
+from .elementwise import pointwise
+from .registry import rule
+
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY = 0x1BD11BDA
+
+
+@rule("random_wrap", "random_unwrap", "random_clone")
+def _(ctx, eqn, key):
+    return key
+
+
+def _traced(ctx, function, avals, values):
+    """What a function of JAX makes of values."""
+    return ctx.inline(jax.make_jaxpr(function)(*avals), values)
+
+
+def _words(aval, impl):
+    return jax.ShapeDtypeStruct((*aval.shape, *impl.key_shape), np.uint32)
+
+
+def _each_key(function, rank):
+    """The function of one key for an array of keys."""
+    for _ in range(rank):
+        function = jax.vmap(function)
+    return function
+
+
+@rule("random_seed")
+def _(ctx, eqn, seed):
+    aval = eqn.invars[0].aval
+    return _traced(ctx, _each_key(eqn.params["impl"].seed, len(aval.shape)), [jax.ShapeDtypeStruct(aval.shape, aval.dtype)], [seed])
+
+
+@rule("random_bits", "random_split")
+def _(ctx, eqn, key):
+    aval = eqn.invars[0].aval
+    impl, shape = aval.dtype._impl, eqn.params["shape"]
+    draw = (lambda k: impl.random_bits(k, eqn.params["bit_width"], shape)) if eqn.primitive.name == "random_bits" \
+        else (lambda k: impl.split(k, shape))
+    return _traced(ctx, _each_key(draw, len(aval.shape)), [_words(aval, impl)], [key])
+
+
+@rule("random_fold_in")
+def _(ctx, eqn, key, data):
+    aval, other = eqn.invars[0].aval, eqn.invars[1].aval
+    impl = aval.dtype._impl
+    return _traced(ctx, _each_key(impl.fold_in, len(aval.shape)), [_words(aval, impl), jax.ShapeDtypeStruct(other.shape, other.dtype)],
+                   [key, data])
+
+
+@rule("iota_2x32_shape")
+def _(ctx, eqn):
+    """The row-major number of each element as two words; the high one is 0, shapes have fewer than 2^32 elements."""
+    b, shape = ctx.b, tuple(eqn.params["shape"])
+    if int(np.prod(shape, dtype=np.int64)) >= 1 << 32:
+        raise ctx.error(eqn, f"random numbers of shape {shape}: there are 2^32 or more")
+
+    def number(_):
+        result = b.constant(0, "i32")
+        for loop, extent in enumerate(shape):
+            here = b.cast("arith.index_cast", b.index(loop), "i32")
+            result = b.apply("arith.addi", b.apply("arith.muli", result, b.constant(extent, "i32")), here) if loop else here
+        return result
+    type = TensorType(shape, "i32")
+    low, = b.generic([], [(b.empty(type), AffineMap.identity(len(shape)))], ["parallel"] * len(shape), number)
+    return [b.constant(0, type), low]
+
+
+@rule("threefry2x32")
+def _(ctx, eqn, *values):
+    b, shape = ctx.b, eqn.outvars[0].aval.shape
+
+    def word(n):
+        n &= 0xFFFFFFFF
+        return b.constant(n - (1 << 32) if n >> 31 else n, "i32")
+
+    def add(x, y):
+        return b.apply("arith.addi", x, y)
+
+    def rotate(x, bits):
+        return b.apply("arith.ori", b.apply("arith.shli", x, word(bits)), b.apply("arith.shrui", x, word(32 - bits)))
+
+    def cipher(k0, k1, x0, x1):
+        keys = [k0, k1, b.apply("arith.xori", b.apply("arith.xori", k0, k1), word(_PARITY))]
+        x0, x1 = add(x0, k0), add(x1, k1)
+        for group in range(5):
+            for bits in _ROTATIONS[group % 2]:
+                x0 = add(x0, x1)
+                x1 = b.apply("arith.xori", rotate(x1, bits), x0)
+            x0 = add(x0, keys[(group + 1) % 3])
+            x1 = add(add(x1, keys[(group + 2) % 3]), word(group + 1))
+        return x0, x1
+    return [b.pointwise(values, shape, lambda *words: cipher(*words)[0]), b.pointwise(values, shape, lambda *words: cipher(*words)[1])]
+
+
+_CENTRAL = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164, 0.246640727,
+            1.50140941)
+_TAIL = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047, 1.00167406,
+         2.83297682)
+
+
+@rule("erf_inv")
+def _(ctx, eqn, x):
+    """Giles, Approximating the erfinv function, 2012: single precision, as XLA."""
+    b = ctx.b
+    if x.type.element != "f32":
+        raise ctx.error(eqn, f"'erf_inv' of {eqn.invars[0].aval.dtype} is not supported; use float32")
+
+    def polynomial(coefficients, w):
+        result = b.constant(coefficients[0], "f32")
+        for c in coefficients[1:]:
+            result = b.apply("arith.addf", b.apply("arith.mulf", result, w), b.constant(c, "f32"))
+        return result
+
+    def body(x):
+        w = b.apply("arith.negf", b.apply("math.log1p", b.apply("arith.negf", b.apply("arith.mulf", x, x))))
+        central = polynomial(_CENTRAL, b.apply("arith.subf", w, b.constant(2.5, "f32")))
+        tail = polynomial(_TAIL, b.apply("arith.subf", b.apply("math.sqrt", w), b.constant(3.0, "f32")))
+        near = b.select(b.compare("olt", w, b.constant(5.0, "f32")), central, tail)
+        edge = b.compare("oeq", b.apply("math.absf", x), b.constant(1.0, "f32"))
+        return b.apply("arith.mulf", x, b.select(edge, b.constant(float("inf"), "f32"), near))
+    return pointwise(ctx, eqn, [x], body)

@@ -1,0 +1,65 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A program as MLIR text, and what can be done with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from typing import Any
+
+from . import core
+
+
+class Program:
+    """An MLIR program. `name` stands in diagnostics for operations without a location.
+
+    Raises tessera.Error where the text is not a program.
+    """
+
+    def __init__(self, mlir: str, name: str = "program", verify: bool = True):
+        self.mlir, self.name = mlir, name
+        self._session = None
+        if verify:
+            self.lower("input")
+
+    def __str__(self):
+        return self.mlir
+
+    def lower(self, to: str, objective: str = "time", topology: str = "") -> str:
+        """The program as MLIR text in a phase: normalized, propagated, resharded, ..., fused (docs/architecture.md)."""
+        return core.call("lower", self.mlir, to, name=self.name, objective=objective, topology=topology)
+
+    def explain(self, objective: str = "time", topology: str = "") -> dict[str, Any]:
+        """The report of docs/report.md: shardings, collectives with bytes, counts, reasons, and the memory of a device."""
+        return json.loads(core.call("explain", self.mlir, name=self.name, objective=objective, topology=topology))
+
+    def compile(self, path: str | None = None, objective: str = "time", topology: str = "") -> bytes:
+        """The artifact, for `tessera.Session` and `tessera-exec`; also written to `path`, which never holds a part of it."""
+        artifact = core.call("compile", self.mlir, name=self.name, objective=objective, topology=topology)
+        if path is not None:
+            _write(path, artifact)
+        return artifact
+
+    def __call__(self, *values):
+        """Runs one step on virtual devices. Arguments are global NumPy arrays; so are the results, a list."""
+        from .runtime import Session
+        if self._session is None:
+            self._session = Session(self.compile())
+        return self._session.run(values)
+
+
+def _write(path, data):
+    folder = os.path.dirname(os.path.abspath(path))
+    handle, temporary = tempfile.mkstemp(dir=folder)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

@@ -1,0 +1,77 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compiled programs on virtual devices, with NumPy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from . import core
+from .errors import Error
+
+_DTYPES = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "i64": np.int64, "i32": np.int32, "i16": np.int16,
+           "i8": np.int8, "i1": np.bool_, "index": np.int64}
+
+
+def dtype_of(element: str) -> np.dtype:
+    """The NumPy type of an element type. bf16 needs the package ml_dtypes, which JAX brings; without it, its bits as uint16."""
+    if element == "bf16":
+        try:
+            import ml_dtypes
+            return np.dtype(ml_dtypes.bfloat16)
+        except ImportError:
+            return np.dtype(np.uint16)
+    return np.dtype(_DTYPES[element])
+
+
+class Session:
+    """An artifact opened on a backend.
+
+    artifact: the bytes of `Program.compile()` or the path of a file of them; devices: how many to offer (0: as many as it
+    needs); cores: workers (0: all); seed: of arguments that are never set. Raises tessera.Error.
+    """
+
+    def __init__(self, artifact: bytes | str, backend: str = "threads", devices: int = 0, cores: int = 0, seed: int = 0):
+        if not isinstance(artifact, bytes):
+            with open(artifact, "rb") as file:
+                artifact = file.read()
+        with core.errors() as module:
+            self._session = module.Session(artifact, backend, devices, cores, seed)
+        self.arguments, self.results = self._session.arguments, self._session.results
+
+    def run(self, values: Sequence, steps: int = 1) -> list[np.ndarray]:
+        """The results of `steps` executions. `values` are global arrays, one an argument, of its shape and type; in later
+        steps results that feed an argument take its place."""
+        if len(values) != len(self.arguments):
+            raise Error(f"{len(values)} values for {len(self.arguments)} arguments; give one an argument")
+        with core.errors():
+            for index, (tensor, value) in enumerate(zip(self.arguments, values)):
+                self._session.set_argument(index, _bytes(tensor, value))
+            self._session.run(steps)
+            return [self._read(index, tensor) for index, tensor in enumerate(self.results)]
+
+    def _read(self, index, tensor):
+        array = np.empty(tuple(tensor.shape), dtype_of(tensor.dtype))
+        self._session.read_result(index, _flat(array))
+        return array
+
+    @property
+    def wire_bytes(self) -> int:
+        """Bytes that the collectives have moved a device, counted by the runtime since the session was opened."""
+        return self._session.wire_bytes
+
+
+def _flat(array: np.ndarray) -> np.ndarray:
+    return array.reshape(-1).view(np.uint8)
+
+
+def _bytes(tensor, value) -> np.ndarray:
+    array, wanted = np.asarray(value), dtype_of(tensor.dtype)
+    unsigned = array.dtype.kind == "u" and wanted.kind == "i" and array.dtype.itemsize == wanted.itemsize
+    if array.dtype != wanted and not unsigned:
+        raise Error(f"argument '{tensor.name}' is {array.dtype}, the program takes {wanted}; convert it with astype")
+    if list(array.shape) != list(tensor.shape):
+        raise Error(f"argument '{tensor.name}' has shape {array.shape}, the program takes {tuple(tensor.shape)}")
+    return _flat(np.ascontiguousarray(array))

@@ -1,0 +1,84 @@
+# RUN: %tessera_python %s
+# REQUIRES: jax
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Elementwise primitives equal JAX's, broadcast operands and types included."""
+
+import unittest
+
+from jax_case import F, I, JaxCase, array, jax, jnp
+from jax import lax
+
+
+class Elementwise(JaxCase):
+    x = array(4, 7)
+
+    def test_unary(self):
+        names = "exp exp2 expm1 sin cos tan sinh cosh tanh arcsinh arctan floor ceil round sign abs cbrt square isfinite".split()
+        self.check(lambda x: [getattr(jnp, n)(x) for n in names], self.x)
+
+    def test_on_part_of_the_line(self):
+        self.check(lambda x: [f(jnp.abs(x) + 0.1) for f in (jnp.log, jnp.log1p, jnp.sqrt, lax.rsqrt)], self.x)
+        self.check(lambda x: [f(jnp.clip(x, -0.9, 0.9)) for f in (jnp.arcsin, jnp.arccos, jnp.arctanh)], self.x)
+        self.check(lambda x: jnp.arccosh(2 + x * x), self.x)
+
+    def test_special(self):
+        self.check(lambda x: (lax.erf(x), lax.erfc(x), lax.logistic(x)), self.x)
+
+    def test_binary(self):
+        self.check(lambda a, b: (a + b, a - b, a * b, a / b, jnp.maximum(a, b), jnp.minimum(a, b), jnp.arctan2(a, b),
+                                 jnp.power(jnp.abs(a), b), lax.rem(a, b)), self.x, self.x)
+
+    def test_powers(self):
+        self.check(lambda a: (a ** 0, a ** 1, a ** 3, a ** 7, a ** -1, a ** -2), self.x)
+
+    def test_comparisons(self):
+        self.check(lambda a, b: (a < b, a <= b, a > b, a >= b, a == b, a != b, ~(a < b), (a < b) & (b > 0), (a < b) | (b > 0),
+                                 (a < b) ^ (b > 0)), self.x, self.x)
+
+    def test_integers(self):
+        x = array(4, 7, dtype=I)
+        self.check(lambda a, b: (a + b, a - b, a * b, -a, ~a, a & b, a | b, a ^ b, jnp.maximum(a, b), jnp.minimum(a, b),
+                                 jnp.abs(a - b), jnp.sign(a - b), lax.clz(a), lax.population_count(a)), x, x, below=50)
+
+    def test_integer_division(self):
+        x = array(4, 7, dtype=I)
+        self.check(lambda a, b: (lax.div(a - 20, b - 2), lax.rem(a - 20, b - 2), a // (b + 1), a % (b + 1)), x, x, below=50)
+
+    def test_shifts(self):
+        x = array(4, 7, dtype=I)
+        self.check(lambda a, b: (a << b, (a - 20) >> b, lax.shift_right_logical(a - 20, b)), x, x, below=40)
+
+    def test_unsigned(self):
+        x = array(4, 7, dtype=jnp.uint32)
+        self.check(lambda a, b: (a + b, a // b, a % b, a < b, a >> 1, jnp.maximum(a, b), a.astype(F), a.astype(I)), x, x,
+                   below=4_000_000_000)
+
+    def test_conversions(self):
+        x, n = array(4, 7), array(4, 7, dtype=I)
+        self.check(lambda x, n: (x.astype(I), (x * 1e12).astype(I), x.astype(bool), n.astype(F), n.astype(jnp.int8), n.astype(bool),
+                                 (n > 1).astype(F), (n > 1).astype(I), (x * 300).astype(jnp.uint8)), x, n, below=300)
+
+    def test_narrow_floats(self):
+        self.check(lambda x: (x.astype(jnp.bfloat16).astype(F), x.astype(jnp.float16).astype(F),
+                              x.astype(jnp.bfloat16) * x.astype(jnp.bfloat16)), self.x)
+
+    def test_broadcast(self):
+        self.check(lambda a, b, c: (a + b, a * c, jnp.where(a > 0, b, 0.0), jnp.clip(a, -0.1, 0.1), b + c), array(3, 4, 7), array(4, 1),
+                   array())
+
+    def test_activations(self):
+        nn = jax.nn
+        self.check(lambda x: (nn.softmax(x), nn.log_softmax(x, axis=0), nn.logsumexp(x, axis=0), nn.gelu(x), nn.gelu(x, approximate=False),
+                              nn.silu(x), nn.relu(x), nn.softplus(x), nn.elu(x), nn.leaky_relu(x)), self.x)
+
+    def test_gradients(self):
+        self.check(self.gradient(lambda a, b: jax.nn.gelu(a) * jax.nn.softmax(b) + jnp.clip(a, -0.2, 0.3), 0, 1), self.x, self.x)
+
+    def test_constants(self):
+        table = jnp.sin(jnp.arange(28.0)).reshape(4, 7)
+        self.check(lambda a: (a + table, jnp.where(jnp.arange(28).reshape(4, 7) % 3 == 0, a, 0), a * 2.5), self.x)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,64 @@
+# RUN: %tessera_python %s
+# REQUIRES: jax
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Gathers, scatters and slices at computed places equal JAX's, with indices out of bounds."""
+
+import unittest
+
+from jax_case import I, JaxCase, array, jax, jnp
+from jax import lax
+
+
+class Gathers(JaxCase):
+    a, i = array(5, 6), array(3, dtype=I)
+
+    def test_lookup(self):
+        self.check(lambda a, i: (a[i], a[:, i], jnp.take(a, i, axis=1)), self.a, self.i)
+
+    def test_modes(self):
+        self.check(lambda a, i: (jnp.take(a, i, axis=0, mode="clip"), jnp.take(a, i, axis=0, mode="fill"), a[i]), self.a, self.i, below=8)
+
+    def test_several_indices(self):
+        self.check(lambda a, i: (a[i, i], a[i, 1:3], a[i[:, None], i[None]]), self.a, self.i)
+
+    def test_along_an_axis(self):
+        self.check(lambda a, i: (jnp.take_along_axis(a, i, 1), jnp.take_along_axis(a, i, 1, mode="fill")), array(4, 6),
+                   array(4, 3, dtype=I), below=8)
+
+    def test_gradients(self):
+        self.check(self.gradient(lambda a, i: a[i] * 2, 0), self.a, array(3, 4, dtype=I))
+        self.check(self.gradient(lambda a, i: jnp.take_along_axis(a, i, 1), 0), array(4, 6), array(4, 3, dtype=I))
+        self.check(self.gradient(lambda a, i: a[i, i[::-1]], 0), self.a, self.i)
+
+
+class Scatters(JaxCase):
+    a, i, u = array(5, 6), array(3, dtype=I), array(3, 6)
+
+    def test_combined(self):
+        self.check(lambda a, i, u: (a.at[i].add(u), a.at[i].subtract(u), a.at[i].max(u), a.at[i].min(u), a.at[i].multiply(u)),
+                   self.a, self.i, self.u, below=7)
+
+    def test_places(self):
+        self.check(lambda a, i, u: (a.at[:, i].add(1.0), a.at[0].set(1.0), a.at[1:3].set(0.0), a.at[1, 2].add(3.0)), self.a, self.i, self.u)
+
+    def test_last_one_wins(self):
+        self.check(lambda a, i, u: a.at[i].set(u), self.a, self.i, self.u)
+
+    def test_segments(self):
+        self.check(lambda u, i: jax.ops.segment_sum(u, i, 5), array(7, 3), array(7, dtype=I))
+
+
+class Slices(JaxCase):
+    def test_dynamic(self):
+        self.check(lambda a, i: (lax.dynamic_slice(a, (i, i), (2, 3)), a[i], lax.dynamic_index_in_dim(a, i, 1),
+                                 lax.dynamic_update_slice(a, jnp.ones((2, 2)), (i, 0))), array(5, 6), array(dtype=I), below=7)
+
+    def test_a_slice_a_row(self):
+        self.check(lambda a, i: jax.vmap(lambda r, j: lax.dynamic_slice(r, (j,), (3,)))(a, i), array(5, 6), array(5, dtype=I), below=7)
+        self.check(lambda a, i, u: jax.vmap(lambda r, j, v: lax.dynamic_update_slice(r, v, (j,)))(a, i, u), array(5, 6),
+                   array(5, dtype=I), array(5, 2), below=7)
+
+
+if __name__ == "__main__":
+    unittest.main()

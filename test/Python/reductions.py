@@ -1,0 +1,46 @@
+# RUN: %tessera_python %s
+# REQUIRES: jax
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Reductions and accumulations equal JAX's, the index of an extreme value included."""
+
+import unittest
+
+from jax_case import I, JaxCase, array, jax, jnp
+from jax import lax
+
+
+class Reductions(JaxCase):
+    x = array(5, 7)
+
+    def test_sums(self):
+        self.check(lambda a: (a.sum(), a.sum(0), a.mean(0, keepdims=True), a.prod(1), jnp.var(a, 0), jnp.linalg.norm(a)), self.x)
+
+    def test_extremes(self):
+        self.check(lambda a: (a.max(1), a.min(), a.max((0, 1)), jnp.any(a > 0, 1), jnp.all(a > -1, 0)), self.x)
+
+    def test_integers(self):
+        self.check(lambda a: (a.sum(), a.max(0), a.min(1), a.prod(1)), array(5, 7, dtype=I))
+
+    def test_narrow_floats(self):
+        self.check(lambda a: (a.sum(), a.sum(0), a.max(1)), array(5, 7, dtype=jnp.bfloat16))
+
+    def test_argmax(self):
+        self.check(lambda a: (jnp.argmax(a, 1), jnp.argmin(a, 0), jnp.argmax(a)), self.x)
+
+    def test_argmax_of_equal_values(self):
+        self.check(lambda a: (jnp.argmax(a, 1), jnp.argmin(a, 0)), array(5, 7, dtype=I), below=3)
+
+    def test_cumulative(self):
+        self.check(lambda a: (jnp.cumsum(a, 0), jnp.cumsum(a, 1), jnp.cumprod(a, 1), lax.cummax(a, 1), lax.cummin(a, 0),
+                              lax.cumsum(a, 1, reverse=True)), self.x)
+
+    def test_cumulative_logsumexp(self):
+        self.check(lambda a: lax.cumlogsumexp(a, 1), self.x)
+
+    def test_gradients(self):
+        self.check(self.gradient(lambda a: jnp.cumsum(a, 0) + a.max(1, keepdims=True) + a.prod(0), 0), self.x)
+
+
+if __name__ == "__main__":
+    unittest.main()

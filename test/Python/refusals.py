@@ -1,0 +1,81 @@
+# RUN: %tessera_python %s
+# REQUIRES: jax
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What cannot be imported is refused with the user's line, all unknown primitives at once."""
+
+import unittest
+
+from jax_case import array, jax, jnp, mesh_of, np
+from jax import lax
+from jax.sharding import NamedSharding, PartitionSpec as P
+
+import tessera
+from tessera.jax import ImportFailure
+
+
+def line_of(function, offset):
+    return f"refusals.py:{function.__code__.co_firstlineno + offset}:"
+
+
+class Refusals(unittest.TestCase):
+    def refused(self, fn, args, *parts, **options):
+        with self.assertRaises(ImportFailure) as caught:
+            tessera.from_jax(fn, args, **options)
+        for part in parts:
+            self.assertIn(part, str(caught.exception))
+
+    def test_unknown_primitives(self):
+        def fn(x):
+            y = lax.lgamma(x)
+            return y + lax.digamma(x)
+        self.refused(fn, (array(3),), line_of(fn, 1), "primitive 'lgamma' is not supported; also 'digamma' at ", line_of(fn, 2)[:-1])
+
+    def test_unknown_primitives_inside_loops(self):
+        def fn(x):
+            return lax.fori_loop(0, 3, lambda i, c: lax.lgamma(c), x)
+        self.refused(fn, (array(3),), line_of(fn, 1), "'lgamma'")
+
+    def test_types(self):
+        self.refused(lambda x: x, (array(3, dtype=jnp.complex64),), "argument 'x' has type complex64[3]")
+
+        def fn(x):
+            return jnp.real(jnp.fft.fft(x))
+        self.refused(fn, (array(3),), line_of(fn, 1), "'fft'")
+
+    def test_a_leaked_tracer(self):
+        kept = []
+        jax.jit(lambda x: kept.append(x))(1.0)
+
+        def fn(x):
+            return x + kept[0]
+        self.refused(fn, (array(),), line_of(fn, 1), "a tracer")
+
+    def test_another_mesh(self):
+        a, b = mesh_of(d=8), mesh_of(d=2, t=4)
+
+        def fn(x):
+            return lax.with_sharding_constraint(x * 2, NamedSharding(b, P("t")))
+        self.refused(fn, (array(8),), line_of(fn, 1), "on mesh (d=2, t=4)", "the program on (d=8)", in_shardings=NamedSharding(a, P("d")))
+
+    def test_shardings(self):
+        mesh = mesh_of(d=8)
+        self.refused(lambda x: x, (array(8),), "has P('q',)", "no axis 'q'", in_shardings=P("q"), mesh=mesh)
+        self.refused(lambda x: x, (array(8),), "of rank 1", in_shardings=P("d", None), mesh=mesh)
+        self.refused(lambda x: x, (array(8),), "without a mesh", in_shardings=P("d"))
+        self.refused(lambda x, y: x, (array(8), array(8)), "in_shardings do not fit", in_shardings=(P(),), mesh=mesh)
+
+    def test_shapes_that_jax_refuses(self):
+        with self.assertRaises(TypeError):
+            tessera.from_jax(lambda x, y: x + y, (array(3), array(4)))
+
+    def test_calls(self):
+        program = tessera.from_jax(lambda x: x * 2, (array(3),))
+        with self.assertRaises(tessera.Error):
+            program(np.zeros(3, np.float32), 1)
+        with self.assertRaises(tessera.Error):
+            program(np.zeros(4, np.float32))
+
+
+if __name__ == "__main__":
+    unittest.main()
