@@ -7,7 +7,7 @@
 
 #include "tessera/Driver/Compilation.h"
 
-#include "tessera/Dialect/Dist/IR/Dist.h"
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Driver/Pipeline.h"
 
 #include "llvm/Support/FileUtilities.h"
@@ -38,7 +38,17 @@ LogicalResult Compilation::load() {
   program = loadProgram(&mlirContext, options.file);
   if (!program)
     return failure();
-  return success(static_cast<bool>(selectFunction(*program, options.function)));
+  func::FuncOp function = selectFunction(*program, options.function);
+  if (function && dist::isLocalView(function))
+    localView = function.getLoc();
+  return success(static_cast<bool>(function));
+}
+
+LogicalResult Compilation::checkHasReference() {
+  if (!localView)
+    return success();
+  return emitError(*localView) << "the program is in the local view already, so there is none for "
+                               << "one device to compare with; run it without --check";
 }
 
 LogicalResult Compilation::runPhases() {

@@ -92,6 +92,8 @@ int tessera::run(const RunOptions &options) {
   {
     Compilation compilation(options);
     artifact = compileProgram(compilation, options, /*singleDevice=*/false);
+    if (artifact && options.check != Check::none && failed(compilation.checkHasReference()))
+      return 1;
   }
   if (!artifact)
     return 1;
