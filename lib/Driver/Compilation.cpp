@@ -39,9 +39,15 @@ LogicalResult Compilation::load() {
   if (!program)
     return failure();
   func::FuncOp function = selectFunction(*program, options.function);
-  if (function && dist::isLocalView(function))
+  if (!function)
+    return failure();
+  std::optional<Phase> from = parsePhase(options.compileFrom);
+  if (dist::isLocalView(function))
     localView = function.getLoc();
-  return success(static_cast<bool>(function));
+  else if (from && *from >= Phase::partitioned)
+    return function.emitError() << "'" << function.getSymName() << "' is in the global view; behind '"
+                                << options.compileFrom << "' functions have dist.view = \"local\"";
+  return success();
 }
 
 LogicalResult Compilation::checkHasReference() {

@@ -25,8 +25,9 @@ public:
   LineDiagnostics(mlir::MLIRContext *context, bool remarks);
 };
 
-/// Refuses text whose brackets nest deeper than 1,000: the upstream parser recurses on them. On
-/// error the message is `file:line:column: error: …`.
+/// Refuses text that the upstream parser, or whatever walks what it makes, would recurse on deeper
+/// than 1,000: brackets, aliases made of aliases (each adds what its definition nests), and chains
+/// of operators in one affine expression. On error the message is `file:line:column: error: …`.
 std::optional<std::string> checkNesting(llvm::MemoryBufferRef text);
 
 /// Reads a program ("-": standard input). Null after one printed error.

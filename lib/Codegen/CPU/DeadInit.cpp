@@ -20,7 +20,8 @@ bool tessera::codegen::isInitDead(linalg::LinalgOp op, OpOperand &init) {
   // A loop that the output does not run over may have no iteration: then nothing is written.
   SmallVector<int64_t> extents = op.getStaticLoopRanges();
   llvm::SmallBitVector seen(op.getNumLoops());
-  for (auto [expr, extent] : llvm::zip_equal(op.getMatchingIndexingMap(&init).getResults(), shape)) {
+  for (auto [expr, extent] :
+       llvm::zip_equal(op.getMatchingIndexingMap(&init).getResults(), shape)) {
     auto constant = dyn_cast<AffineConstantExpr>(expr);
     if (constant && constant.getValue() == 0 && extent == 1)
       continue;
