@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "tessera/Codegen/CPU/DeadInit.h"
 #include "tessera/Codegen/Passes.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 
@@ -63,7 +64,7 @@ static OpOperand *tiedInit(OpResult result) {
 
 static bool readsInit(OpOperand &init) {
   auto op = dyn_cast<linalg::LinalgOp>(init.getOwner());
-  return !op || op.payloadUsesValueFromOperand(&init);
+  return !op || !isInitDead(op, init);
 }
 
 Destination Outliner::findDestination(Value result) {

@@ -7,6 +7,7 @@
 
 #include "PrepareTensors.h"
 
+#include "tessera/Codegen/CPU/DeadInit.h"
 #include "tessera/Dialect/Rt/IR/Rt.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -224,15 +225,44 @@ struct LowerScatter : OpRewritePattern<tensor::ScatterOp> {
   }
 };
 
+/// A linalg op without an iteration hands its inits on; a tensor without elements is nobody's work.
+struct DropEmpty : RewritePattern {
+  explicit DropEmpty(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 2, context) {}
+
+  static bool isEmpty(Value value) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    return type && type.hasStaticShape() && type.getNumElements() == 0;
+  }
+
+  LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
+    if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+        linalgOp && linalgOp.hasPureTensorSemantics() &&
+        llvm::is_contained(linalgOp.getStaticLoopRanges(), 0)) {
+      rewriter.replaceOp(op, linalgOp.getDpsInits());
+      return success();
+    }
+    if (auto insert = dyn_cast<tensor::InsertSliceOp>(op); insert && isEmpty(insert.getSource())) {
+      rewriter.replaceOp(op, insert.getDest());
+      return success();
+    }
+    bool computes = isa<tensor::TensorDialect>(op->getDialect()) && !isa<tensor::EmptyOp>(op);
+    if (!computes || op->getNumResults() != 1 || !isEmpty(op->getResult(0)))
+      return rewriter.notifyMatchFailure(op, "it has elements to compute");
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    rewriter.replaceOp(op, emptyLike(rewriter, op->getLoc(), type));
+    return success();
+  }
+};
+
 } // namespace
 
-/// Ops that only write their init get a new tensor: what some patterns pass instead (an operand of
+/// Ops that overwrite all of their init get a new tensor: what some patterns pass instead (an operand of
 /// the same type) would be alive for nothing.
 static void dropUnreadInits(func::FuncOp function) {
   function.walk([](linalg::LinalgOp op) {
     for (OpOperand &init : op.getDpsInitsMutable()) {
       auto type = dyn_cast<RankedTensorType>(init.get().getType());
-      if (!type || !type.hasStaticShape() || op.payloadUsesValueFromOperand(&init) ||
+      if (!type || !type.hasStaticShape() || !codegen::isInitDead(op, init) ||
           init.get().getDefiningOp<tensor::EmptyOp>())
         continue;
       OpBuilder builder(op);
@@ -246,7 +276,7 @@ LogicalResult codegen::prepareTensors(func::FuncOp function) {
   RewritePatternSet patterns(context);
   linalg::populateElementwiseToLinalgConversionPatterns(patterns);
   patterns.add<DecomposeAggregate, Generalize, DecomposePad, DecomposeConcat, DecomposeSplat,
-               LowerGenerate, LowerGather, LowerScatter>(context);
+               LowerGenerate, LowerGather, LowerScatter, DropEmpty>(context);
   tensor::CastOp::getCanonicalizationPatterns(patterns, context);
   tensor::DimOp::getCanonicalizationPatterns(patterns, context);
   if (failed(applyPatternsGreedily(function, std::move(patterns))))

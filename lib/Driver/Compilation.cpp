@@ -7,7 +7,7 @@
 
 #include "tessera/Driver/Compilation.h"
 
-#include "tessera/Dialect/Dist/IR/Dist.h"
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Driver/Pipeline.h"
 
 #include "llvm/Support/FileUtilities.h"
@@ -42,7 +42,23 @@ LogicalResult Compilation::load() {
   program = loadProgram(&mlirContext, options.file, options.text, errors());
   if (!program)
     return failure();
-  return success(static_cast<bool>(selectFunction(*program, options.function)));
+  func::FuncOp function = selectFunction(*program, options.function);
+  if (!function)
+    return failure();
+  std::optional<Phase> from = parsePhase(options.compileFrom);
+  if (dist::isLocalView(function))
+    localView = function.getLoc();
+  else if (from && *from >= Phase::partitioned)
+    return function.emitError() << "'" << function.getSymName() << "' is in the global view; behind '"
+                                << options.compileFrom << "' functions have dist.view = \"local\"";
+  return success();
+}
+
+LogicalResult Compilation::checkHasReference() {
+  if (!localView)
+    return success();
+  return emitError(*localView) << "the program is in the local view already, so there is none for "
+                               << "one device to compare with; run it without --check";
 }
 
 LogicalResult Compilation::runPhases(Phase to) {

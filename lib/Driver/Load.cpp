@@ -16,8 +16,6 @@
 using namespace mlir;
 using namespace tessera;
 
-static constexpr int64_t kMaxNesting = 1000;
-
 LineDiagnostics::LineDiagnostics(MLIRContext *context, bool remarks, llvm::raw_ostream &os)
     : ScopedDiagnosticHandler(context) {
   setHandler([remarks, &os](Diagnostic &diagnostic) {
@@ -42,36 +40,6 @@ LineDiagnostics::LineDiagnostics(MLIRContext *context, bool remarks, llvm::raw_o
       print(note, "note");
     return success();
   });
-}
-
-std::optional<std::string> tessera::checkNesting(llvm::MemoryBufferRef text) {
-  StringRef buffer = text.getBuffer();
-  int64_t depth = 0, line = 1, column = 0;
-  for (size_t i = 0; i < buffer.size(); ++i) {
-    char c = buffer[i];
-    ++column;
-    if (c == '\n') {
-      ++line;
-      column = 0;
-    } else if (c == '"') { // brackets in strings do not nest
-      for (++i; i < buffer.size() && buffer[i] != '"' && buffer[i] != '\n'; ++i, ++column)
-        if (buffer[i] == '\\')
-          ++i, ++column;
-      if (i < buffer.size() && buffer[i] == '\n')
-        --i;
-    } else if (c == '/' && i + 1 < buffer.size() && buffer[i + 1] == '/') {
-      while (i + 1 < buffer.size() && buffer[i + 1] != '\n')
-        ++i;
-    } else if (c == '(' || c == '[' || c == '{' || c == '<') {
-      if (++depth > kMaxNesting)
-        return (text.getBufferIdentifier() + ":" + Twine(line) + ":" + Twine(column) +
-                ": error: brackets nest deeper than " + Twine(kMaxNesting))
-            .str();
-    } else if (c == ')' || c == ']' || c == '}' || (c == '>' && i && buffer[i - 1] != '-')) {
-      depth = std::max<int64_t>(0, depth - 1);
-    }
-  }
-  return std::nullopt;
 }
 
 OwningOpRef<ModuleOp> tessera::loadProgram(MLIRContext *context, const std::string &path,

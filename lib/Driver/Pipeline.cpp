@@ -75,8 +75,11 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
   }
   if (leadsTo(Phase::fused)) {
     std::unique_ptr<Pass> pass = dist::createDistFuseCollectives();
-    if (failed(pass->initializeOptions(options.fusion, [](const Twine &message) {
-          llvm::errs() << "error: comm-fusion: " << message << "\n";
+    if (failed(pass->initializeOptions(options.fusion, [&](const Twine &message) {
+          llvm::errs() << "error: comm-fusion: '" << options.fusion << "' is no list of options";
+          std::string detail = message.str();
+          llvm::errs() << (detail.empty() ? "" : ": ") << StringRef(detail).rtrim()
+                       << "; write for example \"all-reduce=size all-reduce-config=16\"\n";
           return failure();
         })))
       return failure();

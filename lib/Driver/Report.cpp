@@ -22,6 +22,18 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
+static constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+
+/// Sums and products of counts, none negative, that stay at the most there is.
+static int64_t plus(int64_t a, int64_t b) {
+  int64_t sum;
+  return llvm::AddOverflow(a, b, sum) ? kMost : sum;
+}
+static int64_t times(int64_t a, int64_t b) {
+  int64_t product;
+  return llvm::MulOverflow(a, b, product) ? kMost : product;
+}
+
 //===----------------------------------------------------------------------===//
 // Origins
 //===----------------------------------------------------------------------===//
@@ -140,8 +152,10 @@ private:
     for (Operation &op : block) {
       if (auto loop = dyn_cast<scf::ForOp>(op)) {
         std::optional<llvm::APInt> count = loop.getStaticTripCount();
-        int64_t inner = count ? count->getSExtValue() : 1;
-        if (failed(collect(*loop.getBody(), trips * inner, bounded && count, into)))
+        // What does not fit counts as the most that does, and is no longer bounded.
+        int64_t inner = !count ? 1 : count->getActiveBits() > 63 ? kMost : count->getSExtValue();
+        int64_t product = times(trips, inner);
+        if (failed(collect(*loop.getBody(), product, bounded && count && product < kMost, into)))
           return failure();
       } else if (auto loop = dyn_cast<scf::WhileOp>(op)) {
         if (failed(collect(*loop.getBeforeBody(), trips, false, into)) ||
@@ -156,7 +170,7 @@ private:
         auto total = [](const std::vector<CollectiveReport> &arm) {
           int64_t bytes = 0;
           for (const CollectiveReport &entry : arm)
-            bytes += entry.traffic.wireBytes * entry.trips;
+            bytes = plus(bytes, times(entry.traffic.wireBytes, entry.trips));
           return bytes;
         };
         std::vector<CollectiveReport> &dearer = total(arms[1]) > total(arms[0]) ? arms[1] : arms[0];
@@ -245,14 +259,14 @@ FailureOr<Report> tessera::makeReport(ModuleOp localView, const OriginRecorder &
 int64_t Report::wireBytesTotal() const {
   int64_t total = 0;
   for (const CollectiveReport &entry : collectives)
-    total += entry.traffic.wireBytes * entry.trips;
+    total = plus(total, times(entry.traffic.wireBytes, entry.trips));
   return total;
 }
 
 int64_t Report::collectiveCountTotal() const {
   int64_t total = 0;
   for (const CollectiveReport &entry : collectives)
-    total += entry.traffic.count * entry.trips;
+    total = plus(total, times(entry.traffic.count, entry.trips));
   return total;
 }
 
@@ -284,7 +298,7 @@ llvm::json::Value Report::toJson() const {
                                     {"bytes", entry.traffic.bytes},
                                     {"wire_bytes", entry.traffic.wireBytes},
                                     {"trips", entry.trips},
-                                    {"count", entry.traffic.count * entry.trips},
+                                    {"count", times(entry.traffic.count, entry.trips)},
                                     {"messages", entry.traffic.messages},
                                     {"bounded", entry.bounded},
                                     {"loc", entry.loc},

@@ -92,7 +92,13 @@ static runtime::Expected<runtime::RunReport> runReference(const RunOptions &opti
 }
 
 int tessera::run(const RunOptions &options) {
-  auto artifact = compileProgram(options);
+  std::shared_ptr<const runtime::Artifact> artifact;
+  {
+    Compilation compilation(options);
+    artifact = compileWith(compilation, options, /*singleDevice=*/false);
+    if (artifact && options.check != Check::none && failed(compilation.checkHasReference()))
+      return 1;
+  }
   if (!artifact)
     return 1;
   auto report = runtime::runProgram(artifact, options.driver);

@@ -36,6 +36,10 @@ public:
   /// function.
   mlir::func::FuncOp toReference();
 
+  /// Fails with a located error when the program as loaded was in the local view: what a device
+  /// holds has no meaning without the others, so there is no program for one device.
+  mlir::LogicalResult checkHasReference();
+
   mlir::ModuleOp module() { return *program; }
   mlir::MLIRContext *context() { return &mlirContext; }
   mlir::FailureOr<Report> report();
@@ -55,6 +59,7 @@ private:
   LineDiagnostics diagnostics;
   OriginRecorder origins;
   mlir::OwningOpRef<mlir::ModuleOp> program;
+  std::optional<mlir::Location> localView; ///< of the function, when it was loaded in that view
   std::vector<std::pair<std::string, double>> seconds;
 };
 

@@ -26,8 +26,9 @@ public:
   LineDiagnostics(mlir::MLIRContext *context, bool remarks, llvm::raw_ostream &os = llvm::errs());
 };
 
-/// Refuses text whose brackets nest deeper than 1,000: the upstream parser recurses on them. On
-/// error the message is `file:line:column: error: …`.
+/// Refuses text that the upstream parser, or whatever walks what it makes, would recurse on deeper
+/// than 1,000: brackets, aliases made of aliases (each adds what its definition nests), and chains
+/// of operators in one affine expression. On error the message is `file:line:column: error: …`.
 std::optional<std::string> checkNesting(llvm::MemoryBufferRef text);
 
 /// Reads a program from a file ("-": standard input), or `text` under that name. Null after one

@@ -11,6 +11,8 @@
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Sharding/ShardingRule.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
 namespace tessera::dist {
 
 /// How an op's loops are cut, and how its operands must lie for that.
@@ -24,6 +26,10 @@ struct OpShardings {
 /// Reads it from the shardings of the op's results, and of its operands where a partial result does
 /// not say which reduction is cut. Ops without a rule are whole.
 OpShardings deriveOpShardings(mlir::Operation *op, const MeshTable &meshes);
+
+/// Every tensor of a function of the global view has a sharding, as dist-propagate leaves it; else a
+/// located error.
+mlir::LogicalResult checkShardingsDecided(mlir::func::FuncOp function);
 
 } // namespace tessera::dist
 

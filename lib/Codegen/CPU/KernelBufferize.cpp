@@ -7,6 +7,8 @@
 
 #include "KernelStages.h"
 
+#include "tessera/Codegen/CPU/DeadInit.h"
+
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
 #include "mlir/Dialect/Bufferization/Transforms/OneShotModuleBufferize.h"
@@ -41,6 +43,21 @@ static Value updatedFrom(Value value, Value stop) {
       return value;
   }
   return value;
+}
+
+/// The analysis takes an init that a body does not read for dead, and would give the op a buffer of
+/// its own without copying. Where the op writes a part of its init only, the copy is made here.
+static void copyPartlyWrittenInits(func::FuncOp kernel) {
+  kernel.walk([](linalg::LinalgOp op) {
+    for (OpOperand &init : op.getDpsInitsMutable()) {
+      auto type = dyn_cast<RankedTensorType>(init.get().getType());
+      if (!type || op.payloadUsesValueFromOperand(&init) || isInitDead(op, init))
+        continue;
+      OpBuilder builder(op);
+      init.set(bufferization::AllocTensorOp::create(builder, op.getLoc(), type, ValueRange(),
+                                                    init.get()));
+    }
+  });
 }
 
 /// A loop's carried tensor must stay in one buffer: what the body yields is copied into it unless
@@ -134,6 +151,7 @@ static void placeTemporaries(func::FuncOp kernel, KernelInfo &info) {
 
 LogicalResult bufferizeKernel(ModuleOp module, func::FuncOp kernel, KernelInfo &info) {
   int64_t reads = kernel->getAttrOfType<IntegerAttr>(kKernelReadsAttr).getInt();
+  copyPartlyWrittenInits(kernel);
   auto ret = cast<func::ReturnOp>(kernel.getBody().front().getTerminator());
   OpBuilder builder(ret);
   for (BlockArgument argument : kernel.getArguments())

@@ -7,6 +7,8 @@
 
 #include "KernelGroup.h"
 
+#include "tessera/Codegen/CPU/DeadInit.h"
+
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -35,7 +37,7 @@ static bool isLinear(AffineExpr expr) {
 
 Value filledScalar(linalg::GenericOp op) {
   if (op.getNumResults() != 1 || !llvm::hasSingleElement(*op.getBody()) ||
-      op.getNumParallelLoops() != op.getNumLoops())
+      op.getNumParallelLoops() != op.getNumLoops() || !isInitDead(op, *op.getDpsInitOperand(0)))
     return {};
   Value yielded = op.getBody()->getTerminator()->getOperand(0);
   if (auto argument = dyn_cast<BlockArgument>(yielded);

@@ -7,6 +7,8 @@
 
 #include "KernelStages.h"
 
+#include "tessera/Codegen/CPU/DeadInit.h"
+
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/Tensor/Transforms/Transforms.h"
@@ -200,12 +202,12 @@ static void aim(Value value, Value buffer, OpBuilder &builder) {
 }
 
 void aimAtDestinations(func::FuncOp kernel) {
-  // Inits that are not read carry no data: say so, lest an input be copied.
+  // Inits that are overwritten whole carry no data: say so, lest an input be copied.
   IRRewriter rewriter(kernel.getContext());
   kernel.walk([&](linalg::LinalgOp op) {
     rewriter.setInsertionPoint(op);
     for (OpOperand &init : op.getDpsInitsMutable()) {
-      if (op.payloadUsesValueFromOperand(&init))
+      if (!isInitDead(op, init))
         continue;
       auto type = dyn_cast<RankedTensorType>(init.get().getType());
       if (type)
@@ -255,7 +257,7 @@ bool canRunInPlace(func::FuncOp kernel, unsigned input, unsigned output) {
     return false;
   for (OpOperand &use : destination.getUses()) {
     auto op = dyn_cast<linalg::LinalgOp>(use.getOwner());
-    if (!op || !op.isDpsInit(&use) || op.payloadUsesValueFromOperand(&use))
+    if (!op || !op.isDpsInit(&use) || !isInitDead(op, use))
       return false;
   }
   auto ret = cast<func::ReturnOp>(kernel.getBody().front().getTerminator());

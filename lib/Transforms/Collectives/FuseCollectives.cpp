@@ -56,28 +56,46 @@ int64_t bytesOf(Operation *op) {
   return type.getNumElements() * bytesPerElement(type.getElementType());
 }
 
+/// How collectives of one kind are joined.
+struct Plan {
+  StringRef key; ///< the kind, as messages call it
+  std::string mode;
+  SmallVector<int64_t> config;
+  bool ownConfig = false; ///< given for this kind alone
+
+  /// Bytes that a bucket of several members may have.
+  int64_t limit() const {
+    int64_t most = std::numeric_limits<int64_t>::max();
+    if (mode == "size")
+      return config.front() > most / kMiB ? most : config.front() * kMiB;
+    return mode == "index" && !config.empty() ? most : kAutoBytes;
+  }
+
+  /// Which of the groups that the indices make has member `position`: [20, 35] sends 0..19 to 0,
+  /// 20..34 to 1, the rest to 2.
+  int64_t groupAt(int64_t position) const {
+    return mode == "index" ? llvm::upper_bound(config, position) - config.begin() : 0;
+  }
+};
+
 class Fuser {
 public:
-  Fuser(Block &block, StringRef mode, ArrayRef<int64_t> config)
-      : block(block), mode(mode), config(config) {}
+  /// `positions`: the place of each op of the kind among those of its function.
+  Fuser(Block &block, const Plan &plan, const llvm::DenseMap<Operation *, int64_t> &positions)
+      : block(block), plan(plan), positions(positions) {}
 
   /// Fuses all ops of one kind. A member may join an earlier one's bucket when everything that uses
   /// the earlier results can wait for it, and nothing it needs depends on them.
   template <typename Op> void run() {
-    if (mode == "off")
-      return;
     number();
-    std::map<std::string, SmallVector<Bucket>> open;
-    int64_t index = 0;
+    std::map<std::pair<int64_t, std::string>, SmallVector<Bucket>> open;
     SmallVector<Op> ops(block.getOps<Op>());
     for (Op op : ops) {
-      int64_t position = index++;
       if (op->getNumOperands() != 1 || !op.getSourcesAttr())
         continue;
       int64_t bytes = bytesOf(op);
-      SmallVector<Bucket> &buckets = open[groupOf(op)];
-      bool cutHere = mode == "index" && llvm::is_contained(config, position);
-      if (!buckets.empty() && !cutHere && bytes + buckets.back().bytes <= limit() &&
+      SmallVector<Bucket> &buckets = open[{plan.groupAt(positions.lookup(op)), groupOf(op)}];
+      if (!buckets.empty() && bytes <= plan.limit() - buckets.back().bytes &&
           llvm::none_of(buckets.back().members,
                         [&](Operation *other) { return reaches(other, op); })) {
         buckets.back().members.push_back(op);
@@ -92,12 +110,6 @@ public:
   }
 
 private:
-  int64_t limit() const {
-    if (mode == "size")
-      return config.front() * kMiB;
-    return mode == "index" ? std::numeric_limits<int64_t>::max() : kAutoBytes;
-  }
-
   void number() {
     order.clear();
     int64_t n = 0;
@@ -225,8 +237,8 @@ private:
   }
 
   Block &block;
-  StringRef mode;
-  ArrayRef<int64_t> config;
+  const Plan &plan;
+  const llvm::DenseMap<Operation *, int64_t> &positions; // looked up, never iterated
   llvm::DenseMap<Operation *, int64_t> order;
 };
 
@@ -234,49 +246,92 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
   using DistFuseCollectivesBase::DistFuseCollectivesBase;
 
   void runOnOperation() override {
-    if (failed(checkOptions()))
+    FailureOr<SmallVector<Plan>> plans = readOptions();
+    if (failed(plans))
       return signalPassFailure();
-    SmallVector<int64_t> values(config.begin(), config.end());
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>()) {
       if (!isLocalView(function))
         continue;
       SmallVector<Block *> blocks;
-      function.walk([&](Block *block) {
+      function.walk<WalkOrder::PreOrder>([&](Block *block) {
         if (!isa<linalg::LinalgOp>(block->getParentOp()))
           blocks.push_back(block);
       });
-      for (Block *block : blocks) {
-        Fuser(*block, allReduce, values).run<AllReduceOp>();
-        Fuser(*block, allGather, values).run<AllGatherOp>();
-        Fuser(*block, reduceScatter, values).run<ReduceScatterOp>();
-      }
+      fuseAll<AllReduceOp>(function, blocks, (*plans)[0]);
+      fuseAll<AllGatherOp>(function, blocks, (*plans)[1]);
+      fuseAll<ReduceScatterOp>(function, blocks, (*plans)[2]);
     }
   }
 
-  LogicalResult checkOptions() {
-    auto check = [&](StringRef key, StringRef mode, bool mayIndex) -> LogicalResult {
-      auto error = [&]() { return getOperation().emitError() << "comm_fusion '" << key << "': "; };
-      if (mode == "off" || mode == "auto")
-        return success();
-      if (mode == "size") {
-        if (config.size() != 1 || config[0] <= 0)
-          return error() << "mode size needs config = one positive number of MiB";
-        return success();
-      }
-      if (mode == "index" && mayIndex) {
-        for (auto [i, value] : llvm::enumerate(config))
-          if (value < 0 || (i && value <= config[i - 1]))
-            return error() << "mode index needs ascending, unique indices >= 0, found " << value;
-        return success();
-      }
-      if (mode == "index")
-        return error() << "mode index is for all-reduce only";
-      return error() << "unknown mode '" << mode << "'; it is one of off, auto, size"
-                     << (mayIndex ? ", index" : "");
-    };
-    if (failed(check("allreduce", allReduce, true)) || failed(check("allgather", allGather, false)))
-      return failure();
-    return check("reducescatter", reduceScatter, false);
+  template <typename Op>
+  static void fuseAll(func::FuncOp function, ArrayRef<Block *> blocks, const Plan &plan) {
+    if (plan.mode == "off")
+      return;
+    int64_t count = 0;
+    llvm::DenseMap<Operation *, int64_t> positions;
+    function.walk<WalkOrder::PreOrder>([&](Op op) { positions[op] = count++; });
+    for (Block *block : blocks)
+      Fuser(*block, plan, positions).run<Op>();
+    if (plan.mode == "index")
+      for (int64_t index : plan.config)
+        if (index >= count)
+          function.emitRemark() << "comm_fusion '" << plan.key << "': index " << index
+                                << " is beyond the " << count << " there are; it cuts nothing";
+  }
+
+  InFlightDiagnostic error(StringRef key) {
+    return getOperation().emitError() << "comm_fusion '" << key << "': ";
+  }
+
+  FailureOr<SmallVector<Plan>> readOptions() {
+    SmallVector<Plan> plans(3);
+    auto list = [](ArrayRef<int64_t> values) { return llvm::to_vector(values); };
+    plans[0] = {"allreduce", allReduce, list(allReduceConfig), false};
+    plans[1] = {"allgather", allGather, list(allGatherConfig), false};
+    plans[2] = {"reducescatter", reduceScatter, list(reduceScatterConfig), false};
+    // `config` belongs to the one kind that wants a list and has none.
+    Plan *taker = nullptr;
+    for (Plan &plan : plans) {
+      plan.ownConfig = !plan.config.empty();
+      if (config.empty() || plan.ownConfig || (plan.mode != "size" && plan.mode != "index"))
+        continue;
+      if (taker)
+        return error(plan.key) << "config is that of '" << taker->key
+                               << "' as well; give each kind its own, as in all-reduce-config";
+      taker = &plan;
+      plan.config.assign(config.begin(), config.end());
+    }
+    for (Plan &plan : plans)
+      if (failed(check(plan)))
+        return failure();
+    if (!config.empty() && !taker)
+      return error("config") << "no kind has mode size or index, so nothing reads it";
+    return plans;
+  }
+
+  LogicalResult check(const Plan &plan) {
+    bool mayIndex = plan.key == "allreduce";
+    if (plan.mode == "off" || plan.mode == "auto") {
+      if (plan.ownConfig)
+        return error(plan.key) << "mode " << plan.mode << " takes no config";
+      return success();
+    }
+    if (plan.mode == "size") {
+      if (plan.config.size() != 1 || plan.config[0] <= 0)
+        return error(plan.key) << "mode size needs config = one positive number of MiB";
+      return success();
+    }
+    if (plan.mode == "index" && mayIndex) {
+      for (auto [i, value] : llvm::enumerate(plan.config))
+        if (value < 0 || (i && value <= plan.config[i - 1]))
+          return error(plan.key) << "mode index needs ascending, unique indices >= 0, found "
+                                 << value;
+      return success();
+    }
+    if (plan.mode == "index")
+      return error(plan.key) << "mode index is for all-reduce only";
+    return error(plan.key) << "unknown mode '" << plan.mode << "'; it is one of off, auto, size"
+                           << (mayIndex ? ", index" : "");
   }
 };
 

@@ -44,11 +44,14 @@ void dist::elementwiseToGeneric(Operation *op) {
         SmallVector<Type> types;
         for (Type result : op->getResultTypes())
           types.push_back(getElementTypeOrSelf(result));
-        OperationState state(loc, op->getName(), arguments.take_front(op->getNumOperands()), types,
-                             op->getAttrs());
+        OperationState state(loc, op->getName(), arguments.take_front(op->getNumOperands()), types);
+        state.propertiesAttr = op->getPropertiesAsAttribute();
         Operation *scalar = body.create(state);
         linalg::YieldOp::create(body, loc, scalar->getResults());
       });
+  // What the user wrote about the results, shardings above all, stays with them.
+  for (NamedAttribute attribute : op->getDiscardableAttrs())
+    generic->setAttr(attribute.getName(), attribute.getValue());
   op->replaceAllUsesWith(generic->getResults());
   op->erase();
 }

@@ -7,6 +7,7 @@
 
 #include "tessera/Dialect/Check/Check.h"
 #include "tessera/Dialect/Dist/IR/Dist.h"
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -27,9 +28,9 @@ using namespace tessera;
 static constexpr int64_t kMaxElements = int64_t(1) << 48;
 
 static bool isElementType(Type type) {
-  return type.isF64() || type.isF32() || type.isF16() || type.isBF16() || type.isInteger(64) ||
-         type.isInteger(32) || type.isInteger(16) || type.isInteger(8) || type.isInteger(1) ||
-         type.isIndex();
+  if (type.isSignlessInteger()) // si32 and ui8 have no arithmetic
+    return llvm::is_contained({1u, 8u, 16u, 32u, 64u}, type.getIntOrFloatBitWidth());
+  return type.isF64() || type.isF32() || type.isF16() || type.isBF16() || type.isIndex();
 }
 
 /// Checks one type of a value that `describe` names; `op` is where it stands.
@@ -63,10 +64,24 @@ static LogicalResult guardType(Operation *op, Type type, const Twine &what) {
   return success();
 }
 
+/// What a single device holds is no value of the global view: collectives and coordinates stand in
+/// functions of the local view.
+static LogicalResult guardDistOp(Operation *op) {
+  if (isa<dist::ProcessMeshOp, dist::ShardTensorOp, dist::ReshardOp>(op))
+    return success();
+  auto function = op->getParentOfType<func::FuncOp>();
+  if (function && dist::isLocalView(function))
+    return success();
+  return op->emitError() << "'" << op->getName() << "' stands in the global view, where values have no device; write dist.reshard, or mark the function "
+                         << "dist.view = \"local\"";
+}
+
 /// Ops of the listed dialects that have effects or structure no later pass takes.
 static LogicalResult guardOp(Operation *op) {
-  if (isa<dist::DistDialect, check::CheckDialect>(op->getDialect()))
+  if (isa<check::CheckDialect>(op->getDialect()))
     return success();
+  if (isa<dist::DistDialect>(op->getDialect()))
+    return guardDistOp(op);
   if (isa<ModuleOp>(op))
     return op->getParentOp() ? op->emitError("a module inside a module is not supported")
                              : success();

@@ -45,8 +45,16 @@ public:
         return call.emitError() << "calls '" << call.getCallee() << "', which has no body";
       if (failed(run(callee)))
         return failure();
+      // Calls of calls double: counted before they are copied.
+      copied += sizes.lookup(callee);
+      if (copied > kMaxCopied)
+        return call.emitError() << "calls '" << call.getCallee() << "', and calls copy more than "
+                                << kMaxCopied << " operations in all; write a loop";
       inlineOne(call, callee);
     }
+    int64_t size = 0;
+    function.walk([&](Operation *) { ++size; });
+    sizes[function] = size;
     states[function] = State::done;
     return success();
   }
@@ -77,8 +85,12 @@ private:
     call.erase();
   }
 
+  static constexpr int64_t kMaxCopied = 1000000;
+
   SymbolTable symbols;
   bool keepCustom;
+  int64_t copied = 0;                         ///< operations, by all calls so far
+  llvm::DenseMap<Operation *, int64_t> sizes; // looked up, never iterated
   llvm::MapVector<Operation *, State> states; // looked up, never iterated
 };
 

@@ -231,6 +231,11 @@ void dist::splitSharedArguments(func::FuncOp function, const MeshTable &meshes) 
           return mesh;
     return {};
   };
+  // What a step feeds has one home: on other meshes it is fetched in each step.
+  llvm::SmallDenseSet<int64_t> fed;
+  for (unsigned index = 0; index < function.getNumResults(); ++index)
+    if (auto feeds = function.getResultAttrOfType<IntegerAttr>(index, DistDialect::kFeeds))
+      fed.insert(feeds.getInt());
   unsigned original = function.getNumArguments();
   for (unsigned index = 0; index < original; ++index) {
     BlockArgument argument = function.getArgument(index);
@@ -249,7 +254,17 @@ void dist::splitSharedArguments(func::FuncOp function, const MeshTable &meshes) 
       if (it == byMesh.end())
         continue;
       Value copy = argument;
-      if (!std::exchange(first, false)) {
+      ShardingAttr whole = ShardingAttr::get(
+          FlatSymbolRefAttr::get(name), mesh,
+          sharding::TensorSharding::replicated(
+              cast<RankedTensorType>(argument.getType()).getRank()),
+          function.getContext());
+      if (std::exchange(first, false)) {
+        setSharding(argument, whole);
+      } else if (fed.contains(index)) {
+        OpBuilder builder = OpBuilder::atBlockBegin(&function.getBody().front());
+        copy = ReshardOp::create(builder, argument.getLoc(), argument.getType(), argument, whole);
+      } else {
         unsigned at = function.getNumArguments();
         NamedAttrList attributes;
         attributes.set(DistDialect::kArgument,
@@ -260,13 +275,10 @@ void dist::splitSharedArguments(func::FuncOp function, const MeshTable &meshes) 
                                       attributes.getDictionary(function.getContext()),
                                       argument.getLoc());
         copy = function.getArgument(at);
+        setSharding(copy, whole);
       }
       for (OpOperand *use : it->second)
         use->set(copy);
-      sharding::TensorSharding whole = sharding::TensorSharding::replicated(
-          cast<RankedTensorType>(argument.getType()).getRank());
-      setSharding(copy, ShardingAttr::get(FlatSymbolRefAttr::get(name), mesh, whole,
-                                          function.getContext()));
     }
   }
 }

@@ -123,6 +123,8 @@ void Partitioner::createParts() {
   });
   if (parts.empty()) // nothing but scalars: the first mesh runs it
     partOf(FlatSymbolRefAttr::get(meshes.begin()->first));
+  for (auto &part : parts)
+    findMissing(*part);
   for (auto [index, part] : llvm::enumerate(parts))
     createFunction(*part, index);
 }
@@ -144,9 +146,10 @@ void Partitioner::createFunction(Part &part, unsigned index) {
       inputs.push_back(tensor ? Type(localTypeOf(argument)) : argument.getType());
       arguments.push_back(argument.getArgNumber());
     }
-  for (OpOperand &use : body.getTerminator()->getOpOperands()) {
+  auto ret = cast<func::ReturnOp>(body.getTerminator());
+  for (OpOperand &use : ret->getOpOperands()) {
     bool scalar = !isa<RankedTensorType>(use.get().getType());
-    if (scalar ? index == 0 : ours(use.get())) {
+    if (returnedBy(ret, use.getOperandNumber()) == &part) {
       outputs.push_back(scalar ? use.get().getType() : Type(localTypeOf(use.get())));
       results.push_back(use.getOperandNumber());
     }
@@ -269,187 +272,16 @@ LogicalResult Partitioner::lower(Operation *op) {
 }
 
 LogicalResult Partitioner::lowerReturn(func::ReturnOp op) {
-  for (auto [index, part] : llvm::enumerate(parts)) {
+  for (auto [index, operand] : llvm::enumerate(op.getOperands()))
+    if (!returnedBy(op, index))
+      return op.emitError() << "returns a scalar, result '" << resultName(global, index)
+                            << "', that is made on several meshes; return it as a tensor";
+  for (auto &part : parts) {
     SmallVector<Value> values;
-    for (Value operand : op.getOperands()) {
-      bool scalar = !isa<RankedTensorType>(operand.getType());
-      if (scalar ? index == 0 : &partOf(getSharding(operand).getMesh()) == part.get()) {
-        if (!part->mapping.contains(operand))
-          return op.emitError() << "returns a scalar that mesh '" << part->mesh.getValue()
-                                << "' does not compute; return it as a tensor";
+    for (auto [index, operand] : llvm::enumerate(op.getOperands()))
+      if (returnedBy(op, index) == part.get())
         values.push_back(part->mapping.lookup(operand));
-      }
-    }
     func::ReturnOp::create(part->builder, op.getLoc(), values);
-  }
-  return success();
-}
-
-/// Positions of the carried values that a part has: its own tensors and every scalar.
-static SmallVector<unsigned> carriesOf(ValueRange values, llvm::function_ref<bool(Value)> ours) {
-  SmallVector<unsigned> result;
-  for (auto [index, value] : llvm::enumerate(values))
-    if (!isa<RankedTensorType>(value.getType()) || ours(value))
-      result.push_back(index);
-  return result;
-}
-
-/// The global types and shardings of a control flow op's results, written on its local op.
-static void annotateResults(Operation *from, ArrayRef<unsigned> kept, Operation *to) {
-  for (auto [local, original] : llvm::enumerate(kept))
-    if (auto type = dyn_cast<RankedTensorType>(from->getResult(original).getType())) {
-      setSharding(to->getResult(local), getSharding(from->getResult(original)));
-      setGlobalType(to->getResult(local), type);
-    }
-}
-
-LogicalResult Partitioner::lowerFor(scf::ForOp op) {
-  SmallVector<Part *> active = partsOf(op);
-  if (active.empty()) // a loop over scalars only
-    for (auto &part : parts)
-      active.push_back(part.get());
-  struct Open {
-    Part *part;
-    scf::ForOp loop;
-    SmallVector<unsigned> kept;
-  };
-  SmallVector<Open> opened;
-  for (Part *part : active) {
-    auto ours = [&](Value value) { return &partOf(getSharding(value).getMesh()) == part; };
-    SmallVector<unsigned> kept = carriesOf(op.getResults(), ours);
-    SmallVector<Value> inits;
-    for (unsigned index : kept)
-      inits.push_back(part->mapping.lookup(op.getInitArgs()[index]));
-    for (Value bound : {op.getLowerBound(), op.getUpperBound(), op.getStep()})
-      if (!part->mapping.contains(bound))
-        return op.emitError() << "has a bound that mesh '" << part->mesh.getValue()
-                              << "' does not compute";
-    auto loop = scf::ForOp::create(
-        part->builder, op.getLoc(), part->mapping.lookup(op.getLowerBound()),
-        part->mapping.lookup(op.getUpperBound()), part->mapping.lookup(op.getStep()), inits);
-    part->mapping.map(op.getInductionVar(), loop.getInductionVar());
-    for (auto [local, original] : llvm::enumerate(kept))
-      part->mapping.map(op.getRegionIterArg(original), loop.getRegionIterArg(local));
-    annotateResults(op, kept, loop);
-    if (kept.empty()) // the builder has put a yield there already
-      loop.getBody()->getTerminator()->erase();
-    part->builder.setInsertionPointToEnd(loop.getBody());
-    opened.push_back({part, loop, kept});
-  }
-  if (failed(lowerBlock(*op.getBody())))
-    return failure();
-  for (Open &open : opened) {
-    SmallVector<Value> yielded;
-    for (unsigned index : open.kept)
-      yielded.push_back(open.part->mapping.lookup(op.getYieldedValues()[index]));
-    scf::YieldOp::create(open.part->builder, op.getLoc(), yielded);
-    open.part->builder.setInsertionPointAfter(open.loop);
-    for (auto [local, original] : llvm::enumerate(open.kept))
-      open.part->mapping.map(op.getResult(original), open.loop.getResult(local));
-  }
-  return success();
-}
-
-LogicalResult Partitioner::lowerWhile(scf::WhileOp op) {
-  SmallVector<Part *> active = partsOf(op);
-  if (active.size() > 1)
-    return op.emitError() << "spans meshes '" << active[0]->mesh.getValue() << "' and '"
-                          << active[1]->mesh.getValue()
-                          << "'; a loop with a condition runs on one mesh";
-  Part &part = active.empty() ? *parts.front() : *active.front();
-  SmallVector<Value> inits;
-  SmallVector<Type> results;
-  for (Value init : op.getInits())
-    inits.push_back(part.mapping.lookup(init));
-  for (Value result : op.getResults())
-    results.push_back(isa<RankedTensorType>(result.getType()) ? Type(localTypeOf(result))
-                                                              : result.getType());
-  auto loop = scf::WhileOp::create(part.builder, op.getLoc(), results, inits);
-  auto open = [&](Region &region, Block &from, TypeRange types) {
-    Block *block = part.builder.createBlock(&region, region.end(), types,
-                                            SmallVector<Location>(types.size(), op.getLoc()));
-    for (auto [original, local] : llvm::zip(from.getArguments(), block->getArguments()))
-      part.mapping.map(original, local);
-  };
-  open(loop.getBefore(), *op.getBeforeBody(), ValueRange(inits).getTypes());
-  if (Attribute before = op->getAttr(DistDialect::kBeforeShardings))
-    loop->setAttr(DistDialect::kBeforeShardings, before);
-  if (failed(lowerBlock(*op.getBeforeBody())))
-    return failure();
-  SmallVector<Value> passed;
-  for (Value value : op.getConditionOp().getArgs())
-    passed.push_back(part.mapping.lookup(value));
-  scf::ConditionOp::create(part.builder, op.getLoc(),
-                           part.mapping.lookup(op.getConditionOp().getCondition()), passed);
-  open(loop.getAfter(), *op.getAfterBody(), results);
-  if (failed(lowerBlock(*op.getAfterBody())))
-    return failure();
-  SmallVector<Value> yielded;
-  for (Value value : op.getYieldOp()->getOperands())
-    yielded.push_back(part.mapping.lookup(value));
-  scf::YieldOp::create(part.builder, op.getLoc(), yielded);
-  part.builder.setInsertionPointAfter(loop);
-  for (auto [original, local] : llvm::zip(op.getResults(), loop.getResults()))
-    part.mapping.map(original, local);
-  annotateResults(op, llvm::to_vector(llvm::seq<unsigned>(0, op.getNumResults())), loop);
-  return success();
-}
-
-LogicalResult Partitioner::lowerIf(scf::IfOp op) {
-  SmallVector<Part *> active = partsOf(op);
-  if (active.empty())
-    for (auto &part : parts)
-      active.push_back(part.get());
-  struct Open {
-    Part *part;
-    scf::IfOp branch;
-    SmallVector<unsigned> kept;
-  };
-  SmallVector<Open> opened;
-  for (Part *part : active) {
-    if (!part->mapping.contains(op.getCondition()))
-      return op.emitError() << "has a condition that mesh '" << part->mesh.getValue()
-                            << "' does not compute";
-    auto ours = [&](Value value) { return &partOf(getSharding(value).getMesh()) == part; };
-    SmallVector<unsigned> kept = carriesOf(op.getResults(), ours);
-    SmallVector<Type> types;
-    for (unsigned index : kept) {
-      Value result = op.getResult(index);
-      types.push_back(isa<RankedTensorType>(result.getType()) ? Type(localTypeOf(result))
-                                                              : result.getType());
-    }
-    auto branch = scf::IfOp::create(part->builder, op.getLoc(), types,
-                                    part->mapping.lookup(op.getCondition()),
-                                    /*withElseRegion=*/!op.getElseRegion().empty());
-    annotateResults(op, kept, branch);
-    opened.push_back({part, branch, kept});
-  }
-  auto lowerArm = [&](Region &from, bool isThen) -> LogicalResult {
-    if (from.empty())
-      return success();
-    for (Open &open : opened) {
-      Block &block = isThen ? *open.branch.thenBlock() : *open.branch.elseBlock();
-      if (!block.empty())
-        block.getTerminator()->erase();
-      open.part->builder.setInsertionPointToEnd(&block);
-    }
-    if (failed(lowerBlock(from.front())))
-      return failure();
-    for (Open &open : opened) {
-      SmallVector<Value> yielded;
-      for (unsigned index : open.kept)
-        yielded.push_back(
-            open.part->mapping.lookup(from.front().getTerminator()->getOperand(index)));
-      scf::YieldOp::create(open.part->builder, op.getLoc(), yielded);
-    }
-    return success();
-  };
-  if (failed(lowerArm(op.getThenRegion(), true)) || failed(lowerArm(op.getElseRegion(), false)))
-    return failure();
-  for (Open &open : opened) {
-    open.part->builder.setInsertionPointAfter(open.branch);
-    for (auto [local, original] : llvm::enumerate(open.kept))
-      open.part->mapping.map(op.getResult(original), open.branch.getResult(local));
   }
   return success();
 }
@@ -491,7 +323,8 @@ struct DistPartition : dist::impl::DistPartitionBase<DistPartition> {
         continue;
       if (meshes.empty())
         markSingleDevice(function);
-      else if (failed(Partitioner(function, meshes, *cost, remarks).run()))
+      else if (failed(checkShardingsDecided(function)) ||
+               failed(Partitioner(function, meshes, *cost, remarks).run()))
         return signalPassFailure();
     }
   }

@@ -75,10 +75,11 @@ Value Partitioner::zeroBeyondValid(Part &part, Location loc, Value local, Ranked
 /// Ops of a body that must not see what lies in padding: an integer division by it traps, an access
 /// at it is out of bounds.
 static void collectUnsafe(Block *body, SmallVectorImpl<Operation *> &unsafe) {
-  for (Operation &op : *body)
+  body->walk([&](Operation *op) {
     if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::CeilDivSIOp,
             arith::CeilDivUIOp, arith::FloorDivSIOp, tensor::ExtractOp>(op))
-      unsafe.push_back(&op);
+      unsafe.push_back(op);
+  });
 }
 
 /// A device's buffer begins where its first window does: what the map adds to it is already in it.

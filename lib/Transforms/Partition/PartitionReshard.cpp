@@ -205,7 +205,7 @@ Value Partitioner::emitSteps(Part &part, Location loc, Value local, RankedTensor
 Value Partitioner::windowThroughPad(Part &part, ReshardOp op) {
   auto pad = op.getOperand().getDefiningOp<tensor::PadOp>();
   TensorSharding target = shardingOf(op.getResult());
-  if (!pad || target.windows.empty() || target.isPartial())
+  if (!pad || !pad.getConstantPaddingValue() || target.windows.empty() || target.isPartial())
     return {};
   Value inner = pad.getSource();
   if (auto reshard = inner.getDefiningOp<ReshardOp>()) // what the pad itself would have needed
@@ -221,6 +221,8 @@ Value Partitioner::windowThroughPad(Part &part, ReshardOp op) {
     auto window =
         llvm::find_if(target.windows, [&](const sharding::Window &w) { return w.dim == d; });
     int64_t low = pad.getStaticLow()[d], high = pad.getStaticHigh()[d];
+    if (ShapedType::isDynamic(low) || ShapedType::isDynamic(high))
+      return {}; // it is known only when the program runs
     if (window == target.windows.end()) {
       if (low || high)
         return {}; // the padded dimension is cut, but not windowed

@@ -72,6 +72,34 @@ LogicalResult Partitioner::lowerPad(tensor::PadOp op, Part &part, const OpShardi
   return success();
 }
 
+namespace {
+
+/// Where a slice of the whole tensor lies in a device's part of it. What is cut is taken as far as
+/// the part goes; what is whole is taken as written, known when the program runs or not.
+struct LocalSlice {
+  template <typename Op>
+  LocalSlice(Part &part, Op op, const TensorSharding &lies, ArrayRef<int64_t> local) {
+    auto here = [&](OpFoldResult value) -> OpFoldResult {
+      if (auto dynamic = dyn_cast<Value>(value))
+        return part.mapping.lookup(dynamic);
+      return value;
+    };
+    llvm::SmallBitVector dropped = op.getDroppedDims();
+    size_t next = 0; ///< of the dimensions of the slice itself
+    for (int64_t d = 0; d < lies.rank(); ++d) {
+      bool cut = !lies.dims[d].empty();
+      int64_t extent = dropped.test(d) ? 1 : local[next++];
+      offsets.push_back(cut ? part.builder.getIndexAttr(0) : here(op.getMixedOffsets()[d]));
+      sizes.push_back(cut ? part.builder.getIndexAttr(extent) : here(op.getMixedSizes()[d]));
+      strides.push_back(here(op.getMixedStrides()[d]));
+    }
+  }
+
+  SmallVector<OpFoldResult> offsets, sizes, strides;
+};
+
+} // namespace
+
 LogicalResult Partitioner::lowerTensor(Operation *op, Part &part) {
   OpBuilder &b = part.builder;
   Location loc = op->getLoc();
@@ -99,46 +127,20 @@ LogicalResult Partitioner::lowerTensor(Operation *op, Part &part) {
     for (Value input : concat.getInputs())
       inputs.push_back(part.mapping.lookup(input));
     result = tensor::ConcatOp::create(b, loc, localResult(), concat.getDim(), inputs);
-  } else if (auto pad = dyn_cast<tensor::PadOp>(op)) {
+  } else if (auto pad = dyn_cast<tensor::PadOp>(op);
+             pad && !shardingOf(op->getResult(0)).usedAxes().empty()) {
     return lowerPad(pad, part, deriveOpShardings(op, meshes));
   } else if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
-    TensorSharding lies = sharding::operandSharding(deriveOpShardings(op, meshes).rule, 0,
-                                                    deriveOpShardings(op, meshes).axes);
-    auto source = cast<RankedTensorType>(operand(0).getType());
-    SmallVector<OpFoldResult> offsets, sizes, strides;
-    llvm::SmallBitVector dropped = slice.getDroppedDims();
-    int64_t at = 0;
-    unsigned dynamic = 0;
-    for (int64_t d = 0; d < source.getRank(); ++d) {
-      bool cut = !lies.dims[d].empty();
-      int64_t offset = slice.getStaticOffsets()[d];
-      if (ShapedType::isDynamic(offset))
-        offsets.push_back(part.mapping.lookup(slice.getOffsets()[dynamic++]));
-      else
-        offsets.push_back(b.getIndexAttr(cut ? 0 : offset));
-      sizes.push_back(b.getIndexAttr(dropped.test(d) ? 1 : localResult().getDimSize(at)));
-      at += !dropped.test(d);
-      strides.push_back(b.getIndexAttr(slice.getStaticStrides()[d]));
-    }
-    result =
-        tensor::ExtractSliceOp::create(b, loc, localResult(), operand(0), offsets, sizes, strides);
+    OpShardings shardings = deriveOpShardings(op, meshes);
+    TensorSharding lies = sharding::operandSharding(shardings.rule, 0, shardings.axes);
+    LocalSlice at(part, slice, lies, localResult().getShape());
+    result = tensor::ExtractSliceOp::create(b, loc, localResult(), operand(0), at.offsets, at.sizes,
+                                            at.strides);
   } else if (auto insert = dyn_cast<tensor::InsertSliceOp>(op)) {
-    auto source = cast<RankedTensorType>(operand(0).getType());
-    SmallVector<OpFoldResult> offsets, sizes, strides;
-    llvm::SmallBitVector dropped = insert.getDroppedDims();
-    int64_t at = 0;
-    unsigned dynamic = 0;
-    for (int64_t d = 0; d < insert.getDestType().getRank(); ++d) {
-      int64_t offset = insert.getStaticOffsets()[d];
-      if (ShapedType::isDynamic(offset))
-        offsets.push_back(part.mapping.lookup(insert.getOffsets()[dynamic++]));
-      else
-        offsets.push_back(b.getIndexAttr(offset));
-      sizes.push_back(b.getIndexAttr(dropped.test(d) ? 1 : source.getDimSize(at)));
-      at += !dropped.test(d);
-      strides.push_back(b.getIndexAttr(insert.getStaticStrides()[d]));
-    }
-    result = tensor::InsertSliceOp::create(b, loc, operand(0), operand(1), offsets, sizes, strides);
+    LocalSlice at(part, insert, shardingOf(insert.getResult()),
+                  cast<RankedTensorType>(operand(0).getType()).getShape());
+    result = tensor::InsertSliceOp::create(b, loc, operand(0), operand(1), at.offsets, at.sizes,
+                                           at.strides);
   } else if (auto gather = dyn_cast<tensor::GatherOp>(op)) {
     // Indices beyond the edge are undefined: they must name something that is there.
     TensorSharding lies = shardingOf(gather.getIndices());

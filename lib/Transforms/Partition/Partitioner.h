@@ -31,6 +31,7 @@ struct Part {
   mlir::func::FuncOp function;
   mlir::OpBuilder builder;
   mlir::IRMapping mapping; ///< global values to local ones
+  llvm::DenseSet<mlir::Value> missing; ///< scalars that only other parts can compute
 };
 
 /// Rewrites one function of the global view into its local functions.
@@ -51,11 +52,27 @@ private:
   mlir::SmallVector<Part *> partsOf(mlir::Operation *op);
   mlir::LogicalResult lowerBlock(mlir::Block &block);
   mlir::LogicalResult lower(mlir::Operation *op);
+  mlir::LogicalResult lowerReturn(mlir::func::ReturnOp op);
+  mlir::LogicalResult checkAvailable(mlir::Operation *op, Part &part);
+
+  // Scalars (PartitionScalars.cpp).
+  /// Fills `part.missing`: a scalar is computed by each part that has all it is made of.
+  void findMissing(Part &part);
+  /// Whether `part` has this value: a tensor of its mesh, or a scalar that it computes.
+  bool has(Part &part, mlir::Value value);
+  /// The part whose function returns operand `index` of `op`; null when none has it.
+  Part *returnedBy(mlir::func::ReturnOp op, unsigned index);
+
+  // Loops and branches (PartitionControlFlow.cpp).
+  /// The parts that execute a loop or branch: those with tensors in it, which need `steering`, and
+  /// those that compute a scalar by it.
+  mlir::FailureOr<mlir::SmallVector<Part *>> activeParts(mlir::Operation *op,
+                                                         mlir::ValueRange steering);
+  /// Positions of the values that a part has.
+  mlir::SmallVector<unsigned> keptBy(Part &part, mlir::ValueRange values);
   mlir::LogicalResult lowerFor(mlir::scf::ForOp op);
   mlir::LogicalResult lowerWhile(mlir::scf::WhileOp op);
   mlir::LogicalResult lowerIf(mlir::scf::IfOp op);
-  mlir::LogicalResult lowerReturn(mlir::func::ReturnOp op);
-  mlir::LogicalResult checkAvailable(mlir::Operation *op, Part &part);
 
   // Linalg ops (PartitionLinalg.cpp).
   mlir::LogicalResult lowerLinalg(mlir::linalg::LinalgOp op, Part &part);
@@ -109,6 +126,8 @@ private:
   bool remarks;
   std::vector<std::unique_ptr<Part>> parts;
   std::map<std::pair<Part *, std::pair<std::string, sharding::AxisList>>, mlir::Value> axisIndices;
+  /// The parts that execute each loop and branch met so far (looked up, never iterated).
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<Part *>> executed;
   int64_t nextTransfer = 0;
 };
 

@@ -66,18 +66,29 @@ private:
         need(use, getSharding(receiver), what.str());
   }
 
+  /// A result lies as its annotation says; one that feeds an argument lies as that does, so that
+  /// the move to where the next step reads it is part of this one.
+  void collectResult(OpOperand &use) {
+    unsigned index = use.getOperandNumber();
+    auto own = function.getResultAttrOfType<ShardingAttr>(index, DistDialect::kSharding);
+    if (auto feeds = function.getResultAttrOfType<IntegerAttr>(index, DistDialect::kFeeds)) {
+      BlockArgument fed = function.getArgument(feeds.getInt());
+      if (ShardingAttr wanted = getSharding(fed); wanted && wanted != own) {
+        function.setResultAttr(index, DistDialect::kSharding, wanted);
+        return need(use, wanted, "argument '" + argumentName(function, fed.getArgNumber()) +
+                                     "', which it feeds, lies so");
+      }
+    }
+    need(use, own, "result '" + resultName(function, index) + "' lies so");
+  }
+
   void collect(Operation *op) {
     if (isa<ReshardOp>(op))
       return; // a demanded change takes its operand as it lies
     if (auto constraint = dyn_cast<ShardTensorOp>(op))
       return need(op->getOpOperand(0), constraint.getSharding(), "dist.shard_tensor demands it");
     if (auto ret = dyn_cast<func::ReturnOp>(op)) {
-      for (OpOperand &use : ret->getOpOperands())
-        need(use,
-             function.getResultAttrOfType<ShardingAttr>(use.getOperandNumber(),
-                                                        DistDialect::kSharding),
-             "result '" + resultName(function, use.getOperandNumber()) + "' lies so");
-      return;
+      return llvm::for_each(ret->getOpOperands(), [&](OpOperand &use) { collectResult(use); });
     }
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
       needRange(loop.getInitArgsMutable(), loop.getResults(), "a loop carries it so");
@@ -264,30 +275,10 @@ struct DistInsertReshards : dist::impl::DistInsertReshardsBase<DistInsertReshard
       return;
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
       if (!isLocalView(function)) {
-        if (failed(checkDecided(function)))
+        if (failed(checkShardingsDecided(function)))
           return signalPassFailure();
         ReshardInserter(function, meshes).run();
       }
-  }
-
-  /// Every tensor must have a sharding by now.
-  LogicalResult checkDecided(func::FuncOp function) {
-    for (auto [index, argument] : llvm::enumerate(function.getArguments()))
-      if (isa<RankedTensorType>(argument.getType()) && !getSharding(argument))
-        return function.emitError() << "argument '" << argumentName(function, index)
-                                    << "' has no sharding; run dist-propagate or dist-search first";
-    WalkResult result = function.walk([](Operation *op) {
-      if (op->getParentOp() && isa<linalg::LinalgOp>(op->getParentOp()))
-        return WalkResult::advance();
-      for (Value value : op->getResults())
-        if (isa<RankedTensorType>(value.getType()) && !getSharding(value)) {
-          op->emitError() << "'" << op->getName() << "' has no '" << DistDialect::kShardings
-                          << "'; run dist-propagate or dist-search first";
-          return WalkResult::interrupt();
-        }
-      return WalkResult::advance();
-    });
-    return failure(result.wasInterrupted());
   }
 };
 

@@ -9,6 +9,7 @@
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -104,4 +105,30 @@ OpShardings dist::deriveOpShardings(Operation *op, const MeshTable &meshes) {
                                                 sharding::canonical(wanted), op->getContext()));
   }
   return result;
+}
+
+LogicalResult dist::checkShardingsDecided(func::FuncOp function) {
+  auto isUndecided = [](Value value) {
+    return isa<RankedTensorType>(value.getType()) && !getSharding(value);
+  };
+  for (auto [index, argument] : llvm::enumerate(function.getArguments()))
+    if (isUndecided(argument))
+      return function.emitError() << "argument '" << argumentName(function, index)
+                                  << "' has no sharding; run dist-propagate or dist-search first";
+  WalkResult result = function.walk([&](Operation *op) {
+    if (op->getParentOp() && isa<linalg::LinalgOp>(op->getParentOp()))
+      return WalkResult::advance();
+    StringRef missing;
+    if (llvm::any_of(op->getResults(), isUndecided))
+      missing = DistDialect::kShardings;
+    else if (auto loop = dyn_cast<scf::WhileOp>(op);
+             loop && llvm::any_of(loop.getBeforeArguments(), isUndecided))
+      missing = DistDialect::kBeforeShardings;
+    if (missing.empty())
+      return WalkResult::advance();
+    op->emitError() << "'" << op->getName() << "' has no '" << missing
+                    << "'; run dist-propagate or dist-search first";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
 }

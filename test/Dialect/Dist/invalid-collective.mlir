@@ -60,7 +60,7 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
   %c0 = arith.constant 0 : index
   %c = arith.cmpi eq, %i, %c0 : index
   %r = scf.if %c -> tensor<4xf32> {
-    // expected-error@+1 {{stands under 'scf.if' whose condition depends on the device's coordinate; some devices would wait for ever}}
+    // expected-error@+1 {{stands under 'scf.if', which devices along axis 'x' of mesh 'pod' may steer differently; some would wait for ever}}
     %0 = dist.all_reduce %x over @pod ["x"] reduction = sum : tensor<4xf32>
     scf.yield %0 : tensor<4xf32>
   } else {
@@ -78,5 +78,14 @@ func.func @f(%x: tensor<4xf32>) {
     %0 = dist.all_reduce %x over @pod ["x"] reduction = sum : tensor<4xf32>
     dist.yield %0 : tensor<4xf32>
   } : !dist.token<tensor<4xf32>>
+  return
+}
+
+// -----
+// (C3)
+dist.process_mesh @m(shape = [4], dim_names = ["x"])
+func.func @f(%a: tensor<4611686018427387904xf32>) {
+  // expected-error@+1 {{joins 4 parts of extent 4611686018427387904 along dimension 0; extents fit 63 bits}}
+  %0 = dist.all_gather %a over @m ["x"] dim = 0 : tensor<4611686018427387904xf32> -> tensor<8xf32>
   return
 }

@@ -31,7 +31,7 @@ dist.process_mesh @pod(shape = [-2], dim_names = ["x"])
 
 // -----
 // (M3)
-// expected-error@+1 {{'pod' has more than 2^31 devices}}
+// expected-error@+1 {{'pod' has more than 4096 devices, the most that are planned for}}
 dist.process_mesh @pod(shape = [4294967296, 4294967296, 2], dim_names = ["x", "y", "z"])
 
 // -----
@@ -48,3 +48,8 @@ dist.process_mesh @pod(shape = [2], dim_names = ["x"], process_ids = [0, -1])
 // (M4)
 // expected-error@+1 {{'pod' has process id 3 twice; ids are unique}}
 dist.process_mesh @pod(shape = [2], dim_names = ["x"], process_ids = [3, 3])
+
+// -----
+// (M4)
+// expected-error@+1 {{'pod' has process id 9223372036854775807; the largest is 1048575}}
+dist.process_mesh @pod(shape = [2], dim_names = ["x"], process_ids = [9223372036854775807, 1])

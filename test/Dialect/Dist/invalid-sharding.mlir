@@ -111,3 +111,9 @@ func.func @f(%x: tensor<4xf32> {dist.sharding = #dist.sharding<@pod, [split(0)]>
 // -----
 // expected-error@+1 {{unknown reduction 'mean'; it is one of sum, avg, max, min, prod}}
 func.func @f(%x: tensor<4xf32> {dist.sharding = #dist.sharding<@pod, [partial(mean)]>}) { return }
+
+// -----
+// (S5)
+dist.process_mesh @m(shape = [4], dim_names = ["x"])
+// expected-error@+1 {{part (4294967296)4294967296 does not divide axis 'x' of extent 4}}
+func.func @f(%a: tensor<8xf32> {dist.sharding = #dist.sharding<@m, dims = [["x":(4294967296)4294967296]]>}) { return }

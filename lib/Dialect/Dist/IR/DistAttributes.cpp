@@ -517,7 +517,9 @@ dist::resolveAxes(AxisListAttr axes, const sharding::Mesh &mesh,
     sharding::AxisRef ref = sharding::AxisRef::full(mesh, index);
     if (axis.getSize()) {
       ref = {index, axis.getPre(), axis.getSize()};
-      if (mesh.shape[index] % (ref.pre * ref.size) != 0)
+      int64_t extent = mesh.shape[index];
+      if (ref.pre < 1 || ref.pre > extent || ref.size < 1 || ref.size > extent / ref.pre ||
+          extent % (ref.pre * ref.size) != 0) // (S5)
         return emitError() << "part (" << ref.pre << ")" << ref.size << " does not divide axis '"
                            << axis.getName().getValue() << "' of extent " << mesh.shape[index];
     }

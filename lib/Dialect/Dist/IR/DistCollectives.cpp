@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "UniformControl.h"
+
 #include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 
@@ -86,37 +88,6 @@ FailureOr<sharding::Traffic> CollectiveOpInterface::getTraffic(const sharding::M
 //===----------------------------------------------------------------------===//
 // Verification
 //===----------------------------------------------------------------------===//
-
-/// Rule C5: what lies between the collective and its function is control flow on which all devices
-/// agree. Induction variables and constants are the same everywhere; a condition is, unless it was
-/// computed from this device's coordinate.
-static LogicalResult verifyUniformControl(Operation *op) {
-  std::function<bool(Value, int)> diverges = [&](Value value, int depth) {
-    Operation *producer = value.getDefiningOp();
-    if (!producer || depth > 64)
-      return false;
-    if (isa<AxisIndexOp>(producer))
-      return true;
-    return llvm::any_of(producer->getOperands(),
-                        [&](Value operand) { return diverges(operand, depth + 1); });
-  };
-  for (Operation *parent = op->getParentOp(); parent && !isa<FunctionOpInterface>(parent);
-       parent = parent->getParentOp()) {
-    bool different = false;
-    if (auto branch = dyn_cast<scf::IfOp>(parent))
-      different = diverges(branch.getCondition(), 0);
-    if (auto loop = dyn_cast<scf::ForOp>(parent))
-      different = diverges(loop.getLowerBound(), 0) || diverges(loop.getUpperBound(), 0) ||
-                  diverges(loop.getStep(), 0);
-    if (auto loop = dyn_cast<scf::WhileOp>(parent))
-      different = diverges(loop.getConditionOp().getCondition(), 0);
-    if (different) // (C5)
-      return op->emitOpError() << "stands under '" << parent->getName()
-                               << "' whose condition depends on the device's coordinate; "
-                               << "some devices would wait for ever";
-  }
-  return success();
-}
 
 static LogicalResult verifyDimension(Operation *op, StringRef what, int64_t dim) {
   for (Value operand : op->getOperands()) {
@@ -266,6 +237,15 @@ static std::vector<sharding::PartialAxis> partialOver(const sharding::AxisList &
   return result;
 }
 
+/// The local extents of a cut dimension together, written over the local one.
+static LogicalResult joinParts(Operation *op, std::vector<int64_t> &shape, int64_t dim, int64_t n) {
+  int64_t local = shape[dim];
+  if (llvm::MulOverflow(local, n, shape[dim]))
+    return op->emitOpError() << "joins " << n << " parts of extent " << local << " along dimension "
+                             << dim << "; extents fit 63 bits"; // (C3)
+  return success();
+}
+
 #define IMPLIED_MOVE(Op)                                                                           \
   LogicalResult Op::getImpliedMove(const sharding::Mesh &mesh, unsigned index,                     \
                                    TensorSharding &source, TensorSharding &target,                 \
@@ -292,13 +272,15 @@ return success();
 }
 
 IMPLIED_MOVE(AllGatherOp)
-shape[getDim()] *= n;
+if (failed(joinParts(*this, shape, getDim(), n)))
+  return failure();
 source.dims[getDim()] = axes;
 return success();
 }
 
 IMPLIED_MOVE(GatherOp)
-shape[getDim()] *= n;
+if (failed(joinParts(*this, shape, getDim(), n)))
+  return failure();
 source.dims[getDim()] = axes;
 return success();
 }
@@ -320,7 +302,8 @@ return success();
 }
 
 IMPLIED_MOVE(AllToAllOp)
-shape[getConcatDim()] *= n;
+if (failed(joinParts(*this, shape, getConcatDim(), n)))
+  return failure();
 source.dims[getConcatDim()] = axes;
 target.dims[getSplitDim()] = axes;
 return success();
@@ -337,7 +320,8 @@ return success();
 
 IMPLIED_MOVE(HaloExchangeOp)
 int64_t local = shape[getDim()];
-shape[getDim()] *= n;
+if (failed(joinParts(*this, shape, getDim(), n)))
+  return failure();
 source.dims[getDim()] = target.dims[getDim()] = axes;
 target.windows.push_back({static_cast<int64_t>(getDim()), local, -static_cast<int64_t>(getLow()),
                           local + static_cast<int64_t>(getLow()) +
@@ -360,7 +344,8 @@ LogicalResult ExchangeOp::getImpliedMove(const sharding::Mesh &mesh, unsigned in
   target = *after;
   shape = shapeOf(type);
   for (size_t d = 0; d < shape.size(); ++d)
-    shape[d] *= sharding::sizeOf(source.dims[d]);
+    if (failed(joinParts(*this, shape, d, sharding::sizeOf(source.dims[d]))))
+      return failure();
   return success();
 }
 

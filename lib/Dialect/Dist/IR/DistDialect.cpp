@@ -231,10 +231,20 @@ LogicalResult DistDialect::verifyRegionResultAttribute(Operation *op, unsigned, 
     auto target = dyn_cast<IntegerAttr>(value);
     int64_t argument = target ? target.getInt() : -1;
     int64_t numArguments = function.getNumArguments();
-    if (argument < 0 || argument >= numArguments) // (F1)
-      return op->emitError() << what << ": dist.feeds = " << value
-                             << " names no argument; there are " << numArguments;
+    // A local function has some of the program's arguments, each with its number there.
     bool local = isLocalView(function);
+    bool known = argument >= 0 && argument < numArguments;
+    if (local) {
+      known = false;
+      for (int64_t own = 0; own < numArguments; ++own) {
+        auto original = function.getArgAttrOfType<IntegerAttr>(own, kArgument);
+        known |= argument == (original ? original.getInt() : own);
+      }
+    }
+    if (!known) // (F1)
+      return op->emitError() << what << ": dist.feeds = " << value << " names no argument"
+                             << (local ? " of this function; a result feeds an argument on its mesh"
+                                       : "; there are " + std::to_string(numArguments));
     if (!local && function.getArgumentTypes()[argument] != type) // (F1)
       return op->emitError() << what << ": dist.feeds = " << argument << ", but the result is "
                              << type << " and the argument "

@@ -154,6 +154,11 @@ sharding::Mesh ProcessMeshOp::getMesh() {
   return mesh;
 }
 
+/// Plans compare devices pair by pair; beyond this they take minutes.
+static constexpr int64_t kMaxDevices = 4096;
+/// A backend has 1 + max(process id) devices (design of the runtime's tables).
+static constexpr int64_t kMaxProcessId = (int64_t(1) << 20) - 1;
+
 LogicalResult ProcessMeshOp::verify() {
   ArrayRef<int64_t> shape = getShape();
   if (shape.empty()) // (M1)
@@ -174,18 +179,14 @@ LogicalResult ProcessMeshOp::verify() {
     if (extent <= 0)
       return emitOpError() << "'" << getSymName() << "' has extent " << extent
                            << "; extents are positive";
-    if (extent > (int64_t(1) << 31) / count)
-      return emitOpError() << "'" << getSymName() << "' has more than 2^31 devices";
+    if (extent > kMaxDevices / count)
+      return emitOpError() << "'" << getSymName() << "' has more than " << kMaxDevices
+                           << " devices, the most that are planned for";
     count *= extent;
   }
   std::optional<ArrayRef<int64_t>> ids = getProcessIds();
-  if (!ids) {
-    // Ids 0, 1, … would be listed one by one: far beyond any machine, an error beats the memory.
-    if (count > (int64_t(1) << 24))
-      return emitOpError() << "'" << getSymName() << "' has " << count
-                           << " devices; a mesh has at most 2^24";
+  if (!ids)
     return success();
-  }
   if (static_cast<int64_t>(ids->size()) != count) // (M4)
     return emitOpError() << "'" << getSymName() << "' has " << count << " devices and "
                          << ids->size() << " process ids; give one id a device";
@@ -194,6 +195,9 @@ LogicalResult ProcessMeshOp::verify() {
     if (id < 0)
       return emitOpError() << "'" << getSymName() << "' has process id " << id
                            << "; ids are not negative";
+    if (id > kMaxProcessId)
+      return emitOpError() << "'" << getSymName() << "' has process id " << id
+                           << "; the largest is " << kMaxProcessId;
     if (!seen.insert(id).second)
       return emitOpError() << "'" << getSymName() << "' has process id " << id
                            << " twice; ids are unique";

@@ -167,7 +167,8 @@ static std::optional<ShardingRule> insertSliceRule(tensor::InsertSliceOp op) {
   llvm::SmallBitVector dropped = op.getDroppedDims();
   int64_t source = 0;
   for (int64_t d = 0; d < op.getDestType().getRank(); ++d) {
-    int64_t extent = op.getDestType().getDimSize(d), size = op.getStaticSizes()[d];
+    int64_t extent = op.getDestType().getDimSize(d);
+    int64_t size = dropped.test(d) ? 1 : op.getSourceType().getDimSize(source);
     bool whole = !dropped.test(d) && size == extent;
     int64_t factor = builder.factor(extent, whole ? FactorKind::parallel : FactorKind::replicate);
     builder.result(d, factor).operand(1, d, factor);

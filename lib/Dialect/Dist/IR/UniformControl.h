@@ -1,0 +1,22 @@
+//===- UniformControl.h - Where devices may take other ways -----*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_DIALECT_DIST_IR_UNIFORMCONTROL_H
+#define TESSERA_LIB_DIALECT_DIST_IR_UNIFORMCONTROL_H
+
+#include "mlir/IR/Operation.h"
+
+namespace tessera::dist {
+
+/// Rule C5: all devices come equally often to `op`, a collective or transfer that waits for others.
+/// Fails with a located error when a loop or branch around it is steered by a value that may differ
+/// between devices: one made from a coordinate, or from the part of a tensor that a device holds.
+mlir::LogicalResult verifyUniformControl(mlir::Operation *op);
+
+} // namespace tessera::dist
+
+#endif // TESSERA_LIB_DIALECT_DIST_IR_UNIFORMCONTROL_H

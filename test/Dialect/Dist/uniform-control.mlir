@@ -1,0 +1,83 @@
+// RUN: tessera-opt %s --verify-diagnostics --split-input-file
+
+// (C5) A loop's carry that takes up the coordinate.
+dist.process_mesh @m(shape = [2, 2], dim_names = ["x", "y"])
+func.func @carried(%x: tensor<4xf32>) attributes {dist.view = "local", dist.mesh = @m} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %i = dist.axis_index over @m ["y"] : index
+  %n = scf.for %k = %c0 to %c4 step %c1 iter_args(%s = %c0) -> index {
+    %t = arith.addi %s, %i : index
+    scf.yield %t : index
+  }
+  scf.for %k = %c0 to %n step %c1 {
+    // expected-error@+1 {{stands under 'scf.for', which devices along axis 'y' of mesh 'm' may steer differently; some would wait for ever}}
+    %0 = dist.all_reduce %x over @m ["x"] reduction = sum : tensor<4xf32>
+  }
+  return
+}
+
+// -----
+// (C5) What a device holds of a cut tensor is its own.
+dist.process_mesh @m(shape = [2], dim_names = ["x"])
+func.func @shard(%x: tensor<4xf32>, %c: tensor<2xi1> {dist.sharding = #dist.sharding<@m, [shard(0)]>, dist.global_type = tensor<4xi1>})
+    attributes {dist.view = "local", dist.mesh = @m} {
+  %c0 = arith.constant 0 : index
+  %v = tensor.extract %c[%c0] : tensor<2xi1>
+  scf.if %v {
+    // expected-error@+1 {{stands under 'scf.if', which devices along axis 'x' of mesh 'm' may steer differently}}
+    %0 = dist.all_reduce %x over @m ["x"] reduction = sum : tensor<4xf32>
+  }
+  return
+}
+
+// -----
+// (C5) The branch that was taken is a coordinate as well.
+dist.process_mesh @m(shape = [2], dim_names = ["x"])
+func.func @branch(%x: tensor<4xf32>) attributes {dist.view = "local", dist.mesh = @m} {
+  %true = arith.constant true
+  %false = arith.constant false
+  %c0 = arith.constant 0 : index
+  %i = dist.axis_index over @m ["x"] : index
+  %first = arith.cmpi eq, %i, %c0 : index
+  %c = scf.if %first -> i1 {
+    scf.yield %true : i1
+  } else {
+    scf.yield %false : i1
+  }
+  scf.if %c {
+    // expected-error@+1 {{stands under 'scf.if', which devices along axis 'x'}}
+    %0 = dist.all_reduce %x over @m ["x"] reduction = sum : tensor<4xf32>
+  }
+  return
+}
+
+// -----
+// What was reduced over all axes along which it differed is the same everywhere.
+dist.process_mesh @m(shape = [2, 2], dim_names = ["x", "y"])
+func.func @reduced(%x: tensor<4xf32>) attributes {dist.view = "local", dist.mesh = @m} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %i = dist.axis_index over @m ["x"] : index
+  %t = tensor.from_elements %i : tensor<1xindex>
+  %r = dist.all_reduce %t over @m ["x"] reduction = sum : tensor<1xindex>
+  %n = tensor.extract %r[%c0] : tensor<1xindex>
+  scf.for %k = %c0 to %n step %c1 {
+    %0 = dist.all_reduce %x over @m ["y"] reduction = sum : tensor<4xf32>
+  }
+  return
+}
+
+// -----
+// A slice waits for nobody.
+dist.process_mesh @m(shape = [2], dim_names = ["x"])
+func.func @slice(%x: tensor<4xf32>) attributes {dist.view = "local", dist.mesh = @m} {
+  %c0 = arith.constant 0 : index
+  %i = dist.axis_index over @m ["x"] : index
+  %first = arith.cmpi eq, %i, %c0 : index
+  scf.if %first {
+    %0 = dist.slice %x over @m ["x"] dim = 0 : tensor<4xf32> -> tensor<2xf32>
+  }
+  return
+}
