@@ -15,7 +15,7 @@ dist.process_mesh @m(shape = [2], dim_names = ["d"])
 func.func @feeds_other_layout(%w: tensor<4xf32> {dist.sharding = #dist.sharding<@m, [partial(sum)]>})
     -> (tensor<4xf32> {dist.sharding = #dist.sharding<@m, [replicate]>, dist.feeds = 0})
     attributes {dist.view = "local", dist.mesh = @m} {
-  %0 = math.exp %w : tensor<4xf32>
+  %0 = dist.all_reduce %w over @m ["d"] reduction = sum : tensor<4xf32>
   // expected-error @below {{result 'result0' feeds argument 'arg0' of another layout; reshard it first}}
   return %0 : tensor<4xf32>
 }

@@ -42,5 +42,7 @@ func.func @result() -> (tensor<2xindex> {dist.sharding = #dist.sharding<@m, [sha
 func.func @argument(%a: tensor<1xindex> {dist.range = [2, 3], dist.sharding = #dist.sharding<@m, [partial(sum), partial(sum)]>, dist.global_type = tensor<1xindex>})
     -> (tensor<1xindex> {dist.sharding = #dist.sharding<@m, dims = [["x", "y"]]>, dist.global_type = tensor<4xindex>})
     attributes {dist.view = "local", dist.mesh = @m, dist.mesh_devices = array<i64: 0, 1, 2, 3>} {
-  return %a : tensor<1xindex>
+  // Rule C6 would not let contributions be returned as parts; what a move makes is not known.
+  %b = dist.permute %a over @m ["x"] permutation = [0, 1] : tensor<1xindex> -> tensor<1xindex>
+  return %b : tensor<1xindex>
 }

@@ -102,6 +102,19 @@ static void useMemoryTypes(LLVM::LLVMFuncOp function) {
                             ? LLVM::BitcastOp::create(builder, store.getLoc(), memory, value)
                             : LLVM::ZExtOp::create(builder, store.getLoc(), memory, value);
       store.getValueMutable().assign(cast->getResult(0));
+    } else if (isa<LLVM::SelectOp, LLVM::ShuffleVectorOp>(op)) {
+      // Choosing and moving, too: left in bf16, they draw the loads along.
+      Type type = op->getResult(0).getType();
+      if (!getElementTypeOrSelf(type).isBF16())
+        return;
+      for (OpOperand &operand : op->getOpOperands())
+        if (getElementTypeOrSelf(operand.get().getType()).isBF16())
+          operand.set(LLVM::BitcastOp::create(builder, op->getLoc(),
+                                              inMemory(operand.get().getType()), operand.get()));
+      op->getResult(0).setType(inMemory(type));
+      builder.setInsertionPointAfter(op);
+      auto cast = LLVM::BitcastOp::create(builder, op->getLoc(), type, op->getResult(0));
+      op->getResult(0).replaceAllUsesExcept(cast, cast);
     }
   });
 }

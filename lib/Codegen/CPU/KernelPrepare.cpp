@@ -125,8 +125,40 @@ static void dropUnusedStrides(OffsetSizeAndStrideOpInterface slice) {
   slice->setAttr("static_strides", DenseI64ArrayAttr::get(slice->getContext(), strides));
 }
 
+static bool hasStride(OffsetSizeAndStrideOpInterface slice) {
+  return llvm::any_of(slice.getStaticStrides(), [](int64_t stride) { return stride != 1; });
+}
+
+/// Slices with strides do not drop dimensions: a reshape does, for the same reason.
+static void splitStridedReduction(tensor::ExtractSliceOp op) {
+  auto full = tensor::ExtractSliceOp::inferResultType(op.getSourceType(), op.getMixedSizes());
+  if (full.getRank() == op.getType().getRank() || !full.hasStaticShape() || !hasStride(op))
+    return;
+  OpBuilder b(op);
+  Value slice =
+      tensor::ExtractSliceOp::create(b, op.getLoc(), full, op.getSource(), op.getMixedOffsets(),
+                                     op.getMixedSizes(), op.getMixedStrides());
+  op.replaceAllUsesWith(Value(
+      tensor::CollapseShapeOp::create(b, op.getLoc(), op.getType(), slice,
+                                      *getReassociationIndicesForReshape(full, op.getType()))));
+  op.erase();
+}
+
+static void splitStridedReduction(tensor::InsertSliceOp op) {
+  RankedTensorType source = op.getSourceType();
+  if (source.getRank() == op.getDestType().getRank() || !source.hasStaticShape() ||
+      ShapedType::isDynamicShape(op.getStaticSizes()) || !hasStride(op))
+    return;
+  auto full = RankedTensorType::get(op.getStaticSizes(), source.getElementType());
+  OpBuilder b(op);
+  op.getSourceMutable().assign(tensor::ExpandShapeOp::create(
+      b, op.getLoc(), full, op.getSource(), *getReassociationIndicesForReshape(source, full)));
+}
+
 LogicalResult prepareKernel(func::FuncOp kernel) {
   kernel.walk([](OffsetSizeAndStrideOpInterface slice) { dropUnusedStrides(slice); });
+  kernel.walk([](tensor::ExtractSliceOp slice) { splitStridedReduction(slice); });
+  kernel.walk([](tensor::InsertSliceOp slice) { splitStridedReduction(slice); });
   IRRewriter rewriter(kernel.getContext());
   SmallVector<linalg::AggregatedOpInterface> aggregates;
   kernel.walk([&](linalg::AggregatedOpInterface op) { aggregates.push_back(op); });

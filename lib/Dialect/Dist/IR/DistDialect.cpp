@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Dialect/Dist/IR/Dist.h"
+#include "PartialUses.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -74,6 +74,9 @@ static LogicalResult verifyShardingList(Operation *op, StringRef name, Attribute
       return op->emitError() << "'" << name << "' entry " << index << " is " << element
                              << ", not a #dist.sharding";
     if (failed(verifySharding(op, sharding, type, "'" + name + "' entry " + Twine(index))))
+      return failure();
+    if (name == DistDialect::kShardings &&
+        failed(verifyPartialUses(op->getResult(index), sharding)))
       return failure();
   }
   return success();
@@ -170,9 +173,12 @@ LogicalResult DistDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
     if (!sharding)
       return op->emitError() << what << ": 'dist.sharding' is " << value
                              << ", not a #dist.sharding";
-    return verifySharding(op, sharding, type, what,
-                          function.isExternal() ? op->getLoc()
-                                                : function.getArgument(argument).getLoc());
+    if (function.isExternal())
+      return verifySharding(op, sharding, type, what);
+    BlockArgument value = function.getArgument(argument);
+    if (failed(verifySharding(op, sharding, type, what, value.getLoc())))
+      return failure();
+    return verifyPartialUses(value, sharding);
   }
   if (name == kName) {
     if (failed(verifyName(op, value, what)))

@@ -1,0 +1,152 @@
+//===- PartialUses.cpp - Where contributions may go (rule C6) --------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// f(a + b) is not f(a) + f(b) unless f is linear, so a contribution that reaches
+// anything else gives a wrong result that looks like a right one. What is linear
+// is read off the rule of the op, as everywhere.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PartialUses.h"
+
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Dist/Rules/Rules.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using Partials = std::vector<sharding::PartialAxis>;
+
+/// The partial axes of a sharding; nothing when it is null or broken (which is reported elsewhere).
+static std::optional<Partials> partialsOf(Operation *from, ShardingAttr attr, Type type) {
+  ProcessMeshOp mesh = attr ? lookupMesh(from, attr.getMesh()) : ProcessMeshOp();
+  if (!mesh || failed(mesh.verify()))
+    return std::nullopt;
+  ScopedDiagnosticHandler silent(from->getContext(), [](Diagnostic &) { return success(); });
+  auto resolved =
+      attr.resolve(mesh.getMesh(), type, [&]() { return mlir::emitError(from->getLoc()); });
+  if (failed(resolved))
+    return std::nullopt;
+  Partials partials = sharding::canonical(*resolved).partial;
+  // The only contribution over an axis of one device is the value.
+  llvm::erase_if(partials, [](const sharding::PartialAxis &part) { return part.axis.size == 1; });
+  return partials;
+}
+
+/// Whether a value is known to hold whole elements or other contributions. One without a sharding
+/// is not known: code generation drops them.
+static bool differs(Operation *from, Value value, const Partials &partials) {
+  auto other = partialsOf(from, getSharding(value), value.getType());
+  return other && *other != partials;
+}
+
+/// What receives an operand that control flow hands on; null when it does not.
+static Value receiverOf(OpOperand &use) {
+  Operation *op = use.getOwner();
+  unsigned index = use.getOperandNumber();
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return index < 3 ? Value() : loop.getResult(index - 3);
+  if (auto loop = dyn_cast<scf::WhileOp>(op))
+    return loop.getBeforeArguments()[index];
+  if (isa<scf::ConditionOp>(op))
+    return index == 0 ? Value() : op->getParentOp()->getResult(index - 1);
+  if (!isa<scf::YieldOp>(op))
+    return {};
+  if (auto loop = dyn_cast<scf::WhileOp>(op->getParentOp()))
+    return loop.getBeforeArguments()[index];
+  return op->getParentOp()->getResult(index);
+}
+
+/// Sums pass where the op is linear in a set of operands, all of which are such sums.
+static bool passesLinearly(OpOperand &use, const sharding::ShardingRule &rule,
+                           const Partials &partials) {
+  Operation *op = use.getOwner();
+  bool sums = llvm::all_of(partials, [](const sharding::PartialAxis &axis) {
+    return axis.kind == sharding::ReduceKind::sum || axis.kind == sharding::ReduceKind::avg;
+  });
+  return sums && llvm::any_of(rule.linearIn, [&](const std::vector<int64_t> &set) {
+           return llvm::is_contained(set, use.getOperandNumber()) &&
+                  llvm::none_of(set, [&](int64_t index) {
+                    return differs(op, op->getOperand(index), partials);
+                  });
+         });
+}
+
+/// Whether contributions may reach this operand of an op that computes.
+static bool mayReach(OpOperand &use, const Partials &partials) {
+  Operation *op = use.getOwner();
+  unsigned index = use.getOperandNumber();
+  std::optional<sharding::ShardingRule> rule = getShardingRule(op);
+  if (!rule && isa<arith::AddFOp, arith::AddIOp, arith::SubFOp, arith::SubIOp>(op)) {
+    rule = sharding::ShardingRule();
+    rule->linearIn = {{0, 1}};
+  }
+  if (!rule)
+    return false;
+  bool accumulates = index < rule->accumulatorOf.size() && rule->accumulatorOf[index] >= 0;
+  bool moves = rule->movesOnly && index == 0;
+  if (!accumulates && !moves && !passesLinearly(use, *rule, partials))
+    return false;
+  // What it makes are contributions, too.
+  return llvm::none_of(op->getResults(), [&](Value result) {
+    return isa<RankedTensorType>(result.getType()) && differs(op, result, partials);
+  });
+}
+
+static LogicalResult verifyUse(OpOperand &use, const Partials &partials,
+                               FunctionOpInterface function) {
+  Operation *op = use.getOwner();
+  auto refuse = [&]() { // (C6)
+    std::string kinds;
+    for (const sharding::PartialAxis &axis : partials)
+      kinds += (kinds.empty() ? "" : ", ") + std::string(sharding::toString(axis.kind));
+    return op->emitOpError() << "operand " << use.getOperandNumber() << " is partial(" << kinds
+                             << "); in the local view a partial value reaches linear operations "
+                             << "only, reduce it before";
+  };
+  // Its own rules come first: what follows relies on them.
+  if (failed(op->getName().verifyInvariants(op)))
+    return failure();
+  if (op->hasTrait<OpTrait::ReturnLike>() && op->getParentOp() == function) {
+    auto attr =
+        function.getResultAttrOfType<ShardingAttr>(use.getOperandNumber(), DistDialect::kSharding);
+    auto global =
+        function.getResultAttrOfType<TypeAttr>(use.getOperandNumber(), DistDialect::kGlobalType);
+    auto wanted = partialsOf(op, attr, global ? global.getValue() : use.get().getType());
+    return !attr || (wanted && *wanted != partials) ? LogicalResult(refuse()) : success();
+  }
+  if (Value receiver = receiverOf(use))
+    return differs(op, receiver, partials) ? LogicalResult(refuse()) : success();
+  if (isa<tensor::DimOp>(op) ||
+      !isa_and_nonnull<arith::ArithDialect, linalg::LinalgDialect, math::MathDialect,
+                       tensor::TensorDialect>(op->getDialect()))
+    return success();
+  return mayReach(use, partials) ? success() : LogicalResult(refuse());
+}
+
+LogicalResult dist::verifyPartialUses(Value value, ShardingAttr sharding) {
+  Operation *from =
+      value.getDefiningOp() ? value.getDefiningOp() : value.getParentBlock()->getParentOp();
+  auto function = dyn_cast<FunctionOpInterface>(from);
+  if (!function)
+    function = from->getParentOfType<FunctionOpInterface>();
+  if (!function || !isLocalView(function))
+    return success();
+  auto partials = partialsOf(from, sharding, value.getType());
+  if (!partials || partials->empty())
+    return success();
+  for (OpOperand &use : value.getUses())
+    if (failed(verifyUse(use, *partials, function)))
+      return failure();
+  return success();
+}

@@ -1,0 +1,21 @@
+//===- PartialUses.h - Where contributions may go ---------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_DIALECT_DIST_IR_PARTIALUSES_H
+#define TESSERA_LIB_DIALECT_DIST_IR_PARTIALUSES_H
+
+#include "tessera/Dialect/Dist/IR/Dist.h"
+
+namespace tessera::dist {
+
+/// Rule C6 for one value of the local view that lies as `sharding` says (already verified). Values
+/// of the global view may go anywhere.
+mlir::LogicalResult verifyPartialUses(mlir::Value value, ShardingAttr sharding);
+
+} // namespace tessera::dist
+
+#endif // TESSERA_LIB_DIALECT_DIST_IR_PARTIALUSES_H
