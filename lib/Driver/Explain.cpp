@@ -5,7 +5,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Codegen/Compile.h"
 #include "tessera/Driver/Commands.h"
 #include "tessera/Driver/Compilation.h"
 #include "tessera/Driver/Memory.h"
@@ -21,7 +20,7 @@ int tessera::explain(const ExplainOptions &options) {
   mlir::FailureOr<Report> report = compilation.report();
   if (mlir::failed(report))
     return 1;
-  if (mlir::failed(codegen::lowerToRt(compilation.module())))
+  if (mlir::failed(compilation.toSteps()))
     return 1;
   report->peakMemoryBytes = peakMemory(compilation.module());
   if (options.json.empty()) {

@@ -46,5 +46,10 @@ dist.process_mesh @pod(shape = [2], dim_names = ["x"], process_ids = [0, -1])
 
 // -----
 // (M4)
+// expected-error@+1 {{'pod' has process id 9223372036854775807; ids are below 2^31}}
+dist.process_mesh @pod(shape = [2], dim_names = ["x"], process_ids = [0, 9223372036854775807])
+
+// -----
+// (M4)
 // expected-error@+1 {{'pod' has process id 3 twice; ids are unique}}
 dist.process_mesh @pod(shape = [2], dim_names = ["x"], process_ids = [3, 3])

@@ -191,6 +191,9 @@ LogicalResult ProcessMeshOp::verify() {
                          << ids->size() << " process ids; give one id a device";
   std::set<int64_t> seen;
   for (int64_t id : *ids) {
+    if (id >= (int64_t(1) << 31))
+      return emitOpError() << "'" << getSymName() << "' has process id " << id
+                           << "; ids are below 2^31";
     if (id < 0)
       return emitOpError() << "'" << getSymName() << "' has process id " << id
                            << "; ids are not negative";

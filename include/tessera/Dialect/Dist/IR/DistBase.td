@@ -57,7 +57,7 @@ def Dist_Dialect : Dialect {
     | M1 | a mesh has at least one axis and as many names as axes |
     | M2 | names are unique and not empty |
     | M3 | extents are positive and their product fits 2^31 |
-    | M4 | there are as many process ids as devices, non-negative and unique |
+    | M4 | there are as many process ids as devices, non-negative, below 2^31 and unique |
     | C1 | a collective names a declared mesh, and axes of it, each once |
     | C2 | a dimension of a collective lies in [0, rank) |
     | C3 | operand and result types follow from the kind and the group size, or from `sources` and `targets` |
