@@ -62,6 +62,8 @@ struct CodegenEmitRt : codegen::impl::CodegenEmitRtBase<CodegenEmitRt> {
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (dist::isLocalView(function))
         functions.push_back(function);
+    if (failed(chooseProgram(functions)))
+      return signalPassFailure();
     if (functions.empty())
       return;
     for (func::FuncOp function : functions)
@@ -73,6 +75,37 @@ struct CodegenEmitRt : codegen::impl::CodegenEmitRtBase<CodegenEmitRt> {
       return signalPassFailure();
     for (func::FuncOp function : functions)
       function.erase();
+  }
+
+  /// The function of the global view that a local one is a part of.
+  static StringRef programOf(func::FuncOp function) {
+    auto name = function->getAttrOfType<StringAttr>(DistDialect::kPartOf);
+    return name ? name.getValue() : function.getName();
+  }
+
+  /// Keeps the functions of one program: the one that is asked for, else the only one.
+  LogicalResult chooseProgram(SmallVectorImpl<func::FuncOp> &functions) {
+    SmallVector<StringRef> names;
+    for (func::FuncOp function : functions)
+      if (!llvm::is_contained(names, programOf(function)))
+        names.push_back(programOf(function));
+    if (program.empty() ? names.size() <= 1 : names.size() == 1 && names.front() == program)
+      return success();
+    if (!llvm::is_contained(names, program)) {
+      InFlightDiagnostic error = getOperation().emitError();
+      if (program.empty())
+        error << "a module of steps is one program, this one has " << names.size();
+      else
+        error << "there is no program '" << program << "'";
+      return error << "; choose with codegen-emit-rt{function=…}: " << llvm::join(names, ", ");
+    }
+    llvm::erase_if(functions, [&](func::FuncOp function) {
+      if (programOf(function) == program)
+        return false;
+      function.erase();
+      return true;
+    });
+    return success();
   }
 
   LogicalResult emitProgram(SmallVectorImpl<func::FuncOp> &functions) {

@@ -271,6 +271,23 @@ static void dropUnreadInits(func::FuncOp function) {
   });
 }
 
+/// Accumulators that start from a constant of one value start from a fill: zero ones cost nothing,
+/// others are not kept in the artifact.
+static void fillSplatInits(func::FuncOp function) {
+  function.walk([](linalg::LinalgOp op) {
+    for (OpOperand &init : op.getDpsInitsMutable()) {
+      SplatElementsAttr splat;
+      if (!matchPattern(init.get(), m_Constant(&splat)))
+        continue;
+      OpBuilder builder(op);
+      Location loc = init.get().getLoc();
+      Value value = arith::ConstantOp::create(builder, loc, splat.getSplatValue<TypedAttr>());
+      Value empty = emptyLike(builder, loc, cast<RankedTensorType>(init.get().getType()));
+      init.set(linalg::FillOp::create(builder, loc, value, empty).getResult(0));
+    }
+  });
+}
+
 LogicalResult codegen::prepareTensors(func::FuncOp function) {
   MLIRContext *context = function.getContext();
   RewritePatternSet patterns(context);
@@ -282,5 +299,6 @@ LogicalResult codegen::prepareTensors(func::FuncOp function) {
   if (failed(applyPatternsGreedily(function, std::move(patterns))))
     return failure();
   dropUnreadInits(function);
+  fillSplatInits(function);
   return success();
 }

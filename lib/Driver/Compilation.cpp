@@ -7,6 +7,7 @@
 
 #include "tessera/Driver/Compilation.h"
 
+#include "tessera/Codegen/Compile.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Driver/Pipeline.h"
 
@@ -87,6 +88,15 @@ LogicalResult Compilation::runPhases(Phase to) {
     std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
     seconds.push_back({toString(pipeline.to).str(), elapsed.count()});
   }
+  return success();
+}
+
+LogicalResult Compilation::toSteps() {
+  auto begin = std::chrono::steady_clock::now();
+  if (failed(codegen::lowerToRt(*program)))
+    return failure();
+  std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  seconds.push_back({"steps", elapsed.count()});
   return success();
 }
 

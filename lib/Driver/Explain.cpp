@@ -5,7 +5,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Codegen/Compile.h"
 #include "tessera/Driver/Commands.h"
 #include "tessera/Driver/Compilation.h"
 #include "tessera/Driver/Memory.h"
@@ -18,7 +17,7 @@ static mlir::FailureOr<Report> explainWith(Compilation &compilation) {
   if (mlir::failed(compilation.toLocalView()))
     return mlir::failure();
   mlir::FailureOr<Report> report = compilation.report();
-  if (mlir::failed(report) || mlir::failed(codegen::lowerToRt(compilation.module())))
+  if (mlir::failed(report) || mlir::failed(compilation.toSteps()))
     return mlir::failure();
   report->peakMemoryBytes = peakMemory(compilation.module());
   return report;

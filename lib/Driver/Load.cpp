@@ -58,7 +58,22 @@ OwningOpRef<ModuleOp> tessera::loadProgram(MLIRContext *context, const std::stri
   }
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
-  return parseSourceFile<ModuleOp>(sources, context);
+  // Unknown ops are parsed, so that the message can name them; nothing behind this sees one.
+  context->allowUnregisteredDialects();
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, context);
+  context->allowUnregisteredDialects(false);
+  if (module && module
+                    ->walk([](Operation *op) {
+                      if (op->isRegistered())
+                        return WalkResult::advance();
+                      op->emitError() << "'" << op->getName()
+                                      << "' is not a known operation; programs are written "
+                                      << "in func, linalg, tensor, arith, math, scf and dist";
+                      return WalkResult::interrupt();
+                    })
+                    .wasInterrupted())
+    return {};
+  return module;
 }
 
 func::FuncOp tessera::selectFunction(ModuleOp module, const std::string &name) {

@@ -30,7 +30,7 @@ compileWith(Compilation &compilation, const CompileOptions &options, bool single
   mlir::FailureOr<Report> report = compilation.report();
   if (failed(report))
     return nullptr;
-  if (failed(codegen::lowerToRt(compilation.module())))
+  if (failed(compilation.toSteps()))
     return nullptr;
   report->peakMemoryBytes = peakMemory(compilation.module());
 
@@ -92,6 +92,11 @@ static runtime::Expected<runtime::RunReport> runReference(const RunOptions &opti
 }
 
 int tessera::run(const RunOptions &options) {
+  if (options.driver.devices < 0 || options.driver.cores < 0)
+    return runtime::printError(runtime::Status::error("--devices and --cores must be positive"));
+  if (!options.plugin.empty())
+    if (runtime::Status status = runtime::loadBackend(options.plugin); !status.ok())
+      return runtime::printError(status);
   std::shared_ptr<const runtime::Artifact> artifact;
   {
     Compilation compilation(options);

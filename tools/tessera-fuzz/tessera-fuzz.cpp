@@ -23,47 +23,61 @@ using namespace tessera;
 using namespace tessera::fuzz;
 namespace cl = llvm::cl;
 
-static cl::opt<std::string> seeds("seeds", cl::desc("Seeds to check: A:B, B exclusive"),
-                                  cl::init("0:100"));
-static cl::opt<uint64_t> seed("seed", cl::desc("One seed, for --emit, --emit-local and inputs"),
+static cl::OptionCategory ours("Options of tessera-fuzz");
+
+static cl::opt<std::string> seeds("seeds", cl::cat(ours),
+                                  cl::desc("Seeds to check: A:B, B exclusive"), cl::init("0:100"));
+static cl::opt<uint64_t> seed("seed", cl::cat(ours),
+                              cl::desc("One seed, for --emit, --emit-local and inputs"),
                               cl::init(0));
-static cl::opt<bool> emit("emit", cl::desc("Print the program of --seed and stop"));
-static cl::opt<bool> emitLocal("emit-local",
+static cl::opt<bool> emit("emit", cl::cat(ours), cl::desc("Print the program of --seed and stop"));
+static cl::opt<bool> emitLocal("emit-local", cl::cat(ours),
                                cl::desc("Print the local view of --seed's program and stop"));
-static cl::opt<std::string> file("check",
+static cl::opt<std::string> file("check", cl::cat(ours),
                                  cl::desc("Check the program in this file (function main) "
                                           "on the inputs of --seed; exit code 1 if it fails"));
-static cl::opt<bool> gradients("gradients",
+static cl::opt<bool> gradients("gradients", cl::cat(ours),
                                cl::desc("Check derivatives: against differences, then sharded"));
-static cl::opt<bool> unsharded("unsharded", cl::desc("With --gradients: against differences only"));
-static cl::opt<unsigned> jobs("jobs", cl::desc("Processes at once"), cl::init(2));
-static cl::opt<unsigned> seconds("timeout", cl::desc("Seconds a seed may take"), cl::init(60));
-static cl::opt<std::string> dumpDir("dump-dir", cl::desc("Write failing programs to this folder"));
-static cl::opt<bool> failuresOnly("quiet", cl::desc("Print a line for failing seeds only"));
+static cl::opt<bool> unsharded("unsharded", cl::cat(ours),
+                               cl::desc("With --gradients: against differences only"));
+static cl::opt<unsigned> jobs("jobs", cl::cat(ours), cl::desc("Processes at once"), cl::init(2));
+static cl::opt<unsigned> seconds("timeout", cl::cat(ours), cl::desc("Seconds a seed may take"),
+                                 cl::init(60));
+static cl::opt<std::string> dumpDir("dump-dir", cl::cat(ours),
+                                    cl::desc("Write failing programs to this folder"));
+static cl::opt<bool> failuresOnly("quiet", cl::cat(ours),
+                                  cl::desc("Print a line for failing seeds only"));
 static cl::opt<std::string>
-    poison("poison",
+    poison("poison", cl::cat(ours),
            cl::desc("What undefined elements hold: nan, high, low, zero, or each "
                     "in turn by seed"),
            cl::init("each"));
-static cl::opt<int64_t> maxOps("max-ops", cl::init(10), cl::desc("Ops of a program, at most"));
-static cl::opt<int64_t> maxSize("max-size", cl::init(17), cl::desc("Largest extent"));
-static cl::opt<int64_t> maxDevices("max-devices", cl::init(12), cl::desc("Devices of a mesh"));
-static cl::opt<int64_t> maxAxes("max-axes", cl::init(3), cl::desc("Axes of a mesh"));
-static cl::opt<bool> oneMesh("one-mesh", cl::desc("No programs with two meshes"));
-static cl::opt<bool> noPartials("no-partials", cl::desc("No partial annotations"));
-static cl::opt<bool> noControlFlow("no-control-flow", cl::desc("No loops and branches"));
-static cl::list<std::string> only("only", cl::CommaSeparated,
+static cl::opt<int64_t> maxOps("max-ops", cl::cat(ours), cl::init(10),
+                               cl::desc("Ops of a program, at most"));
+static cl::opt<int64_t> maxSize("max-size", cl::cat(ours), cl::init(17),
+                                cl::desc("Largest extent"));
+static cl::opt<int64_t> maxDevices("max-devices", cl::cat(ours), cl::init(12),
+                                   cl::desc("Devices of a mesh"));
+static cl::opt<int64_t> maxAxes("max-axes", cl::cat(ours), cl::init(3), cl::desc("Axes of a mesh"));
+static cl::opt<bool> oneMesh("one-mesh", cl::cat(ours), cl::desc("No programs with two meshes"));
+static cl::opt<bool> noPartials("no-partials", cl::cat(ours), cl::desc("No partial annotations"));
+static cl::opt<bool> noControlFlow("no-control-flow", cl::cat(ours),
+                                   cl::desc("No loops and branches"));
+static cl::list<std::string> only("only", cl::cat(ours), cl::CommaSeparated,
                                   cl::desc("Kinds of ops to take; --only=help lists them"));
-static cl::list<std::string> planted("planted-faults", cl::CommaSeparated,
+static cl::list<std::string> planted("planted-faults", cl::cat(ours), cl::CommaSeparated,
                                      cl::desc("Make these mistakes in correct programs, or all; "
                                               "exit code 1 if one is not found; =help lists them"));
-static cl::opt<bool> compiled("compiled",
+static cl::opt<bool> compiled("compiled", cl::cat(ours),
                               cl::desc("Run local views as compiled kernels on the threads backend "
                                        "in place of the interpreter"));
-static cl::opt<std::string> cacheDirectory("cache", cl::desc("Directory of compiled kernels"));
-static cl::opt<std::string> propagate("propagate", cl::init(CheckOptions().propagate),
+static cl::opt<std::string> cacheDirectory("cache", cl::cat(ours),
+                                           cl::desc("Directory of compiled kernels"));
+static cl::opt<std::string> propagate("propagate", cl::cat(ours),
+                                      cl::init(CheckOptions().propagate),
                                       cl::desc("Passes up to the annotated program"));
-static cl::opt<std::string> partition("partition", cl::init(CheckOptions().partition),
+static cl::opt<std::string> partition("partition", cl::cat(ours),
+                                      cl::init(CheckOptions().partition),
                                       cl::desc("Passes from there to the local view"));
 
 static GeneratorOptions generatorOptions() {
@@ -303,6 +317,7 @@ static int runSeeds(MLIRContext *context, const std::vector<const PlantedFault *
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(ours);
   cl::ParseCommandLineOptions(argc, argv, "Random programs, sharded and unsharded, compared\n");
   if (llvm::is_contained(only, "help")) {
     for (const std::string &name : kindNames())

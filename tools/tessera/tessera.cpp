@@ -72,6 +72,7 @@ int main(int argc, char **argv) {
   addCompileOptions(command, run);
   command->add_option("--devices", run.driver.devices, "Devices to offer; default what it needs");
   command->add_option("--backend", run.driver.backend, "What executes it")->default_val("threads");
+  command->add_option("--plugin", run.plugin, "A shared object that registers a backend");
   command->add_option("--cores", run.driver.cores, "Workers; default all cores");
   command->add_option("--input", inputs, "name=f.npy: the value of an argument; others are random")
       ->allow_extra_args(false);
@@ -88,7 +89,7 @@ int main(int argc, char **argv) {
   command->add_flag(
       "--check{compiled}", check,
       "Also run without meshes and compare; --check=interpreter against the interpreter");
-  command->callback([&]() {
+  command->callback([&, command]() {
     if (command->count("--check")) {
       if (check.empty() || check == "compiled") {
         run.check = tessera::Check::compiled;

@@ -71,9 +71,13 @@ def CodegenEmitRt : CodegenPass<"codegen-emit-rt", "::mlir::ModuleOp"> {
     collective uses its slots until the wait, arguments live for the whole step. Loop carries and results that
     feed an argument are computed in place where the old value is dead, otherwise copied at the end; a kernel
     that permits it writes over an input that dies.
+
+    A module is one program: the local functions of one original function (`dist.part_of`).
   }];
   let options = [
     Option<"reuse", "reuse", "bool", /*default=*/"true", "false: every value has memory of its own (for bisection)">,
+    Option<"program", "function", "std::string", /*default=*/"",
+           "Of several programs the one to emit, by the function that it was; the others are dropped">,
   ];
 }
 

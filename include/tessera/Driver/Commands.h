@@ -68,6 +68,7 @@ enum class Check { none, compiled, interpreter };
 
 struct RunOptions : CompileOptions {
   runtime::DriverOptions driver;
+  std::string plugin; ///< a shared object that registers a backend; empty: none
   Check check = Check::none;
 };
 

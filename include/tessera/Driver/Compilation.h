@@ -31,6 +31,8 @@ public:
   mlir::LogicalResult toPhase(Phase phase);
   /// The same for the program without its meshes: the reference that `--check` compares with.
   mlir::LogicalResult toSingleDevice();
+  /// From there to steps over a planned arena (`rt.program`), without compiling kernels.
+  mlir::LogicalResult toSteps();
 
   /// That program as it was written, before any pass: what the interpreter runs. Returns the
   /// function.
