@@ -56,11 +56,11 @@ int tessera::search(const SearchOptions &options) {
     return fail(error->message);
   const Solution &found = std::get<Solution>(solution);
   if (options.json.empty()) {
-    llvm::outs() << llvm::formatv("{0}: cost {1:g9}, lower bound {2:g9}, gap {3:p4}, memory "
-                                  "{4:f2} MiB, {5:f4} s{6}\n",
-                                  nameOf(wish.mode).data(), found.cost, found.lowerBound,
-                                  found.gap(), found.memory / (1 << 20), found.seconds,
-                                  found.stoppedByTime ? ", stopped by the time limit" : "");
+    llvm::outs() << llvm::format("%s: cost %.9g, lower bound %.9g, gap %.2f %%, memory %.2f MiB, "
+                                 "%.4f s%s\n",
+                                 nameOf(wish.mode).data(), found.cost, found.lowerBound,
+                                 100 * found.gap(), found.memory / (1 << 20), found.seconds,
+                                 found.stoppedByTime ? ", stopped by the time limit" : "");
     return 0;
   }
   if (options.json == "-") {

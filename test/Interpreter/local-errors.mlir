@@ -11,22 +11,6 @@ func.func @differ() -> (tensor<1xindex> {dist.sharding = #dist.sharding<@m, [rep
 
 // -----
 
-// The condition comes from data that differs: the verifier cannot know, the run finds it at once.
-dist.process_mesh @m(shape = [2], dim_names = ["x"])
-// expected-note @+1 {{device 1 has finished}}
-func.func @stuck(%a: tensor<1xi1> {dist.sharding = #dist.sharding<@m, [shard(0)]>, dist.global_type = tensor<1xi1>})
-    attributes {dist.view = "local", dist.mesh = @m, dist.mesh_devices = array<i64: 0, 1>} {
-  %c0 = arith.constant 0 : index
-  %p = tensor.extract %a[%c0] : tensor<1xi1>
-  scf.if %p {
-    // expected-error @+1 {{on device 0: 'dist.all_reduce' waits for ever: some device never arrives}}
-    %r = dist.all_reduce %a over @m ["x"] reduction = sum : tensor<1xi1>
-  }
-  return
-}
-
-// -----
-
 dist.process_mesh @m(shape = [2], dim_names = ["x"])
 dist.process_mesh @n(shape = [1], dim_names = ["x"], process_ids = [9])
 func.func @nothing_sent() attributes {dist.view = "local", dist.mesh = @m, dist.mesh_devices = array<i64: 0, 1>} {

@@ -41,14 +41,16 @@ static LogicalResult guardType(Operation *op, Type type, const Twine &what) {
   if (!tensor) {
     if (isElementType(type))
       return success();
-    return op->emitError() << what << " has type " << type << "; values are tensors and scalars of f64, f32, f16, bf16, i64, i32, "
+    return op->emitError() << what << " has type " << type
+                           << "; values are tensors and scalars of f64, f32, f16, bf16, i64, i32, "
                               "i16, i8, i1, index";
   }
   auto ranked = dyn_cast<RankedTensorType>(type);
   if (!ranked)
     return op->emitError() << what << " has type " << type << " without a rank; shapes are static";
   if (ranked.getEncoding())
-    return op->emitError() << what << " has type " << type << " with an encoding; tensors are dense";
+    return op->emitError() << what << " has type " << type
+                           << " with an encoding; tensors are dense";
   if (!isElementType(ranked.getElementType()))
     return op->emitError() << what << " has type " << type << "; element types are f64, f32, f16, "
                            << "bf16, i64, i32, i16, i8, i1, index";
@@ -67,13 +69,16 @@ static LogicalResult guardType(Operation *op, Type type, const Twine &what) {
 /// What a single device holds is no value of the global view: collectives and coordinates stand in
 /// functions of the local view.
 static LogicalResult guardDistOp(Operation *op) {
-  if (isa<dist::ProcessMeshOp, dist::ShardTensorOp, dist::ReshardOp>(op))
+  if (isa<dist::ProcessMeshOp, dist::ShardTensorOp, dist::ReshardOp, dist::StopGradientOp,
+          dist::CheckpointOp>(op) ||
+      isa_and_nonnull<dist::CheckpointOp>(op->getParentOp()))
     return success();
   auto function = op->getParentOfType<func::FuncOp>();
   if (function && dist::isLocalView(function))
     return success();
-  return op->emitError() << "'" << op->getName() << "' stands in the global view, where values have no device; write dist.reshard, or mark the function "
-                         << "dist.view = \"local\"";
+  return op->emitError() << "'" << op->getName()
+                         << "' stands in the global view, where values have no device; "
+                         << "write dist.reshard, or mark the function dist.view = \"local\"";
 }
 
 /// Ops of the listed dialects that have effects or structure no later pass takes.

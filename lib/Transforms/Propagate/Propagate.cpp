@@ -193,7 +193,8 @@ struct DistPropagate : dist::impl::DistPropagateBase<DistPropagate> {
       // What feeds an argument lies as the argument does; the reshard is part of the step.
       int64_t fed = graph.fed[index];
       ShardingAttr lies = closed(fed >= 0 ? fed : tensor);
-      if (lies != closed(tensor))
+      const TensorState &state = graph.tensors[tensor];
+      if (lies != closed(tensor) && state.given != TensorSharding::allOpen(*state.mesh, state.type.getRank()))
         function.emitRemark() << "result '" << graph.tensors[tensor].name << "' lies as argument '"
                               << graph.tensors[fed].name << "' that it feeds, " << lies
                               << ", and not as annotated";

@@ -88,7 +88,9 @@ private:
     if (auto constraint = dyn_cast<ShardTensorOp>(op))
       return need(op->getOpOperand(0), constraint.getSharding(), "dist.shard_tensor demands it");
     if (auto ret = dyn_cast<func::ReturnOp>(op)) {
-      return llvm::for_each(ret->getOpOperands(), [&](OpOperand &use) { collectResult(use); });
+      for (OpOperand &use : ret->getOpOperands())
+        collectResult(use);
+      return;
     }
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
       needRange(loop.getInitArgsMutable(), loop.getResults(), "a loop carries it so");

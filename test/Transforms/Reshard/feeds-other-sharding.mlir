@@ -1,7 +1,8 @@
 // RUN: tessera run %s --steps 3 --check=interpreter | FileCheck %s
 
 // Results lie as the arguments that they feed: the reshard is part of the step.
-// CHECK: argument 'arg{{[01]}}', which it feeds, lies so
+// CHECK: result0 {{.*}}[partial(sum), replicate]
+// CHECK: result1 {{.*}}[shard(0), shard(1)]
 // CHECK: check result0 ok
 // CHECK: check result1 ok
 // CHECK: check result2 ok

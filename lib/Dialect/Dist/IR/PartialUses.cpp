@@ -67,19 +67,48 @@ static Value receiverOf(OpOperand &use) {
   return op->getParentOp()->getResult(index);
 }
 
-/// Sums pass where the op is linear in a set of operands, all of which are such sums.
-static bool passesLinearly(OpOperand &use, const sharding::ShardingRule &rule,
-                           const Partials &partials) {
-  Operation *op = use.getOwner();
-  bool sums = llvm::all_of(partials, [](const sharding::PartialAxis &axis) {
-    return axis.kind == sharding::ReduceKind::sum || axis.kind == sharding::ReduceKind::avg;
-  });
-  return sums && llvm::any_of(rule.linearIn, [&](const std::vector<int64_t> &set) {
-           return llvm::is_contained(set, use.getOperandNumber()) &&
-                  llvm::none_of(set, [&](int64_t index) {
-                    return differs(op, op->getOperand(index), partials);
-                  });
-         });
+/// Whether the op makes contributions of contributions when `operands` are such and others whole.
+static bool passes(Operation *op, sharding::ReduceKind kind, ArrayRef<int64_t> operands) {
+  if (kind == sharding::ReduceKind::avg) // a sum, scaled
+    kind = sharding::ReduceKind::sum;
+  if (isa<arith::AddFOp, arith::AddIOp, arith::SubFOp, arith::SubIOp>(op))
+    return kind == sharding::ReduceKind::sum && operands.size() == 2;
+  return passesPartial(op, kind, operands);
+}
+
+/// Whether a value is known to be, or known not to be, contributions over an axis; nothing when it
+/// has no sharding: code generation drops them.
+static std::optional<bool> isPartialOver(Operation *from, Value value,
+                                         const sharding::PartialAxis &axis) {
+  auto lies = partialsOf(from, getSharding(value), value.getType());
+  return lies ? std::optional(llvm::is_contained(*lies, axis)) : std::nullopt;
+}
+
+/// Whether the op makes contributions over an axis of those that reach it: operands known to be
+/// such are, those known to be whole are not, the others are whatever makes the op right.
+static bool passesOver(Operation *op, const sharding::PartialAxis &axis) {
+  SmallVector<int64_t> known, unknown;
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<RankedTensorType>(operand.get().getType()))
+      continue;
+    std::optional<bool> partial = isPartialOver(op, operand.get(), axis);
+    if (!partial)
+      unknown.push_back(operand.getOperandNumber());
+    else if (*partial)
+      known.push_back(operand.getOperandNumber());
+  }
+  constexpr size_t kMostToTry = 6;
+  unknown.truncate(std::min(unknown.size(), kMostToTry));
+  for (uint64_t bits = 0; bits < uint64_t(1) << unknown.size(); ++bits) {
+    SmallVector<int64_t> set = known;
+    for (size_t i = 0; i < unknown.size(); ++i)
+      if (bits >> i & 1)
+        set.push_back(unknown[i]);
+    llvm::sort(set);
+    if (passes(op, axis.kind, set))
+      return true;
+  }
+  return false;
 }
 
 /// Whether contributions may reach this operand of an op that computes.
@@ -87,19 +116,16 @@ static bool mayReach(OpOperand &use, const Partials &partials) {
   Operation *op = use.getOwner();
   unsigned index = use.getOperandNumber();
   std::optional<sharding::ShardingRule> rule = getShardingRule(op);
-  if (!rule && isa<arith::AddFOp, arith::AddIOp, arith::SubFOp, arith::SubIOp>(op)) {
-    rule = sharding::ShardingRule();
-    rule->linearIn = {{0, 1}};
-  }
-  if (!rule)
-    return false;
-  bool accumulates = index < rule->accumulatorOf.size() && rule->accumulatorOf[index] >= 0;
-  bool moves = rule->movesOnly && index == 0;
-  if (!accumulates && !moves && !passesLinearly(use, *rule, partials))
-    return false;
-  // What it makes are contributions, too.
-  return llvm::none_of(op->getResults(), [&](Value result) {
-    return isa<RankedTensorType>(result.getType()) && differs(op, result, partials);
+  bool accumulates = rule && index < rule->accumulatorOf.size() && rule->accumulatorOf[index] >= 0;
+  bool moves = rule && rule->movesOnly && index == 0;
+  return llvm::all_of(partials, [&](const sharding::PartialAxis &axis) {
+    if (!accumulates && !moves && !passesOver(op, axis))
+      return false;
+    // What it makes are contributions, too, perhaps over more axes.
+    return llvm::none_of(op->getResults(), [&](Value result) {
+      return isa<RankedTensorType>(result.getType()) &&
+             !isPartialOver(op, result, axis).value_or(true);
+    });
   });
 }
 
