@@ -123,8 +123,8 @@ LogicalResult Partitioner::lowerLinalg(linalg::LinalgOp op, Part &part) {
           dims.push_back(d);
       if (dims.empty())
         continue;
-      TensorSharding lies =
-          sharding::operandSharding(shardings.rule, input->getOperandNumber(), shardings.axes);
+      TensorSharding lies = resolveVerified(shardings.operands[input->getOperandNumber()], meshes,
+                                            input->get().getType());
       inputs.map(input->get(), zeroBeyondValid(part, loc, part.mapping.lookup(input->get()),
                                                cast<RankedTensorType>(input->get().getType()), lies,
                                                mesh, shardings.mesh, dims));

@@ -7,6 +7,8 @@
 
 #include "Partitioner.h"
 
+#include "tessera/Dialect/Dist/Rules/Rules.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -16,58 +18,6 @@ using namespace tessera;
 using namespace tessera::dist;
 using sharding::CollectiveKind;
 using sharding::TensorSharding;
-
-/// Whether a value is a fill or splat of the identity of a reduction: partial or whole, it is the
-/// same.
-static bool isIdentityFill(Value value, sharding::ReduceKind kind) {
-  while (auto slice = value.getDefiningOp<SliceOp>())
-    value = slice->getOperand(0);
-  Attribute constant;
-  if (auto fill = value.getDefiningOp<linalg::FillOp>()) {
-    if (!matchPattern(fill.getInputs()[0], m_Constant(&constant)))
-      return false;
-  } else if (auto op = value.getDefiningOp<arith::ConstantOp>()) {
-    auto splat = dyn_cast<SplatElementsAttr>(op.getValue());
-    if (!splat)
-      return false;
-    constant = splat.getSplatValue<Attribute>();
-  } else {
-    return false;
-  }
-  if (auto number = dyn_cast<FloatAttr>(constant)) {
-    llvm::APFloat v = number.getValue();
-    switch (kind) {
-    case sharding::ReduceKind::sum:
-      return v.isZero();
-    case sharding::ReduceKind::avg:
-      return false;
-    case sharding::ReduceKind::prod:
-      return v.isExactlyValue(1.0);
-    case sharding::ReduceKind::max:
-      return v.isInfinity() && v.isNegative();
-    case sharding::ReduceKind::min:
-      return v.isInfinity() && !v.isNegative();
-    }
-  }
-  auto number = dyn_cast<IntegerAttr>(constant);
-  if (!number)
-    return false;
-  llvm::APInt v = number.getValue();
-  bool isBool = v.getBitWidth() == 1; // or, and: max and min of unsigned bits
-  switch (kind) {
-  case sharding::ReduceKind::sum:
-    return v.isZero();
-  case sharding::ReduceKind::avg:
-    return false;
-  case sharding::ReduceKind::prod:
-    return v.isOne();
-  case sharding::ReduceKind::max:
-    return isBool ? v.isZero() : v.isMinSignedValue();
-  case sharding::ReduceKind::min:
-    return isBool ? v.isOne() : v.isMaxSignedValue();
-  }
-  return false;
-}
 
 Value Partitioner::emit(Part &part, Location loc, Value local, RankedTensorType global,
                         FlatSymbolRefAttr meshName, const sharding::Move &step, Attribute reason,

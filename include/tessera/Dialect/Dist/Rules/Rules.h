@@ -55,6 +55,10 @@ bool passesPartial(mlir::Operation *op, sharding::ReduceKind kind,
 llvm::SmallVector<int64_t> operandsToPass(mlir::Operation *op, sharding::ReduceKind kind,
                                           llvm::ArrayRef<int64_t> partial);
 
+/// Whether a value is a fill or splat of the identity of a reduction: as contributions of all devices
+/// or as the whole, it is the same. `avg` has none.
+bool isIdentityFill(mlir::Value value, sharding::ReduceKind kind);
+
 /// How result `index` of a linalg op combines over its reduction loops, when its body says so.
 std::optional<sharding::ReduceKind> matchReductionKind(mlir::linalg::LinalgOp op, unsigned index);
 /// The body op that combines the accumulator of result `index` with a new value, or null.
