@@ -24,9 +24,8 @@
 using namespace mlir;
 using namespace tessera;
 
-static constexpr StringRef kPhaseNames[] = {"input",     "normalized",  "propagated",
-                                            "resharded", "planned",     "partitioned",
-                                            "fused"};
+static constexpr StringRef kPhaseNames[] = {"input",   "normalized",  "propagated", "resharded",
+                                            "planned", "partitioned", "fused"};
 
 StringRef tessera::toString(Phase phase) {
   return kPhaseNames[static_cast<int>(phase)];
@@ -41,6 +40,26 @@ std::optional<Phase> tessera::parsePhase(StringRef name) {
 
 std::string tessera::phaseNames() {
   return llvm::join(ArrayRef<StringRef>(kPhaseNames), ", ");
+}
+
+/// Gives `--comm-fusion` to the pass. LLVM's parser prints an error of its own about a value that
+/// is no number, so such values are refused before.
+static LogicalResult readFusion(Pass &pass, StringRef text) {
+  auto refuse = [&](StringRef detail) {
+    llvm::errs() << "error: comm-fusion: '" << text << "' is no list of options"
+                 << (detail.empty() ? "" : ": ") << detail.rtrim()
+                 << "; write for example \"all-reduce=size all-reduce-config=16\"\n";
+    return failure();
+  };
+  for (StringRef option : llvm::split(text, ' ')) {
+    auto [name, values] = option.split('=');
+    if (!name.ends_with("-config"))
+      continue;
+    for (StringRef value : llvm::split(values, ','))
+      if (int64_t number; value.trim("{}").getAsInteger(10, number))
+        return refuse(("'" + value + "' is no whole number").str());
+  }
+  return pass.initializeOptions(text, [&](const Twine &detail) { return refuse(detail.str()); });
 }
 
 LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptions &options) {
@@ -75,13 +94,7 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
   }
   if (leadsTo(Phase::fused)) {
     std::unique_ptr<Pass> pass = dist::createDistFuseCollectives();
-    if (failed(pass->initializeOptions(options.fusion, [&](const Twine &message) {
-          llvm::errs() << "error: comm-fusion: '" << options.fusion << "' is no list of options";
-          std::string detail = message.str();
-          llvm::errs() << (detail.empty() ? "" : ": ") << StringRef(detail).rtrim()
-                       << "; write for example \"all-reduce=size all-reduce-config=16\"\n";
-          return failure();
-        })))
+    if (failed(readFusion(*pass, options.fusion)))
       return failure();
     manager.addPass(std::move(pass));
   }
