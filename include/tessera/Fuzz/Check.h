@@ -41,10 +41,10 @@ struct CheckOptions {
   std::string partition =
       "builtin.module(dist-partition,dist-canonicalize-collectives,dist-fuse-collectives)";
   interpreter::Poison poison = interpreter::Poison::nan;
-  /// How the local view of `main` is run on global inputs; empty: by the interpreter. Fails after
-  /// an error at the context.
+  /// How the local view of `main` is run `steps` times, beginning with global inputs; empty: by the
+  /// interpreter. Gives the results of the last step. Fails after an error at the context.
   std::function<mlir::FailureOr<llvm::SmallVector<interpreter::Tensor>>(
-      mlir::ModuleOp local, llvm::ArrayRef<interpreter::Tensor> inputs)>
+      mlir::ModuleOp local, llvm::ArrayRef<interpreter::Tensor> inputs, int64_t steps)>
       runLocal;
 };
 
