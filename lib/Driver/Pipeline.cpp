@@ -76,6 +76,8 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
   if (leadsTo(Phase::resharded)) {
     manager.addPass(dist::createDistSinkPartials());
     manager.addPass(dist::createDistInsertReshards());
+    if (!options.narrowReductions)
+      manager.addPass(dist::createDistWidenPartials());
   }
   if (leadsTo(Phase::planned)) {
     dist::DistPlanReshardsOptions plan;
@@ -109,6 +111,8 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
                          llvm::cl::init("fused")};
   Option<std::string> objective{*this, "objective", llvm::cl::desc("time or bytes"),
                                 llvm::cl::init("time")};
+  Option<bool> narrowReductions{*this, "narrow-reductions",
+                                llvm::cl::desc("Reduce 16-bit floats in 16 bits")};
   Option<std::string> topology{*this, "topology", llvm::cl::desc("Topology file (JSON)")};
 };
 } // namespace
@@ -127,6 +131,7 @@ void tessera::registerPipeline() {
         options.from = *from;
         options.to = *to;
         options.objective = text.objective;
+        options.narrowReductions = text.narrowReductions;
         options.topology = text.topology;
         (void)buildPipeline(manager, options);
       });

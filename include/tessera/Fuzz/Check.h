@@ -38,7 +38,8 @@ struct CheckOptions {
   /// Passes from the program to the annotated one, and from there to the local view: those of the
   /// driver.
   std::string propagate = "builtin.module(dist-guard,dist-normalize,dist-propagate,"
-                          "dist-sink-partials,dist-insert-reshards,dist-plan-reshards)";
+                          "dist-sink-partials,dist-insert-reshards,dist-widen-partials,"
+                          "dist-plan-reshards)";
   std::string partition =
       "builtin.module(dist-partition,dist-canonicalize-collectives,dist-fuse-collectives)";
   interpreter::Poison poison = interpreter::Poison::nan;
