@@ -65,6 +65,15 @@ def DistInsertReshards : Dist_Pass<"dist-insert-reshards"> {
   }];
 }
 
+def DistWidenPartials : Dist_Pass<"dist-widen-partials"> {
+  let summary = "Keep contributions of 16-bit floats in f32 until they are reduced";
+  let description = [{
+    What leads from a reduction that is cut to the `dist.reshard` that adds up its contributions is computed in f32, reduced in f32 and
+    rounded once, as one device does. So a reduction of bf16 or f16 sends four bytes an element. What others read (a result
+    annotated partial, the carry of a loop) stays as it is.
+  }];
+}
+
 def DistPlanReshards : Dist_Pass<"dist-plan-reshards"> {
   let summary = "Write each dist.reshard as the chain of moves that costs least";
   let description = [{
