@@ -24,9 +24,8 @@
 using namespace mlir;
 using namespace tessera;
 
-static constexpr StringRef kPhaseNames[] = {"input",     "normalized",  "propagated",
-                                            "resharded", "planned",     "partitioned",
-                                            "fused"};
+static constexpr StringRef kPhaseNames[] = {"input",   "normalized",  "propagated", "resharded",
+                                            "planned", "partitioned", "fused"};
 
 StringRef tessera::toString(Phase phase) {
   return kPhaseNames[static_cast<int>(phase)];
@@ -49,7 +48,17 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
     manager.addPass(dist::createDistGuard());
     manager.addPass(dist::createDistNormalize());
   }
-  if (leadsTo(Phase::propagated)) {
+  if (leadsTo(Phase::propagated) && !options.search.mode.empty()) {
+    dist::DistSearchOptions search;
+    search.mode = options.search.mode;
+    search.memoryBudget = options.search.memoryBudget.value_or(0);
+    search.fullyUseDevices = options.search.fullyUseDevices;
+    search.devices = options.search.devices;
+    search.topology = options.topology;
+    search.timeLimit = options.search.timeLimit;
+    search.solver = options.search.solver;
+    manager.addPass(dist::createDistSearch(search));
+  } else if (leadsTo(Phase::propagated)) {
     dist::DistPropagateOptions propagate;
     propagate.topology = options.topology;
     manager.addPass(dist::createDistPropagate(propagate));
@@ -97,6 +106,9 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
   Option<std::string> objective{*this, "objective", llvm::cl::desc("time or bytes"),
                                 llvm::cl::init("time")};
   Option<std::string> topology{*this, "topology", llvm::cl::desc("Topology file (JSON)")};
+  Option<std::string> mode{*this, "mode", llvm::cl::desc("Mode of dist-search; none: propagate")};
+  Option<int64_t> devices{*this, "devices", llvm::cl::desc("Devices of a program without a mesh"),
+                          llvm::cl::init(0)};
 };
 } // namespace
 
@@ -115,6 +127,8 @@ void tessera::registerPipeline() {
         options.to = *to;
         options.objective = text.objective;
         options.topology = text.topology;
+        options.search.mode = text.mode;
+        options.search.devices = text.devices;
         (void)buildPipeline(manager, options);
       });
 }

@@ -13,7 +13,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Decide.h"
-#include "Strategies.h"
 
 #include "tessera/Sharding/ReshardPlanner.h"
 #include "tessera/Sharding/Search/Solver.h"
@@ -40,7 +39,7 @@ public:
       raw.push_back(canonical(state.sharding.closed()));
   }
 
-  std::vector<TensorSharding> run() {
+  std::vector<TensorSharding> run(std::vector<Strategy> *chosen) {
     std::vector<int64_t> choice(graph.nodes.size());
     for (size_t n = 0; n < graph.nodes.size(); ++n)
       if (strategies.of(n).size() > 1)
@@ -54,6 +53,9 @@ public:
         for (size_t i = graph.nodes[n].rule.operands.size(); i < graph.nodes[n].tensors.size(); ++i)
           if (int64_t tensor = graph.nodes[n].tensors[i]; tensor >= 0)
             raw[tensor] = shardingUnder(graph.nodes[n], i, strategies.of(n)[choice[n]]);
+    if (chosen)
+      for (size_t n = 0; n < graph.nodes.size(); ++n)
+        chosen->push_back(strategies.of(n).empty() ? Strategy() : strategies.of(n)[choice[n]]);
     return std::move(raw);
   }
 
@@ -247,6 +249,7 @@ private:
 } // namespace
 
 std::vector<TensorSharding> dist::decideResults(const PropagationGraph &graph,
-                                                const Topology &topology) {
-  return Decider(graph, topology).run();
+                                                const Topology &topology,
+                                                std::vector<Strategy> *chosen) {
+  return Decider(graph, topology).run(chosen);
 }

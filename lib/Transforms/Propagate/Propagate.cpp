@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Decide.h"
-#include "PropagationGraph.h"
+#include "Propagation.h"
 #include "Strategies.h"
 
 #include "tessera/Dialect/Check/Check.h"
@@ -156,6 +156,63 @@ private:
   MLIRContext *context;
 };
 
+} // namespace
+
+void dist::propagateAxes(PropagationGraph &graph, MLIRContext *context) {
+  Propagation(graph, context).run();
+}
+
+void dist::writeShardings(func::FuncOp function, const PropagationGraph &graph,
+                          const std::vector<TensorSharding> &raw) {
+  auto attrOf = [&](int64_t tensor, const TensorSharding &sharding) {
+    const TensorState &state = graph.tensors[tensor];
+    return ShardingAttr::get(state.meshName, *state.mesh, sharding, function.getContext());
+  };
+  auto closed = [&](int64_t tensor) {
+    return attrOf(tensor, graph.tensors[tensor].sharding.closed());
+  };
+  for (BlockArgument argument : function.getArguments())
+    if (int64_t tensor = graph.tensorOf(argument); tensor >= 0)
+      setSharding(argument, closed(tensor));
+  for (auto [index, tensor] : llvm::enumerate(graph.results)) {
+    if (tensor < 0)
+      continue;
+    // What feeds an argument lies as the argument does; the reshard is part of the step.
+    int64_t fed = graph.fed[index];
+    ShardingAttr lies = closed(fed >= 0 ? fed : tensor);
+    const TensorState &state = graph.tensors[tensor];
+    if (lies != closed(tensor) &&
+        state.given != TensorSharding::allOpen(*state.mesh, state.type.getRank()))
+      function.emitRemark() << "result '" << graph.tensors[tensor].name << "' lies as argument '"
+                            << graph.tensors[fed].name << "' that it feeds, " << lies
+                            << ", and not as annotated";
+    function.setResultAttr(index, DistDialect::kSharding, lies);
+  }
+  function.walk([&](Operation *op) {
+    if (op == function || isa<linalg::LinalgOp>(op->getParentOp()))
+      return;
+    SmallVector<ShardingAttr> shardings;
+    bool any = false;
+    for (Value result : op->getResults()) {
+      int64_t tensor = graph.tensorOf(result);
+      shardings.push_back(tensor >= 0 ? attrOf(tensor, raw[tensor]) : ShardingAttr());
+      any = any || tensor >= 0;
+    }
+    if (any)
+      setResultShardings(op, shardings);
+    if (auto constraint = dyn_cast<ShardTensorOp>(op))
+      constraint.setShardingAttr(shardings.front());
+    if (auto reshard = dyn_cast<ReshardOp>(op))
+      reshard.setShardingAttr(shardings.front());
+    if (auto loop = dyn_cast<scf::WhileOp>(op))
+      for (BlockArgument argument : loop.getBeforeArguments())
+        if (int64_t tensor = graph.tensorOf(argument); tensor >= 0)
+          setSharding(argument, closed(tensor));
+  });
+}
+
+namespace {
+
 struct DistPropagate : dist::impl::DistPropagateBase<DistPropagate> {
   using DistPropagateBase::DistPropagateBase;
 
@@ -174,53 +231,8 @@ struct DistPropagate : dist::impl::DistPropagateBase<DistPropagate> {
   void propagate(func::FuncOp function, const MeshTable &meshes,
                  const sharding::Topology &machine) {
     PropagationGraph graph(function, meshes);
-    Propagation(graph, &getContext()).run();
-    std::vector<TensorSharding> raw = decideResults(graph, machine);
-
-    auto attrOf = [&](int64_t tensor, const TensorSharding &sharding) {
-      const TensorState &state = graph.tensors[tensor];
-      return ShardingAttr::get(state.meshName, *state.mesh, sharding, &getContext());
-    };
-    auto closed = [&](int64_t tensor) {
-      return attrOf(tensor, graph.tensors[tensor].sharding.closed());
-    };
-    for (BlockArgument argument : function.getArguments())
-      if (int64_t tensor = graph.tensorOf(argument); tensor >= 0)
-        setSharding(argument, closed(tensor));
-    for (auto [index, tensor] : llvm::enumerate(graph.results)) {
-      if (tensor < 0)
-        continue;
-      // What feeds an argument lies as the argument does; the reshard is part of the step.
-      int64_t fed = graph.fed[index];
-      ShardingAttr lies = closed(fed >= 0 ? fed : tensor);
-      const TensorState &state = graph.tensors[tensor];
-      if (lies != closed(tensor) && state.given != TensorSharding::allOpen(*state.mesh, state.type.getRank()))
-        function.emitRemark() << "result '" << graph.tensors[tensor].name << "' lies as argument '"
-                              << graph.tensors[fed].name << "' that it feeds, " << lies
-                              << ", and not as annotated";
-      function.setResultAttr(index, DistDialect::kSharding, lies);
-    }
-    function.walk([&](Operation *op) {
-      if (op == function || isa<linalg::LinalgOp>(op->getParentOp()))
-        return;
-      SmallVector<ShardingAttr> shardings;
-      bool any = false;
-      for (Value result : op->getResults()) {
-        int64_t tensor = graph.tensorOf(result);
-        shardings.push_back(tensor >= 0 ? attrOf(tensor, raw[tensor]) : ShardingAttr());
-        any = any || tensor >= 0;
-      }
-      if (any)
-        setResultShardings(op, shardings);
-      if (auto constraint = dyn_cast<ShardTensorOp>(op))
-        constraint.setShardingAttr(shardings.front());
-      if (auto reshard = dyn_cast<ReshardOp>(op))
-        reshard.setShardingAttr(shardings.front());
-      if (auto loop = dyn_cast<scf::WhileOp>(op))
-        for (BlockArgument argument : loop.getBeforeArguments())
-          if (int64_t tensor = graph.tensorOf(argument); tensor >= 0)
-            setSharding(argument, closed(tensor));
-    });
+    propagateAxes(graph, &getContext());
+    writeShardings(function, graph, decideResults(graph, machine));
   }
 };
 
