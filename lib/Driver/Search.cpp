@@ -86,6 +86,7 @@ static llvm::json::Value toJson(const dist::SearchedPlan &plan) {
                             {"compute_seconds", plan.computeSeconds},
                             {"propagation_cost", plan.propagationCost},
                             {"memory_bytes", plan.memory},
+                            {"mode", std::string(nameOf(plan.mode))},
                             {"parallelisms", llvm::json::Array(plan.parallelisms)},
                             {"seconds", plan.seconds},
                             {"stopped_by_time", plan.stoppedByTime}};

@@ -29,7 +29,7 @@ struct SearchWish {
   std::optional<double> memoryBudget; ///< GiB a device
   bool fullyUseDevices = true;        ///< contractions use every device where sizes allow
   int64_t devices = 0;                ///< for a program without a mesh
-  double timeLimit = 60;              ///< seconds
+  double timeLimit = 10;              ///< seconds
   std::string solver;                 ///< HiGHS' library or CBC's program, empty: looked for
 };
 

@@ -64,7 +64,7 @@ def DistSearch : Dist_Pass<"dist-search"> {
            "Contractions use every device where their sizes allow">,
     Option<"devices", "devices", "int64_t", "0", "Devices for a module without a mesh; 0: it stays without">,
     Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
-    Option<"timeLimit", "time-limit", "double", "60", "Seconds; then the best plan so far is taken">,
+    Option<"timeLimit", "time-limit", "double", "10", "Seconds; then the best plan so far is taken">,
     Option<"solver", "solver", "std::string", "\"\"", "Library of HiGHS or program cbc for mode exact; default looked for">,
   ];
 }

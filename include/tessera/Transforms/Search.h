@@ -39,6 +39,7 @@ struct SearchedPlan {
   double memory = 0;              ///< bytes on a device at the peak
   double seconds = 0;             ///< of building and solving
   bool stoppedByTime = false;     ///< the gap is what the time limit left
+  sharding::search::Mode mode = sharding::search::Mode::dynamic_programming; ///< that found it
   std::vector<std::string> parallelisms; ///< "data over d0", "tensor over d1", …
 
   double gap() const { return cost <= lowerBound ? 0 : (cost - lowerBound) / cost; }
@@ -61,6 +62,8 @@ public:
 
 private:
   struct State;
+  mlir::LogicalResult searchMesh(const std::optional<sharding::Mesh> &mesh,
+                                 const SearchSettings &wish);
   mlir::ModuleOp module;
   SearchSettings settings;
   std::vector<SearchedPlan> found;

@@ -55,6 +55,9 @@ ModuleSearch::ModuleSearch(ModuleOp module, SearchSettings settings)
     : module(module), settings(std::move(settings)) {}
 ModuleSearch::~ModuleSearch() = default;
 
+/// Meshes that are searched in the mode that is asked for; of more the best by a quick mode.
+static constexpr size_t kMostInFull = 2;
+
 static ProcessMeshOp declare(ModuleOp module, const Mesh &mesh) {
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
   SmallVector<StringRef> names(mesh.axisNames.begin(), mesh.axisNames.end());
@@ -132,47 +135,67 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
   return plan;
 }
 
-LogicalResult ModuleSearch::run() {
-  std::vector<std::optional<Mesh>> candidates;
-  bool hasMesh = !MeshTable(module).empty();
-  if (hasMesh)
-    candidates.push_back(std::nullopt);
-  else if (settings.devices > 0)
-    for (const std::vector<int64_t> &shape : meshShapes(settings.devices, settings.topology))
-      candidates.push_back(makeMesh(freeName(module), shape));
-
-  for (std::optional<Mesh> &mesh : candidates) {
-    auto begin = std::chrono::steady_clock::now();
-    auto state = std::make_unique<State>();
-    ProcessMeshOp declared = mesh ? declare(module, *mesh) : ProcessMeshOp();
-    state->meshes = std::make_unique<MeshTable>(module);
-    SearchedPlan plan;
-    if (mesh)
-      plan.meshShape = mesh->shape;
-    state->made = std::move(mesh);
-    bool failedOne = false;
-    for (func::FuncOp function : module.getOps<func::FuncOp>()) {
-      if (isLocalView(function) || function.isExternal())
-        continue;
-      FailureOr<FunctionPlan> own = searchFunction(function, *state->meshes, settings, plan);
-      failedOne = failed(own);
-      if (failedOne)
-        break;
-      state->functions.push_back(std::move(*own));
-    }
-    if (declared)
-      declared.erase();
+/// Searches one mesh and enters its plan behind those that cost less.
+LogicalResult ModuleSearch::searchMesh(const std::optional<Mesh> &mesh,
+                                       const SearchSettings &wish) {
+  auto begin = std::chrono::steady_clock::now();
+  auto state = std::make_unique<State>();
+  ProcessMeshOp declared = mesh ? declare(module, *mesh) : ProcessMeshOp();
+  state->meshes = std::make_unique<MeshTable>(module);
+  state->made = mesh;
+  SearchedPlan plan;
+  plan.mode = wish.solver.mode;
+  if (mesh)
+    plan.meshShape = mesh->shape;
+  bool failedOne = false;
+  for (func::FuncOp function : module.getOps<func::FuncOp>()) {
+    if (isLocalView(function) || function.isExternal())
+      continue;
+    FailureOr<FunctionPlan> own = searchFunction(function, *state->meshes, wish, plan);
+    failedOne = failed(own);
     if (failedOne)
-      return failure();
-    plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    // Of equally cheap meshes the one with fewer axes, which comes first, stays first.
-    auto at = llvm::upper_bound(found, plan, [](const SearchedPlan &a, const SearchedPlan &b) {
-      return a.cost < b.cost * (1 - 1e-9);
-    });
-    auto index = at - found.begin();
-    found.insert(at, std::move(plan));
-    states.insert(states.begin() + index, std::move(state));
+      break;
+    state->functions.push_back(std::move(*own));
   }
+  if (declared)
+    declared.erase();
+  if (failedOne)
+    return failure();
+  plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  // Of equally cheap meshes the one with fewer axes, which comes first, stays first.
+  auto at = llvm::upper_bound(found, plan, [](const SearchedPlan &a, const SearchedPlan &b) {
+    return a.cost < b.cost * (1 - 1e-9);
+  });
+  auto index = at - found.begin();
+  found.insert(at, std::move(plan));
+  states.insert(states.begin() + index, std::move(state));
+  return success();
+}
+
+LogicalResult ModuleSearch::run() {
+  if (!MeshTable(module).empty())
+    return searchMesh(std::nullopt, settings);
+  if (settings.devices == 0)
+    return success();
+  std::vector<Mesh> candidates;
+  for (const std::vector<int64_t> &shape : meshShapes(settings.devices, settings.topology))
+    candidates.push_back(makeMesh(freeName(module), shape));
+  SearchSettings quick = settings;
+  if (candidates.size() > kMostInFull)
+    quick.solver.mode = search::Mode::recursive_programming;
+  for (const Mesh &mesh : candidates)
+    if (failed(searchMesh(mesh, quick)))
+      return failure();
+  if (quick.solver.mode == settings.solver.mode)
+    return success();
+  std::vector<Mesh> best;
+  for (size_t plan = 0; plan < std::min(kMostInFull, found.size()); ++plan)
+    best.push_back(*states[plan]->made);
+  found.erase(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(best.size()));
+  states.erase(states.begin(), states.begin() + static_cast<std::ptrdiff_t>(best.size()));
+  for (const Mesh &mesh : best)
+    if (failed(searchMesh(mesh, settings)))
+      return failure();
   return success();
 }
 
@@ -185,15 +208,15 @@ void ModuleSearch::write(size_t index) {
     writeShardings(own.function, *own.graph, own.raw);
   Builder builder(module.getContext());
   auto real = [&](double value) { return builder.getF64FloatAttr(value); };
-  module->setAttr(DistDialect::kSearch,
-                  builder.getDictionaryAttr(
-                      {builder.getNamedAttr(
-                           "mode", builder.getStringAttr(search::nameOf(settings.solver.mode))),
-                       builder.getNamedAttr("cost", real(plan.cost)),
-                       builder.getNamedAttr("lower_bound", real(plan.lowerBound)),
-                       builder.getNamedAttr("compute", real(plan.computeSeconds)),
-                       builder.getNamedAttr("propagation_cost", real(plan.propagationCost)),
-                       builder.getNamedAttr("memory", real(plan.memory))}));
+  module->setAttr(
+      DistDialect::kSearch,
+      builder.getDictionaryAttr(
+          {builder.getNamedAttr("mode", builder.getStringAttr(search::nameOf(plan.mode))),
+           builder.getNamedAttr("cost", real(plan.cost)),
+           builder.getNamedAttr("lower_bound", real(plan.lowerBound)),
+           builder.getNamedAttr("compute", real(plan.computeSeconds)),
+           builder.getNamedAttr("propagation_cost", real(plan.propagationCost)),
+           builder.getNamedAttr("memory", real(plan.memory))}));
 }
 
 namespace {

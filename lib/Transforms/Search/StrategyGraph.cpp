@@ -398,14 +398,11 @@ void StrategyGraph::addTensor(int64_t tensor) {
     addEdge(tensor, place, user, trips);
 }
 
-double StrategyGraph::reshardSeconds(const TensorState &state, const TensorSharding &source,
-                                     const TensorSharding &target) {
-  if (source == target)
-    return 0;
-  return planner
-      .plan({*state.mesh, shapeOf(state.type), bytesPerElement(state.type.getElementType()), source,
-             target})
-      .seconds;
+ReshardTable &StrategyGraph::reshardsOf(const TensorState &state) {
+  std::vector<int64_t> shape = shapeOf(state.type);
+  int64_t bytes = bytesPerElement(state.type.getElementType());
+  auto key = std::make_tuple(state.mesh, shape, bytes);
+  return reshards.try_emplace(key, *state.mesh, shape, bytes, planner).first->second;
 }
 
 void StrategyGraph::addEdge(int64_t tensor, const End &from, const End &to, double trips) {
@@ -416,10 +413,11 @@ void StrategyGraph::addEdge(int64_t tensor, const End &from, const End &to, doub
                                              static_cast<int64_t>(result.tables.size()));
   if (isNew) {
     const Lie &sources = lists[from.lies], &targets = lists[to.lies];
+    ReshardTable &times = reshardsOf(state);
     std::vector<double> distinct;
     for (const TensorSharding &source : sources.distinct)
       for (const TensorSharding &target : targets.distinct)
-        distinct.push_back(trips * reshardSeconds(state, source, target));
+        distinct.push_back(trips * times.seconds(source, target));
     search::EdgeTable table{
         static_cast<int64_t>(sources.of.size()), static_cast<int64_t>(targets.of.size()), {}};
     table.cost.reserve(table.rows * table.columns);

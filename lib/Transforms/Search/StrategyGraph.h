@@ -24,7 +24,7 @@
 
 #include "Ways.h"
 
-#include "tessera/Sharding/ReshardPlanner.h"
+#include "tessera/Sharding/ReshardTable.h"
 #include "tessera/Sharding/Search/Problem.h"
 
 #include <map>
@@ -92,8 +92,7 @@ private:
   bool allowsResults(const RuleNode &node, const Strategy &strategy) const;
   double workOf(const RuleNode &node, const Strategy &strategy) const;
   int64_t intern(std::vector<sharding::TensorSharding> shardings);
-  double reshardSeconds(const TensorState &state, const sharding::TensorSharding &source,
-                        const sharding::TensorSharding &target);
+  sharding::ReshardTable &reshardsOf(const TensorState &state);
   double tripsOfTensor(int64_t tensor) const;
 
   const PropagationGraph &graph;
@@ -107,6 +106,9 @@ private:
   std::vector<int64_t> kindOfNode, problemNode; ///< by node of the graph, -1: none
   std::vector<End> home;                        ///< by tensor; of ops' results the op
   std::vector<int64_t> producer;                ///< by tensor: node of the graph, -1: none
+  std::map<std::tuple<const sharding::Mesh *, std::vector<int64_t>, int64_t>,
+           sharding::ReshardTable>
+      reshards; ///< by mesh, shape and bytes an element
   std::map<std::vector<sharding::TensorSharding>, int64_t> knownLists;
   std::map<std::vector<int64_t>, std::vector<int64_t>> knownKinds; ///< candidates by a hash
   std::map<
