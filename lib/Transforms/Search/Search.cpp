@@ -9,8 +9,8 @@
 
 #include "../Propagate/Decide.h"
 #include "../Propagate/Propagation.h"
+#include "Memory.h"
 #include "MeshShapes.h"
-#include "StrategyGraph.h"
 
 #include "tessera/Transforms/CostOptions.h"
 #include "tessera/Transforms/Passes.h"
@@ -23,6 +23,8 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 #include <chrono>
+#include <cmath>
+#include <set>
 
 namespace tessera::dist {
 #define GEN_PASS_DEF_DISTSEARCH
@@ -98,6 +100,72 @@ static std::vector<int64_t> completePropagated(const StrategyGraph &graph) {
   return std::get<search::Solution>(std::move(solved)).choice;
 }
 
+/// Without a budget, or under the one that the options have of the problem's own memory.
+static FailureOr<search::Solution> solveOnce(func::FuncOp function, const StrategyGraph &strategies,
+                                             const search::Options &options) {
+  search::Expected<search::Solution> solved = search::solve(strategies.problem(), options);
+  if (auto *error = std::get_if<search::Error>(&solved))
+    return function.emitError() << error->message;
+  return std::get<search::Solution>(std::move(solved));
+}
+
+/// Under a budget. The solvers add up memory over nodes, so they are told what is kept at one time:
+/// the worst of the plan without a budget, then the worst of each plan that does not fit. What the
+/// sum leaves out (copies for single users) is made up for by a smaller budget.
+static FailureOr<search::Solution> solveWithin(func::FuncOp function, StrategyGraph &strategies,
+                                               const PropagationGraph &graph, const Lives &lives,
+                                               search::Options options) {
+  constexpr int kRounds = 8;
+  double wish = options.memoryBudget;
+  search::Options free = options;
+  free.memoryBudget = std::numeric_limits<double>::infinity();
+  FailureOr<search::Solution> solved = solveOnce(function, strategies, free);
+  if (failed(solved))
+    return failure();
+  Peak peak = peakOf(strategies, graph, lives, solved->choice);
+  Peak least = peak;
+  std::set<int64_t> times; // everything that is kept at the worst time of any plan so far
+  double given = wish;
+  for (int round = 0; round < kRounds && peak.bytes > wish; ++round) {
+    if (!times.insert(peak.time).second)
+      given *= std::min(0.95, wish / peak.bytes);
+    std::vector<bool> isKept;
+    for (size_t t = 0; t < graph.tensors.size(); ++t) {
+      const Lives::Life &life = lives.of(static_cast<int64_t>(t));
+      isKept.push_back(life.from <= peak.time && peak.time <= life.to);
+    }
+    strategies.setMemory(isKept);
+    double smallest = 0;
+    for (size_t node = 0; node < strategies.problem().nodes.size(); ++node)
+      smallest += strategies.problem().leastMemory(static_cast<int64_t>(node));
+    options.memoryBudget = std::max(given, smallest * (1 + 1e-9));
+    FailureOr<search::Solution> next = solveOnce(function, strategies, options);
+    if (failed(next))
+      return failure();
+    solved = std::move(next);
+    peak = peakOf(strategies, graph, lives, solved->choice);
+    if (peak.bytes < least.bytes)
+      least = peak;
+  }
+  if (peak.bytes <= wish)
+    return solved;
+  InFlightDiagnostic error = function.emitError();
+  error << "no plan was found that fits into " << static_cast<int64_t>(wish)
+        << " bytes a device; the least found needs " << static_cast<int64_t>(std::ceil(least.bytes))
+        << " bytes";
+  if (least.largest >= 0) {
+    const TensorState &state = graph.tensors[least.largest];
+    error << ", of which ";
+    if (state.name.empty())
+      error << "a value of type " << state.type;
+    else
+      error << "'" << state.name << "'";
+    error << " takes most";
+    error.attachNote(state.loc) << "it is made here";
+  }
+  return error;
+}
+
 /// Searches one function. Adds what is known of its plan to `summary`.
 static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshTable &meshes,
                                               const SearchSettings &settings,
@@ -110,17 +178,23 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
   options.fullyUseDevices = settings.fullyUseDevices;
   StrategyGraph strategies(graph, propagated, planner, settings.topology, options);
 
-  search::Expected<search::Solution> solved = search::solve(strategies.problem(), settings.solver);
-  if (auto *error = std::get_if<search::Error>(&solved))
-    return function.emitError() << error->message;
-  auto &solution = std::get<search::Solution>(solved);
+  Lives lives(function, graph);
+  FailureOr<search::Solution> solved =
+      std::isfinite(settings.solver.memoryBudget)
+          ? solveWithin(function, strategies, graph, lives, settings.solver)
+          : solveOnce(function, strategies, settings.solver);
+  if (failed(solved))
+    return failure();
+  search::Solution &solution = *solved;
   std::vector<int64_t> alone = completePropagated(strategies);
   double aloneCost = strategies.problem().cost(alone);
   if (aloneCost < solution.cost &&
-      strategies.problem().memory(alone) <= settings.solver.memoryBudget) {
+      peakOf(strategies, graph, lives, alone).bytes <= settings.solver.memoryBudget) {
     solution.choice = std::move(alone);
     solution.cost = aloneCost;
   }
+  summary.memory =
+      std::max(summary.memory, peakOf(strategies, graph, lives, solution.choice).bytes);
   summary.cost += solution.cost;
   summary.lowerBound += std::min(solution.lowerBound, solution.cost);
   summary.propagationCost += aloneCost;

@@ -47,7 +47,7 @@ StrategyGraph::StrategyGraph(const PropagationGraph &graph, const PropagatedPlan
                              const Options &options)
     : graph(graph), planner(planner), topology(topology), options(options),
       kindOfNode(graph.nodes.size(), -1), problemNode(graph.nodes.size(), -1),
-      home(graph.tensors.size()), producer(graph.tensors.size(), -1) {
+      place(graph.tensors.size()), home(graph.tensors.size()), producer(graph.tensors.size(), -1) {
   addOps(propagated);
   addHomes(propagated);
   addTensors();
@@ -392,10 +392,11 @@ void StrategyGraph::addTensor(int64_t tensor) {
   add(own);
   for (const End &user : users)
     add(user);
-  End place = addPlacements(tensor, std::move(places), std::move(labels), state.name);
-  addEdge(tensor, own, place, trips);
+  End between = addPlacements(tensor, std::move(places), std::move(labels), state.name);
+  place[tensor] = between;
+  addEdge(tensor, own, between, trips);
   for (const End &user : users)
-    addEdge(tensor, place, user, trips);
+    addEdge(tensor, between, user, trips);
 }
 
 ReshardTable &StrategyGraph::reshardsOf(const TensorState &state) {
@@ -428,6 +429,31 @@ void StrategyGraph::addEdge(int64_t tensor, const End &from, const End &to, doub
     result.tables.push_back(std::move(table));
   }
   result.edges.push_back({from.node, to.node, it->second});
+}
+
+void StrategyGraph::setMemory(const std::vector<bool> &isKept) {
+  for (search::Node &node : result.nodes)
+    node.memory.assign(node.cost.size(), 0);
+  for (size_t t = 0; t < graph.tensors.size(); ++t) {
+    if (!isKept[t] || producer[t] == -2)
+      continue;
+    const TensorState &state = graph.tensors[t];
+    auto add = [&](const End &end) {
+      const Lie &list = lists[end.lies];
+      std::vector<double> bytes;
+      for (const TensorSharding &sharding : list.distinct) {
+        bytes.push_back(static_cast<double>(bytesPerElement(state.type.getElementType())));
+        for (int64_t extent : localShape(sharding, shapeOf(state.type)))
+          bytes.back() *= static_cast<double>(extent);
+      }
+      for (size_t s = 0; s < list.of.size(); ++s)
+        result.nodes[end.node].memory[s] += bytes[list.of[s]];
+    };
+    if (producer[t] < 0 || place[t].node < 0)
+      add(home[t]);
+    if (place[t].node >= 0)
+      add(place[t]);
+  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -50,6 +50,9 @@ public:
                 const Options &options);
 
   const sharding::search::Problem &problem() const { return result; }
+  /// Gives the problem the memory of what is kept at one time: `isKept` by tensor. A tensor with a
+  /// place counts there, an argument at its home too.
+  void setMemory(const std::vector<bool> &isKept);
   /// By node of the problem the strategies that propagation alone takes; -1 for places.
   const std::vector<int64_t> &propagatedChoice() const { return propagatedOf; }
 
@@ -104,6 +107,7 @@ private:
   std::vector<Kind> kinds;
   std::vector<Lie> lists;
   std::vector<int64_t> kindOfNode, problemNode; ///< by node of the graph, -1: none
+  std::vector<End> place;                       ///< by tensor, node -1: none
   std::vector<End> home;                        ///< by tensor; of ops' results the op
   std::vector<int64_t> producer;                ///< by tensor: node of the graph, -1: none
   std::map<std::tuple<const sharding::Mesh *, std::vector<int64_t>, int64_t>,
