@@ -50,8 +50,9 @@ LogicalResult Compilation::load() {
   if (dist::isLocalView(function))
     localView = function.getLoc();
   else if (from && *from >= Phase::partitioned)
-    return function.emitError() << "'" << function.getSymName() << "' is in the global view; behind '"
-                                << options.compileFrom << "' functions have dist.view = \"local\"";
+    return function.emitError() << "'" << function.getSymName()
+                                << "' is in the global view; behind '" << options.compileFrom
+                                << "' functions have dist.view = \"local\"";
   return success();
 }
 
@@ -75,6 +76,7 @@ LogicalResult Compilation::runPhases(Phase to) {
   pipeline.topology = options.topology;
   pipeline.fusion = options.fusion;
   pipeline.remarks = options.remarks;
+  pipeline.search = options.search;
   // Phase by phase, so that each is timed.
   for (int phase = static_cast<int>(*from); phase < static_cast<int>(to); ++phase) {
     pipeline.from = static_cast<Phase>(phase);
@@ -119,6 +121,7 @@ static void dropMeshes(ModuleOp module) {
          {DistDialect::kShardings, DistDialect::kBeforeShardings, DistDialect::kReason})
       op->removeAttr(name);
   };
+  module->removeAttr(DistDialect::kSearch);
   module.walk([&](Operation *op) {
     drop(op);
     if (isa<ShardTensorOp, ReshardOp>(op)) {
@@ -142,6 +145,7 @@ LogicalResult Compilation::toSingleDevice() {
   if (failed(load()))
     return failure();
   dropMeshes(*program);
+  options.search.mode.clear();
   return runPhases();
 }
 
