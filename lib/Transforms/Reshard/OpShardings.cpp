@@ -38,6 +38,12 @@ static bool cutsReduction(const sharding::ShardingRule &rule,
   return false;
 }
 
+static bool reduces(const sharding::ShardingRule &rule) {
+  return llvm::any_of(rule.factors, [](const sharding::Factor &factor) {
+    return factor.kind == sharding::FactorKind::reduction;
+  });
+}
+
 /// Takes the partial axes that pass through the op out of its result's sharding.
 static std::vector<Passing> takePassing(Operation *op, const sharding::ShardingRule &rule,
                                         std::vector<TensorSharding> &results,
@@ -54,6 +60,10 @@ static std::vector<Passing> takePassing(Operation *op, const sharding::ShardingR
           }))
         bringing.push_back(o);
     SmallVector<int64_t> through;
+    // Without a reduction the axis came through an operand, also where that is not partial yet: a
+    // cut value becomes a contribution without communication.
+    if (bringing.empty() && !reduces(rule))
+      llvm::append_range(bringing, llvm::seq<int64_t>(operands.size()));
     if (!bringing.empty() && !cutsReduction(rule, operands, partial.axis))
       through = operandsToPass(op, partial.kind, bringing);
     if (through.empty())
