@@ -13,8 +13,12 @@ _LAZY = {
     "mesh": ("ProcessMesh",),
     "tensor": ("Tensor", "asarray", "shard_tensor", "spec"),
     "dtypes": ("DType", "bfloat16", "bool_", "float16", "float32", "float64", "int16", "int32", "int64", "int8"),
-    "jit": ("explain", "jit"),
+    "compiled": ("explain", "jit"),
     "autodiff": ("grad", "value_and_grad"),
+    "parallel": ("DistributedDataParallel", "accumulate", "visualize_sharding"),
+    "strategy": ("shard",),
+    "optim": ("shard_optimizer",),
+    "data": ("shard_dataloader",),
 }
 _MODULES = ("nn", "ops", "optim", "data", "testing", "parallel", "random")
 _PLACES = {name: module for module, names in _LAZY.items() for name in names}

@@ -32,7 +32,7 @@ def value_and_grad(function: Callable, argnums: int | Sequence[int] = 0, has_aux
     @functools.wraps(function)
     def differentiated(*args, **kwargs):
         if current() is None:
-            from .jit import Jitted
+            from .compiled import Jitted
             made = differentiated.__dict__.setdefault("_jitted", Jitted(differentiated, feeds=False))
             return made(*args, **kwargs)
         return _record(current(), function, args, kwargs, numbers, isinstance(argnums, int), has_aux)
@@ -93,13 +93,27 @@ def _record(trace: Trace, function, args, kwargs, numbers, single, has_aux):
     out = [trace.tensor(v) for v in called.results]
     for tensor, inside in zip(out, [*outputs, *outside]):
         tensor._mesh = inside.mesh
+    wrapper = next((w for n in numbers for w in _wrappers(args[n])), None)
+    if wrapper is not None:
+        from .parallel import unreduced
+        out[0] = unreduced(out[0], wrapper)
     gradients: list[Tensor | None] = [None] * len(tensors)
     for i, tensor in zip(wrt, out[len(outputs):]):
-        gradients[i] = tensor
+        gradients[i] = tensor if wrapper is None else unreduced(tensor, wrapper)
+        gradients[i]._gradient = True
     aux = tree.rebuild(aux, out[1:1 + len(aux_leaves)])
     arguments.assign(dict(zip(changed, out[1 + len(aux_leaves):len(outputs)])))
     trees = [_gradient(args[n], [gradients[i] for i in arguments.parts[n][1]]) for n in numbers]
     return (out[0], aux) if has_aux else out[0], trees[0] if single else tuple(trees)
+
+
+def _wrappers(value):
+    """Data-parallel modules inside of no_sync."""
+    if getattr(value, "synchronised", True) is False:
+        yield value
+    elif not tree.is_array(value):
+        for _, child in (tree.children(value) or (None, None, (), ()))[2]:
+            yield from _wrappers(child)
 
 
 def _port(trace, value, tensor) -> Port:

@@ -35,8 +35,9 @@ class Recorded:
     `changed` are the leaves of arguments that the function replaced, with the result that they have become.
     """
 
-    def __init__(self, function: Callable, arguments: Arguments, feeds: bool = True):
+    def __init__(self, function: Callable, arguments: Arguments, feeds: bool = True, options: dict | None = None):
         self.trace = trace = Trace()
+        self._options = options or {}
         self.name, self.names = getattr(function, "__name__", "program"), arguments.names
         self.inputs = arguments.tensors()
         for tensor in self.inputs:
@@ -90,7 +91,7 @@ class Recorded:
             match: range | None = None
             for i, (other, places) in enumerate(arguments.parts):
                 if feeds and i not in used and node.kind != "leaf" and leaves and node == other and all(
-                        _same(leaf.value, traced[k]) for leaf, k in zip(leaves, places)):
+                        _feeds(leaf.value, traced[k]) for leaf, k in zip(leaves, places)):
                     used.add(i)
                     match = places
                     break
@@ -126,7 +127,7 @@ class Recorded:
     def session(self):
         if self._session is None:
             from .runtime import Session
-            self._session = Session(self.program.compile())
+            self._session = Session(self.program.compile(**self._options))
             self._shardings = [from_home(r.home) if self.trace.meshes else None for r in self._session.results]
         return self._session
 
@@ -135,6 +136,8 @@ class Recorded:
         values = []
         for tensor, name in zip([*arguments.tensors(), *self.hidden], [*self.names, *["captured"] * len(self.hidden)]):
             if tensor._array is None:
+                if type(tensor) is not Tensor:  # a parameter that has not been initialised says so
+                    tensor._concrete(f"calling '{self.name}'")
                 raise refuse(ArgumentError, f"'{name}' is a description without a value; give it to explain or lower")
             tensor._used()
             values.append(tensor._array)
@@ -142,6 +145,12 @@ class Recorded:
         tensors = [from_array(a, r.tensor.dtype, s) for a, r, s in zip(arrays, self.results, self._shardings)]
         arguments.assign({leaf: tensors[result] for leaf, result in self.changed})
         return tree.rebuild(self._structure, tensors[:self.outputs])
+
+
+def _feeds(value, argument) -> bool:
+    """Whether a result may be an argument of the next step: gradients, and what is placed otherwise, are results of their own."""
+    value = asarray(value)
+    return _same(value, argument) and not value._gradient and value.sharding in (None, argument.sharding)
 
 
 def _same(value, tensor) -> bool:

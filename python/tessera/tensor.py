@@ -25,7 +25,7 @@ class Tensor:
     Raises DTypeError for element types without a kernel.
     """
 
-    __slots__ = ("shape", "dtype", "sharding", "_array", "_value", "_scope", "_weak", "_unused", "_mesh", "__weakref__")
+    __slots__ = ("shape", "dtype", "sharding", "_array", "_value", "_scope", "_weak", "_unused", "_mesh", "_gradient", "__weakref__")
     __array_priority__ = 1000  # NumPy leaves operators of mixed operands to this class
 
     def __init__(self, data, dtype=None):
@@ -34,7 +34,7 @@ class Tensor:
 
     def _init(self, shape, dtype: DType, array=None, sharding: Sharding | None = None, weak=False):
         self.shape, self.dtype, self.sharding = tuple(shape), dtype, sharding
-        self._array, self._value, self._scope, self._weak, self._unused, self._mesh = array, None, None, weak, None, None
+        self._array, self._value, self._scope, self._weak, self._unused, self._mesh, self._gradient = array, None, None, weak, None, None, False
 
     # What it is.
 

@@ -173,7 +173,7 @@ def assign(value, leaves: Sequence[Any], is_leaf: Callable[[Any], bool] = is_arr
 
 
 def map(function: Callable, value, *others):
-    """A copy of `value` with function(leaf, leaf of each other, ...) for each leaf; None in another tree stands for no leaves."""
+    """A copy of `value` with function(leaf, leaf of each other at the same place, ...) for each leaf; None where another has none."""
+    columns = [{leaf.path: leaf.value for leaf in flatten(other)[0]} for other in others]
     leaves, _ = flatten(value)
-    columns = [[leaf.value for leaf in flatten(other)[0]] for other in others]
-    return rebuild(value, [function(leaf.value, *row) for leaf, *row in zip(leaves, *columns, strict=True)])
+    return rebuild(value, [function(leaf.value, *[column.get(leaf.path) for column in columns]) for leaf in leaves])

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Operations on tensors, by their names in NumPy and the array API standard."""
 
-from . import creation, distributed, elementwise, indexing, linear, reductions, shapes
+from . import creation, distributed, elementwise, indexing, linear, reductions, shapes, windows
 from .creation import arange, eye, full, full_like, iota, linspace, ones, ones_like, zeros, zeros_like
 from .distributed import reshard, stop_gradient, unshard
 from .elementwise import *  # noqa: F403
@@ -12,9 +12,10 @@ from .reductions import (all, any, argmax, argmin, cumulative_sum, log_softmax, 
                          var)
 from .shapes import (broadcast_to, concat, expand_dims, flatten, flip, matrix_transpose, moveaxis, pad, permute_dims, reshape, split,
                      squeeze, stack, swapaxes, tile, tril, triu)
+from .windows import avg_pool, conv, max_pool
 
-__all__ = [*elementwise.__all__, "all", "any", "arange", "argmax", "argmin", "broadcast_to", "concat", "cumulative_sum", "einsum",
+__all__ = [*elementwise.__all__, "all", "any", "arange", "argmax", "argmin", "avg_pool", "broadcast_to", "concat", "conv", "cumulative_sum", "einsum",
            "expand_dims", "eye", "flatten", "flip", "full", "full_like", "iota", "linspace", "log_softmax", "logsumexp", "matmul",
-           "matrix_transpose", "max", "mean", "min", "moveaxis", "one_hot", "ones", "ones_like", "outer", "pad", "permute_dims",
+           "matrix_transpose", "max", "max_pool", "mean", "min", "moveaxis", "one_hot", "ones", "ones_like", "outer", "pad", "permute_dims",
            "prod", "reshape", "reshard", "softmax", "split", "squeeze", "stack", "std", "stop_gradient", "sum", "swapaxes", "take",
            "take_along_axis", "tensordot", "tile", "tril", "triu", "unshard", "var", "vecdot", "zeros", "zeros_like"]

@@ -27,7 +27,7 @@ def op(function: Callable) -> Callable:
     def call(*args, **kwargs):
         trace = current()
         if trace is None:
-            from ..jit import run_eagerly
+            from ..compiled import run_eagerly
             return run_eagerly(function, args, kwargs)
         with trace.builder.at(location()):
             result = function(trace, *args, **kwargs)
@@ -35,8 +35,15 @@ def op(function: Callable) -> Callable:
             result._mesh = next((t.mesh for t in _tensors((args, kwargs.values())) if t.mesh is not None), None)
         return result
     signature = inspect.signature(function)
+    call.shard = functools.partial(_sharded, call)
     call.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])
     return call
+
+
+def _sharded(operation, in_strategy, out_strategy=None, **options):
+    """The operation with a strategy of its own: in how many parts each dimension of each input is cut (tessera.shard)."""
+    from ..strategy import shard
+    return shard(operation, in_strategy, out_strategy, **options)
 
 
 def _tensors(values):

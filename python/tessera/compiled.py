@@ -10,23 +10,26 @@ from typing import Any
 
 from . import tree
 from .arguments import Arguments
+from .errors import ArgumentError
 from .program import Program
 from .record import Recorded
+from .source import refuse
 from .trace import current
 
 
 class Jitted:
     """What `jit` makes. Called inside of another recorded function it is a part of that."""
 
-    def __init__(self, function: Callable, feeds: bool = True):
+    def __init__(self, function: Callable, feeds: bool = True, objective: str = "time", topology: str = ""):
         functools.update_wrapper(self, function)
         self._function, self._feeds = function, feeds
+        self._options = dict(objective=objective, topology=topology)
         self._recorded: dict = {}
 
     def _record(self, arguments: Arguments) -> Recorded:
         key = arguments.key()
         if key not in self._recorded:
-            self._recorded[key] = Recorded(self._function, arguments, self._feeds)
+            self._recorded[key] = Recorded(self._function, arguments, self._feeds, self._options)
         return self._recorded[key]
 
     def __call__(self, *args, **kwargs):
@@ -44,7 +47,7 @@ class Jitted:
 
     def explain(self, *args, **kwargs) -> Report:
         """What the program for such arguments communicates, and why."""
-        return Report(self.lower(*args, **kwargs).explain())
+        return Report(self.lower(*args, **kwargs).explain(**self._options))
 
     @property
     def wire_bytes(self) -> int:
@@ -73,14 +76,21 @@ class Report(dict):
         return "\n".join(lines)
 
 
-def jit(function: Callable | None = None, *, feeds: bool = True) -> Jitted:
+def jit(function: Callable | None = None, *, feeds: bool = True, objective: str = "time", topology: str = "") -> Jitted:
     """Compiles a function of tensors (and trees of them) into one program for all devices that its tensors name.
 
     The function is recorded at its first call, and again for arguments of another structure, shape, type or placement. Floats
     are arguments of the program, other plain values are part of it. What it changes in its arguments (attributes of modules,
-    entries of lists) is changed in them. feeds: a result of the structure of an argument takes its placements.
+    entries of lists) is changed in them. feeds: a result of the structure of an argument takes its placements. objective: what
+    plans of moves minimise, "time" or "bytes"; topology: the file of the machine (docs/report.md).
+
+    Raises ArgumentError for another objective.
     """
-    return Jitted(function, feeds) if function is not None else functools.partial(jit, feeds=feeds)
+    if objective not in ("time", "bytes"):
+        raise refuse(ArgumentError, f"objective '{objective}' of jit; there are time and bytes")
+    if function is None:
+        return functools.partial(jit, feeds=feeds, objective=objective, topology=topology)
+    return Jitted(function, feeds, objective, topology)
 
 
 def explain(function: Callable, *args, **kwargs) -> Report:
