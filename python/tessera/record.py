@@ -128,7 +128,10 @@ class Recorded:
         if self._session is None:
             from .runtime import Session
             self._session = Session(self.program.compile(**self._options))
-            self._shardings = [from_home(r.home) if self.trace.meshes else None for r in self._session.results]
+            # What was left to the compiler as an argument stays so: the next step is the same program.
+            left = [r.feeds is not None and self.inputs[r.feeds].sharding is None for r in self.results]
+            self._shardings = [from_home(r.home) if self.trace.meshes and not open else None
+                               for r, open in zip(self._session.results, left)]
         return self._session
 
     def run(self, arguments: Arguments):
