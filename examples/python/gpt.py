@@ -14,7 +14,7 @@ from tessera import Replicate, Shard, nn, optim, shard_tensor
 class Block(nn.Module):
     def __init__(self, features, heads):
         super().__init__()
-        self.norm1, self.attention = nn.LayerNorm(features), nn.MultiHeadAttention(features, heads, causal=True)
+        self.norm1, self.attention = nn.LayerNorm(features), nn.MultiHeadAttention(features, heads, causal=True, bias=False)
         self.norm2, self.up, self.down = nn.LayerNorm(features), nn.Linear(features, 4 * features), nn.Linear(4 * features, features)
 
     def forward(self, x):
@@ -37,7 +37,7 @@ class GPT(nn.Module):
 
 
 # Where a parameter is cut over "tp", by the end of its name: heads of attention, inner features of the perceptron.
-CUTS = {"attention.query": 1, "attention.key": 1, "attention.value": 1, "attention.out": 0, "biases.0": 0, "biases.1": 0, "biases.2": 0,
+CUTS = {"attention.query": 1, "attention.key": 1, "attention.value": 1, "attention.out": 0,
         "up.weight": 1, "up.bias": 0, "down.weight": 0}
 
 
