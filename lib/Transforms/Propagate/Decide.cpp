@@ -129,6 +129,8 @@ private:
 
   void addTensors() {
     for (size_t t = 0; t < graph.tensors.size(); ++t) {
+      if (llvm::none_of(graph.nodesOf[t], [&](int64_t node) { return nodeOf.count(node); }))
+        continue; // it lies in one way for all
       End producer;
       Operation *source = nullptr;
       bool produced = false;
@@ -154,10 +156,7 @@ private:
       // What is made of scalars alone is made anew wherever it is needed.
       if (source && llvm::none_of(source->getOperandTypes(), llvm::IsaPred<RankedTensorType>))
         continue;
-      bool chosen =
-          producer.node >= 0 || llvm::any_of(users, [](const End &end) { return end.node >= 0; });
-      if (chosen)
-        addTensor(t, producer, users, source ? tripsOf(source) : 1);
+      addTensor(t, producer, users, source ? tripsOf(source) : 1);
     }
   }
 

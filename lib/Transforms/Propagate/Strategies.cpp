@@ -72,6 +72,8 @@ FactorAxes Strategies::settle(const ShardingRule &rule, Claims claims) {
 
 void Strategies::claim(const RuleNode &node, size_t position, const TensorSharding &sharding,
                        int64_t weight, Claims &claims) {
+  if (llvm::all_of(sharding.dims, [](const AxisList &dim) { return dim.empty(); }))
+    return;
   FactorAxes axes = project(node.rule, ruleOf(node, position), sharding);
   for (size_t f = 0; f < axes.size(); ++f)
     if (!axes[f].empty() && node.rule.factors[f].kind != FactorKind::replicate)
@@ -128,8 +130,7 @@ FactorAxes dist::mergeFactors(const PropagationGraph &graph, const RuleNode &nod
   return Strategies::merge(graph, node, round, broadcasts);
 }
 
-/// Whether a tensor of an elementwise op lacks one of its factors.
-static bool isBroadcast(const RuleNode &node, size_t position) {
+bool dist::isBroadcast(const RuleNode &node, size_t position) {
   if (!node.rule.isElementwise())
     return false;
   std::vector<bool> seen(node.rule.factors.size());
@@ -190,6 +191,10 @@ void Strategies::addFromClaims(size_t index) {
     return;
   constexpr int64_t kFirst = std::numeric_limits<int64_t>::max();
   Claims all = claimsOf(node);
+  if (all.empty()) {
+    add(index, {FactorAxes(node.rule.factors.size()), {}});
+    return;
+  }
   // What nobody contests stands, whatever it costs: a cut that all who have the factor agree on
   // divides the work as the user asked. Whether another plan is cheaper is for dist-search to say.
   Claims agreed = uncontested(node, all);
@@ -203,17 +208,19 @@ void Strategies::addFromClaims(size_t index) {
                                                        }));
   size_t numOperands = node.rule.operands.size();
   // The results' claims first, then what operands add: the reductions.
-  Claims resultsFirst = all;
-  for (Claim &claim : resultsFirst)
-    if (claim.position >= numOperands)
-      claim.weight = kFirst;
-  add(index, {settle(node.rule, resultsFirst), {}});
+  if (contested) {
+    Claims resultsFirst = all;
+    for (Claim &claim : resultsFirst)
+      if (claim.position >= numOperands)
+        claim.weight = kFirst;
+    add(index, {settle(node.rule, std::move(resultsFirst)), {}});
+  }
   add(index, {settle(node.rule, all), {}});
   Claims results = all;
-  std::erase_if(results, [&](const Claim &claim) {
-    return claim.position < numOperands && claim.order >= 0;
-  });
-  add(index, {settle(node.rule, std::move(results)), {}});
+  if (std::erase_if(results, [&](const Claim &claim) {
+        return claim.position < numOperands && claim.order >= 0;
+      }))
+    add(index, {settle(node.rule, std::move(results)), {}});
   if (!contested)
     return;
   for (const Claim &claim : all) {

@@ -82,6 +82,9 @@ private:
 sharding::FactorAxes mergeFactors(const PropagationGraph &graph, const RuleNode &node,
                                   int64_t round, bool broadcasts);
 
+/// Whether tensor `position` of an elementwise op lacks one of its factors.
+bool isBroadcast(const RuleNode &node, size_t position);
+
 } // namespace tessera::dist
 
 #endif // TESSERA_LIB_TRANSFORMS_PROPAGATE_STRATEGIES_H
