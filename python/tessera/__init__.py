@@ -10,6 +10,7 @@ from .sharding import Mesh, Open, Partial, Replicate, Shard, Sharding
 _LAZY = {
     "runtime": ("Session",),
     "jax": ("from_jax",),
+    "torch": ("from_torch",),
     "mesh": ("ProcessMesh",),
     "tensor": ("Tensor", "asarray", "shard_tensor", "spec"),
     "dtypes": ("DType", "bfloat16", "bool_", "float16", "float32", "float64", "int16", "int32", "int64", "int8"),
@@ -30,7 +31,7 @@ __all__ = ["ArgumentError", "DTypeError", "Error", "Mesh", "MeshError", "Open", 
 def __getattr__(name):
     import importlib
     if name in _PLACES:
-        if _PLACES[name] != "runtime":
+        if _PLACES[name] not in ("runtime", "jax"):
             importlib.import_module(".ops.operators", __name__)  # operators of tensors
         value = getattr(importlib.import_module(f".{_PLACES[name]}", __name__), name)
         globals()[name] = value

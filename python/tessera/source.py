@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import threading
 
 from . import errors
 from .ir import Location
@@ -14,8 +16,26 @@ _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _known: dict[tuple, Location] = {}
 
 
+_standing = threading.local()
+
+
+@contextlib.contextmanager
+def standing_at(place: Location | None):
+    """What is made inside stands at `place`, not at the line of Python that runs; None changes nothing."""
+    places = _standing.__dict__.setdefault("places", [])
+    if place is not None:
+        places.append(place)
+    try:
+        yield
+    finally:
+        if place is not None:
+            places.pop()
+
+
 def location() -> Location | None:
     """Where the innermost frame outside of this package stands; None where there is none."""
+    if getattr(_standing, "places", None):
+        return _standing.places[-1]
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back

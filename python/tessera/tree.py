@@ -87,7 +87,7 @@ def children(value):
         return type(value), None, list(enumerate(value)), ()
     if hasattr(type(value), "__tree_fields__"):
         return type(value), None, *type(value).__tree_fields__(value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type) and not _is_value(value):
+    if dataclasses.is_dataclass(value) and hasattr(value, "__dict__") and not isinstance(value, type) and not _is_value(value):
         return type(value), None, [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value)], ()
     return None
 
