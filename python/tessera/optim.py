@@ -13,7 +13,7 @@ from .mesh import ProcessMesh
 from .ops.creation import zeros_like
 from .sharding import Replicate, Shard
 from .source import refuse
-from .tensor import Tensor, asarray, from_array, shard_tensor
+from .tensor import Tensor, asarray, from_array, shard_tensor, spec
 
 State = dict
 
@@ -32,7 +32,10 @@ class Optimizer:
                                                 for slot in self.slots}}
 
     def _zeros(self, slot, name, parameter):
-        return zeros_like(parameter, "float32" if parameter.dtype.itemsize == 2 else None)
+        dtype = "float32" if parameter.dtype.itemsize == 2 else parameter.dtype
+        if parameter._array is None and parameter._scope is None:  # a description has states that are descriptions
+            return spec(parameter.shape, dtype, parameter.mesh, parameter.placements or ())
+        return zeros_like(parameter, dtype)
 
     def update(self, parameters, gradients, state: State):
         """Parameters and state after a step. Gradients have the structure of the parameters."""
@@ -145,7 +148,7 @@ class ShardedOptimizer(Optimizer):
     def _zeros(self, slot, name, parameter):
         made = self.inner._zeros(slot, name, parameter)
         placements = self._place(name, parameter)
-        return made if placements is None else _placed(made, parameter.mesh, placements)
+        return made if placements is None else _placed_like(made, parameter.mesh, placements)
 
     def _apply(self, name, p, g, slots, count):
         placements = self._place(name, p)
