@@ -9,6 +9,7 @@ import numpy as np
 
 import tessera as ts
 from tessera import ProcessMesh, nn, tree
+from tessera.data import progress
 from tessera.testing import difference
 
 
@@ -68,7 +69,7 @@ def fit(build, distributed, options, show):
         value, gradients = ts.value_and_grad(loss)(model, *batch)
         return *optimizer.update(model, gradients, state), value
     losses = []
-    for i in range(options.steps):
+    for i in progress(range(options.steps), "training" if show else "one device"):
         batch = batches(i)
         if show and i == 0:
             print(step.explain(model, state, *batch))

@@ -18,6 +18,7 @@ _LAZY = {
     "autodiff": ("grad", "value_and_grad"),
     "parallel": ("DistributedDataParallel", "accumulate", "visualize_sharding"),
     "strategy": ("shard",),
+    "control": ("checkpoint", "custom_gradient", "fori_loop", "scan"),
     "optim": ("shard_optimizer",),
     "data": ("shard_dataloader",),
 }

@@ -40,6 +40,10 @@ from .parallel import DistributedDataParallel as DistributedDataParallel
 from .parallel import accumulate as accumulate
 from .parallel import visualize_sharding as visualize_sharding
 from .strategy import shard as shard
+from .control import checkpoint as checkpoint
+from .control import custom_gradient as custom_gradient
+from .control import fori_loop as fori_loop
+from .control import scan as scan
 from .optim import shard_optimizer as shard_optimizer
 from .data import shard_dataloader as shard_dataloader
 from .ops import abs as abs

@@ -11,6 +11,7 @@ from typing import Any
 from . import tree
 from .arguments import Arguments
 from .errors import ArgumentError
+from .mesh import ProcessMesh
 from .program import Program
 from .record import Recorded
 from .source import refuse
@@ -20,16 +21,16 @@ from .trace import current
 class Jitted:
     """What `jit` makes. Called inside of another recorded function it is a part of that."""
 
-    def __init__(self, function: Callable, feeds: bool = True, objective: str = "time", topology: str = ""):
+    def __init__(self, function: Callable, mesh: ProcessMesh | None = None, feeds: bool = True, objective: str = "time", topology: str = ""):
         functools.update_wrapper(self, function)
-        self._function, self._feeds = function, feeds
+        self._function, self._feeds, self._mesh = function, feeds, mesh
         self._options = dict(objective=objective, topology=topology)
         self._recorded: dict = {}
 
     def _record(self, arguments: Arguments) -> Recorded:
         key = arguments.key()
         if key not in self._recorded:
-            self._recorded[key] = Recorded(self._function, arguments, self._feeds, self._options)
+            self._recorded[key] = Recorded(self._function, arguments, self._feeds, self._options, self._mesh)
         return self._recorded[key]
 
     def __call__(self, *args, **kwargs):
@@ -76,21 +77,32 @@ class Report(dict):
         return "\n".join(lines)
 
 
-def jit(function: Callable | None = None, *, feeds: bool = True, objective: str = "time", topology: str = "") -> Jitted:
+SEARCHES = ("sharding_propagation",)
+
+
+def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, search: str = "sharding_propagation", feeds: bool = True,
+        objective: str = "time", topology: str = "") -> Jitted:
     """Compiles a function of tensors (and trees of them) into one program for all devices that its tensors name.
 
     The function is recorded at its first call, and again for arguments of another structure, shape, type or placement. Floats
     are arguments of the program, other plain values are part of it. What it changes in its arguments (attributes of modules,
-    entries of lists) is changed in them. feeds: a result of the structure of an argument takes its placements. objective: what
-    plans of moves minimise, "time" or "bytes"; topology: the file of the machine (docs/report.md).
+    entries of lists) is changed in them.
 
-    Raises ArgumentError for another objective.
+    mesh: where values lie that nothing says it of. search: how placements that nobody gave are chosen. feeds: a result of the
+    structure of an argument takes its placements. objective: what plans of moves minimise, "time" or "bytes"; topology: the file of
+    the machine (docs/report.md).
+
+    Raises ArgumentError for another objective or search, and for what is no mesh.
     """
     if objective not in ("time", "bytes"):
         raise refuse(ArgumentError, f"objective '{objective}' of jit; there are time and bytes")
+    if search not in SEARCHES:
+        raise refuse(ArgumentError, f"search '{search}' of jit; there is {', '.join(SEARCHES)}")
+    if mesh is not None and not isinstance(mesh, ProcessMesh):
+        raise refuse(ArgumentError, f"mesh {mesh!r} of jit is no ProcessMesh")
     if function is None:
-        return functools.partial(jit, feeds=feeds, objective=objective, topology=topology)
-    return Jitted(function, feeds, objective, topology)
+        return functools.partial(jit, mesh=mesh, search=search, feeds=feeds, objective=objective, topology=topology)
+    return Jitted(function, mesh, feeds, objective, topology)
 
 
 def explain(function: Callable, *args, **kwargs) -> Report:

@@ -209,3 +209,15 @@ def place_batch(batch: Sequence, mesh: ProcessMesh, dataset_strategy="data_paral
         sharding = sharding_of(tensor.shape, cuts, mesh, f"input {i} of the dataset")
         made.append(from_array(tensor._concrete("placing"), tensor.dtype, sharding))
     return tuple(made)
+
+
+def progress(iterable, description: str = ""):
+    """The items of `iterable`, with a bar by tqdm on a terminal where that is installed."""
+    import sys
+    if not sys.stderr.isatty():
+        return iterable
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return iterable
+    return tqdm(iterable, desc=description)

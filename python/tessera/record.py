@@ -12,6 +12,7 @@ from .arguments import Arguments
 from .errors import ArgumentError, TraceError
 from .ir import TensorType
 from .layout import from_home
+from .mesh import ProcessMesh
 from .program import Program
 from .sharding import Sharding
 from .source import of_function, refuse
@@ -35,9 +36,12 @@ class Recorded:
     `changed` are the leaves of arguments that the function replaced, with the result that they have become.
     """
 
-    def __init__(self, function: Callable, arguments: Arguments, feeds: bool = True, options: dict | None = None):
+    def __init__(self, function: Callable, arguments: Arguments, feeds: bool = True, options: dict | None = None,
+                 mesh: ProcessMesh | None = None):
         self.trace = trace = Trace()
         self._options = options or {}
+        if mesh is not None:
+            trace.symbol(mesh)
         self.name, self.names = getattr(function, "__name__", "program"), arguments.names
         self.inputs = arguments.tensors()
         for tensor in self.inputs:

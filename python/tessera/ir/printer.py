@@ -231,7 +231,8 @@ def _(p, op):
 @_prints("func.call")
 def _(p, op):
     results = types(op.results) if len(op.results) == 1 else f"({types(op.results)})"
-    return f"func.call @{op.attributes['callee']}({p.list(op.operands)}) : ({types(op.operands)}) -> {results}"
+    vjp = f" {{dist.custom_vjp = @{op.attributes['vjp']}}}" if "vjp" in op.attributes else ""
+    return f"func.call @{op.attributes['callee']}({p.list(op.operands)}){vjp} : ({types(op.operands)}) -> {results}"
 
 
 @_prints("scf.for")
