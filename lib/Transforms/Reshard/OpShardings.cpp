@@ -38,9 +38,10 @@ static bool cutsReduction(const sharding::ShardingRule &rule,
   return false;
 }
 
-static bool reduces(const sharding::ShardingRule &rule) {
-  return llvm::any_of(rule.factors, [](const sharding::Factor &factor) {
-    return factor.kind == sharding::FactorKind::reduction;
+/// Whether the op itself can make contributions of this kind, by a cut reduction.
+static bool reduces(const sharding::ShardingRule &rule, sharding::ReduceKind kind) {
+  return llvm::any_of(rule.factors, [&](const sharding::Factor &factor) {
+    return factor.kind == sharding::FactorKind::reduction && factor.reduction == kind;
   });
 }
 
@@ -60,10 +61,11 @@ static std::vector<Passing> takePassing(Operation *op, const sharding::ShardingR
           }))
         bringing.push_back(o);
     SmallVector<int64_t> through;
-    // Without a reduction the axis came through an operand, also where that is not partial yet: a
-    // cut value becomes a contribution without communication.
-    if (bringing.empty() && !reduces(rule))
-      llvm::append_range(bringing, llvm::seq<int64_t>(operands.size()));
+    // Where nothing else makes it partial, operands that lie otherwise by now are asked for it.
+    if (bringing.empty() && !reduces(rule, partial.kind))
+      for (auto [o, type] : llvm::enumerate(op->getOperandTypes()))
+        if (isa<RankedTensorType>(type))
+          bringing.push_back(o);
     if (!bringing.empty() && !cutsReduction(rule, operands, partial.axis))
       through = operandsToPass(op, partial.kind, bringing);
     if (through.empty())
