@@ -22,7 +22,7 @@ _LAZY = {
     "optim": ("shard_optimizer",),
     "data": ("shard_dataloader",),
 }
-_MODULES = ("nn", "ops", "optim", "data", "testing", "parallel", "random")
+_MODULES = ("nn", "ops", "optim", "data", "testing", "parallel", "random", "tree")
 _PLACES = {name: module for module, names in _LAZY.items() for name in names}
 
 __all__ = ["ArgumentError", "DTypeError", "Error", "Mesh", "MeshError", "Open", "Partial", "PlacementError", "Program", "Replicate",

@@ -98,6 +98,10 @@ class Tensor:
         array = self.numpy()
         return array.astype(dtype) if dtype is not None and dtype != array.dtype else array.copy() if copy else array
 
+    def __array_namespace__(self, api_version=None):
+        from . import ops
+        return ops
+
     def __dlpack__(self, **options):
         return self.numpy().__dlpack__(**options)
 

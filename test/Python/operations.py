@@ -4,12 +4,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Operations equal NumPy's, on one device and on six with the operands cut unevenly."""
 
+import sys
 import unittest
+import unittest.mock
 
 import numpy as np
 
 import tessera as ts
-from tessera import ProcessMesh, Shard, shard_tensor
+from tessera import ProcessMesh, Shard, core, shard_tensor
 from tessera.testing import difference
 
 MESH = ProcessMesh([[0, 1, 2], [3, 4, 5]], ["x", "y"])
@@ -151,6 +153,22 @@ class Operations(unittest.TestCase):
         self.assertEqual({t.dtype for t in y}, {ts.float16})
         np.testing.assert_allclose(y[0].numpy(), x.astype(np.float32).sum(1), rtol=2e-3, atol=2e-3)
         np.testing.assert_allclose(y[1].numpy(), x.astype(np.float32) @ x.T.astype(np.float32), rtol=2e-3, atol=2e-2)
+
+    def test_bfloat16(self):
+        """With the package ml_dtypes, and without it, where arrays hold the bits."""
+        core.module()  # what is imported inside of a patch is forgotten behind it
+        x = floats(5, 7)
+        upper = lambda a: (np.asarray(a, np.float32).view(np.uint32) >> 16 << 16).view(np.float32)
+        for blocked in (False, True):
+            with unittest.mock.patch.dict(sys.modules, {"ml_dtypes": None} if blocked else {}):
+                t = ts.asarray(x, "bfloat16")
+                self.assertIs(t.dtype, ts.bfloat16)
+                np.testing.assert_allclose(t.numpy().astype(np.float32), x, rtol=2 ** -8)
+                doubled = ts.jit(lambda t: (t + t, t.sum(), t.astype("float32"), ts.where(t > 0, t, 1.5)))(t)
+                np.testing.assert_array_equal(doubled[0].numpy().astype(np.float32), 2 * t.numpy().astype(np.float32))
+                np.testing.assert_allclose(float(doubled[1].astype("float32")), t.numpy().astype(np.float32).sum(), rtol=2 ** -7)
+                np.testing.assert_array_equal(doubled[2].numpy(), upper(doubled[2].numpy()))
+                self.assertEqual(doubled[3].numpy().astype(np.float32)[x <= 0].tolist(), [1.5] * int((x <= 0).sum()))
 
 
 if __name__ == "__main__":

@@ -39,6 +39,12 @@ class Meshes(Refusals):
         self.assertEqual(ProcessMesh(np.arange(8).reshape(2, 2, 2)).shape, (2, 2, 2))
         self.assertEqual(ProcessMesh([0, 1], ["x"]), ProcessMesh([0, 1], ["x"], name="other"))
 
+    def test_more_processes_than_there_are(self):
+        mesh = ProcessMesh([[2, 4, 5], [0, 1, 3]])
+        artifact = ts.jit(lambda x: x + 1).lower(ts.spec((6,), "float32", mesh, [Shard(0)])).compile()
+        with self.assertRaisesRegex(ts.Error, "mesh.* 6 .*2"):
+            ts.Session(artifact, devices=2)
+
     def test_refused(self):
         for message, ids, names in (
                 ("the mesh is ragged: entry 0 has shape [2], entry 1 has [1]", [[0, 1], [2]], None),

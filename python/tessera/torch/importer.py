@@ -17,7 +17,8 @@ from ..nn.module import Module
 from ..ops.base import tensor_of
 from ..source import refuse
 from ..tensor import Tensor, asarray
-from .rules import RULES
+from . import elementwise, layers, reductions, shapes  # noqa: F401  their rules
+from .registry import RULES
 
 
 class TorchModule(Module):
