@@ -50,8 +50,9 @@ LogicalResult Compilation::load() {
   if (dist::isLocalView(function))
     localView = function.getLoc();
   else if (from && *from >= Phase::partitioned)
-    return function.emitError() << "'" << function.getSymName() << "' is in the global view; behind '"
-                                << options.compileFrom << "' functions have dist.view = \"local\"";
+    return function.emitError() << "'" << function.getSymName()
+                                << "' is in the global view; behind '" << options.compileFrom
+                                << "' functions have dist.view = \"local\"";
   return success();
 }
 

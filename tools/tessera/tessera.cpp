@@ -21,8 +21,9 @@ static void addProgramOptions(CLI::App *command, tessera::ProgramOptions &option
                       "What reshard plans minimise: time or bytes");
   command->add_option("--topology", options.topology,
                       "Machine that costs are for (JSON); default an 8-GPU NVLink node");
-  command->add_option("--comm-fusion", options.fusion,
-                      "Options of dist-fuse-collectives, e.g. \"all-reduce=size all-reduce-config=16\"");
+  command->add_option(
+      "--comm-fusion", options.fusion,
+      "Options of dist-fuse-collectives, e.g. \"all-reduce=size all-reduce-config=16\"");
   command->add_flag("--remarks", options.remarks, "Print what the compiler chose and why");
 }
 

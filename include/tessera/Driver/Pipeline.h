@@ -36,10 +36,11 @@ struct PipelineOptions {
   Phase from = Phase::input;
   Phase to = Phase::fused;
   std::string objective = "time"; ///< of reshard plans: time or bytes
-  bool narrowReductions = false;  ///< contributions of 16-bit floats are rounded before they are added
-  std::string topology;           ///< file of the machine, empty for the default
-  bool remarks = false;           ///< of what was chosen and why
-  std::string fusion = "";        ///< options of dist-fuse-collectives, empty for its defaults
+  bool narrowReductions =
+      false;               ///< contributions of 16-bit floats are rounded before they are added
+  std::string topology;    ///< file of the machine, empty for the default
+  bool remarks = false;    ///< of what was chosen and why
+  std::string fusion = ""; ///< options of dist-fuse-collectives, empty for its defaults
 };
 
 /// Adds the passes that lead from one phase to the other. Fails on unknown option values.
