@@ -40,7 +40,7 @@ public:
       raw.push_back(canonical(state.sharding.closed()));
   }
 
-  std::vector<TensorSharding> run() {
+  Decision run() {
     std::vector<int64_t> choice(graph.nodes.size());
     for (size_t n = 0; n < graph.nodes.size(); ++n)
       if (strategies.of(n).size() > 1)
@@ -49,12 +49,18 @@ public:
       addTensors();
       choose(choice);
     }
-    for (size_t n = 0; n < graph.nodes.size(); ++n)
-      if (!strategies.of(n).empty())
-        for (size_t i = graph.nodes[n].rule.operands.size(); i < graph.nodes[n].tensors.size(); ++i)
-          if (int64_t tensor = graph.nodes[n].tensors[i]; tensor >= 0)
-            raw[tensor] = shardingUnder(graph.nodes[n], i, strategies.of(n)[choice[n]]);
-    return std::move(raw);
+    Decision decision;
+    decision.strategies.resize(graph.nodes.size());
+    for (size_t n = 0; n < graph.nodes.size(); ++n) {
+      if (strategies.of(n).empty())
+        continue;
+      decision.strategies[n] = strategies.of(n)[choice[n]];
+      for (size_t i = graph.nodes[n].rule.operands.size(); i < graph.nodes[n].tensors.size(); ++i)
+        if (int64_t tensor = graph.nodes[n].tensors[i]; tensor >= 0)
+          raw[tensor] = shardingUnder(graph.nodes[n], i, decision.strategies[n]);
+    }
+    decision.tensors = std::move(raw);
+    return decision;
   }
 
 private:
@@ -245,7 +251,6 @@ private:
 
 } // namespace
 
-std::vector<TensorSharding> dist::decideResults(const PropagationGraph &graph,
-                                                const Topology &topology) {
+Decision dist::decide(const PropagationGraph &graph, const Topology &topology) {
   return Decider(graph, topology).run();
 }

@@ -207,7 +207,8 @@ struct DistPropagate : dist::impl::DistPropagateBase<DistPropagate> {
                  const sharding::Topology &machine) {
     PropagationGraph graph(function, meshes);
     Propagation(graph, &getContext()).run();
-    std::vector<TensorSharding> raw = decideResults(graph, machine);
+    Decision decision = decide(graph, machine);
+    const std::vector<TensorSharding> &raw = decision.tensors;
 
     auto attrOf = [&](int64_t tensor, const TensorSharding &sharding) {
       const TensorState &state = graph.tensors[tensor];
@@ -254,6 +255,46 @@ struct DistPropagate : dist::impl::DistPropagateBase<DistPropagate> {
           if (int64_t tensor = graph.tensorOf(argument); tensor >= 0)
             setSharding(argument, closed(tensor));
     });
+    for (auto [node, strategy] : llvm::zip(graph.nodes, decision.strategies))
+      if (!strategy.axes.empty() && !isTold(graph, node, strategy, raw))
+        for (size_t i = 0; i < node.rule.operands.size(); ++i)
+          if (int64_t tensor = node.tensors[i]; tensor >= 0 && node.rule.accumulatorOf[i] < 0)
+            demand(node.op->getOpOperand(i), attrOf(tensor, shardingUnder(node, i, strategy)));
+  }
+
+  /// Whether the shardings of an op's results and operands tell how it is cut, as the passes behind
+  /// this one read them: a partial result alone does not say which of several reductions.
+  static bool isTold(const PropagationGraph &graph, const RuleNode &node, const Strategy &strategy,
+                     const std::vector<TensorSharding> &raw) {
+    size_t numOperands = node.rule.operands.size();
+    std::vector<TensorSharding> results, operands;
+    bool partial = false;
+    for (size_t r = 0; r < node.rule.results.size(); ++r) {
+      results.push_back(resultSharding(node.rule, static_cast<int64_t>(r), strategy.axes));
+      partial = partial || results.back().isPartial();
+    }
+    if (!partial)
+      return true;
+    for (size_t i = 0; i < numOperands; ++i)
+      operands.push_back(node.tensors[i] < 0
+                             ? TensorSharding::replicated(node.rule.operands[i].size())
+                             : raw[node.tensors[i]].withoutPartial());
+    return deriveFactorAxes(node.rule, results, operands) == strategy.axes;
+  }
+
+  /// The operand is brought to a sharding in front of its op.
+  static void demand(OpOperand &operand, ShardingAttr sharding) {
+    Operation *op = operand.getOwner();
+    if (getSharding(operand.get()) == sharding)
+      return;
+    OpBuilder builder(op);
+    auto reshard =
+        ReshardOp::create(builder, op->getLoc(), operand.get().getType(), operand.get(), sharding);
+    reshard->setAttr(DistDialect::kReason,
+                     builder.getStringAttr("operand " + Twine(operand.getOperandNumber()) + " of " +
+                                           op->getName().getStringRef() + " is cut so"));
+    setSharding(reshard.getResult(), sharding);
+    operand.set(reshard.getResult());
   }
 };
 

@@ -168,6 +168,9 @@ Strategies::Strategies(const PropagationGraph &graph)
     if (strategies[n].size() > 1)
       for (size_t s = 0; s < strategies[n].size(); ++s)
         spread(n, Strategy(strategies[n][s]));
+  for (size_t t = 0; t < graph.tensors.size(); ++t)
+    if (graph.tensors[t].given.open.empty())
+      shareFinerUses(t);
   for (size_t w = 0; w < work.size(); ++w) {
     auto [tensor, state] = work[w];
     for (int64_t node : graph.nodesOf[tensor])
@@ -250,6 +253,28 @@ static bool allows(const TensorState &tensor, const TensorSharding &state) {
         return false;
   }
   return true;
+}
+
+void Strategies::shareFinerUses(int64_t tensor) {
+  std::vector<std::pair<int64_t, size_t>> users;
+  for (int64_t node : graph.nodesOf[tensor])
+    for (size_t i = 0; i < graph.nodes[node].rule.operands.size(); ++i)
+      if (graph.nodes[node].tensors[i] == tensor && !follows(graph.nodes[node], i) &&
+          !strategies[node].empty())
+        users.push_back({node, i});
+  if (users.size() < 2)
+    return;
+  TensorSharding own = canonical(graph.tensors[tensor].sharding.closed());
+  std::vector<TensorSharding> finer;
+  for (auto [node, i] : users) {
+    TensorSharding state = shardingUnder(graph.nodes[node], i, strategies[node].front());
+    if (state != own && !state.isPartial() && state.windows.empty() &&
+        !llvm::is_contained(finer, state))
+      finer.push_back(std::move(state));
+  }
+  for (const TensorSharding &state : finer)
+    for (auto [node, i] : users)
+      visit(node, i, state);
 }
 
 void Strategies::addState(int64_t tensor, const TensorSharding &state) {

@@ -96,15 +96,9 @@ public:
     collect();
     if (llvm::none_of(candidates, [](const Candidate &c) { return !c.native; }))
       return; // nothing that a reduction could wait for
-    for (Candidate &candidate : candidates) {
-      candidate.node = cut.addNode();
-      candidate.behind = {cut.addNode(), cut.addNode()};
-      if (candidate.carried)
-        candidate.inside = {cut.addNode(), cut.addNode()};
-    }
-    for (const Candidate &candidate : candidates)
-      addEdges(candidate);
-    cut.solve();
+    solve();
+    if (findReducingLoops())
+      solve();
     apply();
   }
 
@@ -246,20 +240,48 @@ private:
     return getSharding(receiver);
   }
 
+  void solve() {
+    cut = MinimumCut();
+    for (Candidate &candidate : candidates) {
+      candidate.node = cut.addNode();
+      candidate.behind = {cut.addNode(), cut.addNode()};
+      if (candidate.carried)
+        candidate.inside = {cut.addNode(), cut.addNode()};
+    }
+    for (const Candidate &candidate : candidates)
+      addEdges(candidate);
+    cut.solve();
+  }
+
+  /// Loops that reduce something over the axis in every iteration anyway: one more reduction there
+  /// becomes part of it. Whether there are such.
+  bool findReducingLoops() {
+    auto note = [&](Block *block, const Candidate &candidate, const Copies &copies) {
+      if (cut.onSourceSide(candidate.node) && !cut.onSourceSide(copies.whole) &&
+          isa<LoopLikeOpInterface>(block->getParentOp()))
+        reducing.insert(block);
+    };
+    for (const Candidate &candidate : candidates) {
+      note(candidate.value.getDefiningOp()->getBlock(), candidate, candidate.behind);
+      if (candidate.carried)
+        note(candidate.carried.getOwner(), candidate, candidate.inside);
+    }
+    return !reducing.empty();
+  }
+
   void addEdges(const Candidate &candidate) {
     if (candidate.native)
       cut.addEdge(MinimumCut::kSource, candidate.node, MinimumCut::kInfinite);
     addCopies(candidate, candidate.value, candidate.behind,
-              tripsOf(candidate.value.getDefiningOp()));
+              candidate.value.getDefiningOp()->getBlock());
     if (candidate.carried)
-      addCopies(candidate, candidate.carried, candidate.inside,
-                tripsOf(candidate.carried.getOwner()->getTerminator()));
+      addCopies(candidate, candidate.carried, candidate.inside, candidate.carried.getOwner());
   }
 
-  /// The reductions for the users of one name of a candidate, in a block that runs `trips` times.
-  void addCopies(const Candidate &candidate, Value name, const Copies &copies, int64_t trips) {
-    // Ring algorithms: a reduce-scatter sends B(n-1)/n, the gather behind it as much. One more, so
-    // that of plans with equal bytes the one with fewer reductions is taken.
+  /// The reductions, in a block, for the users of one name of a candidate.
+  void addCopies(const Candidate &candidate, Value name, const Copies &copies, Block *block) {
+    // Ring algorithms: a reduce-scatter sends B(n-1)/n, the gather behind it as much. One more each
+    // time, so that of plans with equal bytes the one with fewer reductions is taken.
     TensorSharding own = lies(name);
     int64_t parts = 1;
     for (const sharding::AxisList &axes : own.dims)
@@ -268,7 +290,8 @@ private:
     int64_t n = partial.axis.size;
     int64_t bytes = type.getNumElements() * bytesPerElement(type.getElementType()) / parts;
     int64_t half = std::min<int64_t>(bytes * (n - 1) / n, MinimumCut::kInfinite >> 30);
-    half = half * trips + 1;
+    int64_t trips = tripsOf(block->getTerminator());
+    half = half * trips + (reducing.contains(block) ? 0 : trips);
     cut.addEdge(candidate.node, copies.scattered, half);
     cut.addEdge(copies.scattered, copies.whole, half);
     for (OpOperand &use : name.getUses())
@@ -339,6 +362,7 @@ private:
   std::vector<Candidate> candidates;   // in program order
   llvm::DenseMap<Value, size_t> index; // looked up, never iterated
   llvm::DenseMap<Operation *, OpShardings> known;
+  llvm::DenseSet<Block *> reducing; // looked up, never iterated
   MinimumCut cut;
 };
 
