@@ -10,7 +10,9 @@
 #include "tessera/Codegen/Compile.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Driver/Pipeline.h"
+#include "tessera/Transforms/Autodiff/Passes.h"
 
+#include "mlir/Pass/PassRegistry.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -39,9 +41,23 @@ Compilation::Compilation(const ProgramOptions &options)
 
 Compilation::~Compilation() = default;
 
-LogicalResult Compilation::load() {
+LogicalResult Compilation::read() {
   program = loadProgram(&mlirContext, options.file, options.text, errors());
-  if (!program)
+  if (!program || options.passes.empty())
+    return success(static_cast<bool>(program));
+  static const bool registered = [] {
+    dist::registerTesseraAutodiffPasses();
+    return true;
+  }();
+  (void)registered;
+  PassManager manager(&mlirContext, ModuleOp::getOperationName());
+  if (failed(parsePassPipeline(options.passes, manager, errors())))
+    return failure();
+  return manager.run(*program);
+}
+
+LogicalResult Compilation::load() {
+  if (failed(read()))
     return failure();
   func::FuncOp function = selectFunction(*program, options.function);
   if (!function)
@@ -76,6 +92,7 @@ LogicalResult Compilation::runPhases(Phase to) {
   pipeline.topology = options.topology;
   pipeline.fusion = options.fusion;
   pipeline.remarks = options.remarks;
+  pipeline.search = options.search;
   // Phase by phase, so that each is timed.
   for (int phase = static_cast<int>(*from); phase < static_cast<int>(to); ++phase) {
     pipeline.from = static_cast<Phase>(phase);
@@ -120,6 +137,7 @@ static void dropMeshes(ModuleOp module) {
          {DistDialect::kShardings, DistDialect::kBeforeShardings, DistDialect::kReason})
       op->removeAttr(name);
   };
+  module->removeAttr(DistDialect::kSearch);
   module.walk([&](Operation *op) {
     drop(op);
     if (isa<ShardTensorOp, ReshardOp>(op)) {
@@ -143,12 +161,13 @@ LogicalResult Compilation::toSingleDevice() {
   if (failed(load()))
     return failure();
   dropMeshes(*program);
+  options.search.mode.clear();
   return runPhases();
 }
 
 func::FuncOp Compilation::toReference() {
-  program = loadProgram(&mlirContext, options.file, options.text, errors());
-  func::FuncOp function = program ? selectFunction(*program, options.function) : func::FuncOp();
+  func::FuncOp function =
+      succeeded(read()) ? selectFunction(*program, options.function) : func::FuncOp();
   if (function)
     dropMeshes(*program);
   return function;

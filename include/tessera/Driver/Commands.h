@@ -23,18 +23,30 @@
 
 namespace tessera {
 
+/// Whether and how shardings are searched.
+struct SearchWish {
+  std::string mode;                   ///< name of a search mode; empty: annotations decide
+  std::optional<double> memoryBudget; ///< GiB a device
+  bool fullyUseDevices = true;        ///< contractions use every device where sizes allow
+  int64_t devices = 0;                ///< for a program without a mesh
+  double timeLimit = 10;              ///< seconds
+  std::string solver;                 ///< HiGHS' library or CBC's program, empty: looked for
+};
+
 /// What every subcommand that reads a program takes.
 struct ProgramOptions {
   std::string file;                  ///< the program, "-" for standard input
   std::optional<std::string> text;   ///< the program itself; `file` then only names it
   std::string *messages = nullptr;   ///< gets errors, warnings, remarks; null: standard error
   std::string function;              ///< empty: @main, else the only public one
+  std::string passes;                ///< on the program as it was read, e.g. dist-autodiff{wrt=w}
   std::string compileFrom = "input"; ///< phase that the file is in
   std::string objective = "time";    ///< of reshard plans
   bool narrowReductions = false;     ///< reduce 16-bit floats in 16 bits
   std::string topology;              ///< file of the machine, empty for the default
   std::string fusion;                ///< options of dist-fuse-collectives
   bool remarks = false;              ///< print what the compiler chose and why
+  SearchWish search;
 };
 
 struct ExplainOptions : ProgramOptions {
@@ -77,17 +89,15 @@ struct RunOptions : CompileOptions {
 /// compares: exit code 1 when a result differs beyond tolerance.
 int run(const RunOptions &options);
 
-struct SearchOptions {
-  std::string problem;                      ///< file of an exported problem, "-" for standard input
-  std::string mode = "dynamic_programming"; ///< name of a search mode
-  std::optional<double> memoryBudget;       ///< GiB a device
-  double timeLimit = 60;                    ///< seconds
-  std::string json;                         ///< file, "-" for standard output, empty for a line
-  std::string mps;                          ///< file for the mixed-integer program, empty: none
-  std::string solver;                       ///< HiGHS' library or CBC's program, empty: looked for
+/// A search of its own: over a program, or over the tables of an exported problem.
+struct SearchOptions : ProgramOptions {
+  std::string problem; ///< file of an exported problem, "-" for standard input
+  std::string json;    ///< file, "-" for standard output, empty for a table
+  std::string mps;     ///< file for the mixed-integer program of a problem, empty: none
+  int64_t top = 3;     ///< plans of a program to show
 };
 
-/// Chooses strategies for an exported problem and prints the plan with its proved bound.
+/// Chooses strategies and prints the plans with what is proved of them.
 int search(const SearchOptions &options);
 
 } // namespace tessera

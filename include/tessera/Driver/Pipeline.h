@@ -8,6 +8,8 @@
 #ifndef TESSERA_DRIVER_PIPELINE_H
 #define TESSERA_DRIVER_PIPELINE_H
 
+#include "tessera/Driver/Commands.h"
+
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -19,7 +21,7 @@ namespace tessera {
 enum class Phase {
   input,       ///< as parsed
   normalized,  ///< dist-guard, dist-normalize
-  propagated,  ///< dist-propagate
+  propagated,  ///< dist-propagate, or dist-search
   resharded,   ///< dist-sink-partials, dist-insert-reshards
   planned,     ///< dist-plan-reshards
   partitioned, ///< dist-partition, dist-canonicalize-collectives
@@ -36,11 +38,11 @@ struct PipelineOptions {
   Phase from = Phase::input;
   Phase to = Phase::fused;
   std::string objective = "time"; ///< of reshard plans: time or bytes
-  bool narrowReductions =
-      false;               ///< contributions of 16-bit floats are rounded before they are added
-  std::string topology;    ///< file of the machine, empty for the default
-  bool remarks = false;    ///< of what was chosen and why
-  std::string fusion = ""; ///< options of dist-fuse-collectives, empty for its defaults
+  bool narrowReductions = false;  ///< 16-bit contributions are rounded before they are added
+  std::string topology;           ///< file of the machine, empty for the default
+  bool remarks = false;           ///< of what was chosen and why
+  SearchWish search;              ///< without a mode annotations decide
+  std::string fusion = "";        ///< options of dist-fuse-collectives, empty for its defaults
 };
 
 /// Adds the passes that lead from one phase to the other. Fails on unknown option values.

@@ -59,6 +59,20 @@ static FlatSymbolRefAttr meshOf(Value value) {
   return {};
 }
 
+Value dist::onMeshOf(OpBuilder &b, Value value, Value other) {
+  auto module = value.getParentRegion()->getParentOfType<ModuleOp>();
+  MeshTable meshes(module);
+  if (meshes.size() < 2)
+    return value;
+  FlatSymbolRefAttr from = meshOf(value), to = meshOf(other);
+  if (!from || !to || from == to)
+    return value;
+  auto open = sharding::TensorSharding::allOpen(meshes.get(to),
+                                                cast<RankedTensorType>(value.getType()).getRank());
+  return ReshardOp::create(b, value.getLoc(), value.getType(), value,
+                           ShardingAttr::get(to, meshes.get(to), open, b.getContext()));
+}
+
 static LogicalResult reverseReshard(Reverse &reverse, ReshardOp op, Value cotangent) {
   OpBuilder &b = reverse.b;
   Value from = op.getOperand();

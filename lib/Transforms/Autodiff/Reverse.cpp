@@ -31,6 +31,10 @@ void Reverse::add(Value value, Value cotangent) {
   if (!cotangent || !isActive(value))
     return;
   Value &whole = cotangents[value].whole;
+  // An argument without an annotation may be used on several meshes, so its cotangents come from
+  // several.
+  if (whole && isa<BlockArgument>(value))
+    cotangent = onMeshOf(b, cotangent, whole);
   whole =
       whole ? arith::AddFOp::create(b, value.getLoc(), whole, cotangent).getResult() : cotangent;
 }
