@@ -69,8 +69,8 @@ bool codegen::isGemmLike(linalg::LinalgOp op) {
   if (llvm::any_of(op.getIndexingMapsArray(),
                    [](AffineMap map) { return !map.isProjectedPermutation(); }))
     return false;
-  // Where neither operand has a loop of its own the result is a row of dot products: nothing is read
-  // twice, and a kernel fuses it with what surrounds it.
+  // Where neither operand has a loop of its own the result is a row of dot products: nothing is
+  // read twice, and a kernel fuses it with what surrounds it.
   AffineMap x = op.getIndexingMapsArray()[0], y = op.getIndexingMapsArray()[1];
   bool reuses = false;
   for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)

@@ -256,8 +256,8 @@ struct DropEmpty : RewritePattern {
 
 } // namespace
 
-/// Ops that overwrite all of their init get a new tensor: what some patterns pass instead (an operand of
-/// the same type) would be alive for nothing.
+/// Ops that overwrite all of their init get a new tensor: what some patterns pass instead (an
+/// operand of the same type) would be alive for nothing.
 static void dropUnreadInits(func::FuncOp function) {
   function.walk([](linalg::LinalgOp op) {
     for (OpOperand &init : op.getDpsInitsMutable()) {

@@ -27,7 +27,8 @@ class Line {
 public:
   Line(func::FuncOp function, ArrayRef<Tensor> inputs, ArrayRef<Tensor> cotangents,
        ArrayRef<Tensor> direction, const interpreter::Options &run)
-      : function(function), inputs(inputs), cotangents(cotangents), direction(direction), run(run) {}
+      : function(function), inputs(inputs), cotangents(cotangents), direction(direction), run(run) {
+  }
 
   FailureOr<double> at(double step) {
     SmallVector<Tensor> moved(inputs);
@@ -94,14 +95,11 @@ static SmallVector<Tensor> anyDirection(ArrayRef<interpreter::Argument> argument
 }
 
 /// Compares the gradient with differences; what is wrong, or nothing.
-static FailureOr<std::string> compareDirections(func::FuncOp function,
-                                                ArrayRef<interpreter::Argument> arguments,
-                                                ArrayRef<Tensor> inputs,
-                                                ArrayRef<Tensor> cotangents,
-                                                ArrayRef<Tensor> gradients, uint64_t seed,
-                                                const GradientOptions &options,
-                                                const interpreter::Options &run,
-                                                Coverage &coverage) {
+static FailureOr<std::string>
+compareDirections(func::FuncOp function, ArrayRef<interpreter::Argument> arguments,
+                  ArrayRef<Tensor> inputs, ArrayRef<Tensor> cotangents, ArrayRef<Tensor> gradients,
+                  uint64_t seed, const GradientOptions &options, const interpreter::Options &run,
+                  Coverage &coverage) {
   for (int number = 0; number < options.directions; ++number) {
     SmallVector<Tensor> direction = anyDirection(arguments, seed, number);
     double predicted = 0, scale = 0;
@@ -184,11 +182,10 @@ CheckResult fuzz::checkGradient(const GeneratedProgram &program, uint64_t seed,
     return fail(CheckResult::referenceFailed, error.text);
   size_t numArguments = function.getNumArguments(), numResults = function.getNumResults();
   ArrayRef<Tensor> all(inputs);
-  FailureOr<std::string> difference =
-      compareDirections(function, ArrayRef(*arguments).take_front(numArguments),
-                        all.take_front(numArguments), all.drop_front(numArguments),
-                        ArrayRef(*values).drop_front(numResults), seed, options, run,
-                        result.coverage);
+  FailureOr<std::string> difference = compareDirections(
+      function, ArrayRef(*arguments).take_front(numArguments), all.take_front(numArguments),
+      all.drop_front(numArguments), ArrayRef(*values).drop_front(numResults), seed, options, run,
+      result.coverage);
   if (failed(difference))
     return fail(CheckResult::referenceFailed, error.text);
   if (!difference->empty())

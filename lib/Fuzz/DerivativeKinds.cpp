@@ -62,7 +62,7 @@ private:
         &BodyWriter::apply<math::SinhOp>,  &BodyWriter::apply<math::CoshOp>,
         &BodyWriter::apply<math::AtanhOp>, &BodyWriter::apply<math::Log1pOp>};
     static const Make positive[] = {
-        &BodyWriter::apply<math::LogOp>,  &BodyWriter::apply<math::Log2Op>,
+        &BodyWriter::apply<math::LogOp>,   &BodyWriter::apply<math::Log2Op>,
         &BodyWriter::apply<math::Log10Op>, &BodyWriter::apply<math::SqrtOp>,
         &BodyWriter::apply<math::RsqrtOp>, &BodyWriter::apply<math::CbrtOp>,
         &BodyWriter::apply<math::AcoshOp>};
@@ -166,8 +166,8 @@ static std::pair<Shape, AffineMap> anyMap(ProgramBuilder &p, const std::vector<i
   return {shape, AffineMap::get(extents.size(), 0, exprs, p.b.getContext())};
 }
 
-/// A generic with random maps and a random body; what the result lacks is summed, multiplied, or the
-/// extremum is taken, sometimes only where a condition holds.
+/// A generic with random maps and a random body; what the result lacks is summed, multiplied, or
+/// the extremum is taken, sometimes only where a condition holds.
 static bool randomGeneric(ProgramBuilder &p) {
   std::vector<int64_t> extents;
   for (int64_t loops = p.random.between(1, 4); loops > 0; --loops)
@@ -203,29 +203,30 @@ static bool randomGeneric(ProgramBuilder &p) {
   int64_t how = p.random.between(0, 4);
   Entry init = p.init(shape, element, how == 1 ? 1 : how == 2 ? -4 : how == 3 ? 4 : 0);
   Location loc = p.loc;
-  Value result = p.generic(inputs, init.value, maps, isReduction, [&](OpBuilder &b, ValueRange args) {
-    Value term = BodyWriter(p.random, b, loc).write(args.drop_back());
-    Value acc = args.back();
-    if (!reduces)
-      return p.random.percent(50) ? term : arith::AddFOp::create(b, loc, term, acc).getResult();
-    switch (how) {
-    case 1:
-      return arith::MulFOp::create(b, loc, acc, term).getResult();
-    case 2:
-      return arith::MaximumFOp::create(b, loc, acc, term).getResult();
-    case 3:
-      return arith::MinimumFOp::create(b, loc, term, acc).getResult();
-    case 4: {
-      Value index = linalg::IndexOp::create(b, loc, 0);
-      Value one = arith::ConstantIndexOp::create(b, loc, 1);
-      Value keep = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, index, one);
-      Value sum = arith::AddFOp::create(b, loc, acc, term);
-      return arith::SelectOp::create(b, loc, keep, sum, acc).getResult();
-    }
-    default:
-      return arith::AddFOp::create(b, loc, acc, term).getResult();
-    }
-  });
+  Value result =
+      p.generic(inputs, init.value, maps, isReduction, [&](OpBuilder &b, ValueRange args) {
+        Value term = BodyWriter(p.random, b, loc).write(args.drop_back());
+        Value acc = args.back();
+        if (!reduces)
+          return p.random.percent(50) ? term : arith::AddFOp::create(b, loc, term, acc).getResult();
+        switch (how) {
+        case 1:
+          return arith::MulFOp::create(b, loc, acc, term).getResult();
+        case 2:
+          return arith::MaximumFOp::create(b, loc, acc, term).getResult();
+        case 3:
+          return arith::MinimumFOp::create(b, loc, term, acc).getResult();
+        case 4: {
+          Value index = linalg::IndexOp::create(b, loc, 0);
+          Value one = arith::ConstantIndexOp::create(b, loc, 1);
+          Value keep = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, index, one);
+          Value sum = arith::AddFOp::create(b, loc, acc, term);
+          return arith::SelectOp::create(b, loc, keep, sum, acc).getResult();
+        }
+        default:
+          return arith::AddFOp::create(b, loc, acc, term).getResult();
+        }
+      });
   double most = 256 + std::max(4.0, init.magnitude());
   p.push(result, -most, most, false, 4);
   return true;

@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Graphs of elementwise ops, broadcasts, transposes and reductions over up to four dimensions of
-// odd sizes, with several results. Plain loops are the reference of the vectorised code. Other seeds:
+// odd sizes, with several results. Plain loops are the reference of the vectorised code. Other
+// seeds:
 // --gtest_random_seed=N, or many with --gtest_shuffle --gtest_repeat=100.
 //
 //===----------------------------------------------------------------------===//

@@ -103,8 +103,9 @@ TEST(Artifact, EveryFlippedBitIsSeenOrHarmless) {
     damaged[at] ^= std::byte(1 << (at % 8));
     auto read = parseArtifact(damaged.data(), damaged.size(), "mem");
     refused += !read;
-    if (read) // padding between sections
+    if (read) { // padding between sections
       ASSERT_EQ(toJson(read->program), text) << at;
+    }
   }
   EXPECT_GT(refused, bytes.size() * 9 / 10);
 }

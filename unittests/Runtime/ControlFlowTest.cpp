@@ -21,7 +21,7 @@ std::unique_ptr<Executor> openWithKernels(Program program, Bytes constants = {},
   artifact->kernels = *readFile(TEST_KERNELS);
   Status status = verify(artifact->program, static_cast<int64_t>(artifact->constants.size()));
   EXPECT_TRUE(status.ok()) << status.message();
-  auto executor = findBackend("threads")->open(artifact, {0, cores, true}, nullptr);
+  auto executor = openUnderTest(artifact, {0, cores, true});
   EXPECT_TRUE(executor) << executor.message();
   return executor ? std::move(*executor) : nullptr;
 }
@@ -96,11 +96,11 @@ TEST(Kernels, MissingSymbolsAndBrokenObjects) {
   artifact->program = b.program;
   artifact->program.kernels = {"no_such_kernel"};
   artifact->kernels = *readFile(TEST_KERNELS);
-  auto missing = findBackend("threads")->open(artifact, {}, nullptr);
+  auto missing = openUnderTest(artifact, {});
   ASSERT_FALSE(missing);
   EXPECT_NE(missing.message().find("no_such_kernel"), std::string::npos);
   artifact->kernels = Bytes(64, std::byte(1));
-  auto broken = findBackend("threads")->open(artifact, {}, nullptr);
+  auto broken = openUnderTest(artifact, {});
   ASSERT_FALSE(broken);
   EXPECT_NE(broken.message().find("cannot be loaded"), std::string::npos);
 }

@@ -99,8 +99,9 @@ TEST_F(Driver, StepsFeedTheNext) {
         << "the driver reduces a partial result";
     ASSERT_EQ(report->scalars.size(), 3u);
     EXPECT_EQ(report->scalars[1][0], 36);
-    if (n == 2)
+    if (n == 2) {
       EXPECT_EQ(report->countedWireBytes(), 3 * 12);
+    }
   }
 }
 

@@ -9,7 +9,9 @@
 #define TESSERA_UNITTESTS_RUNTIME_FIXTURES_H
 
 #include "tessera/Runtime/Artifact.h"
+#include "tessera/Runtime/Backend.h"
 
+#include <gtest/gtest.h>
 #include <numeric>
 
 namespace tessera::runtime {
@@ -21,6 +23,10 @@ using sharding::Layout;
 using sharding::Mesh;
 using sharding::PartialAxis;
 using sharding::ReduceKind;
+
+/// Opens a program on the backend that the command line names (Main.cpp).
+Expected<std::unique_ptr<Executor>> openUnderTest(std::shared_ptr<const Artifact> artifact,
+                                                  const BackendOptions &options);
 
 /// A mesh with axes a, b, c, … and ids counted from `firstId`.
 inline Mesh makeMesh(const Shape &shape, int64_t firstId = 0, std::string name = "m") {

@@ -271,8 +271,7 @@ inline std::unique_ptr<Executor> openProgram(Program program, int64_t cores = 2,
   EXPECT_TRUE(status.ok()) << status.message();
   if (!status.ok())
     return nullptr;
-  auto backend = findBackend("Threads");
-  auto executor = backend->open(artifact, {0, cores, trace}, nullptr);
+  auto executor = openUnderTest(artifact, {0, cores, trace});
   EXPECT_TRUE(executor) << executor.message();
   return executor ? std::move(*executor) : nullptr;
 }

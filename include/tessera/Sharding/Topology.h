@@ -35,8 +35,8 @@ struct DeviceKind {
   std::string kind = "gpu";
   std::map<std::string, double> flops{
       {"f64", 67e12}, {"f32", 67e12}, {"bf16", 989e12}, {"f16", 989e12}}; ///< per second, by dtype
-  double memoryRate = 3.35e12; ///< bytes a second
-  double memory = 80e9;        ///< bytes
+  double memoryRate = 3.35e12;                                            ///< bytes a second
+  double memory = 80e9;                                                   ///< bytes
   /// Virtual devices of one machine: what they compute and move at the same time adds up.
   bool sharesCores = false;
 

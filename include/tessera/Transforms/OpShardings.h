@@ -27,8 +27,8 @@ struct OpShardings {
 /// not say which reduction is cut. Ops without a rule are whole.
 OpShardings deriveOpShardings(mlir::Operation *op, const MeshTable &meshes);
 
-/// Every tensor of a function of the global view has a sharding, as dist-propagate leaves it; else a
-/// located error.
+/// Every tensor of a function of the global view has a sharding, as dist-propagate leaves it; else
+/// a located error.
 mlir::LogicalResult checkShardingsDecided(mlir::func::FuncOp function);
 
 } // namespace tessera::dist

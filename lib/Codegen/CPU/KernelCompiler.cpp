@@ -63,9 +63,8 @@ static LogicalResult checkKernel(func::FuncOp kernel) {
   if (!kernel.getBody().hasOneBlock())
     return kernel.emitError("kernel has more than one block");
   // Names become symbols in a linker script.
-  if (!llvm::all_of(kernel.getName(), [](char c) {
-        return llvm::isAlnum(c) || c == '_' || c == '.' || c == '$';
-      }))
+  if (!llvm::all_of(kernel.getName(),
+                    [](char c) { return llvm::isAlnum(c) || c == '_' || c == '.' || c == '$'; }))
     return kernel.emitError("kernel name '") << kernel.getName() << "' is no symbol name";
   int64_t destinations = kernel.getNumArguments() - reads.getInt();
   if (destinations != kernel.getNumResults())

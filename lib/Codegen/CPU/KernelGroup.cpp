@@ -17,8 +17,8 @@ namespace tessera::codegen {
 
 /// Above this a tile no longer stays in a core's second-level cache between two ops.
 static constexpr int64_t kMaxTileBytes = 512 << 10;
-/// A tile cut along its contiguous dimension is no narrower than this; an op alone, which gains nothing
-/// from the cache, keeps longer runs of memory.
+/// A tile cut along its contiguous dimension is no narrower than this; an op alone, which gains
+/// nothing from the cache, keeps longer runs of memory.
 static constexpr int64_t kMinStrip = 64;
 static constexpr int64_t kMinStripAlone = 512;
 /// Rows of a contraction that share each load of the other operand.

@@ -18,8 +18,8 @@ namespace tessera::dist {
 bool isDifferentiable(mlir::Type type);
 
 /// The values of floats that depend on `inputs` and on which `outputs` depend: they alone get
-/// cotangents. Values inside the bodies of linalg ops are not looked at; what such a body reads from
-/// outside counts as an operand.
+/// cotangents. Values inside the bodies of linalg ops are not looked at; what such a body reads
+/// from outside counts as an operand.
 class Activity {
 public:
   Activity(mlir::func::FuncOp function, mlir::ValueRange inputs, mlir::ValueRange outputs);

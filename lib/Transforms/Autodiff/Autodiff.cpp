@@ -91,8 +91,8 @@ FailureOr<SmallVector<unsigned>> DistAutodiff::findArguments(func::FuncOp source
     int64_t index = findNamed(text, source.getNumArguments(),
                               [&](unsigned i) { return argumentName(source, i); });
     if (index < 0)
-      return source.emitError() << "wrt '" << text << "' is no argument of '"
-                                << source.getSymName() << "'; give a dist.name or an index";
+      return source.emitError() << "wrt '" << text << "' is no argument of '" << source.getSymName()
+                                << "'; give a dist.name or an index";
     BlockArgument argument = source.getArgument(index);
     if (!isDifferentiable(argument.getType()))
       return mlir::emitError(argument.getLoc())
@@ -115,8 +115,8 @@ FailureOr<SmallVector<unsigned>> DistAutodiff::findArguments(func::FuncOp source
 FailureOr<SmallVector<unsigned>> DistAutodiff::findResults(func::FuncOp source) {
   SmallVector<unsigned> result;
   for (const std::string &text : of) {
-    int64_t index = findNamed(text, source.getNumResults(),
-                              [&](unsigned i) { return resultName(source, i); });
+    int64_t index =
+        findNamed(text, source.getNumResults(), [&](unsigned i) { return resultName(source, i); });
     if (index < 0)
       return source.emitError() << "of '" << text << "' is no result of '" << source.getSymName()
                                 << "'; give a dist.name or an index";
@@ -151,8 +151,8 @@ void Derivative::addCotangentArguments(SmallVectorImpl<Value> &seeds) {
   for (unsigned i : of) {
     unsigned number = function.getNumArguments();
     NamedAttrList attributes;
-    attributes.set(DistDialect::kName, StringAttr::get(function.getContext(),
-                                                       "d_" + resultName(function, i)));
+    attributes.set(DistDialect::kName,
+                   StringAttr::get(function.getContext(), "d_" + resultName(function, i)));
     if (auto sharding = function.getResultAttrOfType<ShardingAttr>(i, DistDialect::kSharding))
       attributes.set(DistDialect::kSharding, sharding);
     (void)function.insertArgument(number, function.getResultTypes()[i],
@@ -244,10 +244,9 @@ LogicalResult Derivative::write() {
 /// A declaration gets the body of the function made, if the types are the same.
 LogicalResult DistAutodiff::fillDeclaration(func::FuncOp declaration, func::FuncOp made) {
   if (declaration.getFunctionType() != made.getFunctionType())
-    return declaration.emitError()
-           << "'" << declaration.getSymName() << "' is declared as "
-           << declaration.getFunctionType() << "; the derivative of '" << function
-           << "' has type " << made.getFunctionType();
+    return declaration.emitError() << "'" << declaration.getSymName() << "' is declared as "
+                                   << declaration.getFunctionType() << "; the derivative of '"
+                                   << function << "' has type " << made.getFunctionType();
   made.setVisibility(declaration.getVisibility());
   made.setSymName(declaration.getSymName());
   made->moveBefore(declaration);

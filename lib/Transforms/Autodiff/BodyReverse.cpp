@@ -171,9 +171,8 @@ LogicalResult BodyReverse::emitTargets(bool withInits) {
   };
   // What several operands get alike is computed once, for one that has all loops, and summed from
   // there for the others: a bias gets the sum of what the matrix gets.
-  llvm::stable_sort(all, [&](const BodyTarget &x, const BodyTarget &y) {
-    return isFull(x) && !isFull(y);
-  });
+  llvm::stable_sort(
+      all, [&](const BodyTarget &x, const BodyTarget &y) { return isFull(x) && !isFull(y); });
   llvm::DenseMap<Value, unsigned> known; // scalar -> input of `shared`; looked up only
   LoopNest shared(nest.b, nest.loc, nest.extents);
   for (const BodyTarget &target : all) {
@@ -264,8 +263,7 @@ FailureOr<Value> dist::emitGathered(LoopNest &nest, const BodyTarget &target) {
     exprs.push_back(body.getAffineDimExpr(element));
   }
   if (meets)
-    scalar =
-        arith::SelectOp::create(body, loc, meets, scalar, zeros(body, loc, scalar.getType()));
+    scalar = arith::SelectOp::create(body, loc, meets, scalar, zeros(body, loc, scalar.getType()));
   AffineMap map = AffineMap::get(own.extents.size(), 0, exprs, body.getContext());
   auto gathered = RankedTensorType::get(shape, getElementTypeOrSelf(type));
   return unwound->finish(own.emit(scalar, map, gathered));

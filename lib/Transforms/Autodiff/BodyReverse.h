@@ -33,8 +33,8 @@ struct BodyTarget {
 /// The forward body of a linalg op, copied into a nest of its loops, and its reverse behind it.
 class BodyReverse {
 public:
-  /// Copies the forward body. With `reuseResults` what the body yields is read from the op's results
-  /// rather than computed again: every iteration must write an element of its own.
+  /// Copies the forward body. With `reuseResults` what the body yields is read from the op's
+  /// results rather than computed again: every iteration must write an element of its own.
   BodyReverse(Reverse &reverse, mlir::linalg::LinalgOp op, bool reuseResults);
 
   /// The copy of a forward value.

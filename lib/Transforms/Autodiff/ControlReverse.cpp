@@ -56,7 +56,8 @@ public:
     SmallVector<int64_t> shape{trips.count};
     if (tensor)
       llvm::append_range(shape, tensor.getShape());
-    Value stack = tensor::EmptyOp::create(outside, loc, shape, getElementTypeOrSelf(value.getType()));
+    Value stack =
+        tensor::EmptyOp::create(outside, loc, shape, getElementTypeOrSelf(value.getType()));
     stacks.push_back({value, stack});
     Value read = tensor ? tensor::ExtractSliceOp::create(b, loc, tensor, stack,
                                                          offsets(b, index, tensor.getRank()),
@@ -91,12 +92,12 @@ public:
       Value carried = body->addArgument(stack.getType(), value.getLoc());
       auto tensor = dyn_cast<RankedTensorType>(value.getType());
       yielded.push_back(
-          tensor ? tensor::InsertSliceOp::create(end, value.getLoc(), value, carried,
-                                                 offsets(end, index, tensor.getRank()),
-                                                 sizes(end, tensor), strides(end, tensor))
-                       .getResult()
-                 : tensor::InsertOp::create(end, value.getLoc(), value, carried, index)
-                       .getResult());
+          tensor
+              ? tensor::InsertSliceOp::create(end, value.getLoc(), value, carried,
+                                              offsets(end, index, tensor.getRank()),
+                                              sizes(end, tensor), strides(end, tensor))
+                    .getResult()
+              : tensor::InsertOp::create(end, value.getLoc(), value, carried, index).getResult());
       reads[i]->setOperand(0, longer.getResult(before + i));
     }
     yield->setOperands(yielded);
@@ -153,8 +154,8 @@ static FailureOr<Trips> countTrips(scf::ForOp loop) {
   return Trips{*lower, *step, std::max<int64_t>(0, (*upper - *lower + *step - 1) / *step)};
 }
 
-/// Whether the reverse loop writes each part of the value's cotangent at most once, so that there is
-/// nothing to add to: its only reader is a slice that moves with the induction variable.
+/// Whether the reverse loop writes each part of the value's cotangent at most once, so that there
+/// is nothing to add to: its only reader is a slice that moves with the induction variable.
 static bool isWrittenOnce(scf::ForOp loop, Trips trips, Value value) {
   Operation *reader = nullptr;
   for (Operation *user : value.getUsers())
@@ -314,9 +315,8 @@ LogicalResult dist::reverseBranch(Reverse &reverse, scf::IfOp branch, ArrayRef<V
       OpBuilder end(yield);
       SmallVector<Value> yielded(yield->getOperands());
       for (auto [value, standIn] : kept)
-        yielded.push_back(value.getParentBlock() == block
-                              ? value
-                              : zeros(end, value.getLoc(), value.getType()));
+        yielded.push_back(
+            value.getParentBlock() == block ? value : zeros(end, value.getLoc(), value.getType()));
       yield->setOperands(yielded);
     }
     for (auto [i, entry] : llvm::enumerate(kept)) {

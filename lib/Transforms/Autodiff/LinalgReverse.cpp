@@ -131,8 +131,8 @@ static LogicalResult reverseExtremum(Reverse &reverse, linalg::LinalgOp op, unsi
     auto split = [&](bool toInit) {
       return pointwise(reverse, loc, {init.get(), extreme, cotangent},
                        [&](OpBuilder &body, ValueRange args) -> Value {
-                         Value same = arith::CmpFOp::create(
-                             body, loc, arith::CmpFPredicate::OEQ, args[0], args[1]);
+                         Value same = arith::CmpFOp::create(body, loc, arith::CmpFPredicate::OEQ,
+                                                            args[0], args[1]);
                          Value zero = zeros(body, loc, args[2].getType());
                          return arith::SelectOp::create(body, loc, same, toInit ? args[2] : zero,
                                                         toInit ? zero : args[2]);
@@ -152,10 +152,11 @@ static LogicalResult reverseExtremum(Reverse &reverse, linalg::LinalgOp op, unsi
   Value known = body.nest.addInput(extreme, out);
   OpBuilder inner = body.nest.bodyEnd();
   Value here = orderOf(body.nest, out, order);
-  Value same = arith::CmpFOp::create(inner, loc, arith::CmpFPredicate::OEQ, body.copyOf(term),
-                                     known);
+  Value same =
+      arith::CmpFOp::create(inner, loc, arith::CmpFPredicate::OEQ, body.copyOf(term), known);
   Value never = arith::ConstantOp::create(
-      inner, loc, inner.getIntegerAttr(order, APInt::getSignedMaxValue(order.getIntOrFloatBitWidth())));
+      inner, loc,
+      inner.getIntegerAttr(order, APInt::getSignedMaxValue(order.getIntOrFloatBitWidth())));
   Value candidate = arith::SelectOp::create(inner, loc, same, here, never);
   Value first = body.nest.emit(candidate, out, orderType, LoopNest::Combine::least);
   // It gets the cotangent.
@@ -167,8 +168,8 @@ static LogicalResult reverseExtremum(Reverse &reverse, linalg::LinalgOp op, unsi
   return failure(failed(body.run()) || failed(body.emitTargets(/*withInits=*/false)));
 }
 
-/// Each factor gets the product of the others. Dividing by it would fail at zeros: those are counted
-/// apart, and the product is that of the others.
+/// Each factor gets the product of the others. Dividing by it would fail at zeros: those are
+/// counted apart, and the product is that of the others.
 static LogicalResult reverseProduct(Reverse &reverse, linalg::LinalgOp op, unsigned result,
                                     Value term, Value cotangent) {
   OpBuilder &b = reverse.b;
@@ -187,18 +188,19 @@ static LogicalResult reverseProduct(Reverse &reverse, linalg::LinalgOp op, unsig
   Value isZero = arith::CmpFOp::create(inner, loc, arith::CmpFPredicate::OEQ, factor, zero);
   Value counted = arith::SelectOp::create(inner, loc, isZero, integer(inner, 1), integer(inner, 0));
   Value nonzero = arith::SelectOp::create(inner, loc, isZero, one, factor);
-  Value zerosOf = body.nest.emit(counted, out, RankedTensorType::get(type.getShape(), b.getI32Type()));
+  Value zerosOf =
+      body.nest.emit(counted, out, RankedTensorType::get(type.getShape(), b.getI32Type()));
   Value product = body.nest.emit(nonzero, out, type, LoopNest::Combine::product);
   if (reverse.isActive(init.get()))
-    reverse.add(init.get(), pointwise(reverse, loc, {zerosOf, product, cotangent},
-                                      [&](OpBuilder &at, ValueRange args) -> Value {
-                                        Value none = arith::CmpIOp::create(
-                                            at, loc, arith::CmpIPredicate::eq, args[0],
-                                            integer(at, 0));
-                                        Value all = arith::MulFOp::create(at, loc, args[1], args[2]);
-                                        return arith::SelectOp::create(
-                                            at, loc, none, all, zeros(at, loc, element));
-                                      }));
+    reverse.add(init.get(),
+                pointwise(reverse, loc, {zerosOf, product, cotangent},
+                          [&](OpBuilder &at, ValueRange args) -> Value {
+                            Value none = arith::CmpIOp::create(at, loc, arith::CmpIPredicate::eq,
+                                                               args[0], integer(at, 0));
+                            Value all = arith::MulFOp::create(at, loc, args[1], args[2]);
+                            return arith::SelectOp::create(at, loc, none, all,
+                                                           zeros(at, loc, element));
+                          }));
   Value scaled = pointwise(reverse, loc, {init.get(), product, cotangent},
                            [&](OpBuilder &at, ValueRange args) -> Value {
                              Value start = arith::MulFOp::create(at, loc, args[0], args[1]);
@@ -206,10 +208,10 @@ static LogicalResult reverseProduct(Reverse &reverse, linalg::LinalgOp op, unsig
                            });
   Value all = body.nest.addInput(scaled, out), number = body.nest.addInput(zerosOf, out);
   Value without = arith::DivFOp::create(inner, loc, all, nonzero);
-  Value none = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::eq, number,
-                                     integer(inner, 0));
-  Value single = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::eq, number,
-                                       integer(inner, 1));
+  Value none =
+      arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::eq, number, integer(inner, 0));
+  Value single =
+      arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::eq, number, integer(inner, 1));
   Value alone = arith::AndIOp::create(inner, loc, single, isZero);
   Value others = arith::SelectOp::create(inner, loc, alone, all, zero);
   body.seed(term, arith::SelectOp::create(inner, loc, none, without, others));

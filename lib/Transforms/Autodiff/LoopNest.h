@@ -14,9 +14,9 @@
 
 namespace tessera::dist {
 
-/// Loops over tensors with a body of scalars, from which several linalg ops are made: each gives one
-/// scalar of the body, summed over the loops that its target does not have, and holds only what that
-/// scalar needs.
+/// Loops over tensors with a body of scalars, from which several linalg ops are made: each gives
+/// one scalar of the body, summed over the loops that its target does not have, and holds only what
+/// that scalar needs.
 class LoopNest {
 public:
   /// What is read: a tensor under a map of the loops, or a scalar under the map without results.
@@ -44,9 +44,9 @@ public:
   }
   mlir::Value index(unsigned loop) const;
 
-  /// The tensor (or scalar) of `type` whose element at `target` of an iteration is `scalar`, combined
-  /// over all loops that are not in `target`: a projected permutation, but for constants at
-  /// dimensions of extent 1. Sums of 16-bit floats are made in f32. No linalg op at all where an
+  /// The tensor (or scalar) of `type` whose element at `target` of an iteration is `scalar`,
+  /// combined over all loops that are not in `target`: a projected permutation, but for constants
+  /// at dimensions of extent 1. Sums of 16-bit floats are made in f32. No linalg op at all where an
   /// input is already it, or it is constant.
   mlir::Value emit(mlir::Value scalar, mlir::AffineMap target, mlir::Type type,
                    Combine combine = Combine::sum);

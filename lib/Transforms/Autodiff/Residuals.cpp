@@ -59,8 +59,8 @@ private:
     if (!isNew)
       return it->second;
     Operation *op = value.getDefiningOp();
-    bool result = op && isCheap(op) &&
-                  llvm::all_of(op->getOperands(), [&](Value v) { return canRemake(v); });
+    bool result =
+        op && isCheap(op) && llvm::all_of(op->getOperands(), [&](Value v) { return canRemake(v); });
     return remakes[value] = result;
   }
 

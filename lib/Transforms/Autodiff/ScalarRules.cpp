@@ -217,9 +217,8 @@ static LogicalResult reverseUnary(const Rule &rule) {
           .Case([&](math::SqrtOp) { return g * 0.5 / r(); })
           .Case([&](math::RsqrtOp) { return g * (r() * r() * r() * -0.5); })
           .Case([&](math::CbrtOp) { return g / (r() * r() * 3.0); })
-          .Case([&](math::ErfOp) {
-            return g * ((-square()).make<math::ExpOp>() * (2 * inv_sqrtpi));
-          })
+          .Case(
+              [&](math::ErfOp) { return g * ((-square()).make<math::ExpOp>() * (2 * inv_sqrtpi)); })
           .Case([&](math::ErfcOp) {
             return g * ((-square()).make<math::ExpOp>() * (-2 * inv_sqrtpi));
           })

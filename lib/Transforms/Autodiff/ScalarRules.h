@@ -26,9 +26,9 @@ struct ScalarReverse {
   std::function<void(unsigned, mlir::Value)> give;
 };
 
-/// Writes the reverse of an op at `b`. At a kink the derivative is one-sided: ties of max, min go to
-/// the constant when one operand is one, else to the first operand; |x| and the like have 0 at 0.
-/// Fails, silently, when the op has no rule.
+/// Writes the reverse of an op at `b`. At a kink the derivative is one-sided: ties of max, min go
+/// to the constant when one operand is one, else to the first operand; |x| and the like have 0 at
+/// 0. Fails, silently, when the op has no rule.
 mlir::LogicalResult reverseScalar(mlir::OpBuilder &b, const ScalarReverse &reverse);
 
 /// x + y, where null is zero. Two halves of one select come together to the whole again.

@@ -42,8 +42,8 @@ static Value standsAt(LoopNest &nest, ValueRange indices) {
   OpBuilder body = nest.bodyEnd();
   Value all;
   for (auto [d, index] : llvm::enumerate(indices)) {
-    Value same = arith::CmpIOp::create(body, nest.loc, arith::CmpIPredicate::eq,
-                                       nest.index(d), index);
+    Value same =
+        arith::CmpIOp::create(body, nest.loc, arith::CmpIPredicate::eq, nest.index(d), index);
     all = all ? arith::AndIOp::create(body, nest.loc, all, same).getResult() : same;
   }
   return all;
@@ -58,8 +58,8 @@ static Value placeScalar(OpBuilder &b, Location loc, RankedTensorType type, Valu
   Value value = nest.addInput(scalar, AffineMap::get(type.getRank(), 0, b.getContext()));
   Value here = standsAt(nest, indices);
   OpBuilder body = nest.bodyEnd();
-  Value chosen = arith::SelectOp::create(body, loc, here, value,
-                                         zeros(body, loc, type.getElementType()));
+  Value chosen =
+      arith::SelectOp::create(body, loc, here, value, zeros(body, loc, type.getElementType()));
   return nest.emit(chosen, nest.identityMap(), type);
 }
 
@@ -71,23 +71,20 @@ static void reverseInsert(Reverse &reverse, tensor::InsertOp op, Value cotangent
   if (!reverse.isActive(op.getDest()))
     return;
   Value zero = zeros(b, loc, op.getScalar().getType());
-  reverse.add(op.getDest(),
-              tensor::InsertOp::create(b, loc, zero, cotangent, op.getIndices()));
+  reverse.add(op.getDest(), tensor::InsertOp::create(b, loc, zero, cotangent, op.getIndices()));
 }
 
 static void reverseInsertSlice(Reverse &reverse, tensor::InsertSliceOp op, Value cotangent) {
   OpBuilder &b = reverse.b;
   Location loc = op.getLoc();
   if (reverse.isActive(op.getSource()))
-    reverse.add(op.getSource(),
-                tensor::ExtractSliceOp::create(b, loc, op.getSourceType(), cotangent,
-                                               op.getMixedOffsets(), op.getMixedSizes(),
-                                               op.getMixedStrides()));
+    reverse.add(op.getSource(), tensor::ExtractSliceOp::create(
+                                    b, loc, op.getSourceType(), cotangent, op.getMixedOffsets(),
+                                    op.getMixedSizes(), op.getMixedStrides()));
   if (reverse.isActive(op.getDest()))
-    reverse.add(op.getDest(),
-                tensor::InsertSliceOp::create(b, loc, zeros(b, loc, op.getSourceType()), cotangent,
-                                              op.getMixedOffsets(), op.getMixedSizes(),
-                                              op.getMixedStrides()));
+    reverse.add(op.getDest(), tensor::InsertSliceOp::create(
+                                  b, loc, zeros(b, loc, op.getSourceType()), cotangent,
+                                  op.getMixedOffsets(), op.getMixedSizes(), op.getMixedStrides()));
 }
 
 static void reverseConcat(Reverse &reverse, tensor::ConcatOp op, Value cotangent) {
@@ -117,13 +114,13 @@ static LogicalResult reversePad(Reverse &reverse, tensor::PadOp op, Value cotang
   SmallVector<OpFoldResult> sizes, strides(type.getRank(), b.getIndexAttr(1));
   for (int64_t extent : type.getShape())
     sizes.push_back(b.getIndexAttr(extent));
-  Value inside = tensor::ExtractSliceOp::create(b, loc, type, cotangent, op.getMixedLowPad(),
-                                                sizes, strides);
+  Value inside =
+      tensor::ExtractSliceOp::create(b, loc, type, cotangent, op.getMixedLowPad(), sizes, strides);
   if (reverse.isActive(op.getSource()))
     reverse.add(op.getSource(), inside);
   if (reverse.isActive(fill))
-    reverse.add(fill, arith::SubFOp::create(b, loc, sumOf(b, loc, cotangent),
-                                            sumOf(b, loc, inside)));
+    reverse.add(fill,
+                arith::SubFOp::create(b, loc, sumOf(b, loc, cotangent), sumOf(b, loc, inside)));
   return success();
 }
 
@@ -178,17 +175,14 @@ static void reverseScatter(Reverse &reverse, tensor::ScatterOp op, Value cotange
   OpBuilder &b = reverse.b;
   Location loc = op.getLoc();
   if (reverse.isActive(op.getSource()))
-    reverse.add(op.getSource(),
-                tensor::GatherOp::create(b, loc, op.getSourceType(), cotangent, op.getIndices(),
-                                         b.getDenseI64ArrayAttr(op.getScatterDims()),
-                                         b.getUnitAttr()));
+    reverse.add(op.getSource(), tensor::GatherOp::create(
+                                    b, loc, op.getSourceType(), cotangent, op.getIndices(),
+                                    b.getDenseI64ArrayAttr(op.getScatterDims()), b.getUnitAttr()));
   if (reverse.isActive(op.getDest()))
     reverse.add(op.getDest(),
-                tensor::ScatterOp::create(b, loc, op.getDestType(),
-                                          zeros(b, loc, op.getSourceType()), cotangent,
-                                          op.getIndices(),
-                                          b.getDenseI64ArrayAttr(op.getScatterDims()),
-                                          b.getUnitAttr()));
+                tensor::ScatterOp::create(
+                    b, loc, op.getDestType(), zeros(b, loc, op.getSourceType()), cotangent,
+                    op.getIndices(), b.getDenseI64ArrayAttr(op.getScatterDims()), b.getUnitAttr()));
 }
 
 LogicalResult dist::reverseTensor(Reverse &reverse, Operation *op, Value cotangent) {

@@ -40,12 +40,13 @@ struct Window {
   unsigned o = 0;
   std::optional<unsigned> k;
   int64_t s = 1, t = 1, c = 0;
-  int64_t target = 0;             ///< extent of the target's dimension
-  int64_t numO = 0, numK = 1;     ///< extents of the loops o and k
-  int64_t kernel = 1, spread = 1; ///< the kernel's extent with the zeros put between, and their step
-  int64_t numQ = 0, numJ = 1;     ///< extents of the new loops
-  int64_t low = 0, high = 0;      ///< what is padded along o
-  unsigned r = 0;                 ///< the loop over phases where s > 1
+  int64_t target = 0;         ///< extent of the target's dimension
+  int64_t numO = 0, numK = 1; ///< extents of the loops o and k
+  int64_t kernel = 1,
+          spread = 1;         ///< the kernel's extent with the zeros put between, and their step
+  int64_t numQ = 0, numJ = 1; ///< extents of the new loops
+  int64_t low = 0, high = 0;  ///< what is padded along o
+  unsigned r = 0;             ///< the loop over phases where s > 1
 
   void plan() {
     kernel = numK;
@@ -373,8 +374,8 @@ static LogicalResult unwind(LoopNest &nest, Value &scalar, Window &w) {
     nest.extents[*w.k] = w.numJ;
   if (Value inside = rewriteIndices(nest, w, askO, askK)) {
     OpBuilder b = nest.bodyEnd();
-    scalar = arith::SelectOp::create(b, nest.loc, inside, scalar,
-                                     zeros(b, nest.loc, scalar.getType()));
+    scalar =
+        arith::SelectOp::create(b, nest.loc, inside, scalar, zeros(b, nest.loc, scalar.getType()));
   }
   return success();
 }

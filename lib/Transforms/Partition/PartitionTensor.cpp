@@ -47,7 +47,8 @@ Value Partitioner::padWholeDims(Part &part, tensor::PadOp op, Value local,
 LogicalResult Partitioner::lowerPad(tensor::PadOp op, Part &part, const OpShardings &shardings) {
   TensorSharding result = sharding::resultSharding(shardings.rule, 0, shardings.axes);
   Value local = part.mapping.lookup(op.getSource());
-  TensorSharding wanted = sharding::operandSharding(shardings.rule, 0, shardings.axes);
+  // With what contributions the pad passes on: reduced here, they would be counted again behind it.
+  TensorSharding wanted = resolveVerified(shardings.operands[0], meshes, op.getSource().getType());
   if (!wanted.windows.empty()) {
     // The operand is a window already, but what lies outside the tensor must be the pad value: move
     // it again with that, the first move goes unused.

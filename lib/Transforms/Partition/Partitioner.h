@@ -30,7 +30,7 @@ struct Part {
   mlir::SmallVector<int64_t> devices; ///< process ids, ascending
   mlir::func::FuncOp function;
   mlir::OpBuilder builder;
-  mlir::IRMapping mapping; ///< global values to local ones
+  mlir::IRMapping mapping;             ///< global values to local ones
   llvm::DenseSet<mlir::Value> missing; ///< scalars that only other parts can compute
 };
 

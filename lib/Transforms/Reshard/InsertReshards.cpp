@@ -75,8 +75,9 @@ private:
       BlockArgument fed = function.getArgument(feeds.getInt());
       if (ShardingAttr wanted = getSharding(fed); wanted && wanted != own) {
         function.setResultAttr(index, DistDialect::kSharding, wanted);
-        return need(use, wanted, "argument '" + argumentName(function, fed.getArgNumber()) +
-                                     "', which it feeds, lies so");
+        return need(use, wanted,
+                    "argument '" + argumentName(function, fed.getArgNumber()) +
+                        "', which it feeds, lies so");
       }
     }
     need(use, own, "result '" + resultName(function, index) + "' lies so");
@@ -195,8 +196,7 @@ private:
 
   /// The same source with another sharding, behind itself; null where the sharding cannot be made.
   Value makeAgain(Operation *source, ShardingAttr sharding) {
-    TensorSharding wanted =
-        resolveVerified(sharding, meshes, source->getResult(0).getType());
+    TensorSharding wanted = resolveVerified(sharding, meshes, source->getResult(0).getType());
     if (wanted.isPartial() || !wanted.windows.empty())
       return {};
     OpBuilder builder(source);
@@ -225,8 +225,8 @@ private:
   }
 
   static bool isInBranch(Operation *user, Value value) {
-    for (Operation *op = outsideBodies(user)->getParentOp(); op && op != value.getParentBlock()->getParentOp();
-         op = op->getParentOp())
+    for (Operation *op = outsideBodies(user)->getParentOp();
+         op && op != value.getParentBlock()->getParentOp(); op = op->getParentOp())
       if (isa<scf::IfOp>(op))
         return true;
     return false;

@@ -92,12 +92,11 @@ struct DistPlanReshards : dist::impl::DistPlanReshardsBase<DistPlanReshards> {
 
   static void remark(ReshardOp op, const ReshardProblem &problem, const ReshardPlan &chosen,
                      const sharding::LinkModel &links, sharding::Objective minimised) {
-    std::optional<ReshardPlan> second =
-        sharding::planRunnerUp(problem, chosen, minimised, links);
-    int64_t bound = problem.bytesPerElement *
-                    sharding::receiveBound(
-                        problem.mesh, sharding::makeLayout(problem.source, problem.shape),
-                        problem.mesh, sharding::makeLayout(problem.target, problem.shape));
+    std::optional<ReshardPlan> second = sharding::planRunnerUp(problem, chosen, minimised, links);
+    int64_t bound =
+        problem.bytesPerElement *
+        sharding::receiveBound(problem.mesh, sharding::makeLayout(problem.source, problem.shape),
+                               problem.mesh, sharding::makeLayout(problem.target, problem.shape));
     auto reason = op->getAttrOfType<StringAttr>(DistDialect::kReason);
     op.emitRemark() << (reason ? reason.getValue() : "dist.reshard demands it") << ": "
                     << describe(chosen) << "; runner-up: " << (second ? describe(*second) : "none")

@@ -100,6 +100,12 @@ private:
                 : TensorSharding::replicated(cast<RankedTensorType>(value.getType()).getRank());
   }
 
+  ShardingAttr withoutPartial(ShardingAttr sharding, Type type) const {
+    return ShardingAttr::get(sharding.getMesh(), meshes.get(sharding.getMesh()),
+                             resolveVerified(sharding, meshes, type).withoutPartial(),
+                             sharding.getContext());
+  }
+
   /// Whether a value holds contributions that rounding would spoil; the greatest of rounded values
   /// is the rounded greatest.
   bool isNarrowSum(Value value) const {
@@ -164,7 +170,7 @@ private:
   //===--- Writing -------------------------------------------------------===//
 
   /// An elementwise cast of a tensor, which lies as `sharding` says.
-  static Value cast(OpBuilder &b, Location loc, Value value, Type type, ShardingAttr sharding) {
+  Value cast(OpBuilder &b, Location loc, Value value, Type type, ShardingAttr sharding) const {
     int64_t rank = mlir::cast<RankedTensorType>(type).getRank();
     Type element = getElementTypeOrSelf(type);
     auto empty =
@@ -180,10 +186,27 @@ private:
           linalg::YieldOp::create(inner, at, result);
         });
     if (sharding) {
-      setSharding(empty, sharding);
+      setSharding(empty, withoutPartial(sharding, type)); // nothing is read of it
       setSharding(op.getResult(0), sharding);
     }
     return op.getResult(0);
+  }
+
+  /// What a constant or a fill holds everywhere: it is written in f32 in place of a cast, so that
+  /// later passes know it.
+  static std::optional<double> fillOf(Value value) {
+    if (auto fill = value.getDefiningOp<linalg::FillOp>())
+      value = fill.getInputs().front();
+    else if (auto splat = value.getDefiningOp<tensor::SplatOp>())
+      value = splat.getInput();
+    auto constant = value.getDefiningOp<arith::ConstantOp>();
+    if (!constant || !isNarrow(constant.getType())) // a fill may round what it is given
+      return std::nullopt;
+    if (auto number = dyn_cast<FloatAttr>(constant.getValue()))
+      return number.getValueAsDouble();
+    if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
+      return mlir::cast<FloatAttr>(splat.getSplatValue<Attribute>()).getValueAsDouble();
+    return std::nullopt;
   }
 
   /// The value in f32: of a wide op its rewriting, of anything else an exact cast.
@@ -198,17 +221,16 @@ private:
       return wideValues[value] = rewrite(op);
     OpBuilder b(function.getContext());
     b.setInsertionPointAfterValue(value);
+    auto type = mlir::cast<RankedTensorType>(widened(value.getType()));
+    Location loc = value.getLoc();
     Value result;
-    if (auto constant = value.getDefiningOp<arith::ConstantOp>();
-        constant && isa<SplatElementsAttr>(constant.getValue())) {
-      APFloat number = mlir::cast<SplatElementsAttr>(constant.getValue()).getSplatValue<APFloat>();
-      auto type = mlir::cast<RankedTensorType>(widened(value.getType()));
-      FloatAttr element = b.getF32FloatAttr(static_cast<float>(number.convertToDouble()));
-      result = arith::ConstantOp::create(b, value.getLoc(), DenseElementsAttr::get(type, element));
+    if (std::optional<double> number = fillOf(value)) {
+      FloatAttr element = b.getF32FloatAttr(static_cast<float>(*number));
+      result = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, element));
       if (ShardingAttr sharding = getSharding(value))
         setSharding(result, sharding);
     } else {
-      result = cast(b, value.getLoc(), value, widened(value.getType()), getSharding(value));
+      result = cast(b, loc, value, type, getSharding(value));
     }
     return wideValues[value] = result;
   }
@@ -306,8 +328,7 @@ private:
     ShardingAttr own = getSharding(value), target = op.getSharding();
     ShardingAttr middle = target;
     if (!onOneMesh(op) || !refines(lies(op.getResult()), lies(value)))
-      middle = ShardingAttr::get(own.getMesh(), meshes.get(own.getMesh()),
-                                 lies(value).withoutPartial(), function.getContext());
+      middle = withoutPartial(own, value.getType());
     auto reduced =
         ReshardOp::create(b, op.getLoc(), widened(value.getType()), wideOf(value), middle);
     setSharding(reduced.getResult(), middle);

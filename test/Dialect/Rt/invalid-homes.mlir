@@ -62,3 +62,13 @@ rt.program @main {
     rt.argument_home 0 in %c : !rt.slot<4xf32> as #dist.sharding<@m, [replicate]>
   }
 }
+
+// -----
+
+// R1: an arena has no negative size.
+dist.process_mesh @m(shape = [1], dim_names = ["d"])
+rt.program @main {
+  // expected-error @below {{an arena of -1 bytes}}
+  rt.part "main" over @m arena -1 {
+  }
+}

@@ -13,7 +13,9 @@ dist.process_mesh @m(shape = [4], dim_names = ["x"])
 // CHECK: arith.truncf %{{.*}} : f32 to bf16
 // CHECK-NOT: linalg.matmul
 func.func @product(%a: tensor<6x8xbf16> {dist.sharding = #dist.sharding<@m, [shard(1)]>}, %b: tensor<8x5xbf16>) -> tensor<6x5xbf16> {
-  %zero = arith.constant dense<0.0> : tensor<6x5xbf16>
+  %c = arith.constant 0.0 : bf16
+  %empty = tensor.empty() : tensor<6x5xbf16>
+  %zero = linalg.fill ins(%c : bf16) outs(%empty : tensor<6x5xbf16>) -> tensor<6x5xbf16>
   %p = linalg.matmul ins(%a, %b : tensor<6x8xbf16>, tensor<8x5xbf16>) outs(%zero : tensor<6x5xbf16>) -> tensor<6x5xbf16>
   %e = math.exp %p : tensor<6x5xbf16>
   return %e : tensor<6x5xbf16>

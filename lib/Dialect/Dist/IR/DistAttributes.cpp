@@ -1,4 +1,4 @@
-//===- DistAttributes.cpp - Spelling and meaning of shardings --------------===//
+//===- DistAttributes.cpp - Meaning of shardings ---------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -36,328 +36,6 @@ sharding::ReduceKind dist::toAlgebra(ReduceKind kind) {
 
 ReduceKind dist::toIR(sharding::ReduceKind kind) {
   return static_cast<ReduceKind>(kind);
-}
-
-//===----------------------------------------------------------------------===//
-// Spelling
-//===----------------------------------------------------------------------===//
-
-template <typename Enum> static ParseResult parseReduction(AsmParser &parser, Enum &kind) {
-  StringRef text;
-  SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseKeyword(&text))
-    return failure();
-  std::optional<ReduceKind> parsed = symbolizeReduceKind(text);
-  if (!parsed)
-    return parser.emitError(loc) << "unknown reduction '" << text
-                                 << "'; it is one of sum, avg, max, min, prod";
-  kind = *parsed;
-  return success();
-}
-
-static ParseResult parsePlacement(AsmParser &parser, PlacementAttr &placement) {
-  MLIRContext *context = parser.getContext();
-  if (succeeded(parser.parseOptionalQuestion())) {
-    placement = PlacementAttr::get(context, PlacementKind::open, 0, -1, ReduceKind::sum);
-    return success();
-  }
-  StringRef text;
-  SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseKeyword(&text))
-    return failure();
-  int64_t dim = 0, order = -1;
-  ReduceKind reduction = ReduceKind::sum;
-  if (text == "shard") {
-    if (parser.parseLParen() || parser.parseInteger(dim))
-      return failure();
-    if (succeeded(parser.parseOptionalComma())) {
-      SMLoc orderLoc = parser.getCurrentLocation();
-      if (parser.parseKeyword("order") || parser.parseEqual() || parser.parseInteger(order))
-        return failure();
-      if (order < 0)
-        return parser.emitError(orderLoc)
-               << "order " << order << " is negative; 0 is the major axis";
-    }
-    if (parser.parseRParen())
-      return failure();
-  } else if (text == "partial") {
-    if (parser.parseLParen() || parseReduction(parser, reduction) || parser.parseRParen())
-      return failure();
-  } else if (text != "replicate") {
-    return parser.emitError(loc) << "unknown placement '" << text
-                                 << "'; it is one of replicate, shard(d), partial(op), ?";
-  }
-  placement = PlacementAttr::get(context, *symbolizePlacementKind(text), dim, order, reduction);
-  return success();
-}
-
-ParseResult dist::parseAxisRef(AsmParser &parser, AxisRefAttr &axis) {
-  std::string name;
-  int64_t pre = 1, size = 0;
-  if (parser.parseString(&name))
-    return failure();
-  if (succeeded(parser.parseOptionalColon())) {
-    SMLoc loc = parser.getCurrentLocation();
-    if (parser.parseLParen() || parser.parseInteger(pre) || parser.parseRParen() ||
-        parser.parseInteger(size))
-      return failure();
-    if (pre < 1 || size < 2)
-      return parser.emitError(loc) << "axis part (" << pre << ")" << size << " of '" << name
-                                   << "': (pre)size needs pre >= 1 and size >= 2";
-  }
-  axis =
-      AxisRefAttr::get(parser.getContext(), StringAttr::get(parser.getContext(), name), pre, size);
-  return success();
-}
-
-ParseResult dist::parseAxes(AsmParser &parser, AxisListAttr &axes) {
-  SmallVector<AxisRefAttr> list;
-  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
-                                     [&]() { return parseAxisRef(parser, list.emplace_back()); }))
-    return failure();
-  axes = AxisListAttr::get(parser.getContext(), list);
-  return success();
-}
-
-void dist::printAxisRef(llvm::raw_ostream &os, AxisRefAttr axis) {
-  os << '"';
-  llvm::printEscapedString(axis.getName().getValue(), os);
-  os << '"';
-  if (axis.getSize())
-    os << ":(" << axis.getPre() << ")" << axis.getSize();
-}
-
-void dist::printAxes(llvm::raw_ostream &os, AxisListAttr axes) {
-  os << "[";
-  llvm::interleaveComma(axes.getAxes(), os, [&](AxisRefAttr axis) { printAxisRef(os, axis); });
-  os << "]";
-}
-
-static ParseResult parsePartial(AsmParser &parser, PartialAttr &partial) {
-  ReduceKind reduction;
-  AxisRefAttr axis;
-  if (parseReduction(parser, reduction) || parser.parseLParen() || parseAxisRef(parser, axis) ||
-      parser.parseRParen())
-    return failure();
-  partial = PartialAttr::get(parser.getContext(), reduction, axis);
-  return success();
-}
-
-static ParseResult parseWindow(AsmParser &parser, WindowAttr &window) {
-  SmallVector<int64_t> values;
-  SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren,
-                                     [&]() { return parser.parseInteger(values.emplace_back()); }))
-    return failure();
-  if (values.size() != 4)
-    return parser.emitError(loc) << "a window is (dim, step, offset, length)";
-  window = WindowAttr::get(parser.getContext(), values[0], values[1], values[2], values[3]);
-  return success();
-}
-
-/// Parses `name = [element, …]` after the name.
-template <typename T>
-static ParseResult parseList(AsmParser &parser, SmallVectorImpl<T> &list,
-                             ParseResult (*element)(AsmParser &, T &)) {
-  return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
-                                        [&]() { return element(parser, list.emplace_back()); });
-}
-
-/// `@mesh, [placements] (, priority = n)?>` or `@mesh, dims = …, partial = …, …>`, after the '<'.
-static Attribute parseShardingBody(AsmParser &parser) {
-  FlatSymbolRefAttr mesh;
-  bool byDim = false;
-  SmallVector<PlacementAttr> placements;
-  SmallVector<AxisListAttr> dims;
-  SmallVector<PartialAttr> partial;
-  SmallVector<AxisRefAttr> open;
-  SmallVector<WindowAttr> windows;
-  int64_t priority = -1;
-  if (parser.parseAttribute(mesh) || parser.parseComma())
-    return {};
-  bool first = true;
-  SmallVector<StringRef> seen;
-  do {
-    SMLoc loc = parser.getCurrentLocation();
-    StringRef field;
-    if (first && failed(parser.parseOptionalKeyword(&field))) {
-      if (parseList(parser, placements, &parsePlacement))
-        return {};
-    } else {
-      if (!first && parser.parseKeyword(&field))
-        return {};
-      if (first)
-        byDim = true;
-      if (llvm::is_contained(seen, field)) {
-        parser.emitError(loc) << "'" << field << "' stands twice in a sharding";
-        return {};
-      }
-      seen.push_back(field);
-      if (parser.parseEqual())
-        return {};
-      ParseResult result = failure();
-      if (field == "dims" && byDim)
-        result = parseList(parser, dims, &parseAxes);
-      else if (field == "partial" && byDim)
-        result = parseList(parser, partial, &parsePartial);
-      else if (field == "open" && byDim)
-        result = parseList(parser, open, &parseAxisRef);
-      else if (field == "windows" && byDim)
-        result = parseList(parser, windows, &parseWindow);
-      else if (field == "priority") {
-        SMLoc valueLoc = parser.getCurrentLocation();
-        result = parser.parseInteger(priority);
-        if (succeeded(result) && priority < 0)
-          result = parser.emitError(valueLoc)
-                   << "priority " << priority << " is negative; 0 is first";
-      } else {
-        result =
-            parser.emitError(loc)
-            << "unknown field '" << field << "' of a sharding; after the mesh comes a list of "
-            << "placements, or dims = …, partial = …, open = …; priority = n may follow either";
-      }
-      if (failed(result))
-        return {};
-    }
-    first = false;
-  } while (succeeded(parser.parseOptionalComma()));
-  if (byDim && !llvm::is_contained(seen, "dims")) {
-    parser.emitError(parser.getCurrentLocation())
-        << "a sharding by dimension needs dims = [[…], …]";
-    return {};
-  }
-  if (parser.parseGreater())
-    return {};
-  return ShardingAttr::get(parser.getContext(), mesh, byDim, placements, dims, partial, open,
-                           windows, priority);
-}
-
-static void printPlacement(llvm::raw_ostream &os, PlacementAttr placement) {
-  switch (placement.getKind()) {
-  case PlacementKind::open:
-    os << "?";
-    break;
-  case PlacementKind::shard:
-    os << "shard(" << placement.getDim();
-    if (placement.getOrder() >= 0)
-      os << ", order = " << placement.getOrder();
-    os << ")";
-    break;
-  case PlacementKind::partial:
-    os << "partial(" << stringifyReduceKind(placement.getReduction()) << ")";
-    break;
-  case PlacementKind::replicate:
-    os << "replicate";
-  }
-}
-
-static void printSharding(ShardingAttr sharding, AsmPrinter &printer) {
-  llvm::raw_ostream &os = printer.getStream();
-  printer << "<" << sharding.getMesh() << ", ";
-  if (!sharding.getByDim()) {
-    os << "[";
-    llvm::interleaveComma(sharding.getPlacements(), os,
-                          [&](PlacementAttr placement) { printPlacement(os, placement); });
-    os << "]";
-  } else {
-    os << "dims = [";
-    llvm::interleaveComma(sharding.getDims(), os, [&](AxisListAttr axes) { printAxes(os, axes); });
-    os << "]";
-    if (!sharding.getPartial().empty()) {
-      os << ", partial = [";
-      llvm::interleaveComma(sharding.getPartial(), os, [&](PartialAttr partial) {
-        os << stringifyReduceKind(partial.getReduction()) << "(";
-        printAxisRef(os, partial.getAxis());
-        os << ")";
-      });
-      os << "]";
-    }
-    if (!sharding.getOpen().empty()) {
-      os << ", open = [";
-      llvm::interleaveComma(sharding.getOpen(), os,
-                            [&](AxisRefAttr axis) { printAxisRef(os, axis); });
-      os << "]";
-    }
-    if (!sharding.getWindows().empty()) {
-      os << ", windows = [";
-      llvm::interleaveComma(sharding.getWindows(), os, [&](WindowAttr window) {
-        os << "(" << window.getDim() << ", " << window.getStep() << ", " << window.getOffset()
-           << ", " << window.getLength() << ")";
-      });
-      os << "]";
-    }
-  }
-  if (sharding.getPriority() >= 0)
-    os << ", priority = " << sharding.getPriority();
-  os << ">";
-}
-
-Attribute DistDialect::parseAttribute(DialectAsmParser &parser, Type type) const {
-  SMLoc loc = parser.getCurrentLocation();
-  StringRef mnemonic;
-  if (parser.parseKeyword(&mnemonic))
-    return {};
-  if (mnemonic == "axes") { // the list of a collective in generic syntax
-    AxisListAttr axes;
-    if (parser.parseLess() || parseAxes(parser, axes) || parser.parseGreater())
-      return {};
-    return axes;
-  }
-  if (mnemonic != "sharding") {
-    parser.emitError(loc) << "unknown attribute 'dist." << mnemonic
-                          << "'; the dialect has #dist.sharding";
-    return {};
-  }
-  Attribute sharding;
-  if (parser.parseLess() || !(sharding = parseShardingBody(parser)))
-    return {};
-  if (!type)
-    return sharding;
-  return TypedShardingAttr::get(getContext(), cast<ShardingAttr>(sharding), type);
-}
-
-void DistDialect::printAttribute(Attribute attribute, DialectAsmPrinter &printer) const {
-  llvm::TypeSwitch<Attribute>(attribute)
-      .Case([&](ShardingAttr sharding) {
-        printer << "sharding";
-        printSharding(sharding, printer);
-      })
-      .Case([&](AxisListAttr axes) {
-        printer << "axes<";
-        printAxes(printer.getStream(), axes);
-        printer << ">";
-      })
-      // The remaining attributes are parts of others; this is what a debugger shows.
-      .Case([&](AxisRefAttr axis) { printAxisRef(printer.getStream(), axis); })
-      .Case([&](PlacementAttr placement) { printPlacement(printer.getStream(), placement); })
-      .Case([&](TypedShardingAttr typed) {
-        printer << typed.getSharding() << " : " << typed.getType();
-      })
-      .Default([&](Attribute) { printer << "part"; });
-}
-
-//===----------------------------------------------------------------------===//
-// Short form inside the ops of the dialect: <@mesh, …> without #dist.sharding
-//===----------------------------------------------------------------------===//
-
-ParseResult dist::parseShardingOperand(AsmParser &parser, ShardingAttr &sharding, Type &swallowed) {
-  SMLoc loc = parser.getCurrentLocation();
-  Attribute attribute;
-  if (succeeded(parser.parseOptionalLess())) {
-    sharding = llvm::cast_or_null<ShardingAttr>(parseShardingBody(parser));
-    return success(sharding != nullptr);
-  }
-  if (parser.parseAttribute(attribute))
-    return failure();
-  if (auto typed = dyn_cast<TypedShardingAttr>(attribute)) {
-    sharding = typed.getSharding();
-    swallowed = typed.getType();
-    return success();
-  }
-  sharding = dyn_cast<ShardingAttr>(attribute);
-  if (!sharding)
-    return parser.emitError(loc) << "expected #dist.sharding<@mesh, …>, found " << attribute;
-  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -410,7 +88,8 @@ private:
       case PlacementKind::shard: {
         int64_t rank = tensor.getRank(), dim = placement.getDim();
         if (dim < -rank || dim >= rank) // (S3)
-          return emitError() << "shard(" << dim << ") of a rank-" << rank << " tensor " << tensor << ": the dimension lies in [" << -rank << ", " << rank << ")";
+          return emitError() << "shard(" << dim << ") of a rank-" << rank << " tensor " << tensor
+                             << ": the dimension lies in [" << -rank << ", " << rank << ")";
         ordered[dim < 0 ? dim + rank : dim].push_back({placement.getOrder(), ref});
         break;
       }
@@ -431,7 +110,8 @@ private:
 
   LogicalResult resolveByDim() {
     if (static_cast<int64_t>(attr.getDims().size()) != tensor.getRank()) // (S9)
-      return emitError() << attr << " has " << attr.getDims().size() << " dimensions, the tensor " << tensor << " has " << tensor.getRank();
+      return emitError() << attr << " has " << attr.getDims().size() << " dimensions, the tensor "
+                         << tensor << " has " << tensor.getRank();
     for (auto [dim, axes] : llvm::enumerate(attr.getDims())) {
       FailureOr<sharding::AxisList> list = resolveAxes(axes, mesh, emitError);
       if (failed(list))
@@ -492,7 +172,8 @@ private:
                            << ", in " << attr << "; only sum goes with avg";
       if (part.kind == sharding::ReduceKind::avg &&
           !isa<FloatType>(tensor.getElementType())) // (S8)
-        return emitError() << "partial(avg) of " << tensor << ": integers have no average; use partial(sum)";
+        return emitError() << "partial(avg) of " << tensor
+                           << ": integers have no average; use partial(sum)";
     }
     return success();
   }

@@ -93,7 +93,8 @@ static LogicalResult verifyDimension(Operation *op, StringRef what, int64_t dim)
   for (Value operand : op->getOperands()) {
     int64_t rank = cast<RankedTensorType>(operand.getType()).getRank();
     if (dim < 0 || dim >= rank) // (C2)
-      return op->emitOpError() << what << " = " << dim << " of a rank-" << rank << " tensor " << operand.getType() << "; it lies in [0, " << rank << ")";
+      return op->emitOpError() << what << " = " << dim << " of a rank-" << rank << " tensor "
+                               << operand.getType() << "; it lies in [0, " << rank << ")";
   }
   return success();
 }
@@ -121,7 +122,8 @@ static LogicalResult verifyCollective(CollectiveOpInterface op) {
   if (op.getReductionKind() == ReduceKind::avg) // (C4)
     for (Value operand : op->getOperands())
       if (!isa<FloatType>(cast<RankedTensorType>(operand.getType()).getElementType()))
-        return op->emitOpError() << "averages " << operand.getType() << "; integers have no average";
+        return op->emitOpError() << "averages " << operand.getType()
+                                 << "; integers have no average";
   ArrayAttr sources = op.getSourcesAttr(), targets = op.getTargetsAttr();
   ArrayAttr globals = op.getGlobalTypesAttr();
   if (sources || targets || globals) { // (C3)
@@ -145,7 +147,8 @@ static LogicalResult verifyCollective(CollectiveOpInterface op) {
     auto check = [&](Type type, const sharding::Layout &layout, StringRef what) -> LogicalResult {
       auto tensor = cast<RankedTensorType>(type);
       if (tensor.getShape() != ArrayRef<int64_t>(layout.localShape())) // (C3)
-        return op->emitOpError() << what << " " << index << " is " << type << ", but its layout over mesh '" << mesh.name << "' has shape "
+        return op->emitOpError() << what << " " << index << " is " << type
+                                 << ", but its layout over mesh '" << mesh.name << "' has shape "
                                  << RankedTensorType::get(layout.localShape(),
                                                           tensor.getElementType());
       return success();
@@ -155,7 +158,8 @@ static LogicalResult verifyCollective(CollectiveOpInterface op) {
       return failure();
     if (cast<RankedTensorType>(operand.getType()).getElementType() !=
         cast<RankedTensorType>(result.getType()).getElementType())
-      return op->emitOpError() << "changes the element type from " << operand.getType() << " to " << result.getType() << "";
+      return op->emitOpError() << "changes the element type from " << operand.getType() << " to "
+                               << result.getType() << "";
   }
   return verifyUniformControl(op);
 }

@@ -279,7 +279,8 @@ LogicalResult StartOp::verify() {
 
 LogicalResult WaitOp::verify() {
   if (cast<TokenType>(getToken().getType()).getValueType() != getType())
-    return emitOpError() << "waits for " << getToken().getType() << " but gives " << getType() << "";
+    return emitOpError() << "waits for " << getToken().getType() << " but gives " << getType()
+                         << "";
   return success();
 }
 

@@ -76,8 +76,8 @@ static bool passes(Operation *op, sharding::ReduceKind kind, ArrayRef<int64_t> o
   return passesPartial(op, kind, operands);
 }
 
-/// Whether a value is known to be, or known not to be, contributions over an axis. Nothing when it is
-/// both, as a fill of zero for sums, or when it has no sharding: code generation drops them.
+/// Whether a value is known to be, or known not to be, contributions over an axis. Nothing when it
+/// is both, as a fill of zero for sums, or when it has no sharding: code generation drops them.
 static std::optional<bool> isPartialOver(Operation *from, Value value,
                                          const sharding::PartialAxis &axis) {
   if (isIdentityFill(value, axis.kind))

@@ -117,6 +117,15 @@ static bool passesSum(linalg::LinalgOp op, ArrayRef<int64_t> operands) {
   });
 }
 
+/// Whether a body yields its input as it is, or in more bits: that changes no sum, product or
+/// order.
+static bool yieldsInput(linalg::LinalgOp op) {
+  Value yielded = op.getBlock()->getTerminator()->getOperand(0);
+  if (auto extended = yielded.getDefiningOp<arith::ExtFOp>())
+    yielded = extended.getIn();
+  return yielded == op.getBlock()->getArgument(0);
+}
+
 /// Whether every element of the result is an element of the first operand, or of all operands.
 static bool movesOperands(Operation *op, ArrayRef<int64_t> operands) {
   auto onlyFirst = [&]() { return operands.size() == 1 && operands.front() == 0; };
@@ -129,9 +138,7 @@ static bool movesOperands(Operation *op, ArrayRef<int64_t> operands) {
       })
       .Case([&](linalg::LinalgOp op) {
         return op.getNumDpsInputs() == 1 && op.getNumParallelLoops() == op.getNumLoops() &&
-               op.getBlock()->getOperations().size() == 1 &&
-               op.getBlock()->getTerminator()->getOperand(0) == op.getBlock()->getArgument(0) &&
-               onlyFirst() && !keepsPartOfInit(op);
+               yieldsInput(op) && onlyFirst() && !keepsPartOfInit(op);
       })
       .Default([](Operation *) { return false; });
 }

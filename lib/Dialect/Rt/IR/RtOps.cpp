@@ -71,8 +71,9 @@ LogicalResult rt::verifySameDevices(Operation *op, FlatSymbolRefAttr name) {
 }
 
 LogicalResult PartOp::verifySymbolUses(SymbolTableCollection &) {
-  if (getArenaBytes() < 0) // (R1)
-    return emitOpError() << "an arena of " << getArenaBytes() << " bytes";
+  auto arena = static_cast<int64_t>(getArenaBytes());
+  if (arena < 0) // (R1)
+    return emitOpError() << "an arena of " << arena << " bytes";
   dist::ProcessMeshOp declared = dist::lookupMesh(*this, getMeshAttr());
   if (!declared) // (R2)
     return emitOpError() << "mesh '" << getMesh() << "' is not declared";

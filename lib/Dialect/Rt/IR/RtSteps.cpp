@@ -38,7 +38,7 @@ static ParseResult parseBound(OpAsmParser &parser,
     slot = operand;
     return *parsed;
   }
-  int64_t value;
+  int64_t value = 0;
   if (parser.parseInteger(value))
     return failure();
   number = parser.getBuilder().getI64IntegerAttr(value);

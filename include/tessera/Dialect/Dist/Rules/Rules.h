@@ -41,9 +41,9 @@ sharding::ShardingRule replicatedRule(mlir::Operation *op);
 
 /// Whether the op maps contributions to contributions: where each of `operands` is the `kind`-
 /// reduction of what devices hold, and every other operand is whole, so is the result of what the
-/// op makes of them. For sums this is joint linearity, read off the body; a reduction's accumulators
-/// belong to the operands then. Rounding to fewer bits is not linear: contributions stay wide until
-/// they are reduced. Ops that only move elements pass every kind.
+/// op makes of them. For sums this is joint linearity, read off the body; a reduction's
+/// accumulators belong to the operands then. Rounding to fewer bits is not linear: contributions
+/// stay wide until they are reduced. Ops that only move elements pass every kind.
 ///
 ///   add %a, %b              {0, 1}, not {0}: the other operand would be counted n times
 ///   multiply %a, %b         {0} or {1}, not {0, 1}
@@ -55,8 +55,8 @@ bool passesPartial(mlir::Operation *op, sharding::ReduceKind kind,
 llvm::SmallVector<int64_t> operandsToPass(mlir::Operation *op, sharding::ReduceKind kind,
                                           llvm::ArrayRef<int64_t> partial);
 
-/// Whether a value is a fill or splat of the identity of a reduction: as contributions of all devices
-/// or as the whole, it is the same. `avg` has none.
+/// Whether a value is a fill or splat of the identity of a reduction: as contributions of all
+/// devices or as the whole, it is the same. `avg` has none.
 bool isIdentityFill(mlir::Value value, sharding::ReduceKind kind);
 
 /// How result `index` of a linalg op combines over its reduction loops, when its body says so.

@@ -1,0 +1,14 @@
+// RUN: tessera-opt %s --dist-insert-reshards --dist-widen-partials --dist-plan-reshards --dist-partition | FileCheck %s
+
+// Contributions to a product that are given in 16 bits are extended, which no product changes.
+dist.process_mesh @m(shape = [4], dim_names = ["x"])
+
+// CHECK-LABEL: func.func @main
+// CHECK: arith.extf
+// CHECK: dist.all_reduce {{.*}} reduction = prod {{.*}} : tensor<6xf32>
+// CHECK: arith.truncf
+func.func @main(%a: tensor<2x3xbf16> {dist.sharding = #dist.sharding<@m, [partial(prod)]>})
+    -> (tensor<6xbf16> {dist.sharding = #dist.sharding<@m, [replicate]>}) {
+  %0 = tensor.collapse_shape %a [[0, 1]] {dist.shardings = [#dist.sharding<@m, [partial(prod)]>]} : tensor<2x3xbf16> into tensor<6xbf16>
+  return %0 : tensor<6xbf16>
+}
