@@ -173,6 +173,26 @@ Bounded Search::run(Domains domains, std::vector<int64_t> start) {
 
 } // namespace
 
+std::optional<Bounded> minimiseIfSmall(const Source &source, const KindCosts &costs,
+                                       const Domains &domains, const Deadline &deadline) {
+  // What dominance compares, and what elimination adds up, in a few milliseconds a thousand nodes.
+  double most = std::max(5e6, 1e4 * source.numNodes()), compared = 0;
+  for (const EdgeTable *table : source.tables)
+    compared += static_cast<double>(table->rows + table->columns) * table->rows * table->columns;
+  if (compared > 4 * most)
+    return std::nullopt;
+  Model model(source, costs, removeDominated(source, costs, domains, false));
+  Plan plan = makePlan(model, {});
+  if (plan.work > most || deadline.isOver())
+    return std::nullopt;
+  std::optional<Optimum> found = eliminate(model, plan, deadline);
+  if (!found)
+    return std::nullopt;
+  Bounded result{found->choice, costOf(source, costs, found->choice), 0, false};
+  result.bound = result.cost;
+  return result;
+}
+
 Bounded minimise(const Source &source, const KindCosts &costs, Domains domains,
                  const Options &options, const Deadline &deadline, std::vector<int64_t> start) {
   return Search(source, costs, options, deadline).run(std::move(domains), std::move(start));

@@ -112,7 +112,9 @@ Expected<Solution> solve(const Problem &problem, const Options &options) {
       return *error;
     found = std::get<Bounded>(std::move(result));
   } else if (options.mode == Mode::recursive_programming) {
-    found = minimiseCoarsely(source, costsOf(source), domains, options, deadline);
+    std::optional<Bounded> small = minimiseIfSmall(source, costsOf(source), domains, deadline);
+    found = small ? std::move(*small)
+                  : minimiseCoarsely(source, costsOf(source), domains, options, deadline);
   } else {
     found = minimise(source, costsOf(source), domains, options, deadline);
   }

@@ -9,6 +9,7 @@
 
 #include "../Propagate/Decide.h"
 #include "../Propagate/Propagation.h"
+#include "Describe.h"
 #include "Memory.h"
 #include "MeshShapes.h"
 
@@ -42,7 +43,8 @@ namespace {
 struct FunctionPlan {
   func::FuncOp function;
   std::unique_ptr<PropagationGraph> graph;
-  std::vector<TensorSharding> raw; ///< by tensor, where it is made
+  std::vector<TensorSharding> raw;        ///< by tensor, where it is made
+  std::map<int64_t, std::string> reasons; ///< by tensor, for remarks
 };
 
 } // namespace
@@ -170,7 +172,7 @@ static FailureOr<search::Solution> solveWithin(func::FuncOp function, StrategyGr
 static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshTable &meshes,
                                               const SearchSettings &settings,
                                               SearchedPlan &summary) {
-  FunctionPlan plan{function, std::make_unique<PropagationGraph>(function, meshes), {}};
+  FunctionPlan plan{function, std::make_unique<PropagationGraph>(function, meshes), {}, {}};
   PropagationGraph &graph = *plan.graph;
   PropagatedPlan propagated = propagateAlone(graph, settings.topology, function.getContext());
   ReshardPlanner planner(Objective::time, settings.topology);
@@ -195,6 +197,10 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
   }
   summary.memory =
       std::max(summary.memory, peakOf(strategies, graph, lives, solution.choice).bytes);
+  plan.reasons = reasonsOf(strategies, graph, solution.choice);
+  for (std::string &name : parallelismsOf(strategies, graph, solution.choice))
+    if (!llvm::is_contained(summary.parallelisms, name))
+      summary.parallelisms.push_back(std::move(name));
   summary.cost += solution.cost;
   summary.lowerBound += std::min(solution.lowerBound, solution.cost);
   summary.propagationCost += aloneCost;
@@ -278,9 +284,13 @@ void ModuleSearch::write(size_t index) {
   const SearchedPlan &plan = found[index];
   if (state.made)
     declare(module, *state.made);
-  for (FunctionPlan &own : state.functions)
+  for (FunctionPlan &own : state.functions) {
     writeShardings(own.function, *own.graph, own.raw);
+    for (auto &[tensor, reason] : own.reasons)
+      emitRemark(own.graph->tensors[tensor].loc) << reason;
+  }
   Builder builder(module.getContext());
+  SmallVector<StringRef> names(plan.parallelisms.begin(), plan.parallelisms.end());
   auto real = [&](double value) { return builder.getF64FloatAttr(value); };
   module->setAttr(
       DistDialect::kSearch,
@@ -290,6 +300,7 @@ void ModuleSearch::write(size_t index) {
            builder.getNamedAttr("lower_bound", real(plan.lowerBound)),
            builder.getNamedAttr("compute", real(plan.computeSeconds)),
            builder.getNamedAttr("propagation_cost", real(plan.propagationCost)),
+           builder.getNamedAttr("parallelisms", builder.getStrArrayAttr(names)),
            builder.getNamedAttr("memory", real(plan.memory))}));
 }
 
