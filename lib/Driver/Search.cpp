@@ -33,7 +33,7 @@ static llvm::json::Value toJson(const Solution &solution, Mode mode) {
       {"mode", std::string(nameOf(mode))},  {"cost", solution.cost},
       {"lower_bound", solution.lowerBound}, {"gap", solution.gap()},
       {"memory_bytes", solution.memory},    {"choice", std::move(choice)},
-      {"seconds", solution.seconds},        {"stopped_by_time", solution.stoppedByTime}};
+      {"seconds", solution.seconds}, {"cpu_seconds", solution.cpuSeconds}, {"stopped_by_time", solution.stoppedByTime}};
 }
 
 /// Solves the tables of a file.

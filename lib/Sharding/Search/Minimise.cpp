@@ -206,9 +206,10 @@ std::optional<Bounded> minimiseIfSmall(const Source &source, const KindCosts &co
                                        const Domains &domains, const Deadline &deadline) {
   // What dominance compares, and what elimination adds up, in a few milliseconds a thousand nodes.
   double most = std::max(5e6, 1e4 * source.numNodes()), compared = 0;
+  constexpr double mostCompared = 2e6;
   for (const EdgeTable *table : source.tables)
     compared += static_cast<double>(table->rows + table->columns) * table->rows * table->columns;
-  if (compared > 4 * most)
+  if (compared > mostCompared)
     return std::nullopt;
   Model model(source, costs, removeDominated(source, costs, domains, false));
   Plan plan = makePlan(model, {});
