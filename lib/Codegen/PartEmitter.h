@@ -108,7 +108,7 @@ private:
   dist::ShardingAttr layoutOf(mlir::DictionaryAttr attributes, mlir::Type type);
   /// The local argument that result `index` feeds, or nothing.
   std::optional<unsigned> fedArgument(unsigned index);
-  void plan();
+  llvm::LogicalResult plan();
 
   mlir::func::FuncOp function;
   rt::PartOp part;

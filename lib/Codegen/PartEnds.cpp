@@ -95,15 +95,31 @@ void PartEmitter::emitHomes() {
         layoutOf(function.getResultAttrDict(index), function.getResultTypes()[index]));
 }
 
-void PartEmitter::plan() {
+/// What a step's offsets may say; also what the runtime accepts.
+static constexpr int64_t kMaxArena = int64_t(1) << 48;
+
+LogicalResult PartEmitter::plan() {
+  auto tooLarge = [&]() {
+    return function.emitError() << "'" << function.getSymName()
+                                << "' needs more than 2^48 bytes on a device";
+  };
   std::vector<Buffer *> buffers;
+  int64_t left = std::numeric_limits<int64_t>::max() / 2; // offsets do not overflow
   for (Storage &storage : storages)
-    if (!storage.slots.empty())
+    if (!storage.slots.empty()) {
       buffers.push_back(&storage);
-  part.setArenaBytes(planArena(buffers, reuse));
+      if (storage.bytes > left)
+        return tooLarge();
+      left -= storage.bytes;
+    }
+  int64_t arena = planArena(buffers, reuse);
+  if (arena > kMaxArena)
+    return tooLarge();
+  part.setArenaBytes(arena);
   for (Storage &storage : storages)
     for (auto [slot, distance] : storage.slots)
       slot.setOffset(storage.offset + distance);
+  return success();
 }
 
 LogicalResult PartEmitter::emit() {
@@ -111,7 +127,8 @@ LogicalResult PartEmitter::emit() {
   if (failed(emitBlock(function.front())) || failed(placeResults()))
     return failure();
   emitHomes();
-  plan();
+  if (failed(plan()))
+    return failure();
   Block &first = part.getBody().front();
   while (!llvm::hasSingleElement(part.getBody())) {
     Block &next = *std::next(part.getBody().begin());

@@ -72,6 +72,7 @@ LogicalResult Compilation::runPhases(Phase to) {
     return failure();
   }
   pipeline.objective = options.objective;
+  pipeline.narrowReductions = options.narrowReductions;
   pipeline.topology = options.topology;
   pipeline.fusion = options.fusion;
   pipeline.remarks = options.remarks;

@@ -42,6 +42,26 @@ std::string tessera::phaseNames() {
   return llvm::join(ArrayRef<StringRef>(kPhaseNames), ", ");
 }
 
+/// Gives `--comm-fusion` to the pass. LLVM's parser prints an error of its own about a value that
+/// is no number, so such values are refused before.
+static LogicalResult readFusion(Pass &pass, StringRef text) {
+  auto refuse = [&](StringRef detail) {
+    llvm::errs() << "error: comm-fusion: '" << text << "' is no list of options"
+                 << (detail.empty() ? "" : ": ") << detail.rtrim()
+                 << "; write for example \"all-reduce=size all-reduce-config=16\"\n";
+    return failure();
+  };
+  for (StringRef option : llvm::split(text, ' ')) {
+    auto [name, values] = option.split('=');
+    if (!name.ends_with("-config"))
+      continue;
+    for (StringRef value : llvm::split(values, ','))
+      if (int64_t number; value.trim("{}").getAsInteger(10, number))
+        return refuse(("'" + value + "' is no whole number").str());
+  }
+  return pass.initializeOptions(text, [&](const Twine &detail) { return refuse(detail.str()); });
+}
+
 LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptions &options) {
   auto leadsTo = [&](Phase phase) { return options.from < phase && phase <= options.to; };
   if (leadsTo(Phase::normalized)) {
@@ -66,6 +86,8 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
   if (leadsTo(Phase::resharded)) {
     manager.addPass(dist::createDistSinkPartials());
     manager.addPass(dist::createDistInsertReshards());
+    if (!options.narrowReductions)
+      manager.addPass(dist::createDistWidenPartials());
   }
   if (leadsTo(Phase::planned)) {
     dist::DistPlanReshardsOptions plan;
@@ -84,13 +106,7 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
   }
   if (leadsTo(Phase::fused)) {
     std::unique_ptr<Pass> pass = dist::createDistFuseCollectives();
-    if (failed(pass->initializeOptions(options.fusion, [&](const Twine &message) {
-          llvm::errs() << "error: comm-fusion: '" << options.fusion << "' is no list of options";
-          std::string detail = message.str();
-          llvm::errs() << (detail.empty() ? "" : ": ") << StringRef(detail).rtrim()
-                       << "; write for example \"all-reduce=size all-reduce-config=16\"\n";
-          return failure();
-        })))
+    if (failed(readFusion(*pass, options.fusion)))
       return failure();
     manager.addPass(std::move(pass));
   }
@@ -105,6 +121,8 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
                          llvm::cl::init("fused")};
   Option<std::string> objective{*this, "objective", llvm::cl::desc("time or bytes"),
                                 llvm::cl::init("time")};
+  Option<bool> narrowReductions{*this, "narrow-reductions",
+                                llvm::cl::desc("Reduce 16-bit floats in 16 bits")};
   Option<std::string> topology{*this, "topology", llvm::cl::desc("Topology file (JSON)")};
   Option<std::string> mode{*this, "mode", llvm::cl::desc("Mode of dist-search; none: propagate")};
   Option<int64_t> devices{*this, "devices", llvm::cl::desc("Devices of a program without a mesh"),
@@ -126,6 +144,7 @@ void tessera::registerPipeline() {
         options.from = *from;
         options.to = *to;
         options.objective = text.objective;
+        options.narrowReductions = text.narrowReductions;
         options.topology = text.topology;
         options.search.mode = text.mode;
         options.search.devices = text.devices;

@@ -9,6 +9,7 @@
 
 #include "CheckTools.h"
 #include "Coverage.h"
+#include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Interpreter/Compare.h"
 #include "tessera/Interpreter/RandomInput.h"
 
@@ -101,7 +102,13 @@ public:
     if (failed(arguments))
       return;
     inputs = interpreter::randomInputs(*arguments, seed);
-    expected = interpreter::runGlobal(module.lookupSymbol<func::FuncOp>("main"), inputs, run);
+    auto main = module.lookupSymbol<func::FuncOp>("main");
+    for (unsigned result = 0; result < main.getNumResults(); ++result) {
+      auto fed = main.getResultAttrOfType<IntegerAttr>(result, dist::DistDialect::kFeeds);
+      feeds.push_back(fed ? fed.getInt() : -1);
+    }
+    expected = runSteps(
+        [&](ArrayRef<Tensor> values) { return interpreter::runGlobal(main, values, run); });
   }
 
   bool hasReference() const { return succeeded(expected); }
@@ -117,9 +124,11 @@ public:
 
   /// Runs a local view and sets status and message of `result`.
   void compare(ModuleOp local, CheckResult &result) {
-    FailureOr<SmallVector<Tensor>> actual = options.runLocal
-                                                ? options.runLocal(local, inputs)
-                                                : interpreter::runLocal(local, "main", inputs, run);
+    FailureOr<SmallVector<Tensor>> actual =
+        options.runLocal ? options.runLocal(local, inputs, program.runs)
+                         : runSteps([&](ArrayRef<Tensor> values) {
+                             return interpreter::runLocal(local, "main", values, run);
+                           });
     if (failed(actual)) {
       result.status = CheckResult::localFailed;
       result.message = takeError();
@@ -134,9 +143,9 @@ public:
           i < program.results.size() ? program.results[i] : GeneratedProgram::Result();
       // Compiled kernels contract and approximate floats; the order of what they move is the same.
       known.exact &= !options.runLocal || !isa<FloatType>((*expected)[i].getElementType());
-      std::string difference =
-          compareResult((*actual)[i], (*expected)[i], known,
-                        program.steps * stepsOfPrecision(module, (*expected)[i].getElementType()));
+      std::string difference = compareResult(
+          (*actual)[i], (*expected)[i], known,
+          program.runs * program.steps * stepsOfPrecision(module, (*expected)[i].getElementType()));
       if (difference.empty())
         continue;
       result.status = CheckResult::mismatch;
@@ -145,12 +154,27 @@ public:
   }
 
 private:
+  /// The results of the last of `program.runs` steps; each gives the next what it feeds.
+  FailureOr<SmallVector<Tensor>>
+  runSteps(llvm::function_ref<FailureOr<SmallVector<Tensor>>(ArrayRef<Tensor>)> once) const {
+    SmallVector<Tensor> values(inputs);
+    for (int64_t left = program.runs;; --left) {
+      FailureOr<SmallVector<Tensor>> results = once(values);
+      if (left <= 1 || failed(results))
+        return results;
+      for (auto [result, fed] : llvm::zip(*results, feeds))
+        if (fed >= 0)
+          values[fed] = result;
+    }
+  }
+
   const GeneratedProgram &program;
   const CheckOptions &options;
   ModuleOp module;
   FirstError error;
   interpreter::Options run;
   SmallVector<Tensor> inputs;
+  SmallVector<int64_t> feeds; ///< by result the argument of the next step, -1: none
   FailureOr<SmallVector<Tensor>> expected = failure();
 };
 

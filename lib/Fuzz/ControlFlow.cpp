@@ -205,3 +205,58 @@ bool ProgramBuilder::repeatUntil() {
     push(result, -kCarry, kCarry, entry.exact && last.exact, last.steps * 3);
   return true;
 }
+
+/// The sum of all elements of an integer tensor, as a scalar.
+static Value sumOf(ProgramBuilder &p, Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  Value zero = p.splat({}, type.getElementType(), 0);
+  AffineMap all = p.b.getMultiDimIdentityMap(type.getRank());
+  Value sum = p.generic(
+      {Entry{value}}, zero, {all, AffineMap::get(type.getRank(), 0, {}, p.b.getContext())},
+      SmallVector<bool>(type.getRank(), true), [&](OpBuilder &b, ValueRange args) -> Value {
+        return arith::AddIOp::create(b, p.loc, args[1], args[0]);
+      });
+  return tensor::ExtractOp::create(p.b, p.loc, sum, ValueRange{});
+}
+
+/// While the sum of a tensor, which doubles each time, is less than a limit: the condition is made
+/// of data, which may be cut.
+bool ProgramBuilder::repeatWhileSmall() {
+  if (!options.controlFlow || depth > 0)
+    return false;
+  SmallVector<Entry> carries = anyCarries(*this);
+  if (carries.empty())
+    return false;
+  for (Entry &carry : carries)
+    carry = within(carry, kCarry);
+  Entry grows = fresh(anyShape(random.between(1, 2)), b.getI32Type(), 1, 4);
+  int64_t elements = grows.type().getNumElements();
+  Value limit = constant(b.getI32Type(), static_cast<double>(elements * random.between(1, 16)));
+  SmallVector<Value> inits{grows.value};
+  llvm::append_range(inits, valuesOf(carries));
+  SmallVector<Type> types = llvm::to_vector(ValueRange(inits).getTypes());
+  auto op = scf::WhileOp::create(b, loc, types, inits, nullptr, nullptr);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    Block *before = op.getBeforeBody();
+    b.setInsertionPointToStart(before);
+    Value more = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                                       sumOf(*this, before->getArgument(0)), limit);
+    scf::ConditionOp::create(b, loc, more, before->getArguments());
+  }
+  SmallVector<Entry> inside = carries, yielded;
+  hide(inside, op.getAfterArguments().drop_front(), mesh);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(op.getAfterBody());
+    yielded = nested(inside, random.between(1, 2));
+    Value now = op.getAfterArguments()[0];
+    SmallVector<Value> values{arith::AddIOp::create(b, loc, now, now)};
+    llvm::append_range(values, valuesOf(yielded));
+    scf::YieldOp::create(b, loc, values);
+  }
+  push(op.getResult(0), 0, 0, true, 1);
+  for (auto [entry, last, result] : llvm::zip_equal(inside, yielded, op.getResults().drop_front()))
+    push(result, -kCarry, kCarry, entry.exact && last.exact, last.steps * 5);
+  return true;
+}

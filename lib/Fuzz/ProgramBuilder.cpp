@@ -22,6 +22,8 @@ using namespace tessera::fuzz;
 /// eats all digits.
 static constexpr double kMagnitude = 16;
 static constexpr int64_t kMaxElements = 2000;
+/// Of integer arguments that may be any number.
+static constexpr int64_t kLowest = -4;
 
 std::vector<Kind> fuzz::allKinds() {
   std::vector<Kind> kinds;
@@ -31,9 +33,12 @@ std::vector<Kind> fuzz::allKinds() {
   addShapeKinds(kinds);
   addWindowKinds(kinds);
   addIndexKinds(kinds);
+  addBodyKinds(kinds);
+  addPartialWriteKinds(kinds);
   kinds.push_back({"for", 5, [](ProgramBuilder &p) { return p.loop(); }});
   kinds.push_back({"if", 2, [](ProgramBuilder &p) { return p.branch(); }});
   kinds.push_back({"while", 2, [](ProgramBuilder &p) { return p.repeatUntil(); }});
+  kinds.push_back({"while-small", 2, [](ProgramBuilder &p) { return p.repeatWhileSmall(); }});
   addDerivativeKinds(kinds);
   return kinds;
 }
@@ -151,7 +156,7 @@ Entry ProgramBuilder::fresh(ArrayRef<int64_t> shape, Type element, int64_t low, 
   Entry entry{function.getArgument(number)};
   if (!isa<FloatType>(element) && !element.isInteger(1)) {
     if (!ranged)
-      std::tie(low, high) = std::pair<int64_t, int64_t>(-4, 5);
+      std::tie(low, high) = std::pair<int64_t, int64_t>(kLowest, 5);
     function.setArgAttr(number, dist::DistDialect::kRange,
                         b.getArrayAttr({b.getI64IntegerAttr(low), b.getI64IntegerAttr(high)}));
   }
@@ -298,9 +303,13 @@ void ProgramBuilder::declareMeshes() {
 bool ProgramBuilder::addOp() {
   static const std::vector<Kind> kinds = allKinds();
   std::vector<const Kind *> chosen;
-  // A cast to f32 leaves too few digits to compare with differences; a while has no derivative.
+  // A cast to f32 leaves too few digits to compare with differences; the others have no derivative.
+  static constexpr StringRef kNotDifferentiated[] = {
+      "cast",          "while",          "while-small", "branch-body",        "pad-body",
+      "write-strided", "write-diagonal", "write-row",   "write-antidiagonals"};
   auto allowed = [&](StringRef name) {
-    return options.differentiable ? name != "cast" && name != "while" : name != "random-generic";
+    return options.differentiable ? !llvm::is_contained(kNotDifferentiated, name)
+                                  : name != "random-generic";
   };
   for (const Kind &kind : kinds)
     if (allowed(kind.name) && (options.only.empty() || llvm::is_contained(options.only, kind.name)))
@@ -365,6 +374,35 @@ GeneratedProgram ProgramBuilder::run() {
   return program;
 }
 
+std::vector<int64_t> ProgramBuilder::addFeeds(std::vector<Entry> &returned) {
+  std::vector<int64_t> feeds(returned.size(), -1);
+  if (options.differentiable || !random.percent(25))
+    return feeds;
+  bool exact = true;
+  for (auto [entry, fed] : llvm::zip_equal(returned, feeds))
+    for (BlockArgument argument : function.getArguments()) {
+      unsigned number = argument.getArgNumber();
+      auto sharding =
+          function.getArgAttrOfType<dist::ShardingAttr>(number, dist::DistDialect::kSharding);
+      bool sameMesh =
+          meshes.size() == 1 ||
+          (sharding && entry.mesh >= 0 && sharding.getMesh().getValue() == meshes[entry.mesh].name);
+      // Other ranges are those of indices. What compares floats must find exact ones.
+      auto range = function.getArgAttrOfType<ArrayAttr>(number, dist::DistDialect::kRange);
+      bool anyValue = !range || cast<IntegerAttr>(range[0]).getInt() == kLowest;
+      if (fed >= 0 || !sameMesh || !anyValue || argument.getType() != entry.value.getType() ||
+          llvm::is_contained(feeds, number) || (comparesFloats && !entry.exact) ||
+          !random.percent(70))
+        continue;
+      fed = number;
+      entry = within(entry, 1);
+      exact &= entry.exact;
+    }
+  for (Entry &entry : returned)
+    entry.exact &= exact || !entry.isFloat();
+  return feeds;
+}
+
 void ProgramBuilder::finish(GeneratedProgram &program) {
   if (pool.empty())
     (void)fresh(anyShape(2), anyElement());
@@ -377,11 +415,16 @@ void ProgramBuilder::finish(GeneratedProgram &program) {
     returned.resize(count);
   if (!others.empty() && (returned.empty() || random.percent(20)))
     returned.push_back(random.pick(others));
+  std::vector<int64_t> feeds = addFeeds(returned);
+  program.runs =
+      llvm::all_of(feeds, [](int64_t fed) { return fed < 0; }) ? 1 : random.between(2, 3);
   SmallVector<Value> values;
   SmallVector<DictionaryAttr> attributes;
-  for (const Entry &entry : returned) {
+  for (auto [entry, fed] : llvm::zip_equal(returned, feeds)) {
     values.push_back(entry.value);
     SmallVector<NamedAttribute> named;
+    if (fed >= 0)
+      named.push_back(b.getNamedAttr(dist::DistDialect::kFeeds, b.getI64IntegerAttr(fed)));
     // A value that lies on no mesh yet may be annotated for the first.
     if (random.percent(50) || (meshes.size() > 1 && entry.mesh < 0)) {
       const sharding::Mesh &on = meshes[entry.mesh < 0 ? mesh : entry.mesh];

@@ -96,6 +96,7 @@ public:
   bool loop();
   bool branch();
   bool repeatUntil();
+  bool repeatWhileSmall();
   int depth = 0;
 
 private:
@@ -104,6 +105,9 @@ private:
   void switchMesh();
   void annotateValue();
   void finish(GeneratedProgram &program);
+  /// The argument that each of the results feeds in the next step, -1: none. Scales what is fed
+  /// into the range of an argument.
+  std::vector<int64_t> addFeeds(std::vector<Entry> &returned);
   bool usable(const Entry &entry) const { return entry.mesh < 0 || entry.mesh == mesh; }
   PartialChoice partialChoice(mlir::Type element, int64_t chance);
   /// A value of the same type made of two: what a loop may carry on.
@@ -139,6 +143,8 @@ void addReductionKinds(std::vector<Kind> &kinds);
 void addShapeKinds(std::vector<Kind> &kinds);
 void addWindowKinds(std::vector<Kind> &kinds);
 void addIndexKinds(std::vector<Kind> &kinds);
+void addBodyKinds(std::vector<Kind> &kinds);
+void addPartialWriteKinds(std::vector<Kind> &kinds);
 /// For programs that are differentiated only.
 void addDerivativeKinds(std::vector<Kind> &kinds);
 

@@ -106,31 +106,56 @@ FailureOr<ElementBody> ElementBody::prepare(Block &block, Evaluator &evaluator) 
     body.slotOfValue[argument] = body.slots.size();
     body.slots.emplace_back();
   }
-  for (Operation &op : block.without_terminator()) {
-    FailureOr<ScalarKernel> kernel = body.kernelOf(&op);
-    if (failed(kernel))
-      return failure();
-    Step step{&op, std::move(*kernel), {}, {}};
-    for (Value operand : op.getOperands())
-      if (!isa<ShapedType>(operand.getType()))
-        step.operands.push_back(body.slotOf(operand));
-    for (Value result : op.getResults()) {
-      step.results.push_back(body.slots.size());
-      body.slotOfValue[result] = body.slots.size();
-      body.slots.emplace_back();
-    }
-    body.steps.push_back(std::move(step));
-  }
-  for (Value value : block.getTerminator()->getOperands())
-    body.yields.push_back(body.slotOf(value));
+  FailureOr<Sequence> sequence = body.sequenceOf(block);
+  if (failed(sequence))
+    return failure();
+  body.body = std::move(*sequence);
   return body;
 }
 
-LogicalResult ElementBody::run(ArrayRef<Scalar> arguments, ArrayRef<int64_t> at) {
-  iteration->assign(at.begin(), at.end());
-  llvm::copy(arguments, slots.begin());
+FailureOr<ElementBody::Sequence> ElementBody::sequenceOf(Block &block) {
+  Sequence sequence;
+  for (Operation &op : block.without_terminator()) {
+    Step step{&op, {}, {}, {}, {}};
+    if (auto branch = dyn_cast<scf::IfOp>(op)) {
+      for (Block *arm : {branch.thenBlock(), branch.elseBlock()}) {
+        FailureOr<Sequence> taken = arm ? sequenceOf(*arm) : FailureOr<Sequence>(Sequence());
+        if (failed(taken))
+          return failure();
+        step.arms.push_back(std::move(*taken));
+      }
+    } else {
+      FailureOr<ScalarKernel> kernel = kernelOf(&op);
+      if (failed(kernel))
+        return failure();
+      step.kernel = std::move(*kernel);
+    }
+    for (Value operand : op.getOperands())
+      if (!isa<ShapedType>(operand.getType()))
+        step.operands.push_back(slotOf(operand));
+    for (Value result : op.getResults()) {
+      step.results.push_back(slots.size());
+      slotOfValue[result] = slots.size();
+      slots.emplace_back();
+    }
+    sequence.steps.push_back(std::move(step));
+  }
+  for (Value value : block.getTerminator()->getOperands())
+    sequence.yields.push_back(slotOf(value));
+  return sequence;
+}
+
+LogicalResult ElementBody::run(const Sequence &sequence) {
   SmallVector<Scalar, 4> in, out;
-  for (const Step &step : steps) {
+  for (const Step &step : sequence.steps) {
+    if (!step.arms.empty()) {
+      const Sequence &taken = step.arms[slots[step.operands.front()].i ? 0 : 1];
+      if (failed(run(taken)))
+        return failure();
+      for (auto [slot, yielded] : llvm::zip_equal(step.results, taken.yields))
+        slots[slot] = slots[yielded];
+      continue;
+    }
     in.clear();
     for (unsigned slot : step.operands)
       in.push_back(slots[slot]);
@@ -141,4 +166,10 @@ LogicalResult ElementBody::run(ArrayRef<Scalar> arguments, ArrayRef<int64_t> at)
       slots[slot] = value;
   }
   return success();
+}
+
+LogicalResult ElementBody::run(ArrayRef<Scalar> arguments, ArrayRef<int64_t> at) {
+  iteration->assign(at.begin(), at.end());
+  llvm::copy(arguments, slots.begin());
+  return run(body);
 }

@@ -72,12 +72,20 @@ public:
   /// Runs it on values for its block arguments at an iteration (what `linalg.index` gives). Its
   /// yielded values follow from `yielded`. Fails with an error at the op without a result.
   mlir::LogicalResult run(llvm::ArrayRef<Scalar> arguments, llvm::ArrayRef<int64_t> iteration);
-  Scalar yielded(unsigned index) const { return slots[yields[index]]; }
+  Scalar yielded(unsigned index) const { return slots[body.yields[index]]; }
 
 private:
   explicit ElementBody(Evaluator &evaluator)
       : evaluator(&evaluator), iteration(std::make_unique<llvm::SmallVector<int64_t>>()) {}
+  struct Step;
+  /// The ops of a block and what it yields.
+  struct Sequence {
+    std::vector<Step> steps;
+    llvm::SmallVector<unsigned> yields;
+  };
   mlir::FailureOr<ScalarKernel> kernelOf(mlir::Operation *op);
+  mlir::FailureOr<Sequence> sequenceOf(mlir::Block &block);
+  mlir::LogicalResult run(const Sequence &sequence);
   /// The slot of a value; a scalar from outside gets one with its value.
   unsigned slotOf(mlir::Value value);
 
@@ -86,13 +94,13 @@ private:
     ScalarKernel kernel;
     llvm::SmallVector<unsigned> operands;
     llvm::SmallVector<unsigned> results;
+    std::vector<Sequence> arms; ///< of an `scf.if`, which has no kernel
   };
   Evaluator *evaluator;
   std::unique_ptr<llvm::SmallVector<int64_t>> iteration; ///< seen by the kernels of linalg.index
   llvm::DenseMap<mlir::Value, unsigned> slotOfValue;
   std::vector<Scalar> slots;
-  std::vector<Step> steps;
-  llvm::SmallVector<unsigned> yields;
+  Sequence body;
 };
 
 /// `arith` and `math` ops on scalars and elementwise on tensors, constants (ElementwiseOps.cpp).

@@ -13,6 +13,8 @@ namespace tessera::runtime {
 
 namespace {
 
+static constexpr int64_t kMaxCores = 1024;
+
 /// N virtual devices over a pool of workers.
 class ThreadsExecutor final : public Executor {
 public:
@@ -22,7 +24,10 @@ public:
         context{artifact->program, memory, pool, recorder, clock, {}},
         machine{context, kernels, {}, false, options.trace, {}, {}, {}} {}
 
-  Status open() {
+  Status open(int64_t workers) {
+    if (pool.size() < workers)
+      return Status::error("this machine starts " + std::to_string(pool.size()) +
+                           " workers, not the " + std::to_string(workers) + " of --cores");
     TESSERA_RETURN_IF_ERROR(memory.allocate(*artifact));
     TESSERA_RETURN_IF_ERROR(kernels.open(artifact->kernels, artifact->program.kernels));
     loadParts();
@@ -173,10 +178,12 @@ Expected<std::unique_ptr<Executor>> openThreads(std::shared_ptr<const Artifact> 
                                                 const BackendOptions &options, const void *) {
   int64_t cores = options.cores;
   if (cores <= 0)
-    cores = std::max(1u, std::thread::hardware_concurrency());
-  auto executor = std::make_unique<ThreadsExecutor>(std::move(artifact), options,
-                                                    std::min<int64_t>(cores, 1024));
-  TESSERA_RETURN_IF_ERROR(executor->open());
+    cores = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kMaxCores);
+  if (cores > kMaxCores)
+    return Status::error(std::to_string(cores) + " cores; there are at most " +
+                         std::to_string(kMaxCores) + " workers");
+  auto executor = std::make_unique<ThreadsExecutor>(std::move(artifact), options, cores);
+  TESSERA_RETURN_IF_ERROR(executor->open(cores));
   return std::unique_ptr<Executor>(std::move(executor));
 }
 

@@ -8,12 +8,16 @@
 #include "WorkerPool.h"
 
 #include <algorithm>
+#include <system_error>
 
 namespace tessera::runtime {
 
 WorkerPool::WorkerPool(int64_t workers) {
-  for (int64_t i = 1; i < workers; ++i)
-    threads.emplace_back([this] { workerLoop(); });
+  try {
+    for (int64_t i = 1; i < workers; ++i)
+      threads.emplace_back([this] { workerLoop(); });
+  } catch (const std::system_error &) { // no more threads: the owner compares `size`
+  }
 }
 
 WorkerPool::~WorkerPool() {

@@ -40,7 +40,8 @@ private:
 /// A fixed number of workers over one queue. Nothing spins: a worker without work sleeps.
 class WorkerPool {
 public:
-  /// The thread that calls `drain` is one of the `workers` (at least 1).
+  /// The thread that calls `drain` is one of the `workers` (at least 1). Where the machine gives
+  /// fewer threads, `size` says how many there are.
   explicit WorkerPool(int64_t workers);
   ~WorkerPool();
 

@@ -7,6 +7,8 @@
 
 #include "tessera/Sharding/Redistribution.h"
 
+#include "Boxes.h"
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -175,7 +177,7 @@ private:
 
     std::vector<std::pair<std::tuple<int64_t, int64_t, int64_t>, const Holder *>> candidates;
     for (const Holder &holder : holders) {
-      bool allowed = !intersect(holder.valid, wanted).empty();
+      bool allowed = meet(holder.valid, wanted);
       auto agrees = [&](const AxisRef &axis) {
         return coordinateIn(sourceMesh, axis, holder.coordinate) ==
                coordinateIn(targetMesh, axis, coordinate);
@@ -192,11 +194,11 @@ private:
     for (auto &[key, holder] : candidates) {
       std::vector<Box> rest;
       for (const Box &box : missing) {
-        Box found = intersect(box, holder->valid);
-        if (found.empty()) {
+        if (!meet(box, holder->valid)) {
           rest.push_back(box);
           continue;
         }
+        Box found = intersect(box, holder->valid);
         pieces[{found, holder->contributions}].push_back(position);
         for (Box &piece : subtract(box, found))
           rest.push_back(std::move(piece));

@@ -7,6 +7,8 @@
 
 #include "tessera/Sharding/ReshardPlanner.h"
 
+#include "Boxes.h"
+
 #include <algorithm>
 #include <cassert>
 #include <set>
@@ -179,38 +181,30 @@ private:
     before.partial.clear();
     after.partial.clear();
     Layout from = makeLayout(before, problem.shape), to = makeLayout(after, problem.shape);
-    for (int64_t position = 0; position < problem.mesh.numDevices(); ++position) {
-      std::vector<int64_t> coordinate = problem.mesh.coordinate(position);
-      std::vector<Box> missing{to.valid(problem.mesh, coordinate)};
-      for (const std::vector<int64_t> &member : membersOf(coordinate, axes)) {
-        Box held = from.valid(problem.mesh, member);
-        std::vector<Box> rest;
-        for (const Box &box : missing)
-          for (Box &piece : subtract(box, held))
-            rest.push_back(std::move(piece));
-        missing = std::move(rest);
+    std::vector<Box> held;
+    for (int64_t position = 0; position < problem.mesh.numDevices(); ++position)
+      held.push_back(from.valid(problem.mesh, problem.mesh.coordinate(position)));
+    for (const std::vector<int64_t> &group : deviceGroups(problem.mesh, axes))
+      for (int64_t position : group) {
+        std::vector<Box> missing{to.valid(problem.mesh, problem.mesh.coordinate(position))};
+        for (int64_t member : group)
+          missing = without(std::move(missing), held[member]);
+        if (std::any_of(missing.begin(), missing.end(),
+                        [](const Box &box) { return !box.empty(); }))
+          return false;
       }
-      if (std::any_of(missing.begin(), missing.end(), [](const Box &box) { return !box.empty(); }))
-        return false;
-    }
     return true;
   }
 
-  /// Coordinates of the devices that differ from one in `axes` only.
-  std::vector<std::vector<int64_t>> membersOf(const std::vector<int64_t> &coordinate,
-                                              const AxisList &axes) const {
-    std::vector<std::vector<int64_t>> members{coordinate};
-    for (const AxisRef &axis : axes) {
-      int64_t post = problem.mesh.shape[axis.axis] / (axis.pre * axis.size);
-      std::vector<std::vector<int64_t>> more;
-      for (const std::vector<int64_t> &member : members)
-        for (int64_t c = 0; c < axis.size; ++c) {
-          more.push_back(member);
-          more.back()[axis.axis] += (c - coordinateIn(problem.mesh, axis, member)) * post;
-        }
-      members = std::move(more);
-    }
-    return members;
+  /// What is left of boxes without another.
+  static std::vector<Box> without(std::vector<Box> boxes, const Box &hole) {
+    if (std::none_of(boxes.begin(), boxes.end(), [&](const Box &box) { return meet(box, hole); }))
+      return boxes;
+    std::vector<Box> rest;
+    for (const Box &box : boxes)
+      for (Box &piece : subtract(box, hole))
+        rest.push_back(std::move(piece));
+    return rest;
   }
 
   void relax(Move move) {
@@ -218,8 +212,8 @@ private:
     std::sort(move.target.partial.begin(), move.target.partial.end());
     if (onlyKind && move.kind != *onlyKind)
       return;
-    if (forbidden && move.kind == forbidden->kind &&
-        canonical(move.source) == forbidden->source && canonical(move.target) == forbidden->target)
+    if (forbidden && move.kind == forbidden->kind && canonical(move.source) == forbidden->source &&
+        canonical(move.target) == forbidden->target)
       return;
     Traffic traffic = trafficOf(problem, move);
     double seconds = links.seconds(problem.mesh, move.axes, move.kind, traffic);
@@ -549,7 +543,8 @@ const ReshardPlan &ReshardPlanner::plan(const ReshardProblem &problem) {
           problem.target};
   auto it = known.find(key);
   if (it == known.end())
-    it = known.emplace(std::move(key), planReshard(problem, objective, linksOf(problem.mesh))).first;
+    it =
+        known.emplace(std::move(key), planReshard(problem, objective, linksOf(problem.mesh))).first;
   return it->second;
 }
 

@@ -82,9 +82,9 @@ static Verdict read(llvm::StringRef text, int status) {
   verdict.message = lines[1].str();
   llvm::SmallVector<llvm::StringRef> numbers;
   lines[2].split(numbers, ' ');
-  int64_t *fields[] = {&verdict.coverage.programs, &verdict.coverage.withCollectives,
+  int64_t *fields[] = {&verdict.coverage.programs,   &verdict.coverage.withCollectives,
                        &verdict.coverage.withUneven, &verdict.coverage.withEmpty,
-                       &verdict.coverage.weak,     &verdict.coverage.directions,
+                       &verdict.coverage.weak,       &verdict.coverage.directions,
                        &verdict.coverage.kinks};
   for (auto [field, number] : llvm::zip(fields, numbers))
     (void)number.getAsInteger(10, *field);

@@ -42,7 +42,7 @@ static Type elementType(MLIRContext *context, runtime::DType dtype) {
 
 static runtime::Expected<SmallVector<Tensor>>
 runArtifact(std::shared_ptr<const runtime::Artifact> artifact, MLIRContext *context,
-            ArrayRef<Tensor> inputs) {
+            ArrayRef<Tensor> inputs, int64_t steps) {
   runtime::SessionOptions options;
   options.devices.cores = 2;
   auto session = runtime::Session::open(artifact, options);
@@ -58,9 +58,11 @@ runArtifact(std::shared_ptr<const runtime::Artifact> artifact, MLIRContext *cont
     if (!set.ok())
       return set;
   }
-  runtime::Status stepped = (*session)->step();
-  if (!stepped.ok())
-    return stepped;
+  for (int64_t step = 0; step < steps; ++step) {
+    runtime::Status stepped = (*session)->step();
+    if (!stepped.ok())
+      return stepped;
+  }
   SmallVector<Tensor> results;
   for (size_t r = 0; r < program.results.size(); ++r) {
     runtime::Expected<HostTensor> value = (*session)->result(r);
@@ -72,7 +74,7 @@ runArtifact(std::shared_ptr<const runtime::Artifact> artifact, MLIRContext *cont
 }
 
 FailureOr<SmallVector<Tensor>> fuzz::runCompiled(ModuleOp local, ArrayRef<Tensor> inputs,
-                                                 const std::string &cacheDirectory) {
+                                                 int64_t steps, const std::string &cacheDirectory) {
   codegen::CompileOptions options;
   options.cpu.cacheDirectory = cacheDirectory;
   options.cpu.threads = 1; // seeds run beside each other
@@ -85,7 +87,7 @@ FailureOr<SmallVector<Tensor>> fuzz::runCompiled(ModuleOp local, ArrayRef<Tensor
   if (!read)
     return mlir::emitError(local.getLoc()) << read.status().message();
   auto results = runArtifact(std::make_shared<const runtime::Artifact>(std::move(*read)),
-                             local.getContext(), inputs);
+                             local.getContext(), inputs, steps);
   if (!results)
     return mlir::emitError(local.getLoc()) << results.status().message();
   return std::move(*results);

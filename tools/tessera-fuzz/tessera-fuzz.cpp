@@ -7,6 +7,7 @@
 
 #include "Campaign.h"
 #include "Compiled.h"
+#include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Driver/Load.h"
 #include "tessera/Driver/Pipeline.h"
 #include "tessera/Transforms/Autodiff/Passes.h"
@@ -33,6 +34,8 @@ static cl::opt<uint64_t> seed("seed", cl::cat(ours),
 static cl::opt<bool> emit("emit", cl::cat(ours), cl::desc("Print the program of --seed and stop"));
 static cl::opt<bool> emitLocal("emit-local", cl::cat(ours),
                                cl::desc("Print the local view of --seed's program and stop"));
+static cl::opt<int64_t> runs("steps", cl::cat(ours), cl::init(2),
+                             cl::desc("With --check: how often a program with feeds is run"));
 static cl::opt<std::string> file("check", cl::cat(ours),
                                  cl::desc("Check the program in this file (function main) "
                                           "on the inputs of --seed; exit code 1 if it fails"));
@@ -106,8 +109,8 @@ static CheckOptions checkOptions(uint64_t of) {
                    : poison == "zero" ? kinds[3]
                                       : kinds[of % 4];
   if (compiled)
-    options.runLocal = [](ModuleOp local, ArrayRef<interpreter::Tensor> inputs) {
-      return runCompiled(local, inputs, cacheDirectory);
+    options.runLocal = [](ModuleOp local, ArrayRef<interpreter::Tensor> inputs, int64_t steps) {
+      return runCompiled(local, inputs, steps, cacheDirectory);
     };
   return options;
 }
@@ -143,6 +146,10 @@ static int checkFile(MLIRContext *context) {
   if (!program.module)
     return 1;
   program.steps = 10;
+  auto main = program.module->lookupSymbol<func::FuncOp>("main");
+  for (unsigned i = 0; main && i < main.getNumResults(); ++i)
+    if (main.getResultAttr(i, dist::DistDialect::kFeeds))
+      program.runs = runs;
   CheckResult result = checkProgram(program, seed);
   llvm::outs() << toString(result.status);
   if (!result.message.empty())

@@ -28,6 +28,8 @@ static void addProgramOptions(CLI::App *command, tessera::ProgramOptions &option
   command->add_option("--function", options.function,
                       "Function to take; default @main, else the only public one");
   command->add_option("--compile-from", options.compileFrom, "Phase that the file is in");
+  command->add_flag("--narrow-reductions", options.narrowReductions,
+                    "Add contributions of 16-bit floats in 16 bits: half the bytes, less exact");
   command->add_option("--objective", options.objective,
                       "What reshard plans minimise: time or bytes");
   command->add_option("--topology", options.topology,

@@ -41,6 +41,7 @@ struct ProgramOptions {
   std::string function;              ///< empty: @main, else the only public one
   std::string compileFrom = "input"; ///< phase that the file is in
   std::string objective = "time";    ///< of reshard plans
+  bool narrowReductions = false;     ///< reduce 16-bit floats in 16 bits
   std::string topology;              ///< file of the machine, empty for the default
   std::string fusion;                ///< options of dist-fuse-collectives
   bool remarks = false;              ///< print what the compiler chose and why

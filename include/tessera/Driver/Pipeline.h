@@ -38,6 +38,7 @@ struct PipelineOptions {
   Phase from = Phase::input;
   Phase to = Phase::fused;
   std::string objective = "time"; ///< of reshard plans: time or bytes
+  bool narrowReductions = false;  ///< contributions of 16-bit floats are rounded before they are added
   std::string topology;           ///< file of the machine, empty for the default
   bool remarks = false;           ///< of what was chosen and why
   SearchWish search;              ///< without a mode annotations decide

@@ -35,16 +35,18 @@ struct Coverage {
 };
 
 struct CheckOptions {
-  /// Passes from the program to the annotated one, and from there to the local view.
+  /// Passes from the program to the annotated one, and from there to the local view: those of the
+  /// driver.
   std::string propagate = "builtin.module(dist-guard,dist-normalize,dist-propagate,"
-                          "dist-insert-reshards)";
+                          "dist-sink-partials,dist-insert-reshards,dist-widen-partials,"
+                          "dist-plan-reshards)";
   std::string partition =
       "builtin.module(dist-partition,dist-canonicalize-collectives,dist-fuse-collectives)";
   interpreter::Poison poison = interpreter::Poison::nan;
-  /// How the local view of `main` is run on global inputs; empty: by the interpreter. Fails after
-  /// an error at the context.
+  /// How the local view of `main` is run `steps` times, beginning with global inputs; empty: by the
+  /// interpreter. Gives the results of the last step. Fails after an error at the context.
   std::function<mlir::FailureOr<llvm::SmallVector<interpreter::Tensor>>(
-      mlir::ModuleOp local, llvm::ArrayRef<interpreter::Tensor> inputs)>
+      mlir::ModuleOp local, llvm::ArrayRef<interpreter::Tensor> inputs, int64_t steps)>
       runLocal;
 };
 

@@ -47,6 +47,7 @@ struct GeneratedProgram {
   };
   mlir::OwningOpRef<mlir::ModuleOp> module; ///< the function is called `main`
   std::vector<Result> results;
+  int64_t runs = 1;  ///< of the whole program; more than one where results feed arguments
   int64_t steps = 1; ///< contractions and reductions in sequence, for the tolerance
 };
 

@@ -28,8 +28,8 @@ def DistNormalize : Dist_Pass<"dist-normalize"> {
   let summary = "Bring a program to the form that the other passes read";
   let description = [{
     Inlines calls (what a called function declares becomes `dist.shard_tensor`), writes elementwise ops on tensors
-    as `linalg.generic`, decomposes aggregates such as `linalg.softmax`, gives every use of a cheap
-    constant its own copy, rewrites shardings to canonical spelling with non-negative dimensions, and checks that operands
+    as `linalg.generic`, decomposes aggregates such as `linalg.softmax`, moves what does not depend on the iteration in
+    front of its loop, gives every use of a cheap constant its own copy, rewrites shardings to canonical spelling with non-negative dimensions, and checks that operands
     that meet lie on one mesh.
   }];
 }
@@ -84,6 +84,15 @@ def DistInsertReshards : Dist_Pass<"dist-insert-reshards"> {
   let description = [{
     One for several uses that need the same; a partial value is reduced once, straight to what its uses need where they agree.
     `dist.shard_tensor` disappears: what it demanded is a reshard or already so.
+  }];
+}
+
+def DistWidenPartials : Dist_Pass<"dist-widen-partials"> {
+  let summary = "Keep contributions of 16-bit floats in f32 until they are reduced";
+  let description = [{
+    What leads from a reduction that is cut to the `dist.reshard` that adds up its contributions is computed in f32, reduced in f32 and
+    rounded once, as one device does. So a reduction of bf16 or f16 sends four bytes an element. What others read (a result
+    annotated partial, the carry of a loop) stays as it is.
   }];
 }
 

@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FusionSchedule.h"
+
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Transforms/Passes.h"
 
@@ -14,7 +16,6 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Transforms/RegionUtils.h"
 
 namespace tessera::dist {
 #define GEN_PASS_DEF_DISTFUSECOLLECTIVES
@@ -29,12 +30,6 @@ static constexpr int64_t kAutoBytes = int64_t(64) << 20;
 static constexpr int64_t kMiB = int64_t(1) << 20;
 
 namespace {
-
-/// Collectives that may become one, in program order.
-struct Bucket {
-  SmallVector<Operation *> members;
-  int64_t bytes = 0;
-};
 
 /// What must agree for two collectives to be one: kind, mesh, axes, reduction, dimension, dtype.
 std::string groupOf(Operation *op) {
@@ -78,170 +73,6 @@ struct Plan {
   }
 };
 
-class Fuser {
-public:
-  /// `positions`: the place of each op of the kind among those of its function.
-  Fuser(Block &block, const Plan &plan, const llvm::DenseMap<Operation *, int64_t> &positions)
-      : block(block), plan(plan), positions(positions) {}
-
-  /// Fuses all ops of one kind. A member may join an earlier one's bucket when everything that uses
-  /// the earlier results can wait for it, and nothing it needs depends on them.
-  template <typename Op> void run() {
-    number();
-    std::map<std::pair<int64_t, std::string>, SmallVector<Bucket>> open;
-    SmallVector<Op> ops(block.getOps<Op>());
-    for (Op op : ops) {
-      if (op->getNumOperands() != 1 || !op.getSourcesAttr())
-        continue;
-      int64_t bytes = bytesOf(op);
-      SmallVector<Bucket> &buckets = open[{plan.groupAt(positions.lookup(op)), groupOf(op)}];
-      if (!buckets.empty() && bytes <= plan.limit() - buckets.back().bytes &&
-          llvm::none_of(buckets.back().members,
-                        [&](Operation *other) { return reaches(other, op); })) {
-        buckets.back().members.push_back(op);
-        buckets.back().bytes += bytes;
-      } else {
-        buckets.push_back({{op}, bytes});
-      }
-    }
-    for (auto &[group, buckets] : open)
-      for (Bucket &bucket : buckets)
-        fuseWhatIsIndependent<Op>(bucket);
-  }
-
-private:
-  void number() {
-    order.clear();
-    int64_t n = 0;
-    for (Operation &op : block)
-      order[&op] = n++;
-  }
-
-  /// Whether `to` depends on `from`, both in the block.
-  bool reaches(Operation *from, Operation *to) {
-    int64_t first = order[from];
-    SmallVector<Operation *> work{to};
-    llvm::SmallPtrSet<Operation *, 32> seen;
-    while (!work.empty()) {
-      Operation *op = work.pop_back_val();
-      if (op == from)
-        return true;
-      auto visit = [&](Value value) {
-        Operation *producer = value.getDefiningOp();
-        producer = producer ? block.findAncestorOpInBlock(*producer) : nullptr;
-        if (producer && order[producer] >= first && seen.insert(producer).second)
-          work.push_back(producer);
-      };
-      llvm::for_each(op->getOperands(), visit);
-      llvm::SetVector<Value> captured;
-      getUsedValuesDefinedAbove(op->getRegions(), captured);
-      llvm::for_each(captured, visit);
-    }
-    return false;
-  }
-
-  /// Fusing one bucket ties its members together: members of another that were independent of each other
-  /// may now depend through it. Those begin a bucket of their own.
-  template <typename Op> void fuseWhatIsIndependent(Bucket &bucket) {
-    // An earlier fusion may have moved members past each other, too.
-    llvm::sort(bucket.members, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-    SmallVector<Operation *> rest = bucket.members;
-    while (!rest.empty()) {
-      Bucket independent;
-      SmallVector<Operation *> later;
-      for (Operation *op : rest)
-        if (later.empty() && llvm::none_of(independent.members, [&](Operation *other) {
-              return reaches(other, op);
-            }))
-          independent.members.push_back(op);
-        else
-          later.push_back(op);
-      if (independent.members.size() > 1)
-        fuse<Op>(independent);
-      rest = std::move(later);
-    }
-  }
-
-  template <typename Op> void fuse(Bucket &bucket) {
-    // The fused op stands where the last member stood; users of earlier members that come before it
-    // move behind it, with all that depends on them.
-    Operation *last = bucket.members.back();
-    moveUsersBehind(bucket, last);
-    OpBuilder builder(last);
-    SmallVector<Value> operands;
-    SmallVector<Type> types;
-    SmallVector<Location> locations;
-    SmallVector<Attribute> sources, targets, globals, shardings, reasons;
-    for (Operation *member : bucket.members) {
-      operands.push_back(member->getOperand(0));
-      types.push_back(member->getResult(0).getType());
-      locations.push_back(member->getLoc());
-      sources.push_back(cast<Op>(member).getSourcesAttr()[0]);
-      targets.push_back(cast<Op>(member).getTargetsAttr()[0]);
-      globals.push_back(cast<Op>(member).getGlobalTypesAttr()[0]);
-      shardings.push_back(getSharding(member->getResult(0)));
-      if (Attribute reason = member->getAttr(DistDialect::kReason))
-        if (!llvm::is_contained(reasons, reason))
-          reasons.push_back(reason);
-    }
-    OperationState state(builder.getFusedLoc(locations), Op::getOperationName(), operands, types,
-                         {});
-    for (NamedAttribute attribute : last->getAttrs())
-      if (!isa_and_nonnull<DistDialect>(attribute.getNameDialect()))
-        state.addAttribute(attribute.getName(), attribute.getValue());
-    state.attributes.set("sources", builder.getArrayAttr(sources));
-    state.attributes.set("targets", builder.getArrayAttr(targets));
-    state.attributes.set("global_types", builder.getArrayAttr(globals));
-    state.attributes.set(DistDialect::kShardings, builder.getArrayAttr(shardings));
-    state.attributes.set(DistDialect::kGlobalType, builder.getArrayAttr(globals));
-    std::string why;
-    for (Attribute reason : reasons)
-      why += (why.empty() ? "" : "; ") + cast<StringAttr>(reason).str();
-    if (!why.empty())
-      state.attributes.set(DistDialect::kReason, builder.getStringAttr(why));
-    Operation *fused = builder.create(state);
-    for (auto [member, result] : llvm::zip(bucket.members, fused->getResults())) {
-      member->getResult(0).replaceAllUsesWith(result);
-      member->erase();
-    }
-    number();
-  }
-
-  void moveUsersBehind(Bucket &bucket, Operation *last) {
-    llvm::SmallPtrSet<Operation *, 32> behind;
-    SmallVector<Operation *> moved;
-    for (Operation *member : bucket.members)
-      behind.insert(member);
-    for (Operation &op :
-         llvm::make_range(bucket.members.front()->getIterator(), last->getIterator())) {
-      if (behind.contains(&op))
-        continue;
-      bool depends = false;
-      op.walk([&](Operation *inner) {
-        for (Value operand : inner->getOperands()) {
-          Operation *producer = operand.getDefiningOp();
-          producer = producer ? block.findAncestorOpInBlock(*producer) : nullptr;
-          depends = depends || (producer && behind.contains(producer));
-        }
-      });
-      if (depends) {
-        behind.insert(&op);
-        moved.push_back(&op);
-      }
-    }
-    Operation *after = last;
-    for (Operation *op : moved) {
-      op->moveAfter(after);
-      after = op;
-    }
-  }
-
-  Block &block;
-  const Plan &plan;
-  const llvm::DenseMap<Operation *, int64_t> &positions; // looked up, never iterated
-  llvm::DenseMap<Operation *, int64_t> order;
-};
-
 struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollectives> {
   using DistFuseCollectivesBase::DistFuseCollectivesBase;
 
@@ -252,28 +83,43 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>()) {
       if (!isLocalView(function))
         continue;
-      SmallVector<Block *> blocks;
-      function.walk<WalkOrder::PreOrder>([&](Block *block) {
-        if (!isa<linalg::LinalgOp>(block->getParentOp()))
-          blocks.push_back(block);
-      });
-      fuseAll<AllReduceOp>(function, blocks, (*plans)[0]);
-      fuseAll<AllGatherOp>(function, blocks, (*plans)[1]);
-      fuseAll<ReduceScatterOp>(function, blocks, (*plans)[2]);
+      fuse(function, *plans);
     }
   }
 
-  template <typename Op>
-  static void fuseAll(func::FuncOp function, ArrayRef<Block *> blocks, const Plan &plan) {
-    if (plan.mode == "off")
-      return;
-    int64_t count = 0;
-    llvm::DenseMap<Operation *, int64_t> positions;
-    function.walk<WalkOrder::PreOrder>([&](Op op) { positions[op] = count++; });
-    for (Block *block : blocks)
-      Fuser(*block, plan, positions).run<Op>();
-    if (plan.mode == "index")
-      for (int64_t index : plan.config)
+  /// Joins what the plans of all-reduce, all-gather and reduce-scatter say, block by block.
+  static void fuse(func::FuncOp function, ArrayRef<Plan> plans) {
+    auto kindOf = [](Operation *op) {
+      return isa<AllReduceOp>(op)       ? 0
+             : isa<AllGatherOp>(op)     ? 1
+             : isa<ReduceScatterOp>(op) ? 2
+                                        : -1;
+    };
+    SmallVector<int64_t> counts(plans.size());
+    llvm::DenseMap<Operation *, int64_t> positions; // looked up, never iterated
+    SmallVector<Block *> blocks;
+    function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (int kind = kindOf(op); kind >= 0)
+        positions[op] = counts[kind]++;
+      if (!isa<linalg::LinalgOp>(op))
+        for (Region &region : op->getRegions())
+          for (Block &block : region)
+            blocks.push_back(&block);
+    });
+    for (Block *block : blocks) {
+      std::map<std::pair<int64_t, std::string>, int64_t> groups;
+      fuseInBlock(*block, [&](Operation *op) -> std::optional<FusionCandidate> {
+        int kind = kindOf(op);
+        if (kind < 0 || plans[kind].mode == "off" || op->getNumOperands() != 1 ||
+            !op->getAttr("sources"))
+          return std::nullopt;
+        auto key = std::make_pair(plans[kind].groupAt(positions.lookup(op)), groupOf(op));
+        int64_t group = groups.try_emplace(key, groups.size()).first->second;
+        return FusionCandidate{group, bytesOf(op), plans[kind].limit()};
+      });
+    }
+    for (auto [plan, count] : llvm::zip(plans, counts))
+      for (int64_t index : plan.mode == "index" ? ArrayRef(plan.config) : ArrayRef<int64_t>())
         if (index >= count)
           function.emitRemark() << "comm_fusion '" << plan.key << "': index " << index
                                 << " is beyond the " << count << " there are; it cuts nothing";

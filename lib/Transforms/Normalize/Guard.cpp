@@ -66,6 +66,35 @@ static LogicalResult guardType(Operation *op, Type type, const Twine &what) {
   return success();
 }
 
+/// A window is a buffer of the local view: in the global view it would leave some elements to
+/// nobody.
+static LogicalResult guardWindows(func::FuncOp function) {
+  if (dist::isLocalView(function))
+    return success();
+  auto guard = [](Operation *at, Attribute attr, const Twine &what) -> LogicalResult {
+    auto sharding = dyn_cast_or_null<dist::ShardingAttr>(attr);
+    if (!sharding || sharding.getWindows().empty())
+      return success();
+    return at->emitError() << what << " is annotated with windows; they are buffers of the local "
+                           << "view, say which axes cut the dimensions";
+  };
+  StringRef name = dist::DistDialect::kSharding;
+  for (unsigned index = 0; index < function.getNumArguments(); ++index)
+    if (failed(guard(function, function.getArgAttr(index, name), "argument " + Twine(index))))
+      return failure();
+  for (unsigned index = 0; index < function.getNumResults(); ++index)
+    if (failed(guard(function, function.getResultAttr(index, name), "result " + Twine(index))))
+      return failure();
+  WalkResult result = function.walk([&](Operation *op) -> WalkResult {
+    if (auto constraint = dyn_cast<dist::ShardTensorOp>(op))
+      return guard(op, constraint.getShardingAttr(), "the value");
+    if (auto reshard = dyn_cast<dist::ReshardOp>(op))
+      return guard(op, reshard.getShardingAttr(), "the value");
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 /// What a single device holds is no value of the global view: collectives and coordinates stand in
 /// functions of the local view.
 static LogicalResult guardDistOp(Operation *op) {
@@ -132,7 +161,7 @@ struct DistGuard : dist::impl::DistGuardBase<DistGuard> {
           return (op->emitError() << "'" << function.getSymName()
                                   << "' has no body; nothing can be linked in",
                   WalkResult::interrupt());
-        return WalkResult::advance();
+        return failed(guardWindows(function)) ? WalkResult::interrupt() : WalkResult::advance();
       }
       for (auto [index, type] : llvm::enumerate(op->getResultTypes()))
         if (failed(guardType(op, type, "result " + Twine(index))))

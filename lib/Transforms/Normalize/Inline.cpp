@@ -23,44 +23,68 @@ class Inliner {
 public:
   Inliner(ModuleOp module, bool keepCustom) : symbols(module), keepCustom(keepCustom) {}
 
+  /// Inlines every call of a function, and those of what it calls before.
   LogicalResult run(func::FuncOp function) {
-    State &state = states[function];
-    if (state == State::done)
-      return success();
-    if (state == State::running)
-      return function.emitError() << "'" << function.getSymName()
-                                  << "' calls itself; recursion is not supported, write a loop";
-    state = State::running;
+    if (failed(count(function)))
+      return failure();
+    inlineCallsOf(function);
+    return success();
+  }
+
+private:
+  enum class State { fresh, counting, counted, inlined };
+
+  SmallVector<func::CallOp> callsOf(func::FuncOp function) const {
     SmallVector<func::CallOp> calls;
     function.walk([&](func::CallOp call) {
       if (!keepCustom || !call->hasAttr(DistDialect::kCustomVjp))
         calls.push_back(call);
     });
-    for (func::CallOp call : calls) {
+    return calls;
+  }
+
+  /// Checks the calls that a function leads to, and counts its operations once they are copies:
+  /// calls of calls double, so that a page of text may ask for more than there is memory.
+  LogicalResult count(func::FuncOp function) {
+    if (State state = states[function]; state != State::fresh) {
+      if (state == State::counting)
+        return function.emitError() << "'" << function.getSymName()
+                                    << "' calls itself; recursion is not supported, write a loop";
+      return success();
+    }
+    states[function] = State::counting;
+    int64_t size = 0;
+    function.walk([&](Operation *) { ++size; });
+    for (func::CallOp call : callsOf(function)) {
       auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
       if (!callee)
         return call.emitError() << "calls '" << call.getCallee()
                                 << "', which is no function of the module";
       if (callee.isExternal())
         return call.emitError() << "calls '" << call.getCallee() << "', which has no body";
-      if (failed(run(callee)))
+      if (failed(count(callee)))
         return failure();
-      // Calls of calls double: counted before they are copied.
-      copied += sizes.lookup(callee);
-      if (copied > kMaxCopied)
-        return call.emitError() << "calls '" << call.getCallee() << "', and calls copy more than "
-                                << kMaxCopied << " operations in all; write a loop";
-      inlineOne(call, callee);
+      size += sizes.lookup(callee);
+      if (size > kMaxSize)
+        return call.emitError() << "calls '" << call.getCallee() << "', and with it '"
+                                << function.getSymName() << "' has more than " << kMaxSize
+                                << " operations; write a loop";
     }
-    int64_t size = 0;
-    function.walk([&](Operation *) { ++size; });
     sizes[function] = size;
-    states[function] = State::done;
+    states[function] = State::counted;
     return success();
   }
 
-private:
-  enum class State { fresh, running, done };
+  void inlineCallsOf(func::FuncOp function) {
+    if (states[function] == State::inlined)
+      return;
+    states[function] = State::inlined;
+    for (func::CallOp call : callsOf(function)) {
+      auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+      inlineCallsOf(callee);
+      inlineOne(call, callee);
+    }
+  }
 
   static Value constrain(OpBuilder &builder, Location loc, Value value, Attribute sharding) {
     if (!sharding)
@@ -85,11 +109,10 @@ private:
     call.erase();
   }
 
-  static constexpr int64_t kMaxCopied = 1000000;
+  static constexpr int64_t kMaxSize = 1000000;
 
   SymbolTable symbols;
   bool keepCustom;
-  int64_t copied = 0;                         ///< operations, by all calls so far
   llvm::DenseMap<Operation *, int64_t> sizes; // looked up, never iterated
   llvm::MapVector<Operation *, State> states; // looked up, never iterated
 };

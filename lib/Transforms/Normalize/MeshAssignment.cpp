@@ -254,11 +254,11 @@ void dist::splitSharedArguments(func::FuncOp function, const MeshTable &meshes) 
       if (it == byMesh.end())
         continue;
       Value copy = argument;
-      ShardingAttr whole = ShardingAttr::get(
-          FlatSymbolRefAttr::get(name), mesh,
-          sharding::TensorSharding::replicated(
-              cast<RankedTensorType>(argument.getType()).getRank()),
-          function.getContext());
+      ShardingAttr whole =
+          ShardingAttr::get(FlatSymbolRefAttr::get(name), mesh,
+                            sharding::TensorSharding::replicated(
+                                cast<RankedTensorType>(argument.getType()).getRank()),
+                            function.getContext());
       if (std::exchange(first, false)) {
         setSharding(argument, whole);
       } else if (fed.contains(index)) {

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Elementwise.h"
+#include "HoistInvariants.h"
 #include "Inline.h"
 #include "MeshAssignment.h"
 
@@ -43,8 +44,8 @@ static bool isCheap(Operation *op) {
   return false;
 }
 
-/// Copies cheap ops in front of each of their uses beyond the first, users before producers, so
-/// that a copied fill gets its own tensor.empty.
+/// Copies cheap ops in front of each of their uses beyond the first in their block, users before
+/// producers, so that a copied fill gets its own tensor.empty.
 static void copyCheapOps(func::FuncOp function) {
   SmallVector<Operation *> cheap;
   function.walk([&](Operation *op) {
@@ -59,8 +60,11 @@ static void copyCheapOps(func::FuncOp function) {
       op->erase();
       continue;
     }
-    // Uses are listed last first; the first in the program keeps the original.
-    for (OpOperand *use : llvm::drop_end(uses)) {
+    // Uses are listed last first; the first in the program keeps the original, unless it stands in
+    // a loop or branch: what is made there need not live outside.
+    if (uses.back()->getOwner()->getBlock() == op->getBlock())
+      uses.pop_back();
+    for (OpOperand *use : uses) {
       Operation *owner = use->getOwner();
       // A value read inside a linalg body is copied in front of the linalg op.
       while (isa<linalg::LinalgOp>(owner->getParentOp()))
@@ -68,6 +72,8 @@ static void copyCheapOps(func::FuncOp function) {
       OpBuilder builder(owner);
       use->set(builder.clone(*op)->getResult(0));
     }
+    if (op->use_empty())
+      op->erase();
   }
 }
 
@@ -86,6 +92,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
     if (failed(checkUnusedConstraints(function)))
       return failure();
     decompose(function);
+    hoistInvariants(function);
     copyCheapOps(function);
     MeshTable meshes(getOperation());
     splitSharedArguments(function, meshes);

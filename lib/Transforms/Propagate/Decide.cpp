@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Decide.h"
+#include "Strategies.h"
 
 #include "tessera/Sharding/ReshardPlanner.h"
 #include "tessera/Sharding/Search/Solver.h"
@@ -39,7 +40,7 @@ public:
       raw.push_back(canonical(state.sharding.closed()));
   }
 
-  std::vector<TensorSharding> run(std::vector<Strategy> *chosen) {
+  Decision run() {
     std::vector<int64_t> choice(graph.nodes.size());
     for (size_t n = 0; n < graph.nodes.size(); ++n)
       if (strategies.of(n).size() > 1)
@@ -48,15 +49,18 @@ public:
       addTensors();
       choose(choice);
     }
-    for (size_t n = 0; n < graph.nodes.size(); ++n)
-      if (!strategies.of(n).empty())
-        for (size_t i = graph.nodes[n].rule.operands.size(); i < graph.nodes[n].tensors.size(); ++i)
-          if (int64_t tensor = graph.nodes[n].tensors[i]; tensor >= 0)
-            raw[tensor] = shardingUnder(graph.nodes[n], i, strategies.of(n)[choice[n]]);
-    if (chosen)
-      for (size_t n = 0; n < graph.nodes.size(); ++n)
-        chosen->push_back(strategies.of(n).empty() ? Strategy() : strategies.of(n)[choice[n]]);
-    return std::move(raw);
+    Decision decision;
+    decision.strategies.resize(graph.nodes.size());
+    for (size_t n = 0; n < graph.nodes.size(); ++n) {
+      if (strategies.of(n).empty())
+        continue;
+      decision.strategies[n] = strategies.of(n)[choice[n]];
+      for (size_t i = graph.nodes[n].rule.operands.size(); i < graph.nodes[n].tensors.size(); ++i)
+        if (int64_t tensor = graph.nodes[n].tensors[i]; tensor >= 0)
+          raw[tensor] = shardingUnder(graph.nodes[n], i, decision.strategies[n]);
+    }
+    decision.tensors = std::move(raw);
+    return decision;
   }
 
 private:
@@ -131,6 +135,8 @@ private:
 
   void addTensors() {
     for (size_t t = 0; t < graph.tensors.size(); ++t) {
+      if (llvm::none_of(graph.nodesOf[t], [&](int64_t node) { return nodeOf.count(node); }))
+        continue; // it lies in one way for all
       End producer;
       Operation *source = nullptr;
       bool produced = false;
@@ -156,10 +162,7 @@ private:
       // What is made of scalars alone is made anew wherever it is needed.
       if (source && llvm::none_of(source->getOperandTypes(), llvm::IsaPred<RankedTensorType>))
         continue;
-      bool chosen =
-          producer.node >= 0 || llvm::any_of(users, [](const End &end) { return end.node >= 0; });
-      if (chosen)
-        addTensor(t, producer, users, source ? tripsOf(source) : 1);
+      addTensor(t, producer, users, source ? tripsOf(source) : 1);
     }
   }
 
@@ -248,8 +251,6 @@ private:
 
 } // namespace
 
-std::vector<TensorSharding> dist::decideResults(const PropagationGraph &graph,
-                                                const Topology &topology,
-                                                std::vector<Strategy> *chosen) {
-  return Decider(graph, topology).run(chosen);
+Decision dist::decide(const PropagationGraph &graph, const Topology &topology) {
+  return Decider(graph, topology).run();
 }

@@ -8,19 +8,23 @@
 #ifndef TESSERA_LIB_TRANSFORMS_PROPAGATE_DECIDE_H
 #define TESSERA_LIB_TRANSFORMS_PROPAGATE_DECIDE_H
 
+#include "PropagationGraph.h"
 #include "Strategies.h"
 
 #include "tessera/Sharding/Topology.h"
 
 namespace tessera::dist {
 
-/// After propagation: the sharding that each op gives its results, partial where it cuts
-/// reductions; returned by tensor (graph.tensors). Where claims contest an axis, the strategies of
-/// all ops concerned are chosen together, by the least modelled time of their work and of the
-/// reshards between them. `chosen` gets the strategy of each node of the graph.
-std::vector<sharding::TensorSharding> decideResults(const PropagationGraph &graph,
-                                                    const sharding::Topology &topology,
-                                                    std::vector<Strategy> *chosen = nullptr);
+/// How everything lies.
+struct Decision {
+  std::vector<sharding::TensorSharding> tensors; ///< by tensor; partial where a reduction is cut
+  std::vector<Strategy> strategies;              ///< by node; no axes where it has no result
+};
+
+/// After propagation: how each op is cut and leaves its results. Where claims contest an axis, the
+/// strategies of all ops concerned are chosen together, by the least modelled time of their work
+/// and of the reshards between them.
+Decision decide(const PropagationGraph &graph, const sharding::Topology &topology);
 
 } // namespace tessera::dist
 

@@ -5,7 +5,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Decide.h"
 #include "Propagation.h"
 #include "Strategies.h"
 
@@ -21,6 +20,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
+#include "llvm/ADT/BitVector.h"
 #include <set>
 
 namespace tessera::dist {
@@ -46,13 +46,29 @@ public:
     std::set<int64_t> rounds{0};
     for (const TensorState &state : graph.tensors)
       rounds.insert(state.priority);
+    const llvm::BitVector all(graph.nodes.size(), true);
+    const llvm::BitVector elementwise =
+        nodesThat([](const RuleNode &node) { return node.rule.isElementwise(); });
+    const llvm::BitVector broadcasting = nodesThat([](const RuleNode &node) {
+      for (size_t i = 0; i < node.tensors.size(); ++i)
+        if (node.tensors[i] >= 0 && isBroadcast(node, i))
+          return true;
+      return false;
+    });
     for (int64_t round : rounds) {
+      // Where this round says something new; every other node has seen its tensors as they are.
+      llvm::BitVector fresh = round == *rounds.begin() ? all : nodesThat([&](const RuleNode &node) {
+        return llvm::any_of(node.tensors, [&](int64_t tensor) {
+          return tensor >= 0 && graph.tensors[tensor].priority == round;
+        });
+      });
       // What only moves elements first: it never asks for communication.
-      auto all = [](const RuleNode &) { return true; };
-      spread(round, /*broadcasts=*/false,
-             [](const RuleNode &node) { return node.rule.isElementwise(); });
-      spread(round, /*broadcasts=*/false, all);
-      spread(round, /*broadcasts=*/true, all);
+      llvm::BitVector first = fresh, rest = fresh;
+      first &= elementwise;
+      rest.reset(elementwise);
+      spread(round, /*broadcasts=*/false, elementwise, first);
+      spread(round, /*broadcasts=*/false, all, round == *rounds.begin() ? rest : all);
+      spread(round, /*broadcasts=*/true, all, broadcasting);
     }
   }
 
@@ -67,29 +83,44 @@ private:
     }
   }
 
-  /// Visits nodes in program order, then those whose tensors changed, smallest first.
-  void spread(int64_t round, bool broadcasts, llvm::function_ref<bool(const RuleNode &)> admits) {
-    std::set<int64_t> work;
+  llvm::BitVector nodesThat(llvm::function_ref<bool(const RuleNode &)> holds) const {
+    llvm::BitVector result(graph.nodes.size());
     for (size_t n = 0; n < graph.nodes.size(); ++n)
-      if (admits(graph.nodes[n]))
-        work.insert(static_cast<int64_t>(n));
-    while (!work.empty()) {
-      int64_t n = *work.begin();
-      work.erase(work.begin());
+      result[n] = holds(graph.nodes[n]);
+    return result;
+  }
+
+  /// Visits the nodes of `work` in program order, and those admitted whose tensors changed, the
+  /// smallest first.
+  void spread(int64_t round, bool broadcasts, const llvm::BitVector &admitted,
+              llvm::BitVector work) {
+    for (int n = work.find_first(); n >= 0;) {
+      work.reset(n);
+      int next = work.find_next(n);
       for (int64_t tensor : visit(graph.nodes[n], round, broadcasts))
         for (int64_t other : graph.nodesOf[tensor])
-          if (other != n && admits(graph.nodes[other]))
-            work.insert(other);
+          if (other != n && admitted[other]) {
+            work.set(other);
+            next = next < 0 ? static_cast<int>(other) : std::min(next, static_cast<int>(other));
+          }
+      n = next;
     }
   }
 
   /// Gives each tensor of the node the axes that the node's factors have. Returns what changed.
   std::vector<int64_t> visit(const RuleNode &node, int64_t round, bool broadcasts) {
     std::vector<int64_t> changed;
+    auto isOpen = [&](int64_t tensor) {
+      return tensor >= 0 && !graph.tensors[tensor].sharding.open.empty();
+    };
+    if (llvm::none_of(node.tensors, isOpen))
+      return changed;
     FactorAxes axes = mergeFactors(graph, node, round, broadcasts);
+    if (llvm::all_of(axes, [](const AxisList &list) { return list.empty(); }))
+      return changed;
     size_t numOperands = node.rule.operands.size();
     for (size_t i = 0; i < node.tensors.size(); ++i) {
-      if (node.tensors[i] < 0 || graph.tensors[node.tensors[i]].sharding.open.empty())
+      if (!isOpen(node.tensors[i]))
         continue;
       const TensorRule &rule =
           i < numOperands ? node.rule.operands[i] : node.rule.results[i - numOperands];
@@ -162,8 +193,44 @@ void dist::propagateAxes(PropagationGraph &graph, MLIRContext *context) {
   Propagation(graph, context).run();
 }
 
+/// Whether the shardings of an op's results and operands tell how it is cut, as the passes behind
+/// this one read them: a partial result alone does not say which of several reductions.
+static bool isTold(const PropagationGraph &graph, const RuleNode &node, const Strategy &strategy,
+                   const std::vector<TensorSharding> &raw) {
+  size_t numOperands = node.rule.operands.size();
+  std::vector<TensorSharding> results, operands;
+  bool partial = false;
+  for (size_t r = 0; r < node.rule.results.size(); ++r) {
+    results.push_back(resultSharding(node.rule, static_cast<int64_t>(r), strategy.axes));
+    partial = partial || results.back().isPartial();
+  }
+  if (!partial)
+    return true;
+  for (size_t i = 0; i < numOperands; ++i)
+    operands.push_back(node.tensors[i] < 0
+                           ? TensorSharding::replicated(node.rule.operands[i].size())
+                           : raw[node.tensors[i]].withoutPartial());
+  return deriveFactorAxes(node.rule, results, operands) == strategy.axes;
+}
+
+/// The operand is brought to a sharding in front of its op.
+static void demand(OpOperand &operand, ShardingAttr sharding) {
+  Operation *op = operand.getOwner();
+  if (getSharding(operand.get()) == sharding)
+    return;
+  OpBuilder builder(op);
+  auto reshard =
+      ReshardOp::create(builder, op->getLoc(), operand.get().getType(), operand.get(), sharding);
+  reshard->setAttr(DistDialect::kReason,
+                   builder.getStringAttr("operand " + Twine(operand.getOperandNumber()) + " of " +
+                                         op->getName().getStringRef() + " is cut so"));
+  setSharding(reshard.getResult(), sharding);
+  operand.set(reshard.getResult());
+}
+
 void dist::writeShardings(func::FuncOp function, const PropagationGraph &graph,
-                          const std::vector<TensorSharding> &raw) {
+                          const Decision &decision) {
+  const std::vector<TensorSharding> &raw = decision.tensors;
   auto attrOf = [&](int64_t tensor, const TensorSharding &sharding) {
     const TensorState &state = graph.tensors[tensor];
     return ShardingAttr::get(state.meshName, *state.mesh, sharding, function.getContext());
@@ -209,6 +276,11 @@ void dist::writeShardings(func::FuncOp function, const PropagationGraph &graph,
         if (int64_t tensor = graph.tensorOf(argument); tensor >= 0)
           setSharding(argument, closed(tensor));
   });
+  for (auto [node, strategy] : llvm::zip(graph.nodes, decision.strategies))
+    if (!strategy.axes.empty() && !isTold(graph, node, strategy, raw))
+      for (size_t i = 0; i < node.rule.operands.size(); ++i)
+        if (int64_t tensor = node.tensors[i]; tensor >= 0 && node.rule.accumulatorOf[i] < 0)
+          demand(node.op->getOpOperand(i), attrOf(tensor, shardingUnder(node, i, strategy)));
 }
 
 namespace {
@@ -232,7 +304,7 @@ struct DistPropagate : dist::impl::DistPropagateBase<DistPropagate> {
                  const sharding::Topology &machine) {
     PropagationGraph graph(function, meshes);
     propagateAxes(graph, &getContext());
-    writeShardings(function, graph, decideResults(graph, machine));
+    writeShardings(function, graph, decide(graph, machine));
   }
 };
 

@@ -8,7 +8,7 @@
 #ifndef TESSERA_LIB_TRANSFORMS_PROPAGATE_PROPAGATION_H
 #define TESSERA_LIB_TRANSFORMS_PROPAGATE_PROPAGATION_H
 
-#include "PropagationGraph.h"
+#include "Decide.h"
 
 namespace tessera::dist {
 
@@ -16,9 +16,10 @@ namespace tessera::dist {
 void propagateAxes(PropagationGraph &graph, mlir::MLIRContext *context);
 
 /// Writes a plan into the IR: arguments, results of the function and what control flow hands on lie
-/// as the graph's tensors do (closed), results of ops as `raw` says by tensor, partial or not.
+/// as the graph's tensors do (closed), results of ops as the decision says, partial or not. Where
+/// that does not tell how an op is cut, its operands are resharded in front of it.
 void writeShardings(mlir::func::FuncOp function, const PropagationGraph &graph,
-                    const std::vector<sharding::TensorSharding> &raw);
+                    const Decision &decision);
 
 } // namespace tessera::dist
 

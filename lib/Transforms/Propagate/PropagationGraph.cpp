@@ -18,6 +18,15 @@ using namespace tessera;
 using namespace tessera::dist;
 using sharding::TensorSharding;
 
+/// The ops of a function in program order, without the bodies of linalg ops.
+static void walkOps(func::FuncOp function, llvm::function_ref<void(Operation *)> visit) {
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op != function)
+      visit(op);
+    return isa<linalg::LinalgOp>(op) ? WalkResult::skip() : WalkResult::advance();
+  });
+}
+
 int64_t PropagationGraph::tensorOf(Value value) const {
   auto it = index.find(value);
   return it == index.end() ? -1 : it->second;
@@ -58,15 +67,21 @@ PropagationGraph::PropagationGraph(func::FuncOp function, const MeshTable &meshe
     : meshes(meshes) {
   FailureOr<MeshAssignment> assignment = MeshAssignment::compute(function, meshes);
   assert(succeeded(assignment) && "dist-normalize has checked the meshes");
+  size_t numOps = 0, numResults = function.getNumArguments() + function.getNumResults();
+  walkOps(function, [&](Operation *op) {
+    ++numOps;
+    numResults += op->getNumResults();
+  });
+  tensors.reserve(numResults);
+  nodesOf.reserve(numResults);
+  nodes.reserve(numOps);
   for (auto [i, argument] : llvm::enumerate(function.getArguments()))
     if (isa<RankedTensorType>(argument.getType())) {
       addValue(argument, assignment->lookup(argument), getSharding(argument));
       tensors.back().name = argumentName(function, i);
     }
   // Definitions first: a loop's yield may name what comes later in the list of nodes.
-  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (op == function || isa<linalg::LinalgOp>(op->getParentOp()))
-      return;
+  walkOps(function, [&](Operation *op) {
     if (auto constraint = dyn_cast<ShardTensorOp>(op))
       return addValue(constraint.getResult(), constraint.getSharding().getMesh(),
                       constraint.getSharding());
@@ -87,9 +102,7 @@ PropagationGraph::PropagationGraph(func::FuncOp function, const MeshTable &meshe
         addValue(argument, assignment->lookup(argument));
     }
   });
-  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (op == function || isa<linalg::LinalgOp>(op->getParentOp()))
-      return;
+  walkOps(function, [&](Operation *op) {
     if (isa<scf::ForOp, scf::WhileOp, scf::IfOp>(op))
       addControlFlow(op);
     else if (auto ret = dyn_cast<func::ReturnOp>(op)) {

@@ -72,6 +72,8 @@ FactorAxes Strategies::settle(const ShardingRule &rule, Claims claims) {
 
 void Strategies::claim(const RuleNode &node, size_t position, const TensorSharding &sharding,
                        int64_t weight, Claims &claims) {
+  if (llvm::all_of(sharding.dims, [](const AxisList &dim) { return dim.empty(); }))
+    return;
   FactorAxes axes = project(node.rule, ruleOf(node, position), sharding);
   for (size_t f = 0; f < axes.size(); ++f)
     if (!axes[f].empty() && node.rule.factors[f].kind != FactorKind::replicate)
@@ -128,8 +130,7 @@ FactorAxes dist::mergeFactors(const PropagationGraph &graph, const RuleNode &nod
   return Strategies::merge(graph, node, round, broadcasts);
 }
 
-/// Whether a tensor of an elementwise op lacks one of its factors.
-static bool isBroadcast(const RuleNode &node, size_t position) {
+bool dist::isBroadcast(const RuleNode &node, size_t position) {
   if (!node.rule.isElementwise())
     return false;
   std::vector<bool> seen(node.rule.factors.size());
@@ -167,6 +168,9 @@ Strategies::Strategies(const PropagationGraph &graph)
     if (strategies[n].size() > 1)
       for (size_t s = 0; s < strategies[n].size(); ++s)
         spread(n, Strategy(strategies[n][s]));
+  for (size_t t = 0; t < graph.tensors.size(); ++t)
+    if (graph.tensors[t].given.open.empty())
+      shareFinerUses(t);
   for (size_t w = 0; w < work.size(); ++w) {
     auto [tensor, state] = work[w];
     for (int64_t node : graph.nodesOf[tensor])
@@ -190,6 +194,10 @@ void Strategies::addFromClaims(size_t index) {
     return;
   constexpr int64_t kFirst = std::numeric_limits<int64_t>::max();
   Claims all = claimsOf(node);
+  if (all.empty()) {
+    add(index, {FactorAxes(node.rule.factors.size()), {}});
+    return;
+  }
   // What nobody contests stands, whatever it costs: a cut that all who have the factor agree on
   // divides the work as the user asked. Whether another plan is cheaper is for dist-search to say.
   Claims agreed = uncontested(node, all);
@@ -203,17 +211,19 @@ void Strategies::addFromClaims(size_t index) {
                                                        }));
   size_t numOperands = node.rule.operands.size();
   // The results' claims first, then what operands add: the reductions.
-  Claims resultsFirst = all;
-  for (Claim &claim : resultsFirst)
-    if (claim.position >= numOperands)
-      claim.weight = kFirst;
-  add(index, {settle(node.rule, resultsFirst), {}});
+  if (contested) {
+    Claims resultsFirst = all;
+    for (Claim &claim : resultsFirst)
+      if (claim.position >= numOperands)
+        claim.weight = kFirst;
+    add(index, {settle(node.rule, std::move(resultsFirst)), {}});
+  }
   add(index, {settle(node.rule, all), {}});
   Claims results = all;
-  std::erase_if(results, [&](const Claim &claim) {
-    return claim.position < numOperands && claim.order >= 0;
-  });
-  add(index, {settle(node.rule, std::move(results)), {}});
+  if (std::erase_if(results, [&](const Claim &claim) {
+        return claim.position < numOperands && claim.order >= 0;
+      }))
+    add(index, {settle(node.rule, std::move(results)), {}});
   if (!contested)
     return;
   for (const Claim &claim : all) {
@@ -243,6 +253,28 @@ static bool allows(const TensorState &tensor, const TensorSharding &state) {
         return false;
   }
   return true;
+}
+
+void Strategies::shareFinerUses(int64_t tensor) {
+  std::vector<std::pair<int64_t, size_t>> users;
+  for (int64_t node : graph.nodesOf[tensor])
+    for (size_t i = 0; i < graph.nodes[node].rule.operands.size(); ++i)
+      if (graph.nodes[node].tensors[i] == tensor && !follows(graph.nodes[node], i) &&
+          !strategies[node].empty())
+        users.push_back({node, i});
+  if (users.size() < 2)
+    return;
+  TensorSharding own = canonical(graph.tensors[tensor].sharding.closed());
+  std::vector<TensorSharding> finer;
+  for (auto [node, i] : users) {
+    TensorSharding state = shardingUnder(graph.nodes[node], i, strategies[node].front());
+    if (state != own && !state.isPartial() && state.windows.empty() &&
+        !llvm::is_contained(finer, state))
+      finer.push_back(std::move(state));
+  }
+  for (const TensorSharding &state : finer)
+    for (auto [node, i] : users)
+      visit(node, i, state);
 }
 
 void Strategies::addState(int64_t tensor, const TensorSharding &state) {

@@ -64,6 +64,8 @@ private:
   void addFromClaims(size_t node);
   bool add(size_t node, Strategy strategy);
   void spread(size_t node, const Strategy &strategy);
+  /// A tensor that the user has pinned is cut further for some uses: others may take it so.
+  void shareFinerUses(int64_t tensor);
   void addState(int64_t tensor, const sharding::TensorSharding &state);
   void visit(size_t node, size_t position, const sharding::TensorSharding &state);
   void passOn(size_t node, size_t position, const sharding::TensorSharding &state,
@@ -81,6 +83,9 @@ private:
 /// op spreads over more elements: a bias should follow what it is added to.
 sharding::FactorAxes mergeFactors(const PropagationGraph &graph, const RuleNode &node,
                                   int64_t round, bool broadcasts);
+
+/// Whether tensor `position` of an elementwise op lacks one of its factors.
+bool isBroadcast(const RuleNode &node, size_t position);
 
 } // namespace tessera::dist
 

@@ -214,8 +214,18 @@ private:
     return made->getResult(0);
   }
 
+  /// The op whose body reads a tensor in place of the reader: reshards stand between ops of the
+  /// program, not in what is computed for an element.
+  static Operation *outsideBodies(Operation *reader) {
+    Operation *result = reader;
+    for (Operation *op = reader->getParentOp(); op; op = op->getParentOp())
+      if (isa<linalg::LinalgOp, tensor::PadOp, tensor::GenerateOp>(op))
+        result = op;
+    return result;
+  }
+
   static bool isInBranch(Operation *user, Value value) {
-    for (Operation *op = user->getParentOp(); op && op != value.getParentBlock()->getParentOp();
+    for (Operation *op = outsideBodies(user)->getParentOp(); op && op != value.getParentBlock()->getParentOp();
          op = op->getParentOp())
       if (isa<scf::IfOp>(op))
         return true;
@@ -226,9 +236,7 @@ private:
   Value reshard(Value value, ShardingAttr sharding, const std::string &reason, Operation *before) {
     OpBuilder builder(function.getContext());
     if (before) {
-      while (isa<linalg::LinalgOp>(before->getParentOp()))
-        before = before->getParentOp();
-      builder.setInsertionPoint(before);
+      builder.setInsertionPoint(outsideBodies(before));
     } else {
       // Several behind one op, or at the head of one block, keep the order of their making.
       if (Operation *last = lastBehind.lookup(anchorOf(value)))

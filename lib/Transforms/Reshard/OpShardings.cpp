@@ -38,6 +38,13 @@ static bool cutsReduction(const sharding::ShardingRule &rule,
   return false;
 }
 
+/// Whether the op itself can make contributions of this kind, by a cut reduction.
+static bool reduces(const sharding::ShardingRule &rule, sharding::ReduceKind kind) {
+  return llvm::any_of(rule.factors, [&](const sharding::Factor &factor) {
+    return factor.kind == sharding::FactorKind::reduction && factor.reduction == kind;
+  });
+}
+
 /// Takes the partial axes that pass through the op out of its result's sharding.
 static std::vector<Passing> takePassing(Operation *op, const sharding::ShardingRule &rule,
                                         std::vector<TensorSharding> &results,
@@ -54,6 +61,11 @@ static std::vector<Passing> takePassing(Operation *op, const sharding::ShardingR
           }))
         bringing.push_back(o);
     SmallVector<int64_t> through;
+    // Where nothing else makes it partial, operands that lie otherwise by now are asked for it.
+    if (bringing.empty() && !reduces(rule, partial.kind))
+      for (auto [o, type] : llvm::enumerate(op->getOperandTypes()))
+        if (isa<RankedTensorType>(type))
+          bringing.push_back(o);
     if (!bringing.empty() && !cutsReduction(rule, operands, partial.axis))
       through = operandsToPass(op, partial.kind, bringing);
     if (through.empty())

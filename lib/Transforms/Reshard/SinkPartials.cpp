@@ -17,6 +17,10 @@
 // Between a scattered copy (a reduce-scatter, for users that cut the value by the
 // axis) and a whole one lies an edge of its own, with the bytes of the gather.
 //
+// A carry of a loop is one value with two reduced copies: one in the body, paid for
+// in every iteration, and one behind the loop. So gradients that a loop accumulates
+// are reduced once.
+//
 //===----------------------------------------------------------------------===//
 
 #include "tessera/Dialect/Check/Check.h"
@@ -48,25 +52,37 @@ using sharding::MinimumCut;
 using sharding::PartialAxis;
 using sharding::TensorSharding;
 
-/// How often the block of an op runs, as far as that is known.
+/// How often the block of an op runs; a loop of unknown length runs more than once.
 static int64_t tripsOf(Operation *op) {
+  constexpr int64_t kUnknown = 4;
   int64_t trips = 1;
-  for (auto loop = op->getParentOfType<scf::ForOp>(); loop;
-       loop = loop->getParentOfType<scf::ForOp>())
-    if (std::optional<llvm::APInt> count = loop.getStaticTripCount())
-      if (count->getActiveBits() < 24 && trips < (int64_t(1) << 24))
-        trips *= std::max<int64_t>(1, count->getSExtValue());
+  for (auto loop = op->getParentOfType<LoopLikeOpInterface>(); loop;
+       loop = loop->getParentOfType<LoopLikeOpInterface>()) {
+    std::optional<llvm::APInt> count = loop.getStaticTripCount();
+    int64_t own = !count                        ? kUnknown
+                  : count->getActiveBits() < 24 ? std::max<int64_t>(1, count->getSExtValue())
+                                                : int64_t(1) << 24;
+    trips = std::min(trips * own, int64_t(1) << 24);
+  }
   return trips;
 }
 
 namespace {
 
-/// One op with one tensor result, as far as partial values concern it.
+/// The value reduced: over the cut that its users have, and everywhere.
+struct Copies {
+  int64_t scattered = -1, whole = -1; ///< nodes of the cut
+};
+
+/// A value, as far as contributions concern it: the only result of an op, or the carry of a loop.
 struct Candidate {
-  Operation *op = nullptr;
-  bool native = false;                           ///< leaves the result partial itself
-  SmallVector<int64_t> through;                  ///< operands that would be contributions
-  int64_t node = -1, scattered = -1, whole = -1; ///< nodes of the cut
+  Value value;                      ///< an op's result; of a carry the loop's
+  BlockArgument carried;            ///< of a carry what its body reads, else null
+  bool native = false;              ///< the op itself leaves it partial
+  SmallVector<OpOperand *> through; ///< what would be contributions for it to be some
+  int64_t node = -1;                ///< of the cut
+  Copies behind;                    ///< for users of `value`
+  Copies inside;                    ///< for users of `carried`
 };
 
 /// Moves the reductions over one axis of one mesh.
@@ -80,14 +96,9 @@ public:
     collect();
     if (llvm::none_of(candidates, [](const Candidate &c) { return !c.native; }))
       return; // nothing that a reduction could wait for
-    for (Candidate &candidate : candidates) {
-      candidate.node = cut.addNode();
-      candidate.scattered = cut.addNode();
-      candidate.whole = cut.addNode();
-    }
-    for (const Candidate &candidate : candidates)
-      addEdges(candidate);
-    cut.solve();
+    solve();
+    if (findReducingLoops())
+      solve();
     apply();
   }
 
@@ -111,43 +122,84 @@ private:
   }
 
   const Candidate *candidateOf(Value value) const {
-    auto it = candidateOfOp.find(value.getDefiningOp());
-    return value.getDefiningOp() && it != candidateOfOp.end() ? &candidates[it->second] : nullptr;
+    auto it = index.find(value);
+    return it == index.end() ? nullptr : &candidates[it->second];
   }
 
-  /// Values that are partial over the axis, or would be if their operands were.
+  void add(Candidate candidate) {
+    index[candidate.value] = candidates.size();
+    if (candidate.carried)
+      index[candidate.carried] = candidates.size();
+    candidates.push_back(std::move(candidate));
+  }
+
+  /// Values that are partial over the axis, or would be if others were. Carries are taken to be
+  /// such until what they are given in an iteration turns out not to be.
   void collect() {
-    function.walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (op == function || isa<linalg::LinalgOp>(op->getParentOp()) || op->getNumResults() != 1 ||
-          !isHere(op->getResult(0)))
+    llvm::DenseSet<Value> whole;
+    for (bool stable = false; !stable;) {
+      candidates.clear();
+      index.clear();
+      function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+        if (op == function || isa<linalg::LinalgOp>(op->getParentOp()))
+          return;
+        if (auto loop = dyn_cast<scf::ForOp>(op))
+          collectCarries(loop, whole);
+        else if (op->getNumResults() == 1 && isHere(op->getResult(0)))
+          collectResult(op);
+      });
+      stable = true;
+      for (const Candidate &candidate : candidates)
+        if (candidate.carried && !candidate.native && !candidateOf(candidate.through[1]->get())) {
+          whole.insert(candidate.value);
+          stable = false;
+        }
+    }
+  }
+
+  /// Whether a value that is not partial over the axis can become so.
+  bool mayBecomePartial(const TensorSharding &own) const {
+    return own.isFree(partial.axis) && own.windows.empty() &&
+           llvm::all_of(own.partial,
+                        [&](const PartialAxis &other) { return other.kind == partial.kind; });
+  }
+
+  void collectCarries(scf::ForOp loop, const llvm::DenseSet<Value> &whole) {
+    for (auto [i, result] : llvm::enumerate(loop.getResults())) {
+      if (!isHere(result) || whole.contains(result))
+        continue;
+      TensorSharding own = lies(result);
+      Candidate candidate{result, loop.getRegionIterArg(i)};
+      candidate.native = isPartialOver(own);
+      candidate.through = {&loop.getInitArgsMutable()[i],
+                           &loop.getYieldedValuesMutable()->front() + i};
+      if (candidate.native || mayBecomePartial(own))
+        add(std::move(candidate));
+    }
+  }
+
+  void collectResult(Operation *op) {
+    Candidate candidate{op->getResult(0)};
+    TensorSharding own = lies(candidate.value);
+    candidate.native = isPartialOver(own);
+    if (!candidate.native) {
+      if (isa<ShardTensorOp, ReshardOp>(op) || op->getNumRegions() > 1 || !mayBecomePartial(own))
         return;
-      Candidate candidate;
-      candidate.op = op;
-      TensorSharding own = lies(op->getResult(0));
-      if (isPartialOver(own)) {
-        candidate.native = true;
-      } else {
-        if (isa<ShardTensorOp, ReshardOp>(op) || op->getNumRegions() > 1 || isa<scf::ForOp>(op) ||
-            !own.isFree(partial.axis) || !own.windows.empty() ||
-            llvm::any_of(own.partial,
-                         [&](const PartialAxis &other) { return other.kind != partial.kind; }))
+      SmallVector<int64_t> bringing;
+      for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+        if (candidateOf(operand))
+          bringing.push_back(i);
+      if (bringing.empty())
+        return;
+      for (const sharding::AxisList &axes : shardingsOf(op).axes)
+        if (sharding::overlapsAny(axes, partial.axis))
           return;
-        SmallVector<int64_t> bringing;
-        for (auto [i, operand] : llvm::enumerate(op->getOperands()))
-          if (candidateOf(operand))
-            bringing.push_back(i);
-        if (bringing.empty())
-          return;
-        for (const sharding::AxisList &axes : shardingsOf(op).axes)
-          if (sharding::overlapsAny(axes, partial.axis))
-            return;
-        candidate.through = operandsToPass(op, partial.kind, bringing);
-        if (candidate.through.empty())
-          return;
-      }
-      candidateOfOp[op] = candidates.size();
-      candidates.push_back(std::move(candidate));
-    });
+      for (int64_t i : operandsToPass(op, partial.kind, bringing))
+        candidate.through.push_back(&op->getOpOperand(i));
+      if (candidate.through.empty())
+        return;
+    }
+    add(std::move(candidate));
   }
 
   const OpShardings &shardingsOf(Operation *op) {
@@ -188,35 +240,82 @@ private:
     return getSharding(receiver);
   }
 
+  void solve() {
+    cut = MinimumCut();
+    for (Candidate &candidate : candidates) {
+      candidate.node = cut.addNode();
+      candidate.behind = {cut.addNode(), cut.addNode()};
+      if (candidate.carried)
+        candidate.inside = {cut.addNode(), cut.addNode()};
+    }
+    for (const Candidate &candidate : candidates)
+      addEdges(candidate);
+    cut.solve();
+  }
+
+  /// Loops that reduce something over the axis in every iteration anyway: one more reduction there
+  /// becomes part of it. Whether there are such.
+  bool findReducingLoops() {
+    auto note = [&](Block *block, const Candidate &candidate, const Copies &copies) {
+      if (cut.onSourceSide(candidate.node) && !cut.onSourceSide(copies.whole) &&
+          isa<LoopLikeOpInterface>(block->getParentOp()))
+        reducing.insert(block);
+    };
+    for (const Candidate &candidate : candidates) {
+      note(candidate.value.getDefiningOp()->getBlock(), candidate, candidate.behind);
+      if (candidate.carried)
+        note(candidate.carried.getOwner(), candidate, candidate.inside);
+    }
+    return !reducing.empty();
+  }
+
   void addEdges(const Candidate &candidate) {
-    Value value = candidate.op->getResult(0);
     if (candidate.native)
       cut.addEdge(MinimumCut::kSource, candidate.node, MinimumCut::kInfinite);
-    // Ring algorithms: a reduce-scatter sends B(n-1)/n, the gather behind it as much. One more, so
-    // that of plans with equal bytes the one with fewer reductions is taken.
-    TensorSharding own = lies(value);
+    addCopies(candidate, candidate.value, candidate.behind,
+              candidate.value.getDefiningOp()->getBlock());
+    if (candidate.carried)
+      addCopies(candidate, candidate.carried, candidate.inside, candidate.carried.getOwner());
+  }
+
+  /// The reductions, in a block, for the users of one name of a candidate.
+  void addCopies(const Candidate &candidate, Value name, const Copies &copies, Block *block) {
+    // Ring algorithms: a reduce-scatter sends B(n-1)/n, the gather behind it as much. One more each
+    // time, so that of plans with equal bytes the one with fewer reductions is taken.
+    TensorSharding own = lies(name);
     int64_t parts = 1;
     for (const sharding::AxisList &axes : own.dims)
       parts *= sharding::sizeOf(axes);
-    auto type = cast<RankedTensorType>(value.getType());
+    auto type = cast<RankedTensorType>(name.getType());
     int64_t n = partial.axis.size;
     int64_t bytes = type.getNumElements() * bytesPerElement(type.getElementType()) / parts;
     int64_t half = std::min<int64_t>(bytes * (n - 1) / n, MinimumCut::kInfinite >> 30);
-    half = half * tripsOf(candidate.op) + 1;
-    cut.addEdge(candidate.node, candidate.scattered, half);
-    cut.addEdge(candidate.scattered, candidate.whole, half);
-    for (OpOperand &use : value.getUses())
-      addUse(candidate, use);
+    int64_t trips = tripsOf(block->getTerminator());
+    half = half * trips + (reducing.contains(block) ? 0 : trips);
+    cut.addEdge(candidate.node, copies.scattered, half);
+    cut.addEdge(copies.scattered, copies.whole, half);
+    for (OpOperand &use : name.getUses())
+      addUse(copies, use);
   }
 
-  void addUse(const Candidate &candidate, OpOperand &use) {
-    auto user = candidateOfOp.find(use.getOwner());
-    if (user != candidateOfOp.end() &&
-        llvm::is_contained(candidates[user->second].through,
-                           static_cast<int64_t>(use.getOperandNumber()))) {
-      cut.addEdge(candidate.whole, candidates[user->second].node, MinimumCut::kInfinite);
-      return;
+  /// The candidate that would be contributions if this use were, or null.
+  const Candidate *passedTo(OpOperand &use) const {
+    Operation *user = use.getOwner();
+    const Candidate *target = nullptr;
+    if (auto loop = dyn_cast<scf::ForOp>(user)) {
+      if (OpResult result = loop.getTiedLoopResult(&use))
+        target = candidateOf(result);
+    } else if (isa<scf::YieldOp>(user) && isa<scf::ForOp>(user->getParentOp())) {
+      target = candidateOf(user->getParentOp()->getResult(use.getOperandNumber()));
+    } else if (user->getNumResults() == 1) {
+      target = candidateOf(user->getResult(0));
     }
+    return target && llvm::is_contained(target->through, &use) ? target : nullptr;
+  }
+
+  void addUse(const Copies &copies, OpOperand &use) {
+    if (const Candidate *target = passedTo(use))
+      return cut.addEdge(copies.whole, target->node, MinimumCut::kInfinite);
     ShardingAttr wanted = wantedBy(use);
     if (!wanted)
       return;
@@ -227,25 +326,32 @@ private:
         wanted.getMesh() == mesh && llvm::any_of(target.dims, [&](const sharding::AxisList &axes) {
           return sharding::overlapsAny(axes, partial.axis);
         });
-    cut.addEdge(scattered ? candidate.scattered : candidate.whole, MinimumCut::kSink,
+    cut.addEdge(scattered ? copies.scattered : copies.whole, MinimumCut::kSink,
                 MinimumCut::kInfinite);
   }
 
-  /// Values on the source's side become partial, as far as an operand of them is.
+  /// Values on the source's side become partial, as far as what they are made of is.
   void apply() {
-    for (const Candidate &candidate : candidates) {
-      if (candidate.native || !cut.onSourceSide(candidate.node))
+    std::vector<bool> becomes(candidates.size());
+    for (bool changed = true; std::exchange(changed, false);)
+      for (auto [i, candidate] : llvm::enumerate(candidates)) {
+        if (becomes[i] || !(candidate.native || cut.onSourceSide(candidate.node)))
+          continue;
+        bool made = candidate.native || llvm::any_of(candidate.through, [&](OpOperand *operand) {
+                      auto it = index.find(operand->get());
+                      return it != index.end() && becomes[it->second];
+                    });
+        becomes[i] = made;
+        changed |= made;
+      }
+    for (auto [i, candidate] : llvm::enumerate(candidates)) {
+      if (candidate.native || !becomes[i])
         continue;
-      if (llvm::none_of(candidate.through, [&](int64_t i) {
-            Value operand = candidate.op->getOperand(i);
-            return isHere(operand) && isPartialOver(lies(operand));
-          }))
-        continue;
-      Value result = candidate.op->getResult(0);
-      TensorSharding own = lies(result);
+      TensorSharding own = lies(candidate.value);
       own.partial.push_back(partial);
-      setSharding(result, ShardingAttr::get(mesh, meshes.get(mesh), sharding::canonical(own),
-                                            function.getContext()));
+      setSharding(candidate.value,
+                  ShardingAttr::get(mesh, meshes.get(mesh), sharding::canonical(own),
+                                    function.getContext()));
     }
   }
 
@@ -253,9 +359,10 @@ private:
   const MeshTable &meshes;
   FlatSymbolRefAttr mesh;
   PartialAxis partial;
-  std::vector<Candidate> candidates; // in program order
-  llvm::DenseMap<Operation *, size_t> candidateOfOp;
+  std::vector<Candidate> candidates;   // in program order
+  llvm::DenseMap<Value, size_t> index; // looked up, never iterated
   llvm::DenseMap<Operation *, OpShardings> known;
+  llvm::DenseSet<Block *> reducing; // looked up, never iterated
   MinimumCut cut;
 };
 

@@ -7,7 +7,6 @@
 
 #include "tessera/Transforms/Search.h"
 
-#include "../Propagate/Decide.h"
 #include "../Propagate/Propagation.h"
 #include "Describe.h"
 #include "Memory.h"
@@ -43,7 +42,7 @@ namespace {
 struct FunctionPlan {
   func::FuncOp function;
   std::unique_ptr<PropagationGraph> graph;
-  std::vector<TensorSharding> raw;        ///< by tensor, where it is made
+  Decision decision;
   std::map<int64_t, std::string> reasons; ///< by tensor, for remarks
 };
 
@@ -83,7 +82,7 @@ static PropagatedPlan propagateAlone(const PropagationGraph &graph, const Topolo
   PropagationGraph copy = graph;
   propagateAxes(copy, context);
   PropagatedPlan plan;
-  decideResults(copy, topology, &plan.strategies);
+  plan.strategies = decide(copy, topology).strategies;
   for (const TensorState &state : copy.tensors)
     plan.lies.push_back(canonical(state.sharding.closed()));
   return plan;
@@ -209,8 +208,12 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
 
   for (size_t t = 0; t < graph.tensors.size(); ++t) {
     auto tensor = static_cast<int64_t>(t);
-    plan.raw.push_back(strategies.shardingOf(tensor, solution.choice));
-    graph.tensors[t].sharding = plan.raw.back();
+    plan.decision.tensors.push_back(strategies.shardingOf(tensor, solution.choice));
+    graph.tensors[t].sharding = plan.decision.tensors.back();
+  }
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Strategy *strategy = strategies.strategyOf(static_cast<int64_t>(n), solution.choice);
+    plan.decision.strategies.push_back(strategy ? *strategy : Strategy());
   }
   return plan;
 }
@@ -285,7 +288,7 @@ void ModuleSearch::write(size_t index) {
   if (state.made)
     declare(module, *state.made);
   for (FunctionPlan &own : state.functions) {
-    writeShardings(own.function, *own.graph, own.raw);
+    writeShardings(own.function, *own.graph, own.decision);
     for (auto &[tensor, reason] : own.reasons)
       emitRemark(own.graph->tensors[tensor].loc) << reason;
   }

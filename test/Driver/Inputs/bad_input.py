@@ -73,8 +73,9 @@ def npy(shape, dtype="<f4", data=None, extra=""):
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + body
 
 
-def everywhere(what, text, *expected, opt=True):
-    """A program that explain, compile, run and tessera-opt must refuse alike."""
+def everywhere(what, text, *expected, opt=True, pipeline=True):
+    """A program that explain, compile, run and tessera-opt must refuse alike; `opt=False`: by another
+    message there, `pipeline=False`: tessera-opt must refuse it behind the phases only."""
     file = write(what.replace(" ", "-").replace("/", "-") + ".mlir", text)
     refuses(f"explain {what}", ["tessera", "explain", file], file, *expected)
     refuses(f"run {what}", ["tessera", "run", file, "--json", "o.json", "--output", "b=o.npy"], file,
@@ -83,7 +84,7 @@ def everywhere(what, text, *expected, opt=True):
             output="o.")
     if not opt:
         expected = []
-    refuses(f"opt {what}", ["tessera-opt", file, "--tessera-pipeline", "-o", "o.mlir"], file,
+    refuses(f"opt {what}", ["tessera-opt", file, "--tessera-pipeline", *([] if pipeline else ["--codegen"]), "-o", "o.mlir"], file,
             *expected, output="o.")
 
 
@@ -116,6 +117,28 @@ def programs():
         everywhere(f"nest {ord(bracket)}", "func.func @main() { " + bracket * 100000, "brackets nest deeper than 1000")
     everywhere("nested loops", "func.func @main() { %c = arith.constant 1 : index " +
                "scf.for %i = %c to %c step %c {\n" * 1500 + "}" * 1500 + " return }", "nest deeper than 1000")
+    everywhere("unsigned", "func.func @main(%a: tensor<4xui8>) { return }", ":1:", "tensor<4xui8>")
+    everywhere("scalar argument", "func.func @main(%a: index) { return }", ":1:", "index", pipeline=False)
+    everywhere("op without a step", """func.func @main(%a: tensor<8xf32>, %b: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %0 = linalg.pack %a inner_dims_pos = [0] inner_tiles = [4] into %b : tensor<8xf32> -> tensor<2x4xf32>
+  return %0 : tensor<2x4xf32>
+}""", ":2:", "'linalg.pack'", opt=False, pipeline=False)
+    everywhere("too large", "func.func @main(%a: tensor<1048576x1048576x1048576xf32>) { return }", ":1:", "2^48")
+    everywhere("too large a device", """func.func @main(%a: tensor<16777216x16777216xf64>) -> tensor<16777216x16777216xf64> {
+  %0 = math.exp %a : tensor<16777216x16777216xf64>
+  return %0 : tensor<16777216x16777216xf64>
+}""", ":1:", "2^48 bytes", opt=False, pipeline=False)
+    call = "%0 = func.call @NEXT(%a) : (tensor<4xf32>) -> tensor<4xf32>"
+    again = "%1 = func.call @NEXT(%0) : (tensor<4xf32>) -> tensor<4xf32>"
+    doubling = "".join(
+        f"func.func {'' if i == 0 else 'private '}@{'main' if i == 0 else f'f{i}'}(%a: tensor<4xf32>) -> tensor<4xf32> {{ "
+        + f"{call} {again} return %1 : tensor<4xf32> }}\n".replace("NEXT", f"f{i + 1}") for i in range(60))
+    everywhere("doubling calls", doubling + """func.func private @f60(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = math.exp %a : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}""", "more than 1000000 operations")
+    collective = GOOD.replace("arith.addf %a, %a", 'dist.all_reduce %a over @m ["x"] reduction = sum')
+    everywhere("collective in the global view", collective, ":4:", "'dist.all_reduce'", "dist.reshard")
 
 
 def meshes():
@@ -150,9 +173,13 @@ def shardings():
             ("part", '#dist.sharding<@m, dims = [["x":(1)3], []]>', "3"),
             ("order", "#dist.sharding<@m, [shard(0, order = 1), shard(0, order = 1)]>", "1"),
             ("order gap", "#dist.sharding<@m, [shard(0, order = 0), shard(0, order = 7)]>", "7"),
+            ("windows", "#dist.sharding<@m, dims = [[], []], windows = [(0, 2, 3, 2)]>", "windows"),
+            ("far window", "#dist.sharding<@m, dims = [[], []], windows = [(0, 2, 3, 9223372036854775807)]>",
+             "9223372036854775807"),
             ("mixed", "#dist.sharding<@m, [partial(sum), partial(max)]>", "sum")]:
         # Column 34 of line 2 is where the argument stands.
-        everywhere(f"sharding {what}", SHARDED.replace("SHARDING", sharding), ":2:34:", expected)
+        everywhere(f"sharding {what}", SHARDED.replace("SHARDING", sharding),
+                   ":2:1:" if what == "windows" else ":2:34:", expected)
     for what, sharding in [("kind", "#dist.sharding<@m, [foo]>"), ("reduction", "#dist.sharding<@m, [partial(xor)]>"),
                            ("open end", "#dist.sharding<@m, [shard(0)"), ("number", "#dist.sharding<@m, [shard(99999999999999999999)]>")]:
         everywhere(f"sharding {what}", SHARDED.replace("SHARDING", sharding), ":2:")
@@ -200,6 +227,36 @@ def arrays():
     refuses("opt phase", ["tessera-opt", file, "--tessera-pipeline=compile-from=none"], "'none'")
 
 
+def options():
+    file = write("good.mlir", GOOD)
+
+    def case(what, *values):
+        *values, expected = values
+        for command in ["explain", "run"]:
+            refuses(f"{command} {what}", ["tessera", command, file, "--json", "o.json", *values], expected, output="o.")
+    for what, fusion, expected in [
+            ("unknown kind", "all-spread=auto", "all-spread"),
+            ("unknown mode", "all-reduce=sometimes", "'sometimes'"),
+            ("unsorted", "all-reduce=index all-reduce-config=20,10", "found 10"),
+            ("duplicate", "all-reduce=index all-reduce-config=5,5", "found 5"),
+            ("negative", "all-reduce=index all-reduce-config=-1", "found -1"),
+            ("no number", "all-reduce=index all-reduce-config=x", "'x'"),
+            ("fraction", "all-reduce=index all-reduce-config=1.5", "'1.5'"),
+            ("overflow", "all-reduce=size all-reduce-config=99999999999999999999", "'99999999999999999999'"),
+            ("index of gathers", "all-gather=index all-gather-config=3", "'allgather'"),
+            ("index of scatters", "reduce-scatter=index reduce-scatter-config=3", "'reducescatter'"),
+            ("no size", "all-reduce=size", "'allreduce'"),
+            ("size 0", "all-reduce=size all-reduce-config=0", "'allreduce'"),
+            ("two sizes", "all-reduce=size all-reduce-config=1,2", "'allreduce'"),
+            ("auto with a size", "all-reduce=auto all-reduce-config=3", "'allreduce'")]:
+        case(f"fusion {what}", "--comm-fusion", fusion, expected)
+    case("objective", "--objective", "fame", "'fame'")
+    case("topology", "--topology", "none.json", "none.json")
+    case("topology content", "--topology", write("cut.json", '{"version": 1, '), "cut.json")
+    for cores in ["-1", "100000"]:
+        refuses(f"cores {cores}", ["tessera", "run", file, "--cores", cores], "cores")
+
+
 def artifacts():
     file = write("good.mlir", GOOD)
     code, text = run(["tessera", "compile", file, "-o", "good.tsra"])
@@ -226,7 +283,7 @@ def main():
     shutil.rmtree(sys.argv[1], ignore_errors=True)
     os.makedirs(sys.argv[1])
     os.chdir(sys.argv[1])
-    for part in (programs, meshes, shardings, arrays, artifacts):
+    for part in (programs, meshes, shardings, arrays, options, artifacts):
         if len(sys.argv) < 3 or part.__name__ in sys.argv[2:]:
             part()
     print(f"{len(failures)} did not hold")

@@ -15,6 +15,9 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
+/// Of windows: products with the number of devices do not overflow.
+static constexpr int64_t kMaxExtent = int64_t(1) << 40;
+
 #include "tessera/Dialect/Dist/IR/DistEnums.cpp.inc"
 
 #define GET_ATTRDEF_CLASSES
@@ -451,10 +454,15 @@ private:
       result.open.push_back(axis->front());
     }
     for (WindowAttr window : attr.getWindows()) {
-      if (window.getDim() < 0 || window.getDim() >= tensor.getRank() || window.getLength() < 0)
+      auto far = [](int64_t value) { return value < -kMaxExtent || value > kMaxExtent; };
+      bool valid = window.getDim() >= 0 && window.getDim() < tensor.getRank() &&
+                   window.getStep() >= 0 && window.getLength() >= 0 && !far(window.getStep()) &&
+                   !far(window.getOffset()) && !far(window.getLength());
+      if (!valid)
         return emitError() << "window (" << window.getDim() << ", " << window.getStep() << ", "
-                           << window.getOffset() << ", " << window.getLength() << ") of " << tensor << ": the dimension lies in [0, " << tensor.getRank()
-                           << "), the length is not negative";
+                           << window.getOffset() << ", " << window.getLength() << ") of " << tensor
+                           << ": the dimension lies in [0, " << tensor.getRank()
+                           << "), step and length in [0, 2^40], the offset in [-2^40, 2^40]";
       result.windows.push_back(
           {window.getDim(), window.getStep(), window.getOffset(), window.getLength()});
     }

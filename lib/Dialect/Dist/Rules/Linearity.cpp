@@ -91,14 +91,24 @@ private:
 
 } // namespace
 
+/// Whether elements of an init are in the result though the body does not read it: where the output
+/// map does not reach, as behind a write to a diagonal.
+static bool keepsPartOfInit(linalg::LinalgOp op) {
+  return llvm::any_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
+    return !op.getMatchingIndexingMap(&init).isProjectedPermutation();
+  });
+}
+
 static bool passesSum(linalg::LinalgOp op, ArrayRef<int64_t> operands) {
   Block *block = op.getBlock();
   llvm::SmallBitVector chosen(block->getNumArguments());
   for (int64_t operand : operands)
     chosen.set(operand);
-  // An accumulator that is read starts the sum: it is counted once a device otherwise.
+  // An accumulator that is read starts the sum: it is counted once a device otherwise. So is what
+  // is kept of an init.
+  bool kept = keepsPartOfInit(op);
   for (BlockArgument output : op.getRegionOutputArgs())
-    if (!output.use_empty() && !chosen[output.getArgNumber()])
+    if ((kept || !output.use_empty()) && !chosen[output.getArgNumber()])
       return false;
   Linearity linearity(block, chosen);
   return llvm::all_of(block->getTerminator()->getOperands(), [&](Value yielded) {
@@ -121,7 +131,7 @@ static bool movesOperands(Operation *op, ArrayRef<int64_t> operands) {
         return op.getNumDpsInputs() == 1 && op.getNumParallelLoops() == op.getNumLoops() &&
                op.getBlock()->getOperations().size() == 1 &&
                op.getBlock()->getTerminator()->getOperand(0) == op.getBlock()->getArgument(0) &&
-               onlyFirst();
+               onlyFirst() && !keepsPartOfInit(op);
       })
       .Default([](Operation *) { return false; });
 }

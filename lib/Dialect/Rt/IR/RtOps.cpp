@@ -8,6 +8,8 @@
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Rt/IR/Rt.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::rt;
@@ -162,7 +164,7 @@ static LogicalResult verifyHomes(ProgramOp program) {
 
 /// Rule R11.
 static LogicalResult verifyTransfers(ProgramOp program) {
-  llvm::MapVector<int64_t, std::pair<SendOp, RecvOp>> sides;
+  std::map<int64_t, std::pair<SendOp, RecvOp>> sides; // ids are any numbers
   WalkResult walk = program->walk([&](Operation *op) {
     if (auto send = dyn_cast<SendOp>(op)) {
       if (std::exchange(sides[send.getId()].first, send)) {

@@ -9,6 +9,8 @@
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Rt/IR/Rt.h"
 
+#include "llvm/Support/CheckedArithmetic.h"
+
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::rt;
@@ -108,7 +110,14 @@ LogicalResult GemmOp::verify() {
       return emitOpError() << what << " has the stride " << stride;
     if (batch == 0 || rows == 0 || columns == 0)
       return success();
-    int64_t reach = (batch - 1) * stride + (rows - 1) * ld + columns;
+    std::optional<int64_t> batches = llvm::checkedMul(batch - 1, stride);
+    std::optional<int64_t> before = llvm::checkedMulAdd(rows - 1, ld, columns);
+    std::optional<int64_t> sum;
+    if (batches && before)
+      sum = llvm::checkedAdd(*batches, *before);
+    if (!sum) // (R4)
+      return emitOpError() << what << " lies beyond " << slot;
+    int64_t reach = *sum;
     if (reach > slot.getNumElements()) // (R4)
       return emitOpError() << what << " reaches element " << reach << " of " << slot;
     return success();

@@ -1,0 +1,40 @@
+//===- HoistInvariants.cpp - What a loop does alike every time -------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "HoistInvariants.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
+
+using namespace mlir;
+using namespace tessera;
+
+/// Whether an op may be executed although the program would not: it has no effect, and neither it
+/// nor its body can divide by zero or read beyond an edge.
+static bool isHarmless(Operation *op) {
+  if (!isMemoryEffectFree(op) || isa<LoopLikeOpInterface>(op))
+    return false;
+  return !op->walk([](Operation *inner) {
+              bool safe = isSpeculatable(inner) || inner->hasTrait<OpTrait::IsTerminator>();
+              return safe && !isa<tensor::ExtractOp>(inner) ? WalkResult::advance()
+                                                            : WalkResult::interrupt();
+            }).wasInterrupted();
+}
+
+void dist::hoistInvariants(func::FuncOp function) {
+  // Inner loops first, so that what is invariant in several leaves them all.
+  function.walk([](LoopLikeOpInterface loop) {
+    moveLoopInvariantCode(
+        loop.getLoopRegions(),
+        [&](Value value, Region *) { return loop.isDefinedOutsideOfLoop(value); },
+        [](Operation *op, Region *) { return isHarmless(op); },
+        [&](Operation *op, Region *) { loop.moveOutOfLoop(op); });
+  });
+}

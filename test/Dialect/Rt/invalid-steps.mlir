@@ -1,0 +1,80 @@
+// RUN: tessera-opt %s --split-input-file --verify-diagnostics
+
+// R3: as many slots as the kernel has.
+dist.process_mesh @m(shape = [1], dim_names = ["d"])
+func.func private @k(tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> attributes {kernel.reads = 1 : i64}
+rt.program @main {
+  rt.part "main" over @m arena 64 {
+    %x = rt.slot "x" at 0 : !rt.slot<4xf32>
+    // expected-error @below {{passes 2 and 1 slots, kernel 'k' reads 1 and writes 1}}
+    rt.launch @k(%x, %x) to (%x) : (!rt.slot<4xf32>, !rt.slot<4xf32>) to (!rt.slot<4xf32>)
+  }
+}
+
+// -----
+
+// R4: rows do not overlap.
+dist.process_mesh @m(shape = [1], dim_names = ["d"])
+rt.program @main {
+  rt.part "main" over @m arena 256 {
+    %a = rt.slot "a" at 0 : !rt.slot<2x4xf32>
+    %b = rt.slot "b" at 64 : !rt.slot<4x2xf32>
+    %c = rt.slot "c" at 128 : !rt.slot<2x2xf32>
+    // expected-error @below {{a has rows of 4 elements 3 apart}}
+    rt.gemm %a, %b to %c batch 1 m 2 n 2 k 4 ld [3, 2, 2] stride [0, 0, 0] : !rt.slot<2x4xf32>, !rt.slot<4x2xf32> to !rt.slot<2x2xf32>
+  }
+}
+
+// -----
+
+// R4: element types.
+dist.process_mesh @m(shape = [1], dim_names = ["d"])
+rt.program @main {
+  rt.part "main" over @m arena 256 {
+    %a = rt.slot "a" at 0 : !rt.slot<2x4xf32>
+    %b = rt.slot "b" at 64 : !rt.slot<4x2xf32>
+    %c = rt.slot "c" at 128 : !rt.slot<2x2xbf16>
+    // expected-error @below {{element types 'f32', 'f32' and 'bf16' do not go together}}
+    rt.gemm %a, %b to %c batch 1 m 2 n 2 k 4 ld [4, 2, 2] stride [0, 0, 0] : !rt.slot<2x4xf32>, !rt.slot<4x2xf32> to !rt.slot<2x2xbf16>
+  }
+}
+
+// -----
+
+// R4: a product that does not fit 64 bits is beyond every slot.
+dist.process_mesh @m(shape = [1], dim_names = ["d"])
+rt.program @main {
+  rt.part "main" over @m arena 256 {
+    %a = rt.slot "a" at 0 : !rt.slot<2x4xf32>
+    %b = rt.slot "b" at 64 : !rt.slot<4x2xf32>
+    %c = rt.slot "c" at 128 : !rt.slot<2x2xf32>
+    // expected-error @below {{a lies beyond '!rt.slot<2x4xf32>'}}
+    rt.gemm %a, %b to %c batch 9223372036854775807 m 2 n 2 k 4 ld [4, 2, 2] stride [9223372036854775807, 0, 0] : !rt.slot<2x4xf32>, !rt.slot<4x2xf32> to !rt.slot<2x2xf32>
+  }
+}
+
+// -----
+
+// R5: a collective's slots have the shapes of its layouts.
+dist.process_mesh @m(shape = [2], dim_names = ["d"])
+rt.program @main {
+  rt.part "main" over @m arena 64 {
+    %x = rt.slot "x" at 0 : !rt.slot<4xf32>
+    %y = rt.slot "y" at 16 : !rt.slot<4xf32>
+    // expected-error @below {{a source is '!rt.slot<4xf32>', its layout of 'tensor<4xf32>' has '!rt.slot<2xf32>'}}
+    rt.collective "all_gather" (%x) to (%y) over @m ["d"] from [#dist.sharding<@m, [shard(0)]>] to [#dist.sharding<@m, [replicate]>] global [tensor<4xf32>] : (!rt.slot<4xf32>) to (!rt.slot<4xf32>)
+  }
+}
+
+// -----
+
+// R11: nothing sends.
+dist.process_mesh @m(shape = [1], dim_names = ["d"])
+dist.process_mesh @n(shape = [1], dim_names = ["d"], process_ids = [1])
+rt.program @main {
+  rt.part "main" over @n arena 64 {
+    %x = rt.slot "x" at 0 : !rt.slot<4xf32>
+    // expected-error @below {{nothing sends id 3}}
+    rt.recv %x : !rt.slot<4xf32> id 3 global tensor<4xf32> from #dist.sharding<@m, [replicate]> to #dist.sharding<@n, [replicate]>
+  }
+}

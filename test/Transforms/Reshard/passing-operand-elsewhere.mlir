@@ -1,0 +1,16 @@
+// RUN: tessera-opt %s --dist-insert-reshards | FileCheck %s
+
+// The reshape was to pass contributions on; its operand was cut otherwise since then. It is made
+// contributions again, rather than gathered and taken for one by each device.
+dist.process_mesh @m(shape = [3], dim_names = ["x"])
+
+// CHECK-LABEL: func.func @reshape
+func.func @reshape(%a: tensor<4x6xf32> {dist.sharding = #dist.sharding<@m, [shard(1)]>})
+    -> (tensor<24xf32> {dist.sharding = #dist.sharding<@m, [replicate]>}) {
+  // CHECK: %[[PARTS:.*]] = dist.reshard %arg0 to #dist.sharding<@m, [partial(sum)]>
+  // CHECK: %[[LINE:.*]] = tensor.collapse_shape %[[PARTS]]
+  // CHECK: dist.reshard %[[LINE]] to #dist.sharding<@m, [replicate]>
+  %0 = tensor.collapse_shape %a [[0, 1]] {dist.shardings = [#dist.sharding<@m, [partial(sum)]>]}
+      : tensor<4x6xf32> into tensor<24xf32>
+  return %0 : tensor<24xf32>
+}

@@ -1,0 +1,46 @@
+// RUN: tessera-opt %s --split-input-file --dist-normalize --dist-propagate --dist-insert-reshards --dist-widen-partials | FileCheck %s
+
+// The product stays in f32 until it is reduced, its operands in bf16; then it is rounded once.
+dist.process_mesh @m(shape = [4], dim_names = ["x"])
+
+// CHECK-LABEL: func.func @product
+// CHECK: arith.constant {{.*}}dense<0.000000e+00> : tensor<6x5xf32>
+// CHECK: %[[P:.*]] = linalg.generic {{.*}} ins(%arg0, %arg1 : tensor<6x8xbf16>, tensor<8x5xbf16>) {{.*}} [#dist.sharding<@m, [partial(sum)]>]
+// CHECK: arith.mulf %{{.*}} : f32
+// CHECK: arith.addf %{{.*}} : f32
+// CHECK: %[[R:.*]] = dist.reshard %[[P]] to #dist.sharding<@m, [replicate]> {{.*}} : tensor<6x5xf32>
+// CHECK: linalg.generic {{.*}} ins(%[[R]] : tensor<6x5xf32>)
+// CHECK: arith.truncf %{{.*}} : f32 to bf16
+// CHECK-NOT: linalg.matmul
+func.func @product(%a: tensor<6x8xbf16> {dist.sharding = #dist.sharding<@m, [shard(1)]>}, %b: tensor<8x5xbf16>) -> tensor<6x5xbf16> {
+  %zero = arith.constant dense<0.0> : tensor<6x5xbf16>
+  %p = linalg.matmul ins(%a, %b : tensor<6x8xbf16>, tensor<8x5xbf16>) outs(%zero : tensor<6x5xbf16>) -> tensor<6x5xbf16>
+  %e = math.exp %p : tensor<6x5xbf16>
+  return %e : tensor<6x5xbf16>
+}
+
+// -----
+
+// The greatest of rounded values is the rounded greatest: it stays narrow. So does a result that is
+// annotated partial.
+dist.process_mesh @m(shape = [4], dim_names = ["x"])
+
+// CHECK-LABEL: func.func @narrow
+// CHECK-NOT: f32
+// CHECK: return
+func.func @narrow(%a: tensor<8x5xbf16> {dist.sharding = #dist.sharding<@m, [shard(0)]>})
+    -> (tensor<5xbf16>, tensor<5xbf16> {dist.sharding = #dist.sharding<@m, [partial(sum)]>}) {
+  %least = arith.constant dense<0xFF80> : tensor<5xbf16>
+  %zero = arith.constant dense<0.0> : tensor<5xbf16>
+  %0 = linalg.reduce ins(%a : tensor<8x5xbf16>) outs(%least : tensor<5xbf16>) dimensions = [0]
+    (%in: bf16, %acc: bf16) {
+      %s = arith.maximumf %in, %acc : bf16
+      linalg.yield %s : bf16
+    }
+  %1 = linalg.reduce ins(%a : tensor<8x5xbf16>) outs(%zero : tensor<5xbf16>) dimensions = [0]
+    (%in: bf16, %acc: bf16) {
+      %s = arith.addf %in, %acc : bf16
+      linalg.yield %s : bf16
+    }
+  return %0, %1 : tensor<5xbf16>, tensor<5xbf16>
+}
