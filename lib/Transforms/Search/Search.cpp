@@ -125,6 +125,8 @@ static FailureOr<search::Solution> solveWithin(func::FuncOp function, StrategyGr
     return failure();
   Peak peak = peakOf(strategies, graph, lives, solved->choice);
   Peak least = peak;
+  // What the rounds prove holds for the memory that they were told of; this holds for any plan.
+  double bound = solved->lowerBound;
   std::set<int64_t> times; // everything that is kept at the worst time of any plan so far
   double given = wish;
   for (int round = 0; round < kRounds && peak.bytes > wish; ++round) {
@@ -144,6 +146,7 @@ static FailureOr<search::Solution> solveWithin(func::FuncOp function, StrategyGr
     if (failed(next))
       return failure();
     solved = std::move(next);
+    solved->lowerBound = std::min(bound, solved->cost);
     peak = peakOf(strategies, graph, lives, solved->choice);
     if (peak.bytes < least.bytes)
       least = peak;
