@@ -393,4 +393,10 @@ void Report::printTable(llvm::raw_ostream &os) const {
             1e3 * number("cost"), 1e3 * number("compute"), 1e3 * number("lower_bound"),
             1e3 * number("propagation_cost"))
      << "\n";
+  std::string names;
+  if (const llvm::json::Array *list = search->getArray("parallelisms"))
+    for (const llvm::json::Value &name : *list)
+      names += (names.empty() ? "" : ", ") + name.getAsString().value_or("").str();
+  os << llvm::format("        memory %.4g MiB a device estimated; ", number("memory") / (1 << 20))
+     << (names.empty() ? "nothing is parallel" : names) << "\n";
 }

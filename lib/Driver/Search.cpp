@@ -29,11 +29,15 @@ static llvm::json::Value toJson(const Solution &solution, Mode mode) {
   llvm::json::Array choice;
   for (int64_t strategy : solution.choice)
     choice.push_back(strategy);
-  return llvm::json::Object{
-      {"mode", std::string(nameOf(mode))},  {"cost", solution.cost},
-      {"lower_bound", solution.lowerBound}, {"gap", solution.gap()},
-      {"memory_bytes", solution.memory},    {"choice", std::move(choice)},
-      {"seconds", solution.seconds},        {"stopped_by_time", solution.stoppedByTime}};
+  return llvm::json::Object{{"mode", std::string(nameOf(mode))},
+                            {"cost", solution.cost},
+                            {"lower_bound", solution.lowerBound},
+                            {"gap", solution.gap()},
+                            {"memory_bytes", solution.memory},
+                            {"choice", std::move(choice)},
+                            {"seconds", solution.seconds},
+                            {"cpu_seconds", solution.cpuSeconds},
+                            {"stopped_by_time", solution.stoppedByTime}};
 }
 
 /// Solves the tables of a file.

@@ -31,7 +31,7 @@ constexpr size_t numRowRivals = 16;
 class Elimination {
 public:
   Elimination(const Model &model, const Plan &plan) : model(model), plan(plan) {}
-  std::optional<Optimum> run(const Deadline &deadline);
+  std::optional<Optimum> run(const Deadline &until);
 
 private:
   /// Blocks of a lazy table, by index over the dimensions that are fixed in them.
@@ -64,6 +64,7 @@ private:
 
   const Model &model;
   const Plan &plan;
+  const Deadline *deadline = nullptr;
   std::vector<Table> tables;  ///< by number in the plan
   std::map<Index, Lazy> lazy; ///< by number in the plan
   Interner outsideNumbers;
@@ -307,7 +308,7 @@ void Elimination::require(Index number, const Blocks &blocks) {
     }
     part.parts.push_back(std::move(now));
   }
-  scatter(minPlus(part, parts), table, blocks.dims, missing.at);
+  scatter(minPlus(part, parts, deadline), table, blocks.dims, missing.at);
   table.turned.clear();
 }
 
@@ -469,7 +470,7 @@ Table Elimination::computeBucket(const Bucket &bucket) {
   Table thinned;
   if (!dims.empty())
     thinOut(bucket, lazyPart, dims, parts, thinned);
-  return minPlus(bucket, parts);
+  return minPlus(bucket, parts, deadline);
 }
 
 void Elimination::compute(Index number) {
@@ -563,12 +564,13 @@ Optimum Elimination::traceBack() const {
   return result;
 }
 
-std::optional<Optimum> Elimination::run(const Deadline &deadline) {
+std::optional<Optimum> Elimination::run(const Deadline &until) {
+  deadline = &until;
   tables.resize(plan.tables.size());
   for (Index number = 0; number < static_cast<Index>(tables.size()); ++number) {
-    if (deadline.isOver())
-      return std::nullopt;
     compute(number);
+    if (until.isOver())
+      return std::nullopt;
   }
   return traceBack();
 }

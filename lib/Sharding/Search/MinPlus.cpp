@@ -60,7 +60,8 @@ struct Operand {
 
 class MinPlus {
 public:
-  MinPlus(const Bucket &bucket, const std::vector<Table *> &parts) : bucket(bucket), parts(parts) {}
+  MinPlus(const Bucket &bucket, const std::vector<Table *> &parts, const Deadline *deadline)
+      : bucket(bucket), parts(parts), deadline(deadline) {}
   Table run();
 
 private:
@@ -78,6 +79,13 @@ private:
   void finish(const std::vector<int64_t> &offsets, int64_t outOffset, const double *sum,
               const Index *rows, int32_t count);
 
+  /// Asked for now and then: a bucket may take minutes.
+  bool isOver() {
+    if (deadline && ++numSteps % 1024 == 0 && !stopped)
+      stopped = deadline->isOver();
+    return stopped;
+  }
+
   const Bucket &bucket;
   const std::vector<Table *> &parts;
   Index k = 0, sizeK = 1, sizeI = 1;
@@ -90,6 +98,9 @@ private:
   std::vector<int64_t> rowOffset;
   std::vector<int64_t> outStride; ///< by loop
   double *out = nullptr;
+  const Deadline *deadline;
+  int64_t numSteps = 0;
+  bool stopped = false;
 };
 
 bool MinPlus::isAddedLast(size_t part) const {
@@ -304,7 +315,7 @@ void MinPlus::loop(int depth, std::vector<int64_t> &offsets, int64_t outOffset, 
                    const Index *rows, int32_t count) {
   bool isLast = depth + 1 == static_cast<int>(nest.loops.size());
   Index size = bucket.sizes[nest.loops[depth]];
-  for (Index x = 0; x < size; ++x) {
+  for (Index x = 0; x < size && !isOver(); ++x) {
     const double *nowSum = sum;
     const Index *nowRows = rows;
     int32_t nowCount = count;
@@ -324,6 +335,8 @@ void MinPlus::loop(int depth, std::vector<int64_t> &offsets, int64_t outOffset, 
       offsets[p] += operands[p].stride[depth];
     outOffset += outStride[depth];
   }
+  if (stopped)
+    return;
   for (size_t p = 0; p < operands.size(); ++p)
     offsets[p] -= operands[p].stride[depth] * size;
 }
@@ -398,9 +411,9 @@ Table MinPlus::run() {
 
 } // namespace
 
-Table minPlus(const Bucket &bucket, const std::vector<Table *> &parts) {
+Table minPlus(const Bucket &bucket, const std::vector<Table *> &parts, const Deadline *deadline) {
   if (bucket.eliminated < static_cast<Index>(bucket.sizes.size()))
-    return MinPlus(bucket, parts).run();
+    return MinPlus(bucket, parts, deadline).run();
   // Nothing is kept: keep the longest variable, for the innermost loop, and reduce it at last.
   Bucket kept = bucket;
   auto last = static_cast<Index>(std::max_element(kept.sizes.begin(), kept.sizes.end()) -
@@ -418,7 +431,7 @@ Table minPlus(const Bucket &bucket, const std::vector<Table *> &parts) {
       for (Index &v : part.vars)
         v = 1;
   }
-  Table row = MinPlus(kept, parts).run(), result;
+  Table row = MinPlus(kept, parts, deadline).run(), result;
   result.allocate({});
   result.own[0] = *std::min_element(row.data, row.data + row.entries());
   return result;

@@ -30,7 +30,9 @@ struct Table {
 
 /// result[rest] = min over the eliminated variables of the sum of the parts. `parts[p]` is the
 /// table of the bucket's part p; copies of them with another last dimension are kept in them.
-Table minPlus(const Bucket &bucket, const std::vector<Table *> &parts);
+/// Behind the deadline it stops with a result that must not be used.
+Table minPlus(const Bucket &bucket, const std::vector<Table *> &parts,
+              const Deadline *deadline = nullptr);
 
 } // namespace tessera::sharding::search
 

@@ -40,6 +40,36 @@ constexpr double splitTo = 2e6;
 /// What rounding may add up to, of a cost.
 constexpr double rounding = 1e-9;
 
+/// Work from which it pays to look for a better plan, which takes milliseconds.
+constexpr double workToPlan = 1e8;
+
+bool fits(const Plan &plan, const Options &options) {
+  return plan.largest <= options.tableLimit && plan.total <= options.totalLimit &&
+         plan.work <= mostWork;
+}
+
+/// The plan of least work among a few orders. Which of them folds repeated layers best cannot be
+/// seen before they are made.
+Plan bestPlan(const Model &model, const Options &options) {
+  PlanOptions wish;
+  wish.tableLimit = std::min(wish.tableLimit, options.tableLimit);
+  Plan best = makePlan(model, wish);
+  if (best.work < workToPlan)
+    return best;
+  for (Greed greed : {Greed::growth, Greed::bucket})
+    for (double limit : {1e7, 1e6}) {
+      wish.greed = greed;
+      wish.tableLimit = std::min(limit, options.tableLimit);
+      Plan other = makePlan(model, wish);
+      // Lazy buckets do less than their work, so what is a little better on paper is none.
+      bool isBetter = other.work < 0.4 * best.work ||
+                      (other.work < best.work && other.total < 0.5 * best.total);
+      if (fits(other, options) != fits(best, options) ? fits(other, options) : isBetter)
+        best = std::move(other);
+    }
+  return best;
+}
+
 struct Open {
   Domains domains;
   double bound;
@@ -88,12 +118,11 @@ void Search::explore(Domains domains, double parentBound) {
   }
   Domains left = removeDominated(source, costs, std::move(domains), false);
   Model model(source, costs, left);
-  PlanOptions wish;
-  wish.tableLimit = std::min(wish.tableLimit, options.tableLimit);
-  Plan plan = makePlan(model, wish);
-  bool isExact = plan.largest <= options.tableLimit && plan.total <= options.totalLimit &&
-                 plan.work <= mostWork;
+  Plan plan = bestPlan(model, options);
+  bool isExact = fits(plan, options);
   if (!isExact) {
+    PlanOptions wish;
+    wish.tableLimit = std::min(wish.tableLimit, options.tableLimit);
     wish.prune = false;
     wish.splitAt = std::min(splitTo, options.tableLimit);
     plan = makePlan(model, wish);
@@ -172,6 +201,27 @@ Bounded Search::run(Domains domains, std::vector<int64_t> start) {
 }
 
 } // namespace
+
+std::optional<Bounded> minimiseIfSmall(const Source &source, const KindCosts &costs,
+                                       const Domains &domains, const Deadline &deadline) {
+  // What dominance compares, and what elimination adds up, in a few milliseconds a thousand nodes.
+  double most = std::max(5e6, 1e4 * source.numNodes()), compared = 0;
+  constexpr double mostCompared = 2e6;
+  for (const EdgeTable *table : source.tables)
+    compared += static_cast<double>(table->rows + table->columns) * table->rows * table->columns;
+  if (compared > mostCompared)
+    return std::nullopt;
+  Model model(source, costs, removeDominated(source, costs, domains, false));
+  Plan plan = makePlan(model, {});
+  if (plan.work > most || deadline.isOver())
+    return std::nullopt;
+  std::optional<Optimum> found = eliminate(model, plan, deadline);
+  if (!found)
+    return std::nullopt;
+  Bounded result{found->choice, costOf(source, costs, found->choice), 0, false};
+  result.bound = result.cost;
+  return result;
+}
 
 Bounded minimise(const Source &source, const KindCosts &costs, Domains domains,
                  const Options &options, const Deadline &deadline, std::vector<int64_t> start) {

@@ -30,6 +30,10 @@ double costOf(const Source &source, const KindCosts &costs, const std::vector<in
 Bounded minimise(const Source &source, const KindCosts &costs, Domains domains,
                  const Options &options, const Deadline &deadline, std::vector<int64_t> start = {});
 
+/// The optimum, where that takes no longer than a coarse search would.
+std::optional<Bounded> minimiseIfSmall(const Source &source, const KindCosts &costs,
+                                       const Domains &domains, const Deadline &deadline);
+
 /// A good choice within the domains in a few milliseconds, from coarse to fine.
 Bounded minimiseCoarsely(const Source &source, const KindCosts &costs, const Domains &domains,
                          const Options &options, const Deadline &deadline);

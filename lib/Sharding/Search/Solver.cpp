@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <numeric>
 
 namespace tessera::sharding::search {
@@ -90,6 +91,7 @@ static std::optional<Error> checkBudget(const Source &source, const Domains &dom
 
 Expected<Solution> solve(const Problem &problem, const Options &options) {
   Deadline deadline(options.timeLimit);
+  std::clock_t begin = std::clock();
   if (std::string fault = verify(problem); !fault.empty())
     return Error{fault};
   if (!(options.memoryBudget >= 0))
@@ -112,7 +114,9 @@ Expected<Solution> solve(const Problem &problem, const Options &options) {
       return *error;
     found = std::get<Bounded>(std::move(result));
   } else if (options.mode == Mode::recursive_programming) {
-    found = minimiseCoarsely(source, costsOf(source), domains, options, deadline);
+    std::optional<Bounded> small = minimiseIfSmall(source, costsOf(source), domains, deadline);
+    found = small ? std::move(*small)
+                  : minimiseCoarsely(source, costsOf(source), domains, options, deadline);
   } else {
     found = minimise(source, costsOf(source), domains, options, deadline);
   }
@@ -124,6 +128,7 @@ Expected<Solution> solve(const Problem &problem, const Options &options) {
   solution.lowerBound = isOptimal ? solution.cost : found.bound;
   solution.stoppedByTime = found.stoppedByTime && !isOptimal;
   solution.seconds = deadline.elapsed();
+  solution.cpuSeconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   return solution;
 }
 

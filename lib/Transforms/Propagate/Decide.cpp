@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Decide.h"
+#include "Strategies.h"
 
 #include "tessera/Sharding/ReshardPlanner.h"
 #include "tessera/Sharding/Search/Solver.h"

@@ -5,7 +5,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Decide.h"
 #include "Propagation.h"
 #include "Strategies.h"
 

@@ -16,8 +16,8 @@ namespace tessera::dist {
 void propagateAxes(PropagationGraph &graph, mlir::MLIRContext *context);
 
 /// Writes a plan into the IR: arguments, results of the function and what control flow hands on lie
-/// as the graph's tensors do (closed), results of ops as the decision says. Where that does not
-/// tell which reduction an op cuts, a reshard in front of it does.
+/// as the graph's tensors do (closed), results of ops as the decision says, partial or not. Where
+/// that does not tell how an op is cut, its operands are resharded in front of it.
 void writeShardings(mlir::func::FuncOp function, const PropagationGraph &graph,
                     const Decision &decision);
 

@@ -7,8 +7,8 @@
 
 #include "tessera/Transforms/Search.h"
 
-#include "../Propagate/Decide.h"
 #include "../Propagate/Propagation.h"
+#include "Describe.h"
 #include "Memory.h"
 #include "MeshShapes.h"
 
@@ -43,6 +43,7 @@ struct FunctionPlan {
   func::FuncOp function;
   std::unique_ptr<PropagationGraph> graph;
   Decision decision;
+  std::map<int64_t, std::string> reasons; ///< by tensor, for remarks
 };
 
 } // namespace
@@ -124,6 +125,8 @@ static FailureOr<search::Solution> solveWithin(func::FuncOp function, StrategyGr
     return failure();
   Peak peak = peakOf(strategies, graph, lives, solved->choice);
   Peak least = peak;
+  // What the rounds prove holds for the memory that they were told of; this holds for any plan.
+  double bound = solved->lowerBound;
   std::set<int64_t> times; // everything that is kept at the worst time of any plan so far
   double given = wish;
   for (int round = 0; round < kRounds && peak.bytes > wish; ++round) {
@@ -143,6 +146,7 @@ static FailureOr<search::Solution> solveWithin(func::FuncOp function, StrategyGr
     if (failed(next))
       return failure();
     solved = std::move(next);
+    solved->lowerBound = std::min(bound, solved->cost);
     peak = peakOf(strategies, graph, lives, solved->choice);
     if (peak.bytes < least.bytes)
       least = peak;
@@ -170,7 +174,7 @@ static FailureOr<search::Solution> solveWithin(func::FuncOp function, StrategyGr
 static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshTable &meshes,
                                               const SearchSettings &settings,
                                               SearchedPlan &summary) {
-  FunctionPlan plan{function, std::make_unique<PropagationGraph>(function, meshes), {}};
+  FunctionPlan plan{function, std::make_unique<PropagationGraph>(function, meshes), {}, {}};
   PropagationGraph &graph = *plan.graph;
   PropagatedPlan propagated = propagateAlone(graph, settings.topology, function.getContext());
   ReshardPlanner planner(Objective::time, settings.topology);
@@ -195,6 +199,10 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
   }
   summary.memory =
       std::max(summary.memory, peakOf(strategies, graph, lives, solution.choice).bytes);
+  plan.reasons = reasonsOf(strategies, graph, solution.choice);
+  for (std::string &name : parallelismsOf(strategies, graph, solution.choice))
+    if (!llvm::is_contained(summary.parallelisms, name))
+      summary.parallelisms.push_back(std::move(name));
   summary.cost += solution.cost;
   summary.lowerBound += std::min(solution.lowerBound, solution.cost);
   summary.propagationCost += aloneCost;
@@ -207,8 +215,8 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
     graph.tensors[t].sharding = plan.decision.tensors.back();
   }
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    const Strategy *chosen = strategies.strategyOf(static_cast<int64_t>(n), solution.choice);
-    plan.decision.strategies.push_back(chosen ? *chosen : Strategy());
+    const Strategy *strategy = strategies.strategyOf(static_cast<int64_t>(n), solution.choice);
+    plan.decision.strategies.push_back(strategy ? *strategy : Strategy());
   }
   return plan;
 }
@@ -282,9 +290,13 @@ void ModuleSearch::write(size_t index) {
   const SearchedPlan &plan = found[index];
   if (state.made)
     declare(module, *state.made);
-  for (FunctionPlan &own : state.functions)
+  for (FunctionPlan &own : state.functions) {
     writeShardings(own.function, *own.graph, own.decision);
+    for (auto &[tensor, reason] : own.reasons)
+      emitRemark(own.graph->tensors[tensor].loc) << reason;
+  }
   Builder builder(module.getContext());
+  SmallVector<StringRef> names(plan.parallelisms.begin(), plan.parallelisms.end());
   auto real = [&](double value) { return builder.getF64FloatAttr(value); };
   module->setAttr(
       DistDialect::kSearch,
@@ -294,6 +306,7 @@ void ModuleSearch::write(size_t index) {
            builder.getNamedAttr("lower_bound", real(plan.lowerBound)),
            builder.getNamedAttr("compute", real(plan.computeSeconds)),
            builder.getNamedAttr("propagation_cost", real(plan.propagationCost)),
+           builder.getNamedAttr("parallelisms", builder.getStrArrayAttr(names)),
            builder.getNamedAttr("memory", real(plan.memory))}));
 }
 

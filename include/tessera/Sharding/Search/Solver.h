@@ -53,6 +53,7 @@ struct Solution {
   double lowerBound = 0;
   double memory = 0;          ///< of the choice, bytes
   double seconds = 0;         ///< of the search
+  double cpuSeconds = 0;      ///< of it, on the one core that it uses
   bool stoppedByTime = false; ///< the gap is what the time limit left
 
   /// Relative distance between cost and bound, 0 when they meet.

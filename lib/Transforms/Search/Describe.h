@@ -1,0 +1,34 @@
+//===- Describe.h - What a plan amounts to ----------------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_TRANSFORMS_SEARCH_DESCRIBE_H
+#define TESSERA_LIB_TRANSFORMS_SEARCH_DESCRIBE_H
+
+#include "StrategyGraph.h"
+
+namespace tessera::dist {
+
+/// The parallelisms of a plan, "data over d0" and the like, by mesh axis. An axis counts as what it
+/// does in at least a tenth of the contractions' work:
+///
+///   data      it cuts the leading dimension of activations, sequence another one; weights are
+///   whole tensor    it cuts a weight where it is used expert    it cuts a dimension that weight,
+///   activation and result have in common ZeRO      it cuts an argument that is gathered for its
+///   users
+std::vector<std::string> parallelismsOf(const StrategyGraph &strategies,
+                                        const PropagationGraph &graph,
+                                        const std::vector<int64_t> &choice);
+
+/// For each argument that the search laid: how, what that saves, and the runner-up with its cost
+/// while all else stays. By tensor.
+std::map<int64_t, std::string> reasonsOf(const StrategyGraph &strategies,
+                                         const PropagationGraph &graph,
+                                         const std::vector<int64_t> &choice);
+
+} // namespace tessera::dist
+
+#endif // TESSERA_LIB_TRANSFORMS_SEARCH_DESCRIBE_H
