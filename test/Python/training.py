@@ -92,6 +92,15 @@ class Training(unittest.TestCase):
         self.assertEqual([(c["kind"], c["bytes"]) for c in report["collectives"]], [("all_reduce", 4 * (60 + 10 + 40 + 1))])
         self.assertIn("all_reduce  ['dp'] of 8", str(report))
 
+    def test_locations(self):
+        """Operations stand at the user's line, those of a derivative too."""
+        params, x, y = start()
+        program = step.lower(params, x, y, 0.1)
+        line = mlp.__code__.co_firstlineno + 1
+        self.assertIn(f'loc("{__file__}":{line}:', program.mlir)
+        report = ts.explain(step, params, place(x, ProcessMesh([0, 1], ["dp"]), Shard(0)), y, 0.1)
+        self.assertTrue(all(c["loc"].startswith(__file__) for c in report["collectives"]), report["collectives"])
+
     def test_bytes_are_counted(self):
         params, x, y = start()
         mesh = ProcessMesh(range(2), ["dp"])
