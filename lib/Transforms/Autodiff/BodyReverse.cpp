@@ -8,6 +8,7 @@
 #include "BodyReverse.h"
 #include "ScalarRules.h"
 
+#include "mlir/Analysis/FlatLinearValueConstraints.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 
@@ -171,9 +172,8 @@ LogicalResult BodyReverse::emitTargets(bool withInits) {
   };
   // What several operands get alike is computed once, for one that has all loops, and summed from
   // there for the others: a bias gets the sum of what the matrix gets.
-  llvm::stable_sort(all, [&](const BodyTarget &x, const BodyTarget &y) {
-    return isFull(x) && !isFull(y);
-  });
+  llvm::stable_sort(
+      all, [&](const BodyTarget &x, const BodyTarget &y) { return isFull(x) && !isFull(y); });
   llvm::DenseMap<Value, unsigned> known; // scalar -> input of `shared`; looked up only
   LoopNest shared(nest.b, nest.loc, nest.extents);
   for (const BodyTarget &target : all) {
@@ -197,6 +197,43 @@ LogicalResult BodyReverse::emitTargets(bool withInits) {
   return success();
 }
 
+/// Runs the loops that a place of the target reads backwards the other way round: i -> n - 1 - i in
+/// every map and index of the nest, so that the places are windows.
+static void turnLoops(LoopNest &nest, BodyTarget &target) {
+  MLIRContext *context = nest.b.getContext();
+  unsigned numLoops = nest.extents.size();
+  llvm::SmallBitVector turned(numLoops);
+  for (const Place &place : target.places) {
+    SmallVector<int64_t> coefficients;
+    if (!place.expr || failed(getFlattenedAffineExpr(place.expr, numLoops, 0, &coefficients)))
+      continue;
+    for (unsigned loop = 0; loop < numLoops; ++loop)
+      if (coefficients[loop] < 0)
+        turned.set(loop);
+  }
+  if (turned.none())
+    return;
+  SmallVector<AffineExpr> loops;
+  for (unsigned loop = 0; loop < numLoops; ++loop) {
+    AffineExpr dim = getAffineDimExpr(loop, context);
+    loops.push_back(turned.test(loop) ? nest.extents[loop] - 1 - dim : dim);
+  }
+  for (LoopNest::Input &input : nest.inputs)
+    input.map = simplifyAffineMap(input.map.replaceDimsAndSymbols(loops, {}, numLoops, 0));
+  for (Place &place : target.places)
+    if (place.expr)
+      place.expr = simplifyAffineExpr(place.expr.replaceDims(loops), numLoops, 0);
+  for (linalg::IndexOp index : llvm::make_early_inc_range(nest.block->getOps<linalg::IndexOp>())) {
+    if (!turned.test(index.getDim()))
+      continue;
+    OpBuilder b(nest.b.getContext());
+    b.setInsertionPointAfter(index);
+    Value last = arith::ConstantIndexOp::create(b, nest.loc, nest.extents[index.getDim()] - 1);
+    Value other = arith::SubIOp::create(b, nest.loc, last, index);
+    index.getResult().replaceAllUsesExcept(other, other.getDefiningOp());
+  }
+}
+
 FailureOr<Value> dist::emitGathered(LoopNest &nest, const BodyTarget &target) {
   Type type = target.value.getType();
   if (std::optional<AffineMap> map = plainMap(nest, target))
@@ -215,6 +252,9 @@ FailureOr<Value> dist::emitGathered(LoopNest &nest, const BodyTarget &target) {
   for (auto [next, place] : llvm::enumerate(llvm::make_filter_range(
            copied.places, [](const Place &place) { return place.index != nullptr; })))
     place.index = needed[next + 1];
+  turnLoops(own, copied);
+  if (std::optional<AffineMap> map = plainMap(own, copied))
+    return own.emit(scalar, *map, type);
   FailureOr<Unwound> unwound = unwindWindows(own, scalar, copied);
   if (failed(unwound))
     return failure();
@@ -264,8 +304,7 @@ FailureOr<Value> dist::emitGathered(LoopNest &nest, const BodyTarget &target) {
     exprs.push_back(body.getAffineDimExpr(element));
   }
   if (meets)
-    scalar =
-        arith::SelectOp::create(body, loc, meets, scalar, zeros(body, loc, scalar.getType()));
+    scalar = arith::SelectOp::create(body, loc, meets, scalar, zeros(body, loc, scalar.getType()));
   AffineMap map = AffineMap::get(own.extents.size(), 0, exprs, body.getContext());
   auto gathered = RankedTensorType::get(shape, getElementTypeOrSelf(type));
   return unwound->finish(own.emit(scalar, map, gathered));
