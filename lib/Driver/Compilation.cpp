@@ -92,6 +92,7 @@ LogicalResult Compilation::runPhases(Phase to) {
   pipeline.topology = options.topology;
   pipeline.fusion = options.fusion;
   pipeline.remarks = options.remarks;
+  pipeline.search = options.search;
   // Phase by phase, so that each is timed.
   for (int phase = static_cast<int>(*from); phase < static_cast<int>(to); ++phase) {
     pipeline.from = static_cast<Phase>(phase);
@@ -136,6 +137,7 @@ static void dropMeshes(ModuleOp module) {
          {DistDialect::kShardings, DistDialect::kBeforeShardings, DistDialect::kReason})
       op->removeAttr(name);
   };
+  module->removeAttr(DistDialect::kSearch);
   module.walk([&](Operation *op) {
     drop(op);
     if (isa<ShardTensorOp, ReshardOp>(op)) {
@@ -159,6 +161,7 @@ LogicalResult Compilation::toSingleDevice() {
   if (failed(load()))
     return failure();
   dropMeshes(*program);
+  options.search.mode.clear();
   return runPhases();
 }
 

@@ -68,7 +68,17 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
     manager.addPass(dist::createDistGuard());
     manager.addPass(dist::createDistNormalize());
   }
-  if (leadsTo(Phase::propagated)) {
+  if (leadsTo(Phase::propagated) && !options.search.mode.empty()) {
+    dist::DistSearchOptions search;
+    search.mode = options.search.mode;
+    search.memoryBudget = options.search.memoryBudget.value_or(0);
+    search.fullyUseDevices = options.search.fullyUseDevices;
+    search.devices = options.search.devices;
+    search.topology = options.topology;
+    search.timeLimit = options.search.timeLimit;
+    search.solver = options.search.solver;
+    manager.addPass(dist::createDistSearch(search));
+  } else if (leadsTo(Phase::propagated)) {
     dist::DistPropagateOptions propagate;
     propagate.topology = options.topology;
     manager.addPass(dist::createDistPropagate(propagate));
@@ -114,6 +124,9 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
   Option<bool> narrowReductions{*this, "narrow-reductions",
                                 llvm::cl::desc("Reduce 16-bit floats in 16 bits")};
   Option<std::string> topology{*this, "topology", llvm::cl::desc("Topology file (JSON)")};
+  Option<std::string> mode{*this, "mode", llvm::cl::desc("Mode of dist-search; none: propagate")};
+  Option<int64_t> devices{*this, "devices", llvm::cl::desc("Devices of a program without a mesh"),
+                          llvm::cl::init(0)};
 };
 } // namespace
 
@@ -133,6 +146,8 @@ void tessera::registerPipeline() {
         options.objective = text.objective;
         options.narrowReductions = text.narrowReductions;
         options.topology = text.topology;
+        options.search.mode = text.mode;
+        options.search.devices = text.devices;
         (void)buildPipeline(manager, options);
       });
 }

@@ -248,8 +248,33 @@ private:
 
 } // namespace
 
+/// What dist-search wrote on the module.
+static std::optional<llvm::json::Object> searchOf(ModuleOp module) {
+  auto written = module->getAttrOfType<DictionaryAttr>(DistDialect::kSearch);
+  if (!written)
+    return std::nullopt;
+  llvm::json::Object object;
+  for (NamedAttribute entry : written) {
+    StringRef name = entry.getName();
+    if (auto real = dyn_cast<FloatAttr>(entry.getValue())) {
+      object[name] = real.getValueAsDouble();
+    } else if (auto text = dyn_cast<StringAttr>(entry.getValue())) {
+      object[name] = text.getValue();
+    } else if (auto list = dyn_cast<ArrayAttr>(entry.getValue())) {
+      llvm::json::Array texts;
+      for (auto text : list.getAsRange<StringAttr>())
+        texts.push_back(text.getValue());
+      object[name] = std::move(texts);
+    }
+  }
+  return object;
+}
+
 FailureOr<Report> tessera::makeReport(ModuleOp localView, const OriginRecorder &origins) {
-  return Reporter(localView, origins).run();
+  FailureOr<Report> report = Reporter(localView, origins).run();
+  if (succeeded(report))
+    report->search = searchOf(localView);
+  return report;
 }
 
 //===----------------------------------------------------------------------===//
@@ -303,7 +328,7 @@ llvm::json::Value Report::toJson() const {
                                     {"bounded", entry.bounded},
                                     {"loc", entry.loc},
                                     {"reason", entry.reason}});
-  return Object{{"version", 1},
+  Object report{{"version", 1},
                 {"meshes", std::move(meshList)},
                 {"arguments", values(arguments)},
                 {"results", values(results)},
@@ -311,6 +336,9 @@ llvm::json::Value Report::toJson() const {
                 {"wire_bytes_total", wireBytesTotal()},
                 {"collective_count_total", collectiveCountTotal()},
                 {"peak_memory_bytes", peakMemoryBytes}};
+  if (search)
+    report["search"] = Object(*search);
+  return report;
 }
 
 void Report::printTable(llvm::raw_ostream &os) const {
@@ -355,4 +383,14 @@ void Report::printTable(llvm::raw_ostream &os) const {
        << "\n";
   os << "total: " << collectiveCountTotal() << " collectives, " << wireBytesTotal()
      << " bytes on the wire a device; peak memory " << peakMemoryBytes << " bytes a device\n";
+  if (!search)
+    return;
+  auto number = [&](StringRef name) { return search->getNumber(name).value_or(0); };
+  os << "search: " << search->getString("mode").value_or("") << ", "
+     << llvm::format(
+            "%.6g ms a step modelled (%.6g ms of it computing), at least %.6g ms; propagation "
+            "alone %.6g ms",
+            1e3 * number("cost"), 1e3 * number("compute"), 1e3 * number("lower_bound"),
+            1e3 * number("propagation_cost"))
+     << "\n";
 }

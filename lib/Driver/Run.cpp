@@ -13,6 +13,7 @@
 #include "tessera/Codegen/Compile.h"
 
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace tessera;
@@ -91,7 +92,19 @@ static runtime::Expected<runtime::RunReport> runReference(const RunOptions &opti
   return runtime::runProgram(artifact, driver);
 }
 
-int tessera::run(const RunOptions &options) {
+/// Standard input can be read once; a check compiles the program again.
+static RunOptions withStandardInput(RunOptions options) {
+  if (options.file != "-" || options.text)
+    return options;
+  if (llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer = llvm::MemoryBuffer::getSTDIN()) {
+    options.text = (*buffer)->getBuffer().str();
+    options.file = "<stdin>";
+  }
+  return options;
+}
+
+int tessera::run(const RunOptions &wish) {
+  RunOptions options = withStandardInput(wish);
   if (options.driver.devices < 0 || options.driver.cores < 0)
     return runtime::printError(runtime::Status::error("--devices and --cores must be positive"));
   if (!options.plugin.empty())

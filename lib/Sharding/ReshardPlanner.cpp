@@ -196,6 +196,21 @@ private:
     return true;
   }
 
+  /// Whether every device's part lies within its part of the next: uneven parts of parts are not
+  /// always parts of the whole, 5 over 2x2 is 2, 2, 1, 0 and over 2 it is 3, 2.
+  bool keepsOwn(const TensorSharding &next) const {
+    TensorSharding before = current, after = next;
+    before.partial.clear();
+    after.partial.clear();
+    Layout from = makeLayout(before, problem.shape), to = makeLayout(after, problem.shape);
+    for (int64_t position = 0; position < problem.mesh.numDevices(); ++position) {
+      std::vector<int64_t> coordinate = problem.mesh.coordinate(position);
+      if (!to.valid(problem.mesh, coordinate).contains(from.valid(problem.mesh, coordinate)))
+        return false;
+    }
+    return true;
+  }
+
   /// What is left of boxes without another.
   static std::vector<Box> without(std::vector<Box> boxes, const Box &hole) {
     if (std::none_of(boxes.begin(), boxes.end(), [&](const Box &box) { return meet(box, hole); }))
@@ -454,7 +469,7 @@ private:
       for (AxisList &axes : move.target.dims)
         if (!free && !axes.empty() && axes.back() == part.axis && current.windows.empty()) {
           axes.pop_back();
-          free = true;
+          free = keepsOwn(move.target);
         }
       if (free)
         relax(std::move(move));

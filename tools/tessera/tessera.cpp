@@ -9,6 +9,19 @@
 
 #include <CLI/CLI.hpp>
 
+static void addSearchOptions(CLI::App *command, tessera::SearchWish &options, const char *mode) {
+  command->add_option("--mode", options.mode, mode);
+  command->add_option("--memory-budget", options.memoryBudget, "GiB a device, of the search")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--fully-use-devices", options.fullyUseDevices,
+                      "Whether contractions use every device where sizes allow; default true");
+  command
+      ->add_option("--time-limit", options.timeLimit, "Seconds of the search; then the best so far")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--solver", options.solver,
+                      "Library of HiGHS or program cbc for mode exact; default looked for");
+}
+
 /// Options of every subcommand that reads a program.
 static void addProgramOptions(CLI::App *command, tessera::ProgramOptions &options) {
   command->add_option("file", options.file, "Program (.mlir), - for standard input")->required();
@@ -21,9 +34,19 @@ static void addProgramOptions(CLI::App *command, tessera::ProgramOptions &option
                       "What reshard plans minimise: time or bytes");
   command->add_option("--topology", options.topology,
                       "Machine that costs are for (JSON); default an 8-GPU NVLink node");
-  command->add_option("--comm-fusion", options.fusion,
-                      "Options of dist-fuse-collectives, e.g. \"all-reduce=size all-reduce-config=16\"");
+  command->add_option(
+      "--comm-fusion", options.fusion,
+      "Options of dist-fuse-collectives, e.g. \"all-reduce=size all-reduce-config=16\"");
   command->add_flag("--remarks", options.remarks, "Print what the compiler chose and why");
+  addSearchOptions(command, options.search,
+                   "Search shardings: sharding_propagation, dynamic_programming, "
+                   "recursive_programming or exact; default annotations decide");
+}
+
+static void addCountOption(CLI::App *command, tessera::SearchWish &options) {
+  command
+      ->add_option("--devices", options.devices, "Devices of a program without a mesh, with --mode")
+      ->check(CLI::PositiveNumber);
 }
 
 static void addCompileOptions(CLI::App *command, tessera::CompileOptions &options) {
@@ -59,11 +82,13 @@ int main(int argc, char **argv) {
   command->add_option("--json", explain.json,
                       "Write the report as JSON to a file, - for standard output");
   command->add_flag("--timing", explain.timing, "Add compile times to the JSON");
+  addCountOption(command, explain.search);
   command->callback([&]() { code = tessera::explain(explain); });
 
   tessera::CompileOptions compile;
   command = app.add_subcommand("compile", "Compile a program to an artifact for tessera-exec");
   addCompileOptions(command, compile);
+  addCountOption(command, compile.search);
   command->add_option("-o,--output", compile.output, "The artifact (.tsra)")->required();
   command->callback([&]() { code = tessera::compile(compile); });
 
@@ -103,6 +128,7 @@ int main(int argc, char **argv) {
         return;
       }
     }
+    run.search.devices = run.driver.devices;
     bool good = addFiles("--input", inputs, run.driver.inputs) &&
                 addFiles("--stream", streams, run.driver.streams) &&
                 addFiles("--output", outputs, run.driver.outputs);
@@ -110,19 +136,17 @@ int main(int argc, char **argv) {
   });
 
   tessera::SearchOptions search;
-  command = app.add_subcommand("search", "Choose strategies for an exported problem");
-  command->add_option("--problem", search.problem, "File with the problem, - for standard input");
-  command->add_option("--mode", search.mode,
-                      "sharding_propagation, dynamic_programming, recursive_programming or exact");
-  command->add_option("--memory-budget", search.memoryBudget, "GiB a device")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--time-limit", search.timeLimit, "Seconds; then the best plan so far")
-      ->check(CLI::PositiveNumber);
+  search.search.mode = "dynamic_programming";
+  command =
+      app.add_subcommand("search", "Compare plans for a program, or solve an exported problem");
+  addProgramOptions(command, search);
+  command->get_option("file")->required(false);
+  addCountOption(command, search.search);
+  command->add_option("--problem", search.problem, "File with a problem, - for standard input");
+  command->add_option("--top", search.top, "Plans to show")->check(CLI::PositiveNumber);
   command->add_option("--json", search.json,
-                      "Write the plan as JSON to a file, - for standard output");
-  command->add_option("--write-mps", search.mps, "Write the mixed-integer program of mode exact");
-  command->add_option("--solver", search.solver,
-                      "Library of HiGHS or program cbc for mode exact; default looked for");
+                      "Write the plans as JSON to a file, - for standard output");
+  command->add_option("--write-mps", search.mps, "Write the mixed-integer program of a problem");
   command->callback([&]() { code = tessera::search(search); });
 
   try {

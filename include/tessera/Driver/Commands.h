@@ -23,6 +23,16 @@
 
 namespace tessera {
 
+/// Whether and how shardings are searched.
+struct SearchWish {
+  std::string mode;                   ///< name of a search mode; empty: annotations decide
+  std::optional<double> memoryBudget; ///< GiB a device
+  bool fullyUseDevices = true;        ///< contractions use every device where sizes allow
+  int64_t devices = 0;                ///< for a program without a mesh
+  double timeLimit = 10;              ///< seconds
+  std::string solver;                 ///< HiGHS' library or CBC's program, empty: looked for
+};
+
 /// What every subcommand that reads a program takes.
 struct ProgramOptions {
   std::string file;                  ///< the program, "-" for standard input
@@ -36,6 +46,7 @@ struct ProgramOptions {
   std::string topology;              ///< file of the machine, empty for the default
   std::string fusion;                ///< options of dist-fuse-collectives
   bool remarks = false;              ///< print what the compiler chose and why
+  SearchWish search;
 };
 
 struct ExplainOptions : ProgramOptions {
@@ -78,17 +89,15 @@ struct RunOptions : CompileOptions {
 /// compares: exit code 1 when a result differs beyond tolerance.
 int run(const RunOptions &options);
 
-struct SearchOptions {
-  std::string problem;                      ///< file of an exported problem, "-" for standard input
-  std::string mode = "dynamic_programming"; ///< name of a search mode
-  std::optional<double> memoryBudget;       ///< GiB a device
-  double timeLimit = 60;                    ///< seconds
-  std::string json;                         ///< file, "-" for standard output, empty for a line
-  std::string mps;                          ///< file for the mixed-integer program, empty: none
-  std::string solver;                       ///< HiGHS' library or CBC's program, empty: looked for
+/// A search of its own: over a program, or over the tables of an exported problem.
+struct SearchOptions : ProgramOptions {
+  std::string problem; ///< file of an exported problem, "-" for standard input
+  std::string json;    ///< file, "-" for standard output, empty for a table
+  std::string mps;     ///< file for the mixed-integer program of a problem, empty: none
+  int64_t top = 3;     ///< plans of a program to show
 };
 
-/// Chooses strategies for an exported problem and prints the plan with its proved bound.
+/// Chooses strategies and prints the plans with what is proved of them.
 int search(const SearchOptions &options);
 
 } // namespace tessera

@@ -8,6 +8,8 @@
 #ifndef TESSERA_DRIVER_PIPELINE_H
 #define TESSERA_DRIVER_PIPELINE_H
 
+#include "tessera/Driver/Commands.h"
+
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -19,7 +21,7 @@ namespace tessera {
 enum class Phase {
   input,       ///< as parsed
   normalized,  ///< dist-guard, dist-normalize
-  propagated,  ///< dist-propagate
+  propagated,  ///< dist-propagate, or dist-search
   resharded,   ///< dist-sink-partials, dist-insert-reshards
   planned,     ///< dist-plan-reshards
   partitioned, ///< dist-partition, dist-canonicalize-collectives
@@ -39,6 +41,7 @@ struct PipelineOptions {
   bool narrowReductions = false;  ///< contributions of 16-bit floats are rounded before they are added
   std::string topology;           ///< file of the machine, empty for the default
   bool remarks = false;           ///< of what was chosen and why
+  SearchWish search;              ///< without a mode annotations decide
   std::string fusion = "";        ///< options of dist-fuse-collectives, empty for its defaults
 };
 

@@ -15,6 +15,7 @@
 #include "llvm/Support/JSON.h"
 
 #include <map>
+#include <optional>
 
 namespace tessera {
 
@@ -60,6 +61,8 @@ struct Report {
   std::vector<ValueReport> arguments, results;
   std::vector<CollectiveReport> collectives;
   int64_t peakMemoryBytes = 0; ///< of the largest device
+  /// What dist-search says of its plan (the module's `dist.search`); nothing without a search.
+  std::optional<llvm::json::Object> search;
 
   int64_t wireBytesTotal() const;
   int64_t collectiveCountTotal() const;

@@ -47,6 +47,28 @@ def DistPropagate : Dist_Pass<"dist-propagate"> {
   ];
 }
 
+def DistSearch : Dist_Pass<"dist-search"> {
+  let summary = "Choose every sharding by its modelled time";
+  let description = [{
+    Takes the place of `dist-propagate`: no annotation is needed, and what is annotated holds. Every op becomes a node whose strategies are
+    the ways to cut it, every tensor an edge with the times of the reshards between what one op leaves and another needs, by the planner and
+    the machine's topology; the choice of least total time is found by `mode` (docs/search.md) and written as `dist-propagate` writes its own.
+    It is never slower, by the model, than what propagation alone decides. A module without a mesh gets one of `devices` devices, of the
+    shape that serves it best. `dist.search` on the module has the cost, the proved lower bound and the memory.
+  }];
+  let options = [
+    Option<"mode", "mode", "std::string", "\"dynamic_programming\"",
+           "sharding_propagation, dynamic_programming, recursive_programming or exact">,
+    Option<"memoryBudget", "memory-budget", "double", "0", "GiB a device; 0: no budget">,
+    Option<"fullyUseDevices", "fully-use-devices", "bool", "true",
+           "Contractions use every device where their sizes allow">,
+    Option<"devices", "devices", "int64_t", "0", "Devices for a module without a mesh; 0: it stays without">,
+    Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
+    Option<"timeLimit", "time-limit", "double", "10", "Seconds; then the best plan so far is taken">,
+    Option<"solver", "solver", "std::string", "\"\"", "Library of HiGHS or program cbc for mode exact; default looked for">,
+  ];
+}
+
 def DistSinkPartials : Dist_Pass<"dist-sink-partials"> {
   let summary = "Let reductions wait where that sends fewer bytes";
   let description = [{

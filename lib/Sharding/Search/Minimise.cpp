@@ -135,12 +135,15 @@ Bounded Search::run(Domains domains, std::vector<int64_t> start) {
   best.bound = std::numeric_limits<double>::infinity(); // the least bound of what is done
   Domains all = domains;
   explore(std::move(domains), -std::numeric_limits<double>::infinity());
-  if (best.choice.empty()) {
-    // Not even one elimination was possible in time: never nothing.
+  if (!open.empty()) {
+    // What branching has to beat; and a plan where not even one elimination was possible in time.
     Bounded coarse = minimiseCoarsely(source, costs, all, options, deadline);
+    bool isFirst = best.choice.empty();
     improve(coarse.choice);
-    best.bound = std::min(best.bound, coarse.bound);
-    open = {};
+    if (isFirst) {
+      best.bound = std::min(best.bound, coarse.bound);
+      open = {};
+    }
   }
   while (!open.empty() && !best.stoppedByTime) {
     Open part = open.top();

@@ -13,7 +13,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Decide.h"
-#include "Strategies.h"
 
 #include "tessera/Sharding/ReshardPlanner.h"
 #include "tessera/Sharding/Search/Solver.h"

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Decide.h"
-#include "PropagationGraph.h"
+#include "Propagation.h"
 #include "Strategies.h"
 
 #include "tessera/Dialect/Check/Check.h"
@@ -188,6 +188,104 @@ private:
   MLIRContext *context;
 };
 
+} // namespace
+
+void dist::propagateAxes(PropagationGraph &graph, MLIRContext *context) {
+  Propagation(graph, context).run();
+}
+
+/// Whether the shardings of an op's results and operands tell how it is cut, as the passes behind
+/// this one read them: a partial result alone does not say which of several reductions.
+static bool isTold(const PropagationGraph &graph, const RuleNode &node, const Strategy &strategy,
+                   const std::vector<TensorSharding> &raw) {
+  size_t numOperands = node.rule.operands.size();
+  std::vector<TensorSharding> results, operands;
+  bool partial = false;
+  for (size_t r = 0; r < node.rule.results.size(); ++r) {
+    results.push_back(resultSharding(node.rule, static_cast<int64_t>(r), strategy.axes));
+    partial = partial || results.back().isPartial();
+  }
+  if (!partial)
+    return true;
+  for (size_t i = 0; i < numOperands; ++i)
+    operands.push_back(node.tensors[i] < 0
+                           ? TensorSharding::replicated(node.rule.operands[i].size())
+                           : raw[node.tensors[i]].withoutPartial());
+  return deriveFactorAxes(node.rule, results, operands) == strategy.axes;
+}
+
+/// The operand is brought to a sharding in front of its op.
+static void demand(OpOperand &operand, ShardingAttr sharding) {
+  Operation *op = operand.getOwner();
+  if (getSharding(operand.get()) == sharding)
+    return;
+  OpBuilder builder(op);
+  auto reshard =
+      ReshardOp::create(builder, op->getLoc(), operand.get().getType(), operand.get(), sharding);
+  reshard->setAttr(DistDialect::kReason,
+                   builder.getStringAttr("operand " + Twine(operand.getOperandNumber()) + " of " +
+                                         op->getName().getStringRef() + " is cut so"));
+  setSharding(reshard.getResult(), sharding);
+  operand.set(reshard.getResult());
+}
+
+void dist::writeShardings(func::FuncOp function, const PropagationGraph &graph,
+                          const Decision &decision) {
+  const std::vector<TensorSharding> &raw = decision.tensors;
+  auto attrOf = [&](int64_t tensor, const TensorSharding &sharding) {
+    const TensorState &state = graph.tensors[tensor];
+    return ShardingAttr::get(state.meshName, *state.mesh, sharding, function.getContext());
+  };
+  auto closed = [&](int64_t tensor) {
+    return attrOf(tensor, graph.tensors[tensor].sharding.closed());
+  };
+  for (BlockArgument argument : function.getArguments())
+    if (int64_t tensor = graph.tensorOf(argument); tensor >= 0)
+      setSharding(argument, closed(tensor));
+  for (auto [index, tensor] : llvm::enumerate(graph.results)) {
+    if (tensor < 0)
+      continue;
+    // What feeds an argument lies as the argument does; the reshard is part of the step.
+    int64_t fed = graph.fed[index];
+    ShardingAttr lies = closed(fed >= 0 ? fed : tensor);
+    const TensorState &state = graph.tensors[tensor];
+    if (lies != closed(tensor) &&
+        state.given != TensorSharding::allOpen(*state.mesh, state.type.getRank()))
+      function.emitRemark() << "result '" << graph.tensors[tensor].name << "' lies as argument '"
+                            << graph.tensors[fed].name << "' that it feeds, " << lies
+                            << ", and not as annotated";
+    function.setResultAttr(index, DistDialect::kSharding, lies);
+  }
+  function.walk([&](Operation *op) {
+    if (op == function || isa<linalg::LinalgOp>(op->getParentOp()))
+      return;
+    SmallVector<ShardingAttr> shardings;
+    bool any = false;
+    for (Value result : op->getResults()) {
+      int64_t tensor = graph.tensorOf(result);
+      shardings.push_back(tensor >= 0 ? attrOf(tensor, raw[tensor]) : ShardingAttr());
+      any = any || tensor >= 0;
+    }
+    if (any)
+      setResultShardings(op, shardings);
+    if (auto constraint = dyn_cast<ShardTensorOp>(op))
+      constraint.setShardingAttr(shardings.front());
+    if (auto reshard = dyn_cast<ReshardOp>(op))
+      reshard.setShardingAttr(shardings.front());
+    if (auto loop = dyn_cast<scf::WhileOp>(op))
+      for (BlockArgument argument : loop.getBeforeArguments())
+        if (int64_t tensor = graph.tensorOf(argument); tensor >= 0)
+          setSharding(argument, closed(tensor));
+  });
+  for (auto [node, strategy] : llvm::zip(graph.nodes, decision.strategies))
+    if (!strategy.axes.empty() && !isTold(graph, node, strategy, raw))
+      for (size_t i = 0; i < node.rule.operands.size(); ++i)
+        if (int64_t tensor = node.tensors[i]; tensor >= 0 && node.rule.accumulatorOf[i] < 0)
+          demand(node.op->getOpOperand(i), attrOf(tensor, shardingUnder(node, i, strategy)));
+}
+
+namespace {
+
 struct DistPropagate : dist::impl::DistPropagateBase<DistPropagate> {
   using DistPropagateBase::DistPropagateBase;
 
@@ -206,95 +304,8 @@ struct DistPropagate : dist::impl::DistPropagateBase<DistPropagate> {
   void propagate(func::FuncOp function, const MeshTable &meshes,
                  const sharding::Topology &machine) {
     PropagationGraph graph(function, meshes);
-    Propagation(graph, &getContext()).run();
-    Decision decision = decide(graph, machine);
-    const std::vector<TensorSharding> &raw = decision.tensors;
-
-    auto attrOf = [&](int64_t tensor, const TensorSharding &sharding) {
-      const TensorState &state = graph.tensors[tensor];
-      return ShardingAttr::get(state.meshName, *state.mesh, sharding, &getContext());
-    };
-    auto closed = [&](int64_t tensor) {
-      return attrOf(tensor, graph.tensors[tensor].sharding.closed());
-    };
-    for (BlockArgument argument : function.getArguments())
-      if (int64_t tensor = graph.tensorOf(argument); tensor >= 0)
-        setSharding(argument, closed(tensor));
-    for (auto [index, tensor] : llvm::enumerate(graph.results)) {
-      if (tensor < 0)
-        continue;
-      // What feeds an argument lies as the argument does; the reshard is part of the step.
-      int64_t fed = graph.fed[index];
-      ShardingAttr lies = closed(fed >= 0 ? fed : tensor);
-      const TensorState &state = graph.tensors[tensor];
-      if (lies != closed(tensor) &&
-          state.given != TensorSharding::allOpen(*state.mesh, state.type.getRank()))
-        function.emitRemark() << "result '" << graph.tensors[tensor].name << "' lies as argument '"
-                              << graph.tensors[fed].name << "' that it feeds, " << lies
-                              << ", and not as annotated";
-      function.setResultAttr(index, DistDialect::kSharding, lies);
-    }
-    function.walk([&](Operation *op) {
-      if (op == function || isa<linalg::LinalgOp>(op->getParentOp()))
-        return;
-      SmallVector<ShardingAttr> shardings;
-      bool any = false;
-      for (Value result : op->getResults()) {
-        int64_t tensor = graph.tensorOf(result);
-        shardings.push_back(tensor >= 0 ? attrOf(tensor, raw[tensor]) : ShardingAttr());
-        any = any || tensor >= 0;
-      }
-      if (any)
-        setResultShardings(op, shardings);
-      if (auto constraint = dyn_cast<ShardTensorOp>(op))
-        constraint.setShardingAttr(shardings.front());
-      if (auto reshard = dyn_cast<ReshardOp>(op))
-        reshard.setShardingAttr(shardings.front());
-      if (auto loop = dyn_cast<scf::WhileOp>(op))
-        for (BlockArgument argument : loop.getBeforeArguments())
-          if (int64_t tensor = graph.tensorOf(argument); tensor >= 0)
-            setSharding(argument, closed(tensor));
-    });
-    for (auto [node, strategy] : llvm::zip(graph.nodes, decision.strategies))
-      if (!strategy.axes.empty() && !isTold(graph, node, strategy, raw))
-        for (size_t i = 0; i < node.rule.operands.size(); ++i)
-          if (int64_t tensor = node.tensors[i]; tensor >= 0 && node.rule.accumulatorOf[i] < 0)
-            demand(node.op->getOpOperand(i), attrOf(tensor, shardingUnder(node, i, strategy)));
-  }
-
-  /// Whether the shardings of an op's results and operands tell how it is cut, as the passes behind
-  /// this one read them: a partial result alone does not say which of several reductions.
-  static bool isTold(const PropagationGraph &graph, const RuleNode &node, const Strategy &strategy,
-                     const std::vector<TensorSharding> &raw) {
-    size_t numOperands = node.rule.operands.size();
-    std::vector<TensorSharding> results, operands;
-    bool partial = false;
-    for (size_t r = 0; r < node.rule.results.size(); ++r) {
-      results.push_back(resultSharding(node.rule, static_cast<int64_t>(r), strategy.axes));
-      partial = partial || results.back().isPartial();
-    }
-    if (!partial)
-      return true;
-    for (size_t i = 0; i < numOperands; ++i)
-      operands.push_back(node.tensors[i] < 0
-                             ? TensorSharding::replicated(node.rule.operands[i].size())
-                             : raw[node.tensors[i]].withoutPartial());
-    return deriveFactorAxes(node.rule, results, operands) == strategy.axes;
-  }
-
-  /// The operand is brought to a sharding in front of its op.
-  static void demand(OpOperand &operand, ShardingAttr sharding) {
-    Operation *op = operand.getOwner();
-    if (getSharding(operand.get()) == sharding)
-      return;
-    OpBuilder builder(op);
-    auto reshard =
-        ReshardOp::create(builder, op->getLoc(), operand.get().getType(), operand.get(), sharding);
-    reshard->setAttr(DistDialect::kReason,
-                     builder.getStringAttr("operand " + Twine(operand.getOperandNumber()) + " of " +
-                                           op->getName().getStringRef() + " is cut so"));
-    setSharding(reshard.getResult(), sharding);
-    operand.set(reshard.getResult());
+    propagateAxes(graph, &getContext());
+    writeShardings(function, graph, decide(graph, machine));
   }
 };
 

@@ -154,6 +154,11 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return success();
   if (name == kCustomVjp)
     return verifyCustomVjp(op, value);
+  if (name == kSearch) {
+    if (!isa<ModuleOp>(op) || !isa<DictionaryAttr>(value))
+      return op->emitError() << "'" << name << "' is a dictionary that dist-search writes on modules";
+    return success();
+  }
   if (name == kName || name == kFeeds || name == kRange)
     return op->emitError() << "'" << name << "' stands on function arguments and results";
   return op->emitError() << "unknown attribute '" << name << "' of the dist dialect";

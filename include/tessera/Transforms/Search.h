@@ -1,0 +1,75 @@
+//===- Search.h - Choosing every sharding by its modelled time --*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// dist-search as functions, for the driver, which compares several plans. The
+// proofs and the model are in docs/search.md.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_TRANSFORMS_SEARCH_H
+#define TESSERA_TRANSFORMS_SEARCH_H
+
+#include "tessera/Sharding/Search/Solver.h"
+#include "tessera/Sharding/Topology.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <memory>
+
+namespace tessera::dist {
+
+struct SearchSettings {
+  sharding::search::Options solver; ///< mode, budget in bytes a device, time limit
+  sharding::Topology topology;      ///< of the machine
+  bool fullyUseDevices = true;      ///< contractions use every device where their sizes allow
+  int64_t devices = 0;              ///< for a module without a mesh; 0: it stays so
+};
+
+/// A plan for the functions of a module on one mesh, and what is known of it.
+struct SearchedPlan {
+  std::vector<int64_t> meshShape; ///< of the mesh that was made for `devices`; empty: declared ones
+  double cost = 0;                ///< modelled seconds of an execution
+  double lowerBound = 0;          ///< no plan of the model costs less
+  double computeSeconds = 0;      ///< the part of `cost` that is not communication
+  double propagationCost = 0;     ///< of the plan that propagation alone makes
+  double memory = 0;              ///< bytes on a device at the peak
+  double seconds = 0;             ///< of building and solving
+  bool stoppedByTime = false;     ///< the gap is what the time limit left
+  sharding::search::Mode mode = sharding::search::Mode::dynamic_programming; ///< that found it
+  std::vector<std::string> parallelisms; ///< "data over d0", "tensor over d1", …
+
+  double gap() const { return cost <= lowerBound ? 0 : (cost - lowerBound) / cost; }
+};
+
+/// Searches a normalized module: one plan a mesh shape, the cheapest first. A located error says
+/// why there is none. The module is unchanged but for the attributes of `writePlan`.
+class ModuleSearch {
+public:
+  ModuleSearch(mlir::ModuleOp module, SearchSettings settings);
+  ~ModuleSearch();
+
+  /// Fails after one emitted error.
+  mlir::LogicalResult run();
+  /// The cheapest first; empty for a module without mesh and device count.
+  const std::vector<SearchedPlan> &plans() const { return found; }
+  /// Writes a plan: its mesh if it made one, shardings of all values, the module's `dist.search`;
+  /// with remarks of what was chosen and why.
+  void write(size_t plan);
+
+private:
+  struct State;
+  mlir::LogicalResult searchMesh(const std::optional<sharding::Mesh> &mesh,
+                                 const SearchSettings &wish);
+  mlir::ModuleOp module;
+  SearchSettings settings;
+  std::vector<SearchedPlan> found;
+  std::vector<std::unique_ptr<State>> states; ///< by plan
+};
+
+} // namespace tessera::dist
+
+#endif // TESSERA_TRANSFORMS_SEARCH_H

@@ -1,0 +1,26 @@
+//===- Propagation.h - Axes carried from tensor to tensor -------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_TRANSFORMS_PROPAGATE_PROPAGATION_H
+#define TESSERA_LIB_TRANSFORMS_PROPAGATE_PROPAGATION_H
+
+#include "Decide.h"
+
+namespace tessera::dist {
+
+/// Carries the axes that the user wrote over the graph until nothing changes.
+void propagateAxes(PropagationGraph &graph, mlir::MLIRContext *context);
+
+/// Writes a plan into the IR: arguments, results of the function and what control flow hands on lie
+/// as the graph's tensors do (closed), results of ops as the decision says. Where that does not
+/// tell which reduction an op cuts, a reshard in front of it does.
+void writeShardings(mlir::func::FuncOp function, const PropagationGraph &graph,
+                    const Decision &decision);
+
+} // namespace tessera::dist
+
+#endif // TESSERA_LIB_TRANSFORMS_PROPAGATE_PROPAGATION_H

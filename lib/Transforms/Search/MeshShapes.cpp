@@ -1,0 +1,69 @@
+//===- MeshShapes.cpp - Grids of a number of devices -----------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MeshShapes.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+namespace tessera::dist {
+
+/// Deeper grids have more plans but no machine with more classes of links is known to us.
+static constexpr size_t kMostAxes = 3;
+
+sharding::Mesh makeMesh(const std::string &name, const std::vector<int64_t> &shape) {
+  sharding::Mesh mesh{name, shape, {}, {}};
+  int64_t devices = 1;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    mesh.axisNames.push_back("d" + std::to_string(axis));
+    devices *= shape[axis];
+  }
+  mesh.processIds.resize(devices);
+  std::iota(mesh.processIds.begin(), mesh.processIds.end(), 0);
+  return mesh;
+}
+
+static void factorise(int64_t rest, std::vector<int64_t> &prefix,
+                      std::vector<std::vector<int64_t>> &shapes) {
+  if (prefix.size() + 1 <= kMostAxes && rest > 1) {
+    shapes.push_back(prefix);
+    shapes.back().push_back(rest);
+  }
+  if (prefix.size() + 1 >= kMostAxes)
+    return;
+  for (int64_t factor = 2; factor <= rest / 2; ++factor)
+    if (rest % factor == 0) {
+      prefix.push_back(factor);
+      factorise(rest / factor, prefix, shapes);
+      prefix.pop_back();
+    }
+}
+
+std::vector<std::vector<int64_t>> meshShapes(int64_t devices, const sharding::Topology &topology) {
+  if (devices < 2)
+    return {{devices}};
+  std::vector<std::vector<int64_t>> all, kept;
+  std::vector<int64_t> prefix;
+  factorise(devices, prefix, all);
+  std::stable_sort(all.begin(), all.end(), [](auto &a, auto &b) {
+    return a.size() != b.size() ? a.size() < b.size() : a > b;
+  });
+  std::set<std::vector<std::tuple<int64_t, double, double>>> seen;
+  for (std::vector<int64_t> &shape : all) {
+    sharding::LinkModel links = topology.linksOf(makeMesh("", shape));
+    std::vector<std::tuple<int64_t, double, double>> axes;
+    for (size_t axis = 0; axis < shape.size(); ++axis)
+      axes.push_back({shape[axis], links.axes[axis].alpha, links.axes[axis].rate});
+    std::sort(axes.begin(), axes.end());
+    if (seen.insert(std::move(axes)).second)
+      kept.push_back(std::move(shape));
+  }
+  return kept;
+}
+
+} // namespace tessera::dist

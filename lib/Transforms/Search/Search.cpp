@@ -1,0 +1,336 @@
+//===- Search.cpp - Choose every sharding by its modelled time -------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Transforms/Search.h"
+
+#include "../Propagate/Decide.h"
+#include "../Propagate/Propagation.h"
+#include "Memory.h"
+#include "MeshShapes.h"
+
+#include "tessera/Transforms/CostOptions.h"
+#include "tessera/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include <chrono>
+#include <cmath>
+#include <set>
+
+namespace tessera::dist {
+#define GEN_PASS_DEF_DISTSEARCH
+#include "tessera/Transforms/Passes.h.inc"
+} // namespace tessera::dist
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using namespace tessera::sharding;
+
+namespace {
+
+/// One function on its way: what was written on it, and how everything shall lie.
+struct FunctionPlan {
+  func::FuncOp function;
+  std::unique_ptr<PropagationGraph> graph;
+  Decision decision;
+};
+
+} // namespace
+
+struct ModuleSearch::State {
+  std::optional<Mesh> made; ///< the mesh that `devices` asked for
+  std::unique_ptr<MeshTable> meshes;
+  std::vector<FunctionPlan> functions;
+};
+
+ModuleSearch::ModuleSearch(ModuleOp module, SearchSettings settings)
+    : module(module), settings(std::move(settings)) {}
+ModuleSearch::~ModuleSearch() = default;
+
+/// Meshes that are searched in the mode that is asked for; of more the best by a quick mode.
+static constexpr size_t kMostInFull = 2;
+
+static ProcessMeshOp declare(ModuleOp module, const Mesh &mesh) {
+  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  SmallVector<StringRef> names(mesh.axisNames.begin(), mesh.axisNames.end());
+  return ProcessMeshOp::create(builder, module.getLoc(), mesh.name, mesh.shape,
+                               builder.getStrArrayAttr(names), DenseI64ArrayAttr());
+}
+
+/// A name that no symbol of the module has.
+static std::string freeName(ModuleOp module) {
+  std::string name = "mesh";
+  for (int64_t n = 0; SymbolTable::lookupSymbolIn(module, name); ++n)
+    name = "mesh" + std::to_string(n);
+  return name;
+}
+
+/// What propagation alone makes of the function.
+static PropagatedPlan propagateAlone(const PropagationGraph &graph, const Topology &topology,
+                                     MLIRContext *context) {
+  PropagationGraph copy = graph;
+  propagateAxes(copy, context);
+  PropagatedPlan plan;
+  plan.strategies = decide(copy, topology).strategies;
+  for (const TensorState &state : copy.tensors)
+    plan.lies.push_back(canonical(state.sharding.closed()));
+  return plan;
+}
+
+/// The propagated plan with the best places for it.
+static std::vector<int64_t> completePropagated(const StrategyGraph &graph) {
+  search::Problem pinned = graph.problem();
+  pinned.pins.clear();
+  for (size_t node = 0; node < pinned.nodes.size(); ++node)
+    if (int64_t strategy = graph.propagatedChoice()[node]; strategy >= 0)
+      pinned.pins.push_back({static_cast<int64_t>(node), strategy});
+  search::Options options;
+  options.mode = search::Mode::dynamic_programming;
+  search::Expected<search::Solution> solved = search::solve(pinned, options);
+  return std::get<search::Solution>(std::move(solved)).choice;
+}
+
+/// Without a budget, or under the one that the options have of the problem's own memory.
+static FailureOr<search::Solution> solveOnce(func::FuncOp function, const StrategyGraph &strategies,
+                                             const search::Options &options) {
+  search::Expected<search::Solution> solved = search::solve(strategies.problem(), options);
+  if (auto *error = std::get_if<search::Error>(&solved))
+    return function.emitError() << error->message;
+  return std::get<search::Solution>(std::move(solved));
+}
+
+/// Under a budget. The solvers add up memory over nodes, so they are told what is kept at one time:
+/// the worst of the plan without a budget, then the worst of each plan that does not fit. What the
+/// sum leaves out (copies for single users) is made up for by a smaller budget.
+static FailureOr<search::Solution> solveWithin(func::FuncOp function, StrategyGraph &strategies,
+                                               const PropagationGraph &graph, const Lives &lives,
+                                               search::Options options) {
+  constexpr int kRounds = 8;
+  double wish = options.memoryBudget;
+  search::Options free = options;
+  free.memoryBudget = std::numeric_limits<double>::infinity();
+  FailureOr<search::Solution> solved = solveOnce(function, strategies, free);
+  if (failed(solved))
+    return failure();
+  Peak peak = peakOf(strategies, graph, lives, solved->choice);
+  Peak least = peak;
+  std::set<int64_t> times; // everything that is kept at the worst time of any plan so far
+  double given = wish;
+  for (int round = 0; round < kRounds && peak.bytes > wish; ++round) {
+    if (!times.insert(peak.time).second)
+      given *= std::min(0.95, wish / peak.bytes);
+    std::vector<bool> isKept;
+    for (size_t t = 0; t < graph.tensors.size(); ++t) {
+      const Lives::Life &life = lives.of(static_cast<int64_t>(t));
+      isKept.push_back(life.from <= peak.time && peak.time <= life.to);
+    }
+    strategies.setMemory(isKept);
+    double smallest = 0;
+    for (size_t node = 0; node < strategies.problem().nodes.size(); ++node)
+      smallest += strategies.problem().leastMemory(static_cast<int64_t>(node));
+    options.memoryBudget = std::max(given, smallest * (1 + 1e-9));
+    FailureOr<search::Solution> next = solveOnce(function, strategies, options);
+    if (failed(next))
+      return failure();
+    solved = std::move(next);
+    peak = peakOf(strategies, graph, lives, solved->choice);
+    if (peak.bytes < least.bytes)
+      least = peak;
+  }
+  if (peak.bytes <= wish)
+    return solved;
+  InFlightDiagnostic error = function.emitError();
+  error << "no plan was found that fits into " << static_cast<int64_t>(wish)
+        << " bytes a device; the least found needs " << static_cast<int64_t>(std::ceil(least.bytes))
+        << " bytes";
+  if (least.largest >= 0) {
+    const TensorState &state = graph.tensors[least.largest];
+    error << ", of which ";
+    if (state.name.empty())
+      error << "a value of type " << state.type;
+    else
+      error << "'" << state.name << "'";
+    error << " takes most";
+    error.attachNote(state.loc) << "it is made here";
+  }
+  return error;
+}
+
+/// Searches one function. Adds what is known of its plan to `summary`.
+static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshTable &meshes,
+                                              const SearchSettings &settings,
+                                              SearchedPlan &summary) {
+  FunctionPlan plan{function, std::make_unique<PropagationGraph>(function, meshes), {}};
+  PropagationGraph &graph = *plan.graph;
+  PropagatedPlan propagated = propagateAlone(graph, settings.topology, function.getContext());
+  ReshardPlanner planner(Objective::time, settings.topology);
+  StrategyGraph::Options options;
+  options.fullyUseDevices = settings.fullyUseDevices;
+  StrategyGraph strategies(graph, propagated, planner, settings.topology, options);
+
+  Lives lives(function, graph);
+  FailureOr<search::Solution> solved =
+      std::isfinite(settings.solver.memoryBudget)
+          ? solveWithin(function, strategies, graph, lives, settings.solver)
+          : solveOnce(function, strategies, settings.solver);
+  if (failed(solved))
+    return failure();
+  search::Solution &solution = *solved;
+  std::vector<int64_t> alone = completePropagated(strategies);
+  double aloneCost = strategies.problem().cost(alone);
+  if (aloneCost < solution.cost &&
+      peakOf(strategies, graph, lives, alone).bytes <= settings.solver.memoryBudget) {
+    solution.choice = std::move(alone);
+    solution.cost = aloneCost;
+  }
+  summary.memory =
+      std::max(summary.memory, peakOf(strategies, graph, lives, solution.choice).bytes);
+  summary.cost += solution.cost;
+  summary.lowerBound += std::min(solution.lowerBound, solution.cost);
+  summary.propagationCost += aloneCost;
+  summary.computeSeconds += strategies.computeSeconds(solution.choice);
+  summary.stoppedByTime |= solution.stoppedByTime;
+
+  for (size_t t = 0; t < graph.tensors.size(); ++t) {
+    auto tensor = static_cast<int64_t>(t);
+    plan.decision.tensors.push_back(strategies.shardingOf(tensor, solution.choice));
+    graph.tensors[t].sharding = plan.decision.tensors.back();
+  }
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Strategy *chosen = strategies.strategyOf(static_cast<int64_t>(n), solution.choice);
+    plan.decision.strategies.push_back(chosen ? *chosen : Strategy());
+  }
+  return plan;
+}
+
+/// Searches one mesh and enters its plan behind those that cost less.
+LogicalResult ModuleSearch::searchMesh(const std::optional<Mesh> &mesh,
+                                       const SearchSettings &wish) {
+  auto begin = std::chrono::steady_clock::now();
+  auto state = std::make_unique<State>();
+  ProcessMeshOp declared = mesh ? declare(module, *mesh) : ProcessMeshOp();
+  state->meshes = std::make_unique<MeshTable>(module);
+  state->made = mesh;
+  SearchedPlan plan;
+  plan.mode = wish.solver.mode;
+  if (mesh)
+    plan.meshShape = mesh->shape;
+  bool failedOne = false;
+  for (func::FuncOp function : module.getOps<func::FuncOp>()) {
+    if (isLocalView(function) || function.isExternal())
+      continue;
+    FailureOr<FunctionPlan> own = searchFunction(function, *state->meshes, wish, plan);
+    failedOne = failed(own);
+    if (failedOne)
+      break;
+    state->functions.push_back(std::move(*own));
+  }
+  if (declared)
+    declared.erase();
+  if (failedOne)
+    return failure();
+  plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  // Of equally cheap meshes the one with fewer axes, which comes first, stays first.
+  auto at = llvm::upper_bound(found, plan, [](const SearchedPlan &a, const SearchedPlan &b) {
+    return a.cost < b.cost * (1 - 1e-9);
+  });
+  auto index = at - found.begin();
+  found.insert(at, std::move(plan));
+  states.insert(states.begin() + index, std::move(state));
+  return success();
+}
+
+LogicalResult ModuleSearch::run() {
+  if (!MeshTable(module).empty())
+    return searchMesh(std::nullopt, settings);
+  if (settings.devices == 0)
+    return success();
+  std::vector<Mesh> candidates;
+  for (const std::vector<int64_t> &shape : meshShapes(settings.devices, settings.topology))
+    candidates.push_back(makeMesh(freeName(module), shape));
+  SearchSettings quick = settings;
+  if (candidates.size() > kMostInFull)
+    quick.solver.mode = search::Mode::recursive_programming;
+  for (const Mesh &mesh : candidates)
+    if (failed(searchMesh(mesh, quick)))
+      return failure();
+  if (quick.solver.mode == settings.solver.mode)
+    return success();
+  std::vector<Mesh> best;
+  for (size_t plan = 0; plan < std::min(kMostInFull, found.size()); ++plan)
+    best.push_back(*states[plan]->made);
+  found.erase(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(best.size()));
+  states.erase(states.begin(), states.begin() + static_cast<std::ptrdiff_t>(best.size()));
+  for (const Mesh &mesh : best)
+    if (failed(searchMesh(mesh, settings)))
+      return failure();
+  return success();
+}
+
+void ModuleSearch::write(size_t index) {
+  State &state = *states[index];
+  const SearchedPlan &plan = found[index];
+  if (state.made)
+    declare(module, *state.made);
+  for (FunctionPlan &own : state.functions)
+    writeShardings(own.function, *own.graph, own.decision);
+  Builder builder(module.getContext());
+  auto real = [&](double value) { return builder.getF64FloatAttr(value); };
+  module->setAttr(
+      DistDialect::kSearch,
+      builder.getDictionaryAttr(
+          {builder.getNamedAttr("mode", builder.getStringAttr(search::nameOf(plan.mode))),
+           builder.getNamedAttr("cost", real(plan.cost)),
+           builder.getNamedAttr("lower_bound", real(plan.lowerBound)),
+           builder.getNamedAttr("compute", real(plan.computeSeconds)),
+           builder.getNamedAttr("propagation_cost", real(plan.propagationCost)),
+           builder.getNamedAttr("memory", real(plan.memory))}));
+}
+
+namespace {
+
+struct DistSearch : dist::impl::DistSearchBase<DistSearch> {
+  using DistSearchBase::DistSearchBase;
+
+  void runOnOperation() override {
+    SearchSettings settings;
+    search::Expected<search::Mode> parsed = search::parseMode(mode.getValue());
+    if (auto *error = std::get_if<search::Error>(&parsed)) {
+      getOperation().emitError() << "dist-search: " << error->message;
+      return signalPassFailure();
+    }
+    FailureOr<CostOptions> cost = readCostOptions(getOperation(), "time", topology);
+    if (failed(cost))
+      return signalPassFailure();
+    if (timeLimit <= 0 || devices < 0 || memoryBudget < 0) {
+      getOperation().emitError()
+          << "dist-search: time-limit is positive, devices and memory-budget are not negative";
+      return signalPassFailure();
+    }
+    settings.solver.mode = std::get<search::Mode>(parsed);
+    settings.solver.timeLimit = timeLimit;
+    settings.solver.solverLibrary = solver;
+    if (memoryBudget > 0)
+      settings.solver.memoryBudget = memoryBudget * 1024 * 1024 * 1024;
+    settings.topology = cost->topology;
+    settings.fullyUseDevices = fullyUseDevices;
+    settings.devices = devices;
+    ModuleSearch search(getOperation(), settings);
+    if (failed(search.run()))
+      return signalPassFailure();
+    if (!search.plans().empty())
+      search.write(0);
+  }
+};
+
+} // namespace

@@ -1,0 +1,479 @@
+//===- StrategyGraph.cpp - A function as a problem of the search -----------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "StrategyGraph.h"
+
+#include "tessera/Dialect/Dist/Rules/Rules.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using namespace tessera::sharding;
+
+bool dist::isMadeOfScalars(Operation *op) {
+  if (!op)
+    return false;
+  if (isa<arith::ConstantOp, tensor::EmptyOp, tensor::SplatOp>(op))
+    return true;
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+  return linalgOp && linalgOp->getNumResults() == 1 &&
+         linalgOp.getNumParallelLoops() == linalgOp.getNumLoops() &&
+         llvm::none_of(linalgOp.getDpsInputs(),
+                       [](Value input) { return isa<RankedTensorType>(input.getType()); }) &&
+         linalgOp.getRegionOutputArgs().front().use_empty() &&
+         linalgOp.getDpsInits().front().getDefiningOp<tensor::EmptyOp>();
+}
+
+double dist::tripsOf(Operation *op) {
+  double trips = 1;
+  for (auto loop = op->getParentOfType<scf::ForOp>(); loop;
+       loop = loop->getParentOfType<scf::ForOp>())
+    if (std::optional<llvm::APInt> count = loop.getStaticTripCount())
+      trips *= std::max(1.0, count->roundToDouble());
+  return trips;
+}
+
+StrategyGraph::StrategyGraph(const PropagationGraph &graph, const PropagatedPlan &propagated,
+                             ReshardPlanner &planner, const Topology &topology,
+                             const Options &options)
+    : graph(graph), planner(planner), topology(topology), options(options),
+      kindOfNode(graph.nodes.size(), -1), problemNode(graph.nodes.size(), -1),
+      place(graph.tensors.size()), home(graph.tensors.size()), producer(graph.tensors.size(), -1) {
+  addOps(propagated);
+  addHomes(propagated);
+  addTensors();
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+/// Whether an op decides how it is cut: neither a tie of control flow nor a constraint.
+static bool isChoosing(const RuleNode &node) {
+  return node.op && node.op->getNumResults() > 0 && !isa<ShardTensorOp>(node.op);
+}
+
+static const Mesh &meshOf(const PropagationGraph &graph, const RuleNode &node) {
+  int64_t tensor = *llvm::find_if(node.tensors, [](int64_t t) { return t >= 0; });
+  return *graph.tensors[tensor].mesh;
+}
+
+/// Operations of the body of a linalg op: what an iteration computes.
+static int64_t operationsOf(Operation *op) {
+  int64_t operations = 0;
+  for (Region &region : op->getRegions())
+    for (Block &block : region)
+      operations += static_cast<int64_t>(block.getOperations().size()) - 1;
+  return std::max<int64_t>(operations, 1);
+}
+
+double StrategyGraph::workOf(const RuleNode &node, const Strategy &strategy) const {
+  if (isMadeOfScalars(node.op))
+    return 0;
+  double bytes = 0, iterations = 1;
+  const TensorState *any = nullptr;
+  for (size_t i = 0; i < node.tensors.size(); ++i) {
+    if (node.tensors[i] < 0)
+      continue;
+    any = &graph.tensors[node.tensors[i]];
+    double elements = 1;
+    for (int64_t extent : localShape(shardingUnder(node, i, strategy), shapeOf(any->type)))
+      elements *= static_cast<double>(extent);
+    bytes += elements * static_cast<double>(bytesPerElement(any->type.getElementType()));
+  }
+  for (size_t f = 0; f < strategy.axes.size(); ++f)
+    iterations *= static_cast<double>(
+        std::max<int64_t>(1, ceilDiv(node.rule.factors[f].size, sizeOf(strategy.axes[f]))));
+  std::string dtype;
+  llvm::raw_string_ostream(dtype) << any->type.getElementType();
+  return topology.computeSeconds(iterations * static_cast<double>(operationsOf(node.op)), bytes,
+                                 dtype, any->mesh->numDevices());
+}
+
+/// Whether what the user wrote on an op's results leaves room for a strategy.
+bool StrategyGraph::allowsResults(const RuleNode &node, const Strategy &strategy) const {
+  for (size_t i = node.rule.operands.size(); i < node.tensors.size(); ++i) {
+    if (node.tensors[i] < 0)
+      continue;
+    const TensorState &state = graph.tensors[node.tensors[i]];
+    if (state.given == TensorSharding::allOpen(*state.mesh, state.type.getRank()))
+      continue;
+    TensorSharding lies = shardingUnder(node, i, strategy);
+    for (size_t d = 0; d < lies.dims.size(); ++d) {
+      if (!isPrefix(state.given.dims[d], lies.dims[d]))
+        return false;
+      for (const AxisRef &axis : removePrefix(state.given.dims[d], lies.dims[d]))
+        if (llvm::none_of(state.given.open,
+                          [&](const AxisRef &part) { return part.contains(axis); }))
+          return false;
+    }
+  }
+  return true;
+}
+
+/// Everything that the strategies and costs of an op depend on, as numbers.
+static std::vector<int64_t> keyOf(const PropagationGraph &graph, const RuleNode &node,
+                                  const Strategy &propagated) {
+  std::vector<int64_t> key;
+  auto addAxes = [&](const AxisList &axes) {
+    key.push_back(static_cast<int64_t>(axes.size()));
+    for (const AxisRef &axis : axes)
+      key.insert(key.end(), {axis.axis, axis.pre, axis.size});
+  };
+  key.push_back(reinterpret_cast<int64_t>(&meshOf(graph, node)));
+  key.push_back(operationsOf(node.op));
+  key.push_back(isMadeOfScalars(node.op));
+  key.push_back(node.rule.movesOnly);
+  for (const Factor &factor : node.rule.factors)
+    key.insert(key.end(), {factor.size, static_cast<int64_t>(factor.kind),
+                           static_cast<int64_t>(factor.reduction)});
+  for (const std::vector<TensorRule> *rules : {&node.rule.operands, &node.rule.results})
+    for (const TensorRule &rule : *rules) {
+      key.push_back(-2);
+      for (const DimRule &dim : rule) {
+        key.insert(key.end(), {-3, dim.stride, dim.shift, dim.extent, dim.isWindow});
+        key.insert(key.end(), dim.factors.begin(), dim.factors.end());
+      }
+    }
+  key.push_back(-4);
+  key.insert(key.end(), node.rule.accumulatorOf.begin(), node.rule.accumulatorOf.end());
+  for (int64_t tensor : node.tensors) {
+    if (tensor < 0) {
+      key.push_back(-1);
+      continue;
+    }
+    Type element = graph.tensors[tensor].type.getElementType();
+    key.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(element.getAsOpaquePointer())));
+    for (int64_t extent : graph.tensors[tensor].type.getShape())
+      key.push_back(extent);
+  }
+  for (const AxisList &axes : propagated.axes)
+    addAxes(axes);
+  for (const Passing &passing : propagated.passing) {
+    addAxes({passing.partial.axis});
+    key.push_back(static_cast<int64_t>(passing.partial.kind));
+    key.insert(key.end(), passing.operands.begin(), passing.operands.end());
+  }
+  key.push_back(-5);
+  for (const SmallVector<int64_t> &operands : waysToPass(node)) {
+    key.push_back(-6);
+    key.insert(key.end(), operands.begin(), operands.end());
+  }
+  for (size_t i = node.rule.operands.size(); i < node.tensors.size(); ++i)
+    if (node.tensors[i] >= 0) {
+      const TensorSharding &given = graph.tensors[node.tensors[i]].given;
+      for (const AxisList &axes : given.dims)
+        addAxes(axes);
+      addAxes(given.open);
+    }
+  return key;
+}
+
+/// How many devices of its mesh a strategy gives work of their own.
+static int64_t devicesUsed(const Strategy &strategy) {
+  int64_t devices = 1;
+  for (const AxisList &axes : strategy.axes)
+    devices *= sizeOf(axes);
+  return devices;
+}
+
+/// Of a contraction only the strategies remain that use as many devices as any does.
+static void keepFullest(Ways &ways) {
+  int64_t most = 1;
+  for (const Strategy &strategy : ways.strategies)
+    most = std::max(most, devicesUsed(strategy));
+  Ways kept;
+  for (size_t s = 0; s < ways.strategies.size(); ++s)
+    if (devicesUsed(ways.strategies[s]) == most) {
+      kept.strategies.push_back(ways.strategies[s]);
+      kept.labels.push_back(ways.labels[s]);
+    }
+  ways = std::move(kept);
+}
+
+static bool isContraction(const RuleNode &node) {
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(node.op);
+  return linalgOp && linalgOp.getNumReductionLoops() > 0 && linalgOp.getNumDpsInputs() >= 2;
+}
+
+int64_t StrategyGraph::kindOf(int64_t index, const Strategy &propagated) {
+  const RuleNode &node = graph.nodes[index];
+  std::vector<int64_t> key = keyOf(graph, node, propagated);
+  std::vector<int64_t> &known = knownKinds[key];
+  if (!known.empty())
+    return known.front();
+  Ways ways = waysToCut(node, meshOf(graph, node), options.mostStrategies);
+  if (options.fullyUseDevices && isContraction(node))
+    keepFullest(ways);
+  Kind kind;
+  for (size_t s = 0; s < ways.strategies.size(); ++s)
+    if (allowsResults(node, ways.strategies[s])) {
+      kind.strategies.push_back(std::move(ways.strategies[s]));
+      kind.labels.push_back(std::move(ways.labels[s]));
+    }
+  // The plan that propagation alone makes is always among those that are searched.
+  if (!llvm::is_contained(kind.strategies, propagated)) {
+    kind.strategies.push_back(propagated);
+    AxisLabels labels(meshOf(graph, node).numAxes(), kWhole);
+    for (size_t f = 0; f < propagated.axes.size(); ++f)
+      for (const AxisRef &axis : propagated.axes[f])
+        labels[axis.axis] = static_cast<int64_t>(f);
+    for (const Passing &passing : propagated.passing)
+      labels[passing.partial.axis.axis] = static_cast<int64_t>(node.rule.factors.size());
+    kind.labels.push_back(std::move(labels));
+  }
+  for (const Strategy &strategy : kind.strategies)
+    kind.seconds.push_back(workOf(node, strategy));
+  for (size_t i = 0; i < node.tensors.size(); ++i) {
+    std::vector<TensorSharding> lies;
+    for (const Strategy &strategy : kind.strategies)
+      lies.push_back(node.tensors[i] >= 0 ? shardingUnder(node, i, strategy) : TensorSharding());
+    kind.lies.push_back(intern(std::move(lies)));
+  }
+  known.push_back(static_cast<int64_t>(kinds.size()));
+  kinds.push_back(std::move(kind));
+  return known.front();
+}
+
+int64_t StrategyGraph::intern(std::vector<TensorSharding> shardings) {
+  auto [it, isNew] = knownLists.try_emplace(shardings, static_cast<int64_t>(lists.size()));
+  if (!isNew)
+    return it->second;
+  Lie list;
+  std::map<TensorSharding, int64_t> numbers;
+  for (TensorSharding &sharding : shardings) {
+    auto [known, fresh] = numbers.try_emplace(sharding, static_cast<int64_t>(list.distinct.size()));
+    if (fresh)
+      list.distinct.push_back(std::move(sharding));
+    list.of.push_back(known->second);
+  }
+  lists.push_back(std::move(list));
+  return it->second;
+}
+
+void StrategyGraph::addOps(const PropagatedPlan &propagated) {
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const RuleNode &node = graph.nodes[n];
+    if (!isChoosing(node))
+      continue;
+    kindOfNode[n] = kindOf(static_cast<int64_t>(n), propagated.strategies[n]);
+    const Kind &kind = kinds[kindOfNode[n]];
+    problemNode[n] = static_cast<int64_t>(result.nodes.size());
+    search::Node own;
+    own.name = node.op->getName().getStringRef().str();
+    own.axes = kind.labels;
+    double trips = tripsOf(node.op);
+    for (double seconds : kind.seconds)
+      own.cost.push_back(trips * seconds);
+    result.nodes.push_back(std::move(own));
+    auto it = llvm::find(kind.strategies, propagated.strategies[n]);
+    propagatedOf.push_back(it - kind.strategies.begin());
+    for (size_t i = node.rule.operands.size(); i < node.tensors.size(); ++i)
+      if (int64_t tensor = node.tensors[i]; tensor >= 0) {
+        home[tensor] = {problemNode[n], kind.lies[i]};
+        producer[tensor] = static_cast<int64_t>(n);
+      }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
+
+StrategyGraph::End StrategyGraph::addPlacements(int64_t tensor,
+                                                std::vector<TensorSharding> shardings,
+                                                std::vector<AxisLabels> labels, std::string name) {
+  search::Node node;
+  node.name = std::move(name);
+  node.cost.assign(shardings.size(), 0);
+  node.axes = std::move(labels);
+  End end{static_cast<int64_t>(result.nodes.size()), intern(std::move(shardings))};
+  result.nodes.push_back(std::move(node));
+  propagatedOf.push_back(-1);
+  return end;
+}
+
+void StrategyGraph::addHomes(const PropagatedPlan &propagated) {
+  for (size_t r = 0; r < graph.results.size(); ++r)
+    if (graph.results[r] >= 0 && graph.fed[r] >= 0)
+      producer[graph.results[r]] = -2; // one class with the argument that it feeds
+  for (size_t t = 0; t < graph.tensors.size(); ++t) {
+    if (producer[t] != -1)
+      continue;
+    const TensorState &state = graph.tensors[t];
+    Placements placements = placementsOf(state, options.mostStrategies);
+    TensorSharding lies = canonical(propagated.lies[t]);
+    auto it = llvm::find(placements.shardings, lies);
+    auto index = it - placements.shardings.begin();
+    if (it == placements.shardings.end()) {
+      placements.shardings.push_back(lies);
+      AxisLabels labels(state.mesh->numAxes(), kWhole);
+      for (size_t d = 0; d < lies.dims.size(); ++d)
+        for (const AxisRef &axis : lies.dims[d])
+          labels[axis.axis] = static_cast<int64_t>(d);
+      placements.labels.push_back(std::move(labels));
+    }
+    home[t] = addPlacements(static_cast<int64_t>(t), std::move(placements.shardings),
+                            std::move(placements.labels), state.name);
+    propagatedOf.back() = index;
+    if (state.given.open.empty())
+      result.pins.push_back({home[t].node, 0});
+  }
+  for (size_t r = 0; r < graph.results.size(); ++r)
+    if (graph.results[r] >= 0 && graph.fed[r] >= 0)
+      home[graph.results[r]] = home[graph.fed[r]];
+}
+
+double StrategyGraph::tripsOfTensor(int64_t tensor) const {
+  if (producer[tensor] >= 0)
+    return tripsOf(graph.nodes[producer[tensor]].op);
+  double trips = 1;
+  if (graph.tensors[tensor].isFixed) // a loop's carry is resharded in its body
+    for (int64_t node : graph.nodesOf[tensor])
+      if (Operation *op = graph.nodes[node].op)
+        trips = std::max(trips, tripsOf(op));
+  return trips;
+}
+
+void StrategyGraph::addTensors() {
+  for (size_t t = 0; t < graph.tensors.size(); ++t)
+    if (producer[t] != -2 && !(producer[t] >= 0 && isMadeOfScalars(graph.nodes[producer[t]].op)))
+      addTensor(static_cast<int64_t>(t));
+}
+
+void StrategyGraph::addTensor(int64_t tensor) {
+  std::vector<End> users;
+  for (int64_t n : graph.nodesOf[tensor]) {
+    const RuleNode &node = graph.nodes[n];
+    bool isRead = !node.op || isa<ShardTensorOp>(node.op);
+    if (isRead && node.tensors.front() == tensor && home[node.tensors.back()].node >= 0) {
+      if (End reader = home[node.tensors.back()]; reader.node != home[tensor].node)
+        users.push_back(reader);
+    } else if (problemNode[n] >= 0) {
+      for (size_t i = 0; i < node.rule.operands.size(); ++i)
+        if (node.tensors[i] == tensor && node.rule.accumulatorOf[i] < 0)
+          users.push_back({problemNode[n], kinds[kindOfNode[n]].lies[i]});
+    }
+  }
+  const End &own = home[tensor];
+  if (own.node < 0)
+    return;
+  double trips = tripsOfTensor(tensor);
+  if (users.size() < 2) {
+    for (const End &user : users)
+      addEdge(tensor, own, user, trips);
+    return;
+  }
+  std::vector<TensorSharding> places;
+  std::vector<AxisLabels> labels;
+  const TensorState &state = graph.tensors[tensor];
+  auto add = [&](const End &end) {
+    for (const TensorSharding &sharding : lists[end.lies].distinct)
+      if (sharding.windows.empty() && !llvm::is_contained(places, sharding)) {
+        AxisLabels label(state.mesh->numAxes(), kWhole);
+        for (size_t d = 0; d < sharding.dims.size(); ++d)
+          for (const AxisRef &axis : sharding.dims[d])
+            label[axis.axis] = static_cast<int64_t>(d);
+        for (const PartialAxis &partial : sharding.partial)
+          label[partial.axis.axis] = static_cast<int64_t>(sharding.dims.size());
+        places.push_back(sharding);
+        labels.push_back(std::move(label));
+      }
+  };
+  add(own);
+  for (const End &user : users)
+    add(user);
+  End between = addPlacements(tensor, std::move(places), std::move(labels), state.name);
+  place[tensor] = between;
+  addEdge(tensor, own, between, trips);
+  for (const End &user : users)
+    addEdge(tensor, between, user, trips);
+}
+
+ReshardTable &StrategyGraph::reshardsOf(const TensorState &state) {
+  std::vector<int64_t> shape = shapeOf(state.type);
+  int64_t bytes = bytesPerElement(state.type.getElementType());
+  auto key = std::make_tuple(state.mesh, shape, bytes);
+  return reshards.try_emplace(key, *state.mesh, shape, bytes, planner).first->second;
+}
+
+void StrategyGraph::addEdge(int64_t tensor, const End &from, const End &to, double trips) {
+  const TensorState &state = graph.tensors[tensor];
+  auto [it, isNew] = knownTables.try_emplace({state.mesh, shapeOf(state.type),
+                                              bytesPerElement(state.type.getElementType()),
+                                              from.lies, to.lies, trips},
+                                             static_cast<int64_t>(result.tables.size()));
+  if (isNew) {
+    const Lie &sources = lists[from.lies], &targets = lists[to.lies];
+    ReshardTable &times = reshardsOf(state);
+    std::vector<double> distinct;
+    for (const TensorSharding &source : sources.distinct)
+      for (const TensorSharding &target : targets.distinct)
+        distinct.push_back(trips * times.seconds(source, target));
+    search::EdgeTable table{
+        static_cast<int64_t>(sources.of.size()), static_cast<int64_t>(targets.of.size()), {}};
+    table.cost.reserve(table.rows * table.columns);
+    for (int64_t row : sources.of)
+      for (int64_t column : targets.of)
+        table.cost.push_back(
+            distinct[row * static_cast<int64_t>(targets.distinct.size()) + column]);
+    result.tables.push_back(std::move(table));
+  }
+  result.edges.push_back({from.node, to.node, it->second});
+}
+
+void StrategyGraph::setMemory(const std::vector<bool> &isKept) {
+  for (search::Node &node : result.nodes)
+    node.memory.assign(node.cost.size(), 0);
+  for (size_t t = 0; t < graph.tensors.size(); ++t) {
+    if (!isKept[t] || producer[t] == -2)
+      continue;
+    const TensorState &state = graph.tensors[t];
+    auto add = [&](const End &end) {
+      const Lie &list = lists[end.lies];
+      std::vector<double> bytes;
+      for (const TensorSharding &sharding : list.distinct) {
+        bytes.push_back(static_cast<double>(bytesPerElement(state.type.getElementType())));
+        for (int64_t extent : localShape(sharding, shapeOf(state.type)))
+          bytes.back() *= static_cast<double>(extent);
+      }
+      for (size_t s = 0; s < list.of.size(); ++s)
+        result.nodes[end.node].memory[s] += bytes[list.of[s]];
+    };
+    if (producer[t] < 0 || place[t].node < 0)
+      add(home[t]);
+    if (place[t].node >= 0)
+      add(place[t]);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+double StrategyGraph::computeSeconds(const std::vector<int64_t> &choice) const {
+  double seconds = 0;
+  for (size_t node = 0; node < result.nodes.size(); ++node)
+    seconds += result.nodes[node].cost[choice[node]];
+  return seconds;
+}
+
+TensorSharding StrategyGraph::shardingOf(int64_t tensor, const std::vector<int64_t> &choice) const {
+  const End &own = home[tensor];
+  const Lie &list = lists[own.lies];
+  return list.distinct[list.of[choice[own.node]]];
+}
+
+const Strategy *StrategyGraph::strategyOf(int64_t node, const std::vector<int64_t> &choice) const {
+  return kindOfNode[node] < 0 ? nullptr
+                              : &kinds[kindOfNode[node]].strategies[choice[problemNode[node]]];
+}

@@ -1,0 +1,133 @@
+//===- StrategyGraph.h - A function as a problem of the search --*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+//   op                    a node; its strategies are the ways to cut it, its cost the
+//                         roofline of what one device then does
+//   argument, loop carry, a node; its strategies are the ways to lie that the
+//   constraint            annotation leaves (the *home* of the tensor)
+//   tensor of several     one node more, the *place* where it lies for its users: what two
+//   users                 of them need alike is sent once
+//   from home to place,   an edge; its table has the modelled time of the reshard between
+//   from place to user    what one strategy leaves and another needs
+//
+// Equal ops share their strategies and tables by content, so a program of repeated
+// layers is built at the price of one.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_TRANSFORMS_SEARCH_STRATEGYGRAPH_H
+#define TESSERA_LIB_TRANSFORMS_SEARCH_STRATEGYGRAPH_H
+
+#include "Ways.h"
+
+#include "tessera/Sharding/ReshardTable.h"
+#include "tessera/Sharding/Search/Problem.h"
+
+#include <map>
+
+namespace tessera::dist {
+
+/// What propagation alone decides: the plan to beat.
+struct PropagatedPlan {
+  std::vector<sharding::TensorSharding> lies; ///< by tensor, closed: of arguments and carries
+  std::vector<Strategy> strategies;           ///< by node of the graph
+};
+
+class StrategyGraph {
+public:
+  struct Options {
+    bool fullyUseDevices = true; ///< contractions use every mesh axis where their sizes allow
+    size_t mostStrategies = 256;
+  };
+
+  /// `graph` before propagation: its tensors have what the user wrote. Both must outlive this.
+  StrategyGraph(const PropagationGraph &graph, const PropagatedPlan &propagated,
+                sharding::ReshardPlanner &planner, const sharding::Topology &topology,
+                const Options &options);
+
+  const sharding::search::Problem &problem() const { return result; }
+  /// Gives the problem the memory of what is kept at one time: `isKept` by tensor. A tensor with a
+  /// place counts there, an argument at its home too.
+  void setMemory(const std::vector<bool> &isKept);
+  /// By node of the problem the strategies that propagation alone takes; -1 for places.
+  const std::vector<int64_t> &propagatedChoice() const { return propagatedOf; }
+
+  /// Seconds of a choice without its communication.
+  double computeSeconds(const std::vector<int64_t> &choice) const;
+  /// How a tensor lies where it is made, partial or not.
+  sharding::TensorSharding shardingOf(int64_t tensor, const std::vector<int64_t> &choice) const;
+  /// The strategy of a node of the graph, null for what has none.
+  const Strategy *strategyOf(int64_t node, const std::vector<int64_t> &choice) const;
+  /// The node of the problem that says how a tensor is laid by a home, -1 where an op makes it.
+  int64_t homeOf(int64_t tensor) const { return home[tensor].node; }
+
+private:
+  /// Shardings by strategy, with equal ones named once.
+  struct Lie {
+    std::vector<sharding::TensorSharding> distinct;
+    std::vector<int64_t> of;
+  };
+  /// A node of the problem, as one tensor sees it.
+  struct End {
+    int64_t node = -1; ///< of the problem
+    int64_t lies = -1; ///< list of shardings
+  };
+  /// What equal ops have in common.
+  struct Kind {
+    std::vector<Strategy> strategies;
+    std::vector<AxisLabels> labels;
+    std::vector<double> seconds; ///< of one execution
+    std::vector<int64_t> lies;   ///< by operand and result
+  };
+
+  void addOps(const PropagatedPlan &propagated);
+  void addHomes(const PropagatedPlan &propagated);
+  void addTensors();
+  void addTensor(int64_t tensor);
+  void addEdge(int64_t tensor, const End &from, const End &to, double trips);
+  End addPlacements(int64_t tensor, std::vector<sharding::TensorSharding> shardings,
+                    std::vector<AxisLabels> labels, std::string name);
+  int64_t kindOf(int64_t node, const Strategy &propagated);
+  bool allowsResults(const RuleNode &node, const Strategy &strategy) const;
+  double workOf(const RuleNode &node, const Strategy &strategy) const;
+  int64_t intern(std::vector<sharding::TensorSharding> shardings);
+  sharding::ReshardTable &reshardsOf(const TensorState &state);
+  double tripsOfTensor(int64_t tensor) const;
+
+  const PropagationGraph &graph;
+  sharding::ReshardPlanner &planner;
+  const sharding::Topology &topology;
+  Options options;
+  sharding::search::Problem result;
+  std::vector<int64_t> propagatedOf; ///< by node of the problem
+  std::vector<Kind> kinds;
+  std::vector<Lie> lists;
+  std::vector<int64_t> kindOfNode, problemNode; ///< by node of the graph, -1: none
+  std::vector<End> place;                       ///< by tensor, node -1: none
+  std::vector<End> home;                        ///< by tensor; of ops' results the op
+  std::vector<int64_t> producer;                ///< by tensor: node of the graph, -1: none
+  std::map<std::tuple<const sharding::Mesh *, std::vector<int64_t>, int64_t>,
+           sharding::ReshardTable>
+      reshards; ///< by mesh, shape and bytes an element
+  std::map<std::vector<sharding::TensorSharding>, int64_t> knownLists;
+  std::map<std::vector<int64_t>, std::vector<int64_t>> knownKinds; ///< candidates by a hash
+  std::map<
+      std::tuple<const sharding::Mesh *, std::vector<int64_t>, int64_t, int64_t, int64_t, double>,
+      int64_t>
+      knownTables;
+};
+
+/// Whether an op makes its result out of scalars alone; any part of it is made again where it is
+/// needed (dist-insert-reshards), so its placement costs nothing.
+bool isMadeOfScalars(mlir::Operation *op);
+
+/// How often an op runs in one execution of its function, as far as that is known.
+double tripsOf(mlir::Operation *op);
+
+} // namespace tessera::dist
+
+#endif // TESSERA_LIB_TRANSFORMS_SEARCH_STRATEGYGRAPH_H

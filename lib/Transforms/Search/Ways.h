@@ -1,0 +1,43 @@
+//===- Ways.h - All ways to cut an op or to lay a tensor --------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_TRANSFORMS_SEARCH_WAYS_H
+#define TESSERA_LIB_TRANSFORMS_SEARCH_WAYS_H
+
+#include "../Propagate/Strategies.h"
+
+namespace tessera::dist {
+
+/// What a strategy does with each mesh axis, as the search's nodes say it: the number of the factor
+/// or dimension that the axis cuts, kWhole where it cuts none, more for what else there is.
+using AxisLabels = std::vector<int64_t>;
+inline constexpr int64_t kWhole = -1;
+
+/// The strategies of an op: each mesh axis cuts one factor or none, or contributions over it pass
+/// through. The whole op comes first. A factor has at least as many iterations as parts; parts of
+/// windows are equal and no shorter than the window. At most `most` strategies: where there would
+/// be more, the longest factors are kept.
+struct Ways {
+  std::vector<Strategy> strategies;
+  std::vector<AxisLabels> labels; ///< by strategy
+};
+Ways waysToCut(const RuleNode &node, const sharding::Mesh &mesh, size_t most);
+
+/// The sets of operands from which sums pass through the op, each a choice of Ways. Empty for what
+/// reduces: whether contributions should wait behind a contraction is for dist-sink-partials.
+std::vector<llvm::SmallVector<int64_t>> waysToPass(const RuleNode &node);
+
+/// How a tensor may lie, given what its annotation leaves open: the annotation alone comes first.
+struct Placements {
+  std::vector<sharding::TensorSharding> shardings; ///< canonical, closed
+  std::vector<AxisLabels> labels;
+};
+Placements placementsOf(const TensorState &tensor, size_t most);
+
+} // namespace tessera::dist
+
+#endif // TESSERA_LIB_TRANSFORMS_SEARCH_WAYS_H
