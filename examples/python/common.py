@@ -64,7 +64,7 @@ def fit(build, distributed, options, show):
     model, optimizer, loss, batches = build(distributed)
     state = optimizer.init(model)
 
-    @ts.jit
+    @ts.jit(donate=True)
     def step(model, state, *batch):
         value, gradients = ts.value_and_grad(loss)(model, *batch)
         return *optimizer.update(model, gradients, state), value

@@ -168,3 +168,4 @@ from . import data as data
 from . import testing as testing
 from . import parallel as parallel
 from . import random as random
+from . import tree as tree

@@ -21,16 +21,17 @@ from .trace import current
 class Jitted:
     """What `jit` makes. Called inside of another recorded function it is a part of that."""
 
-    def __init__(self, function: Callable, mesh: ProcessMesh | None = None, feeds: bool = True, objective: str = "time", topology: str = ""):
+    def __init__(self, function: Callable, mesh: ProcessMesh | None = None, feeds: bool = True, donate: bool = False, objective: str = "time",
+                 topology: str = ""):
         functools.update_wrapper(self, function)
-        self._function, self._feeds, self._mesh = function, feeds, mesh
+        self._function, self._feeds, self._mesh, self._donate = function, feeds, mesh, donate
         self._options = dict(objective=objective, topology=topology)
         self._recorded: dict = {}
 
     def _record(self, arguments: Arguments) -> Recorded:
         key = arguments.key()
         if key not in self._recorded:
-            self._recorded[key] = Recorded(self._function, arguments, self._feeds, self._options, self._mesh)
+            self._recorded[key] = Recorded(self._function, arguments, self._feeds, self._options, self._mesh, self._donate)
         return self._recorded[key]
 
     def __call__(self, *args, **kwargs):
@@ -81,7 +82,7 @@ SEARCHES = ("sharding_propagation",)
 
 
 def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, search: str = "sharding_propagation", feeds: bool = True,
-        objective: str = "time", topology: str = "") -> Jitted:
+        donate: bool = False, objective: str = "time", topology: str = "") -> Jitted:
     """Compiles a function of tensors (and trees of them) into one program for all devices that its tensors name.
 
     The function is recorded at its first call, and again for arguments of another structure, shape, type or placement. Floats
@@ -89,7 +90,8 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
     entries of lists) is changed in them.
 
     mesh: where values lie that nothing says it of. search: how placements that nobody gave are chosen. feeds: a result of the
-    structure of an argument takes its placements. objective: what plans of moves minimise, "time" or "bytes"; topology: the file of
+    structure of an argument takes its placements. donate: such results stay on the devices; given to the next call they are not copied,
+    and overwritten by it: using them afterwards is an error. objective: what plans of moves minimise, "time" or "bytes"; topology: the file of
     the machine (docs/report.md).
 
     Raises ArgumentError for another objective or search, and for what is no mesh.
@@ -101,8 +103,8 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
     if mesh is not None and not isinstance(mesh, ProcessMesh):
         raise refuse(ArgumentError, f"mesh {mesh!r} of jit is no ProcessMesh")
     if function is None:
-        return functools.partial(jit, mesh=mesh, search=search, feeds=feeds, objective=objective, topology=topology)
-    return Jitted(function, mesh, feeds, objective, topology)
+        return functools.partial(jit, mesh=mesh, search=search, feeds=feeds, donate=donate, objective=objective, topology=topology)
+    return Jitted(function, mesh, feeds, donate, objective, topology)
 
 
 def explain(function: Callable, *args, **kwargs) -> Report:

@@ -40,7 +40,8 @@ def _carried(name, carry, new):
     for a, b in zip(before, after):
         x, y = asarray(a.value), asarray(b.value)
         if (x.shape, x.dtype) != (y.shape, y.dtype):
-            raise refuse(ShapeError, f"'{name}' carries '{a.path or 'the tensor'}' of {x.dtype} {x.shape} and returns {y.dtype} {y.shape}; it stays the same")
+            raise refuse(ShapeError, f"'{name}' carries '{a.path or 'the tensor'}' of {x.dtype} {x.shape} and returns {y.dtype} {y.shape}; "
+                                     "it stays the same")
     return [asarray(leaf.value) for leaf in after]
 
 
@@ -171,7 +172,8 @@ def custom_gradient(function: Callable, backward: Callable) -> Callable:
                 raise refuse(ArgumentError, f"backward of '{_name(function)}' returns {len(given)} cotangents for {len(floats)} arguments of floats")
             for g, t in zip(given, floats):
                 if (g.shape, g.dtype) != (t.shape, t.dtype):
-                    raise refuse(ShapeError, f"backward of '{_name(function)}' returns a cotangent of {g.dtype} {g.shape} for an argument of {t.dtype} {t.shape}")
+                    raise refuse(ShapeError, f"backward of '{_name(function)}' returns a cotangent of {g.dtype} {g.shape} "
+                                             f"for an argument of {t.dtype} {t.shape}")
             return tuple(given)
         _function(trace, f"{name}_vjp", back, [*tensors, *results, *[r for r in results if r.dtype.kind == "float"]])
         made = trace.builder.op("func.call", [trace.value(t) for t in tensors], [p.type for p in forward.results],

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import weakref
 from collections.abc import Callable
 
 from . import ir, tree
@@ -37,9 +38,9 @@ class Recorded:
     """
 
     def __init__(self, function: Callable, arguments: Arguments, feeds: bool = True, options: dict | None = None,
-                 mesh: ProcessMesh | None = None):
+                 mesh: ProcessMesh | None = None, donate: bool = False):
         self.trace = trace = Trace()
-        self._options = options or {}
+        self._options, self._donate = options or {}, donate
         if mesh is not None:
             trace.symbol(mesh)
         self.name, self.names = getattr(function, "__name__", "program"), arguments.names
@@ -75,6 +76,8 @@ class Recorded:
         self._structure = returned
         self._program: Program | None = None
         self._session = None
+        self._fed = {r.feeds for r in self.results if r.feeds is not None}
+        self._generation, self._last, self._left = 0, {}, []
 
     def _add(self, name: str, value, feeds: int | None = None) -> None:
         taken = {r.name for r in self.results}
@@ -140,18 +143,64 @@ class Recorded:
 
     def run(self, arguments: Arguments):
         """What the function returns, with values; what it changed in its arguments is changed in these."""
-        values = []
-        for tensor, name in zip([*arguments.tensors(), *self.hidden], [*self.names, *["captured"] * len(self.hidden)]):
-            if tensor._array is None:
-                if type(tensor) is not Tensor:  # a parameter that has not been initialised says so
-                    tensor._concrete(f"calling '{self.name}'")
-                raise refuse(ArgumentError, f"'{name}' is a description without a value; give it to explain or lower")
-            tensor._used()
-            values.append(tensor._array)
-        arrays = self.session.run(values)
-        tensors = [from_array(a, r.tensor.dtype, s) for a, r, s in zip(arrays, self.results, self._shardings)]
+        given, session = [*arguments.tensors(), *self.hidden], self.session
+        stay = {i for i, t in enumerate(given) if t._source is not None and t._source.feeds(self, i)}
+        values = {}
+        for i, tensor in enumerate(given):
+            if i not in stay and tensor is not self._last.get(i):
+                values[i] = self._value(tensor, self.names[i] if i < len(self.names) else "captured")
+        # What the last step left on the devices and somebody still has is fetched before it is overwritten.
+        passed = {id(given[i]) for i in stay}
+        for reference in self._left:
+            tensor = reference()
+            if tensor is not None and id(tensor) not in passed:
+                tensor._array
+        for i, value in values.items():
+            session.set(i, value)
+        session.step()
+        self._generation += 1
+        for i in stay:
+            given[i]._source.taken = True
+        self._last = {i: t for i, t in enumerate(given) if i not in self._fed}
+        tensors = [self._result(k, r) for k, r in enumerate(self.results)]
+        self._left = [weakref.ref(t) for t in tensors if t._source is not None]
         arguments.assign({leaf: tensors[result] for leaf, result in self.changed})
         return tree.rebuild(self._structure, tensors[:self.outputs])
+
+    def _value(self, tensor: Tensor, name: str):
+        if tensor._array is None:
+            if type(tensor) is not Tensor:  # a parameter that has not been initialised says so
+                tensor._concrete(f"calling '{self.name}'")
+            raise refuse(ArgumentError, f"'{name}' is a description without a value; give it to explain or lower")
+        tensor._used()
+        return tensor._array
+
+    def _result(self, index: int, result: Result) -> Tensor:
+        if result.feeds is None or not self._donate:
+            return from_array(self.session.read(index), result.tensor.dtype, self._shardings[index])
+        made = from_array(None, result.tensor.dtype, self._shardings[index], result.tensor.shape)
+        made._source = OnDevices(self, index)
+        return made
+
+
+class OnDevices:
+    """Where the value of a donated result lies: the devices of a program, until its next step overwrites it."""
+
+    __slots__ = ("recorded", "generation", "index", "taken")
+
+    def __init__(self, recorded: Recorded, index: int):
+        self.recorded, self.generation, self.index, self.taken = recorded, recorded._generation, index, False
+
+    def feeds(self, recorded: Recorded, argument: int) -> bool:
+        """Whether the value is already where that argument of the next step is."""
+        return self.recorded is recorded and not self.taken and self.generation == recorded._generation \
+            and recorded.results[self.index].feeds == argument
+
+    def read(self):
+        if self.taken:
+            raise refuse(TraceError, f"the value of '{self.recorded.results[self.index].name}' was given to '{self.recorded.name}', which has "
+                                     "overwritten it (donate=True); use what that returned")
+        return self.recorded.session.read(self.index)
 
 
 def _feeds(value, argument) -> bool:

@@ -46,15 +46,27 @@ class Session:
         steps results that feed an argument take its place."""
         if len(values) != len(self.arguments):
             raise Error(f"{len(values)} values for {len(self.arguments)} arguments; give one an argument")
-        with core.errors():
-            for index, (tensor, value) in enumerate(zip(self.arguments, values)):
-                self._session.set_argument(index, _bytes(tensor, value))
-            self._session.run(steps)
-            return [self._read(index, tensor) for index, tensor in enumerate(self.results)]
+        for index, value in enumerate(values):
+            self.set(index, value)
+        self.step(steps)
+        return [self.read(index) for index in range(len(self.results))]
 
-    def _read(self, index, tensor):
+    def set(self, index: int, value) -> None:
+        """Gives an argument its value from the next step on; one that is never set again keeps it, or what feeds it."""
+        with core.errors():
+            self._session.set_argument(index, _bytes(self.arguments[index], value))
+
+    def step(self, steps: int = 1) -> None:
+        """Executes the program."""
+        with core.errors():
+            self._session.run(steps)
+
+    def read(self, index: int) -> np.ndarray:
+        """A result of the last step."""
+        tensor = self.results[index]
         array = np.empty(tuple(tensor.shape), dtype_of(tensor.dtype))
-        self._session.read_result(index, _flat(array))
+        with core.errors():
+            self._session.read_result(index, _flat(array))
         return array
 
     @property

@@ -25,7 +25,7 @@ class Tensor:
     Raises DTypeError for element types without a kernel.
     """
 
-    __slots__ = ("shape", "dtype", "sharding", "_array", "_value", "_scope", "_weak", "_unused", "_mesh", "_gradient", "__weakref__")
+    __slots__ = ("shape", "dtype", "sharding", "_data", "_value", "_scope", "_weak", "_unused", "_mesh", "_gradient", "_source", "__weakref__")
     __array_priority__ = 1000  # NumPy leaves operators of mixed operands to this class
 
     def __init__(self, data, dtype=None):
@@ -33,7 +33,7 @@ class Tensor:
         self._init(array.shape, dtypes.dtype(array.dtype) if dtype is None else dtypes.dtype(dtype), array)
 
     def _init(self, shape, dtype: DType, array=None, sharding: Sharding | None = None, weak=False):
-        self.shape, self.dtype, self.sharding = tuple(shape), dtype, sharding
+        self.shape, self.dtype, self.sharding, self._source = tuple(shape), dtype, sharding, None
         self._array, self._value, self._scope, self._weak, self._unused, self._mesh, self._gradient = array, None, None, weak, None, None, False
 
     # What it is.
@@ -79,6 +79,17 @@ class Tensor:
         return local_value(array, self.sharding, rank) if self.sharding else array
 
     # Its value.
+
+    @property
+    def _array(self) -> np.ndarray | None:
+        """The global value, fetched from the devices where it still lies there; None of traced and of described tensors."""
+        if self._data is None and self._source is not None:
+            self._data = self._source.read()
+        return self._data
+
+    @_array.setter
+    def _array(self, array):
+        self._data = array
 
     def _concrete(self, what: str) -> np.ndarray:
         if self._array is None:
@@ -196,10 +207,10 @@ def round_to_bfloat16(array: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(array), np.uint16(0x7FC0), rounded).astype(np.uint16)
 
 
-def from_array(array: np.ndarray, dtype: DType, sharding: Sharding | None = None) -> Tensor:
-    """A tensor of an array of exactly that type; nothing is copied or checked."""
+def from_array(array: np.ndarray | None, dtype: DType, sharding: Sharding | None = None, shape: Sequence[int] | None = None) -> Tensor:
+    """A tensor of an array of exactly that type; nothing is copied or checked. Without an array `shape` says how large it is."""
     made = Tensor.__new__(Tensor)
-    made._init(array.shape, dtype, array, sharding)
+    made._init(array.shape if array is not None else shape, dtype, array, sharding)
     return made
 
 

@@ -7,7 +7,7 @@
 import unittest
 
 import tessera.jax
-from jax_case import I, JaxCase, array, jax, jnp, mesh_of
+from jax_case import I, JaxCase, array, jnp, mesh_of
 from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec as P
 

@@ -7,7 +7,7 @@
 import unittest
 
 from tessera import ir
-from tessera.ir import AffineMap, Port, TensorType
+from tessera.ir import Port, TensorType
 from tessera.ir.shapes import groups
 
 

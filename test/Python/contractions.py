@@ -6,7 +6,7 @@
 
 import unittest
 
-from jax_case import F, I, JaxCase, array, jax, jnp
+from jax_case import F, I, JaxCase, array, jnp
 from jax import lax
 
 

@@ -9,7 +9,6 @@ import unittest
 
 from jax_case import I, JaxCase, array, jax, jnp, mesh_of
 from jax import lax
-from jax.sharding import PartitionSpec as P
 
 NHWC = ("NHWC", "HWIO", "NHWC")
 

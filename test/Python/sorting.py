@@ -8,7 +8,7 @@ import unittest
 
 import numpy as np
 
-from jax_case import I, JaxCase, array, jax, jnp
+from jax_case import I, JaxCase, array, jnp
 from jax import lax
 
 

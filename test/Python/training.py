@@ -61,12 +61,45 @@ class Training(unittest.TestCase):
         self.same(*trained, reference)
         self.assertEqual(trained[0]["w0"].placements, (Replicate(), Shard(1)))
 
+    def test_donation(self):
+        """Parameters stay on the devices from step to step: the same weights; what a step has overwritten is an error."""
+        params, x, y = start()
+        reference = self.train(params, x, y)
+        mesh = ProcessMesh(range(4), ["dp"])
+        kept = ts.jit(step._function, donate=True)
+        now = {k: place(v, mesh) for k, v in params.items()}
+        x, y = place(x, mesh, Shard(0)), place(y, mesh, Shard(0))
+        for i in range(50):
+            before = now
+            now, value = kept(now, x, y, 0.1)
+            if i == 10:
+                eleventh = now["w0"].numpy().copy()  # read while it lies there
+                held = now
+        self.same(now, value, reference)
+        np.testing.assert_array_equal(held["w0"].numpy(), eleventh)
+        self.refused(ts.TraceError, "was given to 'step', which has overwritten it", lambda: before["w1"].numpy())
+        # Another order: an earlier result again, and results of two calls that both are alive.
+        first, _ = kept({k: place(v, mesh) for k, v in params.items()}, x, y, 0.1)
+        second, _ = kept({k: place(v, mesh) for k, v in params.items()}, x, y, 0.2)
+        plain, _ = step(params, np.asarray(x), np.asarray(y), 0.1)
+        np.testing.assert_allclose(first["w0"].numpy(), plain["w0"].numpy(), rtol=1e-5, atol=1e-6)
+        self.assertFalse(np.allclose(second["w0"].numpy(), first["w0"].numpy()))
+
     def test_one_reduction_of_gradients(self):
         params, x, y = start()
         mesh = ProcessMesh(range(8), ["dp"])
         report = ts.explain(step, {k: place(v, mesh) for k, v in params.items()}, place(x, mesh, Shard(0)), place(y, mesh, Shard(0)), 0.1)
         self.assertEqual([(c["kind"], c["bytes"]) for c in report["collectives"]], [("all_reduce", 4 * (60 + 10 + 40 + 1))])
         self.assertIn("all_reduce  ['dp'] of 8", str(report))
+
+    def test_locations(self):
+        """Operations stand at the user's line, those of a derivative too."""
+        params, x, y = start()
+        program = step.lower(params, x, y, 0.1)
+        line = mlp.__code__.co_firstlineno + 1
+        self.assertIn(f'loc("{__file__}":{line}:', program.mlir)
+        report = ts.explain(step, params, place(x, ProcessMesh([0, 1], ["dp"]), Shard(0)), y, 0.1)
+        self.assertTrue(all(c["loc"].startswith(__file__) for c in report["collectives"]), report["collectives"])
 
     def test_bytes_are_counted(self):
         params, x, y = start()

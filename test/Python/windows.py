@@ -9,7 +9,7 @@ import unittest
 import numpy as np
 
 import tessera
-from jax_case import JaxCase, array, jax, jnp
+from jax_case import JaxCase, array, jnp
 from jax import lax
 from tessera.testing import difference
 

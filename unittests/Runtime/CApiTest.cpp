@@ -42,6 +42,7 @@ TEST(CApi, WholeLife) {
   EXPECT_EQ(info.rank, 1);
   EXPECT_EQ(info.shape[0], 5);
   EXPECT_EQ(info.bytes, 20u);
+  EXPECT_NE(std::string(info.home).find("\"layout\""), std::string::npos) << info.home;
   ASSERT_EQ(tessera_session_result(session, 0, &info), TESSERA_OK);
   EXPECT_EQ(info.feeds, 0);
   float x[5] = {1, 2, 3, 4, 5}, y[5] = {};

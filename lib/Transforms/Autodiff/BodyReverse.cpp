@@ -8,6 +8,7 @@
 #include "BodyReverse.h"
 #include "ScalarRules.h"
 
+#include "mlir/Analysis/FlatLinearValueConstraints.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 
@@ -196,6 +197,43 @@ LogicalResult BodyReverse::emitTargets(bool withInits) {
   return success();
 }
 
+/// Runs the loops that a place of the target reads backwards the other way round: i -> n - 1 - i in
+/// every map and index of the nest, so that the places are windows.
+static void turnLoops(LoopNest &nest, BodyTarget &target) {
+  MLIRContext *context = nest.b.getContext();
+  unsigned numLoops = nest.extents.size();
+  llvm::SmallBitVector turned(numLoops);
+  for (const Place &place : target.places) {
+    SmallVector<int64_t> coefficients;
+    if (!place.expr || failed(getFlattenedAffineExpr(place.expr, numLoops, 0, &coefficients)))
+      continue;
+    for (unsigned loop = 0; loop < numLoops; ++loop)
+      if (coefficients[loop] < 0)
+        turned.set(loop);
+  }
+  if (turned.none())
+    return;
+  SmallVector<AffineExpr> loops;
+  for (unsigned loop = 0; loop < numLoops; ++loop) {
+    AffineExpr dim = getAffineDimExpr(loop, context);
+    loops.push_back(turned.test(loop) ? nest.extents[loop] - 1 - dim : dim);
+  }
+  for (LoopNest::Input &input : nest.inputs)
+    input.map = simplifyAffineMap(input.map.replaceDimsAndSymbols(loops, {}, numLoops, 0));
+  for (Place &place : target.places)
+    if (place.expr)
+      place.expr = simplifyAffineExpr(place.expr.replaceDims(loops), numLoops, 0);
+  for (linalg::IndexOp index : llvm::make_early_inc_range(nest.block->getOps<linalg::IndexOp>())) {
+    if (!turned.test(index.getDim()))
+      continue;
+    OpBuilder b(nest.b.getContext());
+    b.setInsertionPointAfter(index);
+    Value last = arith::ConstantIndexOp::create(b, nest.loc, nest.extents[index.getDim()] - 1);
+    Value other = arith::SubIOp::create(b, nest.loc, last, index);
+    index.getResult().replaceAllUsesExcept(other, other.getDefiningOp());
+  }
+}
+
 FailureOr<Value> dist::emitGathered(LoopNest &nest, const BodyTarget &target) {
   Type type = target.value.getType();
   if (std::optional<AffineMap> map = plainMap(nest, target))
@@ -214,6 +252,9 @@ FailureOr<Value> dist::emitGathered(LoopNest &nest, const BodyTarget &target) {
   for (auto [next, place] : llvm::enumerate(llvm::make_filter_range(
            copied.places, [](const Place &place) { return place.index != nullptr; })))
     place.index = needed[next + 1];
+  turnLoops(own, copied);
+  if (std::optional<AffineMap> map = plainMap(own, copied))
+    return own.emit(scalar, *map, type);
   FailureOr<Unwound> unwound = unwindWindows(own, scalar, copied);
   if (failed(unwound))
     return failure();

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ..ir import Block, TensorType
+from ..ir import Block
 from .registry import rule
 
 

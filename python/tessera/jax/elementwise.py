@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 
-from ..ir import TensorType, constants
+from ..ir import constants
 from ..ir.types import width
 from . import elements
 from .registry import rule

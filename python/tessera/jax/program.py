@@ -14,7 +14,6 @@ from jax.interpreters import partial_eval
 from .. import ir
 from ..program import Program
 from . import arguments as trees
-from . import elements
 from .errors import ImportFailure
 from .importer import Importer, check_primitives, is_key
 from .shardings import ShardingReader

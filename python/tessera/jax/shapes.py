@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from ..ir import AffineMap, TensorType
 from ..ir.windows import dilate
-from . import elements
 from .registry import rule
 
 
