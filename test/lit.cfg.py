@@ -28,5 +28,7 @@ if has():
     config.available_features.add("python")
 if has("tessera._core", "numpy"):
     config.available_features.add("tessera-core")
+    if has("torch"):
+        config.available_features.add("torch")
     if has("jax"):
         config.available_features.add("jax")

@@ -10,7 +10,9 @@
 #include "tessera/Codegen/Compile.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Driver/Pipeline.h"
+#include "tessera/Transforms/Autodiff/Passes.h"
 
+#include "mlir/Pass/PassRegistry.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -39,9 +41,23 @@ Compilation::Compilation(const ProgramOptions &options)
 
 Compilation::~Compilation() = default;
 
-LogicalResult Compilation::load() {
+LogicalResult Compilation::read() {
   program = loadProgram(&mlirContext, options.file, options.text, errors());
-  if (!program)
+  if (!program || options.passes.empty())
+    return success(static_cast<bool>(program));
+  static const bool registered = [] {
+    dist::registerTesseraAutodiffPasses();
+    return true;
+  }();
+  (void)registered;
+  PassManager manager(&mlirContext, ModuleOp::getOperationName());
+  if (failed(parsePassPipeline(options.passes, manager, errors())))
+    return failure();
+  return manager.run(*program);
+}
+
+LogicalResult Compilation::load() {
+  if (failed(read()))
     return failure();
   func::FuncOp function = selectFunction(*program, options.function);
   if (!function)
@@ -150,8 +166,8 @@ LogicalResult Compilation::toSingleDevice() {
 }
 
 func::FuncOp Compilation::toReference() {
-  program = loadProgram(&mlirContext, options.file, options.text, errors());
-  func::FuncOp function = program ? selectFunction(*program, options.function) : func::FuncOp();
+  func::FuncOp function =
+      succeeded(read()) ? selectFunction(*program, options.function) : func::FuncOp();
   if (function)
     dropMeshes(*program);
   return function;

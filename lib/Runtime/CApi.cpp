@@ -15,6 +15,7 @@ using namespace tessera::runtime;
 
 struct tessera_session {
   std::unique_ptr<Session> session;
+  std::vector<std::string> argumentHomes, resultHomes; ///< as JSON
 };
 
 namespace {
@@ -63,12 +64,21 @@ tessera_status openSession(Expected<Artifact> artifact, const tessera_open_optio
       Session::open(std::make_shared<const Artifact>(std::move(*artifact)), optionsFrom(options));
   if (!opened)
     return fail(TESSERA_UNAVAILABLE, opened.message());
-  *session = new tessera_session{std::move(*opened)};
+  auto made = std::make_unique<tessera_session>();
+  const Program &program = (*opened)->program();
+  for (const Argument &argument : program.arguments)
+    made->argumentHomes.push_back(argument.homes.empty() ? ""
+                                                         : toJson(program, argument.homes.front()));
+  for (const Result &result : program.results)
+    made->resultHomes.push_back(toJson(program, result.home));
+  made->session = std::move(*opened);
+  *session = made.release();
   return TESSERA_OK;
 }
 
 template <typename Tensor>
-tessera_status describe(const std::vector<Tensor> &list, int64_t index, tessera_tensor_info *info) {
+tessera_status describe(const std::vector<Tensor> &list, const std::vector<std::string> &homes,
+                        int64_t index, tessera_tensor_info *info) {
   if (index < 0 || index >= static_cast<int64_t>(list.size()))
     return fail(TESSERA_INVALID_ARGUMENT,
                 "index " + std::to_string(index) + " of " + std::to_string(list.size()));
@@ -81,6 +91,7 @@ tessera_status describe(const std::vector<Tensor> &list, int64_t index, tessera_
   info->shape = tensor.globalShape.data();
   info->bytes = static_cast<size_t>(*elementCount(tensor.globalShape) * sizeOf(tensor.dtype));
   info->feeds = -1;
+  info->home = homes[index].c_str();
   return TESSERA_OK;
 }
 
@@ -146,7 +157,9 @@ tessera_status tessera_session_argument(const tessera_session *session, int64_t 
                                         tessera_tensor_info *info) {
   if (!session)
     return nullArgument();
-  return guarded([&] { return describe(session->session->program().arguments, index, info); });
+  return guarded([&] {
+    return describe(session->session->program().arguments, session->argumentHomes, index, info);
+  });
 }
 
 tessera_status tessera_session_result(const tessera_session *session, int64_t index,
@@ -155,7 +168,7 @@ tessera_status tessera_session_result(const tessera_session *session, int64_t in
     return nullArgument();
   return guarded([&] {
     const std::vector<Result> &results = session->session->program().results;
-    tessera_status status = describe(results, index, info);
+    tessera_status status = describe(results, session->resultHomes, index, info);
     if (status == TESSERA_OK)
       info->feeds = results[index].feeds.value_or(-1);
     return status;

@@ -272,4 +272,8 @@ std::string toJson(const sharding::Layout &layout) {
   return dump(write(layout));
 }
 
+std::string toJson(const Program &program, const Home &home) {
+  return dump({{"mesh", write(program.meshOf(home))}, {"layout", write(home.layout)}});
+}
+
 } // namespace tessera::runtime

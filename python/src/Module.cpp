@@ -28,7 +28,7 @@ namespace {
 
 /// What every function takes besides the text.
 struct Options {
-  std::string name, function, compileFrom, objective, topology;
+  std::string name, function, compileFrom, objective, topology, passes;
   bool remarks;
 };
 
@@ -42,6 +42,7 @@ static void fill(ProgramOptions &program, const std::string &text, const Options
   program.compileFrom = options.compileFrom;
   program.objective = options.objective;
   program.topology = options.topology;
+  program.passes = options.passes;
   program.remarks = options.remarks;
   program.messages = &messages;
 }
@@ -66,7 +67,7 @@ template <typename Function, typename... Extra>
 static void define(nb::module_ &module, const char *name, const char *doc, Function function,
                    const Extra &...extra) {
   module.def(name, function, "text"_a, extra..., "name"_a = "program", "function"_a = "",
-             "compile_from"_a = "input", "objective"_a = "time", "topology"_a = "",
+             "compile_from"_a = "input", "objective"_a = "time", "topology"_a = "", "passes"_a = "",
              "remarks"_a = false, doc);
 }
 
@@ -79,23 +80,24 @@ NB_MODULE(_core, m) {
       "The program as MLIR text in phase `to`, and what the compiler said. Phases are in "
       "docs/architecture.md; \"input\" only parses and verifies.",
       [](const std::string &text, const std::string &to, std::string name, std::string function,
-         std::string from, std::string objective, std::string topology, bool remarks) {
+         std::string from, std::string objective, std::string topology, std::string passes,
+         bool remarks) {
         return compiled<ProgramOptions>(
-            text, {name, function, from, objective, topology, remarks},
+            text, {name, function, from, objective, topology, passes, remarks},
             [&](const ProgramOptions &program) { return lowerProgram(program, to); });
       },
       "to"_a);
   define(m, "explain", "The report of docs/report.md as JSON text, and what the compiler said.",
          [](const std::string &text, std::string name, std::string function, std::string from,
-            std::string objective, std::string topology, bool remarks) {
+            std::string objective, std::string topology, std::string passes, bool remarks) {
            return compiled<ExplainOptions>(
-               text, {name, function, from, objective, topology, remarks}, explainJson);
+               text, {name, function, from, objective, topology, passes, remarks}, explainJson);
          });
   define(m, "compile", "The bytes of an artifact for Session, and what the compiler said.",
          [](const std::string &text, std::string name, std::string function, std::string from,
-            std::string objective, std::string topology, bool remarks) {
+            std::string objective, std::string topology, std::string passes, bool remarks) {
            auto [artifact, messages] = compiled<CompileOptions>(
-               text, {name, function, from, objective, topology, remarks},
+               text, {name, function, from, objective, topology, passes, remarks},
                [](const CompileOptions &program) -> std::optional<runtime::Bytes> {
                  auto artifact = compileProgram(program);
                  if (!artifact)

@@ -31,7 +31,7 @@ using ConstBuffer = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::de
 
 /// An argument or a result. `dtype` is the element type as MLIR names it.
 struct Tensor {
-  std::string name, dtype;
+  std::string name, dtype, home;
   std::vector<int64_t> shape;
   int64_t feeds;
 };
@@ -84,7 +84,7 @@ private:
       tessera_tensor_info info{};
       info.struct_size = sizeof(info);
       check(ask(session.get(), i, &info));
-      result.push_back({info.name, names[info.dtype],
+      result.push_back({info.name, names[info.dtype], info.home,
                         std::vector<int64_t>(info.shape, info.shape + info.rank), info.feeds});
     }
     return result;
@@ -103,6 +103,7 @@ void tessera::python::defineSession(nb::module_ &m) {
       .def_ro("name", &Tensor::name)
       .def_ro("dtype", &Tensor::dtype, "f64, f32, f16, bf16, i64, i32, i16, i8, i1 or index")
       .def_ro("shape", &Tensor::shape)
+      .def_ro("home", &Tensor::home, "mesh and layout as JSON (docs/step-format.md), or \"\"")
       .def_ro("feeds", &Tensor::feeds, "the argument of the next step that a result is, or -1");
   nb::class_<Session>(m, "Session", "An artifact on its devices. Buffers are flat arrays of bytes.")
       .def(nb::init<nb::bytes, const std::string &, int64_t, int64_t, uint64_t>(), "artifact"_a,

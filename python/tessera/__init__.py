@@ -2,19 +2,48 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Tessera: programs for one device, run on many."""
 
-from .errors import Error
+from .errors import (ArgumentError, DTypeError, Error, MeshError, PlacementError, ShapeError, StrategyError, TraceError)
 from .program import Program
 from .sharding import Mesh, Open, Partial, Replicate, Shard, Sharding
 
-__all__ = ["Error", "Mesh", "Open", "Partial", "Program", "Replicate", "Session", "Shard", "Sharding", "from_jax"]
+# What needs NumPy, JAX or PyTorch is loaded when it is used.
+_LAZY = {
+    "runtime": ("Session",),
+    "jax": ("from_jax",),
+    "torch": ("from_torch",),
+    "mesh": ("ProcessMesh",),
+    "tensor": ("Tensor", "asarray", "shard_tensor", "spec"),
+    "dtypes": ("DType", "bfloat16", "bool_", "float16", "float32", "float64", "int16", "int32", "int64", "int8"),
+    "compiled": ("explain", "jit"),
+    "autodiff": ("grad", "value_and_grad"),
+    "parallel": ("DistributedDataParallel", "accumulate", "visualize_sharding"),
+    "strategy": ("shard",),
+    "control": ("checkpoint", "custom_gradient", "fori_loop", "scan"),
+    "optim": ("shard_optimizer",),
+    "data": ("shard_dataloader",),
+}
+_MODULES = ("nn", "ops", "optim", "data", "testing", "parallel", "random", "tree")
+_PLACES = {name: module for module, names in _LAZY.items() for name in names}
+
+__all__ = ["ArgumentError", "DTypeError", "Error", "Mesh", "MeshError", "Open", "Partial", "PlacementError", "Program", "Replicate",
+           "Shard", "ShapeError", "Sharding", "StrategyError", "TraceError", *_PLACES, *_MODULES]
 
 
 def __getattr__(name):
-    # What needs NumPy or JAX is loaded when it is used.
-    if name == "Session":
-        from .runtime import Session
-        return Session
-    if name == "from_jax":
-        from .jax import from_jax
-        return from_jax
+    import importlib
+    if name in _PLACES:
+        if _PLACES[name] not in ("runtime", "jax"):
+            importlib.import_module(".ops.operators", __name__)  # operators of tensors
+        value = getattr(importlib.import_module(f".{_PLACES[name]}", __name__), name)
+        globals()[name] = value
+        return value
+    if name in _MODULES:
+        return importlib.import_module(f".{name}", __name__)
+    # The operations stand here too: tessera.matmul is tessera.ops.matmul.
+    if not name.startswith("_"):
+        importlib.import_module(".ops.operators", __name__)
+        ops = importlib.import_module(".ops", __name__)
+        if name in ops.__all__:
+            globals()[name] = getattr(ops, name)
+            return globals()[name]
     raise AttributeError(f"module 'tessera' has no attribute '{name}'")

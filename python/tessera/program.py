@@ -13,13 +13,14 @@ from . import core
 
 
 class Program:
-    """An MLIR program. `name` stands in diagnostics for operations without a location.
+    """An MLIR program. `name` stands in diagnostics for operations without a location; `passes` run on it before the first
+    phase ("dist-autodiff{function=loss wrt=0}").
 
     Raises tessera.Error where the text is not a program.
     """
 
-    def __init__(self, mlir: str, name: str = "program", verify: bool = True):
-        self.mlir, self.name = mlir, name
+    def __init__(self, mlir: str, name: str = "program", verify: bool = True, passes: str = ""):
+        self.mlir, self.name, self.passes = mlir, name, passes
         self._session = None
         if verify:
             self.lower("input")
@@ -29,15 +30,15 @@ class Program:
 
     def lower(self, to: str, objective: str = "time", topology: str = "") -> str:
         """The program as MLIR text in a phase: normalized, propagated, resharded, ..., fused (docs/architecture.md)."""
-        return core.call("lower", self.mlir, to, name=self.name, objective=objective, topology=topology)
+        return core.call("lower", self.mlir, to, name=self.name, objective=objective, topology=topology, passes=self.passes)
 
     def explain(self, objective: str = "time", topology: str = "") -> dict[str, Any]:
         """The report of docs/report.md: shardings, collectives with bytes, counts, reasons, and the memory of a device."""
-        return json.loads(core.call("explain", self.mlir, name=self.name, objective=objective, topology=topology))
+        return json.loads(core.call("explain", self.mlir, name=self.name, objective=objective, topology=topology, passes=self.passes))
 
     def compile(self, path: str | None = None, objective: str = "time", topology: str = "") -> bytes:
         """The artifact, for `tessera.Session` and `tessera-exec`; also written to `path`, which never holds a part of it."""
-        artifact = core.call("compile", self.mlir, name=self.name, objective=objective, topology=topology)
+        artifact = core.call("compile", self.mlir, name=self.name, objective=objective, topology=topology, passes=self.passes)
         if path is not None:
             _write(path, artifact)
         return artifact

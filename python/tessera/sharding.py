@@ -50,6 +50,9 @@ class Shard:
     dim: int
     order: int | None = None
 
+    def __repr__(self):
+        return f"Shard({self.dim})" if self.order is None else f"Shard({self.dim}, order={self.order})"
+
     def __str__(self):
         return f"shard({self.dim})" if self.order is None else f"shard({self.dim}, order = {self.order})"
 
@@ -57,6 +60,9 @@ class Shard:
 @dataclasses.dataclass(frozen=True)
 class Partial:
     reduction: str = "sum"
+
+    def __repr__(self):
+        return "Partial()" if self.reduction == "sum" else f"Partial('{self.reduction}')"
 
     def __str__(self):
         return f"partial({self.reduction})"
@@ -80,9 +86,13 @@ class Sharding:
     mesh: Mesh
     placements: tuple[Placement, ...]
 
-    def __str__(self):
+    def text(self, symbol: str) -> str:
+        """As the dialect writes it, on a mesh that is called `symbol`."""
         missing = len(self.mesh.shape) - len(self.placements)
         if missing < 0:
             raise ValueError(f"{len(self.placements)} placements on mesh '{self.mesh.name}' of {len(self.mesh.shape)} axes; give at most one an axis")
         placements = [*self.placements, *[Replicate()] * missing]
-        return f"#dist.sharding<@{self.mesh.name}, [{', '.join(map(str, placements))}]>"
+        return f"#dist.sharding<@{symbol}, [{', '.join(map(str, placements))}]>"
+
+    def __str__(self):
+        return self.text(self.mesh.name)

@@ -3,9 +3,12 @@
 """What tests of the importer share: a program's results on one device and on many equal those of JAX."""
 
 import os
+import sys
 import unittest
 
-os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+# What XLA compiles is run once: it need not be fast.
+os.environ["XLA_FLAGS"] = ("--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0 "
+                           "--xla_llvm_disable_expensive_passes=true")
 os.environ["JAX_PLATFORMS"] = "cpu"
 
 import jax
@@ -15,6 +18,11 @@ from jax.sharding import Mesh, PartitionSpec
 
 import tessera
 from tessera.testing import difference
+
+# What XLA has compiled is kept in the build folder: the next run of the tests takes it from there.
+jax.config.update("jax_compilation_cache_dir", os.path.join(os.path.dirname(tessera.__file__), "..", "..", "jax-cache"))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 F, I = jnp.float32, jnp.int32
 
@@ -51,20 +59,39 @@ class JaxCase(unittest.TestCase):
             return random.integers(0, below, aval.shape).astype(aval.dtype)
         return jax.tree.map(one, avals)
 
+    def setUp(self):
+        self._cases = []
+
+    def tearDown(self):
+        cases, self._cases = self._cases, []
+        for i in range(0, len(cases), 10):
+            self._compare(cases[i:i + 10], (0, 1), None)
+
     def check(self, fn, *avals, below=5, values=None, turns=(0, 1), mesh=None):
         """Runs fn in JAX, imported on one device, and imported on 2x3 devices with the arguments cut in several ways.
-        Few sizes divide."""
-        values = values if values is not None else self.values(avals, below)
-        expected = jax.tree.leaves(jax.jit(fn)(*values))
+        Few sizes divide. Cases of one test are compiled together, when it ends."""
+        caller = sys._getframe(1)
+        case = fn, avals, values if values is not None else self.values(avals, below), f"{caller.f_code.co_filename}:{caller.f_lineno}"
+        if mesh is None and turns == (0, 1):
+            self._cases.append(case)
+        else:
+            self._compare([case], turns, mesh)
+
+    def _compare(self, cases, turns, mesh):
+        def together(*arguments):
+            return [fn(*args) for (fn, *_), args in zip(cases, arguments)]
+        avals, values = tuple(tuple(avals) for _, avals, *_ in cases), tuple(tuple(values) for _, _, values, _ in cases)
+        expected = jax.tree.leaves(jax.jit(together)(*values))
+        places = [place for (*_, place), results in zip(cases, jax.eval_shape(together, *values)) for _ in jax.tree.leaves(results)]
         mesh = mesh or mesh_of(x=2, y=3)
         specs = [None] + [jax.tree.map(lambda a, i=i: cut(len(a.shape), i), avals) for i in turns]
         for spec in specs:
-            program = tessera.from_jax(fn, avals, spec, mesh=mesh if spec is not None else None)
+            program = tessera.from_jax(together, avals, spec, mesh=mesh if spec is not None else None)
             actual = jax.tree.leaves(program(*values))
             self.assertEqual(len(actual), len(expected))
-            for leaf, a, b in zip(program.outputs, actual, expected):
+            for leaf, place, a, b in zip(program.outputs, places, actual, expected):
                 wrong = difference(a, b)
-                self.assertIsNone(wrong, f"{leaf.name} with arguments cut as {spec}: {wrong}\n{program}")
+                self.assertIsNone(wrong, f"{place}: {leaf.name} with arguments cut as {spec}: {wrong}")
 
     def gradient(self, fn, *arguments):
         """The gradient of sum(sin(fn)) by the numbered arguments."""

@@ -39,6 +39,7 @@ struct ProgramOptions {
   std::optional<std::string> text;   ///< the program itself; `file` then only names it
   std::string *messages = nullptr;   ///< gets errors, warnings, remarks; null: standard error
   std::string function;              ///< empty: @main, else the only public one
+  std::string passes;                ///< on the program as it was read, e.g. dist-autodiff{wrt=w}
   std::string compileFrom = "input"; ///< phase that the file is in
   std::string objective = "time";    ///< of reshard plans
   bool narrowReductions = false;     ///< reduce 16-bit floats in 16 bits

@@ -51,6 +51,8 @@ public:
   llvm::json::Value timing() const;
 
 private:
+  /// Reads the program and runs `options.passes`.
+  mlir::LogicalResult read();
   mlir::LogicalResult load();
   mlir::LogicalResult runPhases(Phase to = Phase::fused);
 

@@ -206,6 +206,8 @@ Status verify(const Program &program, int64_t constantBytes);
 
 /// A layout's JSON, as in step-format.md; for reports.
 std::string toJson(const sharding::Layout &layout);
+/// The mesh and layout of a home: {"mesh": {…}, "layout": {…}}.
+std::string toJson(const Program &program, const Home &home);
 
 } // namespace tessera::runtime
 

@@ -76,6 +76,8 @@ typedef struct tessera_tensor_info {
   const int64_t *shape; ///< `rank` extents
   size_t bytes;         ///< of the whole tensor
   int64_t feeds;        ///< of a result: the argument of the next step that it becomes, else -1
+  const char *home;     ///< what each device holds, {"mesh": {...}, "layout": {...}} as in
+                        ///< docs/step-format.md; "" of an argument that nothing reads
 } tessera_tensor_info;
 
 /// TESSERA_RT_VERSION of the library.

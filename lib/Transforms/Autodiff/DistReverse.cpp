@@ -18,8 +18,8 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// How the cotangent of a value lies that lies like `sharding`: the same, but for sums over devices,
-/// whose cotangent is the same everywhere.
+/// How the cotangent of a value lies that lies like `sharding`: the same, but for sums over
+/// devices, whose cotangent is the same everywhere.
 static ShardingAttr cotangentSharding(ShardingAttr sharding, Operation *op, Type type) {
   MeshTable meshes(op->getParentOfType<ModuleOp>());
   sharding::TensorSharding lies = resolveVerified(sharding, meshes, type);
@@ -59,6 +59,20 @@ static FlatSymbolRefAttr meshOf(Value value) {
   return {};
 }
 
+Value dist::onMeshOf(OpBuilder &b, Value value, Value other) {
+  auto module = value.getParentRegion()->getParentOfType<ModuleOp>();
+  MeshTable meshes(module);
+  if (meshes.size() < 2)
+    return value;
+  FlatSymbolRefAttr from = meshOf(value), to = meshOf(other);
+  if (!from || !to || from == to)
+    return value;
+  auto open = sharding::TensorSharding::allOpen(meshes.get(to),
+                                                cast<RankedTensorType>(value.getType()).getRank());
+  return ReshardOp::create(b, value.getLoc(), value.getType(), value,
+                           ShardingAttr::get(to, meshes.get(to), open, b.getContext()));
+}
+
 static LogicalResult reverseReshard(Reverse &reverse, ReshardOp op, Value cotangent) {
   OpBuilder &b = reverse.b;
   Value from = op.getOperand();
@@ -75,8 +89,8 @@ static LogicalResult reverseReshard(Reverse &reverse, ReshardOp op, Value cotang
     if (lies) {
       lies = cotangentSharding(lies, op, op.getType());
     } else {
-      auto open = sharding::TensorSharding::allOpen(
-          meshes.get(mesh), cast<RankedTensorType>(op.getType()).getRank());
+      auto open = sharding::TensorSharding::allOpen(meshes.get(mesh),
+                                                    cast<RankedTensorType>(op.getType()).getRank());
       lies = ShardingAttr::get(mesh, meshes.get(mesh), open, op.getContext());
     }
     Value there = ShardTensorOp::create(b, op.getLoc(), cotangent.getType(), cotangent,

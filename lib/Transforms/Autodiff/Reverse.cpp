@@ -31,8 +31,12 @@ void Reverse::add(Value value, Value cotangent) {
   if (!cotangent || !isActive(value))
     return;
   Value &whole = cotangents[value].whole;
-  whole = whole ? arith::AddFOp::create(b, value.getLoc(), whole, cotangent).getResult()
-                : cotangent;
+  // An argument without an annotation may be used on several meshes, so its cotangents come from
+  // several.
+  if (whole && isa<BlockArgument>(value))
+    cotangent = onMeshOf(b, cotangent, whole);
+  whole =
+      whole ? arith::AddFOp::create(b, value.getLoc(), whole, cotangent).getResult() : cotangent;
 }
 
 void Reverse::set(Value value, Value cotangent) {
@@ -65,8 +69,8 @@ void Reverse::addSlice(tensor::ExtractSliceOp slice, Value cotangent) {
     }
     if (!entry.whole)
       entry.whole = zeros(b, loc, slice.getSourceType());
-    entry.whole = tensor::InsertSliceOp::create(b, loc, cotangent, entry.whole, offsets, sizes,
-                                                strides);
+    entry.whole =
+        tensor::InsertSliceOp::create(b, loc, cotangent, entry.whole, offsets, sizes, strides);
     return;
   }
   entry.slices.push_back(slice);
@@ -82,9 +86,8 @@ Value Reverse::take(Value value) {
   if (entry.slices.empty())
     return entry.whole;
   Value joined = joinSlices(value, entry.slices, entry.parts);
-  return entry.whole
-             ? arith::AddFOp::create(b, value.getLoc(), entry.whole, joined).getResult()
-             : joined;
+  return entry.whole ? arith::AddFOp::create(b, value.getLoc(), entry.whole, joined).getResult()
+                     : joined;
 }
 
 Value Reverse::takeOrZeros(Value value) {
@@ -159,9 +162,8 @@ static Value embed(OpBuilder &b, tensor::ExtractSliceOp slice, Value part) {
     high.push_back(b.getIndexAttr(type.getDimSize(d) - offset - size));
   }
   if (!padded)
-    return tensor::InsertSliceOp::create(b, loc, part, zeros(b, loc, type),
-                                         slice.getMixedOffsets(), slice.getMixedSizes(),
-                                         slice.getMixedStrides());
+    return tensor::InsertSliceOp::create(b, loc, part, zeros(b, loc, type), slice.getMixedOffsets(),
+                                         slice.getMixedSizes(), slice.getMixedStrides());
   Value whole = withDroppedDims(b, slice, part);
   if (whole.getType() == type)
     return whole;

@@ -83,6 +83,9 @@ mlir::LogicalResult reverseBranch(Reverse &reverse, mlir::scf::IfOp branch,
 mlir::LogicalResult reverseDist(Reverse &reverse, mlir::Operation *op,
                                 llvm::ArrayRef<mlir::Value> cotangents);
 
+/// `value`, moved to the mesh that `other` is computed on where that is known to be another one.
+mlir::Value onMeshOf(mlir::OpBuilder &b, mlir::Value value, mlir::Value other);
+
 /// The error at an op without a derivative.
 mlir::LogicalResult noDerivative(mlir::Operation *op, const llvm::Twine &why);
 

@@ -44,6 +44,15 @@ static bool isCheap(Operation *op) {
   return false;
 }
 
+/// The op itself, or the linalg op or pad in whose body it stands.
+static Operation *outOfBodies(Operation *op) {
+  Operation *result = op;
+  for (Operation *parent = op->getParentOp(); parent; parent = parent->getParentOp())
+    if (isa<linalg::LinalgOp, tensor::PadOp>(parent))
+      result = parent;
+  return result;
+}
+
 /// Copies cheap ops in front of each of their uses beyond the first in their block, users before
 /// producers, so that a copied fill gets its own tensor.empty.
 static void copyCheapOps(func::FuncOp function) {
@@ -56,20 +65,12 @@ static void copyCheapOps(func::FuncOp function) {
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : op->getResult(0).getUses())
       uses.push_back(&use);
-    if (uses.empty()) {
-      op->erase();
-      continue;
-    }
     // Uses are listed last first; the first in the program keeps the original, unless it stands in
     // a loop or branch: what is made there need not live outside.
-    if (uses.back()->getOwner()->getBlock() == op->getBlock())
+    if (!uses.empty() && outOfBodies(uses.back()->getOwner())->getBlock() == op->getBlock())
       uses.pop_back();
     for (OpOperand *use : uses) {
-      Operation *owner = use->getOwner();
-      // A value read inside a linalg body is copied in front of the linalg op.
-      while (isa<linalg::LinalgOp>(owner->getParentOp()))
-        owner = owner->getParentOp();
-      OpBuilder builder(owner);
+      OpBuilder builder(outOfBodies(use->getOwner()));
       use->set(builder.clone(*op)->getResult(0));
     }
     if (op->use_empty())

@@ -37,6 +37,16 @@ class Builder(ShapeOps):
             self._known.pop()
 
     @contextlib.contextmanager
+    def isolated(self, block: Block):
+        """As `inside`, of a function that sees nothing of the blocks around."""
+        outside = self._blocks, self._known
+        self._blocks, self._known = [block], [{}]
+        try:
+            yield block
+        finally:
+            self._blocks, self._known = outside
+
+    @contextlib.contextmanager
     def at(self, location: Location | None):
         """Operations made inside stand at `location`; None keeps the one around."""
         old, self.location = self.location, location or self.location

@@ -77,7 +77,8 @@ class Function:
     def __init__(self, name: str, arguments: list[Port]):
         self.name, self.arguments = name, arguments
         self.results: list[Port] = []
-        self.body = Block([port.type for port in arguments])
+        self.body: Block | None = Block([port.type for port in arguments])  # None: a declaration
+        self.private = False
 
 
 class Module:

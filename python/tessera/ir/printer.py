@@ -120,7 +120,7 @@ def _(p, op):
     return f"linalg.index {op.attributes['dim']} : index"
 
 
-@_prints("linalg.yield", "scf.yield", "func.return")
+@_prints("linalg.yield", "scf.yield", "dist.yield", "func.return")
 def _(p, op):
     name = "return" if op.name == "func.return" else op.name
     return f"{name} {p.typed(op.operands)}" if op.operands else name
@@ -213,6 +213,28 @@ def _(p, op):
     return f"dist.shard_tensor {p.name(op.operands[0])}, {op.attributes['sharding']} : {op.result.type}"
 
 
+@_prints("dist.reshard")
+def _(p, op):
+    return f"dist.reshard {p.name(op.operands[0])} to {op.attributes['sharding']} : {op.result.type}"
+
+
+@_prints("dist.stop_gradient")
+def _(p, op):
+    return f"dist.stop_gradient {p.name(op.operands[0])} : {op.result.type}"
+
+
+@_prints("dist.checkpoint")
+def _(p, op):
+    return ["dist.checkpoint {", *p.block(op.regions[0]), f"}} : {types(op.results)}"]
+
+
+@_prints("func.call")
+def _(p, op):
+    results = types(op.results) if len(op.results) == 1 else f"({types(op.results)})"
+    vjp = f" {{dist.custom_vjp = @{op.attributes['vjp']}}}" if "vjp" in op.attributes else ""
+    return f"func.call @{op.attributes['callee']}({p.list(op.operands)}){vjp} : ({types(op.operands)}) -> {results}"
+
+
 @_prints("scf.for")
 def _(p, op):
     low, high, step, *inits = op.operands
@@ -251,11 +273,14 @@ def _ports(ports, names) -> str:
 
 
 def _function(p: Printer, function: Function) -> list[str]:
+    results = ",\n        ".join(_ports([port], [""])[1:-1] for port in function.results)
+    head = f"func.func {'private ' if function.private else ''}@{function.name}("
+    if function.body is None:
+        return [f"{head}{', '.join(str(port.type) for port in function.arguments)}) -> ({results})"]
     names = [f"{p.name(a)}: " for a in function.body.arguments]
     arguments = ",\n    ".join(
         _ports([port], [name])[1:-1] + p.location(port.location) for port, name in zip(function.arguments, names))
-    results = ",\n        ".join(_ports([port], [""])[1:-1] for port in function.results)
-    return [f"func.func @{function.name}(\n    {arguments})\n    -> ({results}) {{", *p.block(function.body), "}"]
+    return [f"{head}\n    {arguments})\n    -> ({results}) {{", *p.block(function.body), "}"]
 
 
 def print_module(module: Module) -> str:

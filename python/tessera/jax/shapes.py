@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from ..ir import AffineMap, TensorType
+from ..ir.windows import dilate
 from . import elements
 from .registry import rule
 
@@ -121,21 +122,3 @@ def pad(ctx, eqn, x, fill, config):
         raise ctx.error(eqn, f"'pad' takes more than there is: {config}")
     x = b.slice(x, offsets, sizes)
     return b.pad(x, [max(0, low) for low, _, _ in config], [max(0, high) for _, high, _ in config], number)
-
-
-def dilate(b, x, steps, fill):
-    """Puts step - 1 elements `fill` between neighbours: pads a new inner dimension and joins it."""
-    for d, step in enumerate(steps):
-        n = x.type.shape[d]
-        if step == 1 or n <= 1:
-            continue
-        shape = list(x.type.shape)
-        apart = b.reshape(x, [*shape[:d + 1], 1, *shape[d + 1:]])
-        high = [0] * (len(shape) + 1)
-        high[d + 1] = step - 1
-        padded = b.pad(apart, [0] * (len(shape) + 1), high, fill)
-        shape[d] = n * step
-        joined = b.reshape(padded, shape)
-        shape[d] = (n - 1) * step + 1
-        x = b.slice(joined, [0] * len(shape), shape)
-    return x

@@ -1,0 +1,80 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the examples share: command line, the loop, and the comparison with one device."""
+
+import argparse
+import sys
+
+import numpy as np
+
+import tessera as ts
+from tessera import ProcessMesh, nn, tree
+from tessera.data import progress
+from tessera.testing import difference
+
+
+def parse(description, devices="8", steps=50, **more):
+    """Arguments of the command line: --devices 2x4 --steps 50 --check, and what the example adds as name=default."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--devices", default=devices, help="extents of the mesh, as 8 or 2x4")
+    parser.add_argument("--steps", type=int, default=steps)
+    parser.add_argument("--check", action="store_true", help="train on one device too, and compare all weights")
+    for name, value in more.items():
+        parser.add_argument(f"--{name}", type=type(value), default=value)
+    options = parser.parse_args()
+    try:
+        options.extents = [int(n) for n in options.devices.split("x")]
+    except ValueError:
+        parser.error(f"--devices {options.devices}: it is 8, 2x4, ...")
+    return options
+
+
+def mesh_of(extents, *names):
+    """A mesh of processes 0, 1, ...; fewer extents than names are filled up by 1."""
+    extents = [*extents, *[1] * (len(names) - len(extents))]
+    return ProcessMesh(np.arange(int(np.prod(extents))).reshape(extents), list(names))
+
+
+def train(build, options):
+    """build(distributed) gives (model, optimizer, loss, batches): trains, prints loss and plan, and compares with --check."""
+    model, losses = fit(build, True, options, show=True)
+    if not options.check:
+        return model
+    alone, expected = fit(build, False, options, show=False)
+    values = dict(flat(model))
+    for name, value in flat(alone):
+        wrong = difference(values[name], value, options.steps)
+        if wrong:
+            sys.exit(f"'{name}' differs from one device: {wrong}")
+    wrong = difference(np.array(losses), np.array(expected), options.steps)
+    if wrong:
+        sys.exit(f"losses differ from one device: {wrong}")
+    print(f"equal to one device: {len(values)} tensors after {options.steps} steps")
+    return model
+
+
+def flat(model):
+    """Names and values; of a wrapped model those inside."""
+    model = getattr(model, "module", model)
+    return [(leaf.path, leaf.value.numpy()) for leaf in tree.flatten(model)[0]]
+
+
+def fit(build, distributed, options, show):
+    nn.init.seed(0)
+    model, optimizer, loss, batches = build(distributed)
+    state = optimizer.init(model)
+
+    @ts.jit
+    def step(model, state, *batch):
+        value, gradients = ts.value_and_grad(loss)(model, *batch)
+        return *optimizer.update(model, gradients, state), value
+    losses = []
+    for i in progress(range(options.steps), "training" if show else "one device"):
+        batch = batches(i)
+        if show and i == 0:
+            print(step.explain(model, state, *batch))
+        model, state, value = step(model, state, *batch)
+        losses.append(np.float32(value.item()))
+        if show and (i % max(1, options.steps // 5) == 0 or i == options.steps - 1):
+            print(f"step {i}  loss {losses[-1]:.5f}")
+    return model, losses

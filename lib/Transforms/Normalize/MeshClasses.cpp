@@ -1,0 +1,117 @@
+//===- MeshClasses.cpp - Values that lie on one mesh -----------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MeshClasses.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+
+static bool isTensor(Value value) {
+  return isa<RankedTensorType>(value.getType());
+}
+
+void dist::collectTied(Operation *op, SmallVectorImpl<Value> &tied) {
+  auto add = [&](ValueRange values) {
+    for (Value value : values)
+      if (isTensor(value))
+        tied.push_back(value);
+  };
+  add(op->getOperands());
+  add(op->getResults());
+  if (isa<scf::ForOp, scf::WhileOp, scf::IfOp>(op)) {
+    // Values that only pass through a loop's body need not lie where its carries do.
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        add(block.getArguments());
+    return;
+  }
+  llvm::SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op->getRegions(), captured);
+  add(captured.getArrayRef());
+}
+
+/// Loops tie carry by carry: two carries may lie on two meshes.
+static LogicalResult tieLoop(Operation *op, MeshClasses &classes) {
+  auto tie = [&](Value a, Value b) -> LogicalResult {
+    return isTensor(a) ? classes.unite(op, a, b) : success();
+  };
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    for (auto [init, argument, yielded, result] :
+         llvm::zip(loop.getInitArgs(), loop.getRegionIterArgs(), loop.getYieldedValues(),
+                   loop.getResults()))
+      if (failed(tie(init, argument)) || failed(tie(argument, yielded)) ||
+          failed(tie(yielded, result)))
+        return failure();
+    return success();
+  }
+  if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+    for (auto [init, argument, yielded] :
+         llvm::zip(loop.getInits(), loop.getBeforeArguments(), loop.getYieldOp()->getOperands()))
+      if (failed(tie(init, argument)) || failed(tie(argument, yielded)))
+        return failure();
+    for (auto [passed, argument, result] :
+         llvm::zip(loop.getConditionOp().getArgs(), loop.getAfterArguments(), loop.getResults()))
+      if (failed(tie(passed, argument)) || failed(tie(argument, result)))
+        return failure();
+    return success();
+  }
+  auto branch = cast<scf::IfOp>(op);
+  for (auto [index, result] : llvm::enumerate(branch.getResults()))
+    if (failed(tie(result, branch.thenYield()->getOperand(index))) ||
+        failed(tie(result, branch.elseYield()->getOperand(index))))
+      return failure();
+  return success();
+}
+
+LogicalResult dist::classify(func::FuncOp function, MeshClasses &classes,
+                             llvm::function_ref<bool(Value)> isLoose) {
+  for (BlockArgument argument : function.getArguments())
+    if (ShardingAttr sharding = getSharding(argument))
+      if (failed(classes.pin(function, argument, sharding.getMesh())))
+        return failure();
+  WalkResult walk = function.walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
+    if (op == function || isa<scf::YieldOp, scf::ConditionOp>(op))
+      return WalkResult::advance();
+    if (auto ret = dyn_cast<func::ReturnOp>(op)) {
+      for (auto [index, value] : llvm::enumerate(ret.getOperands()))
+        if (auto sharding =
+                function.getResultAttrOfType<ShardingAttr>(index, DistDialect::kSharding))
+          if (!isLoose(value) && failed(classes.pin(op, value, sharding.getMesh())))
+            return WalkResult::interrupt();
+      return WalkResult::advance();
+    }
+    if (auto reshard = dyn_cast<ReshardOp>(op))
+      return failed(classes.pin(op, reshard.getResult(), reshard.getSharding().getMesh()))
+                 ? WalkResult::interrupt()
+                 : WalkResult::advance();
+    if (auto constraint = dyn_cast<ShardTensorOp>(op))
+      if (failed(classes.pin(op, constraint.getResult(), constraint.getSharding().getMesh())))
+        return WalkResult::interrupt();
+    for (Value result : op->getResults())
+      if (ShardingAttr sharding = isTensor(result) ? getSharding(result) : ShardingAttr())
+        if (failed(classes.pin(op, result, sharding.getMesh())))
+          return WalkResult::interrupt();
+    if (isa<scf::ForOp, scf::WhileOp, scf::IfOp>(op))
+      return failed(tieLoop(op, classes)) ? WalkResult::interrupt() : WalkResult::advance();
+    // Scalars computed inside a linalg body belong to that op.
+    if (isa<linalg::LinalgOp>(op->getParentOp()))
+      return WalkResult::advance();
+    SmallVector<Value> tied;
+    collectTied(op, tied);
+    llvm::erase_if(tied, isLoose);
+    for (Value value : llvm::drop_begin(tied, tied.empty() ? 0 : 1))
+      if (failed(classes.unite(op, tied.front(), value)))
+        return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return failure(walk.wasInterrupted());
+}

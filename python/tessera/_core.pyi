@@ -1,0 +1,66 @@
+# Written by scripts/update-stubs from the compiled module.
+"""
+Compiler and runtime of Tessera; tessera.Program and tessera.Session wrap it.
+"""
+
+from typing import Annotated
+
+import numpy
+from numpy.typing import NDArray
+
+
+class Error(Exception):
+    pass
+
+def lower(text: str, to: str, name: str = 'program', function: str = '', compile_from: str = 'input', objective: str = 'time', topology: str = '', passes: str = '', remarks: bool = False) -> tuple[str, str]:
+    """
+    The program as MLIR text in phase `to`, and what the compiler said. Phases are in docs/architecture.md; "input" only parses and verifies.
+    """
+
+def explain(text: str, name: str = 'program', function: str = '', compile_from: str = 'input', objective: str = 'time', topology: str = '', passes: str = '', remarks: bool = False) -> tuple[str, str]:
+    """The report of docs/report.md as JSON text, and what the compiler said."""
+
+def compile(text: str, name: str = 'program', function: str = '', compile_from: str = 'input', objective: str = 'time', topology: str = '', passes: str = '', remarks: bool = False) -> tuple[bytes, str]:
+    """The bytes of an artifact for Session, and what the compiler said."""
+
+class Tensor:
+    """An argument or a result of a program."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dtype(self) -> str:
+        """f64, f32, f16, bf16, i64, i32, i16, i8, i1 or index"""
+
+    @property
+    def shape(self) -> list[int]: ...
+
+    @property
+    def home(self) -> str:
+        """mesh and layout as JSON (docs/step-format.md), or "\""""
+
+    @property
+    def feeds(self) -> int:
+        """the argument of the next step that a result is, or -1"""
+
+class Session:
+    """An artifact on its devices. Buffers are flat arrays of bytes."""
+
+    def __init__(self, artifact: bytes, backend: str = 'threads', devices: int = 0, cores: int = 0, seed: int = 0) -> None: ...
+
+    @property
+    def arguments(self) -> list[Tensor]: ...
+
+    @property
+    def results(self) -> list[Tensor]: ...
+
+    def set_argument(self, index: int, data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def run(self, steps: int = 1) -> None: ...
+
+    def read_result(self, index: int, data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+    @property
+    def wire_bytes(self) -> int:
+        """what the runtime counted since it opened"""

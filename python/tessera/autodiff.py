@@ -1,0 +1,152 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Derivatives: functions that are recorded as functions of their own, which the pass dist-autodiff differentiates."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+from . import ir, tree
+from .arguments import Arguments
+from .errors import ArgumentError, DTypeError, ShapeError
+from .ir import Port, TensorType
+from .sharding import Open, Sharding
+from .source import refuse
+from .tensor import Tensor, asarray
+from .trace import Trace, current
+
+
+def value_and_grad(function: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable:
+    """A function that returns (value, gradients) of `function`, whose result is a scalar of floats.
+
+    argnums: the arguments to differentiate by, a number or several (then the gradients are a tuple). A gradient has the structure
+    of its argument; in place of integers, and of buffers of modules, it has None. has_aux: the function returns (scalar, more),
+    and the value is that pair. Buffers that the function changes in modules are changed.
+
+    Raises ShapeError and DTypeError where the result is no scalar of floats, ArgumentError where there is nothing to
+    differentiate by.
+    """
+    numbers = [argnums] if isinstance(argnums, int) else list(argnums)
+
+    @functools.wraps(function)
+    def differentiated(*args, **kwargs):
+        if current() is None:
+            from .compiled import Jitted
+            made = differentiated.__dict__.setdefault("_jitted", Jitted(differentiated, feeds=False))
+            return made(*args, **kwargs)
+        return _record(current(), function, args, kwargs, numbers, isinstance(argnums, int), has_aux)
+    return differentiated
+
+
+def grad(function: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable:
+    """A function that returns the gradients alone; with has_aux (gradients, more). Arguments as of value_and_grad."""
+    both = value_and_grad(function, argnums, has_aux)
+
+    @functools.wraps(function)
+    def differentiated(*args, **kwargs):
+        value, gradients = both(*args, **kwargs)
+        return (gradients, value[1]) if has_aux else gradients
+    return differentiated
+
+
+def _record(trace: Trace, function, args, kwargs, numbers, single, has_aux):
+    for n in numbers:
+        if not isinstance(n, int) or not 0 <= n < len(args):
+            raise refuse(ArgumentError, f"argnums {n!r}: '{_name(function)}' is called with {len(args)} positional arguments")
+    arguments = Arguments(function, args, kwargs, tree.is_array)
+    tensors = [asarray(leaf.value) for leaf in arguments.leaves]
+    wrt = [i for n in numbers for i in arguments.parts[n][1] if arguments.leaves[i].trainable and tensors[i].dtype.kind == "float"]
+    if not wrt:
+        raise refuse(ArgumentError, f"'{_name(function)}' has no tensor of floats among the arguments to differentiate by ({numbers})")
+    trace.derivatives += 1
+    name = f"{_symbol(function)}_{trace.derivatives}"
+    with trace.function(f"'{_name(function)}'") as frame:
+        inner = list(tensors)
+        for i in wrt:
+            value = frame.argument(TensorType(tensors[i].shape, tensors[i].dtype.element), arguments.leaves[i].path)
+            inner[i] = trace.tensor(value, tensors[i].sharding)
+            inner[i]._mesh = tensors[i].mesh
+        copies, keywords = arguments.rebuilt(inner)
+        result = function(*copies, **keywords)
+        value, aux = _result(function, result, has_aux)
+        behind = arguments.leaves_of(copies, keywords)
+        changed = [i for i, (before, after) in enumerate(zip(inner, behind)) if after is not before]
+        aux_leaves, _ = tree.flatten(aux)
+        outputs = [value, *[asarray(leaf.value) for leaf in aux_leaves], *[asarray(behind[i]) for i in changed]]
+        values = [trace.value(t) for t in outputs]
+        trace.builder.op("func.return", values, [])
+    made = ir.Function(name, [])
+    made.body, made.private = frame.block, True
+    outside = [*[tensors[i] for i in wrt], *frame.captured]
+    made.arguments = [_port(trace, v, t) for v, t in zip(frame.block.arguments, outside)]
+    made.results = [Port(v.type) for v in values]
+    declared = ir.Function(f"{name}_grad", [])
+    declared.body, declared.private = None, True
+    declared.arguments = list(made.arguments)
+    declared.results = [*made.results, *[Port(frame.block.arguments[k].type) for k in range(len(wrt))]]
+    trace.builder.module.functions += [made, declared]
+    trace.passes.append(f"dist-autodiff{{function={name} wrt={','.join(map(str, range(len(wrt))))} of=0}}")
+
+    operands = [trace.value(t) for t in outside]
+    called = trace.builder.op("func.call", operands, [port.type for port in declared.results], {"callee": declared.name})
+    out = [trace.tensor(v) for v in called.results]
+    for tensor, inside in zip(out, [*outputs, *outside]):
+        tensor._mesh = inside.mesh
+    wrapper = next((w for n in numbers for w in _wrappers(args[n])), None)
+    if wrapper is not None:
+        from .parallel import unreduced
+        out[0] = unreduced(out[0], wrapper)
+    gradients: list[Tensor | None] = [None] * len(tensors)
+    for i, tensor in zip(wrt, out[len(outputs):]):
+        gradients[i] = tensor if wrapper is None else unreduced(tensor, wrapper)
+        gradients[i]._gradient = True
+    aux = tree.rebuild(aux, out[1:1 + len(aux_leaves)])
+    arguments.assign(dict(zip(changed, out[1 + len(aux_leaves):len(outputs)])))
+    trees = [_gradient(args[n], [gradients[i] for i in arguments.parts[n][1]]) for n in numbers]
+    return (out[0], aux) if has_aux else out[0], trees[0] if single else tuple(trees)
+
+
+def _wrappers(value):
+    """Data-parallel modules inside of no_sync."""
+    if getattr(value, "synchronised", True) is False:
+        yield value
+    elif not tree.is_array(value):
+        for _, child in (tree.children(value) or (None, None, (), ()))[2]:
+            yield from _wrappers(child)
+
+
+def _port(trace, value, tensor) -> Port:
+    """An argument; where there are several meshes it says on which it lies, so that cotangents come back there."""
+    if tensor.mesh is None or len(trace.meshes) < 2:
+        return Port(value.type)
+    return Port(value.type, {"sharding": trace.text(Sharding(tensor.mesh, (Open(),) * len(tensor.mesh.shape)))})
+
+
+def _gradient(value, leaves):
+    return leaves[0] if tree.is_array(value) else tree.rebuild(value, leaves)
+
+
+def _result(function, result, has_aux):
+    aux = ()
+    if has_aux:
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise refuse(ArgumentError, f"with has_aux '{_name(function)}' returns a pair (scalar, more)")
+        result, aux = result
+    if not tree.is_array(result):
+        raise refuse(ArgumentError, f"'{_name(function)}' returns {type(result).__name__}; it returns a scalar tensor to be differentiated")
+    value = asarray(result)
+    if value.shape != ():
+        raise refuse(ShapeError, f"'{_name(function)}' returns shape {value.shape}; only scalars are differentiated: take the sum or the mean")
+    if value.dtype.kind != "float":
+        raise refuse(DTypeError, f"'{_name(function)}' returns {value.dtype}; only floats are differentiated")
+    return value, aux
+
+
+def _name(function) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _symbol(function) -> str:
+    name = "".join(c if c.isalnum() or c == "_" else "_" for c in _name(function))
+    return name if name and not name[0].isdigit() else f"f{name}"

@@ -1,0 +1,132 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compiling functions, and saying what they would communicate."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from . import tree
+from .arguments import Arguments
+from .errors import ArgumentError
+from .mesh import ProcessMesh
+from .program import Program
+from .record import Recorded
+from .source import refuse
+from .trace import current
+
+
+class Jitted:
+    """What `jit` makes. Called inside of another recorded function it is a part of that."""
+
+    def __init__(self, function: Callable, mesh: ProcessMesh | None = None, feeds: bool = True, objective: str = "time", topology: str = ""):
+        functools.update_wrapper(self, function)
+        self._function, self._feeds, self._mesh = function, feeds, mesh
+        self._options = dict(objective=objective, topology=topology)
+        self._recorded: dict = {}
+
+    def _record(self, arguments: Arguments) -> Recorded:
+        key = arguments.key()
+        if key not in self._recorded:
+            self._recorded[key] = Recorded(self._function, arguments, self._feeds, self._options, self._mesh)
+        return self._recorded[key]
+
+    def __call__(self, *args, **kwargs):
+        if current() is not None:
+            return self._function(*args, **kwargs)
+        arguments = Arguments(self._function, args, kwargs)
+        return self._record(arguments).run(arguments)
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+    def lower(self, *args, **kwargs) -> Program:
+        """The program for such arguments (tensors, or descriptions made by `spec`)."""
+        return self._record(Arguments(self._function, args, kwargs)).program
+
+    def explain(self, *args, **kwargs) -> Report:
+        """What the program for such arguments communicates, and why."""
+        return Report(self.lower(*args, **kwargs).explain(**self._options))
+
+    @property
+    def wire_bytes(self) -> int:
+        """Bytes that the collectives of all calls have moved a device, counted by the runtime."""
+        return sum(r.session.wire_bytes for r in self._recorded.values() if r._session is not None)
+
+
+class Report(dict):
+    """The report of docs/report.md; prints as a table."""
+
+    def __str__(self):
+        lines = []
+        for title in ("arguments", "results"):
+            lines.append(title)
+            width = max([len(v["name"]) for v in self[title]], default=0)
+            for v in self[title]:
+                local = "x".join(map(str, v["local_shape"])) or "scalar"
+                lines.append(f"  {v['name']:{width}}  {v['type']}  local {local}  {v['sharding']}")
+        lines.append("collectives")
+        for c in self["collectives"]:
+            place = c["loc"].split("/")[-1]
+            lines.append(f"  {c['kind']}  {c['axes']} of {c['group_size']}  {c['dtype']}  {c['wire_bytes']} B on the wire"
+                         + (f" x {c['trips']}" if c["trips"] != 1 else "") + (f"  {place}" if place else ""))
+        lines.append(f"total: {self['collective_count_total']} collectives, {self['wire_bytes_total']} bytes on the wire a device; "
+                     f"{self['peak_memory_bytes']} bytes of memory")
+        return "\n".join(lines)
+
+
+SEARCHES = ("sharding_propagation",)
+
+
+def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, search: str = "sharding_propagation", feeds: bool = True,
+        objective: str = "time", topology: str = "") -> Jitted:
+    """Compiles a function of tensors (and trees of them) into one program for all devices that its tensors name.
+
+    The function is recorded at its first call, and again for arguments of another structure, shape, type or placement. Floats
+    are arguments of the program, other plain values are part of it. What it changes in its arguments (attributes of modules,
+    entries of lists) is changed in them.
+
+    mesh: where values lie that nothing says it of. search: how placements that nobody gave are chosen. feeds: a result of the
+    structure of an argument takes its placements. objective: what plans of moves minimise, "time" or "bytes"; topology: the file of
+    the machine (docs/report.md).
+
+    Raises ArgumentError for another objective or search, and for what is no mesh.
+    """
+    if objective not in ("time", "bytes"):
+        raise refuse(ArgumentError, f"objective '{objective}' of jit; there are time and bytes")
+    if search not in SEARCHES:
+        raise refuse(ArgumentError, f"search '{search}' of jit; there is {', '.join(SEARCHES)}")
+    if mesh is not None and not isinstance(mesh, ProcessMesh):
+        raise refuse(ArgumentError, f"mesh {mesh!r} of jit is no ProcessMesh")
+    if function is None:
+        return functools.partial(jit, mesh=mesh, search=search, feeds=feeds, objective=objective, topology=topology)
+    return Jitted(function, mesh, feeds, objective, topology)
+
+
+def explain(function: Callable, *args, **kwargs) -> Report:
+    """What a call of `function` would communicate, and why; runs nothing. Arguments may be descriptions (`spec`)."""
+    made = function if isinstance(function, Jitted) else jit(function)
+    return made.explain(*args, **kwargs)
+
+
+_eager: dict[Any, Recorded] = {}
+
+
+def run_eagerly(function: Callable, args, kwargs):
+    """An operation on tensors with values: a program of its own, made once for each kind of operands."""
+    from .trace import current as trace
+
+    def record(*args, **kwargs):
+        return function(trace(), *args, **kwargs)
+    record.__name__ = function.__name__
+    arguments = Arguments(record, args, kwargs, tree.is_array)
+    key = function, arguments.key()
+    if key not in _eager:
+        if len(_eager) > 4096:
+            _eager.clear()
+        _eager[key] = Recorded(record, arguments, feeds=False)
+    return _eager[key].run(arguments)
+
+

@@ -1,0 +1,223 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Datasets, samplers, loaders, and where batches lie. A dataset is anything with __len__ and __getitem__."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from . import tree
+from .errors import ArgumentError, StrategyError
+from .mesh import ProcessMesh
+from .sharding import Replicate, Shard
+from .source import refuse
+from .tensor import Tensor, asarray, from_array, shard_tensor
+
+
+class TensorDataset:
+    """Rows of arrays of one length: item i is the tuple of their rows i."""
+
+    def __init__(self, *arrays):
+        self.arrays = [np.asarray(a) for a in arrays]
+        lengths = [len(a) for a in self.arrays]
+        if not lengths or len(set(lengths)) != 1:
+            raise refuse(ArgumentError, f"arrays of a dataset have one length, not {lengths}")
+
+    def __len__(self):
+        return len(self.arrays[0])
+
+    def __getitem__(self, index):
+        return tuple(a[index] for a in self.arrays)
+
+
+def _at_least_one(name: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise refuse(ArgumentError, f"{name} {value!r} is no positive integer")
+    return int(value)
+
+
+class DistributedSampler:
+    """Indices of one replica's part of a dataset: the same permutation everywhere, every num_replicas-th index from `rank` on.
+
+    The parts have one length: the last indices are filled up from the beginning, or dropped with drop_last. The permutation is that of
+    seed + epoch: call set_epoch before each epoch, or all have the order of epoch 0.
+
+    Raises ArgumentError for a rank that is not below num_replicas and for an empty dataset.
+    """
+
+    def __init__(self, dataset, num_replicas: int = 1, rank: int = 0, shuffle: bool = True, seed: int = 0, drop_last: bool = False):
+        self.num_replicas = _at_least_one("num_replicas", num_replicas)
+        if not 0 <= rank < num_replicas:
+            raise refuse(ArgumentError, f"rank {rank} of {num_replicas} replicas; ranks are 0 to {num_replicas - 1}")
+        if len(dataset) == 0:
+            raise refuse(ArgumentError, "the dataset is empty")
+        self.dataset, self.rank, self.shuffle, self.seed, self.drop_last, self.epoch = dataset, rank, shuffle, seed, drop_last, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __len__(self):
+        n = len(self.dataset) / self.num_replicas
+        return math.floor(n) if self.drop_last else math.ceil(n)
+
+    def __iter__(self) -> Iterator[int]:
+        n = len(self.dataset)
+        order = np.random.default_rng(self.seed + self.epoch).permutation(n) if self.shuffle else np.arange(n)
+        order = np.resize(order, len(self) * self.num_replicas)  # cut, or filled up from the beginning
+        return iter(order[self.rank::self.num_replicas].tolist())
+
+
+class BatchSampler:
+    """Groups of batch_size indices of a dataset or a sampler; the last one is shorter, or dropped with drop_last."""
+
+    def __init__(self, source, batch_size: int, shuffle: bool = False, drop_last: bool = False, seed: int = 0):
+        self.source, self.batch_size = source, _at_least_one("batch_size", batch_size)
+        self.shuffle, self.drop_last, self.seed, self.epoch = shuffle, drop_last, seed, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+        if hasattr(self.source, "set_epoch"):
+            self.source.set_epoch(epoch)
+
+    def __len__(self):
+        n = len(self.source) / self.batch_size
+        return math.floor(n) if self.drop_last else math.ceil(n)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        indices = list(range(len(self.source))) if hasattr(self.source, "__getitem__") else list(self.source)
+        if self.shuffle:
+            indices = np.random.default_rng(self.seed + self.epoch).permutation(indices).tolist()
+        for i in range(len(self)):
+            yield indices[i * self.batch_size:(i + 1) * self.batch_size]
+
+
+class DataLoader:
+    """Batches of a dataset: items stacked along a new first axis. Nothing is read before it is iterated over.
+
+    batch_sampler yields lists of indices; without it batch_size, shuffle and drop_last make one.
+    """
+
+    def __init__(self, dataset, batch_sampler=None, batch_size: int = 1, shuffle: bool = False, drop_last: bool = False, seed: int = 0):
+        self.dataset = dataset
+        self.batch_sampler = batch_sampler if batch_sampler is not None else BatchSampler(dataset, batch_size, shuffle, drop_last, seed)
+
+    def __len__(self):
+        return len(self.batch_sampler)
+
+    def __iter__(self):
+        for indices in self.batch_sampler:
+            yield collate([self.dataset[i] for i in indices])
+
+
+def collate(items: Sequence):
+    """Items of one structure (tuples, lists, dictionaries of arrays and numbers) stacked along a new first axis."""
+    first = items[0]
+    if isinstance(first, dict):
+        return {k: collate([item[k] for item in items]) for k in first}
+    if isinstance(first, (tuple, list)):
+        return type(first)(collate([item[i] for item in items]) for i in range(len(first)))
+    return np.stack([np.asarray(item) for item in items])
+
+
+class ShardedLoader:
+    """What shard_dataloader makes: the batches of a loader as distributed tensors."""
+
+    def __init__(self, loader, place):
+        self.loader, self._place = loader, place
+
+    def __len__(self):
+        return len(self.loader)
+
+    def __iter__(self):
+        return map(self._place, self.loader)
+
+
+def shard_dataloader(loader, meshes: ProcessMesh | Sequence[ProcessMesh], shard_dims=None, input_keys: Sequence[str] | None = None) -> ShardedLoader:
+    """Batches of `loader` as distributed tensors.
+
+    meshes: one, or several: then the inputs lie on the first and the labels (the last item) on the last one; with input_keys
+    the batch is a dictionary of them, the i-th on the i-th mesh (or the last). shard_dims: the axis of the mesh that cuts
+    the batch, by name or number, one or one a mesh; None: replicated. Extents need not divide: the split is by the ceiling.
+
+    Raises ArgumentError for keys that a batch lacks, and MeshError for an axis that there is not.
+    """
+    meshes = [meshes] if isinstance(meshes, ProcessMesh) else list(meshes)
+    if not meshes:
+        raise refuse(ArgumentError, "shard_dataloader takes at least one mesh")
+    dims = list(shard_dims) if isinstance(shard_dims, (list, tuple)) else [shard_dims] * len(meshes)
+    if len(dims) != len(meshes):
+        raise refuse(ArgumentError, f"{len(dims)} shard_dims for {len(meshes)} meshes; give one, or one a mesh")
+    placements = []
+    for mesh, dim in zip(meshes, dims):
+        if isinstance(dim, int) and not 0 <= dim < len(mesh.shape):
+            raise refuse(ArgumentError, f"shard_dims {dim}: the mesh has {len(mesh.shape)} axes")
+        axis = None if dim is None else dim if isinstance(dim, int) else mesh.axis(dim)
+        placements.append([Shard(0) if i == axis else Replicate() for i in range(len(mesh.shape))])
+
+    def put(value, at):
+        at = min(at, len(meshes) - 1)
+        one = lambda leaf: _placed(asarray(leaf), meshes[at], placements[at] if np.ndim(leaf) else [])
+        return tree.map(one, value)
+
+    def place(batch):
+        if input_keys is not None:
+            for key in input_keys:
+                if key not in batch:
+                    raise refuse(ArgumentError, f"the batch has no '{key}'; it has {list(batch)}")
+            return {key: put(batch[key], i) for i, key in enumerate(input_keys)}
+        if isinstance(batch, dict):
+            last = list(batch)[-1]
+            return {key: put(value, len(meshes) - 1 if key == last else 0) for key, value in batch.items()}
+        if isinstance(batch, (tuple, list)) and len(batch) > 1:
+            return type(batch)([*[put(v, 0) for v in batch[:-1]], put(batch[-1], len(meshes) - 1)])
+        return put(batch, 0)
+    return ShardedLoader(loader, place)
+
+
+def _placed(tensor: Tensor, mesh, placements) -> Tensor:
+    made = shard_tensor(from_array(tensor._concrete("placing"), tensor.dtype), mesh, placements)
+    made._used()
+    return made
+
+
+def place_batch(batch: Sequence, mesh: ProcessMesh, dataset_strategy="data_parallel") -> tuple:
+    """Inputs of a step as distributed tensors.
+
+    dataset_strategy: "data_parallel": the first axis over all processes; "full_batch": everything everywhere; or a tuple an
+    input that says in how many parts each of its dimensions is cut, ((1, 1, 2, 2),) an image over height and width. Cuts divide
+    their dimension, and their product the number of processes; over what is left the input is repeated.
+
+    Raises StrategyError, which names the input and the dimension.
+    """
+    from .strategy import sharding_of
+    tensors = [asarray(b) for b in batch]
+    if dataset_strategy == "full_batch":
+        strategy = [(1,) * t.ndim for t in tensors]
+    elif dataset_strategy == "data_parallel":
+        strategy = [(mesh.size, *[1] * (t.ndim - 1)) if t.ndim else () for t in tensors]
+    elif isinstance(dataset_strategy, str):
+        raise refuse(StrategyError, f"dataset_strategy '{dataset_strategy}'; there are \"full_batch\", \"data_parallel\" and tuples of cuts")
+    else:
+        strategy = list(dataset_strategy)
+    if len(strategy) != len(tensors):
+        raise refuse(StrategyError, f"dataset_strategy has {len(strategy)} tuples for {len(tensors)} inputs")
+    made = []
+    for i, (tensor, cuts) in enumerate(zip(tensors, strategy)):
+        sharding = sharding_of(tensor.shape, cuts, mesh, f"input {i} of the dataset")
+        made.append(from_array(tensor._concrete("placing"), tensor.dtype, sharding))
+    return tuple(made)
+
+
+def progress(iterable, description: str = ""):
+    """The items of `iterable`, with a bar by tqdm on a terminal where that is installed."""
+    import sys
+    if not sys.stderr.isatty():
+        return iterable
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return iterable
+    return tqdm(iterable, desc=description)

@@ -1,0 +1,83 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Element types: their names in Python, in NumPy and in MLIR, and which of two wins."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from .errors import DTypeError
+from .source import refuse
+
+
+@dataclasses.dataclass(frozen=True)
+class DType:
+    """An element type. `element` is its name in MLIR."""
+
+    name: str
+    element: str
+    kind: str  # float, integer, bool
+
+    def __repr__(self):
+        return f"tessera.{self.name}"
+
+    def __str__(self):
+        return self.name
+
+    @property
+    def numpy(self) -> np.dtype:
+        """bfloat16 needs the package ml_dtypes (JAX brings it); without it, its bits as uint16."""
+        from .runtime import dtype_of
+        return dtype_of(self.element)
+
+    @property
+    def itemsize(self) -> int:
+        return self.numpy.itemsize
+
+
+float64, float32 = DType("float64", "f64", "float"), DType("float32", "f32", "float")
+float16, bfloat16 = DType("float16", "f16", "float"), DType("bfloat16", "bf16", "float")
+int64, int32 = DType("int64", "i64", "integer"), DType("int32", "i32", "integer")
+int16, int8 = DType("int16", "i16", "integer"), DType("int8", "i8", "integer")
+bool_ = DType("bool", "i1", "bool")
+
+ALL = (float64, float32, float16, bfloat16, int64, int32, int16, int8, bool_)
+_BY_NAME = {name: d for d in ALL for name in (d.name, d.element)} | {"bool_": bool_, "float": float32, "int": int64}
+
+
+def dtype(value) -> DType:
+    """The element type that a DType, a name, a NumPy type or Python's float, int, bool means. Raises DTypeError."""
+    if isinstance(value, DType):
+        return value
+    if isinstance(value, str) and value in _BY_NAME:
+        return _BY_NAME[value]
+    if isinstance(value, type) and value in (float, int, bool):
+        return {float: float32, int: int64, bool: bool_}[value]
+    try:
+        name = np.dtype(value).name
+    except TypeError:
+        name = str(value)
+    if name not in _BY_NAME:
+        raise refuse(DTypeError, f"element type {name} is not supported; there are {', '.join(map(str, ALL))}: convert with astype")
+    return _BY_NAME[name]
+
+
+def of_element(element: str) -> DType:
+    return _BY_NAME[element]
+
+
+_RANK = {d: i for i, d in enumerate((int8, int16, int32, int64))}
+
+
+def promote(name: str, a: DType, b: DType) -> DType:
+    """The type of an operation of both: the wider of one kind. Raises DTypeError for float and integer, float16 and bfloat16."""
+    if a is b:
+        return a
+    if a.kind == b.kind == "integer":
+        return a if _RANK[a] > _RANK[b] else b
+    if a.kind == b.kind == "float":
+        if a.itemsize != b.itemsize:
+            return a if a.itemsize > b.itemsize else b
+    raise refuse(DTypeError, f"'{name}' of {a} and {b}: one of them is converted by astype first")

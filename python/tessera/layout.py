@@ -1,0 +1,182 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What each process holds of a tensor: the placement algebra of lib/Sharding on NumPy arrays.
+
+Several axes on one dimension form one index, major first, and cut it once, by the ceiling: 7 over 4 is 2, 2, 2, 1.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from .errors import PlacementError
+from .mesh import ProcessMesh, coordinate
+from .sharding import Mesh, Partial, Replicate, Shard, Sharding
+from .source import refuse
+
+# A part of a mesh axis: (axis, product of what lies before it in the axis, its extent).
+AxisPart = tuple[int, int, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Axis parts that cut each dimension, major first, and those over which the value is a reduction."""
+
+    dims: tuple[tuple[AxisPart, ...], ...]
+    partial: tuple[tuple[AxisPart, str], ...] = ()
+
+    def local_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """Shape of the buffer, the same on every process: ceilings."""
+        return tuple(-(-n // math.prod(size for _, _, size in parts)) for n, parts in zip(shape, self.dims))
+
+    def box(self, shape: Sequence[int], mesh: Mesh, rank: int) -> tuple[slice, ...]:
+        """The global indices that a process holds; empty slices where nothing is left for it."""
+        place = coordinate(mesh.shape, mesh.devices.index(rank))
+        box = []
+        for n, length, parts in zip(shape, self.local_shape(shape), self.dims):
+            begin = min(n, length * _index(parts, mesh, place))
+            box.append(slice(begin, min(n, begin + length)))
+        return tuple(box)
+
+
+def _index(parts, mesh, place) -> int:
+    index = 0
+    for axis, pre, size in parts:
+        index = index * size + place[axis] // (mesh.shape[axis] // (pre * size)) % size
+    return index
+
+
+def layout(sharding: Sharding, rank: int) -> Layout:
+    """The layout of a tensor of `rank` dimensions."""
+    if isinstance(sharding, SubAxisSharding):
+        return sharding.layout
+    mesh, dims, partial = sharding.mesh, [[] for _ in range(rank)], []
+    for axis, placement in enumerate(sharding.placements):
+        part = (axis, 1, mesh.shape[axis])
+        if isinstance(placement, Shard):
+            dims[placement.dim].append((placement.order if placement.order is not None else axis, part))
+        elif isinstance(placement, Partial):
+            partial.append((part, placement.reduction))
+    return Layout(tuple(tuple(part for _, part in sorted(parts)) for parts in dims), tuple(partial))
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class SubAxisSharding(Sharding):
+    """A sharding that cuts by parts of mesh axes, as the compiler may choose; placements do not say it all."""
+
+    layout: Layout = None
+
+    def text(self, symbol: str) -> str:
+        def part(p):
+            axis, pre, size = p
+            name = f'"{self.mesh.dim_names[axis]}"'
+            return name if size == self.mesh.shape[axis] else f"{name}:({pre}){size}"
+        dims = ", ".join("[" + ", ".join(map(part, parts)) + "]" for parts in self.layout.dims)
+        partial = ", ".join(f"{kind}({part(p)})" for p, kind in self.layout.partial)
+        return f"#dist.sharding<@{symbol}, dims = [{dims}]" + (f", partial = [{partial}]" if partial else "") + ">"
+
+    def __repr__(self):
+        return self.text(self.mesh.name)
+
+
+def from_home(text: str) -> Sharding | None:
+    """The sharding that an artifact says of an argument or result (docs/step-format.md); None where nothing reads it."""
+    if not text:
+        return None
+    home = json.loads(text)
+    m = home["mesh"]
+    mesh = ProcessMesh(np.array(m["process_ids"]).reshape(m["shape"]), m["dim_names"], m["name"])
+    dims = tuple(tuple(tuple(part) for part in dim["axes"]) for dim in home["layout"]["dims"])
+    partial = tuple((tuple(p["axis"]), p["kind"]) for p in home["layout"].get("partial", ()))
+    placements: list = [Replicate()] * len(mesh.shape)
+    whole = True
+    for d, parts in enumerate(dims):
+        ordered = [axis for axis, _, _ in parts] != sorted(axis for axis, _, _ in parts)
+        for i, (axis, _, size) in enumerate(parts):
+            whole &= size == mesh.shape[axis]
+            placements[axis] = Shard(d, i if ordered else None)
+    for (axis, _, size), kind in partial:
+        whole &= size == mesh.shape[axis]
+        placements[axis] = Partial(kind)
+    if whole:
+        return Sharding(mesh, tuple(placements))
+    return SubAxisSharding(mesh, tuple(placements), Layout(dims, partial))
+
+
+_IDENTITIES = {"sum": 0, "prod": 1}
+
+
+def identity(reduction: str, dtype: np.dtype):
+    """What a process holds of a partial value that lives elsewhere."""
+    if reduction in _IDENTITIES:
+        return _IDENTITIES[reduction]
+    if np.dtype(dtype).kind in "fV":
+        return -math.inf if reduction == "max" else math.inf
+    if dtype == np.bool_:
+        return reduction == "min"
+    limits = np.iinfo(dtype)
+    return limits.min if reduction == "max" else limits.max
+
+
+def local_value(array: np.ndarray, sharding: Sharding, rank: int) -> np.ndarray:
+    """What process `rank` holds of a value that was placed by `sharding`: valid elements only.
+
+    Of a partial value, coordinate 0 of the partial axes has it and the others the identity of the reduction; of avg, which has
+    none, all have it. Raises PlacementError for a process that is not in the mesh.
+    """
+    if rank not in sharding.mesh.devices:
+        raise refuse(PlacementError, f"process {rank} holds nothing: the tensor lies on {list(sharding.mesh.devices)}")
+    of = layout(sharding, array.ndim)
+    part = array[of.box(array.shape, sharding.mesh, rank)]
+    place = coordinate(sharding.mesh.shape, sharding.mesh.devices.index(rank))
+    for axis_part, kind in of.partial:
+        if kind != "avg" and _index([axis_part], sharding.mesh, place) != 0:
+            return np.full_like(part, identity(kind, array.dtype))
+    return part
+
+
+def check(sharding: Sharding, shape: Sequence[int], element: str, what: str) -> Sharding:
+    """The sharding with a placement an axis and no negative dimensions. Raises PlacementError, which names what is wrong."""
+    if isinstance(sharding, SubAxisSharding):
+        return sharding
+    mesh, rank, given = sharding.mesh, len(shape), tuple(sharding.placements)
+    if len(given) > len(mesh.shape):
+        raise refuse(PlacementError, f"{len(given)} placements {list(given)} for {what} on a mesh of {len(mesh.shape)} axes; "
+                                     "give at most one an axis")
+    placements = []
+    for axis, placement in enumerate([*given, *[Replicate()] * (len(mesh.shape) - len(given))]):
+        if isinstance(placement, Shard):
+            if isinstance(placement.dim, bool) or not isinstance(placement.dim, int):
+                raise refuse(PlacementError, f"Shard({placement.dim!r}) of {what}: the dimension is an integer")
+            if not -rank <= placement.dim < rank:
+                raise refuse(PlacementError, f"Shard({placement.dim}) of {what}, which has rank {rank}; "
+                                             + (f"dimensions are {-rank} to {rank - 1}" if rank else "it has no dimension"))
+            placement = Shard(placement.dim % rank, placement.order)
+        elif isinstance(placement, Partial):
+            if placement.reduction not in ("sum", "avg", "max", "min", "prod"):
+                raise refuse(PlacementError, f"Partial('{placement.reduction}') of {what}; reductions are sum, avg, max, min, prod")
+            if placement.reduction == "avg" and element[0] == "i":
+                raise refuse(PlacementError, f"Partial('avg') of {what}: integers have no average; use float")
+            if element == "i1" and placement.reduction in ("sum", "prod"):
+                raise refuse(PlacementError, f"Partial('{placement.reduction}') of {what}: of bool there are max and min")
+        elif not isinstance(placement, Replicate) and type(placement).__name__ != "Open":
+            raise refuse(PlacementError, f"placement {placement!r} of {what} on axis '{mesh.dim_names[axis]}' is none; "
+                                         "there are Replicate(), Shard(dim), Partial(reduction)")
+        placements.append(placement)
+    kinds = sorted({p.reduction for p in placements if isinstance(p, Partial)} - {"avg"} | (
+        {"sum"} if any(isinstance(p, Partial) and p.reduction == "avg" for p in placements) else set()))
+    if len(kinds) > 1:
+        raise refuse(PlacementError, f"{what} is partial by {' and '.join(kinds)}; a value has one reduction")
+    orders: dict[int, list] = {}
+    for p in placements:
+        if isinstance(p, Shard):
+            orders.setdefault(p.dim, []).append(p.order)
+    for dim, order in orders.items():
+        if any(o is not None for o in order) and sorted(order, key=str) != list(range(len(order))):
+            raise refuse(PlacementError, f"orders {order} of the axes on dimension {dim} of {what}; give 0 to {len(order) - 1}, each once")
+    return Sharding(mesh, tuple(placements))

@@ -1,0 +1,53 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Attention over several heads."""
+
+from __future__ import annotations
+
+import math
+
+from .. import ops
+from ..errors import ArgumentError
+from ..source import refuse
+from . import init
+from .layers import positive
+from .module import Module
+
+
+def attention(q, k, v, causal: bool = False, mask=None):
+    """softmax(q k / sqrt(size)) v for (batch, places, heads, size); mask (bool, broadcast to (batch, heads, of q, of k)): where
+    to look. 16-bit scores are normalised in float32."""
+    scores = ops.einsum("bqhd,bkhd->bhqk", q, k) * (1 / math.sqrt(q.shape[-1]))
+    if causal:
+        here = ops.greater_equal(ops.iota((q.shape[1], k.shape[1]), 0) + (k.shape[1] - q.shape[1]), ops.iota((q.shape[1], k.shape[1]), 1))
+        scores = ops.where(here, scores, -math.inf)
+    if mask is not None:
+        scores = ops.where(mask, scores, -math.inf)
+    return ops.einsum("bhqk,bkhd->bqhd", ops.softmax(scores, -1), v)
+
+
+class MultiHeadAttention(Module):
+    """Self-attention of (batch, places, features): projections to heads, attention, projection back.
+
+    The projections are (features, heads, size) and (heads, size, features): cutting the axis of heads is tensor parallelism.
+    """
+
+    def __init__(self, features: int, heads: int, causal: bool = False, bias: bool = True, dtype="float32"):
+        super().__init__()
+        positive("MultiHeadAttention", features=features, heads=heads)
+        if features % heads:
+            raise refuse(ArgumentError, f"features {features} of MultiHeadAttention are no multiple of heads {heads}")
+        self.causal, size = causal, features // heads
+        self.query, self.key, self.value = [init.fan_in((features, heads, size), features, dtype) for _ in range(3)]
+        self.out = init.fan_in((heads, size, features), features, dtype)
+        self.biases = [init.constant((heads, size), 0, dtype) for _ in range(3)] if bias else None
+        self.out_bias = init.constant((features,), 0, dtype) if bias else None
+
+    def forward(self, x, mask=None):
+        q, k, v = [ops.einsum("bse,ehd->bshd", x, w) for w in (self.query, self.key, self.value)]
+        if self.biases is not None:
+            q, k, v = [t + b for t, b in zip((q, k, v), self.biases)]
+        y = ops.einsum("bshd,hde->bse", attention(q, k, v, self.causal, mask), self.out)
+        return y if self.out_bias is None else y + self.out_bias
+
+

@@ -1,0 +1,47 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Initial values of parameters, on the host, from one seeded generator."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .. import dtypes
+from ..tensor import Tensor, _array
+from .module import parameter
+
+_generator = np.random.default_rng(0)
+
+
+def seed(value: int) -> None:
+    """Starts the generator anew: modules made afterwards in the same order get the same values."""
+    global _generator
+    _generator = np.random.default_rng(value)
+
+
+def _make(shape, dtype, draw) -> Tensor:
+    kind = dtypes.dtype(dtype)
+    state = np.random.default_rng(_generator.integers(1 << 62))  # lazily made ones draw the same
+    return parameter(shape, kind, lambda: _array(np.asarray(draw(state)), kind))
+
+
+def normal(shape, std: float = 1.0, dtype="float32") -> Tensor:
+    """Normally distributed values."""
+    return _make(shape, dtype, lambda g: g.standard_normal(shape, np.float32) * std)
+
+
+def uniform(shape, bound: float, dtype="float32") -> Tensor:
+    """Values uniform in [-bound, bound)."""
+    return _make(shape, dtype, lambda g: g.random(shape, np.float32) * 2 * bound - bound)
+
+
+def fan_in(shape, inputs: int, dtype="float32") -> Tensor:
+    """Uniform with variance 1 / (3 * inputs), as PyTorch's layers begin."""
+    return uniform(shape, 1 / math.sqrt(max(1, inputs)), dtype)
+
+
+def constant(shape, value: float, dtype="float32") -> Tensor:
+    """One value everywhere."""
+    return _make(shape, dtype, lambda g: np.full(shape, value, np.float32))

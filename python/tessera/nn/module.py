@@ -1,0 +1,168 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Modules: objects whose tensors are parameters and buffers. A module is a tree of its tensors: `jit`, `grad` and optimizers take it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from .. import tree
+from ..errors import ArgumentError, ShapeError, TraceError
+from ..source import refuse
+from ..tensor import Tensor, asarray, from_array
+
+_lazy = threading.local()
+
+
+class Module:
+    """Base class of layers. Tensors, modules and containers of them that are assigned to attributes make the tree; other
+    attributes are settings, which belong to a compiled program.
+
+    A subclass assigns its parts in __init__ and writes `forward`.
+    """
+
+    def __init__(self):
+        object.__setattr__(self, "training", True)
+
+    def register_buffer(self, name: str, value) -> None:
+        """An attribute that is a tensor but no parameter: it is not trained."""
+        object.__setattr__(self, "_buffers", (*self.__dict__.get("_buffers", ()), name))
+        setattr(self, name, asarray(value))
+
+    def forward(self, *args, **kwargs):
+        raise NotImplementedError(f"{type(self).__name__} has no forward")
+
+    def __call__(self, *args, **kwargs):
+        return self.forward(*args, **kwargs)
+
+    def __tree_fields__(self):
+        """The tree: attributes in their order, settings among them; and the names of buffers."""
+        return [(k, v) for k, v in self.__dict__.items() if k != "_buffers"], self.__dict__.get("_buffers", ())
+
+    # What it holds.
+
+    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
+        """(place, tensor), as "layers.0.weight"."""
+        return ((leaf.path, leaf.value) for leaf in tree.flatten(self)[0] if leaf.trainable)
+
+    def parameters(self) -> list[Tensor]:
+        return [value for _, value in self.named_parameters()]
+
+    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+        return ((leaf.path, leaf.value) for leaf in tree.flatten(self)[0] if not leaf.trainable)
+
+    def modules(self) -> Iterator[Module]:
+        """This module and those inside."""
+        def visit(value):
+            if isinstance(value, Module):
+                yield value
+            for _, child in (tree.children(value) or (None, None, (), ()))[2]:
+                yield from visit(child)
+        return visit(self)
+
+    def train(self, mode: bool = True) -> Module:
+        """Sets `training` here and inside: of dropout and batch normalisation."""
+        for module in self.modules():
+            object.__setattr__(module, "training", mode)
+        return self
+
+    def eval(self) -> Module:
+        return self.train(False)
+
+    def apply_to_tensors(self, function: Callable[[str, Tensor], Tensor]) -> Module:
+        """Replaces each parameter and buffer by function(place, tensor)."""
+        leaves, _ = tree.flatten(self)
+        tree.assign(self, [function(leaf.path, leaf.value) for leaf in leaves])
+        return self
+
+    def astype(self, dtype) -> Module:
+        """A copy with floats of another type, for computing in 16 bits."""
+        leaves, _ = tree.flatten(self)
+        return tree.rebuild(self, [leaf.value.astype(dtype) if leaf.value.dtype.kind == "float" else leaf.value for leaf in leaves])
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """Parameters and buffers by place, as arrays."""
+        return {leaf.path: leaf.value.numpy() for leaf in tree.flatten(self)[0]}
+
+    def load_state_dict(self, state: dict) -> Module:
+        """Takes values by place; each keeps its placements. Raises ArgumentError for names that differ, ShapeError for shapes."""
+        leaves, _ = tree.flatten(self)
+        names = [leaf.path for leaf in leaves]
+        for name in names:
+            if name not in state:
+                raise refuse(ArgumentError, f"the state has no '{name}', which the module has")
+        for name in state:
+            if name not in names:
+                raise refuse(ArgumentError, f"the module has no '{name}', which the state has")
+        values = []
+        for leaf in leaves:
+            old, new = leaf.value, asarray(state[leaf.path], leaf.value.dtype)
+            if old.shape != new.shape:
+                raise refuse(ShapeError, f"'{leaf.path}' has shape {old.shape}, the state's is {new.shape}")
+            values.append(from_array(new._concrete("load_state_dict"), old.dtype, old.sharding))
+        tree.assign(self, values)
+        return self
+
+    def initialize(self) -> Module:
+        """Gives lazily made parameters (LazyGuard) their values."""
+        return self.apply_to_tensors(lambda _, tensor: tensor.initialize() if isinstance(tensor, Parameter) else tensor)
+
+    def __repr__(self):
+        parts = []
+        for key, value in self.__dict__.items():
+            if isinstance(value, Tensor):
+                parts.append(f"{key}: {value.dtype}{list(value.shape)}" + (f" {list(value.placements)}" if value.placements else ""))
+            elif isinstance(value, Module) or isinstance(value, (list, dict)) and value:
+                parts.append(f"{key}: {value!r}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+class Parameter(Tensor):
+    """A parameter without a value yet, made under LazyGuard."""
+
+    __slots__ = ("_make",)
+
+    def __init__(self, shape, dtype, make: Callable[[], np.ndarray]):
+        self._init(tuple(shape), dtype)
+        self._make = make
+
+    def initialize(self) -> Tensor:
+        """The tensor with a value, placed as this one is."""
+        return from_array(self._make(), self.dtype, self.sharding)
+
+    def _concrete(self, what):
+        raise refuse(TraceError, f"'{what}' needs the value of a parameter of shape {self.shape} that was made under LazyGuard; call initialize()")
+
+
+class LazyGuard(contextlib.ContextDecorator):
+    """Parameters made inside take no memory until `initialize()`; placements may be given before."""
+
+    def __enter__(self):
+        _lazy.depth = getattr(_lazy, "depth", 0) + 1
+        return self
+
+    def __exit__(self, *_):
+        _lazy.depth -= 1
+
+
+def parameter(shape, dtype, make: Callable[[], np.ndarray]) -> Tensor:
+    """A parameter whose value `make` gives; without it under LazyGuard."""
+    if getattr(_lazy, "depth", 0):
+        return Parameter(shape, dtype, make)
+    return from_array(make(), dtype)
+
+
+@contextlib.contextmanager
+def eval_mode(module: Module):
+    """`module` in evaluation inside."""
+    modes = [(m, m.training) for m in module.modules()]
+    module.eval()
+    try:
+        yield module
+    finally:
+        for inner, mode in modes:
+            object.__setattr__(inner, "training", mode)

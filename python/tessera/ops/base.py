@@ -1,0 +1,188 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What operations share: recording, operands and their common type, broadcasting."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from .. import dtypes
+from ..dtypes import DType
+from ..errors import DTypeError, ShapeError
+from ..ir import TensorType
+from ..ir.core import Value
+from ..ir.types import width
+from ..source import location, refuse
+from ..tensor import Tensor, asarray
+from ..trace import Trace, check_meshes, current
+
+
+def op(function: Callable) -> Callable:
+    """Makes `function(trace, ...)` an operation: inside of jit it is recorded, outside it is compiled and run at once."""
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        trace = current()
+        if trace is None:
+            from ..compiled import run_eagerly
+            return run_eagerly(function, args, kwargs)
+        with trace.builder.at(location()):
+            result = function(trace, *args, **kwargs)
+        if isinstance(result, Tensor) and result.mesh is None and result._scope is not None:
+            result._mesh = next((t.mesh for t in _tensors((args, kwargs.values())) if t.mesh is not None), None)
+        return result
+    signature = inspect.signature(function)
+    call.shard = functools.partial(_sharded, call)
+    call.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])
+    return call
+
+
+def _sharded(operation, in_strategy, out_strategy=None, **options):
+    """The operation with a strategy of its own: in how many parts each dimension of each input is cut (tessera.shard)."""
+    from ..strategy import shard
+    return shard(operation, in_strategy, out_strategy, **options)
+
+
+def _tensors(values):
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, (list, tuple, type({}.values()))):
+            yield from _tensors(value)
+
+
+def is_number(value) -> bool:
+    """Whether it is a number of Python: its type follows that of the tensors around."""
+    return isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
+
+
+def tensor_of(value, name: str) -> Tensor:
+    try:
+        return asarray(value)
+    except DTypeError as error:
+        raise refuse(DTypeError, f"operand of '{name}': {str(error).split('error: ', 1)[-1]}") from None
+
+
+def kind_of(number) -> DType:
+    return dtypes.bool_ if isinstance(number, bool) else dtypes.int64 if isinstance(number, int) else dtypes.float32
+
+
+def common_type(name: str, operands: Sequence) -> DType:
+    """The type that operands are brought to. Numbers, and tensors made of numbers, follow the other operands."""
+    strong = [o.dtype for o in operands if isinstance(o, Tensor) and not o._weak]
+    weak = [o.dtype if isinstance(o, Tensor) else kind_of(o) for o in operands if not isinstance(o, Tensor) or o._weak]
+    if not strong:
+        order = {"bool": 0, "integer": 1, "float": 2}
+        return max(weak, key=lambda d: order[d.kind])
+    result = functools.reduce(functools.partial(dtypes.promote, name), strong)
+    for d in weak:
+        if d.kind == "float" and result.kind != "float":
+            result = dtypes.float32
+        elif d.kind == "integer" and result.kind == "bool":
+            result = dtypes.int64
+    return result
+
+
+def broadcast_shapes(name: str, shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """The shape of an elementwise operation. Raises ShapeError, which names the dimension."""
+    rank = max((len(s) for s in shapes), default=0)
+    result = [1] * rank
+    for shape in shapes:
+        for i, n in enumerate(shape):
+            d = rank - len(shape) + i
+            if n != 1 and result[d] not in (1, n):
+                raise refuse(ShapeError, f"shapes {' and '.join(map(str, map(tuple, shapes)))} of '{name}' do not broadcast: "
+                                         f"dimension {d - rank} is {result[d]} and {n}")
+            result[d] = n if n != 1 else result[d]
+    return tuple(result)
+
+
+def convert(b, x: Value, target: str) -> Value:
+    """A scalar in the body of a nest as one of another element type; floats become integers by truncation, saturated."""
+    source = x.type
+    floats = ("f64", "f32", "f16", "bf16")
+    if source == target:
+        return x
+    if source in floats and target in floats:
+        if width(source) == width(target):  # f16 and bf16
+            x, source = b.cast("arith.extf", x, "f32"), "f32"
+        return b.cast("arith.extf" if width(target) > width(source) else "arith.truncf", x, target)
+    if target == "i1":
+        return b.compare("une" if source in floats else "ne", x, b.constant(0, source))
+    if source in floats:
+        if width(source) == 16:
+            x = b.cast("arith.extf", x, "f32")
+        high = 2 ** (width(target) - 1)
+        beyond, low = b.constant(float(high), x.type), b.constant(float(-high), x.type)
+        defined = b.apply("arith.andi", b.compare("olt", x, beyond), b.compare("ogt", x, low))
+        inside = b.cast("arith.fptosi", b.select(defined, x, b.constant(0, x.type)), target)
+        inside = b.select(b.compare("ole", x, low), b.constant(-high, target), inside)
+        return b.select(b.compare("oge", x, beyond), b.constant(high - 1, target), inside)
+    if target in floats:
+        return b.cast("arith.uitofp" if source == "i1" else "arith.sitofp", x, target)
+    if width(target) > width(source):
+        return b.cast("arith.extui" if source == "i1" else "arith.extsi", x, target)
+    return b.cast("arith.trunci", x, target)
+
+
+def cast(trace: Trace, value: Value, element: str) -> Value:
+    """A tensor as one of another element type."""
+    if value.type.element == element:
+        return value
+    b = trace.builder
+    return b.pointwise([value], value.type.shape, lambda x: convert(b, x, element))
+
+
+def operand(trace: Trace, value, element: str | None = None) -> Value:
+    """A tensor or a number as a value of the program, of that element type when given."""
+    if isinstance(value, Tensor):
+        value._used()
+        read = trace.value(value)
+        return cast(trace, read, element) if element else read
+    return trace.builder.constant(value, TensorType((), element))
+
+
+def elementwise(trace: Trace, name: str, operands: Sequence, body: Callable, dtype: DType | None = None) -> Tensor:
+    """body(builder, *elements) for each place of the broadcast operands, which are brought to one type (or `dtype`)."""
+    operands = [o if is_number(o) else tensor_of(o, name) for o in operands]
+    tensors = [o for o in operands if isinstance(o, Tensor)]
+    check_meshes(name, tensors)
+    common = dtype or common_type(name, operands)
+    shape = broadcast_shapes(name, [o.shape for o in tensors])
+    b = trace.builder
+    values = []
+    for o in operands:
+        value = operand(trace, o, common.element)
+        if value.type.rank and value.type.rank < len(shape):
+            value = b.reshape(value, (1,) * (len(shape) - value.type.rank) + value.type.shape)
+        values.append(value)
+    weak = all(is_number(o) or o._weak for o in operands)
+    return trace.tensor(b.pointwise(values, shape, lambda *xs: body(b, *xs)), weak=weak)
+
+
+def need(name: str, tensor: Tensor, *kinds: str) -> None:
+    """Raises DTypeError unless the tensor is of one of the kinds."""
+    if tensor.dtype.kind not in kinds:
+        raise refuse(DTypeError, f"'{name}' takes {' or '.join(kinds)}, not {tensor.dtype}; convert with astype")
+
+
+def axis_of(name: str, axis, rank: int) -> int:
+    """An axis, counted from the front. Raises ShapeError."""
+    if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)):
+        raise refuse(ShapeError, f"axis {axis!r} of '{name}' is no integer")
+    if not -rank <= axis < rank:
+        raise refuse(ShapeError, f"axis {axis} of '{name}' is out of range: the tensor has rank {rank}")
+    return int(axis) % rank
+
+
+def axes_of(name: str, axis, rank: int) -> list[int]:
+    """None (all), a number or several, sorted."""
+    if axis is None:
+        return list(range(rank))
+    axes = [axis_of(name, a, rank) for a in (axis if isinstance(axis, (tuple, list)) else [axis])]
+    if len(set(axes)) != len(axes):
+        raise refuse(ShapeError, f"axes {axis} of '{name}' name one axis twice")
+    return sorted(axes)

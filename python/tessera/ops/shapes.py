@@ -1,0 +1,269 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Operations that move elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..ir import AffineMap
+from ..source import refuse
+from ..trace import check_meshes
+from .base import axes_of, axis_of, broadcast_shapes, common_type, op, operand, tensor_of
+
+
+def _extents(name, shape) -> tuple[int, ...]:
+    shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    for n in shape:
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
+            raise refuse(ShapeError, f"extent {n!r} of '{name}' is no integer")
+    return tuple(map(int, shape))
+
+
+@op
+def reshape(trace, x, shape):
+    """The same elements in row-major order; one extent may be -1."""
+    x, wanted = tensor_of(x, "reshape"), _extents("reshape", shape)
+    known = math.prod(n for n in wanted if n != -1)
+    if any(n < -1 for n in wanted) or wanted.count(-1) > 1:
+        raise refuse(ShapeError, f"'reshape' to {wanted}: extents are not negative, one may be -1")
+    if -1 in wanted and (known == 0 or x.size % known) or -1 not in wanted and known != x.size:
+        raise refuse(ShapeError, f"'reshape' of {x.shape} ({x.size} elements) to {wanted}: the number of elements stays")
+    wanted = tuple(x.size // known if n == -1 else n for n in wanted)
+    return trace.tensor(trace.builder.reshape(operand(trace, x), wanted), weak=x._weak)
+
+
+def flatten(x, start_axis: int = 0):
+    """Joins the axes from `start_axis` on."""
+    x = tensor_of(x, "flatten")
+    start = axis_of("flatten", start_axis, x.ndim)
+    return reshape(x, (*x.shape[:start], math.prod(x.shape[start:])))
+
+
+@op
+def permute_dims(trace, x, axes):
+    """Axis i of the result is axis axes[i] of x."""
+    x = tensor_of(x, "permute_dims")
+    order = [axis_of("permute_dims", a, x.ndim) for a in axes]
+    if sorted(order) != list(range(x.ndim)):
+        raise refuse(ShapeError, f"axes {tuple(axes)} of 'permute_dims' are no permutation of the {x.ndim} axes of {x.shape}")
+    return trace.tensor(trace.builder.transpose(operand(trace, x), order))
+
+
+def matrix_transpose(x):
+    """The last two axes swapped."""
+    x = tensor_of(x, "matrix_transpose")
+    if x.ndim < 2:
+        raise refuse(ShapeError, f"'matrix_transpose' of shape {x.shape}: it takes at least two axes")
+    return permute_dims(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
+def swapaxes(x, axis1, axis2):
+    """Two axes swapped."""
+    x = tensor_of(x, "swapaxes")
+    a, c = axis_of("swapaxes", axis1, x.ndim), axis_of("swapaxes", axis2, x.ndim)
+    order = list(range(x.ndim))
+    order[a], order[c] = c, a
+    return permute_dims(x, order)
+
+
+def moveaxis(x, source, destination):
+    """An axis moved to another place."""
+    x = tensor_of(x, "moveaxis")
+    order = list(range(x.ndim))
+    order.insert(axis_of("moveaxis", destination, x.ndim), order.pop(axis_of("moveaxis", source, x.ndim)))
+    return permute_dims(x, order)
+
+
+def expand_dims(x, axis=0):
+    """A new axis of extent 1."""
+    x = tensor_of(x, "expand_dims")
+    at = axis_of("expand_dims", axis, x.ndim + 1)
+    return reshape(x, (*x.shape[:at], 1, *x.shape[at:]))
+
+
+def squeeze(x, axis=None):
+    """Without axes of extent 1."""
+    x = tensor_of(x, "squeeze")
+    axes = [d for d, n in enumerate(x.shape) if n == 1] if axis is None else axes_of("squeeze", axis, x.ndim)
+    for d in axes:
+        if x.shape[d] != 1:
+            raise refuse(ShapeError, f"'squeeze' of axis {d} of shape {x.shape}: its extent is {x.shape[d]}, not 1")
+    return reshape(x, [n for d, n in enumerate(x.shape) if d not in axes])
+
+
+@op
+def broadcast_to(trace, x, shape):
+    """Repeated along axes of extent 1 and along new ones in front."""
+    x, wanted = tensor_of(x, "broadcast_to"), _extents("broadcast_to", shape)
+    if broadcast_shapes("broadcast_to", [x.shape, wanted]) != wanted:
+        raise refuse(ShapeError, f"'broadcast_to' of {x.shape} to {wanted}: only extents of 1 are repeated")
+    return trace.tensor(trace.builder.broadcast(operand(trace, x), wanted, range(len(wanted) - x.ndim, len(wanted))))
+
+
+def _together(name, tensors, axis):
+    tensors = [tensor_of(x, name) for x in tensors]
+    if not tensors:
+        raise refuse(ShapeError, f"'{name}' of no tensors")
+    check_meshes(name, tensors)
+    for i, x in enumerate(tensors):
+        if x.ndim != tensors[0].ndim or any(n != m for d, (n, m) in enumerate(zip(x.shape, tensors[0].shape)) if d != axis):
+            raise refuse(ShapeError, f"shapes {tensors[0].shape} and {x.shape} (operands 0 and {i}) of '{name}' differ beside axis {axis}")
+    return tensors, common_type(name, tensors).element
+
+
+@op
+def concat(trace, tensors, axis=0):
+    """Tensors one after the other along `axis`."""
+    first = tensor_of(tensors[0], "concat") if len(tensors) else None
+    dim = axis_of("concat", axis, first.ndim) if first is not None else 0
+    tensors, element = _together("concat", tensors, dim)
+    return trace.tensor(trace.builder.concat([operand(trace, x, element) for x in tensors], dim))
+
+
+@op
+def stack(trace, tensors, axis=0):
+    """Tensors one after the other along a new axis."""
+    tensors, element = _together("stack", tensors, None)
+    dim = axis_of("stack", axis, tensors[0].ndim + 1)
+    b, shape = trace.builder, tensors[0].shape
+    return trace.tensor(b.concat([b.reshape(operand(trace, x, element), (*shape[:dim], 1, *shape[dim:])) for x in tensors], dim))
+
+
+def split(x, parts: int | Sequence[int], axis=0):
+    """Equal parts (a number) or parts of the given extents along `axis`: a list."""
+    x = tensor_of(x, "split")
+    dim = axis_of("split", axis, x.ndim)
+    n = x.shape[dim]
+    if isinstance(parts, int):
+        if parts < 1 or n % parts:
+            raise refuse(ShapeError, f"'split' of axis {dim}, extent {n}, into {parts} parts: they are equal; give their extents")
+        parts = [n // parts] * parts
+    if sum(parts) != n or any(p < 0 for p in parts):
+        raise refuse(ShapeError, f"'split' of axis {dim}, extent {n}, into {list(parts)}: the extents add up to {sum(parts)}")
+    starts = [sum(parts[:i]) for i in range(len(parts))]
+    return [x[(slice(None),) * dim + (slice(s, s + p),)] for s, p in zip(starts, parts)]
+
+
+@op
+def tile(trace, x, repetitions):
+    """Each axis repeated."""
+    x, b = tensor_of(x, "tile"), trace.builder
+    repetitions = _extents("tile", repetitions)
+    rank = max(x.ndim, len(repetitions))
+    shape, repetitions = (1,) * (rank - x.ndim) + x.shape, (1,) * (rank - len(repetitions)) + repetitions
+    value = b.reshape(operand(trace, x), shape)
+    wide = [n for pair in zip(repetitions, shape) for n in pair]
+    return trace.tensor(b.reshape(b.broadcast(value, wide, range(1, 2 * rank, 2)), [r * n for r, n in zip(repetitions, shape)]))
+
+
+@op
+def flip(trace, x, axis=None):
+    """The order of elements along axes reversed."""
+    x, b = tensor_of(x, "flip"), trace.builder
+    axes, value = axes_of("flip", axis, x.ndim), operand(trace, x)
+    places = tuple(f"-d{d} + {n - 1}" if d in axes and n > 1 else d for d, n in enumerate(x.shape))
+    result, = b.generic([(value, AffineMap(x.ndim, places))], [(b.empty(value.type), AffineMap.identity(x.ndim))],
+                        ["parallel"] * x.ndim, lambda element, _: element)
+    return trace.tensor(result)
+
+
+@op
+def pad(trace, x, widths, value=0):
+    """`widths`: (before, after) for each axis; what is added is `value`, a number."""
+    x = tensor_of(x, "pad")
+    widths = [tuple(w) for w in widths]
+    if len(widths) != x.ndim or any(len(w) != 2 or min(w) < 0 for w in widths):
+        raise refuse(ShapeError, f"'pad' of shape {x.shape} by {widths}: a pair of non-negative numbers an axis")
+    return trace.tensor(trace.builder.pad(operand(trace, x), [w[0] for w in widths], [w[1] for w in widths], value))
+
+
+@op
+def getitem(trace, x, key):
+    """x[key]: numbers, slices (steps may be negative), ..., None, and one integer tensor (take along its axis)."""
+    key = key if isinstance(key, tuple) else (key,)
+    if any(k is Ellipsis for k in key):
+        at = next(i for i, k in enumerate(key) if k is Ellipsis)
+        missing = x.ndim - sum(k is not None for k in key) + 1
+        if missing < 0:
+            raise refuse(ShapeError, f"too many indices for shape {x.shape}: {key}")
+        key = key[:at] + (slice(None),) * missing + key[at + 1:]
+    if sum(k is not None for k in key) > x.ndim:
+        raise refuse(ShapeError, f"{sum(k is not None for k in key)} indices for a tensor of shape {x.shape}")
+    key = key + (slice(None),) * (x.ndim - sum(k is not None for k in key))
+    offsets, sizes, strides, shape, flips, taken, d = [], [], [], [], [], [], 0
+    for k in key:
+        if k is None:
+            shape.append(1)
+            continue
+        n = x.shape[d]
+        if isinstance(k, slice):
+            start, stop, step = k.indices(n)
+            count = len(range(start, stop, step))
+            if step < 0:
+                start, step = start + (count - 1) * step if count else 0, -step
+                flips.append(len(shape))
+            offsets.append(start if count else 0), sizes.append(count), strides.append(step), shape.append(count)
+        elif hasattr(k, "shape") and len(k.shape) > 0 or isinstance(k, list):
+            taken.append((len(shape), k))
+            offsets.append(0), sizes.append(n), strides.append(1), shape.append(n)
+        elif hasattr(k, "_scope") and k._scope is not None:  # a number that is not known yet
+            taken.append((len(shape), k))
+            offsets.append(0), sizes.append(n), strides.append(1), shape.append(n)
+        else:
+            try:
+                i = k.__index__()
+            except (AttributeError, TypeError):
+                raise refuse(ShapeError, f"index {k!r} of a tensor of shape {x.shape}: there are numbers, slices, None, ..., "
+                                         "and integer tensors") from None
+            if not -n <= i < n:
+                raise refuse(ShapeError, f"index {i} is out of range for axis {d} of extent {n}")
+            offsets.append(i % n), sizes.append(1), strides.append(1)
+        d += 1
+    b = trace.builder
+    value = b.reshape(b.slice(operand(trace, x), offsets, sizes, strides), shape)
+    result = trace.tensor(value)
+    if flips:
+        result = flip(result, tuple(flips))
+    if len(taken) > 1:
+        raise refuse(ShapeError, "an index has one integer tensor; use take for one axis after the other")
+    if taken:
+        from .indexing import take
+        (axis, indices), = taken
+        result = take(result, indices, axis)
+    return result
+
+
+def _triangle(trace, x, k, name, lower):
+    x, b = tensor_of(x, name), trace.builder
+    if x.ndim < 2:
+        raise refuse(ShapeError, f"'{name}' of shape {x.shape}: it takes at least two axes")
+    value, rank = operand(trace, x), x.ndim
+    if not x.size:
+        return x
+
+    def body(x, _):
+        row, column = b.index(rank - 2), b.index(rank - 1)
+        diagonal = b.apply("arith.addi", row, b.constant(k, "index")) if k else row
+        return b.select(b.compare("sle" if lower else "sge", column, diagonal), x, b.constant(0, x.type))
+    every = AffineMap.identity(rank)
+    result, = b.generic([(value, every)], [(b.empty(value.type), every)], ["parallel"] * rank, body)
+    return trace.tensor(result)
+
+
+@op
+def tril(trace, x, k=0):
+    """The lower triangle of the last two axes, up to diagonal k; 0 elsewhere."""
+    return _triangle(trace, x, k, "tril", True)
+
+
+@op
+def triu(trace, x, k=0):
+    """The upper triangle of the last two axes, from diagonal k on; 0 elsewhere."""
+    return _triangle(trace, x, k, "triu", False)
+
+

@@ -1,0 +1,112 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Convolutions and pools over the last axes, (batch, channel, space...)."""
+
+from __future__ import annotations
+
+import math
+
+from ..errors import ShapeError
+from ..ir import TensorType, constants
+from ..ir.windows import Windows, convolve, edges
+from ..source import refuse
+from ..trace import check_meshes
+from .base import cast, common_type, need, op, operand, tensor_of
+from .elementwise import extremum
+from .reductions import wide
+
+
+def _each(name, what, value, count) -> list[int]:
+    """A number for each spatial axis."""
+    values = [value] * count if isinstance(value, int) else list(value)
+    if len(values) != count or any(not isinstance(v, int) for v in values):
+        raise refuse(ShapeError, f"{what} {value} of '{name}': a number, or one for each of the {count} spatial axes")
+    return values
+
+
+def _padding(name, padding, shape, window, stride, dilation) -> list[tuple[int, int]]:
+    """(before, after) for each axis; "same" keeps ceil(extent / stride) places, "valid" adds nothing."""
+    if padding == "valid":
+        return [(0, 0)] * len(shape)
+    if padding == "same":
+        total = [max(0, (-(-n // s) - 1) * s + (k - 1) * d + 1 - n) for n, k, s, d in zip(shape, window, stride, dilation)]
+        return [(t // 2, t - t // 2) for t in total]
+    if isinstance(padding, str):
+        raise refuse(ShapeError, f"padding '{padding}' of '{name}': there are \"same\", \"valid\", numbers and pairs")
+    values = [padding] * len(shape) if isinstance(padding, int) else list(padding)
+    pairs = [(p, p) if isinstance(p, int) else tuple(p) for p in values]
+    if len(pairs) != len(shape) or any(len(p) != 2 or min(p) < 0 for p in pairs):
+        raise refuse(ShapeError, f"padding {padding} of '{name}': a number or a pair that is not negative for each of the {len(shape)} axes")
+    return pairs
+
+
+def _places(name, shape, window, stride, dilation, padding) -> list[int]:
+    counts = []
+    for n, k, s, d, (low, high) in zip(shape, window, stride, dilation, padding):
+        reach = (k - 1) * d + 1
+        if k < 1 or s < 1 or d < 1:
+            raise refuse(ShapeError, f"windows of '{name}' are {window}, strides {stride}, dilations {dilation}: all at least 1")
+        if n + low + high < reach:
+            raise refuse(ShapeError, f"'{name}': a window reaches over {reach} elements, the padded axis has {n + low + high}")
+        counts.append((n + low + high - reach) // s + 1)
+    return counts
+
+
+@op
+def conv(trace, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """x (batch, channels, space...) with weight (features, channels / groups, window...): (batch, features, places...).
+
+    padding: a number, a (before, after) for each axis, "same" or "valid". Sums of 16-bit floats are kept in float32.
+    """
+    x, weight = tensor_of(x, "conv"), tensor_of(weight, "conv")
+    check_meshes("conv", [x, weight])
+    need("conv", x, "float")
+    space = x.ndim - 2
+    if space < 1 or weight.ndim != x.ndim:
+        raise refuse(ShapeError, f"'conv' of shapes {x.shape} and {weight.shape}: (batch, channels, space...) with (features, channels, window...)")
+    if x.shape[1] != weight.shape[1] * groups or weight.shape[0] % groups:
+        raise refuse(ShapeError, f"'conv' of {x.shape[1]} channels with a weight of {weight.shape[1]} in {groups} groups of {weight.shape[0]} features")
+    stride, dilation = _each("conv", "stride", stride, space), _each("conv", "dilation", dilation, space)
+    padding = _padding("conv", padding, x.shape[2:], weight.shape[2:], stride, dilation)
+    out = (x.shape[0], weight.shape[0], *_places("conv", x.shape[2:], weight.shape[2:], stride, dilation, padding))
+    element, b = common_type("conv", [x, weight]).element, trace.builder
+    padded = edges(b, operand(trace, x, element), [(0, 0), (0, 0), *padding], 0)
+    order = list(range(x.ndim))
+    result = convolve(b, padded, operand(trace, weight, element), (order, order, order), out, stride, dilation, groups, 1, wide(element))
+    made = trace.tensor(cast(trace, result, element))
+    return made if bias is None else made + tensor_of(bias, "conv").reshape((-1,) + (1,) * space)
+
+
+def _pool(trace, name, x, window, stride, padding, identity, to, combine):
+    x = tensor_of(x, name)
+    need(name, x, "float", "integer")
+    space = x.ndim - 2
+    if space < 1:
+        raise refuse(ShapeError, f"'{name}' of shape {x.shape}: (batch, channels, space...)")
+    window = _each(name, "window", window, space)
+    stride = window if stride is None else _each(name, "stride", stride, space)
+    padding = _padding(name, padding, x.shape[2:], window, stride, [1] * space)
+    counts = [x.shape[0], x.shape[1], *_places(name, x.shape[2:], window, stride, [1] * space, padding)]
+    b, value = trace.builder, operand(trace, x)
+    if 0 in counts:
+        return trace.tensor(b.constant(0, TensorType(tuple(counts), value.type.element)))
+    padded = edges(b, value, [(0, 0), (0, 0), *padding], identity)
+    nest = Windows(padded.type.shape, [1, 1, *window], [1, 1, *stride], [1] * x.ndim, counts)
+    prepare = (lambda x: x) if to == value.type.element else (lambda x: b.cast("arith.extf", x, to))
+    return trace.tensor(cast(trace, nest.fold(b, padded, combine, identity, to, prepare), value.type.element))
+
+
+@op
+def max_pool(trace, x, window, stride=None, padding=0):
+    """The greatest element of each window; the stride is the window unless given. What is padded never wins."""
+    x = tensor_of(x, "max_pool")
+    return _pool(trace, "max_pool", x, window, stride, padding, constants.least(x.dtype.element), x.dtype.element, extremum(trace.builder, True))
+
+
+@op
+def avg_pool(trace, x, window, stride=None, padding=0):
+    """The mean of each window; what is padded counts as 0."""
+    x, b = tensor_of(x, "avg_pool"), trace.builder
+    need("avg_pool", x, "float")
+    total = _pool(trace, "avg_pool", x, window, stride, padding, 0, wide(x.dtype.element), lambda acc, x: b.apply("arith.addf", acc, x))
+    return total / math.prod(_each("avg_pool", "window", window, x.ndim - 2))

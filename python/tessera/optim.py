@@ -1,0 +1,264 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Optimizers as pure updates: (parameters, gradients, state) -> (parameters, state). Trees in, trees out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from . import ops, tree
+from .errors import ArgumentError, ShapeError
+from .mesh import ProcessMesh
+from .ops.creation import zeros_like
+from .sharding import Replicate, Shard
+from .source import refuse
+from .tensor import Tensor, asarray, from_array, shard_tensor, spec
+
+State = dict
+
+
+class Optimizer:
+    """`init(parameters)` makes the state, `update` applies gradients. States lie as their parameters.
+
+    Parameters may be any tree; of modules buffers are left alone. Subclasses name their `slots` and write `step`.
+    """
+
+    slots: tuple[str, ...] = ()
+
+    def init(self, parameters) -> State:
+        """The state: a count of steps, and a tensor of zeros a slot and parameter."""
+        return {"count": asarray(0, "int32"), **{slot: {name: self._zeros(slot, name, p) for name, p in _trainable(parameters)}
+                                                for slot in self.slots}}
+
+    def _zeros(self, slot, name, parameter):
+        dtype = "float32" if parameter.dtype.itemsize == 2 else parameter.dtype
+        if parameter._array is None and parameter._scope is None:  # a description has states that are descriptions
+            return spec(parameter.shape, dtype, parameter.mesh, parameter.placements or ())
+        return zeros_like(parameter, dtype)
+
+    def update(self, parameters, gradients, state: State):
+        """Parameters and state after a step. Gradients have the structure of the parameters."""
+        found = {leaf.path: asarray(leaf.value) for leaf in tree.flatten(gradients)[0]}
+        names = {name for name, _ in _trainable(parameters)}
+        for name in found:
+            if name not in names:
+                raise refuse(ArgumentError, f"there is a gradient of '{name}', which is no parameter")
+        count = state["count"] + 1
+        new_state: State = {"count": count, **{slot: {} for slot in self.slots}}
+        values = []
+        for leaf in tree.flatten(parameters)[0]:
+            p, g = asarray(leaf.value), found.get(leaf.path)
+            if g is None:
+                if leaf.path in names and self.slots:
+                    for slot in self.slots:
+                        new_state[slot][leaf.path] = state[slot][leaf.path]
+                values.append(leaf.value)
+                continue
+            if g.shape != p.shape:
+                raise refuse(ShapeError, f"the gradient of '{leaf.path}' has shape {g.shape}, the parameter {p.shape}")
+            slots = [state[slot][leaf.path] for slot in self.slots]
+            p, slots = self._apply(leaf.path, p, g, slots, count)
+            values.append(p)
+            for slot, value in zip(self.slots, slots):
+                new_state[slot][leaf.path] = value
+        return tree.rebuild(parameters, values), new_state
+
+    def _apply(self, name, p, g, slots, count):
+        wide = p.astype("float32") if p.dtype.itemsize == 2 else p
+        new, slots = self.step(wide, g.astype(wide.dtype), slots, count)
+        return new.astype(p.dtype), slots
+
+    def step(self, p: Tensor, g: Tensor, slots: Sequence[Tensor], count: Tensor) -> tuple[Tensor, Sequence[Tensor]]:
+        """One parameter: its new value and those of its slots. count is that of the step, from 1 on."""
+        raise NotImplementedError
+
+
+def _trainable(parameters) -> list[tuple[str, Tensor]]:
+    return [(leaf.path, asarray(leaf.value)) for leaf in tree.flatten(parameters)[0]
+            if leaf.trainable and asarray(leaf.value).dtype.kind == "float"]
+
+
+def _number(name, value, low, high=math.inf):
+    if not isinstance(value, Tensor) and not low <= value < high:
+        raise refuse(ArgumentError, f"{name} {value} is not in [{low}, {high})")
+    return value
+
+
+class SGD(Optimizer):
+    """p - rate * g; with momentum m: v = m * v + g and p - rate * v (nesterov: p - rate * (g + m * v)).
+
+    weight_decay adds decay * p to the gradient.
+    """
+
+    def __init__(self, rate: float, momentum: float = 0.0, nesterov: bool = False, weight_decay: float = 0.0):
+        self.rate, self.momentum = _number("rate", rate, 0), _number("momentum", momentum, 0, 1)
+        self.nesterov, self.weight_decay = nesterov, _number("weight_decay", weight_decay, 0)
+        self.slots = ("velocity",) if momentum else ()
+
+    def step(self, p, g, slots, count):
+        g = g + self.weight_decay * p if self.weight_decay else g
+        if not slots:
+            return p - self.rate * g, []
+        velocity = self.momentum * slots[0] + g
+        return p - self.rate * (g + self.momentum * velocity if self.nesterov else velocity), [velocity]
+
+
+class Adam(Optimizer):
+    """Kingma and Ba, "Adam" (ICLR 2015). weight_decay adds decay * p to the gradient."""
+
+    slots = ("m", "v")
+
+    def __init__(self, rate: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0):
+        self.rate, self.eps, self.weight_decay = _number("rate", rate, 0), _number("eps", eps, 0), _number("weight_decay", weight_decay, 0)
+        self.betas = tuple(_number("beta", b, 0, 1) for b in betas)
+
+    def direction(self, g, slots, count):
+        (m, v), (b1, b2) = slots, self.betas
+        m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * ops.square(g)
+        t = count.astype("float32")
+        # b ** t as exp(t log b): one number for all elements.
+        scale1 = 1 - ops.exp(t * math.log(b1)) if b1 else 1.0
+        scale2 = 1 - ops.exp(t * math.log(b2)) if b2 else 1.0
+        return (m / scale1) / (ops.sqrt(v / scale2) + self.eps), [m, v]
+
+    def step(self, p, g, slots, count):
+        g = g + self.weight_decay * p if self.weight_decay else g
+        direction, slots = self.direction(g, slots, count)
+        return p - self.rate * direction, slots
+
+
+class AdamW(Adam):
+    """Loshchilov and Hutter, "Decoupled weight decay regularization" (ICLR 2019): p shrinks by rate * decay * p."""
+
+    def __init__(self, rate: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.01):
+        super().__init__(rate, betas, eps, weight_decay)
+
+    def step(self, p, g, slots, count):
+        direction, slots = self.direction(g, slots, count)
+        return p - self.rate * (direction + self.weight_decay * p), slots
+
+
+class ShardedOptimizer(Optimizer):
+    """What shard_optimizer makes: the same update on states (and gradients) that are placed otherwise."""
+
+    def __init__(self, inner: Optimizer, place: Callable, gradients: bool):
+        self.inner, self.slots, self._place, self._gradients = inner, inner.slots, place, gradients
+
+    def _zeros(self, slot, name, parameter):
+        made = self.inner._zeros(slot, name, parameter)
+        placements = self._place(name, parameter)
+        return made if placements is None else _placed_like(made, parameter.mesh, placements)
+
+    def _apply(self, name, p, g, slots, count):
+        placements = self._place(name, p)
+        if placements is None:
+            return self.inner._apply(name, p, g, slots, count)
+        if self._gradients:
+            g = shard_tensor(g, p.mesh, placements)
+        new, slots = self.inner._apply(name, p, g, slots, count)
+        return new, [shard_tensor(s, p.mesh, placements) if s.shape == p.shape else s for s in slots]
+
+    def step(self, p, g, slots, count):
+        return self.inner.step(p, g, slots, count)
+
+
+def _placed(tensor: Tensor, mesh, placements) -> Tensor:
+    if tensor._scope is not None:
+        return shard_tensor(tensor, mesh, placements)
+    made = shard_tensor(from_array(tensor._concrete("placing"), tensor.dtype), mesh, placements)
+    made._used()
+    return made
+
+
+def shard_optimizer(optimizer: Optimizer, shard_fn: Callable | None = None, *, level: int = 0, axis: str | None = None) -> Optimizer:
+    """An optimizer whose states lie otherwise than their parameters.
+
+    shard_fn(name, parameter) gives placements of the states of a parameter, or None (as the parameter). Without it the states
+    are cut over a mesh axis (the first unless given) over which the parameter is replicated: level 1 the states (ZeRO-1), 2
+    also the gradients (ZeRO-2); for level 3 place the parameters themselves by shard_parameters. Level 0 cuts nothing.
+
+    Raises ArgumentError for what is no optimizer and for other levels.
+    """
+    if not isinstance(optimizer, Optimizer):
+        raise refuse(ArgumentError, f"{optimizer!r} is no optimizer; there are SGD, Adam, AdamW and subclasses of Optimizer")
+    if level not in (0, 1, 2, 3):
+        raise refuse(ArgumentError, f"level {level} of shard_optimizer; there are 0, 1, 2, 3")
+    place = shard_fn or ((lambda name, p: zero_placements(p, axis)) if level else (lambda name, p: None))
+    return ShardedOptimizer(optimizer, place, level >= 2)
+
+
+def zero_placements(parameter: Tensor, axis: str | None = None) -> list | None:
+    """The placements of a parameter with a dimension more cut, over `axis`; None where that axis cuts it already, or no
+    dimension is as long as the axis. Of dimensions the first that divides is taken, else the longest."""
+    mesh, placements = parameter.mesh, list(parameter.placements or ())
+    if mesh is None:
+        return None
+    placements += [Replicate()] * (len(mesh.shape) - len(placements))
+    number = mesh.axis(axis) if axis is not None else 0
+    if not isinstance(placements[number], Replicate):
+        return None
+    taken = {p.dim for p in placements if isinstance(p, Shard)}
+    extent = mesh.shape[number]
+    free = [d for d, n in enumerate(parameter.shape) if d not in taken and n >= extent]
+    if not free:
+        return None
+    best = next((d for d in free if parameter.shape[d] % extent == 0), max(free, key=lambda d: parameter.shape[d]))
+    placements[number] = Shard(best)
+    return placements
+
+
+def shard_parameters(parameters, mesh: ProcessMesh, rule: Callable | None = None, axis: str | None = None):
+    """A copy whose parameters lie on `mesh`: by rule(name, tensor), which gives placements or None (replicated); without a rule
+    cut over `axis` where that can be (ZeRO-3). Buffers are replicated."""
+    def one(leaf):
+        tensor = asarray(leaf.value)
+        whole = [Replicate()] * len(mesh.shape)
+        placements = whole
+        if leaf.trainable:
+            placements = rule(leaf.path, tensor) if rule else zero_placements(_placed_like(tensor, mesh, whole), axis)
+        return _placed_like(tensor, mesh, whole if placements is None else placements)
+    return tree.rebuild(parameters, [one(leaf) for leaf in tree.flatten(parameters)[0]])
+
+
+def _placed_like(tensor, mesh, placements):
+    if tensor._array is None and tensor._scope is None:  # a description, or lazily made
+        from .layout import check
+        from .sharding import Sharding
+        tensor.sharding = check(Sharding(mesh, tuple(placements)), tensor.shape, tensor.dtype.element, "the parameter")
+        return tensor
+    return _placed(tensor, mesh, placements)
+
+
+def mixed_precision(function: Callable, dtype="bfloat16") -> Callable:
+    """`function` computed in 16 bits: floats among its arguments are converted, its results are float32. Differentiated by the
+    original arguments, gradients are float32: those are the master weights."""
+    def cast(value, to):
+        leaves, _ = tree.flatten(value)
+        return tree.rebuild(value, [asarray(leaf.value).astype(to) if asarray(leaf.value).dtype.kind == "float" else leaf.value for leaf in leaves])
+
+    def computed(*args, **kwargs):
+        result = function(*[cast(a, dtype) for a in args], **{k: cast(v, dtype) for k, v in kwargs.items()})
+        return cast(result, "float32")
+    computed.__name__ = getattr(function, "__name__", "computed")
+    computed.__wrapped__ = function
+    return computed
+
+
+def accumulated(value_and_gradients: Callable, parts: int) -> Callable:
+    """value_and_grad over `parts` equal parts of the batch, one after the other: means of values and of gradients. Arguments after
+    the first are cut along their first axis. Gradients are summed before they are reduced over devices."""
+    if parts < 1:
+        raise refuse(ArgumentError, f"{parts} parts; there is at least one")
+
+    def run(parameters, *batch):
+        total = None
+        pieces = [ops.shapes.split(b, parts) for b in batch]
+        for i in range(parts):
+            value, gradients = value_and_gradients(parameters, *[p[i] for p in pieces])
+            now = (value, gradients)
+            total = now if total is None else tree.map(lambda a, b: a + b, total, now)
+        return tree.map(lambda t: t / parts, total)
+    return run
+
+

@@ -1,0 +1,138 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Data parallelism as placements, per-operation strategies, and pictures of how tensors lie."""
+
+from __future__ import annotations
+
+import contextlib
+
+from . import ops, tree
+from .errors import ArgumentError
+from .layout import layout
+from .mesh import ProcessMesh
+from .nn.module import Module
+from .optim import shard_parameters
+from .sharding import Partial, Replicate, Shard
+from .source import refuse
+from .strategy import shard
+from .tensor import Tensor, asarray, shard_tensor
+from .trace import current
+
+__all__ = ["DistributedDataParallel", "accumulate", "check_replicas", "infer_layout", "shard", "visualize_sharding"]
+
+
+class DistributedDataParallel(Module):
+    """`module` on every process of a mesh axis, each with its part of the batch.
+
+    Wrapping places parameters and buffers of process 0 on all (Replicate). A call cuts the first axis of dense inputs over
+    `axis`. Gradients are then sums over the processes, which the compiler reduces once. `module` is the one inside: save its
+    state_dict, which a program without a mesh loads.
+    """
+
+    def __init__(self, module: Module, mesh: ProcessMesh, axis: str | None = None):
+        super().__init__()
+        if not isinstance(module, Module):
+            raise refuse(ArgumentError, f"DistributedDataParallel wraps a Module, not {module!r}")
+        if not isinstance(mesh, ProcessMesh):
+            raise refuse(ArgumentError, f"DistributedDataParallel takes a ProcessMesh, not {mesh!r}")
+        self.mesh, self.axis = mesh, mesh.axis(axis) if axis is not None else 0
+        self.synchronised = True
+        self.module = shard_parameters(module, mesh, lambda name, tensor: None)
+
+    @property
+    def batch_placements(self) -> list:
+        return [Shard(0) if i == self.axis else Replicate() for i in range(len(self.mesh.shape))]
+
+    def forward(self, *inputs, **kwargs):
+        return self.module(*[self._placed(x) for x in inputs], **kwargs)
+
+    def _placed(self, x):
+        if not tree.is_array(x):
+            return x
+        x = asarray(x)
+        if x.ndim == 0 or x.is_distributed:
+            return x
+        return shard_tensor(x, self.mesh, self.batch_placements)
+
+    @contextlib.contextmanager
+    def no_sync(self):
+        """Inside, gradients (and values) that value_and_grad returns stay sums over the processes that nobody has reduced. Add
+        them up by `accumulate`; the step outside, which adds the last one, reduces once."""
+        before = self.synchronised
+        object.__setattr__(self, "synchronised", False)
+        try:
+            yield self
+        finally:
+            object.__setattr__(self, "synchronised", before)
+
+
+def unreduced(tensor: Tensor, wrapper: DistributedDataParallel) -> Tensor:
+    """A traced tensor that stays a sum over the data-parallel axis."""
+    placements = [Partial() if i == wrapper.axis else Replicate() for i in range(len(wrapper.mesh.shape))]
+    return shard_tensor(tensor, wrapper.mesh, placements)
+
+
+def accumulate(total, more):
+    """The sums of two trees, leaf by leaf; None for `total` begins. What is partial in `more` stays so."""
+    if total is None:
+        return more
+
+    def add(a, b):
+        a, b = asarray(a), asarray(b)
+        partial = next((t.sharding for t in (a, b) if t.placements is not None and any(isinstance(p, Partial) for p in t.placements)), None)
+        if partial is None:
+            return a + b
+        if current() is None:
+            from .compiled import run_eagerly
+            return run_eagerly(_added, (a, b, partial), {})
+        return _added(current(), a, b, partial)
+    return tree.map(add, total, more)
+
+
+def _added(trace, a, b, sharding):
+    a, b = [t if t.sharding == sharding else shard_tensor(t, sharding.mesh, sharding.placements) for t in (a, b)]
+    return shard_tensor(ops.add(a, b), sharding.mesh, sharding.placements)
+
+
+def check_replicas(*models: Module) -> None:
+    """Raises ArgumentError, which names the first parameter that differs in place, shape or type, unless the models of all ranks have
+    one structure."""
+    first = [(name, p.shape, p.dtype) for name, p in models[0].named_parameters()]
+    for rank, model in enumerate(models[1:], 1):
+        other = [(name, p.shape, p.dtype) for name, p in model.named_parameters()]
+        for a, b in zip([*first, None], [*other, None]):
+            if a != b:
+                say = lambda p: f"'{p[0]}' {p[2]} {p[1]}" if p else "nothing"
+                raise refuse(ArgumentError, f"models differ: rank 0 has {say(a)} where rank {rank} has {say(b)}")
+
+
+def infer_layout(function, *args, **kwargs) -> dict[str, str]:
+    """How each argument of a call lies, by name, as compiled; runs nothing."""
+    from .compiled import explain
+    return {v["name"]: v["sharding"] for v in explain(function, *args, **kwargs)["arguments"]}
+
+
+def visualize_sharding(tensor: Tensor, width: int = 60) -> str:
+    """A picture of a tensor of one or two dimensions: which processes hold which part. Prints nothing; print what it returns."""
+    if tensor.ndim not in (1, 2):
+        raise refuse(ArgumentError, f"visualize_sharding takes tensors of one or two dimensions, not shape {tensor.shape}")
+    tensor._used()
+    if tensor.sharding is None:
+        return f"everything {list(tensor.shape)} on one device"
+    boxes: dict[tuple, list[int]] = {}
+    of = layout(tensor.sharding, tensor.ndim)
+    for rank in tensor.mesh.devices:
+        box = of.box(tensor.shape, tensor.mesh, rank)
+        if all(s.stop > s.start for s in box):
+            boxes.setdefault(tuple((s.start, s.stop) for s in box), []).append(rank)
+    rows = sorted({box[0] for box in boxes}) if tensor.ndim == 2 else [(0, 1)]
+    columns = sorted({box[-1] for box in boxes})
+    cell = max(max(len(",".join(map(str, ranks))) for ranks in boxes.values()) + 2, width // max(1, len(columns)) - 1)
+    line = "+" + "+".join("-" * cell for _ in columns) + "+"
+    text = [line]
+    for row in rows:
+        cells = [",".join(map(str, boxes.get((row, c) if tensor.ndim == 2 else (c,), ()))).center(cell) for c in columns]
+        text += ["|" + "|".join(cells) + "|", line]
+    return "\n".join(text)
+
+

@@ -1,0 +1,165 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A Python function as a program."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from . import ir, tree
+from .arguments import Arguments
+from .errors import ArgumentError, TraceError
+from .ir import TensorType
+from .layout import from_home
+from .mesh import ProcessMesh
+from .program import Program
+from .sharding import Sharding
+from .source import of_function, refuse
+from .tensor import Tensor, asarray, from_array
+from .trace import Trace
+
+
+@dataclasses.dataclass
+class Result:
+    """A result of a program: its name, the argument that it is of the next step, where it is demanded to lie."""
+
+    name: str
+    tensor: Tensor
+    feeds: int | None = None
+    sharding: Sharding | None = None
+
+
+class Recorded:
+    """A function recorded for arguments of one structure, and the program it is.
+
+    `changed` are the leaves of arguments that the function replaced, with the result that they have become.
+    """
+
+    def __init__(self, function: Callable, arguments: Arguments, feeds: bool = True, options: dict | None = None,
+                 mesh: ProcessMesh | None = None):
+        self.trace = trace = Trace()
+        self._options = options or {}
+        if mesh is not None:
+            trace.symbol(mesh)
+        self.name, self.names = getattr(function, "__name__", "program"), arguments.names
+        self.inputs = arguments.tensors()
+        for tensor in self.inputs:
+            if tensor.mesh is not None:
+                trace.symbol(tensor.mesh)
+        self.results: list[Result] = []
+        self.changed: list[tuple[int, int]] = []
+        with trace.recording(), trace.function(f"'{self.name}'") as frame, trace.builder.at(of_function(function)):
+            traced = [trace.tensor(frame.argument(TensorType(t.shape, t.dtype.element), name), t.sharding, t._weak)
+                      for t, name in zip(self.inputs, self.names)]
+            args, kwargs = arguments.rebuilt(traced)
+            returned = function(*args, **kwargs)
+            self._returned(returned, arguments, traced, feeds)
+            self._changes(traced, arguments.leaves_of(args, kwargs))
+            values = [trace.value(result.tensor) for result in self.results]
+            made = ir.Function("main", [])
+            made.body = frame.block
+            names = [*self.names, *[f"captured{i}" for i in range(len(trace.hidden))]]
+            made.arguments = [trace.port(TensorType(t.shape, t.dtype.element), name, t.sharding)
+                              for t, name in zip([*self.inputs, *trace.hidden], names)]
+            made.results = [trace.port(value.type, r.name, r.sharding, **({} if r.feeds is None else {"feeds": str(r.feeds)}))
+                            for r, value in zip(self.results, values)]
+            trace.builder.op("func.return", values, [])
+        trace.builder.module.functions.append(made)
+        trace.warn_unused()
+        for function_ir in trace.builder.module.functions:
+            if function_ir.body is not None:
+                ir.simplify(function_ir)
+        self.hidden = trace.hidden
+        # What was recorded is not needed any more, only how many there are and of which type.
+        self._structure = returned
+        self._program: Program | None = None
+        self._session = None
+
+    def _add(self, name: str, value, feeds: int | None = None) -> None:
+        taken = {r.name for r in self.results}
+        base, i = name, 1
+        while name in taken:
+            name, i = f"{base}.{i}", i + 1
+        tensor = asarray(value)
+        tensor._used()
+        sharding = tensor.sharding if feeds is None else self.inputs[feeds].sharding or tensor.sharding
+        self.results.append(Result(name, tensor, feeds, sharding))
+
+    def _returned(self, returned, arguments, traced, feeds):
+        """The results; a container of the structure of an argument is that argument of the next step."""
+        several = type(returned) is tuple
+        used: set[int] = set()
+        for number, part in enumerate(returned if several else [returned]):
+            leaves, node = tree.flatten(part)
+            match: range | None = None
+            for i, (other, places) in enumerate(arguments.parts):
+                if feeds and i not in used and node.kind != "leaf" and leaves and node == other and all(
+                        _feeds(leaf.value, traced[k]) for leaf, k in zip(leaves, places)):
+                    used.add(i)
+                    match = places
+                    break
+            base = f"out.{number}" if several else "out"
+            for k, leaf in enumerate(leaves):
+                if match is None:
+                    self._add(f"{base}.{leaf.path}" if leaf.path else base, leaf.value)
+                else:
+                    self._add(f"new.{self.names[match[k]]}", leaf.value, match[k])
+        self.outputs = len(self.results)
+
+    def _changes(self, traced, behind):
+        for i, (before, after) in enumerate(zip(traced, behind)):
+            if after is before:
+                continue
+            after, name = asarray(after), self.names[i]
+            if not _same(after, before):
+                raise refuse(TraceError, f"'{self.name}' changed '{name}' from {before.dtype} {before.shape} to {after.dtype} {after.shape}; "
+                                         "what is changed in place keeps its shape and type")
+            place = next((k for k, r in enumerate(self.results) if r.feeds == i), None)
+            if place is None:
+                place = len(self.results)
+                self._add(f"new.{name}", after, i)
+            self.changed.append((i, place))
+
+    @property
+    def program(self) -> Program:
+        if self._program is None:
+            self._program = Program(str(self.trace.finish()), self.name, verify=False, passes=",".join(self.trace.passes))
+        return self._program
+
+    @property
+    def session(self):
+        if self._session is None:
+            from .runtime import Session
+            self._session = Session(self.program.compile(**self._options))
+            # What was left to the compiler as an argument stays so: the next step is the same program.
+            left = [r.feeds is not None and self.inputs[r.feeds].sharding is None for r in self.results]
+            self._shardings = [from_home(r.home) if self.trace.meshes and not open else None
+                               for r, open in zip(self._session.results, left)]
+        return self._session
+
+    def run(self, arguments: Arguments):
+        """What the function returns, with values; what it changed in its arguments is changed in these."""
+        values = []
+        for tensor, name in zip([*arguments.tensors(), *self.hidden], [*self.names, *["captured"] * len(self.hidden)]):
+            if tensor._array is None:
+                if type(tensor) is not Tensor:  # a parameter that has not been initialised says so
+                    tensor._concrete(f"calling '{self.name}'")
+                raise refuse(ArgumentError, f"'{name}' is a description without a value; give it to explain or lower")
+            tensor._used()
+            values.append(tensor._array)
+        arrays = self.session.run(values)
+        tensors = [from_array(a, r.tensor.dtype, s) for a, r, s in zip(arrays, self.results, self._shardings)]
+        arguments.assign({leaf: tensors[result] for leaf, result in self.changed})
+        return tree.rebuild(self._structure, tensors[:self.outputs])
+
+
+def _feeds(value, argument) -> bool:
+    """Whether a result may be an argument of the next step: gradients, and what is placed otherwise, are results of their own."""
+    value = asarray(value)
+    return _same(value, argument) and not value._gradient and value.sharding in (None, argument.sharding)
+
+
+def _same(value, tensor) -> bool:
+    value = asarray(value)
+    return (value.shape, value.dtype) == (tensor.shape, tensor.dtype)

@@ -1,0 +1,162 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Strategies: in how many parts each dimension of each input of an operation is cut."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+
+from . import tree
+from .errors import StrategyError
+from .layout import Layout, SubAxisSharding
+from .mesh import ProcessMesh
+from .sharding import Replicate, Shard, Sharding
+from .source import refuse
+from .tensor import Tensor, asarray
+from .trace import Trace
+
+DEVICES = ("threads", "cpu")
+
+
+def check_cuts(shape: Sequence[int], cuts, devices: int, what: str) -> tuple[int, ...]:
+    """Cuts of a tensor on so many devices. Raises StrategyError, which names the tensor and the dimension."""
+    if not isinstance(cuts, (tuple, list)) or any(isinstance(c, bool) or not isinstance(c, int) or c < 1 for c in cuts):
+        raise refuse(StrategyError, f"strategy {cuts!r} of {what}: positive integers, one a dimension")
+    if len(cuts) != len(shape):
+        raise refuse(StrategyError, f"strategy {tuple(cuts)} of {what} has {len(cuts)} cuts for shape {tuple(shape)}; give one a dimension")
+    for d, (n, c) in enumerate(zip(shape, cuts)):
+        if n % c:
+            raise refuse(StrategyError, f"strategy {tuple(cuts)} of {what}: {c} parts do not divide dimension {d} of extent {n}")
+    if devices % math.prod(cuts):
+        raise refuse(StrategyError, f"strategy {tuple(cuts)} of {what} makes {math.prod(cuts)} parts, which do not divide {devices} devices")
+    return tuple(cuts)
+
+
+def sharding_of(shape, cuts, mesh: ProcessMesh, what: str, at: Sequence[int] | None = None) -> Sharding:
+    """The sharding of those cuts. The processes of the mesh form one index, major first; dimension d takes the part of it of
+    size cuts[d] behind at[d] (the product of what lies before), by default one dimension after the other."""
+    cuts = check_cuts(shape, cuts, mesh.size, what)
+    before, dims = 1, []
+    for d, c in enumerate(cuts):
+        dims.append(_parts(mesh, at[d] if at is not None else before, c, what) if c > 1 else ())
+        before *= c
+    placements: list = [Replicate()] * len(mesh.shape)
+    whole = True
+    for d, parts in enumerate(dims):
+        for axis, _, size in parts:
+            whole &= size == mesh.shape[axis]
+            placements[axis] = Shard(d)
+    if whole and all([a for a, _, _ in parts] == sorted(a for a, _, _ in parts) for parts in dims):
+        return Sharding(mesh, tuple(placements))
+    return SubAxisSharding(mesh, tuple(placements), Layout(tuple(map(tuple, dims))))
+
+
+def _parts(mesh, before, count, what):
+    """The axis parts that make the factor (before)count of the linear index of a mesh."""
+    parts, product = [], 1  # product of the axes in front
+    for axis, n in enumerate(mesh.shape):
+        low, high = max(before, product), min(before * count, product * n)
+        if low < high:
+            if low % product or high % low or (product * n) % high:
+                raise refuse(StrategyError, f"strategy of {what}: a cut into {count} does not fit the mesh of {list(mesh.shape)}")
+            parts.append((axis, low // product, high // low))
+        product *= n
+    return tuple(parts)
+
+
+def _mesh_of(tensors: Sequence[Tensor], mesh: ProcessMesh | None, strategy) -> ProcessMesh:
+    found = mesh or next((t.mesh for t in tensors if t.mesh is not None), None)
+    if found is not None:
+        return found
+    return ProcessMesh(list(range(max([1, *[math.prod(c) for c in strategy if c is not None]]))), ["devices"])
+
+
+def _links(function: Callable, tensors: Sequence[Tensor]) -> dict[tuple[int, int], int]:
+    """(input, dimension) -> loop of the nest that an operation of one nest is; equal loops are one. Nothing for other functions."""
+    trial, result = Trace(), {}
+    with trial.recording(), trial.function("a trial") as frame:
+        from .ir import TensorType
+        values = [frame.argument(TensorType(t.shape, t.dtype.element)) for t in tensors]
+        function(*[trial.tensor(v) for v in values])
+        nests = [o for o in frame.block.operations if "maps" in o.attributes]
+    if len(nests) != 1:
+        return {}
+    for operand, map in zip(nests[0].operands, nests[0].attributes["maps"]):
+        for i, value in enumerate(values):
+            if value is operand:
+                for d, place in enumerate(map.results):
+                    if isinstance(place, int):
+                        result.setdefault((i, d), place)
+    return result
+
+
+def shard(function: Callable, in_strategy: Sequence, out_strategy: Sequence | None = None, device: str = "threads", level: int = 0,
+          mesh: ProcessMesh | None = None) -> Callable:
+    """`function` with its inputs (and results) cut as the strategies say.
+
+    in_strategy: for each positional tensor its cuts a dimension, or None (left to the compiler); out_strategy: the same for each
+    result. The product of the cuts divides the number of devices: those of `mesh`, of the operands' mesh, or as many as the
+    largest product. Inside, placements are propagated; level 0 plans moves for the least bytes, 1 for the least time.
+    Outside of jit a call is one compiled program.
+
+    Raises StrategyError, which names the function, the input and the dimension.
+    """
+    name = getattr(function, "__name__", "the function")
+    if device not in DEVICES:
+        raise refuse(StrategyError, f"device '{device}' of shard({name}); there are {', '.join(DEVICES)}")
+    if level not in (0, 1):
+        raise refuse(StrategyError, f"level {level!r} of shard({name}); there are 0 (least communication) and 1 (least time)")
+    if not isinstance(in_strategy, (tuple, list)):
+        raise refuse(StrategyError, f"in_strategy {in_strategy!r} of shard({name}) is a tuple of cuts for each input")
+
+    def constrained(*args, **kwargs):
+        tensors = [asarray(a) for a in args]
+        if len(in_strategy) != len(tensors):
+            raise refuse(StrategyError, f"in_strategy of '{name}' has {len(in_strategy)} tuples for {len(tensors)} inputs")
+        on = _mesh_of(tensors, mesh, [*in_strategy, *(out_strategy or ())])
+        for i, (tensor, cuts) in enumerate(zip(tensors, in_strategy)):
+            if cuts is not None:
+                check_cuts(tensor.shape, cuts, on.size, f"input {i} of '{name}'")
+        at = _places(functools.partial(function, **kwargs), tensors, in_strategy, on)
+        from .ops.distributed import constrain
+        placed = []
+        for i, (tensor, cuts) in enumerate(zip(tensors, in_strategy)):
+            placed.append(tensor if cuts is None else constrain(tensor, sharding_of(tensor.shape, cuts, on, f"input {i} of '{name}'", at[i])))
+        result = function(*placed, **kwargs)
+        if out_strategy is None:
+            return result
+        leaves, _ = tree.flatten(result)
+        if len(out_strategy) != len(leaves):
+            raise refuse(StrategyError, f"out_strategy of '{name}' has {len(out_strategy)} tuples for {len(leaves)} results")
+        return tree.rebuild(result, [leaf.value if cuts is None else constrain(
+            leaf.value, sharding_of(leaf.value.shape, cuts, on, f"result {i} of '{name}'"))
+            for i, (leaf, cuts) in enumerate(zip(leaves, out_strategy))])
+
+    from .compiled import jit
+    made = jit(constrained, feeds=False, objective="bytes" if level == 0 else "time")
+    functools.update_wrapper(made, function)
+    return made
+
+
+def _places(function, tensors, strategy, mesh) -> list[list[int] | None]:
+    """For each input where its dimensions' cuts begin in the index of the processes: dimensions that an operation runs over in
+    one loop are cut alike."""
+    links = _links(function, [asarray(t) for t in tensors])
+    cuts_of: dict[int, int] = {}
+    for (i, d), loop in links.items():
+        if strategy[i] is not None and strategy[i][d] > 1:
+            if cuts_of.setdefault(loop, strategy[i][d]) != strategy[i][d]:
+                return [None] * len(tensors)  # two inputs cut one loop differently: each for itself
+    if not cuts_of or mesh.size % math.prod(cuts_of.values()):
+        return [None] * len(tensors)
+    begin, before = {}, 1
+    for loop in sorted(cuts_of):
+        begin[loop] = before
+        before *= cuts_of[loop]
+    if any(c is not None and any(n > 1 and (i, d) not in links for d, n in enumerate(c)) for i, c in enumerate(strategy)):
+        return [None] * len(tensors)
+    return [None if c is None else [begin.get(links.get((i, d)), 1) for d in range(len(c))] for i, c in enumerate(strategy)]
+
+

@@ -1,0 +1,257 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tensors: with a value (an array and how it lies on a mesh), or traced (a value of a program that is being recorded)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from . import dtypes
+from .dtypes import DType
+from .errors import DTypeError, PlacementError, TraceError
+from .layout import check, layout, local_value
+from .mesh import ProcessMesh
+from .sharding import Sharding
+from .source import location, refuse
+
+
+class Tensor:
+    """A dense tensor (of one device) or a distributed one (with a mesh and placements).
+
+    data: an array of any library that NumPy reads, nested lists, or a number. Floats of lists become float32, integers int64.
+    Raises DTypeError for element types without a kernel.
+    """
+
+    __slots__ = ("shape", "dtype", "sharding", "_array", "_value", "_scope", "_weak", "_unused", "_mesh", "_gradient", "__weakref__")
+    __array_priority__ = 1000  # NumPy leaves operators of mixed operands to this class
+
+    def __init__(self, data, dtype=None):
+        array = _array(data, dtype)
+        self._init(array.shape, dtypes.dtype(array.dtype) if dtype is None else dtypes.dtype(dtype), array)
+
+    def _init(self, shape, dtype: DType, array=None, sharding: Sharding | None = None, weak=False):
+        self.shape, self.dtype, self.sharding = tuple(shape), dtype, sharding
+        self._array, self._value, self._scope, self._weak, self._unused, self._mesh, self._gradient = array, None, None, weak, None, None, False
+
+    # What it is.
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        size = 1
+        for extent in self.shape:
+            size *= extent
+        return size
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def mesh(self) -> ProcessMesh | None:
+        """Where it lies; of a traced tensor that of what it is made of."""
+        return self.sharding.mesh if self.sharding else self._mesh
+
+    @property
+    def placements(self) -> tuple | None:
+        """One a mesh axis; None of a dense tensor, and of a traced one whose sharding the compiler chooses."""
+        return self.sharding.placements if self.sharding else None
+
+    @property
+    def is_distributed(self) -> bool:
+        return self.sharding is not None
+
+    @property
+    def local_shape(self) -> tuple[int, ...]:
+        """The shape of each process' buffer (ceilings, where extents do not divide)."""
+        return layout(self.sharding, self.ndim).local_shape(self.shape) if self.sharding else self.shape
+
+    def local_value(self, rank: int) -> np.ndarray:
+        """What a process holds: valid elements only. Of a dense tensor everything."""
+        self._used()
+        array = self._concrete("local_value")
+        return local_value(array, self.sharding, rank) if self.sharding else array
+
+    # Its value.
+
+    def _concrete(self, what: str) -> np.ndarray:
+        if self._array is None:
+            why = "it is traced: inside of jit there are no values; compute on tensors, or return it" if self._scope else "it is a description"
+            raise refuse(TraceError, f"'{what}' needs the value of a tensor of shape {self.shape}, but {why}")
+        return self._array
+
+    def numpy(self) -> np.ndarray:
+        """The whole (global) value. bfloat16 without the package ml_dtypes comes as float32."""
+        self._used()
+        array = self._concrete("numpy")
+        if self.dtype is dtypes.bfloat16 and array.dtype == np.uint16:
+            return (array.astype(np.uint32) << 16).view(np.float32)
+        return array
+
+    def __array__(self, dtype=None, copy=None):
+        array = self.numpy()
+        return array.astype(dtype) if dtype is not None and dtype != array.dtype else array.copy() if copy else array
+
+    def __array_namespace__(self, api_version=None):
+        from . import ops
+        return ops
+
+    def __dlpack__(self, **options):
+        return self.numpy().__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return 1, 0  # the host
+
+    def __buffer__(self, flags):  # Python 3.12 on
+        return memoryview(self.numpy()).__buffer__(flags)
+
+    def item(self):
+        """The number that a tensor of one element holds."""
+        array = self.numpy()
+        if array.size != 1:
+            raise refuse(TraceError, f"'item' is of tensors of one element, this one has shape {self.shape}")
+        return array.reshape(-1)[0].item()
+
+    def tolist(self):
+        return self.numpy().tolist()
+
+    def __float__(self):
+        return float(self.item())
+
+    def __int__(self):
+        return int(self.item())
+
+    def __index__(self):
+        if self.dtype.kind != "integer":
+            raise refuse(DTypeError, f"an index is an integer, this tensor is of {self.dtype}")
+        return int(self.item())
+
+    def __bool__(self):
+        return bool(self.item())
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("a tensor of rank 0 has no length")
+        return self.shape[0]
+
+    def __iter__(self):
+        return (self[i] for i in range(len(self)))
+
+    def __hash__(self):
+        return id(self)
+
+    def _used(self):
+        if self._unused is not None:
+            self._unused.used = True
+
+    def __repr__(self):
+        parts = [f"shape={list(self.shape)}", f"dtype={self.dtype}"]
+        if self.sharding:
+            mesh = self.sharding.mesh
+            parts += [f"mesh={list(mesh.shape)} of {list(mesh.dim_names)}", f"placements={_placements(self.sharding)}",
+                      f"local_shape={list(self.local_shape)}"]
+        if self._array is None:
+            return f"Tensor({', '.join(parts)}, {'traced' if self._scope else 'described'})"
+        self._used()
+        return f"Tensor({', '.join(parts)})\n{np.array2string(self.numpy(), threshold=100)}"
+
+
+def _placements(sharding) -> str:
+    from .layout import SubAxisSharding
+    return repr(sharding) if isinstance(sharding, SubAxisSharding) else repr(list(sharding.placements))
+
+
+def _array(data, dtype=None) -> np.ndarray:
+    """Data as an array of an element type that there is."""
+    wanted = dtypes.dtype(dtype) if dtype is not None else None
+    if isinstance(data, Tensor):
+        data = data.numpy()
+    if hasattr(data, "detach"):  # torch: a tensor that wants gradients does not become an array
+        data = data.detach()
+    listed = isinstance(data, (list, tuple, int, float))
+    try:
+        array = np.asarray(data)
+    except ValueError as error:
+        raise refuse(DTypeError, f"the data is no array: {error}") from None
+    if listed and array.dtype == np.float64:
+        array = array.astype(np.float32)
+    if wanted is not None:
+        if wanted.element == "bf16" and wanted.numpy == np.uint16:
+            return round_to_bfloat16(array) if array.dtype != np.uint16 else array
+        return array.astype(wanted.numpy, copy=False)
+    dtypes.dtype(array.dtype)
+    return array
+
+
+def round_to_bfloat16(array: np.ndarray) -> np.ndarray:
+    """Bits of the nearest bfloat16, ties to even; NaN stays NaN."""
+    bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
+    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(array), np.uint16(0x7FC0), rounded).astype(np.uint16)
+
+
+def from_array(array: np.ndarray, dtype: DType, sharding: Sharding | None = None) -> Tensor:
+    """A tensor of an array of exactly that type; nothing is copied or checked."""
+    made = Tensor.__new__(Tensor)
+    made._init(array.shape, dtype, array, sharding)
+    return made
+
+
+def spec(shape: Sequence[int], dtype="float32", mesh: ProcessMesh | None = None, placements: Sequence = ()) -> Tensor:
+    """A tensor without a value: what `explain` and `jit(...).lower` take in place of data."""
+    made, kind = Tensor.__new__(Tensor), dtypes.dtype(dtype)
+    sharding = check(Sharding(mesh, tuple(placements)), shape, kind.element, "the tensor") if mesh is not None else None
+    made._init(shape, kind, None, sharding)
+    return made
+
+
+def asarray(data, dtype=None) -> Tensor:
+    """Data as a tensor; a tensor stays what it is."""
+    if isinstance(data, Tensor) and dtype is None:
+        return data
+    if isinstance(data, Tensor):
+        return data.astype(dtype)
+    return Tensor(data, dtype)
+
+
+class _Unused:
+    """Warns when a distributed tensor goes before anybody used it."""
+
+    def __init__(self):
+        self.place, self.used = location(), False
+
+    def __del__(self):
+        if not self.used and self.place is not None and warnings is not None:
+            warnings.warn_explicit("the result of shard_tensor is not used; it does not change its argument", UserWarning,
+                                   self.place.file, self.place.line)
+
+
+def shard_tensor(data, mesh: ProcessMesh, placements: Sequence, dtype=None) -> Tensor:
+    """A distributed tensor of `data` (a tensor, an array, a list).
+
+    placements: one a mesh axis, Replicate(), Shard(dim) or Partial(reduction); axes left out are replicated. Of Partial the
+    value lives on coordinate 0, others hold the identity. In a traced function it demands that the value lies so.
+
+    Raises PlacementError, which names the placement, and MeshError.
+    """
+    if not isinstance(mesh, ProcessMesh):
+        raise refuse(PlacementError, f"the mesh is a ProcessMesh, not {mesh!r}")
+    tensor = data if isinstance(data, Tensor) and dtype is None else Tensor(data, dtype) if not isinstance(data, Tensor) else data.astype(dtype)
+    sharding = check(Sharding(mesh, tuple(placements)), tensor.shape, tensor.dtype.element, f"a tensor of shape {tensor.shape}")
+    tensor._used()
+    if tensor._scope is not None:
+        from .ops.distributed import constrain
+        return constrain(tensor, sharding)
+    if tensor.sharding is not None and tensor._array is not None:
+        from .ops.distributed import reshard
+        return reshard(tensor, mesh, sharding.placements)
+    made = Tensor.__new__(Tensor)
+    made._init(tensor.shape, tensor.dtype, tensor._array, sharding)
+    made._unused = _Unused()
+    return made

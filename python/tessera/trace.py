@@ -1,0 +1,210 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs while they are recorded: functions within functions, what they capture, and which meshes they name.
+
+Inside of `jit` every operation on tensors adds operations of MLIR to the innermost function. A tensor of a function around it
+becomes one more argument of that function; a tensor with a value becomes an argument of the program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import warnings
+
+from . import ir
+from .dtypes import of_element
+from .errors import MeshError, TraceError
+from .ir import Port, TensorType
+from .ir.core import Block, Value
+from .mesh import ProcessMesh
+from .sharding import Sharding
+from .source import location, refuse
+
+_local = threading.local()
+
+
+def current() -> Trace | None:
+    """The program that is being recorded in this thread; None outside of jit."""
+    stack = getattr(_local, "stack", None)
+    return stack[-1] if stack else None
+
+
+class Scope:
+    """A function or a region: tensors made in it are gone when it is closed."""
+
+    __slots__ = ("frame", "trace", "open", "what")
+
+    def __init__(self, trace: Trace, frame: Frame | None, what: str):
+        self.trace, self.frame, self.open, self.what = trace, frame, True, what
+
+
+class Frame:
+    """A function that is being recorded. `captured` are the tensors from outside that its arguments stand for."""
+
+    def __init__(self, trace: Trace, parent: Frame | None, what: str):
+        self.parent, self.block = parent, Block()
+        self.scopes = [Scope(trace, self, what)]
+        self.inner: dict[Value, Value] = {}
+        self.captured: list = []
+
+    def argument(self, type: TensorType, hint: str | None = None) -> Value:
+        value = Value(type, hint=hint)
+        self.block.arguments.append(value)
+        return value
+
+
+class Trace:
+    """A program. `passes` are those that complete it, in order; `hidden` the tensors with values that it reads."""
+
+    def __init__(self):
+        self.builder = ir.Builder()
+        self.frames: list[Frame] = []
+        self.meshes: dict[ProcessMesh, str] = {}
+        self.passes: list[str] = []
+        self.hidden: list = []
+        self.derivatives = 0
+        self._hidden: dict[int, Value] = {}
+        self.sharded: list = []  # (value, location) of shard_tensor, to find those that nobody uses
+
+    @contextlib.contextmanager
+    def recording(self):
+        """Makes this the current program."""
+        stack = _local.__dict__.setdefault("stack", [])
+        stack.append(self)
+        try:
+            yield self
+        finally:
+            stack.pop()
+            for frame in self.frames:
+                for scope in frame.scopes:
+                    scope.open = False
+
+    @contextlib.contextmanager
+    def function(self, what: str):
+        """A new function around the operations made inside. It sees nothing of the functions around but by capture."""
+        frame = Frame(self, self.frames[-1] if self.frames else None, what)
+        self.frames.append(frame)
+        try:
+            with self.builder.isolated(frame.block):
+                yield frame
+        finally:
+            self.frames.pop()
+            for scope in frame.scopes:
+                scope.open = False
+
+    @contextlib.contextmanager
+    def region(self, block: Block, what: str):
+        """A block inside of the innermost function, of a loop or a branch."""
+        frame = self.frames[-1]
+        scope = Scope(self, frame, what)
+        frame.scopes.append(scope)
+        try:
+            with self.builder.inside(block):
+                yield scope
+        finally:
+            frame.scopes.pop()
+            scope.open = False
+
+    def tensor(self, value: Value, sharding: Sharding | None = None, weak: bool = False):
+        """A tensor of the innermost scope."""
+        from .tensor import Tensor
+        made = Tensor.__new__(Tensor)
+        made._init(value.type.shape, of_element(value.type.element), sharding=sharding, weak=weak)
+        made._value, made._scope = value, self.frames[-1].scopes[-1]
+        return made
+
+    def value(self, tensor) -> Value:
+        """What stands for a tensor in the innermost function."""
+        return self._in(tensor, self.frames[-1])
+
+    def _in(self, tensor, frame: Frame) -> Value:
+        if tensor._scope is None:
+            return self._concrete(tensor, frame)
+        scope = tensor._scope
+        if not scope.open:
+            raise refuse(TraceError, f"a tensor of {scope.what} is used after that has ended; return it from there")
+        if scope.trace is not self:
+            raise refuse(TraceError, f"a tensor of {scope.what} is used in another program; pass it as an argument")
+        if scope.frame is frame:
+            return tensor._value
+        return self._capture(frame, tensor._value, tensor)
+
+    def _capture(self, frame, key, tensor):
+        if key not in frame.inner:
+            self._in(tensor, frame.parent)
+            frame.inner[key] = frame.argument(key.type)
+            frame.captured.append(tensor)
+        return frame.inner[key]
+
+    def _concrete(self, tensor, frame) -> Value:
+        """Small values are constants, others arguments of the program."""
+        if tensor.size <= 16 and tensor.sharding is None and tensor._array is not None:
+            from .constants import constant
+            return constant(self.builder, tensor._array, tensor.dtype)
+        root = self.frames[0]
+        if id(tensor) not in self._hidden:
+            self._hidden[id(tensor)] = root.argument(TensorType(tensor.shape, tensor.dtype.element))
+            self.hidden.append(tensor)
+        key = self._hidden[id(tensor)]
+        return key if frame is root else self._capture_concrete(frame, key, tensor)
+
+    def _capture_concrete(self, frame, key, tensor):
+        if key not in frame.inner:
+            self._concrete(tensor, frame.parent)
+            frame.inner[key] = frame.argument(key.type)
+            frame.captured.append(tensor)
+        return frame.inner[key]
+
+    def symbol(self, mesh: ProcessMesh) -> str:
+        """The symbol of a mesh in the module."""
+        if mesh not in self.meshes:
+            base = "".join(c if c.isalnum() or c == "_" else "_" for c in mesh.name) or "mesh"
+            name, i = base, 1
+            while name in self.meshes.values():
+                name, i = f"{base}{i}", i + 1
+            self.meshes[mesh] = name
+        return self.meshes[mesh]
+
+    def text(self, sharding: Sharding) -> str:
+        return sharding.text(self.symbol(sharding.mesh))
+
+    def port(self, type: TensorType, name: str | None, sharding: Sharding | None = None, **attributes) -> Port:
+        """An argument or a result of the program."""
+        attributes = {"name": f'"{name}"', **attributes} if name else dict(attributes)
+        if sharding is not None:
+            attributes["sharding"] = self.text(sharding)
+        return Port(type, attributes, self.builder.location)
+
+    def warn_unused(self) -> None:
+        """Warns of constraints whose result nobody uses: they demand nothing."""
+        used = {v for f in self.builder.module.functions if f.body is not None for o in _operations(f.body) for v in o.operands}
+        for value, place in self.sharded:
+            if value not in used and place is not None:
+                warnings.warn_explicit("the result of shard_tensor is not used; it does not change its argument", UserWarning,
+                                       place.file, place.line)
+
+    def finish(self) -> ir.Module:
+        module = self.builder.module
+        for mesh, name in self.meshes.items():
+            module.meshes[name] = mesh.definition
+        return module
+
+
+def _operations(block: Block):
+    for operation in block.operations:
+        yield operation
+        for region in operation.regions:
+            yield from _operations(region)
+
+
+def check_meshes(name: str, tensors) -> None:
+    """Operands of an operation lie on one mesh, as far as it is known. Raises MeshError, which names both."""
+    first = None
+    for tensor in tensors:
+        if tensor.mesh is None:
+            continue
+        if first is not None and tensor.mesh != first.mesh:
+            raise refuse(MeshError, f"operands of '{name}' lie on {first.mesh!r} and {tensor.mesh!r}; move one of them by reshard",
+                         location())
+        first = tensor if first is None else first

@@ -1,0 +1,179 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Trees of arrays: lists, tuples, dictionaries, dataclasses and nn.Module, taken apart and put together again."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Leaf:
+    """An array in a tree. `path` is its place, "layers.0.weight"; buffers of modules are not trainable."""
+
+    path: str
+    value: Any
+    trainable: bool = True
+
+
+class Node:
+    """The structure of a tree without its leaves; equal structures are equal and hash alike."""
+
+    __slots__ = ("kind", "meta", "children", "_hash")
+
+    def __init__(self, kind, meta=None, children: Sequence[Node] = ()):
+        self.kind, self.meta, self.children = kind, meta, tuple(children)
+        self._hash = None
+
+    def __eq__(self, other):
+        return self is other or (isinstance(other, Node) and hash(self) == hash(other) and self.kind == other.kind
+                                 and _equal(self.meta, other.meta) and self.children == other.children)
+
+    def __hash__(self):
+        if self._hash is None:
+            try:
+                meta = hash(self.meta)
+            except TypeError:  # compared by value then
+                meta = 0
+            self._hash = hash((str(self.kind), meta, self.children))
+        return self._hash
+
+    @property
+    def leaves(self) -> int:
+        return (self.kind == "leaf") + sum(child.leaves for child in self.children)
+
+
+def _equal(a, b) -> bool:
+    try:
+        return type(a) is type(b) and bool(a == b)
+    except (TypeError, ValueError):
+        return a is b
+
+
+def is_array(value) -> bool:
+    """Whether it is a tensor or an array of any library."""
+    return hasattr(value, "shape") and hasattr(value, "dtype") and hasattr(value, "__array__")
+
+
+def flatten(value, is_leaf: Callable[[Any], bool] = is_array) -> tuple[list[Leaf], Node]:
+    """Leaves from left to right, and the structure. What is neither a container nor a leaf belongs to the structure."""
+    leaves: list[Leaf] = []
+    return leaves, _flatten(value, "", True, is_leaf, leaves)
+
+
+def _flatten(value, path, trainable, is_leaf, leaves) -> Node:
+    if is_leaf(value):
+        leaves.append(Leaf(path, value, trainable))
+        return Node("leaf", trainable)
+    of = children(value)
+    if of is None:
+        return Node("static", value)
+    kind, meta, pairs, buffers = of
+    # Numbers among the attributes of objects are settings; in containers they may be values.
+    inner = is_leaf if kind in (list, tuple, dict) or kind == "named" else is_array
+    return Node(kind, meta, [_flatten(child, f"{path}.{key}" if path else str(key), trainable and key not in buffers, inner, leaves)
+                             for key, child in pairs])
+
+
+def children(value):
+    """(kind, what else makes the structure, [(key, child)], keys of buffers) of a container; None for what is none."""
+    if isinstance(value, dict):
+        return dict, tuple(value), list(value.items()), ()
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return "named", type(value), list(zip(value._fields, value)), ()
+    if isinstance(value, (list, tuple)):
+        return type(value), None, list(enumerate(value)), ()
+    if hasattr(type(value), "__tree_fields__"):
+        return type(value), None, *type(value).__tree_fields__(value)
+    if dataclasses.is_dataclass(value) and hasattr(value, "__dict__") and not isinstance(value, type) and not _is_value(value):
+        return type(value), None, [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value)], ()
+    return None
+
+
+def _is_value(value) -> bool:
+    """Dataclasses of this package are values (types, meshes, placements), not containers of arrays."""
+    return type(value).__module__.split(".")[0] == "tessera"
+
+
+def unflatten(node: Node, leaves: Sequence[Any]):
+    """The tree of that structure with other leaves; containers are new objects."""
+    iterator = iter(leaves)
+    result = _unflatten(node, iterator)
+    assert next(iterator, None) is None
+    return result
+
+
+def _unflatten(node, leaves):
+    if node.kind == "leaf":
+        return next(leaves)
+    if node.kind == "static":
+        return node.meta
+    values = [_unflatten(child, leaves) for child in node.children]
+    if node.kind is dict:
+        return dict(zip(node.meta, values))
+    if node.kind == "named":
+        return node.meta(*values)
+    if node.kind in (list, tuple):
+        return node.kind(values)
+    raise AssertionError(f"{node.kind} is put together by copy")
+
+
+def rebuild(value, leaves: Sequence[Any], is_leaf: Callable[[Any], bool] = is_array):
+    """A copy of `value` with other leaves, in the order of flatten; objects are copied, not constructed."""
+    iterator = iter(leaves)
+    result = _rebuild(value, iterator, is_leaf)
+    return result
+
+
+def _rebuild(value, leaves, is_leaf):
+    if is_leaf(value):
+        return next(leaves)
+    of = children(value)
+    if of is None:
+        return value
+    kind, _, pairs, _ = of
+    inner = is_leaf if kind in (list, tuple, dict) or kind == "named" else is_array
+    made = [(key, _rebuild(child, leaves, inner)) for key, child in pairs]
+    if kind is dict:
+        return dict(made)
+    if kind in (list, tuple):
+        return type(value)(child for _, child in made)
+    if kind == "named":
+        return type(value)(*[child for _, child in made])
+    copied = object.__new__(type(value))
+    copied.__dict__.update(value.__dict__)
+    for key, child in made:
+        object.__setattr__(copied, key, child)
+    return copied
+
+
+def assign(value, leaves: Sequence[Any], is_leaf: Callable[[Any], bool] = is_array) -> None:
+    """Puts leaves into `value` itself, where they are other objects than those it has. Tuples cannot be changed."""
+    iterator = iter(leaves)
+
+    def visit(container, is_leaf):
+        kind, _, pairs, _ = children(container)
+        inner = is_leaf if kind in (list, tuple, dict) or kind == "named" else is_array
+        for key, child in pairs:
+            if inner(child):
+                new = next(iterator)
+                if new is not child:
+                    if kind in (list, dict):
+                        container[key] = new
+                    elif kind not in (tuple, "named"):
+                        object.__setattr__(container, key, new)
+            elif children(child) is not None:
+                visit(child, inner)
+    if is_leaf(value):
+        next(iterator)
+    elif children(value) is not None:
+        visit(value, is_leaf)
+
+
+def map(function: Callable, value, *others):
+    """A copy of `value` with function(leaf, leaf of each other at the same place, ...) for each leaf; None where another has none."""
+    columns = [{leaf.path: leaf.value for leaf in flatten(other)[0]} for other in others]
+    leaves, _ = flatten(value)
+    return rebuild(value, [function(leaf.value, *[column.get(leaf.path) for column in columns]) for leaf in leaves])

@@ -1,0 +1,93 @@
+# RUN: %tessera_python %s
+# REQUIRES: tessera-core
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Loops, recomputation and derivatives of one's own, with gradients, on one device and cut; options of jit."""
+
+import unittest
+
+import numpy as np
+
+import tessera as ts
+from tessera import ProcessMesh, Replicate, Shard, shard_tensor
+
+W, X = [np.random.default_rng(i).standard_normal(s).astype(np.float32) / 2 for i, s in enumerate(((3, 4, 4), (6, 4)))]
+MESH = ProcessMesh([[0, 1], [2, 3]], ["x", "y"])
+
+
+def both(array, placements):
+    return array, shard_tensor(array, MESH, placements)
+
+
+class Control(unittest.TestCase):
+    def check(self, function, expected):
+        """Value and gradients by w and x equal those of the plain function, whole and cut."""
+        plain = ts.jit(lambda w, x: ts.value_and_grad(expected, (0, 1))(w, x))(W, X)
+        step = ts.jit(lambda w, x: ts.value_and_grad(function, (0, 1))(w, x))
+        for w, x in zip(both(W, [Replicate(), Shard(2)]), both(X, [Shard(0)])):
+            value, gradients = step(w, x)
+            np.testing.assert_allclose(value.item(), plain[0].item(), rtol=1e-5)
+            for a, b in zip(gradients, plain[1]):
+                np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-4, atol=1e-5)
+        return step
+
+    def unrolled(self, w, x):
+        for i in range(3):
+            x = ts.tanh(x @ w[i])
+        return x.sum()
+
+    def test_scan(self):
+        step = self.check(lambda w, x: ts.scan(lambda x, w: (ts.tanh(x @ w), x), x, w)[0].sum(), self.unrolled)
+        self.assertEqual(step.lower(W, X).mlir.count("scf.for"), 1)
+        last, all = ts.jit(lambda w, x: ts.scan(lambda x, w: (ts.tanh(x @ w), x.sum(0)), x, w))(W, X)
+        self.assertEqual(all.shape, (3, 4))
+        np.testing.assert_allclose(all.numpy()[0], X.sum(0), rtol=1e-5)
+        np.testing.assert_allclose(last.sum().item(), self.unrolled(ts.asarray(W), ts.asarray(X)).item(), rtol=1e-5)
+
+    def test_fori_loop(self):
+        self.check(lambda w, x: ts.fori_loop(3, lambda i, x: ts.tanh(x @ w[0]), x).sum(),
+                   lambda w, x: ts.tanh(ts.tanh(ts.tanh(x @ w[0]) @ w[0]) @ w[0]).sum())
+        self.assertEqual(ts.fori_loop(5, lambda i, s: s + i, ts.asarray(0)).item(), 10)
+
+    def test_checkpoint(self):
+        layer = ts.checkpoint(lambda x, w: ts.tanh(x @ w))
+
+        def function(w, x):
+            for i in range(3):
+                x = layer(x, w[i])
+            return x.sum()
+        step = self.check(function, self.unrolled)
+        self.assertEqual(step.lower(W, X).mlir.count("dist.checkpoint"), 3)
+
+    def test_custom_gradient(self):
+        """Twice the derivative: the sum of the function and of itself without one."""
+        doubled = ts.custom_gradient(lambda x, w: ts.tanh(x @ w), lambda args, out, g: (
+            2 * ((g[0] * (1 - out[0] * out[0])) @ args[1].T), 2 * (args[0].T @ (g[0] * (1 - out[0] * out[0])))))
+        self.check(lambda w, x: doubled(x, w[0]).sum(), lambda w, x: (lambda y: (2 * y - ts.stop_gradient(y)).sum())(ts.tanh(x @ w[0])))
+
+    def test_mesh(self):
+        """Values that nothing says anything of lie on the mesh of jit."""
+        step = ts.jit(lambda x: x * 2, mesh=MESH)
+        self.assertEqual(step(X).mesh, MESH)
+        self.assertIsNone(ts.jit(lambda x: x * 2)(X).mesh)
+
+    def refused(self, kind, message, function):
+        with self.assertRaises(kind) as caught:
+            function()
+        self.assertIn(message, str(caught.exception))
+        self.assertIn(f"{__file__}:", str(caught.exception))
+
+    def test_refused(self):
+        self.refused(ts.ShapeError, "carries 'the tensor' of float32 (6, 4) and returns float32 (4,)", lambda: ts.fori_loop(3, lambda i, x: x.sum(0), X))
+        self.refused(ts.ShapeError, "first axes of one length", lambda: ts.scan(lambda c, x: (c, x), X, [W, X]))
+        self.refused(ts.ArgumentError, "a loop runs -1 times", lambda: ts.fori_loop(-1, lambda i, x: x, X))
+        self.refused(ts.ArgumentError, "returns 1 cotangents for 2 arguments", lambda: ts.custom_gradient(lambda x, w: x @ w, lambda *_: (X,))(X, W[0]))
+        self.refused(ts.ShapeError, "a cotangent of float32 (6, 4) for an argument of float32 (4, 4)",
+                     lambda: ts.custom_gradient(lambda x, w: x @ w, lambda *_: (X, X))(X, W[0]))
+        self.refused(ts.ArgumentError, "search 'magic' of jit", lambda: ts.jit(lambda x: x, search="magic"))
+        self.refused(ts.ArgumentError, "objective 'beauty' of jit", lambda: ts.jit(lambda x: x, objective="beauty"))
+        self.refused(ts.ArgumentError, "mesh 4 of jit", lambda: ts.jit(lambda x: x, mesh=4))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,95 @@
+# RUN: %tessera_python %s
+# REQUIRES: torch
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Modules of PyTorch: forward and gradients equal PyTorch's, on one device and cut."""
+
+import unittest
+
+import numpy as np
+import torch
+from torch import nn
+
+import tessera as ts
+from tessera import ProcessMesh, Replicate, Shard, optim, shard_tensor
+from tessera.testing import difference
+
+torch.manual_seed(0)
+
+
+class Transformer(nn.Module):
+    def __init__(self, symbols=11, features=8, heads=2):
+        super().__init__()
+        self.token, self.heads = nn.Embedding(symbols, features), heads
+        self.norm, self.qkv, self.out = nn.LayerNorm(features), nn.Linear(features, 3 * features), nn.Linear(features, features)
+        self.up, self.down, self.head = nn.Linear(features, 16), nn.Linear(16, features), nn.Linear(features, symbols)
+
+    def forward(self, tokens):
+        x = self.token(tokens)
+        q, k, v = self.qkv(self.norm(x)).chunk(3, -1)
+        split = lambda t: t.view(*t.shape[:2], self.heads, -1).transpose(1, 2)
+        a = nn.functional.scaled_dot_product_attention(split(q), split(k), split(v), is_causal=True)
+        x = x + self.out(a.transpose(1, 2).reshape(x.shape))
+        x = x + self.down(nn.functional.gelu(self.up(x)))
+        return self.head(x).log_softmax(-1)
+
+
+def convnet():
+    return nn.Sequential(nn.Conv2d(3, 4, 3, padding=1, stride=2), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(4, 6, 3, groups=2, padding=1),
+                         nn.SiLU(), nn.GroupNorm(2, 6), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.5), nn.Linear(6, 5)).eval()
+
+
+class Imports(unittest.TestCase):
+    mesh = ProcessMesh(np.arange(4).reshape(2, 2), ["dp", "tp"])
+
+    def check(self, module, x):
+        expected = module(x)
+        weight = torch.randn_like(expected)
+        (expected * weight).sum().backward()
+        wanted = {name: p.grad.numpy() for name, p in module.named_parameters()}
+        imported = ts.from_torch(module, (x,))
+        self.assertTrue(np.shares_memory(next(iter(imported.weights.values())).numpy(), next(module.parameters()).detach().numpy()))
+
+        @ts.jit
+        def both(imported, x):
+            loss = lambda m, x: (lambda y: ((y * weight.numpy()).sum(), y))(m(x))
+            (_, y), gradients = ts.value_and_grad(loss, has_aux=True)(imported, x)
+            return y, gradients
+        cut = optim.shard_parameters(imported, self.mesh, lambda name, p: [Replicate(), Shard(0)] if p.ndim == 2 else None)
+        for model, data in ((imported, x.numpy()), (cut, shard_tensor(x.numpy(), self.mesh, [Shard(0)]))):
+            y, gradients = both(model, data)
+            self.assertIsNone(difference(y.numpy(), expected.detach().numpy()))
+            for name, g in wanted.items():
+                self.assertIsNone(difference(gradients.weights[name].numpy(), g), name)
+
+    def test_perceptron(self):
+        self.check(nn.Sequential(nn.Linear(5, 8), nn.GELU(), nn.LayerNorm(8), nn.Linear(8, 3), nn.Tanh()), torch.randn(6, 5))
+
+    def test_transformer(self):
+        self.check(Transformer(), torch.randint(0, 11, (4, 6)))
+
+    def test_convnet(self):
+        self.check(convnet(), torch.randn(4, 3, 16, 16))
+
+    def test_exported(self):
+        module = nn.Linear(3, 2)
+        program = torch.export.export(module, (torch.zeros(4, 3),))
+        x = np.ones((4, 3), np.float32)
+        np.testing.assert_allclose(ts.from_torch(program)(x).numpy(), module(torch.from_numpy(x)).detach().numpy(), rtol=1e-5)
+
+    def test_refused(self):
+        class Odd(nn.Module):
+            def forward(self, x):
+                return torch.special.i0(x) + torch.lgamma(x)
+        with self.assertRaisesRegex(ts.Error, r"torch_import.py:\d+:1: error: operation 'aten.\w+.default' of 'Odd' is not supported; also 'aten."):
+            ts.from_torch(Odd(), (torch.ones(3),))
+        with self.assertRaisesRegex(ts.ArgumentError, "takes example inputs"):
+            ts.from_torch(nn.Linear(3, 2))
+        with self.assertRaisesRegex(ts.ArgumentError, "not int"):
+            ts.from_torch(3)
+        with self.assertRaisesRegex(ts.ArgumentError, "was exported with 1 inputs, not 2"):
+            ts.from_torch(nn.Linear(3, 2), (torch.zeros(4, 3),))(torch.zeros(4, 3), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
