@@ -28,7 +28,7 @@ namespace {
 
 /// What every function takes besides the text.
 struct Options {
-  std::string name, function, compileFrom, objective, topology, passes;
+  std::string name, function, compileFrom, objective, topology, passes, search;
   bool remarks;
 };
 
@@ -43,6 +43,7 @@ static void fill(ProgramOptions &program, const std::string &text, const Options
   program.objective = options.objective;
   program.topology = options.topology;
   program.passes = options.passes;
+  program.search.mode = options.search;
   program.remarks = options.remarks;
   program.messages = &messages;
 }
@@ -68,7 +69,7 @@ static void define(nb::module_ &module, const char *name, const char *doc, Funct
                    const Extra &...extra) {
   module.def(name, function, "text"_a, extra..., "name"_a = "program", "function"_a = "",
              "compile_from"_a = "input", "objective"_a = "time", "topology"_a = "", "passes"_a = "",
-             "remarks"_a = false, doc);
+             "search"_a = "", "remarks"_a = false, doc);
 }
 
 NB_MODULE(_core, m) {
@@ -81,23 +82,26 @@ NB_MODULE(_core, m) {
       "docs/architecture.md; \"input\" only parses and verifies.",
       [](const std::string &text, const std::string &to, std::string name, std::string function,
          std::string from, std::string objective, std::string topology, std::string passes,
-         bool remarks) {
+         std::string search, bool remarks) {
         return compiled<ProgramOptions>(
-            text, {name, function, from, objective, topology, passes, remarks},
+            text, {name, function, from, objective, topology, passes, search, remarks},
             [&](const ProgramOptions &program) { return lowerProgram(program, to); });
       },
       "to"_a);
   define(m, "explain", "The report of docs/report.md as JSON text, and what the compiler said.",
          [](const std::string &text, std::string name, std::string function, std::string from,
-            std::string objective, std::string topology, std::string passes, bool remarks) {
+            std::string objective, std::string topology, std::string passes, std::string search,
+            bool remarks) {
            return compiled<ExplainOptions>(
-               text, {name, function, from, objective, topology, passes, remarks}, explainJson);
+               text, {name, function, from, objective, topology, passes, search, remarks},
+               explainJson);
          });
   define(m, "compile", "The bytes of an artifact for Session, and what the compiler said.",
          [](const std::string &text, std::string name, std::string function, std::string from,
-            std::string objective, std::string topology, std::string passes, bool remarks) {
+            std::string objective, std::string topology, std::string passes, std::string search,
+            bool remarks) {
            auto [artifact, messages] = compiled<CompileOptions>(
-               text, {name, function, from, objective, topology, passes, remarks},
+               text, {name, function, from, objective, topology, passes, search, remarks},
                [](const CompileOptions &program) -> std::optional<runtime::Bytes> {
                  auto artifact = compileProgram(program);
                  if (!artifact)

@@ -22,10 +22,10 @@ class Jitted:
     """What `jit` makes. Called inside of another recorded function it is a part of that."""
 
     def __init__(self, function: Callable, mesh: ProcessMesh | None = None, feeds: bool = True, donate: bool = False, objective: str = "time",
-                 topology: str = ""):
+                 topology: str = "", search: str = ""):
         functools.update_wrapper(self, function)
         self._function, self._feeds, self._mesh, self._donate = function, feeds, mesh, donate
-        self._options = dict(objective=objective, topology=topology)
+        self._options = dict(objective=objective, topology=topology, search=search)
         self._recorded: dict = {}
 
     def _record(self, arguments: Arguments) -> Recorded:
@@ -78,10 +78,10 @@ class Report(dict):
         return "\n".join(lines)
 
 
-SEARCHES = ("sharding_propagation",)
+SEARCHES = ("sharding_propagation", "dynamic_programming", "recursive_programming", "exact")
 
 
-def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, search: str = "sharding_propagation", feeds: bool = True,
+def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, search: str | None = None, feeds: bool = True,
         donate: bool = False, objective: str = "time", topology: str = "") -> Jitted:
     """Compiles a function of tensors (and trees of them) into one program for all devices that its tensors name.
 
@@ -89,7 +89,8 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
     are arguments of the program, other plain values are part of it. What it changes in its arguments (attributes of modules,
     entries of lists) is changed in them.
 
-    mesh: where values lie that nothing says it of. search: how placements that nobody gave are chosen. feeds: a result of the
+    mesh: where values lie that nothing says it of. search: how placements that nobody gave are searched for ("dynamic_programming", ...);
+    without one they follow from those that are given. feeds: a result of the
     structure of an argument takes its placements. donate: such results stay on the devices; given to the next call they are not copied,
     and overwritten by it: using them afterwards is an error. objective: what plans of moves minimise, "time" or "bytes"; topology: the file of
     the machine (docs/report.md).
@@ -98,13 +99,13 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
     """
     if objective not in ("time", "bytes"):
         raise refuse(ArgumentError, f"objective '{objective}' of jit; there are time and bytes")
-    if search not in SEARCHES:
-        raise refuse(ArgumentError, f"search '{search}' of jit; there is {', '.join(SEARCHES)}")
+    if search is not None and search not in SEARCHES:
+        raise refuse(ArgumentError, f"search '{search}' of jit; there are {', '.join(SEARCHES)}")
     if mesh is not None and not isinstance(mesh, ProcessMesh):
         raise refuse(ArgumentError, f"mesh {mesh!r} of jit is no ProcessMesh")
     if function is None:
         return functools.partial(jit, mesh=mesh, search=search, feeds=feeds, donate=donate, objective=objective, topology=topology)
-    return Jitted(function, mesh, feeds, donate, objective, topology)
+    return Jitted(function, mesh, feeds, donate, objective, topology, search or "")
 
 
 def explain(function: Callable, *args, **kwargs) -> Report:

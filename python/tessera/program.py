@@ -28,17 +28,17 @@ class Program:
     def __str__(self):
         return self.mlir
 
-    def lower(self, to: str, objective: str = "time", topology: str = "") -> str:
+    def lower(self, to: str, objective: str = "time", topology: str = "", search: str = "") -> str:
         """The program as MLIR text in a phase: normalized, propagated, resharded, ..., fused (docs/architecture.md)."""
-        return core.call("lower", self.mlir, to, name=self.name, objective=objective, topology=topology, passes=self.passes)
+        return core.call("lower", self.mlir, to, name=self.name, objective=objective, topology=topology, passes=self.passes, search=search)
 
-    def explain(self, objective: str = "time", topology: str = "") -> dict[str, Any]:
+    def explain(self, objective: str = "time", topology: str = "", search: str = "") -> dict[str, Any]:
         """The report of docs/report.md: shardings, collectives with bytes, counts, reasons, and the memory of a device."""
-        return json.loads(core.call("explain", self.mlir, name=self.name, objective=objective, topology=topology, passes=self.passes))
+        return json.loads(core.call("explain", self.mlir, name=self.name, objective=objective, topology=topology, passes=self.passes, search=search))
 
-    def compile(self, path: str | None = None, objective: str = "time", topology: str = "") -> bytes:
+    def compile(self, path: str | None = None, objective: str = "time", topology: str = "", search: str = "") -> bytes:
         """The artifact, for `tessera.Session` and `tessera-exec`; also written to `path`, which never holds a part of it."""
-        artifact = core.call("compile", self.mlir, name=self.name, objective=objective, topology=topology, passes=self.passes)
+        artifact = core.call("compile", self.mlir, name=self.name, objective=objective, topology=topology, passes=self.passes, search=search)
         if path is not None:
             _write(path, artifact)
         return artifact

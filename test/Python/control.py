@@ -71,6 +71,12 @@ class Control(unittest.TestCase):
         self.assertEqual(step(X).mesh, MESH)
         self.assertIsNone(ts.jit(lambda x: x * 2)(X).mesh)
 
+    def test_search(self):
+        """Without annotations a search cuts the product; the values are the same."""
+        product = ts.jit(lambda x, w: x @ w, mesh=MESH, search="dynamic_programming")
+        np.testing.assert_allclose(product(X, W[0]).numpy(), X @ W[0], rtol=1e-4, atol=1e-5)
+        self.assertLess(min(int(np.prod(a["local_shape"])) for a in product.explain(X, W[0])["results"]), 24)
+
     def refused(self, kind, message, function):
         with self.assertRaises(kind) as caught:
             function()
