@@ -16,8 +16,11 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <limits>
+#include <optional>
 
 using namespace tessera::sharding;
 using nlohmann::json;
@@ -232,10 +235,191 @@ static void paddleTable() {
               static_cast<long long>(collectives));
 }
 
+/// How a matrix lies on the mesh x = 2, y = 4: the axes of each dimension in order, and those it is
+/// partial over. Peers split axes, so y is p, its major half, and q.
+struct State {
+  std::string dims[2];
+  std::string partial;
+  auto operator<=>(const State &) const = default;
+};
+
+static State stateOf(const TensorSharding &sharding) {
+  State state;
+  for (int d = 0; d < 2; ++d)
+    for (const AxisRef &axis : sharding.dims[d])
+      state.dims[d] += axis.axis == 0 ? "x" : "pq";
+  for (const PartialAxis &part : sharding.partial)
+    state.partial += part.axis.axis == 0 ? "x" : "pq";
+  std::sort(state.partial.begin(), state.partial.end());
+  return state;
+}
+
+static int64_t sizeOfAxes(const std::string &axes) {
+  return int64_t(1) << axes.size();
+}
+
+/// The least time, by our model, of a chain of the peer's kinds that sends the peer's bytes. The
+/// data does not say which axes each step spans, so all are tried; steps without communication may
+/// stand anywhere.
+class PeerChain {
+public:
+  PeerChain(const json &chain, double bytes, State target) : bytes(bytes), target(target) {
+    for (const json &step : chain)
+      if (auto name = step.get<std::string>(); name != "all_slice" && name != "slice")
+        steps.push_back(name);
+  }
+
+  /// Infinite when no chain fits.
+  double seconds(const State &source) {
+    visit(source, 0, 0, 0, 0);
+    return best;
+  }
+
+private:
+  static constexpr double kLocal = 1024.0 * 1024 * 4;
+
+  static double localBytes(const State &state) {
+    return kLocal / static_cast<double>(sizeOfAxes(state.dims[0]) * sizeOfAxes(state.dims[1]));
+  }
+
+  /// `slack`: what permutations send at most; a device that stays where it is sends nothing.
+  void visit(const State &state, size_t step, double sent, double slack, double took) {
+    if (took >= best || sent > bytes * 1.001 + 1)
+      return;
+    if (step == steps.size() && state == target && sent + slack > bytes * 0.999 - 1)
+      best = took;
+    for (char axis :
+         {'p', 'q', 'x'}) // local: a free axis cuts a dimension, or what is whole is partial
+      if ((state.dims[0] + state.dims[1] + state.partial).find(axis) == std::string::npos) {
+        for (int d = 0; d < 2; ++d) {
+          State next = state;
+          next.dims[d] += axis;
+          visit(next, step, sent, slack, took);
+        }
+        State next = state;
+        next.partial += axis;
+        std::sort(next.partial.begin(), next.partial.end());
+        visit(next, step, sent, slack, took);
+      }
+    if (step == steps.size())
+      return;
+    const std::string &kind = steps[step];
+    auto take = [&](const State &next, CollectiveKind as, double base, double factor, int64_t n) {
+      auto share = static_cast<double>(n - 1) / static_cast<double>(n);
+      bool isPermute = as == CollectiveKind::permute;
+      Traffic one;
+      one.messages = 1;
+      double wire = isPermute ? base : base * factor * share; // of the busiest device
+      visit(next, step + 1, sent + (isPermute ? 0 : wire), slack + (isPermute ? wire : 0),
+            took + static_cast<double>(1 + roundsOf(as, n, one)) * Link().alpha +
+                wire / Link().rate);
+    };
+    if (kind == "all_gather") {
+      for (size_t a = 0; a <= state.dims[0].size(); ++a)
+        for (size_t b = 0; b <= state.dims[1].size(); ++b) {
+          State next = state;
+          next.dims[0].resize(a);
+          next.dims[1].resize(b);
+          int64_t n = sizeOfAxes(state.dims[0].substr(a)) * sizeOfAxes(state.dims[1].substr(b));
+          if (n > 1)
+            take(next, CollectiveKind::all_gather, localBytes(next), 1, n);
+        }
+    } else if (kind == "all_to_all") {
+      for (int from = 0; from < 2; ++from)
+        for (size_t keep = 0; keep < state.dims[from].size(); ++keep) {
+          State next = state;
+          std::string tail = state.dims[from].substr(keep);
+          next.dims[from].resize(keep);
+          next.dims[1 - from] += tail;
+          take(next, CollectiveKind::all_to_all, localBytes(state), 1, sizeOfAxes(tail));
+        }
+    } else if (kind == "all_reduce" || kind == "reduce_scatter") {
+      for (unsigned bits = 1; bits < 1u << state.partial.size(); ++bits) {
+        std::string axes, rest;
+        for (size_t at = 0; at < state.partial.size(); ++at)
+          (bits >> at & 1 ? axes : rest) += state.partial[at];
+        State next{{state.dims[0], state.dims[1]}, rest};
+        if (kind == "all_reduce")
+          take(next, CollectiveKind::all_reduce, localBytes(state), 2, sizeOfAxes(axes));
+        for (int d = 0; kind == "reduce_scatter" && d < 2; ++d) {
+          State scattered = next;
+          scattered.dims[d] += axes;
+          take(scattered, CollectiveKind::reduce_scatter, localBytes(state), 1, sizeOfAxes(axes));
+        }
+      }
+    } else { // a permutation of the devices: as many parts of each dimension as before
+      size_t first = state.dims[0].size(), cut = first + state.dims[1].size();
+      std::string axes = "pqx";
+      do {
+        State next{{axes.substr(0, first), axes.substr(first, cut - first)}, state.partial};
+        if (next != state && axes.substr(0, cut).find_first_of(state.partial) == std::string::npos)
+          take(next, CollectiveKind::permute, localBytes(state), 1, 1);
+      } while (std::next_permutation(axes.begin(), axes.end()));
+    }
+  }
+
+  std::vector<std::string> steps;
+  double bytes;
+  State target;
+  double best = std::numeric_limits<double>::infinity();
+};
+
+/// objective=time: pairs where the plan takes no longer than the peers' chains.
+static void timesTable(const std::string &data) {
+  Mesh mesh = makeMesh({2, 4});
+  auto compare = [&](const char *peer, const char *file, auto parse, auto chainOf) {
+    int64_t pairs = 0, within = 0, unknown = 0;
+    double own = 0, theirs = 0;
+    const json table = load(data, file);
+    for (const json &row : table["rows"]) {
+      std::optional<std::pair<json, double>> chain = chainOf(row);
+      if (!chain)
+        continue;
+      ReshardProblem problem{
+          mesh, {1024, 1024}, 4, parse(mesh, row["src"]), parse(mesh, row["dst"])};
+      double seconds = planReshard(problem, Objective::time).seconds;
+      double peerTakes = PeerChain(chain->first, chain->second, stateOf(problem.target))
+                             .seconds(stateOf(problem.source));
+      if (!std::isfinite(peerTakes)) {
+        ++unknown;
+        std::printf("  no chain fits the peer's bytes: %s -> %s\n",
+                    row["src"].get<std::string>().c_str(), row["dst"].get<std::string>().c_str());
+        continue;
+      }
+      ++pairs;
+      within += seconds <= peerTakes * (1 + 1e-9);
+      if (seconds > peerTakes * (1 + 1e-9))
+        std::printf("  longer: %s -> %s  %.2f us, %s %.2f us\n",
+                    row["src"].get<std::string>().c_str(), row["dst"].get<std::string>().c_str(),
+                    seconds * 1e6, peer, peerTakes * 1e6);
+      own += seconds;
+      theirs += peerTakes;
+    }
+    std::printf(
+        "  %-8s %lld of %lld pairs no longer (%lld not priced); in all %.1f us, the peer %.1f us\n",
+        peer, static_cast<long long>(within), static_cast<long long>(pairs),
+        static_cast<long long>(unknown), own * 1e6, theirs * 1e6);
+  };
+  std::printf("objective=time: modelled on links of 450 GB/s and 2 us, peers' chains by the same "
+              "model\n");
+  compare("Shardy", "reshard_110_jax.json", parseCuts, [](const json &row) {
+    return std::make_optional(std::make_pair(row["shardy_seq"], row["shardy_wire"].get<double>()));
+  });
+  compare("DTensor", "reshard_256_dtensor.json", parsePlacements,
+          [](const json &row) -> std::optional<std::pair<json, double>> {
+            if (row["dtensor"].is_null())
+              return std::nullopt;
+            return std::make_pair(row["dtensor"]["greedy_chain"],
+                                  row["dtensor"]["greedy_bytes"].get<double>());
+          });
+}
+
 int main(int argc, char **argv) {
   std::string data = argc > 1 ? argv[1] : TESSERA_BENCH_DATA;
   cutsTable(data);
   placementsTable(data);
   paddleTable();
+  std::printf("\n");
+  timesTable(data);
   return 0;
 }

@@ -382,6 +382,26 @@ private:
         if (staysInGroup(move.axes, move.target))
           relax(std::move(move));
       }
+    gatherSeveral();
+  }
+
+  /// Everything that the target does not have, of several dimensions at once: one collective.
+  void gatherSeveral() {
+    Move move;
+    move.kind = CollectiveKind::all_gather;
+    move.target = current;
+    int64_t dims = 0;
+    for (size_t d = 0; d < current.dims.size(); ++d) {
+      if (!isPrefix(target.dims[d], current.dims[d]) || target.dims[d] == current.dims[d])
+        continue;
+      AxisList tail = removePrefix(target.dims[d], current.dims[d]);
+      move.axes.insert(move.axes.end(), tail.begin(), tail.end());
+      move.target.dims[d] = target.dims[d];
+      move.dim = static_cast<int64_t>(d);
+      ++dims;
+    }
+    if (dims > 1 && current.windows.empty() && staysInGroup(move.axes, move.target))
+      relax(std::move(move));
   }
 
   /// Where all that differs is which device has which part, each device gets one whole part: the
