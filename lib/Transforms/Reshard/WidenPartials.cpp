@@ -170,7 +170,7 @@ private:
   //===--- Writing -------------------------------------------------------===//
 
   /// An elementwise cast of a tensor, which lies as `sharding` says.
-  Value cast(OpBuilder &b, Location loc, Value value, Type type, ShardingAttr sharding) const {
+  Value castElements(OpBuilder &b, Location loc, Value value, Type type, ShardingAttr sharding) const {
     int64_t rank = mlir::cast<RankedTensorType>(type).getRank();
     Type element = getElementTypeOrSelf(type);
     auto empty =
@@ -230,7 +230,7 @@ private:
       if (ShardingAttr sharding = getSharding(value))
         setSharding(result, sharding);
     } else {
-      result = cast(b, loc, value, type, getSharding(value));
+      result = castElements(b, loc, value, type, getSharding(value));
     }
     return wideValues[value] = result;
   }
@@ -334,7 +334,7 @@ private:
     setSharding(reduced.getResult(), middle);
     if (Attribute reason = op->getAttr(DistDialect::kReason))
       reduced->setAttr(DistDialect::kReason, reason);
-    Value rounded = cast(b, op.getLoc(), reduced, value.getType(), middle);
+    Value rounded = castElements(b, op.getLoc(), reduced, value.getType(), middle);
     if (middle == target) {
       op.getResult().replaceAllUsesWith(rounded);
       op.erase();
