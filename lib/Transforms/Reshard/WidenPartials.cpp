@@ -170,7 +170,8 @@ private:
   //===--- Writing -------------------------------------------------------===//
 
   /// An elementwise cast of a tensor, which lies as `sharding` says.
-  Value castElements(OpBuilder &b, Location loc, Value value, Type type, ShardingAttr sharding) const {
+  Value castElements(OpBuilder &b, Location loc, Value value, Type type,
+                     ShardingAttr sharding) const {
     int64_t rank = mlir::cast<RankedTensorType>(type).getRank();
     Type element = getElementTypeOrSelf(type);
     auto empty =
