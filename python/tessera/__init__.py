@@ -31,13 +31,15 @@ __all__ = ["ArgumentError", "DTypeError", "Error", "Mesh", "MeshError", "Open", 
 
 def __getattr__(name):
     import importlib
+    import importlib.util
     if name in _PLACES:
         if _PLACES[name] not in ("runtime", "jax"):
             importlib.import_module(".ops.operators", __name__)  # operators of tensors
         value = getattr(importlib.import_module(f".{_PLACES[name]}", __name__), name)
         globals()[name] = value
         return value
-    if name in _MODULES:
+    # Other modules, `from tessera import ir`, need no more than they import themselves.
+    if name in _MODULES or importlib.util.find_spec(f"{__name__}.{name}"):
         return importlib.import_module(f".{name}", __name__)
     # The operations stand here too: tessera.matmul is tessera.ops.matmul.
     if not name.startswith("_"):
