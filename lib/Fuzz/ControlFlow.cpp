@@ -83,13 +83,15 @@ static SmallVector<Value> valuesOf(ArrayRef<Entry> entries) {
   return llvm::map_to_vector(entries, [](const Entry &entry) { return entry.value; });
 }
 
-/// One or two values as the carries of a loop or the operands of a branch. What the body adds is
-/// not known beforehand: floats count as inexact.
+/// One or two values within limits, as the carries of a loop or the operands of a branch. What the
+/// body adds is not known beforehand: floats count as inexact.
 static SmallVector<Entry> anyCarries(ProgramBuilder &p) {
   SmallVector<Entry> carries;
   for (int64_t i = p.random.between(1, 2); i > 0; --i)
     if (Entry entry = p.any(0, 3); entry.value)
       carries.push_back(entry);
+  for (Entry &carry : carries)
+    carry = p.within(carry, kCarry);
   return carries;
 }
 
@@ -110,8 +112,6 @@ bool ProgramBuilder::loop() {
   SmallVector<Entry> carries = anyCarries(*this);
   if (carries.empty())
     return false;
-  for (Entry &carry : carries)
-    carry = within(carry, kCarry);
   int64_t first = random.between(0, 3), trips = random.between(0, 3), stride = random.between(1, 2);
   Value lower = index(first), upper = index(first + trips * stride), step = index(stride);
   auto op = scf::ForOp::create(b, loc, lower, upper, step, valuesOf(carries));
@@ -144,8 +144,6 @@ bool ProgramBuilder::branch() {
   SmallVector<Entry> carries = anyCarries(*this);
   if (carries.empty())
     return false;
-  for (Entry &carry : carries)
-    carry = within(carry, kCarry);
   Value condition =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, anyIndex(*this, 0, 4), index(1));
   SmallVector<Type> types;
@@ -175,8 +173,6 @@ bool ProgramBuilder::repeatUntil() {
   SmallVector<Entry> carries = anyCarries(*this);
   if (carries.empty())
     return false;
-  for (Entry &carry : carries)
-    carry = within(carry, kCarry);
   Value limit = anyIndex(*this, 0, 4);
   // The trip count comes first among the carries, and is not known before the program runs.
   SmallVector<Value> inits{index(0)};
@@ -227,8 +223,6 @@ bool ProgramBuilder::repeatWhileSmall() {
   SmallVector<Entry> carries = anyCarries(*this);
   if (carries.empty())
     return false;
-  for (Entry &carry : carries)
-    carry = within(carry, kCarry);
   Entry grows = fresh(anyShape(random.between(1, 2)), b.getI32Type(), 1, 4);
   int64_t elements = grows.type().getNumElements();
   Value limit = constant(b.getI32Type(), static_cast<double>(elements * random.between(1, 16)));

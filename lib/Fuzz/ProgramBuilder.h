@@ -78,6 +78,8 @@ public:
   /// The same for a result that depends on `operands` only by moving elements or by a function of
   /// single elements.
   void pushLike(mlir::Value value, llvm::ArrayRef<Entry> operands);
+  /// Scales a float value into [-bound, bound].
+  Entry within(Entry entry, double bound);
   /// linalg.generic with identity-like maps; the body is written by `body`.
   mlir::Value generic(llvm::ArrayRef<Entry> inputs, mlir::Value init,
                       llvm::ArrayRef<mlir::AffineMap> maps, llvm::ArrayRef<bool> isReduction,
@@ -114,8 +116,6 @@ private:
   Entry combine(const Entry &a, const Entry &c);
   /// `into` plus the sum over the last dimension of another tensor: a gradient that accumulates.
   Entry accumulate(const Entry &into);
-  /// Scales a float value into [-bound, bound].
-  Entry within(Entry entry, double bound);
   /// Writes up to `count` ops into a region; what they push is forgotten afterwards but for the
   /// last value of each of `types`.
   llvm::SmallVector<Entry> nested(llvm::ArrayRef<Entry> carried, int64_t count);

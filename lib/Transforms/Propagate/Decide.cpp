@@ -99,26 +99,11 @@ private:
     for (size_t f = 0; f < strategy.axes.size(); ++f)
       iterations *= static_cast<double>(
           std::max<int64_t>(1, ceilDiv(node.rule.factors[f].size, sizeOf(strategy.axes[f]))));
-    int64_t operations = 0;
-    for (Region &region : node.op->getRegions())
-      for (Block &block : region)
-        operations += static_cast<int64_t>(block.getOperations().size()) - 1;
     std::string dtype;
     llvm::raw_string_ostream(dtype) << any->type.getElementType();
     return tripsOf(node.op) *
-           topology.computeSeconds(iterations *
-                                       static_cast<double>(std::max<int64_t>(operations, 1)),
-                                   bytes, dtype, any->mesh->numDevices());
-  }
-
-  /// How often an op runs, as far as that is known.
-  static double tripsOf(Operation *op) {
-    double trips = 1;
-    for (auto loop = op->getParentOfType<scf::ForOp>(); loop;
-         loop = loop->getParentOfType<scf::ForOp>())
-      if (std::optional<llvm::APInt> count = loop.getStaticTripCount())
-        trips *= std::max(1.0, count->roundToDouble());
-    return trips;
+           topology.computeSeconds(iterations * static_cast<double>(operationsOf(node.op)), bytes,
+                                   dtype, any->mesh->numDevices());
   }
 
   End endOf(int64_t node, size_t position) const {

@@ -43,6 +43,35 @@ TensorSharding dist::shardingUnder(const RuleNode &node, size_t position,
   return canonical(std::move(sharding));
 }
 
+bool dist::allows(const TensorState &tensor, const TensorSharding &state) {
+  for (size_t d = 0; d < state.dims.size(); ++d) {
+    if (!isPrefix(tensor.given.dims[d], state.dims[d]))
+      return false;
+    for (const AxisRef &axis : removePrefix(tensor.given.dims[d], state.dims[d]))
+      if (llvm::none_of(tensor.given.open,
+                        [&](const AxisRef &open) { return open.contains(axis); }))
+        return false;
+  }
+  return true;
+}
+
+double dist::tripsOf(Operation *op) {
+  double trips = 1;
+  for (auto loop = op->getParentOfType<scf::ForOp>(); loop;
+       loop = loop->getParentOfType<scf::ForOp>())
+    if (std::optional<llvm::APInt> count = loop.getStaticTripCount())
+      trips *= std::max(1.0, count->roundToDouble());
+  return trips;
+}
+
+int64_t dist::operationsOf(Operation *op) {
+  int64_t operations = 0;
+  for (Region &region : op->getRegions())
+    for (Block &block : region)
+      operations += static_cast<int64_t>(block.getOperations().size()) - 1;
+  return std::max<int64_t>(operations, 1);
+}
+
 //===----------------------------------------------------------------------===//
 // Claims
 //===----------------------------------------------------------------------===//
@@ -240,19 +269,6 @@ void Strategies::spread(size_t index, const Strategy &strategy) {
   for (size_t i = 0; i < node.tensors.size(); ++i)
     if (!follows(node, i))
       addState(node.tensors[i], shardingUnder(node, i, strategy));
-}
-
-/// Whether the user's annotation leaves room for the state.
-static bool allows(const TensorState &tensor, const TensorSharding &state) {
-  for (size_t d = 0; d < state.dims.size(); ++d) {
-    if (!isPrefix(tensor.given.dims[d], state.dims[d]))
-      return false;
-    for (const AxisRef &axis : removePrefix(tensor.given.dims[d], state.dims[d]))
-      if (llvm::none_of(tensor.given.open,
-                        [&](const AxisRef &open) { return open.contains(axis); }))
-        return false;
-  }
-  return true;
 }
 
 void Strategies::shareFinerUses(int64_t tensor) {

@@ -84,6 +84,14 @@ private:
 sharding::FactorAxes mergeFactors(const PropagationGraph &graph, const RuleNode &node,
                                   int64_t round, bool broadcasts);
 
+/// Whether what the user wrote on a tensor leaves room for its dimensions to lie as `state` says.
+bool allows(const TensorState &tensor, const sharding::TensorSharding &state);
+
+/// How often an op runs in one execution of its function, as far as that is known.
+double tripsOf(mlir::Operation *op);
+/// Operations of the body of a linalg op, at least one: what an iteration computes.
+int64_t operationsOf(mlir::Operation *op);
+
 /// Whether tensor `position` of an elementwise op lacks one of its factors.
 bool isBroadcast(const RuleNode &node, size_t position);
 

@@ -178,20 +178,10 @@ private:
     }
   }
 
-  /// Whether an op makes its result out of nothing but scalars: a splat, a fill, an iota. Any part
-  /// of it is cheaper to make again than to move.
+  /// Whether any part of what an op makes can be made again. Of a constant that takes one value.
   static bool isSource(Operation *op) {
-    if (auto constant = dyn_cast<arith::ConstantOp>(op))
-      return isa<SplatElementsAttr>(constant.getValue());
-    if (isa<tensor::EmptyOp, tensor::SplatOp>(op))
-      return true;
-    auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-    return linalgOp && linalgOp->getNumResults() == 1 &&
-           linalgOp.getNumParallelLoops() == linalgOp.getNumLoops() &&
-           llvm::none_of(linalgOp.getDpsInputs(),
-                         [](Value input) { return isa<RankedTensorType>(input.getType()); }) &&
-           linalgOp.getRegionOutputArgs().front().use_empty() &&
-           linalgOp.getDpsInits().front().getDefiningOp<tensor::EmptyOp>();
+    auto constant = dyn_cast<arith::ConstantOp>(op);
+    return constant ? isa<SplatElementsAttr>(constant.getValue()) : isMadeOfScalars(op);
   }
 
   /// The same source with another sharding, behind itself; null where the sharding cannot be made.

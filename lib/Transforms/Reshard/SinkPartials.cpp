@@ -76,13 +76,13 @@ struct Copies {
 
 /// A value, as far as contributions concern it: the only result of an op, or the carry of a loop.
 struct Candidate {
-  Value value;                      ///< an op's result; of a carry the loop's
-  BlockArgument carried;            ///< of a carry what its body reads, else null
-  bool native = false;              ///< the op itself leaves it partial
-  SmallVector<OpOperand *> through; ///< what would be contributions for it to be some
-  int64_t node = -1;                ///< of the cut
-  Copies behind;                    ///< for users of `value`
-  Copies inside;                    ///< for users of `carried`
+  Value value;                           ///< an op's result; of a carry the loop's
+  BlockArgument carried = {};            ///< of a carry what its body reads, else null
+  bool native = false;                   ///< the op itself leaves it partial
+  SmallVector<OpOperand *> through = {}; ///< what would be contributions for it to be some
+  int64_t node = -1;                     ///< of the cut
+  Copies behind = {};                    ///< for users of `value`
+  Copies inside = {};                    ///< for users of `carried`
 };
 
 /// Moves the reductions over one axis of one mesh.

@@ -7,6 +7,8 @@
 
 #include "Describe.h"
 
+#include "tessera/Dialect/Dist/Rules/Rules.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "llvm/Support/Format.h"
 
@@ -20,8 +22,7 @@ namespace {
 /// Which tensors are arguments, or made of one argument alone: weights, where they meet others.
 class Weights {
 public:
-  explicit Weights(const PropagationGraph &graph)
-      : graph(graph), argument(graph.tensors.size(), -1) {
+  explicit Weights(const PropagationGraph &graph) : argument(graph.tensors.size(), -1) {
     for (size_t t = 0; t < graph.tensors.size(); ++t)
       if (!graph.tensors[t].name.empty() &&
           !llvm::is_contained(graph.results, static_cast<int64_t>(t)))
@@ -69,7 +70,6 @@ public:
 private:
   bool isMadeHere(int64_t tensor) const { return made.count(tensor) > 0; }
 
-  const PropagationGraph &graph;
   std::vector<int64_t> argument; ///< by tensor
   std::set<int64_t> fed, made;
 };

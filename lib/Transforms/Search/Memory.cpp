@@ -7,6 +7,8 @@
 
 #include "Memory.h"
 
+#include "tessera/Dialect/Dist/Rules/Rules.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 

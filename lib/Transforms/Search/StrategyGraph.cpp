@@ -19,29 +19,6 @@ using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
-bool dist::isMadeOfScalars(Operation *op) {
-  if (!op)
-    return false;
-  if (isa<arith::ConstantOp, tensor::EmptyOp, tensor::SplatOp>(op))
-    return true;
-  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-  return linalgOp && linalgOp->getNumResults() == 1 &&
-         linalgOp.getNumParallelLoops() == linalgOp.getNumLoops() &&
-         llvm::none_of(linalgOp.getDpsInputs(),
-                       [](Value input) { return isa<RankedTensorType>(input.getType()); }) &&
-         linalgOp.getRegionOutputArgs().front().use_empty() &&
-         linalgOp.getDpsInits().front().getDefiningOp<tensor::EmptyOp>();
-}
-
-double dist::tripsOf(Operation *op) {
-  double trips = 1;
-  for (auto loop = op->getParentOfType<scf::ForOp>(); loop;
-       loop = loop->getParentOfType<scf::ForOp>())
-    if (std::optional<llvm::APInt> count = loop.getStaticTripCount())
-      trips *= std::max(1.0, count->roundToDouble());
-  return trips;
-}
-
 StrategyGraph::StrategyGraph(const PropagationGraph &graph, const PropagatedPlan &propagated,
                              ReshardPlanner &planner, const Topology &topology,
                              const Options &options)
@@ -65,15 +42,6 @@ static bool isChoosing(const RuleNode &node) {
 static const Mesh &meshOf(const PropagationGraph &graph, const RuleNode &node) {
   int64_t tensor = *llvm::find_if(node.tensors, [](int64_t t) { return t >= 0; });
   return *graph.tensors[tensor].mesh;
-}
-
-/// Operations of the body of a linalg op: what an iteration computes.
-static int64_t operationsOf(Operation *op) {
-  int64_t operations = 0;
-  for (Region &region : op->getRegions())
-    for (Block &block : region)
-      operations += static_cast<int64_t>(block.getOperations().size()) - 1;
-  return std::max<int64_t>(operations, 1);
 }
 
 double StrategyGraph::workOf(const RuleNode &node, const Strategy &strategy) const {
@@ -101,22 +69,10 @@ double StrategyGraph::workOf(const RuleNode &node, const Strategy &strategy) con
 
 /// Whether what the user wrote on an op's results leaves room for a strategy.
 bool StrategyGraph::allowsResults(const RuleNode &node, const Strategy &strategy) const {
-  for (size_t i = node.rule.operands.size(); i < node.tensors.size(); ++i) {
-    if (node.tensors[i] < 0)
-      continue;
-    const TensorState &state = graph.tensors[node.tensors[i]];
-    if (state.given == TensorSharding::allOpen(*state.mesh, state.type.getRank()))
-      continue;
-    TensorSharding lies = shardingUnder(node, i, strategy);
-    for (size_t d = 0; d < lies.dims.size(); ++d) {
-      if (!isPrefix(state.given.dims[d], lies.dims[d]))
-        return false;
-      for (const AxisRef &axis : removePrefix(state.given.dims[d], lies.dims[d]))
-        if (llvm::none_of(state.given.open,
-                          [&](const AxisRef &part) { return part.contains(axis); }))
-          return false;
-    }
-  }
+  for (size_t i = node.rule.operands.size(); i < node.tensors.size(); ++i)
+    if (node.tensors[i] >= 0 &&
+        !allows(graph.tensors[node.tensors[i]], shardingUnder(node, i, strategy)))
+      return false;
   return true;
 }
 

@@ -121,13 +121,6 @@ private:
       knownTables;
 };
 
-/// Whether an op makes its result out of scalars alone; any part of it is made again where it is
-/// needed (dist-insert-reshards), so its placement costs nothing.
-bool isMadeOfScalars(mlir::Operation *op);
-
-/// How often an op runs in one execution of its function, as far as that is known.
-double tripsOf(mlir::Operation *op);
-
 } // namespace tessera::dist
 
 #endif // TESSERA_LIB_TRANSFORMS_SEARCH_STRATEGYGRAPH_H

@@ -31,6 +31,20 @@ static void addWholeDims(TypeRange types, std::vector<TensorRule> &tensors, Shar
   }
 }
 
+bool dist::isMadeOfScalars(Operation *op) {
+  if (!op)
+    return false;
+  if (isa<arith::ConstantOp, tensor::EmptyOp, tensor::SplatOp>(op))
+    return true;
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+  return linalgOp && linalgOp->getNumResults() == 1 &&
+         linalgOp.getNumParallelLoops() == linalgOp.getNumLoops() &&
+         llvm::none_of(linalgOp.getDpsInputs(),
+                       [](Value input) { return isa<RankedTensorType>(input.getType()); }) &&
+         linalgOp.getRegionOutputArgs().front().use_empty() &&
+         linalgOp.getDpsInits().front().getDefiningOp<tensor::EmptyOp>();
+}
+
 ShardingRule dist::replicatedRule(Operation *op) {
   ShardingRule rule;
   addWholeDims(op->getOperandTypes(), rule.operands, rule);

@@ -55,6 +55,10 @@ bool passesPartial(mlir::Operation *op, sharding::ReduceKind kind,
 llvm::SmallVector<int64_t> operandsToPass(mlir::Operation *op, sharding::ReduceKind kind,
                                           llvm::ArrayRef<int64_t> partial);
 
+/// Whether an op makes its result out of nothing but scalars: a constant, a splat, a fill, an iota.
+/// Any part of it is cheaper to make again than to move. False for null.
+bool isMadeOfScalars(mlir::Operation *op);
+
 /// Whether a value is a fill or splat of the identity of a reduction: as contributions of all
 /// devices or as the whole, it is the same. `avg` has none.
 bool isIdentityFill(mlir::Value value, sharding::ReduceKind kind);
