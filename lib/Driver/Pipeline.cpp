@@ -72,6 +72,7 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
     dist::DistSearchOptions search;
     search.mode = options.search.mode;
     search.memoryBudget = options.search.memoryBudget.value_or(0);
+    search.minimise = options.search.minimise;
     search.fullyUseDevices = options.search.fullyUseDevices;
     search.devices = options.search.devices;
     search.topology = options.topology;

@@ -25,6 +25,7 @@ namespace tessera::dist {
 struct SearchSettings {
   sharding::search::Options solver; ///< mode, budget in bytes a device, time limit
   sharding::Topology topology;      ///< of the machine
+  bool leastMemory = false;         ///< the plan of the least peak, not of the least time
   bool fullyUseDevices = true;      ///< contractions use every device where their sizes allow
   int64_t devices = 0;              ///< for a module without a mesh; 0: it stays so
 };

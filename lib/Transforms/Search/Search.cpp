@@ -110,6 +110,53 @@ static FailureOr<search::Solution> solveOnce(func::FuncOp function, const Strate
   return std::get<search::Solution>(std::move(solved));
 }
 
+/// Tells the solvers of the memory of what is kept at one of these times, and nothing else. The
+/// least that a choice can have of it.
+static double countKept(StrategyGraph &strategies, const PropagationGraph &graph,
+                        const Lives &lives, const std::set<int64_t> &times) {
+  std::vector<bool> isKept;
+  for (size_t t = 0; t < graph.tensors.size(); ++t) {
+    const Lives::Life &life = lives.of(static_cast<int64_t>(t));
+    auto first = times.lower_bound(life.from);
+    isKept.push_back(first != times.end() && *first <= life.to);
+  }
+  strategies.setMemory(isKept);
+  double smallest = 0;
+  for (size_t node = 0; node < strategies.problem().nodes.size(); ++node)
+    smallest += strategies.problem().leastMemory(static_cast<int64_t>(node));
+  return smallest;
+}
+
+/// The plan of the least peak that was found: what is kept at the worst times of all plans so far
+/// is made as small as it can be, of such choices the cheapest is taken, until no new time is the
+/// worst.
+static FailureOr<search::Solution> solveLeast(func::FuncOp function, StrategyGraph &strategies,
+                                              const PropagationGraph &graph, const Lives &lives,
+                                              search::Options options) {
+  constexpr int kRounds = 8;
+  options.memoryBudget = std::numeric_limits<double>::infinity();
+  FailureOr<search::Solution> best = solveOnce(function, strategies, options);
+  if (failed(best))
+    return failure();
+  double bound = best->lowerBound;
+  Peak peak = peakOf(strategies, graph, lives, best->choice);
+  double least = peak.bytes;
+  std::set<int64_t> times;
+  for (int round = 0; round < kRounds && times.insert(peak.time).second; ++round) {
+    options.memoryBudget = countKept(strategies, graph, lives, times) * (1 + 1e-9);
+    FailureOr<search::Solution> next = solveOnce(function, strategies, options);
+    if (failed(next))
+      return failure();
+    peak = peakOf(strategies, graph, lives, next->choice);
+    if (peak.bytes < least) {
+      least = peak.bytes;
+      best = std::move(next);
+      best->lowerBound = std::min(bound, best->cost);
+    }
+  }
+  return best;
+}
+
 /// Under a budget. The solvers add up memory over nodes, so they are told what is kept at one time:
 /// the worst of the plan without a budget, then the worst of each plan that does not fit. What the
 /// sum leaves out (copies for single users) is made up for by a smaller budget.
@@ -132,15 +179,7 @@ static FailureOr<search::Solution> solveWithin(func::FuncOp function, StrategyGr
   for (int round = 0; round < kRounds && peak.bytes > wish; ++round) {
     if (!times.insert(peak.time).second)
       given *= std::min(0.95, wish / peak.bytes);
-    std::vector<bool> isKept;
-    for (size_t t = 0; t < graph.tensors.size(); ++t) {
-      const Lives::Life &life = lives.of(static_cast<int64_t>(t));
-      isKept.push_back(life.from <= peak.time && peak.time <= life.to);
-    }
-    strategies.setMemory(isKept);
-    double smallest = 0;
-    for (size_t node = 0; node < strategies.problem().nodes.size(); ++node)
-      smallest += strategies.problem().leastMemory(static_cast<int64_t>(node));
+    double smallest = countKept(strategies, graph, lives, {peak.time});
     options.memoryBudget = std::max(given, smallest * (1 + 1e-9));
     FailureOr<search::Solution> next = solveOnce(function, strategies, options);
     if (failed(next))
@@ -184,7 +223,8 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
 
   Lives lives(function, graph);
   FailureOr<search::Solution> solved =
-      std::isfinite(settings.solver.memoryBudget)
+      settings.leastMemory ? solveLeast(function, strategies, graph, lives, settings.solver)
+      : std::isfinite(settings.solver.memoryBudget)
           ? solveWithin(function, strategies, graph, lives, settings.solver)
           : solveOnce(function, strategies, settings.solver);
   if (failed(solved))
@@ -192,8 +232,11 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
   search::Solution &solution = *solved;
   std::vector<int64_t> alone = completePropagated(strategies);
   double aloneCost = strategies.problem().cost(alone);
-  if (aloneCost < solution.cost &&
-      peakOf(strategies, graph, lives, alone).bytes <= settings.solver.memoryBudget) {
+  double most = settings.leastMemory ? peakOf(strategies, graph, lives, solution.choice).bytes
+                                     : settings.solver.memoryBudget;
+  double alonePeak = peakOf(strategies, graph, lives, alone).bytes;
+  if ((aloneCost < solution.cost && alonePeak <= most) ||
+      (settings.leastMemory && alonePeak < most)) {
     solution.choice = std::move(alone);
     solution.cost = aloneCost;
   }
@@ -248,9 +291,11 @@ LogicalResult ModuleSearch::searchMesh(const std::optional<Mesh> &mesh,
   if (failedOne)
     return failure();
   plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  // Of equally cheap meshes the one with fewer axes, which comes first, stays first.
-  auto at = llvm::upper_bound(found, plan, [](const SearchedPlan &a, const SearchedPlan &b) {
-    return a.cost < b.cost * (1 - 1e-9);
+  // Of equally good meshes the one with fewer axes, which comes first, stays first.
+  bool leastMemory = wish.leastMemory;
+  auto at = llvm::upper_bound(found, plan, [&](const SearchedPlan &a, const SearchedPlan &b) {
+    double mine = leastMemory ? a.memory : a.cost, other = leastMemory ? b.memory : b.cost;
+    return mine < other * (1 - 1e-9);
   });
   auto index = at - found.begin();
   found.insert(at, std::move(plan));
@@ -335,6 +380,17 @@ struct DistSearch : dist::impl::DistSearchBase<DistSearch> {
     settings.solver.solverLibrary = solver;
     if (memoryBudget > 0)
       settings.solver.memoryBudget = memoryBudget * 1024 * 1024 * 1024;
+    if (minimise != "time" && minimise != "memory") {
+      getOperation().emitError() << "dist-search: minimise is '" << minimise
+                                 << "'; a plan has the least time or the least memory";
+      return signalPassFailure();
+    }
+    if (minimise == "memory" && memoryBudget > 0) {
+      getOperation().emitError()
+          << "dist-search: a plan of the least memory takes no memory-budget";
+      return signalPassFailure();
+    }
+    settings.leastMemory = minimise == "memory";
     settings.topology = cost->topology;
     settings.fullyUseDevices = fullyUseDevices;
     settings.devices = devices;
