@@ -64,6 +64,23 @@ class DataParallel(Case):
             self.assertEqual(wrapped.module[0].weight.placements, (Replicate(),))
         model().load_state_dict(wrapped.module.state_dict())
 
+    def test_devices(self):
+        """device_ids in place of a mesh; broadcast_buffers=False leaves the statistics of the batch to each process."""
+        wrapped = DistributedDataParallel(model(), device_ids=[3, 1], output_device=1)
+        self.assertEqual(wrapped.mesh.process_ids, [3, 1])
+        self.assertEqual(wrapped(X).local_shape, (8, 4))
+        step = ts.jit(lambda net, x: (net(x), net))
+        local, net = step(DistributedDataParallel(model(True), ProcessMesh([0, 1], ["dp"]), broadcast_buffers=False), X)
+        halves = [ts.jit(lambda net, x: (net(x), net))(model(True), x) for x in (X[:8], X[8:])]
+        self.same({"y": local.numpy()}, {"y": np.concatenate([y.numpy() for y, _ in halves])})
+        mean = net.module[1].running_mean
+        self.assertEqual(mean.shape, (2, 16))
+        for rank, (_, half) in enumerate(halves):
+            self.same({"mean": mean.local_value(rank)[0]}, {"mean": half[1].running_mean.numpy()})
+        self.assertEqual([c["kind"] for c in step.explain(net, X)["collectives"]], [])
+        together, _ = step(DistributedDataParallel(model(True), ProcessMesh([0, 1], ["dp"])), X)
+        self.same({"y": together.numpy()}, {"y": step(model(True), X)[0].numpy()})
+
     def test_equals_accumulation(self):
         """N processes equal N micro-batches on one; with batch normalisation over the micro-batches they do not."""
         gradient = ts.value_and_grad(loss)
@@ -105,6 +122,12 @@ class DataParallel(Case):
     def test_refused(self):
         self.refused(ts.ArgumentError, "wraps a Module, not 3", lambda: DistributedDataParallel(3, self.mesh))
         self.refused(ts.MeshError, "no axis 'tp'", lambda: DistributedDataParallel(model(), self.mesh, "tp"))
+        self.refused(ts.ArgumentError, "axis 1.5 of DistributedDataParallel", lambda: DistributedDataParallel(model(), self.mesh, 1.5))
+        self.refused(ts.ArgumentError, "takes a ProcessMesh, or device_ids", lambda: DistributedDataParallel(model()))
+        self.refused(ts.ArgumentError, "output_device 7 is none of the processes [0, 1]", lambda: DistributedDataParallel(model(), device_ids=[0, 1], output_device=7))
+        self.refused(ts.MeshError, "process id 0 is twice", lambda: DistributedDataParallel(model(), device_ids=[0, 0]))
+        self.refused(ts.ArgumentError, "device_ids [1] are not the processes [0, 1, 2, 3] of the mesh", lambda: DistributedDataParallel(model(), self.mesh, device_ids=[1]))
+        self.refused(ts.ArgumentError, "broadcast_buffers 3 ", lambda: DistributedDataParallel(model(), self.mesh, broadcast_buffers=3))
         other = nn.Sequential(nn.Linear(8, 12), nn.gelu, nn.Linear(12, 4))
         self.refused(ts.ArgumentError, "models differ: rank 0 has 'layers.0.weight' float32 (8, 16) where rank 1 has 'layers.0.weight' float32 (8, 12)",
                      lambda: parallel.check_replicas(model(), other))
@@ -246,6 +269,16 @@ class Strategies(Case):
         y = f(X, w)
         np.testing.assert_allclose(y.numpy(), np.maximum(X @ w, 0) + 1, rtol=1e-4)
         self.assertEqual(y.local_shape, (8, 2))
+
+    def test_levels(self):
+        """Level 2 takes less memory than 0 and 1; the values are the same."""
+        w, v = R.standard_normal((8, 64)).astype(np.float32), R.standard_normal((64, 8)).astype(np.float32)
+        memory = []
+        for level in (0, 1, 2):
+            f = ts.shard(lambda x, w, v: nn.relu(x @ w) @ v, ((4, 1), None, None), level=level)
+            np.testing.assert_allclose(f(X, w, v).numpy(), np.maximum(X @ w, 0) @ v, rtol=1e-4, atol=1e-4)
+            memory.append(f.explain(X, w, v)["peak_memory_bytes"])
+        self.assertLess(memory[2], min(memory[:2]))
 
     def test_image(self):
         """An image cut over height and width: each process loads a quarter, a convolution exchanges the edges."""

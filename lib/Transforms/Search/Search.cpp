@@ -267,9 +267,21 @@ struct DistSearch : dist::impl::DistSearchBase<DistSearch> {
     settings.solver.solverLibrary = solver;
     if (memoryBudget > 0)
       settings.solver.memoryBudget = memoryBudget * 1024 * 1024 * 1024;
+    if (minimise != "time" && minimise != "memory") {
+      getOperation().emitError() << "dist-search: minimise is '" << minimise
+                                 << "'; a plan has the least time or the least memory";
+      return signalPassFailure();
+    }
+    if (minimise == "memory" && memoryBudget > 0) {
+      getOperation().emitError()
+          << "dist-search: a plan of the least memory takes no memory-budget";
+      return signalPassFailure();
+    }
     settings.topology = cost->topology;
     settings.fullyUseDevices = fullyUseDevices;
     settings.takeLeast = takeLeast;
+    if (minimise == "memory")
+      settings.minimiseMemory();
     settings.devices = devices;
     ModuleSearch search(getOperation(), settings);
     if (failed(search.run()))
