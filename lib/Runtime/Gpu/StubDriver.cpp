@@ -80,9 +80,13 @@ Status StubDriver::move(Issue issue, MoveJob job) {
 
 Status StubDriver::launch(Issue issue, const LaunchStep &step, std::vector<void *> slots,
                           std::byte *workspace) {
-  return enqueue(std::move(issue), [=, this, &step]() mutable {
-    return kernels->run(step, slots.data(), workspace);
-  });
+  for (StubKernels::Operation &each : kernels->operations(step, slots, workspace)) {
+    Issue one = issue;
+    if (!each.touches.empty())
+      one.touches = std::move(each.touches);
+    TESSERA_RETURN_IF_ERROR(enqueue(std::move(one), std::move(each.run)));
+  }
+  return {};
 }
 
 Status StubDriver::gemm(Issue issue, const GemmStep &step, const void *a, const void *b, void *c,

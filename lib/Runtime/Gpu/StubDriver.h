@@ -90,6 +90,7 @@ public:
   Status write(int64_t device, std::byte *to, const std::byte *from, int64_t bytes) override;
   Status read(int64_t device, std::byte *to, const std::byte *from, int64_t bytes) override;
   bool checksTouches() const override { return true; }
+  int64_t kernelWorkspaceBytes() const override { return kernels ? kernels->workspaceBytes() : 0; }
   bool hostReachable() const override { return true; }
   bool isStuck() const override { return unfinished > 0 && ready.empty(); }
   const Step *stuckAt(int64_t device) const override;

@@ -8,22 +8,32 @@
 #ifndef TESSERA_LIB_RUNTIME_GPU_STUBKERNELS_H
 #define TESSERA_LIB_RUNTIME_GPU_STUBKERNELS_H
 
-#include "../KernelLibrary.h"
-#include "tessera/Runtime/Artifact.h"
+#include "Driver.h"
+#include "Emulator.h"
+
+#include <functional>
 
 namespace tessera::runtime::gpu {
 
-/// Runs the launches of an artifact on the host: those of its GPU kernels, or, where it was
-/// compiled for the CPU, that kernel as one operation.
+/// Runs the launches of an artifact on the host: the grid launches of its GPU kernels, emulated, or
+/// the CPU's kernel as one operation where it was compiled for the CPU.
 class StubKernels {
 public:
   Status open(const Artifact &artifact);
-  /// `slots` are the pointers of the step's slots.
-  Status run(const LaunchStep &step, void **slots, std::byte *workspace) const;
+  int64_t workspaceBytes() const;
+
+  struct Operation {
+    std::function<Status()> run;
+    std::vector<Touch> touches; ///< empty: all of the step's slots
+  };
+  /// What a launch step does, in order. `slots` are the pointers of its slots.
+  std::vector<Operation> operations(const LaunchStep &step, const std::vector<void *> &slots,
+                                    std::byte *workspace) const;
 
 private:
   const Artifact *artifact = nullptr;
   KernelLibrary host;
+  StubKernelLibrary emulated;
 };
 
 } // namespace tessera::runtime::gpu
