@@ -17,6 +17,10 @@ namespace tessera::runtime {
 Expected<std::unique_ptr<Executor>> openThreads(std::shared_ptr<const Artifact> artifact,
                                                 const BackendOptions &options,
                                                 const void *userData);
+namespace gpu {
+Expected<std::unique_ptr<Executor>> openStub(std::shared_ptr<const Artifact> artifact,
+                                             const BackendOptions &options, const void *userData);
+} // namespace gpu
 
 namespace {
 struct Registry {
@@ -29,6 +33,8 @@ static Registry &registry() {
   static Registry *instance = [] {
     auto *made = new Registry; // never destroyed: a plugin's functions may be called late
     made->backends["threads"] = {"threads", "virtual devices in one process", openThreads, nullptr};
+    made->backends["stub"] = {"stub", "GPU programs in host memory, in random legal orders",
+                              gpu::openStub, nullptr};
     return made;
   }();
   return *instance;

@@ -142,7 +142,8 @@ private:
 
   Status openSession() {
     SessionOptions session{options.backend,
-                           {options.devices, options.cores, !options.tracePath.empty()},
+                           {options.devices, options.cores, !options.tracePath.empty(),
+                            options.scheduleSeed},
                            options.seed};
     auto opened = Session::open(artifact, session);
     if (!opened)

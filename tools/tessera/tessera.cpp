@@ -103,6 +103,10 @@ int main(int argc, char **argv) {
   addCompileOptions(command, run);
   command->add_option("--devices", run.driver.devices, "Devices to offer; default what it needs");
   command->add_option("--backend", run.driver.backend, "What executes it")->default_val("threads");
+  command
+      ->add_option("--schedule-seed", run.driver.scheduleSeed,
+                   "Of the stub backend: which legal order of the streams is run")
+      ->default_val(0);
   command->add_option("--plugin", run.plugin, "A shared object that registers a backend");
   command->add_option("--cores", run.driver.cores, "Workers; default all cores");
   command->add_option("--input", inputs, "name=f.npy: the value of an argument; others are random")

@@ -24,6 +24,7 @@ struct BackendOptions {
   int64_t devices = 0; ///< devices to offer; 0 = as many as the program needs
   int64_t cores = 0;   ///< workers of `threads`; 0 = as many as the machine has
   bool trace = false;  ///< record what every device does, for traceJson
+  uint64_t scheduleSeed = 0; ///< of `stub`: which legal order of the streams is run
 };
 
 /// What a collective or transfer has moved so far. Bytes are counted by the routines that move

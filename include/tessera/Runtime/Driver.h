@@ -29,6 +29,7 @@ struct DriverOptions {
   int64_t devices = 0;   ///< 0: as many as the program needs
   int64_t cores = 0;     ///< 0: as many as the machine has
   std::string backend = "threads";
+  uint64_t scheduleSeed = 0; ///< BackendOptions::scheduleSeed
   bool quiet = false; ///< print nothing (a reference run)
 };
 
