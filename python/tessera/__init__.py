@@ -21,6 +21,7 @@ _LAZY = {
     "parallel": ("DistributedDataParallel", "accumulate", "visualize_sharding"),
     "strategy": ("shard",),
     "control": ("checkpoint", "custom_gradient", "fori_loop", "scan"),
+    "ops.distributed": ("reshard", "stop_gradient", "unshard"),
     "optim": ("shard_optimizer",),
     "data": ("shard_dataloader",),
 }

@@ -48,6 +48,9 @@ from .control import checkpoint as checkpoint
 from .control import custom_gradient as custom_gradient
 from .control import fori_loop as fori_loop
 from .control import scan as scan
+from .ops.distributed import reshard as reshard
+from .ops.distributed import stop_gradient as stop_gradient
+from .ops.distributed import unshard as unshard
 from .optim import shard_optimizer as shard_optimizer
 from .data import shard_dataloader as shard_dataloader
 from .ops import abs as abs
@@ -139,7 +142,6 @@ from .ops import put_at as put_at
 from .ops import remainder as remainder
 from .ops import repeat as repeat
 from .ops import reshape as reshape
-from .ops import reshard as reshard
 from .ops import roll as roll
 from .ops import round as round
 from .ops import rsqrt as rsqrt
@@ -155,7 +157,6 @@ from .ops import square as square
 from .ops import squeeze as squeeze
 from .ops import stack as stack
 from .ops import std as std
-from .ops import stop_gradient as stop_gradient
 from .ops import subtract as subtract
 from .ops import sum as sum
 from .ops import sum_pool as sum_pool
@@ -171,7 +172,6 @@ from .ops import top_k as top_k
 from .ops import tril as tril
 from .ops import triu as triu
 from .ops import trunc as trunc
-from .ops import unshard as unshard
 from .ops import var as var
 from .ops import vecdot as vecdot
 from .ops import where as where

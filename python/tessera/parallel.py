@@ -20,7 +20,7 @@ from .strategy import shard
 from .tensor import Tensor, asarray, shard_tensor
 from .trace import current
 
-__all__ = ["DistributedDataParallel", "accumulate", "check_replicas", "infer_layout", "shard", "visualize_sharding"]
+__all__ = ["DistributedDataParallel", "accumulate", "check_replicas", "infer_layout", "infer_predict_layout", "shard", "visualize_sharding"]
 
 
 class DistributedDataParallel(Module):
@@ -137,8 +137,21 @@ def infer_layout(function, *args, **kwargs) -> dict[str, str]:
     return {v["name"]: v["sharding"] for v in explain(function, *args, **kwargs)["arguments"]}
 
 
+def infer_predict_layout(module: Module, *inputs) -> dict[str, str]:
+    """How each parameter and buffer of a module lies when it is called with such inputs, by its place in the module; compiles only.
+
+    Raises what the call would: ShapeError, ... for inputs that do not fit.
+    """
+    def predict(module, *inputs):
+        return module(*inputs)
+    names = [leaf.path for leaf in tree.flatten(module)[0]]
+    found = infer_layout(predict, module, *inputs)
+    return {name: found[f"module.{name}"] for name in names}
+
+
 def visualize_sharding(tensor: Tensor, width: int = 60) -> str:
     """A picture of a tensor of one or two dimensions: which processes hold which part. Prints nothing; print what it returns."""
+    tensor = asarray(tensor)
     if tensor.ndim not in (1, 2):
         raise refuse(ArgumentError, f"visualize_sharding takes tensors of one or two dimensions, not shape {tensor.shape}")
     tensor._used()

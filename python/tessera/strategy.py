@@ -104,7 +104,9 @@ def shard(function: Callable, in_strategy: Sequence, out_strategy: Sequence | No
 
     Raises StrategyError, which names the function, the input and the dimension.
     """
-    name = getattr(function, "__name__", "the function")
+    name = getattr(function, "__name__", type(function).__name__)
+    if not callable(function):
+        raise refuse(StrategyError, f"shard takes a function, not {function!r}")
     if device not in DEVICES:
         raise refuse(StrategyError, f"device '{device}' of shard({name}); there are {', '.join(DEVICES)}")
     if isinstance(level, bool) or level not in (0, 1, 2):

@@ -105,8 +105,13 @@ def broadcast_to(trace, x, shape):
     return trace.tensor(trace.builder.broadcast(operand(trace, x), wanted, range(len(wanted) - x.ndim, len(wanted))))
 
 
+def _listed(name, tensors) -> list:
+    if not isinstance(tensors, (list, tuple)):
+        raise refuse(ShapeError, f"'{name}' takes a list of tensors, not {type(tensors).__name__}")
+    return [tensor_of(x, name) for x in tensors]
+
+
 def _together(name, tensors, axis):
-    tensors = [tensor_of(x, name) for x in tensors]
     if not tensors:
         raise refuse(ShapeError, f"'{name}' of no tensors")
     check_meshes(name, tensors)
@@ -119,8 +124,8 @@ def _together(name, tensors, axis):
 @op
 def concat(trace, tensors, axis=0):
     """Tensors one after the other along `axis`."""
-    first = tensor_of(tensors[0], "concat") if len(tensors) else None
-    dim = axis_of("concat", axis, first.ndim) if first is not None else 0
+    tensors = _listed("concat", tensors)
+    dim = axis_of("concat", axis, tensors[0].ndim) if tensors else 0
     tensors, element = _together("concat", tensors, dim)
     return trace.tensor(trace.builder.concat([operand(trace, x, element) for x in tensors], dim))
 
@@ -128,7 +133,7 @@ def concat(trace, tensors, axis=0):
 @op
 def stack(trace, tensors, axis=0):
     """Tensors one after the other along a new axis."""
-    tensors, element = _together("stack", tensors, None)
+    tensors, element = _together("stack", _listed("stack", tensors), None)
     dim = axis_of("stack", axis, tensors[0].ndim + 1)
     b, shape = trace.builder, tensors[0].shape
     return trace.tensor(b.concat([b.reshape(operand(trace, x, element), (*shape[:dim], 1, *shape[dim:])) for x in tensors], dim))
@@ -154,6 +159,8 @@ def tile(trace, x, repetitions):
     """Each axis repeated."""
     x, b = tensor_of(x, "tile"), trace.builder
     repetitions = _extents("tile", repetitions)
+    if any(n < 0 for n in repetitions):
+        raise refuse(ShapeError, f"repetitions {repetitions} of 'tile' are not negative")
     rank = max(x.ndim, len(repetitions))
     shape, repetitions = (1,) * (rank - x.ndim) + x.shape, (1,) * (rank - len(repetitions)) + repetitions
     value = b.reshape(operand(trace, x), shape)
@@ -229,7 +236,10 @@ def flip(trace, x, axis=None):
 def pad(trace, x, widths, value=0):
     """`widths`: (before, after) for each axis; what is added is `value`, a number."""
     x = tensor_of(x, "pad")
-    widths = [tuple(w) for w in widths]
+    try:
+        widths = [tuple(map(int, w)) for w in widths]
+    except (TypeError, ValueError):
+        raise refuse(ShapeError, f"'pad' of shape {x.shape} by {widths!r}: a pair of non-negative numbers an axis") from None
     if len(widths) != x.ndim or any(len(w) != 2 or min(w) < 0 for w in widths):
         raise refuse(ShapeError, f"'pad' of shape {x.shape} by {widths}: a pair of non-negative numbers an axis")
     return trace.tensor(trace.builder.pad(operand(trace, x), [w[0] for w in widths], [w[1] for w in widths], value))
