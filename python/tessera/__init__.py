@@ -22,6 +22,7 @@ _LAZY = {
     "strategy": ("shard",),
     "control": ("checkpoint", "custom_gradient", "fori_loop", "scan"),
     "ops.distributed": ("reshard", "stop_gradient", "unshard"),
+    "memory": ("memory_estimate",),
     "optim": ("shard_optimizer",),
     "data": ("shard_dataloader",),
 }
@@ -38,7 +39,10 @@ def __getattr__(name):
     if name in _PLACES:
         if _PLACES[name] not in ("runtime", "executable", "jax"):
             importlib.import_module(".ops.operators", __name__)  # operators of tensors
-        value = getattr(importlib.import_module(f".{_PLACES[name]}", __name__), name)
+        try:
+            value = getattr(importlib.import_module(f".{_PLACES[name]}", __name__), name)
+        except ModuleNotFoundError as error:
+            raise ImportError(f"tessera.{name} needs the package '{error.name}': pip install {error.name}", name=error.name) from None
         globals()[name] = value
         return value
     # Other modules, `from tessera import ir`, need no more than they import themselves.

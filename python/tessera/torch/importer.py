@@ -156,7 +156,10 @@ def from_torch(module, args: tuple = ()) -> TorchModule:
 
     Raises tessera.Error, which names the user's line, for what there is no rule for, all at once; ImportError without torch.
     """
-    import torch
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        raise ImportError(f"tessera.from_torch needs the package '{error.name}': pip install torch", name=error.name) from None
     name = type(module).__name__
     if isinstance(module, torch.nn.Module):
         if not args:
