@@ -93,8 +93,14 @@ LogicalResult Compilation::runPhases(Phase to) {
   pipeline.fusion = options.fusion;
   pipeline.remarks = options.remarks;
   pipeline.search = options.search;
+  if (options.search.memoryBudget && to == Phase::fused && *from < Phase::fused)
+    return fitMemory(pipeline, *from);
+  return runPhases(pipeline, *from, to);
+}
+
+LogicalResult Compilation::runPhases(PipelineOptions pipeline, Phase from, Phase to) {
   // Phase by phase, so that each is timed.
-  for (int phase = static_cast<int>(*from); phase < static_cast<int>(to); ++phase) {
+  for (int phase = static_cast<int>(from); phase < static_cast<int>(to); ++phase) {
     pipeline.from = static_cast<Phase>(phase);
     pipeline.to = static_cast<Phase>(phase + 1);
     PassManager manager(&mlirContext, ModuleOp::getOperationName());

@@ -407,21 +407,40 @@ private:
   /// Where all that differs is which device has which part, each device gets one whole part: the
   /// target's axes in one dimension are a rearrangement, or others of the same sizes.
   void permute() {
+    if (!current.partial.empty())
+      return; // contributions must stay with their axis: only whole values are permuted
     TensorSharding next = target;
-    next.partial = current.partial;
+    next.partial.clear();
+    permuteTo(next);
+    // One dimension's parts may be finer than the target's: they go where a gather of the rest
+    // leads to it, y of 4 to x of 2 by way of (x, minor half of y).
+    for (size_t d = 0; d < current.dims.size(); ++d) {
+      AxisList major, minor;
+      next = current;
+      if (target.dims[d].empty() || sizeOf(current.dims[d]) <= sizeOf(target.dims[d]) ||
+          !splitAt(current.dims[d], sizeOf(target.dims[d]), major, minor))
+        continue;
+      next.dims[d] = minor;
+      if (std::all_of(target.dims[d].begin(), target.dims[d].end(),
+                      [&](const AxisRef &axis) { return next.isFree(axis); })) {
+        next.dims[d].insert(next.dims[d].begin(), target.dims[d].begin(), target.dims[d].end());
+        permuteTo(next);
+      }
+    }
+  }
+
+  void permuteTo(const TensorSharding &next) {
     if (next == current)
       return;
     for (size_t d = 0; d < current.dims.size(); ++d)
-      if (sizeOf(current.dims[d]) != sizeOf(target.dims[d]))
+      if (sizeOf(current.dims[d]) != sizeOf(next.dims[d]))
         return;
     AxisList axes;
     for (const AxisRef &axis : inPlay)
       if (!current.isFree(axis) || !next.isFree(axis))
         axes.push_back(axis);
-    for (const PartialAxis &part : current.partial)
-      std::erase(axes, part.axis);
-    Layout before = makeLayout(withoutPartials(current), problem.shape);
-    Layout after = makeLayout(withoutPartials(next), problem.shape);
+    Layout before = makeLayout(current, problem.shape);
+    Layout after = makeLayout(next, problem.shape);
     // Each device sends its part to at most one other: otherwise it is an exchange.
     Redistribution boxes = redistribute(problem.mesh, before, problem.mesh, after);
     std::vector<int64_t> sends(problem.mesh.numDevices());
@@ -430,18 +449,11 @@ private:
         if (device != piece.sources.front())
           if (++sends[piece.sources.front()] > 1)
             return;
-    if (!current.partial.empty())
-      return; // contributions must stay with their axis: only whole values are permuted
     Move move;
     move.kind = CollectiveKind::permute;
     move.axes = axes;
     move.target = next;
     relax(std::move(move));
-  }
-
-  static TensorSharding withoutPartials(TensorSharding sharding) {
-    sharding.partial.clear();
-    return sharding;
   }
 
   void exchangeToTarget() {

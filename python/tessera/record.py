@@ -177,7 +177,7 @@ class Recorded:
 
     def _result(self, index: int, result: Result) -> Tensor:
         if result.feeds is None or not self._donate:
-            return from_array(self.session.read(index), result.tensor.dtype, self._shardings[index])
+            return from_array(result.tensor.dtype.of(self.session.read(index)), result.tensor.dtype, self._shardings[index])
         made = from_array(None, result.tensor.dtype, self._shardings[index], result.tensor.shape)
         made._source = OnDevices(self, index)
         return made
@@ -200,7 +200,7 @@ class OnDevices:
         if self.taken:
             raise refuse(TraceError, f"the value of '{self.recorded.results[self.index].name}' was given to '{self.recorded.name}', which has "
                                      "overwritten it (donate=True); use what that returned")
-        return self.recorded.session.read(self.index)
+        return self.recorded.results[self.index].tensor.dtype.of(self.recorded.session.read(self.index))
 
 
 def _feeds(value, argument) -> bool:

@@ -11,8 +11,8 @@ import numpy as np
 
 from . import dtypes
 from .dtypes import DType
-from .errors import DTypeError, PlacementError, TraceError
-from .layout import check, layout, local_value
+from .errors import DTypeError, PlacementError, ShapeError, TraceError
+from .layout import check, layout, listed, local_value
 from .mesh import ProcessMesh
 from .sharding import Sharding
 from .source import location, refuse
@@ -217,7 +217,10 @@ def from_array(array: np.ndarray | None, dtype: DType, sharding: Sharding | None
 def spec(shape: Sequence[int], dtype="float32", mesh: ProcessMesh | None = None, placements: Sequence = ()) -> Tensor:
     """A tensor without a value: what `explain` and `jit(...).lower` take in place of data."""
     made, kind = Tensor.__new__(Tensor), dtypes.dtype(dtype)
-    sharding = check(Sharding(mesh, tuple(placements)), shape, kind.element, "the tensor") if mesh is not None else None
+    shape = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+    if any(isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0 for n in shape):
+        raise refuse(ShapeError, f"shape {shape!r}: extents are integers that are not negative")
+    sharding = check(Sharding(mesh, listed(placements)), shape, kind.element, "the tensor") if mesh is not None else None
     made._init(shape, kind, None, sharding)
     return made
 
@@ -254,7 +257,7 @@ def shard_tensor(data, mesh: ProcessMesh, placements: Sequence, dtype=None) -> T
     if not isinstance(mesh, ProcessMesh):
         raise refuse(PlacementError, f"the mesh is a ProcessMesh, not {mesh!r}")
     tensor = data if isinstance(data, Tensor) and dtype is None else Tensor(data, dtype) if not isinstance(data, Tensor) else data.astype(dtype)
-    sharding = check(Sharding(mesh, tuple(placements)), tensor.shape, tensor.dtype.element, f"a tensor of shape {tensor.shape}")
+    sharding = check(Sharding(mesh, listed(placements)), tensor.shape, tensor.dtype.element, f"a tensor of shape {tensor.shape}")
     tensor._used()
     if tensor._scope is not None:
         from .ops.distributed import constrain

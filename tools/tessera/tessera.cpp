@@ -13,6 +13,10 @@ static void addSearchOptions(CLI::App *command, tessera::SearchWish &options, co
   command->add_option("--mode", options.mode, mode);
   command->add_option("--memory-budget", options.memoryBudget, "GiB a device, of the search")
       ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--minimise", options.minimise,
+                   "What the plan of a program has the least of: time, or memory of a device")
+      ->check(CLI::IsMember({"time", "memory"}));
   command->add_option("--fully-use-devices", options.fullyUseDevices,
                       "Whether contractions use every device where sizes allow; default true");
   command

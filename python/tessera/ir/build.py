@@ -230,7 +230,7 @@ def _key(operation: Operation, numbers: dict[Value, int]):
         inner = dict(numbers)
         for value in (*region.arguments, *(r for o in region.operations for r in o.results)):
             inner[value] = len(inner)
-        regions.append((tuple(str(a.type) for a in region.arguments), tuple(_key(o, inner) for o in region.operations)))
+        regions.append((tuple(repr(a.type) for a in region.arguments), tuple(_key(o, inner) for o in region.operations)))
     attributes = tuple((k, v) for k, v in operation.attributes.items() if k != "splat")
     return (operation.name, tuple(map(of, operation.operands)), repr(attributes),
-            tuple(str(r.type) for r in operation.results), tuple(regions))
+            tuple(repr(r.type) for r in operation.results), tuple(regions))

@@ -107,6 +107,16 @@ class Module:
         tree.assign(self, values)
         return self
 
+    def shard(self, in_strategy, out_strategy=None, **options) -> Callable:
+        """This module with its inputs (and results) cut as strategies say: tessera.shard."""
+        from ..strategy import shard
+        return shard(self, in_strategy, out_strategy, **options)
+
+    def infer_predict_layout(self, *inputs) -> dict[str, str]:
+        """How each parameter and buffer lies when the module is called with such inputs; compiles only."""
+        from ..parallel import infer_predict_layout
+        return infer_predict_layout(self, *inputs)
+
     def initialize(self) -> Module:
         """Gives lazily made parameters (LazyGuard) their values."""
         return self.apply_to_tensors(lambda _, tensor: tensor.initialize() if isinstance(tensor, Parameter) else tensor)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import operator
+import os
 import re
 from typing import Any
 
@@ -17,8 +18,8 @@ from ..nn.module import Module
 from ..ops.base import tensor_of
 from ..source import refuse
 from ..tensor import Tensor, asarray
-from . import elementwise, layers, reductions, shapes  # noqa: F401  their rules
-from .registry import RULES
+from . import elementwise, indexing, layers, reductions, shapes, windows  # noqa: F401  their rules
+from .registry import RULES, dtype_of
 
 
 class TorchModule(Module):
@@ -30,11 +31,14 @@ class TorchModule(Module):
         self.name, self.weights = name, {}
         self._plan = _Plan(program.graph, program.call_spec.out_spec)
         constants: dict[str, Tensor] = {}
+        names: dict[tuple, str] = {}  # of shared parameters the first name
         inputs: list[tuple[str, str, str]] = []
         for spec in signature.input_specs:
             kind, argument, target = spec.kind.name, spec.arg.name, spec.target
             if kind == "PARAMETER":
-                self.weights[target] = _tensor(state[target])
+                target = first = names.setdefault(_storage(state[target]), target)
+                if first not in self.weights:
+                    self.weights[first] = _tensor(state[first])
             elif kind in ("BUFFER", "CONSTANT_TENSOR"):
                 constants[target] = _tensor(state[target] if target in state else program.constants[target])
             elif kind != "USER_INPUT":
@@ -87,7 +91,7 @@ class _Plan:
                 continue
             args, kwargs = [read(a) for a in node.args], {k: read(v) for k, v in node.kwargs.items()}
             with source.standing_at(_location(node)):
-                values[node.name] = args[0][args[1]] if node.target is operator.getitem else RULES[_name(node)](*args, **kwargs)
+                values[node.name] = args[0][args[1]] if node.target is operator.getitem else _result(node, RULES[_name(node)](*args, **kwargs))
         raise AssertionError("a graph ends with its output")
 
 
@@ -107,9 +111,26 @@ def _name(node) -> str:
     return str(node.target).removeprefix("aten.")
 
 
+def _storage(tensor) -> tuple:
+    """What parameters that are one have in common."""
+    return tensor.data_ptr(), tuple(tensor.shape), tensor.stride()
+
+
+def _result(node, value):
+    """Element types are PyTorch's where its rules of promotion are others than ours."""
+    described = node.meta.get("val")
+    if isinstance(value, Tensor) and hasattr(described, "dtype"):
+        wanted = dtype_of(described.dtype)
+        return value if value.dtype is wanted else value.astype(wanted)
+    return value
+
+
 def _location(node) -> Location | None:
-    """The line of the user's module that a node comes from."""
+    """The line of the user's module that a node comes from; one of PyTorch where that alone calls it."""
     found = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+    import torch
+    folder = os.path.dirname(torch.__file__) + os.sep
+    found = [f for f in found if not f[0].startswith(folder)] or found
     return Location(found[-1][0], int(found[-1][1])) if found else None
 
 
@@ -135,7 +156,10 @@ def from_torch(module, args: tuple = ()) -> TorchModule:
 
     Raises tessera.Error, which names the user's line, for what there is no rule for, all at once; ImportError without torch.
     """
-    import torch
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        raise ImportError(f"tessera.from_torch needs the package '{error.name}': pip install torch", name=error.name) from None
     name = type(module).__name__
     if isinstance(module, torch.nn.Module):
         if not args:
