@@ -77,6 +77,28 @@ static void define(nb::module_ &module, const char *name, const char *doc, Funct
              doc);
 }
 
+/// The buffer of a tensor is the memoryview that its method `_buffered` gives.
+static int getBuffer(PyObject *self, Py_buffer *view, int flags) {
+  PyObject *inner = PyObject_CallMethod(self, "_buffered", nullptr);
+  if (!inner) {
+    view->obj = nullptr;
+    return -1;
+  }
+  int status = PyObject_GetBuffer(inner, view, flags);
+  Py_DECREF(inner);
+  return status;
+}
+
+/// A base class with the buffer protocol, which classes of Python cannot have before 3.12.
+static void defineBuffered(nb::module_ &module) {
+  static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void *>(getBuffer)},
+                                {Py_tp_doc, const_cast<char *>("What has the buffer protocol.")},
+                                {0, nullptr}};
+  static PyType_Spec spec = {"tessera._core.Buffered", sizeof(PyObject), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  module.attr("Buffered") = nb::steal(PyType_FromSpec(&spec));
+}
+
 NB_MODULE(_core, m) {
   m.doc() = "Compiler and runtime of Tessera; tessera.Program and tessera.Session wrap it.";
   nb::exception<python::Error>(m, "Error");
@@ -120,4 +142,5 @@ NB_MODULE(_core, m) {
         return std::pair(nb::bytes(artifact.data(), artifact.size()), messages);
       });
   python::defineSession(m);
+  defineBuffered(m);
 }

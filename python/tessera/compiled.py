@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -26,12 +27,14 @@ class Jitted:
         self._function, self._feeds, self._mesh, self._donate = function, feeds, mesh, donate
         self._options = options
         self._recorded: dict = {}
+        self._lock = threading.RLock()
 
     def _record(self, arguments: Arguments) -> Recorded:
         key = arguments.key()
-        if key not in self._recorded:
-            self._recorded[key] = Recorded(self._function, arguments, self._feeds, self._options, self._mesh, self._donate)
-        return self._recorded[key]
+        with self._lock:
+            if key not in self._recorded:
+                self._recorded[key] = Recorded(self._function, arguments, self._feeds, self._options, self._mesh, self._donate)
+            return self._recorded[key]
 
     def __call__(self, *args, **kwargs):
         if current() is not None:
@@ -127,6 +130,7 @@ def explain(function: Callable, *args, **kwargs) -> Report:
 
 
 _eager: dict[Any, Recorded] = {}
+_eager_lock = threading.RLock()
 
 
 def run_eagerly(function: Callable, args, kwargs):
@@ -138,10 +142,12 @@ def run_eagerly(function: Callable, args, kwargs):
     record.__name__ = function.__name__
     arguments = Arguments(record, args, kwargs, tree.is_array)
     key = function, arguments.key()
-    if key not in _eager:
-        if len(_eager) > 4096:
-            _eager.clear()
-        _eager[key] = Recorded(record, arguments, feeds=False)
-    return _eager[key].run(arguments)
+    with _eager_lock:
+        if key not in _eager:
+            if len(_eager) > 4096:
+                _eager.clear()
+            _eager[key] = Recorded(record, arguments, feeds=False)
+        found = _eager[key]
+    return found.run(arguments)
 
 

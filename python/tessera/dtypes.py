@@ -26,6 +26,9 @@ class DType:
     def __str__(self):
         return self.name
 
+    def __reduce__(self):  # copies are the same object
+        return of_element, (self.element,)
+
     @property
     def numpy(self) -> np.dtype:
         """bfloat16 needs the package ml_dtypes (JAX brings it); without it, its bits as uint16."""

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 import weakref
 from collections.abc import Callable
 
@@ -75,6 +76,7 @@ class Recorded:
         # What was recorded is not needed any more, only how many there are and of which type.
         self._structure = returned
         self._program: Program | None = None
+        self._lock = threading.RLock()
         self._session = None
         self._fed = {r.feeds for r in self.results if r.feeds is not None}
         self._generation, self._last, self._left = 0, {}, []
@@ -142,7 +144,12 @@ class Recorded:
         return self._session
 
     def run(self, arguments: Arguments):
-        """What the function returns, with values; what it changed in its arguments is changed in these."""
+        """What the function returns, with values; what it changed in its arguments is changed in these. One call at a time: the devices
+        are those of all calls."""
+        with self._lock:
+            return self._run(arguments)
+
+    def _run(self, arguments: Arguments):
         given, session = [*arguments.tensors(), *self.hidden], self.session
         stay = {i for i, t in enumerate(given) if t._source is not None and t._source.feeds(self, i)}
         values = {}
@@ -197,6 +204,10 @@ class OnDevices:
             and recorded.results[self.index].feeds == argument
 
     def read(self):
+        with self.recorded._lock:
+            return self._read()
+
+    def _read(self):
         if self.taken:
             raise refuse(TraceError, f"the value of '{self.recorded.results[self.index].name}' was given to '{self.recorded.name}', which has "
                                      "overwritten it (donate=True); use what that returned")

@@ -18,7 +18,13 @@ from .sharding import Sharding
 from .source import location, refuse
 
 
-class Tensor:
+try:
+    from ._core import Buffered as _Base  # the buffer protocol, which classes of Python have from 3.12 on
+except ImportError:
+    _Base = object
+
+
+class Tensor(_Base):
     """A dense tensor (of one device) or a distributed one (with a mesh and placements).
 
     data: an array of any library that NumPy reads, nested lists, or a number. Floats of lists become float32, integers int64.
@@ -61,6 +67,7 @@ class Tensor:
     @property
     def placements(self) -> tuple | None:
         """One a mesh axis; None of a dense tensor, and of a traced one whose sharding the compiler chooses."""
+        self._used()
         return self.sharding.placements if self.sharding else None
 
     @property
@@ -70,6 +77,7 @@ class Tensor:
     @property
     def local_shape(self) -> tuple[int, ...]:
         """The shape of each process' buffer (ceilings, where extents do not divide)."""
+        self._used()
         return layout(self.sharding, self.ndim).local_shape(self.shape) if self.sharding else self.shape
 
     def local_value(self, rank: int) -> np.ndarray:
@@ -119,8 +127,13 @@ class Tensor:
     def __dlpack_device__(self):
         return 1, 0  # the host
 
-    def __buffer__(self, flags):  # Python 3.12 on
-        return memoryview(self.numpy()).__buffer__(flags)
+    def _buffered(self):
+        return memoryview(self.numpy())
+
+    def __reduce__(self):
+        self._used()
+        array = self._array if self._scope is None else self._concrete("copying")
+        return from_array, (array, self.dtype, self.sharding, self.shape)
 
     def item(self):
         """The number that a tensor of one element holds."""

@@ -4,7 +4,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Meshes, placements, what each process holds, moves between placements; and what of it is refused, with the user's line."""
 
+import copy
 import itertools
+import pickle
 import sys
 import unittest
 import warnings
@@ -129,6 +131,20 @@ class Placements(Refusals):
         x = shard_tensor(np.arange(6.0, dtype=np.float32).reshape(2, 3), self.line, [Shard(0)])
         np.testing.assert_array_equal(np.asarray(x), np.from_dlpack(x))
         np.testing.assert_array_equal(np.add(np.asarray(x), 1), x + 1)
+        view = memoryview(x)
+        self.assertEqual((view.shape, view.format, view.tolist()), ((2, 3), "f", x.tolist()))
+
+    def test_copies(self):
+        """Copies lie as what they are copied of, and their types are the same."""
+        x = shard_tensor(np.arange(6.0, dtype=np.float32), self.line, [Shard(0)])
+        for made in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+            self.assertEqual((made.placements, made.tolist()), (x.placements, x.tolist()))
+            self.assertIs(made.dtype, ts.float32)
+            self.assertEqual((made + ts.asarray(x.numpy())).tolist(), [2 * v for v in x.tolist()])
+        with ts.nn.LazyGuard():
+            lazy = ts.nn.Linear(2, 3)
+        self.assertEqual(copy.deepcopy(lazy).initialize().weight.tolist(), lazy.initialize().weight.tolist())
+        self.assertEqual(copy.copy(ts.spec((2, 3), "int8", self.line, [Shard(1)])).local_shape, (2, 2))
 
     def test_refused(self):
         x, line, square = np.ones((4, 3), np.float32), self.line, self.square

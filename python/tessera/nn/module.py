@@ -140,12 +140,21 @@ class Parameter(Tensor):
         self._init(tuple(shape), dtype)
         self._make = make
 
+    def __reduce__(self):
+        return _uninitialised, (self.shape, self.dtype, self._make, self.sharding)
+
     def initialize(self) -> Tensor:
         """The tensor with a value, placed as this one is."""
         return from_array(self._make(), self.dtype, self.sharding)
 
     def _concrete(self, what):
         raise refuse(TraceError, f"'{what}' needs the value of a parameter of shape {self.shape} that was made under LazyGuard; call initialize()")
+
+
+def _uninitialised(shape, dtype, make, sharding) -> Parameter:
+    made = Parameter(shape, dtype, make)
+    made.sharding = sharding
+    return made
 
 
 class LazyGuard(contextlib.ContextDecorator):
