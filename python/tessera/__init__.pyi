@@ -51,6 +51,7 @@ from .control import scan as scan
 from .ops.distributed import reshard as reshard
 from .ops.distributed import stop_gradient as stop_gradient
 from .ops.distributed import unshard as unshard
+from .memory import memory_estimate as memory_estimate
 from .optim import shard_optimizer as shard_optimizer
 from .data import shard_dataloader as shard_dataloader
 from .ops import abs as abs

@@ -64,3 +64,6 @@ class Session:
     @property
     def wire_bytes(self) -> int:
         """what the runtime counted since it opened"""
+
+class Buffered:
+    """What has the buffer protocol."""

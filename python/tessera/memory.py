@@ -28,9 +28,9 @@ def _local(tensor) -> int:
 def memory_estimate(function: Callable, *args, **kwargs) -> Memory:
     """What a call of a training step keeps on a device; runs nothing. Arguments may be descriptions (`spec`, LazyGuard).
 
-    parameters: the tensors of modules by their placements; gradients: as many again, where the step differentiates; states: those of
-    optimizers; data: the other arguments. activations: what else the model of docs/search.md counts at the worst time. arena: the
-    planned peak, which is what the runtime takes.
+    parameters: the tensors of modules by their placements; states: those of optimizers; data: the other arguments. estimate: what the
+    model of docs/search.md counts at the worst time; what is left of it are gradients, as many bytes as parameters at most, and
+    activations. arena: the planned peak, which is what the runtime takes.
 
     Raises ArgumentError for a call without tensors.
     """
@@ -42,9 +42,9 @@ def memory_estimate(function: Callable, *args, **kwargs) -> Memory:
     for value, (_, places) in zip(arguments.values, arguments.parts):
         kind = "parameters" if isinstance(value, Module) else "states" if isinstance(value, dict) and "count" in value else "data"
         sizes[kind] += sum(_local(recorded.inputs[i]) for i in places)
-    sizes["gradients"] = sizes["parameters"] if recorded.trace.derivatives else 0
-    report = made.explain(*args, **kwargs)
+    arena = made.explain(*args, **kwargs)["peak_memory_bytes"]
     counted = recorded.program.explain(**{**made._options, "search": made._options["search"] or "sharding_propagation"})
-    estimate = int(counted["search"]["memory"]) if counted.get("search") else report["peak_memory_bytes"]
-    activations = max(0, estimate - sum(sizes.values()))
-    return Memory(**sizes, activations=activations, estimate=sum(sizes.values()) + activations, arena=report["peak_memory_bytes"])
+    estimate = int(counted["search"]["memory"]) if counted.get("search") else arena
+    more = max(0, estimate - sum(sizes.values()))
+    sizes["gradients"] = min(sizes["parameters"], more) if recorded.trace.derivatives else 0
+    return Memory(**sizes, activations=more - sizes["gradients"], estimate=estimate, arena=arena)

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import gc
 import threading
 import weakref
 from collections.abc import Callable
@@ -20,6 +22,18 @@ from .sharding import Sharding
 from .source import of_function, refuse
 from .tensor import Tensor, asarray, from_array
 from .trace import Trace
+
+
+@contextlib.contextmanager
+def _uncollected():
+    """Recording makes many objects and no garbage: looking for it would take most of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @dataclasses.dataclass
@@ -50,8 +64,9 @@ class Recorded:
             if tensor.mesh is not None:
                 trace.symbol(tensor.mesh)
         self.results: list[Result] = []
+        self._taken: set[str] = set()
         self.changed: list[tuple[int, int]] = []
-        with trace.recording(), trace.function(f"'{self.name}'") as frame, trace.builder.at(of_function(function)):
+        with _uncollected(), trace.recording(), trace.function(f"'{self.name}'") as frame, trace.builder.at(of_function(function)):
             traced = [trace.tensor(frame.argument(TensorType(t.shape, t.dtype.element), name), t.sharding, t._weak)
                       for t, name in zip(self.inputs, self.names)]
             args, kwargs = arguments.rebuilt(traced)
@@ -82,10 +97,10 @@ class Recorded:
         self._generation, self._last, self._left = 0, {}, []
 
     def _add(self, name: str, value, feeds: int | None = None) -> None:
-        taken = {r.name for r in self.results}
         base, i = name, 1
-        while name in taken:
+        while name in self._taken:
             name, i = f"{base}.{i}", i + 1
+        self._taken.add(name)
         tensor = asarray(value)
         tensor._used()
         sharding = tensor.sharding if feeds is None else self.inputs[feeds].sharding or tensor.sharding

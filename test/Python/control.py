@@ -77,6 +77,23 @@ class Control(unittest.TestCase):
         np.testing.assert_allclose(product(X, W[0]).numpy(), X @ W[0], rtol=1e-4, atol=1e-5)
         self.assertLess(min(int(np.prod(a["local_shape"])) for a in product.explain(X, W[0])["results"]), 24)
 
+    def test_recurrent(self):
+        """A recurrent cell over sequences of an uneven batch: nothing is sent in the loop, gradients are reduced once."""
+        def loss(w, xs):
+            def cell(h, x):
+                h = ts.tanh(x @ w["x"] + h @ w["h"])
+                return h, h
+            return (ts.scan(cell, ts.zeros((xs.shape[1], 4)), xs)[1] ** 2).mean()
+        step = ts.jit(ts.value_and_grad(loss))
+        w, xs = {"x": W[0], "h": W[1]}, np.stack([X, X + 1, X - 1])
+        mesh = ProcessMesh(range(4), ["d"])
+        placed = {k: shard_tensor(v, mesh, []) for k, v in w.items()}, shard_tensor(xs, mesh, [Shard(1)])
+        (value, gradients), (expected, whole) = step(*placed), step(w, xs)
+        np.testing.assert_allclose(value.item(), expected.item(), rtol=1e-5)
+        for k in w:
+            np.testing.assert_allclose(gradients[k].numpy(), whole[k].numpy(), rtol=1e-4, atol=1e-6)
+        self.assertEqual([(c["kind"], c["trips"]) for c in step.explain(*placed)["collectives"]], [("all_reduce", 1)])
+
     def test_memory(self):
         """Under a budget the plan fits; the least memory is no more than any other's; what does not fit is named."""
         shapes = [ts.spec(s) for s in ((512, 512), (512, 2048), (2048, 512))]

@@ -277,6 +277,11 @@ class Memory(Case):
             estimate = 4 * weights + 4 * rows * (3 * hidden + inner // (n if cuts else 1))
             self.assertLess(abs(peak - estimate), 0.1 * estimate)
             self.assertEqual(weights, 33554432 // (n if cuts else 1))
+            found = ts.memory_estimate(step, net, optimizer.init(net), x, y)
+            self.assertEqual((found["parameters"], found["states"], found["arena"]), (weights, 2 * weights + 4, peak))
+            self.assertLess(abs(found["estimate"] - peak), 0.1 * peak)
+            self.assertEqual(found["estimate"], sum(found[k] for k in ("parameters", "gradients", "states", "data", "activations")))
+        self.refused(ts.ArgumentError, "without tensors", lambda: ts.memory_estimate(lambda: 1))
 
 
 class Strategies(Case):
