@@ -33,6 +33,13 @@ int64_t GpuMember::volume() const {
   return product;
 }
 
+bool GpuMember::isFill() const {
+  return gathered.empty() && !hasReduction() &&
+         llvm::all_of(accesses,
+                      [](const GpuAccess &access) { return access.scalar || access.output; }) &&
+         llvm::none_of(outputs, [](const NestOutput &output) { return output.readsOld; });
+}
+
 FailureOr<GpuMember> GpuMember::get(linalg::GenericOp op, std::string &reason) {
   if (!hasLaneForm(op, reason))
     return failure();

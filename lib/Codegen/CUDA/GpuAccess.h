@@ -50,6 +50,8 @@ struct GpuMember {
 
   bool hasReduction() const { return llvm::is_contained(reduction, true); }
   int64_t volume() const;
+  /// Whether it only writes, what depends on no memory.
+  bool isFill() const;
 };
 
 /// The buffer that a view looks into.

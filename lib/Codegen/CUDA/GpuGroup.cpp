@@ -263,49 +263,67 @@ void GpuGroup::orderClasses() {
         c = place[c];
 }
 
-bool GpuGroup::join(const GpuMember &added) {
-  GpuGroup wider = *this;
-  GpuMember member = added;
+namespace {
+/// A member and its loop of each class; -1: none.
+struct Linked {
+  const GpuMember *member;
+  SmallVector<int> loopOf;
+};
+} // namespace
+
+/// The loop of each class in `member`: the one that takes the same steps through memory that it
+/// shares with a linked one. What flows between them decides; what both only read suggests.
+static SmallVector<int> linkLoops(const GpuMember &member, ArrayRef<Linked> linked,
+                                  ArrayRef<int64_t> extents) {
   SmallVector<int> loopOf(extents.size(), -1);
-  auto link = [&](bool flowing) {
-    for (const GpuMember &other : members) {
-      SmallVector<unsigned> loops = classLoops(other, extents.size());
-      for (const GpuAccess &theirs : other.accesses)
-        for (const GpuAccess &ours : member.accesses) {
-          if (theirs.scalar || ours.scalar || theirs.root != ours.root ||
-              theirs.view != ours.view || (flowing && !theirs.output && !ours.output))
-            continue;
-          for (unsigned c = 0; c < extents.size(); ++c) {
-            if (loopOf[c] >= 0 || theirs.step[loops[c]] == 0)
-              continue;
-            for (unsigned loop = 0; loop < member.extents.size(); ++loop)
-              if (!member.reduction[loop] && member.extents[loop] == extents[c] &&
-                  ours.step[loop] == theirs.step[loops[c]] &&
-                  !llvm::is_contained(loopOf, static_cast<int>(loop))) {
-                loopOf[c] = static_cast<int>(loop);
-                break;
-              }
-          }
+  auto link = [&](const GpuAccess &ours, const GpuAccess &theirs, ArrayRef<int> loops) {
+    for (unsigned c = 0; c < extents.size(); ++c) {
+      if (loopOf[c] >= 0 || loops[c] < 0 || theirs.step[loops[c]] == 0)
+        continue;
+      for (unsigned loop = 0; loop < member.extents.size(); ++loop)
+        if (!member.reduction[loop] && member.extents[loop] == extents[c] &&
+            ours.step[loop] == theirs.step[loops[c]] &&
+            !llvm::is_contained(loopOf, static_cast<int>(loop))) {
+          loopOf[c] = static_cast<int>(loop);
+          break;
         }
     }
   };
-  // What flows decides; what is only read by both suggests.
-  link(/*flowing=*/true);
-  link(/*flowing=*/false);
+  for (bool flowing : {true, false})
+    for (const Linked &other : linked)
+      for (const GpuAccess &theirs : other.member->accesses)
+        for (const GpuAccess &ours : member.accesses)
+          if (!theirs.scalar && !ours.scalar && theirs.root == ours.root &&
+              theirs.view == ours.view && flowing == (theirs.output || ours.output))
+            link(ours, theirs, other.loopOf);
+  return loopOf;
+}
+
+bool GpuGroup::join(const GpuMember &member, ArrayRef<GpuMember> fills) {
+  bool shared = llvm::any_of(member.accesses, [&](const GpuAccess &access) {
+    return !access.scalar && (reads(access.root) || writes(access.root));
+  });
+  if (!shared)
+    return false;
+  std::vector<Linked> linked;
+  for (const GpuMember &other : members) {
+    SmallVector<int> loops;
+    for (unsigned loop : classLoops(other, extents.size()))
+      loops.push_back(static_cast<int>(loop));
+    linked.push_back({&other, loops});
+  }
+  std::vector<Linked> added;
+  added.push_back({&member, linkLoops(member, linked, extents)});
+  for (const GpuMember &fill : fills)
+    added.insert(added.end() - 1, {&fill, linkLoops(fill, added.back(), extents)});
 
   // Drop what is not shared, then as many more as the flow demands, innermost first.
   SmallVector<unsigned> kept;
   for (unsigned c = 0; c < extents.size(); ++c)
-    if (loopOf[c] >= 0)
+    if (llvm::all_of(added, [&](const Linked &entry) { return entry.loopOf[c] >= 0; }))
       kept.push_back(c);
-  bool shared = llvm::any_of(member.accesses, [&](const GpuAccess &access) {
-    return !access.scalar && (reads(access.root) || writes(access.root));
-  });
-  if (!shared && !(extents.empty() && member.volume() == 1))
-    return false;
   while (true) {
     GpuGroup trial = *this;
-    trial.members.push_back(member);
     trial.extents.clear();
     for (GpuMember &m : trial.members)
       for (int &c : m.classOf)
@@ -313,10 +331,13 @@ bool GpuGroup::join(const GpuMember &added) {
           const unsigned *found = llvm::find(kept, static_cast<unsigned>(c));
           c = found == kept.end() ? -1 : static_cast<int>(found - kept.begin());
         }
-    for (auto [to, from] : llvm::enumerate(kept)) {
-      trial.extents.push_back(extents[from]);
-      trial.members.back().classOf[loopOf[from]] = static_cast<int>(to);
+    for (const Linked &entry : added) {
+      trial.members.push_back(*entry.member);
+      for (auto [to, from] : llvm::enumerate(kept))
+        trial.members.back().classOf[entry.loopOf[from]] = static_cast<int>(to);
     }
+    for (unsigned from : kept)
+      trial.extents.push_back(extents[from]);
     if (trial.extents.empty() &&
         llvm::any_of(trial.members, [](const GpuMember &m) { return m.volume() > kMaxAlone; }))
       return false;

@@ -37,9 +37,10 @@ struct GpuGroup {
 
   explicit GpuGroup(GpuMember member);
 
-  /// Adds a member that follows the others; refuses, and stays as it is, when it has no loop in
-  /// common with them or the launch would lose more than it saves.
-  bool join(const GpuMember &member);
+  /// Adds a member that follows the others, with `fills` that it alone needs in front of it;
+  /// refuses, and stays as it is, when it has no loop in common with them or the launch would lose
+  /// more than it saves.
+  bool join(const GpuMember &member, llvm::ArrayRef<GpuMember> fills = {});
 
   /// Whether the two must keep their order: one writes what the other accesses.
   bool conflicts(const GpuMember &member) const;

@@ -63,6 +63,7 @@ public:
       restart();
     }
     plans.clear();
+    fills.clear();
     Plan all;
     for (Operation &op : kernel.getBody().front().without_terminator())
       if (!isa<memref::AllocOp, memref::AllocaOp, memref::DeallocOp>(op))
@@ -82,9 +83,14 @@ private:
         std::string why;
         FailureOr<GpuMember> member = GpuMember::get(generic, why);
         if (succeeded(member) && member->volume() < kMaxIterations) {
-          place(*member);
+          member->classOf.assign(member->extents.size(), -1);
+          if (member->isFill())
+            fills.push_back(*member);
+          else
+            place(*member);
           continue;
         }
+        placeFills([&](Value root) { return touches(&op, root); });
         Plan alone;
         alone.ops.push_back(&op);
         alone.parallel = true;
@@ -97,27 +103,69 @@ private:
                                    ? WalkResult::interrupt()
                                    : WalkResult::advance();
                       }).wasInterrupted();
+      // What only reads is computed again wherever it is needed.
+      placeFills([&](Value root) { return touches(&op, root); });
       if (!writes)
-        continue; // computed again wherever it is needed
+        continue;
       if (plans.empty() || plans.back().group || plans.back().parallel)
         plans.emplace_back();
       plans.back().ops.push_back(&op);
       plans.back().reason =
           op.getNumRegions() ? ("a loop of '" + op.getName().getStringRef() + "'").str() : "";
     }
+    placeFills([](Value) { return true; });
+  }
+
+  static bool touches(Operation *op, Value root) {
+    SmallVector<Value> reads, writes;
+    effectsOf(op, reads, writes);
+    return llvm::is_contained(reads, root) || llvm::is_contained(writes, root);
   }
 
   /// Puts a member into the last launch that takes it, at the earliest behind what it depends on.
+  /// Fills wait for the member that needs them.
   void place(const GpuMember &member) {
+    std::vector<GpuMember> needed, others;
+    for (GpuMember &fill : fills) {
+      Value root = fill.accesses.back().root;
+      bool used = llvm::is_contained(member.gathered, root);
+      for (const GpuAccess &access : member.accesses)
+        used |= access.root == root;
+      (used ? needed : others).push_back(std::move(fill));
+    }
+    fills = std::move(others);
     for (Plan &earlier : llvm::reverse(plans)) {
-      if (earlier.group && earlier.group->join(member))
+      if (earlier.group && earlier.group->join(member, needed))
         return;
-      if (conflicts(earlier, member))
+      if (conflicts(earlier, member) ||
+          llvm::any_of(needed, [&](const GpuMember &fill) { return conflicts(earlier, fill); }))
         break;
     }
-    Plan fresh;
-    fresh.group.emplace(member);
-    plans.push_back(std::move(fresh));
+    std::vector<GpuMember> all = std::move(needed);
+    all.push_back(member);
+    for (const GpuMember &next : all) {
+      if (!plans.empty() && &next != &all.front() && plans.back().group &&
+          plans.back().group->join(next))
+        continue;
+      Plan fresh;
+      fresh.group.emplace(next);
+      plans.push_back(std::move(fresh));
+    }
+  }
+
+  /// Fills that an op without a group needs.
+  void placeFills(llvm::function_ref<bool(Value)> needed) {
+    std::vector<GpuMember> others;
+    for (GpuMember &fill : fills) {
+      if (!needed(fill.accesses.back().root)) {
+        others.push_back(std::move(fill));
+        continue;
+      }
+      Plan fresh;
+      fresh.group.emplace(std::move(fill));
+      plans.push_back(std::move(fresh));
+    }
+    fills = std::move(others);
   }
 
   static bool conflicts(const Plan &plan, const GpuMember &member) {
@@ -446,6 +494,7 @@ private:
   runtime::GpuKernel &result;
   GpuKernelInfo &info;
   std::vector<Plan> plans;
+  std::vector<GpuMember> fills; ///< not in a plan yet
   std::string reason;
   /// Of each temporary that memory is needed for: launch and argument of its uses.
   llvm::DenseMap<Value, SmallVector<std::pair<size_t, size_t>>> temporaries;

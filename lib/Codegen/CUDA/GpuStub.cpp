@@ -37,8 +37,7 @@ public:
 
   void run() {
     removeAddressSpaces();
-    (void)body.insertArgument(body.getNumArguments(), pointer, {}, loc);
-    thread = body.getArgument(body.getNumArguments() - 1);
+    addThread();
     SmallVector<Operation *> ops;
     body.walk([&](Operation *op) { ops.push_back(op); });
     for (Operation *op : ops) {
@@ -58,6 +57,20 @@ public:
   }
 
 private:
+  /// The last argument: a `const tessera_stub_thread *`.
+  void addThread() {
+    thread = body.getBody().front().addArgument(pointer, loc);
+    LLVM::LLVMFunctionType type = body.getFunctionType();
+    SmallVector<Type> parameters(type.getParams());
+    parameters.push_back(pointer);
+    body.setFunctionType(LLVM::LLVMFunctionType::get(type.getReturnType(), parameters));
+    if (ArrayAttr attributes = body.getArgAttrsAttr()) {
+      SmallVector<Attribute> all(attributes.getValue());
+      all.push_back(b.getDictionaryAttr({}));
+      body.setArgAttrsAttr(b.getArrayAttr(all));
+    }
+  }
+
   void replace(Operation *op, Value value) {
     op->getResult(0).replaceAllUsesWith(value);
     op->erase();
