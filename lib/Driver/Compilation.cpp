@@ -11,6 +11,7 @@
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Driver/Pipeline.h"
 #include "tessera/Transforms/Autodiff/Passes.h"
+#include "tessera/Transforms/CostOptions.h"
 
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/Support/FileUtilities.h"
@@ -180,7 +181,10 @@ func::FuncOp Compilation::toReference() {
 }
 
 FailureOr<Report> Compilation::report() {
-  return makeReport(*program, origins);
+  FailureOr<dist::CostOptions> cost = dist::readCostOptions(*program, "time", options.topology);
+  if (failed(cost))
+    return failure();
+  return makeReport(*program, origins, cost->topology);
 }
 
 llvm::json::Value Compilation::timing() const {

@@ -20,6 +20,10 @@ Expected<std::unique_ptr<Executor>> openThreads(std::shared_ptr<const Artifact> 
 namespace gpu {
 Expected<std::unique_ptr<Executor>> openStub(std::shared_ptr<const Artifact> artifact,
                                              const BackendOptions &options, const void *userData);
+Expected<std::unique_ptr<Executor>> openVdev(std::shared_ptr<const Artifact> artifact,
+                                             const BackendOptions &options, const void *userData);
+Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> artifact,
+                                             const BackendOptions &options, const void *userData);
 } // namespace gpu
 
 namespace {
@@ -35,6 +39,8 @@ static Registry &registry() {
     made->backends["threads"] = {"threads", "virtual devices in one process", openThreads, nullptr};
     made->backends["stub"] = {"stub", "GPU programs in host memory, in random legal orders",
                               gpu::openStub, nullptr};
+    made->backends["vdev"] = {"vdev", "virtual devices on one GPU", gpu::openVdev, nullptr};
+    made->backends["cuda"] = {"cuda", "one process a GPU, through NCCL", gpu::openCuda, nullptr};
     return made;
   }();
   return *instance;

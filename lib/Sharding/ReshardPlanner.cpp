@@ -85,16 +85,26 @@ private:
     // Windows overlap, and only an exchange makes or moves them: reduce, exchange, make partial. So
     // it is where source and target cut an axis into parts that have no common parts.
     bool exchangeOnly = !nested || !source.windows.empty() || !target.windows.empty();
-    reduceAll();
-    if (!exchangeOnly) {
+    auto tries = [&](CollectiveKind kind) {
+      bool chains = kind != CollectiveKind::all_reduce && kind != CollectiveKind::exchange;
+      return (!onlyKind || *onlyKind == kind) && !(exchangeOnly && chains);
+    };
+    if (tries(CollectiveKind::all_reduce))
+      reduceAll();
+    if (tries(CollectiveKind::reduce_scatter))
       reduceScatter();
+    if (tries(CollectiveKind::slice))
       slice();
+    if (tries(CollectiveKind::all_to_all))
       allToAll();
+    if (tries(CollectiveKind::all_gather))
       gather();
+    if (tries(CollectiveKind::permute))
       permute();
-    }
-    exchangeToTarget();
-    makePartials();
+    if (tries(CollectiveKind::exchange))
+      exchangeToTarget();
+    if (!onlyKind || *onlyKind == CollectiveKind::slice)
+      makePartials();
   }
 
   struct Node {
@@ -225,8 +235,8 @@ private:
   void relax(Move move) {
     move.source = current;
     std::sort(move.target.partial.begin(), move.target.partial.end());
-    if (onlyKind && move.kind != *onlyKind)
-      return;
+    if (onlyKind && (move.kind != *onlyKind || move.target != target))
+      return; // one step is asked for, and it must arrive
     if (forbidden && move.kind == forbidden->kind && canonical(move.source) == forbidden->source &&
         canonical(move.target) == forbidden->target)
       return;
@@ -577,7 +587,7 @@ std::optional<ReshardPlan> planRunnerUp(const ReshardProblem &problem, const Res
   return search.run();
 }
 
-std::optional<Move> findMove(const ReshardProblem &problem, CollectiveKind kind) {
+static std::optional<Move> findMove(const ReshardProblem &problem, CollectiveKind kind) {
   // For the sake of bytes every kind of exchange is tried.
   LinkModel links;
   PathSearch search(problem, Objective::bytes, links);
@@ -585,9 +595,21 @@ std::optional<Move> findMove(const ReshardProblem &problem, CollectiveKind kind)
   return search.step();
 }
 
-const ReshardPlan &ReshardPlanner::plan(const ReshardProblem &problem) {
-  Key key{problem.mesh.name, problem.shape, problem.bytesPerElement, problem.source,
+ReshardPlanner::Key ReshardPlanner::keyOf(const ReshardProblem &problem) {
+  return {problem.mesh.name, problem.shape, problem.bytesPerElement, problem.source,
           problem.target};
+}
+
+const std::optional<Move> &ReshardPlanner::step(const ReshardProblem &problem,
+                                                CollectiveKind kind) {
+  auto [it, fresh] = steps.try_emplace({keyOf(problem), kind});
+  if (fresh)
+    it->second = findMove(problem, kind);
+  return it->second;
+}
+
+const ReshardPlan &ReshardPlanner::plan(const ReshardProblem &problem) {
+  Key key = keyOf(problem);
   auto it = known.find(key);
   if (it == known.end())
     it =

@@ -9,6 +9,7 @@ from .sharding import Mesh, Open, Partial, Replicate, Shard, Sharding
 # What needs NumPy, JAX or PyTorch is loaded when it is used.
 _LAZY = {
     "runtime": ("Session",),
+    "executable": ("Executable", "load"),
     "jax": ("from_jax",),
     "torch": ("from_torch",),
     "mesh": ("ProcessMesh",),
@@ -36,7 +37,7 @@ def __getattr__(name):
     import importlib
     import importlib.util
     if name in _PLACES:
-        if _PLACES[name] not in ("runtime", "jax"):
+        if _PLACES[name] not in ("runtime", "executable", "jax"):
             importlib.import_module(".ops.operators", __name__)  # operators of tensors
         try:
             value = getattr(importlib.import_module(f".{_PLACES[name]}", __name__), name)

@@ -37,7 +37,8 @@ static void addProgramOptions(CLI::App *command, tessera::ProgramOptions &option
   command->add_option("--objective", options.objective,
                       "What reshard plans minimise: time or bytes");
   command->add_option("--topology", options.topology,
-                      "Machine that costs are for (JSON); default an 8-GPU NVLink node");
+                      "Machine that costs are for (JSON), or hwloc: this one; default an 8-GPU NVLink "
+                      "node");
   command->add_option(
       "--comm-fusion", options.fusion,
       "Options of dist-fuse-collectives, e.g. \"all-reduce=size all-reduce-config=16\"");

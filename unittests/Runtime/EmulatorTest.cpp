@@ -25,7 +25,7 @@ protected:
     ASSERT_TRUE(code) << code.message();
     GpuModule module;
     module.images.push_back(
-        {"stub", {"twice", "reverse", "sum", "move", "diverge", "beyond"}, *code});
+        {"stub", {"twice", "reverse", "sum", "move", "stack", "diverge", "beyond"}, *code});
     Status status = library.open(module);
     ASSERT_TRUE(status.ok()) << status.message();
   }
@@ -44,6 +44,12 @@ TEST_F(Emulator, PlainThreads) {
     expected[i] = 2 * x[i];
   EXPECT_EQ(run(launchOf("twice", {3, 1, 1}, {8, 1, 1}), {x.data(), y.data()}), "");
   EXPECT_EQ(y, expected);
+}
+
+TEST_F(Emulator, StacksAreAligned) {
+  uint64_t x = 1;
+  EXPECT_EQ(run(launchOf("stack", {1, 1, 1}, {1, 1, 1}), {&x}), "");
+  EXPECT_EQ(x, 0u);
 }
 
 TEST_F(Emulator, BarriersAndSharedMemory) {

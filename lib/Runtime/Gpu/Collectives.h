@@ -41,11 +41,12 @@ struct PeerCopy {
 class Collectives {
 public:
   virtual ~Collectives() = default;
-  /// A communicator of devices, given by ascending process id; a rank is a place in that list.
-  /// Called at load, in the same order by all processes, also for groups that this process is not
-  /// in (`self` empty); the result is then not to be used.
-  virtual Expected<int64_t> makeCommunicator(const std::vector<int64_t> &devices,
-                                             const std::vector<int64_t> &self) = 0;
+  /// Communicators of disjoint groups of devices, given by ascending process ids; a rank is a place
+  /// in its group. Called at load, in the same order by all processes. `here` are the devices of
+  /// this process; communicators without one of them are not to be used. One result a group.
+  virtual Expected<std::vector<int64_t>>
+  makeCommunicators(const std::vector<std::vector<int64_t>> &groups,
+                    const std::vector<int64_t> &here) = 0;
   virtual Status call(Issue issue, int64_t communicator, int64_t rank, const NativeCall &call,
                       const std::byte *send, std::byte *receive) = 0;
   /// All messages of a rank at once, in the order that pairs them with their peers'.

@@ -68,17 +68,12 @@ Status GpuExecutor::openPart(int64_t index, int64_t workspaceBytes) {
     return std::find(options.devices.begin(), options.devices.end(), id) != options.devices.end();
   };
   for (const auto &grouping : part.plan.groupings) {
-    auto &list = part.communicators.emplace_back();
-    for (const std::vector<int64_t> &group : grouping) {
-      if (!options.collectives)
-        continue;
-      std::vector<int64_t> self;
-      std::copy_if(group.begin(), group.end(), std::back_inserter(self), isHere);
-      auto made = options.collectives->makeCommunicator(group, self);
-      if (!made)
-        return made.status();
-      list.push_back(*made);
-    }
+    if (!options.collectives)
+      break;
+    auto made = options.collectives->makeCommunicators(grouping, options.devices);
+    if (!made)
+      return made.status();
+    part.communicators.push_back(std::move(*made));
   }
   if (!options.collectives)
     for (const PlannedCollective &planned : part.plan.collectives) {
@@ -245,10 +240,14 @@ Status GpuExecutor::writeSlot(int64_t part, int64_t position, int64_t slot, cons
 Status GpuExecutor::readSlot(int64_t part, int64_t position, int64_t slot, std::byte *data,
                              int64_t size) {
   Issuer *issuer = find(part, position);
-  if (!issuer)
+  if (issuer) {
+    TESSERA_RETURN_IF_ERROR(settle());
+    TESSERA_RETURN_IF_ERROR(driver().read(issuer->device, data, issuer->slot(slot), size));
+  }
+  if (!options.share)
     return {};
-  TESSERA_RETURN_IF_ERROR(settle());
-  return driver().read(issuer->device, data, issuer->slot(slot), size);
+  const sharding::Mesh &mesh = program().meshes[program().parts[part].mesh];
+  return options.share(mesh.processIds[position], issuer != nullptr, data, size);
 }
 
 std::byte *GpuExecutor::slotData(int64_t part, int64_t position, int64_t slot) {

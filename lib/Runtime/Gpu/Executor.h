@@ -37,6 +37,9 @@ struct ExecutorOptions {
   std::unique_ptr<Collectives> collectives;
   std::vector<int64_t> devices; ///< process ids here; empty: all
   bool capture = true;          ///< segments become graphs
+  /// Where devices are in several processes: gives all of them `size` bytes that the process of
+  /// device `owner` has (`mine`). Called by all in the same order.
+  std::function<Status(int64_t owner, bool mine, std::byte *data, int64_t size)> share;
   PlanOptions plan;
   PlantedFaults faults;
 };

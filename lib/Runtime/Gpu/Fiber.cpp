@@ -62,9 +62,10 @@ struct Fiber::Context {
 
 void Fiber::begin(void (*entry)(void *), void *argument) {
   auto *top = reinterpret_cast<uint64_t *>(static_cast<char *>(stack) + kStackBytes);
-  // In the order of the pops: r15, r14, r13, r12, rbx, rbp, then where to go.
-  top -= 8;
-  for (int i = 0; i < 8; ++i)
+  // In the order of the pops: r15, r14, r13, r12, rbx, rbp, then where to go; the stack is aligned to
+  // 16 bytes behind them.
+  top -= 9;
+  for (int i = 0; i < 9; ++i)
     top[i] = 0;
   top[2] = reinterpret_cast<uint64_t>(entry);
   top[3] = reinterpret_cast<uint64_t>(argument);

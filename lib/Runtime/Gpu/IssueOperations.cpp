@@ -23,16 +23,15 @@ Issue Issuer::issueOf(const Operation &op, const char *what) const {
 /// The collective that a planted fault makes of the one planned: of the first two of a stream, the
 /// other.
 static int64_t swapped(const Segment &segment, int64_t index) {
-  int64_t first = -1, second = -1, stream = -1;
+  std::map<int64_t, int64_t> firstOf; ///< by stream
   for (const Operation &each : segment.operations) {
     if (each.kind != Operation::Kind::collective || each.stream == 0)
       continue;
-    if (first < 0)
-      first = each.index, stream = each.stream;
-    else if (second < 0 && each.index != first && each.stream == stream)
-      second = each.index;
+    int64_t first = firstOf.try_emplace(each.stream, each.index).first->second;
+    if (first != each.index)
+      return index == first ? each.index : index == each.index ? first : index;
   }
-  return second < 0 ? index : index == first ? second : index == second ? first : index;
+  return index;
 }
 
 Expected<bool> Issuer::issueSegment(const Segment &segment) {

@@ -15,19 +15,25 @@ namespace tessera::runtime::gpu {
 
 using sharding::CollectiveKind;
 
-Expected<int64_t> StubCollectives::makeCommunicator(const std::vector<int64_t> &devices,
-                                                    const std::vector<int64_t> &) {
-  communicators.push_back({devices, {}, 0, std::vector<int64_t>(devices.size()), {}});
-  for (int64_t device : devices)
-    launchOrder.try_emplace(device, std::make_unique<std::byte>());
-  return static_cast<int64_t>(communicators.size()) - 1;
+Expected<std::vector<int64_t>>
+StubCollectives::makeCommunicators(const std::vector<std::vector<int64_t>> &groups,
+                                   const std::vector<int64_t> &) {
+  std::vector<int64_t> made;
+  for (const std::vector<int64_t> &devices : groups) {
+    made.push_back(static_cast<int64_t>(communicators.size()));
+    communicators.push_back({devices, {}, 0, std::vector<int64_t>(devices.size()), {}});
+    for (int64_t device : devices)
+      launchOrder.try_emplace(device, std::make_unique<std::byte>());
+  }
+  return made;
 }
 
 Status StubCollectives::call(Issue issue, int64_t communicator, int64_t rank,
                              const NativeCall &call, const std::byte *send, std::byte *receive) {
   const Communicator &group = communicators[communicator];
   auto ranks = static_cast<int64_t>(group.devices.size());
-  TESSERA_RETURN_IF_ERROR(checkInPlace(call, rank, ranks, send, receive));
+  Accessor accessor{0, 0, issue.step, issue.what, group.devices[rank]};
+  TESSERA_RETURN_IF_ERROR(checkInPlace(call, rank, ranks, send, receive).in(describe(accessor)));
   auto [sent, received] = callBytes(call, rank, ranks);
   issue.touches = {{launchOrder.at(group.devices[rank]).get(), 1, true}, {send, sent, false}};
   if (received > 0)

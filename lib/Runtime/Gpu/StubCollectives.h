@@ -22,8 +22,8 @@ class StubCollectives final : public Collectives, public StubMeetings {
 public:
   explicit StubCollectives(StubDriver &driver) : driver(driver) { driver.setMeetings(this); }
 
-  Expected<int64_t> makeCommunicator(const std::vector<int64_t> &devices,
-                                     const std::vector<int64_t> &self) override;
+  Expected<std::vector<int64_t>> makeCommunicators(const std::vector<std::vector<int64_t>> &groups,
+                                                   const std::vector<int64_t> &here) override;
   Status call(Issue issue, int64_t communicator, int64_t rank, const NativeCall &call,
               const std::byte *send, std::byte *receive) override;
   Status exchange(Issue issue, int64_t communicator, int64_t rank,

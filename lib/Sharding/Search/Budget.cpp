@@ -77,7 +77,7 @@ BudgetSearch::Point BudgetSearch::solveAt(double at, const Domains &domains) {
   if (options.mode == Mode::recursive_programming) {
     std::optional<Bounded> small = minimiseIfSmall(source, costsOf(source, at), domains, deadline);
     found = small ? std::move(*small)
-                  : minimiseCoarsely(source, costsOf(source, at), domains, options, deadline);
+                  : minimiseCoarsely(source, costsOf(source, at), domains, deadline);
   } else {
     found = minimise(source, costsOf(source, at), domains, options, deadline);
   }

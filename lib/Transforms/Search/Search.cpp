@@ -180,7 +180,7 @@ LogicalResult ModuleSearch::searchMesh(const std::optional<Mesh> &mesh,
   plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   // Of equally cheap meshes the one with fewer axes, which comes first, stays first.
   auto at = llvm::upper_bound(found, plan, [](const SearchedPlan &a, const SearchedPlan &b) {
-    return a.cost < b.cost * (1 - 1e-9);
+    return a.cost < b.cost * (1 - 1e-6);
   });
   auto index = at - found.begin();
   found.insert(at, std::move(plan));

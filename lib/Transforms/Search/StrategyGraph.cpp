@@ -61,6 +61,9 @@ double StrategyGraph::workOf(const RuleNode &node, const Strategy &strategy) con
   for (size_t f = 0; f < strategy.axes.size(); ++f)
     iterations *= static_cast<double>(
         std::max<int64_t>(1, ceilDiv(node.rule.factors[f].size, sizeOf(strategy.axes[f]))));
+  // What only moves elements computes nothing, whatever its rule has as loops.
+  if (!isa<linalg::LinalgOp>(node.op))
+    iterations = 0;
   std::string dtype;
   llvm::raw_string_ostream(dtype) << any->type.getElementType();
   return topology.computeSeconds(iterations * static_cast<double>(operationsOf(node.op)), bytes,

@@ -45,6 +45,11 @@ EXPORT void move(void *const *args, const tessera_stub_thread *t) {
   x[t->thread[0]] = api->shuffle(t, ~0u, x[t->thread[0]], how[1], how[2], how[0]);
 }
 
+// x = how far the stack is from where the ABI wants it; args: x.
+EXPORT void stack(void *const *args, const tessera_stub_thread *t) {
+  *(uint64_t *)args[0] = (uint64_t)__builtin_frame_address(0) % 16;
+}
+
 EXPORT void diverge(void *const *args, const tessera_stub_thread *t) {
   if (t->thread[0] != 5)
     api->barrier(t);
