@@ -56,7 +56,13 @@ static void addCountOption(CLI::App *command, tessera::SearchWish &options) {
 
 static void addCompileOptions(CLI::App *command, tessera::CompileOptions &options) {
   addProgramOptions(command, options);
-  command->add_option("--target", options.target, "What to compile for: cpu");
+  command->add_option("--target", options.target, "What to compile for: cpu, cuda, stub");
+  command
+      ->add_option("--arch", options.archs,
+                   "Architectures of target cuda: sm_NN (needs ptxas) or compute_NN (PTX); default "
+                   "sm_80,sm_90a,compute_80")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_option("--cpu", options.cpu, "LLVM's name of the CPU; default this machine's");
   command->add_option("--cache", options.cacheDirectory, "Directory of compiled kernels");
   command->add_flag("--no-cache", options.noCache, "Compile every kernel anew");

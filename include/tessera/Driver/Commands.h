@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace tessera {
 
@@ -64,10 +65,11 @@ std::optional<std::string> explainJson(const ExplainOptions &options);
 std::optional<std::string> lowerProgram(const ProgramOptions &options, const std::string &to);
 
 struct CompileOptions : ProgramOptions {
-  std::string output; ///< the artifact (.tsra)
-  std::string target = "cpu";
-  std::string cpu;            ///< LLVM's name of the CPU, empty: this one
-  std::string cacheDirectory; ///< of compiled kernels, empty: the user's
+  std::string output;             ///< the artifact (.tsra)
+  std::string target = "cpu";     ///< cpu, cuda or stub
+  std::vector<std::string> archs; ///< of cuda: sm_NN, compute_NN; empty: the compiler's choice
+  std::string cpu;                ///< LLVM's name of the CPU, empty: this one
+  std::string cacheDirectory;     ///< of compiled kernels, empty: the user's
   bool noCache = false;
   bool kernels = false; ///< print how each kernel was compiled
 };

@@ -36,6 +36,7 @@ struct CompileGpuKernelsPass : PassWrapper<CompileGpuKernelsPass, OperationPass<
     if (options.archs.empty())
       options.archs = {"compute_80"};
     options.schemes = schemes;
+    options.ptxas = ptxas;
     options.useCache = false;
     options.keepPtx = printPtx;
     options.keepLoopIR = printLoops;
@@ -79,6 +80,7 @@ struct CompileGpuKernelsPass : PassWrapper<CompileGpuKernelsPass, OperationPass<
 
   ListOption<std::string> archs{*this, "arch",
                                 llvm::cl::desc("architectures: sm_NN, compute_NN, stub")};
+  Option<std::string> ptxas{*this, "ptxas", llvm::cl::desc("NVIDIA's assembler")};
   Option<bool> schemes{*this, "schemes", llvm::cl::desc("false: one thread does it all"),
                        llvm::cl::init(true)};
   Option<bool> printPtx{*this, "print-ptx", llvm::cl::desc("print the PTX"), llvm::cl::init(false)};

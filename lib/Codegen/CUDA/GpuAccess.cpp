@@ -119,7 +119,8 @@ int64_t FlatAccess::span() const {
 }
 
 bool FlatAccess::isContiguous(int64_t lanes) const {
-  return !dims.empty() && dims[0].step == 1 && dims[0].extent % lanes == 0;
+  // Nothing follows the outermost dimension: a whole chunk of it need not divide it.
+  return !dims.empty() && dims[0].step == 1 && (dims.size() == 1 || dims[0].extent % lanes == 0);
 }
 
 bool FlatAccess::isRepeated(int64_t lanes) const {

@@ -37,6 +37,12 @@ OpBuilder GpuLaunchBuilder::entry() {
 }
 
 Value GpuLaunchBuilder::buffer(Value root, bool write) {
+  // Constants are no arguments.
+  if (auto global = root.getDefiningOp<memref::GetGlobalOp>()) {
+    if (!mapping.contains(root))
+      mapping.map(root, entry().clone(*global)->getResult(0));
+    return mapping.lookup(root);
+  }
   for (auto [i, known] : llvm::enumerate(buffers))
     if (known.root == root) {
       known.written |= write;

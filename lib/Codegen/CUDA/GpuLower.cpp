@@ -84,7 +84,7 @@ static LogicalResult checkMath(ModuleOp module) {
     if (!isa<math::MathDialect>(op->getDialect()))
       return WalkResult::advance();
     if (isa<math::AbsFOp, math::AbsIOp, math::SqrtOp, math::FmaOp, math::FloorOp, math::CeilOp,
-            math::TruncOp, math::RoundEvenOp, math::CopySignOp, math::CtPopOp,
+            math::TruncOp, math::RoundOp, math::RoundEvenOp, math::CopySignOp, math::CtPopOp,
             math::CountLeadingZerosOp, math::CountTrailingZerosOp, math::IsNaNOp, math::IsInfOp,
             math::IsFiniteOp>(op))
       return WalkResult::advance();

@@ -7,6 +7,7 @@
 
 #include "GpuStages.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Transforms/Passes.h"
@@ -37,14 +38,21 @@ static OwningOpRef<ModuleOp> makeLaunches(MLIRContext &context, StringRef text, 
   SmallVector<bool> mayAlias = mayAliasOf(kernel);
   if (failed(prepareKernel(kernel)))
     return fail("preparation");
-  if (schemes)
+  if (schemes) {
     fuseKernel(kernel);
+    splitReductions(kernel);
+  }
   aimAtDestinations(kernel);
   KernelInfo unused;
   if (failed(verify(*module)) || failed(bufferizeKernel(*module, kernel, unused)))
     return fail("bufferization");
   kernel = *module->getOps<func::FuncOp>().begin();
   OwningOpRef<ModuleOp> launches = ModuleOp::create(module->getLoc());
+  // Constants come along.
+  OpBuilder b = OpBuilder::atBlockBegin(launches->getBody());
+  for (auto global : module->getOps<memref::GlobalOp>())
+    cast<memref::GlobalOp>(b.clone(*global)).setSymName((symbol + global.getSymName()).str());
+  kernel.walk([&](memref::GetGlobalOp get) { get.setName((symbol + get.getName()).str()); });
   if (failed(
           splitIntoLaunches(kernel, *launches, symbol, mayAlias, schemes, unit.kernel, unit.info)))
     return fail("splitting into launches");

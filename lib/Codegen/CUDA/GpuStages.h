@@ -7,7 +7,9 @@
 //
 // One kernel in a module of its own goes through
 //
-//   prepareKernel, fuseKernel, aimAtDestinations, bufferizeKernel    as for the CPU
+//   prepareKernel, fuseKernel    as for the CPU
+//   splitReductions       long reductions to few results in two stages
+//   aimAtDestinations, bufferizeKernel    as for the CPU
 //   splitIntoLaunches     ops on buffers become launches: scheme, grid, the work of a thread
 //   expandKernelMath      as for the CPU
 //   lowerLaunches         LLVM and NVVM dialects; what a GPU has no instruction for is refused
@@ -39,6 +41,9 @@ struct GpuUnit {
 
   std::vector<std::string> symbols() const;
 };
+
+/// Cuts reductions to few results in two stages. The kernel is on tensors.
+void splitReductions(mlir::func::FuncOp kernel);
 
 /// Splits the kernel, a function on memrefs, into launches: functions of `launches` called `symbol`
 /// and a number. Adds to `result` and `info`. `mayAlias[i]`: argument i may share its buffer with

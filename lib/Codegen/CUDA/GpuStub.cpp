@@ -81,7 +81,8 @@ private:
       return field(offsetof(tessera_stub_thread, thread), b.getI32Type());
     if (isa<NVVM::BlockIdXOp>(op))
       return field(offsetof(tessera_stub_thread, block), b.getI32Type());
-    if (isa<LLVM::AddressOfOp>(op))
+    if (auto address = dyn_cast<LLVM::AddressOfOp>(op);
+        address && address.getGlobalName() == "tessera_shared")
       return field(offsetof(tessera_stub_thread, shared), pointer);
     if (auto shuffle = dyn_cast<NVVM::ShflOp>(op)) {
       Value mode = LLVM::ConstantOp::create(b, loc, b.getI32Type(),
