@@ -231,6 +231,77 @@ TEST(GpuStub, DataDependentLoopsSynchroniseOnceAnIteration) {
   EXPECT_EQ((*executor)->driver().counts().synchronisations - before, trips + 1);
 }
 
+TEST(GpuStub, CollectivesInDataDependentLoops) {
+  Mesh mesh = makeMesh({3});
+  AxisRef a = whole(mesh, 0);
+  Layout partial = layoutOf({9}, {{}}, {{a, ReduceKind::sum}}), full = replicated({9});
+  Layout rows = layoutOf({9}, {{a}});
+  ProgramBuilder b;
+  int64_t m = b.mesh(mesh), p = b.part(m);
+  int64_t limit = b.slot(p, DType::index, Shape{}), value = b.slot(p, DType::index, Shape{});
+  int64_t flag = b.slot(p, DType::i1, Shape{});
+  int64_t x = b.slot(p, DType::f32, partial), y = b.slot(p, DType::f32, rows);
+  b.program.kernels = {"add_one", "add_index", "count_up"};
+  Step loop = b.step(WhileStep{{}, flag, {}});
+  auto &action = std::get<WhileStep>(loop.action);
+  action.before.push_back(b.step(LaunchStep{2, {limit, value, flag}, 1, 1}));
+  action.body.push_back(
+      b.step(b.collective(CollectiveKind::reduce_scatter, m, x, y, DType::f32, partial, rows)));
+  action.body.push_back(
+      b.step(b.collective(CollectiveKind::all_gather, m, y, x, DType::f32, rows, full)));
+  b.program.parts[p].steps.push_back(loop);
+  for (bool inProcess : {false, true}) {
+    auto artifact = std::make_shared<Artifact>();
+    artifact->program = b.program;
+    artifact->kernels = *readFile(TEST_KERNELS);
+    auto executor = makeStub(artifact, {}, inProcess);
+    ASSERT_TRUE(executor) << executor.message();
+    for (int64_t d = 0; d < 3; ++d) {
+      writeElement(DType::index, 4, (*executor)->slotData(p, d, limit));
+      for (int64_t i = 0; i < 9; ++i)
+        writeElement(DType::f32, static_cast<double>(i), (*executor)->slotData(p, d, x) + i * 4);
+    }
+    Status status = (*executor)->run();
+    ASSERT_TRUE(status.ok()) << status.message();
+    for (int64_t d = 0; d < 3; ++d)
+      for (int64_t i = 0; i < 9; ++i)
+        EXPECT_EQ(readElement(DType::f32, (*executor)->slotData(p, d, x) + i * 4),
+                  static_cast<double>(81 * i));
+    EXPECT_EQ((*executor)->stats()[0].executions, 4);
+  }
+}
+
+/// Two grid launches over a workspace: y = 4 x.
+TEST(GpuStub, KernelsOfAGpuAreEmulated) {
+  ProgramBuilder b;
+  int64_t m = b.mesh(makeMesh({2})), p = b.part(m);
+  int64_t x = b.slot(p, DType::f32, Shape{64}), y = b.slot(p, DType::f32, Shape{64});
+  b.program.kernels = {"four_times"};
+  b.add(p, LaunchStep{0, {x, y}, 1, 1});
+  b.add(p, LaunchStep{0, {y, x}, 1, 1});
+  auto artifact = std::make_shared<Artifact>();
+  artifact->program = b.program;
+  GpuLaunch first{"twice", {4, 1, 1}, {16, 1, 1}, 0, {{0, 0, 256, false}, {-1, 64, 256, true}}};
+  GpuLaunch second{"twice", {2, 1, 1}, {32, 1, 1}, 0, {{-1, 64, 256, false}, {1, 0, 256, true}}};
+  artifact->gpu.kernels = {{{first, second}, 320}};
+  artifact->gpu.images = {{"stub", {"twice"}, *readFile(TEST_STUB_KERNELS)}};
+  Status sound = verify(artifact->gpu, artifact->program);
+  ASSERT_TRUE(sound.ok()) << sound.message();
+  auto executor = makeStub(artifact, {}, false);
+  ASSERT_TRUE(executor) << executor.message();
+  for (int64_t d = 0; d < 2; ++d)
+    for (int64_t i = 0; i < 64; ++i)
+      writeElement(DType::f32, static_cast<double>(i + d), (*executor)->slotData(p, d, x) + i * 4);
+  Status status = (*executor)->run();
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ((*executor)->driver().counts().launches, 2 * 2 * 2) << "each grid is an operation";
+  for (int64_t d = 0; d < 2; ++d)
+    for (int64_t i = 0; i < 64; ++i) {
+      EXPECT_EQ(readElement(DType::f32, (*executor)->slotData(p, d, y) + i * 4), 4.0 * (i + d));
+      EXPECT_EQ(readElement(DType::f32, (*executor)->slotData(p, d, x) + i * 4), 16.0 * (i + d));
+    }
+}
+
 TEST(GpuHazards, ClocksDecide) {
   Hazards hazards;
   std::byte memory[64];

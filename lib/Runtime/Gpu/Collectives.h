@@ -40,18 +40,24 @@ struct PeerCopy {
 
 class Collectives {
 public:
+  /// `ordered`: devices order the calls of all their communicators. `concurrent`: those of this one
+  /// may run beside others, which is safe only because they use few of a GPU's processors.
+  enum class Calls { ordered, concurrent };
+
   virtual ~Collectives() = default;
   /// Communicators of disjoint groups of devices, given by ascending process ids; a rank is a place
   /// in its group. Called at load, in the same order by all processes. `here` are the devices of
   /// this process; communicators without one of them are not to be used. One result a group.
   virtual Expected<std::vector<int64_t>>
   makeCommunicators(const std::vector<std::vector<int64_t>> &groups,
-                    const std::vector<int64_t> &here) = 0;
+                    const std::vector<int64_t> &here, Calls calls = Calls::ordered) = 0;
   virtual Status call(Issue issue, int64_t communicator, int64_t rank, const NativeCall &call,
                       const std::byte *send, std::byte *receive) = 0;
   /// All messages of a rank at once, in the order that pairs them with their peers'.
   virtual Status exchange(Issue issue, int64_t communicator, int64_t rank,
                           std::vector<PeerCopy> messages) = 0;
+  /// Memory that calls may use without copies, where the library can. Called at load, by all.
+  virtual void registerBuffer(std::byte *data, int64_t bytes) {}
 };
 
 /// Whether a library call reduces this as the runtime defines it: max and min of floats lose NaN

@@ -57,7 +57,8 @@ struct MoveJob {
 /// Calls since the driver was made.
 struct DriverCounts {
   int64_t allocations = 0, streams = 0, events = 0, graphs = 0;
-  int64_t synchronisations = 0; ///< the host waited for a stream
+  int64_t synchronisations = 0; ///< a step had the host wait for a stream
+  int64_t reads = 0;            ///< the host waited since it wanted results
   int64_t launches = 0;         ///< operations issued, captured ones included
   int64_t waits = 0, records = 0;
   int64_t graphLaunches = 0;
@@ -96,9 +97,12 @@ public:
   virtual Expected<Graph> endCapture(Stream origin) = 0;
   virtual Status launchGraph(Graph graph, Stream stream) = 0;
 
-  /// Waits until everything issued to the stream is done. False: it waits for what this process has
-  /// not issued yet (only drivers that do not run by themselves say so).
-  virtual Expected<bool> synchronize(Stream stream) = 0;
+  /// Makes the calling thread one that may call the rest.
+  virtual Status enter() { return {}; }
+  /// Waits until everything issued to the stream is done, for a step or to read results. False: it
+  /// waits for what this process has not issued yet (only drivers that do not run by themselves say
+  /// so).
+  virtual Expected<bool> synchronize(Stream stream, bool forStep) = 0;
   /// Runs what can run, where nothing runs by itself; reports what went wrong so far.
   virtual Status progress() = 0;
   /// Between host memory and a device whose streams are idle.

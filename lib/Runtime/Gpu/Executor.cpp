@@ -7,24 +7,15 @@
 
 #include "Executor.h"
 
+#include "AnyStep.h"
+#include "RemoteTransfer.h"
+
 #include <algorithm>
 
 namespace tessera::runtime::gpu {
 
 static int64_t alignedUp(int64_t bytes) {
   return (bytes + 255) / 256 * 256;
-}
-
-static bool hasGemm(const StepList &steps) {
-  return std::any_of(steps.begin(), steps.end(), [](const Step &step) {
-    if (auto *loop = std::get_if<LoopStep>(&step.action))
-      return hasGemm(loop->body);
-    if (auto *loop = std::get_if<WhileStep>(&step.action))
-      return hasGemm(loop->before) || hasGemm(loop->body);
-    if (auto *branch = std::get_if<IfStep>(&step.action))
-      return hasGemm(branch->thenSteps) || hasGemm(branch->elseSteps);
-    return std::holds_alternative<GemmStep>(step.action);
-  });
 }
 
 Status GpuExecutor::open() {
@@ -47,6 +38,9 @@ Status GpuExecutor::open() {
   int64_t count = static_cast<int64_t>(program().parts.size());
   for (int64_t part = 0; part < count; ++part)
     TESSERA_RETURN_IF_ERROR(openPart(part, driver().kernelWorkspaceBytes()));
+  for (auto &issuer : issuers)
+    if (options.collectives)
+      options.collectives->registerBuffer(issuer->memory(), issuer->part.blockBytes);
   return openTransfers();
 }
 
@@ -55,7 +49,7 @@ Status GpuExecutor::openPart(int64_t index, int64_t workspaceBytes) {
   GpuPart &part = *opened;
   part.index = index;
   part.part = &program().parts[index];
-  if (hasGemm(part.part->steps))
+  if (hasStep<GemmStep>(part.part->steps))
     workspaceBytes = std::max(workspaceBytes, driver().gemmWorkspaceBytes());
   part.plan = planPart(program(), index, workspaceBytes, options.plan);
   part.workspaceOffset = alignedUp(part.part->arenaBytes);
@@ -99,9 +93,17 @@ Status GpuExecutor::openTransfers() {
       else if (step.op == PlanStep::Op::recv)
         ends[step.index].second = step.step;
     }
-  for (auto &[id, pair] : ends) // the verifier has paired them
-    transfers[id] =
-        std::make_unique<Transfer>(driver(), recorder, program(), *pair.first, *pair.second);
+  for (auto &[id, pair] : ends) { // the verifier has paired them
+    if (!options.messages) {
+      transfers[id] = std::make_unique<InProcessTransfer>(driver(), recorder, program(),
+                                                          *pair.first, *pair.second);
+      continue;
+    }
+    auto made = std::make_unique<RemoteTransfer>(driver(), *options.collectives, program(),
+                                                 *pair.first, *pair.second);
+    TESSERA_RETURN_IF_ERROR(made->open(options.devices));
+    transfers[id] = std::move(made);
+  }
   return {};
 }
 
@@ -111,7 +113,9 @@ Status GpuExecutor::run() {
   for (auto &issuer : issuers)
     issuer->restart();
   settled = false;
-  Status status = captureAll();
+  Status status = driver().enter();
+  if (status.ok())
+    status = captureAll();
   if (status.ok())
     status = whole ? driver().launchGraph(whole, issuers.front()->stream(0)) : issueAll();
   if (status.ok() && whole)
@@ -126,10 +130,17 @@ Status GpuExecutor::run() {
   return status;
 }
 
+/// Grows with everything that is issued: a round in which it does not has led nowhere.
+static int64_t activity(const GpuDriver &driver) {
+  const DriverCounts &counts = driver.counts();
+  return counts.launches + counts.graphLaunches + counts.records + counts.waits;
+}
+
 Status GpuExecutor::issueAll() {
   // The least order first; what waits lets the others go on.
   while (true) {
     bool progress = false, finished = true;
+    int64_t before = activity(driver());
     std::vector<Issuer *> open;
     for (auto &issuer : issuers)
       if (!issuer->finished())
@@ -146,7 +157,8 @@ Status GpuExecutor::issueAll() {
     }
     if (finished)
       return {};
-    if (!progress)
+    // Who stops within a segment has gone on, too.
+    if (!progress && activity(driver()) == before)
       return stuck();
   }
 }
@@ -165,9 +177,8 @@ Status GpuExecutor::captureAll() {
     TESSERA_RETURN_IF_ERROR(driver().wait(issuers[i]->stream(0), issuers[i]->spareEvent()));
   }
   std::vector<bool> done(issuers.size());
-  for (size_t left = issuers.size(), before = 0; left > 0;) {
-    before = left;
-    int64_t issued = driver().counts().launches;
+  for (size_t left = issuers.size(); left > 0;) {
+    int64_t before = activity(driver());
     for (size_t i = 0; i < issuers.size(); ++i) {
       if (done[i])
         continue;
@@ -177,7 +188,7 @@ Status GpuExecutor::captureAll() {
       done[i] = *went;
       left -= *went;
     }
-    if (left == before && driver().counts().launches == issued)
+    if (left > 0 && activity(driver()) == before)
       return stuck();
   }
   for (size_t i = 1; i < issuers.size(); ++i) {
@@ -210,10 +221,11 @@ Status GpuExecutor::stuck() const {
 }
 
 Status GpuExecutor::settle() {
+  TESSERA_RETURN_IF_ERROR(driver().enter());
   if (settled || !failure.empty())
     return {};
   for (auto &issuer : issuers) {
-    auto done = driver().synchronize(issuer->stream(0));
+    auto done = driver().synchronize(issuer->stream(0), /*forStep=*/false);
     if (!done)
       return done.status();
   }
@@ -255,6 +267,19 @@ std::byte *GpuExecutor::slotData(int64_t part, int64_t position, int64_t slot) {
   if (!issuer || !driver().hostReachable() || !settle().ok())
     return nullptr;
   return issuer->slot(slot);
+}
+
+std::vector<std::pair<std::string, int64_t>> GpuExecutor::counters() const {
+  const DriverCounts &counts = options.driver->counts();
+  return {{"allocations", counts.allocations},
+          {"streams", counts.streams},
+          {"events", counts.events},
+          {"graphs", counts.graphs},
+          {"synchronisations", counts.synchronisations},
+          {"reads", counts.reads},
+          {"launches", counts.launches},
+          {"waits", counts.waits},
+          {"graph_launches", counts.graphLaunches}};
 }
 
 std::vector<CollectiveStats> GpuExecutor::stats() const {

@@ -37,6 +37,7 @@ struct ExecutorOptions {
   std::unique_ptr<Collectives> collectives;
   std::vector<int64_t> devices; ///< process ids here; empty: all
   bool capture = true;          ///< segments become graphs
+  bool messages = false;        ///< transfers between parts are messages of a communicator
   /// Where devices are in several processes: gives all of them `size` bytes that the process of
   /// device `owner` has (`mine`). Called by all in the same order.
   std::function<Status(int64_t owner, bool mine, std::byte *data, int64_t size)> share;
@@ -78,6 +79,8 @@ public:
   std::byte *resolve(int64_t address, int64_t stream) const;
   std::byte *slot(int64_t index) const { return resolve(addressOf(part.part->slots[index]), 0); }
   Stream stream(int64_t index) const { return streams[index]; }
+  /// All its memory, of GpuPart::blockBytes.
+  std::byte *memory() const { return block; }
   /// An event of its own, for what is not planned.
   Event spareEvent() const { return events.back(); }
   const Step *currentStep() const { return part.plan.code[place].step; }
@@ -122,6 +125,8 @@ public:
   Status readSlot(int64_t part, int64_t position, int64_t slot, std::byte *data,
                   int64_t size) override;
   std::byte *slotData(int64_t part, int64_t position, int64_t slot) override;
+  Status finish() override { return settle(); }
+  std::vector<std::pair<std::string, int64_t>> counters() const override;
   std::vector<CollectiveStats> stats() const override;
   std::vector<CollectiveRecord> recorded() const override { return recorder.last(); }
   std::string traceJson() const override { return trace ? trace() : std::string(); }

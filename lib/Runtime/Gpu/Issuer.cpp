@@ -111,9 +111,9 @@ Expected<bool> Issuer::advance() {
 Expected<bool> Issuer::runSegment(int64_t index) {
   const Segment &segment = part.plan.segments[index];
   GpuDriver &driver = executor.driver();
-  // In one process, others take part in what a segment issues: no graph of a device alone.
-  bool captures =
-      executor.options.capture && executor.options.collectives && !part.plan.hasTransfers;
+  // In one process, others take part in the collectives of a segment: no graph of a device alone.
+  bool alone = executor.options.collectives || part.plan.groupings.empty();
+  bool captures = executor.options.capture && alone && !part.plan.hasTransfers;
   if (!captures) {
     auto done = issueSegment(segment);
     if (done && *done)
@@ -157,7 +157,7 @@ void Issuer::countSegment(const Segment &segment) {
 
 Expected<bool> Issuer::readValue(int64_t slotIndex, int64_t &value) {
   GpuDriver &driver = executor.driver();
-  auto done = driver.synchronize(streams[0]);
+  auto done = driver.synchronize(streams[0], /*forStep=*/true);
   if (!done || !*done)
     return done;
   DType dtype = part.part->slots[slotIndex].dtype;
@@ -222,6 +222,11 @@ std::string Issuer::describeWait() const {
         if (int64_t group = planned.ranks.groupOf[position]; group >= 0)
           text += ", with " + listOf(planned.ranks.groups[group]);
     return text;
+  }
+  if (step && std::holds_alternative<TransferStep>(step->action)) {
+    const auto &transfer = std::get<TransferStep>(step->action);
+    return std::string("waits in ") + (transfer.isSend ? "send " : "recv ") +
+           std::to_string(transfer.id) + (step->loc.empty() ? "" : " at " + step->loc);
   }
   if (finished())
     return {};

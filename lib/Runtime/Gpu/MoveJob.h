@@ -16,6 +16,8 @@ namespace tessera::runtime::gpu {
 inline bool reduces(const MoveJob &job) {
   return job.sources.size() > 1 || (job.sources.size() == 1 && job.scale != 1);
 }
+/// Elements a step of each outer loop where the box lies dense.
+std::vector<int64_t> denseStrides(const Strides &strides);
 /// Elements from the first to behind the last that a box touches.
 int64_t spanOf(const Strides &strides, const std::vector<int64_t> &steps);
 /// What a job reads and writes.

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "MoveJob.h"
 #include "RankPlanner.h"
 
 #include <algorithm>
@@ -33,15 +34,6 @@ void RankPlanner::addCall(const char *what, int64_t place, const NativeCall &cal
   action.send = send;
   action.receive = receive;
   devices[place].calls.push_back(std::move(action));
-}
-
-/// Elements a step of each outer loop where the box lies dense.
-static std::vector<int64_t> denseStrides(const Strides &strides) {
-  std::vector<int64_t> dense(strides.extents.size());
-  int64_t stride = strides.run;
-  for (size_t d = dense.size(); d-- > 0; stride *= strides.extents[d])
-    dense[d] = stride;
-  return dense;
 }
 
 void RankPlanner::pack(size_t operand, const MovePiece &piece, const End &from, int64_t to) {

@@ -17,11 +17,12 @@ using sharding::CollectiveKind;
 
 Expected<std::vector<int64_t>>
 StubCollectives::makeCommunicators(const std::vector<std::vector<int64_t>> &groups,
-                                   const std::vector<int64_t> &) {
+                                   const std::vector<int64_t> &, Calls calls) {
   std::vector<int64_t> made;
   for (const std::vector<int64_t> &devices : groups) {
     made.push_back(static_cast<int64_t>(communicators.size()));
-    communicators.push_back({devices, {}, 0, std::vector<int64_t>(devices.size()), {}});
+    communicators.push_back(
+        {devices, calls == Calls::ordered, {}, 0, std::vector<int64_t>(devices.size()), {}});
     for (int64_t device : devices)
       launchOrder.try_emplace(device, std::make_unique<std::byte>());
   }
@@ -45,7 +46,8 @@ Status StubCollectives::call(Issue issue, int64_t communicator, int64_t rank,
 Status StubCollectives::exchange(Issue issue, int64_t communicator, int64_t rank,
                                  std::vector<PeerCopy> messages) {
   const Communicator &group = communicators[communicator];
-  issue.touches = {{launchOrder.at(group.devices[rank]).get(), 1, true}};
+  if (group.ordered)
+    issue.touches = {{launchOrder.at(group.devices[rank]).get(), 1, true}};
   for (const PeerCopy &message : messages)
     issue.touches.push_back({message.data, message.bytes, !message.send});
   StubMeeting meeting{communicator, rank, true, {}, nullptr, nullptr, std::move(messages)};
@@ -104,6 +106,15 @@ Status StubCollectives::arriveAtCall(Communicator &communicator, const StubNodeP
   return {};
 }
 
+/// Whether a message of one step is for a receive of another: the same, or the two of a transfer.
+static bool belongTogether(const Step *sends, const Step *receives) {
+  if (sends == receives)
+    return true;
+  auto *from = sends ? std::get_if<TransferStep>(&sends->action) : nullptr;
+  auto *to = receives ? std::get_if<TransferStep>(&receives->action) : nullptr;
+  return from && to && from->id == to->id;
+}
+
 Status StubCollectives::arriveAtExchange(Communicator &communicator, const StubNodePtr &node,
                                          std::vector<StubNodePtr> &finished) {
   const StubMeeting &meeting = *node->work->meeting;
@@ -123,7 +134,8 @@ Status StubCollectives::arriveAtExchange(Communicator &communicator, const StubN
     queue.pop_front();
     const Message mine{node, copy};
     const Message &from = copy.send ? mine : other, &to = copy.send ? other : mine;
-    if (from.copy.bytes != to.copy.bytes || from.node->work->step != to.node->work->step)
+    if (from.copy.bytes != to.copy.bytes ||
+        !belongTogether(from.node->work->step, to.node->work->step))
       return Status::error("a message of " + std::to_string(from.copy.bytes) + " bytes (" +
                            describe(from.node->accessor) + ") meets a receive of " +
                            std::to_string(to.copy.bytes) + " bytes (" +

@@ -23,7 +23,8 @@ public:
   explicit StubCollectives(StubDriver &driver) : driver(driver) { driver.setMeetings(this); }
 
   Expected<std::vector<int64_t>> makeCommunicators(const std::vector<std::vector<int64_t>> &groups,
-                                                   const std::vector<int64_t> &here) override;
+                                                   const std::vector<int64_t> &here,
+                                                   Calls calls) override;
   Status call(Issue issue, int64_t communicator, int64_t rank, const NativeCall &call,
               const std::byte *send, std::byte *receive) override;
   Status exchange(Issue issue, int64_t communicator, int64_t rank,
@@ -41,6 +42,7 @@ private:
   };
   struct Communicator {
     std::vector<int64_t> devices;
+    bool ordered = true;
     std::deque<Open> open;
     int64_t first = 0;            ///< sequence number of open.front()
     std::vector<int64_t> reached; ///< calls by rank

@@ -101,8 +101,8 @@ Status StubDriver::meet(Issue issue, StubMeeting meeting) {
   return enqueue(std::move(issue), nullptr, std::move(meeting));
 }
 
-Expected<bool> StubDriver::synchronize(Stream stream) {
-  ++counted.synchronisations;
+Expected<bool> StubDriver::synchronize(Stream stream, bool forStep) {
+  ++(forStep ? counted.synchronisations : counted.reads);
   TESSERA_RETURN_IF_ERROR(progress());
   for (const StubNodePtr &node : stream->frontier)
     if (!node->done)

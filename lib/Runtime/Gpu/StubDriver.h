@@ -85,7 +85,7 @@ public:
   Status beginCapture(Stream origin) override;
   Expected<Graph> endCapture(Stream origin) override;
   Status launchGraph(Graph graph, Stream stream) override;
-  Expected<bool> synchronize(Stream stream) override;
+  Expected<bool> synchronize(Stream stream, bool forStep) override;
   Status progress() override;
   Status write(int64_t device, std::byte *to, const std::byte *from, int64_t bytes) override;
   Status read(int64_t device, std::byte *to, const std::byte *from, int64_t bytes) override;

@@ -11,8 +11,8 @@
 
 namespace tessera::runtime::gpu {
 
-Transfer::Transfer(GpuDriver &driver, Recorder &recorder, const Program &program, const Step &send,
-                   const Step &recv)
+InProcessTransfer::InProcessTransfer(GpuDriver &driver, Recorder &recorder, const Program &program,
+                                     const Step &send, const Step &recv)
     : driver(driver), recorder(recorder), recv(recv), sending(std::get<TransferStep>(send.action)),
       receiving(std::get<TransferStep>(recv.action)),
       sourceMesh(program.meshes[sending.sourceMesh]),
@@ -27,7 +27,7 @@ Transfer::Transfer(GpuDriver &driver, Recorder &recorder, const Program &program
   }
 }
 
-Expected<std::unique_ptr<Transfer::Message>> Transfer::makeMessage() {
+Expected<std::unique_ptr<InProcessTransfer::Message>> InProcessTransfer::makeMessage() {
   auto message = std::make_unique<Message>();
   for (size_t operand = 0; operand < moves.size(); ++operand)
     for (int64_t device : sourceMesh.processIds) {
@@ -49,12 +49,12 @@ Expected<std::unique_ptr<Transfer::Message>> Transfer::makeMessage() {
   return message;
 }
 
-Transfer::Message *Transfer::find(int64_t sequence) const {
+InProcessTransfer::Message *InProcessTransfer::find(int64_t sequence) const {
   int64_t index = sequence - first;
   return index < static_cast<int64_t>(messages.size()) ? messages[index].get() : nullptr;
 }
 
-Status Transfer::send(Issuer &issuer) {
+Status InProcessTransfer::send(Issuer &issuer) {
   int64_t position = sourceMesh.positionOf(issuer.device), sequence = sentBy[position]++;
   while (!find(sequence)) {
     if (spare.empty()) {
@@ -90,7 +90,7 @@ Status Transfer::send(Issuer &issuer) {
   return {};
 }
 
-Expected<bool> Transfer::tryReceive(Issuer &issuer) {
+Expected<bool> InProcessTransfer::tryReceive(Issuer &issuer) {
   int64_t position = targetMesh.positionOf(issuer.device);
   Message *message = find(receivedBy[position]);
   if (!message || message->numSent < sourceMesh.numDevices())
@@ -127,7 +127,7 @@ Expected<bool> Transfer::tryReceive(Issuer &issuer) {
   return true;
 }
 
-void Transfer::recycle() {
+void InProcessTransfer::recycle() {
   while (!messages.empty() && messages.front()->numReceived == targetMesh.numDevices()) {
     recorder.add({receiving.id, "transfer", recv.loc, first, targetMesh.processIds.front(), 0, 0});
     for (const Move &move : moves)
@@ -141,7 +141,7 @@ void Transfer::recycle() {
   }
 }
 
-std::vector<int64_t> Transfer::missingFor(int64_t device) const {
+std::vector<int64_t> InProcessTransfer::missingFor(int64_t device) const {
   Message *message = find(receivedBy[targetMesh.positionOf(device)]);
   std::vector<int64_t> missing;
   for (size_t position = 0; position < sourceMesh.processIds.size(); ++position)
@@ -150,7 +150,7 @@ std::vector<int64_t> Transfer::missingFor(int64_t device) const {
   return missing;
 }
 
-CollectiveStats Transfer::stats() const {
+CollectiveStats InProcessTransfer::stats() const {
   return {
       receiving.id,           "transfer", recv.loc, first, receiving.wireBytes, counter.sentBytes(),
       counter.receivedBytes()};

@@ -18,20 +18,29 @@ namespace tessera::runtime::gpu {
 
 class Issuer;
 
-/// A send step and its recv step. A sender's buffers are copied into a message, so that it never
-/// waits for receivers; the n-th recv takes the n-th send. Messages are kept and used again.
+/// A send step and its recv step; the n-th recv takes the n-th send.
 class Transfer {
 public:
-  Transfer(GpuDriver &driver, Recorder &recorder, const Program &program, const Step &send,
-           const Step &recv);
-
-  Status send(Issuer &issuer);
-  /// False while its message is not complete.
-  Expected<bool> tryReceive(Issuer &issuer);
+  virtual ~Transfer() = default;
+  virtual Status send(Issuer &issuer) = 0;
+  /// False while what it waits for is not issued.
+  virtual Expected<bool> tryReceive(Issuer &issuer) = 0;
   /// Process ids that have not sent the message which a device waits for.
-  std::vector<int64_t> missingFor(int64_t device) const;
-  CollectiveStats stats() const;
-  const Step &recvStep() const { return recv; }
+  virtual std::vector<int64_t> missingFor(int64_t device) const = 0;
+  virtual CollectiveStats stats() const = 0;
+};
+
+/// Between devices of one process. A sender's buffers are copied into a message, so that it never
+/// waits for receivers. Messages are kept and used again.
+class InProcessTransfer final : public Transfer {
+public:
+  InProcessTransfer(GpuDriver &driver, Recorder &recorder, const Program &program, const Step &send,
+                    const Step &recv);
+
+  Status send(Issuer &issuer) override;
+  Expected<bool> tryReceive(Issuer &issuer) override;
+  std::vector<int64_t> missingFor(int64_t device) const override;
+  CollectiveStats stats() const override;
 
 private:
   struct Message {

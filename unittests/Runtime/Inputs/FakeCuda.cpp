@@ -117,6 +117,9 @@ EXPORT int cuStreamCreate(void **stream, unsigned) {
 EXPORT int cuStreamSynchronize(void *) {
   return 0;
 }
+EXPORT int cuStreamQuery(void *) {
+  return 0;
+}
 EXPORT int cuStreamWaitEvent(void *, void *, unsigned) {
   return 0;
 }

@@ -14,6 +14,7 @@ constexpr int kReal32 = 0, kReal64 = 1, kReal16 = 2, kBrain16 = 14;
 constexpr int kCompute32 = 68, kCompute64 = 70;
 constexpr int kTransA = 3, kTransB = 4;          ///< attributes of an operation
 constexpr int kBatchCount = 5, kBatchStride = 6; ///< attributes of a layout
+constexpr int kAlignmentOfA = 5;                 ///< attribute of a preference; B, C and D follow
 constexpr int kMaxWorkspace = 1;                 ///< attribute of a preference
 
 Status CublasLt::open() {
@@ -69,7 +70,7 @@ Status CublasLt::layout(void *&layout, int type, int64_t rows, int64_t columns, 
 
 /// cuBLAS is column-major: what is row-major here is transposed there, so it multiplies
 /// C^T = B^T A^T with our buffers as they are.
-Status CublasLt::prepare(const GemmStep &step, Product &product) {
+Status CublasLt::prepare(const GemmStep &step, const void *const (&pointers)[3], Product &product) {
   int type = typeOf(step.dtype), result = typeOf(step.resultDType.value_or(step.dtype));
   if (type < 0 || result < 0)
     return Status::error("cuBLASLt does not multiply " + std::string(toString(step.dtype)));
@@ -97,6 +98,14 @@ Status CublasLt::prepare(const GemmStep &step, Product &product) {
   int found = 0;
   Status status =
       check(preferenceSet(preference, kMaxWorkspace, &bytes, sizeof(bytes)), "a workspace");
+  // Its A is our B; C and D are one.
+  const void *const theirs[4] = {pointers[1], pointers[0], pointers[2], pointers[2]};
+  for (int i = 0; i < 4 && status.ok(); ++i) {
+    auto address = reinterpret_cast<uintptr_t>(theirs[i]) | 256;
+    auto alignment = static_cast<uint32_t>(address & (~address + 1));
+    status = check(preferenceSet(preference, kAlignmentOfA + i, &alignment, sizeof(alignment)),
+                   "an alignment");
+  }
   if (status.ok())
     status = check(heuristic(handle, product.operation, product.b, product.a, product.c, product.c,
                              preference, 1, &product.chosen, &found),
@@ -112,7 +121,7 @@ Status CublasLt::multiply(const GemmStep &step, const void *a, const void *b, vo
                           void *workspace, CuStream stream) {
   Product &product = products[&step];
   if (!product.operation)
-    TESSERA_RETURN_IF_ERROR(prepare(step, product));
+    TESSERA_RETURN_IF_ERROR(prepare(step, {a, b, c}, product));
   double one = 1, add = step.accumulate;
   auto oneFloat = 1.0f, addFloat = static_cast<float>(add);
   const void *alpha = product.isDouble ? static_cast<const void *>(&one) : &oneFloat;

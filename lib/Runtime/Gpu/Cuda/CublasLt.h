@@ -47,7 +47,8 @@ private:
   Status check(Status_t status, const char *what) const;
   Status layout(void *&layout, int type, int64_t rows, int64_t columns, int64_t leading,
                 int64_t batch, int64_t stride);
-  Status prepare(const GemmStep &step, Product &product);
+  /// `pointers` of A, B and C say how they are aligned; those of other calls are no less.
+  Status prepare(const GemmStep &step, const void *const (&pointers)[3], Product &product);
 
   SharedLibrary library;
   void *handle = nullptr;

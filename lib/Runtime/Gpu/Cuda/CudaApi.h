@@ -54,6 +54,7 @@ struct CuUuid {
   F(memcpyDtoH, "cuMemcpyDtoH_v2", (void *, CuPointer, size_t))                                    \
   F(memcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", (CuPointer, CuPointer, size_t, CuStream))             \
   F(streamCreate, "cuStreamCreate", (CuStream *, unsigned))                                        \
+  F(streamQuery, "cuStreamQuery", (CuStream))                                                      \
   F(streamSynchronize, "cuStreamSynchronize", (CuStream))                                          \
   F(streamWaitEvent, "cuStreamWaitEvent", (CuStream, CuEvent, unsigned))                           \
   F(streamBeginCapture, "cuStreamBeginCapture_v2", (CuStream, int))                                \
@@ -94,6 +95,7 @@ constexpr int kCuMaxDynamicShared = 8; ///< a function's attribute
 constexpr unsigned kCuStreamNonBlocking = 1;
 constexpr unsigned kCuEventDisableTiming = 2;
 constexpr int kCuCaptureThreadLocal = 1;
+constexpr CuResult kCuNotReady = 600;
 
 } // namespace tessera::runtime::gpu
 

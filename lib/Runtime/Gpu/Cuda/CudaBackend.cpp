@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../AnyStep.h"
 #include "../Backends.h"
 #include "CudaDriver.h"
 #include "Nccl.h"
 
-#include <algorithm>
 #include <cstring>
 #include <unistd.h>
 
@@ -17,18 +17,6 @@ namespace tessera::runtime::gpu {
 
 /// How long ranks wait for each other while a program is opened.
 constexpr double kSeconds = 4;
-
-static bool communicates(const StepList &steps) {
-  return std::any_of(steps.begin(), steps.end(), [](const Step &step) {
-    if (auto *loop = std::get_if<LoopStep>(&step.action))
-      return communicates(loop->body);
-    if (auto *loop = std::get_if<WhileStep>(&step.action))
-      return communicates(loop->before) || communicates(loop->body);
-    if (auto *branch = std::get_if<IfStep>(&step.action))
-      return communicates(branch->thenSteps) || communicates(branch->elseSteps);
-    return std::holds_alternative<CollectiveStep>(step.action);
-  });
-}
 
 /// What ranks tell each other before they begin.
 struct RankCard {
@@ -104,19 +92,16 @@ Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> art
                          "; start one process a GPU, " + std::to_string(program.numDevices()) +
                          " of them, with a launcher that sets rank variables (mpirun, srun, "
                          "torchrun, or TESSERA_RANK, TESSERA_SIZE and TESSERA_LOCAL_RANK)");
-  if (program.parts.size() > 1)
-    return Status::error("programs of several meshes run on 'vdev' or 'stub', 'cuda' does not "
-                         "send between meshes yet");
   auto driver = std::make_unique<CudaDriver>();
   TESSERA_RETURN_IF_ERROR(driver->open(rank->local));
   TESSERA_RETURN_IF_ERROR(driver->load(rank->rank, *artifact));
 
   ExecutorOptions options;
   options.devices = {rank->rank};
+  options.messages = true;
   auto nccl = std::make_unique<Nccl>(*rank, kSeconds);
   if (rank->size > 1) {
-    bool needsNccl = std::any_of(program.parts.begin(), program.parts.end(),
-                                 [](const Part &part) { return communicates(part.steps); });
+    bool needsNccl = hasStep<CollectiveStep>(program) || hasStep<TransferStep>(program);
     if (needsNccl)
       TESSERA_RETURN_IF_ERROR(nccl->open());
     auto rendezvous = Rendezvous::open(*rank, kSeconds);
@@ -131,6 +116,12 @@ Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> art
       TESSERA_RETURN_IF_ERROR(nccl->join(**rendezvous));
     // Results are whole tensors on every rank: what a device holds goes to all of them.
     std::shared_ptr<Rendezvous> shared = std::move(*rendezvous);
+    driver->whileWaiting = [shared, library = nccl.get()]() -> Status {
+      Status peers = shared->checkPeers();
+      if (!peers.ok())
+        library->abortAll();
+      return peers.ok() ? library->poll() : peers;
+    };
     options.share = [shared](int64_t owner, bool mine, std::byte *data, int64_t size) -> Status {
       auto all = shared->allGather(
           mine ? std::string(reinterpret_cast<const char *>(data), static_cast<size_t>(size)) : "");

@@ -10,6 +10,8 @@
 #include "MoveArguments.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 namespace tessera::runtime::gpu {
 
@@ -30,7 +32,6 @@ Status CudaDriver::open(int64_t ordinal) {
                          std::to_string(api.devices) +
                          " (a process takes the GPU of its local rank)");
   CuDevice device = 0;
-  CuContext context = nullptr;
   TESSERA_RETURN_IF_ERROR(api.check(api.deviceGet(&device, static_cast<int>(ordinal)), "a GPU"));
   char text[256] = {};
   TESSERA_RETURN_IF_ERROR(api.check(api.deviceGetName(text, sizeof(text) - 1, device), "its name"));
@@ -197,8 +198,20 @@ Status CudaDriver::launchGraph(Graph graph, Stream stream) {
   return api.check(api.graphLaunch(reinterpret_cast<CuGraphExec>(graph), cu(stream)), "a graph");
 }
 
-Expected<bool> CudaDriver::synchronize(Stream stream) {
-  ++counted.synchronisations;
+Expected<bool> CudaDriver::synchronize(Stream stream, bool forStep) {
+  ++(forStep ? counted.synchronisations : counted.reads);
+  // A collective whose peer has gone never ends: look at the others while it runs.
+  for (int64_t asked = 0; whileWaiting; ++asked) {
+    CuResult state = api.streamQuery(cu(stream));
+    if (state != kCuNotReady) {
+      TESSERA_RETURN_IF_ERROR(api.check(state, "the GPU"));
+      return true;
+    }
+    if (asked % 1000 == 999)
+      TESSERA_RETURN_IF_ERROR(whileWaiting());
+    if (asked > 100)
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
   TESSERA_RETURN_IF_ERROR(api.check(api.streamSynchronize(cu(stream)), "the GPU"));
   return true;
 }

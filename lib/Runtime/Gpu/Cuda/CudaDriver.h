@@ -12,6 +12,8 @@
 #include "CublasLt.h"
 #include "CudaApi.h"
 
+#include <functional>
+
 namespace tessera::runtime::gpu {
 
 /// The devices of this process on one GPU: one of them (`cuda`), or all (`vdev`).
@@ -40,7 +42,10 @@ public:
   Status beginCapture(Stream origin) override;
   Expected<Graph> endCapture(Stream origin) override;
   Status launchGraph(Graph graph, Stream stream) override;
-  Expected<bool> synchronize(Stream stream) override;
+  Status enter() override { return api.check(api.ctxSetCurrent(context), "GPU " + name); }
+  /// Asked from time to time while the host waits; an error ends the wait.
+  std::function<Status()> whileWaiting;
+  Expected<bool> synchronize(Stream stream, bool forStep) override;
   Status progress() override { return {}; }
   Status write(int64_t device, std::byte *to, const std::byte *from, int64_t bytes) override;
   Status read(int64_t device, std::byte *to, const std::byte *from, int64_t bytes) override;
@@ -60,6 +65,7 @@ private:
   CudaApi api;
   CublasLt blas;
   std::string name;
+  CuContext context = nullptr;
   int major = 0, minor = 0;
   CuUuid id{};
   std::vector<CuPointer> memory;

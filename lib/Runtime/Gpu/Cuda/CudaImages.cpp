@@ -7,6 +7,7 @@
 
 #include "CudaDriver.h"
 
+#include "../AnyStep.h"
 #include "../MoveJob.h"
 #include "MoveArguments.h"
 
@@ -68,6 +69,8 @@ Status CudaDriver::load(int64_t, const Artifact &artifact) {
                          "--arch sm_" +
                          std::to_string(capability()));
   loaded = &artifact;
+  if (hasStep<GemmStep>(artifact.program)) // or it would be missed in the middle of the first step
+    TESSERA_RETURN_IF_ERROR(blas.open());
   TESSERA_RETURN_IF_ERROR(loadImages(artifact.gpu));
   return findMove();
 }

@@ -7,7 +7,8 @@
 //
 // What `GpuDriver::move` launches on a GPU. MoveKernels.ptx is made of this by
 //
-//   nvcc -ptx -arch=compute_80 MoveKernels.cu -o MoveKernels.ptx
+//   nvcc -std=c++17 -ptx -arch=compute_80 MoveKernels.cu -o MoveKernels.ptx
+//   sed -i 's/^.version .*/.version 8.3/' MoveKernels.ptx   # for drivers from CUDA 12.3
 //
 // and embedded in the runtime, so that building needs no compiler of CUDA. The
 // bodies are plain C++: unittests/Runtime compiles them for the host.

@@ -12,6 +12,7 @@
 #include <climits>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 namespace tessera::runtime::gpu {
 
@@ -19,19 +20,35 @@ using sharding::CollectiveKind;
 using sharding::ReduceKind;
 
 // NCCL's enumerators.
-constexpr int kSuccess = 0, kInProgress = 7, kNoColor = -1;
+constexpr int kSuccess = 0, kInternalError = 3, kInProgress = 7, kNoColor = -1;
 constexpr int kInt8 = 0, kUint8 = 1, kInt32 = 2, kInt64 = 4, kFloat16 = 6, kFloat32 = 7,
               kFloat64 = 8, kBfloat16 = 9;
 constexpr int kSum = 0, kProd = 1, kMax = 2, kMin = 3;
 constexpr int kScalarOnHost = 1;
 
 Nccl::~Nccl() {
-  // Destroying waits for peers, who may be gone; aborting does not.
-  for (NcclComm comm : communicators)
+  abortAll(); // destroying waits for peers, who may be gone
+}
+
+void Nccl::abortAll() {
+  for (NcclComm &comm : communicators)
     if (comm)
-      (void)abortFn(comm);
+      (void)abortFn(std::exchange(comm, nullptr));
   if (world)
-    (void)abortFn(world);
+    (void)abortFn(std::exchange(world, nullptr));
+}
+
+Status Nccl::poll() {
+  for (NcclComm comm : communicators) {
+    int state = kSuccess;
+    if (!comm ||
+        (asyncErrorFn(comm, &state) == kSuccess && (state == kSuccess || state == kInProgress)))
+      continue;
+    Status failed = check(state == kSuccess ? kInternalError : state, nullptr, "a collective");
+    abortAll();
+    return failed;
+  }
+  return {};
 }
 
 Status Nccl::open() {
@@ -99,8 +116,10 @@ Status Nccl::join(Rendezvous &rendezvous) {
 /// One split: the color is the group, and who is in none has none.
 Expected<std::vector<int64_t>>
 Nccl::makeCommunicators(const std::vector<std::vector<int64_t>> &groups,
-                        const std::vector<int64_t> &) {
+                        const std::vector<int64_t> &, Calls calls) {
   NcclConfig options = config();
+  if (calls == Calls::concurrent)
+    options.maxCtas = kConcurrentBlocks;
   NcclComm made = nullptr;
   int color = kNoColor, key = static_cast<int>(self.rank);
   for (size_t i = 0; i < groups.size(); ++i)

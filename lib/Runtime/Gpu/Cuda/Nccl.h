@@ -58,6 +58,10 @@ class Nccl final : public Collectives {
 public:
   static constexpr int kManyRanksAGpu = 23000; ///< NCCL 2.30
 
+  /// Of a call that may run beside others: eight of them and a collective's 32 fit on 132
+  /// processors.
+  static constexpr int kConcurrentBlocks = 8;
+
   Nccl(LaunchedRank rank, double seconds) : self(rank), seconds(seconds) {}
   ~Nccl() override;
   /// Opens the library. The error names what is missing.
@@ -68,13 +72,17 @@ public:
   std::string versionText() const;
 
   Expected<std::vector<int64_t>> makeCommunicators(const std::vector<std::vector<int64_t>> &groups,
-                                                   const std::vector<int64_t> &here) override;
+                                                   const std::vector<int64_t> &here,
+                                                   Calls calls) override;
   Status call(Issue issue, int64_t communicator, int64_t rank, const NativeCall &call,
               const std::byte *send, std::byte *receive) override;
   Status exchange(Issue issue, int64_t communicator, int64_t rank,
                   std::vector<PeerCopy> messages) override;
-  /// Buffers that communicators may use without copies, where this NCCL can.
-  void registerBuffer(std::byte *data, int64_t bytes);
+  void registerBuffer(std::byte *data, int64_t bytes) override;
+  /// Whether communicators are well; aborts them all when one is not, so that kernels which wait
+  /// for a rank that has gone end.
+  Status poll();
+  void abortAll();
 
 private:
   Status check(int result, NcclComm comm, const std::string &what);

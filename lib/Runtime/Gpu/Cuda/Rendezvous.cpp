@@ -231,6 +231,16 @@ Status Rendezvous::connectTo(const std::string &address) {
                        ": " + said);
 }
 
+Status Rendezvous::checkPeers() const {
+  for (size_t i = 0; i < peers.size(); ++i) {
+    char byte;
+    if (peers[i] >= 0 && ::recv(peers[i], &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+      return Status::error("rank " + std::to_string(self.rank > 0 ? 0 : i) + " of " +
+                           std::to_string(self.size) + " has ended");
+  }
+  return {};
+}
+
 Expected<std::vector<std::string>> Rendezvous::allGather(const std::string &mine) {
   std::vector<std::string> all(static_cast<size_t>(self.size));
   all[self.rank] = mine;

@@ -36,6 +36,9 @@ public:
   /// What each rank gave, by rank. Called by all ranks in the same order.
   Expected<std::vector<std::string>> allGather(const std::string &mine);
 
+  /// Whether the processes that this one is connected to still run; does not wait.
+  Status checkPeers() const;
+
 private:
   Rendezvous(const LaunchedRank &rank, double seconds) : self(rank), seconds(seconds) {}
   Status listenAndAccept(const std::string &address);
