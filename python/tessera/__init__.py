@@ -24,7 +24,7 @@ _LAZY = {
     "ops.distributed": ("reshard", "stop_gradient", "unshard"),
     "memory": ("memory_estimate",),
     "optim": ("shard_optimizer",),
-    "data": ("shard_dataloader",),
+    "data": ("BatchSampler", "DataLoader", "DistributedSampler", "shard_dataloader"),
 }
 _MODULES = ("nn", "ops", "optim", "data", "testing", "parallel", "random", "tree")
 _PLACES = {name: module for module, names in _LAZY.items() for name in names}

@@ -15,6 +15,8 @@ from .sharding import Replicate as Replicate
 from .sharding import Shard as Shard
 from .sharding import Sharding as Sharding
 from .runtime import Session as Session
+from .executable import Executable as Executable
+from .executable import load as load
 from .jax import from_jax as from_jax
 from .torch import from_torch as from_torch
 from .mesh import ProcessMesh as ProcessMesh
@@ -53,6 +55,9 @@ from .ops.distributed import stop_gradient as stop_gradient
 from .ops.distributed import unshard as unshard
 from .memory import memory_estimate as memory_estimate
 from .optim import shard_optimizer as shard_optimizer
+from .data import BatchSampler as BatchSampler
+from .data import DataLoader as DataLoader
+from .data import DistributedSampler as DistributedSampler
 from .data import shard_dataloader as shard_dataloader
 from .ops import abs as abs
 from .ops import acos as acos

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import source
-from ..errors import ArgumentError, Error
+from ..errors import ArgumentError, DTypeError, Error, ShapeError
 from ..ir import Location
 from ..nn.module import Module
 from ..ops.base import tensor_of
@@ -56,6 +56,14 @@ class TorchModule(Module):
         wanted = sum(kind == "USER_INPUT" for kind, *_ in self._inputs)
         if len(args) != wanted:
             raise refuse(ArgumentError, f"'{self.name}' was exported with {wanted} inputs, not {len(args)}")
+        wanted = [self._plan.described.get(argument) for kind, argument, _ in self._inputs if kind == "USER_INPUT"]
+        for i, (value, like) in enumerate(zip(args, wanted)):
+            if like is not None:
+                value = tensor_of(value, f"input {i} of '{self.name}'")
+                if value.shape != tuple(like.shape):
+                    raise refuse(ShapeError, f"input {i} of '{self.name}' has shape {value.shape}; it was exported for {tuple(like.shape)}")
+                if value.dtype is not dtype_of(like.dtype):
+                    raise refuse(DTypeError, f"input {i} of '{self.name}' is of {value.dtype}; it was exported for {dtype_of(like.dtype)}")
         given = iter(args)
         values: dict[str, Any] = {}
         for kind, argument, target in self._inputs:
@@ -76,6 +84,9 @@ class _Plan:
 
     def __init__(self, graph, structure):
         self.graph, self.structure = graph, structure
+        # Shapes and types of inputs; other inputs (numbers) are not tensors.
+        found = {node.name: node.meta.get("val") for node in graph.nodes if node.op == "placeholder"}
+        self.described = {name: value for name, value in found.items() if hasattr(value, "shape") and all(isinstance(n, int) for n in value.shape)}
 
     def run(self, values: dict[str, Any]) -> list:
         def read(argument):
@@ -145,13 +156,14 @@ def check_operations(graph, name: str) -> None:
     if unknown:
         (first, at), *others = unknown.items()
         more = "".join(f"; also 'aten.{other}'" + (f" at {place.file}:{place.line}" if place else "") for other, place in others)
-        raise refuse(Error, f"operation 'aten.{first}' of '{name}' is not supported{more}", at)
+        hint = "; call eval() before it is exported" if any("dropout" in other for other in unknown) else ""
+        raise refuse(Error, f"operation 'aten.{first}' of '{name}' is not supported{more}{hint}", at)
 
 
 def from_torch(module, args: tuple = ()) -> TorchModule:
     """A module of PyTorch, or a torch.export.ExportedProgram, as a module of Tessera: forward of its core-ATen graph.
 
-    args: example inputs, which fix shapes and types; not needed for an ExportedProgram. Parameters share their memory with PyTorch's.
+    args: example inputs (of PyTorch or NumPy), which fix shapes and types; not needed for an ExportedProgram. Parameters share their memory with PyTorch's.
     The result is differentiated, sharded and trained as other modules: place its weights by `optim.shard_parameters`.
 
     Raises tessera.Error, which names the user's line, for what there is no rule for, all at once; ImportError without torch.
@@ -162,9 +174,15 @@ def from_torch(module, args: tuple = ()) -> TorchModule:
         raise ImportError(f"tessera.from_torch needs the package '{error.name}': pip install torch", name=error.name) from None
     name = type(module).__name__
     if isinstance(module, torch.nn.Module):
+        args = (args,) if hasattr(args, "shape") else tuple(args)
         if not args:
             raise refuse(ArgumentError, f"from_torch({name}) takes example inputs: from_torch(module, (x,))")
-        module = torch.export.export(module, tuple(args))
+        args = tuple(torch.as_tensor(a) if isinstance(a, np.ndarray) else a for a in args)
+        try:
+            module = torch.export.export(module, args)
+        except Exception as error:  # PyTorch's own, of many kinds
+            reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+            raise refuse(Error, f"torch.export refuses '{name}': {reason}") from error
     elif not isinstance(module, torch.export.ExportedProgram):
         raise refuse(ArgumentError, f"from_torch takes a torch.nn.Module or an ExportedProgram, not {name}")
     program = module.run_decompositions()
