@@ -12,6 +12,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
@@ -140,6 +141,28 @@ void ValueLives::readBy(Operation *op, func::FuncOp function) {
   }
 }
 
+/// When the last reader of a value, or of a view of it, begins.
+int64_t ValueLives::lastRead(Value value) const {
+  int64_t last = 0;
+  for (Operation *user : value.getUsers())
+    last = std::max(last, isView(user) ? lastRead(user->getResult(0)) : times.lookup(user));
+  return last;
+}
+
+/// What a loop carries on is put where the carry was, once nothing reads that: sums, and slices put
+/// into a stack of results.
+void ValueLives::replaceCarries(func::FuncOp function) {
+  function.walk([&](scf::ForOp loop) {
+    for (auto [carry, next] : llvm::zip(loop.getRegionIterArgs(), loop.getYieldedValues())) {
+      Value root = rootOf(next);
+      Operation *op = root.getDefiningOp();
+      if (op && op->getBlock() == loop.getBody() && root.getType() == carry.getType() &&
+          lastRead(carry) <= times.lookup(op) && lives.count(root))
+        lives[root].kind = Kind::view;
+    }
+  });
+}
+
 /// A result that feeds an argument is put where the argument was, once nothing reads it.
 void ValueLives::replaceArguments(func::FuncOp function) {
   auto back = dyn_cast<func::ReturnOp>(function.front().getTerminator());
@@ -157,10 +180,7 @@ void ValueLives::replaceArguments(func::FuncOp function) {
       int64_t number = original ? original.getInt() : argument.getArgNumber();
       if (number != feeds.getInt() || argument.getType() != root.getType())
         continue;
-      int64_t lastRead = 0;
-      for (Operation *user : argument.getUsers())
-        lastRead = std::max(lastRead, times.lookup(user));
-      if (lastRead <= times.lookup(op))
+      if (lastRead(argument) <= times.lookup(op))
         lives[root].kind = Kind::view;
     }
   }
@@ -203,4 +223,5 @@ ValueLives::ValueLives(func::FuncOp function) {
       readBy(op, function);
   });
   replaceArguments(function);
+  replaceCarries(function);
 }

@@ -17,8 +17,9 @@
 //   handed on within a chain   nothing: elementwise ops and reductions of rows that follow
 //                              each other are one kernel
 //   operand that dies          its bytes are the result's, of an elementwise op
-//   result that replaces an    the argument's bytes, where nothing reads the argument later
-//   argument
+//   result that replaces an    the argument's bytes, where nothing reads the argument later;
+//   argument, what a loop      likewise the carry's
+//   carries on
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,6 +58,8 @@ private:
   void addRead(mlir::Value value, int64_t time);
   bool isHandedOn(mlir::Operation *op, mlir::Value value) const;
   void replaceArguments(mlir::func::FuncOp function);
+  void replaceCarries(mlir::func::FuncOp function);
+  int64_t lastRead(mlir::Value value) const;
 
   llvm::DenseMap<mlir::Value, Life> lives;
   llvm::DenseMap<mlir::Operation *, int64_t> times, ends, kernels; ///< looked up, never iterated
