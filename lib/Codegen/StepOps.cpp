@@ -50,7 +50,9 @@ FailureOr<int64_t> codegen::viewOffset(Operation *op) {
 /// A slice that only kernels read is cut inside each of them, where it costs nothing.
 static bool isCutByReaders(Operation *op) {
   return isa<tensor::ExtractSliceOp>(op) && llvm::all_of(op->getUsers(), [&](Operation *user) {
-           bool here = user->getBlock() == op->getBlock() || isa<rt::GroupOp>(user->getParentOp());
+           // Not one in a branch or loop: it is grouped by itself, without what lies around.
+           Operation *reader = isa<rt::GroupOp>(user->getParentOp()) ? user->getParentOp() : user;
+           bool here = reader->getBlock() == op->getBlock() || user->getBlock() == op->getBlock();
            return here && isa<linalg::LinalgOp>(user) && classify(user) == StepKind::compute;
          });
 }

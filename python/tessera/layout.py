@@ -16,7 +16,7 @@ import numpy as np
 
 from .errors import PlacementError
 from .mesh import ProcessMesh, coordinate
-from .sharding import Mesh, Partial, Replicate, Shard, Sharding
+from .sharding import Mesh, Partial, Replicate, Shard, Sharding, quoted
 from .source import refuse
 
 # A part of a mesh axis: (axis, product of what lies before it in the axis, its extent).
@@ -74,7 +74,7 @@ class SubAxisSharding(Sharding):
     def text(self, symbol: str) -> str:
         def part(p):
             axis, pre, size = p
-            name = f'"{self.mesh.dim_names[axis]}"'
+            name = quoted(self.mesh.dim_names[axis])
             return name if size == self.mesh.shape[axis] else f"{name}:({pre}){size}"
         dims = ", ".join("[" + ", ".join(map(part, parts)) + "]" for parts in self.layout.dims)
         partial = ", ".join(f"{kind}({part(p)})" for p, kind in self.layout.partial)

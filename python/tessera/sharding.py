@@ -8,6 +8,11 @@ import dataclasses
 import math
 
 
+def quoted(text: str) -> str:
+    """A string as MLIR writes it: what is neither printable ASCII nor harmless becomes two hexadecimal digits a byte."""
+    return '"' + "".join(chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\{c:02X}" for c in text.encode()) + '"'
+
+
 @dataclasses.dataclass(frozen=True)
 class Mesh:
     """A grid of devices. `devices` are their ids in row-major order, 0, 1, ... when left out."""
@@ -30,7 +35,7 @@ class Mesh:
     @property
     def definition(self) -> str:
         """What follows `dist.process_mesh @name`."""
-        names = ", ".join(f'"{n}"' for n in self.dim_names)
+        names = ", ".join(map(quoted, self.dim_names))
         ids = ""
         if self.devices is not None and self.devices != tuple(range(self.size)):
             ids = f", process_ids = {list(self.devices)}"

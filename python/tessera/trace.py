@@ -18,7 +18,7 @@ from .errors import MeshError, TraceError
 from .ir import Port, TensorType
 from .ir.core import Block, Value
 from .mesh import ProcessMesh
-from .sharding import Sharding
+from .sharding import Sharding, quoted
 from .source import location, refuse
 
 _local = threading.local()
@@ -171,7 +171,7 @@ class Trace:
 
     def port(self, type: TensorType, name: str | None, sharding: Sharding | None = None, **attributes) -> Port:
         """An argument or a result of the program."""
-        attributes = {"name": f'"{name}"', **attributes} if name else dict(attributes)
+        attributes = {"name": quoted(name), **attributes} if name else dict(attributes)
         if sharding is not None:
             attributes["sharding"] = self.text(sharding)
         return Port(type, attributes, self.builder.location)

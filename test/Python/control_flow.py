@@ -28,6 +28,10 @@ class Loops(JaxCase):
     def test_while(self):
         self.check(lambda a: lax.while_loop(lambda c: c[0].sum() < 20, lambda c: (c[0] * 1.5, c[1] + 1), (jnp.abs(a) + 0.1, 0)), self.c)
 
+    def test_lanes_that_end_one_by_one(self):
+        self.check(jax.vmap(lambda a: lax.while_loop(lambda c: jnp.sum(c) < 9, lambda c: c * 1.4 + 1, a)), array(6, 4))
+        self.check(jax.vmap(lambda a, n: lax.fori_loop(0, n, lambda i, c: c * 2, a)), array(6, 4), array(6, dtype=I))
+
     def test_nested(self):
         def outer(c, x):
             return lax.scan(lambda d, y: (d * 0.9 + y * x.sum(), None), c, jnp.stack([x, x * 2]))

@@ -6,7 +6,7 @@
 
 import unittest
 
-from jax_case import F, I, JaxCase, array, jax, jnp
+from jax_case import F, I, JaxCase, array, jax, jnp, np
 from jax import lax
 
 
@@ -53,6 +53,10 @@ class Elementwise(JaxCase):
         x = array(4, 7, dtype=jnp.uint32)
         self.check(lambda a, b: (a + b, a // b, a % b, a < b, a >> 1, jnp.maximum(a, b), a.astype(F), a.astype(I)), x, x,
                    below=4_000_000_000)
+
+    def test_ties_are_rounded_to_even_or_away(self):
+        ties = [(np.arange(28, dtype=np.float32).reshape(4, 7) - 14) / 2]
+        self.check(lambda x: (jnp.round(x), lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO)), array(4, 7), values=ties)
 
     def test_conversions(self):
         x, n = array(4, 7), array(4, 7, dtype=I)

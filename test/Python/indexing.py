@@ -19,6 +19,10 @@ class Gathers(JaxCase):
     def test_modes(self):
         self.check(lambda a, i: (jnp.take(a, i, axis=0, mode="clip"), jnp.take(a, i, axis=0, mode="fill"), a[i]), self.a, self.i, below=8)
 
+    def test_unsigned_indices_beyond_what_signed_ones_reach(self):
+        n = array(7, dtype=jnp.uint32)
+        self.check(lambda a, i: (jnp.take(a, i, axis=0, mode="clip"), jnp.take(a, i, axis=0, mode="fill")), self.a, n, below=4_000_000_000)
+
     def test_several_indices(self):
         self.check(lambda a, i: (a[i, i], a[i, 1:3], a[i[:, None], i[None]]), self.a, self.i)
 

@@ -43,6 +43,16 @@ class Refusals(unittest.TestCase):
             return jnp.real(jnp.fft.fft(x))
         self.refused(fn, (array(3),), line_of(fn, 1), "'fft'")
 
+    def test_types_on_the_way(self):
+        def fn(x):
+            y = x * 2
+            return y.astype(jnp.float8_e4m3fn).astype(jnp.float32)
+        self.refused(fn, (array(3),), line_of(fn, 2), "result of 'convert_element_type' has type float8_e4m3fn[3]; element types are")
+
+    def test_names_that_need_quotes(self):
+        program = tessera.from_jax(lambda d: d['a"b\n'] + 1, ({'a"b\n': array(3)},))
+        self.assertEqual([a["name"] for a in program.explain()["arguments"]], [program.inputs[0].name])
+
     def test_a_leaked_tracer(self):
         kept = []
         jax.jit(lambda x: kept.append(x))(1.0)

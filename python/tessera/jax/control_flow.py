@@ -51,10 +51,22 @@ def _(ctx, eqn, *values):
     before, after = Block(types), Block(types)
     with b.inside(before):
         again, = ctx.inline(p["cond_jaxpr"], [*cond_consts, *before.arguments])
-        b.op("scf.condition", [scalar(b, again), *before.arguments], [])
+        lanes = again.type.rank  # of a loop under vmap, which goes on while any lane does
+        some = b.reduce(again, range(lanes), lambda x, y: b.apply("arith.ori", x, y), False) if lanes else again
+        b.op("scf.condition", [scalar(b, some), *before.arguments], [])
     with b.inside(after):
-        b.op("scf.yield", ctx.inline(p["body_jaxpr"], [*body_consts, *after.arguments]), [])
+        results = ctx.inline(p["body_jaxpr"], [*body_consts, *after.arguments])
+        if lanes:
+            again, = ctx.inline(p["cond_jaxpr"], [*cond_consts, *after.arguments])
+            results = [_where(b, again, new, old) for new, old in zip(results, after.arguments)]
+        b.op("scf.yield", results, [])
     return b.op("scf.while", inits, types, regions=[before, after]).results
+
+
+def _where(b, lanes, new, old):
+    """`new` in the lanes (leading dimensions) that go on, else `old`."""
+    lanes = b.reshape(lanes, (*lanes.type.shape, *[1] * (new.type.rank - lanes.type.rank)))
+    return b.pointwise([lanes, new, old], new.type.shape, lambda go, x, y: b.select(go, x, y))
 
 
 @rule("platform_index")

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import math
 
+from jax import lax
+
 from ..ir import constants
 from ..ir.sorting import ordered
 from ..ir.types import width
@@ -171,7 +173,8 @@ def _(ctx, eqn, x):
 
 @rule("round")
 def _(ctx, eqn, x):
-    name = "math.roundeven" if "EVEN" in str(eqn.params["rounding_method"]) else "math.round"
+    even = eqn.params["rounding_method"] == lax.RoundingMethod.TO_NEAREST_EVEN
+    name = "math.roundeven" if even else "math.round"
     return pointwise(ctx, eqn, [x], lambda x: ctx.b.apply(name, x))
 
 

@@ -135,6 +135,8 @@ class Importer:
     def _equation(self, eqn, environment):
         location = user_location(eqn)
         old, self.location = self.location, location or self.location
+        for variable in eqn.outvars:  # before a rule meets a type that it does not know
+            self.type(variable.aval, f"result of '{eqn.primitive}'")
         with self.b.at(location):
             values = [self._value(v, environment) for v in eqn.invars]
             results = RULES[eqn.primitive.name](self, eqn, *values)

@@ -36,14 +36,17 @@ def _mode(eqn) -> str:
 def _columns(ctx, eqn, indices, dtype):
     """The indices as one integer tensor a column of the index vectors."""
     b, shape = ctx.b, indices.type.shape
-    to = "i64" if indices.type.element == "i64" else "i32"
+    unsigned = dtype.kind == "u" and dtype.itemsize >= 4  # words that are negative numbers where they are signed
+    to = "i64" if indices.type.element == "i64" or unsigned else "i32"
     columns = []
     for k in range(shape[-1]):
         offsets = [0] * len(shape)
         offsets[-1] = k
         column = b.reshape(b.slice(indices, offsets, (*shape[:-1], 1)), shape[:-1])
-        if column.type.element != to:
-            column = b.pointwise([column], shape[:-1], lambda x: convert(b, x, dtype, "int32"))
+        if column.type.element == "i64" and unsigned:
+            column = b.pointwise([column], shape[:-1], lambda x: b.apply("arith.minui", x, b.constant((1 << 63) - 1, x.type)))
+        elif column.type.element != to:
+            column = b.pointwise([column], shape[:-1], lambda x: convert(b, x, dtype, "int64" if to == "i64" else "int32"))
         columns.append(column)
     return columns
 

@@ -13,6 +13,7 @@ from jax.interpreters import partial_eval
 
 from .. import ir
 from ..program import Program
+from ..sharding import quoted
 from . import arguments as trees
 from .errors import ImportFailure
 from .importer import Importer, check_primitives, is_key
@@ -40,7 +41,7 @@ def to_module(fn: Callable, args: Sequence[Any], in_shardings=None, out_sharding
     def port(leaf, role, **more):
         what = f"{role} '{leaf.name}'"
         type = importer.type(leaf.aval, what, where)
-        attributes = {"name": f'"{leaf.name}"', **more}
+        attributes = {"name": quoted(leaf.name), **more}
         sharding = reader.convert(leaf.sharding, type.rank, what, where)
         if sharding is not None:
             attributes["sharding"] = sharding

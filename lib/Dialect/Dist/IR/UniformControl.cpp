@@ -22,6 +22,7 @@
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 #include <set>
@@ -41,8 +42,14 @@ public:
     for (BlockArgument argument : function.getArguments())
       if (ShardingAttr own = getSharding(argument))
         join(argument, axesOf(function, own, getGlobalTypeOf(argument)));
-    while (std::exchange(changed, false))
-      visit(function.getFunctionBody().front());
+    settle(function.getFunctionBody().front());
+  }
+
+  /// Of a called function, whose arguments have the facts of the operands; so many calls deep.
+  Divergence(Block &body, ArrayRef<Axes> operands, int depth) : depth(depth) {
+    for (auto [argument, axes] : llvm::zip(body.getArguments(), operands))
+      join(argument, axes);
+    settle(body);
   }
 
   const Axes &of(Value value) const {
@@ -52,6 +59,11 @@ public:
   }
 
 private:
+  void settle(Block &body) {
+    while (std::exchange(changed, false))
+      visit(body);
+  }
+
   static Type getGlobalTypeOf(Value value) {
     return isa<RankedTensorType>(value.getType()) ? Type(getGlobalType(value)) : value.getType();
   }
@@ -142,11 +154,48 @@ private:
       visit(start.getBody().front());
       return joinAll(op->getResults(), ofOperands(start.getBody().front().getTerminator()));
     }
+    constexpr int kMostCalls = 8; // a function may call itself
+    if (auto call = dyn_cast<CallOpInterface>(op); call && depth < kMostCalls)
+      if (Block *body = calledBody(call)) {
+        SmallVector<Axes> operands;
+        for (Value operand : call.getArgOperands())
+          operands.push_back(of(operand));
+        Divergence inside(*body, operands, depth + 1);
+        for (auto [result, returned] :
+             llvm::zip(op->getResults(), body->getTerminator()->getOperands()))
+          join(result, inside.of(returned));
+        return;
+      }
+    if (Block *body = evaluatedBody(op)) {
+      visit(*body);
+      return joinEach(op->getResults(), body->getTerminator()->getOperands());
+    }
     // Whatever else an op does, it does with its operands and what its regions read.
     Axes axes = ofOperands(op);
     for (Region &region : op->getRegions())
       region.walk([&](Operation *inner) { axes.merge(ofOperands(inner)); });
     joinAll(op->getResults(), axes);
+  }
+
+  /// The body of the function that is called, where it is one block in reach.
+  static Block *calledBody(CallOpInterface call) {
+    auto callee = dyn_cast_or_null<FunctionOpInterface>(call.resolveCallable());
+    bool known = callee && callee->getNumRegions() == 1 && !callee.isExternal() &&
+                 llvm::hasSingleElement(callee.getFunctionBody()) &&
+                 call.getArgOperands().size() == callee.getNumArguments();
+    return known ? &callee.getFunctionBody().front() : nullptr;
+  }
+
+  /// The block of an op that does nothing but evaluate it and hand on what it yields, as a group of
+  /// ops that become one kernel does.
+  static Block *evaluatedBody(Operation *op) {
+    if (op->getNumRegions() != 1 || !llvm::hasSingleElement(op->getRegion(0)) ||
+        op->getNumOperands() > 0)
+      return nullptr;
+    Block &body = op->getRegion(0).front();
+    bool handsOn = body.getNumArguments() == 0 && body.mightHaveTerminator() &&
+                   body.getTerminator()->getOperandTypes() == op->getResultTypes();
+    return handsOn ? &body : nullptr;
   }
 
   void visitFor(scf::ForOp loop) {
@@ -212,6 +261,7 @@ private:
 
   llvm::DenseMap<Value, Axes> facts; // looked up, never iterated
   bool changed = true;
+  int depth = 0;
 };
 
 /// Whether a device stands still here until others arrive.
