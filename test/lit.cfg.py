@@ -12,6 +12,8 @@ config.environment["PATH"] = os.pathsep.join(
     [config.tessera_tools_dir, config.llvm_tools_dir, config.environment["PATH"]])
 config.substitutions.append(("%python", config.python))
 config.substitutions.append(("%examples", os.path.join(config.tessera_source_dir, "examples")))
+config.substitutions.append(("%fake_gpu", os.path.join(config.unittests, "fake-gpu")))
+config.substitutions.append(("%unittests", config.unittests))
 config.substitutions.append(("%source", config.tessera_source_dir))
 
 # NVIDIA's assembler, looked for as the compiler does.

@@ -11,6 +11,7 @@
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Driver/Pipeline.h"
 #include "tessera/Transforms/Autodiff/Passes.h"
+#include "tessera/Transforms/CostOptions.h"
 
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/Support/FileUtilities.h"
@@ -93,8 +94,14 @@ LogicalResult Compilation::runPhases(Phase to) {
   pipeline.fusion = options.fusion;
   pipeline.remarks = options.remarks;
   pipeline.search = options.search;
+  if (options.search.memoryBudget && to == Phase::fused && *from < Phase::fused)
+    return fitMemory(pipeline, *from);
+  return runPhases(pipeline, *from, to);
+}
+
+LogicalResult Compilation::runPhases(PipelineOptions pipeline, Phase from, Phase to) {
   // Phase by phase, so that each is timed.
-  for (int phase = static_cast<int>(*from); phase < static_cast<int>(to); ++phase) {
+  for (int phase = static_cast<int>(from); phase < static_cast<int>(to); ++phase) {
     pipeline.from = static_cast<Phase>(phase);
     pipeline.to = static_cast<Phase>(phase + 1);
     PassManager manager(&mlirContext, ModuleOp::getOperationName());
@@ -174,7 +181,10 @@ func::FuncOp Compilation::toReference() {
 }
 
 FailureOr<Report> Compilation::report() {
-  return makeReport(*program, origins);
+  FailureOr<dist::CostOptions> cost = dist::readCostOptions(*program, "time", options.topology);
+  if (failed(cost))
+    return failure();
+  return makeReport(*program, origins, cost->topology);
 }
 
 llvm::json::Value Compilation::timing() const {

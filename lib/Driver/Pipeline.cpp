@@ -72,6 +72,8 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
     dist::DistSearchOptions search;
     search.mode = options.search.mode;
     search.memoryBudget = options.search.memoryBudget.value_or(0);
+    search.takeLeast = options.takeLeast;
+    search.minimise = options.search.minimise;
     search.fullyUseDevices = options.search.fullyUseDevices;
     search.devices = options.search.devices;
     search.topology = options.topology;
@@ -103,6 +105,12 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
     partition.remarks = options.remarks;
     manager.addPass(dist::createDistPartition(partition));
     manager.addPass(dist::createDistCanonicalizeCollectives());
+  }
+  if (leadsTo(Phase::fused) && options.search.memoryBudget) {
+    dist::DistLimitMemoryOptions limit;
+    limit.memoryBudget = *options.search.memoryBudget;
+    limit.topology = options.topology;
+    manager.addPass(dist::createDistLimitMemory(limit));
   }
   if (leadsTo(Phase::fused)) {
     std::unique_ptr<Pass> pass = dist::createDistFuseCollectives();

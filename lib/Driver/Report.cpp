@@ -94,8 +94,8 @@ namespace {
 
 class Reporter {
 public:
-  Reporter(ModuleOp module, const OriginRecorder &origins)
-      : module(module), meshes(module), origins(origins) {}
+  Reporter(ModuleOp module, const OriginRecorder &origins, const sharding::Topology &topology)
+      : module(module), meshes(module), origins(origins), topology(topology) {}
 
   FailureOr<Report> run() {
     for (auto &[name, mesh] : meshes)
@@ -197,15 +197,16 @@ private:
         if (ArrayAttr targets = collective.getTargetsAttr())
           if (auto to = cast<ShardingAttr>(targets[0]).getMesh(); to != collective.getMeshAttr())
             entry.mesh += " -> " + to.getValue().str();
+        FailureOr<sharding::AxisList> list = sharding::AxisList();
         if (AxisListAttr axes = collective.getGroupAxes()) {
-          FailureOr<sharding::AxisList> list =
-              resolveAxes(axes, mesh, [&]() { return op.emitOpError(); });
+          list = resolveAxes(axes, mesh, [&]() { return op.emitOpError(); });
           for (const sharding::AxisRef &axis : *list)
             entry.axes.push_back(axis.isFull(mesh) ? mesh.axisNames[axis.axis]
                                                    : sharding::toString(mesh, axis));
         }
         entry.groupSize = collective.getGroupSize(mesh);
         entry.traffic = *traffic;
+        entry.timing = topology.linksOf(mesh).timing(mesh, *list, collective.getKind(), *traffic);
         entry.dtype = text(getElementTypeOrSelf(op.getOperand(0).getType()));
         entry.trips = trips;
         entry.bounded = bounded;
@@ -243,6 +244,7 @@ private:
   ModuleOp module;
   MeshTable meshes;
   const OriginRecorder &origins;
+  const sharding::Topology &topology;
   Report report;
 };
 
@@ -270,8 +272,9 @@ static std::optional<llvm::json::Object> searchOf(ModuleOp module) {
   return object;
 }
 
-FailureOr<Report> tessera::makeReport(ModuleOp localView, const OriginRecorder &origins) {
-  FailureOr<Report> report = Reporter(localView, origins).run();
+FailureOr<Report> tessera::makeReport(ModuleOp localView, const OriginRecorder &origins,
+                                      const sharding::Topology &topology) {
+  FailureOr<Report> report = Reporter(localView, origins, topology).run();
   if (succeeded(report))
     report->search = searchOf(localView);
   return report;
@@ -325,6 +328,8 @@ llvm::json::Value Report::toJson() const {
                                     {"trips", entry.trips},
                                     {"count", times(entry.traffic.count, entry.trips)},
                                     {"messages", entry.traffic.messages},
+                                    {"algorithm", std::string(toString(entry.timing.algorithm))},
+                                    {"modelled_seconds", entry.timing.seconds},
                                     {"bounded", entry.bounded},
                                     {"loc", entry.loc},
                                     {"reason", entry.reason}});

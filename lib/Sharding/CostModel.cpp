@@ -49,16 +49,158 @@ int64_t roundsOf(CollectiveKind kind, int64_t n, const Traffic &traffic) {
   }
 }
 
-double LinkModel::seconds(const Mesh &mesh, const AxisList &group, CollectiveKind kind,
-                          const Traffic &traffic) const {
+constexpr std::pair<Algorithm, std::string_view> algorithmNames[] = {
+    {Algorithm::direct, "direct"},
+    {Algorithm::ring, "ring"},
+    {Algorithm::tree, "tree"},
+    {Algorithm::doubling, "doubling"},
+    {Algorithm::hierarchical, "hierarchical"},
+};
+
+std::string_view toString(Algorithm algorithm) {
+  for (auto [known, name] : algorithmNames)
+    if (known == algorithm)
+      return name;
+  return {};
+}
+
+std::optional<Algorithm> parseAlgorithm(std::string_view text) {
+  for (auto [known, name] : algorithmNames)
+    if (name == text)
+      return known;
+  return std::nullopt;
+}
+
+bool LinkModel::has(Algorithm algorithm) const {
+  return algorithms.empty() ||
+         std::find(algorithms.begin(), algorithms.end(), algorithm) != algorithms.end();
+}
+
+/// Whether a collective has another algorithm than sending boxes from device to device.
+static bool isCollective(CollectiveKind kind) {
+  using Kind = CollectiveKind;
+  return kind == Kind::all_reduce || kind == Kind::all_gather || kind == Kind::reduce_scatter ||
+         kind == Kind::all_to_all || kind == Kind::broadcast || kind == Kind::reduce;
+}
+
+/// Rounds and bytes of one algorithm on one class of links; nothing where it cannot do the kind.
+static std::optional<std::pair<double, double>> workOf(Algorithm algorithm, CollectiveKind kind,
+                                                       int64_t devices, double wireBytes) {
+  auto n = static_cast<double>(devices);
+  auto doublings = static_cast<double>(roundsOf(CollectiveKind::all_gather, devices, {}));
+  bool isRooted = kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
+  double whole = isRooted || devices < 2 ? wireBytes : wireBytes * n / (n - 1);
+  bool isReduced = kind == CollectiveKind::all_reduce;
+  switch (algorithm) {
+  case Algorithm::ring:
+    return std::pair((isReduced ? 2 : 1) * (n - 1), wireBytes);
+  case Algorithm::doubling:
+    return std::pair(static_cast<double>(roundsOf(kind, devices, {})), wireBytes);
+  case Algorithm::tree:
+    if (kind == CollectiveKind::all_to_all)
+      return std::nullopt;
+    if (isRooted)
+      return std::pair(doublings, wireBytes);
+    // An all-reduce goes up and down whole: its wire bytes are nearly twice the buffer. The others
+    // go one way in parts.
+    return std::pair(2 * doublings, isReduced ? whole : wireBytes + whole);
+  default:
+    return std::nullopt;
+  }
+}
+
+/// The levels of a group, equal links together, fastest first; empty where parts of axes take part.
+std::vector<LinkLevel> LinkModel::levelsOf(const Mesh &mesh, const AxisList &group) const {
+  std::vector<LinkLevel> found;
+  auto include = [&](int64_t axis) {
+    std::vector<LinkLevel> own;
+    if (axis < static_cast<int64_t>(levels.size()))
+      own = levels[axis];
+    if (own.empty())
+      own = {{mesh.shape[axis], linkOf(mesh, {AxisRef::full(mesh, axis)})}};
+    for (const LinkLevel &level : own) {
+      auto same = std::find_if(found.begin(), found.end(), [&](const LinkLevel &known) {
+        return known.link.alpha == level.link.alpha && known.link.rate == level.link.rate;
+      });
+      if (same == found.end())
+        found.push_back(level);
+      else
+        same->devices *= level.devices;
+    }
+  };
+  for (const AxisRef &axis : group) {
+    if (!axis.isFull(mesh))
+      return {};
+    include(axis.axis);
+  }
+  if (group.empty())
+    for (int64_t axis = 0; axis < mesh.numAxes(); ++axis)
+      include(axis);
+  std::erase_if(found, [](const LinkLevel &level) { return level.devices == 1; });
+  std::stable_sort(found.begin(), found.end(), [](const LinkLevel &a, const LinkLevel &b) {
+    return a.link.rate > b.link.rate;
+  });
+  return found;
+}
+
+/// Level by level: what is reduced or gathered over the inner links has, on the outer ones, only
+/// the part that a device keeps (as NCCL's collnet and Horovod's hierarchical all-reduce do it).
+std::optional<double> LinkModel::hierarchical(const std::vector<LinkLevel> &levels,
+                                              CollectiveKind kind, double wireBytes) const {
+  using Kind = CollectiveKind;
+  if (levels.size() < 2 || !isCollective(kind) || kind == Kind::broadcast || kind == Kind::reduce)
+    return std::nullopt;
+  double n = 1, slowest = 0, seconds = 0;
+  for (const LinkLevel &level : levels) {
+    n *= static_cast<double>(level.devices);
+    slowest = std::max(slowest, level.link.alpha);
+  }
+  double bytes = wireBytes * n / (n - 1); // twice the buffer, of an all-reduce
+  for (const LinkLevel &level : levels) {
+    auto own = static_cast<double>(level.devices);
+    std::optional<double> best;
+    for (Algorithm algorithm : {Algorithm::ring, Algorithm::doubling})
+      if (auto work = workOf(algorithm, kind, level.devices, bytes * (own - 1) / own);
+          work && has(algorithm))
+        if (double its = work->first * level.link.alpha + work->second / level.link.rate;
+            !best || its < *best)
+          best = its;
+    if (!best)
+      return std::nullopt;
+    seconds += *best;
+    if (kind != Kind::all_to_all)
+      bytes /= own;
+  }
+  return slowest + seconds;
+}
+
+Timing LinkModel::timing(const Mesh &mesh, const AxisList &group, CollectiveKind kind,
+                         const Traffic &traffic) const {
   if (traffic.count == 0)
-    return 0;
+    return {};
   Link link = linkOf(mesh, group);
   int64_t n = group.empty() ? mesh.numDevices() : sizeOf(group);
+  auto wireBytes = static_cast<double>(traffic.wireBytes);
   // One more latency for the launch: of two chains with equal rounds the one with fewer collectives
   // wins.
-  return static_cast<double>(1 + roundsOf(kind, n, traffic)) * link.alpha +
-         static_cast<double>(traffic.wireBytes) / link.rate;
+  auto onOneLink = [&](double rounds, double bytes) {
+    return (1 + rounds) * link.alpha + bytes / link.rate;
+  };
+  if (!isCollective(kind))
+    return {onOneLink(static_cast<double>(roundsOf(kind, n, traffic)), wireBytes),
+            Algorithm::direct};
+  std::optional<Timing> best;
+  auto offer = [&](Algorithm algorithm, double seconds) {
+    if (has(algorithm) && (!best || seconds < best->seconds))
+      best = Timing{seconds, algorithm};
+  };
+  for (Algorithm algorithm : {Algorithm::ring, Algorithm::tree, Algorithm::doubling})
+    if (auto work = workOf(algorithm, kind, n, wireBytes))
+      offer(algorithm, onOneLink(work->first, work->second));
+  if (auto seconds = hierarchical(levelsOf(mesh, group), kind, wireBytes))
+    offer(Algorithm::hierarchical, *seconds);
+  // A library without any algorithm for the kind sends boxes.
+  return best ? *best : Timing{onOneLink(static_cast<double>(n - 1), wireBytes), Algorithm::direct};
 }
 
 Cost Cost::of(Objective objective, double seconds, const Traffic &traffic) {

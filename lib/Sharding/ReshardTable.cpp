@@ -27,11 +27,18 @@ ReshardTable::ReshardTable(const Mesh &mesh, std::vector<int64_t> shape, int64_t
 double ReshardTable::seconds(const TensorSharding &source, const TensorSharding &target) {
   if (source == target)
     return 0;
+  if (!target.windows.empty() && source.windows.empty())
+    return windowSeconds(source, target);
   State a, b;
   // Contributions of two kinds are two states to the planner, one here.
   bool isMixed = source.isPartial() && target.isPartial() &&
                  source.partial.front().kind != target.partial.front().kind;
-  if (!isMixed && stateOf(source, a) && stateOf(target, b)) {
+  if (isMixed) {
+    // One kind is reduced before contributions of the other are made, locally.
+    TensorSharding whole = target.withoutPartial();
+    return seconds(source, whole) + seconds(whole, target);
+  }
+  if (stateOf(source, a) && stateOf(target, b)) {
     auto first = numbers.find(a), last = numbers.find(b);
     if (first != numbers.end() && last != numbers.end())
       if (double known = from(first->second, axesOf(a) | axesOf(b))[last->second];
@@ -39,6 +46,32 @@ double ReshardTable::seconds(const TensorSharding &source, const TensorSharding 
         return known;
   }
   return planner.plan({mesh, shape, bytesPerElement, source, target}).seconds;
+}
+
+/// To the shard that the window is around, then what the window has beyond it: a halo, or all of a
+/// window that does not follow the shards.
+double ReshardTable::windowSeconds(const TensorSharding &source, const TensorSharding &target) {
+  TensorSharding shard = target;
+  shard.windows.clear();
+  shard = canonical(shard);
+  double sum = seconds(source, shard);
+  for (const Window &window : target.windows) {
+    const AxisList &axes = target.dims[window.dim];
+    if (sizeOf(axes) == 1)
+      continue;
+    int64_t chunk = ceilDiv(shape[window.dim], sizeOf(axes));
+    int64_t lacking = window.length;
+    if (window.step == chunk)
+      lacking = std::max<int64_t>(0, -window.offset) +
+                std::max<int64_t>(0, window.offset + window.length - chunk);
+    double slab = static_cast<double>(bytesPerElement) * static_cast<double>(lacking);
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (static_cast<int64_t>(d) != window.dim)
+        slab *= static_cast<double>(ceilDiv(shape[d], sizeOf(target.dims[d])));
+    Traffic traffic{static_cast<int64_t>(slab), static_cast<int64_t>(slab), slab > 0 ? 2 : 0, 2};
+    sum += planner.linksOf(mesh).seconds(mesh, axes, CollectiveKind::halo_exchange, traffic);
+  }
+  return sum;
 }
 
 //===----------------------------------------------------------------------===//

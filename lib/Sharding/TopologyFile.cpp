@@ -36,7 +36,7 @@ public:
     Topology topology;
     if (!root.is_object())
       return fail({}, "is not an object"), std::nullopt;
-    onlyKnown(root, {}, {"version", "name", "source", "device", "links", "axes"});
+    onlyKnown(root, {}, {"version", "name", "source", "device", "links", "axes", "algorithms"});
     if (!root.contains("version") || root["version"] != 1)
       fail({"version"}, "must be 1");
     topology.name = textAt(root, {}, "name");
@@ -45,6 +45,7 @@ public:
     readDevice(root, topology.device);
     readLinks(root, topology);
     readAxes(root, topology);
+    readAlgorithms(root, topology);
     return error.empty() ? std::optional(topology) : std::nullopt;
   }
 
@@ -166,6 +167,25 @@ private:
     }
   }
 
+  void readAlgorithms(const json &root, Topology &topology) {
+    if (!root.contains("algorithms"))
+      return;
+    if (!root["algorithms"].is_array())
+      return fail({"algorithms"}, "must be a list of names");
+    bool hasFlat = false;
+    for (const json &name : root["algorithms"]) {
+      std::optional<Algorithm> known =
+          name.is_string() ? parseAlgorithm(name.get<std::string>()) : std::nullopt;
+      if (!known || *known == Algorithm::direct)
+        return fail({"algorithms"},
+                    "must name ring, tree, doubling or hierarchical, not " + name.dump());
+      hasFlat |= *known != Algorithm::hierarchical && *known != Algorithm::tree;
+      topology.algorithms.push_back(*known);
+    }
+    if (!hasFlat)
+      fail({"algorithms"}, "must have ring or doubling, by which everything can be sent");
+  }
+
   const std::string &text;
   std::string &error;
 };
@@ -180,6 +200,8 @@ std::optional<Topology> parseTopology(const std::string &text, std::string &erro
 std::optional<Topology> readTopology(const std::string &path, std::string &error) {
   if (path.empty())
     return Topology();
+  if (path == "hwloc")
+    return readHwlocTopology(error);
   std::ifstream file(path);
   std::stringstream text;
   if (!file || !(text << file.rdbuf())) {

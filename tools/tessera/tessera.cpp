@@ -13,6 +13,10 @@ static void addSearchOptions(CLI::App *command, tessera::SearchWish &options, co
   command->add_option("--mode", options.mode, mode);
   command->add_option("--memory-budget", options.memoryBudget, "GiB a device, of the search")
       ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--minimise", options.minimise,
+                   "What the plan of a program has the least of: time, or memory of a device")
+      ->check(CLI::IsMember({"time", "memory"}));
   command->add_option("--fully-use-devices", options.fullyUseDevices,
                       "Whether contractions use every device where sizes allow; default true");
   command
@@ -33,7 +37,8 @@ static void addProgramOptions(CLI::App *command, tessera::ProgramOptions &option
   command->add_option("--objective", options.objective,
                       "What reshard plans minimise: time or bytes");
   command->add_option("--topology", options.topology,
-                      "Machine that costs are for (JSON); default an 8-GPU NVLink node");
+                      "Machine that costs are for (JSON), or hwloc: this one; default an 8-GPU NVLink "
+                      "node");
   command->add_option(
       "--comm-fusion", options.fusion,
       "Options of dist-fuse-collectives, e.g. \"all-reduce=size all-reduce-config=16\"");
@@ -105,6 +110,10 @@ int main(int argc, char **argv) {
   addCompileOptions(command, run);
   command->add_option("--devices", run.driver.devices, "Devices to offer; default what it needs");
   command->add_option("--backend", run.driver.backend, "What executes it")->default_val("threads");
+  command
+      ->add_option("--schedule-seed", run.driver.scheduleSeed,
+                   "Of the stub backend: which legal order of the streams is run")
+      ->default_val(0);
   command->add_option("--plugin", run.plugin, "A shared object that registers a backend");
   command->add_option("--cores", run.driver.cores, "Workers; default all cores");
   command->add_option("--input", inputs, "name=f.npy: the value of an argument; others are random")

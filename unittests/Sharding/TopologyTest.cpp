@@ -48,6 +48,98 @@ TEST(Topology, AnAxisHasTheInnermostLinkThatJoinsItsLines) {
   EXPECT_EQ(links.axes[0].rate, 50e9);
 }
 
+TEST(Topology, AnAxisOverNodesHasALevelForEachLink) {
+  std::string error;
+  Topology topology = *parseTopology(kTwoNodes, error);
+  LinkModel links = topology.linksOf(mesh({16}, {"d"}));
+  ASSERT_EQ(links.levels[0].size(), 2U);
+  EXPECT_EQ(links.levels[0][0].devices, 8);
+  EXPECT_EQ(links.levels[0][0].link.rate, 400e9);
+  EXPECT_EQ(links.levels[0][1].devices, 2);
+  links = topology.linksOf(mesh({2, 8}, {"dp", "tp"}));
+  EXPECT_EQ(links.levels[0].size(), 1U); // ids 0 and 8: between the nodes alone
+  EXPECT_EQ(links.levels[1].size(), 1U);
+  links = topology.linksOf(
+      mesh({3, 5}, {"x", "y"})); // no run of 5 stays in a node, none of 1 < n < 5 divides
+  EXPECT_EQ(links.levels[1].size(), 1U);
+  links = topology.linksOf(mesh({16}, {"pinned"}));
+  EXPECT_EQ(links.levels[0].size(), 1U);
+}
+
+Traffic traffic(int64_t wireBytes) {
+  Traffic result;
+  result.wireBytes = wireBytes;
+  result.count = 1;
+  return result;
+}
+
+TEST(Topology, TheFastestAlgorithmIsTaken) {
+  std::string error;
+  Topology topology = *parseTopology(kTwoNodes, error);
+  Mesh line = mesh({16}, {"d"});
+  AxisList group{AxisRef::full(line, 0)};
+  int64_t buffer = 160000000, wire = buffer * 2 * 15 / 16;
+  // Large: within the nodes at the fast rate, between them an eighth at the slow one.
+  Timing large =
+      topology.linksOf(line).timing(line, group, CollectiveKind::all_reduce, traffic(wire));
+  EXPECT_EQ(large.algorithm, Algorithm::hierarchical);
+  EXPECT_NEAR(large.seconds,
+              5e-6 + 6 * 2e-6 + 2 * 5e-6 + 2.0 * buffer * 7 / 8 / 400e9 +
+                  2.0 * buffer / 8 * 1 / 2 / 50e9,
+              1e-12);
+  EXPECT_LT(large.seconds, wire / 50e9);
+  // On links of one class, doubling; of a library that has none, ring or, for few bytes, tree.
+  Mesh node = mesh({8}, {"d"});
+  AxisList all{AxisRef::full(node, 0)};
+  LinkModel links = topology.linksOf(node);
+  Timing flat = links.timing(node, all, CollectiveKind::all_reduce, traffic(1400));
+  EXPECT_EQ(flat.algorithm, Algorithm::doubling);
+  EXPECT_DOUBLE_EQ(flat.seconds, 7 * 2e-6 + 1400 / 400e9);
+  links.algorithms = {Algorithm::ring, Algorithm::tree};
+  EXPECT_EQ(links.timing(node, all, CollectiveKind::all_reduce, traffic(1400)).algorithm,
+            Algorithm::tree);
+  EXPECT_EQ(links.timing(node, all, CollectiveKind::all_gather, traffic(1 << 30)).algorithm,
+            Algorithm::ring);
+  EXPECT_DOUBLE_EQ(links.seconds(node, all, CollectiveKind::all_gather, traffic(1 << 30)),
+                   8 * 2e-6 + (1 << 30) / 400e9);
+  EXPECT_EQ(links.timing(node, all, CollectiveKind::permute, traffic(1 << 20)).algorithm,
+            Algorithm::direct);
+}
+
+TEST(Topology, AlgorithmsAreNamed) {
+  auto errorOf = [](const std::string &algorithms) {
+    std::string text = kTwoNodes, error;
+    text.insert(text.rfind('}'), ", \"algorithms\": " + algorithms);
+    parseTopology(text, error);
+    return error;
+  };
+  EXPECT_EQ(errorOf("[\"ring\", \"tree\"]"), "");
+  EXPECT_EQ(errorOf("[\"star\"]"), "line 6: field 'algorithms' must name ring, tree, doubling or "
+                                   "hierarchical, not \"star\"");
+  EXPECT_EQ(errorOf("[\"tree\"]"),
+            "line 6: field 'algorithms' must have ring or doubling, by which "
+            "everything can be sent");
+  EXPECT_EQ(errorOf("3"), "line 6: field 'algorithms' must be a list of names");
+}
+
+TEST(Topology, HwlocNamesCoresAndMemory) {
+  std::string error;
+  auto topology = topologyFromHwlocXml(
+      "<object type=\"NUMANode\" local_memory=\"1000\"/><object type=\"Core\"/>"
+      "<object type=\"Core\"/><object type=\"NUMANode\" local_memory=\"500\"/>"
+      "<object type=\"Core\"/><object type=\"Core\"/>",
+      error);
+  ASSERT_TRUE(topology) << error;
+  EXPECT_EQ(topology->device.memory, 1500);
+  EXPECT_TRUE(topology->device.sharesCores);
+  ASSERT_EQ(topology->links.size(), 2U);
+  EXPECT_EQ(topology->links[0].devices, 2);
+  EXPECT_EQ(topology->links[1].devices, 4);
+  EXPECT_GT(topology->links[0].link.rate, topology->links[1].link.rate);
+  EXPECT_FALSE(topologyFromHwlocXml("<topology/>", error));
+  EXPECT_EQ(error, "hwloc names no core or no memory of this machine");
+}
+
 TEST(Topology, ComputeIsARoofline) {
   std::string error;
   Topology topology = *parseTopology(kTwoNodes, error);

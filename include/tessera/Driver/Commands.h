@@ -28,6 +28,7 @@ namespace tessera {
 struct SearchWish {
   std::string mode;                   ///< name of a search mode; empty: annotations decide
   std::optional<double> memoryBudget; ///< GiB a device
+  std::string minimise = "time";      ///< or "memory": the least peak of a device
   bool fullyUseDevices = true;        ///< contractions use every device where sizes allow
   int64_t devices = 0;                ///< for a program without a mesh
   double timeLimit = 10;              ///< seconds

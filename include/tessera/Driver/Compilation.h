@@ -55,6 +55,10 @@ private:
   mlir::LogicalResult read();
   mlir::LogicalResult load();
   mlir::LogicalResult runPhases(Phase to = Phase::fused);
+  /// Some phases, with the options of the pipeline.
+  mlir::LogicalResult runPhases(PipelineOptions pipeline, Phase from, Phase to);
+  /// The phases up to `fused`, with choices that keep the planned arena within the memory budget.
+  mlir::LogicalResult fitMemory(const PipelineOptions &pipeline, Phase from);
 
   ProgramOptions options;
   std::unique_ptr<llvm::raw_string_ostream> captured;

@@ -42,6 +42,7 @@ struct PipelineOptions {
   std::string topology;           ///< file of the machine, empty for the default
   bool remarks = false;           ///< of what was chosen and why
   SearchWish search;              ///< without a mode annotations decide
+  bool takeLeast = false;         ///< over the memory budget, in place of an error
   std::string fusion = "";        ///< options of dist-fuse-collectives, empty for its defaults
 };
 

@@ -8,7 +8,7 @@
 #ifndef TESSERA_DRIVER_REPORT_H
 #define TESSERA_DRIVER_REPORT_H
 
-#include "tessera/Sharding/Collective.h"
+#include "tessera/Sharding/Topology.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -52,6 +52,7 @@ struct CollectiveReport {
   std::vector<std::string> axes;
   int64_t groupSize = 1;
   sharding::Traffic traffic; ///< of one execution
+  sharding::Timing timing;   ///< of one execution, modelled; of a send nothing is
   int64_t trips = 1;
   bool bounded = true; ///< whether the number of trips is known
 };
@@ -71,7 +72,8 @@ struct Report {
 };
 
 /// Reads the report off the local view.
-mlir::FailureOr<Report> makeReport(mlir::ModuleOp localView, const OriginRecorder &origins);
+mlir::FailureOr<Report> makeReport(mlir::ModuleOp localView, const OriginRecorder &origins,
+                                   const sharding::Topology &topology);
 
 } // namespace tessera
 

@@ -25,16 +25,56 @@ struct Link {
   double rate = 450e9; ///< bytes a second, one direction
 };
 
+/// How a collective over n devices is carried out.
+enum class Algorithm {
+  direct,       ///< one message after the other: what moves boxes between pairs
+  ring,         ///< n-1 rounds, all-reduce 2(n-1); no byte more than the wire bytes
+  tree,         ///< to a root and back, log2(n) rounds each; whole buffers
+  doubling,     ///< recursive doubling and halving: log2(n) rounds, the wire bytes
+  hierarchical, ///< one level of links after the other, by doubling or ring within each
+};
+
+/// "ring", …
+std::string_view toString(Algorithm algorithm);
+std::optional<Algorithm> parseAlgorithm(std::string_view text);
+
+/// What a collective takes, and by which algorithm: the fastest that there is.
+struct Timing {
+  double seconds = 0;
+  Algorithm algorithm = Algorithm::direct;
+};
+
+/// Devices that one class of links joins: the 8 of each node, then the nodes.
+struct LinkLevel {
+  int64_t devices = 1;
+  Link link;
+};
+
 /// The links along each axis of a mesh.
 struct LinkModel {
   std::vector<Link> axes; ///< by mesh axis; missing ones are the default link
+  /// By mesh axis, innermost first, what it is made of: an axis of 16 over nodes of 8 has levels of
+  /// 8 and of 2. Missing: one level.
+  std::vector<std::vector<LinkLevel>> levels = {};
+  /// What the communication library has; empty: everything.
+  std::vector<Algorithm> algorithms = {};
 
   /// The slowest latency and rate among the axes of a group; of all axes when it is empty.
   Link linkOf(const Mesh &mesh, const AxisList &group) const;
-  /// Seconds of a collective over `group` (of all devices when it is empty) with this traffic:
-  /// (1 + rounds) x α + wire bytes / rate.
+  /// A collective over `group` (of all devices when it is empty) with this traffic, by the fastest
+  /// algorithm: (1 + rounds) x α + bytes / rate.
+  Timing timing(const Mesh &mesh, const AxisList &group, CollectiveKind kind,
+                const Traffic &traffic) const;
   double seconds(const Mesh &mesh, const AxisList &group, CollectiveKind kind,
-                 const Traffic &traffic) const;
+                 const Traffic &traffic) const {
+    return timing(mesh, group, kind, traffic).seconds;
+  }
+
+private:
+  bool has(Algorithm algorithm) const;
+  std::vector<LinkLevel> levelsOf(const Mesh &mesh, const AxisList &group) const;
+  std::optional<double> hierarchical(const std::vector<LinkLevel> &levels, CollectiveKind kind,
+                                     double wireBytes) const;
 };
 
 /// Rounds in which no device waits for a message of the same round, over n devices: log2(n) for

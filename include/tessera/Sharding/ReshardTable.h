@@ -27,7 +27,7 @@ namespace tessera::sharding {
 /// The times of the reshards of tensors of one shape on one mesh.
 class ReshardTable {
 public:
-  /// `planner` answers for what this does not know: windows and parts of axes.
+  /// `planner` answers for what this does not know: parts of axes, windows that become others.
   ReshardTable(const Mesh &mesh, std::vector<int64_t> shape, int64_t bytesPerElement,
                ReshardPlanner &planner);
 
@@ -48,6 +48,7 @@ private:
     double seconds;
   };
 
+  double windowSeconds(const TensorSharding &source, const TensorSharding &target);
   bool stateOf(const TensorSharding &sharding, State &state) const;
   int32_t numberOf(const State &state);
   void addStates();

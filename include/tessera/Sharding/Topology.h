@@ -12,10 +12,12 @@
 //               "memory_rate": 3.35e12, "memory": 80e9, "shares_cores": false},
 //    "links": [{"name": "nvlink",     "devices": 8,  "alpha": 2e-6, "rate": 450e9},
 //              {"name": "infiniband", "devices": 16, "alpha": 5e-6, "rate": 50e9}],
-//    "axes": {"tp": "nvlink"}}
+//    "axes": {"tp": "nvlink"}, "algorithms": ["ring", "tree", "hierarchical"]}
 //
 // Links come innermost first: `devices` consecutive process ids are joined by
-// the link or by one before it. `axes` (optional) names the link of a mesh axis.
+// the link or by one before it. `axes` (optional) names the link of a mesh axis,
+// `algorithms` (optional) what the communication library has: ring, tree, doubling,
+// hierarchical; default all.
 // Rates are per second (flop, bytes), alpha in seconds, memory in bytes.
 //
 //===----------------------------------------------------------------------===//
@@ -58,6 +60,7 @@ struct Topology {
   DeviceKind device;
   std::vector<LinkClass> links{LinkClass()};    ///< innermost first, at least one
   std::map<std::string, std::string> axisLinks; ///< mesh axis name to the name of its link
+  std::vector<Algorithm> algorithms;            ///< of collectives; empty: all
 
   /// The link along each mesh axis: the innermost class that joins every line of devices along it,
   /// the outermost class for an axis that reaches beyond all of them.
@@ -70,7 +73,12 @@ struct Topology {
 /// Reads the JSON text of a topology. On failure nothing is returned and `error` says
 /// "line L: field 'links[0].rate': what is wrong and what is expected".
 std::optional<Topology> parseTopology(const std::string &text, std::string &error);
-/// The same from a file; `error` begins with its path. An empty path is the default topology.
+/// This machine's, of cores that virtual devices share, from what hwloc writes about it.
+std::optional<Topology> topologyFromHwlocXml(const std::string &xml, std::string &error);
+/// The same by hwloc's library, which is opened at run time.
+std::optional<Topology> readHwlocTopology(std::string &error);
+/// The same from a file; `error` begins with its path. An empty path is the default topology,
+/// "hwloc" is this machine's.
 std::optional<Topology> readTopology(const std::string &path, std::string &error);
 
 } // namespace tessera::sharding

@@ -53,13 +53,17 @@ def DistSearch : Dist_Pass<"dist-search"> {
     Takes the place of `dist-propagate`: no annotation is needed, and what is annotated holds. Every op becomes a node whose strategies are
     the ways to cut it, every tensor an edge with the times of the reshards between what one op leaves and another needs, by the planner and
     the machine's topology; the choice of least total time is found by `mode` (docs/search.md) and written as `dist-propagate` writes its own.
-    It is never slower, by the model, than what propagation alone decides. A module without a mesh gets one of `devices` devices, of the
+    It is never slower, by the model, than what propagation alone decides; with `minimise=memory` it keeps no more at its peak. A module without a mesh gets one of `devices` devices, of the
     shape that serves it best. `dist.search` on the module has the cost, the proved lower bound and the memory.
   }];
   let options = [
     Option<"mode", "mode", "std::string", "\"dynamic_programming\"",
            "sharding_propagation, dynamic_programming, recursive_programming or exact">,
     Option<"memoryBudget", "memory-budget", "double", "0", "GiB a device; 0: no budget">,
+    Option<"takeLeast", "take-least", "bool", "false",
+           "Where no plan is within the budget, take the one of least memory in place of an error">,
+    Option<"minimise", "minimise", "std::string", "\"time\"",
+           "What a plan has the least of: time, or memory at the peak of a device">,
     Option<"fullyUseDevices", "fully-use-devices", "bool", "true",
            "Contractions use every device where their sizes allow">,
     Option<"devices", "devices", "int64_t", "0", "Devices for a module without a mesh; 0: it stays without">,
@@ -141,6 +145,20 @@ def DistFuseCollectives : Dist_Pass<"dist-fuse-collectives"> {
     ListOption<"allReduceConfig", "all-reduce-config", "int64_t", "The same for all-reduce alone">,
     ListOption<"allGatherConfig", "all-gather-config", "int64_t", "The same for all-gather alone">,
     ListOption<"reduceScatterConfig", "reduce-scatter-config", "int64_t", "The same for reduce-scatter alone">,
+  ];
+}
+
+def DistLimitMemory : Dist_Pass<"dist-limit-memory"> {
+  let summary = "Send again what would take memory meanwhile";
+  let description = [{
+    Where a function of the local view keeps more than `memory-budget` at one time, what grows by being sent is sent just before it
+    is needed, and of what then lies idle at the worst time between two of its uses (a weight that is gathered in the
+    forward pass and read again in the backward pass) the values that free most bytes for a second of sending are
+    sent again, until everything fits or nothing is left to send again.
+  }];
+  let options = [
+    Option<"memoryBudget", "memory-budget", "double", "0", "GiB a device; 0: no budget">,
+    Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
   ];
 }
 

@@ -27,6 +27,14 @@ struct SearchSettings {
   sharding::Topology topology;      ///< of the machine
   bool fullyUseDevices = true;      ///< contractions use every device where their sizes allow
   int64_t devices = 0;              ///< for a module without a mesh; 0: it stays so
+  /// Where no plan is within the budget the one of least memory is taken, in place of an error.
+  bool takeLeast = false;
+
+  /// The plan of the least memory, whatever its time: no plan is within one byte.
+  void minimiseMemory() {
+    solver.memoryBudget = 1;
+    takeLeast = true;
+  }
 };
 
 /// A plan for the functions of a module on one mesh, and what is known of it.
@@ -37,6 +45,8 @@ struct SearchedPlan {
   double computeSeconds = 0;      ///< the part of `cost` that is not communication
   double propagationCost = 0;     ///< of the plan that propagation alone makes
   double memory = 0;              ///< bytes on a device at the peak
+  std::string largest;            ///< what takes most of it, as messages call it
+  bool isLeast = false;           ///< over the budget: no plan of less memory is known
   double seconds = 0;             ///< of building and solving
   bool stoppedByTime = false;     ///< the gap is what the time limit left
   sharding::search::Mode mode = sharding::search::Mode::dynamic_programming; ///< that found it

@@ -73,7 +73,14 @@ void BudgetSearch::improve(const std::vector<int64_t> &choice) {
 
 /// The optimum when memory costs `at` a byte; improves the bound and the plan.
 BudgetSearch::Point BudgetSearch::solveAt(double at, const Domains &domains) {
-  Bounded found = minimise(source, costsOf(source, at), domains, options, deadline);
+  Bounded found;
+  if (options.mode == Mode::recursive_programming) {
+    std::optional<Bounded> small = minimiseIfSmall(source, costsOf(source, at), domains, deadline);
+    found = small ? std::move(*small)
+                  : minimiseCoarsely(source, costsOf(source, at), domains, deadline);
+  } else {
+    found = minimise(source, costsOf(source, at), domains, options, deadline);
+  }
   seen.push_back(found.choice);
   improve(found.choice);
   if (&domains == &kept)
@@ -186,8 +193,9 @@ Bounded BudgetSearch::run() {
   findPrice(free, smallest);
   if (gap() > options.targetGap && !deadline.isOver())
     runLabels(seenStrategies(), fewLabels);
-  for (int round = 0; round < maxRounds && gap() > options.targetGap && !deadline.isOver();
-       ++round) {
+  // A quick mode is content with that.
+  int rounds = options.mode == Mode::recursive_programming ? 0 : maxRounds;
+  for (int round = 0; round < rounds && gap() > options.targetGap && !deadline.isOver(); ++round) {
     double before = best.cost;
     std::optional<Domains> hopeful = withoutHopeless();
     if (!hopeful)

@@ -166,13 +166,16 @@ Bounded Search::run(Domains domains, std::vector<int64_t> start) {
   explore(std::move(domains), -std::numeric_limits<double>::infinity());
   if (!open.empty()) {
     // What branching has to beat; and a plan where not even one elimination was possible in time.
-    Bounded coarse = minimiseCoarsely(source, costs, all, options, deadline);
-    bool isFirst = best.choice.empty();
+    Deadline extra(options.timeLimit / 4);
+    Domains hopeful;
+    Bounded coarse =
+        minimiseCoarsely(source, costs, all, deadline.isOver() ? extra : deadline, &hopeful);
     improve(coarse.choice);
-    if (isFirst) {
-      best.bound = std::min(best.bound, coarse.bound);
-      open = {};
-    }
+    // Cheaper choices are among what is left, so that its bound is everything's.
+    double bound = std::max(coarse.bound, open.top().bound);
+    open = {};
+    best.bound = std::numeric_limits<double>::infinity();
+    explore(std::move(hopeful), bound);
   }
   while (!open.empty() && !best.stoppedByTime) {
     Open part = open.top();
@@ -204,9 +207,9 @@ Bounded Search::run(Domains domains, std::vector<int64_t> start) {
 
 std::optional<Bounded> minimiseIfSmall(const Source &source, const KindCosts &costs,
                                        const Domains &domains, const Deadline &deadline) {
-  // What dominance compares, and what elimination adds up, in a few milliseconds a thousand nodes.
-  double most = std::max(5e6, 1e4 * source.numNodes()), compared = 0;
-  constexpr double mostCompared = 2e6;
+  // What dominance compares, and what elimination adds up, in a few milliseconds.
+  constexpr double most = 5e6, mostCompared = 1e5;
+  double compared = 0;
   for (const EdgeTable *table : source.tables)
     compared += static_cast<double>(table->rows + table->columns) * table->rows * table->columns;
   if (compared > mostCompared)

@@ -34,9 +34,10 @@ Bounded minimise(const Source &source, const KindCosts &costs, Domains domains,
 std::optional<Bounded> minimiseIfSmall(const Source &source, const KindCosts &costs,
                                        const Domains &domains, const Deadline &deadline);
 
-/// A good choice within the domains in a few milliseconds, from coarse to fine.
+/// A good choice within the domains in a few milliseconds, from coarse to fine. With `hopeful` more
+/// thoroughly, and those strategies that a cheaper choice may have are put there.
 Bounded minimiseCoarsely(const Source &source, const KindCosts &costs, const Domains &domains,
-                         const Options &options, const Deadline &deadline);
+                         const Deadline &deadline, Domains *hopeful = nullptr);
 
 /// The same under a memory budget.
 Expected<Bounded> minimiseWithin(const Source &source, const Domains &domains,

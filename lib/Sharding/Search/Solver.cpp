@@ -115,8 +115,8 @@ Expected<Solution> solve(const Problem &problem, const Options &options) {
     found = std::get<Bounded>(std::move(result));
   } else if (options.mode == Mode::recursive_programming) {
     std::optional<Bounded> small = minimiseIfSmall(source, costsOf(source), domains, deadline);
-    found = small ? std::move(*small)
-                  : minimiseCoarsely(source, costsOf(source), domains, options, deadline);
+    found =
+        small ? std::move(*small) : minimiseCoarsely(source, costsOf(source), domains, deadline);
   } else {
     found = minimise(source, costsOf(source), domains, options, deadline);
   }

@@ -30,11 +30,17 @@ using sharding::ReshardPlan;
 using sharding::ReshardProblem;
 using sharding::TensorSharding;
 
-/// "all_gather, slice (448 bytes, 7.00 us)"
-static std::string describe(const ReshardPlan &plan) {
+/// "all_gather by ring, slice (448 bytes, 7.00 us)"
+static std::string describe(const ReshardPlan &plan, const ReshardProblem &problem,
+                            const sharding::LinkModel &links) {
   std::string text;
-  for (const sharding::Move &step : plan.moves)
+  for (const sharding::Move &step : plan.moves) {
     text += (text.empty() ? "" : ", ") + std::string(sharding::toString(step.kind));
+    sharding::Traffic traffic = sharding::trafficOf(problem, step);
+    sharding::Timing timing = links.timing(problem.mesh, step.axes, step.kind, traffic);
+    if (traffic.count > 0 && timing.algorithm != sharding::Algorithm::direct)
+      text += " by " + std::string(sharding::toString(timing.algorithm));
+  }
   return llvm::formatv("{0} ({1} bytes on the wire, {2} collectives, {3} messages, {4:F2} us "
                        "modelled)",
                        text, plan.traffic.wireBytes, plan.traffic.count, plan.traffic.messages,
@@ -99,7 +105,8 @@ struct DistPlanReshards : dist::impl::DistPlanReshardsBase<DistPlanReshards> {
                                problem.mesh, sharding::makeLayout(problem.target, problem.shape));
     auto reason = op->getAttrOfType<StringAttr>(DistDialect::kReason);
     op.emitRemark() << (reason ? reason.getValue() : "dist.reshard demands it") << ": "
-                    << describe(chosen) << "; runner-up: " << (second ? describe(*second) : "none")
+                    << describe(chosen, problem, links)
+                    << "; runner-up: " << (second ? describe(*second, problem, links) : "none")
                     << "; no plan receives less than " << bound << " bytes";
   }
 };

@@ -10,68 +10,30 @@
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Interfaces/LoopLikeInterface.h"
 
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
-/// Whether the code generator makes the op part of the loop that reads it.
-static bool isFusable(Operation *op) {
-  auto linalgOp = dyn_cast_or_null<linalg::LinalgOp>(op);
-  return linalgOp && linalgOp.getNumParallelLoops() == linalgOp.getNumLoops();
-}
-
 Lives::Lives(func::FuncOp function, const PropagationGraph &graph)
-    : lives(graph.tensors.size()), times(graph.nodes.size(), 0) {
-  llvm::DenseMap<Operation *, int64_t> timeOf, endOf;
-  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (op != function && !isa<linalg::LinalgOp>(op->getParentOp()))
-      timeOf[op] = ++last;
-  });
-  function.walk<WalkOrder::PostOrder>([&](Operation *op) {
-    int64_t end = timeOf.lookup(op);
-    for (Region &region : op->getRegions())
-      for (Block &block : region)
-        for (Operation &inner : block)
-          end = std::max(end, endOf.lookup(&inner));
-    endOf[op] = end;
-  });
-  for (BlockArgument argument : function.getArguments())
-    if (int64_t tensor = graph.tensorOf(argument); tensor >= 0)
-      lives[tensor] = {0, last};
-  auto read = [&](int64_t tensor, int64_t time) {
-    lives[tensor].to = std::max(lives[tensor].to, time);
+    : lives(graph.tensors.size()), times(graph.nodes.size(), 0), starts(graph.nodes.size(), 0) {
+  ValueLives values(function);
+  last = values.end();
+  auto take = [&](Value value) {
+    if (int64_t tensor = graph.tensorOf(value); tensor >= 0)
+      lives[tensor] = values.of(value);
   };
+  llvm::for_each(function.getArguments(), take);
   function.walk([&](Operation *op) {
-    if (op == function || isa<linalg::LinalgOp>(op->getParentOp()))
-      return;
-    for (Value value : op->getResults())
-      if (int64_t tensor = graph.tensorOf(value); tensor >= 0 && !isMadeOfScalars(op)) {
-        lives[tensor].from = timeOf.lookup(op);
-        // A value that only the next loop of a chain reads is never written down.
-        bool isInside = isFusable(op) && value.hasOneUse() && isFusable(*value.user_begin()) &&
-                        value.getType() == (*value.user_begin())->getResult(0).getType();
-        read(tensor, isInside ? -1 : timeOf.lookup(op));
-      }
-    for (Value value : op->getOperands()) {
-      int64_t tensor = graph.tensorOf(value);
-      if (tensor < 0 || lives[tensor].to < 0)
-        continue;
-      int64_t time = timeOf.lookup(op);
-      for (Operation *loop = op->getParentOp(); loop && loop != function;
-           loop = loop->getParentOp())
-        if (isa<LoopLikeOpInterface>(loop) &&
-            !loop->isAncestor(value.getParentBlock()->getParentOp()))
-          time = std::max(time, endOf.lookup(loop));
-      bool inPlace = isFusable(op) && op->getNumResults() == 1 &&
-                     value.getType() == op->getResult(0).getType();
-      read(tensor, inPlace ? time - 1 : time);
-    }
+    if (op != function && !isa<linalg::LinalgOp>(op->getParentOp()))
+      llvm::for_each(op->getResults(), take);
   });
-  for (size_t n = 0; n < graph.nodes.size(); ++n)
-    times[n] = graph.nodes[n].op ? timeOf.lookup(graph.nodes[n].op) : last;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    Operation *op = graph.nodes[n].op;
+    times[n] = op ? values.readUntil(op) : last;
+    starts[n] = op ? values.timeOf(op) : last;
+  }
 }
 
 static double bytesOf(const TensorState &state, const TensorSharding &sharding) {
@@ -81,18 +43,25 @@ static double bytesOf(const TensorState &state, const TensorSharding &sharding) 
   return bytes;
 }
 
-Peak dist::peakOf(const StrategyGraph &strategies, const PropagationGraph &graph,
-                  const Lives &lives, const std::vector<int64_t> &choice) {
-  // What begins and ends to be kept, by time.
-  std::map<int64_t, double> change;
-  std::vector<std::tuple<int64_t, int64_t, double, int64_t>> kept;
-  auto keep = [&](int64_t from, int64_t to, double bytes, int64_t tensor) {
-    if (to < from)
-      return;
-    change[from] += bytes;
-    change[to + 1] -= bytes;
-    kept.push_back({from, to, bytes, tensor});
-  };
+namespace {
+
+/// Memory that a plan takes for a while.
+struct Kept {
+  int64_t tensor;
+  int64_t from, to;
+  double bytes;
+  /// Of a copy that a reshard makes: when each reader begins and ends to read it, ascending. Empty
+  /// for what is not sent.
+  std::vector<std::pair<int64_t, int64_t>> reads = {};
+  double seconds = 0; ///< of sending it
+  int64_t base = -1;  ///< where in the list is what it is sent from; -1: that is there anyway
+};
+
+/// Everything that a plan keeps.
+std::vector<Kept> listKept(StrategyGraph *prices, const StrategyGraph &strategies,
+                           const PropagationGraph &graph, const Lives &lives,
+                           const std::vector<int64_t> &choice) {
+  std::vector<Kept> list;
   for (size_t t = 0; t < graph.tensors.size(); ++t) {
     auto tensor = static_cast<int64_t>(t);
     const Lives::Life &life = lives.of(tensor);
@@ -101,7 +70,7 @@ Peak dist::peakOf(const StrategyGraph &strategies, const PropagationGraph &graph
     const TensorState &state = graph.tensors[t];
     TensorSharding own = strategies.shardingOf(tensor, choice);
     // Users that need it in one way share a copy.
-    std::map<TensorSharding, int64_t> needs;
+    std::map<TensorSharding, std::vector<std::pair<int64_t, int64_t>>> needs;
     int64_t lastOwn = life.from == 0 ? life.to : life.from;
     for (int64_t n : graph.nodesOf[t]) {
       const RuleNode &node = graph.nodes[n];
@@ -110,29 +79,169 @@ Peak dist::peakOf(const StrategyGraph &strategies, const PropagationGraph &graph
         if (node.tensors[i] != tensor)
           continue;
         TensorSharding need = strategy ? shardingUnder(node, i, *strategy) : own;
-        int64_t time = std::min(life.to, std::max(life.from, lives.timeOf(n)));
+        int64_t until = std::min(life.to, std::max(life.from, lives.timeOf(n)));
         if (need == own)
-          lastOwn = std::max(lastOwn, time);
+          lastOwn = std::max(lastOwn, until);
         else
-          needs[need] = std::max(needs[need], time);
+          needs[need].push_back({std::min(until, std::max(life.from, lives.startOf(n))), until});
       }
     }
-    keep(life.from, lastOwn, bytesOf(state, own), tensor);
-    for (auto &[need, until] : needs)
-      keep(std::max<int64_t>(life.from, 1), until, bytesOf(state, need), tensor);
+    // What a kernel hands on inside is written down for a reshard.
+    bool isMade = life.kind == ValueLives::Kind::own ||
+                  (life.kind == ValueLives::Kind::inside && !needs.empty());
+    int64_t base = -1;
+    if (isMade) {
+      base = life.from == 0 ? -1 : static_cast<int64_t>(list.size());
+      list.push_back({tensor, life.from, lastOwn, bytesOf(state, own)});
+    }
+    for (auto &[need, reads] : needs) {
+      llvm::sort(reads);
+      int64_t until = reads.front().second;
+      for (auto [from, to] : reads)
+        until = std::max(until, to);
+      Kept copy{tensor, std::max<int64_t>(life.from, 1), until, bytesOf(state, need)};
+      // Contributions are added up once.
+      if (prices && !own.isPartial()) {
+        copy.seconds = prices->reshardSeconds(tensor, own, need);
+        copy.base = base;
+        copy.reads = std::move(reads);
+      }
+      list.push_back(std::move(copy));
+    }
   }
-  Peak peak;
-  double now = 0;
-  for (auto &[time, bytes] : change)
-    if ((now += bytes) > peak.bytes) {
-      peak.bytes = now;
-      peak.time = time;
+  return list;
+}
+
+class Fitter {
+public:
+  Fitter(std::vector<Kept> kept, int64_t end) : list(std::move(kept)), bytes(end + 2, 0.0) {
+    for (const Kept &kept : list)
+      add(kept.from, kept.to, kept.bytes);
+  }
+
+  double run(double budget) {
+    if (bytes[worst()] <= budget)
+      return 0;
+    sendLate();
+    double seconds = 0;
+    while (bytes[worst()] > budget) {
+      std::optional<Gap> gap = cheapest(worst(), bytes[worst()] - budget);
+      if (!gap)
+        break;
+      seconds += list[gap->copy].seconds;
+      split(*gap);
     }
-  double most = -1;
-  for (auto &[from, to, bytes, tensor] : kept)
-    if (from <= peak.time && peak.time <= to && bytes > most) {
-      most = bytes;
-      peak.largest = tensor;
+    return seconds;
+  }
+
+  Peak peak() const {
+    Peak peak{bytes[worst()], worst(), -1};
+    double most = -1;
+    for (const Kept &kept : list)
+      if (kept.from <= peak.time && peak.time <= kept.to && kept.bytes > most) {
+        most = kept.bytes;
+        peak.largest = kept.tensor;
+      }
+    return peak;
+  }
+
+private:
+  /// Between two of its reads a copy is idle.
+  struct Gap {
+    size_t copy, read; ///< the first read behind the gap
+    int64_t from, to;  ///< the gap, without the reads
+    double freed;
+  };
+
+  void add(int64_t from, int64_t to, double amount) {
+    for (int64_t time = from; time <= to; ++time)
+      bytes[time] += amount;
+  }
+  int64_t worst() const { return std::max_element(bytes.begin(), bytes.end()) - bytes.begin(); }
+
+  void sendLate() {
+    for (size_t c = 0; c < list.size(); ++c) {
+      Kept &copy = list[c];
+      double own = copy.base >= 0 ? list[copy.base].bytes : 0;
+      if (copy.reads.empty() || copy.reads.front().first <= copy.from || own > copy.bytes)
+        continue;
+      int64_t first = copy.reads.front().first;
+      add(copy.from, first - 1, -copy.bytes);
+      copy.from = first;
+      if (copy.base >= 0)
+        keepUntil(list[copy.base], first);
     }
-  return peak;
+  }
+
+  void keepUntil(Kept &kept, int64_t time) {
+    if (time > kept.to) {
+      add(kept.to + 1, time, kept.bytes);
+      kept.to = time;
+    }
+  }
+
+  std::optional<Gap> gapOf(size_t c, int64_t time) const {
+    const Kept &copy = list[c];
+    if (copy.reads.size() < 2 || time < copy.from || time > copy.to)
+      return std::nullopt;
+    int64_t from = copy.from;
+    for (size_t read = 0; read < copy.reads.size(); ++read) {
+      if (copy.reads[read].first > time) {
+        if (from >= time || read == 0)
+          return std::nullopt;
+        Gap gap{c, read, from + 1, copy.reads[read].first - 1, copy.bytes};
+        if (copy.base >= 0 && list[copy.base].to < gap.to)
+          gap.freed -= list[copy.base].bytes;
+        return gap;
+      }
+      from = std::max(from, copy.reads[read].second);
+    }
+    return std::nullopt;
+  }
+
+  /// What frees most for a second of sending; freed bytes beyond `excess` count for nothing.
+  std::optional<Gap> cheapest(int64_t time, double excess) const {
+    std::optional<Gap> best;
+    auto priceOf = [&](const Gap &gap) {
+      return list[gap.copy].seconds / std::min(gap.freed, excess);
+    };
+    for (size_t c = 0; c < list.size(); ++c)
+      if (std::optional<Gap> gap = gapOf(c, time); gap && gap->freed > 0)
+        if (!best || priceOf(*gap) < priceOf(*best))
+          best = gap;
+    return best;
+  }
+
+  void split(const Gap &gap) {
+    Kept rest = list[gap.copy];
+    rest.reads.erase(rest.reads.begin(),
+                     rest.reads.begin() + static_cast<std::ptrdiff_t>(gap.read));
+    rest.from = gap.to + 1;
+    Kept &copy = list[gap.copy];
+    copy.reads.resize(gap.read);
+    copy.to = gap.from - 1;
+    add(gap.from, gap.to, -copy.bytes);
+    if (copy.base >= 0)
+      keepUntil(list[copy.base], rest.from);
+    list.push_back(std::move(rest));
+  }
+
+  std::vector<Kept> list;
+  std::vector<double> bytes; ///< by time
+};
+
+} // namespace
+
+Peak dist::peakOf(const StrategyGraph &strategies, const PropagationGraph &graph,
+                  const Lives &lives, const std::vector<int64_t> &choice) {
+  return Fitter(listKept(nullptr, strategies, graph, lives, choice), lives.end()).peak();
+}
+
+Fit dist::fitInto(double budget, StrategyGraph &strategies, const PropagationGraph &graph,
+                  const Lives &lives, const std::vector<int64_t> &choice) {
+  Fitter fitter(listKept(&strategies, strategies, graph, lives, choice), lives.end());
+  Fit fit;
+  fit.seconds = fitter.run(budget);
+  fit.peak = fitter.peak();
+  return fit;
 }

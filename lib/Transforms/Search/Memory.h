@@ -5,10 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Times are places in the text of the function. An argument is kept for ever, a value
-// from the op that makes it to its last reader; what a loop reads from outside, to the
-// loop's end. The code generator fuses chains of elementwise ops and computes in place
-// where an operand dies, so what a chain hands on inside takes nothing.
+// What ValueLives says of values, with the copies that reshards make.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +13,7 @@
 #define TESSERA_LIB_TRANSFORMS_SEARCH_MEMORY_H
 
 #include "StrategyGraph.h"
+#include "ValueLives.h"
 
 namespace tessera::dist {
 
@@ -24,17 +22,16 @@ class Lives {
 public:
   Lives(mlir::func::FuncOp function, const PropagationGraph &graph);
 
-  struct Life {
-    int64_t from = 0, to = -1; ///< inclusive; empty when it takes nothing
-  };
+  using Life = ValueLives::Life;
   const Life &of(int64_t tensor) const { return lives[tensor]; }
-  /// When a node of the graph runs.
+  /// When a node of the graph has read its operands, and when it begins.
   int64_t timeOf(int64_t node) const { return times[node]; }
+  int64_t startOf(int64_t node) const { return starts[node]; }
   int64_t end() const { return last; }
 
 private:
-  std::vector<Life> lives;    ///< by tensor
-  std::vector<int64_t> times; ///< by node of the graph
+  std::vector<Life> lives;            ///< by tensor
+  std::vector<int64_t> times, starts; ///< by node of the graph
   int64_t last = 0;
 };
 
@@ -49,6 +46,15 @@ struct Peak {
 /// which its users need it, from where the tensor is made to the last of them.
 Peak peakOf(const StrategyGraph &strategies, const PropagationGraph &graph, const Lives &lives,
             const std::vector<int64_t> &choice);
+
+/// A plan made to fit by sending copies late, and again where keeping them takes too much, as
+/// dist-limit-memory does.
+struct Fit {
+  Peak peak;          ///< what is left: within the budget if it can be
+  double seconds = 0; ///< of sending again
+};
+Fit fitInto(double budget, StrategyGraph &strategies, const PropagationGraph &graph,
+            const Lives &lives, const std::vector<int64_t> &choice);
 
 } // namespace tessera::dist
 

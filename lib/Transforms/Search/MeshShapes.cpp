@@ -53,12 +53,15 @@ std::vector<std::vector<int64_t>> meshShapes(int64_t devices, const sharding::To
   std::stable_sort(all.begin(), all.end(), [](auto &a, auto &b) {
     return a.size() != b.size() ? a.size() < b.size() : a > b;
   });
-  std::set<std::vector<std::tuple<int64_t, double, double>>> seen;
+  std::set<std::vector<std::vector<std::tuple<int64_t, double, double>>>> seen;
   for (std::vector<int64_t> &shape : all) {
     sharding::LinkModel links = topology.linksOf(makeMesh("", shape));
-    std::vector<std::tuple<int64_t, double, double>> axes;
-    for (size_t axis = 0; axis < shape.size(); ++axis)
-      axes.push_back({shape[axis], links.axes[axis].alpha, links.axes[axis].rate});
+    std::vector<std::vector<std::tuple<int64_t, double, double>>> axes;
+    for (const std::vector<sharding::LinkLevel> &levels : links.levels) {
+      axes.emplace_back();
+      for (const sharding::LinkLevel &level : levels)
+        axes.back().push_back({level.devices, level.link.alpha, level.link.rate});
+    }
     std::sort(axes.begin(), axes.end());
     if (seen.insert(std::move(axes)).second)
       kept.push_back(std::move(shape));

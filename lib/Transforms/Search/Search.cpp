@@ -8,6 +8,7 @@
 #include "tessera/Transforms/Search.h"
 
 #include "../Propagate/Propagation.h"
+#include "BudgetSearch.h"
 #include "Describe.h"
 #include "Memory.h"
 #include "MeshShapes.h"
@@ -24,7 +25,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <set>
 
 namespace tessera::dist {
 #define GEN_PASS_DEF_DISTSEARCH
@@ -82,9 +82,10 @@ static PropagatedPlan propagateAlone(const PropagationGraph &graph, const Topolo
   PropagationGraph copy = graph;
   propagateAxes(copy, context);
   PropagatedPlan plan;
-  plan.strategies = decide(copy, topology).strategies;
+  for (const std::shared_ptr<const Strategy> &strategy : decide(copy, topology).strategies)
+    plan.strategies.push_back(strategy ? *strategy : Strategy());
   for (const TensorState &state : copy.tensors)
-    plan.lies.push_back(canonical(state.sharding.closed()));
+    plan.lies.push_back(canonical(state.sharding->closed()));
   return plan;
 }
 
@@ -101,75 +102,6 @@ static std::vector<int64_t> completePropagated(const StrategyGraph &graph) {
   return std::get<search::Solution>(std::move(solved)).choice;
 }
 
-/// Without a budget, or under the one that the options have of the problem's own memory.
-static FailureOr<search::Solution> solveOnce(func::FuncOp function, const StrategyGraph &strategies,
-                                             const search::Options &options) {
-  search::Expected<search::Solution> solved = search::solve(strategies.problem(), options);
-  if (auto *error = std::get_if<search::Error>(&solved))
-    return function.emitError() << error->message;
-  return std::get<search::Solution>(std::move(solved));
-}
-
-/// Under a budget. The solvers add up memory over nodes, so they are told what is kept at one time:
-/// the worst of the plan without a budget, then the worst of each plan that does not fit. What the
-/// sum leaves out (copies for single users) is made up for by a smaller budget.
-static FailureOr<search::Solution> solveWithin(func::FuncOp function, StrategyGraph &strategies,
-                                               const PropagationGraph &graph, const Lives &lives,
-                                               search::Options options) {
-  constexpr int kRounds = 8;
-  double wish = options.memoryBudget;
-  search::Options free = options;
-  free.memoryBudget = std::numeric_limits<double>::infinity();
-  FailureOr<search::Solution> solved = solveOnce(function, strategies, free);
-  if (failed(solved))
-    return failure();
-  Peak peak = peakOf(strategies, graph, lives, solved->choice);
-  Peak least = peak;
-  // What the rounds prove holds for the memory that they were told of; this holds for any plan.
-  double bound = solved->lowerBound;
-  std::set<int64_t> times; // everything that is kept at the worst time of any plan so far
-  double given = wish;
-  for (int round = 0; round < kRounds && peak.bytes > wish; ++round) {
-    if (!times.insert(peak.time).second)
-      given *= std::min(0.95, wish / peak.bytes);
-    std::vector<bool> isKept;
-    for (size_t t = 0; t < graph.tensors.size(); ++t) {
-      const Lives::Life &life = lives.of(static_cast<int64_t>(t));
-      isKept.push_back(life.from <= peak.time && peak.time <= life.to);
-    }
-    strategies.setMemory(isKept);
-    double smallest = 0;
-    for (size_t node = 0; node < strategies.problem().nodes.size(); ++node)
-      smallest += strategies.problem().leastMemory(static_cast<int64_t>(node));
-    options.memoryBudget = std::max(given, smallest * (1 + 1e-9));
-    FailureOr<search::Solution> next = solveOnce(function, strategies, options);
-    if (failed(next))
-      return failure();
-    solved = std::move(next);
-    solved->lowerBound = std::min(bound, solved->cost);
-    peak = peakOf(strategies, graph, lives, solved->choice);
-    if (peak.bytes < least.bytes)
-      least = peak;
-  }
-  if (peak.bytes <= wish)
-    return solved;
-  InFlightDiagnostic error = function.emitError();
-  error << "no plan was found that fits into " << static_cast<int64_t>(wish)
-        << " bytes a device; the least found needs " << static_cast<int64_t>(std::ceil(least.bytes))
-        << " bytes";
-  if (least.largest >= 0) {
-    const TensorState &state = graph.tensors[least.largest];
-    error << ", of which ";
-    if (state.name.empty())
-      error << "a value of type " << state.type;
-    else
-      error << "'" << state.name << "'";
-    error << " takes most";
-    error.attachNote(state.loc) << "it is made here";
-  }
-  return error;
-}
-
 /// Searches one function. Adds what is known of its plan to `summary`.
 static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshTable &meshes,
                                               const SearchSettings &settings,
@@ -183,22 +115,19 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
   StrategyGraph strategies(graph, propagated, planner, settings.topology, options);
 
   Lives lives(function, graph);
-  FailureOr<search::Solution> solved =
-      std::isfinite(settings.solver.memoryBudget)
-          ? solveWithin(function, strategies, graph, lives, settings.solver)
-          : solveOnce(function, strategies, settings.solver);
+  std::vector<int64_t> alone = completePropagated(strategies);
+  double aloneCost = strategies.problem().cost(alone);
+  BudgetSearch within(function, strategies, graph, lives, settings);
+  FailureOr<search::Solution> solved = within.run(alone);
   if (failed(solved))
     return failure();
   search::Solution &solution = *solved;
-  std::vector<int64_t> alone = completePropagated(strategies);
-  double aloneCost = strategies.problem().cost(alone);
-  if (aloneCost < solution.cost &&
-      peakOf(strategies, graph, lives, alone).bytes <= settings.solver.memoryBudget) {
-    solution.choice = std::move(alone);
-    solution.cost = aloneCost;
+  Fit fit = fitInto(settings.solver.memoryBudget, strategies, graph, lives, solution.choice);
+  if (fit.peak.bytes > summary.memory) {
+    summary.memory = fit.peak.bytes;
+    summary.largest = within.nameOf(fit.peak.largest);
   }
-  summary.memory =
-      std::max(summary.memory, peakOf(strategies, graph, lives, solution.choice).bytes);
+  summary.isLeast |= within.isLeast();
   plan.reasons = reasonsOf(strategies, graph, solution.choice);
   for (std::string &name : parallelismsOf(strategies, graph, solution.choice))
     if (!llvm::is_contained(summary.parallelisms, name))
@@ -211,12 +140,13 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
 
   for (size_t t = 0; t < graph.tensors.size(); ++t) {
     auto tensor = static_cast<int64_t>(t);
-    plan.decision.tensors.push_back(strategies.shardingOf(tensor, solution.choice));
+    plan.decision.tensors.push_back(graph.keep(strategies.shardingOf(tensor, solution.choice)));
     graph.tensors[t].sharding = plan.decision.tensors.back();
   }
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Strategy *strategy = strategies.strategyOf(static_cast<int64_t>(n), solution.choice);
-    plan.decision.strategies.push_back(strategy ? *strategy : Strategy());
+    plan.decision.strategies.push_back(strategy ? std::make_shared<const Strategy>(*strategy)
+                                                : nullptr);
   }
   return plan;
 }
@@ -250,7 +180,7 @@ LogicalResult ModuleSearch::searchMesh(const std::optional<Mesh> &mesh,
   plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   // Of equally cheap meshes the one with fewer axes, which comes first, stays first.
   auto at = llvm::upper_bound(found, plan, [](const SearchedPlan &a, const SearchedPlan &b) {
-    return a.cost < b.cost * (1 - 1e-9);
+    return a.cost < b.cost * (1 - 1e-6);
   });
   auto index = at - found.begin();
   found.insert(at, std::move(plan));
@@ -307,7 +237,9 @@ void ModuleSearch::write(size_t index) {
            builder.getNamedAttr("compute", real(plan.computeSeconds)),
            builder.getNamedAttr("propagation_cost", real(plan.propagationCost)),
            builder.getNamedAttr("parallelisms", builder.getStrArrayAttr(names)),
-           builder.getNamedAttr("memory", real(plan.memory))}));
+           builder.getNamedAttr("memory", real(plan.memory)),
+           builder.getNamedAttr("largest", builder.getStringAttr(plan.largest)),
+           builder.getNamedAttr("least_memory", builder.getBoolAttr(plan.isLeast))}));
 }
 
 namespace {
@@ -335,8 +267,21 @@ struct DistSearch : dist::impl::DistSearchBase<DistSearch> {
     settings.solver.solverLibrary = solver;
     if (memoryBudget > 0)
       settings.solver.memoryBudget = memoryBudget * 1024 * 1024 * 1024;
+    if (minimise != "time" && minimise != "memory") {
+      getOperation().emitError() << "dist-search: minimise is '" << minimise
+                                 << "'; a plan has the least time or the least memory";
+      return signalPassFailure();
+    }
+    if (minimise == "memory" && memoryBudget > 0) {
+      getOperation().emitError()
+          << "dist-search: a plan of the least memory takes no memory-budget";
+      return signalPassFailure();
+    }
     settings.topology = cost->topology;
     settings.fullyUseDevices = fullyUseDevices;
+    settings.takeLeast = takeLeast;
+    if (minimise == "memory")
+      settings.minimiseMemory();
     settings.devices = devices;
     ModuleSearch search(getOperation(), settings);
     if (failed(search.run()))

@@ -61,6 +61,9 @@ double StrategyGraph::workOf(const RuleNode &node, const Strategy &strategy) con
   for (size_t f = 0; f < strategy.axes.size(); ++f)
     iterations *= static_cast<double>(
         std::max<int64_t>(1, ceilDiv(node.rule.factors[f].size, sizeOf(strategy.axes[f]))));
+  // What only moves elements computes nothing, whatever its rule has as loops.
+  if (!isa<linalg::LinalgOp>(node.op))
+    iterations = 0;
   std::string dtype;
   llvm::raw_string_ostream(dtype) << any->type.getElementType();
   return topology.computeSeconds(iterations * static_cast<double>(operationsOf(node.op)), bytes,
@@ -362,6 +365,11 @@ ReshardTable &StrategyGraph::reshardsOf(const TensorState &state) {
   return reshards.try_emplace(key, *state.mesh, shape, bytes, planner).first->second;
 }
 
+double StrategyGraph::reshardSeconds(int64_t tensor, const TensorSharding &from,
+                                     const TensorSharding &to) {
+  return tripsOfTensor(tensor) * reshardsOf(graph.tensors[tensor]).seconds(from, to);
+}
+
 void StrategyGraph::addEdge(int64_t tensor, const End &from, const End &to, double trips) {
   const TensorState &state = graph.tensors[tensor];
   auto [it, isNew] = knownTables.try_emplace({state.mesh, shapeOf(state.type),
@@ -387,28 +395,29 @@ void StrategyGraph::addEdge(int64_t tensor, const End &from, const End &to, doub
   result.edges.push_back({from.node, to.node, it->second});
 }
 
-void StrategyGraph::setMemory(const std::vector<bool> &isKept) {
+void StrategyGraph::setMemory(const std::vector<double> &atHome,
+                              const std::vector<double> &atPlace) {
   for (search::Node &node : result.nodes)
     node.memory.assign(node.cost.size(), 0);
   for (size_t t = 0; t < graph.tensors.size(); ++t) {
-    if (!isKept[t] || producer[t] == -2)
+    if (producer[t] == -2)
       continue;
     const TensorState &state = graph.tensors[t];
-    auto add = [&](const End &end) {
+    auto add = [&](const End &end, double weight) {
+      if (end.node < 0 || weight == 0)
+        return;
       const Lie &list = lists[end.lies];
       std::vector<double> bytes;
       for (const TensorSharding &sharding : list.distinct) {
-        bytes.push_back(static_cast<double>(bytesPerElement(state.type.getElementType())));
+        bytes.push_back(weight * static_cast<double>(bytesPerElement(state.type.getElementType())));
         for (int64_t extent : localShape(sharding, shapeOf(state.type)))
           bytes.back() *= static_cast<double>(extent);
       }
       for (size_t s = 0; s < list.of.size(); ++s)
         result.nodes[end.node].memory[s] += bytes[list.of[s]];
     };
-    if (producer[t] < 0 || place[t].node < 0)
-      add(home[t]);
-    if (place[t].node >= 0)
-      add(place[t]);
+    add(home[t], atHome[t]);
+    add(place[t], atPlace[t]);
   }
 }
 

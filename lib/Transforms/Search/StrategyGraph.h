@@ -50,9 +50,10 @@ public:
                 const Options &options);
 
   const sharding::search::Problem &problem() const { return result; }
-  /// Gives the problem the memory of what is kept at one time: `isKept` by tensor. A tensor with a
-  /// place counts there, an argument at its home too.
-  void setMemory(const std::vector<bool> &isKept);
+  /// Gives the problem memory: of each tensor its bytes where its home or op puts it times
+  /// `atHome`, and its bytes where its place puts it times `atPlace`. By tensor.
+  void setMemory(const std::vector<double> &atHome, const std::vector<double> &atPlace);
+  bool hasPlace(int64_t tensor) const { return place[tensor].node >= 0; }
   /// By node of the problem the strategies that propagation alone takes; -1 for places.
   const std::vector<int64_t> &propagatedChoice() const { return propagatedOf; }
 
@@ -62,6 +63,9 @@ public:
   sharding::TensorSharding shardingOf(int64_t tensor, const std::vector<int64_t> &choice) const;
   /// The strategy of a node of the graph, null for what has none.
   const Strategy *strategyOf(int64_t node, const std::vector<int64_t> &choice) const;
+  /// Seconds of all reshards of a tensor from one way to lie to another, in an execution.
+  double reshardSeconds(int64_t tensor, const sharding::TensorSharding &from,
+                        const sharding::TensorSharding &to);
   /// The node of the problem that says how a tensor is laid by a home, -1 where an op makes it.
   int64_t homeOf(int64_t tensor) const { return home[tensor].node; }
 

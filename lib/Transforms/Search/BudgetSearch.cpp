@@ -1,0 +1,193 @@
+//===- BudgetSearch.cpp - Solving a function under a budget ----------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BudgetSearch.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using namespace tessera::sharding;
+
+/// Plans that are tried: under a budget, and for the least memory.
+static constexpr int kRounds = 8, kLeastRounds = 12;
+
+BudgetSearch::BudgetSearch(func::FuncOp function, StrategyGraph &strategies,
+                           const PropagationGraph &graph, const Lives &lives,
+                           const SearchSettings &settings)
+    : function(function), strategies(strategies), graph(graph), lives(lives), settings(settings),
+      wish(settings.solver.memoryBudget), begin(std::chrono::steady_clock::now()) {}
+
+double BudgetSearch::left() const {
+  std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  return settings.solver.timeLimit - elapsed.count();
+}
+
+FailureOr<search::Solution> BudgetSearch::solve(double budget) {
+  search::Options options = settings.solver;
+  options.memoryBudget = budget;
+  options.timeLimit = std::max(0.01, left());
+  search::Expected<search::Solution> solved = search::solve(strategies.problem(), options);
+  if (auto *error = std::get_if<search::Error>(&solved))
+    return function.emitError() << error->message;
+  return std::get<search::Solution>(std::move(solved));
+}
+
+/// Enters a plan as the cheapest that fits, or as that of least memory.
+void BudgetSearch::consider(const search::Solution &solution) {
+  Fit fit = fitInto(wish, strategies, graph, lives, solution.choice);
+  search::Solution plan = solution;
+  plan.cost += fit.seconds;
+  if (fit.peak.bytes <= wish && (!best || plan.cost < best->cost))
+    best = plan;
+  if (!least || fit.peak.bytes < leastPeak.bytes) {
+    least = plan;
+    leastPeak = fit.peak;
+  }
+}
+
+/// Plans whose memory at the worst times of those before them is within the budget. What is left
+/// out of the solvers' sum (copies for single users) is made up for by a smaller budget.
+void BudgetSearch::solveAtTimes(bool sendsAgain, int64_t time) {
+  std::set<int64_t> times;
+  double given = wish;
+  for (int round = 0; round < kRounds && left() > 0; ++round) {
+    if (!times.insert(time).second)
+      given *= 0.93;
+    std::vector<double> atHome, atPlace;
+    for (size_t t = 0; t < graph.tensors.size(); ++t) {
+      const Lives::Life &life = lives.of(static_cast<int64_t>(t));
+      bool isKept = life.kind == ValueLives::Kind::own && life.from <= time && time <= life.to;
+      bool isArgument = life.from == 0, hasPlace = strategies.hasPlace(static_cast<int64_t>(t));
+      // An argument that is sent again takes its copy only while it is read.
+      bool isRead = !sendsAgain || !isArgument;
+      for (int64_t n : graph.nodesOf[t])
+        isRead |= lives.startOf(n) <= time && time <= lives.timeOf(n);
+      atHome.push_back(isKept && (isArgument || !hasPlace));
+      atPlace.push_back(isKept && isRead);
+    }
+    strategies.setMemory(atHome, atPlace);
+    double smallest = 0;
+    for (size_t node = 0; node < strategies.problem().nodes.size(); ++node)
+      smallest += strategies.problem().leastMemory(static_cast<int64_t>(node));
+    FailureOr<search::Solution> next = solve(std::max(given, smallest * (1 + 1e-9)));
+    if (failed(next))
+      return;
+    consider(*next);
+    Fit fit = fitInto(sendsAgain ? wish : std::numeric_limits<double>::infinity(), strategies,
+                      graph, lives, next->choice);
+    if (fit.peak.bytes <= wish)
+      return;
+    time = fit.peak.time;
+  }
+}
+
+/// Plans of least memory: times have weights, which grow where a plan takes most (N. Littlestone
+/// and M. Warmuth, "The weighted majority algorithm", 1994).
+void BudgetSearch::minimiseMemory() {
+  std::map<int64_t, double> weights{{leastPeak.time, 1.0}};
+  for (int round = 0; round < kLeastRounds; ++round) {
+    std::vector<double> atHome(graph.tensors.size(), 0), atPlace(graph.tensors.size(), 0);
+    double total = 0;
+    for (auto [time, weight] : weights)
+      total += weight;
+    for (size_t t = 0; t < graph.tensors.size(); ++t) {
+      const Lives::Life &life = lives.of(static_cast<int64_t>(t));
+      if (life.kind == ValueLives::Kind::view)
+        continue;
+      for (auto [time, weight] : weights) {
+        if (time < life.from || time > life.to)
+          continue;
+        bool isRead = false;
+        for (int64_t n : graph.nodesOf[t])
+          isRead |= lives.startOf(n) <= time && time <= lives.timeOf(n);
+        bool isArgument = life.from == 0;
+        atHome[t] += (isArgument || !strategies.hasPlace(static_cast<int64_t>(t))) * weight / total;
+        atPlace[t] += (isRead || !isArgument) * weight / total;
+      }
+    }
+    strategies.setMemory(atHome, atPlace);
+    // Bytes are costs here; seconds decide between equals.
+    search::Problem problem = strategies.problem();
+    constexpr double kSeconds = 1e-3;
+    for (search::Node &node : problem.nodes)
+      for (size_t s = 0; s < node.cost.size(); ++s)
+        node.cost[s] = node.memory[s] + kSeconds * node.cost[s];
+    for (search::EdgeTable &table : problem.tables)
+      for (double &cost : table.cost)
+        cost *= kSeconds;
+    search::Options options;
+    options.mode = search::Mode::recursive_programming;
+    options.timeLimit = 1;
+    search::Expected<search::Solution> solved = search::solve(problem, options);
+    search::Solution solution = std::get<search::Solution>(std::move(solved));
+    solution.cost = strategies.problem().cost(solution.choice);
+    solution.lowerBound = 0;
+    consider(solution);
+    Fit fit = fitInto(0, strategies, graph, lives, solution.choice);
+    if (fit.peak.bytes < leastPeak.bytes) {
+      least = solution;
+      leastPeak = fit.peak;
+    }
+    weights[fit.peak.time] += 0.5 * total;
+  }
+}
+
+std::string BudgetSearch::nameOf(int64_t tensor) const {
+  if (tensor < 0)
+    return {};
+  const TensorState &state = graph.tensors[tensor];
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (state.name.empty())
+    os << "a value of type '" << state.type << "'";
+  else
+    os << "'" << state.name << "'";
+  return text;
+}
+
+InFlightDiagnostic BudgetSearch::refuse() {
+  InFlightDiagnostic error = function.emitError();
+  error << "no plan was found that fits into " << static_cast<int64_t>(wish)
+        << " bytes a device; the least found needs "
+        << static_cast<int64_t>(std::ceil(leastPeak.bytes)) << " bytes";
+  if (leastPeak.largest >= 0) {
+    error << ", of which " << nameOf(leastPeak.largest) << " takes most";
+    error.attachNote(graph.tensors[leastPeak.largest].loc) << "it is made here";
+  }
+  return error;
+}
+
+FailureOr<search::Solution> BudgetSearch::run(const std::vector<int64_t> &alone) {
+  FailureOr<search::Solution> free = solve(std::numeric_limits<double>::infinity());
+  if (failed(free))
+    return failure();
+  double bound = free->lowerBound;
+  search::Solution propagated = *free;
+  propagated.choice = alone;
+  propagated.cost = strategies.problem().cost(alone);
+  consider(*free);
+  consider(propagated);
+  if (std::isfinite(wish)) {
+    Peak peak = peakOf(strategies, graph, lives, free->choice);
+    bool fits = peak.bytes <= wish;
+    for (bool sendsAgain : {true, false})
+      if (!fits)
+        solveAtTimes(sendsAgain, peak.time);
+    if (!best)
+      minimiseMemory();
+    if (!best && !settings.takeLeast)
+      return refuse();
+    tookLeast = !best;
+  }
+  search::Solution plan = best ? *best : *least;
+  // What the rounds prove holds for the memory that they were told of; this holds for any plan.
+  plan.lowerBound = std::min(bound, plan.cost);
+  plan.stoppedByTime = free->stoppedByTime || (std::isfinite(wish) && left() <= 0);
+  return plan;
+}

@@ -1,0 +1,64 @@
+//===- BudgetSearch.h - Solving a function under a budget -------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The solvers add up memory over nodes; a peak is a sum at one time. So they are told
+// what is kept at the worst time of the plan without a budget, then at the worst times
+// of the plans that do not fit. Every plan is made to fit by sending again (Memory.h),
+// which has its price; the cheapest that fits is taken.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_TRANSFORMS_SEARCH_BUDGETSEARCH_H
+#define TESSERA_LIB_TRANSFORMS_SEARCH_BUDGETSEARCH_H
+
+#include "Memory.h"
+
+#include "tessera/Sharding/Search/Solver.h"
+#include "tessera/Transforms/Search.h"
+
+#include <set>
+
+namespace tessera::dist {
+
+class BudgetSearch {
+public:
+  BudgetSearch(mlir::func::FuncOp function, StrategyGraph &strategies,
+               const PropagationGraph &graph, const Lives &lives, const SearchSettings &settings);
+
+  /// The cheapest plan found within the budget; never dearer than `alone` where that fits. Its cost
+  /// has what is sent again. Without such a plan the one of least memory, if the settings allow
+  /// that, else an emitted error.
+  mlir::FailureOr<sharding::search::Solution> run(const std::vector<int64_t> &alone);
+  /// Whether nothing takes less memory than the plan, as far as is known.
+  bool isLeast() const { return tookLeast; }
+  /// "'name'" of an argument or result, or "a value of type '…'"; empty for none.
+  std::string nameOf(int64_t tensor) const;
+
+private:
+  mlir::FailureOr<sharding::search::Solution> solve(double budget);
+  void consider(const sharding::search::Solution &solution);
+  void solveAtTimes(bool sendsAgain, int64_t time);
+  void minimiseMemory();
+  mlir::InFlightDiagnostic refuse();
+  double left() const;
+
+  mlir::func::FuncOp function;
+  StrategyGraph &strategies;
+  const PropagationGraph &graph;
+  const Lives &lives;
+  const SearchSettings &settings;
+  double wish;
+  std::chrono::steady_clock::time_point begin;
+  std::optional<sharding::search::Solution> best;  ///< within the budget, with what it sends again
+  std::optional<sharding::search::Solution> least; ///< of least memory
+  Peak leastPeak;
+  bool tookLeast = false;
+};
+
+} // namespace tessera::dist
+
+#endif // TESSERA_LIB_TRANSFORMS_SEARCH_BUDGETSEARCH_H

@@ -1,0 +1,71 @@
+//===- ValueLives.h - When values take memory -------------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the code generator will make of a function, as far as its memory goes, in both
+// views. Times are places in the text.
+//
+//   argument                   kept for ever
+//   value of an op             from the op to its last reader; what a loop reads from
+//                              outside, to the loop's end
+//   reshape, transposition     the operand's bytes (the latter where contractions alone
+//   for contractions           read it)
+//   fill, constant             nothing
+//   handed on within a chain   nothing: elementwise ops and reductions of rows that follow
+//                              each other are one kernel
+//   operand that dies          its bytes are the result's, of an elementwise op
+//   result that replaces an    the argument's bytes, where nothing reads the argument later;
+//   argument, what a loop      likewise the carry's
+//   carries on
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_TRANSFORMS_SEARCH_VALUELIVES_H
+#define TESSERA_LIB_TRANSFORMS_SEARCH_VALUELIVES_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace tessera::dist {
+
+class ValueLives {
+public:
+  explicit ValueLives(mlir::func::FuncOp function);
+
+  enum class Kind {
+    own,    ///< takes its bytes
+    inside, ///< takes nothing while all its readers take it as it lies
+    view,   ///< of another value, whose life covers this one's
+  };
+  struct Life {
+    int64_t from = 0, to = -1; ///< inclusive; empty: takes nothing
+    Kind kind = Kind::own;
+  };
+  /// An empty life for what is unknown.
+  Life of(mlir::Value value) const { return lives.lookup(value); }
+  int64_t timeOf(mlir::Operation *op) const { return times.lookup(op); }
+  int64_t end() const { return last; }
+  /// A value is read until `from`; another one takes its place from `to` on.
+  void split(mlir::Value value, int64_t from, mlir::Value other, int64_t to);
+  /// When an op has read its operands for the last time: of a view, the last of its readers.
+  int64_t readUntil(mlir::Operation *op) const;
+
+private:
+  void readBy(mlir::Operation *op, mlir::func::FuncOp function);
+  void addRead(mlir::Value value, int64_t time);
+  bool isHandedOn(mlir::Operation *op, mlir::Value value) const;
+  void replaceArguments(mlir::func::FuncOp function);
+  void replaceCarries(mlir::func::FuncOp function);
+  int64_t lastRead(mlir::Value value) const;
+
+  llvm::DenseMap<mlir::Value, Life> lives;
+  llvm::DenseMap<mlir::Operation *, int64_t> times, ends, kernels; ///< looked up, never iterated
+  int64_t last = 0;
+};
+
+} // namespace tessera::dist
+
+#endif // TESSERA_LIB_TRANSFORMS_SEARCH_VALUELIVES_H

@@ -1,0 +1,27 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Asks for the least memory that an error named, and for what lies half way to the plan without a budget."""
+
+import json
+import re
+import subprocess
+import sys
+
+error, free, tessera, program = sys.argv[1:]
+least = int(re.search(r"needs (\d+) bytes", open(error).read()).group(1))
+most = json.load(open(free))["peak_memory_bytes"]
+
+
+def explain(budget):
+    command = [tessera, "explain", program, "--devices", "8", "--mode", "dynamic_programming", "--json", "-",
+               "--memory-budget", repr(budget / 2**30)]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+if explain(least)["peak_memory_bytes"] <= least <= most:
+    print("the least is reached")
+middle = explain((least + most) // 2)
+if middle["peak_memory_bytes"] <= (least + most) // 2:
+    print("half way is kept to")
+if abs(middle["search"]["memory"] / middle["peak_memory_bytes"] - 1) <= 0.1:
+    print("the estimate is within 10 %")
