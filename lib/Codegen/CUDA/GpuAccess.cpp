@@ -40,9 +40,25 @@ bool GpuMember::isFill() const {
          llvm::none_of(outputs, [](const NestOutput &output) { return output.readsOld; });
 }
 
+/// Whether different iterations of the loops that an output runs over write different elements:
+/// (i, j) -> (j, 2 * i) do, (i, j) -> (i + j) do not.
+static bool isInjective(AffineMap map) {
+  return llvm::all_of(map.getResults(), [&](AffineExpr expr) {
+    unsigned loops = 0;
+    for (unsigned loop = 0; loop < map.getNumDims(); ++loop)
+      loops += expr.isFunctionOfDim(loop);
+    return loops <= 1;
+  });
+}
+
 FailureOr<GpuMember> GpuMember::get(linalg::GenericOp op, std::string &reason) {
   if (!hasLaneForm(op, reason))
     return failure();
+  for (OpOperand &init : op.getDpsInitsMutable())
+    if (!isInjective(op.getMatchingIndexingMap(&init))) {
+      reason = "several iterations write one element";
+      return failure();
+    }
   FailureOr<Nest> nest = Nest::get(op, reason, /*merge=*/false);
   if (failed(nest))
     return failure();

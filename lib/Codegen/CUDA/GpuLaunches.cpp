@@ -347,7 +347,7 @@ private:
     }
     if (plan.parallel)
       if (FailureOr<GpuShape> shape = spread(clones[0], builder); succeeded(shape)) {
-        launchInfo.scheme = GpuScheme::loops;
+        launchInfo.scheme = shape->threads > 1 ? GpuScheme::loops : GpuScheme::serial;
         return shape;
       }
     launchInfo.scheme = GpuScheme::serial;

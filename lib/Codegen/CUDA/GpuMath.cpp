@@ -330,6 +330,15 @@ LogicalResult expandGpuMath(ModuleOp launches) {
       operands.push_back(operand);
     }
     Formula formula(b, loc, wide);
+    if (isa<math::SincosOp>(op)) {
+      for (auto [shift, from] : llvm::enumerate(op->getResults())) {
+        Value result = formula.sine(operands[0], static_cast<int64_t>(shift));
+        from.replaceAllUsesWith(
+            element.isF32() ? arith::TruncFOp::create(b, loc, type, result).getResult() : result);
+      }
+      op->erase();
+      continue;
+    }
     Value result = isa<math::FPowIOp>(op) ? formula.pow(operands[0], operands[1])
                                           : expand(op, formula, operands);
     if (!result)

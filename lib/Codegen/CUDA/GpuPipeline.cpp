@@ -84,7 +84,18 @@ static LogicalResult emitCode(ModuleOp launches, const GpuOptions &options,
       unit.error = diagnostics.reason(stage);
     return failure();
   };
-  std::map<std::string, std::string> ptxOf; // one text serves an architecture and its variants
+  // Nothing here is of one architecture alone: the text for the oldest serves all.
+  std::string oldest;
+  auto number = [](StringRef arch) {
+    unsigned result = 0;
+    arch = arch.drop_front(arch.find('_') + 1);
+    (void)arch.consumeInteger(10, result);
+    return result;
+  };
+  for (const std::string &arch : options.archs)
+    if (!isStub(arch) && (oldest.empty() || number(arch) < number(oldest)))
+      oldest = arch;
+  std::map<std::string, std::string> ptxOf;
   for (const std::string &arch : options.archs) {
     if (isStub(arch)) {
       std::map<std::string, std::vector<int64_t>> bytes;
@@ -98,10 +109,10 @@ static LogicalResult emitCode(ModuleOp launches, const GpuOptions &options,
       unit.code.push_back(std::move(*object));
       continue;
     }
-    std::string chip = isPtx(arch) ? "sm_" + arch.substr(8) : arch;
-    std::string &ptx = ptxOf[chip];
+    const std::string &from = isPtx(arch) ? arch : oldest;
+    std::string &ptx = ptxOf[from.substr(from.find('_'))];
     if (ptx.empty()) {
-      FailureOr<std::string> text = emitPtx(launches, arch, unit.error);
+      FailureOr<std::string> text = emitPtx(launches, from, unit.error);
       if (failed(text))
         return fail("code for " + arch);
       ptx = std::move(*text);

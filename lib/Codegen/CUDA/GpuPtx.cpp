@@ -13,7 +13,7 @@
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/SmallVectorMemoryBuffer.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 
@@ -57,6 +57,12 @@ mlir::FailureOr<std::string> emitPtx(mlir::ModuleOp launches, StringRef arch, st
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
+    // Division and square root of f32 to 2 units in the last place instead of correctly rounded:
+    // the latter is a call on a GPU, around which registers are spilled. LLVM has an option for it
+    // only.
+    for (StringRef name : {"nvptx-prec-divf32", "nvptx-prec-sqrtf32"})
+      if (cl::Option *option = cl::getRegisteredOptions().lookup(name))
+        option->addOccurrence(0, name, name.ends_with("divf32") ? "1" : "0");
   });
   std::string chip = isPtx(arch) ? "sm_" + arch.drop_front(8).str() : arch.str();
   Triple triple("nvptx64-nvidia-cuda");

@@ -39,3 +39,17 @@ func.func private @matmul(%a: tensor<5x9xf32>, %b: tensor<9x12xf32>, %o: tensor<
   %0 = linalg.matmul ins(%a, %b : tensor<5x9xf32>, tensor<9x12xf32>) outs(%o : tensor<5x12xf32>) -> tensor<5x12xf32>
   return %0 : tensor<5x12xf32>
 }
+
+// Loops that the output's address adds up write the same elements: no two threads may.
+// CHECK: diagonals: serial equal
+func.func private @diagonals(%x: tensor<12x2xf32>, %o: tensor<13xf32>) -> tensor<13xf32>
+    attributes {kernel.reads = 1 : i64} {
+  %0 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i + j)>],
+                       iterator_types = ["reduction", "reduction"]}
+      ins(%x : tensor<12x2xf32>) outs(%o : tensor<13xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %b, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<13xf32>
+  return %0 : tensor<13xf32>
+}
