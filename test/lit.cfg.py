@@ -1,4 +1,5 @@
 import os
+import shutil
 import subprocess
 import lit.formats
 
@@ -11,7 +12,17 @@ config.environment["PATH"] = os.pathsep.join(
     [config.tessera_tools_dir, config.llvm_tools_dir, config.environment["PATH"]])
 config.substitutions.append(("%python", config.python))
 config.substitutions.append(("%examples", os.path.join(config.tessera_source_dir, "examples")))
+config.substitutions.append(("%fake_gpu", os.path.join(config.unittests, "fake-gpu")))
+config.substitutions.append(("%unittests", config.unittests))
 config.substitutions.append(("%source", config.tessera_source_dir))
+
+# NVIDIA's assembler, looked for as the compiler does.
+cuda = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH") or "/usr/local/cuda"
+if shutil.which("ptxas") or os.access(os.path.join(cuda, "bin", "ptxas"), os.X_OK):
+    config.available_features.add("ptxas")
+for name in ("CUDA_HOME", "CUDA_PATH"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
 
 # Python tests need the package, most also the module and JAX; what is not there is skipped.
 config.substitutions.append(("%tessera_python", config.tessera_python))

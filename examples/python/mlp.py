@@ -43,11 +43,12 @@ def plan(form, extents):
     if form == "tensor":
         mesh = common.mesh_of([n], "mp")
         return mesh, mesh, [Replicate()], [Shard(1)], [Shard(0)], None
+    halves = range(max(1, n // 2)), range(n // 2, n)  # of one process both are the same
     if form == "stages":
-        first, second = ProcessMesh(range(n // 2), ["x"], "mesh0"), ProcessMesh(range(n // 2, n), ["x"], "mesh1")
+        first, second = [ProcessMesh(ids, ["x"], f"mesh{i}") for i, ids in enumerate(halves)]
         return first, second, [Replicate()], [Replicate()], [Replicate()], [Replicate()]
-    half = np.arange(n // 2).reshape(2, -1)
-    first, second = ProcessMesh(half, ["x", "y"], "mesh0"), ProcessMesh(half + n // 2, ["x", "y"], "mesh1")
+    grids = [np.array(ids).reshape(1 if len(ids) % 2 else 2, -1) for ids in halves]
+    first, second = [ProcessMesh(grid, ["x", "y"], f"mesh{i}") for i, grid in enumerate(grids)]
     return first, second, [Shard(0), Replicate()], [Replicate(), Shard(1)], [Replicate(), Shard(0)], [Shard(0), Shard(2)]
 
 

@@ -21,44 +21,61 @@ LogicalResult codegen::lowerToRt(ModuleOp module) {
   return manager.run(module);
 }
 
-/// The bytes of the shared object of a module's kernels; empty without kernels.
-static FailureOr<runtime::Bytes> compileObject(ModuleOp module, const CpuOptions &options,
-                                               std::vector<KernelInfo> &infos) {
-  SmallVector<func::FuncOp> kernels = kernelsOf(module);
-  if (kernels.empty())
-    return runtime::Bytes();
+/// The kernels of a module by themselves.
+static OwningOpRef<ModuleOp> kernelsAlone(ModuleOp module) {
   OwningOpRef<ModuleOp> alone = ModuleOp::create(module.getLoc());
   OpBuilder builder = OpBuilder::atBlockEnd(alone->getBody());
-  for (func::FuncOp kernel : kernels)
+  for (func::FuncOp kernel : kernelsOf(module))
     builder.clone(*kernel);
-  FailureOr<std::vector<char>> object = compileKernels(*alone, options, &infos);
-  if (failed(object))
+  return alone;
+}
+
+/// Compiles the kernels for the CPU, and says how far each can be split.
+static LogicalResult compileForCpu(ModuleOp kernels, const CpuOptions &options,
+                                   std::vector<KernelInfo> *infos, SmallVectorImpl<int64_t> &tasks,
+                                   runtime::Bytes &object) {
+  if (kernels.getBody()->empty())
+    return success();
+  std::vector<KernelInfo> compiled;
+  FailureOr<std::vector<char>> code = compileKernels(kernels, options, &compiled);
+  if (failed(code))
     return failure();
-  auto *bytes = reinterpret_cast<const std::byte *>(object->data());
-  return runtime::Bytes(bytes, bytes + object->size());
+  auto *bytes = reinterpret_cast<const std::byte *>(code->data());
+  object = runtime::Bytes(bytes, bytes + code->size());
+  for (const KernelInfo &info : compiled)
+    tasks.push_back(info.tasks);
+  if (infos)
+    *infos = std::move(compiled);
+  return success();
 }
 
 FailureOr<runtime::Artifact> codegen::compileRt(ModuleOp module, const CompileOptions &options,
-                                                std::vector<KernelInfo> *infos) {
-  std::vector<KernelInfo> compiled;
-  FailureOr<runtime::Bytes> object = compileObject(module, options.cpu, compiled);
-  if (failed(object))
-    return failure();
+                                                std::vector<KernelInfo> *infos,
+                                                std::vector<GpuKernelInfo> *gpuInfos) {
+  OwningOpRef<ModuleOp> kernels = kernelsAlone(module);
   SmallVector<int64_t> tasks;
-  for (const KernelInfo &info : compiled)
-    tasks.push_back(info.tasks);
+  runtime::Artifact artifact;
+  artifact.report = options.report;
+  if (options.gpu) {
+    FailureOr<runtime::GpuModule> gpu = compileGpuKernels(*kernels, *options.gpu, gpuInfos);
+    if (failed(gpu))
+      return failure();
+    artifact.gpu = std::move(*gpu);
+  } else if (failed(compileForCpu(*kernels, options.cpu, infos, tasks, artifact.kernels))) {
+    return failure();
+  }
   FailureOr<SerializedProgram> serialized = serialize(module, tasks);
   if (failed(serialized))
     return failure();
-  runtime::Artifact artifact{std::move(serialized->program), options.report, std::move(*object),
-                             std::move(serialized->constants)};
+  artifact.program = std::move(serialized->program);
+  artifact.constants = std::move(serialized->constants);
   // What the reader would refuse is our mistake: say so here, where the source is known.
   runtime::Status status =
       runtime::verify(artifact.program, static_cast<int64_t>(artifact.constants.size()));
+  if (status.ok() && options.gpu)
+    status = runtime::verify(artifact.gpu, artifact.program);
   if (!status.ok())
     return module.emitError() << "the compiled program is not valid: " << status.message();
-  if (infos)
-    *infos = std::move(compiled);
   return artifact;
 }
 

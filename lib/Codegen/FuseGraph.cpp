@@ -32,6 +32,7 @@ FuseGraph::FuseGraph(Block &block, unsigned maxOps) : block(block), maxOps(maxOp
     kinds.push_back(classify(ops[i]));
     groupOf[i] = i;
     groups[i].ops = {i};
+    latest.push_back(i);
     std::vector<unsigned> &from = sources[i];
     auto add = [&](Value value) {
       if (Operation *producer = value.getDefiningOp())
@@ -53,6 +54,12 @@ FuseGraph::FuseGraph(Block &block, unsigned maxOps) : block(block), maxOps(maxOp
   }
 }
 
+unsigned FuseGraph::latestBehind(unsigned op) const {
+  while (latest[op] != op)
+    op = latest[op];
+  return op;
+}
+
 bool FuseGraph::reaches(unsigned from, unsigned to) {
   // Backwards from `to`, through groups as a whole, leaving it and never entering `from` at once.
   unsigned first = groups[from].ops.front();
@@ -64,7 +71,8 @@ bool FuseGraph::reaches(unsigned from, unsigned to) {
       return false;
     if (group == from)
       return true;
-    if (groups[group].ops.back() < first || visited[groups[group].ops.front()] == search)
+    if (visited[groups[group].ops.front()] == search ||
+        latestBehind(groups[group].ops.back()) < first)
       return false;
     visited[groups[group].ops.front()] = search;
     stack.push_back(group);
@@ -155,6 +163,8 @@ void FuseGraph::tryJoin(unsigned op, unsigned producerGroup) {
   std::merge(producer.ops.begin(), producer.ops.end(), consumer.ops.begin(), consumer.ops.end(),
              std::back_inserter(all));
   consumer.ops = std::move(all);
+  for (unsigned at = consumer.ops.front(); latest[at] < consumer.ops.back(); ++at)
+    latest[at] = consumer.ops.back();
   producer.ops.clear();
   if (!inserts)
     consumer.rows = std::move(joined);
@@ -199,5 +209,6 @@ std::vector<std::vector<Operation *>> FuseGraph::order() const {
       if (--waits[user] == 0)
         push(user);
   }
+  assert(llvm::none_of(waits, [](unsigned left) { return left; }) && "groups wait for each other");
   return result;
 }

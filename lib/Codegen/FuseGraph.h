@@ -35,6 +35,8 @@ private:
   /// Whether something outside both uses what one makes, and is used by the other.
   bool separated(unsigned a, unsigned b);
   bool reaches(unsigned from, unsigned to);
+  /// No group that the one of an op waits for, itself included, has a later op than this.
+  unsigned latestBehind(unsigned op) const;
   /// Whether only ops of the two groups use what the producer makes.
   bool isPrivate(const Group &producer, unsigned consumerGroup) const;
   /// Whether the producer's group hands values to the op's group through operands of the op alone:
@@ -51,6 +53,7 @@ private:
   std::vector<unsigned> groupOf;
   std::vector<Group> groups;
   llvm::DenseMap<mlir::Operation *, unsigned> number;
+  std::vector<unsigned> latest;  ///< by op: the last op of the groups that begin there or before
   std::vector<unsigned> visited; ///< by op: the last search that came by
   unsigned search = 0;
 };

@@ -73,6 +73,7 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
     search.mode = options.search.mode;
     search.memoryBudget = options.search.memoryBudget.value_or(0);
     search.takeLeast = options.takeLeast;
+    search.minimise = options.search.minimise;
     search.fullyUseDevices = options.search.fullyUseDevices;
     search.devices = options.search.devices;
     search.topology = options.topology;

@@ -19,13 +19,62 @@
 using namespace tessera;
 using llvm::failed;
 
+/// What the command line says of the target; nothing after an error.
+static std::optional<codegen::CompileOptions> targetOf(Compilation &compilation,
+                                                       const CompileOptions &options) {
+  codegen::CompileOptions result;
+  result.cpu.cpu = options.cpu;
+  result.cpu.cacheDirectory = options.cacheDirectory;
+  result.cpu.useCache = !options.noCache;
+  if (options.target != "cpu" && options.target != "cuda" && options.target != "stub") {
+    compilation.errors() << "error: unknown target '" << options.target
+                         << "'; it is cpu, cuda or stub\n";
+    return std::nullopt;
+  }
+  if (!options.archs.empty() && options.target != "cuda") {
+    compilation.errors() << "error: --arch is of target cuda, the target is '" << options.target
+                         << "'\n";
+    return std::nullopt;
+  }
+  if (options.target == "cpu")
+    return result;
+  codegen::GpuOptions gpu;
+  if (options.target == "stub")
+    gpu.archs = {"stub"};
+  else if (!options.archs.empty())
+    gpu.archs = options.archs;
+  gpu.cacheDirectory = options.cacheDirectory;
+  gpu.useCache = !options.noCache;
+  result.gpu = std::move(gpu);
+  return result;
+}
+
+/// A line a kernel: its launches' schemes, and what of the registers of a thread was spilled.
+static void printGpuKernels(llvm::ArrayRef<codegen::GpuKernelInfo> infos) {
+  for (const codegen::GpuKernelInfo &info : infos) {
+    llvm::outs() << "kernel " << info.name << " ";
+    int64_t spilled = 0, registers = 0;
+    for (const codegen::GpuLaunchInfo &launch : info.launches) {
+      llvm::outs() << " " << codegen::toString(launch.scheme);
+      for (const codegen::GpuUsage &usage : launch.usage) {
+        spilled += usage.spillBytes;
+        registers = std::max(registers, usage.registers);
+      }
+    }
+    if (registers)
+      llvm::outs() << "  " << registers << " registers";
+    if (spilled)
+      llvm::outs() << ", " << spilled << " bytes spilled";
+    llvm::outs() << (info.reason.empty() ? "" : "  (" + info.reason + ")") << "\n";
+  }
+}
+
 /// One program as an artifact; with its plan summary unless it is the reference of a check.
 static std::shared_ptr<const runtime::Artifact>
 compileWith(Compilation &compilation, const CompileOptions &options, bool singleDevice) {
-  if (options.target != "cpu") {
-    compilation.errors() << "error: unknown target '" << options.target << "'; it is cpu\n";
+  std::optional<codegen::CompileOptions> codegenOptions = targetOf(compilation, options);
+  if (!codegenOptions)
     return nullptr;
-  }
   if (failed(singleDevice ? compilation.toSingleDevice() : compilation.toLocalView()))
     return nullptr;
   mlir::FailureOr<Report> report = compilation.report();
@@ -41,16 +90,15 @@ compileWith(Compilation &compilation, const CompileOptions &options, bool single
   report->printTable(os);
   json.getAsObject()->insert({"summary", summary});
 
-  codegen::CompileOptions codegenOptions;
-  codegenOptions.cpu.cpu = options.cpu;
-  codegenOptions.cpu.cacheDirectory = options.cacheDirectory;
-  codegenOptions.cpu.useCache = !options.noCache;
-  codegenOptions.report = llvm::formatv("{0}", json).str();
+  codegenOptions->report = llvm::formatv("{0}", json).str();
   std::vector<codegen::KernelInfo> infos;
+  std::vector<codegen::GpuKernelInfo> gpuInfos;
   mlir::FailureOr<runtime::Artifact> artifact =
-      codegen::compileRt(compilation.module(), codegenOptions, &infos);
+      codegen::compileRt(compilation.module(), *codegenOptions, &infos, &gpuInfos);
   if (failed(artifact))
     return nullptr;
+  if (options.kernels)
+    printGpuKernels(gpuInfos);
   if (options.kernels)
     for (const codegen::KernelInfo &info : infos)
       llvm::outs() << "kernel " << info.name << "  "

@@ -128,6 +128,11 @@ static int searchProgram(const SearchOptions &options, Mode mode) {
     settings.solver.memoryBudget = *options.search.memoryBudget * 1024 * 1024 * 1024;
   settings.solver.timeLimit = options.search.timeLimit;
   settings.solver.solverLibrary = options.search.solver;
+  if (options.search.minimise == "memory") {
+    if (options.search.memoryBudget)
+      return fail("--minimise memory takes no --memory-budget");
+    settings.minimiseMemory();
+  }
   settings.topology = cost->topology;
   settings.fullyUseDevices = options.search.fullyUseDevices;
   settings.devices = options.search.devices;

@@ -51,7 +51,7 @@ size_t aligned(size_t offset) {
 /// The content of the sections that this version knows.
 struct Contents {
   std::optional<std::string_view> program;
-  std::string_view report, kernels, constants;
+  std::string_view report, kernels, constants, gpu;
 };
 
 Status readSections(const std::byte *data, size_t size, Contents &contents) {
@@ -94,6 +94,8 @@ Status readSections(const std::byte *data, size_t size, Contents &contents) {
       contents.kernels = bytes;
     else if (name == "constants")
       contents.constants = bytes;
+    else if (name == "gpu")
+      contents.gpu = bytes;
   }
   if (!contents.program)
     return Status::error("the artifact has no section 'program'");
@@ -110,8 +112,11 @@ std::string_view view(const Bytes &bytes) {
 }
 
 Status checkKernels(const Artifact &artifact) {
+  if (!artifact.gpu.empty())
+    return verify(artifact.gpu, artifact.program);
   if (!artifact.program.kernels.empty() && artifact.kernels.empty())
-    return Status::error("the program names kernels, but the artifact has no section 'kernels'");
+    return Status::error("the program names kernels, but the artifact has neither a section "
+                         "'kernels' nor a section 'gpu'");
   return {};
 }
 
@@ -131,6 +136,9 @@ Bytes serialize(const Artifact &artifact) {
     parts.emplace_back("kernels", view(artifact.kernels));
   if (!artifact.constants.empty())
     parts.emplace_back("constants", view(artifact.constants));
+  Bytes gpu = artifact.gpu.empty() ? Bytes() : serialize(artifact.gpu);
+  if (!gpu.empty())
+    parts.emplace_back("gpu", view(gpu));
 
   std::vector<Section> table;
   size_t offset = aligned(sizeof(Header) + parts.size() * sizeof(Section));
@@ -160,6 +168,13 @@ Expected<Artifact> parseArtifact(const std::byte *data, size_t size, const std::
     return program.status().in(origin);
   Artifact artifact{std::move(*program), std::string(contents.report), toBytes(contents.kernels),
                     toBytes(contents.constants)};
+  if (!contents.gpu.empty()) {
+    auto gpu = parseGpuModule(reinterpret_cast<const std::byte *>(contents.gpu.data()),
+                              contents.gpu.size());
+    if (!gpu)
+      return gpu.status().in(origin);
+    artifact.gpu = std::move(*gpu);
+  }
   TESSERA_RETURN_IF_ERROR(checkKernels(artifact).in(origin));
   return artifact;
 }

@@ -17,6 +17,14 @@ namespace tessera::runtime {
 Expected<std::unique_ptr<Executor>> openThreads(std::shared_ptr<const Artifact> artifact,
                                                 const BackendOptions &options,
                                                 const void *userData);
+namespace gpu {
+Expected<std::unique_ptr<Executor>> openStub(std::shared_ptr<const Artifact> artifact,
+                                             const BackendOptions &options, const void *userData);
+Expected<std::unique_ptr<Executor>> openVdev(std::shared_ptr<const Artifact> artifact,
+                                             const BackendOptions &options, const void *userData);
+Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> artifact,
+                                             const BackendOptions &options, const void *userData);
+} // namespace gpu
 
 namespace {
 struct Registry {
@@ -29,6 +37,10 @@ static Registry &registry() {
   static Registry *instance = [] {
     auto *made = new Registry; // never destroyed: a plugin's functions may be called late
     made->backends["threads"] = {"threads", "virtual devices in one process", openThreads, nullptr};
+    made->backends["stub"] = {"stub", "GPU programs in host memory, in random legal orders",
+                              gpu::openStub, nullptr};
+    made->backends["vdev"] = {"vdev", "virtual devices on one GPU", gpu::openVdev, nullptr};
+    made->backends["cuda"] = {"cuda", "one process a GPU, through NCCL", gpu::openCuda, nullptr};
     return made;
   }();
   return *instance;

@@ -141,9 +141,10 @@ private:
   }
 
   Status openSession() {
-    SessionOptions session{options.backend,
-                           {options.devices, options.cores, !options.tracePath.empty()},
-                           options.seed};
+    SessionOptions session{
+        options.backend,
+        {options.devices, options.cores, !options.tracePath.empty(), options.scheduleSeed},
+        options.seed};
     auto opened = Session::open(artifact, session);
     if (!opened)
       return opened.status();
@@ -229,6 +230,8 @@ private:
     for (int64_t step = 0; step < report.steps; ++step) {
       TESSERA_RETURN_IF_ERROR(setStreams(step));
       TESSERA_RETURN_IF_ERROR(session->step());
+      if (step == 0)
+        report.firstStep = session->executor().counters();
       std::string line = "step " + std::to_string(step + 1);
       auto &values = report.scalars.emplace_back();
       for (int64_t index : scalars) {
@@ -244,7 +247,11 @@ private:
       }
       progress.update(step + 1, printing && !scalars.empty());
     }
+    TESSERA_RETURN_IF_ERROR(session->executor().finish());
     report.seconds = progress.elapsed();
+    report.laterSteps = session->executor().counters();
+    for (size_t i = 0; i < report.laterSteps.size(); ++i)
+      report.laterSteps[i].second -= report.firstStep[i].second;
     return {};
   }
 

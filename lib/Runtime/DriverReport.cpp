@@ -144,6 +144,10 @@ std::string reportJson(const RunReport &report) {
   json["wire_bytes_total"] = predicted;
   json["counted_wire_bytes_total"] = report.countedWireBytes();
   json["counted_bytes_total"] = moved;
+  if (!report.firstStep.empty())
+    json["driver"] = {
+        {"first_step", Json(Json::object_t(report.firstStep.begin(), report.firstStep.end()))},
+        {"later_steps", Json(Json::object_t(report.laterSteps.begin(), report.laterSteps.end()))}};
   if (!report.checks.empty()) {
     json["check"] = Json::array();
     for (const ResultCheck &check : report.checks)

@@ -93,6 +93,12 @@ void Move::runAll(const std::byte *const *sources, std::byte *const *targets,
     run(piece, 0, piece.strides.elements, sources, targets, counter);
 }
 
+void Move::countAll(TrafficCounter &counter) const {
+  for (const MovePiece &piece : list)
+    if (!piece.isFill() && piece.strides.elements > 0)
+      count(piece, 0, piece.strides.elements, counter);
+}
+
 /// Passes on `bytes` from `from` to every target but itself.
 static void countDelivery(int64_t from, const std::vector<End> &targets, bool relayed,
                           int64_t bytes, TrafficCounter &counter) {

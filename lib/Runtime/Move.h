@@ -90,6 +90,12 @@ public:
   void runAll(const std::byte *const *sources, std::byte *const *targets,
               TrafficCounter *counter) const;
 
+  /// Counts what one execution of everything moves, without moving it.
+  void countAll(TrafficCounter &counter) const;
+  /// How several sources of a piece combine, and what each value is multiplied by.
+  sharding::ReduceKind reduction() const { return kind; }
+  double resultScale() const { return scale; }
+
   /// Whether targets may share the memory of the sources exactly (the same slot): no element is
   /// written before another piece has read it.
   bool inPlaceSafe() const { return safeInPlace; }
@@ -116,6 +122,7 @@ private:
 
   int64_t elementSize;
   double scale = 1.0;
+  sharding::ReduceKind kind = sharding::ReduceKind::sum;
   Attribution attribution;
   ReduceFunction reduce;
   bool safeInPlace = false;

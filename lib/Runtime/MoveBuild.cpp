@@ -82,6 +82,7 @@ Move::Move(DType dtype, const Mesh &sourceMesh, const Layout &source, const Mesh
   Redistribution move = sharding::redistribute(sourceMesh, source, targetMesh, target);
   reduce = reduceFunction(dtype, move.kind);
   scale = move.scale;
+  kind = move.kind;
   for (const sharding::Piece &piece : move.pieces) {
     if (!options.separateTargets) {
       addPiece(sides, piece.box, piece.sources, piece.targets);

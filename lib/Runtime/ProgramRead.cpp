@@ -5,128 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Runtime/Program.h"
-
-#include <limits>
-#include <nlohmann/json.hpp>
+#include "JsonNode.h"
 
 namespace tessera::runtime {
 
 namespace {
 
-using nlohmann::json;
-
-/// Thrown and caught within this file only.
-struct ParseError {
-  std::string message;
-};
-
 constexpr int kMaxNesting = 200;
-
-/// A JSON value and where it stands, for messages.
-class Node {
-public:
-  Node(const json &value, std::string path) : value(value), path(std::move(path)) {}
-
-  [[noreturn]] void fail(const std::string &message) const {
-    throw ParseError{path + ": " + message};
-  }
-
-  bool has(const char *key) const { return value.is_object() && value.contains(key); }
-  Node operator[](const char *key) const {
-    if (!value.is_object())
-      fail("expected an object");
-    auto it = value.find(key);
-    if (it == value.end())
-      fail(std::string("the field '") + key + "' is missing");
-    return {*it, path + "." + key};
-  }
-  std::vector<Node> list() const {
-    if (!value.is_array())
-      fail("expected a list");
-    std::vector<Node> nodes;
-    nodes.reserve(value.size());
-    for (size_t i = 0; i < value.size(); ++i)
-      nodes.emplace_back(value[i], path + "[" + std::to_string(i) + "]");
-    return nodes;
-  }
-  int64_t integer() const {
-    bool fits = value.is_number_integer() &&
-                (!value.is_number_unsigned() ||
-                 value.get<uint64_t>() <= uint64_t(std::numeric_limits<int64_t>::max()));
-    if (!fits)
-      fail("expected an integer");
-    return value.get<int64_t>();
-  }
-  bool boolean() const {
-    if (!value.is_boolean())
-      fail("expected true or false");
-    return value.get<bool>();
-  }
-  std::string text() const {
-    if (!value.is_string())
-      fail("expected a string");
-    return value.get<std::string>();
-  }
-  double number() const {
-    if (value.is_number())
-      return value.get<double>();
-    std::string spelled = value.is_string() ? value.get<std::string>() : "";
-    if (spelled == "inf" || spelled == "-inf")
-      return (spelled[0] == '-' ? -1 : 1) * std::numeric_limits<double>::infinity();
-    if (spelled == "nan")
-      return std::numeric_limits<double>::quiet_NaN();
-    fail("expected a number");
-  }
-  std::vector<int64_t> integers() const {
-    std::vector<int64_t> result;
-    for (const Node &node : list())
-      result.push_back(node.integer());
-    return result;
-  }
-  std::vector<std::string> texts() const {
-    std::vector<std::string> result;
-    for (const Node &node : list())
-      result.push_back(node.text());
-    return result;
-  }
-  DType dtype() const {
-    auto dtype = parseDType(text());
-    if (!dtype)
-      fail("'" + text() + "' is not an element type");
-    return *dtype;
-  }
-  sharding::AxisRef axis() const {
-    std::vector<int64_t> parts = integers();
-    if (parts.size() != 3)
-      fail("an axis is written [axis, pre, size]");
-    return {parts[0], parts[1], parts[2]};
-  }
-  sharding::AxisList axes() const {
-    sharding::AxisList result;
-    for (const Node &node : list())
-      result.push_back(node.axis());
-    return result;
-  }
-  sharding::ReduceKind reduceKind() const {
-    auto kind = sharding::parseReduceKind(text());
-    if (!kind)
-      fail("'" + text() + "' is not a reduction");
-    return *kind;
-  }
-  int64_t integerOr(const char *key, int64_t otherwise) const {
-    return has(key) ? (*this)[key].integer() : otherwise;
-  }
-  bool booleanOr(const char *key, bool otherwise) const {
-    return has(key) ? (*this)[key].boolean() : otherwise;
-  }
-  std::string textOr(const char *key) const { return has(key) ? (*this)[key].text() : ""; }
-  bool isObject() const { return value.is_object(); }
-
-private:
-  const json &value;
-  std::string path;
-};
 
 sharding::Layout readLayout(const Node &node, const Shape &globalShape) {
   sharding::Layout layout{globalShape, {}, {}};
@@ -334,13 +219,13 @@ Program readProgram(const Node &node) {
 
 Expected<Program> parseProgram(std::string_view text, int64_t constantBytes) {
   try {
-    json document = json::parse(text);
+    auto document = nlohmann::json::parse(text);
     Program program = readProgram(Node(document, "program"));
     TESSERA_RETURN_IF_ERROR(verify(program, constantBytes));
     return program;
   } catch (const ParseError &error) {
     return Status::error(error.message);
-  } catch (const json::exception &error) {
+  } catch (const nlohmann::json::exception &error) {
     return Status::error(std::string("program: not valid JSON: ") + error.what());
   } catch (const std::bad_alloc &) {
     return Status::error("program: out of memory");

@@ -29,6 +29,10 @@ public:
       return Status::error("this machine starts " + std::to_string(pool.size()) +
                            " workers, not the " + std::to_string(workers) + " of --cores");
     TESSERA_RETURN_IF_ERROR(memory.allocate(*artifact));
+    if (artifact->kernels.empty() && !artifact->gpu.empty())
+      return Status::error("the artifact was compiled for a GPU (" +
+                           artifact->gpu.architecturesText() +
+                           "); the backend 'threads' needs one compiled with --target=cpu");
     TESSERA_RETURN_IF_ERROR(kernels.open(artifact->kernels, artifact->program.kernels));
     loadParts();
     loadChannels();

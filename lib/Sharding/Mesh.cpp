@@ -72,6 +72,8 @@ int64_t linearIndex(const Mesh &mesh, const AxisList &axes,
 }
 
 AxisList mergeAxes(AxisList axes) {
+  if (axes.size() < 2)
+    return axes;
   AxisList result;
   for (const AxisRef &axis : axes) {
     if (axis.size == 1)
@@ -115,7 +117,15 @@ AxisList commonPrefix(const AxisList &a, const AxisList &b) {
 }
 
 bool isPrefix(const AxisList &prefix, const AxisList &axes) {
-  return commonPrefix(prefix, axes) == prefix;
+  if (prefix.size() > axes.size())
+    return false;
+  for (size_t i = 0; i < prefix.size(); ++i) {
+    if (prefix[i] == axes[i])
+      continue;
+    // A shorter part of an axis ends the prefix.
+    return i + 1 == prefix.size() && sharedHead(prefix[i], axes[i]) == prefix[i];
+  }
+  return true;
 }
 
 AxisList removePrefix(const AxisList &prefix, const AxisList &axes) {

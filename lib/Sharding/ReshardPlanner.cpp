@@ -85,16 +85,26 @@ private:
     // Windows overlap, and only an exchange makes or moves them: reduce, exchange, make partial. So
     // it is where source and target cut an axis into parts that have no common parts.
     bool exchangeOnly = !nested || !source.windows.empty() || !target.windows.empty();
-    reduceAll();
-    if (!exchangeOnly) {
+    auto tries = [&](CollectiveKind kind) {
+      bool chains = kind != CollectiveKind::all_reduce && kind != CollectiveKind::exchange;
+      return (!onlyKind || *onlyKind == kind) && !(exchangeOnly && chains);
+    };
+    if (tries(CollectiveKind::all_reduce))
+      reduceAll();
+    if (tries(CollectiveKind::reduce_scatter))
       reduceScatter();
+    if (tries(CollectiveKind::slice))
       slice();
+    if (tries(CollectiveKind::all_to_all))
       allToAll();
+    if (tries(CollectiveKind::all_gather))
       gather();
+    if (tries(CollectiveKind::permute))
       permute();
-    }
-    exchangeToTarget();
-    makePartials();
+    if (tries(CollectiveKind::exchange))
+      exchangeToTarget();
+    if (!onlyKind || *onlyKind == CollectiveKind::slice)
+      makePartials();
   }
 
   struct Node {
@@ -225,8 +235,8 @@ private:
   void relax(Move move) {
     move.source = current;
     std::sort(move.target.partial.begin(), move.target.partial.end());
-    if (onlyKind && move.kind != *onlyKind)
-      return;
+    if (onlyKind && (move.kind != *onlyKind || move.target != target))
+      return; // one step is asked for, and it must arrive
     if (forbidden && move.kind == forbidden->kind && canonical(move.source) == forbidden->source &&
         canonical(move.target) == forbidden->target)
       return;
@@ -407,21 +417,40 @@ private:
   /// Where all that differs is which device has which part, each device gets one whole part: the
   /// target's axes in one dimension are a rearrangement, or others of the same sizes.
   void permute() {
+    if (!current.partial.empty())
+      return; // contributions must stay with their axis: only whole values are permuted
     TensorSharding next = target;
-    next.partial = current.partial;
+    next.partial.clear();
+    permuteTo(next);
+    // One dimension's parts may be finer than the target's: they go where a gather of the rest
+    // leads to it, y of 4 to x of 2 by way of (x, minor half of y).
+    for (size_t d = 0; d < current.dims.size(); ++d) {
+      AxisList major, minor;
+      next = current;
+      if (target.dims[d].empty() || sizeOf(current.dims[d]) <= sizeOf(target.dims[d]) ||
+          !splitAt(current.dims[d], sizeOf(target.dims[d]), major, minor))
+        continue;
+      next.dims[d] = minor;
+      if (std::all_of(target.dims[d].begin(), target.dims[d].end(),
+                      [&](const AxisRef &axis) { return next.isFree(axis); })) {
+        next.dims[d].insert(next.dims[d].begin(), target.dims[d].begin(), target.dims[d].end());
+        permuteTo(next);
+      }
+    }
+  }
+
+  void permuteTo(const TensorSharding &next) {
     if (next == current)
       return;
     for (size_t d = 0; d < current.dims.size(); ++d)
-      if (sizeOf(current.dims[d]) != sizeOf(target.dims[d]))
+      if (sizeOf(current.dims[d]) != sizeOf(next.dims[d]))
         return;
     AxisList axes;
     for (const AxisRef &axis : inPlay)
       if (!current.isFree(axis) || !next.isFree(axis))
         axes.push_back(axis);
-    for (const PartialAxis &part : current.partial)
-      std::erase(axes, part.axis);
-    Layout before = makeLayout(withoutPartials(current), problem.shape);
-    Layout after = makeLayout(withoutPartials(next), problem.shape);
+    Layout before = makeLayout(current, problem.shape);
+    Layout after = makeLayout(next, problem.shape);
     // Each device sends its part to at most one other: otherwise it is an exchange.
     Redistribution boxes = redistribute(problem.mesh, before, problem.mesh, after);
     std::vector<int64_t> sends(problem.mesh.numDevices());
@@ -430,18 +459,11 @@ private:
         if (device != piece.sources.front())
           if (++sends[piece.sources.front()] > 1)
             return;
-    if (!current.partial.empty())
-      return; // contributions must stay with their axis: only whole values are permuted
     Move move;
     move.kind = CollectiveKind::permute;
     move.axes = axes;
     move.target = next;
     relax(std::move(move));
-  }
-
-  static TensorSharding withoutPartials(TensorSharding sharding) {
-    sharding.partial.clear();
-    return sharding;
   }
 
   void exchangeToTarget() {
@@ -565,7 +587,7 @@ std::optional<ReshardPlan> planRunnerUp(const ReshardProblem &problem, const Res
   return search.run();
 }
 
-std::optional<Move> findMove(const ReshardProblem &problem, CollectiveKind kind) {
+static std::optional<Move> findMove(const ReshardProblem &problem, CollectiveKind kind) {
   // For the sake of bytes every kind of exchange is tried.
   LinkModel links;
   PathSearch search(problem, Objective::bytes, links);
@@ -573,9 +595,21 @@ std::optional<Move> findMove(const ReshardProblem &problem, CollectiveKind kind)
   return search.step();
 }
 
-const ReshardPlan &ReshardPlanner::plan(const ReshardProblem &problem) {
-  Key key{problem.mesh.name, problem.shape, problem.bytesPerElement, problem.source,
+ReshardPlanner::Key ReshardPlanner::keyOf(const ReshardProblem &problem) {
+  return {problem.mesh.name, problem.shape, problem.bytesPerElement, problem.source,
           problem.target};
+}
+
+const std::optional<Move> &ReshardPlanner::step(const ReshardProblem &problem,
+                                                CollectiveKind kind) {
+  auto [it, fresh] = steps.try_emplace({keyOf(problem), kind});
+  if (fresh)
+    it->second = findMove(problem, kind);
+  return it->second;
+}
+
+const ReshardPlan &ReshardPlanner::plan(const ReshardProblem &problem) {
+  Key key = keyOf(problem);
   auto it = known.find(key);
   if (it == known.end())
     it =

@@ -33,6 +33,13 @@ TensorSharding TensorSharding::allOpen(const Mesh &mesh, int64_t rank) {
   return result;
 }
 
+bool TensorSharding::isFree(const AxisRef &axis) const {
+  return std::none_of(dims.begin(), dims.end(),
+                      [&](const AxisList &axes) { return overlapsAny(axes, axis); }) &&
+         std::none_of(partial.begin(), partial.end(),
+                      [&](const PartialAxis &part) { return overlapsAny({part.axis}, axis); });
+}
+
 bool TensorSharding::isReplicated() const {
   return partial.empty() && windows.empty() &&
          std::all_of(dims.begin(), dims.end(), [](const AxisList &axes) { return axes.empty(); });
@@ -66,15 +73,17 @@ TensorSharding canonical(TensorSharding sharding) {
   for (AxisList &axes : sharding.dims)
     axes = mergeAxes(std::move(axes));
   std::sort(sharding.partial.begin(), sharding.partial.end());
-  std::vector<PartialAxis> merged;
-  for (const PartialAxis &part : sharding.partial) {
-    if (!merged.empty() && merged.back().kind == part.kind &&
-        merged.back().axis.canMerge(part.axis))
-      merged.back().axis.size *= part.axis.size;
-    else
-      merged.push_back(part);
+  if (sharding.partial.size() > 1) {
+    std::vector<PartialAxis> merged;
+    for (const PartialAxis &part : sharding.partial) {
+      if (!merged.empty() && merged.back().kind == part.kind &&
+          merged.back().axis.canMerge(part.axis))
+        merged.back().axis.size *= part.axis.size;
+      else
+        merged.push_back(part);
+    }
+    sharding.partial = std::move(merged);
   }
-  sharding.partial = std::move(merged);
   std::sort(sharding.open.begin(), sharding.open.end());
   sharding.open = mergeAxes(std::move(sharding.open));
   return sharding;

@@ -28,7 +28,8 @@ namespace {
 
 /// What every function takes besides the text.
 struct Options {
-  std::string name, function, compileFrom, objective, topology, passes, search;
+  std::string name, function, compileFrom, objective, topology, passes, search, minimise;
+  double memoryBudget; ///< GiB a device, 0: none
   bool remarks;
 };
 
@@ -44,6 +45,9 @@ static void fill(ProgramOptions &program, const std::string &text, const Options
   program.topology = options.topology;
   program.passes = options.passes;
   program.search.mode = options.search;
+  program.search.minimise = options.minimise;
+  if (options.memoryBudget > 0)
+    program.search.memoryBudget = options.memoryBudget;
   program.remarks = options.remarks;
   program.messages = &messages;
 }
@@ -69,7 +73,30 @@ static void define(nb::module_ &module, const char *name, const char *doc, Funct
                    const Extra &...extra) {
   module.def(name, function, "text"_a, extra..., "name"_a = "program", "function"_a = "",
              "compile_from"_a = "input", "objective"_a = "time", "topology"_a = "", "passes"_a = "",
-             "search"_a = "", "remarks"_a = false, doc);
+             "search"_a = "", "minimise"_a = "time", "memory_budget"_a = 0.0, "remarks"_a = false,
+             doc);
+}
+
+/// The buffer of a tensor is the memoryview that its method `_buffered` gives.
+static int getBuffer(PyObject *self, Py_buffer *view, int flags) {
+  PyObject *inner = PyObject_CallMethod(self, "_buffered", nullptr);
+  if (!inner) {
+    view->obj = nullptr;
+    return -1;
+  }
+  int status = PyObject_GetBuffer(inner, view, flags);
+  Py_DECREF(inner);
+  return status;
+}
+
+/// A base class with the buffer protocol, which classes of Python cannot have before 3.12.
+static void defineBuffered(nb::module_ &module) {
+  static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void *>(getBuffer)},
+                                {Py_tp_doc, const_cast<char *>("What has the buffer protocol.")},
+                                {0, nullptr}};
+  static PyType_Spec spec = {"tessera._core.Buffered", sizeof(PyObject), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  module.attr("Buffered") = nb::steal(PyType_FromSpec(&spec));
 }
 
 NB_MODULE(_core, m) {
@@ -82,33 +109,38 @@ NB_MODULE(_core, m) {
       "docs/architecture.md; \"input\" only parses and verifies.",
       [](const std::string &text, const std::string &to, std::string name, std::string function,
          std::string from, std::string objective, std::string topology, std::string passes,
-         std::string search, bool remarks) {
+         std::string search, std::string minimise, double budget, bool remarks) {
         return compiled<ProgramOptions>(
-            text, {name, function, from, objective, topology, passes, search, remarks},
+            text,
+            {name, function, from, objective, topology, passes, search, minimise, budget, remarks},
             [&](const ProgramOptions &program) { return lowerProgram(program, to); });
       },
       "to"_a);
   define(m, "explain", "The report of docs/report.md as JSON text, and what the compiler said.",
          [](const std::string &text, std::string name, std::string function, std::string from,
             std::string objective, std::string topology, std::string passes, std::string search,
-            bool remarks) {
-           return compiled<ExplainOptions>(
-               text, {name, function, from, objective, topology, passes, search, remarks},
-               explainJson);
+            std::string minimise, double budget, bool remarks) {
+           return compiled<ExplainOptions>(text,
+                                           {name, function, from, objective, topology, passes,
+                                            search, minimise, budget, remarks},
+                                           explainJson);
          });
-  define(m, "compile", "The bytes of an artifact for Session, and what the compiler said.",
-         [](const std::string &text, std::string name, std::string function, std::string from,
-            std::string objective, std::string topology, std::string passes, std::string search,
-            bool remarks) {
-           auto [artifact, messages] = compiled<CompileOptions>(
-               text, {name, function, from, objective, topology, passes, search, remarks},
-               [](const CompileOptions &program) -> std::optional<runtime::Bytes> {
-                 auto artifact = compileProgram(program);
-                 if (!artifact)
-                   return std::nullopt;
-                 return runtime::serialize(*artifact);
-               });
-           return std::pair(nb::bytes(artifact.data(), artifact.size()), messages);
-         });
+  define(
+      m, "compile", "The bytes of an artifact for Session, and what the compiler said.",
+      [](const std::string &text, std::string name, std::string function, std::string from,
+         std::string objective, std::string topology, std::string passes, std::string search,
+         std::string minimise, double budget, bool remarks) {
+        auto [artifact, messages] = compiled<CompileOptions>(
+            text,
+            {name, function, from, objective, topology, passes, search, minimise, budget, remarks},
+            [](const CompileOptions &program) -> std::optional<runtime::Bytes> {
+              auto artifact = compileProgram(program);
+              if (!artifact)
+                return std::nullopt;
+              return runtime::serialize(*artifact);
+            });
+        return std::pair(nb::bytes(artifact.data(), artifact.size()), messages);
+      });
   python::defineSession(m);
+  defineBuffered(m);
 }

@@ -9,18 +9,22 @@ from .sharding import Mesh, Open, Partial, Replicate, Shard, Sharding
 # What needs NumPy, JAX or PyTorch is loaded when it is used.
 _LAZY = {
     "runtime": ("Session",),
+    "executable": ("Executable", "load"),
     "jax": ("from_jax",),
     "torch": ("from_torch",),
     "mesh": ("ProcessMesh",),
     "tensor": ("Tensor", "asarray", "shard_tensor", "spec"),
-    "dtypes": ("DType", "bfloat16", "bool_", "float16", "float32", "float64", "int16", "int32", "int64", "int8"),
+    "dtypes": ("DType", "bfloat16", "bool_", "float16", "float32", "float64", "int16", "int32", "int64", "int8", "uint16", "uint32",
+               "uint64", "uint8"),
     "compiled": ("explain", "jit"),
     "autodiff": ("grad", "value_and_grad"),
     "parallel": ("DistributedDataParallel", "accumulate", "visualize_sharding"),
     "strategy": ("shard",),
     "control": ("checkpoint", "custom_gradient", "fori_loop", "scan"),
+    "ops.distributed": ("reshard", "stop_gradient", "unshard"),
+    "memory": ("memory_estimate",),
     "optim": ("shard_optimizer",),
-    "data": ("shard_dataloader",),
+    "data": ("BatchSampler", "DataLoader", "DistributedSampler", "shard_dataloader"),
 }
 _MODULES = ("nn", "ops", "optim", "data", "testing", "parallel", "random", "tree")
 _PLACES = {name: module for module, names in _LAZY.items() for name in names}
@@ -33,9 +37,12 @@ def __getattr__(name):
     import importlib
     import importlib.util
     if name in _PLACES:
-        if _PLACES[name] not in ("runtime", "jax"):
+        if _PLACES[name] not in ("runtime", "executable", "jax"):
             importlib.import_module(".ops.operators", __name__)  # operators of tensors
-        value = getattr(importlib.import_module(f".{_PLACES[name]}", __name__), name)
+        try:
+            value = getattr(importlib.import_module(f".{_PLACES[name]}", __name__), name)
+        except ModuleNotFoundError as error:
+            raise ImportError(f"tessera.{name} needs the package '{error.name}': pip install {error.name}", name=error.name) from None
         globals()[name] = value
         return value
     # Other modules, `from tessera import ir`, need no more than they import themselves.

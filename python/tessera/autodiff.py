@@ -27,7 +27,9 @@ def value_and_grad(function: Callable, argnums: int | Sequence[int] = 0, has_aux
     Raises ShapeError and DTypeError where the result is no scalar of floats, ArgumentError where there is nothing to
     differentiate by.
     """
-    numbers = [argnums] if isinstance(argnums, int) else list(argnums)
+    if not callable(function):
+        raise refuse(ArgumentError, f"value_and_grad takes a function, not {function!r}")
+    numbers = [argnums] if isinstance(argnums, (int, str)) or not hasattr(argnums, "__iter__") else list(argnums)
 
     @functools.wraps(function)
     def differentiated(*args, **kwargs):

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -21,18 +22,19 @@ from .trace import current
 class Jitted:
     """What `jit` makes. Called inside of another recorded function it is a part of that."""
 
-    def __init__(self, function: Callable, mesh: ProcessMesh | None = None, feeds: bool = True, donate: bool = False, objective: str = "time",
-                 topology: str = "", search: str = ""):
+    def __init__(self, function: Callable, mesh: ProcessMesh | None = None, feeds: bool = True, donate: bool = False, **options):
         functools.update_wrapper(self, function)
         self._function, self._feeds, self._mesh, self._donate = function, feeds, mesh, donate
-        self._options = dict(objective=objective, topology=topology, search=search)
+        self._options = options
         self._recorded: dict = {}
+        self._lock = threading.RLock()
 
     def _record(self, arguments: Arguments) -> Recorded:
         key = arguments.key()
-        if key not in self._recorded:
-            self._recorded[key] = Recorded(self._function, arguments, self._feeds, self._options, self._mesh, self._donate)
-        return self._recorded[key]
+        with self._lock:
+            if key not in self._recorded:
+                self._recorded[key] = Recorded(self._function, arguments, self._feeds, self._options, self._mesh, self._donate)
+            return self._recorded[key]
 
     def __call__(self, *args, **kwargs):
         if current() is not None:
@@ -82,7 +84,7 @@ SEARCHES = ("sharding_propagation", "dynamic_programming", "recursive_programmin
 
 
 def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, search: str | None = None, feeds: bool = True,
-        donate: bool = False, objective: str = "time", topology: str = "") -> Jitted:
+        donate: bool = False, objective: str = "time", topology: str = "", minimise: str = "time", memory_budget: float | None = None) -> Jitted:
     """Compiles a function of tensors (and trees of them) into one program for all devices that its tensors name.
 
     The function is recorded at its first call, and again for arguments of another structure, shape, type or placement. Floats
@@ -93,10 +95,21 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
     without one they follow from those that are given. feeds: a result of the
     structure of an argument takes its placements. donate: such results stay on the devices; given to the next call they are not copied,
     and overwritten by it: using them afterwards is an error. objective: what plans of moves minimise, "time" or "bytes"; topology: the file of
-    the machine (docs/report.md).
+    the machine (docs/report.md). Of a search: minimise: what the plan has the least of, "time" or "memory"; memory_budget: GiB a device at
+    the peak, at most; where no plan fits an Error names what takes most.
 
-    Raises ArgumentError for another objective or search, and for what is no mesh.
+    Raises ArgumentError for another objective or search, a budget that is not positive, what is no function and no mesh.
     """
+    if function is not None and not callable(function):
+        raise refuse(ArgumentError, f"jit takes a function, not {function!r}")
+    if minimise not in ("time", "memory"):
+        raise refuse(ArgumentError, f"minimise '{minimise}' of jit; there are time and memory")
+    if memory_budget is not None and (isinstance(memory_budget, bool) or not isinstance(memory_budget, (int, float)) or not memory_budget > 0):
+        raise refuse(ArgumentError, f"memory_budget {memory_budget!r} of jit is no positive number of GiB")
+    if search is None and (minimise != "time" or memory_budget is not None):
+        raise refuse(ArgumentError, "minimise and memory_budget of jit are those of a search; give search=\"dynamic_programming\", ...")
+    if minimise == "memory" and memory_budget is not None:
+        raise refuse(ArgumentError, "jit with minimise=\"memory\" takes no memory_budget; the plan has the least memory")
     if objective not in ("time", "bytes"):
         raise refuse(ArgumentError, f"objective '{objective}' of jit; there are time and bytes")
     if search is not None and search not in SEARCHES:
@@ -104,8 +117,10 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
     if mesh is not None and not isinstance(mesh, ProcessMesh):
         raise refuse(ArgumentError, f"mesh {mesh!r} of jit is no ProcessMesh")
     if function is None:
-        return functools.partial(jit, mesh=mesh, search=search, feeds=feeds, donate=donate, objective=objective, topology=topology)
-    return Jitted(function, mesh, feeds, donate, objective, topology, search or "")
+        return functools.partial(jit, mesh=mesh, search=search, feeds=feeds, donate=donate, objective=objective, topology=topology,
+                                 minimise=minimise, memory_budget=memory_budget)
+    options = dict(objective=objective, topology=topology, search=search or "", minimise=minimise, memory_budget=memory_budget or 0.0)
+    return Jitted(function, mesh, feeds, donate, **options)
 
 
 def explain(function: Callable, *args, **kwargs) -> Report:
@@ -115,6 +130,7 @@ def explain(function: Callable, *args, **kwargs) -> Report:
 
 
 _eager: dict[Any, Recorded] = {}
+_eager_lock = threading.RLock()
 
 
 def run_eagerly(function: Callable, args, kwargs):
@@ -126,10 +142,12 @@ def run_eagerly(function: Callable, args, kwargs):
     record.__name__ = function.__name__
     arguments = Arguments(record, args, kwargs, tree.is_array)
     key = function, arguments.key()
-    if key not in _eager:
-        if len(_eager) > 4096:
-            _eager.clear()
-        _eager[key] = Recorded(record, arguments, feeds=False)
-    return _eager[key].run(arguments)
+    with _eager_lock:
+        if key not in _eager:
+            if len(_eager) > 4096:
+                _eager.clear()
+            _eager[key] = Recorded(record, arguments, feeds=False)
+        found = _eager[key]
+    return found.run(arguments)
 
 

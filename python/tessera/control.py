@@ -109,7 +109,10 @@ def scan(body: Callable, carry, xs):
     # What the slices of y are like is seen by recording the body once, aside.
     trial = Block(["index"])
     with trace.region(trial, "a trial"):
-        _, y = body(carry, slices(trial.arguments[0]))
+        pair = body(carry, slices(trial.arguments[0]))
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise refuse(ArgumentError, f"'{_name(body)}' of scan returns a pair (carry, y), not {type(pair).__name__}")
+        _, y = pair
         shapes = [(asarray(leaf.value).shape, asarray(leaf.value).dtype, asarray(leaf.value).mesh) for leaf in tree.flatten(y)[0]]
     stacks = []
     for shape, dtype, _ in shapes:

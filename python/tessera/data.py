@@ -50,8 +50,8 @@ class DistributedSampler:
 
     def __init__(self, dataset, num_replicas: int = 1, rank: int = 0, shuffle: bool = True, seed: int = 0, drop_last: bool = False):
         self.num_replicas = _at_least_one("num_replicas", num_replicas)
-        if not 0 <= rank < num_replicas:
-            raise refuse(ArgumentError, f"rank {rank} of {num_replicas} replicas; ranks are 0 to {num_replicas - 1}")
+        if isinstance(rank, bool) or not isinstance(rank, (int, np.integer)) or not 0 <= rank < num_replicas:
+            raise refuse(ArgumentError, f"rank {rank!r} of {num_replicas} replicas; ranks are 0 to {num_replicas - 1}")
         if len(dataset) == 0:
             raise refuse(ArgumentError, "the dataset is empty")
         self.dataset, self.rank, self.shuffle, self.seed, self.drop_last, self.epoch = dataset, rank, shuffle, seed, drop_last, 0
@@ -144,9 +144,14 @@ def shard_dataloader(loader, meshes: ProcessMesh | Sequence[ProcessMesh], shard_
 
     Raises ArgumentError for keys that a batch lacks, and MeshError for an axis that there is not.
     """
-    meshes = [meshes] if isinstance(meshes, ProcessMesh) else list(meshes)
+    meshes = [meshes] if isinstance(meshes, ProcessMesh) or not hasattr(meshes, "__iter__") else list(meshes)
     if not meshes:
         raise refuse(ArgumentError, "shard_dataloader takes at least one mesh")
+    for mesh in meshes:
+        if not isinstance(mesh, ProcessMesh):
+            raise refuse(ArgumentError, f"shard_dataloader takes meshes, not {mesh!r}")
+    if not hasattr(loader, "__iter__"):
+        raise refuse(ArgumentError, f"shard_dataloader takes a loader of batches, not {loader!r}")
     dims = list(shard_dims) if isinstance(shard_dims, (list, tuple)) else [shard_dims] * len(meshes)
     if len(dims) != len(meshes):
         raise refuse(ArgumentError, f"{len(dims)} shard_dims for {len(meshes)} meshes; give one, or one a mesh")
@@ -193,13 +198,17 @@ def place_batch(batch: Sequence, mesh: ProcessMesh, dataset_strategy="data_paral
     Raises StrategyError, which names the input and the dimension.
     """
     from .strategy import sharding_of
+    if not isinstance(batch, (list, tuple)):
+        raise refuse(ArgumentError, f"place_batch takes a list of inputs, not {type(batch).__name__}")
+    if not isinstance(mesh, ProcessMesh):
+        raise refuse(ArgumentError, f"place_batch takes a ProcessMesh, not {mesh!r}")
     tensors = [asarray(b) for b in batch]
     if dataset_strategy == "full_batch":
         strategy = [(1,) * t.ndim for t in tensors]
     elif dataset_strategy == "data_parallel":
         strategy = [(mesh.size, *[1] * (t.ndim - 1)) if t.ndim else () for t in tensors]
-    elif isinstance(dataset_strategy, str):
-        raise refuse(StrategyError, f"dataset_strategy '{dataset_strategy}'; there are \"full_batch\", \"data_parallel\" and tuples of cuts")
+    elif not isinstance(dataset_strategy, (list, tuple)):
+        raise refuse(StrategyError, f"dataset_strategy {dataset_strategy!r}; there are \"full_batch\", \"data_parallel\" and tuples of cuts")
     else:
         strategy = list(dataset_strategy)
     if len(strategy) != len(tensors):

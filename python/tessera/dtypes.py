@@ -14,7 +14,7 @@ from .source import refuse
 
 @dataclasses.dataclass(frozen=True)
 class DType:
-    """An element type. `element` is its name in MLIR."""
+    """An element type. `element` is its name in `tessera.ir`."""
 
     name: str
     element: str
@@ -26,11 +26,18 @@ class DType:
     def __str__(self):
         return self.name
 
+    def __reduce__(self):  # copies are the same object
+        return of_element, (self.element,)
+
     @property
     def numpy(self) -> np.dtype:
         """bfloat16 needs the package ml_dtypes (JAX brings it); without it, its bits as uint16."""
         from .runtime import dtype_of
         return dtype_of(self.element)
+
+    def of(self, array: np.ndarray) -> np.ndarray:
+        """An array of the same bits as one of this type: programs know no signs of integers."""
+        return array.view(self.numpy) if self.element.startswith("ui") else array
 
     @property
     def itemsize(self) -> int:
@@ -41,9 +48,11 @@ float64, float32 = DType("float64", "f64", "float"), DType("float32", "f32", "fl
 float16, bfloat16 = DType("float16", "f16", "float"), DType("bfloat16", "bf16", "float")
 int64, int32 = DType("int64", "i64", "integer"), DType("int32", "i32", "integer")
 int16, int8 = DType("int16", "i16", "integer"), DType("int8", "i8", "integer")
+uint64, uint32 = DType("uint64", "ui64", "integer"), DType("uint32", "ui32", "integer")
+uint16, uint8 = DType("uint16", "ui16", "integer"), DType("uint8", "ui8", "integer")
 bool_ = DType("bool", "i1", "bool")
 
-ALL = (float64, float32, float16, bfloat16, int64, int32, int16, int8, bool_)
+ALL = (float64, float32, float16, bfloat16, int64, int32, int16, int8, uint64, uint32, uint16, uint8, bool_)
 _BY_NAME = {name: d for d in ALL for name in (d.name, d.element)} | {"bool_": bool_, "float": float32, "int": int64}
 
 
@@ -68,15 +77,21 @@ def of_element(element: str) -> DType:
     return _BY_NAME[element]
 
 
-_RANK = {d: i for i, d in enumerate((int8, int16, int32, int64))}
+_SIGNED = (int8, int16, int32, int64)
 
 
 def promote(name: str, a: DType, b: DType) -> DType:
-    """The type of an operation of both: the wider of one kind. Raises DTypeError for float and integer, float16 and bfloat16."""
+    """The type of an operation of both: the wider of one kind; of a signed and an unsigned integer the least signed one that holds
+    both. Raises DTypeError for float and integer, float16 and bfloat16, uint64 and signed integers."""
     if a is b:
         return a
     if a.kind == b.kind == "integer":
-        return a if _RANK[a] > _RANK[b] else b
+        if (a in _SIGNED) == (b in _SIGNED):
+            return a if a.itemsize > b.itemsize else b
+        signed, unsigned = (a, b) if a in _SIGNED else (b, a)
+        wide = max(signed.itemsize, 2 * unsigned.itemsize)
+        if wide <= 8:
+            return next(d for d in _SIGNED if d.itemsize == wide)
     if a.kind == b.kind == "float":
         if a.itemsize != b.itemsize:
             return a if a.itemsize > b.itemsize else b

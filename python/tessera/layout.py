@@ -140,6 +140,13 @@ def local_value(array: np.ndarray, sharding: Sharding, rank: int) -> np.ndarray:
     return part
 
 
+def listed(placements) -> tuple:
+    """Placements as a tuple. Raises PlacementError for what is no list of them."""
+    if not isinstance(placements, (list, tuple)):
+        raise refuse(PlacementError, f"placements are a list, one a mesh axis, not {placements!r}")
+    return tuple(placements)
+
+
 def check(sharding: Sharding, shape: Sequence[int], element: str, what: str) -> Sharding:
     """The sharding with a placement an axis and no negative dimensions. Raises PlacementError, which names what is wrong."""
     if isinstance(sharding, SubAxisSharding):

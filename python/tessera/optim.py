@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from . import ops, tree
+from . import dtypes, ops, tree
 from .errors import ArgumentError, ShapeError
 from .mesh import ProcessMesh
 from .ops.creation import zeros_like
@@ -38,9 +38,16 @@ class Optimizer:
         return zeros_like(parameter, dtype)
 
     def update(self, parameters, gradients, state: State):
-        """Parameters and state after a step. Gradients have the structure of the parameters."""
+        """Parameters and state after a step. Gradients have the structure of the parameters; one that has none (None) stays as it is.
+
+        Raises ArgumentError for gradients of what is no parameter, for none at all, and for a state of other parameters, ShapeError for
+        another shape.
+        """
         found = {leaf.path: asarray(leaf.value) for leaf in tree.flatten(gradients)[0]}
         names = {name for name, _ in _trainable(parameters)}
+        if names and not found:
+            raise refuse(ArgumentError, f"there is no gradient of any parameter ('{sorted(names)[0]}', ...)")
+        self._check_state(names, state)
         for name in found:
             if name not in names:
                 raise refuse(ArgumentError, f"there is a gradient of '{name}', which is no parameter")
@@ -64,6 +71,15 @@ class Optimizer:
                 new_state[slot][leaf.path] = value
         return tree.rebuild(parameters, values), new_state
 
+    def _check_state(self, names, state):
+        if not isinstance(state, dict) or "count" not in state:
+            raise refuse(ArgumentError, f"the state of an optimizer is what init(parameters) returns, not {type(state).__name__}")
+        for slot in self.slots:
+            missing = sorted(names.difference(state.get(slot, ())))
+            if missing:
+                raise refuse(ArgumentError, f"the state has no '{slot}' of '{missing[0]}'; it was made of other parameters: call init on those that "
+                                            "are trained (after wrapping them)")
+
     def _apply(self, name, p, g, slots, count):
         wide = p.astype("float32") if p.dtype.itemsize == 2 else p
         new, slots = self.step(wide, g.astype(wide.dtype), slots, count)
@@ -80,7 +96,11 @@ def _trainable(parameters) -> list[tuple[str, Tensor]]:
 
 
 def _number(name, value, low, high=math.inf):
-    if not isinstance(value, Tensor) and not low <= value < high:
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise refuse(ArgumentError, f"{name} {value!r} is no number")
+    if not low <= value < high:
         raise refuse(ArgumentError, f"{name} {value} is not in [{low}, {high})")
     return value
 
@@ -111,6 +131,8 @@ class Adam(Optimizer):
 
     def __init__(self, rate: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0):
         self.rate, self.eps, self.weight_decay = _number("rate", rate, 0), _number("eps", eps, 0), _number("weight_decay", weight_decay, 0)
+        if not isinstance(betas, (tuple, list)) or len(betas) != 2:
+            raise refuse(ArgumentError, f"betas {betas!r} are two numbers in [0, 1)")
         self.betas = tuple(_number("beta", b, 0, 1) for b in betas)
 
     def direction(self, g, slots, count):
@@ -142,8 +164,35 @@ class AdamW(Adam):
 class ShardedOptimizer(Optimizer):
     """What shard_optimizer makes: the same update on states (and gradients) that are placed otherwise."""
 
-    def __init__(self, inner: Optimizer, place: Callable, gradients: bool):
-        self.inner, self.slots, self._place, self._gradients = inner, inner.slots, place, gradients
+    def __init__(self, inner: Optimizer, place: Callable, gradients: bool, accumulation: int = 1):
+        self.inner, self.slots, self._place, self._gradients, self._parts = inner, inner.slots, place, gradients, accumulation
+
+    def init(self, parameters):
+        state = super().init(parameters)
+        if self._parts > 1:
+            state |= {"part": asarray(0, "int32"), "sum": {name: self._zeros("sum", name, p) for name, p in _trainable(parameters)}}
+        return state
+
+    def update(self, parameters, gradients, state):
+        """With gradient_accumulation k every k-th call changes the parameters, by the mean of the gradients of k calls."""
+        if self._parts == 1:
+            return super().update(parameters, gradients, state)
+        if not isinstance(state, dict) or "sum" not in state:
+            raise refuse(ArgumentError, "the state has no 'sum' of gradients; it was made by another optimizer: call init of this one")
+        found = {leaf.path: asarray(leaf.value) for leaf in tree.flatten(gradients)[0]}
+        for name in found:
+            if name not in state["sum"]:
+                raise refuse(ArgumentError, f"there is a gradient of '{name}', which is no parameter")
+        total = {name: old + found[name].astype(old.dtype) if name in found else old for name, old in state["sum"].items()}
+        part = state["part"] + 1
+        last = ops.equal(part, self._parts)
+        mean = tree.rebuild(gradients, [total[leaf.path] / self._parts for leaf in tree.flatten(gradients)[0]])
+        inner = {k: v for k, v in state.items() if k not in ("part", "sum")}
+        new, changed = super().update(parameters, mean, inner)
+        chosen = lambda a, b: asarray(b) if a is b else ops.where(last, a, b)
+        new = tree.map(chosen, new, parameters)
+        changed = tree.map(chosen, changed, inner)
+        return new, {**changed, "part": ops.where(last, 0, part), "sum": {name: ops.where(last, 0.0, t) for name, t in total.items()}}
 
     def _zeros(self, slot, name, parameter):
         made = self.inner._zeros(slot, name, parameter)
@@ -171,21 +220,27 @@ def _placed(tensor: Tensor, mesh, placements) -> Tensor:
     return made
 
 
-def shard_optimizer(optimizer: Optimizer, shard_fn: Callable | None = None, *, level: int = 0, axis: str | None = None) -> Optimizer:
+def shard_optimizer(optimizer: Optimizer, shard_fn: Callable | None = None, gradient_accumulation: int = 1, *, level: int = 0,
+                    axis: str | None = None) -> Optimizer:
     """An optimizer whose states lie otherwise than their parameters.
 
     shard_fn(name, parameter) gives placements of the states of a parameter, or None (as the parameter). Without it the states
     are cut over a mesh axis (the first unless given) over which the parameter is replicated: level 1 the states (ZeRO-1), 2
     also the gradients (ZeRO-2); for level 3 place the parameters themselves by shard_parameters. Level 0 cuts nothing.
+    gradient_accumulation: so many calls of update make one step, by the mean of their gradients.
 
-    Raises ArgumentError for what is no optimizer and for other levels.
+    Raises ArgumentError for what is no optimizer, for other levels and for no positive number of calls.
     """
     if not isinstance(optimizer, Optimizer):
         raise refuse(ArgumentError, f"{optimizer!r} is no optimizer; there are SGD, Adam, AdamW and subclasses of Optimizer")
     if level not in (0, 1, 2, 3):
         raise refuse(ArgumentError, f"level {level} of shard_optimizer; there are 0, 1, 2, 3")
+    if isinstance(gradient_accumulation, bool) or not isinstance(gradient_accumulation, int) or gradient_accumulation < 1:
+        raise refuse(ArgumentError, f"gradient_accumulation {gradient_accumulation!r} of shard_optimizer is no positive integer")
+    if shard_fn is not None and not callable(shard_fn):
+        raise refuse(ArgumentError, f"shard_fn {shard_fn!r} of shard_optimizer is a function of name and parameter that gives placements")
     place = shard_fn or ((lambda name, p: zero_placements(p, axis)) if level else (lambda name, p: None))
-    return ShardedOptimizer(optimizer, place, level >= 2)
+    return ShardedOptimizer(optimizer, place, level >= 2, gradient_accumulation)
 
 
 def zero_placements(parameter: Tensor, axis: str | None = None) -> list | None:
@@ -237,6 +292,10 @@ def mixed_precision(function: Callable, dtype="bfloat16") -> Callable:
         leaves, _ = tree.flatten(value)
         return tree.rebuild(value, [asarray(leaf.value).astype(to) if asarray(leaf.value).dtype.kind == "float" else leaf.value for leaf in leaves])
 
+    kind = dtypes.dtype(dtype)
+    if kind.kind != "float":
+        raise refuse(ArgumentError, f"mixed_precision computes in floats, not in {kind}")
+
     def computed(*args, **kwargs):
         result = function(*[cast(a, dtype) for a in args], **{k: cast(v, dtype) for k, v in kwargs.items()})
         return cast(result, "float32")
@@ -247,18 +306,26 @@ def mixed_precision(function: Callable, dtype="bfloat16") -> Callable:
 
 def accumulated(value_and_gradients: Callable, parts: int) -> Callable:
     """value_and_grad over `parts` equal parts of the batch, one after the other: means of values and of gradients. Arguments after
-    the first are cut along their first axis. Gradients are summed before they are reduced over devices."""
-    if parts < 1:
-        raise refuse(ArgumentError, f"{parts} parts; there is at least one")
+    the first are taken apart along their first axis: part i has the rows i, i + parts, ..., which are on every device that has rows.
+    Gradients are summed before they are reduced over devices."""
+    if isinstance(parts, bool) or not isinstance(parts, int) or parts < 1:
+        raise refuse(ArgumentError, f"{parts!r} parts of 'accumulated'; there is at least one")
 
     def run(parameters, *batch):
         total = None
-        pieces = [ops.shapes.split(b, parts) for b in batch]
+        pieces = [_apart(b, parts) for b in batch]
         for i in range(parts):
-            value, gradients = value_and_gradients(parameters, *[p[i] for p in pieces])
+            value, gradients = value_and_gradients(parameters, *[p[:, i] for p in pieces])
             now = (value, gradients)
             total = now if total is None else tree.map(lambda a, b: a + b, total, now)
         return tree.map(lambda t: t / parts, total)
     return run
 
+
+def _apart(batch, parts):
+    """(rows, ...) as (rows / parts, parts, ...)."""
+    batch = asarray(batch)
+    if batch.ndim == 0 or batch.shape[0] % parts:
+        raise refuse(ShapeError, f"a batch of shape {batch.shape} has no {parts} equal parts; its first axis is a multiple of that")
+    return batch.reshape((batch.shape[0] // parts, parts, *batch.shape[1:]))
 

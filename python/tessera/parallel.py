@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 
 from . import ops, tree
 from .errors import ArgumentError
 from .layout import layout
 from .mesh import ProcessMesh
+from .nn.convolution import BatchNorm
 from .nn.module import Module
 from .optim import shard_parameters
 from .sharding import Partial, Replicate, Shard
@@ -18,7 +20,7 @@ from .strategy import shard
 from .tensor import Tensor, asarray, shard_tensor
 from .trace import current
 
-__all__ = ["DistributedDataParallel", "accumulate", "check_replicas", "infer_layout", "shard", "visualize_sharding"]
+__all__ = ["DistributedDataParallel", "accumulate", "check_replicas", "infer_layout", "infer_predict_layout", "shard", "visualize_sharding"]
 
 
 class DistributedDataParallel(Module):
@@ -27,17 +29,40 @@ class DistributedDataParallel(Module):
     Wrapping places parameters and buffers of process 0 on all (Replicate). A call cuts the first axis of dense inputs over
     `axis`. Gradients are then sums over the processes, which the compiler reduces once. `module` is the one inside: save its
     state_dict, which a program without a mesh loads.
+
+    In place of a mesh, device_ids names the processes. output_device, as in PyTorch, is one of them; results stay where they are
+    computed. broadcast_buffers: batch normalisation is over the whole batch and its statistics are those of all; False: each process
+    normalises by its own part, and has statistics of its own (buffers get a first axis of processes).
+
+    Raises ArgumentError for what is no module, no mesh, no processes of it.
     """
 
-    def __init__(self, module: Module, mesh: ProcessMesh, axis: str | None = None):
+    def __init__(self, module: Module, mesh: ProcessMesh | Sequence[int] | None = None, axis: str | int | None = None,
+                 device_ids: Sequence[int] | None = None, output_device: int | None = None, broadcast_buffers: bool = True):
         super().__init__()
         if not isinstance(module, Module):
             raise refuse(ArgumentError, f"DistributedDataParallel wraps a Module, not {module!r}")
+        if isinstance(mesh, (list, tuple, range)) and device_ids is None:
+            mesh, device_ids = None, mesh
+        if mesh is None and device_ids is not None:
+            mesh = ProcessMesh(list(device_ids), ["dp"])
         if not isinstance(mesh, ProcessMesh):
-            raise refuse(ArgumentError, f"DistributedDataParallel takes a ProcessMesh, not {mesh!r}")
-        self.mesh, self.axis = mesh, mesh.axis(axis) if axis is not None else 0
+            raise refuse(ArgumentError, f"DistributedDataParallel takes a ProcessMesh, or device_ids, not {mesh!r}")
+        if device_ids is not None and list(device_ids) != mesh.process_ids:
+            raise refuse(ArgumentError, f"device_ids {list(device_ids)} are not the processes {mesh.process_ids} of the mesh; give one of both")
+        if output_device is not None and output_device not in mesh.process_ids:
+            raise refuse(ArgumentError, f"output_device {output_device!r} is none of the processes {mesh.process_ids}")
+        if not isinstance(broadcast_buffers, bool):
+            raise refuse(ArgumentError, f"broadcast_buffers {broadcast_buffers!r} of DistributedDataParallel is True or False")
+        if isinstance(axis, bool) or not isinstance(axis, (str, int, type(None))) or isinstance(axis, int) and not 0 <= axis < mesh.ndim:
+            raise refuse(ArgumentError, f"axis {axis!r} of DistributedDataParallel: a name or number of an axis of {list(mesh.dim_names)}")
+        self.mesh, self.axis = mesh, mesh.axis(axis) if isinstance(axis, str) else axis or 0
         self.synchronised = True
         self.module = shard_parameters(module, mesh, lambda name, tensor: None)
+        if not broadcast_buffers:
+            for inner in self.module.modules():
+                if isinstance(inner, BatchNorm):
+                    inner.separate(mesh, self.batch_placements)
 
     @property
     def batch_placements(self) -> list:
@@ -112,8 +137,21 @@ def infer_layout(function, *args, **kwargs) -> dict[str, str]:
     return {v["name"]: v["sharding"] for v in explain(function, *args, **kwargs)["arguments"]}
 
 
+def infer_predict_layout(module: Module, *inputs) -> dict[str, str]:
+    """How each parameter and buffer of a module lies when it is called with such inputs, by its place in the module; compiles only.
+
+    Raises what the call would: ShapeError, ... for inputs that do not fit.
+    """
+    def predict(module, *inputs):
+        return module(*inputs)
+    names = [leaf.path for leaf in tree.flatten(module)[0]]
+    found = infer_layout(predict, module, *inputs)
+    return {name: found[f"module.{name}"] for name in names}
+
+
 def visualize_sharding(tensor: Tensor, width: int = 60) -> str:
     """A picture of a tensor of one or two dimensions: which processes hold which part. Prints nothing; print what it returns."""
+    tensor = asarray(tensor)
     if tensor.ndim not in (1, 2):
         raise refuse(ArgumentError, f"visualize_sharding takes tensors of one or two dimensions, not shape {tensor.shape}")
     tensor._used()

@@ -28,17 +28,19 @@ class Program:
     def __str__(self):
         return self.mlir
 
-    def lower(self, to: str, objective: str = "time", topology: str = "", search: str = "") -> str:
+    # Options of all: objective ("time", "bytes"), topology (a file), search (a mode), minimise ("time", "memory"), memory_budget (GiB).
+
+    def lower(self, to: str, **options) -> str:
         """The program as MLIR text in a phase: normalized, propagated, resharded, ..., fused (docs/architecture.md)."""
-        return core.call("lower", self.mlir, to, name=self.name, objective=objective, topology=topology, passes=self.passes, search=search)
+        return core.call("lower", self.mlir, to, name=self.name, passes=self.passes, **options)
 
-    def explain(self, objective: str = "time", topology: str = "", search: str = "") -> dict[str, Any]:
+    def explain(self, **options) -> dict[str, Any]:
         """The report of docs/report.md: shardings, collectives with bytes, counts, reasons, and the memory of a device."""
-        return json.loads(core.call("explain", self.mlir, name=self.name, objective=objective, topology=topology, passes=self.passes, search=search))
+        return json.loads(core.call("explain", self.mlir, name=self.name, passes=self.passes, **options))
 
-    def compile(self, path: str | None = None, objective: str = "time", topology: str = "", search: str = "") -> bytes:
+    def compile(self, path: str | None = None, **options) -> bytes:
         """The artifact, for `tessera.Session` and `tessera-exec`; also written to `path`, which never holds a part of it."""
-        artifact = core.call("compile", self.mlir, name=self.name, objective=objective, topology=topology, passes=self.passes, search=search)
+        artifact = core.call("compile", self.mlir, name=self.name, passes=self.passes, **options)
         if path is not None:
             _write(path, artifact)
         return artifact

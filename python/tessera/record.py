@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import gc
+import threading
 import weakref
 from collections.abc import Callable
 
@@ -19,6 +22,18 @@ from .sharding import Sharding
 from .source import of_function, refuse
 from .tensor import Tensor, asarray, from_array
 from .trace import Trace
+
+
+@contextlib.contextmanager
+def _uncollected():
+    """Recording makes many objects and no garbage: looking for it would take most of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @dataclasses.dataclass
@@ -49,8 +64,9 @@ class Recorded:
             if tensor.mesh is not None:
                 trace.symbol(tensor.mesh)
         self.results: list[Result] = []
+        self._taken: set[str] = set()
         self.changed: list[tuple[int, int]] = []
-        with trace.recording(), trace.function(f"'{self.name}'") as frame, trace.builder.at(of_function(function)):
+        with _uncollected(), trace.recording(), trace.function(f"'{self.name}'") as frame, trace.builder.at(of_function(function)):
             traced = [trace.tensor(frame.argument(TensorType(t.shape, t.dtype.element), name), t.sharding, t._weak)
                       for t, name in zip(self.inputs, self.names)]
             args, kwargs = arguments.rebuilt(traced)
@@ -75,15 +91,16 @@ class Recorded:
         # What was recorded is not needed any more, only how many there are and of which type.
         self._structure = returned
         self._program: Program | None = None
+        self._lock = threading.RLock()
         self._session = None
         self._fed = {r.feeds for r in self.results if r.feeds is not None}
         self._generation, self._last, self._left = 0, {}, []
 
     def _add(self, name: str, value, feeds: int | None = None) -> None:
-        taken = {r.name for r in self.results}
         base, i = name, 1
-        while name in taken:
+        while name in self._taken:
             name, i = f"{base}.{i}", i + 1
+        self._taken.add(name)
         tensor = asarray(value)
         tensor._used()
         sharding = tensor.sharding if feeds is None else self.inputs[feeds].sharding or tensor.sharding
@@ -142,7 +159,12 @@ class Recorded:
         return self._session
 
     def run(self, arguments: Arguments):
-        """What the function returns, with values; what it changed in its arguments is changed in these."""
+        """What the function returns, with values; what it changed in its arguments is changed in these. One call at a time: the devices
+        are those of all calls."""
+        with self._lock:
+            return self._run(arguments)
+
+    def _run(self, arguments: Arguments):
         given, session = [*arguments.tensors(), *self.hidden], self.session
         stay = {i for i, t in enumerate(given) if t._source is not None and t._source.feeds(self, i)}
         values = {}
@@ -177,7 +199,7 @@ class Recorded:
 
     def _result(self, index: int, result: Result) -> Tensor:
         if result.feeds is None or not self._donate:
-            return from_array(self.session.read(index), result.tensor.dtype, self._shardings[index])
+            return from_array(result.tensor.dtype.of(self.session.read(index)), result.tensor.dtype, self._shardings[index])
         made = from_array(None, result.tensor.dtype, self._shardings[index], result.tensor.shape)
         made._source = OnDevices(self, index)
         return made
@@ -197,10 +219,14 @@ class OnDevices:
             and recorded.results[self.index].feeds == argument
 
     def read(self):
+        with self.recorded._lock:
+            return self._read()
+
+    def _read(self):
         if self.taken:
             raise refuse(TraceError, f"the value of '{self.recorded.results[self.index].name}' was given to '{self.recorded.name}', which has "
                                      "overwritten it (donate=True); use what that returned")
-        return self.recorded.session.read(self.index)
+        return self.recorded.results[self.index].tensor.dtype.of(self.recorded.session.read(self.index))
 
 
 def _feeds(value, argument) -> bool:

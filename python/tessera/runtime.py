@@ -12,7 +12,7 @@ from . import core
 from .errors import Error
 
 _DTYPES = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "i64": np.int64, "i32": np.int32, "i16": np.int16,
-           "i8": np.int8, "i1": np.bool_, "index": np.int64}
+           "i8": np.int8, "i1": np.bool_, "index": np.int64, "ui64": np.uint64, "ui32": np.uint32, "ui16": np.uint16, "ui8": np.uint8}
 
 
 def dtype_of(element: str) -> np.dtype:

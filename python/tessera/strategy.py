@@ -98,16 +98,19 @@ def shard(function: Callable, in_strategy: Sequence, out_strategy: Sequence | No
 
     in_strategy: for each positional tensor its cuts a dimension, or None (left to the compiler); out_strategy: the same for each
     result. The product of the cuts divides the number of devices: those of `mesh`, of the operands' mesh, or as many as the
-    largest product. Inside, placements are propagated; level 0 plans moves for the least bytes, 1 for the least time.
+    largest product. Inside, placements are propagated; level 0 plans moves for the least bytes, 1 for the least time, 2 searches for the placements
+    of least memory.
     Outside of jit a call is one compiled program.
 
     Raises StrategyError, which names the function, the input and the dimension.
     """
-    name = getattr(function, "__name__", "the function")
+    name = getattr(function, "__name__", type(function).__name__)
+    if not callable(function):
+        raise refuse(StrategyError, f"shard takes a function, not {function!r}")
     if device not in DEVICES:
         raise refuse(StrategyError, f"device '{device}' of shard({name}); there are {', '.join(DEVICES)}")
-    if level not in (0, 1):
-        raise refuse(StrategyError, f"level {level!r} of shard({name}); there are 0 (least communication) and 1 (least time)")
+    if isinstance(level, bool) or level not in (0, 1, 2):
+        raise refuse(StrategyError, f"level {level!r} of shard({name}); there are 0 (least communication), 1 (least time) and 2 (least memory)")
     if not isinstance(in_strategy, (tuple, list)):
         raise refuse(StrategyError, f"in_strategy {in_strategy!r} of shard({name}) is a tuple of cuts for each input")
 
@@ -135,7 +138,8 @@ def shard(function: Callable, in_strategy: Sequence, out_strategy: Sequence | No
             for i, (leaf, cuts) in enumerate(zip(leaves, out_strategy))])
 
     from .compiled import jit
-    made = jit(constrained, feeds=False, objective="bytes" if level == 0 else "time")
+    least_memory = dict(search="dynamic_programming", minimise="memory") if level == 2 else {}
+    made = jit(constrained, feeds=False, objective="bytes" if level == 0 else "time", **least_memory)
     functools.update_wrapper(made, function)
     return made
 

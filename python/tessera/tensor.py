@@ -11,14 +11,20 @@ import numpy as np
 
 from . import dtypes
 from .dtypes import DType
-from .errors import DTypeError, PlacementError, TraceError
-from .layout import check, layout, local_value
+from .errors import DTypeError, PlacementError, ShapeError, TraceError
+from .layout import check, layout, listed, local_value
 from .mesh import ProcessMesh
 from .sharding import Sharding
 from .source import location, refuse
 
 
-class Tensor:
+try:
+    from ._core import Buffered as _Base  # the buffer protocol, which classes of Python have from 3.12 on
+except ImportError:
+    _Base = object
+
+
+class Tensor(_Base):
     """A dense tensor (of one device) or a distributed one (with a mesh and placements).
 
     data: an array of any library that NumPy reads, nested lists, or a number. Floats of lists become float32, integers int64.
@@ -61,6 +67,7 @@ class Tensor:
     @property
     def placements(self) -> tuple | None:
         """One a mesh axis; None of a dense tensor, and of a traced one whose sharding the compiler chooses."""
+        self._used()
         return self.sharding.placements if self.sharding else None
 
     @property
@@ -70,6 +77,7 @@ class Tensor:
     @property
     def local_shape(self) -> tuple[int, ...]:
         """The shape of each process' buffer (ceilings, where extents do not divide)."""
+        self._used()
         return layout(self.sharding, self.ndim).local_shape(self.shape) if self.sharding else self.shape
 
     def local_value(self, rank: int) -> np.ndarray:
@@ -119,8 +127,13 @@ class Tensor:
     def __dlpack_device__(self):
         return 1, 0  # the host
 
-    def __buffer__(self, flags):  # Python 3.12 on
-        return memoryview(self.numpy()).__buffer__(flags)
+    def _buffered(self):
+        return memoryview(self.numpy())
+
+    def __reduce__(self):
+        self._used()
+        array = self._array if self._scope is None else self._concrete("copying")
+        return from_array, (array, self.dtype, self.sharding, self.shape)
 
     def item(self):
         """The number that a tensor of one element holds."""
@@ -217,7 +230,10 @@ def from_array(array: np.ndarray | None, dtype: DType, sharding: Sharding | None
 def spec(shape: Sequence[int], dtype="float32", mesh: ProcessMesh | None = None, placements: Sequence = ()) -> Tensor:
     """A tensor without a value: what `explain` and `jit(...).lower` take in place of data."""
     made, kind = Tensor.__new__(Tensor), dtypes.dtype(dtype)
-    sharding = check(Sharding(mesh, tuple(placements)), shape, kind.element, "the tensor") if mesh is not None else None
+    shape = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+    if any(isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0 for n in shape):
+        raise refuse(ShapeError, f"shape {shape!r}: extents are integers that are not negative")
+    sharding = check(Sharding(mesh, listed(placements)), shape, kind.element, "the tensor") if mesh is not None else None
     made._init(shape, kind, None, sharding)
     return made
 
@@ -254,7 +270,7 @@ def shard_tensor(data, mesh: ProcessMesh, placements: Sequence, dtype=None) -> T
     if not isinstance(mesh, ProcessMesh):
         raise refuse(PlacementError, f"the mesh is a ProcessMesh, not {mesh!r}")
     tensor = data if isinstance(data, Tensor) and dtype is None else Tensor(data, dtype) if not isinstance(data, Tensor) else data.astype(dtype)
-    sharding = check(Sharding(mesh, tuple(placements)), tensor.shape, tensor.dtype.element, f"a tensor of shape {tensor.shape}")
+    sharding = check(Sharding(mesh, listed(placements)), tensor.shape, tensor.dtype.element, f"a tensor of shape {tensor.shape}")
     tensor._used()
     if tensor._scope is not None:
         from .ops.distributed import constrain

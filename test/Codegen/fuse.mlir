@@ -95,3 +95,51 @@ func.func @fills(%a: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) attr
   %m = linalg.matmul ins(%a, %a : tensor<4x4xf32>, tensor<4x4xf32>) outs(%z : tensor<4x4xf32>) -> tensor<4x4xf32>
   return %m, %z : tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// -----
+
+// A group whose ops are far apart lets what lies between wait for what is behind: the last product does not join f, since the
+// contraction waits for the first group, which waits for f.
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#column = affine_map<(d0, d1) -> (d1)>
+#line = affine_map<(d0) -> (d0)>
+// CHECK-LABEL: func.func @far_apart(
+func.func @far_apart(%x: tensor<64x64xf32>, %y: tensor<64xf32>, %w: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>)
+    attributes {dist.view = "local"} {
+  %e = tensor.empty() : tensor<64x64xf32>
+  %l = tensor.empty() : tensor<64xf32>
+  %zero = arith.constant 0.0 : f32
+  // CHECK: %[[F:.*]] = rt.group "tanh" {
+  // CHECK: %[[FIRST:.*]]:2 = rt.group "exp_{{.*}}add" {
+  // CHECK: %[[G:.*]] = linalg.matmul ins(%[[FIRST]]#0
+  // CHECK: rt.group "mul" {
+  // CHECK: ins(%[[G]], %[[F]]
+  %a = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    %v = math.exp %i : f32
+    linalg.yield %v : f32
+  } -> tensor<64x64xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %g = linalg.matmul ins(%a, %w : tensor<64x64xf32>, tensor<64x64xf32>) outs(%z : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %f = linalg.generic {indexing_maps = [#line, #line], iterator_types = ["parallel"]} ins(%y : tensor<64xf32>) outs(%l : tensor<64xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    %v = math.tanh %i : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  %b = linalg.generic {indexing_maps = [#id, #row, #column, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%a, %f, %f : tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32>) outs(%e : tensor<64x64xf32>) {
+  ^bb0(%i: f32, %j: f32, %k: f32, %o: f32):
+    %p = arith.mulf %j, %k : f32
+    %v = arith.addf %i, %p : f32
+    linalg.yield %v : f32
+  } -> tensor<64x64xf32>
+  %c = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%g, %f : tensor<64x64xf32>, tensor<64xf32>) outs(%e : tensor<64x64xf32>) {
+  ^bb0(%i: f32, %j: f32, %o: f32):
+    %v = arith.mulf %i, %j : f32
+    linalg.yield %v : f32
+  } -> tensor<64x64xf32>
+  return %b, %c : tensor<64x64xf32>, tensor<64x64xf32>
+}

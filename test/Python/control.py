@@ -9,7 +9,7 @@ import unittest
 import numpy as np
 
 import tessera as ts
-from tessera import ProcessMesh, Replicate, Shard, shard_tensor
+from tessera import ProcessMesh, Replicate, Shard, nn, shard_tensor
 
 W, X = [np.random.default_rng(i).standard_normal(s).astype(np.float32) / 2 for i, s in enumerate(((3, 4, 4), (6, 4)))]
 MESH = ProcessMesh([[0, 1], [2, 3]], ["x", "y"])
@@ -77,6 +77,36 @@ class Control(unittest.TestCase):
         np.testing.assert_allclose(product(X, W[0]).numpy(), X @ W[0], rtol=1e-4, atol=1e-5)
         self.assertLess(min(int(np.prod(a["local_shape"])) for a in product.explain(X, W[0])["results"]), 24)
 
+    def test_recurrent(self):
+        """A recurrent cell over sequences of an uneven batch: nothing is sent in the loop, gradients are reduced once."""
+        def loss(w, xs):
+            def cell(h, x):
+                h = ts.tanh(x @ w["x"] + h @ w["h"])
+                return h, h
+            return (ts.scan(cell, ts.zeros((xs.shape[1], 4)), xs)[1] ** 2).mean()
+        step = ts.jit(ts.value_and_grad(loss))
+        w, xs = {"x": W[0], "h": W[1]}, np.stack([X, X + 1, X - 1])
+        mesh = ProcessMesh(range(4), ["d"])
+        placed = {k: shard_tensor(v, mesh, []) for k, v in w.items()}, shard_tensor(xs, mesh, [Shard(1)])
+        (value, gradients), (expected, whole) = step(*placed), step(w, xs)
+        np.testing.assert_allclose(value.item(), expected.item(), rtol=1e-5)
+        for k in w:
+            np.testing.assert_allclose(gradients[k].numpy(), whole[k].numpy(), rtol=1e-4, atol=1e-6)
+        self.assertEqual([(c["kind"], c["trips"]) for c in step.explain(*placed)["collectives"]], [("all_reduce", 1)])
+
+    def test_memory(self):
+        """Under a budget the plan fits; the least memory is no more than any other's; what does not fit is named."""
+        shapes = [ts.spec(s) for s in ((512, 512), (512, 2048), (2048, 512))]
+        function = lambda x, w, v: nn.relu(x @ w) @ v
+        peak = lambda **more: ts.jit(function, mesh=ProcessMesh(range(8), ["d"]), search="dynamic_programming", **more).explain(*shapes)["peak_memory_bytes"]
+        free, least = peak(), peak(minimise="memory")
+        within = peak(memory_budget=free / 2 / 2 ** 30)
+        self.assertLess(least, free)
+        self.assertLessEqual(within, free / 2)
+        self.assertLessEqual(least, within)
+        with self.assertRaisesRegex(ts.Error, "no plan was found that fits into 1073 bytes a device; the least found needs .*'x' takes most"):
+            peak(memory_budget=1e-6)
+
     def refused(self, kind, message, function):
         with self.assertRaises(kind) as caught:
             function()
@@ -86,6 +116,7 @@ class Control(unittest.TestCase):
     def test_refused(self):
         self.refused(ts.ShapeError, "carries 'the tensor' of float32 (6, 4) and returns float32 (4,)", lambda: ts.fori_loop(3, lambda i, x: x.sum(0), X))
         self.refused(ts.ShapeError, "first axes of one length", lambda: ts.scan(lambda c, x: (c, x), X, [W, X]))
+        self.refused(ts.ArgumentError, "of scan returns a pair (carry, y), not Tensor", lambda: ts.scan(lambda c, x: c, X[0], X))
         self.refused(ts.ArgumentError, "a loop runs -1 times", lambda: ts.fori_loop(-1, lambda i, x: x, X))
         self.refused(ts.ArgumentError, "returns 1 cotangents for 2 arguments", lambda: ts.custom_gradient(lambda x, w: x @ w, lambda *_: (X,))(X, W[0]))
         self.refused(ts.ShapeError, "a cotangent of float32 (6, 4) for an argument of float32 (4, 4)",
@@ -93,6 +124,11 @@ class Control(unittest.TestCase):
         self.refused(ts.ArgumentError, "search 'magic' of jit", lambda: ts.jit(lambda x: x, search="magic"))
         self.refused(ts.ArgumentError, "objective 'beauty' of jit", lambda: ts.jit(lambda x: x, objective="beauty"))
         self.refused(ts.ArgumentError, "mesh 4 of jit", lambda: ts.jit(lambda x: x, mesh=4))
+        self.refused(ts.ArgumentError, "memory_budget -1 of jit", lambda: ts.jit(lambda x: x, search="exact", memory_budget=-1))
+        self.refused(ts.ArgumentError, "minimise 'words' of jit", lambda: ts.jit(lambda x: x, search="exact", minimise="words"))
+        self.refused(ts.ArgumentError, "are those of a search", lambda: ts.jit(lambda x: x, memory_budget=1))
+        self.refused(ts.ArgumentError, "takes a function, not 5", lambda: ts.jit(5))
+        self.refused(ts.ArgumentError, "takes a function, not 5", lambda: ts.value_and_grad(5))
 
 
 if __name__ == "__main__":

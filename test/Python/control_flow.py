@@ -57,6 +57,11 @@ class Calls(JaxCase):
         f.defvjp(lambda x: (jnp.sin(x), x), lambda x, g: (g * 3 * jnp.cos(x),))
         self.check(self.gradient(f, 0), array(6))
 
+    def test_platforms(self):
+        """Branches that JAX takes by platform are those of the host."""
+        self.check(lambda x: lax.platform_dependent(x, cpu=lambda x: x + 1, default=lambda x: x * 2), array(3, 4))
+        self.check(lambda x: (jnp.trace(x), jnp.diag(x)), array(4, 4))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -75,6 +75,7 @@ class Samplers(Case):
 
     def test_refused(self):
         self.refused(ts.ArgumentError, "rank 4 of 4 replicas", lambda: data.DistributedSampler(range(9), 4, 4))
+        self.refused(ts.ArgumentError, "rank 'a' of 2 replicas", lambda: data.DistributedSampler(range(9), 2, "a"))
         self.refused(ts.ArgumentError, "the dataset is empty", lambda: data.DistributedSampler([], 4, 0))
         self.refused(ts.ArgumentError, "batch_size 0 is no positive integer", lambda: data.BatchSampler(range(9), 0))
         self.refused(ts.ArgumentError, "one length, not [3, 4]", lambda: data.TensorDataset(np.ones(3), np.ones(4)))
@@ -110,6 +111,10 @@ class Placed(Case):
 
     def test_refused(self):
         x = np.ones((8, 3), np.float32)
+        self.refused(ts.StrategyError, "dataset_strategy 3;", lambda: data.place_batch([x], self.mesh, 3))
+        self.refused(ts.ArgumentError, "takes a list of inputs, not ndarray", lambda: data.place_batch(x, self.mesh))
+        self.refused(ts.ArgumentError, "takes a loader of batches, not 5", lambda: ts.shard_dataloader(5, self.mesh))
+        self.refused(ts.ArgumentError, "takes meshes, not 5", lambda: ts.shard_dataloader([], 5))
         self.refused(ts.StrategyError, "dataset_strategy 'half'", lambda: data.place_batch([x], self.mesh, "half"))
         self.refused(ts.StrategyError, "2 tuples for 1 inputs", lambda: data.place_batch([x], self.mesh, ((1, 1), (1, 1))))
         self.refused(ts.StrategyError, "input 0 of the dataset has 1 cuts for shape (8, 3)", lambda: data.place_batch([x], self.mesh, ((4,),)))

@@ -27,7 +27,7 @@ ELEMENTWISE |= {
     "gelu tanh": lambda x, y: nn.gelu(x, True), "silu": lambda x, y: nn.silu(x), "softplus": lambda x, y: F.softplus(x), "leaky": lambda x, y: F.leaky_relu(x - 0.5),
     "row": lambda x, y: x * y[0], "column": lambda x, y: x / y[:, :1]}
 OTHERS = {n: (lambda x, y, f=getattr(ops, n): f(x * y, 1)) for n in ("sum", "mean", "max", "min", "prod", "var", "std", "softmax", "log_softmax", "logsumexp",
-                                                                  "cumulative_sum")}
+                                                                  "cumulative_sum", "cumulative_prod", "sort")}
 OTHERS |= {
     "sum all": lambda x, y: ops.sum(x * y), "max 0": lambda x, y: ops.max(x, 0, keepdims=True), "reshape": lambda x, y: x.reshape(3, 10) * 2,
     "T": lambda x, y: x.T @ y, "matmul": lambda x, y: x @ y.T, "vector": lambda x, y: x @ y[0], "einsum": lambda x, y: ops.einsum("ij,ik,i->jk", x, y, x[:, 0]),
@@ -35,11 +35,22 @@ OTHERS |= {
     "split": lambda x, y: ops.split(x, [2, 4], 1)[1] * 3, "tile": lambda x, y: ops.tile(x, (2, 1)), "flip": lambda x, y: ops.flip(x, 1) * y,
     "pad": lambda x, y: ops.pad(x, [(1, 0), (0, 2)], 1.5), "tril": lambda x, y: ops.tril(x), "broadcast": lambda x, y: ops.broadcast_to(x[:1], (4, 6)) * 2,
     "slice": lambda x, y: x[1:4, ::2], "reverse": lambda x, y: x[::-1] * y, "take": lambda x, y: ops.take(x, I), "along": lambda x, y: ops.take_along_axis(x, T[:, None], 1),
+    "take_at": lambda x, y: x[I, T[:4]] * y[0, 0], "put": lambda x, y: ops.put_at(x, [I], y[:4]), "put add": lambda x, y: ops.put_at(x, [I], y[:4], mode="add"),
+    "put along": lambda x, y: ops.put_along_axis(x, T[:, None], y[:, :1], 1), "top_k": lambda x, y: ops.top_k(x * y, 2, 1)[0],
+    "roll": lambda x, y: ops.roll(x, 2, 1) * y, "repeat": lambda x, y: ops.repeat(x, 2, 0) * 3, "diagonal": lambda x, y: ops.diagonal(x * y),
+    "triu": lambda x, y: ops.triu(x, 1), "moveaxis": lambda x, y: ops.moveaxis(x, 0, 1) * y.T, "expand_dims": lambda x, y: ops.expand_dims(x, 1) * y,
+    "squeeze": lambda x, y: ops.squeeze(x[:, 2:3]) * y[:, 0], "flatten": lambda x, y: ops.flatten(x) * 2, "vecdot": lambda x, y: ops.vecdot(x, y),
+    "tensordot": lambda x, y: ops.tensordot(x, y, 2), "swapaxes": lambda x, y: ops.swapaxes(x, 0, 1) @ y, "permute_dims": lambda x, y: ops.permute_dims(x, (1, 0)) * y.T,
+    "matrix_transpose": lambda x, y: ops.matrix_transpose(x) * 2, "remainder": lambda x, y: ops.remainder(x, 0.15) + y, "floor_divide": lambda x, y: x // 0.15 + y,
+    "rounded": lambda x, y: ops.floor(x) + ops.ceil(x) + ops.trunc(x) + ops.round(x * 0.4) + ops.sign(x) * y, "astype": lambda x, y: x.astype("float32").astype("float64") * 0 + y,
+    "stop": lambda x, y: ops.stop_gradient(ops.floor(x)) * y, "constrained": lambda x, y: ops.reshape(x, (6, 5)) * ops.ones_like(y.T),
     "layer_norm": lambda x, y: F.layer_norm(x, y[0], y[1]), "rms_norm": lambda x, y: F.rms_norm(x, y[0]), "mse": lambda x, y: nn.mse_loss(x, y),
     "cross_entropy": lambda x, y: nn.cross_entropy(x * 5, T)}
 WINDOWS = {
     "conv": lambda x, y: ops.conv(x, y, None, 1, 1, 1, 2), "conv stride": lambda x, y: ops.conv(x, y, None, 2, [(1, 0), (0, 1)], 1, 2),
     "conv dilation": lambda x, y: ops.conv(x, y, None, 1, 2, 2, 2), "max_pool": lambda x, y: ops.max_pool(x, 2), "max_pool 3": lambda x, y: ops.max_pool(x, 3, 2, 1),
+    "conv_transpose": lambda x, y: ops.conv_transpose(x, y[:4], None, (2, 1), (1, 0), (1, 0), 1, 2),
+    "max_pool dilation": lambda x, y: ops.max_pool(x, 2, 1, 0, 2), "sum_pool": lambda x, y: ops.sum_pool(x, 2, 1),
     "avg_pool": lambda x, y: ops.avg_pool(x, (3, 2), (2, 1))}
 
 
@@ -74,6 +85,17 @@ class Gradients(unittest.TestCase):
 
     def test_windows(self):
         self.check(WINDOWS, IMAGE, WEIGHT, [Shard(0), Shard(2)])
+
+    def test_all(self):
+        """Every operation of floats is above; the others make tensors, integers or bool, or move between meshes."""
+        others = {"all", "any", "arange", "argmax", "argmin", "argsort", "bitwise_and", "bitwise_or", "bitwise_xor", "equal", "eye", "full", "full_like",
+                  "greater", "greater_equal", "iota", "isfinite", "isinf", "isnan", "less", "less_equal", "linspace", "logical_and", "logical_not",
+                  "logical_or", "logical_xor", "not_equal", "one_hot", "ones", "zeros", "zeros_like", "reshard", "unshard"}
+        with open(__file__) as file:
+            text = file.read()
+        for name in ops.__all__:
+            if name not in others:
+                self.assertRegex(text, rf'[."]{name}["(]', name)
 
 
 if __name__ == "__main__":

@@ -82,6 +82,32 @@ class Operations(unittest.TestCase):
                    | {"divide": (ts.divide, lambda x, y: (x / y).astype(np.float32)), "sum": (lambda x, y: x.sum(0), lambda x, y: x.sum(0)),
                       "by zero": (lambda x, y: x // (y * 0), lambda x, y: x * 0)}, x, y)
 
+    def test_unsigned(self):
+        """Compared, divided, widened and ordered without a sign; kept in their bits otherwise."""
+        x, y = R.integers(0, 256, (5, 7)).astype(np.uint8), R.integers(1, 256, (5, 7)).astype(np.uint8)
+        names = ("add", "subtract", "multiply", "floor_divide", "remainder", "maximum", "minimum", "less", "greater_equal", "bitwise_and", "bitwise_xor")
+        cases = {n: (getattr(ts, n), getattr(np, n)) for n in names}
+        cases |= {n: (lambda x, y, n=n: getattr(ts, n)(x, 0), lambda x, y, n=n: getattr(np, n)(x, axis=0)) for n in ("max", "min", "argmax", "sum", "sort")}
+        cases |= {f"as {n}": (lambda x, y, n=n: x.astype(n), lambda x, y, n=n: x.astype(n)) for n in ("float32", "int8", "int64", "uint16", "bool")}
+        cases |= {"mean": (lambda x, y: x.mean(1), lambda x, y: x.mean(1, dtype=np.float32)), "not": (lambda x, y: ~x, lambda x, y: ~x),
+                  "signs": (lambda x, y: x + y.astype("int8"), lambda x, y: x + y.astype(np.int8)), "number": (lambda x, y: x - 3, lambda x, y: x - np.uint8(3)),
+                  "saturated": (lambda x, y: (x.astype("float32") * 2 - 100).astype("uint8"), lambda x, y: np.clip(x.astype(np.float32) * 2 - 100, 0, 255).astype(np.uint8)),
+                  "take": (lambda x, y: ts.take(x, y % 5), lambda x, y: x[y % 5]), "-x": (lambda x, y: -x, lambda x, y: -x), "sign": (lambda x, y: ts.sign(x), lambda x, y: np.sign(x))}
+        self.check(cases, x, y)
+        made = ts.jit(lambda x: (x, x.sum(), x.astype("uint32") + x.astype("int16"), ts.full((2,), 200, "uint8") + 100))(x)
+        self.assertEqual([t.dtype for t in made], [ts.uint8, ts.uint64, ts.int64, ts.uint8])
+        self.assertEqual(made[3].tolist(), [44, 44])
+        self.assertEqual(int(ts.asarray(np.array([2 ** 63 + 5], np.uint64)).max()), 2 ** 63 + 5)
+
+    def test_sorting(self):
+        x = floats(5, 7)
+        x[1, 2] = x[1, 5]
+        order = np.argsort(-x, 1, kind="stable")
+        self.check({"sort": (ts.sort, lambda x: np.sort(x)), "sort 0": (lambda x: ts.sort(x, 0), lambda x: np.sort(x, 0)),
+                    "argsort": (ts.argsort, lambda x: np.argsort(x, kind="stable")), "down": (lambda x: ts.argsort(x, 1, True), lambda x: order),
+                    "top_k": (lambda x: ts.top_k(x, 3)[0], lambda x: np.sort(x)[:, ::-1][:, :3]), "places": (lambda x: ts.top_k(x, 3)[1], lambda x: order[:, :3]),
+                    "least": (lambda x: ts.top_k(x, 2, 0, False)[0], lambda x: np.sort(x, 0)[:2])}, x)
+
     def test_reductions(self):
         cases = {}
         for n in ("sum", "mean", "max", "min", "prod", "var", "std"):
@@ -94,6 +120,7 @@ class Operations(unittest.TestCase):
         cases |= {"keepdims": (lambda x: ts.sum(x, 1, keepdims=True), lambda x: x.sum(1, keepdims=True)),
                   "any": (lambda x: ts.any(x > 1.9, 1), lambda x: (x > 1.9).any(1)), "all": (lambda x: ts.all(x > -1.9, 1), lambda x: (x > -1.9).all(1)),
                   "cumulative_sum": (lambda x: ts.cumulative_sum(x, 1), lambda x: np.cumsum(x, 1)),
+                  "cumulative_prod": (lambda x: ts.cumulative_prod(x, 1), lambda x: np.cumprod(x, 1)),
                   "softmax": (lambda x: ts.softmax(x), lambda x: softmax(x, -1)), "softmax 0": (lambda x: ts.softmax(x, 0), lambda x: softmax(x, 0)),
                   "log_softmax": (lambda x: ts.log_softmax(x, 1), lambda x: np.log(softmax(x, 1))),
                   "logsumexp": (lambda x: ts.logsumexp(x, 1), lambda x: np.log(np.exp(x).sum(1)))}
@@ -111,6 +138,8 @@ class Operations(unittest.TestCase):
             "split": (lambda x: ts.split(x, [2, 5], 1)[1], lambda x: x[:, 2:]), "tile": (lambda x: ts.tile(x, (2, 1, 3)), lambda x: np.tile(x, (2, 1, 3))),
             "flip": (lambda x: ts.flip(x, 1), lambda x: np.flip(x, 1)), "pad": (lambda x: ts.pad(x, [(1, 0), (0, 2), (0, 0)], 3), lambda x: np.pad(x, [(1, 0), (0, 2), (0, 0)], constant_values=3)),
             "flatten": (lambda x: x.flatten(), lambda x: x.reshape(-1)), "tril": (lambda x: ts.tril(x), lambda x: np.tril(x)), "triu": (lambda x: ts.triu(x, 1), lambda x: np.triu(x, 1)),
+            "roll": (lambda x: ts.roll(x, (1, -2), (0, 1)), lambda x: np.roll(x, (1, -2), (0, 1))), "roll all": (lambda x: ts.roll(x, 4), lambda x: np.roll(x, 4)),
+            "repeat": (lambda x: ts.repeat(x, 2, 1), lambda x: np.repeat(x, 2, 1)), "diagonal": (lambda x: ts.diagonal(x, 1), lambda x: np.diagonal(x, 1)),
             "[1]": (lambda x: x[1], lambda x: x[1]), "[-1, ..., 0]": (lambda x: x[-1, ..., 0], lambda x: x[-1, ..., 0]),
             "[:, 1:6:2]": (lambda x: x[:, 1:6:2], lambda x: x[:, 1:6:2]), "[::-1]": (lambda x: x[::-1], lambda x: x[::-1]),
             "[None, :, 5:2:-1]": (lambda x: x[None, :, 5:2:-1], lambda x: x[None, :, 5:2:-1]), "[[2, 0]]": (lambda x: x[[2, 0]], lambda x: x[[2, 0]]),
@@ -131,7 +160,28 @@ class Operations(unittest.TestCase):
             "take": (lambda x, i: ts.take(x, i), lambda x, i: x[i]), "take 1": (lambda x, i: ts.take(x, i[0] % 5, 1), lambda x, i: x[:, i[0] % 5]),
             "one_hot": (lambda x, i: ts.one_hot(i % 7, 7), lambda x, i: np.eye(7, dtype=np.float32)[i % 7]),
             "along": (lambda x, i: ts.take_along_axis(x[:4], i % 5, 1), lambda x, i: np.take_along_axis(x[:4], i % 5, 1)),
+            "[i, j]": (lambda x, i: x[i, i % 5], lambda x, i: x[i, i % 5]), "[i, :, j]": (lambda x, i: x[:, None][i, :, i % 5], lambda x, i: x[:, None][i, :, i % 5]),
         }, x, i)
+
+    def test_writes(self):
+        """Of several values for one place the last one stays; added they are all."""
+        x, i, y = floats(7, 5), np.array([2, 0, 2, -1]), floats(4, 5)
+
+        def put(x, at, y, add=False):
+            x = x.copy()
+            np.add.at(x, at, y) if add else x.__setitem__(at, y)
+            return x
+
+        def along(x, i, y):
+            x = x.copy()
+            np.put_along_axis(x, i, y, 1)
+            return x
+        self.check({
+            "set": (lambda x, i, y: ts.put_at(x, [i], y), lambda x, i, y: put(x, (i,), y)), "add": (lambda x, i, y: ts.put_at(x, [i], y, mode="add"), lambda x, i, y: put(x, (i,), y, True)),
+            "two": (lambda x, i, y: ts.put_at(x, [i, i % 5], y[:, 0]), lambda x, i, y: put(x, (i, i % 5), y[:, 0])),
+            "column": (lambda x, i, y: ts.put_at(x, [i], y[:, :4].T[:4, :4].reshape(4, 4)[0], 1), lambda x, i, y: put(x, (slice(None), i), y[:, 0])),
+            "along": (lambda x, i, y: ts.put_along_axis(x[:4], ts.expand_dims(i, 1), y[:, :1], 1), lambda x, i, y: along(x[:4], i[:, None], y[:, :1])),
+        }, x, i, y)
 
     def test_creation(self):
         @ts.jit

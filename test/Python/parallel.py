@@ -64,6 +64,23 @@ class DataParallel(Case):
             self.assertEqual(wrapped.module[0].weight.placements, (Replicate(),))
         model().load_state_dict(wrapped.module.state_dict())
 
+    def test_devices(self):
+        """device_ids in place of a mesh; broadcast_buffers=False leaves the statistics of the batch to each process."""
+        wrapped = DistributedDataParallel(model(), device_ids=[3, 1], output_device=1)
+        self.assertEqual(wrapped.mesh.process_ids, [3, 1])
+        self.assertEqual(wrapped(X).local_shape, (8, 4))
+        step = ts.jit(lambda net, x: (net(x), net))
+        local, net = step(DistributedDataParallel(model(True), ProcessMesh([0, 1], ["dp"]), broadcast_buffers=False), X)
+        halves = [ts.jit(lambda net, x: (net(x), net))(model(True), x) for x in (X[:8], X[8:])]
+        self.same({"y": local.numpy()}, {"y": np.concatenate([y.numpy() for y, _ in halves])})
+        mean = net.module[1].running_mean
+        self.assertEqual(mean.shape, (2, 16))
+        for rank, (_, half) in enumerate(halves):
+            self.same({"mean": mean.local_value(rank)[0]}, {"mean": half[1].running_mean.numpy()})
+        self.assertEqual([c["kind"] for c in step.explain(net, X)["collectives"]], [])
+        together, _ = step(DistributedDataParallel(model(True), ProcessMesh([0, 1], ["dp"])), X)
+        self.same({"y": together.numpy()}, {"y": step(model(True), X)[0].numpy()})
+
     def test_equals_accumulation(self):
         """N processes equal N micro-batches on one; with batch normalisation over the micro-batches they do not."""
         gradient = ts.value_and_grad(loss)
@@ -105,6 +122,12 @@ class DataParallel(Case):
     def test_refused(self):
         self.refused(ts.ArgumentError, "wraps a Module, not 3", lambda: DistributedDataParallel(3, self.mesh))
         self.refused(ts.MeshError, "no axis 'tp'", lambda: DistributedDataParallel(model(), self.mesh, "tp"))
+        self.refused(ts.ArgumentError, "axis 1.5 of DistributedDataParallel", lambda: DistributedDataParallel(model(), self.mesh, 1.5))
+        self.refused(ts.ArgumentError, "takes a ProcessMesh, or device_ids", lambda: DistributedDataParallel(model()))
+        self.refused(ts.ArgumentError, "output_device 7 is none of the processes [0, 1]", lambda: DistributedDataParallel(model(), device_ids=[0, 1], output_device=7))
+        self.refused(ts.MeshError, "process id 0 is twice", lambda: DistributedDataParallel(model(), device_ids=[0, 0]))
+        self.refused(ts.ArgumentError, "device_ids [1] are not the processes [0, 1, 2, 3] of the mesh", lambda: DistributedDataParallel(model(), self.mesh, device_ids=[1]))
+        self.refused(ts.ArgumentError, "broadcast_buffers 3 ", lambda: DistributedDataParallel(model(), self.mesh, broadcast_buffers=3))
         other = nn.Sequential(nn.Linear(8, 12), nn.gelu, nn.Linear(12, 4))
         self.refused(ts.ArgumentError, "models differ: rank 0 has 'layers.0.weight' float32 (8, 16) where rank 1 has 'layers.0.weight' float32 (8, 12)",
                      lambda: parallel.check_replicas(model(), other))
@@ -154,6 +177,24 @@ class Optimizers(Case):
         self.assertLess(memory[1], memory[0])
         self.assertLess(memory[3], memory[1])
 
+    def test_accumulation(self):
+        """Parts of a batch, in one call or in several calls of update, equal the whole batch; in one call they are reduced once."""
+        gradient, plain = ts.value_and_grad(loss), self.run_level(None, 0)[0]
+        one, parts = optim.AdamW(0.01), ts.shard_optimizer(optim.AdamW(0.01), gradient_accumulation=4)
+        step = ts.jit(lambda net, state, x, y: one.update(net, optim.accumulated(gradient, 4)(net, x, y)[1], state))
+        micro = ts.jit(lambda net, state, x, y: parts.update(net, gradient(net, x, y)[1], state))
+        for wrap in (lambda net: net, lambda net: DistributedDataParallel(net, ProcessMesh(range(4), ["dp"]))):
+            net, other = wrap(model()), wrap(model())
+            state, counted = one.init(net), parts.init(other)
+            for _ in range(10):
+                net, state = step(net, state, X, Y)
+                for i in range(0, 16, 4):
+                    other, counted = micro(other, counted, X[i:i + 4], Y[i:i + 4])
+            for trained in (net, other):
+                self.same(getattr(trained, "module", trained).state_dict(), plain.state_dict(), 10)
+            self.assertEqual((int(counted["count"]), int(counted["part"])), (10, 0))
+        self.assertEqual([c["kind"] for c in step.explain(net, state, X, Y)["collectives"]], ["all_reduce"])
+
     def run_level(self, mesh, level):
         net, optimizer, x, y = model(), optim.AdamW(0.01), X, Y
         if mesh:
@@ -186,6 +227,14 @@ class Optimizers(Case):
         self.refused(ts.ArgumentError, "momentum 1.5 is not in [0, 1)", lambda: optim.SGD(0.1, 1.5))
         self.refused(ts.ArgumentError, "rate -1 ", lambda: optim.Adam(-1))
         self.refused(ts.ArgumentError, "a gradient of 'v'", lambda: optim.SGD(0.1).update({"w": X}, {"v": X}, {"count": 0}))
+        self.refused(ts.ArgumentError, "no gradient of any parameter ('w'", lambda: optim.SGD(0.1).update({"w": X}, {}, {"count": 0}))
+        self.refused(ts.ArgumentError, "rate 'fast' is no number", lambda: optim.SGD("fast"))
+        self.refused(ts.ArgumentError, "betas (0.9,) are two", lambda: optim.Adam(0.1, (0.9,)))
+        self.refused(ts.ArgumentError, "gradient_accumulation 0", lambda: ts.shard_optimizer(optim.SGD(0.1), None, 0))
+        self.refused(ts.ArgumentError, "mixed_precision computes in floats, not in int8", lambda: optim.mixed_precision(loss, "int8"))
+        before, wrapped = optim.Adam(0.1).init(model()), DistributedDataParallel(model(), ProcessMesh([0, 1], ["dp"]))
+        self.refused(ts.ArgumentError, "no 'm' of 'module.layers.0.bias'; it was made of other parameters", lambda: optim.Adam(0.1).update(wrapped, wrapped, before))
+        self.refused(ts.ShapeError, "shape (16, 8) has no 3 equal parts", lambda: optim.accumulated(ts.value_and_grad(loss), 3)(model(), X, Y))
         self.refused(ts.ShapeError, "the gradient of 'w' has shape (16, 4), the parameter (16, 8)",
                      lambda: optim.SGD(0.1).update({"w": X}, {"w": Y}, {"count": ts.asarray(0)}))
 
@@ -228,6 +277,11 @@ class Memory(Case):
             estimate = 4 * weights + 4 * rows * (3 * hidden + inner // (n if cuts else 1))
             self.assertLess(abs(peak - estimate), 0.1 * estimate)
             self.assertEqual(weights, 33554432 // (n if cuts else 1))
+            found = ts.memory_estimate(step, net, optimizer.init(net), x, y)
+            self.assertEqual((found["parameters"], found["states"], found["arena"]), (weights, 2 * weights + 4, peak))
+            self.assertLess(abs(found["estimate"] - peak), 0.1 * peak)
+            self.assertEqual(found["estimate"], sum(found[k] for k in ("parameters", "gradients", "states", "data", "activations")))
+        self.refused(ts.ArgumentError, "without tensors", lambda: ts.memory_estimate(lambda: 1))
 
 
 class Strategies(Case):
@@ -246,6 +300,19 @@ class Strategies(Case):
         y = f(X, w)
         np.testing.assert_allclose(y.numpy(), np.maximum(X @ w, 0) + 1, rtol=1e-4)
         self.assertEqual(y.local_shape, (8, 2))
+        net = model()
+        self.assertEqual(net.shard(((4, 1),), ((2, 2),))(X).local_shape, (8, 2))
+        np.testing.assert_allclose(net.shard(((4, 1),))(X).numpy(), net(X).numpy(), rtol=1e-4, atol=1e-5)
+
+    def test_levels(self):
+        """Level 2 takes less memory than 0 and 1; the values are the same."""
+        w, v = R.standard_normal((8, 64)).astype(np.float32), R.standard_normal((64, 8)).astype(np.float32)
+        memory = []
+        for level in (0, 1, 2):
+            f = ts.shard(lambda x, w, v: nn.relu(x @ w) @ v, ((4, 1), None, None), level=level)
+            np.testing.assert_allclose(f(X, w, v).numpy(), np.maximum(X @ w, 0) @ v, rtol=1e-4, atol=1e-4)
+            memory.append(f.explain(X, w, v)["peak_memory_bytes"])
+        self.assertLess(memory[2], min(memory[:2]))
 
     def test_image(self):
         """An image cut over height and width: each process loads a quarter, a convolution exchanges the edges."""
@@ -267,6 +334,7 @@ class Strategies(Case):
         self.refused(ts.StrategyError, "makes 8 parts, which do not divide 4 devices", lambda: ts.matmul.shard(((8, 1), (1, 1)), mesh=mesh)(X, X.T))
         self.refused(ts.StrategyError, "positive integers", lambda: ts.matmul.shard(((0, 1), (1, 1)))(X, X.T))
         self.refused(ts.StrategyError, "device 'Ascend'", lambda: ts.shard(nn.relu, ((1, 1),), device="Ascend"))
+        self.refused(ts.StrategyError, "shard takes a function, not 3", lambda: ts.shard(3, ((1, 1),)))
         self.refused(ts.StrategyError, "level 3", lambda: ts.shard(nn.relu, ((1, 1),), level=3))
 
 
@@ -283,6 +351,17 @@ class Pictures(Case):
         self.assertEqual(len(found), 5)
         self.assertIn("shard(0)", found["x"])
         self.refused(ts.ShapeError, "Linear takes 8 features", lambda: parallel.infer_layout(lambda net, x: net(x), model(), Y))
+
+    def test_predict_layout(self):
+        """Of every parameter, as the call uses it; compiles only. Inputs that do not fit are refused."""
+        mesh = ProcessMesh(range(4), ["tp"])
+        net = optim.shard_parameters(model(), mesh, lambda name, p: [Shard(1)] if name == "layers.0.weight" else [Shard(0)] if p.ndim == 2 else None)
+        found = net.infer_predict_layout(X)
+        self.assertEqual(set(found), {name for name, _ in net.named_parameters()})
+        self.assertIn("shard(1)", found["layers.0.weight"])
+        used = {a["name"]: a["sharding"] for a in ts.explain(lambda net, x: net(x), net, X)["arguments"]}
+        self.assertEqual(found, {name: used[f"net.{name}"] for name in found})
+        self.refused(ts.ShapeError, "Linear takes 8 features", lambda: net.infer_predict_layout(Y))
 
 
 if __name__ == "__main__":

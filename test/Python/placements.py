@@ -4,7 +4,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Meshes, placements, what each process holds, moves between placements; and what of it is refused, with the user's line."""
 
+import copy
 import itertools
+import pickle
 import sys
 import unittest
 import warnings
@@ -129,6 +131,20 @@ class Placements(Refusals):
         x = shard_tensor(np.arange(6.0, dtype=np.float32).reshape(2, 3), self.line, [Shard(0)])
         np.testing.assert_array_equal(np.asarray(x), np.from_dlpack(x))
         np.testing.assert_array_equal(np.add(np.asarray(x), 1), x + 1)
+        view = memoryview(x)
+        self.assertEqual((view.shape, view.format, view.tolist()), ((2, 3), "f", x.tolist()))
+
+    def test_copies(self):
+        """Copies lie as what they are copied of, and their types are the same."""
+        x = shard_tensor(np.arange(6.0, dtype=np.float32), self.line, [Shard(0)])
+        for made in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+            self.assertEqual((made.placements, made.tolist()), (x.placements, x.tolist()))
+            self.assertIs(made.dtype, ts.float32)
+            self.assertEqual((made + ts.asarray(x.numpy())).tolist(), [2 * v for v in x.tolist()])
+        with ts.nn.LazyGuard():
+            lazy = ts.nn.Linear(2, 3)
+        self.assertEqual(copy.deepcopy(lazy).initialize().weight.tolist(), lazy.initialize().weight.tolist())
+        self.assertEqual(copy.copy(ts.spec((2, 3), "int8", self.line, [Shard(1)])).local_shape, (2, 2))
 
     def test_refused(self):
         x, line, square = np.ones((4, 3), np.float32), self.line, self.square
@@ -139,12 +155,14 @@ class Placements(Refusals):
         self.refused(ts.PlacementError, "Partial('mean')", lambda: shard_tensor(x, line, [Partial("mean")]))
         self.refused(ts.PlacementError, "integers have no average", lambda: shard_tensor([1, 2], line, [Partial("avg")]))
         self.refused(ts.PlacementError, "partial by max and sum", lambda: shard_tensor(x, square, [Partial("avg"), Partial("max")]))
+        self.refused(ts.PlacementError, "placements are a list, one a mesh axis, not ", lambda: shard_tensor(x, line, Shard(0)))
+        self.refused(ts.PlacementError, "placements are a list, one a mesh axis, not None", lambda: reshard(x, line, None))
         self.refused(ts.PlacementError, "placement 'x' of", lambda: shard_tensor(x, line, ["x"]))
         self.refused(ts.PlacementError, "not [0, 1]", lambda: shard_tensor(x, [0, 1], [Shard(0)]))
         self.refused(ts.PlacementError, "Shard(5)", lambda: reshard(x, line, [Shard(5)]))
         self.refused(ts.PlacementError, "process 9 holds nothing", lambda: shard_tensor(x, line, [Shard(0)]).local_value(9))
         self.refused(ts.DTypeError, "element type complex64 is not supported", lambda: shard_tensor(np.ones(2, np.complex64), line, []))
-        self.refused(ts.DTypeError, "element type uint8", lambda: ts.asarray(np.ones(2, np.uint8)))
+        self.refused(ts.DTypeError, "'add' of uint64 and int64", lambda: ts.asarray(np.ones(2, np.uint64)) + ts.asarray([1, 2]))
         self.refused(ts.DTypeError, "inhomogeneous", lambda: shard_tensor([[1, 2], [3]], line, []))
 
     def test_two_meshes(self):
@@ -165,6 +183,14 @@ class Shapes(Refusals):
         self.refused(ts.ShapeError, "axis 2 of 'sum' is out of range", lambda: x.sum(2))
         self.refused(ts.ShapeError, "index 4 is out of range for axis 0 of extent 4", lambda: x[4])
         self.refused(ts.ShapeError, "axis 'i' is 4 and 3", lambda: ts.einsum("ij,ki->jk", x, x))
+        self.refused(ts.ShapeError, "'concat' takes a list of tensors, not int", lambda: ts.concat(3))
+        self.refused(ts.ShapeError, "by 3: a pair of non-negative numbers an axis", lambda: ts.pad(x, 3))
+        self.refused(ts.ShapeError, "repetitions (-1,) of 'tile'", lambda: ts.tile(x, -1))
+        self.refused(ts.ShapeError, "-1 classes of 'one_hot'", lambda: ts.one_hot([1], -1))
+        self.refused(ts.ShapeError, "k 4 of 'top_k': axis 1 of shape (4, 3) has 3", lambda: ts.top_k(x, 4))
+        self.refused(ts.ArgumentError, "mode 'max' of 'put_at'; there are add and set", lambda: ts.put_at(x, [[0]], x[:1], mode="max"))
+        self.refused(ts.ShapeError, "shapes (4, 3) and (3, 3) of 'put_along_axis' differ beside axis 1", lambda: ts.put_along_axis(x, np.zeros((3, 3), int), x))
+        self.refused(ts.ShapeError, "'conv_transpose' of 3 channels with a weight of 4", lambda: ts.conv_transpose(ts.zeros((1, 3, 4)), ts.zeros((4, 2, 3))))
         self.refused(ts.ShapeError, "are no permutation", lambda: ts.permute_dims(x, (0, 0)))
         self.refused(ts.ShapeError, "differ beside axis 0", lambda: ts.concat([x, y]))
         self.refused(ts.DTypeError, "'add' of float32 and int64", lambda: x + ts.asarray([1, 2, 3]))

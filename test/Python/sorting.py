@@ -35,6 +35,9 @@ class Sorting(JaxCase):
         self.check(self.gradient(lambda a: jnp.sort(a, 1), 0), self.x)
         self.check(self.gradient(lambda a: lax.top_k(a, 2)[0], 0), self.x)
 
+    def test_search(self):
+        self.check(lambda x, v: (jnp.searchsorted(jnp.sort(x), v), jnp.searchsorted(jnp.sort(x), v, side="right")), array(7), array(4))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -85,6 +85,15 @@ class Imports(unittest.TestCase):
             ts.from_torch(Odd(), (torch.ones(3),))
         with self.assertRaisesRegex(ts.ArgumentError, "takes example inputs"):
             ts.from_torch(nn.Linear(3, 2))
+        linear = ts.from_torch(nn.Linear(3, 2), torch.zeros(4, 3))
+        with self.assertRaisesRegex(ts.ShapeError, r"torch_import.py:\d+:\d+: error: input 0 of 'Linear' has shape \(5, 3\); it was exported for \(4, 3\)"):
+            linear(np.zeros((5, 3), np.float32))
+        with self.assertRaisesRegex(ts.DTypeError, "input 0 of 'Linear' is of float64; it was exported for float32"):
+            linear(np.zeros((4, 3)))
+        with self.assertRaisesRegex(ts.Error, "torch.export refuses 'Linear': .*reduction dim"):
+            ts.from_torch(nn.Linear(3, 2), (np.zeros((4, 5), np.float32),))
+        with self.assertRaisesRegex(ts.Error, "native_dropout.* is not supported; call eval"):
+            ts.from_torch(nn.Dropout(0.5), (torch.zeros(4, 3),))
         with self.assertRaisesRegex(ts.ArgumentError, "not int"):
             ts.from_torch(3)
         with self.assertRaisesRegex(ts.ArgumentError, "was exported with 1 inputs, not 2"):

@@ -4,6 +4,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """jit, grad and value_and_grad: training on many devices equals training on one."""
 
+import threading
 import unittest
 
 import numpy as np
@@ -84,6 +85,19 @@ class Training(unittest.TestCase):
         plain, _ = step(params, np.asarray(x), np.asarray(y), 0.1)
         np.testing.assert_allclose(first["w0"].numpy(), plain["w0"].numpy(), rtol=1e-5, atol=1e-6)
         self.assertFalse(np.allclose(second["w0"].numpy(), first["w0"].numpy()))
+
+    def test_threads(self):
+        """One function called from several threads: each gets the results of its own call."""
+        function, results = ts.jit(lambda x: (x @ x.T).sum()), {}
+
+        def call(i):
+            results[i] = [function(np.full((8, 8), i + k, np.float32)).item() for k in range(5)]
+        threads = [threading.Thread(target=call, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(results, {i: [512.0 * (i + k) ** 2 for k in range(5)] for i in range(8)})
 
     def test_one_reduction_of_gradients(self):
         params, x, y = start()

@@ -32,6 +32,9 @@ int main(int argc, char **argv) {
   app.add_option("--devices", options.devices, "devices to offer (default: what it needs)");
   app.add_option("--cores", options.cores, "workers (default: all)");
   app.add_option("--backend", options.backend, "what executes it")->default_val("threads");
+  app.add_option("--schedule-seed", options.scheduleSeed,
+                 "of the stub backend: which legal order of the streams is run")
+      ->default_val(0);
   app.add_option("--plugin", plugin, "a shared object that registers a backend");
   try {
     app.parse(argc, argv);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tessera/Codegen/CPU/KernelCompiler.h"
+#include "tessera/Codegen/CUDA/GpuCompiler.h"
 #include "tessera/Codegen/Passes.h"
 #include "tessera/Driver/Load.h"
 #include "tessera/Driver/Pipeline.h"
@@ -31,6 +32,8 @@ int main(int argc, char **argv) {
   mlir::PassPipelineRegistration<>("codegen", "From the local view to rt.program",
                                    tessera::codegen::buildCodegenPipeline);
   tessera::codegen::registerCompileKernelsPass();
+  tessera::codegen::registerCompileGpuKernelsPass();
+  tessera::codegen::registerCheckGpuKernelsPass();
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
 

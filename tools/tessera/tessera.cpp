@@ -13,6 +13,10 @@ static void addSearchOptions(CLI::App *command, tessera::SearchWish &options, co
   command->add_option("--mode", options.mode, mode);
   command->add_option("--memory-budget", options.memoryBudget, "GiB a device, of the search")
       ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--minimise", options.minimise,
+                   "What the plan of a program has the least of: time, or memory of a device")
+      ->check(CLI::IsMember({"time", "memory"}));
   command->add_option("--fully-use-devices", options.fullyUseDevices,
                       "Whether contractions use every device where sizes allow; default true");
   command
@@ -52,7 +56,13 @@ static void addCountOption(CLI::App *command, tessera::SearchWish &options) {
 
 static void addCompileOptions(CLI::App *command, tessera::CompileOptions &options) {
   addProgramOptions(command, options);
-  command->add_option("--target", options.target, "What to compile for: cpu");
+  command->add_option("--target", options.target, "What to compile for: cpu, cuda, stub");
+  command
+      ->add_option("--arch", options.archs,
+                   "Architectures of target cuda: sm_NN (needs ptxas) or compute_NN (PTX); default "
+                   "sm_80,sm_90a,compute_80")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_option("--cpu", options.cpu, "LLVM's name of the CPU; default this machine's");
   command->add_option("--cache", options.cacheDirectory, "Directory of compiled kernels");
   command->add_flag("--no-cache", options.noCache, "Compile every kernel anew");
@@ -100,6 +110,10 @@ int main(int argc, char **argv) {
   addCompileOptions(command, run);
   command->add_option("--devices", run.driver.devices, "Devices to offer; default what it needs");
   command->add_option("--backend", run.driver.backend, "What executes it")->default_val("threads");
+  command
+      ->add_option("--schedule-seed", run.driver.scheduleSeed,
+                   "Of the stub backend: which legal order of the streams is run")
+      ->default_val(0);
   command->add_option("--plugin", run.plugin, "A shared object that registers a backend");
   command->add_option("--cores", run.driver.cores, "Workers; default all cores");
   command->add_option("--input", inputs, "name=f.npy: the value of an argument; others are random")

@@ -9,12 +9,15 @@
 #define TESSERA_CODEGEN_COMPILE_H
 
 #include "tessera/Codegen/CPU/KernelCompiler.h"
+#include "tessera/Codegen/CUDA/GpuCompiler.h"
 #include "tessera/Runtime/Artifact.h"
 
 namespace tessera::codegen {
 
 struct CompileOptions {
   CpuOptions cpu;
+  /// When given, kernels are compiled for these architectures and not for the CPU.
+  std::optional<GpuOptions> gpu;
   /// The artifact's `report` section: JSON, or nothing.
   std::string report;
 };
@@ -38,9 +41,11 @@ llvm::SmallVector<mlir::func::FuncOp> kernelsOf(mlir::ModuleOp module);
 mlir::LogicalResult lowerToRt(mlir::ModuleOp module);
 
 /// Compiles a module that has an `rt.program`: kernels, program, constants, report. The artifact
-/// has passed `runtime::verify`. `infos`, when given, gets what became of each kernel.
+/// has passed `runtime::verify`. `infos`, when given, gets what became of each kernel on the CPU,
+/// `gpuInfos` on a GPU.
 mlir::FailureOr<runtime::Artifact> compileRt(mlir::ModuleOp module, const CompileOptions &options,
-                                             std::vector<KernelInfo> *infos = nullptr);
+                                             std::vector<KernelInfo> *infos = nullptr,
+                                             std::vector<GpuKernelInfo> *gpuInfos = nullptr);
 
 /// Both on a copy of `localView`, and the bytes of the file: what the driver runs and writes.
 mlir::FailureOr<runtime::Artifact> compileToArtifact(mlir::ModuleOp localView,

@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace tessera {
 
@@ -27,6 +28,7 @@ namespace tessera {
 struct SearchWish {
   std::string mode;                   ///< name of a search mode; empty: annotations decide
   std::optional<double> memoryBudget; ///< GiB a device
+  std::string minimise = "time";      ///< or "memory": the least peak of a device
   bool fullyUseDevices = true;        ///< contractions use every device where sizes allow
   int64_t devices = 0;                ///< for a program without a mesh
   double timeLimit = 10;              ///< seconds
@@ -63,10 +65,11 @@ std::optional<std::string> explainJson(const ExplainOptions &options);
 std::optional<std::string> lowerProgram(const ProgramOptions &options, const std::string &to);
 
 struct CompileOptions : ProgramOptions {
-  std::string output; ///< the artifact (.tsra)
-  std::string target = "cpu";
-  std::string cpu;            ///< LLVM's name of the CPU, empty: this one
-  std::string cacheDirectory; ///< of compiled kernels, empty: the user's
+  std::string output;             ///< the artifact (.tsra)
+  std::string target = "cpu";     ///< cpu, cuda or stub
+  std::vector<std::string> archs; ///< of cuda: sm_NN, compute_NN; empty: the compiler's choice
+  std::string cpu;                ///< LLVM's name of the CPU, empty: this one
+  std::string cacheDirectory;     ///< of compiled kernels, empty: the user's
   bool noCache = false;
   bool kernels = false; ///< print how each kernel was compiled
 };

@@ -6,23 +6,23 @@
 //===----------------------------------------------------------------------===//
 //
 // The container that docs/step-format.md describes: header, section table and
-// the sections program, report, kernels, constants.
+// the sections program, report, kernels, constants, gpu.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef TESSERA_RUNTIME_ARTIFACT_H
 #define TESSERA_RUNTIME_ARTIFACT_H
 
-#include "tessera/Runtime/Bytes.h"
-#include "tessera/Runtime/Program.h"
+#include "tessera/Runtime/GpuKernels.h"
 
 namespace tessera::runtime {
 
 struct Artifact {
   Program program;
   std::string report; ///< JSON; may be empty
-  Bytes kernels;      ///< a shared object; empty when there is no launch
+  Bytes kernels;      ///< a shared object; empty when there is no launch, or only for a GPU
   Bytes constants;    ///< what slots of space `constant` point into
+  GpuModule gpu = {}; ///< the kernels for a GPU or its emulation; empty for the CPU
 
   /// FNV-1a 64 of the serialised program and its constants: the same on all ranks of a job.
   uint64_t fingerprint() const;

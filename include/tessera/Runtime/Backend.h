@@ -21,9 +21,10 @@
 namespace tessera::runtime {
 
 struct BackendOptions {
-  int64_t devices = 0; ///< devices to offer; 0 = as many as the program needs
-  int64_t cores = 0;   ///< workers of `threads`; 0 = as many as the machine has
-  bool trace = false;  ///< record what every device does, for traceJson
+  int64_t devices = 0;       ///< devices to offer; 0 = as many as the program needs
+  int64_t cores = 0;         ///< workers of `threads`; 0 = as many as the machine has
+  bool trace = false;        ///< record what every device does, for traceJson
+  uint64_t scheduleSeed = 0; ///< of `stub`: which legal order of the streams is run
 };
 
 /// What a collective or transfer has moved so far. Bytes are counted by the routines that move
@@ -66,6 +67,10 @@ public:
   virtual std::byte *slotData(int64_t part, int64_t position, int64_t slot) { return nullptr; }
   virtual std::vector<CollectiveStats> stats() const { return {}; }
   virtual std::vector<CollectiveRecord> recorded() const { return {}; }
+  /// Waits for what runs by itself; a time that is taken behind it is that of the steps.
+  virtual Status finish() { return {}; }
+  /// What the backend's driver was called for so far, by name ("allocations", "launches", …).
+  virtual std::vector<std::pair<std::string, int64_t>> counters() const { return {}; }
   /// Chrome/Perfetto trace, a track a device; empty without BackendOptions::trace.
   virtual std::string traceJson() const { return {}; }
 };

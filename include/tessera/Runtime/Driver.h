@@ -29,7 +29,8 @@ struct DriverOptions {
   int64_t devices = 0;   ///< 0: as many as the program needs
   int64_t cores = 0;     ///< 0: as many as the machine has
   std::string backend = "threads";
-  bool quiet = false; ///< print nothing (a reference run)
+  uint64_t scheduleSeed = 0; ///< BackendOptions::scheduleSeed
+  bool quiet = false;        ///< print nothing (a reference run)
 };
 
 /// What the compiler left to be printed before a run: the string "summary" of the artifact's
@@ -64,6 +65,8 @@ struct RunReport {
   uint64_t seed = 0;
   std::string backend;
   std::vector<CollectiveStats> collectives;
+  /// Executor::counters of the first step, and of all later ones together.
+  std::vector<std::pair<std::string, int64_t>> firstStep, laterSteps;
   std::string trace;               ///< when DriverOptions::tracePath is set
   std::vector<ResultCheck> checks; ///< filled by checkAgainst
   double seconds = 0;              ///< in steps, without loading

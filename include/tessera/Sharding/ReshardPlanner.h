@@ -56,16 +56,21 @@ public:
       : objective(objective), topology(std::move(topology)) {}
 
   const ReshardPlan &plan(const ReshardProblem &problem);
+  /// The one step of this kind that leads from source to target, if there is one.
+  const std::optional<Move> &step(const ReshardProblem &problem, CollectiveKind kind);
   /// The links along the axes of a mesh.
   const LinkModel &linksOf(const Mesh &mesh);
 
 private:
   using Key =
       std::tuple<std::string, std::vector<int64_t>, int64_t, TensorSharding, TensorSharding>;
+  static Key keyOf(const ReshardProblem &problem);
+
   Objective objective;
   Topology topology;
   std::map<std::string, LinkModel> links; ///< by mesh name
   std::map<Key, ReshardPlan> known;
+  std::map<std::pair<Key, CollectiveKind>, std::optional<Move>> steps;
 };
 
 /// The plan for one problem, not remembered.
@@ -76,9 +81,6 @@ ReshardPlan planReshard(const ReshardProblem &problem, Objective objective = Obj
 /// nothing, or no other chain leads to the target.
 std::optional<ReshardPlan> planRunnerUp(const ReshardProblem &problem, const ReshardPlan &plan,
                                         Objective objective, const LinkModel &links);
-
-/// The one step of this kind that leads from source to target, if there is one.
-std::optional<Move> findMove(const ReshardProblem &problem, CollectiveKind kind);
 
 /// What one step sends.
 Traffic trafficOf(const ReshardProblem &problem, const Move &move);

@@ -60,7 +60,7 @@ struct TensorSharding {
   /// Every axis that cuts a dimension or is partial.
   AxisList usedAxes() const;
   /// Whether no part of `axis` cuts a dimension or is partial.
-  bool isFree(const AxisRef &axis) const { return !overlapsAny(usedAxes(), axis); }
+  bool isFree(const AxisRef &axis) const;
   AxisList partialAxes() const;
   /// The same with partial axes reduced away / open axes closed.
   TensorSharding withoutPartial() const;

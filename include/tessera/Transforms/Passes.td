@@ -53,7 +53,7 @@ def DistSearch : Dist_Pass<"dist-search"> {
     Takes the place of `dist-propagate`: no annotation is needed, and what is annotated holds. Every op becomes a node whose strategies are
     the ways to cut it, every tensor an edge with the times of the reshards between what one op leaves and another needs, by the planner and
     the machine's topology; the choice of least total time is found by `mode` (docs/search.md) and written as `dist-propagate` writes its own.
-    It is never slower, by the model, than what propagation alone decides. A module without a mesh gets one of `devices` devices, of the
+    It is never slower, by the model, than what propagation alone decides; with `minimise=memory` it keeps no more at its peak. A module without a mesh gets one of `devices` devices, of the
     shape that serves it best. `dist.search` on the module has the cost, the proved lower bound and the memory.
   }];
   let options = [
@@ -62,6 +62,8 @@ def DistSearch : Dist_Pass<"dist-search"> {
     Option<"memoryBudget", "memory-budget", "double", "0", "GiB a device; 0: no budget">,
     Option<"takeLeast", "take-least", "bool", "false",
            "Where no plan is within the budget, take the one of least memory in place of an error">,
+    Option<"minimise", "minimise", "std::string", "\"time\"",
+           "What a plan has the least of: time, or memory at the peak of a device">,
     Option<"fullyUseDevices", "fully-use-devices", "bool", "true",
            "Contractions use every device where their sizes allow">,
     Option<"devices", "devices", "int64_t", "0", "Devices for a module without a mesh; 0: it stays without">,

@@ -29,6 +29,12 @@ struct SearchSettings {
   int64_t devices = 0;              ///< for a module without a mesh; 0: it stays so
   /// Where no plan is within the budget the one of least memory is taken, in place of an error.
   bool takeLeast = false;
+
+  /// The plan of the least memory, whatever its time: no plan is within one byte.
+  void minimiseMemory() {
+    solver.memoryBudget = 1;
+    takeLeast = true;
+  }
 };
 
 /// A plan for the functions of a module on one mesh, and what is known of it.

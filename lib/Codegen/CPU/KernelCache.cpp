@@ -57,7 +57,7 @@ static std::string digest(StringRef content) {
   return toHex(SHA256::hash(arrayRefFromStringRef(content)), /*LowerCase=*/true);
 }
 
-bool KernelCache::load(StringRef key, std::string &object, KernelInfo &info) const {
+bool KernelCache::load(StringRef key, std::string &object, json::Object &about) const {
   if (directory.empty())
     return false;
   std::string path = entryPath(directory, key);
@@ -78,13 +78,7 @@ bool KernelCache::load(StringRef key, std::string &object, KernelInfo &info) con
   const json::Object *fields = parsed->getAsObject();
   if (!fields || content.empty())
     return false;
-  info.scheme = fields->getBoolean("vectorised").value_or(false) ? KernelScheme::Vectorised
-                                                                 : KernelScheme::Fallback;
-  info.reason = fields->getString("reason").value_or("").str();
-  info.tasks = fields->getInteger("tasks").value_or(1);
-  info.stackBytes = fields->getInteger("stack_bytes").value_or(0);
-  info.heapBytes = fields->getInteger("heap_bytes").value_or(0);
-  info.cached = true;
+  about = *fields;
   object = content.str();
   // The time of last use decides what is removed first.
   int descriptor;
@@ -95,18 +89,12 @@ bool KernelCache::load(StringRef key, std::string &object, KernelInfo &info) con
   return true;
 }
 
-void KernelCache::store(StringRef key, StringRef object, const KernelInfo &info) const {
+void KernelCache::store(StringRef key, StringRef object, json::Object about) const {
   if (directory.empty() || sys::fs::create_directories(directory))
     return;
   std::string content;
   raw_string_ostream stream(content);
-  stream << json::Object{{"vectorised", info.scheme == KernelScheme::Vectorised},
-                         {"reason", json::fixUTF8(info.reason)},
-                         {"tasks", info.tasks},
-                         {"stack_bytes", info.stackBytes},
-                         {"heap_bytes", info.heapBytes}}
-         << "\n"
-         << object;
+  stream << json::Value(std::move(about)) << "\n" << object;
   SmallString<128> model(directory), temporary;
   sys::path::append(model, key + ".%%%%%%%%.tmp");
   int descriptor;

@@ -8,7 +8,9 @@
 #ifndef TESSERA_CODEGEN_CPU_KERNELCACHE_H
 #define TESSERA_CODEGEN_CPU_KERNELCACHE_H
 
-#include "tessera/Codegen/CPU/KernelCompiler.h"
+#include "llvm/Support/JSON.h"
+
+#include <string>
 
 namespace tessera::codegen {
 
@@ -22,11 +24,11 @@ public:
   /// `directory` empty: $XDG_CACHE_HOME/tessera, else ~/.cache/tessera, else no cache.
   KernelCache(std::string directory, uint64_t limitBytes);
 
-  /// Whether `key` was found whole; fills `object` and what `info` says of the compilation.
-  bool load(llvm::StringRef key, std::string &object, KernelInfo &info) const;
+  /// Whether `key` was found whole; fills `object` and what was said about it.
+  bool load(llvm::StringRef key, std::string &object, llvm::json::Object &about) const;
   /// Keeps an object. Safe beside other threads and processes: the file appears whole or not at
   /// all.
-  void store(llvm::StringRef key, llvm::StringRef object, const KernelInfo &info) const;
+  void store(llvm::StringRef key, llvm::StringRef object, llvm::json::Object about) const;
   /// Removes the entries used longest ago until the directory holds no more than the limit.
   void trim() const;
 

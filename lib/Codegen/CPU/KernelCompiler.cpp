@@ -52,8 +52,7 @@ void registerKernelDialects(DialectRegistry &registry) {
   registerLLVMDialectTranslation(registry);
 }
 
-/// Checks the contract that KernelCompiler.h states.
-static LogicalResult checkKernel(func::FuncOp kernel) {
+LogicalResult checkKernel(func::FuncOp kernel) {
   auto reads = kernel->getAttrOfType<IntegerAttr>(kKernelReadsAttr);
   if (!reads || reads.getInt() < 0 || reads.getInt() > kernel.getNumArguments())
     return kernel.emitError("kernel needs the attribute '")
@@ -96,9 +95,7 @@ static LogicalResult checkKernel(func::FuncOp kernel) {
   return failure(walk.wasInterrupted());
 }
 
-/// The kernel alone, under a name and without attributes that do not concern it: equal kernels have
-/// equal texts.
-static std::string canonicalText(func::FuncOp kernel) {
+std::string canonicalText(func::FuncOp kernel) {
   OwningOpRef<func::FuncOp> copy = kernel.clone();
   copy->setName("kernel");
   copy->setPrivate();
@@ -125,6 +122,24 @@ struct Unit {
 };
 } // namespace
 
+static llvm::json::Object writeInfo(const KernelInfo &info) {
+  return llvm::json::Object{{"vectorised", info.scheme == KernelScheme::Vectorised},
+                            {"reason", llvm::json::fixUTF8(info.reason)},
+                            {"tasks", info.tasks},
+                            {"stack_bytes", info.stackBytes},
+                            {"heap_bytes", info.heapBytes}};
+}
+
+static void readInfo(const llvm::json::Object &about, KernelInfo &info) {
+  info.scheme = about.getBoolean("vectorised").value_or(false) ? KernelScheme::Vectorised
+                                                               : KernelScheme::Fallback;
+  info.reason = about.getString("reason").value_or("").str();
+  info.tasks = about.getInteger("tasks").value_or(1);
+  info.stackBytes = about.getInteger("stack_bytes").value_or(0);
+  info.heapBytes = about.getInteger("heap_bytes").value_or(0);
+  info.cached = true;
+}
+
 static void compileUnits(std::vector<Unit> &units, const KernelTarget &target,
                          const CpuOptions &options, const KernelCache *cache) {
   DialectRegistry registry;
@@ -135,8 +150,10 @@ static void compileUnits(std::vector<Unit> &units, const KernelTarget &target,
     std::unique_ptr<MLIRContext> context;
     for (size_t i; (i = next++) < units.size();) {
       Unit &unit = units[i];
-      if (cache && cache->load(unit.symbol, unit.object, unit.info))
+      if (llvm::json::Object about; cache && cache->load(unit.symbol, unit.object, about)) {
+        readInfo(about, unit.info);
         continue;
+      }
       if (!context) {
         context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
         context->printOpOnDiagnostic(false);
@@ -148,7 +165,7 @@ static void compileUnits(std::vector<Unit> &units, const KernelTarget &target,
         continue;
       unit.object = std::move(*object);
       if (cache)
-        cache->store(unit.symbol, unit.object, unit.info);
+        cache->store(unit.symbol, unit.object, writeInfo(unit.info));
     }
   };
   unsigned threads = options.threads ? options.threads : std::thread::hardware_concurrency();

@@ -86,7 +86,7 @@ void NestEmitter::tile(int64_t jams, ArrayRef<Chunk> chunks) {
       for (const NestOutput &output : nest.outputs)
         if (output.accumulates)
           accumulators.push_back(
-              widen(load(nest.operands[output.operand], jam, chunk), chunk.width));
+              widen(b, loc, load(nest.operands[output.operand], jam, chunk), chunk.width));
   accumulators = innerLoops(0, accumulators, [&](Values current) {
     loaded.clear();
     transposed.clear();
@@ -223,19 +223,6 @@ NestEmitter::Values NestEmitter::innerLoops(unsigned depth, Values accumulators,
 // The body
 //===----------------------------------------------------------------------===//
 
-bool NestEmitter::canEmit(linalg::GenericOp op, std::string &reason) {
-  for (Operation &inner : op.getBody()->without_terminator()) {
-    bool known = isa<linalg::IndexOp, memref::LoadOp>(inner) ||
-                 (OpTrait::hasElementwiseMappableTraits(&inner) && inner.getNumResults() == 1) ||
-                 isa<arith::ConstantOp>(inner);
-    if (inner.getNumRegions() || !known) {
-      reason = ("no vector form of '" + inner.getName().getStringRef() + "'").str();
-      return false;
-    }
-  }
-  return true;
-}
-
 Value NestEmitter::indexOf(unsigned origin, int64_t jam, Chunk chunk) {
   for (auto [i, loop] : llvm::enumerate(nest.loops)) {
     if (!llvm::is_contained(loop.origins, origin))
@@ -252,51 +239,6 @@ Value NestEmitter::indexOf(unsigned origin, int64_t jam, Chunk chunk) {
     return arith::AddIOp::create(b, loc, vector::BroadcastOp::create(b, loc, type, index), steps);
   }
   return constant(0); // a loop of one trip
-}
-
-Value NestEmitter::widen(Value value, int64_t width) {
-  if (width == 0 || isa<VectorType>(value.getType()))
-    return value;
-  return vector::BroadcastOp::create(b, loc, VectorType::get(width, value.getType()), value);
-}
-
-/// The op on vectors: once a lane, the results put together. For loads at computed indices.
-Value NestEmitter::perLane(Operation &op, IRMapping &mapping, int64_t width) {
-  Values lanes;
-  for (int64_t lane = 0; lane < width; ++lane) {
-    IRMapping scalars;
-    for (Value operand : op.getOperands()) {
-      Value mapped = mapping.lookupOrDefault(operand);
-      if (isa<VectorType>(mapped.getType()))
-        mapped = vector::ExtractOp::create(b, loc, mapped, lane);
-      scalars.map(operand, mapped);
-    }
-    lanes.push_back(b.clone(op, scalars)->getResult(0));
-  }
-  return vector::FromElementsOp::create(b, loc, VectorType::get(width, lanes[0].getType()), lanes);
-}
-
-Value NestEmitter::cloneOp(Operation &op, IRMapping &mapping, int64_t width) {
-  bool vectors = llvm::any_of(op.getOperands(), [&](Value operand) {
-    return isa<VectorType>(mapping.lookupOrDefault(operand).getType());
-  });
-  // What is the same for all lanes stays scalar.
-  if (!vectors)
-    return b.clone(op, mapping)->getResult(0);
-  if (isa<memref::LoadOp>(op))
-    return perLane(op, mapping, width);
-  OperationState state(loc, op.getName());
-  for (auto [i, operand] : llvm::enumerate(op.getOperands())) {
-    Value mapped = mapping.lookupOrDefault(operand);
-    // A scalar condition may choose between vectors.
-    bool condition = isa<arith::SelectOp>(op) && i == 0;
-    state.operands.push_back(condition ? mapped : widen(mapped, width));
-  }
-  state.addTypes(VectorType::get(width, op.getResult(0).getType()));
-  state.addAttributes(op.getDiscardableAttrDictionary().getValue());
-  Operation *clone = b.create(state);
-  clone->copyProperties(op.getPropertiesStorage());
-  return clone->getResult(0);
 }
 
 NestEmitter::Values NestEmitter::body(int64_t jam, Chunk chunk, ValueRange accumulators) {
@@ -320,12 +262,12 @@ NestEmitter::Values NestEmitter::body(int64_t jam, Chunk chunk, ValueRange accum
     if (auto index = dyn_cast<linalg::IndexOp>(inner))
       mapping.map(index.getResult(), indexOf(index.getDim(), jam, chunk));
     else
-      mapping.map(inner.getResult(0), cloneOp(inner, mapping, chunk.width));
+      mapping.map(inner.getResult(0), cloneInLanes(b, inner, mapping, chunk.width));
   }
   Values results;
   Operation *yield = op.getBody()->getTerminator();
   for (auto [i, output] : llvm::enumerate(nest.outputs)) {
-    Value value = widen(mapping.lookupOrDefault(yield->getOperand(i)), chunk.width);
+    Value value = widen(b, loc, mapping.lookupOrDefault(yield->getOperand(i)), chunk.width);
     if (output.accumulates)
       results.push_back(value);
     else

@@ -28,6 +28,7 @@
 #ifndef TESSERA_CODEGEN_CPU_KERNELEMITTER_H
 #define TESSERA_CODEGEN_CPU_KERNELEMITTER_H
 
+#include "KernelLanes.h"
 #include "KernelNest.h"
 
 namespace tessera::codegen {
@@ -39,9 +40,6 @@ public:
 
   /// Emits the whole nest before the builder's insertion point. The op stays; the caller erases it.
   void emit();
-
-  /// Whether every op of the body has a vector form; else `reason` names the first that has not.
-  static bool canEmit(mlir::linalg::GenericOp op, std::string &reason);
 
 private:
   /// Where a loop stands: a variable plus a constant.
@@ -71,15 +69,12 @@ private:
   Values innerLoops(unsigned depth, Values accumulators, llvm::function_ref<Values(Values)> body);
   /// One copy of the body; writes streamed outputs, returns the accumulating ones' new values.
   Values body(int64_t jam, Chunk chunk, mlir::ValueRange accumulators);
-  mlir::Value cloneOp(mlir::Operation &op, mlir::IRMapping &mapping, int64_t width);
-  mlir::Value perLane(mlir::Operation &op, mlir::IRMapping &mapping, int64_t width);
   mlir::Value indexOf(unsigned origin, int64_t jam, Chunk chunk);
 
   mlir::Value address(const NestOperand &operand, int64_t jam, int64_t begin);
   mlir::Value load(const NestOperand &operand, int64_t jam, Chunk chunk);
   mlir::Value loadTransposed(const NestOperand &operand, int64_t jam);
   void store(const NestOperand &operand, int64_t jam, Chunk chunk, mlir::Value value);
-  mlir::Value widen(mlir::Value value, int64_t width);
   mlir::Value constant(int64_t value);
   mlir::Value view(const NestOperand &operand);
 

@@ -48,8 +48,7 @@ LogicalResult lowerToScalarLoops(func::FuncOp kernel) {
   return success();
 }
 
-/// Everything structured becomes a flow graph, everything on memrefs plain addresses.
-static LogicalResult flatten(ModuleOp module) {
+LogicalResult flattenKernel(ModuleOp module) {
   MLIRContext *context = module.getContext();
   {
     RewritePatternSet patterns(context);
@@ -68,10 +67,7 @@ static LogicalResult flatten(ModuleOp module) {
   return applyPartialConversion(module, target, std::move(patterns));
 }
 
-/// Gives memory accesses the types that lie in memory. bf16 moves as i16: otherwise LLVM folds our
-/// rounding into a select of bf16 values, which on CPUs without that type becomes a call to a
-/// function that no library here has. Vectors of i1 move as bytes: LLVM would pack them into bits.
-static void useMemoryTypes(LLVM::LLVMFuncOp function) {
+void useMemoryTypes(LLVM::LLVMFuncOp function) {
   auto inMemory = [](Type type) -> Type {
     Type element = getElementTypeOrSelf(type);
     auto vector = dyn_cast<VectorType>(type);
@@ -150,7 +146,7 @@ LogicalResult lowerKernelToLLVM(ModuleOp module, func::FuncOp kernel, StringRef 
   for (StringAttr name : llvm::map_to_vector(kernel->getDiscardableAttrs(),
                                              [](NamedAttribute a) { return a.getName(); }))
     kernel->removeDiscardableAttr(name);
-  if (failed(flatten(module)))
+  if (failed(flattenKernel(module)))
     return failure();
   {
     // Near zero LLVM's lowering of these, exp(x) - 1 and log(1 + x), has no digits left.

@@ -130,7 +130,8 @@ LogicalResult expandKernelMath(ModuleOp module, const KernelTarget &target, bool
     {
       // What other functions say in terms of those that have polynomials.
       RewritePatternSet patterns(context);
-      math::populateExpansionPatterns(patterns, {"exp2f", "sinh", "cosh", "rsqrt", "powi"});
+      math::populateExpansionPatterns(patterns,
+                                      {"exp2f", "sinh", "cosh", "rsqrt", "powi", "clampf"});
       if (failed(applyPatternsGreedily(module, std::move(patterns), config)))
         return failure();
     }
@@ -147,7 +148,7 @@ LogicalResult expandKernelMath(ModuleOp module, const KernelTarget &target, bool
   }
   RewritePatternSet patterns(context);
   patterns.add<ExpandExpM1>(context);
-  math::populateExpansionPatterns(patterns, {"rsqrt", "ctlz", "powi"});
+  math::populateExpansionPatterns(patterns, {"rsqrt", "ctlz", "powi", "clampf"});
   arith::populateArithExpandOpsPatterns(patterns);
   if (bf16) {
     patterns.add<TruncateToBF16>(context, /*benefit=*/2);

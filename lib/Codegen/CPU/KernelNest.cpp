@@ -135,7 +135,7 @@ static void simplify(Nest &nest, const llvm::SmallBitVector &indexed) {
   }
 }
 
-FailureOr<Nest> Nest::get(linalg::GenericOp op, std::string &reason) {
+FailureOr<Nest> Nest::get(linalg::GenericOp op, std::string &reason, bool merge) {
   Nest nest;
   nest.op = op;
   llvm::SmallBitVector indexed(std::max(1u, op.getNumLoops()));
@@ -201,7 +201,8 @@ FailureOr<Nest> Nest::get(linalg::GenericOp op, std::string &reason) {
         return failure();
       }
   }
-  simplify(nest, indexed);
+  if (merge)
+    simplify(nest, indexed);
   return nest;
 }
 

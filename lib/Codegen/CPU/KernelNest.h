@@ -63,9 +63,10 @@ struct Nest {
   llvm::SmallVector<NestOutput> outputs;
 
   /// Reads the nest off `op`; fails with a reason when an address is no linear function of the
-  /// loops or its outputs reduce over different loops. Unit loops are dropped, contiguous ones
-  /// merged.
-  static mlir::FailureOr<Nest> get(mlir::linalg::GenericOp op, std::string &reason);
+  /// loops or its outputs reduce over different loops. With `merge` unit loops are dropped and
+  /// contiguous ones merged; without, loop i is the op's.
+  static mlir::FailureOr<Nest> get(mlir::linalg::GenericOp op, std::string &reason,
+                                   bool merge = true);
 
   bool hasReduction() const {
     return llvm::any_of(loops, [](const NestLoop &loop) { return loop.reduction; });

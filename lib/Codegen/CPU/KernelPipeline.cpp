@@ -18,26 +18,6 @@ using namespace mlir;
 namespace tessera::codegen {
 namespace {
 
-/// Collects the diagnostics of one attempt as text.
-class Collector {
-public:
-  explicit Collector(MLIRContext *context)
-      : handler(context, [this](Diagnostic &diagnostic) {
-          if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
-            text += (text.empty() ? "" : "; ") + diagnostic.str();
-          return success();
-        }) {}
-
-  /// The diagnostics, else which stage failed without one.
-  std::string reason(StringRef stage) const {
-    return text.empty() ? (stage + " failed").str() : text;
-  }
-
-private:
-  std::string text;
-  ScopedDiagnosticHandler handler;
-};
-
 std::string print(Operation *op) {
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -47,11 +27,28 @@ std::string print(Operation *op) {
 
 } // namespace
 
+ErrorCollector::ErrorCollector(MLIRContext *context)
+    : handler(context, [this](Diagnostic &diagnostic) {
+        if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+          text += (text.empty() ? "" : "; ") + diagnostic.str();
+        return success();
+      }) {}
+
+SmallVector<bool> mayAliasOf(func::FuncOp kernel) {
+  int64_t reads = kernel->getAttrOfType<IntegerAttr>(kKernelReadsAttr).getInt();
+  SmallVector<bool> mayAlias(kernel.getNumArguments(), false);
+  for (unsigned input = 0; input < reads; ++input)
+    for (unsigned output = reads; output < kernel.getNumArguments(); ++output)
+      if (canRunInPlace(kernel, input, output))
+        mayAlias[input] = mayAlias[output] = true;
+  return mayAlias;
+}
+
 /// One attempt; on failure `error` holds the reason.
 static FailureOr<std::string> attempt(MLIRContext &context, StringRef text, StringRef symbol,
                                       const KernelTarget &target, const CpuOptions &options,
                                       bool vectorise, KernelInfo &info, std::string &error) {
-  Collector diagnostics(&context);
+  ErrorCollector diagnostics(&context);
   ParserConfig config(&context);
   auto fail = [&](StringRef stage) {
     error = diagnostics.reason(stage);
@@ -62,12 +59,7 @@ static FailureOr<std::string> attempt(MLIRContext &context, StringRef text, Stri
     return fail("parsing");
   auto kernel = *module->getOps<func::FuncOp>().begin();
 
-  int64_t reads = kernel->getAttrOfType<IntegerAttr>(kKernelReadsAttr).getInt();
-  SmallVector<bool> mayAlias(kernel.getNumArguments(), false);
-  for (unsigned input = 0; input < reads; ++input)
-    for (unsigned output = reads; output < kernel.getNumArguments(); ++output)
-      if (canRunInPlace(kernel, input, output))
-        mayAlias[input] = mayAlias[output] = true;
+  SmallVector<bool> mayAlias = mayAliasOf(kernel);
 
   if (failed(prepareKernel(kernel)))
     return fail("preparation");

@@ -27,12 +27,38 @@
 #include "KernelTarget.h"
 #include "tessera/Codegen/CPU/KernelCompiler.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/PatternMatch.h"
 
 namespace tessera::codegen {
 
 /// Set on the outermost loop of a group whose trips are independent of each other.
 inline constexpr llvm::StringLiteral kTaskLoopAttr = "kernel.task_loop";
+
+/// Checks the contract that KernelCompiler.h states.
+mlir::LogicalResult checkKernel(mlir::func::FuncOp kernel);
+
+/// The kernel alone, under a name and without attributes that do not concern it: equal kernels have
+/// equal texts.
+std::string canonicalText(mlir::func::FuncOp kernel);
+
+/// Which arguments of a kernel, as it was outlined, may share a buffer with another one.
+llvm::SmallVector<bool> mayAliasOf(mlir::func::FuncOp kernel);
+
+/// Collects the errors of one attempt at compilation as text.
+class ErrorCollector {
+public:
+  explicit ErrorCollector(mlir::MLIRContext *context);
+  /// The errors, else which stage failed without one.
+  std::string reason(llvm::StringRef stage) const {
+    return text.empty() ? (stage + " failed").str() : text;
+  }
+
+private:
+  std::string text;
+  mlir::ScopedDiagnosticHandler handler;
+};
 
 /// Decomposes aggregates (softmax, concat, pad, gather, scatter) and generalises named ops.
 mlir::LogicalResult prepareKernel(mlir::func::FuncOp kernel);
@@ -56,6 +82,10 @@ mlir::LogicalResult bufferizeKernel(mlir::ModuleOp module, mlir::func::FuncOp ke
 mlir::LogicalResult vectoriseKernel(mlir::func::FuncOp kernel, const KernelTarget &target,
                                     KernelInfo &info);
 
+/// x * y + z as one operation where the product has no other use. Done once, on the scalar body:
+/// vectors and remainders then round alike, and so do runs that cut a tensor differently.
+void contractMultiplyAdds(mlir::linalg::GenericOp op);
+
 /// Replaces every linalg op on memrefs by scalar loops.
 mlir::LogicalResult lowerToScalarLoops(mlir::func::FuncOp kernel);
 
@@ -63,6 +93,14 @@ mlir::LogicalResult lowerToScalarLoops(mlir::func::FuncOp kernel);
 /// polynomials for f32 functions.
 mlir::LogicalResult expandKernelMath(mlir::ModuleOp module, const KernelTarget &target,
                                      bool approximate);
+
+/// Everything structured becomes a flow graph, everything on memrefs plain addresses.
+mlir::LogicalResult flattenKernel(mlir::ModuleOp module);
+
+/// Gives memory accesses the types that lie in memory. bf16 moves as i16: otherwise LLVM folds our
+/// rounding into a select of bf16 values, which on CPUs without that type becomes a call to a
+/// function that no library here has. Vectors of i1 move as bytes: LLVM would pack them into bits.
+void useMemoryTypes(mlir::LLVM::LLVMFuncOp function);
 
 /// Lowers to the LLVM dialect; the entry point is called `symbol`. `mayAlias[i]`: argument i may
 /// share its buffer with another one.

@@ -15,9 +15,7 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// x * y + z as one operation where the product has no other use. Done once, on the scalar body:
-/// vectors and remainders then round alike, and so do runs that cut a tensor differently.
-static void contractMultiplyAdds(linalg::GenericOp op) {
+void contractMultiplyAdds(linalg::GenericOp op) {
   IRRewriter rewriter(op.getContext());
   auto product = [](Value value) {
     auto mul = value.getDefiningOp<arith::MulFOp>();
@@ -90,7 +88,7 @@ LogicalResult vectoriseKernel(func::FuncOp kernel, const KernelTarget &target, K
     std::string reason;
     rewriter.setInsertionPoint(op);
     FailureOr<Nest> nest = failure();
-    if (NestEmitter::canEmit(op, reason))
+    if (hasLaneForm(op, reason))
       nest = Nest::get(op, reason);
     if (succeeded(nest)) {
       // The combiners are known by now: accumulating products may be fused.

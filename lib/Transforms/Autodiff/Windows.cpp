@@ -312,6 +312,15 @@ static LogicalResult unwindDim(LoopNest &nest, LoopNest::Input &input, unsigned 
   AffineExpr r = b.getAffineDimExpr(w.r);
   SmallVector<AffineExpr, 2> read;
   Value tensor = input.value;
+  // What is read from its end is turned, and read from its beginning.
+  for (unsigned loop : {w.o, w.k.value_or(w.o)}) {
+    int64_t extent = nest.extents[loop];
+    if (exprs[d] == b.getAffineConstantExpr(extent - 1) - b.getAffineDimExpr(loop) &&
+        cast<RankedTensorType>(tensor.getType()).getDimSize(d) == extent) {
+      tensor = flipDim(b, nest.loc, tensor, d);
+      exprs[d] = b.getAffineDimExpr(loop);
+    }
+  }
   if (exprs[d] == w.expr) {
     read = {q};
     if (w.s > 1) {

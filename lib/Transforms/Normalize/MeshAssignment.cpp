@@ -16,6 +16,11 @@ using namespace tessera::dist;
 
 FailureOr<MeshAssignment> MeshAssignment::compute(func::FuncOp function, const MeshTable &meshes) {
   MeshAssignment result;
+  if (FlatSymbolRefAttr single = meshes.single()) { // no two meshes can meet
+    result.single = single;
+    result.results.assign(function.getNumResults(), single);
+    return result;
+  }
   MeshClasses classes;
   if (failed(classify(function, classes, [](Value) { return false; })))
     return failure();
@@ -43,5 +48,5 @@ FailureOr<MeshAssignment> MeshAssignment::compute(func::FuncOp function, const M
 }
 
 FlatSymbolRefAttr MeshAssignment::lookup(Value value) const {
-  return assigned.lookup(value);
+  return single ? single : assigned.lookup(value);
 }

@@ -29,6 +29,7 @@ public:
   mlir::FlatSymbolRefAttr lookupResult(unsigned index) const { return results[index]; }
 
 private:
+  mlir::FlatSymbolRefAttr single; ///< of every value, where the module declares one mesh
   llvm::DenseMap<mlir::Value, mlir::FlatSymbolRefAttr> assigned;
   mlir::SmallVector<mlir::FlatSymbolRefAttr> results;
 };

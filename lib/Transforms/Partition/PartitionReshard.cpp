@@ -235,7 +235,7 @@ LogicalResult Partitioner::lowerReshard(ReshardOp op) {
                                      sharding::canonical(source), sharding::canonical(target)};
     std::optional<CollectiveKind> named = sharding::parseCollectiveKind(kind.getValue().str());
     std::optional<sharding::Move> step =
-        from == to && named ? sharding::findMove(problem, *named) : std::nullopt;
+        from == to && named ? planner.step(problem, *named) : std::nullopt;
     if (!step)
       return op.emitError() << "'" << DistDialect::kMove << "' is '" << kind.getValue()
                             << "', which does not lead from " << getSharding(op.getOperand())

@@ -36,8 +36,14 @@ class Decider {
 public:
   Decider(const PropagationGraph &graph, const Topology &topology)
       : graph(graph), topology(topology), planner(Objective::time, topology), strategies(graph) {
-    for (const TensorState &state : graph.tensors)
-      raw.push_back(canonical(state.sharding.closed()));
+    std::vector<bool> produced(graph.tensors.size()); // by an op that has a strategy
+    for (size_t n = 0; n < graph.nodes.size(); ++n)
+      if (!strategies.of(n).empty())
+        forEachResult(n, [&](size_t, int64_t tensor) { produced[tensor] = true; });
+    raw.resize(graph.tensors.size());
+    for (size_t t = 0; t < raw.size(); ++t)
+      if (!produced[t])
+        raw[t] = graph.keep(canonical(graph.tensors[t].sharding->closed()));
   }
 
   Decision run() {
@@ -51,19 +57,33 @@ public:
     }
     Decision decision;
     decision.strategies.resize(graph.nodes.size());
+    // Alike nodes share their strategies; looked up only.
+    llvm::DenseMap<std::pair<const Strategy *, size_t>, const TensorSharding *> results;
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
       if (strategies.of(n).empty())
         continue;
-      decision.strategies[n] = strategies.of(n)[choice[n]];
-      for (size_t i = graph.nodes[n].rule.operands.size(); i < graph.nodes[n].tensors.size(); ++i)
-        if (int64_t tensor = graph.nodes[n].tensors[i]; tensor >= 0)
-          raw[tensor] = shardingUnder(graph.nodes[n], i, decision.strategies[n]);
+      const Strategy &strategy = strategies.of(n)[choice[n]];
+      forEachResult(n, [&](size_t i, int64_t tensor) {
+        const TensorSharding *&known = results[{&strategy, i}];
+        if (!known)
+          known = graph.keep(shardingUnder(graph.nodes[n], i, strategy));
+        raw[tensor] = known;
+      });
+      decision.strategies[n] = strategies.share(n, choice[n]);
     }
     decision.tensors = std::move(raw);
     return decision;
   }
 
 private:
+  /// Calls with the position and the tensor of every result of a node.
+  void forEachResult(size_t n, llvm::function_ref<void(size_t, int64_t)> visit) const {
+    const RuleNode &node = graph.nodes[n];
+    for (size_t i = node.rule.operands.size(); i < node.tensors.size(); ++i)
+      if (node.tensors[i] >= 0)
+        visit(i, node.tensors[i]);
+  }
+
   /// One end of an edge: a node of the problem with its shardings of the tensor, or something that
   /// lies in one way.
   struct End {
@@ -114,7 +134,7 @@ private:
     for (const Strategy &strategy : strategies.of(node))
       end.shardings.push_back(shardingUnder(rule, position, strategy));
     if (end.shardings.empty()) // a constraint or control flow: what receives it lies as propagated
-      end.shardings.push_back(raw[rule.tensors.back()]);
+      end.shardings.push_back(*raw[rule.tensors.back()]);
     return end;
   }
 
@@ -143,7 +163,7 @@ private:
         }
       }
       if (!produced)
-        producer.shardings.push_back(raw[t]);
+        producer.shardings.push_back(*raw[t]);
       // What is made of scalars alone is made anew wherever it is needed.
       if (source && llvm::none_of(source->getOperandTypes(), llvm::IsaPred<RankedTensorType>))
         continue;
@@ -228,7 +248,7 @@ private:
   const Topology &topology;
   ReshardPlanner planner;
   Strategies strategies;
-  std::vector<TensorSharding> raw;
+  std::vector<const TensorSharding *> raw; ///< by tensor; of what ops produce once they are decided
   search::Problem problem;
   std::map<int64_t, int64_t> nodeOf; ///< of the graph to the problem's
   std::map<std::pair<int64_t, std::vector<double>>, size_t> tables;

@@ -17,8 +17,9 @@ namespace tessera::dist {
 
 /// How everything lies.
 struct Decision {
-  std::vector<sharding::TensorSharding> tensors; ///< by tensor; partial where a reduction is cut
-  std::vector<Strategy> strategies;              ///< by node; no axes where it has no result
+  /// By tensor, of the graph's pool; partial where a reduction is cut.
+  std::vector<const sharding::TensorSharding *> tensors;
+  std::vector<std::shared_ptr<const Strategy>> strategies; ///< by node; null without a result
 };
 
 /// After propagation: how each op is cut and leaves its results. Where claims contest an axis, the

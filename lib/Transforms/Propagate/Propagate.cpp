@@ -77,8 +77,8 @@ private:
   void reportAnnotations() {
     for (size_t index = 0; index < graph.tensors.size(); ++index) {
       const TensorState &state = graph.tensors[index];
-      for (size_t d = 0; d < state.sharding.dims.size(); ++d)
-        for (const AxisRef &axis : state.sharding.dims[d])
+      for (size_t d = 0; d < state.sharding->dims.size(); ++d)
+        for (const AxisRef &axis : state.sharding->dims[d])
           report([]() {}, state, static_cast<int64_t>(index), static_cast<int64_t>(d), axis, -1);
     }
   }
@@ -108,16 +108,29 @@ private:
   }
 
   /// Gives each tensor of the node the axes that the node's factors have. Returns what changed.
-  std::vector<int64_t> visit(const RuleNode &node, int64_t round, bool broadcasts) {
-    std::vector<int64_t> changed;
+  llvm::SmallVector<int64_t, 4> visit(const RuleNode &node, int64_t round, bool broadcasts) {
+    llvm::SmallVector<int64_t, 4> changed;
     auto isOpen = [&](int64_t tensor) {
-      return tensor >= 0 && !graph.tensors[tensor].sharding.open.empty();
+      return tensor >= 0 && !graph.tensors[tensor].sharding->open.empty();
     };
     if (llvm::none_of(node.tensors, isOpen))
       return changed;
-    FactorAxes axes = mergeFactors(graph, node, round, broadcasts);
-    if (llvm::all_of(axes, [](const AxisList &list) { return list.empty(); }))
+    // What becomes of tensors depends on how they lie and on who may speak, so alike nodes are
+    // worked out once. Reports name the node, and a tensor in two places is extended twice.
+    AddressKey key = graph.keyOf(node);
+    key.push_back(broadcasts ? &node.rule : nullptr);
+    for (int64_t tensor : node.tensors)
+      key.push_back(tensor >= 0 && graph.tensors[tensor].priority > round ? &node.rule : nullptr);
+    bool isShared = !context->hasActionHandler() && areDistinct(node.tensors);
+    if (auto it = isShared ? known.find(key) : known.end(); it != known.end()) {
+      for (auto [tensor, sharding] : llvm::zip(node.tensors, it->second))
+        if (tensor >= 0 && graph.tensors[tensor].sharding != sharding) {
+          graph.tensors[tensor].sharding = sharding;
+          changed.push_back(tensor);
+        }
       return changed;
+    }
+    FactorAxes axes = mergeFactors(graph, node, round, broadcasts);
     size_t numOperands = node.rule.operands.size();
     for (size_t i = 0; i < node.tensors.size(); ++i) {
       if (!isOpen(node.tensors[i]))
@@ -127,7 +140,17 @@ private:
       if (extend(node, node.tensors[i], rule, axes))
         changed.push_back(node.tensors[i]);
     }
+    if (isShared)
+      for (int64_t tensor : node.tensors)
+        known[key].push_back(tensor < 0 ? nullptr : graph.tensors[tensor].sharding);
     return changed;
+  }
+
+  static bool areDistinct(llvm::ArrayRef<int64_t> tensors) {
+    for (size_t i = 0; i < tensors.size(); ++i)
+      if (tensors[i] >= 0 && llvm::is_contained(tensors.drop_front(i + 1), tensors[i]))
+        return false;
+    return true;
   }
 
   bool extend(const RuleNode &node, int64_t index, const TensorRule &rule, const FactorAxes &axes) {
@@ -137,18 +160,20 @@ private:
       AxisList wanted;
       for (int64_t factor : rule[d].factors)
         wanted.insert(wanted.end(), axes[factor].begin(), axes[factor].end());
-      wanted = mergeAxes(wanted);
-      if (wanted.empty() || !isPrefix(state.sharding.dims[d], wanted))
+      wanted = mergeAxes(std::move(wanted));
+      const AxisList &has = state.sharding->dims[d];
+      if (wanted == has || !isPrefix(has, wanted))
         continue;
-      for (const AxisRef &axis : removePrefix(state.sharding.dims[d], wanted)) {
-        bool open = llvm::any_of(state.sharding.open,
+      for (const AxisRef &axis : removePrefix(has, wanted)) {
+        bool open = llvm::any_of(state.sharding->open,
                                  [&](const AxisRef &part) { return part.contains(axis); });
-        if (!open || !state.sharding.isFree(axis))
+        if (!open || !state.sharding->isFree(axis))
           break;
         auto apply = [&]() {
-          AxisList &dim = state.sharding.dims[d];
-          dim.push_back(axis);
-          dim = mergeAxes(dim);
+          TensorSharding extended = *state.sharding;
+          extended.dims[d].push_back(axis);
+          extended.dims[d] = mergeAxes(std::move(extended.dims[d]));
+          state.sharding = graph.keep(std::move(extended));
         };
         if (context->hasActionHandler())
           report(apply, state, index, d, axis, sourceOf(node, index, axis));
@@ -163,7 +188,7 @@ private:
   /// The tensor of the node that the axis came from: the first other one that is cut by it.
   int64_t sourceOf(const RuleNode &node, int64_t target, const AxisRef &axis) const {
     for (int64_t tensor : node.tensors)
-      if (tensor >= 0 && tensor != target && !graph.tensors[tensor].sharding.isFree(axis))
+      if (tensor >= 0 && tensor != target && !graph.tensors[tensor].sharding->isFree(axis))
         return tensor;
     return -1;
   }
@@ -185,6 +210,8 @@ private:
 
   PropagationGraph &graph;
   MLIRContext *context;
+  /// How the tensors of a node lie after a visit.
+  AddressMap<llvm::SmallVector<const TensorSharding *, 4>> known;
 };
 
 } // namespace
@@ -196,20 +223,20 @@ void dist::propagateAxes(PropagationGraph &graph, MLIRContext *context) {
 /// Whether the shardings of an op's results and operands tell how it is cut, as the passes behind
 /// this one read them: a partial result alone does not say which of several reductions.
 static bool isTold(const PropagationGraph &graph, const RuleNode &node, const Strategy &strategy,
-                   const std::vector<TensorSharding> &raw) {
+                   const std::vector<const TensorSharding *> &raw) {
   size_t numOperands = node.rule.operands.size();
-  std::vector<TensorSharding> results, operands;
   bool partial = false;
-  for (size_t r = 0; r < node.rule.results.size(); ++r) {
-    results.push_back(resultSharding(node.rule, static_cast<int64_t>(r), strategy.axes));
-    partial = partial || results.back().isPartial();
-  }
+  for (auto [factor, axes] : llvm::zip(node.rule.factors, strategy.axes))
+    partial = partial || (factor.kind == FactorKind::reduction && !axes.empty());
   if (!partial)
     return true;
+  std::vector<TensorSharding> results, operands;
+  for (size_t r = 0; r < node.rule.results.size(); ++r)
+    results.push_back(resultSharding(node.rule, static_cast<int64_t>(r), strategy.axes));
   for (size_t i = 0; i < numOperands; ++i)
     operands.push_back(node.tensors[i] < 0
                            ? TensorSharding::replicated(node.rule.operands[i].size())
-                           : raw[node.tensors[i]].withoutPartial());
+                           : raw[node.tensors[i]]->withoutPartial());
   return deriveFactorAxes(node.rule, results, operands) == strategy.axes;
 }
 
@@ -230,13 +257,25 @@ static void demand(OpOperand &operand, ShardingAttr sharding) {
 
 void dist::writeShardings(func::FuncOp function, const PropagationGraph &graph,
                           const Decision &decision) {
-  const std::vector<TensorSharding> &raw = decision.tensors;
+  using Written = llvm::DenseMap<std::pair<Attribute, const TensorSharding *>, ShardingAttr>;
+  Written asTheyLie, closedOnes; // looked up only
   auto attrOf = [&](int64_t tensor, const TensorSharding &sharding) {
     const TensorState &state = graph.tensors[tensor];
     return ShardingAttr::get(state.meshName, *state.mesh, sharding, function.getContext());
   };
+  auto raw = [&](int64_t tensor) {
+    const TensorSharding *sharding = decision.tensors[tensor];
+    ShardingAttr &attr = asTheyLie[{graph.tensors[tensor].meshName, sharding}];
+    if (!attr)
+      attr = attrOf(tensor, *sharding);
+    return attr;
+  };
   auto closed = [&](int64_t tensor) {
-    return attrOf(tensor, graph.tensors[tensor].sharding.closed());
+    const TensorState &state = graph.tensors[tensor];
+    ShardingAttr &attr = closedOnes[{state.meshName, state.sharding}];
+    if (!attr)
+      attr = attrOf(tensor, state.sharding->closed());
+    return attr;
   };
   for (BlockArgument argument : function.getArguments())
     if (int64_t tensor = graph.tensorOf(argument); tensor >= 0)
@@ -255,14 +294,12 @@ void dist::writeShardings(func::FuncOp function, const PropagationGraph &graph,
                             << ", and not as annotated";
     function.setResultAttr(index, DistDialect::kSharding, lies);
   }
-  function.walk([&](Operation *op) {
-    if (op == function || isa<linalg::LinalgOp>(op->getParentOp()))
-      return;
+  for (Operation *op : graph.ops) {
     SmallVector<ShardingAttr> shardings;
     bool any = false;
     for (Value result : op->getResults()) {
       int64_t tensor = graph.tensorOf(result);
-      shardings.push_back(tensor >= 0 ? attrOf(tensor, raw[tensor]) : ShardingAttr());
+      shardings.push_back(tensor >= 0 ? raw(tensor) : ShardingAttr());
       any = any || tensor >= 0;
     }
     if (any)
@@ -275,12 +312,12 @@ void dist::writeShardings(func::FuncOp function, const PropagationGraph &graph,
       for (BlockArgument argument : loop.getBeforeArguments())
         if (int64_t tensor = graph.tensorOf(argument); tensor >= 0)
           setSharding(argument, closed(tensor));
-  });
+  }
   for (auto [node, strategy] : llvm::zip(graph.nodes, decision.strategies))
-    if (!strategy.axes.empty() && !isTold(graph, node, strategy, raw))
+    if (strategy && !isTold(graph, node, *strategy, decision.tensors))
       for (size_t i = 0; i < node.rule.operands.size(); ++i)
         if (int64_t tensor = node.tensors[i]; tensor >= 0 && node.rule.accumulatorOf[i] < 0)
-          demand(node.op->getOpOperand(i), attrOf(tensor, shardingUnder(node, i, strategy)));
+          demand(node.op->getOpOperand(i), attrOf(tensor, shardingUnder(node, i, *strategy)));
 }
 
 namespace {

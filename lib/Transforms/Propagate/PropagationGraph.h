@@ -8,34 +8,41 @@
 #ifndef TESSERA_LIB_TRANSFORMS_PROPAGATE_PROPAGATIONGRAPH_H
 #define TESSERA_LIB_TRANSFORMS_PROPAGATE_PROPAGATIONGRAPH_H
 
+#include "ShardingPool.h"
+
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
-#include "tessera/Sharding/ShardingRule.h"
+#include "tessera/Dialect/Dist/Rules/RuleTable.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
 
+#include <memory>
+
 namespace tessera::dist {
+
+class MeshAssignment;
 
 /// What is known of one tensor so far. Values that a loop keeps equal (its argument and its result)
 /// are one tensor.
 struct TensorState {
-  const sharding::Mesh *mesh = nullptr;
+  const sharding::Mesh *mesh;
   mlir::FlatSymbolRefAttr meshName;
   mlir::RankedTensorType type;
-  sharding::TensorSharding sharding; ///< `open`: the axes that may still be added
-  sharding::TensorSharding given{};  ///< what the user wrote; all open where nothing
-  bool isFixed = false;              ///< control flow hands it on: it lies as propagated
-  int64_t bytes = 0;
-  int64_t priority = 0; ///< round in which what the user wrote on it begins to spread
-  mlir::Location loc;   ///< where it is defined, for origins
-  std::string name;     ///< for arguments and results
+  const sharding::TensorSharding &given;    ///< what the user wrote; all open where nothing
+  const sharding::TensorSharding *sharding; ///< of the pool; `open`: axes that may still be added
+  bool isFixed;                             ///< control flow hands it on: it lies as propagated
+  int64_t bytes;
+  int64_t priority;   ///< round in which what the user wrote on it begins to spread
+  mlir::Location loc; ///< where it is defined, for origins
+  std::string name;   ///< for arguments and results
 };
 
-/// A rule over tensors: operands first, then results; -1 for what is no tensor.
+/// A rule over tensors: operands first, then results; -1 for what is no tensor. Nodes of one rule
+/// have tensors of the same types.
 struct RuleNode {
-  mlir::Operation *op = nullptr; ///< null for a tie of control flow
-  sharding::ShardingRule rule;
-  std::vector<int64_t> tensors;
+  mlir::Operation *op; ///< null for a tie of control flow
+  const sharding::ShardingRule &rule;
+  llvm::SmallVector<int64_t, 4> tensors;
 };
 
 /// The tensors of one function and the rules between them, in program order.
@@ -43,15 +50,23 @@ class PropagationGraph {
 public:
   PropagationGraph(mlir::func::FuncOp function, const MeshTable &meshes);
 
+  /// The function's in program order, without the bodies of linalg ops.
+  std::vector<mlir::Operation *> ops;
   std::vector<TensorState> tensors;
   std::vector<RuleNode> nodes;
   /// For each tensor the nodes that it belongs to, ascending.
-  std::vector<std::vector<int64_t>> nodesOf;
+  std::vector<llvm::SmallVector<int64_t, 4>> nodesOf;
   /// Tensors of the function's results, -1 for scalars.
   std::vector<int64_t> results;
   /// For each result the argument on the same mesh that it feeds, else -1.
   std::vector<int64_t> fed;
 
+  /// The rule of a node and how its tensors lie: what a step of propagation depends on.
+  AddressKey keyOf(const RuleNode &node) const;
+  /// The pool's copy, which lives as long as the graph and its copies.
+  const sharding::TensorSharding *keep(sharding::TensorSharding sharding) const {
+    return shared->pool.keep(std::move(sharding));
+  }
   /// -1 when the value is no tensor.
   int64_t tensorOf(mlir::Value value) const;
 
@@ -59,12 +74,25 @@ private:
   int64_t addTensor(mlir::RankedTensorType type, mlir::FlatSymbolRefAttr mesh, ShardingAttr given,
                     mlir::Location loc, std::string name = {});
   void addValue(mlir::Value value, mlir::FlatSymbolRefAttr mesh, ShardingAttr given = {});
-  void tie(mlir::Operation *at, int64_t a, int64_t b);
+  void tie(int64_t a, int64_t b);
   int64_t fedArgument(mlir::func::FuncOp function, unsigned index, int64_t result) const;
+  void define(mlir::Operation *op, const MeshAssignment &assignment);
   void addOp(mlir::Operation *op);
+  void addReturn(mlir::func::FuncOp function, mlir::func::ReturnOp ret);
   void addControlFlow(mlir::Operation *op);
 
+  const sharding::TensorSharding *allOpen(const sharding::Mesh &mesh, int64_t rank);
+
   const MeshTable &meshes;
+  /// What nodes and tensors refer to; copies of a graph share it.
+  struct Shared {
+    RuleTable rules;
+    ShardingPool pool;
+    /// By mesh and rank; looked up only.
+    llvm::DenseMap<std::pair<const sharding::Mesh *, int64_t>, const sharding::TensorSharding *>
+        open;
+  };
+  std::shared_ptr<Shared> shared = std::make_shared<Shared>();
   llvm::DenseMap<mlir::Value, int64_t> index;
 };
 

@@ -79,42 +79,57 @@ int64_t dist::operationsOf(Operation *op) {
 /// Settles claims: heavier first, then in operand order; a claim that continues an accepted one
 /// extends it; an axis serves one factor.
 FactorAxes Strategies::settle(const ShardingRule &rule, Claims claims) {
-  std::stable_sort(claims.begin(), claims.end(), [](const Claim &a, const Claim &b) {
+  llvm::stable_sort(claims, [](const Claim &a, const Claim &b) {
     return a.weight != b.weight ? a.weight > b.weight : a.order < b.order;
   });
   FactorAxes axes(rule.factors.size());
   AxisList used;
   for (const Claim &claim : claims) {
     AxisList &own = axes[claim.factor];
-    if (!isPrefix(own, claim.axes))
+    if (own == *claim.axes || !isPrefix(own, *claim.axes))
       continue;
-    for (const AxisRef &axis : removePrefix(own, claim.axes)) {
+    for (const AxisRef &axis : removePrefix(own, *claim.axes)) {
       if (overlapsAny(used, axis))
         break;
       own.push_back(axis);
       used.push_back(axis);
     }
-    own = mergeAxes(own);
+    own = mergeAxes(std::move(own));
   }
   return legalize(rule, std::move(axes));
 }
 
 void Strategies::claim(const RuleNode &node, size_t position, const TensorSharding &sharding,
                        int64_t weight, Claims &claims) {
-  if (llvm::all_of(sharding.dims, [](const AxisList &dim) { return dim.empty(); }))
-    return;
-  FactorAxes axes = project(node.rule, ruleOf(node, position), sharding);
-  for (size_t f = 0; f < axes.size(); ++f)
-    if (!axes[f].empty() && node.rule.factors[f].kind != FactorKind::replicate)
-      claims.push_back({static_cast<int64_t>(f), std::move(axes[f]), weight,
-                        static_cast<int64_t>(position), position});
+  auto add = [&](int64_t factor, const AxisList &axes) {
+    if (!axes.empty() && node.rule.factors[factor].kind != FactorKind::replicate)
+      claims.push_back({factor, &axes, weight, static_cast<int64_t>(position), position});
+  };
+  const TensorRule &rule = ruleOf(node, position);
+  const size_t first = claims.size();
+  for (size_t d = 0; d < rule.size(); ++d) {
+    const AxisList &axes = sharding.dims[d];
+    if (axes.empty())
+      continue;
+    if (rule[d].factors.size() == 1) {
+      add(rule[d].factors.front(), axes);
+      continue;
+    }
+    auto split = std::make_shared<FactorAxes>(node.rule.factors.size());
+    projectDim(node.rule, rule[d], axes, *split);
+    for (int64_t factor : rule[d].factors)
+      add(factor, (*split)[factor]);
+    claims.split.push_back(std::move(split));
+  }
+  llvm::sort(llvm::drop_begin(claims, first),
+             [](const Claim &a, const Claim &b) { return a.factor < b.factor; });
 }
 
 Strategies::Claims Strategies::claimsOf(const RuleNode &node) const {
   Claims claims;
   for (size_t i = 0; i < node.tensors.size(); ++i)
     if (!follows(node, i))
-      claim(node, i, graph.tensors[node.tensors[i]].sharding, graph.tensors[node.tensors[i]].bytes,
+      claim(node, i, *graph.tensors[node.tensors[i]].sharding, graph.tensors[node.tensors[i]].bytes,
             claims);
   return claims;
 }
@@ -132,14 +147,14 @@ Strategies::Claims Strategies::uncontested(const RuleNode &node, const Claims &a
       if (claim.factor == factor) {
         first = first ? first : &claim;
         ++claims;
-        stands = stands && claim.axes == first->axes;
+        stands = stands && *claim.axes == *first->axes;
       }
     if (!first || !stands)
       continue;
     for (const Claim &claim : all)
       if (claim.factor != factor)
-        stands = stands && llvm::none_of(first->axes, [&](const AxisRef &axis) {
-                   return overlapsAny(claim.axes, axis);
+        stands = stands && llvm::none_of(*first->axes, [&](const AxisRef &axis) {
+                   return overlapsAny(*claim.axes, axis);
                  });
     for (size_t i = 0; i < node.tensors.size(); ++i)
       having += !follows(node, i) && llvm::any_of(ruleOf(node, i), [&](const DimRule &dim) {
@@ -162,12 +177,11 @@ FactorAxes dist::mergeFactors(const PropagationGraph &graph, const RuleNode &nod
 bool dist::isBroadcast(const RuleNode &node, size_t position) {
   if (!node.rule.isElementwise())
     return false;
-  std::vector<bool> seen(node.rule.factors.size());
-  for (const DimRule &dim : ruleOf(node, position))
-    for (int64_t factor : dim.factors)
-      seen[factor] = true;
-  for (size_t f = 0; f < seen.size(); ++f)
-    if (!seen[f] && node.rule.factors[f].size > 1)
+  const TensorRule &rule = ruleOf(node, position);
+  for (size_t f = 0; f < node.rule.factors.size(); ++f)
+    if (node.rule.factors[f].size > 1 && llvm::none_of(rule, [&](const DimRule &dim) {
+          return llvm::is_contained(dim.factors, static_cast<int64_t>(f));
+        }))
       return true;
   return false;
 }
@@ -180,7 +194,7 @@ FactorAxes Strategies::merge(const PropagationGraph &graph, const RuleNode &node
       continue;
     const TensorState &state = graph.tensors[node.tensors[i]];
     if (state.priority <= round && (broadcasts || !isBroadcast(node, i)))
-      claim(node, i, state.sharding, state.bytes, claims);
+      claim(node, i, *state.sharding, state.bytes, claims);
   }
   return settle(node.rule, std::move(claims));
 }
@@ -189,14 +203,32 @@ FactorAxes Strategies::merge(const PropagationGraph &graph, const RuleNode &node
 // Strategies
 //===----------------------------------------------------------------------===//
 
-Strategies::Strategies(const PropagationGraph &graph)
-    : graph(graph), strategies(graph.nodes.size()), states(graph.tensors.size()) {
+/// Adds a strategy that a list lacks, within bounds.
+static bool addTo(std::vector<Strategy> &list, Strategy strategy) {
+  if (list.size() >= kMostStrategies || llvm::is_contained(list, strategy))
+    return false;
+  list.push_back(std::move(strategy));
+  return true;
+}
+
+Strategies::Strategies(const PropagationGraph &graph) : graph(graph), states(graph.tensors.size()) {
+  // Alike nodes have alike strategies.
+  AddressMap<std::shared_ptr<const List>> known;
+  auto none = std::make_shared<const List>();
+  for (const RuleNode &node : graph.nodes) {
+    if (!node.op || node.op->getNumResults() == 0 || isa<ShardTensorOp>(node.op)) {
+      strategies.push_back(none);
+      continue;
+    }
+    std::shared_ptr<const List> &list = known[graph.keyOf(node)];
+    if (!list)
+      list = std::make_shared<const List>(fromClaims(node));
+    strategies.push_back(list);
+  }
   for (size_t n = 0; n < graph.nodes.size(); ++n)
-    addFromClaims(n);
-  for (size_t n = 0; n < graph.nodes.size(); ++n)
-    if (strategies[n].size() > 1)
-      for (size_t s = 0; s < strategies[n].size(); ++s)
-        spread(n, Strategy(strategies[n][s]));
+    if (std::shared_ptr<const List> list = strategies[n]; list->size() > 1)
+      for (const Strategy &strategy : *list)
+        spread(n, strategy);
   for (size_t t = 0; t < graph.tensors.size(); ++t)
     if (graph.tensors[t].given.open.empty())
       shareFinerUses(t);
@@ -210,22 +242,20 @@ Strategies::Strategies(const PropagationGraph &graph)
 }
 
 bool Strategies::add(size_t node, Strategy strategy) {
-  std::vector<Strategy> &own = strategies[node];
-  if (own.size() >= kMostStrategies || llvm::is_contained(own, strategy))
+  List own = *strategies[node];
+  if (!addTo(own, std::move(strategy)))
     return false;
-  own.push_back(std::move(strategy));
+  strategies[node] = std::make_shared<const List>(std::move(own));
   return true;
 }
 
-void Strategies::addFromClaims(size_t index) {
-  const RuleNode &node = graph.nodes[index];
-  if (!node.op || node.op->getNumResults() == 0 || isa<ShardTensorOp>(node.op))
-    return;
+Strategies::List Strategies::fromClaims(const RuleNode &node) const {
+  List list;
   constexpr int64_t kFirst = std::numeric_limits<int64_t>::max();
   Claims all = claimsOf(node);
   if (all.empty()) {
-    add(index, {FactorAxes(node.rule.factors.size()), {}});
-    return;
+    addTo(list, {FactorAxes(node.rule.factors.size()), {}});
+    return list;
   }
   // What nobody contests stands, whatever it costs: a cut that all who have the factor agree on
   // divides the work as the user asked. Whether another plan is cheaper is for dist-search to say.
@@ -234,9 +264,9 @@ void Strategies::addFromClaims(size_t index) {
   bool contested = false;
   for (const Claim &a : all)
     for (const Claim &b : all)
-      contested = contested || (a.factor == b.factor ? a.axes != b.axes
-                                                     : llvm::any_of(a.axes, [&](const AxisRef &x) {
-                                                         return overlapsAny(b.axes, x);
+      contested = contested || (a.factor == b.factor ? *a.axes != *b.axes
+                                                     : llvm::any_of(*a.axes, [&](const AxisRef &x) {
+                                                         return overlapsAny(*b.axes, x);
                                                        }));
   size_t numOperands = node.rule.operands.size();
   // The results' claims first, then what operands add: the reductions.
@@ -245,23 +275,31 @@ void Strategies::addFromClaims(size_t index) {
     for (Claim &claim : resultsFirst)
       if (claim.position >= numOperands)
         claim.weight = kFirst;
-    add(index, {settle(node.rule, std::move(resultsFirst)), {}});
+    addTo(list, {settle(node.rule, std::move(resultsFirst)), {}});
   }
-  add(index, {settle(node.rule, all), {}});
-  Claims results = all;
-  if (std::erase_if(results, [&](const Claim &claim) {
-        return claim.position < numOperands && claim.order >= 0;
-      }))
-    add(index, {settle(node.rule, std::move(results)), {}});
+  addTo(list, {settle(node.rule, all), {}});
+  auto ofOperand = [&](const Claim &claim) {
+    return claim.position < numOperands && claim.order >= 0;
+  };
+  auto isAgreed = [&](const Claim &claim) {
+    return llvm::is_contained(llvm::map_range(agreed, [](auto &a) { return a.factor; }),
+                              claim.factor);
+  };
+  if (llvm::any_of(all, [&](auto &claim) { return ofOperand(claim) && !isAgreed(claim); })) {
+    Claims results = all;
+    llvm::erase_if(results, ofOperand);
+    addTo(list, {settle(node.rule, std::move(results)), {}});
+  }
   if (!contested)
-    return;
+    return list;
   for (const Claim &claim : all) {
-    Claims first{claim};
+    Claims first = all;
+    first.insert(first.begin(), claim);
     first.front().weight = kFirst;
     first.front().order = -1;
-    first.insert(first.end(), all.begin(), all.end());
-    add(index, {settle(node.rule, std::move(first)), {}});
+    addTo(list, {settle(node.rule, std::move(first)), {}});
   }
+  return list;
 }
 
 void Strategies::spread(size_t index, const Strategy &strategy) {
@@ -276,14 +314,14 @@ void Strategies::shareFinerUses(int64_t tensor) {
   for (int64_t node : graph.nodesOf[tensor])
     for (size_t i = 0; i < graph.nodes[node].rule.operands.size(); ++i)
       if (graph.nodes[node].tensors[i] == tensor && !follows(graph.nodes[node], i) &&
-          !strategies[node].empty())
+          !strategies[node]->empty())
         users.push_back({node, i});
   if (users.size() < 2)
     return;
-  TensorSharding own = canonical(graph.tensors[tensor].sharding.closed());
+  TensorSharding own = canonical(graph.tensors[tensor].sharding->closed());
   std::vector<TensorSharding> finer;
   for (auto [node, i] : users) {
-    TensorSharding state = shardingUnder(graph.nodes[node], i, strategies[node].front());
+    TensorSharding state = shardingUnder(graph.nodes[node], i, strategies[node]->front());
     if (state != own && !state.isPartial() && state.windows.empty() &&
         !llvm::is_contained(finer, state))
       finer.push_back(std::move(state));
@@ -297,7 +335,7 @@ void Strategies::addState(int64_t tensor, const TensorSharding &state) {
   const TensorState &own = graph.tensors[tensor];
   if (own.isFixed || !state.windows.empty() || states[tensor].size() >= kMostStates ||
       llvm::is_contained(states[tensor], state) || !allows(own, state) ||
-      state == canonical(own.sharding.closed()))
+      state == canonical(own.sharding->closed()))
     return;
   states[tensor].push_back(state);
   work.push_back({tensor, state});
@@ -305,10 +343,10 @@ void Strategies::addState(int64_t tensor, const TensorSharding &state) {
 
 void Strategies::visit(size_t index, size_t position, const TensorSharding &state) {
   const RuleNode &node = graph.nodes[index];
-  if (strategies[index].empty() || strategies[index].size() >= kMostStrategies)
+  if (strategies[index]->empty() || strategies[index]->size() >= kMostStrategies)
     return;
   Claims claims = claimsOf(node);
-  std::erase_if(claims, [&](const Claim &claim) { return claim.position == position; });
+  llvm::erase_if(claims, [&](const Claim &claim) { return claim.position == position; });
   // The axes that the state leaves free are free for the others only where they do not undo it.
   claim(node, position, state, std::numeric_limits<int64_t>::max(), claims);
   if (state.isPartial() && position < node.rule.operands.size()) {
@@ -326,9 +364,9 @@ void Strategies::passOn(size_t index, size_t position, const TensorSharding &sta
   const RuleNode &node = graph.nodes[index];
   Strategy strategy;
   Claims rest = claims;
-  std::erase_if(rest, [&](const Claim &claim) {
+  llvm::erase_if(rest, [&](const Claim &claim) {
     return llvm::any_of(state.partial, [&](const PartialAxis &partial) {
-      return overlapsAny(claim.axes, partial.axis);
+      return overlapsAny(*claim.axes, partial.axis);
     });
   });
   strategy.axes = settle(node.rule, std::move(rest));

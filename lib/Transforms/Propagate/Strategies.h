@@ -43,25 +43,34 @@ public:
                                     int64_t round, bool broadcasts);
 
   /// Never empty for an op with results; empty for ties of control flow and for constraints.
-  const std::vector<Strategy> &of(size_t node) const { return strategies[node]; }
+  const std::vector<Strategy> &of(size_t node) const { return *strategies[node]; }
+  /// One of them, which outlives this.
+  std::shared_ptr<const Strategy> share(size_t node, size_t index) const {
+    return {strategies[node], &(*strategies[node])[index]};
+  }
 
 private:
+  using List = std::vector<Strategy>;
+
   /// What one tensor says of one factor.
   struct Claim {
     int64_t factor;
-    sharding::AxisList axes;
-    int64_t weight; ///< heavier claims are settled first
+    const sharding::AxisList *axes; ///< of the tensor's sharding, or kept in `Claims::split`
+    int64_t weight;                 ///< heavier claims are settled first
     int64_t order;
     size_t position; ///< of the tensor in the node
   };
-  using Claims = std::vector<Claim>;
+  struct Claims : llvm::SmallVector<Claim, 8> {
+    /// What several factors of one dimension share out.
+    llvm::SmallVector<std::shared_ptr<const sharding::FactorAxes>, 0> split;
+  };
 
   static sharding::FactorAxes settle(const sharding::ShardingRule &rule, Claims claims);
   static void claim(const RuleNode &node, size_t position, const sharding::TensorSharding &sharding,
                     int64_t weight, Claims &claims);
   Claims claimsOf(const RuleNode &node) const;
   static Claims uncontested(const RuleNode &node, const Claims &all);
-  void addFromClaims(size_t node);
+  List fromClaims(const RuleNode &node) const;
   bool add(size_t node, Strategy strategy);
   void spread(size_t node, const Strategy &strategy);
   /// A tensor that the user has pinned is cut further for some uses: others may take it so.
@@ -72,7 +81,8 @@ private:
               const Claims &claims);
 
   const PropagationGraph &graph;
-  std::vector<std::vector<Strategy>> strategies;             ///< by node
+  /// By node; nodes of one rule whose tensors lie alike share a list until one gets more.
+  std::vector<std::shared_ptr<const List>> strategies;
   std::vector<std::vector<sharding::TensorSharding>> states; ///< by tensor, beyond the propagated
   std::vector<std::pair<int64_t, sharding::TensorSharding>> work;
 };

@@ -82,9 +82,10 @@ static PropagatedPlan propagateAlone(const PropagationGraph &graph, const Topolo
   PropagationGraph copy = graph;
   propagateAxes(copy, context);
   PropagatedPlan plan;
-  plan.strategies = decide(copy, topology).strategies;
+  for (const std::shared_ptr<const Strategy> &strategy : decide(copy, topology).strategies)
+    plan.strategies.push_back(strategy ? *strategy : Strategy());
   for (const TensorState &state : copy.tensors)
-    plan.lies.push_back(canonical(state.sharding.closed()));
+    plan.lies.push_back(canonical(state.sharding->closed()));
   return plan;
 }
 
@@ -139,12 +140,13 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
 
   for (size_t t = 0; t < graph.tensors.size(); ++t) {
     auto tensor = static_cast<int64_t>(t);
-    plan.decision.tensors.push_back(strategies.shardingOf(tensor, solution.choice));
+    plan.decision.tensors.push_back(graph.keep(strategies.shardingOf(tensor, solution.choice)));
     graph.tensors[t].sharding = plan.decision.tensors.back();
   }
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Strategy *strategy = strategies.strategyOf(static_cast<int64_t>(n), solution.choice);
-    plan.decision.strategies.push_back(strategy ? *strategy : Strategy());
+    plan.decision.strategies.push_back(strategy ? std::make_shared<const Strategy>(*strategy)
+                                                : nullptr);
   }
   return plan;
 }
@@ -265,9 +267,21 @@ struct DistSearch : dist::impl::DistSearchBase<DistSearch> {
     settings.solver.solverLibrary = solver;
     if (memoryBudget > 0)
       settings.solver.memoryBudget = memoryBudget * 1024 * 1024 * 1024;
+    if (minimise != "time" && minimise != "memory") {
+      getOperation().emitError() << "dist-search: minimise is '" << minimise
+                                 << "'; a plan has the least time or the least memory";
+      return signalPassFailure();
+    }
+    if (minimise == "memory" && memoryBudget > 0) {
+      getOperation().emitError()
+          << "dist-search: a plan of the least memory takes no memory-budget";
+      return signalPassFailure();
+    }
     settings.topology = cost->topology;
     settings.fullyUseDevices = fullyUseDevices;
     settings.takeLeast = takeLeast;
+    if (minimise == "memory")
+      settings.minimiseMemory();
     settings.devices = devices;
     ModuleSearch search(getOperation(), settings);
     if (failed(search.run()))

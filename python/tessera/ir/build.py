@@ -223,14 +223,22 @@ class Builder(ShapeOps):
 
 def _key(operation: Operation, numbers: dict[Value, int]):
     """What makes two operations equal; values defined inside their regions count by position."""
-    def of(value):
-        return numbers.get(value, id(value))
+    operands = operation.operands
+    if numbers:
+        operands = tuple([numbers.get(v, v) for v in operands])
+    else:
+        operands = tuple(operands)
     regions = []
     for region in operation.regions:
         inner = dict(numbers)
-        for value in (*region.arguments, *(r for o in region.operations for r in o.results)):
+        for value in region.arguments:
             inner[value] = len(inner)
-        regions.append((tuple(str(a.type) for a in region.arguments), tuple(_key(o, inner) for o in region.operations)))
-    attributes = tuple((k, v) for k, v in operation.attributes.items() if k != "splat")
-    return (operation.name, tuple(map(of, operation.operands)), repr(attributes),
-            tuple(str(r.type) for r in operation.results), tuple(regions))
+        for o in region.operations:
+            for value in o.results:
+                inner[value] = len(inner)
+        regions.append((tuple([a.type for a in region.arguments]), tuple([_key(o, inner) for o in region.operations])))
+    attributes = tuple([(k, v if v.__class__ in _PLAIN else repr(v)) for k, v in operation.attributes.items() if k != "splat"])
+    return operation.name, operands, attributes, tuple([r.type for r in operation.results]), tuple(regions)
+
+
+_PLAIN = (str, int, tuple)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import struct
 
-from .types import is_float, width
+from .types import is_float, is_unsigned, width
 
 _BITS = {"f64": ("<d", "<Q"), "f32": ("<f", "<I"), "f16": ("<e", "<H")}
 
@@ -17,7 +17,10 @@ def literal(value, element: str) -> str:
     if element == "i1":
         return "true" if value else "false"
     if not is_float(element):
-        return str(int(value))
+        value = int(value)
+        if is_unsigned(element) and value >= 1 << (width(element) - 1):  # written as the signed number of the same bits
+            value -= 1 << width(element)
+        return str(value)
     value = float(value)
     if math.isfinite(value):
         text = repr(value)
@@ -50,12 +53,12 @@ def raw(data: bytes) -> str:
 
 def least(element: str) -> float | int:
     """The identity of max: -inf, or the least number of an integer type."""
-    return -math.inf if is_float(element) else (0 if element == "i1" else -(1 << (width(element) - 1)))
+    return -math.inf if is_float(element) else (0 if element == "i1" or is_unsigned(element) else -(1 << (width(element) - 1)))
 
 
 def greatest(element: str) -> float | int:
     """The identity of min."""
-    return math.inf if is_float(element) else (1 if element == "i1" else (1 << (width(element) - 1)) - 1)
+    return math.inf if is_float(element) else (1 if element == "i1" else (1 << (width(element) - (not is_unsigned(element)))) - 1)
 
 
 _FOLDS = {"arith.addf": lambda a, b: a + b, "arith.subf": lambda a, b: a - b, "arith.mulf": lambda a, b: a * b,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 
 from .core import Block, Function, Location, Module, Operation, Value
-from .types import AffineMap, TensorType
+from .types import AffineMap, TensorType, written
 
 _PRINTERS = {}
 
@@ -74,7 +74,7 @@ class Printer:
 
 
 def types(values) -> str:
-    return ", ".join(str(v.type) for v in values)
+    return ", ".join(written(v.type) for v in values)
 
 
 def _dictionary(attributes: dict[str, str]) -> str:
@@ -89,29 +89,29 @@ def _elementwise(p: Printer, op: Operation) -> str:
         text += f" fastmath<{op.attributes['fastmath']}>"
     operand, result = op.operands[-1].type, op.result.type
     if op.name == "arith.select":
-        return f"{text} : {op.operands[0].type}, {result}" if isinstance(op.operands[0].type, TensorType) else f"{text} : {result}"
+        return f"{text} : {op.operands[0].type}, {result}" if isinstance(op.operands[0].type, TensorType) else f"{text} : {written(result)}"
     if predicate or operand == result or op.name == "math.isfinite":
-        return f"{text} : {operand}"
-    return f"{text} : {operand} to {result}"
+        return f"{text} : {written(operand)}"
+    return f"{text} : {written(operand)} to {written(result)}"
 
 
 def _generic(p: Printer, op: Operation) -> list[str]:
     head = f'"{op.name}"({p.list(op.operands)}) '
-    results = "(" + ", ".join(str(r.type) for r in op.results) + ")"
+    results = "(" + types(op.results) + ")"
     tail = f"{_dictionary(op.attributes)} : ({types(op.operands)}) -> {results}".strip()
     if not op.regions:
         return [head + tail]
     lines = [head + "({"]
     for i, region in enumerate(op.regions):
         lines += ["}, {"] if i else []
-        arguments = ", ".join(f"{p.name(a)}: {a.type}" for a in region.arguments)
+        arguments = ", ".join(f"{p.name(a)}: {written(a.type)}" for a in region.arguments)
         lines += [f"^bb0({arguments}):"] + p.block(region)
     return lines + ["}) " + tail]
 
 
 @_prints("arith.constant")
 def _(p, op):
-    return f"arith.constant {op.attributes['value']} : {op.result.type}" if op.attributes["value"] not in ("true", "false") \
+    return f"arith.constant {op.attributes['value']} : {written(op.result.type)}" if op.attributes["value"] not in ("true", "false") \
         else f"arith.constant {op.attributes['value']}"
 
 
@@ -133,7 +133,7 @@ def _(p, op):
     iterators = ", ".join(f'"{i}"' for i in op.attributes["iterators"])
     ins = f" ins({p.typed(op.operands[:inputs])})" if inputs else ""
     body, = op.regions
-    arguments = ", ".join(f"{p.name(a)}: {a.type}" for a in body.arguments)
+    arguments = ", ".join(f"{p.name(a)}: {written(a.type)}" for a in body.arguments)
     results = types(op.results) if len(op.results) == 1 else f"({types(op.results)})"
     return [f"linalg.generic {{indexing_maps = [{maps}], iterator_types = [{iterators}]}}"
             f"{ins} outs({p.typed(op.operands[inputs:])}) {{",
@@ -195,7 +195,7 @@ def _(p, op):
     arguments = ", ".join(f"%pad{i}: index" for i in range(len(low)))
     value = op.operands[1]
     return [f"tensor.pad {p.name(op.operands[0])} low{low} high{high} {{", f"^bb0({arguments}):",
-            f"  tensor.yield {p.name(value)} : {value.type}", f"}} : {op.operands[0].type} to {op.result.type}"]
+            f"  tensor.yield {p.name(value)} : {written(value.type)}", f"}} : {op.operands[0].type} to {op.result.type}"]
 
 
 @_prints("tensor.extract")

@@ -15,20 +15,30 @@ def is_float(element: str) -> bool:
     return element in FLOATS
 
 
+def is_unsigned(element: str) -> bool:
+    """Whether it is one of ui8, .., ui64: written as i8, .., i64, but compared, divided, widened otherwise."""
+    return element.startswith("ui")
+
+
+def signless(element: str) -> str:
+    """The element type as MLIR's arith takes it: ui8 is i8."""
+    return element.removeprefix("u")
+
+
 def width(element: str) -> int:
     """Bits of an element type; index counts as 64."""
-    return {"index": 64, "bf16": 16}.get(element) or int(element[1:])
+    return {"index": 64, "bf16": 16}.get(element) or int(signless(element)[1:])
 
 
 @dataclasses.dataclass(frozen=True)
 class TensorType:
-    """A tensor of static shape. `element` is an MLIR element type: f32, i64, i1, index, ..."""
+    """A tensor of static shape. `element` is an MLIR element type: f32, i64, i1, index, ..., or ui8, .., which is written i8."""
 
     shape: tuple[int, ...]
     element: str
 
     def __str__(self):
-        return "tensor<" + "".join(f"{n}x" for n in self.shape) + self.element + ">"
+        return "tensor<" + "".join(f"{n}x" for n in self.shape) + signless(self.element) + ">"
 
     @property
     def rank(self) -> int:
@@ -41,6 +51,11 @@ class TensorType:
 
 # A type of a value: a tensor, or a scalar named by its element type.
 Type = TensorType | str
+
+
+def written(type: Type) -> str:
+    """A type as it stands in a program."""
+    return str(type) if isinstance(type, TensorType) else signless(type)
 
 
 def element_of(type: Type) -> str:

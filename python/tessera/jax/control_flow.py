@@ -57,6 +57,14 @@ def _(ctx, eqn, *values):
     return b.op("scf.while", inits, types, regions=[before, after]).results
 
 
+@rule("platform_index")
+def _(ctx, eqn):
+    """Which branch is that of the host: programs are the same wherever they run."""
+    platforms = eqn.params["platforms"]
+    index = next((i for i, names in enumerate(platforms) if names is None or "cpu" in names), len(platforms) - 1)
+    return ctx.b.constant(index, ctx.type(eqn.outvars[0].aval, "the platform"))
+
+
 @rule("cond")
 def _(ctx, eqn, which, *values):
     b, branches = ctx.b, eqn.params["branches"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 
 from ..ir import constants
+from ..ir.sorting import ordered
 from ..ir.types import width
 from . import elements
 from .registry import rule
@@ -137,6 +138,14 @@ def compare(b, name, dtype, x, y):
 @rule(*_PREDICATES)
 def _(ctx, eqn, x, y):
     return pointwise(ctx, eqn, [x, y], lambda x, y: compare(ctx.b, eqn.primitive.name, eqn.invars[0].aval.dtype, x, y))
+
+
+@rule("le_to", "lt_to")
+def _(ctx, eqn, x, y):
+    """In the order of sorting, where NaN comes last."""
+    unsigned = elements.is_unsigned(eqn.invars[0].aval.dtype)
+    keys = [ordered(ctx.b, v, unsigned) for v in (x, y)]
+    return pointwise(ctx, eqn, keys, lambda x, y: ctx.b.compare("sle" if eqn.primitive.name == "le_to" else "slt", x, y))
 
 
 @rule("is_finite")

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 
 from ..ir import AffineMap, TensorType
+from ..ir.sorting import add
 from . import elements
 from .elementwise import convert, extremum
 from .reductions import bound, narrow, wide
@@ -135,7 +136,7 @@ def _(ctx, eqn, operand, indices):
     def body(x, *rest):
         *found, acc = rest
         same = _matches(b, [(i, loop, offset) for i, (_, loop, offset) in zip(found, matches)])
-        return _add(b, element, acc, b.select(same, x, b.constant(0, element)))
+        return add(b, element, acc, b.select(same, x, b.constant(0, element)))
     result, = b.generic([(operand, AffineMap(loops, tuple(places))), *[(c, every) for c, _, _ in matches]],
                         [(init, AffineMap(loops, tuple(range(rank))))],
                         ["parallel"] * rank + ["reduction"] * (loops - rank), body)
@@ -149,12 +150,6 @@ def _fill_value(eqn):
     if elements.is_float(dtype):
         return math.nan
     return True if elements.element_of(dtype) == "i1" else bound(dtype, elements.is_unsigned(dtype))
-
-
-def _add(b, element, x, y):
-    if element == "i1":
-        return b.apply("arith.ori", x, y)
-    return b.apply("arith.addf" if element in ("f64", "f32", "f16", "bf16") else "arith.addi", x, y)
 
 
 class _Scatter:
@@ -253,7 +248,7 @@ def _(ctx, eqn, operand, indices, updates):
     if kind == "mul":
         combine, identity = (lambda acc, x: b.apply("arith.mulf" if floats else "arith.muli", acc, x)), 1
     else:
-        combine, identity = (lambda acc, x: _add(b, to, acc, x)), 0
+        combine, identity = (lambda acc, x: add(b, to, acc, x)), 0
     return narrow(b, nest.fold(init, combine, identity, value), element)
 
 
@@ -267,7 +262,7 @@ def _(ctx, eqn, operand, indices, updates):
     none = b.constant(-1, TensorType(operand.type.shape, "i32"))
     winner = nest.fold(none, lambda acc, x: b.apply("arith.maxsi", acc, x), -1, lambda _: nest.update_number("i32"))
     here = AffineMap(nest.loops, tuple(range(nest.rank)))
-    picked = nest.fold(b.constant(0, operand.type), lambda acc, x: _add(b, element, acc, x), 0,
+    picked = nest.fold(b.constant(0, operand.type), lambda acc, x: add(b, element, acc, x), 0,
                        lambda x, w: b.select(b.compare("eq", w, nest.update_number("i32")), x, b.constant(0, element)), [(winner, here)])
     return b.pointwise([winner, picked, operand], operand.type.shape,
                        lambda w, x, old: b.select(b.compare("sge", w, b.constant(0, w.type)), x, old))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 
 from .. import ops
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ShapeError
 from ..source import refuse
 from . import init
 from .layers import positive
@@ -15,14 +15,19 @@ from .module import Module
 
 
 def attention(q, k, v, causal: bool = False, mask=None):
-    """softmax(q k / sqrt(size)) v for (batch, places, heads, size); mask (bool, broadcast to (batch, heads, of q, of k)): where
-    to look. 16-bit scores are normalised in float32."""
+    """softmax(q k / sqrt(size)) v for (batch, places, heads, size); mask, broadcast to (batch, heads, of q, of k): where to look (bool), or
+    what is added to the scores. Fewer heads of k and v serve several of q each. 16-bit scores are normalised in float32."""
+    if k.shape[2] != q.shape[2]:
+        if q.shape[2] % k.shape[2]:
+            raise refuse(ShapeError, f"{q.shape[2]} heads of queries are no multiple of {k.shape[2]} heads of keys")
+        k, v = [ops.repeat(t, q.shape[2] // k.shape[2], 2) for t in (k, v)]
     scores = ops.einsum("bqhd,bkhd->bhqk", q, k) * (1 / math.sqrt(q.shape[-1]))
     if causal:
         here = ops.greater_equal(ops.iota((q.shape[1], k.shape[1]), 0) + (k.shape[1] - q.shape[1]), ops.iota((q.shape[1], k.shape[1]), 1))
         scores = ops.where(here, scores, -math.inf)
     if mask is not None:
-        scores = ops.where(mask, scores, -math.inf)
+        mask = ops.base.tensor_of(mask, "attention")
+        scores = ops.where(mask, scores, -math.inf) if mask.dtype.kind == "bool" else scores + mask
     return ops.einsum("bhqk,bkhd->bqhd", ops.softmax(scores, -1), v)
 
 

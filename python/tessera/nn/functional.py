@@ -94,8 +94,8 @@ def _reduce(name, values, reduction):
 
 
 def mse_loss(x, target, reduction: str = "mean") -> Tensor:
-    """Squared differences."""
-    x, target = tensor_of(x, "mse_loss"), tensor_of(target, "mse_loss")
+    """Squared differences; of 16-bit floats in float32."""
+    x, target = _wide(tensor_of(x, "mse_loss")), _wide(tensor_of(target, "mse_loss"))
     if x.shape != target.shape:
         raise refuse(ShapeError, f"'mse_loss' of shapes {x.shape} and {target.shape}; they are equal")
     return _reduce("mse_loss", ops.square(x - target), reduction)

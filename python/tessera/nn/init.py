@@ -23,8 +23,8 @@ def seed(value: int) -> None:
 
 def _make(shape, dtype, draw) -> Tensor:
     kind = dtypes.dtype(dtype)
-    state = np.random.default_rng(_generator.integers(1 << 62))  # lazily made ones draw the same
-    return parameter(shape, kind, lambda: _array(np.asarray(draw(state)), kind))
+    number = _generator.integers(1 << 62)  # lazily made ones draw the same, whenever that is
+    return parameter(shape, kind, lambda: _array(np.asarray(draw(np.random.default_rng(number))), kind))
 
 
 def normal(shape, std: float = 1.0, dtype="float32") -> Tensor:

@@ -107,6 +107,16 @@ class Module:
         tree.assign(self, values)
         return self
 
+    def shard(self, in_strategy, out_strategy=None, **options) -> Callable:
+        """This module with its inputs (and results) cut as strategies say: tessera.shard."""
+        from ..strategy import shard
+        return shard(self, in_strategy, out_strategy, **options)
+
+    def infer_predict_layout(self, *inputs) -> dict[str, str]:
+        """How each parameter and buffer lies when the module is called with such inputs; compiles only."""
+        from ..parallel import infer_predict_layout
+        return infer_predict_layout(self, *inputs)
+
     def initialize(self) -> Module:
         """Gives lazily made parameters (LazyGuard) their values."""
         return self.apply_to_tensors(lambda _, tensor: tensor.initialize() if isinstance(tensor, Parameter) else tensor)
@@ -130,12 +140,21 @@ class Parameter(Tensor):
         self._init(tuple(shape), dtype)
         self._make = make
 
+    def __reduce__(self):
+        return _uninitialised, (self.shape, self.dtype, self._make, self.sharding)
+
     def initialize(self) -> Tensor:
         """The tensor with a value, placed as this one is."""
         return from_array(self._make(), self.dtype, self.sharding)
 
     def _concrete(self, what):
         raise refuse(TraceError, f"'{what}' needs the value of a parameter of shape {self.shape} that was made under LazyGuard; call initialize()")
+
+
+def _uninitialised(shape, dtype, make, sharding) -> Parameter:
+    made = Parameter(shape, dtype, make)
+    made.sharding = sharding
+    return made
 
 
 class LazyGuard(contextlib.ContextDecorator):

@@ -15,7 +15,7 @@ from ..dtypes import DType
 from ..errors import DTypeError, ShapeError
 from ..ir import TensorType
 from ..ir.core import Value
-from ..ir.types import width
+from ..ir.types import is_unsigned, width
 from ..source import location, refuse
 from ..tensor import Tensor, asarray
 from ..trace import Trace, check_meshes, current
@@ -101,7 +101,8 @@ def broadcast_shapes(name: str, shapes: Sequence[Sequence[int]]) -> tuple[int, .
 
 
 def convert(b, x: Value, target: str) -> Value:
-    """A scalar in the body of a nest as one of another element type; floats become integers by truncation, saturated."""
+    """A scalar in the body of a nest as one of another element type; floats become integers by truncation, saturated. Integers
+    that get narrower or lose their sign keep their low bits."""
     source = x.type
     floats = ("f64", "f32", "f16", "bf16")
     if source == target:
@@ -115,17 +116,19 @@ def convert(b, x: Value, target: str) -> Value:
     if source in floats:
         if width(source) == 16:
             x = b.cast("arith.extf", x, "f32")
-        high = 2 ** (width(target) - 1)
-        beyond, low = b.constant(float(high), x.type), b.constant(float(-high), x.type)
+        unsigned = is_unsigned(target)
+        least, high = (0, 2 ** width(target)) if unsigned else (-(2 ** (width(target) - 1)), 2 ** (width(target) - 1))
+        beyond, low = b.constant(float(high), x.type), b.constant(float(least), x.type)
         defined = b.apply("arith.andi", b.compare("olt", x, beyond), b.compare("ogt", x, low))
-        inside = b.cast("arith.fptosi", b.select(defined, x, b.constant(0, x.type)), target)
-        inside = b.select(b.compare("ole", x, low), b.constant(-high, target), inside)
+        inside = b.cast("arith.fptoui" if unsigned else "arith.fptosi", b.select(defined, x, b.constant(0, x.type)), target)
+        inside = b.select(b.compare("ole", x, low), b.constant(least, target), inside)
         return b.select(b.compare("oge", x, beyond), b.constant(high - 1, target), inside)
+    plain = source == "i1" or is_unsigned(source)
     if target in floats:
-        return b.cast("arith.uitofp" if source == "i1" else "arith.sitofp", x, target)
+        return b.cast("arith.uitofp" if plain else "arith.sitofp", x, target)
     if width(target) > width(source):
-        return b.cast("arith.extui" if source == "i1" else "arith.extsi", x, target)
-    return b.cast("arith.trunci", x, target)
+        return b.cast("arith.extui" if plain else "arith.extsi", x, target)
+    return b.cast("arith.bitcast" if width(target) == width(source) else "arith.trunci", x, target)
 
 
 def cast(trace: Trace, value: Value, element: str) -> Value:

@@ -78,6 +78,11 @@ def iota(shape, axis: int, dtype="int64") -> Tensor:
 def arange(start, stop=None, step=1, dtype=None) -> Tensor:
     """Numbers from start on, below stop, by step."""
     start, stop = (0, start) if stop is None else (start, stop)
+    for number in (start, stop, step):
+        if not isinstance(number, (int, float, np.number)) or isinstance(number, bool):
+            raise refuse(ShapeError, f"'arange' from {start!r} to {stop!r} by {step!r}: numbers that are known when it is recorded")
+    if step == 0:
+        raise refuse(ShapeError, "'arange' by steps of 0 never ends")
     values = np.arange(start, stop, step)
     kind = dtypes.dtype(dtype if dtype is not None else "int64" if values.dtype.kind == "i" else "float32")
     if current() is None or isinstance(start, float) or isinstance(step, float):

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import MeshError
-from ..layout import check
+from ..layout import check, listed
 from ..mesh import ProcessMesh
 from ..sharding import Replicate, Sharding
 from ..source import location, refuse
@@ -41,7 +41,7 @@ def reshard(x, mesh: ProcessMesh, placements: Sequence) -> Tensor:
     x = tensor_of(x, "reshard")
     if not isinstance(mesh, ProcessMesh):
         raise refuse(MeshError, f"'reshard' takes a ProcessMesh, not {mesh!r}")
-    sharding = check(Sharding(mesh, tuple(placements)), x.shape, x.dtype.element, f"a tensor of shape {x.shape}")
+    sharding = check(Sharding(mesh, listed(placements)), x.shape, x.dtype.element, f"a tensor of shape {x.shape}")
     if x._scope is None and x.sharding is None:  # dense: whole everywhere
         return from_array(x._concrete("reshard"), x.dtype, sharding)
     return _move(x, sharding)

@@ -10,6 +10,7 @@ import math
 from .. import dtypes
 from ..errors import ArgumentError
 from ..ir import constants
+from ..ir.types import is_float, is_unsigned
 from ..source import refuse
 from ..tensor import Tensor
 from .base import broadcast_shapes, cast, common_type, elementwise, is_number, need, op, operand, tensor_of
@@ -53,22 +54,18 @@ def extremum(b, largest):
     """max or min of two scalars; NaN wins."""
     def combine(x, y):
         kind = "max" if largest else "min"
-        if x.type in ("f64", "f32", "f16", "bf16"):
+        if is_float(x.type):
             return b.apply(f"arith.{kind}imumf", x, y)
         if x.type == "i1":
             return b.apply("arith.ori" if largest else "arith.andi", x, y)
-        return b.apply(f"arith.{kind}si", x, y)
+        return b.apply(f"arith.{kind}{'ui' if is_unsigned(x.type) else 'si'}", x, y)
     return combine
-
-
-def is_float(x):
-    return x.type in ("f64", "f32", "f16", "bf16")
 
 
 def _binary(name, floats, integers, doc):
     def apply(trace, x1, x2):
         def body(b, x, y):
-            return b.apply(floats if is_float(x) else integers, x, y)
+            return b.apply(floats if is_float(x.type) else integers, x, y)
         result = common_type(name, [x if is_number(x) else tensor_of(x, name) for x in (x1, x2)])
         return elementwise(trace, name, [x1, x2], body, dtypes.int64 if result is dtypes.bool_ else None)
     apply.__doc__ = doc
@@ -92,6 +89,9 @@ def _safe(b, name, x, y, by_zero, overflow):
     """Integer division without its traps: by 0, and of the least number by -1."""
     one = b.constant(1, x.type)
     zero = b.compare("eq", y, b.constant(0, y.type))
+    if is_unsigned(x.type):
+        name = "arith.remui" if "rem" in name else "arith.divui"
+        return b.select(zero, by_zero, b.apply(name, x, b.select(zero, one, y)))
     wraps = b.apply("arith.andi", b.compare("eq", x, b.constant(constants.least(x.type), x.type)),
                     b.compare("eq", y, b.constant(-1, y.type)))
     result = b.apply(name, x, b.select(wraps, one, b.select(zero, one, y)))
@@ -102,7 +102,7 @@ def _safe(b, name, x, y, by_zero, overflow):
 def _(trace, x1, x2):
     """Quotients rounded down; of integers by 0 it is 0."""
     def body(b, x, y):
-        if is_float(x):
+        if is_float(x.type):
             return b.apply("math.floor", b.apply("arith.divf", x, y))
         return _safe(b, "arith.floordivsi", x, y, b.constant(0, x.type), x)
     return elementwise(trace, "floor_divide", [x1, x2], body)
@@ -113,11 +113,13 @@ def _(trace, x1, x2):
     """What floor_divide leaves, with the sign of the divisor; of integers by 0 it is 0."""
     def body(b, x, y):
         zero = b.constant(0, x.type)
-        rest = b.apply("arith.remf", x, y) if is_float(x) else _safe(b, "arith.remsi", x, y, zero, zero)
-        less = (lambda v: b.compare("olt" if is_float(v) else "slt", v, zero))
-        other = b.compare("une" if is_float(x) else "ne", rest, zero)
+        rest = b.apply("arith.remf", x, y) if is_float(x.type) else _safe(b, "arith.remsi", x, y, zero, zero)
+        if is_unsigned(x.type):
+            return rest
+        less = (lambda v: b.compare("olt" if is_float(v.type) else "slt", v, zero))
+        other = b.compare("une" if is_float(x.type) else "ne", rest, zero)
         signs = b.apply("arith.xori", less(rest), less(y))
-        return b.select(b.apply("arith.andi", other, signs), b.apply("arith.addf" if is_float(x) else "arith.addi", rest, y), rest)
+        return b.select(b.apply("arith.andi", other, signs), b.apply("arith.addf" if is_float(x.type) else "arith.addi", rest, y), rest)
     return elementwise(trace, "remainder", [x1, x2], body)
 
 
@@ -131,7 +133,7 @@ def _(trace, x1, x2):
             raise refuse(ArgumentError, f"'pow' of {x1.dtype} by {n}: integers have no negative powers; convert with astype")
         if builtins.abs(n) <= 64:
             def body(b, x):
-                multiply = "arith.mulf" if is_float(x) else "arith.muli"
+                multiply = "arith.mulf" if is_float(x.type) else "arith.muli"
                 result, square, k = None, x, builtins.abs(n)
                 while k:
                     if k & 1:
@@ -178,20 +180,20 @@ def _(trace, x, min=None, max=None):
 @_named("negative")
 def _(trace, x):
     """-x."""
-    return elementwise(trace, "negative", [x], lambda b, x: b.apply("arith.negf", x) if is_float(x)
+    return elementwise(trace, "negative", [x], lambda b, x: b.apply("arith.negf", x) if is_float(x.type)
                        else b.apply("arith.subi", b.constant(0, x.type), x))
 
 
 @_named("abs")
 def _(trace, x):
     """|x|."""
-    return elementwise(trace, "abs", [x], lambda b, x: b.apply("math.absf" if is_float(x) else "math.absi", x))
+    return elementwise(trace, "abs", [x], lambda b, x: x if is_unsigned(x.type) else b.apply("math.absf" if is_float(x.type) else "math.absi", x))
 
 
 @_named("square")
 def _(trace, x):
     """x * x."""
-    return elementwise(trace, "square", [x], lambda b, x: b.apply("arith.mulf" if is_float(x) else "arith.muli", x, x))
+    return elementwise(trace, "square", [x], lambda b, x: b.apply("arith.mulf" if is_float(x.type) else "arith.muli", x, x))
 
 
 @_named("sign")
@@ -199,8 +201,10 @@ def _(trace, x):
     """-1, 0 or 1; NaN is its own sign."""
     def body(b, x):
         zero, one = b.constant(0, x.type), b.constant(1, x.type)
-        if is_float(x):
+        if is_float(x.type):
             return b.select(b.compare("one", x, zero), b.apply("math.copysign", one, x), x)
+        if is_unsigned(x.type):
+            return b.select(b.compare("ne", x, zero), one, zero)
         return b.select(b.compare("sgt", x, zero), one, b.select(b.compare("slt", x, zero), b.constant(-1, x.type), zero))
     return elementwise(trace, "sign", [x], body)
 
@@ -216,7 +220,7 @@ def _(trace, x):
 
 def _comparison(name, floats, integers, plain):
     def apply(trace, x1, x2):
-        return elementwise(trace, name, [x1, x2], lambda b, x, y: b.compare(floats if is_float(x) else plain if x.type == "i1" else integers, x, y))
+        return elementwise(trace, name, [x1, x2], lambda b, x, y: b.compare(floats if is_float(x.type) else plain if x.type == "i1" or is_unsigned(x.type) else integers, x, y))
     apply.__doc__ = f"Whether {name.replace('_', ' ')}: a bool for each element."
     _named(name)(apply)
 

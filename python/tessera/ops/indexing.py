@@ -10,42 +10,61 @@ Nothing is multiplied, so that infinities and NaN stay where they are.
 
 from __future__ import annotations
 
+import functools
+
 from .. import dtypes
-from ..errors import DTypeError, ShapeError
+from ..errors import ArgumentError, DTypeError, ShapeError
 from ..ir import AffineMap, TensorType
+from ..ir.sorting import add
 from ..source import refuse
 from ..tensor import Tensor
 from ..trace import check_meshes
-from .base import axis_of, convert, op, operand, tensor_of
+from .base import axis_of, broadcast_shapes, common_type, convert, op, operand, tensor_of
+from .shapes import _extents, broadcast_to
 
 
 def _indices(name, indices) -> Tensor:
     indices = tensor_of(indices, name)
     if indices.dtype.kind != "integer":
         raise refuse(DTypeError, f"indices of '{name}' are of {indices.dtype}; they are integers: convert with astype")
-    return indices
+    return indices.astype("int64") if indices.dtype.element.startswith("u") else indices
 
 
-def _lookup(trace, x, indices, places, index_places, loops, kept):
-    """The nest: operand dims at `places`, indices at `index_places`; loop `loops` - 1 runs along what is looked up."""
-    b, v = trace.builder, loops - 1
-    value, index = operand(trace, x), operand(trace, indices)
-    n = x.shape[places.index(v)]
-    sizes = {place: extent for place, extent in zip((*places, *index_places), (*x.shape, *indices.shape))}
+def _wrapped(trace, indices, n):
+    """The values of indices of an axis of extent n: -1 is the last one."""
+    b = trace.builder
 
-    def wrap(i):  # -1 is the last one
+    def wrap(i):
         return b.select(b.compare("slt", i, b.constant(0, i.type)), b.apply("arith.addi", i, b.constant(n, i.type)), i)
-    index = b.pointwise([index], indices.shape, wrap)
+    return b.pointwise([operand(trace, indices)], indices.shape, wrap)
 
-    def body(x, i, acc):
-        same = b.compare("eq", i, b.cast("arith.index_cast", b.index(v), i.type))
-        picked = b.select(same, x, b.constant(0, x.type))
-        if x.type == "i1":
-            return b.apply("arith.ori", acc, picked)
-        return b.apply("arith.addf" if x.type[0] in "fb" else "arith.addi", acc, picked)
+
+def _is(b, index, loop):
+    """In a body: whether an index is the iteration of a loop."""
+    return b.compare("eq", index, b.cast("arith.index_cast", b.index(loop), index.type))
+
+
+def _all(b, conditions):
+    return functools.reduce(lambda a, c: b.apply("arith.andi", a, c), conditions)
+
+
+def _lookup(trace, x, indices, places, index_places, loops, kept, looked_up=None):
+    """The nest: operand dims at `places`, indices (one, or several alike) at `index_places`; the loops `looked_up` (the last one) run
+    along what the indices say."""
+    b = trace.builder
+    indices = indices if isinstance(indices, list) else [indices]
+    looked_up = looked_up or [loops - 1]
+    sizes = {place: extent for place, extent in zip((*places, *index_places), (*x.shape, *indices[0].shape))}
+    numbers = [_wrapped(trace, i, sizes[v]) for i, v in zip(indices, looked_up)]
+
+    def body(x, *rest):
+        *found, acc = rest
+        same = _all(b, [_is(b, i, v) for i, v in zip(found, looked_up)])
+        return add(b, x.type, acc, b.select(same, x, b.constant(0, x.type)))
     init = b.constant(0, TensorType(tuple(sizes[d] for d in kept), x.dtype.element))
-    result, = b.generic([(value, AffineMap(loops, tuple(places))), (index, AffineMap(loops, tuple(index_places)))],
-                        [(init, AffineMap(loops, tuple(kept)))], ["reduction" if d == v else "parallel" for d in range(loops)], body)
+    at = AffineMap(loops, tuple(index_places))
+    result, = b.generic([(operand(trace, x), AffineMap(loops, tuple(places))), *[(n, at) for n in numbers]],
+                        [(init, AffineMap(loops, tuple(kept)))], ["reduction" if d in looked_up else "parallel" for d in range(loops)], body)
     return trace.tensor(result)
 
 
@@ -61,6 +80,97 @@ def take(trace, x, indices, axis=0):
     index_places = list(range(dim, dim + indices.ndim))
     places = [*range(dim), loops - 1, *range(dim + indices.ndim, loops - 1)]
     return _lookup(trace, x, indices, places, index_places, loops, list(range(loops - 1)))
+
+
+@op
+def take_at(trace, x, indices, axis=0):
+    """out[.., s.., ..] = x[.., indices[0][s..], indices[1][s..], .., ..]: several index tensors, broadcast to one shape, for the axes from
+    `axis` on. Outside, elements are 0."""
+    x, indices = tensor_of(x, "take_at"), [_indices("take_at", i) for i in indices]
+    check_meshes("take_at", [x, *indices])
+    dim, count = axis_of("take_at", axis, x.ndim), len(indices)
+    if not 0 < count <= x.ndim - dim:
+        raise refuse(ShapeError, f"'take_at' of shape {x.shape} by {count} indices from axis {dim} on")
+    shape = broadcast_shapes("take_at", [i.shape for i in indices])
+    indices = [broadcast_to(i, shape) for i in indices]
+    rest = x.ndim - dim - count
+    kept = dim + len(shape) + rest
+    if not x.size or 0 in shape:
+        return trace.tensor(trace.builder.constant(0, TensorType((*x.shape[:dim], *shape, *x.shape[dim + count:]), x.dtype.element)))
+    places = [*range(dim), *range(kept, kept + count), *range(dim + len(shape), kept)]
+    return _lookup(trace, x, indices, places, list(range(dim, dim + len(shape))), kept + count, list(range(kept)), list(range(kept, kept + count)))
+
+
+def _scatter(trace, name, x, updates, numbers, loops, read, match, mode):
+    """x with updates at the places where `match` holds: the nest has the loops of x, then those that the updates run over beside.
+
+    match(found) is of the elements of `numbers`, all read as the updates are (map `read`). Of several that set one place the last wins:
+    first its number is found, then its value."""
+    if mode not in ("add", "set"):
+        raise refuse(ArgumentError, f"mode '{mode}' of '{name}'; there are add and set")
+    b, rank, element = trace.builder, x.ndim, common_type(name, [x, updates]).element
+    x_value, value = operand(trace, x, element), operand(trace, updates, element)
+    here, iterators = AffineMap(loops, tuple(range(rank))), ["parallel"] * rank + ["reduction"] * (loops - rank)
+    inputs = [(n, at) for n, at in numbers]
+    if mode == "add":
+        def body(u, *rest):
+            *found, acc = rest
+            return add(b, element, acc, b.select(match(found), u, b.constant(0, element)))
+        result, = b.generic([(value, read), *inputs], [(x_value, here)], iterators, body)
+        return trace.tensor(result)
+    extents = {place: n for place, n in zip(read.results, updates.shape)}
+
+    def number():  # row-major in the loops that x has not
+        number = b.constant(0, "i32")
+        for d in range(rank, loops):
+            place = b.cast("arith.index_cast", b.index(d), "i32")
+            number = b.apply("arith.addi", b.apply("arith.muli", number, b.constant(extents[d], "i32")), place)
+        return number
+    none = b.constant(-1, TensorType(x.shape, "i32"))
+    winner, = b.generic([(value, read), *inputs], [(none, here)], iterators, lambda u, *rest: b.apply(
+        "arith.maxsi", rest[-1], b.select(match(rest[:-1]), number(), b.constant(-1, "i32"))))
+    picked, = b.generic([(value, read), (winner, here)], [(b.constant(0, TensorType(x.shape, element)), here)], iterators,
+                        lambda u, w, acc: add(b, element, acc, b.select(b.compare("eq", w, number()), u, b.constant(0, element))))
+    return trace.tensor(b.pointwise([winner, picked, x_value], x.shape,
+                                    lambda w, new, old: b.select(b.compare("sge", w, b.constant(0, "i32")), new, old)))
+
+
+@op
+def put_at(trace, x, indices, updates, axis=0, mode="set"):
+    """x with out[.., indices[0][s..], indices[1][s..], .., ..] = updates[.., s.., ..], or with them added (mode "add"): the inverse of take_at.
+    What lies outside is left out."""
+    x, updates, indices = tensor_of(x, "put_at"), tensor_of(updates, "put_at"), [_indices("put_at", i) for i in indices]
+    check_meshes("put_at", [x, updates, *indices])
+    dim, count = axis_of("put_at", axis, x.ndim), len(indices)
+    if not 0 < count <= x.ndim - dim:
+        raise refuse(ShapeError, f"'put_at' of shape {x.shape} by {count} indices from axis {dim} on")
+    shape = broadcast_shapes("put_at", [i.shape for i in indices])
+    updates = broadcast_to(updates, (*x.shape[:dim], *shape, *x.shape[dim + count:]))
+    if not updates.size or not x.size:
+        return x
+    numbers = [_wrapped(trace, broadcast_to(i, shape), n) for i, n in zip(indices, x.shape[dim:])]
+    b, loops = trace.builder, x.ndim + len(shape)
+    at = AffineMap(loops, tuple(range(x.ndim, loops)))
+    read = AffineMap(loops, (*range(dim), *range(x.ndim, loops), *range(dim + count, x.ndim)))
+    return _scatter(trace, "put_at", x, updates, [(n, at) for n in numbers], loops, read,
+                    lambda found: _all(b, [_is(b, i, dim + k) for k, i in enumerate(found)]), mode)
+
+
+@op
+def put_along_axis(trace, x, indices, values, axis=-1, mode="set"):
+    """x with out[.., indices[.., i, ..], ..] = values[.., i, ..], or with them added (mode "add"): the inverse of take_along_axis."""
+    x, values, indices = tensor_of(x, "put_along_axis"), tensor_of(values, "put_along_axis"), _indices("put_along_axis", indices)
+    check_meshes("put_along_axis", [x, values, indices])
+    dim = axis_of("put_along_axis", axis, x.ndim)
+    if x.ndim != indices.ndim or any(n != m for d, (n, m) in enumerate(zip(x.shape, indices.shape)) if d != dim):
+        raise refuse(ShapeError, f"shapes {x.shape} and {indices.shape} of 'put_along_axis' differ beside axis {dim}")
+    values = broadcast_to(values, indices.shape)
+    if not indices.size:
+        return x
+    b, loops = trace.builder, x.ndim + 1
+    read = AffineMap(loops, tuple(x.ndim if d == dim else d for d in range(x.ndim)))
+    return _scatter(trace, "put_along_axis", x, values, [(_wrapped(trace, indices, x.shape[dim]), read)], loops, read,
+                    lambda found: _is(b, found[0], dim), mode)
 
 
 @op
@@ -80,7 +190,10 @@ def one_hot(trace, indices, num_classes, dtype="float32"):
     """1 at the index and 0 elsewhere, along a new last axis."""
     b, indices = trace.builder, _indices("one_hot", indices)
     value, rank, element = operand(trace, indices), indices.ndim, dtypes.dtype(dtype).element
-    type = TensorType((*indices.shape, int(num_classes)), element)
+    classes, = _extents("one_hot", num_classes)
+    if classes < 0:
+        raise refuse(ShapeError, f"{classes} classes of 'one_hot': there is no negative number of them")
+    type = TensorType((*indices.shape, classes), element)
     if not type.size:
         return trace.tensor(b.constant(0, type))
     result, = b.generic([(value, AffineMap(rank + 1, tuple(range(rank))))], [(b.empty(type), AffineMap.identity(rank + 1))],

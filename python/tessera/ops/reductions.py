@@ -36,9 +36,11 @@ def fold(trace, name, x, axis, keepdims, what, identity, to=None, prepare=None):
 
 
 def _countable(x, name):
-    """bool counts as int64."""
+    """bool and narrow integers are counted in 64 bits."""
     x = tensor_of(x, name)
-    return x.astype("int64") if x.dtype is dtypes.bool_ else x
+    if x.dtype.kind == "float" or x.dtype.itemsize == 8:
+        return x
+    return x.astype("uint64" if x.dtype.element.startswith("u") else "int64")
 
 
 @op
@@ -157,22 +159,33 @@ def argmin(trace, x, axis=None, keepdims=False):
     return _arg(trace, "argmin", x, axis, keepdims, False)
 
 
-@op
-def cumulative_sum(trace, x, axis=0):
-    """Sums of the elements up to each place along `axis`: a reduction with what lies beyond left out."""
-    b, x = trace.builder, _countable(x, "cumulative_sum")
-    dim, rank = axis_of("cumulative_sum", axis, x.ndim), x.ndim
+def _cumulative(trace, name, x, axis, what, identity):
+    """A reduction over what lies at each place or before, along `axis`; what lies beyond is left out."""
+    b, x = trace.builder, _countable(x, name)
+    dim, rank = axis_of(name, axis, x.ndim), x.ndim
     value = operand(trace, x)
     element, to = x.dtype.element, wide(x.dtype.element)
 
     def body(x, acc):
         x = x if x.type == to else b.cast("arith.extf", x, to)
-        x = b.select(b.compare("sle", b.index(rank), b.index(dim)), x, b.constant(0, to))
-        return b.apply("arith.addf" if to[0] in "fb" else "arith.addi", acc, x)
+        x = b.select(b.compare("sle", b.index(rank), b.index(dim)), x, b.constant(identity, to))
+        return b.apply(what + ("f" if to[0] in "fb" else "i"), acc, x)
     read = AffineMap(rank + 1, tuple(rank if d == dim else d for d in range(rank)))
     write = AffineMap(rank + 1, tuple(range(rank)))
-    result, = b.generic([(value, read)], [(b.constant(0, TensorType(x.shape, to)), write)], ["parallel"] * rank + ["reduction"], body)
+    result, = b.generic([(value, read)], [(b.constant(identity, TensorType(x.shape, to)), write)], ["parallel"] * rank + ["reduction"], body)
     return trace.tensor(cast(trace, result, element))
+
+
+@op
+def cumulative_sum(trace, x, axis=0):
+    """Sums of the elements up to each place along `axis`."""
+    return _cumulative(trace, "cumulative_sum", x, axis, "arith.add", 0)
+
+
+@op
+def cumulative_prod(trace, x, axis=0):
+    """Products of the elements up to each place along `axis`."""
+    return _cumulative(trace, "cumulative_prod", x, axis, "arith.mul", 1)
 
 
 def _exponents(x, axis, name):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..errors import ShapeError
-from ..ir import AffineMap
+from ..ir import AffineMap, TensorType
 from ..source import refuse
 from ..trace import check_meshes
 from .base import axes_of, axis_of, broadcast_shapes, common_type, op, operand, tensor_of
@@ -105,8 +105,13 @@ def broadcast_to(trace, x, shape):
     return trace.tensor(trace.builder.broadcast(operand(trace, x), wanted, range(len(wanted) - x.ndim, len(wanted))))
 
 
+def _listed(name, tensors) -> list:
+    if not isinstance(tensors, (list, tuple)):
+        raise refuse(ShapeError, f"'{name}' takes a list of tensors, not {type(tensors).__name__}")
+    return [tensor_of(x, name) for x in tensors]
+
+
 def _together(name, tensors, axis):
-    tensors = [tensor_of(x, name) for x in tensors]
     if not tensors:
         raise refuse(ShapeError, f"'{name}' of no tensors")
     check_meshes(name, tensors)
@@ -119,8 +124,8 @@ def _together(name, tensors, axis):
 @op
 def concat(trace, tensors, axis=0):
     """Tensors one after the other along `axis`."""
-    first = tensor_of(tensors[0], "concat") if len(tensors) else None
-    dim = axis_of("concat", axis, first.ndim) if first is not None else 0
+    tensors = _listed("concat", tensors)
+    dim = axis_of("concat", axis, tensors[0].ndim) if tensors else 0
     tensors, element = _together("concat", tensors, dim)
     return trace.tensor(trace.builder.concat([operand(trace, x, element) for x in tensors], dim))
 
@@ -128,7 +133,7 @@ def concat(trace, tensors, axis=0):
 @op
 def stack(trace, tensors, axis=0):
     """Tensors one after the other along a new axis."""
-    tensors, element = _together("stack", tensors, None)
+    tensors, element = _together("stack", _listed("stack", tensors), None)
     dim = axis_of("stack", axis, tensors[0].ndim + 1)
     b, shape = trace.builder, tensors[0].shape
     return trace.tensor(b.concat([b.reshape(operand(trace, x, element), (*shape[:dim], 1, *shape[dim:])) for x in tensors], dim))
@@ -154,11 +159,66 @@ def tile(trace, x, repetitions):
     """Each axis repeated."""
     x, b = tensor_of(x, "tile"), trace.builder
     repetitions = _extents("tile", repetitions)
+    if any(n < 0 for n in repetitions):
+        raise refuse(ShapeError, f"repetitions {repetitions} of 'tile' are not negative")
     rank = max(x.ndim, len(repetitions))
     shape, repetitions = (1,) * (rank - x.ndim) + x.shape, (1,) * (rank - len(repetitions)) + repetitions
     value = b.reshape(operand(trace, x), shape)
     wide = [n for pair in zip(repetitions, shape) for n in pair]
     return trace.tensor(b.reshape(b.broadcast(value, wide, range(1, 2 * rank, 2)), [r * n for r, n in zip(repetitions, shape)]))
+
+
+def roll(x, shift, axis=None):
+    """Elements moved along axes by so many places; what leaves at the end comes in at the front."""
+    x = tensor_of(x, "roll")
+    if axis is None:
+        return reshape(roll(flatten(x), shift, 0), x.shape)
+    shifts = [shift] if isinstance(shift, int) else list(shift)
+    axes = [axis] if isinstance(axis, int) else list(axis)
+    if len(shifts) != len(axes):
+        raise refuse(ShapeError, f"shifts {shift} of 'roll' for axes {axis}: one an axis")
+    for by, a in zip(shifts, axes):
+        d = axis_of("roll", a, x.ndim)
+        n = x.shape[d]
+        if n and by % n:
+            x = concat(split(x, [n - by % n, by % n], d)[::-1], d)
+    return x
+
+
+@op
+def repeat(trace, x, repeats, axis=None):
+    """Each element along `axis` (of the flattened tensor: None) so many times, one after the other."""
+    x, b = tensor_of(x, "repeat"), trace.builder
+    if axis is None:
+        x, axis = flatten(x), 0
+    d = axis_of("repeat", axis, x.ndim)
+    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 0:
+        raise refuse(ShapeError, f"repeats {repeats!r} of 'repeat': a number that is not negative")
+    shape = (*x.shape[:d + 1], repeats, *x.shape[d + 1:])
+    value = b.broadcast(operand(trace, x), shape, [i for i in range(len(shape)) if i != d + 1])
+    return trace.tensor(b.reshape(value, (*x.shape[:d], x.shape[d] * repeats, *x.shape[d + 1:])))
+
+
+@op
+def diagonal(trace, x, offset=0, axis1=0, axis2=1):
+    """The elements x[.., i, .., i + offset, ..] of two axes, along a new last axis."""
+    x, b = tensor_of(x, "diagonal"), trace.builder
+    first, second = axis_of("diagonal", axis1, x.ndim), axis_of("diagonal", axis2, x.ndim)
+    if first == second:
+        raise refuse(ShapeError, f"axes {axis1} and {axis2} of 'diagonal' are one")
+    row, column = max(0, -offset), max(0, offset)
+    count = max(0, min(x.shape[first] - row, x.shape[second] - column))
+    begin, sizes = [0] * x.ndim, list(x.shape)
+    begin[first], begin[second], sizes[first], sizes[second] = row, column, count, count
+    others = [n for d, n in enumerate(sizes) if d not in (first, second)]
+    type = TensorType((*others, count), x.dtype.element)
+    if not type.size:
+        return trace.tensor(b.constant(0, type))
+    free = iter(range(len(others)))
+    read = tuple(len(others) if d in (first, second) else next(free) for d in range(x.ndim))
+    result, = b.generic([(b.slice(operand(trace, x), begin, sizes), AffineMap(len(others) + 1, read))],
+                        [(b.empty(type), AffineMap.identity(len(others) + 1))], ["parallel"] * (len(others) + 1), lambda e, _: e)
+    return trace.tensor(result)
 
 
 @op
@@ -176,7 +236,10 @@ def flip(trace, x, axis=None):
 def pad(trace, x, widths, value=0):
     """`widths`: (before, after) for each axis; what is added is `value`, a number."""
     x = tensor_of(x, "pad")
-    widths = [tuple(w) for w in widths]
+    try:
+        widths = [tuple(map(int, w)) for w in widths]
+    except (TypeError, ValueError):
+        raise refuse(ShapeError, f"'pad' of shape {x.shape} by {widths!r}: a pair of non-negative numbers an axis") from None
     if len(widths) != x.ndim or any(len(w) != 2 or min(w) < 0 for w in widths):
         raise refuse(ShapeError, f"'pad' of shape {x.shape} by {widths}: a pair of non-negative numbers an axis")
     return trace.tensor(trace.builder.pad(operand(trace, x), [w[0] for w in widths], [w[1] for w in widths], value))
@@ -184,7 +247,7 @@ def pad(trace, x, widths, value=0):
 
 @op
 def getitem(trace, x, key):
-    """x[key]: numbers, slices (steps may be negative), ..., None, and one integer tensor (take along its axis)."""
+    """x[key]: numbers, slices (steps may be negative), ..., None, and integer tensors (take, take_at)."""
     key = key if isinstance(key, tuple) else (key,)
     if any(k is Ellipsis for k in key):
         at = next(i for i, k in enumerate(key) if k is Ellipsis)
@@ -230,7 +293,12 @@ def getitem(trace, x, key):
     if flips:
         result = flip(result, tuple(flips))
     if len(taken) > 1:
-        raise refuse(ShapeError, "an index has one integer tensor; use take for one axis after the other")
+        from .indexing import take_at
+        axes = [axis for axis, _ in taken]
+        together = axes == list(range(axes[0], axes[0] + len(axes)))
+        if not together:  # NumPy puts what they index in front
+            result = permute_dims(result, [*axes, *[d for d in range(result.ndim) if d not in axes]])
+        return take_at(result, [i for _, i in taken], axes[0] if together else 0)
     if taken:
         from .indexing import take
         (axis, indices), = taken

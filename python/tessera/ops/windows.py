@@ -8,12 +8,13 @@ import math
 
 from ..errors import ShapeError
 from ..ir import TensorType, constants
-from ..ir.windows import Windows, convolve, edges
+from ..ir.windows import Windows, convolve, dilate, edges
 from ..source import refuse
 from ..trace import check_meshes
 from .base import cast, common_type, need, op, operand, tensor_of
 from .elementwise import extremum
 from .reductions import wide
+from .shapes import flip, swapaxes
 
 
 def _each(name, what, value, count) -> list[int]:
@@ -77,7 +78,44 @@ def conv(trace, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)
     return made if bias is None else made + tensor_of(bias, "conv").reshape((-1,) + (1,) * space)
 
 
-def _pool(trace, name, x, window, stride, padding, identity, to, combine):
+@op
+def conv_transpose(trace, x, weight, bias=None, stride=1, padding=0, output_padding=0, dilation=1, groups=1):
+    """The adjoint of conv: x (batch, channels, space...) with weight (channels, features / groups, window...): (batch, features, places...).
+
+    An axis of extent n becomes (n - 1) * stride + dilation * (window - 1) + 1 - 2 * padding + output_padding.
+    """
+    x, weight = tensor_of(x, "conv_transpose"), tensor_of(weight, "conv_transpose")
+    check_meshes("conv_transpose", [x, weight])
+    need("conv_transpose", x, "float")
+    space = x.ndim - 2
+    if space < 1 or weight.ndim != x.ndim:
+        raise refuse(ShapeError, f"'conv_transpose' of shapes {x.shape} and {weight.shape}: (batch, channels, space...) with (channels, "
+                                 "features, window...)")
+    if x.shape[1] != weight.shape[0] or groups < 1 or weight.shape[0] % groups:
+        raise refuse(ShapeError, f"'conv_transpose' of {x.shape[1]} channels with a weight of {weight.shape[0]} in {groups} groups")
+    stride, dilation = _each("conv_transpose", "stride", stride, space), _each("conv_transpose", "dilation", dilation, space)
+    padding, more = _each("conv_transpose", "padding", padding, space), _each("conv_transpose", "output_padding", output_padding, space)
+    window, b = weight.shape[2:], trace.builder
+    if min(stride) < 1 or min(dilation) < 1:
+        raise refuse(ShapeError, f"strides {stride} and dilations {dilation} of 'conv_transpose' are at least 1")
+    edge = [(d * (k - 1) - p, d * (k - 1) - p + extra) for k, d, p, extra in zip(window, dilation, padding, more)]
+    out = [(n - 1) * s + 1 + low + high - d * (k - 1) for n, s, (low, high), d, k in zip(x.shape[2:], stride, edge, dilation, window)]
+    if min(out) < 1:
+        raise refuse(ShapeError, f"'conv_transpose' of {x.shape} by windows {list(window)}: nothing is left, the extents are {out}")
+    element = common_type("conv_transpose", [x, weight]).element
+    spread = edges(b, dilate(b, operand(trace, x, element), [1, 1, *stride], 0), [(0, 0), (0, 0), *edge], 0)
+    # The kernel backwards, features first: (groups, in, out) -> (groups, out, in).
+    features = weight.shape[1]
+    kernel = flip(weight, tuple(range(2, weight.ndim))).reshape((groups, -1, features, *window))
+    kernel = swapaxes(kernel, 1, 2).reshape((groups * features, -1, *window))
+    order = list(range(x.ndim))
+    shape = (x.shape[0], groups * features, *out)
+    result = convolve(b, spread, operand(trace, kernel, element), (order, order, order), shape, [1] * space, dilation, groups, 1, wide(element))
+    made = trace.tensor(cast(trace, result, element))
+    return made if bias is None else made + tensor_of(bias, "conv_transpose").reshape((-1,) + (1,) * space)
+
+
+def _pool(trace, name, x, window, stride, padding, identity, to, combine, dilation=1):
     x = tensor_of(x, name)
     need(name, x, "float", "integer")
     space = x.ndim - 2
@@ -85,28 +123,37 @@ def _pool(trace, name, x, window, stride, padding, identity, to, combine):
         raise refuse(ShapeError, f"'{name}' of shape {x.shape}: (batch, channels, space...)")
     window = _each(name, "window", window, space)
     stride = window if stride is None else _each(name, "stride", stride, space)
-    padding = _padding(name, padding, x.shape[2:], window, stride, [1] * space)
-    counts = [x.shape[0], x.shape[1], *_places(name, x.shape[2:], window, stride, [1] * space, padding)]
+    dilation = _each(name, "dilation", dilation, space)
+    padding = _padding(name, padding, x.shape[2:], window, stride, dilation)
+    counts = [x.shape[0], x.shape[1], *_places(name, x.shape[2:], window, stride, dilation, padding)]
     b, value = trace.builder, operand(trace, x)
     if 0 in counts:
         return trace.tensor(b.constant(0, TensorType(tuple(counts), value.type.element)))
     padded = edges(b, value, [(0, 0), (0, 0), *padding], identity)
-    nest = Windows(padded.type.shape, [1, 1, *window], [1, 1, *stride], [1] * x.ndim, counts)
+    nest = Windows(padded.type.shape, [1, 1, *window], [1, 1, *stride], [1, 1, *dilation], counts)
     prepare = (lambda x: x) if to == value.type.element else (lambda x: b.cast("arith.extf", x, to))
     return trace.tensor(cast(trace, nest.fold(b, padded, combine, identity, to, prepare), value.type.element))
 
 
 @op
-def max_pool(trace, x, window, stride=None, padding=0):
+def max_pool(trace, x, window, stride=None, padding=0, dilation=1):
     """The greatest element of each window; the stride is the window unless given. What is padded never wins."""
     x = tensor_of(x, "max_pool")
-    return _pool(trace, "max_pool", x, window, stride, padding, constants.least(x.dtype.element), x.dtype.element, extremum(trace.builder, True))
+    return _pool(trace, "max_pool", x, window, stride, padding, constants.least(x.dtype.element), x.dtype.element,
+                 extremum(trace.builder, True), dilation)
+
+
+@op
+def sum_pool(trace, x, window, stride=None, padding=0):
+    """The sum of each window."""
+    x, b = tensor_of(x, "sum_pool"), trace.builder
+    need("sum_pool", x, "float")
+    return _pool(trace, "sum_pool", x, window, stride, padding, 0, wide(x.dtype.element), lambda acc, x: b.apply("arith.addf", acc, x))
 
 
 @op
 def avg_pool(trace, x, window, stride=None, padding=0):
     """The mean of each window; what is padded counts as 0."""
-    x, b = tensor_of(x, "avg_pool"), trace.builder
+    x = tensor_of(x, "avg_pool")
     need("avg_pool", x, "float")
-    total = _pool(trace, "avg_pool", x, window, stride, padding, 0, wide(x.dtype.element), lambda acc, x: b.apply("arith.addf", acc, x))
-    return total / math.prod(_each("avg_pool", "window", window, x.ndim - 2))
+    return sum_pool(x, window, stride, padding) / math.prod(_each("avg_pool", "window", window, x.ndim - 2))

@@ -4,31 +4,44 @@
 
 from __future__ import annotations
 
+import math
+
 from .. import nn, ops
 from ..nn import functional as F
-from .registry import RULES, dtype_of, rule
+from ..ops.base import tensor_of
+from .registry import RULES, dtype_of, promoted, promoting, rule
 
 
 for _name in ("exp", "expm1", "log", "log1p", "log2", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "sinh", "cosh", "asin", "acos", "atan", "erf",
-              "floor", "ceil", "trunc", "round", "abs", "sign", "isnan", "isinf", "logical_not", "sigmoid"):
+              "floor", "ceil", "trunc", "round", "abs", "sign", "isnan", "isinf", "logical_not", "sigmoid", "asinh", "acosh", "atanh",
+              "isfinite"):
     RULES[f"{_name}.default"] = getattr(ops, _name)
 RULES["neg.default"] = ops.negative
 RULES["reciprocal.default"] = lambda x: 1 / x
 RULES["bitwise_not.default"] = lambda x: ~x
 for _name, _function in dict(mul=ops.multiply, div=ops.divide, maximum=ops.maximum, minimum=ops.minimum, eq=ops.equal, ne=ops.not_equal,
                              lt=ops.less, le=ops.less_equal, gt=ops.greater, ge=ops.greater_equal, pow=ops.pow, atan2=ops.atan2,
-                             logical_and=ops.logical_and, logical_or=ops.logical_or, bitwise_and=ops.bitwise_and,
+                             fmax=ops.maximum, fmin=ops.minimum, floor_divide=ops.floor_divide, bitwise_xor=ops.bitwise_xor,
+                             logical_xor=ops.logical_xor, logical_and=ops.logical_and, logical_or=ops.logical_or, bitwise_and=ops.bitwise_and,
                              bitwise_or=ops.bitwise_or, remainder=ops.remainder).items():
-    for _kind in ("Tensor", "Scalar", "default", "Tensor_Tensor", "Tensor_Scalar"):
-        RULES[f"{_name}.{_kind}"] = _function
+    for _kind in ("Tensor", "Scalar", "default", "Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor"):
+        RULES[f"{_name}.{_kind}"] = promoting(_function)
+
+
+RULES["exp2.default"] = lambda x: ops.exp(x * math.log(2))
+RULES["erfc.default"] = lambda x: 1 - ops.erf(x)
+for _name in ("_assert_tensor_metadata.default", "_assert_async.msg", "_assert_scalar.default", "sym_constrain_range_for_size.default"):
+    RULES[_name] = lambda *_, **__: None  # shapes and types are known here
 
 
 @rule("add.Tensor", "add.Scalar")
+@promoting
 def _(x, y, alpha=1):
     return x + (y if alpha == 1 else y * alpha)
 
 
 @rule("sub.Tensor", "sub.Scalar")
+@promoting
 def _(x, y, alpha=1):
     return x - (y if alpha == 1 else y * alpha)
 
@@ -58,7 +71,29 @@ def _(x, slope=0.01):
     return F.leaky_relu(x, slope)
 
 
-@rule("hardtanh.default", "clamp.default")
+@rule("elu.default")
+def _(x, alpha=1, scale=1, input_scale=1):
+    return ops.where(ops.greater(x, 0), x * scale, ops.expm1(ops.minimum(x, 0) * input_scale) * (alpha * scale))
+
+
+@rule("fmod.Tensor", "fmod.Scalar")
+@promoting
+def _(x, y):
+    rest = ops.remainder(ops.abs(x), ops.abs(y))
+    return ops.where(ops.less(x, 0), -rest, rest)
+
+
+@rule("div.Tensor_mode", "div.Scalar_mode")
+@promoting
+def _(x, y, rounding_mode=None):
+    if rounding_mode == "floor":
+        return ops.floor_divide(x, y)
+    quotient = ops.divide(x, y)
+    return quotient if rounding_mode is None else ops.trunc(quotient)
+
+
+@rule("hardtanh.default", "clamp.default", "clamp.Tensor")
+@promoting
 def _(x, low=None, high=None):
     return ops.clip(x, low, high)
 
@@ -73,14 +108,29 @@ def _(x, dtype=None, **_):
     return x if dtype is None else x.astype(dtype_of(dtype))
 
 
-@rule("where.self")
+@rule("where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar")
 def _(condition, x, y):
-    return ops.where(condition, x, y)
+    return ops.where(condition, *promoted(x, y))
+
+
+@rule("copy.default")
+def _(x, source, non_blocking=False):
+    return ops.broadcast_to(tensor_of(source, "copy").astype(x.dtype), x.shape)
+
+
+@rule("fill.Scalar", "fill.Tensor")
+def _(x, value):
+    return ops.broadcast_to(tensor_of(value, "fill").astype(x.dtype), x.shape)
+
+
+@rule("empty.memory_format", "empty_permuted.default")
+def _(shape, *_, dtype=None, **__):
+    return ops.zeros(shape, dtype_of(dtype) if dtype is not None else "float32")
 
 
 @rule("masked_fill.Scalar", "masked_fill.Tensor")
 def _(x, mask, value):
-    return ops.where(mask, value, x)
+    return ops.where(mask, value.astype(x.dtype) if hasattr(value, "astype") else value, x)
 
 
 @rule("full.default")

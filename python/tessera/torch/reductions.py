@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import math
+
 from .. import ops
 from ..ops.base import tensor_of
 from .registry import dtype_of, rule
@@ -23,6 +25,31 @@ def _(x, axes=None, keepdim=False, dtype=None):
     return ops.mean(_kind(x, dtype), axes or None, keepdim)
 
 
+@rule("prod.default", "prod.dim_int")
+def _(x, axis=None, keepdim=False, dtype=None):
+    return ops.prod(_kind(x, dtype), axis, keepdim)
+
+
+@rule("max.default")
+def _(x):
+    return ops.max(x)
+
+
+@rule("min.default")
+def _(x):
+    return ops.min(x)
+
+
+@rule("max.dim")
+def _(x, axis, keepdim=False):
+    return ops.max(x, axis, keepdim), ops.argmax(x, axis, keepdim)
+
+
+@rule("min.dim")
+def _(x, axis, keepdim=False):
+    return ops.min(x, axis, keepdim), ops.argmin(x, axis, keepdim)
+
+
 @rule("amax.default")
 def _(x, axes=None, keepdim=False):
     return ops.max(x, axes or None, keepdim)
@@ -38,6 +65,32 @@ def _(x, axes=None, correction=1, keepdim=False):
     return ops.var(x, axes, correction, keepdim)
 
 
+@rule("var_mean.correction")
+def _(x, axes=None, correction=1, keepdim=False):
+    return ops.var(x, axes, correction, keepdim), ops.mean(x, axes, keepdim)
+
+
+@rule("linalg_vector_norm.default", "norm.ScalarOpt_dim", "norm.Scalar")
+def _(x, order=2, axes=None, keepdim=False, dtype=None):
+    x = ops.abs(_kind(x, dtype))
+    axes = axes or None
+    if order == math.inf or order == -math.inf:
+        return (ops.max if order > 0 else ops.min)(x, axes, keepdim)
+    if order == 0:
+        return ops.sum(ops.not_equal(x, 0).astype(x.dtype), axes, keepdim)
+    if order == 1:
+        return ops.sum(x, axes, keepdim)
+    total = ops.sum(ops.square(x) if order == 2 else x ** order, axes, keepdim)
+    none = ops.equal(total, 0)  # a norm of zeros has gradient 0, as PyTorch's
+    root = ops.where(none, 1.0, total)
+    return ops.where(none, 0.0, ops.sqrt(root) if order == 2 else root ** (1 / order))
+
+
+@rule("argmin.default")
+def _(x, axis=None, keepdim=False):
+    return ops.argmin(x, axis, keepdim)
+
+
 @rule("argmax.default")
 def _(x, axis=None, keepdim=False):
     return ops.argmax(x, axis, keepdim)
@@ -48,7 +101,38 @@ def _(x, axis, dtype=None):
     return ops.cumulative_sum(_kind(x, dtype), axis)
 
 
-@rule("any.dim", "any.default")
+@rule("cumprod.default")
+def _(x, axis, dtype=None):
+    return ops.cumulative_prod(_kind(x, dtype), axis)
+
+
+@rule("sort.default", "sort.stable")
+def _(x, axis=-1, descending=False, stable=None):
+    indices = ops.argsort(x, axis, descending)
+    return ops.take_along_axis(x, indices, axis), indices
+
+
+@rule("argsort.default", "argsort.stable")
+def _(x, axis=-1, descending=False, stable=None):
+    return ops.argsort(x, axis, descending)
+
+
+@rule("topk.default")
+def _(x, k, axis=-1, largest=True, sorted=True):
+    return ops.top_k(x, k, axis, largest)
+
+
+@rule("logsumexp.default")
+def _(x, axes, keepdim=False):
+    return ops.logsumexp(x, axes, keepdim)
+
+
+@rule("all.dim", "all.default", "all.dims")
+def _(x, axis=None, keepdim=False):
+    return ops.all(x, axis, keepdim)
+
+
+@rule("any.dim", "any.default", "any.dims")
 def _(x, axis=None, keepdim=False):
     return ops.any(x, axis, keepdim)
 

@@ -5,8 +5,6 @@
 from __future__ import annotations
 
 from .. import ops
-from ..errors import ArgumentError
-from ..source import refuse
 from .registry import rule
 
 
@@ -78,10 +76,56 @@ def _(x, sizes, axis=0):
 
 @rule("constant_pad_nd.default")
 def _(x, pad, value=0.0):
-    if min(pad) < 0:
-        raise refuse(ArgumentError, f"'constant_pad_nd' by {pad}: negative numbers cut, which is not supported")
     widths = [(0, 0)] * (x.ndim - len(pad) // 2) + [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
-    return ops.pad(x, widths, value)
+    x = x[tuple(slice(max(0, -low), n - max(0, -high)) for n, (low, high) in zip(x.shape, widths))]  # negative ones cut
+    return ops.pad(x, [(max(0, low), max(0, high)) for low, high in widths], value)
+
+
+@rule("diagonal.default")
+def _(x, offset=0, axis1=0, axis2=1):
+    return ops.diagonal(x, offset, axis1, axis2)
+
+
+@rule("unfold.default")
+def _(x, axis, size, step):
+    """Windows of an axis, along a new last one."""
+    axis %= x.ndim
+    starts = range(0, x.shape[axis] - size + 1, step)
+    parts = [x[(slice(None),) * axis + (slice(i, i + (len(starts) - 1) * step + 1, step),)] for i in range(size)]
+    return ops.stack(parts, x.ndim)
+
+
+@rule("slice_scatter.default")
+def _(x, source, axis=0, start=None, end=None, step=1):
+    places = range(*slice(start, end, step).indices(x.shape[axis]))
+    return _put(x, source, axis % x.ndim, places)
+
+
+@rule("select_scatter.default")
+def _(x, source, axis, index):
+    axis %= x.ndim
+    return _put(x, ops.expand_dims(source, axis), axis, range(index % x.shape[axis], index % x.shape[axis] + 1))
+
+
+def _put(x, source, axis, places):
+    """x with source in those places of an axis: they are a contiguous part, or every step-th."""
+    source = source.astype(x.dtype)
+    if places.step == 1:
+        before, after = [(slice(None),) * axis + (s,) for s in (slice(0, places.start), slice(places.start + len(places), None))]
+        return ops.concat([x[before], source, x[after]], axis) if len(places) else x
+    return ops.put_at(x, [ops.arange(places.start, places.stop, places.step, "int64")], source, axis)
+
+
+@rule("roll.default")
+def _(x, shifts, axes=()):
+    return ops.roll(x, list(shifts), list(axes)) if axes else ops.roll(x, shifts[0])
+
+
+@rule("pixel_shuffle.default")
+def _(x, factor):
+    *batch, c, h, w = x.shape
+    parts, n = x.reshape((*batch, c // factor ** 2, factor, factor, h, w)), len(batch)
+    return ops.permute_dims(parts, [*range(n + 1), n + 3, n + 1, n + 4, n + 2]).reshape((*batch, c // factor ** 2, h * factor, w * factor))
 
 
 @rule("tril.default")

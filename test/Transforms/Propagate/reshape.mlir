@@ -17,3 +17,13 @@ func.func @straddles(%a: tensor<15xf32> {dist.sharding = #dist.sharding<@m, [sha
   %0 = tensor.expand_shape %a [[0, 1]] output_shape [3, 5] : tensor<15xf32> into tensor<3x5xf32>
   return %0 : tensor<3x5xf32>
 }
+
+// A dimension of extent 1 beside it does not keep an uneven cut from passing, either way.
+// CHECK-LABEL: func.func @units(
+// CHECK: tensor.collapse_shape {{.*}} [shard(0)]{{.*}} : tensor<1x7x3xf32> into tensor<7x3xf32>
+// CHECK: tensor.expand_shape {{.*}} [shard(0)]{{.*}} : tensor<7x3xf32> into tensor<7x1x3xf32>
+func.func @units(%a: tensor<1x7x3xf32> {dist.sharding = #dist.sharding<@m, [shard(1)]>}) -> tensor<7x1x3xf32> {
+  %0 = tensor.collapse_shape %a [[0, 1], [2]] : tensor<1x7x3xf32> into tensor<7x3xf32>
+  %1 = tensor.expand_shape %0 [[0, 1], [2]] output_shape [7, 1, 3] : tensor<7x3xf32> into tensor<7x1x3xf32>
+  return %1 : tensor<7x1x3xf32>
+}

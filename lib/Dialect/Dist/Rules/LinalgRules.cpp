@@ -61,6 +61,12 @@ std::optional<ReduceKind> dist::matchReductionKind(linalg::LinalgOp op, unsigned
       .Default([](auto) { return std::nullopt; });
 }
 
+bool dist::yieldsFirstInput(linalg::LinalgOp op) {
+  Block *block = op.getBlock();
+  return &block->front() == block->getTerminator() &&
+         block->getTerminator()->getOperand(0) == block->getArgument(0);
+}
+
 //===----------------------------------------------------------------------===//
 // The rule
 //===----------------------------------------------------------------------===//
@@ -194,7 +200,6 @@ std::optional<ShardingRule> dist::getLinalgRule(linalg::LinalgOp op) {
     if (isa<RankedTensorType>(init.get().getType()))
       rule.results.push_back(rule.operands[init.getOperandNumber()]);
   rule.movesOnly = op.getNumDpsInputs() == 1 && op.getNumParallelLoops() == op.getNumLoops() &&
-                   op.getBlock()->getOperations().size() == 1 &&
-                   op.getBlock()->getTerminator()->getOperand(0) == op.getBlock()->getArgument(0);
+                   yieldsFirstInput(op);
   return rule;
 }

@@ -68,13 +68,24 @@ private:
 } // namespace
 
 /// `large` has the dimensions of `small` merged by the groups of `reassociation`; both get a factor
-/// a dimension of `large`.
+/// a dimension of `large`. Dimensions of extent 1 beside a longer one are none of `small`'s, so
+/// that the longer one may be cut into uneven parts.
 static ShardingRule reshapeRule(Operation *op, RankedTensorType large, bool expands,
                                 ArrayRef<ReassociationIndices> groups) {
   RuleBuilder builder(op);
   for (auto [small, group] : llvm::enumerate(groups))
     for (int64_t dim : group) {
-      int64_t factor = builder.factor(large.getDimSize(dim));
+      bool isUnit = large.getDimSize(dim) == 1 &&
+                    llvm::any_of(group, [&](int64_t d) { return large.getDimSize(d) > 1; });
+      int64_t factor = builder.factor(large.getDimSize(dim),
+                                      isUnit ? FactorKind::replicate : FactorKind::parallel);
+      if (isUnit) {
+        if (expands)
+          builder.result(dim, factor);
+        else
+          builder.operand(0, dim, factor);
+        continue;
+      }
       if (expands)
         builder.result(dim, factor).operand(0, small, factor);
       else

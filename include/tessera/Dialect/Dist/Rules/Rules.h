@@ -65,6 +65,8 @@ bool isIdentityFill(mlir::Value value, sharding::ReduceKind kind);
 
 /// How result `index` of a linalg op combines over its reduction loops, when its body says so.
 std::optional<sharding::ReduceKind> matchReductionKind(mlir::linalg::LinalgOp op, unsigned index);
+/// Whether the body yields the first input and does nothing else.
+bool yieldsFirstInput(mlir::linalg::LinalgOp op);
 /// The body op that combines the accumulator of result `index` with a new value, or null.
 mlir::Operation *matchCombiner(mlir::linalg::LinalgOp op, unsigned index);
 

@@ -1,0 +1,77 @@
+//===- KernelLanes.cpp - Bodies on several elements at once ---------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLanes.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+bool hasLaneForm(linalg::GenericOp op, std::string &reason) {
+  for (Operation &inner : op.getBody()->without_terminator()) {
+    bool known = isa<linalg::IndexOp, memref::LoadOp>(inner) ||
+                 (OpTrait::hasElementwiseMappableTraits(&inner) && inner.getNumResults() == 1) ||
+                 isa<arith::ConstantOp>(inner);
+    if (inner.getNumRegions() || !known) {
+      reason = ("no vector form of '" + inner.getName().getStringRef() + "'").str();
+      return false;
+    }
+  }
+  return true;
+}
+
+Value widen(OpBuilder &b, Location loc, Value value, int64_t width) {
+  if (width == 0 || isa<VectorType>(value.getType()))
+    return value;
+  return vector::BroadcastOp::create(b, loc, VectorType::get(width, value.getType()), value);
+}
+
+/// The op on vectors: once a lane, the results put together. For loads at computed indices.
+static Value perLane(OpBuilder &b, Operation &op, IRMapping &mapping, int64_t width) {
+  Location loc = op.getLoc();
+  SmallVector<Value> lanes;
+  for (int64_t lane = 0; lane < width; ++lane) {
+    IRMapping scalars;
+    for (Value operand : op.getOperands()) {
+      Value mapped = mapping.lookupOrDefault(operand);
+      if (isa<VectorType>(mapped.getType()))
+        mapped = vector::ExtractOp::create(b, loc, mapped, lane);
+      scalars.map(operand, mapped);
+    }
+    lanes.push_back(b.clone(op, scalars)->getResult(0));
+  }
+  return vector::FromElementsOp::create(b, loc, VectorType::get(width, lanes[0].getType()), lanes);
+}
+
+Value cloneInLanes(OpBuilder &b, Operation &op, IRMapping &mapping, int64_t width) {
+  Location loc = op.getLoc();
+  bool vectors = llvm::any_of(op.getOperands(), [&](Value operand) {
+    return isa<VectorType>(mapping.lookupOrDefault(operand).getType());
+  });
+  // What is the same for all lanes stays scalar.
+  if (!vectors)
+    return b.clone(op, mapping)->getResult(0);
+  if (isa<memref::LoadOp>(op))
+    return perLane(b, op, mapping, width);
+  OperationState state(loc, op.getName());
+  for (auto [i, operand] : llvm::enumerate(op.getOperands())) {
+    Value mapped = mapping.lookupOrDefault(operand);
+    // A scalar condition may choose between vectors.
+    bool condition = isa<arith::SelectOp>(op) && i == 0;
+    state.operands.push_back(condition ? mapped : widen(b, loc, mapped, width));
+  }
+  state.addTypes(VectorType::get(width, op.getResult(0).getType()));
+  state.addAttributes(op.getDiscardableAttrDictionary().getValue());
+  Operation *clone = b.create(state);
+  clone->copyProperties(op.getPropertiesStorage());
+  return clone->getResult(0);
+}
+
+} // namespace tessera::codegen

@@ -1,0 +1,141 @@
+//===- CheckGpuKernelsPass.cpp - GPU kernels against the CPU's ------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../../Runtime/Gpu/Emulator.h"
+#include "tessera/Codegen/CPU/KernelCompiler.h"
+#include "tessera/Codegen/CUDA/GpuCompiler.h"
+#include "tessera/Runtime/Compare.h"
+#include "tessera/Runtime/HostTensor.h"
+#include "tessera/Runtime/RandomInput.h"
+
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+using tessera::runtime::HostTensor;
+
+namespace tessera::codegen {
+namespace {
+
+std::optional<runtime::DType> dtypeOf(Type element) {
+  std::string text;
+  llvm::raw_string_ostream(text) << element;
+  return runtime::parseDType(text);
+}
+
+/// Runs every kernel of a module on random inputs, compiled for the CPU and for a GPU emulated on
+/// it, and compares what their destinations hold.
+struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CheckGpuKernelsPass)
+
+  CheckGpuKernelsPass() = default;
+  CheckGpuKernelsPass(const CheckGpuKernelsPass &other) : PassWrapper(other) {}
+
+  StringRef getArgument() const override { return "tessera-check-gpu-kernels"; }
+  StringRef getDescription() const override {
+    return "Compare kernels compiled for the CPU and for an emulated GPU on random inputs";
+  }
+
+  void runOnOperation() override {
+    OwningOpRef<ModuleOp> kernels = ModuleOp::create(getOperation().getLoc());
+    OpBuilder b = OpBuilder::atBlockEnd(kernels->getBody());
+    std::vector<std::string> names;
+    for (auto kernel : getOperation().getOps<func::FuncOp>())
+      if (kernel->hasAttr(kKernelReadsAttr)) {
+        b.clone(*kernel);
+        names.push_back(kernel.getName().str());
+      }
+    CpuOptions cpuOptions;
+    GpuOptions gpuOptions;
+    gpuOptions.archs = {"stub"};
+    gpuOptions.schemes = schemes;
+    cpuOptions.useCache = gpuOptions.useCache = false;
+    std::vector<KernelInfo> cpuInfos;
+    std::vector<GpuKernelInfo> infos;
+    FailureOr<std::vector<char>> object = compileKernels(*kernels, cpuOptions, &cpuInfos);
+    FailureOr<runtime::GpuModule> gpu = compileGpuKernels(*kernels, gpuOptions, &infos);
+    if (failed(object) || failed(gpu))
+      return signalPassFailure();
+    auto *bytes = reinterpret_cast<const std::byte *>(object->data());
+    runtime::KernelLibrary cpu;
+    runtime::StubKernelLibrary stub;
+    runtime::Status status = cpu.open(runtime::Bytes(bytes, bytes + object->size()), names);
+    if (status.ok())
+      status = stub.open(*gpu);
+    if (!status.ok()) {
+      getOperation().emitError(status.message());
+      return signalPassFailure();
+    }
+    for (auto [i, kernel] : llvm::enumerate(kernels->getOps<func::FuncOp>())) {
+      std::string verdict = check(kernel, cpu.kernel(static_cast<int64_t>(i)), cpuInfos[i].tasks,
+                                  stub, gpu->kernels[i]);
+      if (!verdict.empty()) {
+        kernel.emitError("on the emulated GPU ") << verdict;
+        signalPassFailure();
+        continue;
+      }
+      if (quiet)
+        continue;
+      llvm::outs() << names[i] << ":";
+      for (const GpuLaunchInfo &launch : infos[i].launches)
+        llvm::outs() << " " << toString(launch.scheme);
+      llvm::outs() << " equal\n";
+    }
+  }
+
+  /// Empty when all destinations are equal.
+  std::string check(func::FuncOp kernel, runtime::Kernel cpu, int64_t tasks,
+                    const runtime::StubKernelLibrary &stub, const runtime::GpuKernel &gpu) {
+    std::vector<HostTensor> left;
+    for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+      auto tensor = cast<RankedTensorType>(type);
+      std::optional<runtime::DType> dtype = dtypeOf(tensor.getElementType());
+      if (!dtype)
+        return "its type has no form at run time";
+      runtime::Argument argument;
+      argument.dtype = *dtype;
+      argument.globalShape.assign(tensor.getShape().begin(), tensor.getShape().end());
+      left.push_back(runtime::randomInput(argument, static_cast<int64_t>(i), seed));
+    }
+    std::vector<HostTensor> right = left;
+    std::vector<void *> pointers;
+    for (HostTensor &tensor : left)
+      pointers.push_back(tensor.data.data());
+    cpu(pointers.data(), 0, tasks);
+    runtime::Bytes workspace(gpu.workspaceBytes, std::byte(0xff));
+    for (const runtime::GpuLaunch &launch : gpu.launches) {
+      pointers.clear();
+      for (const runtime::GpuArgument &argument : launch.arguments)
+        pointers.push_back(argument.slot >= 0
+                               ? static_cast<void *>(right[argument.slot].data.data())
+                               : workspace.data() + argument.offset);
+      runtime::Status status = runtime::launch(stub, launch, pointers.data());
+      if (!status.ok())
+        return status.message();
+    }
+    for (size_t i = 0; i < left.size(); ++i) {
+      runtime::Comparison result = runtime::compare(right[i], left[i], 1);
+      if (!result.equal)
+        return "argument " + std::to_string(i) + " differs: " + result.text(right[i], left[i]);
+    }
+    return "";
+  }
+
+  Option<int64_t> seed{*this, "seed", llvm::cl::desc("of the inputs"), llvm::cl::init(0)};
+  Option<bool> schemes{*this, "schemes", llvm::cl::desc("false: one thread does it all"),
+                       llvm::cl::init(true)};
+  Option<bool> quiet{*this, "quiet", llvm::cl::desc("say nothing of equal kernels"),
+                     llvm::cl::init(false)};
+};
+
+} // namespace
+
+void registerCheckGpuKernelsPass() {
+  PassRegistration<CheckGpuKernelsPass>();
+}
+
+} // namespace tessera::codegen

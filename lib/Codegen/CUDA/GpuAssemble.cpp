@@ -1,0 +1,124 @@
+//===- GpuAssemble.cpp - Cubins by ptxas ----------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuStages.h"
+
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/Regex.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+
+namespace tessera::codegen {
+
+std::string findPtxas(const std::string &asked, std::string &error) {
+  if (!asked.empty()) {
+    if (sys::fs::can_execute(asked))
+      return asked;
+    error = "the assembler '" + asked + "' cannot be executed";
+    return "";
+  }
+  for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
+    if (std::optional<std::string> root = sys::Process::GetEnv(variable)) {
+      SmallString<128> path(*root);
+      sys::path::append(path, "bin", "ptxas");
+      if (sys::fs::can_execute(path))
+        return std::string(path);
+    }
+  if (ErrorOr<std::string> found = sys::findProgramByName("ptxas"))
+    return *found;
+  if (ErrorOr<std::string> found = sys::findProgramByName("ptxas", {"/usr/local/cuda/bin"}))
+    return *found;
+  error =
+      "code for sm_NN needs NVIDIA's assembler: no ptxas in bin of CUDA_HOME, on the PATH or in "
+      "/usr/local/cuda/bin; install the CUDA toolkit, or compile for compute_NN or stub";
+  return "";
+}
+
+/// What `ptxas -v` writes:
+///   ptxas info    : Compiling entry function 'k' for 'sm_80'
+///   ptxas info    : Function properties for k
+///       0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+///   ptxas info    : Used 16 registers, used 0 barriers, 376 bytes cmem[0]
+static void readUsage(StringRef log, StringRef arch, std::map<std::string, GpuUsage> &usage) {
+  Regex entry("Compiling entry function '([^']+)'"), used("Used ([0-9]+) registers");
+  Regex frame(
+      "([0-9]+) bytes stack frame, ([0-9]+) bytes spill stores, ([0-9]+) bytes spill loads");
+  SmallVector<StringRef> lines, match;
+  log.split(lines, '\n');
+  std::string current;
+  auto number = [&](unsigned i) {
+    int64_t value = 0;
+    (void)match[i].getAsInteger(10, value);
+    return value;
+  };
+  for (StringRef line : lines) {
+    if (entry.match(line, &match)) {
+      current = match[1].str();
+      usage[current].arch = arch.str();
+    } else if (!current.empty() && frame.match(line, &match)) {
+      usage[current].stackBytes = number(1);
+      usage[current].spillBytes = number(2) + number(3);
+    } else if (!current.empty() && used.match(line, &match)) {
+      usage[current].registers = number(1);
+    }
+  }
+}
+
+mlir::FailureOr<std::string> assemble(const std::string &ptxas, const std::string &ptx,
+                                      StringRef arch, std::map<std::string, GpuUsage> &usage,
+                                      std::string &error) {
+  SmallString<128> directory;
+  if (std::error_code code = sys::fs::createUniqueDirectory("tessera-ptx", directory)) {
+    error = "cannot create a temporary directory: " + code.message();
+    return mlir::failure();
+  }
+  auto cleanup = make_scope_exit([&] { sys::fs::remove_directories(directory); });
+  auto path = [&](StringRef name) {
+    SmallString<128> result = directory;
+    sys::path::append(result, name);
+    return std::string(result);
+  };
+  std::string input = path("kernel.ptx"), output = path("kernel.cubin"), log = path("log");
+  {
+    std::error_code code;
+    raw_fd_ostream file(input, code);
+    if (!code)
+      file << ptx;
+    file.close();
+    if (code || file.has_error()) {
+      error = "cannot write '" + input + "': " + (code ? code : file.error()).message();
+      file.clear_error();
+      return mlir::failure();
+    }
+  }
+  std::string message;
+  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log), StringRef(log)};
+  int status = sys::ExecuteAndWait(
+      ptxas, {ptxas, "-v", "-O3", ("-arch=" + arch).str(), input, "-o", output}, std::nullopt,
+      redirects, /*SecondsToWait=*/120, /*MemoryLimit=*/0, &message);
+  auto said = MemoryBuffer::getFile(log);
+  StringRef text = said ? (*said)->getBuffer() : StringRef();
+  auto cubin = MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (status != 0 || !cubin) {
+    error = "'" + ptxas + "' failed (" + std::to_string(status) + ")";
+    for (StringRef part : {StringRef(message), text.trim()})
+      if (!part.empty())
+        error += ": " + part.str();
+    llvm::replace(error, '\n', ' ');
+    return mlir::failure();
+  }
+  readUsage(text, arch, usage);
+  return (*cubin)->getBuffer().str();
+}
+
+} // namespace tessera::codegen

@@ -1,0 +1,279 @@
+//===- GpuCompiler.cpp - Tensor kernels to GPU code -----------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Codegen/CUDA/GpuCompiler.h"
+
+#include "../CPU/KernelCache.h"
+#include "../CPU/KernelLink.h"
+#include "GpuStages.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include "llvm/Support/SHA256.h"
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+llvm::StringRef toString(GpuScheme scheme) {
+  switch (scheme) {
+  case GpuScheme::pointwise:
+    return "pointwise";
+  case GpuScheme::plain:
+    return "plain";
+  case GpuScheme::rows:
+    return "rows";
+  case GpuScheme::permute:
+    return "permute";
+  case GpuScheme::loops:
+    return "loops";
+  case GpuScheme::serial:
+    return "serial";
+  }
+  return "";
+}
+
+namespace {
+
+/// A kernel to compile once, whatever the number of functions that have its text.
+struct Unit {
+  std::string text, symbol;
+  func::FuncOp first;
+  GpuUnit result;
+};
+
+/// What the cache keeps beside the code: everything but that.
+llvm::json::Object writeInfo(const GpuKernelInfo &info) {
+  llvm::json::Array launches;
+  for (const GpuLaunchInfo &launch : info.launches) {
+    llvm::json::Array usage;
+    for (const GpuUsage &one : launch.usage)
+      usage.push_back(llvm::json::Object{{"arch", one.arch},
+                                         {"registers", one.registers},
+                                         {"spill", one.spillBytes},
+                                         {"stack", one.stackBytes}});
+    launches.push_back(llvm::json::Object{{"scheme", static_cast<int64_t>(launch.scheme)},
+                                          {"read", launch.readBytes},
+                                          {"written", launch.writtenBytes},
+                                          {"usage", std::move(usage)}});
+  }
+  return llvm::json::Object{{"reason", llvm::json::fixUTF8(info.reason)},
+                            {"workspace", info.workspaceBytes},
+                            {"arguments", info.argumentBytes},
+                            {"launches", std::move(launches)}};
+}
+
+bool readInfo(const llvm::json::Object &about, GpuKernelInfo &info) {
+  info.reason = about.getString("reason").value_or("").str();
+  info.workspaceBytes = about.getInteger("workspace").value_or(0);
+  info.argumentBytes = about.getInteger("arguments").value_or(0);
+  const llvm::json::Array *launches = about.getArray("launches");
+  if (!launches)
+    return false;
+  for (const llvm::json::Value &value : *launches) {
+    const llvm::json::Object *launch = value.getAsObject();
+    if (!launch)
+      return false;
+    GpuLaunchInfo &read = info.launches.emplace_back();
+    read.scheme = static_cast<GpuScheme>(launch->getInteger("scheme").value_or(0));
+    read.readBytes = launch->getInteger("read").value_or(0);
+    read.writtenBytes = launch->getInteger("written").value_or(0);
+    if (const llvm::json::Array *usage = launch->getArray("usage"))
+      for (const llvm::json::Value &entry : *usage)
+        if (const llvm::json::Object *one = entry.getAsObject())
+          read.usage.push_back(
+              {one->getString("arch").value_or("").str(), one->getInteger("registers").value_or(0),
+               one->getInteger("spill").value_or(0), one->getInteger("stack").value_or(0)});
+  }
+  info.cached = true;
+  return true;
+}
+
+/// A cache entry's code is a section `gpu` of one kernel and an image for each architecture.
+std::string pack(const GpuUnit &unit, ArrayRef<std::string> archs) {
+  runtime::GpuModule module;
+  module.kernels.push_back(unit.kernel);
+  for (auto [arch, code] : llvm::zip_equal(archs, unit.code)) {
+    auto *bytes = reinterpret_cast<const std::byte *>(code.data());
+    module.images.push_back({arch, {}, runtime::Bytes(bytes, bytes + code.size())});
+  }
+  runtime::Bytes bytes = runtime::serialize(module);
+  return std::string(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+}
+
+bool unpack(const std::string &entry, ArrayRef<std::string> archs, GpuUnit &unit) {
+  auto module =
+      runtime::parseGpuModule(reinterpret_cast<const std::byte *>(entry.data()), entry.size());
+  if (!module || module->kernels.size() != 1 || module->images.size() != archs.size())
+    return false;
+  unit.kernel = std::move(module->kernels[0]);
+  for (const runtime::GpuImage &image : module->images)
+    unit.code.emplace_back(reinterpret_cast<const char *>(image.code.data()), image.code.size());
+  return true;
+}
+
+void compileUnits(std::vector<Unit> &units, const GpuOptions &options, const std::string &ptxas,
+                  const KernelCache *cache) {
+  DialectRegistry registry;
+  registerKernelDialects(registry);
+  registry.insert<gpu::GPUDialect, NVVM::NVVMDialect>();
+  registerNVVMDialectTranslation(registry);
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    std::unique_ptr<MLIRContext> context;
+    for (size_t i; (i = next++) < units.size();) {
+      Unit &unit = units[i];
+      std::string entry;
+      llvm::json::Object about;
+      if (cache && cache->load(unit.symbol, entry, about) && readInfo(about, unit.result.info) &&
+          unpack(entry, options.archs, unit.result))
+        continue;
+      unit.result = GpuUnit();
+      if (!context) {
+        context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+        context->printOpOnDiagnostic(false);
+        context->loadAllAvailableDialects();
+      }
+      auto begin = std::chrono::steady_clock::now();
+      LogicalResult compiled =
+          compileGpuText(*context, unit.text, unit.symbol, options, ptxas, unit.result);
+      std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - begin;
+      unit.result.info.milliseconds = spent.count();
+      if (failed(compiled)) {
+        unit.result.code.clear();
+        continue;
+      }
+      unit.result.error.clear();
+      if (cache)
+        cache->store(unit.symbol, pack(unit.result, options.archs), writeInfo(unit.result.info));
+    }
+  };
+  unsigned threads = options.threads ? options.threads : std::thread::hardware_concurrency();
+  threads = std::clamp<size_t>(threads, 1, std::max<size_t>(1, units.size()));
+  std::vector<std::thread> pool;
+  for (unsigned i = 1; i < threads; ++i)
+    pool.emplace_back(work);
+  work();
+  for (std::thread &thread : pool)
+    thread.join();
+}
+
+/// The stub's image: all kernels in one shared object.
+FailureOr<runtime::GpuImage> linkStub(ArrayRef<Unit> units, size_t place, const std::string &linker,
+                                      std::string &error) {
+  FailureOr<std::string> runtimeObject = emitStubRuntime(error);
+  if (failed(runtimeObject))
+    return failure();
+  std::vector<std::string> objects{*runtimeObject};
+  std::vector<ExportedSymbol> exports{{"tessera_stub_version", "tessera_stub_version"},
+                                      {"tessera_stub_bind", "tessera_stub_bind"}};
+  runtime::GpuImage image{"stub", {}, {}};
+  for (const Unit &unit : units) {
+    if (unit.result.kernel.launches.empty())
+      continue;
+    objects.push_back(unit.result.code[place]);
+    for (const std::string &symbol : unit.result.symbols()) {
+      exports.emplace_back(symbol, symbol);
+      image.symbols.push_back(symbol);
+    }
+  }
+  FailureOr<std::vector<char>> linked = linkSharedObject(objects, exports, linker, error);
+  if (failed(linked))
+    return failure();
+  auto *bytes = reinterpret_cast<const std::byte *>(linked->data());
+  image.code = runtime::Bytes(bytes, bytes + linked->size());
+  return image;
+}
+
+} // namespace
+
+FailureOr<runtime::GpuModule> compileGpuKernels(ModuleOp kernels, const GpuOptions &options,
+                                                std::vector<GpuKernelInfo> *infos) {
+  std::string error, ptxas;
+  std::string salt = options.schemes ? "gpu|v|" : "gpu|s|";
+  for (const std::string &arch : options.archs) {
+    if (!isArchitecture(arch))
+      return kernels.emitError("unknown architecture '")
+                 << arch << "'; it is sm_NN or compute_NN, NN at least 80, or stub",
+             failure();
+    if (!isStub(arch) && !isPtx(arch) && ptxas.empty()) {
+      ptxas = findPtxas(options.ptxas, error);
+      if (ptxas.empty())
+        return kernels.emitError(error), failure();
+    }
+    salt += arch + "|";
+  }
+  salt += ptxas + "|" + kernelCompilerRevision();
+
+  std::vector<Unit> units;
+  std::map<std::string, size_t> unitOf;
+  std::vector<std::pair<std::string, size_t>> functions;
+  for (Operation &op : *kernels.getBody()) {
+    auto kernel = dyn_cast<func::FuncOp>(op);
+    if (!kernel)
+      return op.emitError("a module of kernels holds functions only"), failure();
+    if (failed(checkKernel(kernel)))
+      return failure();
+    std::string text = canonicalText(kernel);
+    auto [it, inserted] = unitOf.try_emplace(text, units.size());
+    if (inserted) {
+      llvm::SHA256 hash;
+      hash.update(salt);
+      hash.update(text);
+      Unit unit;
+      unit.symbol = "tessera_" + llvm::toHex(hash.final(), /*LowerCase=*/true).substr(0, 32);
+      unit.text = std::move(text);
+      unit.first = kernel;
+      units.push_back(std::move(unit));
+    }
+    functions.emplace_back(kernel.getName().str(), it->second);
+  }
+
+  bool useCache = options.useCache && !options.keepPtx && !options.keepLoopIR;
+  KernelCache cache(options.cacheDirectory, options.cacheLimitBytes);
+  compileUnits(units, options, ptxas, useCache ? &cache : nullptr);
+  if (useCache)
+    cache.trim();
+
+  runtime::GpuModule module;
+  for (Unit &unit : units)
+    if (unit.result.code.size() != options.archs.size())
+      return unit.first.emitError("kernel cannot be compiled for a GPU: ") << unit.result.error,
+             failure();
+  for (auto &[name, index] : functions) {
+    module.kernels.push_back(units[index].result.kernel);
+    if (infos) {
+      infos->push_back(units[index].result.info);
+      infos->back().name = name;
+    }
+  }
+  for (auto [place, arch] : llvm::enumerate(options.archs)) {
+    if (isStub(arch)) {
+      FailureOr<runtime::GpuImage> image = linkStub(units, place, options.linker, error);
+      if (failed(image))
+        return kernels.emitError(error), failure();
+      module.images.push_back(std::move(*image));
+      continue;
+    }
+    for (const Unit &unit : units) {
+      if (unit.result.kernel.launches.empty())
+        continue;
+      const std::string &code = unit.result.code[place];
+      auto *bytes = reinterpret_cast<const std::byte *>(code.data());
+      module.images.push_back(
+          {arch, unit.result.symbols(), runtime::Bytes(bytes, bytes + code.size())});
+    }
+  }
+  return module;
+}
+
+} // namespace tessera::codegen

@@ -1,0 +1,119 @@
+//===- GpuEmitFlat.cpp - A thread for some iterations ---------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuEmitter.h"
+
+#include "../CPU/KernelLanes.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+static constexpr int64_t kFlatThreads = 256;
+
+int64_t GpuEmitter::flatLanes() const {
+  SmallVector<const GpuMember *> all;
+  for (const GpuMember &member : group.members)
+    all.push_back(&member);
+  return lanesFor(all, group.count());
+}
+
+GpuEmitter::Values GpuEmitter::ownLoops(const GpuMember &member, unsigned depth,
+                                        Values accumulators, function_ref<Values(Values)> body) {
+  SmallVector<unsigned> own = GpuGroup::ownLoops(member);
+  if (depth == own.size())
+    return body(accumulators);
+  unsigned loop = own[depth];
+  auto forOp = scf::ForOp::create(b, loc, constant(0), constant(member.extents[loop]), constant(1),
+                                  accumulators);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(forOp.getBody());
+  ownIndex[loop] = forOp.getInductionVar();
+  Values results = ownLoops(member, depth + 1, Values(forOp.getRegionIterArgs()), body);
+  if (!results.empty())
+    scf::YieldOp::create(b, loc, results);
+  return Values(forOp.getResults());
+}
+
+void GpuEmitter::flatMember(const GpuMember &member, const Chunk &chunk) {
+  ownIndex.assign(member.extents.size(), Value());
+  if (GpuGroup::ownLoops(member).empty()) {
+    Values old;
+    for (const NestOutput &output : member.outputs)
+      if (output.accumulates)
+        old.push_back(load(member, member.accesses[output.operand], chunk));
+    body(member, chunk, old);
+    return;
+  }
+  Values accumulators;
+  for (const NestOutput &output : member.outputs)
+    if (output.accumulates)
+      accumulators.push_back(
+          widen(b, loc, load(member, member.accesses[output.operand], chunk), chunk.lanes));
+  // What flows between members is in the cache: the loops' loads find it there (GpuGroup.cpp).
+  std::map<Key, Value> outside = cache;
+  inLoop = true;
+  accumulators = ownLoops(member, 0, accumulators,
+                          [&](Values current) { return body(member, chunk, current); });
+  inLoop = false;
+  cache = std::move(outside);
+  unsigned next = 0;
+  for (const NestOutput &output : member.outputs)
+    if (output.accumulates)
+      store(member, member.accesses[output.operand], chunk, accumulators[next++]);
+}
+
+void GpuEmitter::flatBody(Chunk chunk) {
+  cache.clear();
+  for (const GpuMember &member : group.members)
+    flatMember(member, chunk);
+  flush(Value());
+}
+
+GpuShape GpuEmitter::emitFlat() {
+  int64_t count = group.count(), lanes = flatLanes(), width = std::max<int64_t>(1, lanes);
+  int64_t chunks = (count + width - 1) / width;
+  GpuShape shape;
+  shape.threads = std::min(kFlatThreads, static_cast<int64_t>(llvm::alignTo(chunks, 32)));
+  shape.blocks = (chunks + shape.threads - 1) / shape.threads;
+
+  Chunk chunk;
+  chunk.lanes = lanes;
+  chunk.volume = count;
+  Value number = add(multiply(launch.blockIndex(), shape.threads), launch.threadIndex());
+  chunk.at = multiply(number, width);
+  auto below = [&](Value at, int64_t limit) -> Value {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, at, constant(limit));
+  };
+  int64_t whole = count / width;
+  OpBuilder::InsertionGuard guard(b);
+  if (whole != shape.blocks * shape.threads) {
+    auto branch = scf::IfOp::create(b, loc, below(number, whole), /*withElse=*/count % width != 0);
+    if (count % width != 0) {
+      // The elements that fill no vector: one thread, one after the other.
+      b.setInsertionPointToStart(branch.elseBlock());
+      auto last = scf::IfOp::create(
+          b, loc, arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, number, constant(whole)),
+          /*withElse=*/false);
+      b.setInsertionPointToStart(last.thenBlock());
+      auto loop = scf::ForOp::create(b, loc, constant(whole * width), constant(count), constant(1));
+      b.setInsertionPointToStart(loop.getBody());
+      Chunk single = chunk;
+      single.lanes = 0;
+      single.at = loop.getInductionVar();
+      // Counted once, with the vectors.
+      GpuLaunchInfo counted = info;
+      flatBody(single);
+      info = counted;
+    }
+    b.setInsertionPointToStart(branch.thenBlock());
+  }
+  flatBody(chunk);
+  return shape;
+}
+
+} // namespace tessera::codegen

@@ -1,0 +1,303 @@
+//===- GpuEmitRows.cpp - A team of threads for a row ----------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A row is an iteration of the classes. Its own loops are dealt out to the threads of a team, a
+// chunk each, round after round. Teams of up to a warp share a block and combine by shuffles; a
+// larger team is a block and combines by shuffles, then through shared memory, always in the same
+// order. While all rounds of a row fit into registers they are unrolled; longer rows are walked by
+// loops, once for each member.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuEmitter.h"
+
+#include "../CPU/KernelLanes.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+static constexpr int64_t kWarp = 32;
+static constexpr int64_t kTeamThreads = 128; ///< of a block of several teams
+static constexpr int64_t kMaxThreads = 1024;
+static constexpr int64_t kMaxRounds = 16;
+
+/// Registers that the row may take in a thread of a block of `threads`: 64 Ki are shared by them,
+/// 255 is the most, and addresses and temporaries need some.
+static int64_t registersFor(int64_t threads) {
+  return std::min<int64_t>(224, (64 << 10) / threads) / 2 - 8;
+}
+
+void GpuEmitter::planTeam() {
+  std::map<int64_t, SmallVector<const GpuMember *>> byVolume;
+  for (const GpuMember &member : group.members) {
+    int64_t volume = 1;
+    for (unsigned loop : GpuGroup::ownLoops(member))
+      volume *= member.extents[loop];
+    byVolume[volume].push_back(&member);
+  }
+  int64_t most = 1, held = 0;
+  for (auto &[volume, members] : byVolume) {
+    if (volume == 1)
+      continue;
+    Space &space = spaces[volume];
+    space.lanes = lanesFor(members, volume);
+    space.chunks = volume / std::max<int64_t>(1, space.lanes);
+    most = std::max(most, space.chunks);
+    // Bytes of one chunk of everything that may have to be kept.
+    std::set<Key> keys;
+    for (const GpuMember *member : members)
+      for (const GpuAccess &access : member->accesses) {
+        Chunk chunk;
+        chunk.volume = volume;
+        if (access.scalar)
+          continue;
+        if (Key key = keyOf(*member, access, chunk); key.vector && keys.insert(key).second)
+          held += std::max<int64_t>(1, space.lanes) * std::max<int64_t>(4, bytesOf(access.element));
+      }
+  }
+  auto rounds = [&](int64_t threads) { return (most + threads - 1) / threads; };
+  auto fits = [&](int64_t threads) {
+    return rounds(threads) <= kMaxRounds &&
+           rounds(threads) * held / 4 <= registersFor(std::max(threads, kTeamThreads));
+  };
+  if (most <= 2 * kWarp) {
+    // Two rounds keep more loads under way than one.
+    team = std::min<int64_t>(kWarp, llvm::PowerOf2Ceil(std::max<int64_t>(1, (most + 1) / 2)));
+  } else {
+    team = kWarp;
+    for (int64_t wish : {4, 8, 16}) {
+      team = std::min(kMaxThreads,
+                      static_cast<int64_t>(llvm::alignTo((most + wish - 1) / wish, kWarp)));
+      if (team <= 256 || wish == 16)
+        break;
+    }
+  }
+  while (!fits(team) && team < kMaxThreads)
+    team = team < kWarp ? team * 2 : std::min(kMaxThreads, team + kWarp);
+  bool unrolled = fits(team);
+  if (!unrolled)
+    team = std::min<int64_t>(512, llvm::alignTo(most, kWarp));
+  for (auto &[volume, space] : spaces)
+    space.unrolled = unrolled;
+  teams = team <= kWarp ? kTeamThreads / team : 1;
+  teams = std::min<int64_t>(teams, llvm::PowerOf2Ceil(std::max<int64_t>(1, group.count())));
+  // Shuffles name all lanes of a warp.
+  teams = std::max(teams, kWarp / std::min(team, kWarp));
+}
+
+Value GpuEmitter::shuffleXor(Value value, int64_t distance) {
+  Type type = value.getType(), i32 = b.getI32Type();
+  auto exchange = [&](Value word) -> Value {
+    return gpu::ShuffleOp::create(b, loc, word, static_cast<int32_t>(distance), 32,
+                                  gpu::ShuffleMode::XOR)
+        .getShuffleResult();
+  };
+  unsigned bits = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+  Type integer = b.getIntegerType(bits);
+  Value raw = value;
+  if (type.isIndex())
+    raw = arith::IndexCastOp::create(b, loc, integer, value);
+  else if (isa<FloatType>(type))
+    raw = arith::BitcastOp::create(b, loc, integer, value);
+  if (bits == 64) {
+    Value half = arith::ConstantIntOp::create(b, loc, 32, 64);
+    Value low = exchange(arith::TruncIOp::create(b, loc, i32, raw));
+    Value high =
+        exchange(arith::TruncIOp::create(b, loc, i32, arith::ShRUIOp::create(b, loc, raw, half)));
+    high = arith::ShLIOp::create(b, loc, arith::ExtUIOp::create(b, loc, integer, high), half);
+    raw = arith::OrIOp::create(b, loc, high, arith::ExtUIOp::create(b, loc, integer, low));
+  } else if (bits == 32) {
+    raw = exchange(raw);
+  } else {
+    raw = arith::TruncIOp::create(b, loc, integer,
+                                  exchange(arith::ExtUIOp::create(b, loc, i32, raw)));
+  }
+  if (type.isIndex())
+    return arith::IndexCastOp::create(b, loc, type, raw);
+  return isa<FloatType>(type) ? arith::BitcastOp::create(b, loc, type, raw).getResult() : raw;
+}
+
+Value GpuEmitter::teamReduce(Value value, vector::CombiningKind kind) {
+  Type type = value.getType();
+  auto combine = [&](int64_t width) {
+    for (int64_t distance = width / 2; distance > 0; distance /= 2)
+      value = vector::makeArithReduction(b, loc, kind, value, shuffleXor(value, distance));
+  };
+  combine(std::min(team, kWarp));
+  if (team <= kWarp)
+    return value;
+  int64_t warps = team / kWarp;
+  Value parts = launch.shared(type, warps);
+  Value warp = divide(lane, kWarp), within = remainder(lane, kWarp);
+  auto equal = [&](Value left, int64_t right) -> Value {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, left, constant(right));
+  };
+  {
+    auto branch = scf::IfOp::create(b, loc, equal(within, 0), /*withElse=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    memref::StoreOp::create(b, loc, value, parts, warp);
+  }
+  gpu::BarrierOp::create(b, loc);
+  // Every group of `width` lanes reads all parts, so that every lane gets the result.
+  auto width = static_cast<int64_t>(llvm::PowerOf2Ceil(warps));
+  Value which = remainder(within, width);
+  if (width != warps) {
+    Value there = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, which, constant(warps));
+    Value safe = arith::SelectOp::create(b, loc, there, which, constant(0));
+    Value part = memref::LoadOp::create(b, loc, parts, safe);
+    Value neutral = arith::ConstantOp::create(b, loc, neutralElement(kind, type));
+    value = arith::SelectOp::create(b, loc, there, part, neutral);
+  } else {
+    value = memref::LoadOp::create(b, loc, parts, which);
+  }
+  combine(width);
+  return value;
+}
+
+GpuEmitter::Chunk GpuEmitter::rowChunk(const Space &space, int64_t volume, int64_t number) {
+  Chunk chunk;
+  chunk.number = number;
+  chunk.lanes = space.lanes;
+  chunk.volume = volume;
+  int64_t width = std::max<int64_t>(1, space.lanes);
+  Value index = add(lane, number * team);
+  if ((number + 1) * team > space.chunks) {
+    chunk.valid =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, index, constant(space.chunks));
+    index = arith::MinUIOp::create(b, loc, index, constant(space.chunks - 1));
+  }
+  chunk.at = multiply(index, width);
+  return chunk;
+}
+
+void GpuEmitter::overChunks(const Space &space, int64_t volume, Values &carried,
+                            function_ref<void(Chunk, Values &)> body) {
+  int64_t rounds = (space.chunks + team - 1) / team;
+  if (space.unrolled) {
+    for (int64_t number = 0; number < rounds; ++number)
+      body(rowChunk(space, volume, number), carried);
+    return;
+  }
+  auto loop = scf::ForOp::create(b, loc, constant(0), constant(rounds), constant(1), carried);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Chunk chunk;
+  chunk.number = -1;
+  chunk.lanes = space.lanes;
+  chunk.volume = volume;
+  Value index = add(lane, multiply(loop.getInductionVar(), team));
+  if (space.chunks % team != 0) {
+    chunk.valid =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, index, constant(space.chunks));
+    index = arith::MinUIOp::create(b, loc, index, constant(space.chunks - 1));
+  }
+  chunk.at = multiply(index, std::max<int64_t>(1, space.lanes));
+  std::map<Key, Value> outside = cache;
+  inLoop = true;
+  Values current(loop.getRegionIterArgs());
+  body(chunk, current);
+  if (!current.empty())
+    scf::YieldOp::create(b, loc, current);
+  inLoop = false;
+  cache = std::move(outside);
+  carried = Values(loop.getResults());
+}
+
+void GpuEmitter::rowElements(const GpuMember &member, const Space &space, int64_t volume) {
+  Values none;
+  overChunks(space, volume, none,
+             [&](Chunk chunk, Values &) { body(member, chunk, ValueRange()); });
+}
+
+void GpuEmitter::rowReduction(const GpuMember &member, const Space &space, int64_t volume) {
+  Values accumulators, old;
+  SmallVector<const NestOutput *> outputs;
+  Chunk none;
+  for (const NestOutput &output : member.outputs) {
+    if (!output.accumulates)
+      continue;
+    outputs.push_back(&output);
+    const GpuAccess &access = member.accesses[output.operand];
+    old.push_back(load(member, access, none));
+    TypedAttr neutral = neutralElement(*output.kind, access.element);
+    if (space.lanes)
+      neutral =
+          DenseElementsAttr::get(VectorType::get(space.lanes, access.element), Attribute(neutral));
+    accumulators.push_back(arith::ConstantOp::create(b, loc, neutral));
+  }
+  overChunks(space, volume, accumulators, [&](Chunk chunk, Values &current) {
+    Values next = body(member, chunk, current);
+    for (auto [value, before] : llvm::zip_equal(next, current))
+      before = chunk.valid ? arith::SelectOp::create(b, loc, chunk.valid, value, before).getResult()
+                           : value;
+  });
+  for (auto [i, output] : llvm::enumerate(outputs)) {
+    Value value = accumulators[i];
+    if (space.lanes) {
+      Value sum;
+      for (int64_t l = 0; l < space.lanes; ++l) {
+        Value part = vector::ExtractOp::create(b, loc, value, l);
+        sum = sum ? vector::makeArithReduction(b, loc, *output->kind, sum, part) : part;
+      }
+      value = sum;
+    }
+    value = teamReduce(value, *output->kind);
+    value = vector::makeArithReduction(b, loc, *output->kind, old[i], value);
+    store(member, member.accesses[output->operand], none, value);
+  }
+}
+
+void GpuEmitter::rowMember(const GpuMember &member) {
+  int64_t volume = 1;
+  for (unsigned loop : GpuGroup::ownLoops(member))
+    volume *= member.extents[loop];
+  if (volume == 1) {
+    // Of a reduction over nothing but one element the body is an ordinary one.
+    Values old;
+    for (const NestOutput &output : member.outputs)
+      if (output.accumulates)
+        old.push_back(load(member, member.accesses[output.operand], Chunk()));
+    body(member, Chunk(), old);
+    return;
+  }
+  const Space &space = spaces[volume];
+  if (member.hasReduction())
+    rowReduction(member, space, volume);
+  else
+    rowElements(member, space, volume);
+}
+
+GpuShape GpuEmitter::emitRows() {
+  planTeam();
+  int64_t rows = group.count();
+  GpuShape shape;
+  shape.threads = team * teams;
+  shape.blocks = (rows + teams - 1) / teams;
+  lane = launch.threadIndex();
+  row = launch.blockIndex();
+  if (teams > 1) {
+    row = add(multiply(row, teams), divide(lane, team));
+    lane = remainder(lane, team);
+    if (rows % teams != 0) {
+      // All lanes take part in shuffles: a team beyond the end does the last row again, and keeps
+      // it to itself.
+      rowValid = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, row, constant(rows));
+      row = arith::MinUIOp::create(b, loc, row, constant(rows - 1));
+    }
+  }
+  for (const GpuMember &member : group.members)
+    rowMember(member);
+  flush(Value());
+  return shape;
+}
+
+} // namespace tessera::codegen

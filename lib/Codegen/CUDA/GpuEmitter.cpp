@@ -1,0 +1,449 @@
+//===- GpuEmitter.cpp - What one thread of a launch does ------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuEmitter.h"
+
+#include "../CPU/KernelLanes.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+/// The widest access of a GPU.
+static constexpr int64_t kAccessBytes = 16;
+
+//===----------------------------------------------------------------------===//
+// Index arithmetic
+//===----------------------------------------------------------------------===//
+
+Value GpuEmitter::constant(int64_t value) {
+  return arith::ConstantIndexOp::create(b, loc, value);
+}
+
+Value GpuEmitter::add(Value left, Value right) {
+  if (!left || !right)
+    return left ? left : right;
+  return arith::AddIOp::create(b, loc, left, right, arith::IntegerOverflowFlags::nsw);
+}
+
+Value GpuEmitter::add(Value left, int64_t right) {
+  return right == 0 ? left : add(left, constant(right));
+}
+
+Value GpuEmitter::multiply(Value left, int64_t right) {
+  if (right == 1)
+    return left;
+  return arith::MulIOp::create(b, loc, left, constant(right), arith::IntegerOverflowFlags::nsw);
+}
+
+/// Indices of a launch are below 2^31 (GpuLaunches.cpp sees to it): a division of 32 bits is
+/// several times as fast.
+static Value narrowly(OpBuilder &b, Location loc, Value left, int64_t right, bool quotient) {
+  Type i32 = b.getI32Type();
+  Value a = arith::IndexCastUIOp::create(b, loc, i32, left);
+  Value d = arith::ConstantIntOp::create(b, loc, right, 32);
+  Value result = quotient ? arith::DivUIOp::create(b, loc, a, d).getResult()
+                          : arith::RemUIOp::create(b, loc, a, d).getResult();
+  return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), result);
+}
+
+Value GpuEmitter::divide(Value left, int64_t right) {
+  return right == 1 ? left : narrowly(b, loc, left, right, /*quotient=*/true);
+}
+
+Value GpuEmitter::remainder(Value left, int64_t right) {
+  return right == 1 ? constant(0) : narrowly(b, loc, left, right, /*quotient=*/false);
+}
+
+Value GpuEmitter::evaluate(const FlatAccess &access, Value at) {
+  Value result;
+  int64_t below = 1;
+  for (auto [i, dim] : llvm::enumerate(access.dims)) {
+    if (dim.step != 0) {
+      Value digit = divide(at, below);
+      if (i + 1 < access.dims.size())
+        digit = remainder(digit, dim.extent);
+      result = add(result, multiply(digit, dim.step));
+    }
+    below *= dim.extent;
+  }
+  return result;
+}
+
+Value GpuEmitter::digit(ArrayRef<int64_t> extents, unsigned place, const Chunk &chunk) {
+  int64_t below = 1, extent = extents[place];
+  for (int64_t inner : extents.drop_front(place + 1))
+    below *= inner;
+  bool outermost = place == 0;
+  auto scalar = [&](Value at) {
+    Value quotient = divide(at, below);
+    return outermost ? quotient : remainder(quotient, extent);
+  };
+  if (chunk.lanes == 0 || below % chunk.lanes == 0)
+    return scalar(chunk.at);
+  auto type = VectorType::get(chunk.lanes, b.getIndexType());
+  SmallVector<int64_t> steps = llvm::to_vector(llvm::seq<int64_t>(0, chunk.lanes));
+  auto splat = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, b.getIndexAttr(value)));
+  };
+  Value lanes = arith::ConstantOp::create(b, loc, b.getIndexVectorAttr(steps));
+  bool together = below == 1 && extent % chunk.lanes == 0;
+  Value first = together ? scalar(chunk.at) : chunk.at;
+  Value all =
+      arith::AddIOp::create(b, loc, vector::BroadcastOp::create(b, loc, type, first), lanes);
+  if (together)
+    return all;
+  if (below != 1)
+    all = arith::DivUIOp::create(b, loc, all, splat(below));
+  return outermost ? all : arith::RemUIOp::create(b, loc, all, splat(extent)).getResult();
+}
+
+Value GpuEmitter::indexOf(const GpuMember &member, unsigned loop, const Chunk &chunk) {
+  int c = member.classOf[loop];
+  if (c >= 0) {
+    if (!group.rows)
+      return digit(group.extents, c, chunk);
+    Chunk here;
+    here.at = row;
+    return digit(group.extents, c, here);
+  }
+  if (member.extents[loop] == 1)
+    return constant(0);
+  if (!group.rows)
+    return ownIndex[loop];
+  SmallVector<unsigned> own = GpuGroup::ownLoops(member);
+  SmallVector<int64_t> extents;
+  for (unsigned l : own)
+    extents.push_back(member.extents[l]);
+  return digit(extents, llvm::find(own, loop) - own.begin(), chunk);
+}
+
+//===----------------------------------------------------------------------===//
+// Addresses
+//===----------------------------------------------------------------------===//
+
+FlatAccess GpuEmitter::outerOf(const GpuMember &member, const GpuAccess &access) const {
+  return FlatAccess::get(access, member.extents,
+                         GpuGroup::classLoops(member, group.extents.size()));
+}
+
+FlatAccess GpuEmitter::innerOf(const GpuMember &member, const GpuAccess &access) const {
+  return FlatAccess::get(access, member.extents, GpuGroup::ownLoops(member));
+}
+
+bool GpuEmitter::isAligned(const GpuMember &member, const GpuAccess &access, int64_t lanes) const {
+  if (access.view)
+    return false;
+  FlatAccess outer = outerOf(member, access), inner = innerOf(member, access);
+  const FlatAccess &along = group.rows ? inner : outer, &other = group.rows ? outer : inner;
+  if (!along.isContiguous(lanes) || access.base % lanes != 0)
+    return false;
+  auto fits = [&](const FlatAccess::Dim &dim) { return dim.step % lanes == 0; };
+  return llvm::all_of(llvm::drop_begin(along.dims), fits) && llvm::all_of(other.dims, fits);
+}
+
+int64_t GpuEmitter::lanesFor(ArrayRef<const GpuMember *> members, int64_t volume) const {
+  int64_t least = kAccessBytes, most = 1;
+  for (const GpuMember *member : members)
+    for (const GpuAccess &access : member->accesses)
+      if (!access.scalar && isAligned(*member, access, 1)) {
+        least = std::min(least, bytesOf(access.element));
+        most = std::max(most, bytesOf(access.element));
+      }
+  int64_t lanes = std::min(kAccessBytes / least, 2 * kAccessBytes / most);
+  for (; lanes > 1; lanes /= 2) {
+    if (group.rows ? volume % lanes != 0 : volume < lanes)
+      continue;
+    for (const GpuMember *member : members)
+      for (const GpuAccess &access : member->accesses)
+        if (!access.scalar && isAligned(*member, access, lanes))
+          return lanes;
+  }
+  return 0;
+}
+
+int64_t GpuEmitter::elementsOf(const GpuMember &member, const GpuAccess &access) const {
+  int64_t elements = 1;
+  for (auto [extent, step] : llvm::zip_equal(member.extents, access.step))
+    if (step != 0)
+      elements *= extent;
+  return std::min(elements, cast<MemRefType>(access.root.getType()).getNumElements());
+}
+
+void GpuEmitter::countLoad(const GpuMember &member, const GpuAccess &access) {
+  info.readBytes += elementsOf(member, access) * bytesOf(access.element);
+}
+
+void GpuEmitter::countStore(const GpuMember &member, const GpuAccess &access) {
+  info.writtenBytes += elementsOf(member, access) * bytesOf(access.element);
+}
+
+GpuEmitter::Key GpuEmitter::keyOf(const GpuMember &member, const GpuAccess &access,
+                                  const Chunk &chunk) const {
+  Key key;
+  key.root = access.root.getAsOpaquePointer();
+  key.view = access.view ? access.view.getAsOpaquePointer() : nullptr;
+  key.base = access.base;
+  key.outer = outerOf(member, access).dims;
+  key.inner = innerOf(member, access).dims;
+  const auto &along = group.rows ? key.inner : key.outer;
+  key.vector = !along.empty();
+  key.volume = key.vector ? chunk.volume : 1;
+  key.chunk = key.vector ? chunk.number : -1;
+  return key;
+}
+
+Value GpuEmitter::address(const GpuMember &member, const GpuAccess &access, const Chunk &chunk,
+                          int64_t lane) {
+  Value result;
+  FlatAccess outer = outerOf(member, access), inner = innerOf(member, access);
+  if (group.rows) {
+    if (!outer.isUniform())
+      result = evaluate(outer, row);
+    if (!inner.isUniform())
+      result = add(result, evaluate(inner, add(chunk.at, lane)));
+  } else {
+    if (!outer.isUniform())
+      result = evaluate(outer, add(chunk.at, lane));
+    for (unsigned loop : GpuGroup::ownLoops(member))
+      if (access.step[loop] != 0)
+        result = add(result, multiply(ownIndex[loop], access.step[loop]));
+  }
+  if (access.view)
+    result = add(result, dynamicOffsets[access.view]);
+  return result ? add(result, access.base) : constant(access.base);
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+/// Before memory is accessed by `key`: what other threads do to the same elements by other keys is
+/// over.
+void GpuEmitter::settle(const Key &key, Value root, bool writing) {
+  Key mine = key;
+  mine.chunk = 0;
+  auto others = [&](const std::set<Key> &keys) {
+    return llvm::any_of(keys, [&](const Key &k) { return k < mine || mine < k; });
+  };
+  void *memory = root.getAsOpaquePointer();
+  if (group.rows && (others(storedBy[memory]) || (writing && others(loadedBy[memory])))) {
+    gpu::BarrierOp::create(b, loc);
+    storedBy.clear();
+    loadedBy.clear();
+  }
+  (writing ? storedBy : loadedBy)[memory].insert(mine);
+}
+
+Value GpuEmitter::load(const GpuMember &member, const GpuAccess &access, const Chunk &chunk) {
+  if (access.scalar)
+    return launch.mapping.lookup(access.operand->get());
+  Key key = keyOf(member, access, chunk);
+  if (auto it = cache.find(key); it != cache.end())
+    return it->second;
+  flush(access.root);
+  settle(key, access.root, /*writing=*/false);
+  if (key.chunk <= 0)
+    countLoad(member, access);
+  Value memory = launch.flat(access.root, /*write=*/false);
+  FlatAccess along = group.rows ? innerOf(member, access) : outerOf(member, access);
+  Value value;
+  if (chunk.lanes == 0 || along.isRepeated(chunk.lanes)) {
+    value = memref::LoadOp::create(b, loc, memory, address(member, access, chunk, 0));
+  } else if (isAligned(member, access, chunk.lanes)) {
+    int64_t bytes = std::min(kAccessBytes, chunk.lanes * bytesOf(access.element));
+    value = vector::LoadOp::create(b, loc, VectorType::get(chunk.lanes, access.element), memory,
+                                   ValueRange{address(member, access, chunk, 0)},
+                                   /*nontemporal=*/false, llvm::MaybeAlign(bytes));
+  } else {
+    Values lanes;
+    for (int64_t lane = 0; lane < chunk.lanes; ++lane)
+      lanes.push_back(memref::LoadOp::create(b, loc, memory, address(member, access, chunk, lane)));
+    value =
+        vector::FromElementsOp::create(b, loc, VectorType::get(chunk.lanes, access.element), lanes);
+  }
+  cache[key] = value;
+  return value;
+}
+
+void GpuEmitter::store(const GpuMember &member, const GpuAccess &access, const Chunk &chunk,
+                       Value value) {
+  Key key = keyOf(member, access, chunk);
+  if (key.vector)
+    value = widen(b, loc, value, chunk.lanes);
+  if (inLoop) {
+    storeNow(member, access, chunk, value);
+    if (group.rows)
+      cache[key] = value;
+    return;
+  }
+  cache[key] = value;
+  Pending store{&member, &access, chunk, value};
+  for (auto &[known, waiting] : pending)
+    if (!(known < key) && !(key < known)) {
+      waiting = store;
+      return;
+    }
+  // Elements that wait under another key must be written first.
+  bool other = llvm::any_of(pending, [&](const std::pair<Key, Pending> &entry) {
+    Key known = entry.first, mine = key;
+    known.chunk = mine.chunk = 0;
+    return known.root == mine.root && (known < mine || mine < known);
+  });
+  if (other)
+    flush(access.root);
+  // What was loaded under other keys is no longer what memory will hold.
+  for (auto it = cache.begin(); it != cache.end();) {
+    Key known = it->first, mine = key;
+    known.chunk = mine.chunk = 0;
+    bool stale = known.root == mine.root && (known < mine || mine < known);
+    it = stale ? cache.erase(it) : std::next(it);
+  }
+  pending.emplace_back(key, store);
+}
+
+void GpuEmitter::storeNow(const GpuMember &member, const GpuAccess &access, const Chunk &chunk,
+                          Value value) {
+  Key key = keyOf(member, access, chunk);
+  settle(key, access.root, /*writing=*/true);
+  if (key.chunk <= 0)
+    countStore(member, access);
+  Value memory = launch.flat(access.root, /*write=*/true);
+  // Of a row's one element the team's first thread is in charge.
+  Value condition = chunk.valid;
+  if (group.rows) {
+    if (!key.vector)
+      condition = team > 1
+                      ? arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, lane, constant(0))
+                      : Value();
+    if (rowValid)
+      condition =
+          condition ? arith::AndIOp::create(b, loc, condition, rowValid).getResult() : rowValid;
+  }
+  OpBuilder::InsertionGuard guard(b);
+  if (condition) {
+    auto branch = scf::IfOp::create(b, loc, condition, /*withElse=*/false);
+    b.setInsertionPointToStart(branch.thenBlock());
+  }
+  auto type = dyn_cast<VectorType>(value.getType());
+  if (!type) {
+    memref::StoreOp::create(b, loc, value, memory, address(member, access, chunk, 0));
+  } else if (isAligned(member, access, chunk.lanes)) {
+    int64_t bytes = std::min(kAccessBytes, chunk.lanes * bytesOf(access.element));
+    vector::StoreOp::create(b, loc, value, memory, ValueRange{address(member, access, chunk, 0)},
+                            /*nontemporal=*/false, llvm::MaybeAlign(bytes));
+  } else {
+    for (int64_t lane = 0; lane < chunk.lanes; ++lane)
+      memref::StoreOp::create(b, loc, vector::ExtractOp::create(b, loc, value, lane), memory,
+                              address(member, access, chunk, lane));
+  }
+}
+
+/// Writes what waits for `root`; for all that is needed after the launch when it is null.
+void GpuEmitter::flush(Value root) {
+  SmallVector<std::pair<Key, Pending>> waiting = std::move(pending);
+  pending.clear();
+  for (auto &entry : waiting) {
+    const Pending &store = entry.second;
+    if (root && store.access->root != root)
+      pending.push_back(entry);
+    else if (root || live(store.access->root))
+      storeNow(*store.member, *store.access, store.chunk, store.value);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Bodies
+//===----------------------------------------------------------------------===//
+
+LogicalResult GpuEmitter::captureAll() {
+  for (const GpuMember &member : group.members) {
+    for (const GpuAccess &access : member.accesses) {
+      Value value = access.scalar ? access.operand->get() : access.view;
+      if (!value)
+        continue;
+      FailureOr<Value> captured = launch.capture(value);
+      if (failed(captured))
+        return failure();
+      if (access.view && !dynamicOffsets.contains(access.view))
+        dynamicOffsets[access.view] =
+            memref::ExtractStridedMetadataOp::create(b, loc, *captured).getOffset();
+    }
+    WalkResult walk = member.op.getBody()->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands()) {
+        if (member.op.getRegion().isAncestor(operand.getParentRegion()))
+          continue;
+        if (failed(launch.capture(operand)))
+          return WalkResult::interrupt();
+      }
+      return WalkResult::advance();
+    });
+    if (walk.wasInterrupted())
+      return failure();
+  }
+  return success();
+}
+
+GpuEmitter::Values GpuEmitter::body(const GpuMember &member, const Chunk &chunk,
+                                    ValueRange accumulators) {
+  linalg::GenericOp op = member.op;
+  IRMapping mapping = launch.mapping;
+  for (const GpuAccess &access : member.accesses) {
+    BlockArgument argument = op.getMatchingBlockArgument(access.operand);
+    if (!access.output && !argument.use_empty())
+      mapping.map(argument, load(member, access, chunk));
+  }
+  unsigned next = 0;
+  for (const NestOutput &output : member.outputs) {
+    const GpuAccess &access = member.accesses[output.operand];
+    BlockArgument argument = op.getMatchingBlockArgument(access.operand);
+    if (output.accumulates)
+      mapping.map(argument, accumulators[next++]);
+    else if (output.readsOld)
+      mapping.map(argument, load(member, access, chunk));
+  }
+  for (Operation &inner : op.getBody()->without_terminator()) {
+    if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
+      mapping.map(index.getResult(), indexOf(member, index.getDim(), chunk));
+      continue;
+    }
+    if (isa<memref::LoadOp>(inner) && chunk.number <= 0)
+      info.readBytes += member.volume() * bytesOf(inner.getResult(0).getType());
+    mapping.map(inner.getResult(0), cloneInLanes(b, inner, mapping, chunk.lanes));
+  }
+  Values results;
+  Operation *yield = op.getBody()->getTerminator();
+  SmallVector<Value> values;
+  for (Value value : yield->getOperands())
+    values.push_back(mapping.lookupOrDefault(value));
+  for (auto [value, output] : llvm::zip_equal(values, member.outputs)) {
+    if (output.accumulates)
+      results.push_back(widen(b, loc, value, chunk.lanes));
+    else
+      store(member, member.accesses[output.operand], chunk, value);
+  }
+  return results;
+}
+
+FailureOr<GpuShape> GpuEmitter::emit() {
+  if (failed(captureAll()))
+    return failure();
+  if (group.count() == 0)
+    return GpuShape();
+  info.scheme = GpuScheme::pointwise;
+  for (const GpuMember &member : group.members)
+    if (member.hasReduction() && !group.rows)
+      info.scheme = GpuScheme::plain;
+  if (group.rows)
+    info.scheme = GpuScheme::rows;
+  return group.rows ? emitRows() : emitFlat();
+}
+
+} // namespace tessera::codegen

@@ -1,0 +1,152 @@
+//===- GpuEmitter.h - What one thread of a launch does ----------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Emits the members of a group for one thread. A thread holds *chunks*: V consecutive iterations of
+// a flat index, as vectors. What a member computes at a chunk stays in registers for members that
+// need it at the same chunk, loads are shared, and stores wait until the end, so that memory is
+// read once and written once.
+//
+//   flat: the index counts the classes;       own loops, all reduced, are loops of the thread
+//   rows: the index counts a member's own loops; the thread's row says where the classes stand
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_CODEGEN_CUDA_GPUEMITTER_H
+#define TESSERA_CODEGEN_CUDA_GPUEMITTER_H
+
+#include "GpuGroup.h"
+#include "GpuLaunchBuilder.h"
+
+namespace tessera::codegen {
+
+/// How a group is spread over a grid.
+struct GpuShape {
+  int64_t blocks = 1, threads = 1;
+};
+
+class GpuEmitter {
+public:
+  /// `live`: whether a temporary is needed after the launch.
+  GpuEmitter(GpuLaunchBuilder &launch, const GpuGroup &group, GpuLaunchInfo &info,
+             llvm::function_ref<bool(mlir::Value)> live)
+      : launch(launch), b(launch.b), loc(launch.loc), group(group), info(info), live(live) {}
+
+  /// Emits the launch. Fails when a scalar cannot be brought into it (`launch.reason`).
+  mlir::FailureOr<GpuShape> emit();
+
+private:
+  using Values = llvm::SmallVector<mlir::Value>;
+
+  /// Where an element is, seen from one chunk: the same for accesses of the same addresses.
+  struct Key {
+    void *root, *view;
+    int64_t base, volume, chunk;
+    bool vector;
+    llvm::SmallVector<FlatAccess::Dim> outer, inner;
+    bool operator<(const Key &o) const {
+      return std::tie(root, view, base, volume, chunk, vector, outer, inner) <
+             std::tie(o.root, o.view, o.base, o.volume, o.chunk, o.vector, o.outer, o.inner);
+    }
+  };
+  /// A chunk of the index that lanes lie along.
+  struct Chunk {
+    mlir::Value at;    ///< its first iteration; null: no index (a member without own loops)
+    mlir::Value valid; ///< whether it is within the range; null: it is
+    int64_t number = 0;
+    int64_t lanes = 0; ///< 0: one iteration, as a scalar
+    int64_t volume = 1;
+  };
+  struct Pending {
+    const GpuMember *member;
+    const GpuAccess *access;
+    Chunk chunk;
+    mlir::Value value;
+  };
+  /// A flat index over own loops of `volume` iterations in all, spread over a team.
+  struct Space {
+    int64_t lanes = 0, chunks = 1;
+    bool unrolled = true;
+  };
+
+  mlir::LogicalResult captureAll();
+
+  // GpuEmitFlat.cpp
+  GpuShape emitFlat();
+  void flatBody(Chunk chunk);
+  void flatMember(const GpuMember &member, const Chunk &chunk);
+  Values ownLoops(const GpuMember &member, unsigned depth, Values accumulators,
+                  llvm::function_ref<Values(Values)> body);
+  int64_t flatLanes() const;
+
+  // GpuEmitRows.cpp
+  GpuShape emitRows();
+  void planTeam();
+  void rowMember(const GpuMember &member);
+  void rowElements(const GpuMember &member, const Space &space, int64_t volume);
+  void rowReduction(const GpuMember &member, const Space &space, int64_t volume);
+  Chunk rowChunk(const Space &space, int64_t volume, int64_t number);
+  void overChunks(const Space &space, int64_t volume, Values &carried,
+                  llvm::function_ref<void(Chunk, Values &)> body);
+  mlir::Value teamReduce(mlir::Value value, mlir::vector::CombiningKind kind);
+  mlir::Value shuffleXor(mlir::Value value, int64_t distance);
+
+  // GpuEmitter.cpp
+  int64_t lanesFor(llvm::ArrayRef<const GpuMember *> members, int64_t volume) const;
+  FlatAccess outerOf(const GpuMember &member, const GpuAccess &access) const;
+  FlatAccess innerOf(const GpuMember &member, const GpuAccess &access) const;
+  bool isAligned(const GpuMember &member, const GpuAccess &access, int64_t lanes) const;
+  int64_t elementsOf(const GpuMember &member, const GpuAccess &access) const;
+  Key keyOf(const GpuMember &member, const GpuAccess &access, const Chunk &chunk) const;
+  mlir::Value address(const GpuMember &member, const GpuAccess &access, const Chunk &chunk,
+                      int64_t lane);
+  mlir::Value load(const GpuMember &member, const GpuAccess &access, const Chunk &chunk);
+  void store(const GpuMember &member, const GpuAccess &access, const Chunk &chunk,
+             mlir::Value value);
+  void storeNow(const GpuMember &member, const GpuAccess &access, const Chunk &chunk,
+                mlir::Value value);
+  void flush(mlir::Value root);
+  void settle(const Key &key, mlir::Value root, bool writing);
+  Values body(const GpuMember &member, const Chunk &chunk, mlir::ValueRange accumulators);
+  mlir::Value indexOf(const GpuMember &member, unsigned loop, const Chunk &chunk);
+  void countLoad(const GpuMember &member, const GpuAccess &access);
+  void countStore(const GpuMember &member, const GpuAccess &access);
+
+  mlir::Value constant(int64_t value);
+  mlir::Value add(mlir::Value left, mlir::Value right);
+  mlir::Value add(mlir::Value left, int64_t right);
+  mlir::Value multiply(mlir::Value left, int64_t right);
+  mlir::Value divide(mlir::Value left, int64_t right);
+  mlir::Value remainder(mlir::Value left, int64_t right);
+  mlir::Value evaluate(const FlatAccess &access, mlir::Value at);
+  mlir::Value digit(llvm::ArrayRef<int64_t> extents, unsigned place, const Chunk &chunk);
+
+  GpuLaunchBuilder &launch;
+  mlir::OpBuilder &b;
+  mlir::Location loc;
+  const GpuGroup &group;
+  GpuLaunchInfo &info;
+  llvm::function_ref<bool(mlir::Value)> live;
+
+  std::map<Key, mlir::Value> cache;
+  llvm::SmallVector<std::pair<Key, Pending>> pending; ///< in the order of the first store
+  /// Keys by which memory itself was read and written since the last barrier; chunks aside.
+  std::map<void *, std::set<Key>> loadedBy, storedBy;
+  llvm::DenseMap<mlir::Value, mlir::Value> dynamicOffsets;
+  /// In a loop of the thread: values are not kept beyond it, and stores do not wait.
+  bool inLoop = false;
+  /// Of the member being emitted, by its loops; null where they do not stand.
+  llvm::SmallVector<mlir::Value> ownIndex;
+
+  // rows
+  mlir::Value row, rowValid, lane;
+  int64_t team = 1, teams = 1;
+  std::map<int64_t, Space> spaces; ///< by volume
+};
+
+} // namespace tessera::codegen
+
+#endif // TESSERA_CODEGEN_CUDA_GPUEMITTER_H

@@ -1,0 +1,73 @@
+//===- GpuGroup.h - Ops that become one launch ------------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Ops share a launch when they have loops in common: a *class* is a parallel loop that every member
+// has, found by its step through memory that members share. What a member has besides are its own
+// loops. Softmax over the columns of x[i, j]:
+//
+//   op                               | class | own loops
+//   max[i]  = max over j of x[i, j]  | i     | j, reduced
+//   e[i, j] = exp(x[i, j] - max[i])  | i     | j
+//   sum[i]  = sum over j of e[i, j]  | i     | j, reduced
+//   y[i, j] = e[i, j] / sum[i]       | i     | j
+//
+// Iterations of different classes' indices touch different elements of everything that a member
+// writes and another one accesses, so they may run in any order. Two ways to run them:
+//
+//   flat    no member has parallel loops of its own: a thread for some iterations of the classes
+//   rows    own loops are all parallel or all reduced: a team of threads for each iteration
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_CODEGEN_CUDA_GPUGROUP_H
+#define TESSERA_CODEGEN_CUDA_GPUGROUP_H
+
+#include "GpuAccess.h"
+
+namespace tessera::codegen {
+
+struct GpuGroup {
+  std::vector<GpuMember> members;
+  llvm::SmallVector<int64_t> extents; ///< of the classes, outermost first
+  bool rows = false;
+
+  explicit GpuGroup(GpuMember member);
+
+  /// Adds a member that follows the others, with `fills` that it alone needs in front of it;
+  /// refuses, and stays as it is, when it has no loop in common with them or the launch would lose
+  /// more than it saves.
+  bool join(const GpuMember &member, llvm::ArrayRef<GpuMember> fills = {});
+
+  /// Whether the two must keep their order: one writes what the other accesses.
+  bool conflicts(const GpuMember &member) const;
+  bool reads(mlir::Value root) const;
+  bool writes(mlir::Value root) const;
+
+  /// The member's loops of the classes, in the classes' order.
+  static llvm::SmallVector<unsigned> classLoops(const GpuMember &member, unsigned classes);
+  /// The member's other loops of more than one trip.
+  static llvm::SmallVector<unsigned> ownLoops(const GpuMember &member);
+  /// Iterations of the classes.
+  int64_t count() const;
+
+private:
+  /// Chooses between flat and rows; false when neither is possible or wise.
+  bool choose();
+  bool flatPossible() const;
+  bool rowsPossible() const;
+  /// Whether the accesses to everything that flows between members keep to their iteration of the
+  /// classes.
+  bool separable() const;
+  /// Whether the memory of a member with own loops is contiguous along them.
+  bool contiguousAlongOwn() const;
+  /// Orders the classes as the memory of the last member's output lies.
+  void orderClasses();
+};
+
+} // namespace tessera::codegen
+
+#endif // TESSERA_CODEGEN_CUDA_GPUGROUP_H

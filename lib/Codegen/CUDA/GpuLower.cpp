@@ -1,0 +1,166 @@
+//===- GpuLower.cpp - Launches in the LLVM and NVVM dialects --------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuLaunchBuilder.h"
+#include "GpuStages.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/Pattern.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
+#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+namespace {
+
+/// The index of the block or thread: a register of 32 bits, never negative.
+template <typename From, typename To> struct LowerIndex : ConvertOpToLLVMPattern<From> {
+  using ConvertOpToLLVMPattern<From>::ConvertOpToLLVMPattern;
+
+  LogicalResult matchAndRewrite(From op, typename From::Adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    if (op.getDimension() != gpu::Dimension::x)
+      return rewriter.notifyMatchFailure(op, "launches have one dimension");
+    Value index = To::create(rewriter, op.getLoc(), rewriter.getI32Type());
+    rewriter.replaceOpWithNewOp<LLVM::ZExtOp>(op, this->getTypeConverter()->getIndexType(), index);
+    return success();
+  }
+};
+
+struct LowerBarrier : ConvertOpToLLVMPattern<gpu::BarrierOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult matchAndRewrite(gpu::BarrierOp op, OpAdaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<NVVM::Barrier0Op>(op);
+    return success();
+  }
+};
+
+/// Whole warps shuffle words of 32 bits (GpuEmitRows.cpp).
+struct LowerShuffle : ConvertOpToLLVMPattern<gpu::ShuffleOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult matchAndRewrite(gpu::ShuffleOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    if (op.getMode() != gpu::ShuffleMode::XOR || !op.getValue().getType().isInteger(32))
+      return rewriter.notifyMatchFailure(op, "not an exchange of words");
+    Location loc = op.getLoc();
+    Type i32 = rewriter.getI32Type();
+    auto constant = [&](int32_t value) -> Value {
+      return LLVM::ConstantOp::create(rewriter, loc, i32, rewriter.getI32IntegerAttr(value));
+    };
+    Value result =
+        NVVM::ShflOp::create(rewriter, loc, i32, constant(-1), adaptor.getValue(),
+                             adaptor.getOffset(), constant(31), NVVM::ShflKind::bfly, UnitAttr());
+    Value valid =
+        LLVM::ConstantOp::create(rewriter, loc, rewriter.getI1Type(), rewriter.getBoolAttr(true));
+    rewriter.replaceOp(op, {result, valid});
+    return success();
+  }
+};
+
+} // namespace
+
+/// What is left of the math dialect must be an instruction, lest the assembler find a function that
+/// nobody has.
+static LogicalResult checkMath(ModuleOp module) {
+  WalkResult walk = module.walk([](Operation *op) {
+    if (!isa<math::MathDialect>(op->getDialect()))
+      return WalkResult::advance();
+    if (isa<math::AbsFOp, math::AbsIOp, math::SqrtOp, math::FmaOp, math::FloorOp, math::CeilOp,
+            math::TruncOp, math::RoundOp, math::RoundEvenOp, math::CopySignOp, math::CtPopOp,
+            math::CountLeadingZerosOp, math::CountTrailingZerosOp, math::IsNaNOp, math::IsInfOp,
+            math::IsFiniteOp>(op))
+      return WalkResult::advance();
+    op->emitError("'") << op->getName() << "' on " << getElementTypeOrSelf(op->getResult(0))
+                       << " has no form for a GPU";
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
+}
+
+/// Shared memory is one dynamic array, its size said at the launch.
+static void useDynamicShared(ModuleOp module) {
+  OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
+  auto type = LLVM::LLVMArrayType::get(b.getI8Type(), 0);
+  auto global = LLVM::GlobalOp::create(b, module.getLoc(), type, /*isConstant=*/false,
+                                       LLVM::Linkage::External, "tessera_shared", Attribute(),
+                                       /*alignment=*/16, static_cast<unsigned>(kSharedSpace));
+  bool used = false;
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
+    unsigned last = function.getNumArguments() - 1;
+    BlockArgument argument = function.getArgument(last);
+    if (!argument.use_empty()) {
+      b.setInsertionPointToStart(&function.getBody().front());
+      argument.replaceAllUsesWith(LLVM::AddressOfOp::create(b, function.getLoc(), global));
+      used = true;
+    }
+    function.getBody().front().eraseArgument(last);
+    if (ArrayAttr attributes = function.getArgAttrsAttr())
+      function.setArgAttrsAttr(b.getArrayAttr(attributes.getValue().drop_back()));
+    LLVM::LLVMFunctionType old = function.getFunctionType();
+    function.setFunctionType(
+        LLVM::LLVMFunctionType::get(old.getReturnType(), old.getParams().drop_back()));
+  }
+  if (!used)
+    global.erase();
+}
+
+LogicalResult lowerLaunches(ModuleOp module) {
+  MLIRContext *context = module.getContext();
+  if (failed(checkMath(module)) || failed(flattenKernel(module)))
+    return failure();
+  std::map<std::string, int64_t> threads;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    threads[function.getName().str()] = function->getAttrOfType<IntegerAttr>(kBlockAttr).getInt();
+    function->removeAttr(kBlockAttr);
+    function->removeAttr(kSharedAttr);
+  }
+  LowerToLLVMOptions options(context);
+  options.useBarePtrCallConv = true;
+  LLVMTypeConverter converter(context, options);
+  RewritePatternSet patterns(context);
+  patterns.add<LowerIndex<gpu::ThreadIdOp, NVVM::ThreadIdXOp>,
+               LowerIndex<gpu::BlockIdOp, NVVM::BlockIdXOp>, LowerBarrier, LowerShuffle>(converter);
+  arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+  arith::populateArithToLLVMConversionPatterns(converter, patterns);
+  populateMathToLLVMConversionPatterns(converter, patterns, /*approximateLog1p=*/false);
+  populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
+  populateVectorToLLVMConversionPatterns(converter, patterns);
+  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+  ub::populateUBToLLVMConversionPatterns(converter, patterns);
+  populateFuncToLLVMConversionPatterns(converter, patterns);
+  LLVMConversionTarget target(*context);
+  target.addLegalOp<ModuleOp>();
+  target.addLegalDialect<NVVM::NVVMDialect>();
+  if (failed(applyFullConversion(module, target, std::move(patterns))))
+    return failure();
+  useDynamicShared(module);
+  Builder b(context);
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
+    useMemoryTypes(function);
+    function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
+    function->setAttr(
+        NVVM::NVVMDialect::getMaxntidAttrName(),
+        b.getDenseI32ArrayAttr({static_cast<int32_t>(threads[function.getName().str()])}));
+  }
+  return success();
+}
+
+} // namespace tessera::codegen

@@ -1,0 +1,150 @@
+//===- GpuPipeline.cpp - One kernel, from text to code --------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuStages.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+std::vector<std::string> GpuUnit::symbols() const {
+  std::vector<std::string> result;
+  for (const runtime::GpuLaunch &launch : kernel.launches)
+    result.push_back(launch.symbol);
+  return result;
+}
+
+/// The module of launches of the kernel in `text`, before it is lowered; null with a reason.
+static OwningOpRef<ModuleOp> makeLaunches(MLIRContext &context, StringRef text, StringRef symbol,
+                                          bool schemes, const GpuOptions &options, GpuUnit &unit) {
+  ErrorCollector diagnostics(&context);
+  auto fail = [&](StringRef stage) {
+    unit.error = diagnostics.reason(stage);
+    return OwningOpRef<ModuleOp>();
+  };
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, ParserConfig(&context));
+  if (!module)
+    return fail("parsing");
+  auto kernel = *module->getOps<func::FuncOp>().begin();
+  SmallVector<bool> mayAlias = mayAliasOf(kernel);
+  if (failed(prepareKernel(kernel)))
+    return fail("preparation");
+  if (schemes) {
+    fuseKernel(kernel);
+    splitReductions(kernel);
+  }
+  aimAtDestinations(kernel);
+  KernelInfo unused;
+  if (failed(verify(*module)) || failed(bufferizeKernel(*module, kernel, unused)))
+    return fail("bufferization");
+  kernel = *module->getOps<func::FuncOp>().begin();
+  OwningOpRef<ModuleOp> launches = ModuleOp::create(module->getLoc());
+  // Constants come along.
+  OpBuilder b = OpBuilder::atBlockBegin(launches->getBody());
+  for (auto global : module->getOps<memref::GlobalOp>())
+    cast<memref::GlobalOp>(b.clone(*global)).setSymName((symbol + global.getSymName()).str());
+  kernel.walk([&](memref::GetGlobalOp get) { get.setName((symbol + get.getName()).str()); });
+  if (failed(
+          splitIntoLaunches(kernel, *launches, symbol, mayAlias, schemes, unit.kernel, unit.info)))
+    return fail("splitting into launches");
+  PassManager cleanUp(&context);
+  cleanUp.addPass(createCanonicalizerPass());
+  cleanUp.addPass(createCSEPass());
+  if (failed(verify(*launches)) || failed(cleanUp.run(*launches)))
+    return fail("emission of launches");
+  if (options.keepLoopIR) {
+    llvm::raw_string_ostream stream(unit.info.loopIR);
+    launches->print(stream);
+  }
+  if (failed(expandKernelMath(*launches, KernelTarget(), /*approximate=*/true)) ||
+      failed(expandGpuMath(*launches)))
+    return fail("math expansion");
+  // Once more: descriptors of memrefs fold away.
+  if (failed(lowerLaunches(*launches)) || failed(verify(*launches)) ||
+      failed(cleanUp.run(*launches)))
+    return fail("lowering to LLVM");
+  return launches;
+}
+
+/// Code for every architecture.
+static LogicalResult emitCode(ModuleOp launches, const GpuOptions &options,
+                              const std::string &ptxas, GpuUnit &unit) {
+  ErrorCollector diagnostics(launches.getContext());
+  auto fail = [&](StringRef stage) {
+    if (unit.error.empty())
+      unit.error = diagnostics.reason(stage);
+    return failure();
+  };
+  std::map<std::string, std::string> ptxOf; // one text serves an architecture and its variants
+  for (const std::string &arch : options.archs) {
+    if (isStub(arch)) {
+      std::map<std::string, std::vector<int64_t>> bytes;
+      for (const runtime::GpuLaunch &launch : unit.kernel.launches)
+        for (const runtime::GpuArgument &argument : launch.arguments)
+          bytes[launch.symbol].push_back(argument.bytes);
+      OwningOpRef<ModuleOp> copy = launches.clone();
+      FailureOr<std::string> object = emitStub(*copy, bytes, unit.error);
+      if (failed(object))
+        return fail("code for the stub");
+      unit.code.push_back(std::move(*object));
+      continue;
+    }
+    std::string chip = isPtx(arch) ? "sm_" + arch.substr(8) : arch;
+    std::string &ptx = ptxOf[chip];
+    if (ptx.empty()) {
+      FailureOr<std::string> text = emitPtx(launches, arch, unit.error);
+      if (failed(text))
+        return fail("code for " + arch);
+      ptx = std::move(*text);
+      if (options.keepPtx && unit.info.ptx.empty())
+        unit.info.ptx = ptx;
+    }
+    if (isPtx(arch)) {
+      unit.code.push_back(ptx);
+      continue;
+    }
+    std::map<std::string, GpuUsage> usage;
+    FailureOr<std::string> cubin = assemble(ptxas, ptx, arch, usage, unit.error);
+    if (failed(cubin))
+      return fail("assembly for " + arch);
+    unit.code.push_back(std::move(*cubin));
+    for (auto [launch, info] : llvm::zip_equal(unit.kernel.launches, unit.info.launches))
+      info.usage.push_back(usage[launch.symbol]);
+  }
+  return success();
+}
+
+LogicalResult compileGpuText(MLIRContext &context, StringRef text, StringRef symbol,
+                             const GpuOptions &options, const std::string &ptxas, GpuUnit &unit) {
+  OwningOpRef<ModuleOp> launches;
+  std::string reason;
+  if (options.schemes) {
+    launches = makeLaunches(context, text, symbol, /*schemes=*/true, options, unit);
+    reason = unit.error;
+  }
+  if (!launches) {
+    unit = GpuUnit();
+    launches = makeLaunches(context, text, symbol, /*schemes=*/false, options, unit);
+    if (!launches)
+      return failure();
+    unit.error.clear();
+    if (!reason.empty())
+      unit.info.reason = "one launch of one thread: " + reason;
+  }
+  if (unit.kernel.launches.empty()) {
+    unit.code.assign(options.archs.size(), "");
+    return success();
+  }
+  return emitCode(*launches, options, ptxas, unit);
+}
+
+} // namespace tessera::codegen

@@ -1,0 +1,88 @@
+//===- GpuSplit.cpp - Long reductions in two stages -----------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A sum over the rows of a matrix has a result a column: too few for as many threads as a GPU has.
+// The reduced loop is cut in two, and the outer part becomes parallel:
+//
+//   y[j] = sum over i of x[i, j]   is   p[s, j] = sum over i' of x[s, i', j],   y[j] = sum over s
+//   of p[s, j]
+//
+// The order of the additions depends on shapes alone, so results are the same in every run.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuStages.h"
+
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+/// With as many results a reduction has threads enough.
+static constexpr int64_t kEnough = 32 << 10;
+/// Parts are no shorter than this, lest the second stage read as much as the first.
+static constexpr int64_t kShortestPart = 32;
+/// Smaller ones are not worth a second launch.
+static constexpr int64_t kWorthIt = 32 << 10;
+/// So many contiguous rows keep a GPU busy, a team of threads each; shorter ones need no parts.
+static constexpr int64_t kEnoughRows = 64, kLongRow = 16 << 10;
+
+/// Whether the innermost dimension of the largest input is reduced.
+static bool isContiguous(linalg::GenericOp op) {
+  unsigned loop = 0;
+  int64_t most = -1;
+  for (OpOperand *input : op.getDpsInputOperands()) {
+    auto type = dyn_cast<RankedTensorType>(input->get().getType());
+    AffineMap map = op.getMatchingIndexingMap(input);
+    if (!type || map.getNumResults() == 0 || type.getNumElements() <= most)
+      continue;
+    auto dim = dyn_cast<AffineDimExpr>(map.getResults().back());
+    if (!dim)
+      continue;
+    most = type.getNumElements();
+    loop = dim.getPosition();
+  }
+  return most >= 0 && op.getIteratorTypesArray()[loop] == utils::IteratorType::reduction;
+}
+
+/// Into how many parts to cut; 1: none.
+static int64_t partsOf(linalg::GenericOp op) {
+  if (op.getNumResults() != 1 || op.getNumReductionLoops() != 1 || op.hasIndexSemantics())
+    return 1;
+  int64_t results = 1, reduced = 1;
+  for (auto [extent, iterator] :
+       llvm::zip_equal(op.getStaticLoopRanges(), op.getIteratorTypesArray()))
+    (iterator == utils::IteratorType::parallel ? results : reduced) *= extent;
+  if (results == 0 || results >= kEnough || reduced * results < kWorthIt)
+    return 1;
+  if (isContiguous(op) && (results >= kEnoughRows || reduced < kLongRow))
+    return 1;
+  int64_t most = std::min(reduced / kShortestPart, kEnough / results);
+  for (int64_t parts = most; parts > 1; --parts)
+    if (reduced % parts == 0)
+      return parts;
+  return 1;
+}
+
+void splitReductions(func::FuncOp kernel) {
+  SmallVector<linalg::GenericOp> ops;
+  kernel.walk([&](linalg::GenericOp op) { ops.push_back(op); });
+  IRRewriter rewriter(kernel.getContext());
+  for (linalg::GenericOp op : ops) {
+    int64_t parts = partsOf(op);
+    if (parts <= 1)
+      continue;
+    rewriter.setInsertionPoint(op);
+    auto control = [&](linalg::LinalgOp) {
+      return linalg::SplitReductionOptions{parts, /*index=*/0, /*innerParallel=*/false};
+    };
+    (void)linalg::splitReduction(rewriter, op, control);
+  }
+}
+
+} // namespace tessera::codegen

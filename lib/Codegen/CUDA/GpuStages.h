@@ -1,0 +1,98 @@
+//===- GpuStages.h - The stages of one GPU kernel's compilation -*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One kernel in a module of its own goes through
+//
+//   prepareKernel, fuseKernel    as for the CPU
+//   splitReductions       long reductions to few results in two stages
+//   aimAtDestinations, bufferizeKernel    as for the CPU
+//   splitIntoLaunches     ops on buffers become launches: scheme, grid, the work of a thread
+//   expandKernelMath      as for the CPU
+//   lowerLaunches         LLVM and NVVM dialects; what a GPU has no instruction for is refused
+//
+// and the module of launches then becomes, for each architecture,
+//
+//   emitPtx, assemble     PTX by LLVM's NVPTX, a cubin by ptxas
+//   retargetToStub        the same functions for the CPU: indices, barriers, shuffles by a table
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_CODEGEN_CUDA_GPUSTAGES_H
+#define TESSERA_CODEGEN_CUDA_GPUSTAGES_H
+
+#include "../CPU/KernelStages.h"
+#include "tessera/Codegen/CUDA/GpuCompiler.h"
+
+#include "llvm/IR/Module.h"
+
+namespace tessera::codegen {
+
+/// Everything that a kernel's text becomes, but for the stub's link.
+struct GpuUnit {
+  runtime::GpuKernel kernel;
+  /// By place in GpuOptions::archs: a cubin, PTX, or an object file for the stub.
+  std::vector<std::string> code;
+  GpuKernelInfo info;
+  std::string error;
+
+  std::vector<std::string> symbols() const;
+};
+
+/// Cuts reductions to few results in two stages. The kernel is on tensors.
+void splitReductions(mlir::func::FuncOp kernel);
+
+/// Splits the kernel, a function on memrefs, into launches: functions of `launches` called `symbol`
+/// and a number. Adds to `result` and `info`. `mayAlias[i]`: argument i may share its buffer with
+/// another one. With `schemes` false there is one launch of one thread.
+mlir::LogicalResult splitIntoLaunches(mlir::func::FuncOp kernel, mlir::ModuleOp launches,
+                                      llvm::StringRef symbol, llvm::ArrayRef<bool> mayAlias,
+                                      bool schemes, runtime::GpuKernel &result,
+                                      GpuKernelInfo &info);
+
+/// Ops that have no instruction on a GPU, expanded: functions of f64, powers.
+mlir::LogicalResult expandGpuMath(mlir::ModuleOp launches);
+
+/// Lowers the launches to kernels in the LLVM and NVVM dialects.
+mlir::LogicalResult lowerLaunches(mlir::ModuleOp launches);
+
+/// The launches as PTX text for "sm_NN" or "compute_NN". Fails with the reason in `error`.
+mlir::FailureOr<std::string> emitPtx(mlir::ModuleOp launches, llvm::StringRef arch,
+                                     std::string &error);
+
+/// Where ptxas is; empty: nowhere, and `error` says where it was looked for.
+std::string findPtxas(const std::string &asked, std::string &error);
+/// A cubin from PTX. `usage` gets what ptxas says of each launch, by symbol.
+mlir::FailureOr<std::string> assemble(const std::string &ptxas, const std::string &ptx,
+                                      llvm::StringRef arch, std::map<std::string, GpuUsage> &usage,
+                                      std::string &error);
+
+/// The launches as an object file for this CPU, after StubKernel.h; `launches` is changed.
+/// `argumentBytes` are those of each launch's arguments, by symbol: accesses beyond them are
+/// reported.
+mlir::FailureOr<std::string>
+emitStub(mlir::ModuleOp launches, const std::map<std::string, std::vector<int64_t>> &argumentBytes,
+         std::string &error);
+/// The object that every stub image has once: version and binding.
+mlir::FailureOr<std::string> emitStubRuntime(std::string &error);
+
+/// Whether `arch` is one of the forms of GpuOptions::archs.
+bool isArchitecture(llvm::StringRef arch);
+inline bool isStub(llvm::StringRef arch) {
+  return arch == "stub";
+}
+inline bool isPtx(llvm::StringRef arch) {
+  return arch.starts_with("compute_");
+}
+
+/// Runs the stages on the kernel in `text`.
+mlir::LogicalResult compileGpuText(mlir::MLIRContext &context, llvm::StringRef text,
+                                   llvm::StringRef symbol, const GpuOptions &options,
+                                   const std::string &ptxas, GpuUnit &unit);
+
+} // namespace tessera::codegen
+
+#endif // TESSERA_CODEGEN_CUDA_GPUSTAGES_H

@@ -1,0 +1,135 @@
+//===- CublasLt.cpp - Matrix products on a GPU ----------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CublasLt.h"
+
+namespace tessera::runtime::gpu {
+
+// From the reference of cuBLASLt: the values that are used here.
+constexpr int kReal32 = 0, kReal64 = 1, kReal16 = 2, kBrain16 = 14;
+constexpr int kCompute32 = 68, kCompute64 = 70;
+constexpr int kTransA = 3, kTransB = 4;          ///< attributes of an operation
+constexpr int kBatchCount = 5, kBatchStride = 6; ///< attributes of a layout
+constexpr int kAlignmentOfA = 5;                 ///< attribute of a preference; B, C and D follow
+constexpr int kMaxWorkspace = 1;                 ///< attribute of a preference
+
+Status CublasLt::open() {
+  if (library.isOpen())
+    return {};
+  TESSERA_RETURN_IF_ERROR(
+      library.open({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"},
+                   "matrix products need cuBLASLt, which comes with the CUDA toolkit (libcublas)"));
+  TESSERA_RETURN_IF_ERROR(library.find(create, "cublasLtCreate"));
+  TESSERA_RETURN_IF_ERROR(library.find(descCreate, "cublasLtMatmulDescCreate"));
+  TESSERA_RETURN_IF_ERROR(library.find(descSet, "cublasLtMatmulDescSetAttribute"));
+  TESSERA_RETURN_IF_ERROR(library.find(layoutCreate, "cublasLtMatrixLayoutCreate"));
+  TESSERA_RETURN_IF_ERROR(library.find(layoutSet, "cublasLtMatrixLayoutSetAttribute"));
+  TESSERA_RETURN_IF_ERROR(library.find(preferenceCreate, "cublasLtMatmulPreferenceCreate"));
+  TESSERA_RETURN_IF_ERROR(library.find(preferenceSet, "cublasLtMatmulPreferenceSetAttribute"));
+  TESSERA_RETURN_IF_ERROR(library.find(preferenceDestroy, "cublasLtMatmulPreferenceDestroy"));
+  TESSERA_RETURN_IF_ERROR(library.find(heuristic, "cublasLtMatmulAlgoGetHeuristic"));
+  TESSERA_RETURN_IF_ERROR(library.find(matmul, "cublasLtMatmul"));
+  return check(create(&handle), "cuBLASLt does not start");
+}
+
+Status CublasLt::check(Status_t status, const char *what) const {
+  return status == 0
+             ? Status()
+             : Status::error(std::string(what) + " (cuBLAS status " + std::to_string(status) + ")");
+}
+
+static int typeOf(DType dtype) {
+  switch (dtype) {
+  case DType::f64:
+    return kReal64;
+  case DType::f32:
+    return kReal32;
+  case DType::f16:
+    return kReal16;
+  case DType::bf16:
+    return kBrain16;
+  default:
+    return -1;
+  }
+}
+
+Status CublasLt::layout(void *&layout, int type, int64_t rows, int64_t columns, int64_t leading,
+                        int64_t batch, int64_t stride) {
+  TESSERA_RETURN_IF_ERROR(check(layoutCreate(&layout, type, static_cast<uint64_t>(rows),
+                                             static_cast<uint64_t>(columns), leading),
+                                "a matrix layout"));
+  auto count = static_cast<int32_t>(batch);
+  TESSERA_RETURN_IF_ERROR(
+      check(layoutSet(layout, kBatchCount, &count, sizeof(count)), "a batch count"));
+  return check(layoutSet(layout, kBatchStride, &stride, sizeof(stride)), "a batch stride");
+}
+
+/// cuBLAS is column-major: what is row-major here is transposed there, so it multiplies
+/// C^T = B^T A^T with our buffers as they are.
+Status CublasLt::prepare(const GemmStep &step, const void *const (&pointers)[3], Product &product) {
+  int type = typeOf(step.dtype), result = typeOf(step.resultDType.value_or(step.dtype));
+  if (type < 0 || result < 0)
+    return Status::error("cuBLASLt does not multiply " + std::string(toString(step.dtype)));
+  product.isDouble = step.dtype == DType::f64;
+  TESSERA_RETURN_IF_ERROR(
+      check(descCreate(&product.operation, product.isDouble ? kCompute64 : kCompute32,
+                       product.isDouble ? kReal64 : kReal32),
+            "a product's description"));
+  int32_t first = step.transB, second = step.transA;
+  TESSERA_RETURN_IF_ERROR(
+      check(descSet(product.operation, kTransA, &first, sizeof(first)), "a transposition"));
+  TESSERA_RETURN_IF_ERROR(
+      check(descSet(product.operation, kTransB, &second, sizeof(second)), "a transposition"));
+  TESSERA_RETURN_IF_ERROR(layout(product.b, type, step.transB ? step.k : step.n,
+                                 step.transB ? step.n : step.k, step.ldb, step.batch,
+                                 step.strideB));
+  TESSERA_RETURN_IF_ERROR(layout(product.a, type, step.transA ? step.m : step.k,
+                                 step.transA ? step.k : step.m, step.lda, step.batch,
+                                 step.strideA));
+  TESSERA_RETURN_IF_ERROR(
+      layout(product.c, result, step.n, step.m, step.ldc, step.batch, step.strideC));
+  void *preference = nullptr;
+  TESSERA_RETURN_IF_ERROR(check(preferenceCreate(&preference), "a preference"));
+  auto bytes = static_cast<uint64_t>(kWorkspaceBytes);
+  int found = 0;
+  Status status =
+      check(preferenceSet(preference, kMaxWorkspace, &bytes, sizeof(bytes)), "a workspace");
+  // Its A is our B; C and D are one.
+  const void *const theirs[4] = {pointers[1], pointers[0], pointers[2], pointers[2]};
+  for (int i = 0; i < 4 && status.ok(); ++i) {
+    auto address = reinterpret_cast<uintptr_t>(theirs[i]) | 256;
+    auto alignment = static_cast<uint32_t>(address & (~address + 1));
+    status = check(preferenceSet(preference, kAlignmentOfA + i, &alignment, sizeof(alignment)),
+                   "an alignment");
+  }
+  if (status.ok())
+    status = check(heuristic(handle, product.operation, product.b, product.a, product.c, product.c,
+                             preference, 1, &product.chosen, &found),
+                   "an algorithm for a product");
+  preferenceDestroy(preference);
+  if (status.ok() && found == 0)
+    return Status::error("cuBLASLt has no algorithm for a product of " + std::to_string(step.m) +
+                         " x " + std::to_string(step.n) + " x " + std::to_string(step.k));
+  return status;
+}
+
+Status CublasLt::multiply(const GemmStep &step, const void *a, const void *b, void *c,
+                          void *workspace, CuStream stream) {
+  Product &product = products[&step];
+  if (!product.operation)
+    TESSERA_RETURN_IF_ERROR(prepare(step, {a, b, c}, product));
+  double one = 1, add = step.accumulate;
+  auto oneFloat = 1.0f, addFloat = static_cast<float>(add);
+  const void *alpha = product.isDouble ? static_cast<const void *>(&one) : &oneFloat;
+  const void *beta = product.isDouble ? static_cast<const void *>(&add) : &addFloat;
+  return check(matmul(handle, product.operation, alpha, b, product.b, a, product.a, beta, c,
+                      product.c, c, product.c, &product.chosen.algorithm, workspace,
+                      static_cast<size_t>(kWorkspaceBytes), stream),
+               "a matrix product");
+}
+
+} // namespace tessera::runtime::gpu

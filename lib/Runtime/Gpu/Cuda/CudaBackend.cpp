@@ -1,0 +1,142 @@
+//===- CudaBackend.cpp - Programs on GPUs ---------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../AnyStep.h"
+#include "../Backends.h"
+#include "CudaDriver.h"
+#include "Nccl.h"
+
+#include <cstring>
+#include <unistd.h>
+
+namespace tessera::runtime::gpu {
+
+/// How long ranks wait for each other while a program is opened.
+constexpr double kSeconds = 4;
+
+/// What ranks tell each other before they begin.
+struct RankCard {
+  uint64_t fingerprint = 0;
+  CuUuid gpu{}; ///< tells GPUs of a cluster apart
+  char hostName[64] = {};
+  char gpuName[64] = {};
+};
+
+static std::string text(const RankCard &card) {
+  return std::string(reinterpret_cast<const char *>(&card), sizeof(card));
+}
+
+Status compareCards(const std::vector<std::string> &texts, int ncclVersion,
+                    const std::string &ncclText) {
+  std::vector<RankCard> cards(texts.size());
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (texts[i].size() != sizeof(RankCard))
+      return Status::error("rank " + std::to_string(i) + " runs another version of Tessera");
+    std::memcpy(&cards[i], texts[i].data(), sizeof(RankCard));
+    if (cards[i].fingerprint != cards[0].fingerprint)
+      return Status::error("rank " + std::to_string(i) + " (" + cards[i].hostName +
+                           ") runs another program, " + hexText(cards[i].fingerprint) +
+                           ", than rank 0, " + hexText(cards[0].fingerprint) +
+                           "; give all ranks the same artifact");
+    for (size_t j = 0; j < i; ++j)
+      if (std::memcmp(&cards[i].gpu, &cards[j].gpu, sizeof(CuUuid)) == 0 &&
+          ncclVersion < Nccl::kManyRanksAGpu)
+        return Status::error("ranks " + std::to_string(j) + " and " + std::to_string(i) +
+                             " are both on the " + cards[i].gpuName + " of " + cards[i].hostName +
+                             ", NCCL " + ncclText +
+                             " takes one rank a GPU; give each rank its own GPU, or use NCCL >= "
+                             "2.30 with NCCL_MULTI_RANK_GPU_ENABLE=1, or the backend 'vdev'");
+  }
+  return {};
+}
+
+static RankCard cardOf(const Artifact &artifact, const CudaDriver &driver) {
+  RankCard card;
+  card.fingerprint = artifact.fingerprint();
+  card.gpu = driver.uuid();
+  (void)::gethostname(card.hostName, sizeof(card.hostName) - 1);
+  std::strncpy(card.gpuName, driver.gpuName().c_str(), sizeof(card.gpuName) - 1);
+  return card;
+}
+
+static Expected<std::unique_ptr<Executor>> finish(std::shared_ptr<const Artifact> artifact,
+                                                  ExecutorOptions options) {
+  auto executor = std::make_unique<GpuExecutor>(std::move(artifact), std::move(options));
+  TESSERA_RETURN_IF_ERROR(executor->open());
+  return std::unique_ptr<Executor>(std::move(executor));
+}
+
+Expected<std::unique_ptr<Executor>> openVdev(std::shared_ptr<const Artifact> artifact,
+                                             const BackendOptions &, const void *) {
+  auto driver = std::make_unique<CudaDriver>();
+  TESSERA_RETURN_IF_ERROR(driver->open(0));
+  ExecutorOptions options;
+  options.driver = std::move(driver);
+  return finish(std::move(artifact), std::move(options));
+}
+
+Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> artifact,
+                                             const BackendOptions &, const void *) {
+  const Program &program = artifact->program;
+  auto rank = launchedRank();
+  if (!rank)
+    return rank.status();
+  if (program.numDevices() != rank->size)
+    return Status::error("the program has " + std::to_string(program.numDevices()) +
+                         " devices and " + std::to_string(rank->size) +
+                         (rank->size == 1 ? " process runs" : " processes run") +
+                         "; start one process a GPU, " + std::to_string(program.numDevices()) +
+                         " of them, with a launcher that sets rank variables (mpirun, srun, "
+                         "torchrun, or TESSERA_RANK, TESSERA_SIZE and TESSERA_LOCAL_RANK)");
+  auto driver = std::make_unique<CudaDriver>();
+  TESSERA_RETURN_IF_ERROR(driver->open(rank->local));
+  TESSERA_RETURN_IF_ERROR(driver->load(rank->rank, *artifact));
+
+  ExecutorOptions options;
+  options.devices = {rank->rank};
+  options.messages = true;
+  auto nccl = std::make_unique<Nccl>(*rank, kSeconds);
+  if (rank->size > 1) {
+    bool needsNccl = hasStep<CollectiveStep>(program) || hasStep<TransferStep>(program);
+    if (needsNccl)
+      TESSERA_RETURN_IF_ERROR(nccl->open());
+    auto rendezvous = Rendezvous::open(*rank, kSeconds);
+    if (!rendezvous)
+      return rendezvous.status();
+    auto cards = (*rendezvous)->allGather(text(cardOf(*artifact, *driver)));
+    if (!cards)
+      return cards.status();
+    TESSERA_RETURN_IF_ERROR(
+        compareCards(*cards, needsNccl ? nccl->version() : INT32_MAX, nccl->versionText()));
+    if (needsNccl)
+      TESSERA_RETURN_IF_ERROR(nccl->join(**rendezvous));
+    // Results are whole tensors on every rank: what a device holds goes to all of them.
+    std::shared_ptr<Rendezvous> shared = std::move(*rendezvous);
+    driver->whileWaiting = [shared, library = nccl.get()]() -> Status {
+      Status peers = shared->checkPeers();
+      if (!peers.ok())
+        library->abortAll();
+      return peers.ok() ? library->poll() : peers;
+    };
+    options.share = [shared](int64_t owner, bool mine, std::byte *data, int64_t size) -> Status {
+      auto all = shared->allGather(
+          mine ? std::string(reinterpret_cast<const char *>(data), static_cast<size_t>(size)) : "");
+      if (!all)
+        return all.status();
+      const std::string &given = (*all)[owner];
+      if (static_cast<int64_t>(given.size()) != size)
+        return Status::error("rank " + std::to_string(owner) + " reads another result");
+      std::memcpy(data, given.data(), given.size());
+      return {};
+    };
+  }
+  options.driver = std::move(driver);
+  options.collectives = std::move(nccl);
+  return finish(std::move(artifact), std::move(options));
+}
+
+} // namespace tessera::runtime::gpu

@@ -1,0 +1,92 @@
+//===- CudaDriver.h - GPUs through the CUDA driver --------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_GPU_CUDA_CUDADRIVER_H
+#define TESSERA_LIB_RUNTIME_GPU_CUDA_CUDADRIVER_H
+
+#include "../Driver.h"
+#include "CublasLt.h"
+#include "CudaApi.h"
+
+#include <functional>
+
+namespace tessera::runtime::gpu {
+
+/// The devices of this process on one GPU: one of them (`cuda`), or all (`vdev`).
+class CudaDriver final : public GpuDriver {
+public:
+  CudaDriver() = default;
+  /// Opens the driver and GPU `ordinal`. Fails within a second when either is missing, saying how
+  /// many GPUs there are.
+  Status open(int64_t ordinal);
+  ~CudaDriver() override;
+
+  Expected<std::byte *> allocate(int64_t device, int64_t bytes) override;
+  Expected<Stream> createStream(int64_t device, std::string name) override;
+  Expected<Event> createEvent(int64_t device) override;
+  int64_t memoryOf(int64_t) const override { return 0; }
+  Status load(int64_t device, const Artifact &artifact) override;
+  Status record(Event event, Stream stream) override;
+  Status wait(Stream stream, Event event) override;
+  Status copy(Issue issue, std::byte *to, const std::byte *from, int64_t bytes) override;
+  Status setIndex(Issue issue, std::byte *to, int64_t value) override;
+  Status move(Issue issue, MoveJob job) override;
+  Status launch(Issue issue, const LaunchStep &step, std::vector<void *> slots,
+                std::byte *workspace) override;
+  Status gemm(Issue issue, const GemmStep &step, const void *a, const void *b, void *c,
+              std::byte *workspace) override;
+  Status beginCapture(Stream origin) override;
+  Expected<Graph> endCapture(Stream origin) override;
+  Status launchGraph(Graph graph, Stream stream) override;
+  Status enter() override { return api.check(api.ctxSetCurrent(context), "GPU " + name); }
+  /// Asked from time to time while the host waits; an error ends the wait.
+  std::function<Status()> whileWaiting;
+  Expected<bool> synchronize(Stream stream, bool forStep) override;
+  Status progress() override { return {}; }
+  Status write(int64_t device, std::byte *to, const std::byte *from, int64_t bytes) override;
+  Status read(int64_t device, std::byte *to, const std::byte *from, int64_t bytes) override;
+  int64_t gemmWorkspaceBytes() const override { return CublasLt::kWorkspaceBytes; }
+  int64_t kernelWorkspaceBytes() const override { return workspaceBytes; }
+
+  /// "NVIDIA H200", 90 for compute capability 9.0, and what tells GPUs of a cluster apart.
+  std::string gpuName() const { return name; }
+  int capability() const { return major * 10 + minor; }
+  const CuUuid &uuid() const { return id; }
+  const CudaApi &functions() const { return api; }
+
+private:
+  Status loadImages(const GpuModule &module);
+  Status findMove();
+
+  CudaApi api;
+  CublasLt blas;
+  std::string name;
+  CuContext context = nullptr;
+  int major = 0, minor = 0;
+  CuUuid id{};
+  std::vector<CuPointer> memory;
+  std::vector<CuModule> modules;
+  CuFunction moveKernel = nullptr;
+  const Artifact *loaded = nullptr;
+  std::vector<std::vector<CuFunction>> launches; ///< by kernel and launch
+  int64_t workspaceBytes = 0;
+};
+
+/// The arguments of the kernel that performs a job: copies in the widest elements that all its
+/// addresses and strides allow. Fails when it has too many loops or ends.
+struct MoveArguments;
+Status describeMove(const MoveJob &job, MoveArguments &arguments);
+
+/// The images of a module that a GPU of that compute capability (90) runs: cubins of its own
+/// architecture ("sm_90a", "sm_90"), of an earlier minor one, or PTX of any earlier one. The error
+/// names what there is and what is needed.
+Expected<std::vector<const GpuImage *>> imagesFor(const GpuModule &module, int capability,
+                                                  const std::string &gpu);
+
+} // namespace tessera::runtime::gpu
+
+#endif // TESSERA_LIB_RUNTIME_GPU_CUDA_CUDADRIVER_H

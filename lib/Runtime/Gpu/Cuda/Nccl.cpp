@@ -1,0 +1,250 @@
+//===- Nccl.cpp - Collectives through NCCL --------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Nccl.h"
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+namespace tessera::runtime::gpu {
+
+using sharding::CollectiveKind;
+using sharding::ReduceKind;
+
+// NCCL's enumerators.
+constexpr int kSuccess = 0, kInternalError = 3, kInProgress = 7, kNoColor = -1;
+constexpr int kInt8 = 0, kUint8 = 1, kInt32 = 2, kInt64 = 4, kFloat16 = 6, kFloat32 = 7,
+              kFloat64 = 8, kBfloat16 = 9;
+constexpr int kSum = 0, kProd = 1, kMax = 2, kMin = 3;
+constexpr int kScalarOnHost = 1;
+
+Nccl::~Nccl() {
+  abortAll(); // destroying waits for peers, who may be gone
+}
+
+void Nccl::abortAll() {
+  for (NcclComm &comm : communicators)
+    if (comm)
+      (void)abortFn(std::exchange(comm, nullptr));
+  if (world)
+    (void)abortFn(std::exchange(world, nullptr));
+}
+
+Status Nccl::poll() {
+  for (NcclComm comm : communicators) {
+    int state = kSuccess;
+    if (!comm ||
+        (asyncErrorFn(comm, &state) == kSuccess && (state == kSuccess || state == kInProgress)))
+      continue;
+    Status failed = check(state == kSuccess ? kInternalError : state, nullptr, "a collective");
+    abortAll();
+    return failed;
+  }
+  return {};
+}
+
+Status Nccl::open() {
+  TESSERA_RETURN_IF_ERROR(library.open(
+      {"libnccl.so.2", "libnccl.so"},
+      "collectives between GPUs need NCCL (>= 2.18), the package libnccl2 or nvidia-nccl"));
+#define TESSERA_FIND(name, symbol, arguments)                                                      \
+  TESSERA_RETURN_IF_ERROR(library.find(name##Fn, symbol));
+  TESSERA_NCCL_FUNCTIONS(TESSERA_FIND)
+#undef TESSERA_FIND
+  library.findOptional(errorText, "ncclGetErrorString");
+  library.findOptional(registerFn, "ncclCommRegister");
+  return check(getVersionFn(&found), nullptr, "NCCL's version");
+}
+
+std::string Nccl::versionText() const {
+  return std::to_string(found / 10000) + "." + std::to_string(found / 100 % 100) + "." +
+         std::to_string(found % 100);
+}
+
+NcclConfig Nccl::config() {
+  constexpr int kUndefined = INT_MIN;
+  return {sizeof(NcclConfig), 0xcafebeef, 21800,   0,         kUndefined,
+          kUndefined,         kUndefined, nullptr, kUndefined};
+}
+
+/// Waits for what is in progress; a communicator that fails, or stays behind, is aborted.
+Status Nccl::check(int result, NcclComm comm, const std::string &what) {
+  auto deadline = std::chrono::steady_clock::now() +
+                  std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+  while (result == kInProgress && comm) {
+    int asked = asyncErrorFn(comm, &result);
+    if (asked != kSuccess)
+      result = asked;
+    if (result == kInProgress && std::chrono::steady_clock::now() > deadline)
+      return Status::error(what + ": other ranks did not come within " +
+                           std::to_string(static_cast<int>(seconds)) + " s (rank " +
+                           std::to_string(self.rank) + " of " + std::to_string(self.size) + ")");
+    if (result == kInProgress)
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  if (result == kSuccess || result == kInProgress)
+    return {};
+  return Status::error(what + ": " + (errorText ? errorText(result) : "failed") + " (NCCL " +
+                       versionText() + ", error " + std::to_string(result) + ", rank " +
+                       std::to_string(self.rank) + ")");
+}
+
+Status Nccl::join(Rendezvous &rendezvous) {
+  NcclUniqueId id{};
+  if (self.rank == 0)
+    TESSERA_RETURN_IF_ERROR(check(getUniqueIdFn(&id), nullptr, "a unique id"));
+  auto ids = rendezvous.allGather(std::string(id.bytes, sizeof(id.bytes)));
+  if (!ids)
+    return ids.status();
+  if (ids->front().size() != sizeof(id.bytes))
+    return Status::error("rank 0 sent a unique id of another size");
+  std::memcpy(id.bytes, ids->front().data(), sizeof(id.bytes));
+  NcclConfig options = config();
+  int result =
+      initRankFn(&world, static_cast<int>(self.size), id, static_cast<int>(self.rank), &options);
+  return check(result, world, "the communicator of all ranks");
+}
+
+/// One split: the color is the group, and who is in none has none.
+Expected<std::vector<int64_t>>
+Nccl::makeCommunicators(const std::vector<std::vector<int64_t>> &groups,
+                        const std::vector<int64_t> &, Calls calls) {
+  NcclConfig options = config();
+  if (calls == Calls::concurrent)
+    options.maxCtas = kConcurrentBlocks;
+  NcclComm made = nullptr;
+  int color = kNoColor, key = static_cast<int>(self.rank);
+  for (size_t i = 0; i < groups.size(); ++i)
+    if (std::binary_search(groups[i].begin(), groups[i].end(), self.rank))
+      color = static_cast<int>(i);
+  TESSERA_RETURN_IF_ERROR(check(splitFn(world, color, key, &made, &options), world,
+                                "communicators of " + std::to_string(groups.size()) + " groups"));
+  if (made)
+    TESSERA_RETURN_IF_ERROR(check(kInProgress, made, "a communicator"));
+  std::vector<int64_t> result;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    result.push_back(static_cast<int64_t>(communicators.size()));
+    communicators.push_back(static_cast<int>(i) == color ? made : nullptr);
+  }
+  return result;
+}
+
+static int typeOf(DType dtype) {
+  switch (dtype) {
+  case DType::f64:
+    return kFloat64;
+  case DType::f32:
+    return kFloat32;
+  case DType::f16:
+    return kFloat16;
+  case DType::bf16:
+    return kBfloat16;
+  case DType::i64:
+  case DType::index:
+    return kInt64;
+  case DType::i32:
+    return kInt32;
+  case DType::i1:
+    return kUint8;
+  default:
+    return kInt8; // i16 only where bytes are moved, with twice the count
+  }
+}
+
+/// Plain operations, and sums with a factor, of which each communicator and type keeps one.
+Expected<int> Nccl::operationOf(const NativeCall &call, int64_t communicator) {
+  bool isBit = call.dtype == DType::i1;
+  switch (call.reduction) {
+  case ReduceKind::prod:
+    return isBit ? kMin : kProd;
+  case ReduceKind::max:
+    return kMax;
+  case ReduceKind::min:
+    return kMin;
+  default:
+    break;
+  }
+  if (isBit)
+    return kMax;
+  if (call.scale == 1)
+    return kSum;
+  auto key = std::tuple(communicator, call.dtype, call.scale);
+  if (auto it = scaledSums.find(key); it != scaledSums.end())
+    return it->second;
+  std::byte scalar[8] = {};
+  ElementBytes value = elementOf(call.dtype, call.scale);
+  std::copy(value.begin(), value.end(), scalar);
+  int made = kSum;
+  TESSERA_RETURN_IF_ERROR(check(makePreMulSumFn(&made, scalar, typeOf(call.dtype), kScalarOnHost,
+                                                communicators[communicator]),
+                                communicators[communicator], "a sum with a factor"));
+  scaledSums.emplace(key, made);
+  return made;
+}
+
+Status Nccl::call(Issue issue, int64_t communicator, int64_t, const NativeCall &call,
+                  const std::byte *send, std::byte *receive) {
+  NcclComm comm = communicators[communicator];
+  bool reduces = call.kind == CollectiveKind::all_reduce || call.kind == CollectiveKind::reduce ||
+                 call.kind == CollectiveKind::reduce_scatter;
+  int type = typeOf(call.dtype), operation = kSum, root = static_cast<int>(call.root);
+  if (reduces) {
+    auto made = operationOf(call, communicator);
+    if (!made)
+      return made.status();
+    operation = *made;
+  }
+  auto count = static_cast<size_t>(call.count) * (call.dtype == DType::i16 ? 2 : 1);
+  int result = kSuccess;
+  switch (call.kind) {
+  case CollectiveKind::all_gather:
+    result = allGatherFn(send, receive, count, type, comm, issue.stream);
+    break;
+  case CollectiveKind::reduce_scatter:
+    result = reduceScatterFn(send, receive, count, type, operation, comm, issue.stream);
+    break;
+  case CollectiveKind::broadcast:
+    result = broadcastFn(send, receive, count, type, root, comm, issue.stream);
+    break;
+  case CollectiveKind::reduce:
+    result = reduceFn(send, receive, count, type, operation, root, comm, issue.stream);
+    break;
+  default:
+    result = allReduceFn(send, receive, count, type, operation, comm, issue.stream);
+    break;
+  }
+  return check(result, comm, issue.what);
+}
+
+Status Nccl::exchange(Issue issue, int64_t communicator, int64_t, std::vector<PeerCopy> messages) {
+  NcclComm comm = communicators[communicator];
+  TESSERA_RETURN_IF_ERROR(check(groupStartFn(), nullptr, "a group begins"));
+  int result = kSuccess;
+  for (const PeerCopy &each : messages) {
+    auto bytes = static_cast<size_t>(each.bytes);
+    auto peer = static_cast<int>(each.peer);
+    int one = each.send ? sendFn(each.data, bytes, kInt8, peer, comm, issue.stream)
+                        : receiveFn(each.data, bytes, kInt8, peer, comm, issue.stream);
+    if (one != kSuccess && one != kInProgress && result == kSuccess)
+      result = one;
+  }
+  int ended = groupEndFn();
+  return check(result == kSuccess ? ended : result, comm, issue.what);
+}
+
+void Nccl::registerBuffer(std::byte *data, int64_t bytes) {
+  void *handle = nullptr;
+  for (NcclComm comm : communicators)
+    if (registerFn && comm)
+      (void)registerFn(comm, data, static_cast<size_t>(bytes), &handle); // only faster, if at all
+}
+
+} // namespace tessera::runtime::gpu

@@ -1,0 +1,27 @@
+//===- SharedLibrary.cpp - Libraries that need not be there ---------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "SharedLibrary.h"
+
+namespace tessera::runtime::gpu {
+
+Status SharedLibrary::open(std::initializer_list<const char *> names, const char *need) {
+  std::string tried, said;
+  for (const char *each : names) {
+    handle = ::dlopen(each, RTLD_NOW | RTLD_GLOBAL);
+    if (handle) {
+      name = each;
+      return {};
+    }
+    if (tried.empty())
+      said = ::dlerror();
+    tried += (tried.empty() ? "" : ", ") + std::string(each);
+  }
+  return Status::error(std::string(need) + "; looked for " + tried + " (" + said + ")");
+}
+
+} // namespace tessera::runtime::gpu

@@ -1,0 +1,132 @@
+//===- Driver.h - What the executor needs of a GPU --------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The subset of a GPU's driver that steps are executed with. `cuda` opens
+// libcuda.so.1 with dlopen, `stub` is host memory and emulated kernels. Every
+// call that costs something is counted here, so that "nothing is allocated in a
+// steady state" is a number a test reads.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_GPU_DRIVER_H
+#define TESSERA_LIB_RUNTIME_GPU_DRIVER_H
+
+#include "../Move.h"
+#include "tessera/Runtime/Artifact.h"
+
+namespace tessera::runtime::gpu {
+
+struct StreamObject;
+struct EventObject;
+struct GraphObject;
+using Stream = StreamObject *;
+using Event = EventObject *;
+using Graph = GraphObject *;
+
+/// Bytes that an operation reads or writes, for drivers that look for hazards.
+struct Touch {
+  const std::byte *data;
+  int64_t bytes;
+  bool write;
+};
+
+/// Where an operation goes and what it is. `step` outlives the driver's use of it.
+struct Issue {
+  Stream stream;
+  const Step *step;
+  const char *what;           ///< "launch", "pack", "all_gather", …
+  std::vector<Touch> touches; ///< empty unless checksTouches()
+};
+
+/// A strided copy, reduction or fill between buffers of one address space. Pointers are those of
+/// the box's first element.
+struct MoveJob {
+  const Strides *strides; ///< outlives the job; of a fill, `target` counts
+  DType dtype = DType::f32;
+  sharding::ReduceKind reduction = sharding::ReduceKind::sum;
+  double scale = 1;
+  std::vector<const std::byte *> sources; ///< reduced in order; none: `value` is written
+  std::vector<std::byte *> targets;
+  ElementBytes value{};
+};
+
+/// Calls since the driver was made.
+struct DriverCounts {
+  int64_t allocations = 0, streams = 0, events = 0, graphs = 0;
+  int64_t synchronisations = 0; ///< a step had the host wait for a stream
+  int64_t reads = 0;            ///< the host waited since it wanted results
+  int64_t launches = 0;         ///< operations issued, captured ones included
+  int64_t waits = 0, records = 0;
+  int64_t graphLaunches = 0;
+};
+
+class GpuDriver {
+public:
+  virtual ~GpuDriver() = default;
+  GpuDriver() = default;
+  GpuDriver(const GpuDriver &) = delete;
+  GpuDriver &operator=(const GpuDriver &) = delete;
+
+  /// Zeroed memory of a device, aligned to 256 bytes, until the driver goes.
+  virtual Expected<std::byte *> allocate(int64_t device, int64_t bytes) = 0;
+  /// `name` is for messages.
+  virtual Expected<Stream> createStream(int64_t device, std::string name) = 0;
+  virtual Expected<Event> createEvent(int64_t device) = 0;
+  /// Devices with equal numbers share a memory: constants are there once.
+  virtual int64_t memoryOf(int64_t device) const { return device; }
+  /// Opens the kernels of the artifact on a device.
+  virtual Status load(int64_t device, const Artifact &artifact) = 0;
+
+  virtual Status record(Event event, Stream stream) = 0;
+  virtual Status wait(Stream stream, Event event) = 0;
+  virtual Status copy(Issue issue, std::byte *to, const std::byte *from, int64_t bytes) = 0;
+  virtual Status setIndex(Issue issue, std::byte *to, int64_t value) = 0;
+  virtual Status move(Issue issue, MoveJob job) = 0;
+  /// All launches of the step's kernel; pointers are those of its slots.
+  virtual Status launch(Issue issue, const LaunchStep &step, std::vector<void *> slots,
+                        std::byte *workspace) = 0;
+  virtual Status gemm(Issue issue, const GemmStep &step, const void *a, const void *b, void *c,
+                      std::byte *workspace) = 0;
+
+  /// What is issued to `origin`, and to streams that wait for it, is recorded, not run.
+  virtual Status beginCapture(Stream origin) = 0;
+  virtual Expected<Graph> endCapture(Stream origin) = 0;
+  virtual Status launchGraph(Graph graph, Stream stream) = 0;
+
+  /// Makes the calling thread one that may call the rest.
+  virtual Status enter() { return {}; }
+  /// Waits until everything issued to the stream is done, for a step or to read results. False: it
+  /// waits for what this process has not issued yet (only drivers that do not run by themselves say
+  /// so).
+  virtual Expected<bool> synchronize(Stream stream, bool forStep) = 0;
+  /// Runs what can run, where nothing runs by itself; reports what went wrong so far.
+  virtual Status progress() = 0;
+  /// Between host memory and a device whose streams are idle.
+  virtual Status write(int64_t device, std::byte *to, const std::byte *from, int64_t bytes) = 0;
+  virtual Status read(int64_t device, std::byte *to, const std::byte *from, int64_t bytes) = 0;
+  /// Scratch that a product may use, in bytes.
+  virtual int64_t gemmWorkspaceBytes() const { return 0; }
+  /// The same for the kernels of the loaded artifact.
+  virtual int64_t kernelWorkspaceBytes() const { return 0; }
+  /// Whether issues should say what they touch.
+  virtual bool checksTouches() const { return false; }
+  /// Whether host code may look into device memory.
+  virtual bool hostReachable() const { return false; }
+  /// Whether something issued cannot go on, though nothing more will be issued.
+  virtual bool isStuck() const { return false; }
+  /// The step in which a device of a stuck process waits for others; null when it does not.
+  virtual const Step *stuckAt(int64_t device) const { return nullptr; }
+
+  const DriverCounts &counts() const { return counted; }
+
+protected:
+  DriverCounts counted;
+};
+
+} // namespace tessera::runtime::gpu
+
+#endif // TESSERA_LIB_RUNTIME_GPU_DRIVER_H

@@ -1,0 +1,299 @@
+//===- Emulator.cpp - GPU kernels run by the CPU --------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Emulator.h"
+
+#include "Fiber.h"
+#include "StubApi.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tessera::runtime {
+
+namespace {
+
+constexpr uint32_t kWarp = 32;
+
+class Block;
+
+/// A GPU thread. Kernels get a pointer to the first member.
+struct Thread {
+  enum class State { fresh, ready, barrier, shuffle, done };
+
+  tessera_stub_thread seen = {};
+  Block *block = nullptr;
+  uint32_t index = 0; ///< within the block, x fastest
+  State state = State::fresh;
+  Fiber *fiber = nullptr; ///< from its first instruction to its last
+  /// Of the shuffle that it waits at; `value` then becomes the result.
+  uint32_t members = 0, value = 0, operand = 0, clamp = 0, mode = 0;
+};
+
+Thread &threadOf(const tessera_stub_thread *seen) {
+  return *reinterpret_cast<Thread *>(const_cast<tessera_stub_thread *>(seen));
+}
+
+std::string text(const uint32_t *place) {
+  return "(" + std::to_string(place[0]) + ", " + std::to_string(place[1]) + ", " +
+         std::to_string(place[2]) + ")";
+}
+
+/// Stacks are kept: making one costs more than a thread's work.
+class FiberPool {
+public:
+  Fiber *take() {
+    if (idle.empty()) {
+      fibers.push_back(std::make_unique<Fiber>());
+      idle.push_back(fibers.back().get());
+    }
+    Fiber *fiber = idle.back();
+    idle.pop_back();
+    return fiber;
+  }
+  void give(Fiber *fiber) { idle.push_back(fiber); }
+
+private:
+  std::vector<std::unique_ptr<Fiber>> fibers;
+  std::vector<Fiber *> idle;
+};
+
+FiberPool &fiberPool() {
+  static thread_local FiberPool pool;
+  return pool;
+}
+
+/// The blocks of a launch, one at a time.
+class Block {
+public:
+  Block(tessera_stub_kernel kernel, const GpuLaunch &launch, void *const *pointers)
+      : kernel(kernel), pointers(pointers), shared(launch.sharedBytes + 128) {
+    uint32_t extents[3];
+    uint32_t count = 1;
+    for (int i = 0; i < 3; ++i) {
+      extents[i] = static_cast<uint32_t>(launch.block[i]);
+      count *= extents[i];
+    }
+    threads.resize(count);
+    auto begin = (reinterpret_cast<uintptr_t>(shared.data()) + 127) & ~uintptr_t(127);
+    for (uint32_t i = 0; i < count; ++i) {
+      Thread &thread = threads[i];
+      thread.block = this;
+      thread.index = i;
+      thread.seen.shared = reinterpret_cast<void *>(begin);
+      thread.seen.thread[0] = i % extents[0];
+      thread.seen.thread[1] = i / extents[0] % extents[1];
+      thread.seen.thread[2] = i / extents[0] / extents[1];
+      for (int d = 0; d < 3; ++d) {
+        thread.seen.threads[d] = extents[d];
+        thread.seen.blocks[d] = static_cast<uint32_t>(launch.grid[d]);
+      }
+    }
+  }
+  ~Block() {
+    for (Thread &thread : threads)
+      if (thread.fiber)
+        fiberPool().give(thread.fiber);
+  }
+
+  Status run(uint32_t x, uint32_t y, uint32_t z) {
+    // Shared memory holds nothing on entry: NaN, so that reading it too early shows.
+    std::memset(shared.data(), 0xff, shared.size());
+    for (Thread &thread : threads) {
+      thread.state = Thread::State::fresh;
+      thread.seen.block[0] = x;
+      thread.seen.block[1] = y;
+      thread.seen.block[2] = z;
+    }
+    auto count = static_cast<uint32_t>(threads.size());
+    while (true) {
+      for (uint32_t begin = 0; begin < count; begin += kWarp) {
+        runWarp(begin, std::min(begin + kWarp, count));
+        if (!failure.empty())
+          return Status::error(failure);
+      }
+      auto isDone = [](const Thread &thread) { return thread.state == Thread::State::done; };
+      if (std::all_of(threads.begin(), threads.end(), isDone))
+        return {};
+      auto waits = [](const Thread &thread) { return thread.state == Thread::State::barrier; };
+      if (!std::all_of(threads.begin(), threads.end(), waits))
+        return stuck();
+      for (Thread &thread : threads)
+        thread.state = Thread::State::ready;
+    }
+  }
+
+  void wait(Thread &thread, Thread::State state) {
+    thread.state = state;
+    thread.fiber->stop();
+  }
+  void fail(Thread &thread, std::string message) {
+    failure = std::move(message);
+    thread.fiber->stop();
+  }
+
+private:
+  /// Runs the warp's threads until all of them are done or wait for other warps.
+  void runWarp(uint32_t begin, uint32_t end) {
+    do {
+      for (uint32_t i = begin; i < end; ++i) {
+        Thread &thread = threads[i];
+        if (thread.state == Thread::State::fresh) {
+          thread.fiber = fiberPool().take();
+          thread.fiber->begin(&Block::enter, &thread);
+        } else if (thread.state != Thread::State::ready) {
+          continue;
+        }
+        thread.fiber->resume();
+        if (!failure.empty())
+          return;
+        if (thread.state == Thread::State::done) {
+          fiberPool().give(thread.fiber);
+          thread.fiber = nullptr;
+        }
+      }
+    } while (exchange(begin, end));
+  }
+
+  static void enter(void *argument) {
+    auto *thread = static_cast<Thread *>(argument);
+    thread->block->kernel(thread->block->pointers, &thread->seen);
+    thread->state = Thread::State::done;
+    thread->fiber->stop();
+  }
+
+  /// Completes the shuffles whose members have all come; false when there is none.
+  bool exchange(uint32_t begin, uint32_t end) {
+    bool any = false;
+    for (uint32_t i = begin; i < end; ++i) {
+      if (threads[i].state != Thread::State::shuffle)
+        continue;
+      uint32_t members = threads[i].members;
+      bool whole = true;
+      for (uint32_t lane = 0; lane < kWarp; ++lane)
+        if (members >> lane & 1)
+          whole &= begin + lane < end && threads[begin + lane].state == Thread::State::shuffle &&
+                   threads[begin + lane].members == members;
+      if (!whole)
+        continue;
+      uint32_t values[kWarp] = {};
+      for (uint32_t lane = 0; lane < kWarp; ++lane)
+        if (members >> lane & 1)
+          values[lane] = threads[begin + lane].value;
+      for (uint32_t lane = 0; lane < kWarp; ++lane)
+        if (members >> lane & 1) {
+          Thread &thread = threads[begin + lane];
+          uint32_t source = sourceLane(thread, lane);
+          if (!(members >> source & 1))
+            failure = place(thread) + " shuffles from lane " + std::to_string(source) +
+                      ", which takes no part";
+          thread.value = values[source];
+          thread.state = Thread::State::ready;
+        }
+      any = true;
+    }
+    return any && failure.empty();
+  }
+
+  /// As PTX defines shfl.sync.
+  static uint32_t sourceLane(const Thread &thread, uint32_t lane) {
+    uint32_t segment = thread.clamp >> 8 & 31, limit = thread.clamp & 31;
+    uint32_t most = (lane & segment) | (limit & ~segment & 31), least = lane & segment;
+    uint32_t operand = thread.operand & 31;
+    switch (thread.mode) {
+    case TESSERA_STUB_SHUFFLE_UP:
+      return lane >= most + operand ? lane - operand : lane;
+    case TESSERA_STUB_SHUFFLE_DOWN:
+      return lane + operand <= most ? lane + operand : lane;
+    case TESSERA_STUB_SHUFFLE_XOR:
+      return (lane ^ operand) <= most ? lane ^ operand : lane;
+    default:
+      return (least | (operand & ~segment & 31)) <= most ? (least | (operand & ~segment & 31))
+                                                         : lane;
+    }
+  }
+
+  std::string place(const Thread &thread) const {
+    return "thread " + text(thread.seen.thread) + " of block " + text(thread.seen.block);
+  }
+
+  Status stuck() const {
+    const Thread *waiting = nullptr, *other = nullptr;
+    for (const Thread &thread : threads) {
+      bool waits = thread.state == Thread::State::barrier || thread.state == Thread::State::shuffle;
+      if (waits && !waiting)
+        waiting = &thread;
+    }
+    for (const Thread &thread : threads)
+      if (thread.state != waiting->state && !other)
+        other = &thread;
+    std::string message = place(*waiting) + " waits at a " +
+                          (waiting->state == Thread::State::barrier ? "barrier" : "shuffle");
+    if (other)
+      message += " that " + place(*other) +
+                 (other->state == Thread::State::done ? " never reaches: it has returned"
+                                                      : " does not reach: it waits elsewhere");
+    return Status::error(message);
+  }
+
+  tessera_stub_kernel kernel;
+  void *const *pointers;
+  std::vector<Thread> threads;
+  std::vector<char> shared;
+  std::string failure;
+};
+
+void barrier(const tessera_stub_thread *seen) {
+  Thread &thread = threadOf(seen);
+  thread.block->wait(thread, Thread::State::barrier);
+}
+
+uint32_t shuffle(const tessera_stub_thread *seen, uint32_t members, uint32_t value,
+                 uint32_t operand, uint32_t clamp, uint32_t mode) {
+  Thread &thread = threadOf(seen);
+  thread.members = members;
+  thread.value = value;
+  thread.operand = operand;
+  thread.clamp = clamp;
+  thread.mode = mode;
+  thread.block->wait(thread, Thread::State::shuffle);
+  return thread.value;
+}
+
+void outOfBounds(const tessera_stub_thread *seen, uint32_t argument, int64_t offset,
+                 int64_t bytes) {
+  Thread &thread = threadOf(seen);
+  thread.block->fail(thread, "thread " + text(seen->thread) + " of block " + text(seen->block) +
+                                 " accesses " + std::to_string(bytes) + " bytes at byte " +
+                                 std::to_string(offset) + " of argument " +
+                                 std::to_string(argument) + ", beyond its end");
+}
+
+} // namespace
+
+const tessera_stub_api &stubApi() {
+  static const tessera_stub_api api = {TESSERA_STUB_VERSION, barrier, shuffle, outOfBounds};
+  return api;
+}
+
+Status launch(const StubKernelLibrary &library, const GpuLaunch &launch, void *const *pointers) {
+  tessera_stub_kernel kernel = library.find(launch.symbol);
+  if (!kernel)
+    return Status::error("no image defines the kernel '" + launch.symbol + "'");
+  Block block(kernel, launch, pointers);
+  for (int64_t z = 0; z < launch.grid[2]; ++z)
+    for (int64_t y = 0; y < launch.grid[1]; ++y)
+      for (int64_t x = 0; x < launch.grid[0]; ++x) {
+        Status status =
+            block.run(static_cast<uint32_t>(x), static_cast<uint32_t>(y), static_cast<uint32_t>(z));
+        if (!status.ok())
+          return status.in("kernel '" + launch.symbol + "'");
+      }
+  return {};
+}
+
+} // namespace tessera::runtime

@@ -1,0 +1,311 @@
+//===- Executor.cpp - Parts on GPUs, real or not --------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Executor.h"
+
+#include "AnyStep.h"
+#include "RemoteTransfer.h"
+
+#include <algorithm>
+
+namespace tessera::runtime::gpu {
+
+static int64_t alignedUp(int64_t bytes) {
+  return (bytes + 255) / 256 * 256;
+}
+
+Status GpuExecutor::open() {
+  if (options.devices.empty())
+    for (int64_t id = 0; id < program().numDevices(); ++id)
+      options.devices.push_back(id);
+  options.plan.inProcess = !options.collectives;
+  for (int64_t device : options.devices) {
+    TESSERA_RETURN_IF_ERROR(driver().load(device, *artifact));
+    std::byte *&constants = constantsOf[driver().memoryOf(device)];
+    if (constants || artifact->constants.empty())
+      continue;
+    auto size = static_cast<int64_t>(artifact->constants.size());
+    auto memory = driver().allocate(device, size);
+    if (!memory)
+      return memory.status();
+    constants = *memory;
+    TESSERA_RETURN_IF_ERROR(driver().write(device, constants, artifact->constants.data(), size));
+  }
+  int64_t count = static_cast<int64_t>(program().parts.size());
+  for (int64_t part = 0; part < count; ++part)
+    TESSERA_RETURN_IF_ERROR(openPart(part, driver().kernelWorkspaceBytes()));
+  for (auto &issuer : issuers)
+    if (options.collectives)
+      options.collectives->registerBuffer(issuer->memory(), issuer->part.blockBytes);
+  return openTransfers();
+}
+
+Status GpuExecutor::openPart(int64_t index, int64_t workspaceBytes) {
+  auto opened = std::make_unique<GpuPart>();
+  GpuPart &part = *opened;
+  part.index = index;
+  part.part = &program().parts[index];
+  if (hasStep<GemmStep>(part.part->steps))
+    workspaceBytes = std::max(workspaceBytes, driver().gemmWorkspaceBytes());
+  part.plan = planPart(program(), index, workspaceBytes, options.plan);
+  part.workspaceOffset = alignedUp(part.part->arenaBytes);
+  part.blockBytes = part.workspaceOffset + alignedUp(workspaceBytes);
+  for (int64_t bytes : part.plan.stagingBytes) {
+    part.stagingOffsets.push_back(part.blockBytes);
+    part.blockBytes += alignedUp(bytes);
+  }
+  auto isHere = [&](int64_t id) {
+    return std::find(options.devices.begin(), options.devices.end(), id) != options.devices.end();
+  };
+  for (const auto &grouping : part.plan.groupings) {
+    if (!options.collectives)
+      break;
+    auto made = options.collectives->makeCommunicators(grouping, options.devices);
+    if (!made)
+      return made.status();
+    part.communicators.push_back(std::move(*made));
+  }
+  if (!options.collectives)
+    for (const PlannedCollective &planned : part.plan.collectives) {
+      part.inProcess.push_back(
+          std::make_unique<InProcessCollective>(program(), *part.part, planned));
+      TESSERA_RETURN_IF_ERROR(part.inProcess.back()->open(driver()));
+    }
+  for (int64_t id : program().meshes[part.part->mesh].processIds)
+    if (isHere(id)) {
+      issuers.push_back(std::make_unique<Issuer>(*this, part, id));
+      TESSERA_RETURN_IF_ERROR(issuers.back()->open(constantsOf[driver().memoryOf(id)]));
+    }
+  parts.push_back(std::move(opened));
+  return {};
+}
+
+Status GpuExecutor::openTransfers() {
+  std::map<int64_t, std::pair<const Step *, const Step *>> ends; ///< send and recv, by id
+  for (auto &part : parts)
+    for (const PlanStep &step : part->plan.code) {
+      if (step.op == PlanStep::Op::send)
+        ends[step.index].first = step.step;
+      else if (step.op == PlanStep::Op::recv)
+        ends[step.index].second = step.step;
+    }
+  for (auto &[id, pair] : ends) { // the verifier has paired them
+    if (!options.messages) {
+      transfers[id] = std::make_unique<InProcessTransfer>(driver(), recorder, program(),
+                                                          *pair.first, *pair.second);
+      continue;
+    }
+    auto made = std::make_unique<RemoteTransfer>(driver(), *options.collectives, program(),
+                                                 *pair.first, *pair.second);
+    TESSERA_RETURN_IF_ERROR(made->open(options.devices));
+    transfers[id] = std::move(made);
+  }
+  return {};
+}
+
+Status GpuExecutor::run() {
+  if (!failure.empty())
+    return Status::error("an earlier step failed: " + failure);
+  for (auto &issuer : issuers)
+    issuer->restart();
+  settled = false;
+  Status status = driver().enter();
+  if (status.ok())
+    status = captureAll();
+  if (status.ok())
+    status = whole ? driver().launchGraph(whole, issuers.front()->stream(0)) : issueAll();
+  if (status.ok() && whole)
+    for (auto &issuer : issuers)
+      if (!issuer->finished())
+        issuer->skipSegment();
+  if (status.ok())
+    status = driver().progress();
+  if (status.ok() && driver().isStuck())
+    status = stuck();
+  failure = status.message();
+  return status;
+}
+
+/// Grows with everything that is issued: a round in which it does not has led nowhere.
+static int64_t activity(const GpuDriver &driver) {
+  const DriverCounts &counts = driver.counts();
+  return counts.launches + counts.graphLaunches + counts.records + counts.waits;
+}
+
+Status GpuExecutor::issueAll() {
+  // The least order first; what waits lets the others go on.
+  while (true) {
+    bool progress = false, finished = true;
+    int64_t before = activity(driver());
+    std::vector<Issuer *> open;
+    for (auto &issuer : issuers)
+      if (!issuer->finished())
+        open.push_back(issuer.get());
+    std::sort(open.begin(), open.end(), [](Issuer *a, Issuer *b) {
+      return std::pair(a->order(), a->device) < std::pair(b->order(), b->device);
+    });
+    for (Issuer *issuer : open) {
+      auto went = issuer->advance();
+      if (!went)
+        return went.status();
+      progress |= *went;
+      finished &= issuer->finished();
+    }
+    if (finished)
+      return {};
+    // Who stops within a segment has gone on, too.
+    if (!progress && activity(driver()) == before)
+      return stuck();
+  }
+}
+
+/// Collectives in one process tie all devices together: their graph is one, or there is none.
+Status GpuExecutor::captureAll() {
+  bool possible = options.capture && !options.collectives && parts.size() == 1 &&
+                  parts.front()->plan.isOneSegment() && !issuers.empty();
+  if (whole || !possible)
+    return {};
+  const Segment &segment = parts.front()->plan.segments.front();
+  Stream origin = issuers.front()->stream(0);
+  TESSERA_RETURN_IF_ERROR(driver().beginCapture(origin));
+  for (size_t i = 1; i < issuers.size(); ++i) {
+    TESSERA_RETURN_IF_ERROR(driver().record(issuers[i]->spareEvent(), origin));
+    TESSERA_RETURN_IF_ERROR(driver().wait(issuers[i]->stream(0), issuers[i]->spareEvent()));
+  }
+  std::vector<bool> done(issuers.size());
+  for (size_t left = issuers.size(); left > 0;) {
+    int64_t before = activity(driver());
+    for (size_t i = 0; i < issuers.size(); ++i) {
+      if (done[i])
+        continue;
+      auto went = issuers[i]->issueSegment(segment);
+      if (!went)
+        return went.status();
+      done[i] = *went;
+      left -= *went;
+    }
+    if (left > 0 && activity(driver()) == before)
+      return stuck();
+  }
+  for (size_t i = 1; i < issuers.size(); ++i) {
+    TESSERA_RETURN_IF_ERROR(driver().record(issuers[i]->spareEvent(), issuers[i]->stream(0)));
+    TESSERA_RETURN_IF_ERROR(driver().wait(origin, issuers[i]->spareEvent()));
+  }
+  auto graph = driver().endCapture(origin);
+  if (!graph)
+    return graph.status();
+  whole = *graph;
+  return {};
+}
+
+Status GpuExecutor::stuck() const {
+  std::string message, ended;
+  int64_t listed = 0;
+  for (auto &issuer : issuers) {
+    std::string wait = issuer->describeWait();
+    if (wait.empty()) {
+      ended += (ended.empty() ? "" : ", ") + std::to_string(issuer->device);
+      continue;
+    }
+    if (++listed <= 4)
+      message += (message.empty() ? "deadlock: device " : "; device ") +
+                 std::to_string(issuer->device) + " " + wait;
+  }
+  if (listed > 4)
+    message += "; and " + std::to_string(listed - 4) + " more";
+  return Status::error(message + (ended.empty() ? "" : "; finished: " + ended));
+}
+
+Status GpuExecutor::settle() {
+  TESSERA_RETURN_IF_ERROR(driver().enter());
+  if (settled || !failure.empty())
+    return {};
+  for (auto &issuer : issuers) {
+    auto done = driver().synchronize(issuer->stream(0), /*forStep=*/false);
+    if (!done)
+      return done.status();
+  }
+  settled = true;
+  return {};
+}
+
+Issuer *GpuExecutor::find(int64_t part, int64_t position) const {
+  for (auto &issuer : issuers)
+    if (issuer->part.index == part && issuer->position == position)
+      return issuer.get();
+  return nullptr;
+}
+
+Status GpuExecutor::writeSlot(int64_t part, int64_t position, int64_t slot, const std::byte *data,
+                              int64_t size) {
+  Issuer *issuer = find(part, position);
+  if (!issuer)
+    return {}; // another process has this device and writes its part
+  TESSERA_RETURN_IF_ERROR(settle());
+  return driver().write(issuer->device, issuer->slot(slot), data, size);
+}
+
+Status GpuExecutor::readSlot(int64_t part, int64_t position, int64_t slot, std::byte *data,
+                             int64_t size) {
+  Issuer *issuer = find(part, position);
+  if (issuer) {
+    TESSERA_RETURN_IF_ERROR(settle());
+    TESSERA_RETURN_IF_ERROR(driver().read(issuer->device, data, issuer->slot(slot), size));
+  }
+  if (!options.share)
+    return {};
+  const sharding::Mesh &mesh = program().meshes[program().parts[part].mesh];
+  return options.share(mesh.processIds[position], issuer != nullptr, data, size);
+}
+
+std::byte *GpuExecutor::slotData(int64_t part, int64_t position, int64_t slot) {
+  Issuer *issuer = find(part, position);
+  if (!issuer || !driver().hostReachable() || !settle().ok())
+    return nullptr;
+  return issuer->slot(slot);
+}
+
+std::vector<std::pair<std::string, int64_t>> GpuExecutor::counters() const {
+  const DriverCounts &counts = options.driver->counts();
+  return {{"allocations", counts.allocations},
+          {"streams", counts.streams},
+          {"events", counts.events},
+          {"graphs", counts.graphs},
+          {"synchronisations", counts.synchronisations},
+          {"reads", counts.reads},
+          {"launches", counts.launches},
+          {"waits", counts.waits},
+          {"graph_launches", counts.graphLaunches}};
+}
+
+std::vector<CollectiveStats> GpuExecutor::stats() const {
+  std::vector<CollectiveStats> all;
+  for (auto &part : parts)
+    for (size_t i = 0; i < part->plan.collectives.size(); ++i) {
+      const PlannedCollective &planned = part->plan.collectives[i];
+      const auto &step = std::get<CollectiveStep>(planned.step->action);
+      CollectiveStats stats{
+          step.id, std::string(toString(step.kind)), planned.step->loc, 0, step.wireBytes, {}, {}};
+      stats.sentBytes.resize(program().numDevices());
+      stats.receivedBytes.resize(program().numDevices());
+      for (auto &issuer : issuers) {
+        if (&issuer->part != part.get())
+          continue;
+        int64_t times = issuer->executions[i];
+        stats.executions = std::max(stats.executions, times);
+        stats.sentBytes[issuer->device] = times * planned.ranks.sent[issuer->device];
+        stats.receivedBytes[issuer->device] = times * planned.ranks.received[issuer->device];
+      }
+      all.push_back(std::move(stats));
+    }
+  for (auto &[id, transfer] : transfers)
+    all.push_back(transfer->stats());
+  std::sort(all.begin(), all.end(), [](auto &a, auto &b) { return a.id < b.id; });
+  return all;
+}
+
+} // namespace tessera::runtime::gpu

@@ -1,0 +1,164 @@
+//===- Executor.h - Parts on GPUs, real or not ------------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One executor for `cuda`, `vdev` and `stub`: they differ in the driver, in who
+// performs collectives, and in which devices this process has.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_GPU_EXECUTOR_H
+#define TESSERA_LIB_RUNTIME_GPU_EXECUTOR_H
+
+#include "../Recorder.h"
+#include "InProcess.h"
+#include "Plan.h"
+#include "Transfers.h"
+
+#include <functional>
+
+namespace tessera::runtime::gpu {
+
+/// Faults that tests plant to see that they are found.
+struct PlantedFaults {
+  int64_t dropWait = -1;        ///< the n-th wait that is issued is not
+  int64_t swapCollectives = -1; ///< this device makes the first two collectives of a segment in
+                                ///< the other order
+  int64_t wrongCount = -1;      ///< this device sends an element too few
+};
+
+struct ExecutorOptions {
+  /// The last member to go: streams and graphs are its.
+  std::unique_ptr<GpuDriver> driver;
+  /// Null: all devices are in this process and share an address space (InProcess.h).
+  std::unique_ptr<Collectives> collectives;
+  std::vector<int64_t> devices; ///< process ids here; empty: all
+  bool capture = true;          ///< segments become graphs
+  bool messages = false;        ///< transfers between parts are messages of a communicator
+  /// Where devices are in several processes: gives all of them `size` bytes that the process of
+  /// device `owner` has (`mine`). Called by all in the same order.
+  std::function<Status(int64_t owner, bool mine, std::byte *data, int64_t size)> share;
+  PlanOptions plan;
+  PlantedFaults faults;
+};
+
+class GpuExecutor;
+
+/// A part as its devices here share it.
+struct GpuPart {
+  int64_t index = 0;
+  const Part *part = nullptr;
+  Plan plan;
+  std::vector<std::unique_ptr<InProcessCollective>> inProcess; ///< as Plan::collectives
+  std::vector<std::vector<int64_t>> communicators;             ///< by grouping and group
+  std::vector<int64_t> stagingOffsets;                         ///< by stream, within a block
+  int64_t workspaceOffset = 0, blockBytes = 0;
+};
+
+/// One part on one device: a place in its plan.
+class Issuer {
+public:
+  Issuer(GpuExecutor &executor, GpuPart &part, int64_t device);
+  Status open(std::byte *constants);
+  void restart();
+  bool finished() const { return place == part.plan.code.size(); }
+  int64_t order() const { return part.plan.code[place].order; }
+  /// Issues what is next; false when it must wait for what others issue.
+  Expected<bool> advance();
+  /// Issues a segment's operations; false when one waits for other devices: call again.
+  Expected<bool> issueSegment(const Segment &segment);
+  /// Its segment was issued by other means (a graph of all devices).
+  void skipSegment();
+  void countSegment(const Segment &segment);
+  /// What it waits for, in words.
+  std::string describeWait() const;
+
+  std::byte *resolve(int64_t address, int64_t stream) const;
+  std::byte *slot(int64_t index) const { return resolve(addressOf(part.part->slots[index]), 0); }
+  Stream stream(int64_t index) const { return streams[index]; }
+  /// All its memory, of GpuPart::blockBytes.
+  std::byte *memory() const { return block; }
+  /// An event of its own, for what is not planned.
+  Event spareEvent() const { return events.back(); }
+  const Step *currentStep() const { return part.plan.code[place].step; }
+
+  GpuPart &part;
+  const int64_t device;            ///< process id
+  const int64_t position;          ///< in the part's mesh
+  std::vector<int64_t> executions; ///< of each collective
+
+private:
+  Status issue(const Operation &operation, int64_t collective);
+  Status issueCollective(const Operation &operation, int64_t collective);
+  Status issueAction(const Operation &operation, const RankAction &action, int64_t collective);
+  Issue issueOf(const Operation &operation, const char *what) const;
+  Expected<bool> runSegment(int64_t index);
+  Expected<bool> readValue(int64_t slot, int64_t &value);
+  Expected<bool> beginLoop(const PlanStep &step);
+
+  struct LoopState {
+    int64_t value = 0, step = 0, left = 0;
+  };
+  GpuExecutor &executor;
+  std::byte *block = nullptr, *constants = nullptr;
+  std::vector<Stream> streams;
+  std::vector<Event> events;
+  std::vector<Graph> graphs; ///< by segment; null until captured
+  std::vector<LoopState> loops;
+  size_t place = 0, next = 0;
+  size_t operation = 0; ///< within the segment at hand
+  bool waited = false;  ///< its waits are issued
+};
+
+class GpuExecutor final : public Executor {
+public:
+  GpuExecutor(std::shared_ptr<const Artifact> artifact, ExecutorOptions options)
+      : artifact(std::move(artifact)), options(std::move(options)) {}
+  Status open();
+
+  Status run() override;
+  Status writeSlot(int64_t part, int64_t position, int64_t slot, const std::byte *data,
+                   int64_t size) override;
+  Status readSlot(int64_t part, int64_t position, int64_t slot, std::byte *data,
+                  int64_t size) override;
+  std::byte *slotData(int64_t part, int64_t position, int64_t slot) override;
+  Status finish() override { return settle(); }
+  std::vector<std::pair<std::string, int64_t>> counters() const override;
+  std::vector<CollectiveStats> stats() const override;
+  std::vector<CollectiveRecord> recorded() const override { return recorder.last(); }
+  std::string traceJson() const override { return trace ? trace() : std::string(); }
+
+  GpuDriver &driver() { return *options.driver; }
+  const Program &program() const { return artifact->program; }
+
+  std::shared_ptr<const Artifact> artifact;
+  ExecutorOptions options;
+  Recorder recorder;
+  Clock clock;
+  std::function<std::string()> trace;                     ///< where the backend makes one
+  std::map<int64_t, std::unique_ptr<Transfer>> transfers; ///< by id
+  int64_t waitsIssued = 0;
+
+private:
+  Status openPart(int64_t index, int64_t workspaceBytes);
+  Status openTransfers();
+  Status issueAll();
+  Status captureAll();
+  Status stuck() const;
+  Status settle();
+  Issuer *find(int64_t part, int64_t position) const;
+
+  std::vector<std::unique_ptr<GpuPart>> parts;
+  std::vector<std::unique_ptr<Issuer>> issuers;
+  Graph whole = nullptr;                      ///< of all devices, where collectives are in process
+  std::map<int64_t, std::byte *> constantsOf; ///< by device
+  bool settled = true;                        ///< nothing runs
+  std::string failure;
+};
+
+} // namespace tessera::runtime::gpu
+
+#endif // TESSERA_LIB_RUNTIME_GPU_EXECUTOR_H

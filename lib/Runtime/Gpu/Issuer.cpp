@@ -1,0 +1,241 @@
+//===- Issuer.cpp - One part on one device --------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Executor.h"
+
+#include <cstring>
+
+namespace tessera::runtime::gpu {
+
+Issuer::Issuer(GpuExecutor &executor, GpuPart &part, int64_t device)
+    : part(part), device(device),
+      position(executor.program().meshes[part.part->mesh].positionOf(device)),
+      executions(part.plan.collectives.size()), executor(executor),
+      graphs(part.plan.segments.size()), loops(part.plan.numLoops) {}
+
+Status Issuer::open(std::byte *opened) {
+  constants = opened;
+  GpuDriver &driver = executor.driver();
+  auto memory = driver.allocate(device, part.blockBytes);
+  if (!memory)
+    return memory.status();
+  block = *memory;
+  for (const std::string &name : part.plan.streamNames) {
+    auto stream = driver.createStream(device, name + " of device " + std::to_string(device));
+    if (!stream)
+      return stream.status();
+    streams.push_back(*stream);
+  }
+  for (int64_t i = 0; i <= part.plan.numEvents; ++i) {
+    auto event = driver.createEvent(device);
+    if (!event)
+      return event.status();
+    events.push_back(*event);
+  }
+  for (const Coordinate &coordinate : part.part->coordinates) {
+    const sharding::Mesh &of = executor.program().meshes[coordinate.mesh.value_or(part.part->mesh)];
+    int64_t value =
+        sharding::linearIndex(of, coordinate.axes, of.coordinate(of.positionOf(device)));
+    TESSERA_RETURN_IF_ERROR(driver.write(
+        device, slot(coordinate.slot), reinterpret_cast<const std::byte *>(&value), sizeof(value)));
+  }
+  return {};
+}
+
+void Issuer::restart() {
+  place = 0;
+  operation = 0;
+  waited = false;
+}
+
+std::byte *Issuer::resolve(int64_t address, int64_t stream) const {
+  int64_t space = spaceOf(address), offset = address - space;
+  if (space == kConstants)
+    return constants + offset;
+  if (space == kWorkspace)
+    return block + part.workspaceOffset + offset;
+  if (space == kStaging)
+    return block + part.stagingOffsets[stream] + offset;
+  return block + offset;
+}
+
+Expected<bool> Issuer::advance() {
+  const PlanStep &step = part.plan.code[place];
+  next = place + 1;
+  Expected<bool> went = true;
+  switch (step.op) {
+  case PlanStep::Op::segment:
+    went = runSegment(step.index);
+    break;
+  case PlanStep::Op::send:
+    if (Status status = executor.transfers.at(step.index)->send(*this); !status.ok())
+      return status;
+    break;
+  case PlanStep::Op::recv:
+    went = executor.transfers.at(step.index)->tryReceive(*this);
+    break;
+  case PlanStep::Op::loopBegin:
+    went = beginLoop(step);
+    break;
+  case PlanStep::Op::loopNext: {
+    LoopState &loop = loops[step.index];
+    if (--loop.left <= 0)
+      break;
+    loop.value += loop.step;
+    int64_t iv = std::get<LoopStep>(step.step->action).iv;
+    TESSERA_RETURN_IF_ERROR(
+        executor.driver().setIndex({streams[0], step.step, "loop", {}}, slot(iv), loop.value));
+    next = static_cast<size_t>(step.target);
+    break;
+  }
+  case PlanStep::Op::jumpIfZero: {
+    int64_t value = 0;
+    went = readValue(step.index, value);
+    if (went && *went && value == 0)
+      next = static_cast<size_t>(step.target);
+    break;
+  }
+  case PlanStep::Op::jump:
+    next = static_cast<size_t>(step.target);
+    break;
+  }
+  if (went && *went)
+    place = next;
+  return went;
+}
+
+Expected<bool> Issuer::runSegment(int64_t index) {
+  const Segment &segment = part.plan.segments[index];
+  GpuDriver &driver = executor.driver();
+  // In one process, others take part in the collectives of a segment: no graph of a device alone.
+  bool alone = executor.options.collectives || part.plan.groupings.empty();
+  bool captures = executor.options.capture && alone && !part.plan.hasTransfers;
+  if (!captures) {
+    auto done = issueSegment(segment);
+    if (done && *done)
+      countSegment(segment);
+    return done;
+  }
+  if (!graphs[index]) {
+    TESSERA_RETURN_IF_ERROR(driver.beginCapture(streams[0]));
+    auto done = issueSegment(segment);
+    if (!done)
+      return done;
+    auto graph = driver.endCapture(streams[0]);
+    if (!graph)
+      return graph.status();
+    graphs[index] = *graph;
+  }
+  TESSERA_RETURN_IF_ERROR(driver.launchGraph(graphs[index], streams[0]));
+  countSegment(segment);
+  return true;
+}
+
+void Issuer::skipSegment() {
+  countSegment(part.plan.segments[part.plan.code[place].index]);
+  ++place;
+}
+
+void Issuer::countSegment(const Segment &segment) {
+  for (const Operation &each : segment.operations) {
+    if (each.kind != Operation::Kind::collective)
+      continue;
+    const RankPlan &ranks = part.plan.collectives[each.index].ranks;
+    int64_t sequence = executions[each.index]++, group = ranks.groupOf[position];
+    if (group < 0 || ranks.groups[group].front() != device)
+      continue;
+    const auto &step = std::get<CollectiveStep>(each.step->action);
+    int64_t now = executor.clock.now();
+    executor.recorder.add(
+        {step.id, toString(step.kind), each.step->loc, sequence, device, now, now});
+  }
+}
+
+Expected<bool> Issuer::readValue(int64_t slotIndex, int64_t &value) {
+  GpuDriver &driver = executor.driver();
+  auto done = driver.synchronize(streams[0], /*forStep=*/true);
+  if (!done || !*done)
+    return done;
+  DType dtype = part.part->slots[slotIndex].dtype;
+  std::byte bytes[8] = {};
+  TESSERA_RETURN_IF_ERROR(driver.read(device, bytes, slot(slotIndex), sizeOf(dtype)));
+  if (dtype == DType::i32) {
+    int32_t narrow;
+    std::memcpy(&narrow, bytes, sizeof(narrow));
+    value = narrow;
+  } else {
+    std::memcpy(&value, bytes, sizeof(value));
+  }
+  return true;
+}
+
+Expected<bool> Issuer::beginLoop(const PlanStep &step) {
+  const auto &loop = std::get<LoopStep>(step.step->action);
+  int64_t bounds[3];
+  const Bound *from[3] = {&loop.lower, &loop.upper, &loop.step};
+  for (int i = 0; i < 3; ++i) {
+    bounds[i] = from[i]->value;
+    if (!from[i]->slot)
+      continue;
+    auto read = readValue(*from[i]->slot, bounds[i]);
+    if (!read || !*read)
+      return read;
+  }
+  auto [lower, upper, stride] = bounds;
+  if (stride <= 0)
+    return Status::error("device " + std::to_string(device) + ": the loop at " + step.step->loc +
+                         " has a step of " + std::to_string(stride) + ", it must be positive");
+  if (lower >= upper) {
+    next = static_cast<size_t>(step.target);
+    return true;
+  }
+  uint64_t distance = static_cast<uint64_t>(upper) - static_cast<uint64_t>(lower) - 1;
+  loops[step.index] = {lower, stride,
+                       static_cast<int64_t>(distance / static_cast<uint64_t>(stride)) + 1};
+  TESSERA_RETURN_IF_ERROR(
+      executor.driver().setIndex({streams[0], step.step, "loop", {}}, slot(loop.iv), lower));
+  return true;
+}
+
+static std::string listOf(const std::vector<int64_t> &devices) {
+  std::string text = devices.size() == 1 ? "device " : "devices ";
+  for (size_t i = 0; i < devices.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(devices[i]);
+  return text;
+}
+
+std::string Issuer::describeWait() const {
+  const Step *step = executor.driver().stuckAt(device);
+  if (!step && !finished() && part.plan.code[place].op == PlanStep::Op::segment)
+    step = part.plan.segments[part.plan.code[place].index].operations[operation].step;
+  if (step && std::holds_alternative<CollectiveStep>(step->action)) {
+    const auto &collective = std::get<CollectiveStep>(step->action);
+    std::string text = "waits in collective " + std::to_string(collective.id) + " (" +
+                       std::string(toString(collective.kind)) + ")" +
+                       (step->loc.empty() ? "" : " at " + step->loc);
+    for (size_t i = 0; i < part.plan.collectives.size(); ++i)
+      if (const PlannedCollective &planned = part.plan.collectives[i]; planned.step == step)
+        if (int64_t group = planned.ranks.groupOf[position]; group >= 0)
+          text += ", with " + listOf(planned.ranks.groups[group]);
+    return text;
+  }
+  if (step && std::holds_alternative<TransferStep>(step->action)) {
+    const auto &transfer = std::get<TransferStep>(step->action);
+    return std::string("waits in ") + (transfer.isSend ? "send " : "recv ") +
+           std::to_string(transfer.id) + (step->loc.empty() ? "" : " at " + step->loc);
+  }
+  if (finished())
+    return {};
+  const PlanStep &at = part.plan.code[place];
+  std::string loc = at.step->loc.empty() ? "" : " at " + at.step->loc;
+  if (at.op == PlanStep::Op::recv)
+    return "waits in recv " + std::to_string(at.index) + loc + " for " +
+           listOf(executor.transfers.at(at.index)->missingFor(device));
+  return "waits for what decides the step" + loc;
+}
+
+} // namespace tessera::runtime::gpu

@@ -1,0 +1,57 @@
+//===- StubKernels.cpp - Kernels without a GPU ----------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "StubKernels.h"
+
+#include <algorithm>
+
+namespace tessera::runtime::gpu {
+
+Status StubKernels::open(const Artifact &loaded) {
+  artifact = &loaded;
+  if (!loaded.gpu.empty())
+    return emulated.open(loaded.gpu);
+  return host.open(loaded.kernels, loaded.program.kernels);
+}
+
+int64_t StubKernels::workspaceBytes() const {
+  int64_t most = 0;
+  for (const GpuKernel &kernel : artifact->gpu.kernels)
+    most = std::max(most, kernel.workspaceBytes);
+  return most;
+}
+
+std::vector<StubKernels::Operation> StubKernels::operations(const LaunchStep &step,
+                                                            const std::vector<void *> &slots,
+                                                            std::byte *workspace) const {
+  std::vector<Operation> result;
+  if (artifact->gpu.empty()) {
+    Kernel kernel = host.kernel(step.kernel);
+    result.push_back({[kernel, pointers = slots, &step]() mutable {
+                        kernel(pointers.data(), 0, step.tasks);
+                        return Status();
+                      },
+                      {}});
+    return result;
+  }
+  for (const GpuLaunch &each : artifact->gpu.kernels[step.kernel].launches) {
+    Operation operation;
+    std::vector<void *> pointers;
+    for (const GpuArgument &argument : each.arguments) {
+      auto *base = argument.slot < 0 ? workspace : static_cast<std::byte *>(slots[argument.slot]);
+      pointers.push_back(base + argument.offset);
+      operation.touches.push_back({base + argument.offset, argument.bytes, argument.writes});
+    }
+    operation.run = [this, &each, pointers] {
+      return runtime::launch(emulated, each, pointers.data());
+    };
+    result.push_back(std::move(operation));
+  }
+  return result;
+}
+
+} // namespace tessera::runtime::gpu

@@ -1,0 +1,92 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Artifacts as functions: loaded from a file, called with arrays of any library."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import numpy as np
+
+from .errors import Error
+from .runtime import Session
+
+_CPU = 1  # of DLPack's device types
+
+
+class Executable:
+    """A compiled program on its devices.
+
+    Calling it executes one step. Arguments are given in order or by name, as global arrays: NumPy, whatever offers DLPack
+    (PyTorch, JAX, CuPy in host memory), the buffer protocol or `__array__`; their types must be the program's. An argument
+    that is left out keeps what it has: the last value given, what the last step fed it, or random values that the seed decides.
+    Returns the results in order, a NumPy array each (`__dlpack__` hands them on), or the array alone where there is one.
+    Raises tessera.Error.
+    """
+
+    def __init__(self, session: Session):
+        self._session = session
+        self.arguments, self.results = session.arguments, session.results
+        self._index = {tensor.name: index for index, tensor in enumerate(self.arguments)}
+
+    def __call__(self, *values, **named):
+        if len(values) > len(self.arguments):
+            raise Error(f"{len(values)} values, the program takes {len(self.arguments)}: {', '.join(self._index)}")
+        given = dict(enumerate(values))
+        for name, value in named.items():
+            if name not in self._index:
+                raise Error(f"the program has no argument '{name}'; it takes {', '.join(self._index) or 'none'}")
+            if self._index[name] in given:
+                raise Error(f"argument '{name}' is given twice")
+            given[self._index[name]] = value
+        for index, value in given.items():
+            self._session.set(index, to_host(value, self.arguments[index].name))
+        self._session.step()
+        results = tuple(self._session.read(index) for index in range(len(self.results)))
+        return results[0] if len(results) == 1 else results
+
+    def __repr__(self):
+        return f"Executable({_list(self.arguments)} -> {_list(self.results)})"
+
+    @property
+    def wire_bytes(self) -> int:
+        """Bytes that the collectives have moved a device since the program was loaded."""
+        return self._session.wire_bytes
+
+
+def load(artifact: bytes | str | os.PathLike, backend: str = "threads", devices: int = 0, cores: int = 0, seed: int = 0) -> Executable:
+    """Opens what `tessera compile` or `jit(...).compile()` wrote: a path, or the bytes. `devices`: how many to offer, 0 as many as
+    it needs; `cores`: workers of the backend, 0 all. Raises tessera.Error where the artifact is damaged, of another version, or
+    needs what the backend lacks."""
+    if not isinstance(artifact, bytes):
+        artifact = os.fspath(artifact)
+        try:
+            return Executable(Session(artifact, backend, devices, cores, seed))
+        except OSError as error:
+            raise Error(f"cannot read the artifact: {error}") from error
+        except Error as error:
+            raise Error(f"{artifact}: {error}") from None
+    return Executable(Session(artifact, backend, devices, cores, seed))
+
+
+def to_host(value, name: str) -> np.ndarray:
+    """An array in host memory, without a copy where the library allows it."""
+    if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__"):
+        return np.asarray(value)
+    device = value.__dlpack_device__()
+    if device[0] != _CPU:
+        raise Error(f"argument '{name}' is on device {tuple(device)}, the program takes arrays in host memory; copy it there")
+    if hasattr(value, "detach"):
+        value = value.detach()
+    if str(value.dtype).endswith("bfloat16") and "torch" in sys.modules:  # NumPy has no such type: its bits
+        from .runtime import dtype_of
+        return np.from_dlpack(value.view(sys.modules["torch"].int16)).view(dtype_of("bf16"))
+    try:
+        return np.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError):
+        return np.asarray(value)
+
+
+def _list(tensors) -> str:
+    return "(" + ", ".join(f"{tensor.name}: {tensor.dtype}[{', '.join(map(str, tensor.shape))}]" for tensor in tensors) + ")"

@@ -1,0 +1,50 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a program keeps on a device: an estimate from placements and lives of values, and the arena that is planned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from .arguments import Arguments
+from .compiled import Jitted, jit
+from .errors import ArgumentError
+from .nn.module import Module
+from .source import refuse
+
+
+class Memory(dict):
+    """Bytes of a device. `estimate` is parameters, gradients, states, data and activations; `arena` what the compiler has planned."""
+
+    def __str__(self):
+        return ", ".join(f"{name} {value / 1e6:.2f} MB" for name, value in self.items())
+
+
+def _local(tensor) -> int:
+    return math.prod(tensor.local_shape) * tensor.dtype.itemsize
+
+
+def memory_estimate(function: Callable, *args, **kwargs) -> Memory:
+    """What a call of a training step keeps on a device; runs nothing. Arguments may be descriptions (`spec`, LazyGuard).
+
+    parameters: the tensors of modules by their placements; states: those of optimizers; data: the other arguments. estimate: what the
+    model of docs/search.md counts at the worst time; what is left of it are gradients, as many bytes as parameters at most, and
+    activations. arena: the planned peak, which is what the runtime takes.
+
+    Raises ArgumentError for a call without tensors.
+    """
+    made = function if isinstance(function, Jitted) else jit(function)
+    arguments = Arguments(made._function, args, kwargs)
+    if not arguments.leaves:
+        raise refuse(ArgumentError, "memory_estimate of a call without tensors")
+    recorded, sizes = made._record(arguments), {"parameters": 0, "gradients": 0, "states": 0, "data": 0}
+    for value, (_, places) in zip(arguments.values, arguments.parts):
+        kind = "parameters" if isinstance(value, Module) else "states" if isinstance(value, dict) and "count" in value else "data"
+        sizes[kind] += sum(_local(recorded.inputs[i]) for i in places)
+    arena = made.explain(*args, **kwargs)["peak_memory_bytes"]
+    counted = recorded.program.explain(**{**made._options, "search": made._options["search"] or "sharding_propagation"})
+    estimate = int(counted["search"]["memory"]) if counted.get("search") else arena
+    more = max(0, estimate - sum(sizes.values()))
+    sizes["gradients"] = min(sizes["parameters"], more) if recorded.trace.derivatives else 0
+    return Memory(**sizes, activations=more - sizes["gradients"], estimate=estimate, arena=arena)

@@ -1,0 +1,165 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Convolutions, pools and interpolation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .. import ops
+from ..errors import ArgumentError
+from ..source import refuse
+from .registry import rule
+
+
+@rule("convolution.default")
+def _(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    if transposed:
+        return ops.conv_transpose(x, weight, bias, stride, padding, output_padding, dilation, groups)
+    return ops.conv(x, weight, bias, stride, padding, dilation, groups)
+
+
+def _numbers(value, count):
+    values = [value] if isinstance(value, int) else list(value)
+    return values * count if len(values) == 1 else values
+
+
+def _edges(x, window, stride, padding, dilation, ceil_mode):
+    """Pads of each spatial axis: with ceil_mode so many more that a last window fits, which begins inside of the axis or its pad."""
+    pairs = []
+    for n, k, s, p, d in zip(x.shape[2:], window, stride, padding, dilation):
+        reach = d * (k - 1) + 1
+        count = (n + 2 * p - reach) // s + 1
+        if ceil_mode:
+            count = -(-(n + 2 * p - reach) // s) + 1
+            count -= (count - 1) * s >= n + p
+        pairs.append((p, max(p, (count - 1) * s + reach - n - p)))
+    return pairs
+
+
+def _ranked(x, space):
+    """With a batch."""
+    return (x, False) if x.ndim == space + 2 else (ops.expand_dims(x, 0), True)
+
+
+def _max_pool(space):
+    def pool(x, window, stride=(), padding=0, dilation=1, ceil_mode=False):
+        x, single = _ranked(x, space)
+        window = _numbers(window, space)
+        stride, dilation = _numbers(stride, space) or window, _numbers(dilation, space)
+        edges = _edges(x, window, stride, _numbers(padding, space), dilation, ceil_mode)
+        y = ops.max_pool(x, window, stride, edges, dilation)
+        return ops.squeeze(y, 0) if single else y
+    return pool
+
+
+def _avg_pool(space):
+    def pool(x, window, stride=(), padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
+        x, single = _ranked(x, space)
+        window, padding = _numbers(window, space), _numbers(padding, space)
+        stride = _numbers(stride, space) or window
+        edges = _edges(x, window, stride, padding, [1] * space, ceil_mode)
+        total = ops.sum_pool(x, window, stride, edges)
+        counts = np.ones((), np.float32)
+        for n, k, s, p, places in zip(x.shape[2:], window, stride, padding, total.shape[2:]):
+            begin = np.arange(places) * s - p
+            low, high = (-p, n + p) if count_include_pad else (0, n)
+            counts = np.multiply.outer(counts, np.minimum(begin + k, high) - np.maximum(begin, low)).astype(np.float32)
+        counts = divisor_override if divisor_override is not None else math.prod(window) if (counts == math.prod(window)).all() else counts
+        y = total / (counts if not hasattr(counts, "shape") else ops.base.tensor_of(counts, "avg_pool").astype(x.dtype))
+        return ops.squeeze(y, 0) if single else y
+    return pool
+
+
+for _space in (1, 2, 3):
+    rule(f"max_pool{_space}d.default")(_max_pool(_space))
+    rule(f"max_pool{_space}d_with_indices.default")(lambda *args, f=_max_pool(_space): (f(*args), None))
+    rule(f"avg_pool{_space}d.default")(_avg_pool(_space))
+
+
+def _parts(n, places):
+    """Where the parts of an adaptive pool begin and end."""
+    return [(i * n // places, -(-(i + 1) * n // places)) for i in range(places)]
+
+
+def _along(x, axis, matrix):
+    """Each line along an axis times a matrix (places, extent)."""
+    moved = ops.moveaxis(x, axis, x.ndim - 1)
+    weight = ops.base.tensor_of(matrix.astype(np.float32), "a pool").astype(x.dtype)
+    return ops.moveaxis(ops.matmul(moved, weight.T), x.ndim - 1, axis)
+
+
+@rule("_adaptive_avg_pool2d.default", "adaptive_avg_pool2d.default", "_adaptive_avg_pool3d.default", "adaptive_avg_pool1d.default")
+def _(x, size):
+    space = x.shape[x.ndim - len(size):]
+    if x.ndim == len(size) + 2 and not any(n % s for n, s in zip(space, size)):
+        return ops.avg_pool(x, [n // s for n, s in zip(space, size)])
+    for axis, (n, places) in enumerate(zip(space, size), x.ndim - len(size)):
+        matrix = np.zeros((places, n))
+        for i, (begin, end) in enumerate(_parts(n, places)):
+            matrix[i, begin:end] = 1 / (end - begin)
+        x = _along(x, axis, matrix)
+    return x
+
+
+@rule("adaptive_max_pool2d.default", "adaptive_max_pool1d.default", "adaptive_max_pool3d.default")
+def _(x, size):
+    for axis, places in enumerate(size, x.ndim - len(size)):
+        parts = _parts(x.shape[axis], places)
+        lines = (slice(None),) * axis
+        x = ops.stack([ops.max(x[lines + (slice(*part),)], axis) for part in parts], axis)
+    return x, None
+
+
+def _interpolated(linear):
+    def upsample(x, size=None, *options):
+        align, factors = (options if linear else (False, *options))[:2]
+        space = x.ndim - 2
+        size = list(size) if size is not None else [math.floor(n * f) for n, f in zip(x.shape[2:], factors)]
+        for d in range(space):
+            n, places = x.shape[2 + d], size[d]
+            scale = n / places if not factors else 1 / factors[d]
+            if not linear and places % n == 0 and scale * places == n:
+                x = ops.repeat(x, places // n, 2 + d)
+                continue
+            matrix, i = np.zeros((places, n)), np.arange(places)
+            if linear:
+                at = i * ((n - 1) / max(1, places - 1)) if align else np.maximum((i + 0.5) * scale - 0.5, 0)
+            else:
+                at = np.floor(i * scale)
+            low = np.minimum(at.astype(int), n - 1)
+            high, part = np.minimum(low + 1, n - 1), at - low if linear else 0 * at
+            np.add.at(matrix, (i, low), 1 - part)
+            np.add.at(matrix, (i, high), part)
+            x = _along(x, 2 + d, matrix)
+        return x
+    return upsample
+
+
+rule("upsample_nearest1d.vec", "upsample_nearest2d.vec", "upsample_nearest3d.vec")(_interpolated(False))
+rule("upsample_linear1d.vec", "upsample_bilinear2d.vec", "upsample_trilinear3d.vec")(_interpolated(True))
+
+
+@rule("upsample_nearest2d.default", "upsample_bilinear2d.default")
+def _(x, size, *options):
+    raise refuse(ArgumentError, "an interpolation with scales of its own for each axis is not supported; give sizes")
+
+
+@rule("_cdist_forward.default", "cdist.default")
+def _(x, y, p=2.0, mode=None):
+    if p != 2:
+        raise refuse(ArgumentError, f"'cdist' with p = {p} is not supported; it is 2")
+    total = ops.sum(ops.square(ops.expand_dims(x, x.ndim - 1) - ops.expand_dims(y, y.ndim - 2)), -1)
+    none = ops.equal(total, 0)
+    return ops.where(none, 0.0, ops.sqrt(ops.where(none, 1.0, total)))
+
+
+@rule("_trilinear.default")
+def _(a, b, c, expand_a, expand_b, expand_c, summed, unroll=1):
+    def wide(x, axes):
+        for axis in axes:
+            x = ops.expand_dims(x, axis)
+        return x
+    return ops.sum(wide(a, expand_a) * wide(b, expand_b) * wide(c, expand_c), tuple(summed))

@@ -1,0 +1,54 @@
+// What runs over rows is one launch: a row is read once, kept in registers, and written once.
+// RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=compute_80 print-ptx" -o /dev/null | FileCheck %s
+// RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=EQUAL
+
+// A team is a block: two reductions through shuffles and shared memory.
+// CHECK-LABEL: softmax: launches 1, workspace 0, bytes 512000 of 512000
+// CHECK-NEXT: rows: grid 64, block 64
+// CHECK: ld.global{{(.nc)?}}.v4.b32
+// CHECK: shfl.sync.bfly.b32
+// CHECK: bar.sync
+// CHECK: st.global.v4.b32
+// EQUAL: softmax: rows equal
+func.func private @softmax(%x: tensor<64x1000xf32>, %o: tensor<64x1000xf32>) -> tensor<64x1000xf32>
+    attributes {kernel.reads = 1 : i64} {
+  %0 = linalg.softmax dimension(1) ins(%x : tensor<64x1000xf32>) outs(%o : tensor<64x1000xf32>) -> tensor<64x1000xf32>
+  return %0 : tensor<64x1000xf32>
+}
+
+// Several teams share a warp, and the last block has too many of them.
+// CHECK-LABEL: short_softmax: launches 1, workspace 0, bytes 5280 of 5280
+// CHECK-NOT: bar.sync
+// EQUAL: short_softmax: rows equal
+func.func private @short_softmax(%x: tensor<33x20xf32>, %o: tensor<33x20xf32>) -> tensor<33x20xf32>
+    attributes {kernel.reads = 1 : i64} {
+  %0 = linalg.softmax dimension(1) ins(%x : tensor<33x20xf32>) outs(%o : tensor<33x20xf32>) -> tensor<33x20xf32>
+  return %0 : tensor<33x20xf32>
+}
+
+// A row that no registers can hold is walked by loops.
+// CHECK-LABEL: long_softmax: launches 1
+// EQUAL: long_softmax: rows equal
+func.func private @long_softmax(%x: tensor<32x100003xf32>, %o: tensor<32x100003xf32>) -> tensor<32x100003xf32>
+    attributes {kernel.reads = 1 : i64} {
+  %0 = linalg.softmax dimension(1) ins(%x : tensor<32x100003xf32>) outs(%o : tensor<32x100003xf32>) -> tensor<32x100003xf32>
+  return %0 : tensor<32x100003xf32>
+}
+
+// EQUAL: row_sum_f64: rows equal
+func.func private @row_sum_f64(%x: tensor<64x1021xf64>, %o: tensor<64xf64>) -> tensor<64xf64>
+    attributes {kernel.reads = 1 : i64} {
+  %0 = linalg.reduce ins(%x : tensor<64x1021xf64>) outs(%o : tensor<64xf64>) dimensions = [1]
+    (%a: f64, %b: f64) { %s = arith.addf %a, %b : f64
+      linalg.yield %s : f64 }
+  return %0 : tensor<64xf64>
+}
+
+// EQUAL: row_max_i8: rows equal
+func.func private @row_max_i8(%x: tensor<64x48xi8>, %o: tensor<64xi8>) -> tensor<64xi8>
+    attributes {kernel.reads = 1 : i64} {
+  %0 = linalg.reduce ins(%x : tensor<64x48xi8>) outs(%o : tensor<64xi8>) dimensions = [1]
+    (%a: i8, %b: i8) { %s = arith.maxsi %a, %b : i8
+      linalg.yield %s : i8 }
+  return %0 : tensor<64xi8>
+}

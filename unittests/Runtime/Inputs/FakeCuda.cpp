@@ -1,0 +1,179 @@
+//===- FakeCuda.cpp - The CUDA driver's functions over host memory --------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Runs everything at once, in the order issued; captured work is kept and run
+// when its graph is launched. Of kernels it knows `tessera_move` alone.
+// FAKE_CUDA_DEVICES is how many GPUs there are (1), FAKE_CUDA_CAPABILITY their
+// architecture (90).
+//
+//===----------------------------------------------------------------------===//
+
+#include "Gpu/Cuda/MoveKernels.cu"
+
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <vector>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+using Work = std::vector<std::function<void()>>;
+Work *captured = nullptr;
+int anything = 0; ///< what handles point to
+
+int setting(const char *name, int other) {
+  const char *text = std::getenv(name);
+  return text ? std::atoi(text) : other;
+}
+int issue(std::function<void()> work) {
+  if (captured)
+    captured->push_back(std::move(work));
+  else
+    work();
+  return 0;
+}
+} // namespace
+
+using Pointer = unsigned long long;
+
+EXPORT int cuInit(unsigned) {
+  return setting("FAKE_CUDA_DEVICES", 1) > 0 ? 0 : 100; // no device
+}
+EXPORT int cuDriverGetVersion(int *version) {
+  *version = 13000;
+  return 0;
+}
+EXPORT int cuDeviceGetCount(int *count) {
+  *count = setting("FAKE_CUDA_DEVICES", 1);
+  return 0;
+}
+EXPORT int cuDeviceGet(int *device, int ordinal) {
+  *device = ordinal;
+  return 0;
+}
+EXPORT int cuDeviceGetName(char *name, int size, int) {
+  std::strncpy(name, "Fake GPU", static_cast<size_t>(size));
+  return 0;
+}
+EXPORT int cuDeviceGetUuid(char *uuid, int device) {
+  std::memset(uuid, device + 1, 16);
+  return 0;
+}
+EXPORT int cuDeviceGetAttribute(int *value, int attribute, int) {
+  int capability = setting("FAKE_CUDA_CAPABILITY", 90);
+  *value = attribute == 75 ? capability / 10 : capability % 10;
+  return 0;
+}
+EXPORT int cuDevicePrimaryCtxRetain(void **context, int) {
+  *context = &anything;
+  return 0;
+}
+EXPORT int cuCtxSetCurrent(void *) {
+  return 0;
+}
+EXPORT int cuMemAlloc_v2(Pointer *pointer, size_t size) {
+  *pointer = reinterpret_cast<Pointer>(std::aligned_alloc(256, (size + 255) / 256 * 256));
+  return 0;
+}
+EXPORT int cuMemFree_v2(Pointer pointer) {
+  std::free(reinterpret_cast<void *>(pointer));
+  return 0;
+}
+EXPORT int cuMemGetInfo_v2(size_t *free, size_t *total) {
+  *free = *total = size_t(1) << 34;
+  return 0;
+}
+EXPORT int cuMemsetD8_v2(Pointer to, unsigned char value, size_t count) {
+  std::memset(reinterpret_cast<void *>(to), value, count);
+  return 0;
+}
+EXPORT int cuMemsetD32Async(Pointer to, unsigned value, size_t count, void *) {
+  return issue([=] {
+    for (size_t i = 0; i < count; ++i)
+      reinterpret_cast<unsigned *>(to)[i] = value;
+  });
+}
+EXPORT int cuMemcpyHtoD_v2(Pointer to, const void *from, size_t size) {
+  std::memcpy(reinterpret_cast<void *>(to), from, size);
+  return 0;
+}
+EXPORT int cuMemcpyDtoH_v2(void *to, Pointer from, size_t size) {
+  std::memcpy(to, reinterpret_cast<void *>(from), size);
+  return 0;
+}
+EXPORT int cuMemcpyDtoDAsync_v2(Pointer to, Pointer from, size_t size, void *) {
+  return issue(
+      [=] { std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), size); });
+}
+EXPORT int cuStreamCreate(void **stream, unsigned) {
+  *stream = &anything;
+  return 0;
+}
+EXPORT int cuStreamSynchronize(void *) {
+  return 0;
+}
+EXPORT int cuStreamQuery(void *) {
+  return 0;
+}
+EXPORT int cuStreamWaitEvent(void *, void *, unsigned) {
+  return 0;
+}
+EXPORT int cuStreamBeginCapture_v2(void *, int) {
+  captured = new Work;
+  return 0;
+}
+EXPORT int cuStreamEndCapture(void *, void **graph) {
+  *graph = captured;
+  captured = nullptr;
+  return 0;
+}
+EXPORT int cuGraphInstantiateWithFlags(void **ready, void *graph, unsigned long long) {
+  *ready = new Work(*static_cast<Work *>(graph));
+  return 0;
+}
+EXPORT int cuGraphLaunch(void *graph, void *) {
+  for (auto &work : *static_cast<Work *>(graph))
+    work();
+  return 0;
+}
+EXPORT int cuGraphDestroy(void *graph) {
+  delete static_cast<Work *>(graph);
+  return 0;
+}
+EXPORT int cuEventCreate(void **event, unsigned) {
+  *event = &anything;
+  return 0;
+}
+EXPORT int cuEventRecord(void *, void *) {
+  return 0;
+}
+EXPORT int cuModuleLoadData(void **module, const void *) {
+  *module = &anything;
+  return 0;
+}
+EXPORT int cuModuleGetFunction(void **function, void *, const char *name) {
+  *function = &anything;
+  return std::strcmp(name, "tessera_move") == 0 ? 0 : 500; // not found
+}
+EXPORT int cuFuncSetAttribute(void *, int, int) {
+  return 0;
+}
+EXPORT int cuLaunchKernel(void *, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned,
+                          unsigned, unsigned, void *, void **parameters, void **) {
+  // Parameters are copied when a kernel is launched.
+  auto arguments = *static_cast<const MoveArguments *>(parameters[0]);
+  long long step = static_cast<long long>(blocks) * threads;
+  return issue([=] {
+    for (long long thread = 0; thread < step; ++thread)
+      moveBox(arguments, thread, step);
+  });
+}
+EXPORT int cuGetErrorString(int, const char **text) {
+  *text = "fake error";
+  return 0;
+}

@@ -1,0 +1,107 @@
+//===- FakeNccl.c - The functions of NCCL, doing nothing ------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// FAKE_NCCL_VERSION is what it says it is (22809 for 2.28.9).
+//
+//===----------------------------------------------------------------------===//
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+typedef struct {
+  char bytes[128];
+} Id;
+typedef struct {
+  int rank, ranks;
+} Comm;
+
+// Calls that were passed on, for tests.
+EXPORT int fake_nccl_calls = 0;
+
+// Each function under both its names.
+#define BOTH(name, parameters, arguments, body)                                                    \
+  EXPORT int p##name parameters body EXPORT int name parameters {                                  \
+    return p##name arguments;                                                                      \
+  }
+
+static int note(void) {
+  ++fake_nccl_calls;
+  return 0;
+}
+
+static int make(Comm **comm, int rank, int ranks) {
+  *comm = malloc(sizeof(Comm));
+  (*comm)->rank = rank;
+  (*comm)->ranks = ranks;
+  return 0;
+}
+
+BOTH(ncclGetVersion, (int *version), (version), {
+  const char *text = getenv("FAKE_NCCL_VERSION");
+  *version = text ? atoi(text) : 22809;
+  return 0;
+})
+BOTH(ncclGetUniqueId, (Id * id), (id), {
+  memset(id, 7, sizeof(*id));
+  return 0;
+})
+BOTH(ncclCommInitRank, (Comm * *comm, int ranks, Id id, int rank), (comm, ranks, id, rank),
+     { return make(comm, rank, ranks); })
+BOTH(ncclCommInitRankConfig, (Comm * *comm, int ranks, Id id, int rank, void *config),
+     (comm, ranks, id, rank, config), { return make(comm, rank, ranks); })
+// All ranks are taken to have given the same color, and their rank as the key.
+BOTH(ncclCommSplit, (Comm * comm, int color, int key, Comm **made, void *config),
+     (comm, color, key, made, config), { return make(made, key, comm->ranks); })
+BOTH(ncclCommUserRank, (Comm * comm, int *rank), (comm, rank), {
+  *rank = comm->rank;
+  return 0;
+})
+BOTH(ncclCommCount, (Comm * comm, int *ranks), (comm, ranks), {
+  *ranks = comm->ranks;
+  return 0;
+})
+BOTH(ncclCommGetAsyncError, (Comm * comm, int *error), (comm, error), {
+  *error = 0;
+  return 0;
+})
+BOTH(ncclCommDestroy, (Comm * comm), (comm), {
+  free(comm);
+  return 0;
+})
+BOTH(ncclCommAbort, (Comm * comm), (comm), {
+  free(comm);
+  return 0;
+})
+BOTH(ncclGroupStart, (void), (), { return 0; })
+BOTH(ncclGroupEnd, (void), (), { return 0; })
+BOTH(ncclRedOpCreatePreMulSum, (int *op, void *scalar, int type, int where, Comm *comm),
+     (op, scalar, type, where, comm), {
+       *op = 5;
+       return 0;
+     })
+BOTH(ncclAllReduce,
+     (const void *send, void *receive, size_t count, int type, int op, Comm *comm, void *stream),
+     (send, receive, count, type, op, comm, stream), { return note(); })
+BOTH(ncclReduceScatter,
+     (const void *send, void *receive, size_t count, int type, int op, Comm *comm, void *stream),
+     (send, receive, count, type, op, comm, stream), { return note(); })
+BOTH(ncclAllGather,
+     (const void *send, void *receive, size_t count, int type, Comm *comm, void *stream),
+     (send, receive, count, type, comm, stream), { return note(); })
+BOTH(ncclBroadcast,
+     (const void *send, void *receive, size_t count, int type, int root, Comm *comm, void *stream),
+     (send, receive, count, type, root, comm, stream), { return note(); })
+BOTH(ncclReduce,
+     (const void *send, void *receive, size_t count, int type, int op, int root, Comm *comm,
+      void *stream),
+     (send, receive, count, type, op, root, comm, stream), { return note(); })
+BOTH(ncclSend, (const void *send, size_t count, int type, int peer, Comm *comm, void *stream),
+     (send, count, type, peer, comm, stream), { return note(); })
+BOTH(ncclRecv, (void *receive, size_t count, int type, int peer, Comm *comm, void *stream),
+     (receive, count, type, peer, comm, stream), { return note(); })

@@ -1,0 +1,132 @@
+//===- NcclCheckTest.cpp - The checker before a library that does nothing -===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <string>
+
+namespace {
+
+struct Id {
+  char bytes[128];
+};
+constexpr int kFloat = 7, kSum = 0, kOk = 0, kInvalidUsage = 5;
+
+/// The checked functions, and two ranks of one communicator.
+class NcclCheck : public testing::Test {
+protected:
+  void SetUp() override {
+    ::setenv("TESSERA_NCCL_LIBRARY", FAKE_NCCL, 1);
+    checker = ::dlopen(NCCL_CHECK, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_TRUE(checker) << ::dlerror();
+    library = ::dlopen(FAKE_NCCL, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_TRUE(library) << ::dlerror();
+    auto init = find<int (*)(void **, int, Id, int)>("ncclCommInitRank");
+    static char last = 0;
+    Id id{};
+    id.bytes[5] = ++last; // another communicator each time
+    for (int rank = 0; rank < 2; ++rank)
+      ASSERT_EQ(init(&comm[rank], 2, id, rank), kOk);
+    calls = static_cast<int *>(::dlsym(library, "fake_nccl_calls"));
+    before = *calls;
+  }
+  template <typename Function> Function find(const char *name) {
+    return reinterpret_cast<Function>(::dlsym(checker, name));
+  }
+  int allReduce(int rank, const void *send, void *receive, size_t count, int type = kFloat,
+                int operation = kSum) {
+    using F = int (*)(const void *, void *, size_t, int, int, void *, void *);
+    testing::internal::CaptureStderr();
+    int result = find<F>("ncclAllReduce")(send, receive, count, type, operation, comm[rank], {});
+    said = testing::internal::GetCapturedStderr();
+    return result;
+  }
+  int allGather(int rank, const void *send, void *receive, size_t count) {
+    using F = int (*)(const void *, void *, size_t, int, void *, void *);
+    testing::internal::CaptureStderr();
+    int result = find<F>("ncclAllGather")(send, receive, count, kFloat, comm[rank], {});
+    said = testing::internal::GetCapturedStderr();
+    return result;
+  }
+  bool saidAll(std::initializer_list<const char *> texts) const {
+    for (const char *text : texts)
+      if (said.find(text) == std::string::npos)
+        return false;
+    return true;
+  }
+  int passedOn() const { return *calls - before; }
+
+  void *checker = nullptr, *library = nullptr, *comm[2] = {};
+  int *calls = nullptr, before = 0;
+  alignas(64) float buffer[64] = {}, other[64] = {};
+  std::string said;
+};
+
+} // namespace
+
+TEST_F(NcclCheck, SoundCallsArePassedOnInSilence) {
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(allReduce(rank, buffer, buffer, 16), kOk);
+    EXPECT_EQ(said, "");
+    EXPECT_EQ(allGather(rank, buffer + 8 * rank, buffer, 8), kOk);
+    EXPECT_EQ(said, "");
+  }
+  EXPECT_EQ(passedOn(), 4);
+}
+
+TEST_F(NcclCheck, ArgumentsAndInPlaceRules) {
+  EXPECT_EQ(allReduce(0, nullptr, buffer, 16), kInvalidUsage);
+  EXPECT_TRUE(saidAll({"ncclAllReduce", "64 bytes from a null pointer"})) << said;
+  EXPECT_EQ(allReduce(0, buffer, other, 16, 99), kInvalidUsage);
+  EXPECT_TRUE(saidAll({"type 99 is none"})) << said;
+  EXPECT_EQ(allReduce(0, buffer, other, 16, kFloat, 12), kInvalidUsage);
+  EXPECT_TRUE(saidAll({"operation 12 was not made"})) << said;
+  EXPECT_EQ(allReduce(0, buffer, buffer + 4, 16), kInvalidUsage);
+  EXPECT_TRUE(saidAll({"overlap"})) << said;
+  EXPECT_EQ(allGather(1, buffer, buffer, 8), kInvalidUsage);
+  EXPECT_TRUE(saidAll({"send", "rank * count", "0 bytes instead of 32", "rank 1"})) << said;
+  EXPECT_EQ(allReduce(0, buffer, other, SIZE_MAX / 2), kInvalidUsage);
+  EXPECT_TRUE(saidAll({"address space"})) << said;
+  EXPECT_EQ(passedOn(), 0);
+}
+
+TEST_F(NcclCheck, RanksMustMakeTheSameCallsInOrder) {
+  EXPECT_EQ(allReduce(0, buffer, other, 16), kOk);
+  EXPECT_EQ(allReduce(1, buffer, other, 15), kInvalidUsage);
+  EXPECT_TRUE(saidAll({"call 1", "ncclAllReduce of 15 float32 by sum", "on rank 0",
+                       "ncclAllReduce of 16 float32 by sum"}))
+      << said;
+}
+
+TEST_F(NcclCheck, SwappedCallsAreFoundByTheLaterRank) {
+  EXPECT_EQ(allReduce(0, buffer, other, 16), kOk);
+  EXPECT_EQ(allGather(0, buffer, other, 16), kOk);
+  EXPECT_EQ(allGather(1, buffer, other, 16), kInvalidUsage);
+  EXPECT_TRUE(saidAll({"ncclAllGather of 16", "on rank 0", "ncclAllReduce of 16"})) << said;
+}
+
+TEST_F(NcclCheck, GroupsAndLivesOfCommunicators) {
+  auto start = find<int (*)()>("ncclGroupStart"), end = find<int (*)()>("ncclGroupEnd");
+  auto destroy = find<int (*)(void *)>("ncclCommDestroy");
+  EXPECT_EQ(end(), kInvalidUsage);
+  EXPECT_EQ(start(), kOk);
+  EXPECT_EQ(destroy(comm[0]), kInvalidUsage) << "within a group";
+  EXPECT_EQ(end(), kOk);
+  EXPECT_EQ(destroy(comm[0]), kOk);
+  EXPECT_EQ(allReduce(0, buffer, other, 16), kInvalidUsage);
+  EXPECT_TRUE(saidAll({"destroyed"})) << said;
+}
+
+TEST_F(NcclCheck, MessagesStandInTheirCommunicator) {
+  using F = int (*)(const void *, size_t, int, int, void *, void *);
+  auto send = find<F>("ncclSend");
+  EXPECT_EQ(send(buffer, 4, kFloat, 1, comm[0], nullptr), kOk);
+  EXPECT_EQ(send(buffer, 4, kFloat, 2, comm[0], nullptr), kInvalidUsage) << "no such rank";
+  EXPECT_EQ(send(buffer, 4, kFloat, 0, comm[0], nullptr), kInvalidUsage) << "to itself";
+}

@@ -1,0 +1,97 @@
+//===- RendezvousTest.cpp - Where the processes of a job meet -------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Gpu/Cuda/Rendezvous.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <gtest/gtest.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace tessera::runtime;
+using namespace tessera::runtime::gpu;
+
+namespace {
+/// A file that no other test uses.
+std::string meetingPlace(const char *name) {
+  std::string path = testing::TempDir() + "tessera-" + name + std::to_string(::getpid());
+  ::unlink(path.c_str());
+  return path;
+}
+} // namespace
+
+TEST(Rendezvous, RanksGiveEachOtherBytes) {
+  std::string path = meetingPlace("meet");
+  ::setenv("TESSERA_RENDEZVOUS", ("file:" + path).c_str(), 1);
+  constexpr int64_t kRanks = 5;
+  std::atomic<int> right{0};
+  std::vector<std::thread> threads;
+  for (int64_t rank = 0; rank < kRanks; ++rank)
+    threads.emplace_back([&, rank] {
+      auto met = Rendezvous::open({rank, kRanks, rank}, 20);
+      if (!met)
+        return;
+      for (int round = 0; round < 3; ++round) {
+        // Of different sizes, one of them large, one empty.
+        auto all = (*met)->allGather(std::string(static_cast<size_t>(rank) * 100000, 'a' + round));
+        if (!all || static_cast<int64_t>(all->size()) != kRanks)
+          return;
+        for (int64_t other = 0; other < kRanks; ++other)
+          right += (*all)[other] == std::string(static_cast<size_t>(other) * 100000, 'a' + round);
+      }
+    });
+  for (std::thread &each : threads)
+    each.join();
+  EXPECT_EQ(right, kRanks * kRanks * 3);
+  ::unlink(path.c_str());
+}
+
+TEST(Rendezvous, WhoHasGoneIsNamed) {
+  std::string path = meetingPlace("gone");
+  ::setenv("TESSERA_RENDEZVOUS", ("file:" + path).c_str(), 1);
+  std::string said, peers;
+  std::thread root([&] {
+    auto met = Rendezvous::open({0, 2, 0}, 20);
+    if (!met)
+      return;
+    auto all = (*met)->allGather("x");
+    said = all ? "" : all.message();
+    peers = (*met)->checkPeers().message();
+  });
+  {
+    auto met = Rendezvous::open({1, 2, 1}, 20);
+    ASSERT_TRUE(met) << met.message();
+  } // ends without a word
+  root.join();
+  EXPECT_NE(said.find("rank 1 does not answer rank 0"), std::string::npos) << said;
+  EXPECT_EQ(peers, "rank 1 of 2 has ended");
+  ::unlink(path.c_str());
+}
+
+TEST(Rendezvous, RanksOfLaunchers) {
+  for (const char *name : {"TESSERA_RANK", "TESSERA_SIZE", "OMPI_COMM_WORLD_RANK",
+                           "OMPI_COMM_WORLD_SIZE", "RANK", "WORLD_SIZE", "LOCAL_RANK"})
+    ::unsetenv(name);
+  auto alone = launchedRank();
+  ASSERT_TRUE(alone) << alone.message();
+  EXPECT_EQ(alone->size, 1);
+  ::setenv("RANK", "3", 1);
+  ::setenv("WORLD_SIZE", "8", 1);
+  ::setenv("LOCAL_RANK", "1", 1);
+  auto torch = launchedRank();
+  ASSERT_TRUE(torch);
+  EXPECT_EQ(torch->rank, 3);
+  EXPECT_EQ(torch->size, 8);
+  EXPECT_EQ(torch->local, 1);
+  ::setenv("WORLD_SIZE", "3", 1);
+  EXPECT_EQ(launchedRank().message(), "this is rank 3 of 3; ranks are counted from 0");
+  ::setenv("WORLD_SIZE", "many", 1);
+  EXPECT_EQ(launchedRank().message(), "WORLD_SIZE is 'many', not a rank or a size");
+  for (const char *name : {"RANK", "WORLD_SIZE", "LOCAL_RANK"})
+    ::unsetenv(name);
+}
