@@ -12,6 +12,7 @@
 #include "tessera/Transforms/ShardingActions.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/Support/Format.h"
@@ -175,6 +176,8 @@ private:
         };
         std::vector<CollectiveReport> &dearer = total(arms[1]) > total(arms[0]) ? arms[1] : arms[0];
         into.insert(into.end(), dearer.begin(), dearer.end());
+      } else if (auto compute = dyn_cast<linalg::LinalgOp>(op)) {
+        report.computeSeconds += static_cast<double>(trips) * secondsOf(compute);
       } else if (auto start = dyn_cast<StartOp>(op)) {
         if (failed(collect(start.getBody().front(), trips, bounded, into)))
           return failure();
@@ -215,6 +218,23 @@ private:
       }
     }
     return success();
+  }
+
+  /// The roofline of an op on a device, as the search prices it.
+  double secondsOf(linalg::LinalgOp op) {
+    double iterations = 1, bytes = 0;
+    for (int64_t range : op.getStaticLoopRanges())
+      iterations *= static_cast<double>(range);
+    for (Value operand : op->getOperands())
+      if (auto type = dyn_cast<RankedTensorType>(operand.getType()))
+        bytes +=
+            static_cast<double>(type.getNumElements() * bytesPerElement(type.getElementType()));
+    auto function = op->getParentOfType<func::FuncOp>();
+    auto devices = function->getAttrOfType<DenseI64ArrayAttr>(DistDialect::kMeshDevices);
+    auto operations = static_cast<double>(op.getBlock()->getOperations().size()) - 1;
+    return topology.computeSeconds(iterations * std::max(1.0, operations), bytes,
+                                   text(getElementTypeOrSelf(op->getResult(0).getType())),
+                                   devices ? devices.size() : 1);
   }
 
   void locate(Operation *op, CollectiveReport &entry) {
@@ -298,6 +318,13 @@ int64_t Report::collectiveCountTotal() const {
   return total;
 }
 
+double Report::modelledSeconds() const {
+  double seconds = computeSeconds;
+  for (const CollectiveReport &entry : collectives)
+    seconds += static_cast<double>(entry.trips) * entry.timing.seconds;
+  return seconds;
+}
+
 llvm::json::Value Report::toJson() const {
   using llvm::json::Array;
   using llvm::json::Object;
@@ -340,7 +367,9 @@ llvm::json::Value Report::toJson() const {
                 {"collectives", std::move(collectiveList)},
                 {"wire_bytes_total", wireBytesTotal()},
                 {"collective_count_total", collectiveCountTotal()},
-                {"peak_memory_bytes", peakMemoryBytes}};
+                {"peak_memory_bytes", peakMemoryBytes},
+                {"modelled_compute_seconds", computeSeconds},
+                {"modelled_seconds", modelledSeconds()}};
   if (search)
     report["search"] = Object(*search);
   return report;

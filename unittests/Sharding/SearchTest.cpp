@@ -202,6 +202,25 @@ TEST(Search, RecursiveIsBoundedAndNearTheOptimum) {
   EXPECT_LE(sum, 1.01 * optimum);
 }
 
+TEST(Search, RecursiveIsBoundedWhereItDoesNotSolve) {
+  // Tables too large to be solved on the way; a star has many copies of one edge at a node.
+  for (uint32_t seed = 0; seed < 6; ++seed) {
+    Problem problem = layers(3 + seed, 24, seed);
+    for (size_t leaf = 0; leaf < 4; ++leaf) {
+      problem.nodes.push_back(problem.nodes.front());
+      problem.edges.push_back({2, static_cast<int64_t>(problem.nodes.size()) - 1, 0});
+    }
+    Options options;
+    double best = solved(problem, options).cost;
+    options.mode = Mode::recursive_programming;
+    Solution solution = solved(problem, options);
+    EXPECT_GE(solution.cost, best - 1e-12) << "seed " << seed;
+    EXPECT_LE(solution.lowerBound, best + 1e-12) << "seed " << seed;
+    EXPECT_LE(solution.cost, 1.25 * best) << "seed " << seed;
+    EXPECT_GE(solution.lowerBound, 0.5 * best) << "seed " << seed;
+  }
+}
+
 TEST(Search, RecursiveChoosesAxisByAxis) {
   // Two axes of two: strategies 00, 01, 10, 11; neighbours must agree on the slow axis.
   Problem problem;

@@ -62,11 +62,14 @@ struct Report {
   std::vector<ValueReport> arguments, results;
   std::vector<CollectiveReport> collectives;
   int64_t peakMemoryBytes = 0; ///< of the largest device
+  double computeSeconds = 0;   ///< modelled, of the linalg ops of an execution
   /// What dist-search says of its plan (the module's `dist.search`); nothing without a search.
   std::optional<llvm::json::Object> search;
 
   int64_t wireBytesTotal() const;
   int64_t collectiveCountTotal() const;
+  /// Computing and communication of an execution, one after the other.
+  double modelledSeconds() const;
   llvm::json::Value toJson() const;
   void printTable(llvm::raw_ostream &os) const;
 };
