@@ -12,6 +12,7 @@
 
 #include "tessera/Codegen/Compile.h"
 
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -130,6 +131,7 @@ static runtime::Expected<runtime::RunReport> runReference(const RunOptions &opti
   Compilation compilation(options);
   CompileOptions compileOptions = options;
   compileOptions.kernels = false;
+  compileOptions.target = "cpu"; // compared with what shares nothing of a GPU's code
   auto artifact = compileWith(compilation, compileOptions, /*singleDevice=*/true);
   if (!artifact)
     return runtime::Status::error("the program without its meshes does not compile");
@@ -137,6 +139,8 @@ static runtime::Expected<runtime::RunReport> runReference(const RunOptions &opti
   driver.quiet = true;
   driver.devices = 0;
   driver.steps = report.steps;
+  if (options.target != "cpu")
+    driver.backend = "threads";
   return runtime::runProgram(artifact, driver);
 }
 
@@ -151,8 +155,17 @@ static RunOptions withStandardInput(RunOptions options) {
   return options;
 }
 
+/// The target whose code a backend executes: that of GPUs, their stand-in, or this CPU's.
+static std::string targetOfBackend(llvm::StringRef backend) {
+  return llvm::StringSwitch<std::string>(backend.lower())
+      .Case("stub", "stub")
+      .Cases({"cuda", "vdev"}, "cuda")
+      .Default("cpu");
+}
+
 int tessera::run(const RunOptions &wish) {
   RunOptions options = withStandardInput(wish);
+  options.target = targetOfBackend(options.driver.backend);
   if (options.driver.devices < 0 || options.driver.cores < 0)
     return runtime::printError(runtime::Status::error("--devices and --cores must be positive"));
   if (!options.plugin.empty())

@@ -126,21 +126,25 @@ NB_MODULE(_core, m) {
                                            explainJson);
          });
   define(
-      m, "compile", "The bytes of an artifact for Session, and what the compiler said.",
-      [](const std::string &text, std::string name, std::string function, std::string from,
-         std::string objective, std::string topology, std::string passes, std::string search,
-         std::string minimise, double budget, bool remarks) {
+      m, "compile",
+      "The bytes of an artifact for Session, and what the compiler said. `target` is cpu, cuda or "
+      "stub.",
+      [](const std::string &text, const std::string &target, std::string name, std::string function,
+         std::string from, std::string objective, std::string topology, std::string passes,
+         std::string search, std::string minimise, double budget, bool remarks) {
         auto [artifact, messages] = compiled<CompileOptions>(
             text,
             {name, function, from, objective, topology, passes, search, minimise, budget, remarks},
-            [](const CompileOptions &program) -> std::optional<runtime::Bytes> {
+            [&](CompileOptions &program) -> std::optional<runtime::Bytes> {
+              program.target = target;
               auto artifact = compileProgram(program);
               if (!artifact)
                 return std::nullopt;
               return runtime::serialize(*artifact);
             });
         return std::pair(nb::bytes(artifact.data(), artifact.size()), messages);
-      });
+      },
+      "target"_a = "cpu");
   python::defineSession(m);
   defineBuffered(m);
 }

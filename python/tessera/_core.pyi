@@ -20,8 +20,10 @@ def lower(text: str, to: str, name: str = 'program', function: str = '', compile
 def explain(text: str, name: str = 'program', function: str = '', compile_from: str = 'input', objective: str = 'time', topology: str = '', passes: str = '', search: str = '', minimise: str = 'time', memory_budget: float = 0.0, remarks: bool = False) -> tuple[str, str]:
     """The report of docs/report.md as JSON text, and what the compiler said."""
 
-def compile(text: str, name: str = 'program', function: str = '', compile_from: str = 'input', objective: str = 'time', topology: str = '', passes: str = '', search: str = '', minimise: str = 'time', memory_budget: float = 0.0, remarks: bool = False) -> tuple[bytes, str]:
-    """The bytes of an artifact for Session, and what the compiler said."""
+def compile(text: str, target: str = 'cpu', name: str = 'program', function: str = '', compile_from: str = 'input', objective: str = 'time', topology: str = '', passes: str = '', search: str = '', minimise: str = 'time', memory_budget: float = 0.0, remarks: bool = False) -> tuple[bytes, str]:
+    """
+    The bytes of an artifact for Session, and what the compiler said. `target` is cpu, cuda or stub.
+    """
 
 class Tensor:
     """An argument or a result of a program."""

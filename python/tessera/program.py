@@ -39,7 +39,8 @@ class Program:
         return json.loads(core.call("explain", self.mlir, name=self.name, passes=self.passes, **options))
 
     def compile(self, path: str | None = None, **options) -> bytes:
-        """The artifact, for `tessera.Session` and `tessera-exec`; also written to `path`, which never holds a part of it."""
+        """The artifact, for `tessera.load` and `tessera-exec`; also written to `path`, which never holds a part of it. `target`:
+        cpu, cuda or stub (docs/gpu.md)."""
         artifact = core.call("compile", self.mlir, name=self.name, passes=self.passes, **options)
         if path is not None:
             _write(path, artifact)

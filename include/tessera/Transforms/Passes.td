@@ -39,8 +39,8 @@ def DistPropagate : Dist_Pass<"dist-propagate"> {
   let description = [{
     Carries the axes that the user wrote from tensor to tensor along the factors of each op, in rounds of user priority, first
     through what only moves elements, then through everything; then decides for each op how its
-    loops are cut, by the bytes that its operands and results then cost. Conflicts are settled by estimated bytes, then by order
-    in the program. The result is `dist.shardings` on every op and `dist.sharding` on every argument and result.
+    loops are cut: where tensors contest an axis, by the least modelled time of the ops concerned and of the reshards between
+    them, on the machine of `topology`, then by order in the program. The result is `dist.shardings` on every op and `dist.sharding` on every argument and result.
   }];
   let options = [
     Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
@@ -51,8 +51,8 @@ def DistSearch : Dist_Pass<"dist-search"> {
   let summary = "Choose every sharding by its modelled time";
   let description = [{
     Takes the place of `dist-propagate`: no annotation is needed, and what is annotated holds. Every op becomes a node whose strategies are
-    the ways to cut it, every tensor an edge with the times of the reshards between what one op leaves and another needs, by the planner and
-    the machine's topology; the choice of least total time is found by `mode` (docs/search.md) and written as `dist-propagate` writes its own.
+    the ways to cut it, every tensor an edge with the times of the reshards between what one op leaves and another needs (chains of
+    collectives without permutations and exchanges) on the machine's topology; the choice of least total time is found by `mode` (docs/search.md) and written as `dist-propagate` writes its own.
     It is never slower, by the model, than what propagation alone decides; with `minimise=memory` it keeps no more at its peak. A module without a mesh gets one of `devices` devices, of the
     shape that serves it best. `dist.search` on the module has the cost, the proved lower bound and the memory.
   }];

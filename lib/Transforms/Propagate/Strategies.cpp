@@ -169,11 +169,6 @@ Strategies::Claims Strategies::uncontested(const RuleNode &node, const Claims &a
   return result;
 }
 
-FactorAxes dist::mergeFactors(const PropagationGraph &graph, const RuleNode &node, int64_t round,
-                              bool broadcasts) {
-  return Strategies::merge(graph, node, round, broadcasts);
-}
-
 bool dist::isBroadcast(const RuleNode &node, size_t position) {
   if (!node.rule.isElementwise())
     return false;

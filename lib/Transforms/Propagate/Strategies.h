@@ -38,7 +38,10 @@ class Strategies {
 public:
   explicit Strategies(const PropagationGraph &graph);
 
-  /// What `mergeFactors` says.
+  /// The axes that a rule's factors get when every tensor keeps its sharding as far as all can: the
+  /// heaviest tensor that names a factor says its axes, longer ones extend it. Tensors whose
+  /// priority is beyond `round` say nothing, and unless `broadcasts` neither do operands that an
+  /// elementwise op spreads over more elements: a bias should follow what it is added to.
   static sharding::FactorAxes merge(const PropagationGraph &graph, const RuleNode &node,
                                     int64_t round, bool broadcasts);
 
@@ -86,13 +89,6 @@ private:
   std::vector<std::vector<sharding::TensorSharding>> states; ///< by tensor, beyond the propagated
   std::vector<std::pair<int64_t, sharding::TensorSharding>> work;
 };
-
-/// The axes that a rule's factors get when every tensor keeps its sharding as far as all can: the
-/// heaviest tensor that names a factor says its axes, longer ones extend it. Tensors whose priority
-/// is beyond `round` say nothing, and unless `broadcasts` neither do operands that an elementwise
-/// op spreads over more elements: a bias should follow what it is added to.
-sharding::FactorAxes mergeFactors(const PropagationGraph &graph, const RuleNode &node,
-                                  int64_t round, bool broadcasts);
 
 /// Whether what the user wrote on a tensor leaves room for its dimensions to lie as `state` says.
 bool allows(const TensorState &tensor, const sharding::TensorSharding &state);

@@ -101,6 +101,7 @@ static bool flatten(AffineExpr expr, int64_t scale, LinearExpr &result) {
   return false;
 }
 
+/// What this reads of an op, `RuleTable::keyOf` must put into the key by which rules are shared.
 std::optional<ShardingRule> dist::getLinalgRule(linalg::LinalgOp op) {
   ShardingRule rule;
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();

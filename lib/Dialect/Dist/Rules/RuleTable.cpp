@@ -41,7 +41,7 @@ static bool isInjective(linalg::LinalgOp op) {
 
 /// Adds what `getLinalgRule` reads: maps, iterators, and of the body how its results combine and
 /// whether it only moves. Element types are those of the operands.
-static bool addLinalg(linalg::LinalgOp op, SmallVectorImpl<const void *> &key) {
+static void addLinalg(linalg::LinalgOp op, SmallVectorImpl<const void *> &key) {
   const void *yes = op->getName().getAsOpaquePointer();
   if (auto generic = dyn_cast<linalg::GenericOp>(op.getOperation()))
     key.push_back(generic.getIteratorTypes().getAsOpaquePointer());
@@ -54,7 +54,6 @@ static bool addLinalg(linalg::LinalgOp op, SmallVectorImpl<const void *> &key) {
     }
   if (op.getNumDpsInputs() == 1)
     key.push_back(yieldsFirstInput(op) ? yes : nullptr);
-  return true;
 }
 
 bool RuleTable::keyOf(Operation *op, AddressKey &key) {
@@ -63,8 +62,10 @@ bool RuleTable::keyOf(Operation *op, AddressKey &key) {
     key.push_back(type.getAsOpaquePointer());
   for (Type type : op->getResultTypes())
     key.push_back(type.getAsOpaquePointer());
-  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
-    return addLinalg(linalgOp, key);
+  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
+    addLinalg(linalgOp, key);
+    return true;
+  }
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
     bool splat = isa<SplatElementsAttr>(constant.getValue());
     key.push_back(splat ? op->getName().getAsOpaquePointer() : nullptr);
