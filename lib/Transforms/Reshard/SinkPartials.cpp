@@ -194,12 +194,39 @@ private:
       for (const sharding::AxisList &axes : shardingsOf(op).axes)
         if (sharding::overlapsAny(axes, partial.axis))
           return;
-      for (int64_t i : operandsToPass(op, partial.kind, bringing))
+      for (int64_t i : operandsToPass(op, partial.kind, preferred(op, bringing)))
         candidate.through.push_back(&op->getOpOperand(i));
       if (candidate.through.empty())
         return;
     }
     add(std::move(candidate));
+  }
+
+  /// Of several operands that may stay contributions, those that nothing else needs whole: of the
+  /// factors of a product only one can, and what is reduced for others anyway saves nothing.
+  SmallVector<int64_t> preferred(Operation *op, ArrayRef<int64_t> bringing) {
+    SmallVector<int64_t> unreduced;
+    for (int64_t i : bringing)
+      if (llvm::all_of(op->getOperand(i).getUses(),
+                       [&](OpOperand &use) { return use.getOwner() == op || mayPass(use); }))
+        unreduced.push_back(i);
+    bool decides = !unreduced.empty() && !operandsToPass(op, partial.kind, unreduced).empty();
+    return decides ? unreduced : llvm::to_vector(bringing);
+  }
+
+  /// Whether an op may take contributions at this operand and hand contributions on.
+  bool mayPass(OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (user->getNumResults() != 1 || user->getNumRegions() > 1 || !isHere(user->getResult(0)) ||
+        isa<ShardTensorOp, ReshardOp>(user))
+      return false;
+    TensorSharding own = lies(user->getResult(0));
+    for (const sharding::AxisList &axes : shardingsOf(user).axes)
+      if (sharding::overlapsAny(axes, partial.axis))
+        return false;
+    auto index = static_cast<int64_t>(use.getOperandNumber());
+    return (isPartialOver(own) || mayBecomePartial(own)) &&
+           !operandsToPass(user, partial.kind, {index}).empty();
   }
 
   const OpShardings &shardingsOf(Operation *op) {
@@ -352,6 +379,41 @@ private:
       setSharding(candidate.value,
                   ShardingAttr::get(mesh, meshes.get(mesh), sharding::canonical(own),
                                     function.getContext()));
+    }
+    for (auto [i, candidate] : llvm::enumerate(candidates))
+      if (becomes[i] && !candidate.native && !candidate.carried)
+        tellWhatPasses(candidate);
+  }
+
+  /// Where the shardings do not tell which operands an op passes on, as the passes behind this one
+  /// read them, the others are reduced in front of it.
+  void tellWhatPasses(const Candidate &candidate) {
+    Operation *op = candidate.value.getDefiningOp();
+    SmallVector<int64_t> bringing;
+    for (OpOperand &operand : op->getOpOperands())
+      if (isa<RankedTensorType>(operand.get().getType()) && isHere(operand.get()) &&
+          isPartialOver(lies(operand.get())))
+        bringing.push_back(operand.getOperandNumber());
+    SmallVector<int64_t> told = operandsToPass(op, partial.kind, bringing);
+    if (llvm::equal(told, candidate.through,
+                    [](int64_t i, OpOperand *use) { return i == use->getOperandNumber(); }))
+      return;
+    for (int64_t i : bringing) {
+      OpOperand &operand = op->getOpOperand(i);
+      if (llvm::is_contained(candidate.through, &operand))
+        continue;
+      TensorSharding whole = lies(operand.get());
+      llvm::erase(whole.partial, partial);
+      ShardingAttr attr = ShardingAttr::get(mesh, meshes.get(mesh), whole, function.getContext());
+      OpBuilder builder(op);
+      auto reshard =
+          ReshardOp::create(builder, op->getLoc(), operand.get().getType(), operand.get(), attr);
+      reshard->setAttr(DistDialect::kReason,
+                       builder.getStringAttr("operand " + Twine(i) + " of " +
+                                             op->getName().getStringRef() +
+                                             " is whole, another one is passed on"));
+      setSharding(reshard.getResult(), attr);
+      operand.set(reshard.getResult());
     }
   }
 
