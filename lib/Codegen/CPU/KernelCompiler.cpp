@@ -11,6 +11,7 @@
 #include "KernelLink.h"
 #include "KernelStages.h"
 #include "KernelTarget.h"
+#include "KernelUnits.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -28,10 +29,6 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
-#include "llvm/Support/SHA256.h"
-
-#include <atomic>
-#include <thread>
 
 using namespace mlir;
 
@@ -113,12 +110,9 @@ std::string canonicalText(func::FuncOp kernel) {
 }
 
 namespace {
-/// A kernel to compile once, whatever the number of functions that have its text.
-struct Unit {
-  std::string text, symbol;
-  KernelInfo info;
-  std::string object, error;
-  func::FuncOp first;
+struct Unit : KernelUnit {
+  KernelInfo info = {};
+  std::string object = {}, error = {};
 };
 } // namespace
 
@@ -144,38 +138,21 @@ static void compileUnits(std::vector<Unit> &units, const KernelTarget &target,
                          const CpuOptions &options, const KernelCache *cache) {
   DialectRegistry registry;
   registerKernelDialects(registry);
-  std::atomic<size_t> next{0};
-  auto work = [&] {
-    // One context a thread: interning is then neither shared nor locked.
-    std::unique_ptr<MLIRContext> context;
-    for (size_t i; (i = next++) < units.size();) {
-      Unit &unit = units[i];
-      if (llvm::json::Object about; cache && cache->load(unit.symbol, unit.object, about)) {
-        readInfo(about, unit.info);
-        continue;
-      }
-      if (!context) {
-        context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
-        context->printOpOnDiagnostic(false);
-        context->loadAllAvailableDialects();
-      }
-      FailureOr<std::string> object = compileKernelText(*context, unit.text, unit.symbol, target,
-                                                        options, unit.info, unit.error);
-      if (failed(object))
-        continue;
-      unit.object = std::move(*object);
-      if (cache)
-        cache->store(unit.symbol, unit.object, writeInfo(unit.info));
+  auto compile = [&](size_t i, llvm::function_ref<MLIRContext &()> context) {
+    Unit &unit = units[i];
+    if (llvm::json::Object about; cache && cache->load(unit.symbol, unit.object, about)) {
+      readInfo(about, unit.info);
+      return;
     }
+    FailureOr<std::string> object = compileKernelText(context(), unit.text, unit.symbol, target,
+                                                      options, unit.info, unit.error);
+    if (failed(object))
+      return;
+    unit.object = std::move(*object);
+    if (cache)
+      cache->store(unit.symbol, unit.object, writeInfo(unit.info));
   };
-  unsigned threads = options.threads ? options.threads : std::thread::hardware_concurrency();
-  threads = std::clamp<size_t>(threads, 1, std::max<size_t>(1, units.size()));
-  std::vector<std::thread> pool;
-  for (unsigned i = 1; i < threads; ++i)
-    pool.emplace_back(work);
-  work();
-  for (std::thread &thread : pool)
-    thread.join();
+  compileInParallel(units.size(), options.threads, registry, compile);
 }
 
 FailureOr<std::vector<char>> compileKernels(ModuleOp kernels, const CpuOptions &options,
@@ -185,30 +162,13 @@ FailureOr<std::vector<char>> compileKernels(ModuleOp kernels, const CpuOptions &
   if (failed(target))
     return kernels.emitError(error), failure();
 
-  std::vector<Unit> units;
-  std::map<std::string, size_t> unitOf;
-  std::vector<std::pair<std::string, size_t>> functions;
   std::string salt = target->key() + (options.vectorise ? "|v|" : "|s|") + kernelCompilerRevision();
-  for (Operation &op : *kernels.getBody()) {
-    auto kernel = dyn_cast<func::FuncOp>(op);
-    if (!kernel)
-      return op.emitError("a module of kernels holds functions only"), failure();
-    if (failed(checkKernel(kernel)))
-      return failure();
-    std::string text = canonicalText(kernel);
-    auto [it, inserted] = unitOf.try_emplace(text, units.size());
-    if (inserted) {
-      llvm::SHA256 hash;
-      hash.update(salt);
-      hash.update(text);
-      Unit unit;
-      unit.symbol = "tessera_" + llvm::toHex(hash.final(), /*LowerCase=*/true).substr(0, 32);
-      unit.text = std::move(text);
-      unit.first = kernel;
-      units.push_back(std::move(unit));
-    }
-    functions.emplace_back(kernel.getName().str(), it->second);
-  }
+  FailureOr<KernelUnits> collected = collectUnits(kernels, salt);
+  if (failed(collected))
+    return failure();
+  std::vector<Unit> units;
+  for (KernelUnit &unit : collected->units)
+    units.push_back({std::move(unit)});
 
   bool useCache = options.useCache && !options.keepLLVMIR && !options.keepLoopIR;
   KernelCache cache(options.cacheDirectory, options.cacheLimitBytes);
@@ -223,7 +183,7 @@ FailureOr<std::vector<char>> compileKernels(ModuleOp kernels, const CpuOptions &
     objects.push_back(std::move(unit.object));
   }
   std::vector<ExportedSymbol> exports;
-  for (auto &[name, unit] : functions) {
+  for (auto &[name, unit] : collected->functions) {
     exports.emplace_back(name, units[unit].symbol);
     if (infos) {
       infos->push_back(units[unit].info);

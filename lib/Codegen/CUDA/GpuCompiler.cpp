@@ -9,16 +9,14 @@
 
 #include "../CPU/KernelCache.h"
 #include "../CPU/KernelLink.h"
+#include "../CPU/KernelUnits.h"
 #include "GpuStages.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
-#include "llvm/Support/SHA256.h"
 
-#include <atomic>
 #include <chrono>
-#include <thread>
 
 using namespace mlir;
 
@@ -44,11 +42,8 @@ llvm::StringRef toString(GpuScheme scheme) {
 
 namespace {
 
-/// A kernel to compile once, whatever the number of functions that have its text.
-struct Unit {
-  std::string text, symbol;
-  func::FuncOp first;
-  GpuUnit result;
+struct Unit : KernelUnit {
+  GpuUnit result = {};
 };
 
 /// What the cache keeps beside the code: everything but that.
@@ -127,44 +122,29 @@ void compileUnits(std::vector<Unit> &units, const GpuOptions &options, const std
   registerKernelDialects(registry);
   registry.insert<gpu::GPUDialect, NVVM::NVVMDialect>();
   registerNVVMDialectTranslation(registry);
-  std::atomic<size_t> next{0};
-  auto work = [&] {
-    std::unique_ptr<MLIRContext> context;
-    for (size_t i; (i = next++) < units.size();) {
-      Unit &unit = units[i];
-      std::string entry;
-      llvm::json::Object about;
-      if (cache && cache->load(unit.symbol, entry, about) && readInfo(about, unit.result.info) &&
-          unpack(entry, options.archs, unit.result))
-        continue;
-      unit.result = GpuUnit();
-      if (!context) {
-        context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
-        context->printOpOnDiagnostic(false);
-        context->loadAllAvailableDialects();
-      }
-      auto begin = std::chrono::steady_clock::now();
-      LogicalResult compiled =
-          compileGpuText(*context, unit.text, unit.symbol, options, ptxas, unit.result);
-      std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - begin;
-      unit.result.info.milliseconds = spent.count();
-      if (failed(compiled)) {
-        unit.result.code.clear();
-        continue;
-      }
-      unit.result.error.clear();
-      if (cache)
-        cache->store(unit.symbol, pack(unit.result, options.archs), writeInfo(unit.result.info));
+  auto compile = [&](size_t i, llvm::function_ref<MLIRContext &()> context) {
+    Unit &unit = units[i];
+    std::string entry;
+    llvm::json::Object about;
+    if (cache && cache->load(unit.symbol, entry, about) && readInfo(about, unit.result.info) &&
+        unpack(entry, options.archs, unit.result))
+      return;
+    unit.result = GpuUnit();
+    MLIRContext &own = context();
+    auto begin = std::chrono::steady_clock::now();
+    LogicalResult compiled =
+        compileGpuText(own, unit.text, unit.symbol, options, ptxas, unit.result);
+    std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - begin;
+    unit.result.info.milliseconds = spent.count();
+    if (failed(compiled)) {
+      unit.result.code.clear();
+      return;
     }
+    unit.result.error.clear();
+    if (cache)
+      cache->store(unit.symbol, pack(unit.result, options.archs), writeInfo(unit.result.info));
   };
-  unsigned threads = options.threads ? options.threads : std::thread::hardware_concurrency();
-  threads = std::clamp<size_t>(threads, 1, std::max<size_t>(1, units.size()));
-  std::vector<std::thread> pool;
-  for (unsigned i = 1; i < threads; ++i)
-    pool.emplace_back(work);
-  work();
-  for (std::thread &thread : pool)
-    thread.join();
+  compileInParallel(units.size(), options.threads, registry, compile);
 }
 
 /// The stub's image: all kernels in one shared object.
@@ -214,29 +194,12 @@ FailureOr<runtime::GpuModule> compileGpuKernels(ModuleOp kernels, const GpuOptio
   }
   salt += ptxas + "|" + kernelCompilerRevision();
 
+  FailureOr<KernelUnits> collected = collectUnits(kernels, salt);
+  if (failed(collected))
+    return failure();
   std::vector<Unit> units;
-  std::map<std::string, size_t> unitOf;
-  std::vector<std::pair<std::string, size_t>> functions;
-  for (Operation &op : *kernels.getBody()) {
-    auto kernel = dyn_cast<func::FuncOp>(op);
-    if (!kernel)
-      return op.emitError("a module of kernels holds functions only"), failure();
-    if (failed(checkKernel(kernel)))
-      return failure();
-    std::string text = canonicalText(kernel);
-    auto [it, inserted] = unitOf.try_emplace(text, units.size());
-    if (inserted) {
-      llvm::SHA256 hash;
-      hash.update(salt);
-      hash.update(text);
-      Unit unit;
-      unit.symbol = "tessera_" + llvm::toHex(hash.final(), /*LowerCase=*/true).substr(0, 32);
-      unit.text = std::move(text);
-      unit.first = kernel;
-      units.push_back(std::move(unit));
-    }
-    functions.emplace_back(kernel.getName().str(), it->second);
-  }
+  for (KernelUnit &unit : collected->units)
+    units.push_back({std::move(unit)});
 
   bool useCache = options.useCache && !options.keepPtx && !options.keepLoopIR;
   KernelCache cache(options.cacheDirectory, options.cacheLimitBytes);
@@ -249,7 +212,7 @@ FailureOr<runtime::GpuModule> compileGpuKernels(ModuleOp kernels, const GpuOptio
     if (unit.result.code.size() != options.archs.size())
       return unit.first.emitError("kernel cannot be compiled for a GPU: ") << unit.result.error,
              failure();
-  for (auto &[name, index] : functions) {
+  for (auto &[name, index] : collected->functions) {
     module.kernels.push_back(units[index].result.kernel);
     if (infos) {
       infos->push_back(units[index].result.info);
