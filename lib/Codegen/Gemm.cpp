@@ -232,8 +232,22 @@ std::optional<GemmForm> codegen::matchGemm(ArrayRef<AffineMap> maps, ArrayRef<in
   return orient(exchanged(ns), exchanged(ms), k, exchanged(batches), true);
 }
 
-std::optional<GemmForm> codegen::matchGemm(linalg::LinalgOp op) {
-  if (!isGemmLike(op))
+std::optional<GemmForm> codegen::matchGemm(Operation *op) {
+  if (auto product = dyn_cast<rt::ProductOp>(op)) {
+    std::optional<GemmForm> form = matchGemm(product.getMapValues(), product.getLoopExtents());
+    bool wants = form && product.getBias();
+    if (wants && (!hasWholeRows(*form) ||
+                  cast<RankedTensorType>(product.getBias().getType()).getNumElements() != form->n))
+      return std::nullopt;
+    return form;
+  }
+  auto contraction = dyn_cast<linalg::LinalgOp>(op);
+  if (!contraction || !isGemmLike(contraction))
     return std::nullopt;
-  return matchGemm(op.getIndexingMapsArray(), op.getStaticLoopRanges());
+  return matchGemm(contraction.getIndexingMapsArray(), contraction.getStaticLoopRanges());
+}
+
+bool codegen::hasWholeRows(const GemmForm &form) {
+  return form.starts.size() == 1 && (form.m == 1 || form.ld[2] % form.n == 0) &&
+         form.stride[2] % form.n == 0;
 }
