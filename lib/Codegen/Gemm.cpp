@@ -7,6 +7,8 @@
 
 #include "tessera/Codegen/Gemm.h"
 
+#include "tessera/Dialect/Rt/IR/Rt.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;

@@ -8,8 +8,6 @@
 #ifndef TESSERA_CODEGEN_GEMM_H
 #define TESSERA_CODEGEN_GEMM_H
 
-#include "tessera/Dialect/Rt/IR/Rt.h"
-
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 #include <array>
