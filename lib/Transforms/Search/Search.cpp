@@ -112,7 +112,8 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
   ReshardPlanner planner(Objective::time, settings.topology);
   StrategyGraph::Options options;
   options.fullyUseDevices = settings.fullyUseDevices;
-  StrategyGraph strategies(graph, propagated, planner, settings.topology, options);
+  OpCosts costs(function, settings.topology);
+  StrategyGraph strategies(graph, propagated, planner, costs, options);
 
   Lives lives(function, graph);
   std::vector<int64_t> alone = completePropagated(strategies);

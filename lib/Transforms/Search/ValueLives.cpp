@@ -39,9 +39,7 @@ static bool isReshape(Operation *op) {
   return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
 }
 
-/// Makes no bytes of its own: a reshape, or a transposition that goes into the contractions that
-/// read it.
-static bool isView(Operation *op) {
+bool ValueLives::isView(Operation *op) {
   if (isReshape(op))
     return true;
   auto transpose = dyn_cast<linalg::TransposeOp>(op);
@@ -63,7 +61,7 @@ static bool takesNothing(Operation *op) {
 /// The value whose bytes a value is a view of: itself for most.
 static Value rootOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (!isView(op))
+    if (!ValueLives::isView(op))
       break;
     value = op->getOperand(0);
   }
@@ -85,6 +83,10 @@ static bool visitsRows(Operation *user, Value value) {
         return false;
     }
   return true;
+}
+
+int64_t ValueLives::kernelOf(Operation *op) const {
+  return 2 * kernels.lookup(op) + isKernelPart(op);
 }
 
 bool ValueLives::isHandedOn(Operation *op, Value value) const {
