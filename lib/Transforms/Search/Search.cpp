@@ -114,15 +114,15 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
   options.fullyUseDevices = settings.fullyUseDevices;
   StrategyGraph strategies(graph, propagated, planner, settings.topology, options);
 
-  Lives lives(function, graph);
   std::vector<int64_t> alone = completePropagated(strategies);
   double aloneCost = strategies.problem().cost(alone);
-  BudgetSearch within(function, strategies, graph, lives, settings);
+  BudgetSearch within(function, strategies, graph, settings);
   FailureOr<search::Solution> solved = within.run(alone);
   if (failed(solved))
     return failure();
   search::Solution &solution = *solved;
-  Fit fit = fitInto(settings.solver.memoryBudget, strategies, graph, lives, solution.choice);
+  Fit fit = fitInto(settings.solver.memoryBudget, strategies, graph,
+                    Lives(function, graph, strategies, solution.choice), solution.choice);
   if (fit.peak.bytes > summary.memory) {
     summary.memory = fit.peak.bytes;
     summary.largest = within.nameOf(fit.peak.largest);
