@@ -23,8 +23,7 @@ namespace tessera::sharding {
 
 /// A placement, a byte a group: whole, partial, or the place in a dimension.
 using Code = uint64_t;
-constexpr size_t kMostGroups = 8;
-constexpr int64_t kMostDims = 31;
+constexpr int8_t kMostGroups = 8;
 constexpr uint8_t kIsWhole = 0, kIsPartial = 1, kIsCut = 2;
 
 /// Placements that one source is asked to reach, before what is left is priced directly; and
@@ -38,11 +37,11 @@ static uint8_t codeOf(size_t dim, size_t position) {
 /// All placements of tensors of one shape over groups of axes, found as they are needed.
 class ReshardTable::Space {
 public:
-  Space(const ReshardTable &table, const Small &small)
-      : table(table), shape(small.shape), groups(small.groups) {}
+  Space(const ReshardTable &table, std::vector<int64_t> shape,
+        std::vector<std::vector<int8_t>> groups)
+      : table(table), shape(std::move(shape)), groups(std::move(groups)) {}
 
-  /// Infinite where no path is found, or none soon enough.
-  double seconds(const State &source, const State &target);
+  double seconds(Code source, Code target, bool isHurried);
 
 private:
   struct Step {
@@ -58,6 +57,8 @@ private:
     size_t numSettled = 0;
   };
 
+  double shortest(Code source, Code target);
+  double directSeconds(Code source) const;
   static Code encode(const State &state);
   State decode(Code code) const;
   int32_t numberOf(Code code);
@@ -75,7 +76,7 @@ private:
   std::unordered_map<Code, int32_t> numbers;
   std::vector<std::vector<Step>> steps; ///< by state
   std::vector<char> hasSteps;
-  std::map<int32_t, Run> runs; ///< by source
+  std::unordered_map<int32_t, Run> runs; ///< by source
 };
 
 Code ReshardTable::Space::encode(const State &state) {
@@ -230,8 +231,14 @@ const std::vector<ReshardTable::Space::Step> &ReshardTable::Space::stepsFrom(int
   return steps[from];
 }
 
-double ReshardTable::Space::seconds(const State &source, const State &target) {
-  int32_t first = numberOf(encode(source)), last = numberOf(encode(target));
+double ReshardTable::Space::seconds(Code source, Code target, bool isHurried) {
+  double found = isHurried ? std::numeric_limits<double>::infinity() : shortest(source, target);
+  return std::isfinite(found) ? found : directSeconds(source);
+}
+
+/// Infinite where no path is found, or none soon enough.
+double ReshardTable::Space::shortest(Code source, Code target) {
+  int32_t first = numberOf(source), last = numberOf(target);
   auto [it, isNew] = runs.try_emplace(first);
   Run &run = it->second;
   auto reach = [&](int32_t state, double seconds) {
@@ -265,74 +272,93 @@ double ReshardTable::Space::seconds(const State &source, const State &target) {
 // Small reshards
 //===----------------------------------------------------------------------===//
 
-/// What both begin with stays, and axes that stay beside each other are one.
-ReshardTable::Small ReshardTable::makeSmall(State a, State b) const {
-  Small small{shape, {}, {}, {}};
-  for (size_t d = 0; d < shape.size(); ++d) {
-    size_t same = 0;
-    int64_t parts = 1;
-    while (same < std::min(a.dims[d].size(), b.dims[d].size()) &&
-           a.dims[d][same] == b.dims[d][same])
-      parts *= mesh.shape[a.dims[d][same++]];
-    small.shape[d] = ceilDiv(shape[d], parts);
-    for (State *state : {&a, &b})
-      state->dims[d].erase(state->dims[d].begin(),
-                           state->dims[d].begin() + static_cast<std::ptrdiff_t>(same));
-  }
-  const std::vector<int8_t> partial = a.partial;
-  drop(a.partial, b.partial);
-  drop(b.partial, partial);
-
-  // Where the target has an axis: whole, partial, or a place in a dimension.
-  constexpr std::pair<int, int> whole{-2, 0}, contributed{-1, 0};
-  std::vector<std::pair<int, int>> inTarget(mesh.numAxes(), whole);
-  std::vector<int8_t> groupOf(mesh.numAxes(), -1);
-  for (size_t d = 0; d < b.dims.size(); ++d)
-    for (size_t at = 0; at < b.dims[d].size(); ++at)
-      inTarget[b.dims[d][at]] = {static_cast<int>(d), static_cast<int>(at)};
-  for (int8_t axis : b.partial)
-    inTarget[axis] = contributed;
-  auto add = [&](const std::vector<int8_t> &axes) {
-    int8_t before = -1;
-    for (int8_t axis : axes) {
-      if (groupOf[axis] >= 0)
-        continue;
-      bool isNext = false;
-      if (before >= 0) {
-        auto [dim, at] = inTarget[before];
-        isNext = inTarget[axis] == std::make_pair(dim, dim < 0 ? 0 : at + 1);
+/// What both begin with stays, and axes that stay beside each other are one. The signature has what
+/// a shape and groups depend on.
+ReshardTable::Small ReshardTable::makeSmall(const Lies &a, const Lies &b) const {
+  Small small;
+  auto numAxes = static_cast<int8_t>(mesh.numAxes());
+  constexpr int8_t none = -1;
+  small.groupOf.fill(none);
+  small.staysIn.fill(none);
+  // Axes that both have at the same place behind others that stay.
+  std::array<int8_t, kMostDims> stays = {};
+  for (int8_t at = 0; at < numAxes; ++at)
+    for (int8_t axis = 0; axis < numAxes; ++axis)
+      if (int8_t dim = a.dim[axis]; dim >= 0 && dim == b.dim[axis] && a.at[axis] == at &&
+                                    b.at[axis] == at && stays[dim] == at) {
+        ++stays[dim];
+        small.staysIn[axis] = dim;
       }
-      if (!isNext)
-        small.groups.emplace_back();
-      small.groups.back().push_back(axis);
-      groupOf[axis] = static_cast<int8_t>(small.groups.size() - 1);
-      before = axis;
-    }
+  auto isGone = [&](int8_t axis) {
+    return small.staysIn[axis] >= 0 || (a.dim[axis] < 0 && a.dim[axis] == b.dim[axis]);
   };
-  for (const std::vector<int8_t> &dim : a.dims)
-    add(dim);
-  std::vector<int8_t> byTarget = a.partial;
-  std::stable_sort(byTarget.begin(), byTarget.end(),
-                   [&](int8_t x, int8_t y) { return inTarget[x] < inTarget[y]; });
-  add(byTarget);
-  for (const std::vector<int8_t> &dim : b.dims)
-    add(dim);
-  add(b.partial);
-
-  auto rename = [&](const std::vector<int8_t> &axes) {
-    std::vector<int8_t> numbers;
-    for (int8_t axis : axes)
-      if (int8_t group = groupOf[axis];
-          std::find(numbers.begin(), numbers.end(), group) == numbers.end())
-        numbers.push_back(group);
-    return numbers;
+  // Places without what stays.
+  auto placeIn = [&](const Lies &lies, int8_t axis) {
+    return lies.dim[axis] < 0 ? int8_t(0)
+                              : static_cast<int8_t>(lies.at[axis] - stays[lies.dim[axis]]);
   };
-  for (auto [from, to] : {std::pair{&a, &small.source}, std::pair{&b, &small.target}}) {
-    for (const std::vector<int8_t> &dim : from->dims)
-      to->dims.push_back(rename(dim));
-    to->partial = rename(from->partial);
+  auto follows = [&](const Lies &lies, int8_t axis, int8_t before) {
+    return lies.dim[axis] == lies.dim[before] &&
+           (lies.dim[axis] < 0 || lies.at[axis] == lies.at[before] + 1);
+  };
+  // Source dimensions, then the rest by target: the next axis joins the group of the one before.
+  std::array<int8_t, kMostAxes> &order = small.order;
+  order.fill(none);
+  int8_t count = 0;
+  for (int8_t axis = 0; axis < numAxes; ++axis)
+    if (!isGone(axis))
+      order[count++] = axis;
+  std::sort(order.begin(), order.begin() + count, [&](int8_t x, int8_t y) {
+    auto key = [&](int8_t axis) {
+      bool isCut = a.dim[axis] >= 0;
+      return std::make_tuple(!isCut, a.dim[axis], isCut ? a.at[axis] : int8_t(0), b.dim[axis],
+                             b.at[axis], axis);
+    };
+    return key(x) < key(y);
+  });
+  for (int8_t n = 0; n < count; ++n) {
+    int8_t axis = order[n];
+    bool joins = n > 0 && follows(a, axis, order[n - 1]) && follows(b, axis, order[n - 1]);
+    small.numGroups += !joins;
+    small.groupOf[axis] = static_cast<int8_t>(small.numGroups - 1);
+    if (!joins)
+      small.first[small.numGroups - 1] = axis;
   }
+  // A group's place counts groups.
+  auto codesOf = [&](const Lies &lies) {
+    Code code = 0;
+    for (int8_t group = 0; group < std::min<int8_t>(small.numGroups, kMostGroups); ++group) {
+      int8_t axis = small.first[group], dim = lies.dim[axis];
+      size_t place = 0;
+      for (int8_t other = 0; dim >= 0 && other < small.numGroups; ++other)
+        place += lies.dim[small.first[other]] == dim &&
+                 placeIn(lies, small.first[other]) < placeIn(lies, axis);
+      uint8_t own = dim >= 0 ? codeOf(dim, place) : dim == Lies::partial ? kIsPartial : kIsWhole;
+      code |= static_cast<Code>(own) << (8 * group);
+    }
+    return code;
+  };
+  small.source = codesOf(a);
+  small.target = codesOf(b);
   return small;
+}
+
+/// The shape of a part, and the groups' mesh axes.
+std::pair<std::vector<int64_t>, std::vector<std::vector<int8_t>>>
+ReshardTable::partsOf(const Small &small) const {
+  std::vector<int64_t> parts(shape.size(), 1);
+  std::vector<std::vector<int8_t>> groups(small.numGroups);
+  for (int8_t axis = 0; axis < mesh.numAxes(); ++axis)
+    if (int8_t dim = small.staysIn[axis]; dim >= 0)
+      parts[dim] *= mesh.shape[axis];
+  // Within a group the order is the source's or the target's, which agree where they have one.
+  for (int8_t axis : small.order)
+    if (axis >= 0)
+      groups[small.groupOf[axis]].push_back(axis);
+  std::vector<int64_t> local;
+  for (size_t d = 0; d < shape.size(); ++d)
+    local.push_back(ceilDiv(shape[d], parts[d]));
+  return {std::move(local), std::move(groups)};
 }
 
 int64_t ReshardTable::partsOf(const std::vector<std::vector<int8_t>> &groups,
@@ -358,25 +384,20 @@ double ReshardTable::linkSeconds(const std::vector<std::vector<int8_t>> &groups,
 }
 
 /// Sums are reduced and what changes is gathered; cutting is free.
-double ReshardTable::directSeconds(const Small &small) const {
-  auto bytesOf = [&](const State &state) {
-    auto bytes = static_cast<double>(bytesPerElement);
-    for (size_t d = 0; d < small.shape.size(); ++d)
-      bytes *= static_cast<double>(ceilDiv(small.shape[d], partsOf(small.groups, state.dims[d])));
-    return bytes;
-  };
-  State now = small.source;
+double ReshardTable::Space::directSeconds(Code source) const {
+  State now = decode(source);
   double sum = 0;
   if (!now.partial.empty()) {
-    auto n = static_cast<double>(partsOf(small.groups, now.partial));
-    sum += linkSeconds(small.groups, now.partial, CollectiveKind::all_reduce,
-                       2 * bytesOf(now) * (n - 1) / n);
+    auto n = static_cast<double>(table.partsOf(groups, now.partial));
+    sum += table.linkSeconds(groups, now.partial, CollectiveKind::all_reduce,
+                             2 * localBytes(now) * (n - 1) / n);
   }
   for (std::vector<int8_t> &dim : now.dims)
     if (!dim.empty()) {
       std::vector<int8_t> all = std::exchange(dim, {});
-      auto n = static_cast<double>(partsOf(small.groups, all));
-      sum += linkSeconds(small.groups, all, CollectiveKind::all_gather, bytesOf(now) * (n - 1) / n);
+      auto n = static_cast<double>(table.partsOf(groups, all));
+      sum +=
+          table.linkSeconds(groups, all, CollectiveKind::all_gather, localBytes(now) * (n - 1) / n);
     }
   return sum;
 }
@@ -418,7 +439,6 @@ double ReshardTable::seconds(const TensorSharding &source, const TensorSharding 
     return 0;
   if (!target.windows.empty() && source.windows.empty())
     return windowSeconds(source, target);
-  State a, b;
   // Contributions of two kinds are two states to the planner, one here.
   bool isMixed = source.isPartial() && target.isPartial() &&
                  source.partial.front().kind != target.partial.front().kind;
@@ -427,23 +447,86 @@ double ReshardTable::seconds(const TensorSharding &source, const TensorSharding 
     TensorSharding whole = target.withoutPartial();
     return seconds(source, whole) + seconds(whole, target);
   }
-  if (!stateOf(source, a) || !stateOf(target, b))
+  Lies a, b;
+  if (!readLies(source, a) || !readLies(target, b))
     return planner.plan({mesh, shape, bytesPerElement, source, target}).seconds;
-  Small small = makeSmall(std::move(a), std::move(b));
-  double direct = directSeconds(small);
-  if (direct == 0 || isHurried || small.groups.size() > kMostGroups ||
-      std::ssize(shape) > kMostDims)
-    return direct;
-  std::vector<int64_t> key = small.shape;
-  for (const std::vector<int8_t> &group : small.groups) {
-    key.push_back(-1);
-    for (int8_t axis : group)
-      key.push_back(classOf[axis]);
+  return plainSeconds(a, b);
+}
+
+double ReshardTable::plainSeconds(const Lies &a, const Lies &b) {
+  Small small = makeSmall(a, b);
+  // Where nothing is gathered or added up, devices cut what they have.
+  bool isCut = true;
+  for (int8_t group = 0; group < small.numGroups; ++group)
+    isCut &= a.dim[small.first[group]] == Lies::whole;
+  if (isCut)
+    return 0;
+  if (small.numGroups > kMostGroups)
+    return gatherSeconds(a);
+  Space *&space = bySignature[{small.groupOf, small.staysIn}];
+  if (!space) {
+    auto [local, groups] = partsOf(small);
+    std::vector<int64_t> key = local;
+    for (const std::vector<int8_t> &group : groups) {
+      key.push_back(-1);
+      for (int8_t axis : group)
+        key.push_back(classOf[axis]);
+    }
+    std::unique_ptr<Space> &own = spaces[key];
+    if (!own)
+      own = std::make_unique<Space>(*this, std::move(local), std::move(groups));
+    space = own.get();
   }
-  std::unique_ptr<Space> &space = spaces[key];
-  if (!space)
-    space = std::make_unique<Space>(*this, small);
-  return std::min(direct, space->seconds(small.source, small.target));
+  return space->seconds(small.source, small.target, isHurried);
+}
+
+/// Everything is reduced and gathered.
+double ReshardTable::gatherSeconds(const Lies &source) const {
+  auto local = static_cast<double>(bytesPerElement), whole = local;
+  std::vector<int64_t> parts(shape.size(), 1);
+  std::vector<std::vector<int8_t>> partial(1), cut(1);
+  for (int8_t axis = 0; axis < mesh.numAxes(); ++axis)
+    if (source.dim[axis] != Lies::whole) {
+      (source.dim[axis] == Lies::partial ? partial : cut)[0].push_back(axis);
+      if (source.dim[axis] >= 0)
+        parts[source.dim[axis]] *= mesh.shape[axis];
+    }
+  for (size_t d = 0; d < shape.size(); ++d) {
+    local *= static_cast<double>(ceilDiv(shape[d], parts[d]));
+    whole *= static_cast<double>(shape[d]);
+  }
+  auto n = static_cast<double>(partsOf(partial, {0})), m = static_cast<double>(partsOf(cut, {0}));
+  double sum = 0;
+  if (n > 1)
+    sum += linkSeconds(partial, {0}, CollectiveKind::all_reduce, 2 * local * (n - 1) / n);
+  if (m > 1)
+    sum += linkSeconds(cut, {0}, CollectiveKind::all_gather, whole * (m - 1) / m);
+  return sum;
+}
+
+std::vector<double> ReshardTable::seconds(const std::vector<TensorSharding> &sources,
+                                          const std::vector<TensorSharding> &targets) {
+  auto numbersOf = [&](const std::vector<TensorSharding> &shardings) {
+    std::vector<size_t> result;
+    for (const TensorSharding &sharding : shardings)
+      result.push_back(numbers.try_emplace(sharding, numbers.size()).first->second);
+    return result;
+  };
+  std::vector<size_t> rows = numbersOf(sources), columns = numbersOf(targets);
+  known.resize(numbers.size());
+  std::vector<double> result;
+  result.reserve(rows.size() * columns.size());
+  for (size_t s = 0; s < rows.size(); ++s) {
+    std::vector<double> &row = known[rows[s]];
+    row.resize(numbers.size(), std::numeric_limits<double>::quiet_NaN());
+    for (size_t t = 0; t < columns.size(); ++t) {
+      double &value = row[columns[t]];
+      if (std::isnan(value))
+        value = seconds(sources[s], targets[t]);
+      result.push_back(value);
+    }
+  }
+  return result;
 }
 
 /// To the shard that the window is around, then what the window has beyond it: a halo, or all of a
@@ -472,23 +555,26 @@ double ReshardTable::windowSeconds(const TensorSharding &source, const TensorSha
   return sum;
 }
 
-/// Fails for windows, parts of axes and what else is no state here.
-bool ReshardTable::stateOf(const TensorSharding &sharding, State &state) const {
-  if (!sharding.windows.empty() || !sharding.open.empty())
+/// Fails for windows, parts of axes, and more axes or dimensions than there is room for.
+bool ReshardTable::readLies(const TensorSharding &sharding, Lies &lies) const {
+  lies.dim.fill(Lies::whole);
+  lies.at.fill(0);
+  if (!sharding.windows.empty() || !sharding.open.empty() ||
+      mesh.numAxes() > static_cast<int64_t>(kMostAxes) || shape.size() > kMostDims)
     return false;
-  state.dims.resize(sharding.dims.size());
   for (size_t d = 0; d < sharding.dims.size(); ++d)
-    for (const AxisRef &axis : sharding.dims[d]) {
+    for (size_t at = 0; at < sharding.dims[d].size(); ++at) {
+      const AxisRef &axis = sharding.dims[d][at];
       if (!axis.isFull(mesh))
         return false;
-      state.dims[d].push_back(static_cast<int8_t>(axis.axis));
+      lies.dim[axis.axis] = static_cast<int8_t>(d);
+      lies.at[axis.axis] = static_cast<int8_t>(at);
     }
   for (const PartialAxis &partial : sharding.partial) {
     if (!partial.axis.isFull(mesh) || partial.kind != sharding.partial.front().kind)
       return false;
-    state.partial.push_back(static_cast<int8_t>(partial.axis.axis));
+    lies.dim[partial.axis.axis] = Lies::partial;
   }
-  std::sort(state.partial.begin(), state.partial.end());
   return true;
 }
 

@@ -27,6 +27,7 @@
 
 #include "tessera/Sharding/ReshardPlanner.h"
 
+#include <array>
 #include <map>
 #include <memory>
 
@@ -44,27 +45,42 @@ public:
 
   /// Seconds from `source` to `target`, both closed and canonical.
   double seconds(const TensorSharding &source, const TensorSharding &target);
+  /// From each source to each target, row-major. What was asked for before is looked up.
+  std::vector<double> seconds(const std::vector<TensorSharding> &sources,
+                              const std::vector<TensorSharding> &targets);
   /// From now on what is not known is priced by one chain that always works (what changes is
   /// reduced, gathered and cut again), which takes no time to find.
   void hurry() { isHurried = true; }
 
 private:
-  struct State {
-    std::vector<std::vector<int8_t>> dims; ///< axes of each dimension, major first
-    std::vector<int8_t> partial;           ///< ascending
+  static constexpr size_t kMostAxes = 16, kMostDims = 31;
+  using ByAxis = std::array<int8_t, kMostAxes>;
+
+  /// Where each mesh axis is: a dimension and the place among its axes, whole or partial.
+  struct Lies {
+    static constexpr int8_t whole = -2, partial = -1;
+    ByAxis dim, at;
   };
-  /// A reshard made small: axes are numbers of `groups`.
+  struct State {
+    std::vector<std::vector<int8_t>> dims; ///< groups of axes of each dimension, major first
+    std::vector<int8_t> partial;
+  };
+  /// A reshard made small.
   struct Small {
-    std::vector<int64_t> shape;
-    std::vector<std::vector<int8_t>> groups; ///< mesh axes, major first
-    State source, target;
+    int8_t numGroups = 0;
+    ByAxis groupOf, staysIn; ///< by axis: its group, or the dimension in which it stays, or -1
+    ByAxis order, first;     ///< axes as the groups have them; by group its first axis
+    uint64_t source, target; ///< see Space
   };
   class Space;
 
   double windowSeconds(const TensorSharding &source, const TensorSharding &target);
-  bool stateOf(const TensorSharding &sharding, State &state) const;
-  Small makeSmall(State source, State target) const;
-  double directSeconds(const Small &small) const;
+  double plainSeconds(const Lies &source, const Lies &target);
+  double gatherSeconds(const Lies &source) const;
+  bool readLies(const TensorSharding &sharding, Lies &lies) const;
+  Small makeSmall(const Lies &source, const Lies &target) const;
+  std::pair<std::vector<int64_t>, std::vector<std::vector<int8_t>>>
+  partsOf(const Small &small) const;
   double linkSeconds(const std::vector<std::vector<int8_t>> &groups,
                      const std::vector<int8_t> &chosen, CollectiveKind kind,
                      double wireBytes) const;
@@ -79,7 +95,10 @@ private:
   std::vector<int64_t> classOf; ///< by axis: equal ones have equal sizes and links
   /// By shape and the classes of the groups.
   std::map<std::vector<int64_t>, std::unique_ptr<Space>> spaces;
+  std::map<std::pair<ByAxis, ByAxis>, Space *> bySignature;
   bool isHurried = false;
+  std::map<TensorSharding, size_t> numbers;
+  std::vector<std::vector<double>> known; ///< by source and target; NaN: not asked for yet
 };
 
 } // namespace tessera::sharding

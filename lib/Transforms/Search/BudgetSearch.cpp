@@ -18,9 +18,10 @@ using namespace tessera::sharding;
 static constexpr int kRounds = 8, kLeastRounds = 12;
 
 BudgetSearch::BudgetSearch(func::FuncOp function, StrategyGraph &strategies,
-                           const PropagationGraph &graph, const SearchSettings &settings)
+                           const PropagationGraph &graph, const SearchSettings &settings,
+                           std::chrono::steady_clock::time_point begin)
     : function(function), strategies(strategies), graph(graph), settings(settings),
-      wish(settings.solver.memoryBudget), begin(std::chrono::steady_clock::now()) {}
+      wish(settings.solver.memoryBudget), begin(begin) {}
 
 double BudgetSearch::left() const {
   std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;

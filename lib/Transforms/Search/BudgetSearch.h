@@ -27,7 +27,8 @@ namespace tessera::dist {
 class BudgetSearch {
 public:
   BudgetSearch(mlir::func::FuncOp function, StrategyGraph &strategies,
-               const PropagationGraph &graph, const SearchSettings &settings);
+               const PropagationGraph &graph, const SearchSettings &settings,
+               std::chrono::steady_clock::time_point begin);
 
   /// The cheapest plan found within the budget; never dearer than `alone` where that fits. Its cost
   /// has what is sent again. Without such a plan the one of least memory, if the settings allow

@@ -52,9 +52,7 @@ static bool isRun(tensor::ExtractSliceOp slice) {
   return true;
 }
 
-/// Makes no bytes of its own: a reshape, a slice that its readers can take where it lies, or a
-/// transposition that goes into the contractions that read it.
-static bool isView(Operation *op) {
+bool ValueLives::isView(Operation *op) {
   if (isReshape(op))
     return true;
   if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
@@ -76,7 +74,7 @@ static bool takesNothing(Operation *op) {
 /// The value whose bytes a value is a view of: itself for most.
 static Value rootOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (!isView(op))
+    if (!ValueLives::isView(op))
       break;
     value = op->getOperand(0);
   }
@@ -84,7 +82,7 @@ static Value rootOf(Value value) {
 }
 
 static FuseKind kindOf(Operation *op) {
-  if (isKernelPart(op) && !isView(op))
+  if (isKernelPart(op) && !ValueLives::isView(op))
     return FuseKind::kernel;
   bool communicates = isa<CollectiveOpInterface, LoopLikeOpInterface, scf::IfOp, StartOp>(op);
   return communicates ? FuseKind::ordered : FuseKind::alone;

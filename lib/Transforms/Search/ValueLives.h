@@ -49,9 +49,14 @@ public:
     int64_t from = 0, to = -1; ///< inclusive; empty: takes nothing
     Kind kind = Kind::own;
   };
+  /// Whether an op makes no bytes of its own: a reshape, a slice that its readers can take where it
+  /// lies, or a transposition that goes into the contractions that read it.
+  static bool isView(mlir::Operation *op);
   /// An empty life for what is unknown.
   Life of(mlir::Value value) const { return lives.lookup(value); }
   int64_t timeOf(mlir::Operation *op) const { return times.lookup(op); }
+  /// A number of the kernel that an op is in.
+  int64_t kernelOf(mlir::Operation *op) const { return times.lookup(op); }
   int64_t end() const { return last; }
   /// A value is read until `from`; another one takes its place from `to` on.
   void split(mlir::Value value, int64_t from, mlir::Value other, int64_t to);
