@@ -134,13 +134,21 @@ static bool isContraction(const RuleNode &node) {
   return linalgOp && linalgOp.getNumReductionLoops() > 0 && linalgOp.getNumDpsInputs() >= 2;
 }
 
+const AxisGroups &StrategyGraph::groupsOf(const Mesh &mesh) {
+  auto [it, isNew] = axisGroups.try_emplace(&mesh);
+  if (isNew)
+    it->second = groupAxes(graph, mesh, planner.linksOf(mesh));
+  return it->second;
+}
+
 int64_t StrategyGraph::kindOf(int64_t index, const Strategy &propagated) {
   const RuleNode &node = graph.nodes[index];
   std::vector<int64_t> key = keyOf(graph, costs, node, propagated);
   std::vector<int64_t> &known = knownKinds[key];
   if (!known.empty())
     return known.front();
-  Ways ways = waysToCut(node, meshOf(graph, node), options.mostStrategies);
+  Ways ways =
+      waysToCut(node, meshOf(graph, node), groupsOf(meshOf(graph, node)), options.mostStrategies);
   if (options.fullyUseDevices && isContraction(node))
     keepFullest(ways);
   Kind kind;
@@ -239,7 +247,7 @@ void StrategyGraph::addHomes(const PropagatedPlan &propagated) {
     if (producer[t] != -1)
       continue;
     const TensorState &state = graph.tensors[t];
-    Placements placements = placementsOf(state, options.mostStrategies);
+    Placements placements = placementsOf(state, groupsOf(*state.mesh), options.mostStrategies);
     TensorSharding lies = canonical(propagated.lies[t]);
     auto it = llvm::find(placements.shardings, lies);
     auto index = it - placements.shardings.begin();
@@ -349,10 +357,12 @@ void StrategyGraph::addEdge(int64_t tensor, const End &from, const End &to, doub
   if (isNew) {
     const Lie &sources = lists[from.lies], &targets = lists[to.lies];
     ReshardTable &times = reshardsOf(state);
-    std::vector<double> distinct;
-    for (const TensorSharding &source : sources.distinct)
-      for (const TensorSharding &target : targets.distinct)
-        distinct.push_back(trips * times.seconds(source, target));
+    if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() >
+        options.timeLimit)
+      times.hurry();
+    std::vector<double> distinct = times.seconds(sources.distinct, targets.distinct);
+    for (double &seconds : distinct)
+      seconds *= trips;
     search::EdgeTable table{
         static_cast<int64_t>(sources.of.size()), static_cast<int64_t>(targets.of.size()), {}};
     table.cost.reserve(table.rows * table.columns);
