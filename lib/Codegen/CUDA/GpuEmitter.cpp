@@ -18,6 +18,8 @@ namespace tessera::codegen {
 
 /// The widest access of a GPU.
 static constexpr int64_t kAccessBytes = 16;
+/// Registers that one chunk of all operands may take, in bytes.
+static constexpr int64_t kHeldBytes = 256;
 
 //===----------------------------------------------------------------------===//
 // Index arithmetic
@@ -94,12 +96,14 @@ Value GpuEmitter::digit(ArrayRef<int64_t> extents, unsigned place, const Chunk &
     return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, b.getIndexAttr(value)));
   };
   Value lanes = arith::ConstantOp::create(b, loc, b.getIndexVectorAttr(steps));
-  bool together = below == 1 && extent % chunk.lanes == 0;
+  bool together = below == 1 && (outermost || extent % chunk.lanes == 0);
   Value first = together ? scalar(chunk.at) : chunk.at;
   Value all =
       arith::AddIOp::create(b, loc, vector::BroadcastOp::create(b, loc, type, first), lanes);
-  if (together)
+  if (together) {
+    consecutive[all] = first;
     return all;
+  }
   if (below != 1)
     all = arith::DivUIOp::create(b, loc, all, splat(below));
   return outermost ? all : arith::RemUIOp::create(b, loc, all, splat(extent)).getResult();
@@ -139,7 +143,7 @@ FlatAccess GpuEmitter::innerOf(const GpuMember &member, const GpuAccess &access)
 }
 
 bool GpuEmitter::isAligned(const GpuMember &member, const GpuAccess &access, int64_t lanes) const {
-  if (access.view)
+  if (access.view && access.divisor % lanes != 0)
     return false;
   FlatAccess outer = outerOf(member, access), inner = innerOf(member, access);
   const FlatAccess &along = group.rows ? inner : outer, &other = group.rows ? outer : inner;
@@ -150,14 +154,21 @@ bool GpuEmitter::isAligned(const GpuMember &member, const GpuAccess &access, int
 }
 
 int64_t GpuEmitter::lanesFor(ArrayRef<const GpuMember *> members, int64_t volume) const {
-  int64_t least = kAccessBytes, most = 1;
+  int64_t least = kAccessBytes, most = 1, held = 0;
+  std::set<Key> keys;
   for (const GpuMember *member : members)
     for (const GpuAccess &access : member->accesses)
       if (!access.scalar && isAligned(*member, access, 1)) {
-        least = std::min(least, bytesOf(access.element));
-        most = std::max(most, bytesOf(access.element));
+        int64_t bytes = bytesOf(access.element);
+        least = std::min(least, bytes);
+        most = std::max(most, bytes);
+        if (keys.insert(keyOf(*member, access, Chunk())).second)
+          held += std::max<int64_t>(4, bytes);
       }
-  int64_t lanes = std::min(kAccessBytes / least, 2 * kAccessBytes / most);
+  // 16 bytes of the narrowest, unless that is too much of the others.
+  int64_t lanes = kAccessBytes / least;
+  while (lanes > 2 * kAccessBytes / most && lanes * held > kHeldBytes)
+    lanes /= 2;
   for (; lanes > 1; lanes /= 2) {
     if (group.rows ? volume % lanes != 0 : volume < lanes)
       continue;
@@ -221,6 +232,47 @@ Value GpuEmitter::address(const GpuMember &member, const GpuAccess &access, cons
   return result ? add(result, access.base) : constant(access.base);
 }
 
+void GpuEmitter::note(Value root, bool store, int64_t bytes, StringRef why) {
+  auto argument = dyn_cast<BlockArgument>(root);
+  std::string name = argument ? ("argument " + Twine(argument.getArgNumber())).str()
+                     : root.getDefiningOp<memref::GetGlobalOp>() ? "a constant"
+                                                                 : "a temporary";
+  std::string text =
+      ((store ? "writes " : "reads ") + name + " by " + Twine(8 * bytes) + " bits: " + why).str();
+  if (!llvm::is_contained(info.narrow, text))
+    info.narrow.push_back(text);
+}
+
+/// Says why a vector of 16 bytes cannot be had.
+void GpuEmitter::noteNarrow(const GpuMember &member, const GpuAccess &access, bool store,
+                            const Chunk &chunk) {
+  FlatAccess outer = outerOf(member, access), inner = innerOf(member, access);
+  const FlatAccess &along = group.rows ? inner : outer, &other = group.rows ? outer : inner;
+  int64_t bytes = bytesOf(access.element), wish = kAccessBytes / bytes;
+  bool aligned = chunk.lanes && isAligned(member, access, chunk.lanes);
+  if (aligned && chunk.lanes >= wish)
+    return;
+  int64_t width = aligned ? chunk.lanes * bytes : bytes;
+  auto say = [&](const Twine &why) { note(access.root, store, width, why.str()); };
+  if (along.isUniform() || along.isRepeated(std::max<int64_t>(2, chunk.lanes)))
+    return say(group.rows && along.isUniform() ? "one element a row" : "one element for several");
+  if (along.dims[0].step != 1)
+    return say("elements " + Twine(along.dims[0].step) + " apart");
+  if (along.dims[0].extent % wish != 0 && (along.dims.size() > 1 || group.rows))
+    return say("runs of " + Twine(along.dims[0].extent) + " elements");
+  if (access.view && access.divisor % wish != 0)
+    return say("an offset that is known only at run time");
+  if (access.base % wish != 0)
+    return say("begins at element " + Twine(access.base));
+  for (const FlatAccess::Dim &dim : llvm::concat<const FlatAccess::Dim>(
+           llvm::drop_begin(along.dims), ArrayRef<FlatAccess::Dim>(other.dims)))
+    if (dim.step % wish != 0)
+      return say("runs " + Twine(dim.step) + " elements apart");
+  if (along.elements() < wish)
+    return say("only " + Twine(along.elements()) + " elements");
+  say("other operands allow no more lanes");
+}
+
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
@@ -252,6 +304,7 @@ Value GpuEmitter::load(const GpuMember &member, const GpuAccess &access, const C
   settle(key, access.root, /*writing=*/false);
   if (key.chunk <= 0)
     countLoad(member, access);
+  noteNarrow(member, access, /*store=*/false, chunk);
   Value memory = launch.flat(access.root, /*write=*/false);
   FlatAccess along = group.rows ? innerOf(member, access) : outerOf(member, access);
   Value value;
@@ -315,6 +368,7 @@ void GpuEmitter::storeNow(const GpuMember &member, const GpuAccess &access, cons
   settle(key, access.root, /*writing=*/true);
   if (key.chunk <= 0)
     countStore(member, access);
+  noteNarrow(member, access, /*store=*/true, chunk);
   Value memory = launch.flat(access.root, /*write=*/true);
   // Of a row's one element the team's first thread is in charge.
   Value condition = chunk.valid;
@@ -388,7 +442,71 @@ LogicalResult GpuEmitter::captureAll() {
     if (walk.wasInterrupted())
       return failure();
   }
+  for (Value root : launch.scalarReads)
+    note(root, /*store=*/false, bytesOf(cast<MemRefType>(root.getType()).getElementType()),
+         "a scalar");
   return success();
+}
+
+/// How many elements a body's load reads: one for each iteration of the loops that its indices
+/// depend on.
+static int64_t placesOf(const GpuMember &member, memref::LoadOp load) {
+  SmallVector<bool> used(member.extents.size());
+  SmallVector<Value> work(load.getIndices());
+  llvm::DenseSet<Operation *> seen;
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    Operation *def = value.getDefiningOp();
+    if (!def) {
+      // An element of an operand: its loops.
+      auto argument = cast<BlockArgument>(value);
+      for (const GpuAccess &access : member.accesses)
+        if (member.op.getMatchingBlockArgument(access.operand) == argument)
+          for (auto [loop, step] : llvm::enumerate(access.step))
+            used[loop] = used[loop] || step != 0;
+      continue;
+    }
+    if (auto index = dyn_cast<linalg::IndexOp>(def))
+      used[index.getDim()] = true;
+    if (def->getBlock() == member.op.getBody() && seen.insert(def).second)
+      llvm::append_range(work, def->getOperands());
+  }
+  int64_t result = 1;
+  for (auto [extent, counts] : llvm::zip_equal(member.extents, used))
+    result *= counts ? extent : 1;
+  return result;
+}
+
+/// The elements of a chunk that a body reads at computed places, when they lie side by side: rows
+/// of a table. Null when they do not.
+Value GpuEmitter::loadTogether(memref::LoadOp load, const IRMapping &mapping, const Chunk &chunk) {
+  int64_t bytes = bytesOf(load.getType());
+  auto fail = [&](int64_t width, StringRef why) {
+    note(rootOf(load.getMemRef()), /*store=*/false, width, why);
+    return Value();
+  };
+  Values at;
+  for (Value index : load.getIndices())
+    at.push_back(mapping.lookupOrDefault(index));
+  auto isVector = [](Value value) { return isa<VectorType>(value.getType()); };
+  if (chunk.lanes == 0 || llvm::none_of(at, isVector))
+    return fail(bytes, "at one computed place");
+  Value first = consecutive.lookup(at.back());
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (!first || llvm::any_of(ArrayRef(at).drop_back(), isVector) ||
+      failed(load.getMemRefType().getStridesAndOffset(strides, offset)) || strides.back() != 1)
+    return fail(bytes, "at computed places");
+  auto fits = [&](int64_t step) { return !ShapedType::isDynamic(step) && step % chunk.lanes == 0; };
+  if (!fits(offset) || !llvm::all_of(ArrayRef(strides).drop_back(), fits))
+    return fail(bytes, "computed rows that begin anywhere");
+  if (chunk.lanes * bytes < kAccessBytes)
+    fail(chunk.lanes * bytes, "other operands allow no more lanes");
+  at.back() = first;
+  return vector::LoadOp::create(b, loc, VectorType::get(chunk.lanes, load.getType()),
+                                mapping.lookupOrDefault(load.getMemRef()), at,
+                                /*nontemporal=*/false,
+                                llvm::MaybeAlign(std::min(kAccessBytes, chunk.lanes * bytes)));
 }
 
 GpuEmitter::Values GpuEmitter::body(const GpuMember &member, const Chunk &chunk,
@@ -414,8 +532,14 @@ GpuEmitter::Values GpuEmitter::body(const GpuMember &member, const Chunk &chunk,
       mapping.map(index.getResult(), indexOf(member, index.getDim(), chunk));
       continue;
     }
-    if (isa<memref::LoadOp>(inner) && chunk.number <= 0)
-      info.readBytes += member.volume() * bytesOf(inner.getResult(0).getType());
+    if (auto gathered = dyn_cast<memref::LoadOp>(inner)) {
+      if (chunk.number <= 0)
+        info.readBytes += placesOf(member, gathered) * bytesOf(gathered.getType());
+      if (Value wide = loadTogether(gathered, mapping, chunk)) {
+        mapping.map(gathered.getResult(), wide);
+        continue;
+      }
+    }
     mapping.map(inner.getResult(0), cloneInLanes(b, inner, mapping, chunk.lanes));
   }
   Values results;

@@ -21,6 +21,8 @@
 #include "GpuGroup.h"
 #include "GpuLaunchBuilder.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
 namespace tessera::codegen {
 
 /// How a group is spread over a grid.
@@ -112,6 +114,10 @@ private:
   void settle(const Key &key, mlir::Value root, bool writing);
   Values body(const GpuMember &member, const Chunk &chunk, mlir::ValueRange accumulators);
   mlir::Value indexOf(const GpuMember &member, unsigned loop, const Chunk &chunk);
+  mlir::Value loadTogether(mlir::memref::LoadOp load, const mlir::IRMapping &mapping,
+                           const Chunk &chunk);
+  void note(mlir::Value root, bool store, int64_t bytes, llvm::StringRef why);
+  void noteNarrow(const GpuMember &member, const GpuAccess &access, bool store, const Chunk &chunk);
   void countLoad(const GpuMember &member, const GpuAccess &access);
   void countStore(const GpuMember &member, const GpuAccess &access);
 
@@ -136,6 +142,8 @@ private:
   /// Keys by which memory itself was read and written since the last barrier; chunks aside.
   std::map<void *, std::set<Key>> loadedBy, storedBy;
   llvm::DenseMap<mlir::Value, mlir::Value> dynamicOffsets;
+  /// Vectors of indices that count up by one, from a multiple of their length: their first.
+  llvm::DenseMap<mlir::Value, mlir::Value> consecutive;
   /// In a loop of the thread: values are not kept beyond it, and stores do not wait.
   bool inLoop = false;
   /// Of the member being emitted, by its loops; null where they do not stand.
