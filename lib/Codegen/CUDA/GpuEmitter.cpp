@@ -88,7 +88,7 @@ Value GpuEmitter::digit(ArrayRef<int64_t> extents, unsigned place, const Chunk &
     Value quotient = divide(at, below);
     return outermost ? quotient : remainder(quotient, extent);
   };
-  if (chunk.lanes == 0 || below % chunk.lanes == 0)
+  if (chunk.lanes == 0 || (below % chunk.lanes == 0 && !chunk.shifted))
     return scalar(chunk.at);
   auto type = VectorType::get(chunk.lanes, b.getIndexType());
   SmallVector<int64_t> steps = llvm::to_vector(llvm::seq<int64_t>(0, chunk.lanes));
@@ -96,13 +96,17 @@ Value GpuEmitter::digit(ArrayRef<int64_t> extents, unsigned place, const Chunk &
     return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, b.getIndexAttr(value)));
   };
   Value lanes = arith::ConstantOp::create(b, loc, b.getIndexVectorAttr(steps));
-  bool together = below == 1 && (outermost || extent % chunk.lanes == 0);
+  bool together = below == 1 && !chunk.shifted && (outermost || extent % chunk.lanes == 0);
   Value first = together ? scalar(chunk.at) : chunk.at;
   Value all =
       arith::AddIOp::create(b, loc, vector::BroadcastOp::create(b, loc, type, first), lanes);
   if (together) {
     consecutive[all] = first;
     return all;
+  }
+  if (chunk.full) {
+    all = arith::MaxSIOp::create(b, loc, all, splat(0));
+    all = arith::MinSIOp::create(b, loc, all, splat(chunk.volume - 1));
   }
   if (below != 1)
     all = arith::DivUIOp::create(b, loc, all, splat(below));
@@ -151,6 +155,29 @@ bool GpuEmitter::isAligned(const GpuMember &member, const GpuAccess &access, int
     return false;
   auto fits = [&](const FlatAccess::Dim &dim) { return dim.step % lanes == 0; };
   return llvm::all_of(llvm::drop_begin(along.dims), fits) && llvm::all_of(other.dims, fits);
+}
+
+bool GpuEmitter::isAligned(const GpuMember &member, const GpuAccess &access,
+                           const Chunk &chunk) const {
+  if (!chunk.shifted)
+    return isAligned(member, access, chunk.lanes);
+  // As far from a whole address as the leading access, in every row.
+  const Space &space = spaces.at(chunk.volume);
+  if (access.view != space.leading->view && access.view && access.divisor % chunk.lanes != 0)
+    return false;
+  if (space.leading->view && access.view != space.leading->view &&
+      space.leading->divisor % chunk.lanes != 0)
+    return false;
+  FlatAccess inner = innerOf(member, access);
+  if (inner.dims.size() != 1 || inner.dims[0].step != 1 ||
+      (access.base - space.leading->base) % chunk.lanes != 0)
+    return false;
+  unsigned classes = group.extents.size();
+  for (auto [mine, theirs] : llvm::zip_equal(GpuGroup::classLoops(member, classes),
+                                             GpuGroup::classLoops(*space.leader, classes)))
+    if ((access.step[mine] - space.leading->step[theirs]) % chunk.lanes != 0)
+      return false;
+  return true;
 }
 
 int64_t GpuEmitter::lanesFor(ArrayRef<const GpuMember *> members, int64_t volume) const {
@@ -215,11 +242,16 @@ Value GpuEmitter::address(const GpuMember &member, const GpuAccess &access, cons
                           int64_t lane) {
   Value result;
   FlatAccess outer = outerOf(member, access), inner = innerOf(member, access);
+  auto clamp = [&](Value at) -> Value {
+    at = arith::MaxSIOp::create(b, loc, at, constant(0));
+    return arith::MinSIOp::create(b, loc, at, constant(chunk.volume - 1));
+  };
   if (group.rows) {
     if (!outer.isUniform())
       result = evaluate(outer, row);
     if (!inner.isUniform())
-      result = add(result, evaluate(inner, add(chunk.at, lane)));
+      result = add(result, evaluate(inner, chunk.clamped ? clamp(add(chunk.at, lane))
+                                                         : add(chunk.at, lane)));
   } else {
     if (!outer.isUniform())
       result = evaluate(outer, add(chunk.at, lane));
@@ -249,9 +281,12 @@ void GpuEmitter::noteNarrow(const GpuMember &member, const GpuAccess &access, bo
   FlatAccess outer = outerOf(member, access), inner = innerOf(member, access);
   const FlatAccess &along = group.rows ? inner : outer, &other = group.rows ? outer : inner;
   int64_t bytes = bytesOf(access.element), wish = kAccessBytes / bytes;
-  bool aligned = chunk.lanes && isAligned(member, access, chunk.lanes);
-  if (aligned && chunk.lanes >= wish)
+  bool aligned = chunk.lanes && isAligned(member, access, chunk);
+  if (aligned && chunk.lanes >= wish) {
+    if (chunk.full)
+      note(access.root, store, bytes, "where a row begins and ends");
     return;
+  }
   int64_t width = aligned ? chunk.lanes * bytes : bytes;
   auto say = [&](const Twine &why) { note(access.root, store, width, why.str()); };
   if (along.isUniform() || along.isRepeated(std::max<int64_t>(2, chunk.lanes)))
@@ -300,6 +335,8 @@ Value GpuEmitter::load(const GpuMember &member, const GpuAccess &access, const C
   Key key = keyOf(member, access, chunk);
   if (auto it = cache.find(key); it != cache.end())
     return it->second;
+  if (auto tiled = staged.find(key); tiled != staged.end())
+    return cache[key] = loadStaged(tiled->second, access.element, chunk);
   flush(access.root);
   settle(key, access.root, /*writing=*/false);
   if (key.chunk <= 0)
@@ -307,20 +344,36 @@ Value GpuEmitter::load(const GpuMember &member, const GpuAccess &access, const C
   noteNarrow(member, access, /*store=*/false, chunk);
   Value memory = launch.flat(access.root, /*write=*/false);
   FlatAccess along = group.rows ? innerOf(member, access) : outerOf(member, access);
-  Value value;
-  if (chunk.lanes == 0 || along.isRepeated(chunk.lanes)) {
-    value = memref::LoadOp::create(b, loc, memory, address(member, access, chunk, 0));
-  } else if (isAligned(member, access, chunk.lanes)) {
+  auto type = VectorType::get(std::max<int64_t>(1, chunk.lanes), access.element);
+  auto together = [&]() -> Value {
     int64_t bytes = std::min(kAccessBytes, chunk.lanes * bytesOf(access.element));
-    value = vector::LoadOp::create(b, loc, VectorType::get(chunk.lanes, access.element), memory,
-                                   ValueRange{address(member, access, chunk, 0)},
-                                   /*nontemporal=*/false, llvm::MaybeAlign(bytes));
-  } else {
+    return vector::LoadOp::create(b, loc, type, memory,
+                                  ValueRange{address(member, access, chunk, 0)},
+                                  /*nontemporal=*/false, llvm::MaybeAlign(bytes));
+  };
+  auto apart = [&]() -> Value {
+    Chunk edge = chunk;
+    edge.clamped = static_cast<bool>(chunk.full);
     Values lanes;
     for (int64_t lane = 0; lane < chunk.lanes; ++lane)
-      lanes.push_back(memref::LoadOp::create(b, loc, memory, address(member, access, chunk, lane)));
-    value =
-        vector::FromElementsOp::create(b, loc, VectorType::get(chunk.lanes, access.element), lanes);
+      lanes.push_back(memref::LoadOp::create(b, loc, memory, address(member, access, edge, lane)));
+    return vector::FromElementsOp::create(b, loc, type, lanes);
+  };
+  Value value;
+  if (chunk.lanes == 0 || (chunk.shifted ? along.isUniform() : along.isRepeated(chunk.lanes))) {
+    value = memref::LoadOp::create(b, loc, memory, address(member, access, chunk, 0));
+  } else if (!isAligned(member, access, chunk)) {
+    value = apart();
+  } else if (!chunk.full) {
+    value = together();
+  } else {
+    auto branch = scf::IfOp::create(b, loc, TypeRange(type), chunk.full, /*withElse=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(b, loc, together());
+    b.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(b, loc, apart());
+    value = branch.getResult(0);
   }
   cache[key] = value;
   return value;
@@ -387,16 +440,36 @@ void GpuEmitter::storeNow(const GpuMember &member, const GpuAccess &access, cons
     b.setInsertionPointToStart(branch.thenBlock());
   }
   auto type = dyn_cast<VectorType>(value.getType());
-  if (!type) {
-    memref::StoreOp::create(b, loc, value, memory, address(member, access, chunk, 0));
-  } else if (isAligned(member, access, chunk.lanes)) {
+  auto apart = [&](Value inside) {
+    for (int64_t lane = 0; lane < chunk.lanes; ++lane) {
+      OpBuilder::InsertionGuard lanes(b);
+      Value element = vector::ExtractOp::create(b, loc, value, lane);
+      if (inside) {
+        Value valid = vector::ExtractOp::create(b, loc, inside, lane);
+        auto branch = scf::IfOp::create(b, loc, valid, /*withElse=*/false);
+        b.setInsertionPointToStart(branch.thenBlock());
+      }
+      memref::StoreOp::create(b, loc, element, memory, address(member, access, chunk, lane));
+    }
+  };
+  auto together = [&] {
     int64_t bytes = std::min(kAccessBytes, chunk.lanes * bytesOf(access.element));
     vector::StoreOp::create(b, loc, value, memory, ValueRange{address(member, access, chunk, 0)},
                             /*nontemporal=*/false, llvm::MaybeAlign(bytes));
+  };
+  Value inside = type && chunk.full ? within(chunk) : Value();
+  if (!type) {
+    memref::StoreOp::create(b, loc, value, memory, address(member, access, chunk, 0));
+  } else if (!isAligned(member, access, chunk)) {
+    apart(inside);
+  } else if (!chunk.full) {
+    together();
   } else {
-    for (int64_t lane = 0; lane < chunk.lanes; ++lane)
-      memref::StoreOp::create(b, loc, vector::ExtractOp::create(b, loc, value, lane), memory,
-                              address(member, access, chunk, lane));
+    auto branch = scf::IfOp::create(b, loc, chunk.full, /*withElse=*/true);
+    b.setInsertionPointToStart(branch.thenBlock());
+    together();
+    b.setInsertionPointToStart(branch.elseBlock());
+    apart(inside);
   }
 }
 
@@ -565,6 +638,10 @@ FailureOr<GpuShape> GpuEmitter::emit() {
   for (const GpuMember &member : group.members)
     if (member.hasReduction() && !group.rows)
       info.scheme = GpuScheme::plain;
+  if (group.tiles) {
+    info.scheme = GpuScheme::permute;
+    return emitPermute();
+  }
   if (group.rows)
     info.scheme = GpuScheme::rows;
   return group.rows ? emitRows() : emitFlat();
