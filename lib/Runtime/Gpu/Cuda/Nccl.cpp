@@ -94,6 +94,8 @@ Status Nccl::check(int result, NcclComm comm, const std::string &what) {
       return Status::error(what + ": other ranks did not come within " +
                            std::to_string(static_cast<int>(seconds)) + " s (rank " +
                            std::to_string(self.rank) + " of " + std::to_string(self.size) + ")");
+    if (result == kInProgress && peersRun)
+      TESSERA_RETURN_IF_ERROR(peersRun().in(what));
     if (result == kInProgress)
       std::this_thread::sleep_for(std::chrono::microseconds(200));
   }

@@ -12,6 +12,7 @@
 #include "Rendezvous.h"
 #include "SharedLibrary.h"
 
+#include <functional>
 #include <map>
 
 namespace tessera::runtime::gpu {
@@ -85,6 +86,8 @@ public:
   /// Memory that can become a window, until this goes; null where there is none, and for few bytes:
   /// NCCL rounds up to pages of 2 MiB.
   void *allocate(size_t bytes);
+  /// Asked while a call waits for other ranks; an error, as of one that has ended, ends the wait.
+  std::function<Status()> peersRun;
   /// Whether communicators are well; aborts them all when one is not, so that kernels which wait
   /// for a rank that has gone end.
   Status poll();
