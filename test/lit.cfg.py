@@ -16,6 +16,8 @@ config.substitutions.append(("%fake_gpu", os.path.join(config.unittests, "fake-g
 config.substitutions.append(("%unittests", config.unittests))
 config.substitutions.append(("%source", config.tessera_source_dir))
 
+config.substitutions.append(("%tools", config.tessera_tools_dir))
+
 # NVIDIA's assembler, looked for as the compiler does.
 cuda = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH") or "/usr/local/cuda"
 if shutil.which("ptxas") or os.access(os.path.join(cuda, "bin", "ptxas"), os.X_OK):

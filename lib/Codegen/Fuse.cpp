@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "FuseGraph.h"
 #include "KernelNames.h"
+#include "StepOps.h"
 #include "tessera/Codegen/Passes.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Dist/Rules/FuseGraph.h"
 
 #include "mlir/IR/Matchers.h"
 
@@ -133,6 +134,14 @@ static void eraseUnused(Block &block) {
       op.erase();
 }
 
+static dist::FuseKind fuseKindOf(Operation *op) {
+  StepKind kind = classify(op);
+  if (kind == StepKind::compute)
+    return dist::FuseKind::kernel;
+  bool communicates = kind == StepKind::other && !isa<rt::GroupOp, dist::AxisIndexOp>(op);
+  return communicates ? dist::FuseKind::ordered : dist::FuseKind::alone;
+}
+
 static void fuseBlock(Block &block, unsigned maxOps, bool fuse) {
   for (Operation &op : block)
     if (!isa<rt::GroupOp, linalg::LinalgOp>(op))
@@ -143,7 +152,7 @@ static void fuseBlock(Block &block, unsigned maxOps, bool fuse) {
   eraseUnused(block);
   for (auto group : block.getOps<rt::GroupOp>()) // its constants may have been moved out
     GroupBuilder(group).build();
-  FuseGraph graph(block, maxOps);
+  dist::FuseGraph graph(block, maxOps, fuseKindOf);
   if (fuse)
     graph.fuse();
   Operation *terminator = block.getTerminator();

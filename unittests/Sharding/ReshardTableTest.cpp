@@ -61,6 +61,51 @@ TEST(ReshardTable, IsThePlannersTimeOfChains) {
   EXPECT_GE(equal, pairs * 7 / 10);
 }
 
+/// A sharding of a matrix by axes of its rows and of its columns.
+TensorSharding cut(const Mesh &mesh, const std::vector<int64_t> &rows,
+                   const std::vector<int64_t> &columns) {
+  TensorSharding sharding = TensorSharding::replicated(2);
+  for (int64_t axis : rows)
+    sharding.dims[0].push_back(AxisRef::full(mesh, axis));
+  for (int64_t axis : columns)
+    sharding.dims[1].push_back(AxisRef::full(mesh, axis));
+  return sharding;
+}
+
+TEST(ReshardTable, TakesAxesTogetherOnManyAxes) {
+  Mesh many = makeMesh({2, 2, 2, 2, 2, 2, 2, 2}), few = makeMesh({16, 16});
+  ReshardPlanner planner;
+  ReshardTable table(many, {1024, 1024}, 4, planner), joined(few, {1024, 1024}, 4, planner);
+  // Four axes that stay beside each other are one of 16.
+  EXPECT_DOUBLE_EQ(
+      table.seconds(cut(many, {0, 1, 2, 3}, {4, 5, 6, 7}), cut(many, {4, 5, 6, 7}, {0, 1, 2, 3})),
+      joined.seconds(cut(few, {0}, {1}), cut(few, {1}, {0})));
+  // What both begin with leaves a smaller tensor.
+  ReshardTable part(few, {1024 / 16, 1024}, 4, planner);
+  EXPECT_DOUBLE_EQ(
+      table.seconds(cut(many, {0, 1, 2, 3, 4, 5, 6, 7}, {}), cut(many, {0, 1, 2, 3}, {})),
+      part.seconds(cut(few, {1}, {}), cut(few, {}, {})));
+  // Equal axes may change their names.
+  EXPECT_DOUBLE_EQ(table.seconds(cut(many, {0, 5}, {2}), cut(many, {2}, {5})),
+                   table.seconds(cut(many, {7, 1}, {4}), cut(many, {4}, {1})));
+  // An order that no axes share has a price, too: at most that of gathering everything.
+  TensorSharding mixed = cut(many, {0, 1, 2, 3, 4, 5, 6, 7}, {});
+  double turned = table.seconds(mixed, cut(many, {7, 5, 3, 1, 6, 4, 2, 0}, {}));
+  EXPECT_GT(turned, 0);
+  EXPECT_LE(turned, table.seconds(mixed, cut(many, {}, {})) * (1 + 1e-9));
+}
+
+TEST(ReshardTable, InAHurryPricesAChainThatWorks) {
+  Mesh mesh = makeMesh({2, 4});
+  ReshardPlanner planner;
+  ReshardTable table(mesh, {1024, 2048}, 4, planner), hurried(mesh, {1024, 2048}, 4, planner);
+  hurried.hurry();
+  for (const TensorSharding &source : allShardings(mesh, 2))
+    for (const TensorSharding &target : allShardings(mesh, 2))
+      EXPECT_GE(hurried.seconds(source, target), table.seconds(source, target) * (1 - 1e-9))
+          << toString(mesh, source) << " to " << toString(mesh, target);
+}
+
 TEST(ReshardTable, AsksThePlannerForPartsOfAxes) {
   Mesh mesh = makeMesh({2, 4});
   ReshardPlanner planner;

@@ -7,11 +7,18 @@
 //
 // A search asks for the time of every way to every other way in which a tensor may
 // lie: tens of thousands of reshards, of which a program later makes a few. This is
-// the planner's shortest path with all placements as states at once: one run of
-// Dijkstra's algorithm a source answers for all targets. Steps are those of the
-// planner but exchanges and permutations, priced by the same formulas (Collective.h,
-// CostModel.h) over parts of ceiling size; so where sizes divide, a time is that of
-// the best chain of collectives.
+// the planner's shortest path with placements as states: one run of Dijkstra's
+// algorithm a source answers for all targets, as far as they are asked for. Steps are
+// those of the planner but exchanges and permutations, priced by the same formulas
+// (Collective.h, CostModel.h) over parts of ceiling size; so where sizes divide, a time
+// is that of the best chain of collectives.
+//
+// The number of placements grows with the factorial of the mesh axes, so a reshard is
+// made small first, and equal ones are one:
+//
+//   [a, b] [c] -> [a] [c, b]    what both begin with stays: the shape is that of a part
+//   [a, b] []  -> [] [a, b]     axes that stay beside each other are one
+//   [a] -> [] and [c] -> []     the same, where links and sizes of a and c are
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +27,9 @@
 
 #include "tessera/Sharding/ReshardPlanner.h"
 
-#include <tuple>
+#include <array>
+#include <map>
+#include <memory>
 
 namespace tessera::sharding {
 
@@ -30,46 +39,66 @@ public:
   /// `planner` answers for what this does not know: parts of axes, windows that become others.
   ReshardTable(const Mesh &mesh, std::vector<int64_t> shape, int64_t bytesPerElement,
                ReshardPlanner &planner);
+  ReshardTable(const ReshardTable &) = delete; ///< its parts refer to it
+  ReshardTable &operator=(const ReshardTable &) = delete;
+  ~ReshardTable();
 
   /// Seconds from `source` to `target`, both closed and canonical.
   double seconds(const TensorSharding &source, const TensorSharding &target);
+  /// From each source to each target, row-major. What was asked for before is looked up.
+  std::vector<double> seconds(const std::vector<TensorSharding> &sources,
+                              const std::vector<TensorSharding> &targets);
+  /// From now on what is not known is priced by one chain that always works (what changes is
+  /// reduced, gathered and cut again), which takes no time to find.
+  void hurry() { isHurried = true; }
 
 private:
+  static constexpr size_t kMostAxes = 16, kMostDims = 31;
+  using ByAxis = std::array<int8_t, kMostAxes>;
+
+  /// Where each mesh axis is: a dimension and the place among its axes, whole or partial.
+  struct Lies {
+    static constexpr int8_t whole = -2, partial = -1;
+    ByAxis dim, at;
+  };
   struct State {
-    std::vector<std::vector<int8_t>> dims; ///< axes of each dimension, major first
-    std::vector<int8_t> partial;           ///< ascending
-    bool operator<(const State &other) const {
-      return std::tie(dims, partial) < std::tie(other.dims, other.partial);
-    }
+    std::vector<std::vector<int8_t>> dims; ///< groups of axes of each dimension, major first
+    std::vector<int8_t> partial;
   };
-  struct Step {
-    int32_t target;
-    uint32_t axes; ///< that the target uses, a bit each
-    double seconds;
+  /// A reshard made small.
+  struct Small {
+    int8_t numGroups = 0;
+    ByAxis groupOf, staysIn; ///< by axis: its group, or the dimension in which it stays, or -1
+    ByAxis order, first;     ///< axes as the groups have them; by group its first axis
+    uint64_t source, target; ///< see Space
   };
+  class Space;
 
   double windowSeconds(const TensorSharding &source, const TensorSharding &target);
-  bool stateOf(const TensorSharding &sharding, State &state) const;
-  int32_t numberOf(const State &state);
-  void addStates();
-  void addSteps(int32_t from);
-  void step(int32_t from, const State &target, CollectiveKind kind,
-            const std::vector<int8_t> &group, double wireBytes);
-  double localBytes(const State &state) const;
-  bool fits(const State &state) const; ///< every part has an index
-  static uint32_t axesOf(const State &state);
-  const std::vector<double> &from(int32_t source, uint32_t axes);
+  double plainSeconds(const Lies &source, const Lies &target);
+  double gatherSeconds(const Lies &source) const;
+  bool readLies(const TensorSharding &sharding, Lies &lies) const;
+  Small makeSmall(const Lies &source, const Lies &target) const;
+  std::pair<std::vector<int64_t>, std::vector<std::vector<int8_t>>>
+  partsOf(const Small &small) const;
+  double linkSeconds(const std::vector<std::vector<int8_t>> &groups,
+                     const std::vector<int8_t> &chosen, CollectiveKind kind,
+                     double wireBytes) const;
+  int64_t partsOf(const std::vector<std::vector<int8_t>> &groups,
+                  const std::vector<int8_t> &chosen) const;
 
   const Mesh &mesh;
   std::vector<int64_t> shape;
   int64_t bytesPerElement;
   ReshardPlanner &planner;
-  std::vector<State> states;
-  std::map<State, int32_t> numbers;
-  std::vector<std::vector<Step>> steps; ///< by state
-  /// By source and the axes that a path may use: those that source or target do, as the planner has
-  /// it. Empty: not asked for yet.
-  std::vector<std::vector<double>> distances;
+  const LinkModel &links;
+  std::vector<int64_t> classOf; ///< by axis: equal ones have equal sizes and links
+  /// By shape and the classes of the groups.
+  std::map<std::vector<int64_t>, std::unique_ptr<Space>> spaces;
+  std::map<std::pair<ByAxis, ByAxis>, Space *> bySignature;
+  bool isHurried = false;
+  std::map<TensorSharding, size_t> numbers;
+  std::vector<std::vector<double>> known; ///< by source and target; NaN: not asked for yet
 };
 
 } // namespace tessera::sharding

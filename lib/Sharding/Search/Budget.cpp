@@ -33,8 +33,9 @@ public:
   BudgetSearch(const Source &source, const Domains &domains, const Options &options,
                const Deadline &deadline)
       : source(source), options(options), deadline(deadline),
-        kept(deadline.isOver() ? domains
-                               : removeDominated(source, costsOf(source), domains, true)) {}
+        kept(deadline.isOver()
+                 ? domains
+                 : removeDominated(source, costsOf(source), domains, true, deadline)) {}
 
   Bounded run();
 

@@ -28,9 +28,10 @@ struct Differences {
 
 class Dominance {
 public:
-  Dominance(const Source &source, const KindCosts &costs, Domains domains, bool keepMemory)
+  Dominance(const Source &source, const KindCosts &costs, Domains domains, bool keepMemory,
+            const Deadline &deadline)
       : source(source), costs(costs), domains(std::move(domains)), given(this->domains.of),
-        keepMemory(keepMemory) {}
+        keepMemory(keepMemory), deadline(deadline) {}
 
   Domains run() {
     std::vector<char> active(source.numNodes(), 1);
@@ -52,6 +53,7 @@ private:
   Domains domains;
   std::vector<Index> given; ///< by node, its domain at the start
   bool keepMemory;
+  const Deadline &deadline;
   Interner differenceNumbers, situationNumbers;
   std::vector<Differences> known;
   std::vector<Index> reduced; ///< by situation: what is left of the domain
@@ -87,7 +89,7 @@ Index Dominance::reduce(Index node) {
   reduced.push_back(own);
   Domain set = domains.sets[own];
   auto n = static_cast<Index>(set.size());
-  if (n == 1)
+  if (n == 1 || deadline.isOver())
     return own;
   const std::vector<double> &cost = costs[source.kind[node]];
   std::vector<double> worst(static_cast<size_t>(n) * n);
@@ -182,8 +184,8 @@ std::vector<double> worstDifferences(const Matrix &matrix, bool isRow) {
 }
 
 Domains removeDominated(const Source &source, const KindCosts &costs, Domains domains,
-                        bool keepMemory) {
-  return Dominance(source, costs, std::move(domains), keepMemory).run();
+                        bool keepMemory, const Deadline &deadline) {
+  return Dominance(source, costs, std::move(domains), keepMemory, deadline).run();
 }
 
 } // namespace tessera::sharding::search

@@ -22,9 +22,10 @@ namespace tessera::sharding::search {
 
 /// The strategies that are left; an optimum is among them. With `keepMemory` a strategy is dropped
 /// only for one that needs no more memory, so that this holds under every budget. Nodes that look
-/// alike (kind and edges) keep equal sets, for folding.
+/// alike (kind and edges) keep equal sets, for folding. Behind the deadline nothing more is
+/// dropped.
 Domains removeDominated(const Source &source, const KindCosts &costs, Domains domains,
-                        bool keepMemory);
+                        bool keepMemory, const Deadline &deadline);
 
 /// By strategies a, b of one end of an edge, n x n: what b costs more than a at most, over the
 /// strategies of the other end. Rows are the strategies of the end when `isRow`.

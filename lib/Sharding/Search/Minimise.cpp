@@ -40,6 +40,9 @@ constexpr double splitTo = 2e6;
 /// What rounding may add up to, of a cost.
 constexpr double rounding = 1e-9;
 
+/// Entries of tables for a grid of fewer axes: well under a second.
+constexpr double joinedWork = 2e9;
+
 /// Work from which it pays to look for a better plan, which takes milliseconds.
 constexpr double workToPlan = 1e8;
 
@@ -116,7 +119,7 @@ void Search::explore(Domains domains, double parentBound) {
     open.push({std::move(domains), parentBound, -1, numOpened++});
     return;
   }
-  Domains left = removeDominated(source, costs, std::move(domains), false);
+  Domains left = removeDominated(source, costs, std::move(domains), false, deadline);
   Model model(source, costs, left);
   Plan plan = bestPlan(model, options);
   bool isExact = fits(plan, options);
@@ -167,6 +170,9 @@ Bounded Search::run(Domains domains, std::vector<int64_t> start) {
   if (!open.empty()) {
     // What branching has to beat; and a plan where not even one elimination was possible in time.
     Deadline extra(options.timeLimit / 4);
+    if (auto joined = minimiseOverJoinedAxes(source, costs, all, joinedWork,
+                                             deadline.isOver() ? extra : deadline))
+      improve(*joined);
     Domains hopeful;
     Bounded coarse =
         minimiseCoarsely(source, costs, all, deadline.isOver() ? extra : deadline, &hopeful);
@@ -214,7 +220,7 @@ std::optional<Bounded> minimiseIfSmall(const Source &source, const KindCosts &co
     compared += static_cast<double>(table->rows + table->columns) * table->rows * table->columns;
   if (compared > mostCompared)
     return std::nullopt;
-  Model model(source, costs, removeDominated(source, costs, domains, false));
+  Model model(source, costs, removeDominated(source, costs, domains, false, deadline));
   Plan plan = makePlan(model, {});
   if (plan.work > most || deadline.isOver())
     return std::nullopt;

@@ -39,7 +39,16 @@ std::optional<Bounded> minimiseIfSmall(const Source &source, const KindCosts &co
 Bounded minimiseCoarsely(const Source &source, const KindCosts &costs, const Domains &domains,
                          const Deadline &deadline, Domains *hopeful = nullptr);
 
-/// The same under a memory budget.
+/// A choice in which neighbouring mesh axes do alike wherever they can: a grid is searched as grids
+/// of fewer axes, which are small problems. The best of all ways to join axes; none where the
+/// problem does not say what strategies do with axes, or has one axis only. `mostWork`: entries of
+/// tables that may be computed for one of them.
+std::optional<std::vector<int64_t>> minimiseOverJoinedAxes(const Source &source,
+                                                           const KindCosts &costs,
+                                                           const Domains &domains, double mostWork,
+                                                           const Deadline &deadline);
+
+/// The optimum under a memory budget.
 Expected<Bounded> minimiseWithin(const Source &source, const Domains &domains,
                                  const Options &options, const Deadline &deadline);
 

@@ -39,6 +39,9 @@ Expected<Mode> parseMode(std::string_view name) {
   return Error{"'" + std::string(name) + "' is no mode; modes are " + all};
 }
 
+/// Of the quick mode: gaps that are looked into, and entries of tables for that.
+constexpr double wideGap = 0.05, joinedWork = 2e7;
+
 double Solution::gap() const {
   if (cost <= lowerBound)
     return 0;
@@ -117,6 +120,14 @@ Expected<Solution> solve(const Problem &problem, const Options &options) {
     std::optional<Bounded> small = minimiseIfSmall(source, costsOf(source), domains, deadline);
     found =
         small ? std::move(*small) : minimiseCoarsely(source, costsOf(source), domains, deadline);
+    // Where much is left to be had, grids of fewer axes are worth their milliseconds.
+    if (found.cost > found.bound * (1 + wideGap))
+      if (auto joined =
+              minimiseOverJoinedAxes(source, costsOf(source), domains, joinedWork, deadline))
+        if (double cost = costOf(source, costsOf(source), *joined); cost < found.cost) {
+          found.choice = std::move(*joined);
+          found.cost = cost;
+        }
   } else {
     found = minimise(source, costsOf(source), domains, options, deadline);
   }

@@ -18,10 +18,10 @@ using namespace tessera::sharding;
 static constexpr int kRounds = 8, kLeastRounds = 12;
 
 BudgetSearch::BudgetSearch(func::FuncOp function, StrategyGraph &strategies,
-                           const PropagationGraph &graph, const Lives &lives,
-                           const SearchSettings &settings)
-    : function(function), strategies(strategies), graph(graph), lives(lives), settings(settings),
-      wish(settings.solver.memoryBudget), begin(std::chrono::steady_clock::now()) {}
+                           const PropagationGraph &graph, const SearchSettings &settings,
+                           std::chrono::steady_clock::time_point begin)
+    : function(function), strategies(strategies), graph(graph), settings(settings),
+      wish(settings.solver.memoryBudget), begin(begin) {}
 
 double BudgetSearch::left() const {
   std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
@@ -38,8 +38,30 @@ FailureOr<search::Solution> BudgetSearch::solve(double budget) {
   return std::get<search::Solution>(std::move(solved));
 }
 
+Lives BudgetSearch::livesOf(const search::Solution &solution) const {
+  return {function, graph, strategies, solution.choice};
+}
+
+BudgetSearch::Kept BudgetSearch::keptAt(const Lives &lives, int64_t time, bool sendsAgain,
+                                        bool withHandedOn) const {
+  Kept kept;
+  for (size_t t = 0; t < graph.tensors.size(); ++t) {
+    const Lives::Life &life = lives.of(static_cast<int64_t>(t));
+    bool isKept = (life.kind == ValueLives::Kind::own ||
+                   (withHandedOn && life.kind == ValueLives::Kind::inside)) &&
+                  life.from <= time && time <= life.to;
+    bool isArgument = life.from == 0, hasPlace = strategies.hasPlace(static_cast<int64_t>(t));
+    bool isRead = !sendsAgain || !isArgument;
+    for (int64_t n : graph.nodesOf[t])
+      isRead |= lives.startOf(n) <= time && time <= lives.timeOf(n);
+    kept.atHome.push_back(isKept && (isArgument || !hasPlace));
+    kept.atPlace.push_back(isKept && isRead);
+  }
+  return kept;
+}
+
 /// Enters a plan as the cheapest that fits, or as that of least memory.
-void BudgetSearch::consider(const search::Solution &solution) {
+void BudgetSearch::consider(const search::Solution &solution, const Lives &lives) {
   Fit fit = fitInto(wish, strategies, graph, lives, solution.choice);
   search::Solution plan = solution;
   plan.cost += fit.seconds;
@@ -53,32 +75,24 @@ void BudgetSearch::consider(const search::Solution &solution) {
 
 /// Plans whose memory at the worst times of those before them is within the budget. What is left
 /// out of the solvers' sum (copies for single users) is made up for by a smaller budget.
-void BudgetSearch::solveAtTimes(bool sendsAgain, int64_t time) {
+void BudgetSearch::solveAtTimes(const search::Solution &first, bool sendsAgain) {
   std::set<int64_t> times;
   double given = wish;
+  Lives lives = livesOf(first);
+  int64_t time = peakOf(strategies, graph, lives, first.choice).time;
   for (int round = 0; round < kRounds && left() > 0; ++round) {
     if (!times.insert(time).second)
       given *= 0.93;
-    std::vector<double> atHome, atPlace;
-    for (size_t t = 0; t < graph.tensors.size(); ++t) {
-      const Lives::Life &life = lives.of(static_cast<int64_t>(t));
-      bool isKept = life.kind == ValueLives::Kind::own && life.from <= time && time <= life.to;
-      bool isArgument = life.from == 0, hasPlace = strategies.hasPlace(static_cast<int64_t>(t));
-      // An argument that is sent again takes its copy only while it is read.
-      bool isRead = !sendsAgain || !isArgument;
-      for (int64_t n : graph.nodesOf[t])
-        isRead |= lives.startOf(n) <= time && time <= lives.timeOf(n);
-      atHome.push_back(isKept && (isArgument || !hasPlace));
-      atPlace.push_back(isKept && isRead);
-    }
-    strategies.setMemory(atHome, atPlace);
+    Kept kept = keptAt(lives, time, sendsAgain, false);
+    strategies.setMemory(kept.atHome, kept.atPlace);
     double smallest = 0;
     for (size_t node = 0; node < strategies.problem().nodes.size(); ++node)
       smallest += strategies.problem().leastMemory(static_cast<int64_t>(node));
     FailureOr<search::Solution> next = solve(std::max(given, smallest * (1 + 1e-9)));
     if (failed(next))
       return;
-    consider(*next);
+    lives = livesOf(*next);
+    consider(*next, lives);
     Fit fit = fitInto(sendsAgain ? wish : std::numeric_limits<double>::infinity(), strategies,
                       graph, lives, next->choice);
     if (fit.peak.bytes <= wish)
@@ -90,28 +104,24 @@ void BudgetSearch::solveAtTimes(bool sendsAgain, int64_t time) {
 /// Plans of least memory: times have weights, which grow where a plan takes most (N. Littlestone
 /// and M. Warmuth, "The weighted majority algorithm", 1994).
 void BudgetSearch::minimiseMemory() {
-  std::map<int64_t, double> weights{{leastPeak.time, 1.0}};
-  for (int round = 0; round < kLeastRounds; ++round) {
-    std::vector<double> atHome(graph.tensors.size(), 0), atPlace(graph.tensors.size(), 0);
-    double total = 0;
-    for (auto [time, weight] : weights)
-      total += weight;
-    for (size_t t = 0; t < graph.tensors.size(); ++t) {
-      const Lives::Life &life = lives.of(static_cast<int64_t>(t));
-      if (life.kind == ValueLives::Kind::view)
-        continue;
-      for (auto [time, weight] : weights) {
-        if (time < life.from || time > life.to)
-          continue;
-        bool isRead = false;
-        for (int64_t n : graph.nodesOf[t])
-          isRead |= lives.startOf(n) <= time && time <= lives.timeOf(n);
-        bool isArgument = life.from == 0;
-        atHome[t] += (isArgument || !strategies.hasPlace(static_cast<int64_t>(t))) * weight / total;
-        atPlace[t] += (isRead || !isArgument) * weight / total;
-      }
+  std::vector<double> atHome(graph.tensors.size(), 0), atPlace = atHome;
+  double total = 0;
+  auto addTime = [&](const Lives &lives, int64_t time, double weight) {
+    Kept kept = keptAt(lives, time, true, true);
+    for (size_t t = 0; t < atHome.size(); ++t) {
+      atHome[t] += weight * kept.atHome[t];
+      atPlace[t] += weight * kept.atPlace[t];
     }
-    strategies.setMemory(atHome, atPlace);
+    total += weight;
+  };
+  addTime(livesOf(*least), leastPeak.time, 1);
+  for (int round = 0; round < kLeastRounds; ++round) {
+    std::vector<double> home = atHome, place = atPlace;
+    for (size_t t = 0; t < home.size(); ++t) {
+      home[t] /= total;
+      place[t] /= total;
+    }
+    strategies.setMemory(home, place);
     // Bytes are costs here; seconds decide between equals.
     search::Problem problem = strategies.problem();
     constexpr double kSeconds = 1e-3;
@@ -128,13 +138,14 @@ void BudgetSearch::minimiseMemory() {
     search::Solution solution = std::get<search::Solution>(std::move(solved));
     solution.cost = strategies.problem().cost(solution.choice);
     solution.lowerBound = 0;
-    consider(solution);
+    Lives lives = livesOf(solution);
+    consider(solution, lives);
     Fit fit = fitInto(0, strategies, graph, lives, solution.choice);
     if (fit.peak.bytes < leastPeak.bytes) {
       least = solution;
       leastPeak = fit.peak;
     }
-    weights[fit.peak.time] += 0.5 * total;
+    addTime(lives, fit.peak.time, 0.5 * total);
   }
 }
 
@@ -171,14 +182,13 @@ FailureOr<search::Solution> BudgetSearch::run(const std::vector<int64_t> &alone)
   search::Solution propagated = *free;
   propagated.choice = alone;
   propagated.cost = strategies.problem().cost(alone);
-  consider(*free);
-  consider(propagated);
+  consider(*free, livesOf(*free));
+  consider(propagated, livesOf(propagated));
   if (std::isfinite(wish)) {
-    Peak peak = peakOf(strategies, graph, lives, free->choice);
-    bool fits = peak.bytes <= wish;
+    bool fits = peakOf(strategies, graph, livesOf(*free), free->choice).bytes <= wish;
     for (bool sendsAgain : {true, false})
       if (!fits)
-        solveAtTimes(sendsAgain, peak.time);
+        solveAtTimes(*free, sendsAgain);
     if (!best)
       minimiseMemory();
     if (!best && !settings.takeLeast)

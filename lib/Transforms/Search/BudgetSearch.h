@@ -27,7 +27,8 @@ namespace tessera::dist {
 class BudgetSearch {
 public:
   BudgetSearch(mlir::func::FuncOp function, StrategyGraph &strategies,
-               const PropagationGraph &graph, const Lives &lives, const SearchSettings &settings);
+               const PropagationGraph &graph, const SearchSettings &settings,
+               std::chrono::steady_clock::time_point begin);
 
   /// The cheapest plan found within the budget; never dearer than `alone` where that fits. Its cost
   /// has what is sent again. Without such a plan the one of least memory, if the settings allow
@@ -40,8 +41,17 @@ public:
 
 private:
   mlir::FailureOr<sharding::search::Solution> solve(double budget);
-  void consider(const sharding::search::Solution &solution);
-  void solveAtTimes(bool sendsAgain, int64_t time);
+  /// What is kept at a time, by tensor: weights of where it is made, and of where its users need
+  /// it.
+  struct Kept {
+    std::vector<double> atHome, atPlace;
+  };
+
+  Lives livesOf(const sharding::search::Solution &solution) const;
+  /// `sendsAgain`: an argument that is sent again takes its copy only while it is read.
+  Kept keptAt(const Lives &lives, int64_t time, bool sendsAgain, bool withHandedOn) const;
+  void consider(const sharding::search::Solution &solution, const Lives &lives);
+  void solveAtTimes(const sharding::search::Solution &first, bool sendsAgain);
   void minimiseMemory();
   mlir::InFlightDiagnostic refuse();
   double left() const;
@@ -49,7 +59,6 @@ private:
   mlir::func::FuncOp function;
   StrategyGraph &strategies;
   const PropagationGraph &graph;
-  const Lives &lives;
   const SearchSettings &settings;
   double wish;
   std::chrono::steady_clock::time_point begin;

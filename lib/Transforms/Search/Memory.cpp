@@ -16,9 +16,21 @@ using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
-Lives::Lives(func::FuncOp function, const PropagationGraph &graph)
+Lives::Lives(func::FuncOp function, const PropagationGraph &graph, const StrategyGraph &strategies,
+             const std::vector<int64_t> &choice)
     : lives(graph.tensors.size()), times(graph.nodes.size(), 0), starts(graph.nodes.size(), 0) {
-  ValueLives values(function);
+  llvm::DenseSet<OpOperand *> sent; // looked up, never iterated
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const RuleNode &node = graph.nodes[n];
+    const Strategy *strategy = strategies.strategyOf(static_cast<int64_t>(n), choice);
+    if (!node.op || !strategy)
+      continue;
+    for (size_t i = 0; i < node.rule.operands.size(); ++i)
+      if (node.tensors[i] >= 0 &&
+          shardingUnder(node, i, *strategy) != strategies.shardingOf(node.tensors[i], choice))
+        sent.insert(&node.op->getOpOperand(static_cast<unsigned>(i)));
+  }
+  ValueLives values(function, [&](OpOperand &operand) { return sent.contains(&operand); });
   last = values.end();
   auto take = [&](Value value) {
     if (int64_t tensor = graph.tensorOf(value); tensor >= 0)
@@ -89,6 +101,9 @@ std::vector<Kept> listKept(StrategyGraph *prices, const StrategyGraph &strategie
     // What a kernel hands on inside is written down for a reshard.
     bool isMade = life.kind == ValueLives::Kind::own ||
                   (life.kind == ValueLives::Kind::inside && !needs.empty());
+    // An all-reduce leaves its result where the contributions were.
+    isMade &= !(own.isPartial() && needs.size() == 1 && lastOwn == life.from &&
+                bytesOf(state, needs.begin()->first) == bytesOf(state, own));
     int64_t base = -1;
     if (isMade) {
       base = life.from == 0 ? -1 : static_cast<int64_t>(list.size());

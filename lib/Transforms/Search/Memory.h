@@ -17,10 +17,12 @@
 
 namespace tessera::dist {
 
-/// When each tensor of a function is needed.
+/// When each tensor of a function is needed under a plan: what is sent between two ops keeps them
+/// from being one kernel.
 class Lives {
 public:
-  Lives(mlir::func::FuncOp function, const PropagationGraph &graph);
+  Lives(mlir::func::FuncOp function, const PropagationGraph &graph, const StrategyGraph &strategies,
+        const std::vector<int64_t> &choice);
 
   using Life = ValueLives::Life;
   const Life &of(int64_t tensor) const { return lives[tensor]; }

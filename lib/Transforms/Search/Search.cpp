@@ -61,6 +61,9 @@ ModuleSearch::~ModuleSearch() = default;
 /// Meshes that are searched in the mode that is asked for; of more the best by a quick mode.
 static constexpr size_t kMostInFull = 2;
 
+/// Parts of the time limit for the prices of reshards, and for what propagation alone decides.
+static constexpr double kTimeForTables = 0.25;
+
 static ProcessMeshOp declare(ModuleOp module, const Mesh &mesh) {
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
   SmallVector<StringRef> names(mesh.axisNames.begin(), mesh.axisNames.end());
@@ -90,7 +93,7 @@ static PropagatedPlan propagateAlone(const PropagationGraph &graph, const Topolo
 }
 
 /// The propagated plan with the best places for it.
-static std::vector<int64_t> completePropagated(const StrategyGraph &graph) {
+static std::vector<int64_t> completePropagated(const StrategyGraph &graph, double timeLimit) {
   search::Problem pinned = graph.problem();
   pinned.pins.clear();
   for (size_t node = 0; node < pinned.nodes.size(); ++node)
@@ -98,6 +101,7 @@ static std::vector<int64_t> completePropagated(const StrategyGraph &graph) {
       pinned.pins.push_back({static_cast<int64_t>(node), strategy});
   search::Options options;
   options.mode = search::Mode::dynamic_programming;
+  options.timeLimit = timeLimit;
   search::Expected<search::Solution> solved = search::solve(pinned, options);
   return std::get<search::Solution>(std::move(solved)).choice;
 }
@@ -106,23 +110,27 @@ static std::vector<int64_t> completePropagated(const StrategyGraph &graph) {
 static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshTable &meshes,
                                               const SearchSettings &settings,
                                               SearchedPlan &summary) {
+  auto begin = std::chrono::steady_clock::now();
   FunctionPlan plan{function, std::make_unique<PropagationGraph>(function, meshes), {}, {}};
   PropagationGraph &graph = *plan.graph;
   PropagatedPlan propagated = propagateAlone(graph, settings.topology, function.getContext());
   ReshardPlanner planner(Objective::time, settings.topology);
   StrategyGraph::Options options;
   options.fullyUseDevices = settings.fullyUseDevices;
-  StrategyGraph strategies(graph, propagated, planner, settings.topology, options);
+  options.timeLimit = kTimeForTables * settings.solver.timeLimit;
+  OpCosts costs(function, settings.topology);
+  StrategyGraph strategies(graph, propagated, planner, costs, options);
 
-  Lives lives(function, graph);
-  std::vector<int64_t> alone = completePropagated(strategies);
+  std::vector<int64_t> alone =
+      completePropagated(strategies, kTimeForTables * settings.solver.timeLimit);
   double aloneCost = strategies.problem().cost(alone);
-  BudgetSearch within(function, strategies, graph, lives, settings);
+  BudgetSearch within(function, strategies, graph, settings, begin);
   FailureOr<search::Solution> solved = within.run(alone);
   if (failed(solved))
     return failure();
   search::Solution &solution = *solved;
-  Fit fit = fitInto(settings.solver.memoryBudget, strategies, graph, lives, solution.choice);
+  Fit fit = fitInto(settings.solver.memoryBudget, strategies, graph,
+                    Lives(function, graph, strategies, solution.choice), solution.choice);
   if (fit.peak.bytes > summary.memory) {
     summary.memory = fit.peak.bytes;
     summary.largest = within.nameOf(fit.peak.largest);

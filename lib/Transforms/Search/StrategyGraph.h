@@ -27,6 +27,8 @@
 #include "tessera/Sharding/ReshardTable.h"
 #include "tessera/Sharding/Search/Problem.h"
 
+#include <chrono>
+#include <limits>
 #include <map>
 
 namespace tessera::dist {
@@ -42,12 +44,13 @@ public:
   struct Options {
     bool fullyUseDevices = true; ///< contractions use every mesh axis where their sizes allow
     size_t mostStrategies = 256;
+    /// Seconds after which reshards are no longer priced by their best plans, see ReshardTable.
+    double timeLimit = std::numeric_limits<double>::infinity();
   };
 
   /// `graph` before propagation: its tensors have what the user wrote. Both must outlive this.
   StrategyGraph(const PropagationGraph &graph, const PropagatedPlan &propagated,
-                sharding::ReshardPlanner &planner, const sharding::Topology &topology,
-                const Options &options);
+                sharding::ReshardPlanner &planner, const OpCosts &costs, const Options &options);
 
   const sharding::search::Problem &problem() const { return result; }
   /// Gives the problem memory: of each tensor its bytes where its home or op puts it times
@@ -97,15 +100,16 @@ private:
                     std::vector<AxisLabels> labels, std::string name);
   int64_t kindOf(int64_t node, const Strategy &propagated);
   bool allowsResults(const RuleNode &node, const Strategy &strategy) const;
-  double workOf(const RuleNode &node, const Strategy &strategy) const;
   int64_t intern(std::vector<sharding::TensorSharding> shardings);
   sharding::ReshardTable &reshardsOf(const TensorState &state);
+  const AxisGroups &groupsOf(const sharding::Mesh &mesh);
   double tripsOfTensor(int64_t tensor) const;
 
   const PropagationGraph &graph;
   sharding::ReshardPlanner &planner;
-  const sharding::Topology &topology;
+  const OpCosts &costs;
   Options options;
+  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
   sharding::search::Problem result;
   std::vector<int64_t> propagatedOf; ///< by node of the problem
   std::vector<Kind> kinds;
@@ -116,7 +120,8 @@ private:
   std::vector<int64_t> producer;                ///< by tensor: node of the graph, -1: none
   std::map<std::tuple<const sharding::Mesh *, std::vector<int64_t>, int64_t>,
            sharding::ReshardTable>
-      reshards; ///< by mesh, shape and bytes an element
+      reshards;                                            ///< by mesh, shape and bytes an element
+  std::map<const sharding::Mesh *, AxisGroups> axisGroups; ///< looked up, never iterated
   std::map<std::vector<sharding::TensorSharding>, int64_t> knownLists;
   std::map<std::vector<int64_t>, std::vector<int64_t>> knownKinds; ///< candidates by a hash
   std::map<

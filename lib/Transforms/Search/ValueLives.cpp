@@ -12,6 +12,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/IR/LinalgInterfaces.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
@@ -20,35 +21,45 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-static bool isContraction(linalg::LinalgOp op) {
-  return op.getNumReductionLoops() > 0 && op.getNumDpsInputs() >= 2;
-}
+/// Most ops of a kernel, as the code generator has it.
+static constexpr unsigned kMostFused = 24;
 
-static bool isElementwise(Operation *op) {
+/// Goes to the interface for matrix products.
+static bool isContraction(Operation *op) {
   auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-  return linalgOp && linalgOp.getNumParallelLoops() == linalgOp.getNumLoops();
+  return linalgOp && linalg::isaContractionOpInterface(linalgOp);
 }
 
-/// Whether the op may share a kernel with its neighbours.
+/// Whether the op may share a kernel with others.
 static bool isKernelPart(Operation *op) {
-  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-  return linalgOp && !isa<linalg::FillOp>(op) && !isContraction(linalgOp);
+  return isa<linalg::LinalgOp>(op) && !isa<linalg::FillOp>(op) && !isContraction(op);
 }
 
 static bool isReshape(Operation *op) {
   return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
 }
 
-/// Makes no bytes of its own: a reshape, or a transposition that goes into the contractions that
-/// read it.
-static bool isView(Operation *op) {
+/// Whether a slice is a run of its source's bytes: behind the first dimension of more than one
+/// index all are whole.
+static bool isRun(tensor::ExtractSliceOp slice) {
+  bool isMany = false;
+  for (auto [extent, size, stride] : llvm::zip_equal(
+           slice.getSourceType().getShape(), slice.getStaticSizes(), slice.getStaticStrides())) {
+    if ((isMany && size != extent) || (size > 1 && stride != 1))
+      return false;
+    isMany |= size > 1;
+  }
+  return true;
+}
+
+bool ValueLives::isView(Operation *op) {
   if (isReshape(op))
     return true;
-  auto transpose = dyn_cast<linalg::TransposeOp>(op);
-  return transpose && llvm::all_of(op->getUsers(), [](Operation *user) {
-           auto linalgOp = dyn_cast<linalg::LinalgOp>(user);
-           return linalgOp && isContraction(linalgOp);
-         });
+  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
+    return isRun(slice) || llvm::all_of(op->getUsers(), [&](Operation *user) {
+             return user->getBlock() == op->getBlock() && isKernelPart(user);
+           });
+  return isa<linalg::TransposeOp>(op) && llvm::all_of(op->getUsers(), isContraction);
 }
 
 /// What is made where it is read, or a constant, which is not in the arena.
@@ -63,36 +74,102 @@ static bool takesNothing(Operation *op) {
 /// The value whose bytes a value is a view of: itself for most.
 static Value rootOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (!isView(op))
+    if (!ValueLives::isView(op))
       break;
     value = op->getOperand(0);
   }
   return value;
 }
 
-/// Whether the reader visits the rows that the value is made by: reductions keep the leading
-/// dimension.
-static bool visitsRows(Operation *user, Value value) {
-  auto linalgOp = cast<linalg::LinalgOp>(user);
-  for (OpOperand *operand : linalgOp.getDpsInputOperands())
-    if (operand->get() == value) {
-      AffineMap map = linalgOp.getMatchingIndexingMap(operand);
-      if (map.getNumResults() == 0)
-        return true;
-      auto dim = dyn_cast<AffineDimExpr>(map.getResult(0));
-      if (!dim ||
-          linalgOp.getIteratorTypesArray()[dim.getPosition()] != utils::IteratorType::parallel)
-        return false;
+static FuseKind kindOf(Operation *op) {
+  if (isKernelPart(op) && !ValueLives::isView(op))
+    return FuseKind::kernel;
+  bool communicates = isa<CollectiveOpInterface, LoopLikeOpInterface, scf::IfOp, StartOp>(op);
+  return communicates ? FuseKind::ordered : FuseKind::alone;
+}
+
+/// Gives the ops of a block, and of all blocks within, their times.
+void ValueLives::order(Block &block, FuseGraph::IsSent isSent) {
+  FuseGraph graph(block, kMostFused, kindOf, isSent);
+  graph.fuse();
+  std::vector<std::vector<Operation *>> groups = graph.order();
+  groups.push_back({block.getTerminator()});
+  for (std::vector<Operation *> &members : groups) {
+    ++last;
+    for (Operation *op : members) {
+      times[op] = last;
+      if (!isa<linalg::LinalgOp>(op))
+        for (Region &region : op->getRegions())
+          for (Block &inner : region)
+            order(inner, isSent);
+      ends[op] = last;
     }
-  return true;
+    kernels.push_back(std::move(members));
+  }
 }
 
 bool ValueLives::isHandedOn(Operation *op, Value value) const {
   return isKernelPart(op) && !value.use_empty() &&
          llvm::all_of(value.getUsers(), [&](Operation *user) {
-           return user->getBlock() == op->getBlock() && isKernelPart(user) &&
-                  kernels.lookup(user) == kernels.lookup(op) && visitsRows(user, value);
+           return user->getBlock() == op->getBlock() && times.lookup(user) == times.lookup(op);
          });
+}
+
+/// Whether the op computes an element of its result from that element of the value.
+static bool keepsOrder(Operation *op, Value value) {
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+  return linalgOp && linalgOp.getNumParallelLoops() == linalgOp.getNumLoops() &&
+         llvm::all_of(linalgOp->getOpOperands(), [&](OpOperand &operand) {
+           bool counts = operand.get() == value || linalgOp.isDpsInit(&operand);
+           AffineMap map = linalgOp.getMatchingIndexingMap(&operand);
+           return !counts || map.isIdentity() || map.getNumResults() == 0;
+         });
+}
+
+/// Whether the kernel that makes the result may write it over the operand.
+bool ValueLives::runsInPlace(Value operand, Value result) const {
+  Operation *last = result.getDefiningOp();
+  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(last))
+    if (linalgOp.getDpsInits()[cast<OpResult>(result).getResultNumber()] == operand)
+      return operand.hasOneUse(); // an accumulator
+  if (auto insert = dyn_cast<tensor::InsertSliceOp>(last))
+    return insert.getDest() == operand && operand.hasOneUse();
+  if (isa<AllReduceOp>(last))
+    return last->getOperand(cast<OpResult>(result).getResultNumber()) == operand;
+  SmallVector<Value> values{operand};
+  for (size_t next = 0; next < values.size(); ++next)
+    for (Operation *user : values[next].getUsers()) {
+      if (times.lookup(user) != times.lookup(last))
+        continue;
+      if (!keepsOrder(user, values[next]))
+        return false;
+      if (user != last && !llvm::is_contained(values, user->getResult(0)))
+        values.push_back(user->getResult(0));
+    }
+  return true;
+}
+
+/// What a kernel makes takes the bytes of what it is the last to read, one each.
+void ValueLives::reuse(ArrayRef<Operation *> kernel) {
+  int64_t time = times.lookup(kernel.front());
+  for (Operation *op : kernel)
+    for (Value result : op->getResults()) {
+      auto made = lives.find(result);
+      if (made == lives.end() || made->second.kind != Kind::own ||
+          !isa<linalg::LinalgOp, tensor::InsertSliceOp, AllReduceOp>(op))
+        continue;
+      Life *dying = nullptr;
+      for (Operation *reader : kernel)
+        for (Value operand : reader->getOperands()) {
+          auto it = lives.find(operand);
+          if (!dying && it != lives.end() && it->second.kind == Kind::own &&
+              it->second.from < time && it->second.to == time &&
+              operand.getType() == result.getType() && runsInPlace(operand, result))
+            dying = &it->second;
+        }
+      if (dying)
+        dying->to = time - 1;
+    }
 }
 
 int64_t ValueLives::readUntil(Operation *op) const {
@@ -135,9 +212,7 @@ void ValueLives::readBy(Operation *op, func::FuncOp function) {
       if (isa<LoopLikeOpInterface>(loop) &&
           !loop->isAncestor(value.getParentBlock()->getParentOp()))
         time = std::max(time, ends.lookup(loop));
-    bool inPlace = isElementwise(op) && op->getNumResults() == 1 &&
-                   value.getType() == op->getResult(0).getType();
-    addRead(value, inPlace ? time - 1 : time);
+    addRead(value, time);
   }
 }
 
@@ -186,30 +261,19 @@ void ValueLives::replaceArguments(func::FuncOp function) {
   }
 }
 
-ValueLives::ValueLives(func::FuncOp function) {
-  int64_t kernel = 0;
-  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (op == function)
-      return;
-    if (isa<linalg::LinalgOp>(op->getParentOp()))
-      return;
-    times[op] = ++last;
-    bool isBetween = isKernelPart(op) || isReshape(op) || takesNothing(op);
-    kernel += !isBetween;
-    kernels[op] = kernel;
-  });
-  function.walk<WalkOrder::PostOrder>([&](Operation *op) {
-    int64_t end = times.lookup(op);
-    for (Region &region : op->getRegions())
-      for (Block &block : region)
-        for (Operation &inner : block)
-          end = std::max(end, ends.lookup(&inner));
-    ends[op] = end;
-  });
+ValueLives::ValueLives(func::FuncOp function, FuseGraph::IsSent isSent) {
+  for (Block &block : function.getBody())
+    order(block, isSent);
   for (BlockArgument argument : function.getArguments())
     lives[argument] = {0, last, Kind::own};
-  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (op == function || isa<linalg::LinalgOp>(op->getParentOp()) || takesNothing(op))
+  auto forEachOp = [&](llvm::function_ref<void(Operation *)> visit) {
+    function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (op != function && !isa<linalg::LinalgOp>(op->getParentOp()))
+        visit(op);
+    });
+  };
+  forEachOp([&](Operation *op) {
+    if (takesNothing(op))
       return;
     for (Value value : op->getResults())
       if (isa<RankedTensorType>(value.getType()))
@@ -218,10 +282,9 @@ ValueLives::ValueLives(func::FuncOp function) {
                         : isHandedOn(op, value) ? Kind::inside
                                                 : Kind::own};
   });
-  function.walk([&](Operation *op) {
-    if (op != function && !isa<linalg::LinalgOp>(op->getParentOp()))
-      readBy(op, function);
-  });
+  forEachOp([&](Operation *op) { readBy(op, function); });
   replaceArguments(function);
   replaceCarries(function);
+  for (const std::vector<Operation *> &kernel : kernels)
+    reuse(kernel);
 }

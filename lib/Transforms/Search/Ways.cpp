@@ -65,42 +65,51 @@ static bool fitsWindows(const ShardingRule &rule, int64_t factor, int64_t parts)
   return true;
 }
 
-Ways dist::waysToCut(const RuleNode &node, const Mesh &mesh, size_t most) {
+Ways dist::waysToCut(const RuleNode &node, const Mesh &mesh, const AxisGroups &groups,
+                     size_t most) {
   const ShardingRule &rule = node.rule;
-  auto axes = static_cast<size_t>(mesh.numAxes());
+  size_t axes = groups.size();
   std::vector<SmallVector<int64_t>> passes = waysToPass(node);
+  passes.resize(choicesWithin(passes.size(), 2, axes, most));
   SmallVector<int64_t> factors;
   for (size_t f = 0; f < rule.factors.size(); ++f)
     if (rule.factors[f].kind != FactorKind::replicate && rule.factors[f].size > 1)
       factors.push_back(static_cast<int64_t>(f));
   size_t kept = choicesWithin(factors.size(), 1 + passes.size(), axes, most);
-  if (kept < factors.size()) {
-    std::stable_sort(factors.begin(), factors.end(), [&](int64_t a, int64_t b) {
-      return rule.factors[a].size > rule.factors[b].size;
-    });
-    factors.truncate(kept);
-    llvm::sort(factors);
-  }
+  SmallVector<int64_t> longest = factors;
+  std::stable_sort(longest.begin(), longest.end(), [&](int64_t a, int64_t b) {
+    return rule.factors[a].size > rule.factors[b].size;
+  });
+  longest.truncate(kept);
+  auto isAmongLongest = [&](size_t digit) {
+    return digit == 0 || digit > factors.size() || llvm::is_contained(longest, factors[digit - 1]);
+  };
 
   Ways ways;
   forEachAssignment(axes, 1 + factors.size() + passes.size(), [&](ArrayRef<size_t> digits) {
+    size_t changes = 0;
+    for (size_t n = 1; n < digits.size(); ++n)
+      changes += digits[n] != digits[n - 1];
+    if (changes > 1 && !llvm::all_of(digits, isAmongLongest))
+      return;
     Strategy strategy{FactorAxes(rule.factors.size()), {}};
     AxisLabels labels;
-    for (auto [axis, digit] : llvm::enumerate(digits)) {
-      AxisRef full = AxisRef::full(mesh, static_cast<int64_t>(axis));
-      if (full.size == 1 && digit > 0)
-        return; // an axis of one device cuts nothing
-      if (digit == 0) {
-        labels.push_back(kWhole);
-      } else if (digit <= factors.size()) {
-        labels.push_back(factors[digit - 1]);
-        strategy.axes[factors[digit - 1]].push_back(full);
-      } else {
-        size_t pass = digit - 1 - factors.size();
-        labels.push_back(static_cast<int64_t>(rule.factors.size() + pass));
-        strategy.passing.push_back({{full, sharding::ReduceKind::sum}, passes[pass]});
+    for (auto [group, digit] : llvm::zip_equal(groups, digits))
+      for (int64_t axis : group) {
+        AxisRef full = AxisRef::full(mesh, axis);
+        if (full.size == 1 && group.size() == 1 && digit > 0)
+          return; // an axis of one device cuts nothing
+        if (digit == 0 || full.size == 1) {
+          labels.push_back(kWhole);
+        } else if (digit <= factors.size()) {
+          labels.push_back(factors[digit - 1]);
+          strategy.axes[factors[digit - 1]].push_back(full);
+        } else {
+          size_t pass = digit - 1 - factors.size();
+          labels.push_back(static_cast<int64_t>(rule.factors.size() + pass));
+          strategy.passing.push_back({{full, sharding::ReduceKind::sum}, passes[pass]});
+        }
       }
-    }
     for (int64_t f : factors) {
       int64_t parts = sizeOf(strategy.axes[f]);
       if (parts > 1 && (parts > rule.factors[f].size || !fitsWindows(rule, f, parts)))
@@ -115,8 +124,26 @@ Ways dist::waysToCut(const RuleNode &node, const Mesh &mesh, size_t most) {
   return ways;
 }
 
-Placements dist::placementsOf(const TensorState &tensor, size_t most) {
-  const AxisList &open = tensor.given.open;
+/// Axes that an annotation leaves open, those of a group together.
+static std::vector<AxisList> openGroups(const TensorState &tensor, const AxisGroups &groups) {
+  std::vector<AxisList> result;
+  std::vector<int64_t> groupOf(tensor.mesh->numAxes());
+  for (auto [g, group] : llvm::enumerate(groups))
+    for (int64_t axis : group)
+      groupOf[axis] = static_cast<int64_t>(g);
+  for (const AxisRef &axis : tensor.given.open) {
+    bool joins = !result.empty() && axis.isFull(*tensor.mesh) &&
+                 result.back().back().isFull(*tensor.mesh) &&
+                 groupOf[result.back().back().axis] == groupOf[axis.axis];
+    if (!joins)
+      result.emplace_back();
+    result.back().push_back(axis);
+  }
+  return result;
+}
+
+Placements dist::placementsOf(const TensorState &tensor, const AxisGroups &groups, size_t most) {
+  std::vector<AxisList> open = openGroups(tensor, groups);
   std::vector<int64_t> shape = shapeOf(tensor.type);
   SmallVector<int64_t> dims;
   for (size_t d = 0; d < shape.size(); ++d)
@@ -133,15 +160,19 @@ Placements dist::placementsOf(const TensorState &tensor, size_t most) {
   forEachAssignment(open.size(), 1 + dims.size(), [&](ArrayRef<size_t> digits) {
     TensorSharding sharding = tensor.given.closed();
     AxisLabels labels(tensor.mesh->numAxes(), kWhole);
-    for (auto [axis, digit] : llvm::zip(open, digits)) {
+    for (auto [axes, digit] : llvm::zip_equal(open, digits)) {
       if (digit == 0)
         continue;
-      if (axis.size == 1)
+      if (sizeOf(axes) == 1)
         return;
       int64_t dim = dims[digit - 1];
-      sharding.dims[dim].push_back(axis);
-      // Parts of one axis add up to one label: only equality counts.
-      labels[axis.axis] = labels[axis.axis] * (static_cast<int64_t>(shape.size()) + 1) + dim + 1;
+      for (const AxisRef &axis : axes) {
+        if (axis.size == 1)
+          continue;
+        sharding.dims[dim].push_back(axis);
+        // Parts of one axis add up to one label: only equality counts.
+        labels[axis.axis] = labels[axis.axis] * (static_cast<int64_t>(shape.size()) + 1) + dim + 1;
+      }
       if (sizeOf(sharding.dims[dim]) > shape[dim])
         return;
     }

@@ -9,6 +9,7 @@
 #define TESSERA_LIB_TRANSFORMS_SEARCH_WAYS_H
 
 #include "../Propagate/Strategies.h"
+#include "AxisGroups.h"
 
 namespace tessera::dist {
 
@@ -17,15 +18,17 @@ namespace tessera::dist {
 using AxisLabels = std::vector<int64_t>;
 inline constexpr int64_t kWhole = -1;
 
-/// The strategies of an op: each mesh axis cuts one factor or none, or contributions over it pass
-/// through. The whole op comes first. A factor has at least as many iterations as parts; parts of
-/// windows are equal and no shorter than the window. At most `most` strategies: where there would
-/// be more, the longest factors are kept.
+/// The strategies of an op: each group of mesh axes cuts one factor or none, or contributions over
+/// it pass through. The whole op comes first. A factor has at least as many iterations as parts;
+/// parts of windows are equal and no shorter than the window. About `most` strategies: where
+/// there would be more, the longest factors are kept, and all that do one thing with the first
+/// groups and one with the last.
 struct Ways {
   std::vector<Strategy> strategies;
   std::vector<AxisLabels> labels; ///< by strategy
 };
-Ways waysToCut(const RuleNode &node, const sharding::Mesh &mesh, size_t most);
+Ways waysToCut(const RuleNode &node, const sharding::Mesh &mesh, const AxisGroups &groups,
+               size_t most);
 
 /// The sets of operands from which sums pass through the op, each a choice of Ways. Empty for what
 /// reduces: whether contributions should wait behind a contraction is for dist-sink-partials.
@@ -36,7 +39,7 @@ struct Placements {
   std::vector<sharding::TensorSharding> shardings; ///< canonical, closed
   std::vector<AxisLabels> labels;
 };
-Placements placementsOf(const TensorState &tensor, size_t most);
+Placements placementsOf(const TensorState &tensor, const AxisGroups &groups, size_t most);
 
 } // namespace tessera::dist
 

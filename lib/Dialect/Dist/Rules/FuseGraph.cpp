@@ -5,9 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "FuseGraph.h"
-
-#include "tessera/Dialect/Rt/IR/Rt.h"
+#include "tessera/Dialect/Dist/Rules/FuseGraph.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -16,20 +14,22 @@
 
 using namespace mlir;
 using namespace tessera;
-using namespace tessera::codegen;
+using namespace tessera::dist;
 
-FuseGraph::FuseGraph(Block &block, unsigned maxOps) : block(block), maxOps(maxOps) {
+FuseGraph::FuseGraph(Block &block, unsigned maxOps, KindOf kindOf, IsSent isSent)
+    : block(block), maxOps(maxOps) {
   for (Operation &op : block.without_terminator()) {
     number[&op] = ops.size();
     ops.push_back(&op);
   }
   sources.resize(ops.size());
+  sent.resize(ops.size());
   groupOf.resize(ops.size());
   groups.resize(ops.size());
   visited.resize(ops.size());
   std::optional<unsigned> lastCollective;
   for (unsigned i = 0; i < ops.size(); ++i) {
-    kinds.push_back(classify(ops[i]));
+    kinds.push_back(kindOf(ops[i]));
     groupOf[i] = i;
     groups[i].ops = {i};
     latest.push_back(i);
@@ -40,11 +40,16 @@ FuseGraph::FuseGraph(Block &block, unsigned maxOps) : block(block), maxOps(maxOp
           from.push_back(it->second);
     };
     llvm::for_each(ops[i]->getOperands(), add);
+    if (isSent)
+      for (OpOperand &operand : ops[i]->getOpOperands())
+        if (auto it = number.find(operand.get().getDefiningOp());
+            it != number.end() && isSent(operand))
+          sent[i].push_back(it->second);
     SetVector<Value> captured;
     getUsedValuesDefinedAbove(ops[i]->getRegions(), captured);
     llvm::for_each(captured, add);
     // What communicates, or may, keeps its order: it is the same on all devices.
-    if (kinds[i] == StepKind::other && !isa<rt::GroupOp, dist::AxisIndexOp>(ops[i])) {
+    if (kinds[i] == FuseKind::ordered) {
       if (lastCollective)
         from.push_back(*lastCollective);
       lastCollective = i;
@@ -80,7 +85,8 @@ bool FuseGraph::reaches(unsigned from, unsigned to) {
   };
   for (unsigned op : groups[to].ops)
     for (unsigned source : sources[op])
-      push(source, true);
+      if (push(source, !llvm::is_contained(sent[op], source)))
+        return true;
   while (!stack.empty()) {
     unsigned group = stack.back();
     stack.pop_back();
@@ -172,11 +178,11 @@ void FuseGraph::tryJoin(unsigned op, unsigned producerGroup) {
 
 void FuseGraph::fuse() {
   for (unsigned op = 0; op < ops.size(); ++op) {
-    if (kinds[op] != StepKind::compute)
+    if (kinds[op] != FuseKind::kernel)
       continue;
     // The nearest producer first: what was just made is what is likely still near.
     for (unsigned source : llvm::reverse(sources[op]))
-      if (kinds[source] == StepKind::compute)
+      if (kinds[source] == FuseKind::kernel)
         tryJoin(op, groupOf[source]);
   }
 }

@@ -16,13 +16,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_CODEGEN_FUSEROWS_H
-#define TESSERA_LIB_CODEGEN_FUSEROWS_H
+#ifndef TESSERA_DIALECT_DIST_RULES_FUSEROWS_H
+#define TESSERA_DIALECT_DIST_RULES_FUSEROWS_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "llvm/ADT/DenseMap.h"
 
-namespace tessera::codegen {
+namespace tessera::dist {
 
 /// Rows of a set of ops. A row is a number; `extents` has it for every row that is common to all.
 class RowSpace {
@@ -50,6 +50,6 @@ private:
   bool reduces = false;
 };
 
-} // namespace tessera::codegen
+} // namespace tessera::dist
 
-#endif // TESSERA_LIB_CODEGEN_FUSEROWS_H
+#endif // TESSERA_DIALECT_DIST_RULES_FUSEROWS_H

@@ -5,20 +5,31 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_CODEGEN_FUSEGRAPH_H
-#define TESSERA_LIB_CODEGEN_FUSEGRAPH_H
+#ifndef TESSERA_DIALECT_DIST_RULES_FUSEGRAPH_H
+#define TESSERA_DIALECT_DIST_RULES_FUSEGRAPH_H
 
-#include "FuseRows.h"
-#include "StepOps.h"
+#include "tessera/Dialect/Dist/Rules/FuseRows.h"
 
 #include <optional>
 
-namespace tessera::codegen {
+namespace tessera::dist {
 
-/// The ops of one block and the groups they are put into. Ops are numbered by their place.
+/// What an op is to those who fuse.
+enum class FuseKind {
+  kernel,  ///< may share a kernel with others
+  ordered, ///< communicates, or may: keeps its order among its like on all devices
+  alone,
+};
+
+/// The ops of one block and the groups they are put into. Ops are numbered by their place. The code
+/// generator makes kernels by it, and the search knows by it what takes no memory.
 class FuseGraph {
 public:
-  FuseGraph(mlir::Block &block, unsigned maxOps);
+  using KindOf = llvm::function_ref<FuseKind(mlir::Operation *)>;
+  /// Whether what an operand reads is sent in between, which the block does not show yet.
+  using IsSent = llvm::function_ref<bool(mlir::OpOperand &)>;
+
+  FuseGraph(mlir::Block &block, unsigned maxOps, KindOf kindOf, IsSent isSent = nullptr);
 
   /// Puts each op that becomes a kernel into a group with the producers it can share one with.
   void fuse();
@@ -48,8 +59,9 @@ private:
   mlir::Block &block;
   unsigned maxOps;
   std::vector<mlir::Operation *> ops;
-  std::vector<StepKind> kinds;
+  std::vector<FuseKind> kinds;
   std::vector<std::vector<unsigned>> sources; ///< what an op waits for, ascending
+  std::vector<std::vector<unsigned>> sent;    ///< those of them that come by a collective
   std::vector<unsigned> groupOf;
   std::vector<Group> groups;
   llvm::DenseMap<mlir::Operation *, unsigned> number;
@@ -58,6 +70,6 @@ private:
   unsigned search = 0;
 };
 
-} // namespace tessera::codegen
+} // namespace tessera::dist
 
-#endif // TESSERA_LIB_CODEGEN_FUSEGRAPH_H
+#endif // TESSERA_DIALECT_DIST_RULES_FUSEGRAPH_H

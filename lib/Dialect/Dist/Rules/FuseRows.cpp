@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "FuseRows.h"
+#include "tessera/Dialect/Dist/Rules/FuseRows.h"
 
 using namespace mlir;
-using namespace tessera::codegen;
+using namespace tessera::dist;
 
 /// Fewer iterations than this are not worth a launch of their own, whatever their order.
 static constexpr int64_t kTinyWork = 2048;
