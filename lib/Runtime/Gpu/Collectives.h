@@ -56,8 +56,12 @@ public:
   /// All messages of a rank at once, in the order that pairs them with their peers'.
   virtual Status exchange(Issue issue, int64_t communicator, int64_t rank,
                           std::vector<PeerCopy> messages) = 0;
-  /// Memory that calls may use without copies, where the library can. Called at load, by all.
-  virtual void registerBuffer(std::byte *data, int64_t bytes) {}
+  /// Memory that calls of these communicators may use without copies, where the library can. Called
+  /// at load, by all members with as many bytes.
+  virtual Status registerBuffer(std::byte *data, int64_t bytes,
+                                const std::vector<int64_t> &communicators) {
+    return {};
+  }
 };
 
 /// Whether a library call reduces this as the runtime defines it: max and min of floats lose NaN

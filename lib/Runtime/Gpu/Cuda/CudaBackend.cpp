@@ -160,8 +160,12 @@ Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> art
       return cards.status();
     TESSERA_RETURN_IF_ERROR(
         compareCards(*cards, needsNccl ? nccl->version() : INT32_MAX, nccl->versionText()));
-    if (needsNccl)
+    if (needsNccl) {
       TESSERA_RETURN_IF_ERROR(nccl->join(**rendezvous));
+      driver->allocateElsewhere = [library = nccl.get()](size_t size) {
+        return library->allocate(size);
+      };
+    }
     // Results are whole tensors on every rank: what a device holds goes to all of them.
     std::shared_ptr<Rendezvous> shared = std::move(*rendezvous);
     driver->whileWaiting = [shared, library = nccl.get()]() -> Status {

@@ -78,7 +78,13 @@ public:
               const std::byte *send, std::byte *receive) override;
   Status exchange(Issue issue, int64_t communicator, int64_t rank,
                   std::vector<PeerCopy> messages) override;
-  void registerBuffer(std::byte *data, int64_t bytes) override;
+  /// As a symmetric window where the memory is NCCL's own, else as a buffer; neither where the
+  /// library has no such call, or the machine no such memory.
+  Status registerBuffer(std::byte *data, int64_t bytes,
+                        const std::vector<int64_t> &communicators) override;
+  /// Memory that can become a window, until this goes; null where there is none, and for few bytes:
+  /// NCCL rounds up to pages of 2 MiB.
+  void *allocate(size_t bytes);
   /// Whether communicators are well; aborts them all when one is not, so that kernels which wait
   /// for a rank that has gone end.
   Status poll();
@@ -94,6 +100,10 @@ private:
 #undef TESSERA_DECLARE
   const char *(*errorText)(int) = nullptr;
   int (*registerFn)(NcclComm, void *, size_t, void **) = nullptr; ///< from 2.19
+  int (*memAllocFn)(void **, size_t) = nullptr;                   ///< from 2.19
+  int (*memFreeFn)(void *) = nullptr;
+  int (*windowFn)(NcclComm, void *, size_t, void **, int) = nullptr; ///< from 2.27
+  std::vector<void *> own;                                           ///< by memAllocFn
 
   SharedLibrary library;
   LaunchedRank self;
