@@ -16,10 +16,17 @@ config.substitutions.append(("%fake_gpu", os.path.join(config.unittests, "fake-g
 config.substitutions.append(("%unittests", config.unittests))
 config.substitutions.append(("%source", config.tessera_source_dir))
 
+config.substitutions.append(("%tools", config.tessera_tools_dir))
+
 # NVIDIA's assembler, looked for as the compiler does.
 cuda = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH") or "/usr/local/cuda"
 if shutil.which("ptxas") or os.access(os.path.join(cuda, "bin", "ptxas"), os.X_OK):
     config.available_features.add("ptxas")
+# The disassembler, looked for as bench/gpu/kernels does.
+packaged = "import glob, sysconfig, sys; sys.exit(not glob.glob(sysconfig.get_paths()['purelib'] + '/nvidia/*/bin/nvdisasm'))"
+if (shutil.which("nvdisasm") or os.access(os.path.join(cuda, "bin", "nvdisasm"), os.X_OK)
+        or subprocess.run([config.python, "-c", packaged]).returncode == 0):
+    config.available_features.add("nvdisasm")
 for name in ("CUDA_HOME", "CUDA_PATH"):
     if name in os.environ:
         config.environment[name] = os.environ[name]

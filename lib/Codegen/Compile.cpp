@@ -15,9 +15,11 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::codegen;
 
-LogicalResult codegen::lowerToRt(ModuleOp module) {
+LogicalResult codegen::lowerToRt(ModuleOp module, bool forGpu) {
   PassManager manager(module.getContext(), ModuleOp::getOperationName());
-  buildCodegenPipeline(manager);
+  CodegenPipelineOptions options;
+  options.epilogues = forGpu;
+  buildCodegenPipeline(manager, options);
   return manager.run(module);
 }
 
@@ -83,7 +85,7 @@ FailureOr<runtime::Artifact> codegen::compileToArtifact(ModuleOp localView,
                                                         const CompileOptions &options,
                                                         std::vector<KernelInfo> *infos) {
   OwningOpRef<ModuleOp> copy = localView.clone();
-  if (failed(lowerToRt(*copy)))
+  if (failed(lowerToRt(*copy, options.gpu.has_value())))
     return failure();
   return compileRt(*copy, options, infos);
 }

@@ -189,9 +189,11 @@ struct CodegenEmitRt : codegen::impl::CodegenEmitRtBase<CodegenEmitRt> {
 };
 } // namespace
 
-void codegen::buildCodegenPipeline(OpPassManager &manager) {
+void codegen::buildCodegenPipeline(OpPassManager &manager, const CodegenPipelineOptions &options) {
   manager.addNestedPass<func::FuncOp>(createCodegenPrepare());
   manager.addNestedPass<func::FuncOp>(createCodegenFormGemms());
+  if (options.epilogues)
+    manager.addNestedPass<func::FuncOp>(createCodegenFormEpilogues());
   manager.addNestedPass<func::FuncOp>(createCodegenFuse());
   manager.addPass(createCodegenOutlineKernels());
   manager.addPass(createCodegenEmitRt());

@@ -7,6 +7,8 @@
 
 #include "tessera/Codegen/Gemm.h"
 
+#include "tessera/Dialect/Rt/IR/Rt.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -232,8 +234,22 @@ std::optional<GemmForm> codegen::matchGemm(ArrayRef<AffineMap> maps, ArrayRef<in
   return orient(exchanged(ns), exchanged(ms), k, exchanged(batches), true);
 }
 
-std::optional<GemmForm> codegen::matchGemm(linalg::LinalgOp op) {
-  if (!isGemmLike(op))
+std::optional<GemmForm> codegen::matchGemm(Operation *op) {
+  if (auto product = dyn_cast<rt::ProductOp>(op)) {
+    std::optional<GemmForm> form = matchGemm(product.getMapValues(), product.getLoopExtents());
+    bool wants = form && product.getBias();
+    if (wants && (!hasWholeRows(*form) ||
+                  cast<RankedTensorType>(product.getBias().getType()).getNumElements() != form->n))
+      return std::nullopt;
+    return form;
+  }
+  auto contraction = dyn_cast<linalg::LinalgOp>(op);
+  if (!contraction || !isGemmLike(contraction))
     return std::nullopt;
-  return matchGemm(op.getIndexingMapsArray(), op.getStaticLoopRanges());
+  return matchGemm(contraction.getIndexingMapsArray(), contraction.getStaticLoopRanges());
+}
+
+bool codegen::hasWholeRows(const GemmForm &form) {
+  return form.starts.size() == 1 && (form.m == 1 || form.ld[2] % form.n == 0) &&
+         form.stride[2] % form.n == 0;
 }

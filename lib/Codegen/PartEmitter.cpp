@@ -130,7 +130,8 @@ void PartEmitter::want(Value value, Storage *storage) {
          storage);
   else if (auto loop = dyn_cast<scf::ForOp>(made.getOwner()))
     want(loop.getInitArgs()[made.getResultNumber()], storage);
-  else if (auto op = dyn_cast<linalg::LinalgOp>(made.getOwner()))
+  else if (auto op = dyn_cast<DestinationStyleOpInterface>(made.getOwner());
+           op && isa<linalg::LinalgOp, rt::ProductOp>(made.getOwner()))
     want(op.getDpsInits()[made.getResultNumber()], storage);
 }
 
@@ -219,17 +220,21 @@ void PartEmitter::emitCall(func::CallOp call) {
   rt::LaunchOp::create(steps, call.getLoc(), call.getCallee(), readSlots, writeSlots);
 }
 
-void PartEmitter::emitGemm(linalg::LinalgOp op) {
+void PartEmitter::emitGemm(Operation *op) {
   GemmForm form = *matchGemm(op);
   Value a = op->getOperand(0), b = op->getOperand(1), init = op->getOperand(2);
   Value result = op->getResult(0);
+  auto product = dyn_cast<rt::ProductOp>(op);
+  Value bias = product ? product.getBias() : Value();
   if (form.swapped)
     std::swap(a, b);
   // What is added to a new tensor is undefined.
   bool accumulate = !isa_and_nonnull<linalg::FillOp, tensor::EmptyOp>(init.getDefiningOp());
   if (accumulate) {
     Storage *target = placeOf(init).storage;
-    settleTied(result, init, op, placeOf(a).storage != target && placeOf(b).storage != target);
+    settleTied(result, init, op,
+               placeOf(a).storage != target && placeOf(b).storage != target &&
+                   (!bias || placeOf(bias).storage != target));
   } else {
     settleResult(result, op, "matmul");
   }
@@ -245,8 +250,9 @@ void PartEmitter::emitGemm(linalg::LinalgOp op) {
   };
   for (const std::array<int64_t, 3> &start : form.starts)
     rt::GemmOp::create(steps, op->getLoc(), slotAt(a, start[0]), slotAt(b, start[1]),
-                       slotAt(result, start[2]), form.batch, form.m, form.n, form.k, form.ld,
-                       form.stride, form.transA, form.transB, accumulate);
+                       slotAt(result, start[2]), bias ? slotOf(bias) : Value(), form.batch, form.m,
+                       form.n, form.k, form.ld, form.stride, form.transA, form.transB, accumulate,
+                       product ? product.getEpilogueAttr() : StringAttr());
 }
 
 /// Layouts of a collective as shardings, given or implied by its kind.
@@ -362,8 +368,9 @@ void PartEmitter::emitRecv(dist::RecvOp recv) {
 static bool isDestination(OpOperand &use) {
   if (auto call = dyn_cast<func::CallOp>(use.getOwner()))
     return use.getOperandNumber() >= call.getNumOperands() - call.getNumResults();
-  auto op = dyn_cast<linalg::LinalgOp>(use.getOwner());
-  return (op && op.isDpsInit(&use)) || isa<scf::ForOp, scf::WhileOp>(use.getOwner());
+  auto op = dyn_cast<DestinationStyleOpInterface>(use.getOwner());
+  return (op && isa<linalg::LinalgOp, rt::ProductOp>(use.getOwner()) && op.isDpsInit(&use)) ||
+         isa<scf::ForOp, scf::WhileOp>(use.getOwner());
 }
 
 LogicalResult PartEmitter::emitOp(Operation *op) {
@@ -384,7 +391,7 @@ LogicalResult PartEmitter::emitOp(Operation *op) {
       settleResult(op->getResult(0), op, "empty");
     return success(); // a fill here is the zero that a gemm starts from
   case StepKind::gemm:
-    emitGemm(cast<linalg::LinalgOp>(op));
+    emitGemm(op);
     return success();
   default:
     break;

@@ -73,7 +73,7 @@ private:
   mlir::LogicalResult emitBlock(mlir::Block &block);
   mlir::LogicalResult emitOp(mlir::Operation *op);
   void emitCall(mlir::func::CallOp call);
-  void emitGemm(mlir::linalg::LinalgOp op);
+  void emitGemm(mlir::Operation *op);
   mlir::LogicalResult emitCollective(mlir::Operation *op, mlir::Operation *timed, bool async);
   mlir::LogicalResult emitStart(dist::StartOp start);
   void emitSend(dist::SendOp send);

@@ -124,6 +124,10 @@ std::optional<runtime::Step> Serializer::stepOf(Operation *op) {
         one.strideA = gemm.getStride()[0], one.strideB = gemm.getStride()[1];
         one.strideC = gemm.getStride()[2];
         one.accumulate = gemm.getAccumulate();
+        if (gemm.getBias())
+          one.bias = slotOf(gemm.getBias());
+        if (std::optional<StringRef> epilogue = gemm.getEpilogue())
+          one.epilogue = *epilogue == "relu" ? runtime::Epilogue::relu : runtime::Epilogue::gelu;
         step.name = "gemm";
         step.action = one;
       })

@@ -82,8 +82,10 @@ StepKind codegen::classify(Operation *op) {
     return StepKind::view;
   if (isCutByReaders(op))
     return StepKind::free;
-  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
-    return matchGemm(linalgOp) ? StepKind::gemm : StepKind::compute;
+  if (isa<rt::ProductOp>(op))
+    return matchGemm(op) ? StepKind::gemm : StepKind::other;
+  if (isa<linalg::LinalgOp>(op))
+    return matchGemm(op) ? StepKind::gemm : StepKind::compute;
   if (op->getNumResults() > 0 && op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
       llvm::all_of(op->getResultTypes(), [](Type type) { return type.isIntOrIndexOrFloat(); }))
     return StepKind::scalar;

@@ -117,9 +117,9 @@ LogicalResult Compilation::runPhases(PipelineOptions pipeline, Phase from, Phase
   return success();
 }
 
-LogicalResult Compilation::toSteps() {
+LogicalResult Compilation::toSteps(bool forGpu) {
   auto begin = std::chrono::steady_clock::now();
-  if (failed(codegen::lowerToRt(*program)))
+  if (failed(codegen::lowerToRt(*program, forGpu)))
     return failure();
   std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
   seconds.push_back({"steps", elapsed.count()});

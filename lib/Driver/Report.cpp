@@ -9,11 +9,13 @@
 
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Driver/Load.h"
+#include "tessera/Transforms/OpCosts.h"
 #include "tessera/Transforms/ShardingActions.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/Support/Format.h"
 
@@ -113,6 +115,9 @@ public:
         describe(
             function, results, function.getResultAttrOfType<IntegerAttr>(i, DistDialect::kResult),
             function.getResultTypes()[i], function.getResultAttrDict(i), resultName(function, i));
+      costs = std::make_unique<OpCosts>(function, topology);
+      auto ids = function->getAttrOfType<DenseI64ArrayAttr>(DistDialect::kMeshDevices);
+      devices = ids ? ids.size() : 1;
       if (failed(collect(function.getBody().front(), 1, true, report.collectives)))
         return failure();
     }
@@ -176,8 +181,8 @@ private:
         };
         std::vector<CollectiveReport> &dearer = total(arms[1]) > total(arms[0]) ? arms[1] : arms[0];
         into.insert(into.end(), dearer.begin(), dearer.end());
-      } else if (auto compute = dyn_cast<linalg::LinalgOp>(op)) {
-        report.computeSeconds += static_cast<double>(trips) * secondsOf(compute);
+      } else if (isa<linalg::LinalgOp>(op) || isa<tensor::TensorDialect>(op.getDialect())) {
+        report.computeSeconds += static_cast<double>(trips) * costs->seconds(&op, devices);
       } else if (auto start = dyn_cast<StartOp>(op)) {
         if (failed(collect(start.getBody().front(), trips, bounded, into)))
           return failure();
@@ -220,23 +225,6 @@ private:
     return success();
   }
 
-  /// The roofline of an op on a device, as the search prices it.
-  double secondsOf(linalg::LinalgOp op) {
-    double iterations = 1, bytes = 0;
-    for (int64_t range : op.getStaticLoopRanges())
-      iterations *= static_cast<double>(range);
-    for (Value operand : op->getOperands())
-      if (auto type = dyn_cast<RankedTensorType>(operand.getType()))
-        bytes +=
-            static_cast<double>(type.getNumElements() * bytesPerElement(type.getElementType()));
-    auto function = op->getParentOfType<func::FuncOp>();
-    auto devices = function->getAttrOfType<DenseI64ArrayAttr>(DistDialect::kMeshDevices);
-    auto operations = static_cast<double>(op.getBlock()->getOperations().size()) - 1;
-    return topology.computeSeconds(iterations * std::max(1.0, operations), bytes,
-                                   text(getElementTypeOrSelf(op->getResult(0).getType())),
-                                   devices ? devices.size() : 1);
-  }
-
   void locate(Operation *op, CollectiveReport &entry) {
     entry.loc = toString(op->getLoc());
     if (auto reason = op->getAttrOfType<StringAttr>(DistDialect::kReason))
@@ -265,6 +253,8 @@ private:
   MeshTable meshes;
   const OriginRecorder &origins;
   const sharding::Topology &topology;
+  std::unique_ptr<OpCosts> costs; ///< of the function that is read
+  int64_t devices = 1;            ///< that run it
   Report report;
 };
 

@@ -81,7 +81,7 @@ compileWith(Compilation &compilation, const CompileOptions &options, bool single
   mlir::FailureOr<Report> report = compilation.report();
   if (failed(report))
     return nullptr;
-  if (failed(compilation.toSteps()))
+  if (failed(compilation.toSteps(codegenOptions->gpu.has_value())))
     return nullptr;
   report->peakMemoryBytes = peakMemory(compilation.module());
 
@@ -132,6 +132,7 @@ static runtime::Expected<runtime::RunReport> runReference(const RunOptions &opti
   CompileOptions compileOptions = options;
   compileOptions.kernels = false;
   compileOptions.target = "cpu"; // compared with what shares nothing of a GPU's code
+  compileOptions.archs.clear();  // of target cuda
   auto artifact = compileWith(compilation, compileOptions, /*singleDevice=*/true);
   if (!artifact)
     return runtime::Status::error("the program without its meshes does not compile");

@@ -84,6 +84,14 @@ std::vector<Operand> readOperands(const Node &node) {
   return operands;
 }
 
+Epilogue readEpilogue(const Node &node) {
+  for (Epilogue each : {Epilogue::relu, Epilogue::gelu})
+    if (node.text() == toString(each))
+      return each;
+  node.fail("'" + node.text() + "' is not an epilogue; relu and gelu are");
+  return Epilogue::none;
+}
+
 GemmStep readGemm(const Node &node) {
   GemmStep gemm;
   gemm.dtype = node["dtype"].dtype();
@@ -105,6 +113,10 @@ GemmStep readGemm(const Node &node) {
   gemm.strideB = node.integerOr("stride_b", 0);
   gemm.strideC = node.integerOr("stride_c", 0);
   gemm.accumulate = node.booleanOr("accumulate", false);
+  if (node.has("bias"))
+    gemm.bias = node["bias"].integer();
+  if (node.has("epilogue"))
+    gemm.epilogue = readEpilogue(node["epilogue"]);
   return gemm;
 }
 

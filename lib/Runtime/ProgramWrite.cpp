@@ -153,6 +153,10 @@ struct ActionWriter {
                  {"accumulate", gemm.accumulate}});
     if (gemm.resultDType)
       json["c_dtype"] = toString(*gemm.resultDType);
+    if (gemm.bias)
+      json["bias"] = *gemm.bias;
+    if (gemm.epilogue != Epilogue::none)
+      json["epilogue"] = toString(gemm.epilogue);
   }
   void operator()(const CollectiveStep &collective) const {
     json.update({{"op", "collective"},
@@ -257,6 +261,10 @@ std::string partText(const Part &part) {
 }
 
 } // namespace
+
+std::string_view toString(Epilogue epilogue) {
+  return epilogue == Epilogue::relu ? "relu" : epilogue == Epilogue::gelu ? "gelu" : "none";
+}
 
 std::string toJson(const Program &program) {
   std::string parts;

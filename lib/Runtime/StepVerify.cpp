@@ -109,8 +109,30 @@ Status StepVerifier::check(const GemmStep &gemm) {
                                       gemm.transB ? gemm.n : gemm.k, gemm.transB ? gemm.k : gemm.n,
                                       gemm.ldb, gemm.strideB)
                               .in("b"));
-  return checkMatrix(gemm.c, Use::write, result, gemm.batch, gemm.m, gemm.n, gemm.ldc, gemm.strideC)
-      .in("c");
+  TESSERA_RETURN_IF_ERROR(
+      checkMatrix(gemm.c, Use::write, result, gemm.batch, gemm.m, gemm.n, gemm.ldc, gemm.strideC)
+          .in("c"));
+  return checkEpilogue(gemm);
+}
+
+Status StepVerifier::checkEpilogue(const GemmStep &gemm) {
+  if (!gemm.hasEpilogue())
+    return {};
+  if (gemm.dtype != DType::f32 && !isHalf(gemm.dtype))
+    return Status::error("products of " + std::string(toString(gemm.dtype)) +
+                         " have no bias and no epilogue; f32, f16 and bf16 may");
+  if (gemm.k == 0)
+    return Status::error("a bias or an epilogue of a product with k = 0");
+  if (!gemm.bias)
+    return {};
+  TESSERA_RETURN_IF_ERROR(checkMatrix(*gemm.bias, Use::read, gemm.resultDType.value_or(gemm.dtype),
+                                      1, 1, gemm.n, gemm.n, 0)
+                              .in("bias"));
+  const Slot &bias = part->slots[*gemm.bias], &c = part->slots[gemm.c];
+  if (bias.space == c.space && bias.offset < c.offset + c.bytes &&
+      c.offset < bias.offset + bias.bytes)
+    return Status::error("the bias, slot " + text(*gemm.bias) + ", lies within what is written");
+  return {};
 }
 
 Status StepVerifier::checkOperand(const Operand &operand, int64_t sourceMesh, int64_t targetMesh) {

@@ -135,8 +135,9 @@ void Stream::gemm(const GemmStep &step) {
                       static_cast<double>(step.n) * static_cast<double>(step.k);
   auto pieces = static_cast<int64_t>(std::min(
       operations / kOperationsPerTask, 4.0 * static_cast<double>(machine->context.pool.size())));
+  const void *bias = step.bias ? at(*step.bias) : nullptr;
   if (!machine->splitGemms || pieces < 2) {
-    multiply(step, at(step.a), at(step.b), at(step.c), 0, step.batch, 0, step.m);
+    multiply(step, at(step.a), at(step.b), at(step.c), bias, 0, step.batch, 0, step.m);
     return;
   }
   int64_t byBatch = std::min(pieces, step.batch);
@@ -144,7 +145,7 @@ void Stream::gemm(const GemmStep &step) {
   int64_t rows = ((step.m + byRows - 1) / byRows + kRows - 1) / kRows * kRows;
   machine->context.pool.parallelFor(byBatch * byRows, [&](int64_t task) {
     int64_t batch = task / byRows, block = task % byRows;
-    multiply(step, at(step.a), at(step.b), at(step.c), step.batch * batch / byBatch,
+    multiply(step, at(step.a), at(step.b), at(step.c), bias, step.batch * batch / byBatch,
              step.batch * (batch + 1) / byBatch, std::min(step.m, block * rows),
              std::min(step.m, (block + 1) * rows));
   });

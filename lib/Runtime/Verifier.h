@@ -72,6 +72,7 @@ private:
   Status checkCondition(int64_t slot);
   Status checkMatrix(int64_t slot, Verifier::Use use, DType dtype, int64_t batch, int64_t rows,
                      int64_t columns, int64_t leading, int64_t stride);
+  Status checkEpilogue(const GemmStep &gemm);
   Status checkOperand(const Operand &operand, int64_t sourceMesh, int64_t targetMesh);
   Status checkTransfers() const;
 

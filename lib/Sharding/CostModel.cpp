@@ -55,6 +55,7 @@ constexpr std::pair<Algorithm, std::string_view> algorithmNames[] = {
     {Algorithm::tree, "tree"},
     {Algorithm::doubling, "doubling"},
     {Algorithm::hierarchical, "hierarchical"},
+    {Algorithm::shared_memory, "shared_memory"},
 };
 
 std::string_view toString(Algorithm algorithm) {
@@ -72,8 +73,9 @@ std::optional<Algorithm> parseAlgorithm(std::string_view text) {
 }
 
 bool LinkModel::has(Algorithm algorithm) const {
-  return algorithms.empty() ||
-         std::find(algorithms.begin(), algorithms.end(), algorithm) != algorithms.end();
+  if (algorithms.empty())
+    return algorithm != Algorithm::shared_memory;
+  return std::find(algorithms.begin(), algorithms.end(), algorithm) != algorithms.end();
 }
 
 /// Whether a collective has another algorithm than sending boxes from device to device.
@@ -106,6 +108,22 @@ static std::optional<std::pair<double, double>> workOf(Algorithm algorithm, Coll
     return std::pair(2 * doublings, isReduced ? whole : wireBytes + whole);
   default:
     return std::nullopt;
+  }
+}
+
+/// Bytes of the larger of a device's buffers: the result of a gather, the operand of a
+/// reduce-scatter, either of an all-reduce. Inverts what `Collective.h` says of wire bytes.
+static double largerSide(CollectiveKind kind, int64_t devices, double wireBytes) {
+  auto n = static_cast<double>(std::max<int64_t>(devices, 2));
+  switch (kind) {
+  case CollectiveKind::all_reduce:
+    return wireBytes * n / (2 * (n - 1));
+  case CollectiveKind::all_gather:
+  case CollectiveKind::reduce_scatter:
+  case CollectiveKind::all_to_all:
+    return wireBytes * n / (n - 1);
+  default:
+    return wireBytes;
   }
 }
 
@@ -186,6 +204,8 @@ Timing LinkModel::timing(const Mesh &mesh, const AxisList &group, CollectiveKind
   auto onOneLink = [&](double rounds, double bytes) {
     return (1 + rounds) * link.alpha + bytes / link.rate;
   };
+  if (has(Algorithm::shared_memory))
+    return {onOneLink(0, largerSide(kind, n, wireBytes)), Algorithm::shared_memory};
   if (!isCollective(kind))
     return {onOneLink(static_cast<double>(roundsOf(kind, n, traffic)), wireBytes),
             Algorithm::direct};

@@ -178,12 +178,12 @@ private:
           name.is_string() ? parseAlgorithm(name.get<std::string>()) : std::nullopt;
       if (!known || *known == Algorithm::direct)
         return fail({"algorithms"},
-                    "must name ring, tree, doubling or hierarchical, not " + name.dump());
+                    "must name ring, tree, doubling, hierarchical or shared_memory, not " + name.dump());
       hasFlat |= *known != Algorithm::hierarchical && *known != Algorithm::tree;
       topology.algorithms.push_back(*known);
     }
     if (!hasFlat)
-      fail({"algorithms"}, "must have ring or doubling, by which everything can be sent");
+      fail({"algorithms"}, "must have ring, doubling or shared_memory, by which everything can be sent");
   }
 
   const std::string &text;

@@ -24,8 +24,8 @@ namespace tessera::sharding {
 namespace {
 
 /// Of one core (2core.json is of two).
-constexpr double kFlopsF32 = 45.5e9, kFlopsF64 = 17.9e9, kMemoryRate = 7.95e9, kAlpha = 2.55e-7,
-                 kRate = 405e6;
+constexpr double kFlopsF32 = 98e9, kFlopsF64 = 46.8e9, kMemoryRate = 22.6e9, kAlpha = 9.6e-7,
+                 kRate = 8.8e8;
 /// Between NUMA nodes data moves at about this part of the rate within.
 constexpr double kBetweenNodes = 0.5;
 
@@ -73,6 +73,7 @@ std::optional<Topology> topologyFromHwlocXml(const std::string &xml, std::string
   topology.device.memoryRate = kMemoryRate * all;
   topology.device.memory = memory;
   topology.device.sharesCores = true;
+  topology.algorithms = {Algorithm::shared_memory};
   int64_t perNode = (cores + nodes - 1) / nodes;
   double rate = kRate * static_cast<double>(perNode);
   topology.links = {{"memory", perNode, {kAlpha, rate}}};

@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Order.h"
+#include "Messages.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -45,11 +45,12 @@ struct Communicator {
   int splits = 0;
   std::set<int> operations; ///< made by callers
   std::unique_ptr<Order> order;
+  std::unique_ptr<Messages> messages;
 };
 
 struct State {
   std::mutex mutex;
-  std::map<Comm, Communicator> communicators; ///< found, never iterated
+  std::map<Comm, Communicator> communicators; ///< iterated at the end alone
   void *library = nullptr;
   std::string folder;
 };
@@ -129,9 +130,15 @@ static std::string inspect(Comm comm, Call &call) {
     return why;
   if (call.operation >= kNumOperations && !communicator.operations.count(call.operation))
     return "operation " + std::to_string(call.operation) + " was not made for this communicator";
-  // Messages pair with their peers', not with everybody's.
-  if (call.kind == Kind::send || call.kind == Kind::recv)
-    return "";
+  // Messages pair with their peers', not with everybody's. One to oneself needs no file.
+  if (call.kind == Kind::send || call.kind == Kind::recv) {
+    if (call.peer == call.rank)
+      return "";
+    if (!communicator.messages)
+      communicator.messages = std::make_unique<Messages>(folderOfOrders(), communicator.name,
+                                                         communicator.rank, communicator.ranks);
+    return communicator.messages->add(call);
+  }
   if (!communicator.order)
     communicator.order = std::make_unique<Order>(folderOfOrders(), communicator.name,
                                                  communicator.rank, communicator.ranks);
@@ -195,21 +202,48 @@ EXPORT Result ncclCommSplit(Comm comm, int color, int key, Comm *made, void *con
   return result;
 }
 
-static Result release(Comm comm, const char *function, Result (*next)(Comm)) {
+/// What is left of a communicator's messages when its rank makes no more calls.
+static std::string endMessages(Communicator &communicator) {
+  if (communicator.rank < 0)
+    return ""; // never used
+  if (!communicator.messages)
+    communicator.messages = std::make_unique<Messages>(folderOfOrders(), communicator.name,
+                                                       communicator.rank, communicator.ranks);
+  std::string left = communicator.messages->close();
+  return left.empty() ? "" : left + " (rank " + std::to_string(communicator.rank) + ")";
+}
+
+static Result release(Comm comm, const char *function, Result (*next)(Comm), bool aborts) {
   if (groupDepth > 0)
     return wrong(function, "within a group; end the group first");
+  std::string left;
   {
     std::lock_guard lock(state().mutex);
-    if (!state().communicators.erase(comm))
+    auto it = state().communicators.find(comm);
+    if (it == state().communicators.end())
       return wrong(function, "the communicator is none, or was destroyed");
+    left = endMessages(it->second);
+    state().communicators.erase(it);
   }
+  if (!left.empty() && !aborts)
+    return wrong(function, left); // it would wait for ever
+  if (!left.empty())
+    (void)wrong(function, left);
   return next ? next(comm) : kInvalidUsage;
 }
 EXPORT Result ncclCommDestroy(Comm comm) {
-  return release(comm, "ncclCommDestroy", REAL(cclCommDestroy));
+  return release(comm, "ncclCommDestroy", REAL(cclCommDestroy), /*aborts=*/false);
 }
 EXPORT Result ncclCommAbort(Comm comm) {
-  return release(comm, "ncclCommAbort", REAL(cclCommAbort));
+  return release(comm, "ncclCommAbort", REAL(cclCommAbort), /*aborts=*/true);
+}
+
+/// Processes may end with communicators that live.
+__attribute__((destructor)) static void endAll() {
+  std::lock_guard lock(state().mutex);
+  for (auto &[comm, communicator] : state().communicators)
+    if (std::string left = endMessages(communicator); !left.empty())
+      (void)wrong("at the end", left);
 }
 
 EXPORT Result ncclRedOpCreatePreMulSum(int *operation, void *scalar, int type, int where,

@@ -29,8 +29,11 @@ int main(int argc, char **argv) {
   tessera::interpreter::registerTesseraInterpreterPasses();
   tessera::registerPipeline();
   tessera::codegen::registerCodegenPasses();
-  mlir::PassPipelineRegistration<>("codegen", "From the local view to rt.program",
-                                   tessera::codegen::buildCodegenPipeline);
+  mlir::PassPipelineRegistration<tessera::codegen::CodegenPipelineOptions>(
+      "codegen", "From the local view to rt.program",
+      [](mlir::OpPassManager &manager, const tessera::codegen::CodegenPipelineOptions &options) {
+        tessera::codegen::buildCodegenPipeline(manager, options);
+      });
   tessera::codegen::registerCompileKernelsPass();
   tessera::codegen::registerCompileGpuKernelsPass();
   tessera::codegen::registerCheckGpuKernelsPass();

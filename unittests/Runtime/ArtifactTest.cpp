@@ -37,6 +37,8 @@ static Artifact everything() {
   gemm.a = y, gemm.b = c, gemm.c = y;
   gemm.m = 5, gemm.n = 4, gemm.k = 4;
   gemm.lda = gemm.ldb = gemm.ldc = 4;
+  gemm.bias = c;
+  gemm.epilogue = Epilogue::gelu;
   b.add(p, gemm);
   CollectiveStep reduce =
       b.collective(CollectiveKind::all_reduce, m, w, y, DType::f32, partial, full);
@@ -178,6 +180,16 @@ TEST(Artifact, EveryWrongReferenceIsRefused) {
        }},
       {"leading dimension",
        [](Program &p) { std::get<GemmStep>(p.parts[0].steps[1].action).lda = 1; }},
+      {"has elements of index",
+       [](Program &p) {
+         std::get<GemmStep>(p.parts[0].steps[1].action).bias = p.parts[0].coordinates[0].slot;
+       }},
+      {"lies within what is written",
+       [](Program &p) {
+         auto &gemm = std::get<GemmStep>(p.parts[0].steps[1].action);
+         gemm.bias = gemm.c;
+       }},
+      {"with k = 0", [](Program &p) { std::get<GemmStep>(p.parts[0].steps[1].action).k = 0; }},
       {"never waited for",
        [](Program &p) { p.parts[0].steps.erase(p.parts[0].steps.begin() + 3); }},
       {"not started", [](Program &p) { std::get<WaitStep>(p.parts[0].steps[3].action).token = 2; }},
@@ -229,6 +241,12 @@ TEST(Artifact, WrongJson) {
   std::string nested(100000, '[');
   EXPECT_FALSE(parseProgram(nested, 0));
   std::string good = toJson(everything().program);
+  std::string unknown = good;
+  unknown.replace(unknown.find("\"gelu\""), 6, "\"silu\"");
+  auto refused = parseProgram(unknown, 128);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.message().find("'silu' is not an epilogue"), std::string::npos)
+      << refused.message();
   // Each field removed in turn: either it is optional or the message names it.
   for (const char *field : {"\"meshes\"", "\"kernels\"", "\"homes\"", "\"op\"", "\"order\"",
                             "\"src\"", "\"bytes\"", "\"space\"", "\"layout\"", "\"dims\""}) {

@@ -7,18 +7,38 @@
 
 #include "Reference.h"
 
+#include "Gpu/Cuda/CudaDriver.h"
+#include "Gpu/Cuda/GemmKernel.cu"
 #include "tessera/Runtime/Gemm.h"
 
+#include <cmath>
 #include <random>
 
 using namespace tessera::runtime;
 
 namespace {
 
+/// What an epilogue makes of a value, in double.
+double finished(Epilogue epilogue, double x) {
+  if (epilogue == Epilogue::relu)
+    return std::max(x, 0.0);
+  if (epilogue == Epilogue::gelu)
+    return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+  return x;
+}
+
+/// The kernel for GPUs, by a few threads one after the other.
+void multiplyAsGpu(const GemmStep &step, const void *a, const void *b, void *c, const void *bias) {
+  constexpr long long kThreads = 37;
+  gpu::GemmArguments arguments = gpu::describeGemm(step, a, b, c, bias);
+  for (long long thread = 0; thread < kThreads; ++thread)
+    multiplyAll(arguments, thread, kThreads);
+}
+
 /// Buffers of a problem with random small values, and what C should become.
 struct Trial {
   GemmStep step;
-  Bytes a, b, c;
+  Bytes a, b, c, bias;
 
   Trial(const GemmStep &given, std::mt19937 &random) : step(given) {
     DType result = step.resultDType.value_or(step.dtype);
@@ -34,12 +54,25 @@ struct Trial {
     a = make(step.dtype, rowsA, step.lda, step.strideA);
     b = make(step.dtype, rowsB, step.ldb, step.strideB);
     c = make(result, step.m, step.ldc, step.strideC);
+    if (step.bias)
+      bias = make(result, 1, step.n, 0);
   }
 
+  /// By the host, and by the kernel that GPUs have for what no library does.
   void check() {
+    const Bytes before = c;
+    const void *added = step.bias ? bias.data() : nullptr;
+    multiply(step, a.data(), b.data(), c.data(), added, 0, step.batch, 0, step.m);
+    compare(before);
+    if (step.k == 0 && step.accumulate)
+      return; // nothing is launched
+    c = before;
+    multiplyAsGpu(step, a.data(), b.data(), c.data(), added);
+    compare(before);
+  }
+
+  void compare(const Bytes &before) {
     DType result = step.resultDType.value_or(step.dtype);
-    Bytes before = c;
-    multiply(step, a.data(), b.data(), c.data(), 0, step.batch, 0, step.m);
     double tolerance = step.dtype == DType::f64 ? 1e-12 : isHalf(result) ? 1e-2 : 1e-5;
     for (int64_t batch = 0; batch < step.batch; ++batch)
       for (int64_t i = 0; i < step.m; ++i)
@@ -60,6 +93,9 @@ struct Trial {
             sum += term;
             size += std::abs(term);
           }
+          if (step.bias)
+            sum += readElement(result, bias.data() + j * sizeOf(result));
+          sum = finished(step.epilogue, sum);
           if (step.dtype == DType::i1)
             sum = sum != 0;
           if (step.dtype == DType::i8)
@@ -112,6 +148,36 @@ TEST(Gemm, RepeatedOperandAndWideResults) {
   }
 }
 
+TEST(Gemm, BiasAndEpilogues) {
+  std::mt19937 random(6);
+  for (DType dtype : {DType::f32, DType::f16, DType::bf16})
+    for (Epilogue epilogue : {Epilogue::none, Epilogue::relu, Epilogue::gelu})
+      for (int flags = 0; flags < 8; ++flags) {
+        GemmStep step = makeStep(dtype, 2, 7, 9, 5, false, flags & 4, flags & 1, flags & 1);
+        step.epilogue = epilogue;
+        if (flags & 2)
+          step.bias = 0;
+        if ((flags & 4) && isHalf(dtype))
+          step.resultDType = DType::f32;
+        Trial(step, random).check();
+        if (HasFatalFailure())
+          return;
+      }
+}
+
+TEST(Gemm, ReluKeepsNaN) {
+  GemmStep step = makeStep(DType::f32, 1, 1, 2, 1, false, false, false, 0);
+  step.epilogue = Epilogue::relu;
+  const float a[] = {1}, b[] = {NAN, -2};
+  float c[2], d[2];
+  multiply(step, a, b, c, nullptr, 0, 1, 0, 1);
+  multiplyAsGpu(step, a, b, d, nullptr);
+  for (const float *each : {c, d}) {
+    EXPECT_TRUE(std::isnan(each[0]));
+    EXPECT_EQ(each[1], 0);
+  }
+}
+
 TEST(Gemm, ProvidersAgree) {
   std::mt19937 random(5);
   std::vector<const GemmProvider *> providers;
@@ -157,7 +223,7 @@ TEST(Gemm, SplitProductsOnOneDevice) {
       y[i] = static_cast<float>(i % 5) - 2;
     ASSERT_TRUE(executor->run().ok());
     std::vector<float> expected(batch * 300 * 200);
-    multiply(step, x, y, expected.data(), 0, batch, 0, 300);
+    multiply(step, x, y, expected.data(), nullptr, 0, batch, 0, 300);
     for (size_t i = 0; i < expected.size(); ++i)
       ASSERT_EQ(z[i], expected[i]); // sums of small integers are exact
   }

@@ -16,7 +16,7 @@ namespace {
 struct Id {
   char bytes[128];
 };
-constexpr int kFloat = 7, kSum = 0, kOk = 0, kInvalidUsage = 5;
+constexpr int kFloat = 7, kInt = 2, kSum = 0, kOk = 0, kInvalidUsage = 5;
 
 /// The checked functions, and two ranks of one communicator.
 class NcclCheck : public testing::Test {
@@ -51,6 +51,22 @@ protected:
     using F = int (*)(const void *, void *, size_t, int, void *, void *);
     testing::internal::CaptureStderr();
     int result = find<F>("ncclAllGather")(send, receive, count, kFloat, comm[rank], {});
+    said = testing::internal::GetCapturedStderr();
+    return result;
+  }
+  /// A send or, with `sends` false, a receive of `rank`.
+  int message(int rank, bool sends, int peer, size_t count, int type = kFloat) {
+    testing::internal::CaptureStderr();
+    int result = sends ? find<int (*)(const void *, size_t, int, int, void *, void *)>("ncclSend")(
+                             buffer, count, type, peer, comm[rank], nullptr)
+                       : find<int (*)(void *, size_t, int, int, void *, void *)>("ncclRecv")(
+                             other, count, type, peer, comm[rank], nullptr);
+    said = testing::internal::GetCapturedStderr();
+    return result;
+  }
+  int end(int rank, const char *how) {
+    testing::internal::CaptureStderr();
+    int result = find<int (*)(void *)>(how)(comm[rank]);
     said = testing::internal::GetCapturedStderr();
     return result;
   }
@@ -129,4 +145,54 @@ TEST_F(NcclCheck, MessagesStandInTheirCommunicator) {
   EXPECT_EQ(send(buffer, 4, kFloat, 1, comm[0], nullptr), kOk);
   EXPECT_EQ(send(buffer, 4, kFloat, 2, comm[0], nullptr), kInvalidUsage) << "no such rank";
   EXPECT_EQ(send(buffer, 4, kFloat, 0, comm[0], nullptr), kInvalidUsage) << "to itself";
+}
+
+TEST_F(NcclCheck, MessagesMeetInTheirOrder) {
+  for (size_t count : {4, 8}) {
+    EXPECT_EQ(message(0, true, 1, count), kOk);
+    EXPECT_EQ(message(1, false, 0, count), kOk) << said;
+  }
+  EXPECT_EQ(message(1, true, 0, 5), kOk) << "the other way is another pair";
+  EXPECT_EQ(message(0, false, 1, 5), kOk) << said;
+  for (int rank : {0, 1}) {
+    EXPECT_EQ(end(rank, "ncclCommDestroy"), kOk);
+    EXPECT_EQ(said, "");
+  }
+}
+
+TEST_F(NcclCheck, CountsAndTypesOfMessagesAgree) {
+  EXPECT_EQ(message(0, true, 1, 4), kOk);
+  EXPECT_EQ(message(1, false, 0, 8), kInvalidUsage);
+  EXPECT_TRUE(saidAll(
+      {"ncclRecv", "message 1 from rank 0 is 8 float32", "that rank sends 4 float32", "rank 1"}))
+      << said;
+  // Who sends later sees it as well.
+  EXPECT_EQ(message(0, false, 1, 4, kInt), kOk);
+  EXPECT_EQ(message(1, true, 0, 4), kInvalidUsage);
+  EXPECT_TRUE(saidAll({"message 1 to rank 0 is 4 float32", "that rank receives 4 int32"})) << said;
+}
+
+TEST_F(NcclCheck, SwappedMessagesDiffer) {
+  EXPECT_EQ(message(0, true, 1, 4), kOk);
+  EXPECT_EQ(message(0, true, 1, 8), kOk);
+  EXPECT_EQ(message(1, false, 0, 8), kInvalidUsage);
+  EXPECT_TRUE(saidAll({"message 1 from rank 0 is 8 float32", "sends 4 float32"})) << said;
+}
+
+TEST_F(NcclCheck, MessagesThatNobodyReceives) {
+  EXPECT_EQ(message(0, true, 1, 4), kOk);
+  EXPECT_EQ(message(0, true, 1, 6), kOk);
+  EXPECT_EQ(message(1, false, 0, 4), kOk);
+  EXPECT_EQ(end(1, "ncclCommDestroy"), kInvalidUsage);
+  EXPECT_TRUE(saidAll({"message 2 is never received", "rank 0 sent 6 float32", "rank 1"})) << said;
+  EXPECT_EQ(message(0, true, 1, 6), kInvalidUsage) << "nor what is sent behind";
+  EXPECT_TRUE(saidAll({"message 3 to rank 1", "has ended the communicator without receiving it"}))
+      << said;
+}
+
+TEST_F(NcclCheck, MessagesThatNobodySends) {
+  EXPECT_EQ(message(0, false, 1, 4), kOk);
+  EXPECT_EQ(end(1, "ncclCommAbort"), kOk) << "an abort is not kept from it";
+  EXPECT_TRUE(saidAll({"ncclCommAbort", "message 1 is never sent", "rank 0 waits for 4 float32"}))
+      << said;
 }

@@ -7,6 +7,8 @@
 
 #include "Reference.h"
 
+#include "Gpu/Rhythm.h"
+
 using namespace tessera::runtime;
 
 namespace {
@@ -86,41 +88,91 @@ TEST(Transfer, PartialSourcesAreReducedOnArrival) {
     }
 }
 
-TEST(Transfer, LoopsInDifferentRhythm) {
-  // Six messages: sent in 3 trips of 2, received in 2 trips of 3, on meshes that share a device.
+/// Six messages: sent in 3 trips of 2, received in 2 trips of 3, on meshes that share a device.
+struct RhythmProgram {
   Mesh first = makeMesh({2}, 0, "first"), second = makeMesh({2}, 1, "second");
   ProgramBuilder b;
   int64_t m = b.mesh(first), n = b.mesh(second), p = b.part(m), q = b.part(n);
   Layout full = replicated({2});
-  int64_t i = b.slot(p, DType::index, Shape{}), j = b.slot(q, DType::index, Shape{});
-  int64_t x = b.slot(p, DType::f32, full);
-  Step outer = b.step(LoopStep{i, {0, {}}, {3, {}}, {1, {}}, {}});
-  std::vector<int64_t> slots;
-  auto send = [&](int64_t id) {
-    return b.step(TransferStep{true, m, n, {{x, -1, DType::f32, {2}, full, full, {}}}, 0, id});
-  };
-  std::get<LoopStep>(outer.action).body.push_back(send(0));
-  std::get<LoopStep>(outer.action).body.push_back(send(1));
-  b.program.parts[p].steps.push_back(outer);
-  for (int64_t id : {1, 0}) { // the later one first
-    int64_t y = b.slot(q, DType::f32, full);
-    slots.push_back(y);
-    Step loop = b.step(LoopStep{j, {0, {}}, {3, {}}, {1, {}}, {}});
-    std::get<LoopStep>(loop.action)
-        .body.push_back(
-            b.step(TransferStep{false, m, n, {{-1, y, DType::f32, {2}, full, full, {}}}, 0, id}));
-    b.program.parts[q].steps.push_back(loop);
+  int64_t flag = b.slot(p, DType::i1, Shape{}), x = b.slot(p, DType::f32, full);
+  std::vector<int64_t> targets;
+
+  /// `guarded`: the sends stand in a branch, so that nobody knows how many there will be.
+  explicit RhythmProgram(bool guarded) {
+    int64_t i = b.slot(p, DType::index, Shape{}), j = b.slot(q, DType::index, Shape{});
+    Step branch = b.step(IfStep{flag, {}, {}});
+    Step outer = b.step(LoopStep{i, {0, {}}, {3, {}}, {1, {}}, {}});
+    for (int64_t id : {0, 1})
+      std::get<LoopStep>(outer.action)
+          .body.push_back(
+              b.step(TransferStep{true, m, n, {{x, -1, DType::f32, {2}, full, full, {}}}, 0, id}));
+    if (guarded) {
+      std::get<IfStep>(branch.action).thenSteps.push_back(outer);
+      b.program.parts[p].steps.push_back(branch);
+    } else {
+      b.program.parts[p].steps.push_back(outer);
+    }
+    for (int64_t id : {1, 0}) { // the later one first
+      int64_t y = b.slot(q, DType::f32, full);
+      targets.push_back(y);
+      Step loop = b.step(LoopStep{j, {0, {}}, {3, {}}, {1, {}}, {}});
+      std::get<LoopStep>(loop.action)
+          .body.push_back(
+              b.step(TransferStep{false, m, n, {{-1, y, DType::f32, {2}, full, full, {}}}, 0, id}));
+      b.program.parts[q].steps.push_back(loop);
+    }
   }
-  for (int64_t cores : {1, 4}) {
+
+  void check(int64_t cores) {
     auto executor = openProgram(b.program, cores);
+    *executor->slotData(p, 0, flag) = *executor->slotData(p, 1, flag) = std::byte(1);
     for (int64_t d = 0; d < 2; ++d)
       fillSource(DType::f32, first, full, d, executor->slotData(p, d, x));
-    Status status = executor->run();
-    ASSERT_TRUE(status.ok()) << status.message();
-    for (int64_t d = 0; d < 2; ++d)
-      for (int64_t y : slots)
-        checkTarget(DType::f32, second, full, full, d, executor->slotData(q, d, y), {}, "rhythm");
-    EXPECT_EQ(executor->stats()[0].executions, 3);
+    for (int step = 1; step <= 3; ++step) {
+      Status status = executor->run();
+      ASSERT_TRUE(status.ok()) << status.message();
+      for (int64_t d = 0; d < 2; ++d)
+        for (int64_t y : targets)
+          checkTarget(DType::f32, second, full, full, d, executor->slotData(q, d, y), {}, "rhythm");
+      EXPECT_EQ(executor->stats()[0].executions, 3 * step);
+    }
+  }
+};
+
+TEST(Transfer, LoopsInDifferentRhythm) {
+  for (int64_t cores : {1, 4})
+    RhythmProgram(false).check(cores);
+}
+
+TEST(Transfer, DifferentRhythmThatDependsOnData) {
+  for (int64_t cores : {1, 4})
+    RhythmProgram(true).check(cores);
+}
+
+TEST(Rhythm, SendersHaveRoomForWhatTheyAreAheadBy) {
+  auto rhythmOfProgram = [](const Program &program) {
+    gpu::Plan first = gpu::planPart(program, 0, 0, {}), second = gpu::planPart(program, 1, 0, {});
+    return gpu::rhythmOf({&first, &second});
+  };
+  RhythmProgram ahead(false);
+  auto rhythm = rhythmOfProgram(ahead.b.program);
+  ASSERT_TRUE(rhythm) << rhythm.message();
+  EXPECT_TRUE(rhythm->isKnown);
+  EXPECT_EQ(rhythm->messages[0], 3) << "all three are sent before the first is received";
+  EXPECT_EQ(rhythm->messages[1], 1);
+  auto unknown = rhythmOfProgram(RhythmProgram(true).b.program);
+  ASSERT_TRUE(unknown);
+  EXPECT_FALSE(unknown->isKnown);
+
+  // Received once too few, and once too often.
+  for (int64_t trips : {2, 4}) {
+    RhythmProgram uneven(false);
+    std::get<LoopStep>(uneven.b.program.parts[uneven.q].steps[0].action).upper.value = trips;
+    auto wrong = rhythmOfProgram(uneven.b.program);
+    ASSERT_FALSE(wrong);
+    const char *said = trips == 2 ? "transfer 1 is sent 3 times a step and received 2 times"
+                                  : "deadlock: recv 1 at";
+    EXPECT_NE(wrong.message().find(said), std::string::npos) << wrong.message();
   }
 }
 
@@ -128,15 +180,15 @@ TEST(Transfer, MissingMessagesAreADeadlock) {
   Mesh first = makeMesh({2}, 0, "first"), second = makeMesh({1}, 2, "second");
   ProgramBuilder b;
   int64_t m = b.mesh(first), n = b.mesh(second), p = b.part(m), q = b.part(n);
-  Layout full = replicated({1});
+  Layout halves = layoutOf({2}, {{whole(first, 0)}}), full = replicated({2});
   int64_t flag = b.slot(p, DType::i1, Shape{});
-  int64_t x = b.slot(p, DType::f32, full), y = b.slot(q, DType::f32, full);
+  int64_t x = b.slot(p, DType::f32, halves), y = b.slot(q, DType::f32, full);
   Step branch = b.step(IfStep{flag, {}, {}});
   std::get<IfStep>(branch.action)
       .thenSteps.push_back(
-          b.step(TransferStep{true, m, n, {{x, -1, DType::f32, {1}, full, full, {}}}, 0, 9}));
+          b.step(TransferStep{true, m, n, {{x, -1, DType::f32, {2}, halves, full, {}}}, 0, 9}));
   b.program.parts[p].steps.push_back(branch);
-  b.add(q, TransferStep{false, m, n, {{-1, y, DType::f32, {1}, full, full, {}}}, 0, 9});
+  b.add(q, TransferStep{false, m, n, {{-1, y, DType::f32, {2}, halves, full, {}}}, 0, 9});
   auto executor = openProgram(b.program);
   *executor->slotData(p, 0, flag) = std::byte(1);
   Status status = executor->run();

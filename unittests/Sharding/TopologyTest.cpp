@@ -106,6 +106,30 @@ TEST(Topology, TheFastestAlgorithmIsTaken) {
             Algorithm::direct);
 }
 
+TEST(Topology, InSharedMemoryTheLargerSideCounts) {
+  Mesh node = mesh({2, 4}, {"x", "y"});
+  LinkModel links;
+  links.axes = {{1e-6, 2e9}, {1e-6, 2e9}};
+  links.algorithms = {Algorithm::shared_memory};
+  AxisList pair{AxisRef::full(node, 0)}, all{AxisRef::full(node, 0), AxisRef::full(node, 1)};
+  const int64_t buffer = 8000000;
+  double expected = 1e-6 + buffer / 2e9;
+  auto seconds = [&](const AxisList &group, CollectiveKind kind, int64_t wire) {
+    Timing timing = links.timing(node, group, kind, traffic(wire));
+    EXPECT_EQ(timing.algorithm, Algorithm::shared_memory);
+    return timing.seconds;
+  };
+  EXPECT_NEAR(seconds(all, CollectiveKind::all_reduce, buffer / 8 * 14), expected, 1e-12);
+  EXPECT_NEAR(seconds(pair, CollectiveKind::all_reduce, buffer), expected, 1e-12);
+  EXPECT_NEAR(seconds(all, CollectiveKind::all_gather, buffer / 8 * 7), expected, 1e-12);
+  EXPECT_NEAR(seconds(pair, CollectiveKind::reduce_scatter, buffer / 2), expected, 1e-12);
+  EXPECT_NEAR(seconds(all, CollectiveKind::exchange, buffer), expected, 1e-12);
+  // A library of messages does not have it, whatever it has.
+  links.algorithms = {};
+  EXPECT_EQ(links.timing(node, all, CollectiveKind::all_gather, traffic(buffer)).algorithm,
+            Algorithm::doubling);
+}
+
 TEST(Topology, AlgorithmsAreNamed) {
   auto errorOf = [](const std::string &algorithms) {
     std::string text = kTwoNodes, error;
@@ -114,10 +138,10 @@ TEST(Topology, AlgorithmsAreNamed) {
     return error;
   };
   EXPECT_EQ(errorOf("[\"ring\", \"tree\"]"), "");
-  EXPECT_EQ(errorOf("[\"star\"]"), "line 6: field 'algorithms' must name ring, tree, doubling or "
-                                   "hierarchical, not \"star\"");
+  EXPECT_EQ(errorOf("[\"star\"]"), "line 6: field 'algorithms' must name ring, tree, doubling, "
+                                   "hierarchical or shared_memory, not \"star\"");
   EXPECT_EQ(errorOf("[\"tree\"]"),
-            "line 6: field 'algorithms' must have ring or doubling, by which "
+            "line 6: field 'algorithms' must have ring, doubling or shared_memory, by which "
             "everything can be sent");
   EXPECT_EQ(errorOf("3"), "line 6: field 'algorithms' must be a list of names");
 }

@@ -37,8 +37,9 @@ mlir::FailureOr<SerializedProgram> serialize(mlir::ModuleOp module,
 /// The kernels of a module in order: what `LaunchStep::kernel` counts.
 llvm::SmallVector<mlir::func::FuncOp> kernelsOf(mlir::ModuleOp module);
 
-/// Lowers a module of the local view to its `rt.program`, in place.
-mlir::LogicalResult lowerToRt(mlir::ModuleOp module);
+/// Lowers a module of the local view to its `rt.program`, in place. `forGpu`: products take the
+/// bias and the activation behind them.
+mlir::LogicalResult lowerToRt(mlir::ModuleOp module, bool forGpu = false);
 
 /// Compiles a module that has an `rt.program`: kernels, program, constants, report. The artifact
 /// has passed `runtime::verify`. `infos`, when given, gets what became of each kernel on the CPU,

@@ -37,8 +37,12 @@ bool isGemmLike(mlir::linalg::LinalgOp op);
 std::optional<GemmForm> matchGemm(llvm::ArrayRef<mlir::AffineMap> maps,
                                   llvm::ArrayRef<int64_t> extents);
 
-/// The same of an op; empty when it is not gemm-like.
-std::optional<GemmForm> matchGemm(mlir::linalg::LinalgOp op);
+/// The same of an op: a contraction or an rt.product; empty when it is not gemm-like.
+std::optional<GemmForm> matchGemm(mlir::Operation *op);
+
+/// Whether the columns of every row of C lie together, one row a multiple of n behind another, so
+/// that element i of the result is in column i mod n: what a bias along the columns needs.
+bool hasWholeRows(const GemmForm &form);
 
 } // namespace tessera::codegen
 

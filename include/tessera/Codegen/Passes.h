@@ -16,6 +16,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassOptions.h"
 
 namespace tessera::codegen {
 
@@ -25,8 +26,14 @@ namespace tessera::codegen {
 #define GEN_PASS_REGISTRATION
 #include "tessera/Codegen/Passes.h.inc"
 
+struct CodegenPipelineOptions : mlir::PassPipelineOptions<CodegenPipelineOptions> {
+  Option<bool> epilogues{*this, "epilogues",
+                         llvm::cl::desc("Bias and activation become a part of products: for GPUs"),
+                         llvm::cl::init(false)};
+};
+
 /// Local view -> `rt.program`: the passes of this folder in order.
-void buildCodegenPipeline(mlir::OpPassManager &manager);
+void buildCodegenPipeline(mlir::OpPassManager &manager, const CodegenPipelineOptions &options);
 
 } // namespace tessera::codegen
 

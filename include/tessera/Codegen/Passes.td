@@ -42,6 +42,18 @@ def CodegenFormGemms : CodegenPass<"codegen-form-gemms", "::mlir::func::FuncOp">
   }];
 }
 
+def CodegenFormEpilogues : CodegenPass<"codegen-form-epilogues", "::mlir::func::FuncOp"> {
+  let summary = "Make a bias and an activation a part of the product before them";
+  let description = [{
+    What GPU libraries do to a product before it is stored: `rt.product` takes the place of a contraction and of the
+    elementwise ops behind it that nobody else reads, where together they are, as polynomials in the product and in
+    functions of it, product + bias, max(that, 0), or gelu(that) as the libraries define it,
+    x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). The bias is a vector along the rows of the matrix that the gemm
+    writes. The sum is rounded once. gelu is taken of 16-bit results only: how exact the libraries' tanh is they do not
+    say; the gelu of erf never is.
+  }];
+}
+
 def CodegenFuse : CodegenPass<"codegen-fuse", "::mlir::func::FuncOp"> {
   let summary = "Group ops that become one kernel";
   let description = [{

@@ -32,7 +32,8 @@ public:
   /// The same for the program without its meshes: the reference that `--check` compares with.
   mlir::LogicalResult toSingleDevice();
   /// From there to steps over a planned arena (`rt.program`), without compiling kernels.
-  mlir::LogicalResult toSteps();
+  /// `forGpu`: as lowerToRt (Codegen/Compile.h).
+  mlir::LogicalResult toSteps(bool forGpu = false);
 
   /// That program as it was written, before any pass: what the interpreter runs. Returns the
   /// function.

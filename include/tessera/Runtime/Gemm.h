@@ -19,8 +19,8 @@
 
 namespace tessera::runtime {
 
-/// One product C = A · B (+ C), row-major, leading dimensions in elements; as GemmStep without
-/// batch.
+/// One product C = epilogue(A · B (+ C) (+ bias)), row-major, leading dimensions in elements; as
+/// GemmStep without batch. Providers do A · B (+ C).
 struct GemmProblem {
   DType dtype = DType::f32;
   DType resultDType = DType::f32;
@@ -28,6 +28,8 @@ struct GemmProblem {
   bool transA = false, transB = false;
   int64_t lda = 0, ldb = 0, ldc = 0;
   bool accumulate = false;
+  const void *bias = nullptr; ///< n elements of resultDType; f32, f16, bf16 only
+  Epilogue epilogue = Epilogue::none;
 };
 
 /// A library that multiplies matrices. Implementations are stateless and callable from any thread.
@@ -47,13 +49,14 @@ const GemmProvider *gemmProvider(std::string_view name);
 /// on nothing but the problem.
 const GemmProvider *chooseGemmProvider(const GemmProblem &problem);
 
-/// Multiplies by the chosen provider; f16 and bf16 are widened to f32 panels first. Empty extents
-/// are fine: k = 0 writes zeros unless it accumulates.
+/// Multiplies by the chosen provider; f16 and bf16 are widened to f32 panels first, and rounded
+/// behind the epilogue. Empty extents are fine: k = 0 writes zeros unless it accumulates.
 void multiply(const GemmProblem &problem, const void *a, const void *b, void *c);
 
-/// Multiplies batches [batchBegin, batchEnd) and rows [rowBegin, rowEnd) of a step.
-void multiply(const GemmStep &step, const void *a, const void *b, void *c, int64_t batchBegin,
-              int64_t batchEnd, int64_t rowBegin, int64_t rowEnd);
+/// Multiplies batches [batchBegin, batchEnd) and rows [rowBegin, rowEnd) of a step. `bias` is null
+/// where the step has none.
+void multiply(const GemmStep &step, const void *a, const void *b, void *c, const void *bias,
+              int64_t batchBegin, int64_t batchEnd, int64_t rowBegin, int64_t rowEnd);
 
 } // namespace tessera::runtime
 

@@ -79,8 +79,14 @@ struct LaunchStep {
   int64_t tasks = 1;          ///< the kernel may be split into ranges of [0, tasks)
 };
 
-/// C[b] = A[b] · B[b] (+ C[b]), row-major: A is m x k (k x m when transA), B is k x n (n x k when
-/// transB). Leading dimensions and strides are in elements; a stride of 0 repeats an operand.
+/// What becomes of each element of a product. gelu is x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715
+/// x^3))).
+enum class Epilogue { none, relu, gelu };
+std::string_view toString(Epilogue epilogue);
+
+/// C[b] = epilogue(A[b] · B[b] (+ C[b]) (+ bias)), row-major: A is m x k (k x m when transA), B is
+/// k x n (n x k when transB), bias is n elements of C's type, added to every row. Leading
+/// dimensions and strides are in elements; a stride of 0 repeats an operand.
 struct GemmStep {
   DType dtype = DType::f32;              ///< of A and B
   std::optional<DType> resultDType = {}; ///< "c_dtype": of C; f32 for f16 and bf16 operands
@@ -90,6 +96,10 @@ struct GemmStep {
   int64_t lda = 0, ldb = 0, ldc = 0;
   int64_t strideA = 0, strideB = 0, strideC = 0;
   bool accumulate = false;
+  std::optional<int64_t> bias = {}; ///< slot; f32, f16 and bf16 only, as any epilogue
+  Epilogue epilogue = Epilogue::none;
+
+  bool hasEpilogue() const { return bias.has_value() || epilogue != Epilogue::none; }
 };
 
 /// One tensor of a collective or of a transfer. `src` is unused in a `recv`, `dst` in a `send`.

@@ -32,6 +32,9 @@ enum class Algorithm {
   tree,         ///< to a root and back, log2(n) rounds each; whole buffers
   doubling,     ///< recursive doubling and halving: log2(n) rounds, the wire bytes
   hierarchical, ///< one level of links after the other, by doubling or ring within each
+  /// Every device reads the others' buffers and writes its own, between two barriers: whatever the
+  /// kind and the group, the larger side of what a device holds goes through memory once.
+  shared_memory,
 };
 
 /// "ring", …
@@ -56,7 +59,7 @@ struct LinkModel {
   /// By mesh axis, innermost first, what it is made of: an axis of 16 over nodes of 8 has levels of
   /// 8 and of 2. Missing: one level.
   std::vector<std::vector<LinkLevel>> levels = {};
-  /// What the communication library has; empty: everything.
+  /// What the communication library has; empty: everything that sends messages.
   std::vector<Algorithm> algorithms = {};
 
   /// The slowest latency and rate among the axes of a group; of all axes when it is empty.

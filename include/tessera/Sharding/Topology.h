@@ -17,7 +17,8 @@
 // Links come innermost first: `devices` consecutive process ids are joined by
 // the link or by one before it. `axes` (optional) names the link of a mesh axis,
 // `algorithms` (optional) what the communication library has: ring, tree, doubling,
-// hierarchical; default all.
+// hierarchical, or shared_memory for devices that read each other's buffers; default all that send
+// messages.
 // Rates are per second (flop, bytes), alpha in seconds, memory in bytes.
 //
 //===----------------------------------------------------------------------===//

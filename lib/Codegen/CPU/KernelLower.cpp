@@ -98,7 +98,8 @@ void useMemoryTypes(LLVM::LLVMFuncOp function) {
                             ? LLVM::BitcastOp::create(builder, store.getLoc(), memory, value)
                             : LLVM::ZExtOp::create(builder, store.getLoc(), memory, value);
       store.getValueMutable().assign(cast->getResult(0));
-    } else if (isa<LLVM::SelectOp, LLVM::ShuffleVectorOp>(op)) {
+    } else if (isa<LLVM::SelectOp, LLVM::ShuffleVectorOp, LLVM::InsertElementOp,
+                   LLVM::ExtractElementOp>(op)) {
       // Choosing and moving, too: left in bf16, they draw the loads along.
       Type type = op->getResult(0).getType();
       if (!getElementTypeOrSelf(type).isBF16())

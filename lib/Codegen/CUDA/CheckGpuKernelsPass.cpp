@@ -27,6 +27,39 @@ std::optional<runtime::DType> dtypeOf(Type element) {
   return runtime::parseDType(text);
 }
 
+/// Integers that are safe as inputs of a kernel: no divisor is zero, and what is used as a place in
+/// a tensor is one.
+std::array<int64_t, 2> rangeFor(func::FuncOp kernel) {
+  int64_t low = 0, high = 2;
+  auto within = [&](int64_t places) { high = std::min(high, std::max<int64_t>(1, places)); };
+  auto all = [&](Value tensor) {
+    for (int64_t extent : cast<RankedTensorType>(tensor.getType()).getShape())
+      within(extent);
+  };
+  auto slice = [&](OffsetSizeAndStrideOpInterface op, RankedTensorType whole) {
+    for (auto [offset, size, extent] :
+         llvm::zip_equal(op.getMixedOffsets(), op.getMixedSizes(), whole.getShape()))
+      if (!getConstantIntValue(offset))
+        within(extent - getConstantIntValue(size).value_or(extent) + 1);
+  };
+  kernel.walk([&](Operation *op) {
+    if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::FloorDivSIOp,
+            arith::CeilDivSIOp, arith::CeilDivUIOp>(op))
+      low = 1;
+    if (auto gather = dyn_cast<tensor::GatherOp>(op))
+      all(gather.getSource());
+    if (auto scatter = dyn_cast<tensor::ScatterOp>(op))
+      all(scatter.getDest());
+    if (auto extract = dyn_cast<tensor::ExtractOp>(op))
+      all(extract.getTensor());
+    if (auto extract = dyn_cast<tensor::ExtractSliceOp>(op))
+      slice(extract, extract.getSourceType());
+    if (auto insert = dyn_cast<tensor::InsertSliceOp>(op))
+      slice(insert, insert.getDestType());
+  });
+  return {low, std::max(high, low + 1)};
+}
+
 /// Runs every kernel of a module on random inputs, compiled for the CPU and for a GPU emulated on
 /// it, and compares what their destinations hold.
 struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<ModuleOp>> {
@@ -98,6 +131,7 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
         return "its type has no form at run time";
       runtime::Argument argument;
       argument.dtype = *dtype;
+      argument.range = rangeFor(kernel);
       argument.globalShape.assign(tensor.getShape().begin(), tensor.getShape().end());
       left.push_back(runtime::randomInput(argument, static_cast<int64_t>(i), seed));
     }

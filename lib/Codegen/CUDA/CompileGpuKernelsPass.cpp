@@ -10,7 +10,9 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/Path.h"
 
 using namespace mlir;
 
@@ -52,6 +54,28 @@ struct CompileGpuKernelsPass : PassWrapper<CompileGpuKernelsPass, OperationPass<
       return signalPassFailure();
     for (auto [kernel, info] : llvm::zip_equal(module->kernels, infos))
       print(kernel, info);
+    if (!saveCode.empty() && failed(save(*module)))
+      signalPassFailure();
+  }
+
+  /// Each image to a file of `saveCode`, called as its first launch and the architecture.
+  LogicalResult save(const runtime::GpuModule &module) {
+    for (const runtime::GpuImage &image : module.images) {
+      SmallString<128> path(saveCode);
+      std::string stem = image.symbols.empty() ? "all" : image.symbols[0];
+      llvm::sys::path::append(path, stem + "." + image.arch);
+      std::error_code code;
+      llvm::raw_fd_ostream file(path, code);
+      if (!code)
+        file.write(reinterpret_cast<const char *>(image.code.data()), image.code.size());
+      file.close();
+      if (code || file.has_error()) {
+        code = code ? code : file.error();
+        file.clear_error();
+        return getOperation().emitError("cannot write '") << path << "': " << code.message();
+      }
+    }
+    return success();
   }
 
   void print(const runtime::GpuKernel &kernel, const GpuKernelInfo &info) {
@@ -72,9 +96,15 @@ struct CompileGpuKernelsPass : PassWrapper<CompileGpuKernelsPass, OperationPass<
         os << ", " << usage.arch << ": " << usage.registers << " registers, " << usage.spillBytes
            << " spilled";
       os << "\n";
+      if (printAccesses)
+        os << "    symbol " << launch.symbol << "\n";
+      if (printAccesses)
+        for (const std::string &access : about.narrow)
+          os << "    " << access << "\n";
     }
     if (printTime)
-      os << "  time " << llvm::format("%.1f", info.milliseconds) << " ms\n";
+      os << "  time " << llvm::format("%.1f", info.milliseconds) << " ms, cpu "
+         << llvm::format("%.1f", info.cpuMilliseconds) << " ms\n";
     os << info.loopIR << info.ptx;
   }
 
@@ -86,6 +116,11 @@ struct CompileGpuKernelsPass : PassWrapper<CompileGpuKernelsPass, OperationPass<
   Option<bool> printPtx{*this, "print-ptx", llvm::cl::desc("print the PTX"), llvm::cl::init(false)};
   Option<bool> printLoops{*this, "print-loops", llvm::cl::desc("print the launches as loops"),
                           llvm::cl::init(false)};
+  Option<bool> printAccesses{*this, "print-accesses",
+                             llvm::cl::desc("print the accesses of less than 16 bytes, and why"),
+                             llvm::cl::init(false)};
+  Option<std::string> saveCode{*this, "save-code",
+                               llvm::cl::desc("write the code of every kernel to this directory")};
   Option<bool> printTime{*this, "print-time", llvm::cl::desc("print the time each kernel took"),
                          llvm::cl::init(false)};
 };

@@ -12,6 +12,8 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
+#include <numeric>
+
 using namespace mlir;
 
 namespace tessera::codegen {
@@ -38,6 +40,44 @@ bool GpuMember::isFill() const {
          llvm::all_of(accesses,
                       [](const GpuAccess &access) { return access.scalar || access.output; }) &&
          llvm::none_of(outputs, [](const NestOutput &output) { return output.readsOld; });
+}
+
+/// A number that divides `index` whatever its value.
+static int64_t divisorOf(Value index) {
+  if (std::optional<int64_t> known = getConstantIntValue(index))
+    return *known;
+  if (auto product = index.getDefiningOp<arith::MulIOp>())
+    return divisorOf(product.getLhs()) * divisorOf(product.getRhs());
+  if (auto sum = index.getDefiningOp<arith::AddIOp>())
+    return std::gcd(divisorOf(sum.getLhs()), divisorOf(sum.getRhs()));
+  return 1;
+}
+
+/// A number that divides the offset of `view` in its buffer.
+static int64_t offsetDivisor(Value view) {
+  int64_t result = 0;
+  while (auto op = view.getDefiningOp<ViewLikeOpInterface>()) {
+    Value source = op.getViewSource();
+    if (auto slice = dyn_cast<memref::SubViewOp>(op.getOperation())) {
+      SmallVector<int64_t> strides;
+      int64_t offset;
+      if (failed(cast<MemRefType>(source.getType()).getStridesAndOffset(strides, offset)))
+        return 1;
+      for (auto [at, stride] : llvm::zip_equal(slice.getMixedOffsets(), strides)) {
+        if (ShapedType::isDynamic(stride))
+          return 1;
+        int64_t by = getConstantIntValue(at).value_or(0);
+        if (auto value = dyn_cast<Value>(at))
+          by = divisorOf(value);
+        result = std::gcd(result, by * stride);
+      }
+    } else if (!isa<memref::ExpandShapeOp, memref::CollapseShapeOp, memref::CastOp>(
+                   op.getOperation())) {
+      return 1;
+    }
+    view = source;
+  }
+  return result;
 }
 
 /// Whether different iterations of the loops that an output runs over write different elements:
@@ -89,7 +129,7 @@ FailureOr<GpuMember> GpuMember::get(linalg::GenericOp op, std::string &reason) {
       if (failed(cast<MemRefType>(view.getType()).getStridesAndOffset(strides, offset)))
         return failure();
       if (ShapedType::isDynamic(offset))
-        access.view = view;
+        access.view = view, access.divisor = offsetDivisor(view);
       else
         access.base += offset;
       if (llvm::any_of(access.step, [](int64_t step) { return step < 0; })) {

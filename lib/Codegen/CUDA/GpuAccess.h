@@ -29,6 +29,7 @@ struct GpuAccess {
   mlir::Value root;
   /// When the view's offset is known only at run time: the view; it is added to `base`.
   mlir::Value view;
+  int64_t divisor = 0; ///< of that offset, in elements: it is a multiple; 0: there is none
   int64_t base = 0;
   llvm::SmallVector<int64_t> step; ///< per loop of the op; 0 for loops of one trip
 };

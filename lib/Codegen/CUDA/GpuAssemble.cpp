@@ -76,7 +76,7 @@ static void readUsage(StringRef log, StringRef arch, std::map<std::string, GpuUs
 
 mlir::FailureOr<std::string> assemble(const std::string &ptxas, const std::string &ptx,
                                       StringRef arch, std::map<std::string, GpuUsage> &usage,
-                                      std::string &error) {
+                                      double &milliseconds, std::string &error) {
   SmallString<128> directory;
   if (std::error_code code = sys::fs::createUniqueDirectory("tessera-ptx", directory)) {
     error = "cannot create a temporary directory: " + code.message();
@@ -103,9 +103,13 @@ mlir::FailureOr<std::string> assemble(const std::string &ptxas, const std::strin
   }
   std::string message;
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log), StringRef(log)};
-  int status = sys::ExecuteAndWait(
-      ptxas, {ptxas, "-v", "-O3", ("-arch=" + arch).str(), input, "-o", output}, std::nullopt,
-      redirects, /*SecondsToWait=*/120, /*MemoryLimit=*/0, &message);
+  std::optional<sys::ProcessStatistics> spent;
+  int status =
+      sys::ExecuteAndWait(ptxas, {ptxas, "-v", "-O3", ("-arch=" + arch).str(), input, "-o", output},
+                          std::nullopt, redirects, /*SecondsToWait=*/120, /*MemoryLimit=*/0,
+                          &message, /*ExecutionFailed=*/nullptr, &spent);
+  if (spent)
+    milliseconds += 1e-3 * static_cast<double>(spent->TotalTime.count());
   auto said = MemoryBuffer::getFile(log);
   StringRef text = said ? (*said)->getBuffer() : StringRef();
   auto cubin = MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);

@@ -17,6 +17,7 @@
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 
 #include <chrono>
+#include <ctime>
 
 using namespace mlir;
 
@@ -59,6 +60,7 @@ llvm::json::Object writeInfo(const GpuKernelInfo &info) {
     launches.push_back(llvm::json::Object{{"scheme", static_cast<int64_t>(launch.scheme)},
                                           {"read", launch.readBytes},
                                           {"written", launch.writtenBytes},
+                                          {"narrow", llvm::json::Array(launch.narrow)},
                                           {"usage", std::move(usage)}});
   }
   return llvm::json::Object{{"reason", llvm::json::fixUTF8(info.reason)},
@@ -82,6 +84,9 @@ bool readInfo(const llvm::json::Object &about, GpuKernelInfo &info) {
     read.scheme = static_cast<GpuScheme>(launch->getInteger("scheme").value_or(0));
     read.readBytes = launch->getInteger("read").value_or(0);
     read.writtenBytes = launch->getInteger("written").value_or(0);
+    if (const llvm::json::Array *narrow = launch->getArray("narrow"))
+      for (const llvm::json::Value &entry : *narrow)
+        read.narrow.push_back(entry.getAsString().value_or("").str());
     if (const llvm::json::Array *usage = launch->getArray("usage"))
       for (const llvm::json::Value &entry : *usage)
         if (const llvm::json::Object *one = entry.getAsObject())
@@ -116,6 +121,13 @@ bool unpack(const std::string &entry, ArrayRef<std::string> archs, GpuUnit &unit
   return true;
 }
 
+/// What this thread has spent on a processor.
+double threadMilliseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
+}
+
 void compileUnits(std::vector<Unit> &units, const GpuOptions &options, const std::string &ptxas,
                   const KernelCache *cache) {
   DialectRegistry registry;
@@ -132,10 +144,12 @@ void compileUnits(std::vector<Unit> &units, const GpuOptions &options, const std
     unit.result = GpuUnit();
     MLIRContext &own = context();
     auto begin = std::chrono::steady_clock::now();
+    double beganCpu = threadMilliseconds();
     LogicalResult compiled =
         compileGpuText(own, unit.text, unit.symbol, options, ptxas, unit.result);
     std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - begin;
     unit.result.info.milliseconds = spent.count();
+    unit.result.info.cpuMilliseconds += threadMilliseconds() - beganCpu;
     if (failed(compiled)) {
       unit.result.code.clear();
       return;

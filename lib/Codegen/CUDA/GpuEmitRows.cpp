@@ -8,8 +8,8 @@
 // A row is an iteration of the classes. Its own loops are dealt out to the threads of a team, a
 // chunk each, round after round. Teams of up to a warp share a block and combine by shuffles; a
 // larger team is a block and combines by shuffles, then through shared memory, always in the same
-// order. While all rounds of a row fit into registers they are unrolled; longer rows are walked by
-// loops, once for each member.
+// order. Rows that begin at any address have chunks that begin at whole ones. While all rounds of a
+// row fit into registers they are unrolled; longer rows are walked by loops, once for each member.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,6 +28,9 @@ static constexpr int64_t kWarp = 32;
 static constexpr int64_t kTeamThreads = 128; ///< of a block of several teams
 static constexpr int64_t kMaxThreads = 1024;
 static constexpr int64_t kMaxRounds = 16;
+static constexpr int64_t kVectorBytes = 16;
+/// Rows of fewer vectors are not worth the work at their edges.
+static constexpr int64_t kShortestShifted = 8;
 
 /// Registers that the row may take in a thread of a block of `threads`: 64 Ki are shared by them,
 /// 255 is the most, and addresses and temporaries need some.
@@ -50,6 +53,8 @@ void GpuEmitter::planTeam() {
     Space &space = spaces[volume];
     space.lanes = lanesFor(members, volume);
     space.chunks = volume / std::max<int64_t>(1, space.lanes);
+    if (shift(members, volume, space))
+      space.chunks = (volume + 2 * space.lanes - 2) / space.lanes;
     most = std::max(most, space.chunks);
     // Bytes of one chunk of everything that may have to be kept.
     std::set<Key> keys;
@@ -91,6 +96,63 @@ void GpuEmitter::planTeam() {
   teams = std::min<int64_t>(teams, llvm::PowerOf2Ceil(std::max<int64_t>(1, group.count())));
   // Shuffles name all lanes of a warp.
   teams = std::max(teams, kWarp / std::min(team, kWarp));
+}
+
+/// Lets chunks begin at whole addresses when more lanes come of it.
+bool GpuEmitter::shift(ArrayRef<const GpuMember *> members, int64_t volume, Space &space) const {
+  int64_t most = 0;
+  for (const GpuMember *member : members)
+    for (const GpuAccess &access : member->accesses) {
+      FlatAccess inner = innerOf(*member, access);
+      if (access.scalar || inner.dims.size() != 1 || inner.dims[0].step != 1)
+        continue;
+      if (int64_t bytes = elementsOf(*member, access) * bytesOf(access.element); bytes > most) {
+        most = bytes;
+        space.leader = member;
+        space.leading = &access;
+      }
+    }
+  int64_t lanes = space.leading ? kVectorBytes / bytesOf(space.leading->element) : 0;
+  if (lanes <= std::max<int64_t>(1, space.lanes) || volume < kShortestShifted * lanes ||
+      isAligned(*space.leader, *space.leading, lanes)) {
+    space.leader = nullptr;
+    space.leading = nullptr;
+    return false;
+  }
+  space.lanes = lanes;
+  return true;
+}
+
+/// Which lanes of a chunk at the row's edge are in the row.
+Value GpuEmitter::within(const Chunk &chunk) {
+  auto type = VectorType::get(chunk.lanes, b.getIndexType());
+  SmallVector<int64_t> steps = llvm::to_vector(llvm::seq<int64_t>(0, chunk.lanes));
+  Value lanes = arith::ConstantOp::create(b, loc, b.getIndexVectorAttr(steps));
+  Value all =
+      arith::AddIOp::create(b, loc, vector::BroadcastOp::create(b, loc, type, chunk.at), lanes);
+  Value end =
+      arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, b.getIndexAttr(chunk.volume)));
+  // What lies before the row is a very large number.
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, all, end);
+}
+
+/// `inner`: it is known that the chunk lies within the row.
+void GpuEmitter::placeChunk(Chunk &chunk, const Space &space, Value index, bool inner) {
+  int64_t width = std::max<int64_t>(1, space.lanes);
+  if (!space.leading) {
+    if (!inner) {
+      chunk.valid =
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, index, constant(space.chunks));
+      index = arith::MinUIOp::create(b, loc, index, constant(space.chunks - 1));
+    }
+    chunk.at = multiply(index, width);
+    return;
+  }
+  chunk.shifted = true;
+  chunk.at = arith::SubIOp::create(b, loc, multiply(index, width), space.lead);
+  if (!inner)
+    chunk.full = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, chunk.at,
+                                       constant(chunk.volume - width));
 }
 
 Value GpuEmitter::shuffleXor(Value value, int64_t distance) {
@@ -168,14 +230,9 @@ GpuEmitter::Chunk GpuEmitter::rowChunk(const Space &space, int64_t volume, int64
   chunk.number = number;
   chunk.lanes = space.lanes;
   chunk.volume = volume;
-  int64_t width = std::max<int64_t>(1, space.lanes);
-  Value index = add(lane, number * team);
-  if ((number + 1) * team > space.chunks) {
-    chunk.valid =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, index, constant(space.chunks));
-    index = arith::MinUIOp::create(b, loc, index, constant(space.chunks - 1));
-  }
-  chunk.at = multiply(index, width);
+  int64_t end = (number + 1) * team;
+  bool inner = space.leading ? number > 0 && end * space.lanes <= volume : end <= space.chunks;
+  placeChunk(chunk, space, add(lane, number * team), inner);
   return chunk;
 }
 
@@ -195,12 +252,7 @@ void GpuEmitter::overChunks(const Space &space, int64_t volume, Values &carried,
   chunk.lanes = space.lanes;
   chunk.volume = volume;
   Value index = add(lane, multiply(loop.getInductionVar(), team));
-  if (space.chunks % team != 0) {
-    chunk.valid =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, index, constant(space.chunks));
-    index = arith::MinUIOp::create(b, loc, index, constant(space.chunks - 1));
-  }
-  chunk.at = multiply(index, std::max<int64_t>(1, space.lanes));
+  placeChunk(chunk, space, index, /*inner=*/!space.leading && space.chunks % team == 0);
   std::map<Key, Value> outside = cache;
   inLoop = true;
   Values current(loop.getRegionIterArgs());
@@ -236,9 +288,9 @@ void GpuEmitter::rowReduction(const GpuMember &member, const Space &space, int64
   }
   overChunks(space, volume, accumulators, [&](Chunk chunk, Values &current) {
     Values next = body(member, chunk, current);
+    Value valid = chunk.full ? within(chunk) : chunk.valid;
     for (auto [value, before] : llvm::zip_equal(next, current))
-      before = chunk.valid ? arith::SelectOp::create(b, loc, chunk.valid, value, before).getResult()
-                           : value;
+      before = valid ? arith::SelectOp::create(b, loc, valid, value, before).getResult() : value;
   });
   for (auto [i, output] : llvm::enumerate(outputs)) {
     Value value = accumulators[i];
@@ -294,6 +346,15 @@ GpuShape GpuEmitter::emitRows() {
       row = arith::MinUIOp::create(b, loc, row, constant(rows - 1));
     }
   }
+  for (auto &[volume, space] : spaces)
+    if (space.leading) {
+      // How far the row begins behind a whole address.
+      Value at = evaluate(outerOf(*space.leader, *space.leading), row);
+      if (space.leading->view && space.leading->divisor % space.lanes != 0)
+        at = add(at, dynamicOffsets[space.leading->view]);
+      at = add(at ? at : constant(0), space.leading->base);
+      space.lead = remainder(at, space.lanes);
+    }
   for (const GpuMember &member : group.members)
     rowMember(member);
   flush(Value());

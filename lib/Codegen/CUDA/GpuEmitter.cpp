@@ -18,6 +18,8 @@ namespace tessera::codegen {
 
 /// The widest access of a GPU.
 static constexpr int64_t kAccessBytes = 16;
+/// Registers that one chunk of all operands may take, in bytes.
+static constexpr int64_t kHeldBytes = 256;
 
 //===----------------------------------------------------------------------===//
 // Index arithmetic
@@ -86,7 +88,7 @@ Value GpuEmitter::digit(ArrayRef<int64_t> extents, unsigned place, const Chunk &
     Value quotient = divide(at, below);
     return outermost ? quotient : remainder(quotient, extent);
   };
-  if (chunk.lanes == 0 || below % chunk.lanes == 0)
+  if (chunk.lanes == 0 || (below % chunk.lanes == 0 && !chunk.shifted))
     return scalar(chunk.at);
   auto type = VectorType::get(chunk.lanes, b.getIndexType());
   SmallVector<int64_t> steps = llvm::to_vector(llvm::seq<int64_t>(0, chunk.lanes));
@@ -94,12 +96,18 @@ Value GpuEmitter::digit(ArrayRef<int64_t> extents, unsigned place, const Chunk &
     return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, b.getIndexAttr(value)));
   };
   Value lanes = arith::ConstantOp::create(b, loc, b.getIndexVectorAttr(steps));
-  bool together = below == 1 && extent % chunk.lanes == 0;
+  bool together = below == 1 && !chunk.shifted && (outermost || extent % chunk.lanes == 0);
   Value first = together ? scalar(chunk.at) : chunk.at;
   Value all =
       arith::AddIOp::create(b, loc, vector::BroadcastOp::create(b, loc, type, first), lanes);
-  if (together)
+  if (together) {
+    consecutive[all] = first;
     return all;
+  }
+  if (chunk.full) {
+    all = arith::MaxSIOp::create(b, loc, all, splat(0));
+    all = arith::MinSIOp::create(b, loc, all, splat(chunk.volume - 1));
+  }
   if (below != 1)
     all = arith::DivUIOp::create(b, loc, all, splat(below));
   return outermost ? all : arith::RemUIOp::create(b, loc, all, splat(extent)).getResult();
@@ -139,7 +147,7 @@ FlatAccess GpuEmitter::innerOf(const GpuMember &member, const GpuAccess &access)
 }
 
 bool GpuEmitter::isAligned(const GpuMember &member, const GpuAccess &access, int64_t lanes) const {
-  if (access.view)
+  if (access.view && access.divisor % lanes != 0)
     return false;
   FlatAccess outer = outerOf(member, access), inner = innerOf(member, access);
   const FlatAccess &along = group.rows ? inner : outer, &other = group.rows ? outer : inner;
@@ -149,15 +157,45 @@ bool GpuEmitter::isAligned(const GpuMember &member, const GpuAccess &access, int
   return llvm::all_of(llvm::drop_begin(along.dims), fits) && llvm::all_of(other.dims, fits);
 }
 
+bool GpuEmitter::isAligned(const GpuMember &member, const GpuAccess &access,
+                           const Chunk &chunk) const {
+  if (!chunk.shifted)
+    return isAligned(member, access, chunk.lanes);
+  // As far from a whole address as the leading access, in every row.
+  const Space &space = spaces.at(chunk.volume);
+  if (access.view != space.leading->view && access.view && access.divisor % chunk.lanes != 0)
+    return false;
+  if (space.leading->view && access.view != space.leading->view &&
+      space.leading->divisor % chunk.lanes != 0)
+    return false;
+  FlatAccess inner = innerOf(member, access);
+  if (inner.dims.size() != 1 || inner.dims[0].step != 1 ||
+      (access.base - space.leading->base) % chunk.lanes != 0)
+    return false;
+  unsigned classes = group.extents.size();
+  for (auto [mine, theirs] : llvm::zip_equal(GpuGroup::classLoops(member, classes),
+                                             GpuGroup::classLoops(*space.leader, classes)))
+    if ((access.step[mine] - space.leading->step[theirs]) % chunk.lanes != 0)
+      return false;
+  return true;
+}
+
 int64_t GpuEmitter::lanesFor(ArrayRef<const GpuMember *> members, int64_t volume) const {
-  int64_t least = kAccessBytes, most = 1;
+  int64_t least = kAccessBytes, most = 1, held = 0;
+  std::set<Key> keys;
   for (const GpuMember *member : members)
     for (const GpuAccess &access : member->accesses)
       if (!access.scalar && isAligned(*member, access, 1)) {
-        least = std::min(least, bytesOf(access.element));
-        most = std::max(most, bytesOf(access.element));
+        int64_t bytes = bytesOf(access.element);
+        least = std::min(least, bytes);
+        most = std::max(most, bytes);
+        if (keys.insert(keyOf(*member, access, Chunk())).second)
+          held += std::max<int64_t>(4, bytes);
       }
-  int64_t lanes = std::min(kAccessBytes / least, 2 * kAccessBytes / most);
+  // 16 bytes of the narrowest, unless that is too much of the others.
+  int64_t lanes = kAccessBytes / least;
+  while (lanes > 2 * kAccessBytes / most && lanes * held > kHeldBytes)
+    lanes /= 2;
   for (; lanes > 1; lanes /= 2) {
     if (group.rows ? volume % lanes != 0 : volume < lanes)
       continue;
@@ -204,11 +242,16 @@ Value GpuEmitter::address(const GpuMember &member, const GpuAccess &access, cons
                           int64_t lane) {
   Value result;
   FlatAccess outer = outerOf(member, access), inner = innerOf(member, access);
+  auto clamp = [&](Value at) -> Value {
+    at = arith::MaxSIOp::create(b, loc, at, constant(0));
+    return arith::MinSIOp::create(b, loc, at, constant(chunk.volume - 1));
+  };
   if (group.rows) {
     if (!outer.isUniform())
       result = evaluate(outer, row);
     if (!inner.isUniform())
-      result = add(result, evaluate(inner, add(chunk.at, lane)));
+      result = add(result, evaluate(inner, chunk.clamped ? clamp(add(chunk.at, lane))
+                                                         : add(chunk.at, lane)));
   } else {
     if (!outer.isUniform())
       result = evaluate(outer, add(chunk.at, lane));
@@ -219,6 +262,50 @@ Value GpuEmitter::address(const GpuMember &member, const GpuAccess &access, cons
   if (access.view)
     result = add(result, dynamicOffsets[access.view]);
   return result ? add(result, access.base) : constant(access.base);
+}
+
+void GpuEmitter::note(Value root, bool store, int64_t bytes, StringRef why) {
+  auto argument = dyn_cast<BlockArgument>(root);
+  std::string name = argument ? ("argument " + Twine(argument.getArgNumber())).str()
+                     : root.getDefiningOp<memref::GetGlobalOp>() ? "a constant"
+                                                                 : "a temporary";
+  std::string text =
+      ((store ? "writes " : "reads ") + name + " by " + Twine(8 * bytes) + " bits: " + why).str();
+  if (!llvm::is_contained(info.narrow, text))
+    info.narrow.push_back(text);
+}
+
+/// Says why a vector of 16 bytes cannot be had.
+void GpuEmitter::noteNarrow(const GpuMember &member, const GpuAccess &access, bool store,
+                            const Chunk &chunk) {
+  FlatAccess outer = outerOf(member, access), inner = innerOf(member, access);
+  const FlatAccess &along = group.rows ? inner : outer, &other = group.rows ? outer : inner;
+  int64_t bytes = bytesOf(access.element), wish = kAccessBytes / bytes;
+  bool aligned = chunk.lanes && isAligned(member, access, chunk);
+  if (aligned && chunk.lanes >= wish) {
+    if (chunk.full)
+      note(access.root, store, bytes, "where a row begins and ends");
+    return;
+  }
+  int64_t width = aligned ? chunk.lanes * bytes : bytes;
+  auto say = [&](const Twine &why) { note(access.root, store, width, why.str()); };
+  if (along.isUniform() || along.isRepeated(std::max<int64_t>(2, chunk.lanes)))
+    return say(group.rows && along.isUniform() ? "one element a row" : "one element for several");
+  if (along.dims[0].step != 1)
+    return say("elements " + Twine(along.dims[0].step) + " apart");
+  if (along.dims[0].extent % wish != 0 && (along.dims.size() > 1 || group.rows))
+    return say("runs of " + Twine(along.dims[0].extent) + " elements");
+  if (access.view && access.divisor % wish != 0)
+    return say("an offset that is known only at run time");
+  if (access.base % wish != 0)
+    return say("begins at element " + Twine(access.base));
+  for (const FlatAccess::Dim &dim : llvm::concat<const FlatAccess::Dim>(
+           llvm::drop_begin(along.dims), ArrayRef<FlatAccess::Dim>(other.dims)))
+    if (dim.step % wish != 0)
+      return say("runs " + Twine(dim.step) + " elements apart");
+  if (along.elements() < wish)
+    return say("only " + Twine(along.elements()) + " elements");
+  say("other operands allow no more lanes");
 }
 
 //===----------------------------------------------------------------------===//
@@ -248,26 +335,45 @@ Value GpuEmitter::load(const GpuMember &member, const GpuAccess &access, const C
   Key key = keyOf(member, access, chunk);
   if (auto it = cache.find(key); it != cache.end())
     return it->second;
+  if (auto tiled = staged.find(key); tiled != staged.end())
+    return cache[key] = loadStaged(tiled->second, access.element, chunk);
   flush(access.root);
   settle(key, access.root, /*writing=*/false);
   if (key.chunk <= 0)
     countLoad(member, access);
+  noteNarrow(member, access, /*store=*/false, chunk);
   Value memory = launch.flat(access.root, /*write=*/false);
   FlatAccess along = group.rows ? innerOf(member, access) : outerOf(member, access);
-  Value value;
-  if (chunk.lanes == 0 || along.isRepeated(chunk.lanes)) {
-    value = memref::LoadOp::create(b, loc, memory, address(member, access, chunk, 0));
-  } else if (isAligned(member, access, chunk.lanes)) {
+  auto type = VectorType::get(std::max<int64_t>(1, chunk.lanes), access.element);
+  auto together = [&]() -> Value {
     int64_t bytes = std::min(kAccessBytes, chunk.lanes * bytesOf(access.element));
-    value = vector::LoadOp::create(b, loc, VectorType::get(chunk.lanes, access.element), memory,
-                                   ValueRange{address(member, access, chunk, 0)},
-                                   /*nontemporal=*/false, llvm::MaybeAlign(bytes));
-  } else {
+    return vector::LoadOp::create(b, loc, type, memory,
+                                  ValueRange{address(member, access, chunk, 0)},
+                                  /*nontemporal=*/false, llvm::MaybeAlign(bytes));
+  };
+  auto apart = [&]() -> Value {
+    Chunk edge = chunk;
+    edge.clamped = static_cast<bool>(chunk.full);
     Values lanes;
     for (int64_t lane = 0; lane < chunk.lanes; ++lane)
-      lanes.push_back(memref::LoadOp::create(b, loc, memory, address(member, access, chunk, lane)));
-    value =
-        vector::FromElementsOp::create(b, loc, VectorType::get(chunk.lanes, access.element), lanes);
+      lanes.push_back(memref::LoadOp::create(b, loc, memory, address(member, access, edge, lane)));
+    return vector::FromElementsOp::create(b, loc, type, lanes);
+  };
+  Value value;
+  if (chunk.lanes == 0 || (chunk.shifted ? along.isUniform() : along.isRepeated(chunk.lanes))) {
+    value = memref::LoadOp::create(b, loc, memory, address(member, access, chunk, 0));
+  } else if (!isAligned(member, access, chunk)) {
+    value = apart();
+  } else if (!chunk.full) {
+    value = together();
+  } else {
+    auto branch = scf::IfOp::create(b, loc, TypeRange(type), chunk.full, /*withElse=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(b, loc, together());
+    b.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(b, loc, apart());
+    value = branch.getResult(0);
   }
   cache[key] = value;
   return value;
@@ -315,6 +421,7 @@ void GpuEmitter::storeNow(const GpuMember &member, const GpuAccess &access, cons
   settle(key, access.root, /*writing=*/true);
   if (key.chunk <= 0)
     countStore(member, access);
+  noteNarrow(member, access, /*store=*/true, chunk);
   Value memory = launch.flat(access.root, /*write=*/true);
   // Of a row's one element the team's first thread is in charge.
   Value condition = chunk.valid;
@@ -333,16 +440,36 @@ void GpuEmitter::storeNow(const GpuMember &member, const GpuAccess &access, cons
     b.setInsertionPointToStart(branch.thenBlock());
   }
   auto type = dyn_cast<VectorType>(value.getType());
-  if (!type) {
-    memref::StoreOp::create(b, loc, value, memory, address(member, access, chunk, 0));
-  } else if (isAligned(member, access, chunk.lanes)) {
+  auto apart = [&](Value inside) {
+    for (int64_t lane = 0; lane < chunk.lanes; ++lane) {
+      OpBuilder::InsertionGuard lanes(b);
+      Value element = vector::ExtractOp::create(b, loc, value, lane);
+      if (inside) {
+        Value valid = vector::ExtractOp::create(b, loc, inside, lane);
+        auto branch = scf::IfOp::create(b, loc, valid, /*withElse=*/false);
+        b.setInsertionPointToStart(branch.thenBlock());
+      }
+      memref::StoreOp::create(b, loc, element, memory, address(member, access, chunk, lane));
+    }
+  };
+  auto together = [&] {
     int64_t bytes = std::min(kAccessBytes, chunk.lanes * bytesOf(access.element));
     vector::StoreOp::create(b, loc, value, memory, ValueRange{address(member, access, chunk, 0)},
                             /*nontemporal=*/false, llvm::MaybeAlign(bytes));
+  };
+  Value inside = type && chunk.full ? within(chunk) : Value();
+  if (!type) {
+    memref::StoreOp::create(b, loc, value, memory, address(member, access, chunk, 0));
+  } else if (!isAligned(member, access, chunk)) {
+    apart(inside);
+  } else if (!chunk.full) {
+    together();
   } else {
-    for (int64_t lane = 0; lane < chunk.lanes; ++lane)
-      memref::StoreOp::create(b, loc, vector::ExtractOp::create(b, loc, value, lane), memory,
-                              address(member, access, chunk, lane));
+    auto branch = scf::IfOp::create(b, loc, chunk.full, /*withElse=*/true);
+    b.setInsertionPointToStart(branch.thenBlock());
+    together();
+    b.setInsertionPointToStart(branch.elseBlock());
+    apart(inside);
   }
 }
 
@@ -388,7 +515,71 @@ LogicalResult GpuEmitter::captureAll() {
     if (walk.wasInterrupted())
       return failure();
   }
+  for (Value root : launch.scalarReads)
+    note(root, /*store=*/false, bytesOf(cast<MemRefType>(root.getType()).getElementType()),
+         "a scalar");
   return success();
+}
+
+/// How many elements a body's load reads: one for each iteration of the loops that its indices
+/// depend on.
+static int64_t placesOf(const GpuMember &member, memref::LoadOp load) {
+  SmallVector<bool> used(member.extents.size());
+  SmallVector<Value> work(load.getIndices());
+  llvm::DenseSet<Operation *> seen;
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    Operation *def = value.getDefiningOp();
+    if (!def) {
+      // An element of an operand: its loops.
+      auto argument = cast<BlockArgument>(value);
+      for (const GpuAccess &access : member.accesses)
+        if (member.op.getMatchingBlockArgument(access.operand) == argument)
+          for (auto [loop, step] : llvm::enumerate(access.step))
+            used[loop] = used[loop] || step != 0;
+      continue;
+    }
+    if (auto index = dyn_cast<linalg::IndexOp>(def))
+      used[index.getDim()] = true;
+    if (def->getBlock() == member.op.getBody() && seen.insert(def).second)
+      llvm::append_range(work, def->getOperands());
+  }
+  int64_t result = 1;
+  for (auto [extent, counts] : llvm::zip_equal(member.extents, used))
+    result *= counts ? extent : 1;
+  return result;
+}
+
+/// The elements of a chunk that a body reads at computed places, when they lie side by side: rows
+/// of a table. Null when they do not.
+Value GpuEmitter::loadTogether(memref::LoadOp load, const IRMapping &mapping, const Chunk &chunk) {
+  int64_t bytes = bytesOf(load.getType());
+  auto fail = [&](int64_t width, StringRef why) {
+    note(rootOf(load.getMemRef()), /*store=*/false, width, why);
+    return Value();
+  };
+  Values at;
+  for (Value index : load.getIndices())
+    at.push_back(mapping.lookupOrDefault(index));
+  auto isVector = [](Value value) { return isa<VectorType>(value.getType()); };
+  if (chunk.lanes == 0 || llvm::none_of(at, isVector))
+    return fail(bytes, "at one computed place");
+  Value first = consecutive.lookup(at.back());
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (!first || llvm::any_of(ArrayRef(at).drop_back(), isVector) ||
+      failed(load.getMemRefType().getStridesAndOffset(strides, offset)) || strides.back() != 1)
+    return fail(bytes, "at computed places");
+  auto fits = [&](int64_t step) { return !ShapedType::isDynamic(step) && step % chunk.lanes == 0; };
+  if (!fits(offset) || !llvm::all_of(ArrayRef(strides).drop_back(), fits))
+    return fail(bytes, "computed rows that begin anywhere");
+  if (chunk.lanes * bytes < kAccessBytes)
+    fail(chunk.lanes * bytes, "other operands allow no more lanes");
+  at.back() = first;
+  return vector::LoadOp::create(b, loc, VectorType::get(chunk.lanes, load.getType()),
+                                mapping.lookupOrDefault(load.getMemRef()), at,
+                                /*nontemporal=*/false,
+                                llvm::MaybeAlign(std::min(kAccessBytes, chunk.lanes * bytes)));
 }
 
 GpuEmitter::Values GpuEmitter::body(const GpuMember &member, const Chunk &chunk,
@@ -414,8 +605,14 @@ GpuEmitter::Values GpuEmitter::body(const GpuMember &member, const Chunk &chunk,
       mapping.map(index.getResult(), indexOf(member, index.getDim(), chunk));
       continue;
     }
-    if (isa<memref::LoadOp>(inner) && chunk.number <= 0)
-      info.readBytes += member.volume() * bytesOf(inner.getResult(0).getType());
+    if (auto gathered = dyn_cast<memref::LoadOp>(inner)) {
+      if (chunk.number <= 0)
+        info.readBytes += placesOf(member, gathered) * bytesOf(gathered.getType());
+      if (Value wide = loadTogether(gathered, mapping, chunk)) {
+        mapping.map(gathered.getResult(), wide);
+        continue;
+      }
+    }
     mapping.map(inner.getResult(0), cloneInLanes(b, inner, mapping, chunk.lanes));
   }
   Values results;
@@ -441,6 +638,10 @@ FailureOr<GpuShape> GpuEmitter::emit() {
   for (const GpuMember &member : group.members)
     if (member.hasReduction() && !group.rows)
       info.scheme = GpuScheme::plain;
+  if (group.tiles) {
+    info.scheme = GpuScheme::permute;
+    return emitPermute();
+  }
   if (group.rows)
     info.scheme = GpuScheme::rows;
   return group.rows ? emitRows() : emitFlat();

@@ -21,6 +21,8 @@
 #include "GpuGroup.h"
 #include "GpuLaunchBuilder.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
 namespace tessera::codegen {
 
 /// How a group is spread over a grid.
@@ -59,6 +61,11 @@ private:
     int64_t number = 0;
     int64_t lanes = 0; ///< 0: one iteration, as a scalar
     int64_t volume = 1;
+    /// Rows only: the chunk begins at a whole address, so that the row's first and last ones reach
+    /// beyond it. `full`: whether this one lies within; null: it does. `clamped`: `at` counts
+    /// lanes that may lie outside; they take the place of the nearest that does not.
+    bool shifted = false, clamped = false;
+    mlir::Value full;
   };
   struct Pending {
     const GpuMember *member;
@@ -70,6 +77,23 @@ private:
   struct Space {
     int64_t lanes = 0, chunks = 1;
     bool unrolled = true;
+    /// When rows begin at any address, but many operands at the same one within 16 bytes: chunks
+    /// begin `lead` elements before the row. It follows from this access.
+    const GpuMember *leader = nullptr;
+    const GpuAccess *leading = nullptr;
+    mlir::Value lead;
+  };
+  /// An operand in shared memory, tile[last][across].
+  struct Staged {
+    mlir::Value memory;
+    int64_t pitch = 0;
+  };
+  /// The two loops of a tile, and the threads that share it.
+  struct Tile {
+    int64_t last = 1, across = 1; ///< extents
+    int64_t threads = 1;
+    mlir::Value lastAt, acrossAt; ///< where it begins
+    mlir::Value rest;             ///< the flat index of the other loops
   };
 
   mlir::LogicalResult captureAll();
@@ -82,6 +106,13 @@ private:
                   llvm::function_ref<Values(Values)> body);
   int64_t flatLanes() const;
 
+  // GpuEmitPermute.cpp
+  GpuShape emitPermute();
+  void overTile(const Tile &tile, int64_t runs, int64_t width, bool alongLast,
+                llvm::function_ref<void(mlir::Value last, mlir::Value across)> body);
+  void stage(const GpuMember &member, const GpuAccess &access, const Tile &tile);
+  mlir::Value loadStaged(const Staged &staged, mlir::Type element, const Chunk &chunk);
+
   // GpuEmitRows.cpp
   GpuShape emitRows();
   void planTeam();
@@ -89,6 +120,9 @@ private:
   void rowElements(const GpuMember &member, const Space &space, int64_t volume);
   void rowReduction(const GpuMember &member, const Space &space, int64_t volume);
   Chunk rowChunk(const Space &space, int64_t volume, int64_t number);
+  void placeChunk(Chunk &chunk, const Space &space, mlir::Value index, bool inner);
+  bool shift(llvm::ArrayRef<const GpuMember *> members, int64_t volume, Space &space) const;
+  mlir::Value within(const Chunk &chunk);
   void overChunks(const Space &space, int64_t volume, Values &carried,
                   llvm::function_ref<void(Chunk, Values &)> body);
   mlir::Value teamReduce(mlir::Value value, mlir::vector::CombiningKind kind);
@@ -99,6 +133,7 @@ private:
   FlatAccess outerOf(const GpuMember &member, const GpuAccess &access) const;
   FlatAccess innerOf(const GpuMember &member, const GpuAccess &access) const;
   bool isAligned(const GpuMember &member, const GpuAccess &access, int64_t lanes) const;
+  bool isAligned(const GpuMember &member, const GpuAccess &access, const Chunk &chunk) const;
   int64_t elementsOf(const GpuMember &member, const GpuAccess &access) const;
   Key keyOf(const GpuMember &member, const GpuAccess &access, const Chunk &chunk) const;
   mlir::Value address(const GpuMember &member, const GpuAccess &access, const Chunk &chunk,
@@ -112,6 +147,10 @@ private:
   void settle(const Key &key, mlir::Value root, bool writing);
   Values body(const GpuMember &member, const Chunk &chunk, mlir::ValueRange accumulators);
   mlir::Value indexOf(const GpuMember &member, unsigned loop, const Chunk &chunk);
+  mlir::Value loadTogether(mlir::memref::LoadOp load, const mlir::IRMapping &mapping,
+                           const Chunk &chunk);
+  void note(mlir::Value root, bool store, int64_t bytes, llvm::StringRef why);
+  void noteNarrow(const GpuMember &member, const GpuAccess &access, bool store, const Chunk &chunk);
   void countLoad(const GpuMember &member, const GpuAccess &access);
   void countStore(const GpuMember &member, const GpuAccess &access);
 
@@ -136,10 +175,16 @@ private:
   /// Keys by which memory itself was read and written since the last barrier; chunks aside.
   std::map<void *, std::set<Key>> loadedBy, storedBy;
   llvm::DenseMap<mlir::Value, mlir::Value> dynamicOffsets;
+  /// Vectors of indices that count up by one, from a multiple of their length: their first.
+  llvm::DenseMap<mlir::Value, mlir::Value> consecutive;
   /// In a loop of the thread: values are not kept beyond it, and stores do not wait.
   bool inLoop = false;
   /// Of the member being emitted, by its loops; null where they do not stand.
   llvm::SmallVector<mlir::Value> ownIndex;
+
+  // permute
+  std::map<Key, Staged> staged;
+  mlir::Value lastIndex, acrossIndex; ///< of the chunk within its tile
 
   // rows
   mlir::Value row, rowValid, lane;

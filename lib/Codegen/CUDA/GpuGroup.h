@@ -21,6 +21,7 @@
 //   flat    no member has parallel loops of its own: a thread for some iterations of the classes
 //   rows    own loops are all parallel or all reduced: a team of threads for each iteration
 //
+// A flat group that reads along one class and writes along another goes through tiles (`tiles`).
 //===----------------------------------------------------------------------===//
 
 #ifndef TESSERA_CODEGEN_CUDA_GPUGROUP_H
@@ -30,10 +31,22 @@
 
 namespace tessera::codegen {
 
+/// Tiles of two loops of a flat group. Some operands lie along one of them, `across`, all others
+/// along the last. Loops are runs of classes that every operand walks as one.
+struct GpuTiles {
+  struct Loop {
+    int64_t extent;
+    unsigned lastClass; ///< the innermost of its classes: its step is the loop's
+  };
+  llvm::SmallVector<Loop> loops; ///< outermost first
+  unsigned across = 0;
+};
+
 struct GpuGroup {
   std::vector<GpuMember> members;
   llvm::SmallVector<int64_t> extents; ///< of the classes, outermost first
   bool rows = false;
+  std::optional<GpuTiles> tiles;
 
   explicit GpuGroup(GpuMember member);
 
@@ -54,10 +67,14 @@ struct GpuGroup {
   /// Iterations of the classes.
   int64_t count() const;
 
+  /// Whether the member's operand is read in tiles.
+  bool isTiled(const GpuMember &member, const GpuAccess &access) const;
+
 private:
   /// Chooses between flat and rows; false when neither is possible or wise.
   bool choose();
   bool flatPossible() const;
+  std::optional<GpuTiles> findTiles() const;
   bool rowsPossible() const;
   /// Whether the accesses to everything that flows between members keep to their iteration of the
   /// classes.

@@ -95,6 +95,8 @@ FailureOr<Value> GpuLaunchBuilder::capture(Value value) {
   for (Value operand : def->getOperands())
     if (failed(capture(operand)))
       return failure();
+  if (auto load = dyn_cast<memref::LoadOp>(def))
+    scalarReads.push_back(rootOf(load.getMemRef()));
   Operation *clone = entry().clone(*def, mapping);
   for (auto [from, to] : llvm::zip_equal(def->getResults(), clone->getResults()))
     mapping.map(from, to);

@@ -59,6 +59,8 @@ public:
   /// Whether the contents of a buffer may have changed since the kernel's op read them.
   llvm::function_ref<bool(mlir::Operation *, mlir::Value)> changed = nullptr;
   int64_t sharedBytes = 0;
+  /// Buffers of which single elements are read as scalars.
+  llvm::SmallVector<mlir::Value> scalarReads;
 
 private:
   mlir::OpBuilder entry();

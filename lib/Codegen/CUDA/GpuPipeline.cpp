@@ -124,7 +124,8 @@ static LogicalResult emitCode(ModuleOp launches, const GpuOptions &options,
       continue;
     }
     std::map<std::string, GpuUsage> usage;
-    FailureOr<std::string> cubin = assemble(ptxas, ptx, arch, usage, unit.error);
+    FailureOr<std::string> cubin =
+        assemble(ptxas, ptx, arch, usage, unit.info.cpuMilliseconds, unit.error);
     if (failed(cubin))
       return fail("assembly for " + arch);
     unit.code.push_back(std::move(*cubin));

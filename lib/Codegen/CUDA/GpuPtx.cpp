@@ -16,6 +16,15 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Scalar/ADCE.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/IndVarSimplify.h"
+#include "llvm/Transforms/Scalar/LICM.h"
+#include "llvm/Transforms/Scalar/LoopPassManager.h"
+#include "llvm/Transforms/Scalar/LoopRotation.h"
+#include "llvm/Transforms/Scalar/LoopUnrollPass.h"
+#include "llvm/Transforms/Scalar/SimplifyCFG.h"
 
 #include <mutex>
 
@@ -50,6 +59,33 @@ static std::string featuresFor(StringRef chip) {
   return number >= 100 ? "+ptx86" : number >= 90 ? "+ptx80" : "+ptx70";
 }
 
+/// Loops of more trips stay loops: ptxas takes as long as its input, and four to eight loads under
+/// way are enough.
+static constexpr unsigned kMostUnrolled = 16;
+
+/// What remains to do for a launch: hoist, simplify addresses, unroll what is short. The whole of
+/// O2 takes several times as long and finds nothing more.
+static FunctionPassManager launchPipeline() {
+  FunctionPassManager passes;
+  passes.addPass(EarlyCSEPass());
+  passes.addPass(SimplifyCFGPass());
+  passes.addPass(InstCombinePass());
+  LoopPassManager rotate;
+  rotate.addPass(LoopRotatePass());
+  rotate.addPass(LICMPass(LICMOptions()));
+  rotate.addPass(IndVarSimplifyPass());
+  passes.addPass(createFunctionToLoopPassAdaptor(std::move(rotate), /*UseMemorySSA=*/true));
+  LoopUnrollOptions unroll(/*OptLevel=*/2);
+  unroll.setPartial(true).setRuntime(false).setPeeling(false);
+  unroll.setFullUnrollMaxCount(kMostUnrolled);
+  passes.addPass(LoopUnrollPass(unroll));
+  passes.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
+  passes.addPass(InstCombinePass());
+  passes.addPass(SimplifyCFGPass());
+  passes.addPass(ADCEPass());
+  return passes;
+}
+
 mlir::FailureOr<std::string> emitPtx(mlir::ModuleOp launches, StringRef arch, std::string &error) {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -79,7 +115,7 @@ mlir::FailureOr<std::string> emitPtx(mlir::ModuleOp launches, StringRef arch, st
   options.AllowFPOpFusion = FPOpFusion::Standard;
   std::unique_ptr<TargetMachine> machine(
       target->createTargetMachine(triple, chip, featuresFor(chip), options, Reloc::PIC_,
-                                  std::nullopt, CodeGenOptLevel::Aggressive));
+                                  std::nullopt, CodeGenOptLevel::Default));
   LLVMContext context;
   std::unique_ptr<Module> module = mlir::translateModuleToLLVMIR(launches, context, "kernel");
   if (!machine || !module) {
@@ -102,7 +138,9 @@ mlir::FailureOr<std::string> emitPtx(mlir::ModuleOp launches, StringRef arch, st
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, cgscc, modules);
-  builder.buildPerModuleDefaultPipeline(OptimizationLevel::O2).run(*module, modules);
+  ModulePassManager passes;
+  passes.addPass(createModuleToFunctionPassAdaptor(launchPipeline()));
+  passes.run(*module, modules);
 
   SmallString<0> text;
   raw_svector_ostream stream(text);

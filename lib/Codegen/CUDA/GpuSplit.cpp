@@ -25,8 +25,9 @@ namespace tessera::codegen {
 
 /// With as many results a reduction has threads enough.
 static constexpr int64_t kEnough = 32 << 10;
-/// Parts are no shorter than this, lest the second stage read as much as the first.
-static constexpr int64_t kShortestPart = 32;
+/// Parts are no shorter than this, lest writing and reading what they give is more than 5 % of
+/// reading them.
+static constexpr int64_t kShortestPart = 40;
 /// Smaller ones are not worth a second launch.
 static constexpr int64_t kWorthIt = 32 << 10;
 /// So many contiguous rows keep a GPU busy, a team of threads each; shorter ones need no parts.

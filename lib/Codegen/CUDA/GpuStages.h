@@ -65,10 +65,11 @@ mlir::FailureOr<std::string> emitPtx(mlir::ModuleOp launches, llvm::StringRef ar
 
 /// Where ptxas is; empty: nowhere, and `error` says where it was looked for.
 std::string findPtxas(const std::string &asked, std::string &error);
-/// A cubin from PTX. `usage` gets what ptxas says of each launch, by symbol.
+/// A cubin from PTX. `usage` gets what ptxas says of each launch, by symbol; `milliseconds` grows
+/// by the time it spent on a processor.
 mlir::FailureOr<std::string> assemble(const std::string &ptxas, const std::string &ptx,
                                       llvm::StringRef arch, std::map<std::string, GpuUsage> &usage,
-                                      std::string &error);
+                                      double &milliseconds, std::string &error);
 
 /// The launches as an object file for this CPU, after StubKernel.h; `launches` is changed.
 /// `argumentBytes` are those of each launch's arguments, by symbol: accesses beyond them are

@@ -14,23 +14,30 @@
 
 namespace tessera::runtime::gpu {
 
-/// Whether a list has an action of that type, at any depth.
-template <typename Action> bool hasStep(const StepList &steps) {
-  return std::any_of(steps.begin(), steps.end(), [](const Step &step) {
+/// Whether a list has an action of that type, at any depth, of which `is` holds.
+template <typename Action, typename Is> bool hasStep(const StepList &steps, Is is) {
+  return std::any_of(steps.begin(), steps.end(), [&](const Step &step) {
     if (auto *loop = std::get_if<LoopStep>(&step.action))
-      return hasStep<Action>(loop->body);
+      return hasStep<Action>(loop->body, is);
     if (auto *loop = std::get_if<WhileStep>(&step.action))
-      return hasStep<Action>(loop->before) || hasStep<Action>(loop->body);
+      return hasStep<Action>(loop->before, is) || hasStep<Action>(loop->body, is);
     if (auto *branch = std::get_if<IfStep>(&step.action))
-      return hasStep<Action>(branch->thenSteps) || hasStep<Action>(branch->elseSteps);
-    return std::holds_alternative<Action>(step.action);
+      return hasStep<Action>(branch->thenSteps, is) || hasStep<Action>(branch->elseSteps, is);
+    auto *action = std::get_if<Action>(&step.action);
+    return action && is(*action);
   });
+}
+template <typename Action> bool hasStep(const StepList &steps) {
+  return hasStep<Action>(steps, [](const Action &) { return true; });
 }
 
 /// The same in any part of a program.
-template <typename Action> bool hasStep(const Program &program) {
+template <typename Action, typename Is> bool hasStep(const Program &program, Is is) {
   return std::any_of(program.parts.begin(), program.parts.end(),
-                     [](const Part &part) { return hasStep<Action>(part.steps); });
+                     [&](const Part &part) { return hasStep<Action>(part.steps, is); });
+}
+template <typename Action> bool hasStep(const Program &program) {
+  return hasStep<Action>(program, [](const Action &) { return true; });
 }
 
 } // namespace tessera::runtime::gpu

@@ -83,14 +83,21 @@ public:
 
   virtual Status record(Event event, Stream stream) = 0;
   virtual Status wait(Stream stream, Event event) = 0;
+  /// Whether what was recorded is done; does not wait. An event that was never recorded is.
+  virtual Expected<bool> isDone(Event event) = 0;
   virtual Status copy(Issue issue, std::byte *to, const std::byte *from, int64_t bytes) = 0;
   virtual Status setIndex(Issue issue, std::byte *to, int64_t value) = 0;
   virtual Status move(Issue issue, MoveJob job) = 0;
   /// All launches of the step's kernel; pointers are those of its slots.
   virtual Status launch(Issue issue, const LaunchStep &step, std::vector<void *> slots,
                         std::byte *workspace) = 0;
+  /// `bias` is null where the step has none.
   virtual Status gemm(Issue issue, const GemmStep &step, const void *a, const void *b, void *c,
-                      std::byte *workspace) = 0;
+                      const void *bias, std::byte *workspace) = 0;
+
+  /// Around what others issue to a stream of this driver (calls of a library), for traces.
+  virtual Status beginTimed(const Issue &issue) { return {}; }
+  virtual Status endTimed(const Issue &issue) { return {}; }
 
   /// What is issued to `origin`, and to streams that wait for it, is recorded, not run.
   virtual Status beginCapture(Stream origin) = 0;

@@ -9,6 +9,7 @@
 
 #include "AnyStep.h"
 #include "RemoteTransfer.h"
+#include "Rhythm.h"
 
 #include <algorithm>
 
@@ -93,6 +94,16 @@ Status GpuExecutor::openTransfers() {
       else if (step.op == PlanStep::Op::recv)
         ends[step.index].second = step.step;
     }
+  Rhythm rhythm;
+  if (options.messages && !ends.empty()) {
+    std::vector<const Plan *> plans;
+    for (auto &part : parts)
+      plans.push_back(&part->plan);
+    auto found = rhythmOf(plans);
+    if (!found)
+      return found.status();
+    rhythm = std::move(*found);
+  }
   for (auto &[id, pair] : ends) { // the verifier has paired them
     if (!options.messages) {
       transfers[id] = std::make_unique<InProcessTransfer>(driver(), recorder, program(),
@@ -101,7 +112,8 @@ Status GpuExecutor::openTransfers() {
     }
     auto made = std::make_unique<RemoteTransfer>(driver(), *options.collectives, program(),
                                                  *pair.first, *pair.second);
-    TESSERA_RETURN_IF_ERROR(made->open(options.devices));
+    int64_t rooms = rhythm.isKnown ? std::max<int64_t>(1, rhythm.messages[id]) : 0;
+    TESSERA_RETURN_IF_ERROR(made->open(options.devices, rooms));
     transfers[id] = std::move(made);
   }
   return {};

@@ -78,11 +78,15 @@ Status Issuer::issue(const Operation &op, int64_t collective) {
   case Operation::Kind::gemm: {
     const auto &step = std::get<GemmStep>(op.step->action);
     return driver.gemm(withWorkspace(issueOf(op, "gemm")), step, slot(step.a), slot(step.b),
-                       slot(step.c), workspace);
+                       slot(step.c), step.bias ? slot(*step.bias) : nullptr, workspace);
   }
   case Operation::Kind::copy: {
     const auto &step = std::get<CopyStep>(op.step->action);
-    return driver.copy(issueOf(op, "copy"), slot(step.dst), slot(step.src), step.bytes);
+    if (!overlaps(*part.part, step))
+      return driver.copy(issueOf(op, "copy"), slot(step.dst), slot(step.src), step.bytes);
+    std::byte *between = resolve(kStaging, op.stream);
+    TESSERA_RETURN_IF_ERROR(driver.copy(issueOf(op, "copy"), between, slot(step.src), step.bytes));
+    return driver.copy(issueOf(op, "copy"), slot(step.dst), between, step.bytes);
   }
   case Operation::Kind::index:
     return driver.setIndex(issueOf(op, "loop"), slot(op.slot), op.value);
@@ -115,18 +119,22 @@ Status Issuer::issueAction(const Operation &op, const RankAction &action, int64_
   int64_t rank = std::lower_bound(group.begin(), group.end(), device) - group.begin();
   int64_t communicator = part.communicators[op.stream - 1][planned.ranks.groupOf[position]];
   bool wrongCount = executor.options.faults.wrongCount == device;
+  const Issue timed{issue.stream, issue.step, issue.what, {}};
+  TESSERA_RETURN_IF_ERROR(executor.driver().beginTimed(timed));
   if (action.kind == RankAction::Kind::call) {
     NativeCall call = action.call;
     call.count -= wrongCount && call.count > 0;
-    return executor.options.collectives->call(std::move(issue), communicator, rank, call,
-                                              at(action.send), at(action.receive));
+    TESSERA_RETURN_IF_ERROR(executor.options.collectives->call(
+        std::move(issue), communicator, rank, call, at(action.send), at(action.receive)));
+    return executor.driver().endTimed(timed);
   }
   std::vector<PeerCopy> messages;
   for (const RankAction::Message &each : action.messages)
     messages.push_back({each.peer, each.send, at(each.address),
                         each.bytes - (wrongCount && each.send ? sizeOf(action.dtype) : 0)});
-  return executor.options.collectives->exchange(std::move(issue), communicator, rank,
-                                                std::move(messages));
+  TESSERA_RETURN_IF_ERROR(executor.options.collectives->exchange(std::move(issue), communicator,
+                                                                 rank, std::move(messages)));
+  return executor.driver().endTimed(timed);
 }
 
 } // namespace tessera::runtime::gpu

@@ -72,8 +72,7 @@ Expected<bool> Issuer::advance() {
     went = runSegment(step.index);
     break;
   case PlanStep::Op::send:
-    if (Status status = executor.transfers.at(step.index)->send(*this); !status.ok())
-      return status;
+    went = executor.transfers.at(step.index)->trySend(*this);
     break;
   case PlanStep::Op::recv:
     went = executor.transfers.at(step.index)->tryReceive(*this);
@@ -225,8 +224,12 @@ std::string Issuer::describeWait() const {
   }
   if (step && std::holds_alternative<TransferStep>(step->action)) {
     const auto &transfer = std::get<TransferStep>(step->action);
-    return std::string("waits in ") + (transfer.isSend ? "send " : "recv ") +
-           std::to_string(transfer.id) + (step->loc.empty() ? "" : " at " + step->loc);
+    std::string text = std::string("waits in ") + (transfer.isSend ? "send " : "recv ") +
+                       std::to_string(transfer.id) + (step->loc.empty() ? "" : " at " + step->loc);
+    if (!transfer.isSend)
+      if (auto missing = executor.transfers.at(transfer.id)->missingFor(device); !missing.empty())
+        text += " for " + listOf(missing);
+    return text;
   }
   if (finished())
     return {};
@@ -235,6 +238,8 @@ std::string Issuer::describeWait() const {
   if (at.op == PlanStep::Op::recv)
     return "waits in recv " + std::to_string(at.index) + loc + " for " +
            listOf(executor.transfers.at(at.index)->missingFor(device));
+  if (at.op == PlanStep::Op::send)
+    return "waits in send " + std::to_string(at.index) + loc + " until its last message is taken";
   return "waits for what decides the step" + loc;
 }
 

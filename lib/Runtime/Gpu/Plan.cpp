@@ -162,12 +162,19 @@ void PlanBuilder::add(const Step &step, const LaunchStep &launch) {
 
 void PlanBuilder::add(const Step &step, const GemmStep &gemm) {
   auto make = [&] {
-    return Accesses{access(gemm.a, false), access(gemm.b, false), access(gemm.c, true)};
+    Accesses list = {access(gemm.a, false), access(gemm.b, false), access(gemm.c, true)};
+    if (gemm.bias)
+      list.push_back(access(*gemm.bias, false));
+    return list;
   };
   emit({Operation::Kind::gemm, &step, 0, 0, 0, 0, accessesOf(step, make), {}, -1});
 }
 
 void PlanBuilder::add(const Step &step, const CopyStep &copy) {
+  if (overlaps(part, copy)) {
+    int64_t &bytes = plan.stagingBytes[plan.copyStream()];
+    bytes = std::max(bytes, copy.bytes);
+  }
   auto make = [&] {
     return Accesses{{addressOf(part.slots[copy.src]), copy.bytes, false},
                     {addressOf(part.slots[copy.dst]), copy.bytes, true}};
@@ -264,6 +271,11 @@ void PlanBuilder::add(const Step &step, const IfStep &branch) {
   add(branch.elseSteps);
   closeSegment();
   plan.code[skip].target = size();
+}
+
+bool overlaps(const Part &part, const CopyStep &copy) {
+  int64_t from = addressOf(part.slots[copy.src]), to = addressOf(part.slots[copy.dst]);
+  return from != to && from < to + copy.bytes && to < from + copy.bytes;
 }
 
 Plan planPart(const Program &program, int64_t part, int64_t workspaceBytes,

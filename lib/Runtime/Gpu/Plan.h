@@ -96,6 +96,10 @@ struct Plan {
   bool isOneSegment() const { return code.size() == 1 && code[0].op == PlanStep::Op::segment; }
 };
 
+/// Whether a copy reads some of the bytes that it writes, elsewhere: it goes through the staging of
+/// the stream that copies.
+bool overlaps(const Part &part, const CopyStep &copy);
+
 /// `program` outlives the plan. `workspaceBytes` is what kernels and products need.
 Plan planPart(const Program &program, int64_t part, int64_t workspaceBytes,
               const PlanOptions &options);

@@ -87,94 +87,155 @@ void RemoteTransfer::layOut() {
     }
 }
 
-Status RemoteTransfer::openSide(Side &side, const char *name) {
-  side.isHere = true;
+Status RemoteTransfer::addRoom(Side &side) {
+  Room room;
   auto memory = driver.allocate(side.device, side.stagingBytes);
   if (!memory)
     return memory.status();
-  side.staging = *memory;
-  auto stream = driver.createStream(side.device, std::string(name) + " of device " +
-                                                     std::to_string(side.device));
-  if (!stream)
-    return stream.status();
-  side.stream = *stream;
-  for (Event *event : {&side.ready, &side.done}) {
+  room.staging = *memory;
+  for (Event *event : {&room.packed, &room.sent, &room.taken}) {
     auto made = driver.createEvent(side.device);
     if (!made)
       return made.status();
     *event = *made;
   }
+  side.rooms.push_back(room);
   return {};
 }
 
-Status RemoteTransfer::open(const std::vector<int64_t> &here) {
+Status RemoteTransfer::openSide(Side &side, const char *name, int64_t rooms) {
+  side.isHere = true;
+  for (int64_t i = 0; i < rooms; ++i)
+    TESSERA_RETURN_IF_ERROR(addRoom(side));
+  auto stream = driver.createStream(side.device, std::string(name) + " of device " +
+                                                     std::to_string(side.device));
+  if (!stream)
+    return stream.status();
+  side.stream = *stream;
+  auto event = driver.createEvent(side.device);
+  if (!event)
+    return event.status();
+  side.done = *event;
+  return {};
+}
+
+Status RemoteTransfer::open(const std::vector<int64_t> &here, int64_t rooms) {
+  roomsAreKnown = rooms > 0;
   auto made = collectives.makeCommunicators({members}, here, Collectives::Calls::concurrent);
   if (!made)
     return made.status();
   communicator = made->front();
-  for (auto [sides, name] : {std::pair(&senders, "sends"), std::pair(&receivers, "receives")})
-    for (Side &side : *sides)
-      if (std::find(here.begin(), here.end(), side.device) != here.end())
-        TESSERA_RETURN_IF_ERROR(openSide(side, name));
+  auto isHere = [&](const Side &side) {
+    return std::find(here.begin(), here.end(), side.device) != here.end();
+  };
+  for (Side &side : senders)
+    if (isHere(side))
+      TESSERA_RETURN_IF_ERROR(openSide(side, "sends", std::max<int64_t>(rooms, 1)));
+  for (Side &side : receivers)
+    if (isHere(side))
+      TESSERA_RETURN_IF_ERROR(openSide(side, "receives", 1));
   return {};
 }
 
-Status RemoteTransfer::exchange(const Side &side, Issuer &issuer, bool sends) {
+Expected<size_t> RemoteTransfer::chooseRoom(Side &side, Stream compute) {
+  bool alsoReceives = find(receivers, side.device) != nullptr;
+  if (roomsAreKnown) {
+    size_t index = static_cast<size_t>(side.count) % side.rooms.size();
+    TESSERA_RETURN_IF_ERROR(driver.wait(compute, side.rooms[index].sent));
+    if (alsoReceives)
+      TESSERA_RETURN_IF_ERROR(driver.wait(compute, side.rooms[index].taken));
+    return index;
+  }
+  for (size_t index = 0; index < side.rooms.size(); ++index) {
+    // A message to itself is taken from a room that no event may have been recorded for yet.
+    if (std::find(side.toSelf.begin(), side.toSelf.end(), index) != side.toSelf.end())
+      continue;
+    bool free = true;
+    for (Event event : {side.rooms[index].sent, side.rooms[index].taken}) {
+      auto done = driver.isDone(event);
+      if (!done)
+        return done.status();
+      free &= *done;
+    }
+    if (!free)
+      continue;
+    // Done, which whoever looks for hazards learns by a wait.
+    TESSERA_RETURN_IF_ERROR(driver.wait(compute, side.rooms[index].sent));
+    TESSERA_RETURN_IF_ERROR(driver.wait(compute, side.rooms[index].taken));
+    return index;
+  }
+  TESSERA_RETURN_IF_ERROR(addRoom(side));
+  return side.rooms.size() - 1;
+}
+
+Status RemoteTransfer::exchange(const Side &side, std::byte *staging, Issuer &issuer, bool sends) {
   std::vector<PeerCopy> messages;
   for (const Route &route : routes) {
     if ((sends ? route.source : route.target) != side.device || route.source == route.target ||
         route.bytes == 0)
       continue;
     messages.push_back({rankOf(sends ? route.target : route.source), sends,
-                        side.staging + (sends ? route.sendAt : route.receiveAt), route.bytes});
+                        staging + (sends ? route.sendAt : route.receiveAt), route.bytes});
   }
   if (messages.empty())
     return {};
-  return collectives.exchange({side.stream, issuer.currentStep(), sends ? "send" : "recv", {}},
-                              communicator, rankOf(side.device), std::move(messages));
+  const Issue issue{side.stream, issuer.currentStep(), sends ? "send" : "recv", {}};
+  TESSERA_RETURN_IF_ERROR(driver.beginTimed(issue));
+  TESSERA_RETURN_IF_ERROR(
+      collectives.exchange(issue, communicator, rankOf(side.device), std::move(messages)));
+  return driver.endTimed(issue);
 }
 
-Status RemoteTransfer::send(Issuer &issuer) {
+Expected<bool> RemoteTransfer::trySend(Issuer &issuer) {
   Side &side = *find(senders, issuer.device);
-  Side *own = find(receivers, issuer.device);
-  TESSERA_RETURN_IF_ERROR(driver.record(issuer.spareEvent(), issuer.stream(0)));
-  TESSERA_RETURN_IF_ERROR(driver.wait(side.stream, issuer.spareEvent()));
-  if (own) // what it gave itself last must have been taken
-    TESSERA_RETURN_IF_ERROR(driver.wait(side.stream, own->done));
+  Stream compute = issuer.stream(0);
+  // What it gave itself must have been issued to be taken: an event says nothing before.
+  size_t next = static_cast<size_t>(side.count) % side.rooms.size();
+  if (roomsAreKnown && std::count(side.toSelf.begin(), side.toSelf.end(), next) > 0)
+    return false;
+  auto index = chooseRoom(side, compute);
+  if (!index)
+    return index.status();
+  Room &room = side.rooms[*index];
   for (const Box &box : boxes)
     for (size_t i = 0; i < box.sent.size(); ++i) {
       const End &from = box.piece->sources[i];
       if (from.device != issuer.device)
         continue;
       const Operand &operand = sending.operands[box.operand];
-      bool toItself = box.piece->targets.front().device == issuer.device;
       MoveJob job{&box.pack,
                   operand.dtype,
                   {},
                   1,
                   {issuer.slot(operand.src) + from.offset * moves[box.operand].elementBytes()},
-                  {toItself ? own->staging + box.received[i] : side.staging + box.sent[i]},
+                  {room.staging + box.sent[i]},
                   {}};
       TESSERA_RETURN_IF_ERROR(
-          driver.move({side.stream, issuer.currentStep(), "pack", {}}, std::move(job)));
+          driver.move({compute, issuer.currentStep(), "pack", {}}, std::move(job)));
     }
-  TESSERA_RETURN_IF_ERROR(driver.record(side.ready, side.stream));
-  TESSERA_RETURN_IF_ERROR(driver.wait(issuer.stream(0), side.ready));
+  TESSERA_RETURN_IF_ERROR(driver.record(room.packed, compute));
+  TESSERA_RETURN_IF_ERROR(driver.wait(side.stream, room.packed));
+  TESSERA_RETURN_IF_ERROR(exchange(side, room.staging, issuer, true));
+  TESSERA_RETURN_IF_ERROR(driver.record(room.sent, side.stream));
   ++side.count;
-  return exchange(side, issuer, true);
+  if (find(receivers, issuer.device))
+    side.toSelf.push_back(*index);
+  return true;
 }
 
 Expected<bool> RemoteTransfer::tryReceive(Issuer &issuer) {
   Side &side = *find(receivers, issuer.device);
   Side *own = find(senders, issuer.device);
-  if (own && own->count <= side.count)
+  if (own && own->toSelf.empty())
     return false; // it has not given itself its part
+  Room *given = own ? &own->rooms[own->toSelf.front()] : nullptr;
+  std::byte *staging = side.rooms.front().staging;
   ++side.count;
   TESSERA_RETURN_IF_ERROR(driver.record(issuer.spareEvent(), issuer.stream(0)));
   TESSERA_RETURN_IF_ERROR(driver.wait(side.stream, issuer.spareEvent()));
-  if (own)
-    TESSERA_RETURN_IF_ERROR(driver.wait(side.stream, own->ready));
-  TESSERA_RETURN_IF_ERROR(exchange(side, issuer, false));
+  if (given)
+    TESSERA_RETURN_IF_ERROR(driver.wait(side.stream, given->packed));
+  TESSERA_RETURN_IF_ERROR(exchange(side, staging, issuer, false));
   for (const Box &box : boxes) {
     const End &to = box.piece->targets.front();
     if (to.device != issuer.device)
@@ -188,14 +249,36 @@ Expected<bool> RemoteTransfer::tryReceive(Issuer &issuer) {
                 {},
                 {issuer.slot(operand.dst) + to.offset * move.elementBytes()},
                 box.piece->value};
-    for (int64_t at : box.received)
-      job.sources.push_back(side.staging + at);
+    for (size_t i = 0; i < box.received.size(); ++i)
+      job.sources.push_back(box.piece->sources[i].device == issuer.device
+                                ? given->staging + box.sent[i]
+                                : staging + box.received[i]);
     TESSERA_RETURN_IF_ERROR(
         driver.move({side.stream, issuer.currentStep(), "unpack", {}}, std::move(job)));
+  }
+  if (given) {
+    TESSERA_RETURN_IF_ERROR(driver.record(given->taken, side.stream));
+    own->toSelf.pop_front();
   }
   TESSERA_RETURN_IF_ERROR(driver.record(side.done, side.stream));
   TESSERA_RETURN_IF_ERROR(driver.wait(issuer.stream(0), side.done));
   return true;
+}
+
+std::vector<int64_t> RemoteTransfer::missingFor(int64_t device) const {
+  auto receiver = std::find_if(receivers.begin(), receivers.end(),
+                               [&](const Side &side) { return side.device == device; });
+  std::vector<int64_t> missing;
+  for (const Side &side : senders) {
+    bool sends = std::any_of(routes.begin(), routes.end(), [&](const Route &route) {
+      return route.source == side.device && route.target == device;
+    });
+    // A device that gives itself its part is not counted as receiving before it has.
+    int64_t awaited = receiver->count + (side.device == device);
+    if (sends && side.isHere && side.count < awaited)
+      missing.push_back(side.device);
+  }
+  return missing;
 }
 
 CollectiveStats RemoteTransfer::stats() const {

@@ -14,19 +14,22 @@
 namespace tessera::runtime::gpu {
 
 /// Between devices of any processes, by the sends and receives of a communicator of its own. Each
-/// device packs what others need into staging and goes on; the messages run on streams of their
-/// own. One message is in flight: a sender that is ahead by more waits on its stream, so programs
-/// that send in another rhythm than they receive may come to a deadlock, which `stub` reports.
+/// device packs what others need into a room and goes on; the messages run on streams of their own.
+/// A send ends when its receive is there, so a device has as many rooms as it may be ahead by
+/// (Rhythm.h). Where that is not known, it takes one whose message has gone, or another: then it
+/// never waits for a receiver.
 class RemoteTransfer final : public Transfer {
 public:
   RemoteTransfer(GpuDriver &driver, Collectives &collectives, const Program &program,
                  const Step &send, const Step &recv);
-  /// `here` are the devices of this process. Called by all processes in the same order.
-  Status open(const std::vector<int64_t> &here);
+  /// `here` are the devices of this process. `rooms`: messages that a sender may be ahead by; 0:
+  /// not known. Called by all processes in the same order.
+  Status open(const std::vector<int64_t> &here, int64_t rooms);
 
-  Status send(Issuer &issuer) override;
+  Expected<bool> trySend(Issuer &issuer) override;
   Expected<bool> tryReceive(Issuer &issuer) override;
-  std::vector<int64_t> missingFor(int64_t device) const override { return {device}; }
+  /// Of the devices of this process; others are not seen.
+  std::vector<int64_t> missingFor(int64_t device) const override;
   CollectiveStats stats() const override;
 
 private:
@@ -43,19 +46,28 @@ private:
     int64_t source, target; ///< process ids
     int64_t sendAt = 0, receiveAt = 0, bytes = 0;
   };
+  struct Room { ///< of a message on its way
+    std::byte *staging = nullptr;
+    /// Filled; gone; and, of what a device gives itself, taken out again.
+    Event packed = nullptr, sent = nullptr, taken = nullptr;
+  };
   struct Side { ///< a device that sends, or one that receives
     int64_t device = 0, stagingBytes = 0;
-    std::byte *staging = nullptr;
     Stream stream = nullptr;
-    Event ready = nullptr, done = nullptr;
-    int64_t count = 0; ///< messages issued
+    std::vector<Room> rooms;   ///< one of a receiver
+    std::deque<size_t> toSelf; ///< rooms of messages that it sent and has not received
+    Event done = nullptr;      ///< of a receiver: the last message is in its slots
+    int64_t count = 0;         ///< messages issued
     bool isHere = false;
   };
   void layOut();
   Route &routeOf(int64_t source, int64_t target);
   int64_t rankOf(int64_t device) const;
-  Status openSide(Side &side, const char *name);
-  Status exchange(const Side &side, Issuer &issuer, bool sends);
+  Status openSide(Side &side, const char *name, int64_t rooms);
+  Status addRoom(Side &side);
+  /// The index of a sender's room that is free, or free once the stream that computes has waited.
+  Expected<size_t> chooseRoom(Side &side, Stream compute);
+  Status exchange(const Side &side, std::byte *staging, Issuer &issuer, bool sends);
   Side *find(std::vector<Side> &sides, int64_t device) const;
 
   GpuDriver &driver;
@@ -68,6 +80,7 @@ private:
   std::vector<Side> senders, receivers;
   std::vector<int64_t> members; ///< of the communicator
   int64_t communicator = -1;
+  bool roomsAreKnown = true;
   std::vector<int64_t> sentBytes, receivedBytes; ///< of one message, by process id
 };
 

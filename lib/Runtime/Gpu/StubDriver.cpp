@@ -90,9 +90,9 @@ Status StubDriver::launch(Issue issue, const LaunchStep &step, std::vector<void 
 }
 
 Status StubDriver::gemm(Issue issue, const GemmStep &step, const void *a, const void *b, void *c,
-                        std::byte *) {
+                        const void *bias, std::byte *) {
   return enqueue(std::move(issue), [=, &step] {
-    multiply(step, a, b, c, 0, step.batch, 0, step.m);
+    multiply(step, a, b, c, bias, 0, step.batch, 0, step.m);
     return Status();
   });
 }

@@ -75,13 +75,14 @@ public:
   Status load(int64_t device, const Artifact &artifact) override;
   Status record(Event event, Stream stream) override;
   Status wait(Stream stream, Event event) override;
+  Expected<bool> isDone(Event event) override;
   Status copy(Issue issue, std::byte *to, const std::byte *from, int64_t bytes) override;
   Status setIndex(Issue issue, std::byte *to, int64_t value) override;
   Status move(Issue issue, MoveJob job) override;
   Status launch(Issue issue, const LaunchStep &step, std::vector<void *> slots,
                 std::byte *workspace) override;
   Status gemm(Issue issue, const GemmStep &step, const void *a, const void *b, void *c,
-              std::byte *workspace) override;
+              const void *bias, std::byte *workspace) override;
   Status beginCapture(Stream origin) override;
   Expected<Graph> endCapture(Stream origin) override;
   Status launchGraph(Graph graph, Stream stream) override;

@@ -46,6 +46,11 @@ Status StubDriver::wait(Stream stream, Event event) {
   return {};
 }
 
+Expected<bool> StubDriver::isDone(Event event) {
+  return std::all_of(event->frontier.begin(), event->frontier.end(),
+                     [](const StubNodePtr &node) { return node->done; });
+}
+
 Status StubDriver::enqueue(Issue issue, std::function<Status()> run,
                            std::optional<StubMeeting> meeting) {
   ++counted.launches;

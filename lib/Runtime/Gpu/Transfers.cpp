@@ -54,7 +54,7 @@ InProcessTransfer::Message *InProcessTransfer::find(int64_t sequence) const {
   return index < static_cast<int64_t>(messages.size()) ? messages[index].get() : nullptr;
 }
 
-Status InProcessTransfer::send(Issuer &issuer) {
+Expected<bool> InProcessTransfer::trySend(Issuer &issuer) {
   int64_t position = sourceMesh.positionOf(issuer.device), sequence = sentBy[position]++;
   while (!find(sequence)) {
     if (spare.empty()) {
@@ -87,7 +87,7 @@ Status InProcessTransfer::send(Issuer &issuer) {
   TESSERA_RETURN_IF_ERROR(driver.wait(compute, message.sent[position]));
   message.isSent[position] = true;
   ++message.numSent;
-  return {};
+  return true;
 }
 
 Expected<bool> InProcessTransfer::tryReceive(Issuer &issuer) {

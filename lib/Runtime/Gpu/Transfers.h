@@ -22,7 +22,8 @@ class Issuer;
 class Transfer {
 public:
   virtual ~Transfer() = default;
-  virtual Status send(Issuer &issuer) = 0;
+  /// False while its room holds what is to be received before.
+  virtual Expected<bool> trySend(Issuer &issuer) = 0;
   /// False while what it waits for is not issued.
   virtual Expected<bool> tryReceive(Issuer &issuer) = 0;
   /// Process ids that have not sent the message which a device waits for.
@@ -37,7 +38,7 @@ public:
   InProcessTransfer(GpuDriver &driver, Recorder &recorder, const Program &program, const Step &send,
                     const Step &recv);
 
-  Status send(Issuer &issuer) override;
+  Expected<bool> trySend(Issuer &issuer) override;
   Expected<bool> tryReceive(Issuer &issuer) override;
   std::vector<int64_t> missingFor(int64_t device) const override;
   CollectiveStats stats() const override;

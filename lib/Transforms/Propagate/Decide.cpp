@@ -49,8 +49,11 @@ public:
   Decision run() {
     std::vector<int64_t> choice(graph.nodes.size());
     for (size_t n = 0; n < graph.nodes.size(); ++n)
-      if (strategies.of(n).size() > 1)
+      if (strategies.of(n).size() > 1) {
+        if (!costs)
+          costs.emplace(graph.nodes[n].op->getParentOfType<func::FuncOp>(), topology);
         addOp(n);
+      }
     if (!problem.nodes.empty()) {
       addTensors();
       choose(choice);
@@ -94,36 +97,12 @@ private:
   void addOp(size_t index) {
     const RuleNode &node = graph.nodes[index];
     search::Node own;
+    double trips = tripsOf(node.op);
+    // The op's own iterations count, so that no plan undoes the user's cuts to save a few bytes.
     for (const Strategy &strategy : strategies.of(index))
-      own.cost.push_back(workOf(node, strategy));
+      own.cost.push_back(trips * secondsUnder(*costs, graph, node, strategy));
     nodeOf.try_emplace(static_cast<int64_t>(index), problem.nodes.size());
     problem.nodes.push_back(std::move(own));
-  }
-
-  /// Seconds of the op's own iterations. They count so that no plan undoes the user's cuts to save
-  /// a few bytes.
-  double workOf(const RuleNode &node, const Strategy &strategy) const {
-    double bytes = 0, iterations = 1;
-    const TensorState *any = nullptr;
-    for (size_t i = 0; i < node.tensors.size(); ++i) {
-      if (node.tensors[i] < 0)
-        continue;
-      any = &graph.tensors[node.tensors[i]];
-      int64_t parts = 1;
-      for (const AxisList &dim : shardingUnder(node, i, strategy).dims)
-        parts *= sizeOf(dim);
-      bytes += static_cast<double>(any->bytes) / static_cast<double>(parts);
-    }
-    if (!any)
-      return 0;
-    for (size_t f = 0; f < strategy.axes.size(); ++f)
-      iterations *= static_cast<double>(
-          std::max<int64_t>(1, ceilDiv(node.rule.factors[f].size, sizeOf(strategy.axes[f]))));
-    std::string dtype;
-    llvm::raw_string_ostream(dtype) << any->type.getElementType();
-    return tripsOf(node.op) *
-           topology.computeSeconds(iterations * static_cast<double>(operationsOf(node.op)), bytes,
-                                   dtype, any->mesh->numDevices());
   }
 
   End endOf(int64_t node, size_t position) const {
@@ -246,6 +225,7 @@ private:
 
   const PropagationGraph &graph;
   const Topology &topology;
+  std::optional<OpCosts> costs; ///< once something is to be chosen
   ReshardPlanner planner;
   Strategies strategies;
   std::vector<const TensorSharding *> raw; ///< by tensor; of what ops produce once they are decided

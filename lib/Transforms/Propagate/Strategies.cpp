@@ -55,21 +55,26 @@ bool dist::allows(const TensorState &tensor, const TensorSharding &state) {
   return true;
 }
 
-double dist::tripsOf(Operation *op) {
-  double trips = 1;
-  for (auto loop = op->getParentOfType<scf::ForOp>(); loop;
-       loop = loop->getParentOfType<scf::ForOp>())
-    if (std::optional<llvm::APInt> count = loop.getStaticTripCount())
-      trips *= std::max(1.0, count->roundToDouble());
-  return trips;
+const Mesh &dist::meshOf(const PropagationGraph &graph, const RuleNode &node) {
+  int64_t tensor = *llvm::find_if(node.tensors, [](int64_t t) { return t >= 0; });
+  return *graph.tensors[tensor].mesh;
 }
 
-int64_t dist::operationsOf(Operation *op) {
-  int64_t operations = 0;
-  for (Region &region : op->getRegions())
-    for (Block &block : region)
-      operations += static_cast<int64_t>(block.getOperations().size()) - 1;
-  return std::max<int64_t>(operations, 1);
+double dist::secondsUnder(const OpCosts &costs, const PropagationGraph &graph,
+                          const RuleNode &node, const Strategy &strategy) {
+  double iterations = 1;
+  SmallVector<double> elements;
+  for (size_t i = 0; i < node.tensors.size(); ++i) {
+    elements.push_back(1);
+    if (node.tensors[i] >= 0)
+      for (int64_t extent : localShape(shardingUnder(node, i, strategy),
+                                       shapeOf(graph.tensors[node.tensors[i]].type)))
+        elements.back() *= static_cast<double>(extent);
+  }
+  for (size_t f = 0; f < strategy.axes.size(); ++f)
+    iterations *= static_cast<double>(
+        std::max<int64_t>(1, ceilDiv(node.rule.factors[f].size, sizeOf(strategy.axes[f]))));
+  return costs.seconds(node.op, iterations, elements, meshOf(graph, node).numDevices());
 }
 
 //===----------------------------------------------------------------------===//

@@ -10,6 +10,8 @@
 
 #include "PropagationGraph.h"
 
+#include "tessera/Transforms/OpCosts.h"
+
 namespace tessera::dist {
 
 /// Contributions that an op passes on instead of having them reduced first.
@@ -93,10 +95,11 @@ private:
 /// Whether what the user wrote on a tensor leaves room for its dimensions to lie as `state` says.
 bool allows(const TensorState &tensor, const sharding::TensorSharding &state);
 
-/// How often an op runs in one execution of its function, as far as that is known.
-double tripsOf(mlir::Operation *op);
-/// Operations of the body of a linalg op, at least one: what an iteration computes.
-int64_t operationsOf(mlir::Operation *op);
+/// The mesh that an op with a rule is cut over.
+const sharding::Mesh &meshOf(const PropagationGraph &graph, const RuleNode &node);
+/// Seconds of one execution of an op that is cut so, of the device that has most to do.
+double secondsUnder(const OpCosts &costs, const PropagationGraph &graph, const RuleNode &node,
+                    const Strategy &strategy);
 
 /// Whether tensor `position` of an elementwise op lacks one of its factors.
 bool isBroadcast(const RuleNode &node, size_t position);

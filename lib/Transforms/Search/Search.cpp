@@ -118,7 +118,8 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
   StrategyGraph::Options options;
   options.fullyUseDevices = settings.fullyUseDevices;
   options.timeLimit = kTimeForTables * settings.solver.timeLimit;
-  StrategyGraph strategies(graph, propagated, planner, settings.topology, options);
+  OpCosts costs(function, settings.topology);
+  StrategyGraph strategies(graph, propagated, planner, costs, options);
 
   std::vector<int64_t> alone =
       completePropagated(strategies, kTimeForTables * settings.solver.timeLimit);

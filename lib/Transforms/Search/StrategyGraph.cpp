@@ -20,9 +20,8 @@ using namespace tessera::dist;
 using namespace tessera::sharding;
 
 StrategyGraph::StrategyGraph(const PropagationGraph &graph, const PropagatedPlan &propagated,
-                             ReshardPlanner &planner, const Topology &topology,
-                             const Options &options)
-    : graph(graph), planner(planner), topology(topology), options(options),
+                             ReshardPlanner &planner, const OpCosts &costs, const Options &options)
+    : graph(graph), planner(planner), costs(costs), options(options),
       kindOfNode(graph.nodes.size(), -1), problemNode(graph.nodes.size(), -1),
       place(graph.tensors.size()), home(graph.tensors.size()), producer(graph.tensors.size(), -1) {
   addOps(propagated);
@@ -40,37 +39,6 @@ static bool isChoosing(const RuleNode &node) {
   return node.op && node.op->getNumResults() > 0 && !isa<ShardTensorOp>(node.op);
 }
 
-static const Mesh &meshOf(const PropagationGraph &graph, const RuleNode &node) {
-  int64_t tensor = *llvm::find_if(node.tensors, [](int64_t t) { return t >= 0; });
-  return *graph.tensors[tensor].mesh;
-}
-
-double StrategyGraph::workOf(const RuleNode &node, const Strategy &strategy) const {
-  if (isMadeOfScalars(node.op))
-    return 0;
-  double bytes = 0, iterations = 1;
-  const TensorState *any = nullptr;
-  for (size_t i = 0; i < node.tensors.size(); ++i) {
-    if (node.tensors[i] < 0)
-      continue;
-    any = &graph.tensors[node.tensors[i]];
-    double elements = 1;
-    for (int64_t extent : localShape(shardingUnder(node, i, strategy), shapeOf(any->type)))
-      elements *= static_cast<double>(extent);
-    bytes += elements * static_cast<double>(bytesPerElement(any->type.getElementType()));
-  }
-  for (size_t f = 0; f < strategy.axes.size(); ++f)
-    iterations *= static_cast<double>(
-        std::max<int64_t>(1, ceilDiv(node.rule.factors[f].size, sizeOf(strategy.axes[f]))));
-  // What only moves elements computes nothing, whatever its rule has as loops.
-  if (!isa<linalg::LinalgOp>(node.op))
-    iterations = 0;
-  std::string dtype;
-  llvm::raw_string_ostream(dtype) << any->type.getElementType();
-  return topology.computeSeconds(iterations * static_cast<double>(operationsOf(node.op)), bytes,
-                                 dtype, any->mesh->numDevices());
-}
-
 /// Whether what the user wrote on an op's results leaves room for a strategy.
 bool StrategyGraph::allowsResults(const RuleNode &node, const Strategy &strategy) const {
   for (size_t i = node.rule.operands.size(); i < node.tensors.size(); ++i)
@@ -81,8 +49,8 @@ bool StrategyGraph::allowsResults(const RuleNode &node, const Strategy &strategy
 }
 
 /// Everything that the strategies and costs of an op depend on, as numbers.
-static std::vector<int64_t> keyOf(const PropagationGraph &graph, const RuleNode &node,
-                                  const Strategy &propagated) {
+static std::vector<int64_t> keyOf(const PropagationGraph &graph, const OpCosts &costs,
+                                  const RuleNode &node, const Strategy &propagated) {
   std::vector<int64_t> key;
   auto addAxes = [&](const AxisList &axes) {
     key.push_back(static_cast<int64_t>(axes.size()));
@@ -92,6 +60,8 @@ static std::vector<int64_t> keyOf(const PropagationGraph &graph, const RuleNode 
   key.push_back(reinterpret_cast<int64_t>(&meshOf(graph, node)));
   key.push_back(operationsOf(node.op));
   key.push_back(isMadeOfScalars(node.op));
+  for (double count : costs.loadsAndStores(node.op))
+    key.push_back(std::llround(1e6 * count));
   key.push_back(node.rule.movesOnly);
   for (const Factor &factor : node.rule.factors)
     key.insert(key.end(), {factor.size, static_cast<int64_t>(factor.kind),
@@ -174,7 +144,7 @@ const AxisGroups &StrategyGraph::groupsOf(const Mesh &mesh) {
 
 int64_t StrategyGraph::kindOf(int64_t index, const Strategy &propagated) {
   const RuleNode &node = graph.nodes[index];
-  std::vector<int64_t> key = keyOf(graph, node, propagated);
+  std::vector<int64_t> key = keyOf(graph, costs, node, propagated);
   std::vector<int64_t> &known = knownKinds[key];
   if (!known.empty())
     return known.front();
@@ -200,7 +170,7 @@ int64_t StrategyGraph::kindOf(int64_t index, const Strategy &propagated) {
     kind.labels.push_back(std::move(labels));
   }
   for (const Strategy &strategy : kind.strategies)
-    kind.seconds.push_back(workOf(node, strategy));
+    kind.seconds.push_back(secondsUnder(costs, graph, node, strategy));
   for (size_t i = 0; i < node.tensors.size(); ++i) {
     std::vector<TensorSharding> lies;
     for (const Strategy &strategy : kind.strategies)

@@ -50,8 +50,7 @@ public:
 
   /// `graph` before propagation: its tensors have what the user wrote. Both must outlive this.
   StrategyGraph(const PropagationGraph &graph, const PropagatedPlan &propagated,
-                sharding::ReshardPlanner &planner, const sharding::Topology &topology,
-                const Options &options);
+                sharding::ReshardPlanner &planner, const OpCosts &costs, const Options &options);
 
   const sharding::search::Problem &problem() const { return result; }
   /// Gives the problem memory: of each tensor its bytes where its home or op puts it times
@@ -102,7 +101,6 @@ private:
                     std::vector<AxisLabels> labels, std::string name);
   int64_t kindOf(int64_t node, const Strategy &propagated);
   bool allowsResults(const RuleNode &node, const Strategy &strategy) const;
-  double workOf(const RuleNode &node, const Strategy &strategy) const;
   int64_t intern(std::vector<sharding::TensorSharding> shardings);
   sharding::ReshardTable &reshardsOf(const TensorState &state);
   const AxisGroups &groupsOf(const sharding::Mesh &mesh);
@@ -110,7 +108,7 @@ private:
 
   const PropagationGraph &graph;
   sharding::ReshardPlanner &planner;
-  const sharding::Topology &topology;
+  const OpCosts &costs;
   Options options;
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
   sharding::search::Problem result;

@@ -26,6 +26,34 @@ func.func private @short_softmax(%x: tensor<33x20xf32>, %o: tensor<33x20xf32>) -
   return %0 : tensor<33x20xf32>
 }
 
+// Rows begin at any address: their chunks begin at whole ones, and only a row's first and last go by elements.
+// CHECK-LABEL: odd_softmax: launches 1, workspace 0, bytes 5227520 of 5227520
+// CHECK: ld.global{{(.nc)?}}.v4.b32
+// CHECK: st.global.v4.b32
+// EQUAL: odd_softmax: rows equal
+func.func private @odd_softmax(%x: tensor<640x1021xf32>, %o: tensor<640x1021xf32>) -> tensor<640x1021xf32>
+    attributes {kernel.reads = 1 : i64} {
+  %0 = linalg.softmax dimension(1) ins(%x : tensor<640x1021xf32>) outs(%o : tensor<640x1021xf32>) -> tensor<640x1021xf32>
+  return %0 : tensor<640x1021xf32>
+}
+
+// EQUAL: odd_index: rows equal
+func.func private @odd_index(%x: tensor<33x77xi32>, %y: tensor<77xi32>, %o: tensor<33xi32>) -> tensor<33xi32>
+    attributes {kernel.reads = 2 : i64} {
+  %0 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i)>],
+                       iterator_types = ["parallel", "reduction"]}
+      ins(%x, %y : tensor<33x77xi32>, tensor<77xi32>) outs(%o : tensor<33xi32>) {
+  ^bb0(%a: i32, %b: i32, %c: i32):
+    %n = linalg.index 1 : index
+    %m = arith.index_cast %n : index to i32
+    %p = arith.muli %a, %m : i32
+    %q = arith.addi %p, %b : i32
+    %s = arith.addi %c, %q : i32
+    linalg.yield %s : i32
+  } -> tensor<33xi32>
+  return %0 : tensor<33xi32>
+}
+
 // A row that no registers can hold is walked by loops.
 // CHECK-LABEL: long_softmax: launches 1
 // EQUAL: long_softmax: rows equal

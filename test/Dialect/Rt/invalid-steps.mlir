@@ -27,6 +27,66 @@ rt.program @main {
 
 // -----
 
+// R12: a bias has an element for each column.
+dist.process_mesh @m(shape = [1], dim_names = ["d"])
+rt.program @main {
+  rt.part "main" over @m arena 256 {
+    %a = rt.slot "a" at 0 : !rt.slot<2x4xf32>
+    %b = rt.slot "b" at 64 : !rt.slot<4x2xf32>
+    %c = rt.slot "c" at 128 : !rt.slot<2x2xf32>
+    %v = rt.slot "v" at 192 : !rt.slot<3xf32>
+    // expected-error @below {{the bias is '!rt.slot<3xf32>', the rows have 2 elements}}
+    rt.gemm %a, %b to %c bias %v batch 1 m 2 n 2 k 4 ld [4, 2, 2] stride [0, 0, 0] : !rt.slot<2x4xf32>, !rt.slot<4x2xf32> to !rt.slot<2x2xf32> bias !rt.slot<3xf32>
+  }
+}
+
+// -----
+
+// R12: a bias is of the type of C.
+dist.process_mesh @m(shape = [1], dim_names = ["d"])
+rt.program @main {
+  rt.part "main" over @m arena 256 {
+    %a = rt.slot "a" at 0 : !rt.slot<2x4xf32>
+    %b = rt.slot "b" at 64 : !rt.slot<4x2xf32>
+    %c = rt.slot "c" at 128 : !rt.slot<2x2xf32>
+    %v = rt.slot "v" at 192 : !rt.slot<2xbf16>
+    // expected-error @below {{a bias of 'bf16' is added to a product of 'f32'}}
+    rt.gemm %a, %b to %c bias %v batch 1 m 2 n 2 k 4 ld [4, 2, 2] stride [0, 0, 0] : !rt.slot<2x4xf32>, !rt.slot<4x2xf32> to !rt.slot<2x2xf32> bias !rt.slot<2xbf16>
+  }
+}
+
+// -----
+
+// R12: there are two epilogues.
+dist.process_mesh @m(shape = [1], dim_names = ["d"])
+rt.program @main {
+  rt.part "main" over @m arena 256 {
+    %a = rt.slot "a" at 0 : !rt.slot<2x4xf32>
+    %b = rt.slot "b" at 64 : !rt.slot<4x2xf32>
+    %c = rt.slot "c" at 128 : !rt.slot<2x2xf32>
+    %v = rt.slot "v" at 192 : !rt.slot<2xf32>
+    // expected-error @below {{'tanh' is not an epilogue; relu and gelu are}}
+    rt.gemm %a, %b to %c bias %v batch 1 m 2 n 2 k 4 ld [4, 2, 2] stride [0, 0, 0] epilogue "tanh" : !rt.slot<2x4xf32>, !rt.slot<4x2xf32> to !rt.slot<2x2xf32> bias !rt.slot<2xf32>
+  }
+}
+
+// -----
+
+// R12: integers have none.
+dist.process_mesh @m(shape = [1], dim_names = ["d"])
+rt.program @main {
+  rt.part "main" over @m arena 256 {
+    %a = rt.slot "a" at 0 : !rt.slot<2x4xi32>
+    %b = rt.slot "b" at 64 : !rt.slot<4x2xi32>
+    %c = rt.slot "c" at 128 : !rt.slot<2x2xi32>
+    %v = rt.slot "v" at 192 : !rt.slot<2xi32>
+    // expected-error @below {{a product of 'i32' has no bias and no epilogue; f32, f16 and bf16 may}}
+    rt.gemm %a, %b to %c bias %v batch 1 m 2 n 2 k 4 ld [4, 2, 2] stride [0, 0, 0] : !rt.slot<2x4xi32>, !rt.slot<4x2xi32> to !rt.slot<2x2xi32> bias !rt.slot<2xi32>
+  }
+}
+
+// -----
+
 // R4: element types.
 dist.process_mesh @m(shape = [1], dim_names = ["d"])
 rt.program @main {

@@ -27,6 +27,7 @@ rt.program @main peak 512 {
     // CHECK: rt.constant "w" dense<{{.*}}> : tensor<8x2xf32> in !rt.slot<8x2xf32>
     %w = rt.constant "w" dense<1.0> : tensor<8x2xf32> in !rt.slot<8x2xf32>
     %o = rt.slot "o" at 448 : !rt.slot<4x2xf32>
+    %v = rt.constant "v" dense<1.0> : tensor<2xf32> in !rt.slot<2xf32>
     // CHECK: rt.coordinate %{{.*}} over ["dp"]
     rt.coordinate %d over ["dp"]
     // CHECK: rt.argument_home 0 in %[[X]] : !rt.slot<4x8xf32> as #dist.sharding<@pod, [shard(0)]>
@@ -38,6 +39,8 @@ rt.program @main peak 512 {
     rt.launch @k0_add(%x) to (%y) : (!rt.slot<4x8xf32>) to (!rt.slot<4x8xf32>)
     // CHECK: rt.gemm %[[Y]], %{{.*}} to %{{.*}} batch 1 m 4 n 2 k 8 ld [8, 2, 2] stride [0, 0, 0] accumulate :
     rt.gemm %y, %w to %o batch 1 m 4 n 2 k 8 ld [8, 2, 2] stride [0, 0, 0] accumulate : !rt.slot<4x8xf32>, !rt.slot<8x2xf32> to !rt.slot<4x2xf32>
+    // CHECK: rt.gemm %[[Y]], %{{.*}} to %[[O:.*]] bias %[[V:.*]] batch 1 m 4 n 2 k 8 {{.*}} epilogue "relu" : {{.*}} to !rt.slot<4x2xf32> bias !rt.slot<2xf32>
+    rt.gemm %y, %w to %o bias %v batch 1 m 4 n 2 k 8 ld [8, 2, 2] stride [0, 0, 0] epilogue "relu" : !rt.slot<4x8xf32>, !rt.slot<8x2xf32> to !rt.slot<4x2xf32> bias !rt.slot<2xf32>
     // CHECK: %[[T:.*]] = rt.collective "all_reduce"(%[[Y]]) to (%[[X]]) over @pod ["dp"] reduction sum from
     %t = rt.collective "all_reduce" (%y) to (%x) over @pod ["dp"] reduction sum
       from [#dist.sharding<@pod, [partial(sum)]>] to [#dist.sharding<@pod, [replicate]>] global [tensor<4x8xf32>]

@@ -1,17 +1,17 @@
-"""Starts two ranks that share a GPU: two_ranks.py LIBRARIES ARTIFACT0 ARTIFACT1; prints what each said last."""
+"""Starts two ranks that share a GPU: two_ranks.py LIBRARIES ARTIFACT0 ARTIFACT1 [OPTION...]; prints what each said last."""
 
 import os
 import subprocess
 import sys
 import tempfile
 
-libraries, *artifacts = sys.argv[1:]
+libraries, artifacts, options = sys.argv[1], sys.argv[2:4], sys.argv[4:]
 with tempfile.TemporaryDirectory() as folder:
     ranks = []
     for rank, artifact in enumerate(artifacts):
         environment = dict(os.environ, LD_LIBRARY_PATH=libraries, TESSERA_RANK=str(rank), TESSERA_SIZE="2",
                            TESSERA_LOCAL_RANK="0", TESSERA_RENDEZVOUS=f"file:{folder}/meet")
-        ranks.append(subprocess.Popen(["tessera-exec", artifact, "--backend", "cuda"], env=environment, text=True,
+        ranks.append(subprocess.Popen(["tessera-exec", artifact, "--backend", "cuda", *options], env=environment, text=True,
                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE))
     for rank, process in enumerate(ranks):
         _, said = process.communicate(timeout=60)

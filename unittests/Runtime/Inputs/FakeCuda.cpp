@@ -6,12 +6,13 @@
 //===----------------------------------------------------------------------===//
 //
 // Runs everything at once, in the order issued; captured work is kept and run
-// when its graph is launched. Of kernels it knows `tessera_move` alone.
+// when its graph is launched. Of kernels it knows the runtime's own.
 // FAKE_CUDA_DEVICES is how many GPUs there are (1), FAKE_CUDA_CAPABILITY their
 // architecture (90).
 //
 //===----------------------------------------------------------------------===//
 
+#include "Gpu/Cuda/GemmKernel.cu"
 #include "Gpu/Cuda/MoveKernels.cu"
 
 #include <cstdint>
@@ -24,7 +25,8 @@
 namespace {
 using Work = std::vector<std::function<void()>>;
 Work *captured = nullptr;
-int anything = 0; ///< what handles point to
+int anything = 0;                       ///< what handles point to
+int moveFunction = 0, gemmFunction = 0; ///< what those of kernels do
 
 int setting(const char *name, int other) {
   const char *text = std::getenv(name);
@@ -111,7 +113,7 @@ EXPORT int cuMemcpyDtoDAsync_v2(Pointer to, Pointer from, size_t size, void *) {
       [=] { std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), size); });
 }
 EXPORT int cuStreamCreate(void **stream, unsigned) {
-  *stream = &anything;
+  *stream = new char;
   return 0;
 }
 EXPORT int cuStreamSynchronize(void *) {
@@ -145,11 +147,24 @@ EXPORT int cuGraphDestroy(void *graph) {
   delete static_cast<Work *>(graph);
   return 0;
 }
+// An event's time is the number of events recorded before it, in microseconds.
 EXPORT int cuEventCreate(void **event, unsigned) {
-  *event = &anything;
+  *event = new float(0);
   return 0;
 }
-EXPORT int cuEventRecord(void *, void *) {
+EXPORT int cuEventElapsedTime(float *milliseconds, void *from, void *to) {
+  *milliseconds = (*static_cast<float *>(to) - *static_cast<float *>(from)) / 1000;
+  return 0;
+}
+EXPORT int cuCtxSynchronize() {
+  return 0;
+}
+EXPORT int cuEventQuery(void *) {
+  return 0;
+}
+EXPORT int cuEventRecord(void *event, void *) {
+  static float count = 0;
+  *static_cast<float *>(event) = ++count;
   return 0;
 }
 EXPORT int cuModuleLoadData(void **module, const void *) {
@@ -157,17 +172,26 @@ EXPORT int cuModuleLoadData(void **module, const void *) {
   return 0;
 }
 EXPORT int cuModuleGetFunction(void **function, void *, const char *name) {
-  *function = &anything;
-  return std::strcmp(name, "tessera_move") == 0 ? 0 : 500; // not found
+  *function = std::strcmp(name, "tessera_move") == 0   ? &moveFunction
+              : std::strcmp(name, "tessera_gemm") == 0 ? &gemmFunction
+                                                       : nullptr;
+  return *function ? 0 : 500; // not found
 }
 EXPORT int cuFuncSetAttribute(void *, int, int) {
   return 0;
 }
-EXPORT int cuLaunchKernel(void *, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned,
-                          unsigned, unsigned, void *, void **parameters, void **) {
+EXPORT int cuLaunchKernel(void *function, unsigned blocks, unsigned, unsigned, unsigned threads,
+                          unsigned, unsigned, unsigned, void *, void **parameters, void **) {
   // Parameters are copied when a kernel is launched.
-  auto arguments = *static_cast<const MoveArguments *>(parameters[0]);
   long long step = static_cast<long long>(blocks) * threads;
+  if (function == &gemmFunction) {
+    auto arguments = *static_cast<const GemmArguments *>(parameters[0]);
+    return issue([=] {
+      for (long long thread = 0; thread < step; ++thread)
+        multiplyAll(arguments, thread, step);
+    });
+  }
+  auto arguments = *static_cast<const MoveArguments *>(parameters[0]);
   return issue([=] {
     for (long long thread = 0; thread < step; ++thread)
       moveBox(arguments, thread, step);

@@ -65,6 +65,8 @@ struct GpuLaunchInfo {
   /// Bytes of kernel arguments and of workspace that the launch must move: each element that it
   /// accesses once, times the passes it makes over it.
   int64_t readBytes = 0, writtenBytes = 0;
+  /// Accesses to memory by less than 16 bytes, once each: what is accessed and why no wider.
+  std::vector<std::string> narrow;
   std::vector<GpuUsage> usage;
 };
 
@@ -77,6 +79,8 @@ struct GpuKernelInfo {
   /// Bytes of the kernel's own arguments: each input and output once.
   int64_t argumentBytes = 0;
   double milliseconds = 0; ///< of compilation, on one thread, all architectures
+  /// Of these, what this thread and its assemblers spent on a processor.
+  double cpuMilliseconds = 0;
   bool cached = false;
   std::string loopIR, ptx; ///< with the options of these names
 };

@@ -87,6 +87,59 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+/// Rule R12 of a product of elements `operand` to elements `result`; `bias` is null for none.
+static LogicalResult verifyEpilogue(Operation *op, std::optional<StringRef> epilogue, Type operand,
+                                    Type bias, Type result) {
+  if (epilogue && *epilogue != "relu" && *epilogue != "gelu")
+    return op->emitOpError() << "'" << *epilogue << "' is not an epilogue; relu and gelu are";
+  if (bias && bias != result)
+    return op->emitOpError() << "a bias of " << bias << " is added to a product of " << result;
+  if ((bias || epilogue) && !operand.isF32() && !operand.isF16() && !operand.isBF16())
+    return op->emitOpError() << "a product of " << operand
+                             << " has no bias and no epilogue; f32, f16 and bf16 may";
+  return success();
+}
+
+SmallVector<AffineMap> ProductOp::getMapValues() {
+  return llvm::map_to_vector(getMaps().getAsRange<AffineMapAttr>(),
+                             [](AffineMapAttr map) { return map.getValue(); });
+}
+
+SmallVector<int64_t> ProductOp::getLoopExtents() {
+  SmallVector<AffineMap> maps = getMapValues();
+  SmallVector<int64_t> extents(maps.front().getNumDims(), 1);
+  for (auto [map, type] :
+       llvm::zip(maps, TypeRange({getA().getType(), getB().getType(), getInit().getType()})))
+    for (auto [expr, extent] : llvm::zip(map.getResults(), cast<RankedTensorType>(type).getShape()))
+      extents[cast<AffineDimExpr>(expr).getPosition()] = extent;
+  return extents;
+}
+
+LogicalResult ProductOp::verify() {
+  Type types[] = {getA().getType(), getB().getType(), getInit().getType()};
+  SmallVector<AffineMap> maps = getMapValues();
+  if (maps.size() != 3)
+    return emitOpError() << "needs three maps, of a, b and the result";
+  for (auto [map, type] : llvm::zip_equal(maps, types))
+    if (!map.isProjectedPermutation() || map.getNumDims() != maps.front().getNumDims() ||
+        static_cast<int64_t>(map.getNumResults()) != cast<RankedTensorType>(type).getRank() ||
+        !cast<RankedTensorType>(type).hasStaticShape())
+      return emitOpError() << "the map " << AffineMapAttr::get(map) << " does not select loops for "
+                           << type;
+  SmallVector<int64_t> extents = getLoopExtents();
+  for (auto [map, type] : llvm::zip_equal(maps, types))
+    for (auto [expr, extent] :
+         llvm::zip_equal(map.getResults(), cast<RankedTensorType>(type).getShape())) {
+      unsigned loop = cast<AffineDimExpr>(expr).getPosition();
+      if (extents[loop] != extent)
+        return emitOpError() << "loop " << loop << " has the extents " << extent << " and "
+                             << extents[loop];
+    }
+  auto elementOf = [](Type type) { return cast<RankedTensorType>(type).getElementType(); };
+  return verifyEpilogue(*this, getEpilogue(), elementOf(types[0]),
+                        getBias() ? elementOf(getBias().getType()) : Type(), elementOf(types[2]));
+}
+
 LogicalResult GemmOp::verify() {
   if (failed(verifyWritten(*this, getC())))
     return failure();
@@ -128,7 +181,14 @@ LogicalResult GemmOp::verify() {
       failed(check("b", getB().getType(), getTransB() ? n : k, getTransB() ? k : n, getLd()[1],
                    getStride()[1])))
     return failure();
-  return check("c", getC().getType(), m, n, getLd()[2], getStride()[2]);
+  if (failed(check("c", getC().getType(), m, n, getLd()[2], getStride()[2])))
+    return failure();
+  if (!getBias())
+    return verifyEpilogue(*this, getEpilogue(), a, Type(), c);
+  if (getBias().getType().getNumElements() != n) // (R12)
+    return emitOpError() << "the bias is " << getBias().getType() << ", the rows have " << n
+                         << " elements";
+  return verifyEpilogue(*this, getEpilogue(), a, getBias().getType().getElementType(), c);
 }
 
 /// Rule R5: a slot has the shape of its layout. Emits on failure.

@@ -12,10 +12,12 @@ namespace tessera::runtime::gpu {
 // From the reference of cuBLASLt: the values that are used here.
 constexpr int kReal32 = 0, kReal64 = 1, kReal16 = 2, kBrain16 = 14;
 constexpr int kCompute32 = 68, kCompute64 = 70;
-constexpr int kTransA = 3, kTransB = 4;          ///< attributes of an operation
+constexpr int kTransA = 3, kTransB = 4, kEpilogue = 7, kBiasPointer = 8; ///< of an operation
+constexpr uint32_t kEpilogueRelu = 2, kEpilogueBias = 4, kEpilogueGelu = 32;
 constexpr int kBatchCount = 5, kBatchStride = 6; ///< attributes of a layout
 constexpr int kAlignmentOfA = 5;                 ///< attribute of a preference; B, C and D follow
 constexpr int kMaxWorkspace = 1;                 ///< attribute of a preference
+constexpr int kNotSupported = 15;                ///< status
 
 Status CublasLt::open() {
   if (library.isOpen())
@@ -57,6 +59,10 @@ static int typeOf(DType dtype) {
   }
 }
 
+bool CublasLt::multiplies(DType dtype) {
+  return typeOf(dtype) >= 0;
+}
+
 Status CublasLt::layout(void *&layout, int type, int64_t rows, int64_t columns, int64_t leading,
                         int64_t batch, int64_t stride) {
   TESSERA_RETURN_IF_ERROR(check(layoutCreate(&layout, type, static_cast<uint64_t>(rows),
@@ -68,12 +74,26 @@ Status CublasLt::layout(void *&layout, int type, int64_t rows, int64_t columns, 
   return check(layoutSet(layout, kBatchStride, &stride, sizeof(stride)), "a batch stride");
 }
 
+/// A column of theirs is a row of ours, so their bias, an element a row, is added to every row of
+/// ours. The pointer is a part of the description: devices that share it set their own.
+Status CublasLt::setEpilogue(const GemmStep &step, const void *bias, Product &product) {
+  if (!step.hasEpilogue())
+    return {};
+  uint32_t epilogue = step.epilogue == Epilogue::relu   ? kEpilogueRelu
+                      : step.epilogue == Epilogue::gelu ? kEpilogueGelu
+                                                        : 0;
+  epilogue |= bias ? kEpilogueBias : 0;
+  TESSERA_RETURN_IF_ERROR(
+      check(descSet(product.operation, kEpilogue, &epilogue, sizeof(epilogue)), "an epilogue"));
+  if (!bias)
+    return {};
+  return check(descSet(product.operation, kBiasPointer, &bias, sizeof(bias)), "a bias");
+}
+
 /// cuBLAS is column-major: what is row-major here is transposed there, so it multiplies
 /// C^T = B^T A^T with our buffers as they are.
-Status CublasLt::prepare(const GemmStep &step, const void *const (&pointers)[3], Product &product) {
+Status CublasLt::prepare(const GemmStep &step, const void *const (&pointers)[4], Product &product) {
   int type = typeOf(step.dtype), result = typeOf(step.resultDType.value_or(step.dtype));
-  if (type < 0 || result < 0)
-    return Status::error("cuBLASLt does not multiply " + std::string(toString(step.dtype)));
   product.isDouble = step.dtype == DType::f64;
   TESSERA_RETURN_IF_ERROR(
       check(descCreate(&product.operation, product.isDouble ? kCompute64 : kCompute32,
@@ -84,6 +104,7 @@ Status CublasLt::prepare(const GemmStep &step, const void *const (&pointers)[3],
       check(descSet(product.operation, kTransA, &first, sizeof(first)), "a transposition"));
   TESSERA_RETURN_IF_ERROR(
       check(descSet(product.operation, kTransB, &second, sizeof(second)), "a transposition"));
+  TESSERA_RETURN_IF_ERROR(setEpilogue(step, pointers[3], product));
   TESSERA_RETURN_IF_ERROR(layout(product.b, type, step.transB ? step.k : step.n,
                                  step.transB ? step.n : step.k, step.ldb, step.batch,
                                  step.strideB));
@@ -106,30 +127,36 @@ Status CublasLt::prepare(const GemmStep &step, const void *const (&pointers)[3],
     status = check(preferenceSet(preference, kAlignmentOfA + i, &alignment, sizeof(alignment)),
                    "an alignment");
   }
-  if (status.ok())
-    status = check(heuristic(handle, product.operation, product.b, product.a, product.c, product.c,
-                             preference, 1, &product.chosen, &found),
-                   "an algorithm for a product");
+  if (status.ok()) {
+    // What it does not support is a status, or a list of none.
+    Status_t answer = heuristic(handle, product.operation, product.b, product.a, product.c,
+                                product.c, preference, 1, &product.chosen, &found);
+    product.isPossible = answer == 0 && found > 0 && product.chosen.state == 0;
+    if (answer != 0 && answer != kNotSupported)
+      status = check(answer, "an algorithm for a product");
+  }
   preferenceDestroy(preference);
-  if (status.ok() && found == 0)
-    return Status::error("cuBLASLt has no algorithm for a product of " + std::to_string(step.m) +
-                         " x " + std::to_string(step.n) + " x " + std::to_string(step.k));
   return status;
 }
 
-Status CublasLt::multiply(const GemmStep &step, const void *a, const void *b, void *c,
-                          void *workspace, CuStream stream) {
+Expected<bool> CublasLt::multiply(const GemmStep &step, const void *a, const void *b, void *c,
+                                  const void *bias, void *workspace, CuStream stream) {
   Product &product = products[&step];
   if (!product.operation)
-    TESSERA_RETURN_IF_ERROR(prepare(step, {a, b, c}, product));
+    TESSERA_RETURN_IF_ERROR(prepare(step, {a, b, c, bias}, product));
+  if (!product.isPossible)
+    return false;
+  if (bias)
+    TESSERA_RETURN_IF_ERROR(setEpilogue(step, bias, product));
   double one = 1, add = step.accumulate;
   auto oneFloat = 1.0f, addFloat = static_cast<float>(add);
   const void *alpha = product.isDouble ? static_cast<const void *>(&one) : &oneFloat;
   const void *beta = product.isDouble ? static_cast<const void *>(&add) : &addFloat;
-  return check(matmul(handle, product.operation, alpha, b, product.b, a, product.a, beta, c,
-                      product.c, c, product.c, &product.chosen.algorithm, workspace,
-                      static_cast<size_t>(kWorkspaceBytes), stream),
-               "a matrix product");
+  TESSERA_RETURN_IF_ERROR(check(matmul(handle, product.operation, alpha, b, product.b, a, product.a,
+                                       beta, c, product.c, c, product.c, &product.chosen.algorithm,
+                                       workspace, static_cast<size_t>(kWorkspaceBytes), stream),
+                                "a matrix product"));
+  return true;
 }
 
 } // namespace tessera::runtime::gpu

@@ -22,10 +22,12 @@ public:
   static constexpr int64_t kWorkspaceBytes = int64_t(32) << 20; ///< NVIDIA's advice for Hopper
 
   Status open();
-  /// C = A B (+ C) on a stream; `workspace` has kWorkspaceBytes. Fails for dtypes that it does not
-  /// multiply (integers).
-  Status multiply(const GemmStep &step, const void *a, const void *b, void *c, void *workspace,
-                  CuStream stream);
+  /// Whether it has products of a dtype: those of floats.
+  static bool multiplies(DType dtype);
+  /// C = epilogue(A B (+ C) (+ bias)) on a stream; `workspace` has kWorkspaceBytes. False, with
+  /// nothing done, where the library has no algorithm for the product.
+  Expected<bool> multiply(const GemmStep &step, const void *a, const void *b, void *c,
+                          const void *bias, void *workspace, CuStream stream);
 
 private:
   using Status_t = int;
@@ -42,13 +44,15 @@ private:
   struct Product {
     void *operation = nullptr, *a = nullptr, *b = nullptr, *c = nullptr;
     Heuristic chosen{};
-    bool isDouble = false;
+    bool isDouble = false, isPossible = false;
   };
   Status check(Status_t status, const char *what) const;
   Status layout(void *&layout, int type, int64_t rows, int64_t columns, int64_t leading,
                 int64_t batch, int64_t stride);
-  /// `pointers` of A, B and C say how they are aligned; those of other calls are no less.
-  Status prepare(const GemmStep &step, const void *const (&pointers)[3], Product &product);
+  /// `pointers` of A, B, C and the bias say how they are aligned; those of other calls are no less.
+  Status prepare(const GemmStep &step, const void *const (&pointers)[4], Product &product);
+  /// What follows the product within the library.
+  Status setEpilogue(const GemmStep &step, const void *bias, Product &product);
 
   SharedLibrary library;
   void *handle = nullptr;

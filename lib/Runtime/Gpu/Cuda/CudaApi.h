@@ -64,6 +64,9 @@ struct CuUuid {
   F(graphDestroy, "cuGraphDestroy", (CuGraph))                                                     \
   F(eventCreate, "cuEventCreate", (CuEvent *, unsigned))                                           \
   F(eventRecord, "cuEventRecord", (CuEvent, CuStream))                                             \
+  F(eventQuery, "cuEventQuery", (CuEvent))                                                         \
+  F(eventElapsedTime, "cuEventElapsedTime", (float *, CuEvent, CuEvent))                           \
+  F(ctxSynchronize, "cuCtxSynchronize", ())                                                        \
   F(moduleLoadData, "cuModuleLoadData", (CuModule *, const void *))                                \
   F(moduleGetFunction, "cuModuleGetFunction", (CuFunction *, CuModule, const char *))              \
   F(funcSetAttribute, "cuFuncSetAttribute", (CuFunction, int, int))                                \

@@ -63,24 +63,71 @@ static RankCard cardOf(const Artifact &artifact, const CudaDriver &driver) {
   return card;
 }
 
+/// What a trace needs of other processes; null where there are none.
+using Gather = std::function<Expected<std::vector<std::string>>(const std::string &)>;
+
+/// The tracks of all devices. Each process has those of its own and gives them to the others.
+static Expected<std::string> traceOf(GpuExecutor &executor, CudaTrace &trace,
+                                     const Gather &gather) {
+  const Program &program = executor.program();
+  auto found = trace.tracks(program.numDevices());
+  if (!found)
+    return found.status();
+  std::vector<Track> &tracks = *found;
+  std::vector<std::unique_ptr<std::string>> names;
+  if (gather) {
+    const int64_t mine = executor.options.devices.front();
+    auto texts = gather(textOf(tracks[mine]));
+    if (!texts)
+      return texts.status();
+    for (int64_t rank = 0; rank < program.numDevices(); ++rank)
+      if (rank != mine)
+        TESSERA_RETURN_IF_ERROR(addSpans((*texts)[rank], program, tracks[rank], names));
+  }
+  std::vector<const Track *> list;
+  std::vector<std::string> titles;
+  for (size_t i = 0; i < tracks.size(); ++i) {
+    list.push_back(&tracks[i]);
+    titles.push_back("device " + std::to_string(i));
+  }
+  return runtime::traceJson(list, titles, program);
+}
+
 static Expected<std::unique_ptr<Executor>> finish(std::shared_ptr<const Artifact> artifact,
-                                                  ExecutorOptions options) {
+                                                  ExecutorOptions options, CudaDriver &driver,
+                                                  bool traces, const Gather &gather) {
+  options.capture = !traces;
   auto executor = std::make_unique<GpuExecutor>(std::move(artifact), std::move(options));
   TESSERA_RETURN_IF_ERROR(executor->open());
+  if (traces) {
+    if (gather) // together, so that time 0 is nearly the same for all
+      if (auto met = gather(""); !met)
+        return met.status();
+    TESSERA_RETURN_IF_ERROR(driver.startTrace());
+    executor->trace = [made = executor.get(), &driver, gather]() -> std::string {
+      auto text = traceOf(*made, *driver.trace(), gather);
+      if (text)
+        return *text;
+      std::vector<std::string> titles = {"no trace: " + text.message()};
+      const Track none;
+      return runtime::traceJson({&none}, titles, made->program());
+    };
+  }
   return std::unique_ptr<Executor>(std::move(executor));
 }
 
 Expected<std::unique_ptr<Executor>> openVdev(std::shared_ptr<const Artifact> artifact,
-                                             const BackendOptions &, const void *) {
+                                             const BackendOptions &given, const void *) {
   auto driver = std::make_unique<CudaDriver>();
   TESSERA_RETURN_IF_ERROR(driver->open(0));
+  CudaDriver &cuda = *driver;
   ExecutorOptions options;
   options.driver = std::move(driver);
-  return finish(std::move(artifact), std::move(options));
+  return finish(std::move(artifact), std::move(options), cuda, given.trace, nullptr);
 }
 
 Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> artifact,
-                                             const BackendOptions &, const void *) {
+                                             const BackendOptions &given, const void *) {
   const Program &program = artifact->program;
   auto rank = launchedRank();
   if (!rank)
@@ -99,6 +146,7 @@ Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> art
   ExecutorOptions options;
   options.devices = {rank->rank};
   options.messages = true;
+  Gather gather;
   auto nccl = std::make_unique<Nccl>(*rank, kSeconds);
   if (rank->size > 1) {
     bool needsNccl = hasStep<CollectiveStep>(program) || hasStep<TransferStep>(program);
@@ -122,6 +170,7 @@ Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> art
         library->abortAll();
       return peers.ok() ? library->poll() : peers;
     };
+    gather = [shared](const std::string &text) { return shared->allGather(text); };
     options.share = [shared](int64_t owner, bool mine, std::byte *data, int64_t size) -> Status {
       auto all = shared->allGather(
           mine ? std::string(reinterpret_cast<const char *>(data), static_cast<size_t>(size)) : "");
@@ -134,9 +183,10 @@ Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> art
       return {};
     };
   }
+  CudaDriver &cuda = *driver;
   options.driver = std::move(driver);
   options.collectives = std::move(nccl);
-  return finish(std::move(artifact), std::move(options));
+  return finish(std::move(artifact), std::move(options), cuda, given.trace, gather);
 }
 
 } // namespace tessera::runtime::gpu

@@ -7,7 +7,7 @@
 
 #include "CudaDriver.h"
 
-#include "MoveArguments.h"
+#include "GemmArguments.h"
 
 #include <algorithm>
 #include <chrono>
@@ -66,11 +66,25 @@ Expected<std::byte *> CudaDriver::allocate(int64_t, int64_t bytes) {
   return reinterpret_cast<std::byte *>(pointer);
 }
 
-Expected<Stream> CudaDriver::createStream(int64_t, std::string) {
+Expected<Stream> CudaDriver::createStream(int64_t device, std::string) {
   ++counted.streams;
   CuStream stream = nullptr;
   TESSERA_RETURN_IF_ERROR(api.check(api.streamCreate(&stream, kCuStreamNonBlocking), "a stream"));
+  deviceOf[reinterpret_cast<Stream>(stream)] = device;
   return reinterpret_cast<Stream>(stream);
+}
+
+Status CudaDriver::startTrace() {
+  tracing = std::make_unique<CudaTrace>(api);
+  return tracing->start();
+}
+
+Status CudaDriver::beginTimed(const Issue &issue) {
+  return tracing ? tracing->begin(issue, deviceOf[issue.stream]) : Status();
+}
+
+Status CudaDriver::endTimed(const Issue &issue) {
+  return tracing ? tracing->end(issue) : Status();
 }
 
 Expected<Event> CudaDriver::createEvent(int64_t) {
@@ -90,17 +104,22 @@ Status CudaDriver::wait(Stream stream, Event event) {
   return api.check(api.streamWaitEvent(cu(stream), cu(event), 0), "a stream waits for an event");
 }
 
+Expected<bool> CudaDriver::isDone(Event event) {
+  CuResult state = api.eventQuery(cu(event));
+  if (state != kCuNotReady)
+    TESSERA_RETURN_IF_ERROR(api.check(state, "the GPU"));
+  return state != kCuNotReady;
+}
+
 Status CudaDriver::copy(Issue issue, std::byte *to, const std::byte *from, int64_t bytes) {
   ++counted.launches;
   if (to == from || bytes == 0)
     return {};
-  // A copy engine may read behind what it has written: shifted buffers go through the kernel, which
-  // they may not overlap in either, so that the planner's rare shifts are refused, not wrong.
-  if (to < from + bytes && from < to + bytes)
-    return Status::error("a copy within overlapping bytes of one buffer has no kernel yet");
-  return api.check(
-      api.memcpyDtoDAsync(cu(to), cu(from), static_cast<size_t>(bytes), cu(issue.stream)),
-      "a copy");
+  return timed(issue, [&] {
+    return api.check(
+        api.memcpyDtoDAsync(cu(to), cu(from), static_cast<size_t>(bytes), cu(issue.stream)),
+        "a copy");
+  });
 }
 
 Status CudaDriver::setIndex(Issue issue, std::byte *to, int64_t value) {
@@ -120,22 +139,27 @@ Status CudaDriver::move(Issue issue, MoveJob job) {
   MoveArguments arguments{};
   TESSERA_RETURN_IF_ERROR(describeMove(job, arguments));
   if (arguments.mode == kMoveCopy && arguments.loops == 0 && arguments.numTargets == 1)
-    return api.check(api.memcpyDtoDAsync(cu(arguments.targets[0]), cu(arguments.sources[0]),
-                                         static_cast<size_t>(arguments.run * arguments.width),
-                                         cu(issue.stream)),
-                     issue.what);
+    return timed(issue, [&] {
+      return api.check(api.memcpyDtoDAsync(cu(arguments.targets[0]), cu(arguments.sources[0]),
+                                           static_cast<size_t>(arguments.run * arguments.width),
+                                           cu(issue.stream)),
+                       issue.what);
+    });
   constexpr int64_t kThreads = 256, kMaxBlocks = 132 * 8;
   auto blocks = static_cast<unsigned>(
       std::min<int64_t>((arguments.elements + kThreads - 1) / kThreads, kMaxBlocks));
   void *parameters[] = {&arguments};
-  return api.check(api.launchKernel(moveKernel, blocks, 1, 1, kThreads, 1, 1, 0, cu(issue.stream),
-                                    parameters, nullptr),
-                   issue.what);
+  return timed(issue, [&] {
+    return api.check(api.launchKernel(moveKernel, blocks, 1, 1, kThreads, 1, 1, 0, cu(issue.stream),
+                                      parameters, nullptr),
+                     issue.what);
+  });
 }
 
 Status CudaDriver::launch(Issue issue, const LaunchStep &step, std::vector<void *> slots,
                           std::byte *workspace) {
   const GpuKernel &kernel = loaded->gpu.kernels[step.kernel];
+  TESSERA_RETURN_IF_ERROR(beginTimed(issue));
   for (size_t i = 0; i < kernel.launches.size(); ++i) {
     const GpuLaunch &each = kernel.launches[i];
     std::vector<void *> pointers, parameters;
@@ -154,27 +178,29 @@ Status CudaDriver::launch(Issue issue, const LaunchStep &step, std::vector<void 
                                    parameters.data(), nullptr),
                   "kernel " + each.symbol));
   }
-  return {};
+  return endTimed(issue);
 }
 
 Status CudaDriver::gemm(Issue issue, const GemmStep &step, const void *a, const void *b, void *c,
-                        std::byte *workspace) {
-  if (step.batch == 0 || step.m == 0 || step.n == 0 || (step.k == 0 && step.accumulate))
+                        const void *bias, std::byte *workspace) {
+  int64_t elements = step.batch * step.m * step.n;
+  if (elements == 0 || (step.k == 0 && step.accumulate))
     return {};
   ++counted.launches;
-  if (step.k > 0)
-    return blas.multiply(step, a, b, c, workspace, cu(issue.stream));
-  MoveJob zero;
-  Strides strides;
-  strides.extents = {step.batch, step.m};
-  strides.target = {step.strideC, step.ldc};
-  strides.source = strides.target;
-  strides.run = step.n;
-  strides.elements = step.batch * step.m * step.n;
-  zero.strides = &strides;
-  zero.dtype = step.resultDType.value_or(step.dtype);
-  zero.targets = {static_cast<std::byte *>(c)};
-  return move(std::move(issue), std::move(zero));
+  return timed(issue, [&]() -> Status {
+    if (step.k > 0 && CublasLt::multiplies(step.dtype)) {
+      auto done = blas.multiply(step, a, b, c, bias, workspace, cu(issue.stream));
+      if (!done || *done)
+        return done.status();
+    }
+    GemmArguments arguments = describeGemm(step, a, b, c, bias);
+    constexpr int64_t kThreads = 256, kMaxBlocks = 132 * 16;
+    auto blocks = static_cast<unsigned>(std::min((elements + kThreads - 1) / kThreads, kMaxBlocks));
+    void *parameters[] = {&arguments};
+    return api.check(api.launchKernel(gemmKernel, blocks, 1, 1, kThreads, 1, 1, 0, cu(issue.stream),
+                                      parameters, nullptr),
+                     "a matrix product");
+  });
 }
 
 Status CudaDriver::beginCapture(Stream origin) {

@@ -11,6 +11,7 @@
 #include "../Driver.h"
 #include "CublasLt.h"
 #include "CudaApi.h"
+#include "CudaTrace.h"
 
 #include <functional>
 
@@ -32,13 +33,16 @@ public:
   Status load(int64_t device, const Artifact &artifact) override;
   Status record(Event event, Stream stream) override;
   Status wait(Stream stream, Event event) override;
+  Expected<bool> isDone(Event event) override;
   Status copy(Issue issue, std::byte *to, const std::byte *from, int64_t bytes) override;
   Status setIndex(Issue issue, std::byte *to, int64_t value) override;
   Status move(Issue issue, MoveJob job) override;
   Status launch(Issue issue, const LaunchStep &step, std::vector<void *> slots,
                 std::byte *workspace) override;
   Status gemm(Issue issue, const GemmStep &step, const void *a, const void *b, void *c,
-              std::byte *workspace) override;
+              const void *bias, std::byte *workspace) override;
+  Status beginTimed(const Issue &issue) override;
+  Status endTimed(const Issue &issue) override;
   Status beginCapture(Stream origin) override;
   Expected<Graph> endCapture(Stream origin) override;
   Status launchGraph(Graph graph, Stream stream) override;
@@ -52,6 +56,11 @@ public:
   int64_t gemmWorkspaceBytes() const override { return CublasLt::kWorkspaceBytes; }
   int64_t kernelWorkspaceBytes() const override { return workspaceBytes; }
 
+  /// Has every operation from now on traced. Called by all processes at once.
+  Status startTrace();
+  /// Null without startTrace.
+  CudaTrace *trace() const { return tracing.get(); }
+
   /// "NVIDIA H200", 90 for compute capability 9.0, and what tells GPUs of a cluster apart.
   std::string gpuName() const { return name; }
   int capability() const { return major * 10 + minor; }
@@ -60,7 +69,12 @@ public:
 
 private:
   Status loadImages(const GpuModule &module);
-  Status findMove();
+  Status findKernels();
+  template <typename Work> Status timed(const Issue &issue, Work work) {
+    TESSERA_RETURN_IF_ERROR(beginTimed(issue));
+    TESSERA_RETURN_IF_ERROR(work());
+    return endTimed(issue);
+  }
 
   CudaApi api;
   CublasLt blas;
@@ -69,8 +83,10 @@ private:
   int major = 0, minor = 0;
   CuUuid id{};
   std::vector<CuPointer> memory;
+  std::map<Stream, int64_t> deviceOf; ///< found, never iterated
+  std::unique_ptr<CudaTrace> tracing;
   std::vector<CuModule> modules;
-  CuFunction moveKernel = nullptr;
+  CuFunction moveKernel = nullptr, gemmKernel = nullptr;
   const Artifact *loaded = nullptr;
   std::vector<std::vector<CuFunction>> launches; ///< by kernel and launch
   int64_t workspaceBytes = 0;
@@ -80,6 +96,11 @@ private:
 /// addresses and strides allow. Fails when it has too many loops or ends.
 struct MoveArguments;
 Status describeMove(const MoveJob &job, MoveArguments &arguments);
+
+/// The arguments of the kernel that multiplies what cuBLASLt does not.
+struct GemmArguments;
+GemmArguments describeGemm(const GemmStep &step, const void *a, const void *b, void *c,
+                           const void *bias);
 
 /// The images of a module that a GPU of that compute capability (90) runs: cubins of its own
 /// architecture ("sm_90a", "sm_90"), of an earlier minor one, or PTX of any earlier one. The error

@@ -1,4 +1,4 @@
-//===- CudaImages.cpp - Code for a GPU, and the kernel that moves ---------===//
+//===- CudaImages.cpp - Code for a GPU, and the kernels of the runtime ----===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,15 +9,16 @@
 
 #include "../AnyStep.h"
 #include "../MoveJob.h"
-#include "MoveArguments.h"
+#include "GemmArguments.h"
 
 #include <algorithm>
 #include <cstring>
 
 namespace tessera::runtime::gpu {
 
-/// MoveKernels.ptx, as text.
+/// MoveKernels.ptx and GemmKernel.ptx, as text.
 extern const char *const kMovePtx;
+extern const char *const kGemmPtx;
 
 /// 90 of "sm_90a" and of "compute_90"; 0 for anything else.
 static int numberOf(const std::string &arch, const char *prefix) {
@@ -69,10 +70,12 @@ Status CudaDriver::load(int64_t, const Artifact &artifact) {
                          "--arch sm_" +
                          std::to_string(capability()));
   loaded = &artifact;
-  if (hasStep<GemmStep>(artifact.program)) // or it would be missed in the middle of the first step
+  // Or it would be missed in the middle of the first step.
+  if (hasStep<GemmStep>(artifact.program,
+                        [](const GemmStep &step) { return CublasLt::multiplies(step.dtype); }))
     TESSERA_RETURN_IF_ERROR(blas.open());
   TESSERA_RETURN_IF_ERROR(loadImages(artifact.gpu));
-  return findMove();
+  return findKernels();
 }
 
 Status CudaDriver::loadImages(const GpuModule &module) {
@@ -106,11 +109,17 @@ Status CudaDriver::loadImages(const GpuModule &module) {
   return {};
 }
 
-Status CudaDriver::findMove() {
-  CuModule opened = nullptr;
-  TESSERA_RETURN_IF_ERROR(
-      api.check(api.moduleLoadData(&opened, kMovePtx), "the kernel that moves boxes"));
-  return api.check(api.moduleGetFunction(&moveKernel, opened, "tessera_move"), "tessera_move");
+Status CudaDriver::findKernels() {
+  auto find = [&](const char *ptx, const char *name, CuFunction &function) {
+    CuModule opened = nullptr;
+    TESSERA_RETURN_IF_ERROR(
+        api.check(api.moduleLoadData(&opened, ptx), "the kernel " + std::string(name)));
+    return api.check(api.moduleGetFunction(&function, opened, name), name);
+  };
+  TESSERA_RETURN_IF_ERROR(find(kMovePtx, "tessera_move", moveKernel));
+  // Loaded even where cuBLASLt is there: it may have no algorithm, which shows while a graph is
+  // captured, when no code may be loaded.
+  return hasStep<GemmStep>(loaded->program) ? find(kGemmPtx, "tessera_gemm", gemmKernel) : Status();
 }
 
 static int typeOf(DType dtype) {
@@ -198,6 +207,26 @@ Status describeMove(const MoveJob &job, MoveArguments &arguments) {
   std::copy(job.sources.begin(), job.sources.end(), arguments.sources);
   std::copy(job.targets.begin(), job.targets.end(), arguments.targets);
   return {};
+}
+
+GemmArguments describeGemm(const GemmStep &step, const void *a, const void *b, void *c,
+                           const void *bias) {
+  GemmArguments arguments{};
+  DType result = step.resultDType.value_or(step.dtype);
+  arguments.dtype = step.dtype == DType::i1 ? kTypeI1 : typeOf(step.dtype);
+  arguments.resultType = result == DType::i1 ? kTypeI1 : typeOf(result);
+  arguments.transA = step.transA;
+  arguments.transB = step.transB;
+  arguments.accumulate = step.accumulate;
+  arguments.epilogue = step.epilogue == Epilogue::relu   ? kEpilogueRelu
+                       : step.epilogue == Epilogue::gelu ? kEpilogueGelu
+                                                         : kEpilogueNone;
+  arguments.batch = step.batch, arguments.m = step.m, arguments.n = step.n, arguments.k = step.k;
+  arguments.lda = step.lda, arguments.ldb = step.ldb, arguments.ldc = step.ldc;
+  arguments.strideA = step.strideA, arguments.strideB = step.strideB;
+  arguments.strideC = step.strideC;
+  arguments.a = a, arguments.b = b, arguments.c = c, arguments.bias = bias;
+  return arguments;
 }
 
 } // namespace tessera::runtime::gpu

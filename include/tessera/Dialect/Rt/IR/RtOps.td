@@ -11,6 +11,7 @@
 include "tessera/Dialect/Rt/IR/RtBase.td"
 include "tessera/Dialect/Dist/IR/DistAttributes.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/Interfaces/DestinationStyleOpInterface.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
@@ -39,6 +40,32 @@ def Rt_YieldOp : Rt_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<["Gro
   let summary = "The results of a group";
   let arguments = (ins Variadic<AnyRankedTensor>:$operands);
   let assemblyFormat = "$operands attr-dict `:` type($operands)";
+}
+
+def Rt_ProductOp : Rt_Op<"product", [Pure, AllTypesMatch<["init", "result"]>, DestinationStyleOpInterface]> {
+  let summary = "A contraction with a bias and an epilogue";
+  let description = [{
+    ```mlir
+    %y = rt.product %a, %b into %init bias %bias epilogue "relu" maps [#a, #b, #c]
+      : tensor<4x16xf32>, tensor<16x8xf32> into tensor<4x8xf32> bias tensor<8xf32>
+    ```
+    epilogue(init + a · b + bias): the loops' extents are those of the operands under `maps`, projected permutations; the
+    bias belongs to the columns of the matrix product that this is. Rule R12.
+  }];
+  let arguments = (ins AnyRankedTensor:$a, AnyRankedTensor:$b, AnyRankedTensor:$init, Optional<AnyRankedTensor>:$bias,
+                       OptionalAttr<StrAttr>:$epilogue, AffineMapArrayAttr:$maps);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $a `,` $b `into` $init (`bias` $bias^)? (`epilogue` $epilogue^)? `maps` $maps attr-dict
+    `:` type($a) `,` type($b) `into` type($init) (`bias` type($bias)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
+    /// The maps as values, and the extents of their loops.
+    ::llvm::SmallVector<::mlir::AffineMap> getMapValues();
+    ::llvm::SmallVector<int64_t> getLoopExtents();
+  }];
 }
 
 //===----------------------------------------------------------------------===//

@@ -28,21 +28,23 @@ def Rt_LaunchOp : Rt_Step<"launch", [AttrSizedOperandSegments,
 }
 
 def Rt_GemmOp : Rt_Step<"gemm"> {
-  let summary = "C[b] = A[b] · B[b] (+ C[b]), row-major";
+  let summary = "C[b] = epilogue(A[b] · B[b] (+ C[b]) (+ bias)), row-major";
   let description = [{
     ```mlir
     rt.gemm %a, %b to %c batch 1 m 4 n 8 k 16 ld [16, 8, 8] stride [0, 0, 0] accumulate : !rt.slot<4x16xf32>, !rt.slot<16x8xf32> to !rt.slot<4x8xf32>
     ```
     `ld` are the leading dimensions and `stride` the distances of batches of A, B and C in elements; a stride of 0
-    repeats an operand. `trans_a`: A is k x m. C may be f32 where A and B are f16 or bf16. Rules R4, R9.
+    repeats an operand. `trans_a`: A is k x m. C may be f32 where A and B are f16 or bf16. `bias %bias` adds n elements
+    to every row, `epilogue "relu"` or `"gelu"` (by tanh) comes last; GPU targets have them. Rules R4, R9, R12.
   }];
-  let arguments = (ins Rt_SlotType:$a, Rt_SlotType:$b, Rt_SlotType:$c, I64Attr:$batch, I64Attr:$m, I64Attr:$n, I64Attr:$k,
+  let arguments = (ins Rt_SlotType:$a, Rt_SlotType:$b, Rt_SlotType:$c, Optional<Rt_SlotType>:$bias,
+                       I64Attr:$batch, I64Attr:$m, I64Attr:$n, I64Attr:$k,
                        DenseI64ArrayAttr:$ld, DenseI64ArrayAttr:$stride,
-                       UnitAttr:$trans_a, UnitAttr:$trans_b, UnitAttr:$accumulate);
+                       UnitAttr:$trans_a, UnitAttr:$trans_b, UnitAttr:$accumulate, OptionalAttr<StrAttr>:$epilogue);
   let assemblyFormat = [{
-    $a `,` $b `to` $c `batch` $batch `m` $m `n` $n `k` $k `ld` $ld `stride` $stride
-    (`trans_a` $trans_a^)? (`trans_b` $trans_b^)? (`accumulate` $accumulate^)? attr-dict
-    `:` qualified(type($a)) `,` qualified(type($b)) `to` qualified(type($c))
+    $a `,` $b `to` $c (`bias` $bias^)? `batch` $batch `m` $m `n` $n `k` $k `ld` $ld `stride` $stride
+    (`trans_a` $trans_a^)? (`trans_b` $trans_b^)? (`accumulate` $accumulate^)? (`epilogue` $epilogue^)? attr-dict
+    `:` qualified(type($a)) `,` qualified(type($b)) `to` qualified(type($c)) (`bias` qualified(type($bias))^)?
   }];
   let hasVerifier = 1;
 }

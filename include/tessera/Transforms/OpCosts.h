@@ -1,0 +1,61 @@
+//===- OpCosts.h - What an op takes on a device -----------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The roofline of the ops of a function (S. Williams et al., "Roofline", CACM
+// 52(4), 2009): the longer of computing and of moving what reaches memory. The one
+// price that propagation, search and the report use, before partitioning and after
+// it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_TRANSFORMS_OPCOSTS_H
+#define TESSERA_TRANSFORMS_OPCOSTS_H
+
+#include "tessera/Sharding/Topology.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <memory>
+
+namespace tessera::dist {
+
+class ValueLives;
+
+class OpCosts {
+public:
+  /// Both must outlive this; the function must not change.
+  OpCosts(mlir::func::FuncOp function, const sharding::Topology &topology);
+  ~OpCosts();
+
+  /// By operand, then by result, how often an op takes it through memory: once, not at all, or the
+  /// share of a load that falls to it where several ops of a kernel use the value. Nothing is what
+  /// a kernel hands on inside, what is made where it is read (fills, constants, views), and an
+  /// initial value that the op does not look at.
+  llvm::SmallVector<double> loadsAndStores(mlir::Operation *op) const;
+  /// Seconds of one execution on one of `devices` devices that run it at once. `iterations` are
+  /// those of its loops on the device; `elements` are those that the device has of each operand,
+  /// then of each result; what is no ranked tensor has any number.
+  double seconds(mlir::Operation *op, double iterations, llvm::ArrayRef<double> elements,
+                 int64_t devices) const;
+  /// The same of an op whose operands lie here whole: of the local view.
+  double seconds(mlir::Operation *op, int64_t devices) const;
+
+private:
+  std::unique_ptr<ValueLives> lives;
+  /// Ops of a kernel that read a value; looked up, never iterated.
+  llvm::DenseMap<std::pair<mlir::Value, int64_t>, int> readers;
+  const sharding::Topology &topology;
+};
+
+/// Operations of the body of a linalg op, at least one: what an iteration computes.
+int64_t operationsOf(mlir::Operation *op);
+/// How often an op runs in one execution of its function, as far as that is known.
+double tripsOf(mlir::Operation *op);
+
+} // namespace tessera::dist
+
+#endif // TESSERA_TRANSFORMS_OPCOSTS_H

@@ -1,0 +1,129 @@
+//===- CudaTrace.cpp - When operations of a GPU ran -----------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CudaTrace.h"
+
+#include <map>
+#include <sstream>
+
+namespace tessera::runtime::gpu {
+
+Expected<CuEvent> CudaTrace::recorded(CuStream stream) {
+  CuEvent event = nullptr;
+  TESSERA_RETURN_IF_ERROR(api.check(api.eventCreate(&event, 0), "an event with a time"));
+  TESSERA_RETURN_IF_ERROR(api.check(api.eventRecord(event, stream), "an event is recorded"));
+  return event;
+}
+
+Status CudaTrace::start() {
+  CuStream stream = nullptr;
+  TESSERA_RETURN_IF_ERROR(api.check(api.streamCreate(&stream, kCuStreamNonBlocking), "a stream"));
+  auto event = recorded(stream);
+  if (!event)
+    return event.status();
+  origin = *event;
+  return api.check(api.streamSynchronize(stream), "the GPU");
+}
+
+Status CudaTrace::begin(const Issue &issue, int64_t device) {
+  full |= spans.size() >= kMaxOperations;
+  if (full)
+    return {};
+  auto event = recorded(reinterpret_cast<CuStream>(issue.stream));
+  if (!event)
+    return event.status();
+  spans.push_back({issue.step, issue.what, device, *event, nullptr});
+  open = true;
+  return {};
+}
+
+Status CudaTrace::end(const Issue &issue) {
+  if (!open)
+    return {};
+  open = false;
+  auto event = recorded(reinterpret_cast<CuStream>(issue.stream));
+  if (!event)
+    return event.status();
+  spans.back().to = *event;
+  return {};
+}
+
+Expected<std::vector<Track>> CudaTrace::tracks(int64_t devices) {
+  TESSERA_RETURN_IF_ERROR(api.check(api.ctxSynchronize(), "the GPU"));
+  std::vector<Track> tracks(static_cast<size_t>(devices));
+  auto since = [&](CuEvent event, int64_t &nanoseconds) {
+    float milliseconds = 0;
+    Status status =
+        api.check(api.eventElapsedTime(&milliseconds, origin, event), "the time of an event");
+    nanoseconds = static_cast<int64_t>(static_cast<double>(milliseconds) * 1e6);
+    return status;
+  };
+  for (const Span &span : spans) {
+    if (!span.to || !span.step)
+      continue; // an operation that failed
+    TraceEvent event{span.step, span.what, 0, 0};
+    TESSERA_RETURN_IF_ERROR(since(span.from, event.beginNs));
+    TESSERA_RETURN_IF_ERROR(since(span.to, event.endNs));
+    tracks[static_cast<size_t>(span.device)].add(event);
+  }
+  for (Track &track : tracks)
+    track.full |= full;
+  return tracks;
+}
+
+std::string textOf(const Track &track) {
+  std::ostringstream text;
+  text << track.full << "\n";
+  for (const TraceEvent &event : track.events)
+    text << event.step->order << " " << event.beginNs << " " << event.endNs << " " << event.what
+         << "\n";
+  return text.str();
+}
+
+static void noteSteps(const StepList &steps, std::map<int64_t, const Step *> &byOrder) {
+  for (const Step &step : steps) {
+    byOrder[step.order] = &step;
+    if (auto *loop = std::get_if<LoopStep>(&step.action)) {
+      noteSteps(loop->body, byOrder);
+    } else if (auto *loop = std::get_if<WhileStep>(&step.action)) {
+      noteSteps(loop->before, byOrder);
+      noteSteps(loop->body, byOrder);
+    } else if (auto *branch = std::get_if<IfStep>(&step.action)) {
+      noteSteps(branch->thenSteps, byOrder);
+      noteSteps(branch->elseSteps, byOrder);
+    }
+  }
+}
+
+Status addSpans(const std::string &text, const Program &program, Track &track,
+                std::vector<std::unique_ptr<std::string>> &names) {
+  std::map<int64_t, const Step *> byOrder;
+  for (const Part &part : program.parts)
+    noteSteps(part.steps, byOrder);
+  std::map<std::string, const char *> known;
+  std::istringstream lines(text);
+  bool full = false;
+  if (!(lines >> full))
+    return text.empty() ? Status() : Status::error("a rank sent a trace of another form");
+  track.full |= full;
+  int64_t order = 0, begin = 0, end = 0;
+  std::string what;
+  while (lines >> order >> begin >> end >> what) {
+    auto step = byOrder.find(order);
+    if (step == byOrder.end())
+      return Status::error("a rank sent a trace of step " + std::to_string(order));
+    const char *&name = known[what];
+    if (!name) {
+      names.push_back(std::make_unique<std::string>(what));
+      name = names.back()->c_str();
+    }
+    track.add({step->second, name, begin, end});
+  }
+  return {};
+}
+
+} // namespace tessera::runtime::gpu

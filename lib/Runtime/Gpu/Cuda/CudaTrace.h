@@ -1,0 +1,54 @@
+//===- CudaTrace.h - When operations of a GPU ran ---------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_GPU_CUDA_CUDATRACE_H
+#define TESSERA_LIB_RUNTIME_GPU_CUDA_CUDATRACE_H
+
+#include "../../Recorder.h"
+#include "../Driver.h"
+#include "CudaApi.h"
+
+namespace tessera::runtime::gpu {
+
+/// Two events around each operation, where a trace is asked for. Events within graphs have no
+/// times, so a traced program is issued without them.
+class CudaTrace {
+public:
+  static constexpr size_t kMaxOperations = 1 << 16; ///< then it stops, and says so
+
+  explicit CudaTrace(const CudaApi &api) : api(api) {}
+  /// Sets time 0, on a stream of its own. Called by all processes at once.
+  Status start();
+  Status begin(const Issue &issue, int64_t device);
+  Status end(const Issue &issue);
+  /// What ran so far, in nanoseconds from time 0; waits for the GPU. By device.
+  Expected<std::vector<Track>> tracks(int64_t devices);
+
+private:
+  struct Span {
+    const Step *step;
+    const char *what;
+    int64_t device;
+    CuEvent from, to;
+  };
+  Expected<CuEvent> recorded(CuStream stream);
+
+  const CudaApi &api;
+  CuEvent origin = nullptr;
+  std::vector<Span> spans;
+  bool full = false, open = false;
+};
+
+/// Spans as text and back, for processes to give each other theirs: steps are told by their order.
+/// `names` keeps what is not a literal.
+std::string textOf(const Track &track);
+Status addSpans(const std::string &text, const Program &program, Track &track,
+                std::vector<std::unique_ptr<std::string>> &names);
+
+} // namespace tessera::runtime::gpu
+
+#endif // TESSERA_LIB_RUNTIME_GPU_CUDA_CUDATRACE_H

@@ -1,0 +1,166 @@
+//===- Rhythm.cpp - How far senders run ahead -----------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Rhythm.h"
+
+namespace tessera::runtime::gpu {
+
+namespace {
+
+/// Messages of a step that are played; what sends more is taken as it comes.
+constexpr int64_t kMaxEvents = 4000000;
+
+struct Counts {
+  int64_t sent = 0, received = 0, room = 1;
+};
+
+/// A part on its way through a step.
+struct Actor {
+  const Plan *plan;
+  size_t place = 0;
+  std::vector<int64_t> left; ///< trips, by loop
+};
+
+class Play {
+public:
+  explicit Play(const std::vector<const Plan *> &parts) {
+    for (const Plan *plan : parts)
+      actors.push_back({plan, 0, std::vector<int64_t>(static_cast<size_t>(plan->numLoops))});
+  }
+  Expected<Rhythm> run();
+
+private:
+  /// Goes on until the end, a wait, or what cannot be known; false when it was there already.
+  bool advance(Actor &actor);
+  /// Whether the actor does the step that it is at; it goes on from `next`.
+  bool perform(Actor &actor, size_t &next);
+  /// Gives room to the first sender that lacks it; false when none does.
+  bool addRoom();
+  Status stuck() const;
+
+  std::vector<Actor> actors;
+  std::map<int64_t, Counts> transfers;
+  int64_t events = 0;
+  bool known = true;
+};
+
+int64_t tripsOf(const LoopStep &loop) {
+  int64_t lower = loop.lower.value, upper = loop.upper.value, step = loop.step.value;
+  if (lower >= upper || step <= 0)
+    return 0;
+  uint64_t distance = static_cast<uint64_t>(upper) - static_cast<uint64_t>(lower) - 1;
+  return static_cast<int64_t>(distance / static_cast<uint64_t>(step)) + 1;
+}
+
+} // namespace
+
+bool Play::perform(Actor &actor, size_t &next) {
+  const PlanStep &step = actor.plan->code[actor.place];
+  auto target = static_cast<size_t>(step.target);
+  switch (step.op) {
+  case PlanStep::Op::segment:
+    break;
+  case PlanStep::Op::send: {
+    Counts &counts = transfers[step.index];
+    if (counts.sent - counts.received >= counts.room)
+      return false;
+    ++counts.sent;
+    break;
+  }
+  case PlanStep::Op::recv: {
+    Counts &counts = transfers[step.index];
+    if (counts.received >= counts.sent)
+      return false;
+    ++counts.received;
+    break;
+  }
+  case PlanStep::Op::loopBegin: {
+    const auto &loop = std::get<LoopStep>(step.step->action);
+    known &= !loop.lower.slot && !loop.upper.slot && !loop.step.slot;
+    int64_t trips = tripsOf(loop);
+    actor.left[step.index] = trips;
+    next = trips > 0 ? next : target;
+    break;
+  }
+  case PlanStep::Op::loopNext:
+    next = --actor.left[step.index] > 0 ? target : next;
+    break;
+  case PlanStep::Op::jumpIfZero:
+    known = false;
+    break;
+  case PlanStep::Op::jump:
+    next = target;
+    break;
+  }
+  return true;
+}
+
+bool Play::advance(Actor &actor) {
+  bool went = false;
+  while (known && actor.place < actor.plan->code.size()) {
+    size_t next = actor.place + 1;
+    if (!perform(actor, next))
+      return went;
+    actor.place = next;
+    went = true;
+    known &= ++events < kMaxEvents;
+  }
+  return went;
+}
+
+bool Play::addRoom() {
+  for (Actor &actor : actors) {
+    if (actor.place >= actor.plan->code.size())
+      continue;
+    const PlanStep &step = actor.plan->code[actor.place];
+    if (step.op == PlanStep::Op::send) {
+      ++transfers[step.index].room;
+      return true;
+    }
+  }
+  return false;
+}
+
+Status Play::stuck() const {
+  std::string text;
+  for (const Actor &actor : actors)
+    if (actor.place < actor.plan->code.size()) {
+      const PlanStep &step = actor.plan->code[actor.place];
+      text += (text.empty() ? "deadlock: recv " : "; recv ") + std::to_string(step.index) +
+              (step.step->loc.empty() ? "" : " at " + step.step->loc) + " waits for its send";
+    }
+  return Status::error(text);
+}
+
+Expected<Rhythm> Play::run() {
+  for (bool finished = false; known && !finished;) {
+    bool went = false;
+    for (Actor &actor : actors)
+      went |= advance(actor);
+    finished = true;
+    for (const Actor &actor : actors)
+      finished &= actor.place >= actor.plan->code.size();
+    if (known && !went && !finished && !addRoom())
+      return stuck();
+  }
+  Rhythm rhythm;
+  rhythm.isKnown = known;
+  for (auto &[id, counts] : transfers) {
+    if (known && counts.sent != counts.received)
+      return Status::error("transfer " + std::to_string(id) + " is sent " +
+                           std::to_string(counts.sent) + " times a step and received " +
+                           std::to_string(counts.received) + " times");
+    rhythm.messages[id] = known ? counts.room : 1;
+  }
+  return rhythm;
+}
+
+Expected<Rhythm> rhythmOf(const std::vector<const Plan *> &parts) {
+  return Play(parts).run();
+}
+
+} // namespace tessera::runtime::gpu

@@ -1,0 +1,118 @@
+//===- OpCosts.cpp - What an op takes on a device ---------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Transforms/OpCosts.h"
+
+#include "Search/ValueLives.h"
+
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Dist/Rules/Rules.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+
+int64_t dist::operationsOf(Operation *op) {
+  int64_t operations = 0;
+  for (Region &region : op->getRegions())
+    for (Block &block : region)
+      operations += static_cast<int64_t>(block.getOperations().size()) - 1;
+  return std::max<int64_t>(operations, 1);
+}
+
+double dist::tripsOf(Operation *op) {
+  double trips = 1;
+  for (auto loop = op->getParentOfType<scf::ForOp>(); loop;
+       loop = loop->getParentOfType<scf::ForOp>())
+    if (std::optional<llvm::APInt> count = loop.getStaticTripCount())
+      trips *= std::max(1.0, count->roundToDouble());
+  return trips;
+}
+
+OpCosts::OpCosts(func::FuncOp function, const sharding::Topology &topology)
+    : lives(std::make_unique<ValueLives>(function)), topology(topology) {
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op == function)
+      return WalkResult::advance();
+    for (Value operand : llvm::SmallPtrSet<Value, 4>(op->operand_begin(), op->operand_end()))
+      ++readers[{operand, lives->kernelOf(op)}];
+    return isa<linalg::LinalgOp>(op) ? WalkResult::skip() : WalkResult::advance();
+  });
+}
+
+OpCosts::~OpCosts() = default;
+
+SmallVector<double> OpCosts::loadsAndStores(Operation *op) const {
+  int64_t kernel = lives->kernelOf(op);
+  auto isKept = [&](Value value) {
+    if (!isa<RankedTensorType>(value.getType()))
+      return false;
+    ValueLives::Life life = lives->of(value);
+    // Lives know what ops make, and arguments; what is made where it is read has an empty one.
+    bool isMade = life.to >= life.from || !value.getDefiningOp();
+    return isMade && life.kind != ValueLives::Kind::inside;
+  };
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+  SmallVector<double> counts;
+  llvm::SmallPtrSet<Value, 4> seen;
+  for (OpOperand &operand : op->getOpOperands()) {
+    Value value = operand.get();
+    bool isIgnored =
+        linalgOp && linalgOp.isDpsInit(&operand) && !linalgOp.payloadUsesValueFromOperand(&operand);
+    Operation *producer = value.getDefiningOp();
+    bool isInRegisters = producer && lives->kernelOf(producer) == kernel;
+    bool isLoaded = !isIgnored && !isInRegisters && isKept(value) && seen.insert(value).second;
+    counts.push_back(isLoaded ? 1.0 / std::max(1, readers.lookup({value, kernel})) : 0);
+  }
+  for (Value result : op->getResults())
+    counts.push_back(isKept(result));
+  return counts;
+}
+
+double OpCosts::seconds(Operation *op, double iterations, ArrayRef<double> elements,
+                        int64_t devices) const {
+  if (isMadeOfScalars(op) || ValueLives::isView(op))
+    return 0;
+  SmallVector<double> counts = loadsAndStores(op);
+  auto typeOf = [&](size_t i) {
+    return i < op->getNumOperands() ? op->getOperand(i).getType()
+                                    : op->getResult(i - op->getNumOperands()).getType();
+  };
+  double bytes = 0;
+  for (size_t i = 0; i < counts.size(); ++i)
+    if (counts[i] > 0)
+      bytes += counts[i] * elements[i] *
+               static_cast<double>(bytesPerElement(getElementTypeOrSelf(typeOf(i))));
+  // What only moves elements computes nothing, whatever its rule has as loops.
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+  double flops = linalgOp ? iterations * static_cast<double>(operationsOf(op)) : 0;
+  // Products of narrow numbers run at their rate, however wide the sum is.
+  bool isContraction =
+      linalgOp && linalgOp.getNumReductionLoops() > 0 && linalgOp.getNumDpsInputs() >= 2;
+  std::string dtype;
+  llvm::raw_string_ostream(dtype) << getElementTypeOrSelf(
+      isContraction ? op->getOperand(0).getType() : op->getResult(0).getType());
+  return topology.computeSeconds(flops, bytes, dtype, devices);
+}
+
+double OpCosts::seconds(Operation *op, int64_t devices) const {
+  double iterations = 1;
+  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
+    for (int64_t range : linalgOp.getStaticLoopRanges())
+      iterations *= static_cast<double>(range);
+  SmallVector<double> elements;
+  auto add = [&](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    elements.push_back(tensor ? static_cast<double>(tensor.getNumElements()) : 0);
+  };
+  llvm::for_each(op->getOperandTypes(), add);
+  llvm::for_each(op->getResultTypes(), add);
+  return seconds(op, iterations, elements, devices);
+}

@@ -1,0 +1,66 @@
+// Contiguous operands are accessed by 128 bits, whatever their element type and wherever a row is found.
+// RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=compute_80 print-ptx print-accesses" -o /dev/null | FileCheck %s
+// RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=EQUAL
+
+// Rows of a table: one index a row, four elements at once.
+// CHECK-LABEL: embedding: launches 1
+// CHECK: reads argument 1 by 32 bits: at one computed place
+// CHECK-NOT: argument 0 by
+// CHECK: ld.global{{(.nc)?}}.{{b|s|u}}32
+// CHECK: ld.global{{(.nc)?}}.v4.b32
+// CHECK-NOT: ld.global
+// CHECK: st.global.v4.b32
+// CHECK-LABEL: embedding_f16: launches 1
+// CHECK: ld.global{{(.nc)?}}.v4.b32
+// CHECK: st.global.v4.b32
+// EQUAL: embedding: pointwise equal
+func.func private @embedding(%x: tensor<500x64xf32>, %i: tensor<70x1xi32>, %o: tensor<70x64xf32>)
+    -> tensor<70x64xf32> attributes {kernel.reads = 2 : i64} {
+  %0 = tensor.gather %x[%i] gather_dims([0]) : (tensor<500x64xf32>, tensor<70x1xi32>) -> tensor<70x64xf32>
+  return %0 : tensor<70x64xf32>
+}
+
+// EQUAL: embedding_f16: pointwise equal
+func.func private @embedding_f16(%x: tensor<500x64xf16>, %i: tensor<70x1xi32>, %o: tensor<70x64xf16>)
+    -> tensor<70x64xf16> attributes {kernel.reads = 2 : i64} {
+  %0 = tensor.gather %x[%i] gather_dims([0]) : (tensor<500x64xf16>, tensor<70x1xi32>) -> tensor<70x64xf16>
+  return %0 : tensor<70x64xf16>
+}
+
+// A row that fits no whole number of vectors is gathered element by element, and the report says so.
+// CHECK-LABEL: embedding_odd: launches 1
+// CHECK: reads argument 0 by 32 bits: at computed places
+// EQUAL: embedding_odd: pointwise equal
+func.func private @embedding_odd(%x: tensor<500x51xf32>, %i: tensor<70x1xi32>, %o: tensor<70x51xf32>)
+    -> tensor<70x51xf32> attributes {kernel.reads = 2 : i64} {
+  %0 = tensor.gather %x[%i] gather_dims([0]) : (tensor<500x51xf32>, tensor<70x1xi32>) -> tensor<70x51xf32>
+  return %0 : tensor<70x51xf32>
+}
+
+// The narrowest operand decides: 16 flags, and four times four numbers.
+// CHECK-LABEL: masked: launches 1
+// CHECK-NOT: bits:
+// CHECK-COUNT-5: ld.global{{(.nc)?}}.v4.b32
+// CHECK-NOT: ld.global
+// CHECK-COUNT-4: st.global.v4.b32
+// EQUAL: masked: pointwise equal
+func.func private @masked(%x: tensor<1000x64xf32>, %m: tensor<1000x64xi1>, %o: tensor<1000x64xf32>)
+    -> tensor<1000x64xf32> attributes {kernel.reads = 2 : i64} {
+  %z = arith.constant dense<0.0> : tensor<1000x64xf32>
+  %1 = arith.select %m, %x, %z : tensor<1000x64xi1>, tensor<1000x64xf32>
+  return %1 : tensor<1000x64xf32>
+}
+
+// A layer of stacked weights: its place is known at run time only, but it is a whole number of rows.
+// CHECK-LABEL: layer: launches 1
+// CHECK-NOT: argument 0 by
+// CHECK: ld.global{{(.nc)?}}.v4.b32
+// EQUAL: layer: pointwise equal
+func.func private @layer(%x: tensor<2x6x64xf32>, %i: tensor<i32>, %o: tensor<6x64xf32>)
+    -> tensor<6x64xf32> attributes {kernel.reads = 2 : i64} {
+  %n = tensor.extract %i[] : tensor<i32>
+  %at = arith.index_cast %n : i32 to index
+  %w = tensor.extract_slice %x[%at, 0, 0] [1, 6, 64] [1, 1, 1] : tensor<2x6x64xf32> to tensor<6x64xf32>
+  %0 = linalg.exp ins(%w : tensor<6x64xf32>) outs(%o : tensor<6x64xf32>) -> tensor<6x64xf32>
+  return %0 : tensor<6x64xf32>
+}

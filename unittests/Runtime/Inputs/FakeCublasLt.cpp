@@ -1,0 +1,171 @@
+//===- FakeCublasLt.cpp - cuBLASLt's functions over host memory -----------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Multiplies as descriptors and layouts say, column-major, when it is called;
+// the calling order of a captured step is its order here. With FAKE_CUBLAS_TRACE
+// it says on standard error what it was asked for. FAKE_CUBLAS_ALGORITHMS=0: it
+// has no algorithm for anything.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Gpu/Cuda/DeviceScalars.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+struct Operation {
+  int compute, scale;
+  int32_t transA = 0, transB = 0;
+  uint32_t epilogue = 1;
+  const void *bias = nullptr;
+};
+struct Layout {
+  int type;
+  uint64_t rows, columns;
+  int64_t leading;
+  int32_t batch = 1;
+  int64_t stride = 0;
+};
+
+double load(int type, const void *data, int64_t at) {
+  switch (type) {
+  case 0:
+    return static_cast<const float *>(data)[at];
+  case 1:
+    return static_cast<const double *>(data)[at];
+  case 2:
+    return static_cast<const Half *>(data)[at].load();
+  default:
+    return static_cast<const Brain *>(data)[at].load();
+  }
+}
+void store(int type, void *data, int64_t at, double value) {
+  switch (type) {
+  case 0:
+    static_cast<float *>(data)[at] = static_cast<float>(value);
+    return;
+  case 1:
+    static_cast<double *>(data)[at] = value;
+    return;
+  case 2:
+    static_cast<Half *>(data)[at].store(static_cast<float>(value));
+    return;
+  default:
+    static_cast<Brain *>(data)[at].store(static_cast<float>(value));
+  }
+}
+template <typename T> int set(T &field, const void *value, size_t size) {
+  if (size != sizeof(T))
+    return 7; // an invalid value
+  std::memcpy(&field, value, size);
+  return 0;
+}
+double scalarOf(const Operation &operation, const void *value) {
+  return load(operation.scale, value, 0);
+}
+} // namespace
+
+EXPORT int cublasLtCreate(void **handle) {
+  static int anything;
+  *handle = &anything;
+  return 0;
+}
+EXPORT int cublasLtMatmulDescCreate(void **made, int compute, int scale) {
+  *made = new Operation{compute, scale};
+  return 0;
+}
+EXPORT int cublasLtMatmulDescSetAttribute(void *object, int attribute, const void *value,
+                                          size_t size) {
+  auto &operation = *static_cast<Operation *>(object);
+  switch (attribute) {
+  case 3:
+    return set(operation.transA, value, size);
+  case 4:
+    return set(operation.transB, value, size);
+  case 7:
+    return set(operation.epilogue, value, size);
+  case 8:
+    return set(operation.bias, value, size);
+  }
+  return 7;
+}
+EXPORT int cublasLtMatrixLayoutCreate(void **made, int type, uint64_t rows, uint64_t columns,
+                                      int64_t leading) {
+  *made = new Layout{type, rows, columns, leading};
+  return 0;
+}
+EXPORT int cublasLtMatrixLayoutSetAttribute(void *object, int attribute, const void *value,
+                                            size_t size) {
+  auto &layout = *static_cast<Layout *>(object);
+  return attribute == 5   ? set(layout.batch, value, size)
+         : attribute == 6 ? set(layout.stride, value, size)
+                          : 7;
+}
+EXPORT int cublasLtMatmulPreferenceCreate(void **made) {
+  static int anything;
+  *made = &anything;
+  return 0;
+}
+EXPORT int cublasLtMatmulPreferenceSetAttribute(void *, int, const void *, size_t) {
+  return 0;
+}
+EXPORT int cublasLtMatmulPreferenceDestroy(void *) {
+  return 0;
+}
+EXPORT int cublasLtMatmulAlgoGetHeuristic(void *, void *, void *, void *, void *, void *, void *,
+                                          int, void *result, int *found) {
+  const char *text = std::getenv("FAKE_CUBLAS_ALGORITHMS");
+  *found = text ? std::atoi(text) : 1;
+  std::memset(result, 0, 96);
+  return *found > 0 ? 0 : 15; // not supported
+}
+
+EXPORT int cublasLtMatmul(void *, void *object, const void *alpha, const void *a, void *layoutA,
+                          const void *b, void *layoutB, const void *beta, const void *c, void *,
+                          void *d, void *layoutD, void *, void *, size_t, void *) {
+  const auto &operation = *static_cast<const Operation *>(object);
+  const auto &A = *static_cast<const Layout *>(layoutA), &B = *static_cast<const Layout *>(layoutB);
+  const auto &D = *static_cast<const Layout *>(layoutD);
+  auto rows = static_cast<int64_t>(D.rows), columns = static_cast<int64_t>(D.columns);
+  auto inner = static_cast<int64_t>(operation.transA ? A.rows : A.columns);
+  bool hasBias = operation.epilogue & 4;
+  if (hasBias && !operation.bias)
+    return 7;
+  if (std::getenv("FAKE_CUBLAS_TRACE"))
+    std::fprintf(stderr, "cublas: %ld x %ld x %ld, epilogue %u%s\n", static_cast<long>(rows),
+                 static_cast<long>(columns), static_cast<long>(inner), operation.epilogue,
+                 hasBias ? ", bias" : "");
+  for (int32_t batch = 0; batch < D.batch; ++batch)
+    for (int64_t j = 0; j < columns; ++j)
+      for (int64_t i = 0; i < rows; ++i) {
+        double sum = 0;
+        for (int64_t l = 0; l < inner; ++l)
+          sum +=
+              load(A.type, a,
+                   batch * A.stride + (operation.transA ? l + i * A.leading : i + l * A.leading)) *
+              load(B.type, b,
+                   batch * B.stride + (operation.transB ? j + l * B.leading : l + j * B.leading));
+        int64_t at = batch * D.stride + i + j * D.leading;
+        double factor = scalarOf(operation, beta);
+        sum = scalarOf(operation, alpha) * sum + (factor != 0 ? factor * load(D.type, c, at) : 0);
+        if (hasBias)
+          sum += load(D.type, operation.bias, i);
+        uint32_t kind = operation.epilogue & ~4u;
+        if (kind == 2)
+          sum = std::max(sum, 0.0);
+        if (kind == 32)
+          sum =
+              0.5 * sum * (1 + std::tanh(0.7978845608028654 * (sum + 0.044715 * sum * sum * sum)));
+        store(D.type, d, at, sum);
+      }
+  return 0;
+}
