@@ -186,6 +186,87 @@ TEST(Search, WhatNoPinReachesStaysStandard) {
   EXPECT_EQ(solved(problem, options).choice, (std::vector<int64_t>{0, 0, 1, 1}));
 }
 
+/// Two problems side by side, without an edge between them.
+Problem besides(Problem left, const Problem &right) {
+  auto nodes = static_cast<int64_t>(left.nodes.size());
+  auto tables = static_cast<int64_t>(left.tables.size());
+  left.nodes.insert(left.nodes.end(), right.nodes.begin(), right.nodes.end());
+  left.tables.insert(left.tables.end(), right.tables.begin(), right.tables.end());
+  for (const Edge &edge : right.edges)
+    left.edges.push_back({edge.from + nodes, edge.to + nodes, edge.table + tables});
+  return left;
+}
+
+TEST(Search, WhatPinsAndWishesReachIsCompletedAtLeastCost) {
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    Problem first = randomProblem(seed, {4, 3, 0.4, seed % 2 == 0});
+    Problem second = randomProblem(seed + 1000, {4, 3, 0.4, seed % 2 == 0});
+    std::mt19937 random(seed);
+    // One part is reached by a pin, by a wish or by nothing; the other one by nothing or a wish.
+    uint32_t how = random() % 3;
+    bool isSecondReached = random() % 2;
+    if (how == 0)
+      first.pins = {{0, static_cast<int64_t>(random() % first.nodes[0].numStrategies())}};
+    if (how == 1)
+      first.nodes.back().isWished = true;
+    if (isSecondReached)
+      second.nodes.front().isWished = true;
+    Problem problem = besides(first, second), restricted = problem;
+    for (size_t i = 0; i < problem.nodes.size(); ++i) {
+      Node &node = problem.nodes[i];
+      node.standard = static_cast<int64_t>(random() % node.numStrategies());
+      bool isReached = i < first.nodes.size() ? how < 2 : isSecondReached;
+      if (!isReached)
+        restricted.pins.push_back({static_cast<int64_t>(i), node.standard});
+    }
+    Options options;
+    options.mode = Mode::sharding_propagation;
+    Solution solution = solved(problem, options);
+    EXPECT_NEAR(solution.cost, bruteForce(restricted), 1e-12) << "seed " << seed;
+    EXPECT_EQ(solution.gap(), 0) << "seed " << seed;
+  }
+}
+
+TEST(Search, JoinedAxesAreAmongWhatIsSearched) {
+  // Chains over three axes of two, ways to cut each: what does the same on all axes is cheapest,
+  // and no table of the whole problem is made.
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    Problem problem;
+    constexpr int64_t ways = 4;
+    EdgeTable &table = problem.tables.emplace_back();
+    table.rows = table.columns = ways * ways * ways;
+    std::vector<std::vector<int64_t>> axes;
+    for (int64_t s = 0; s < table.rows; ++s)
+      axes.push_back({s / ways / ways, s / ways % ways, s % ways});
+    for (int64_t s = 0; s < table.rows; ++s)
+      for (int64_t t = 0; t < table.columns; ++t) {
+        int64_t differs = 0;
+        for (size_t axis = 0; axis < 3; ++axis)
+          differs += axes[s][axis] != axes[t][axis];
+        table.cost.push_back(static_cast<double>(differs));
+      }
+    for (int64_t n = 0; n < 12; ++n) {
+      Node &node = problem.nodes.emplace_back();
+      node.axes = axes;
+      for (const std::vector<int64_t> &own : axes) {
+        bool isAlike = own[0] == own[1] && own[1] == own[2];
+        node.cost.push_back((isAlike ? 1 : 2) + static_cast<double>(random() % 100) / 1000);
+      }
+      for (int64_t other = 0; other < n; ++other)
+        problem.edges.push_back({other, n, 0});
+    }
+    Options options;
+    options.mode = Mode::recursive_programming;
+    Solution solution = solved(problem, options);
+    // All alike is among the plans: the best one of them, by brute force.
+    double best = 1e9;
+    for (int64_t s = 0; s < table.rows; ++s)
+      best = std::min(best, problem.cost(std::vector<int64_t>(12, s)));
+    EXPECT_LE(solution.cost, best + 1e-12) << "seed " << seed;
+  }
+}
+
 TEST(Search, RecursiveIsBoundedAndNearTheOptimum) {
   double sum = 0, optimum = 0;
   for (uint32_t seed = 0; seed < 100; ++seed) {

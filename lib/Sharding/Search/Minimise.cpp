@@ -33,7 +33,7 @@ double costOf(const Source &source, const KindCosts &costs, const std::vector<in
 namespace {
 
 /// Entries of a bucket that is done in well under a second.
-constexpr double mostWork = 1e11;
+constexpr double mostWork = 1e11, mostWorkOnce = 1e9;
 /// The first size to which buckets are split; it doubles while there is time.
 constexpr double splitTo = 2e6;
 
@@ -41,19 +41,19 @@ constexpr double splitTo = 2e6;
 constexpr double rounding = 1e-9;
 
 /// Entries of tables for a grid of fewer axes: well under a second.
-constexpr double joinedWork = 2e9;
+constexpr double joinedWork = 2e9, joinedWorkOnce = 2e7;
 
 /// Work from which it pays to look for a better plan, which takes milliseconds.
 constexpr double workToPlan = 1e8;
 
-bool fits(const Plan &plan, const Options &options) {
+bool fits(const Plan &plan, const Options &options, Pains pains) {
   return plan.largest <= options.tableLimit && plan.total <= options.totalLimit &&
-         plan.work <= mostWork;
+         plan.work <= (pains == Pains::once ? mostWorkOnce : mostWork);
 }
 
 /// The plan of least work among a few orders. Which of them folds repeated layers best cannot be
 /// seen before they are made.
-Plan bestPlan(const Model &model, const Options &options) {
+Plan bestPlan(const Model &model, const Options &options, Pains pains) {
   PlanOptions wish;
   wish.tableLimit = std::min(wish.tableLimit, options.tableLimit);
   Plan best = makePlan(model, wish);
@@ -67,7 +67,8 @@ Plan bestPlan(const Model &model, const Options &options) {
       // Lazy buckets do less than their work, so what is a little better on paper is none.
       bool isBetter = other.work < 0.4 * best.work ||
                       (other.work < best.work && other.total < 0.5 * best.total);
-      if (fits(other, options) != fits(best, options) ? fits(other, options) : isBetter)
+      bool otherFits = fits(other, options, pains);
+      if (otherFits != fits(best, options, pains) ? otherFits : isBetter)
         best = std::move(other);
     }
   return best;
@@ -86,8 +87,8 @@ struct Open {
 class Search {
 public:
   Search(const Source &source, const KindCosts &costs, const Options &options,
-         const Deadline &deadline)
-      : source(source), costs(costs), options(options), deadline(deadline) {}
+         const Deadline &deadline, Pains pains)
+      : source(source), costs(costs), options(options), deadline(deadline), pains(pains) {}
 
   Bounded run(Domains domains, std::vector<int64_t> start);
 
@@ -99,6 +100,7 @@ private:
   const KindCosts &costs;
   const Options &options;
   const Deadline &deadline;
+  Pains pains;
   Bounded best;
   std::priority_queue<Open> open;
   int64_t numOpened = 0;
@@ -121,8 +123,12 @@ void Search::explore(Domains domains, double parentBound) {
   }
   Domains left = removeDominated(source, costs, std::move(domains), false, deadline);
   Model model(source, costs, left);
-  Plan plan = bestPlan(model, options);
-  bool isExact = fits(plan, options);
+  Plan plan = bestPlan(model, options, pains);
+  bool isExact = fits(plan, options, pains);
+  if (!isExact && pains == Pains::once) {
+    open.push({std::move(left), parentBound, -1, numOpened++});
+    return;
+  }
   if (!isExact) {
     PlanOptions wish;
     wish.tableLimit = std::min(wish.tableLimit, options.tableLimit);
@@ -170,15 +176,21 @@ Bounded Search::run(Domains domains, std::vector<int64_t> start) {
   if (!open.empty()) {
     // What branching has to beat; and a plan where not even one elimination was possible in time.
     Deadline extra(options.timeLimit / 4);
-    if (auto joined = minimiseOverJoinedAxes(source, costs, all, joinedWork,
+    if (auto joined = minimiseOverJoinedAxes(source, costs, all,
+                                             pains == Pains::once ? joinedWorkOnce : joinedWork,
                                              deadline.isOver() ? extra : deadline))
       improve(*joined);
     Domains hopeful;
-    Bounded coarse =
-        minimiseCoarsely(source, costs, all, deadline.isOver() ? extra : deadline, &hopeful);
+    bool isOnce = pains == Pains::once;
+    Bounded coarse = minimiseCoarsely(source, costs, all, deadline.isOver() ? extra : deadline,
+                                      isOnce ? nullptr : &hopeful);
     improve(coarse.choice);
     // Cheaper choices are among what is left, so that its bound is everything's.
     double bound = std::max(coarse.bound, open.top().bound);
+    if (isOnce) {
+      best.bound = std::min(bound, best.cost);
+      return std::move(best);
+    }
     open = {};
     best.bound = std::numeric_limits<double>::infinity();
     explore(std::move(hopeful), bound);
@@ -233,8 +245,9 @@ std::optional<Bounded> minimiseIfSmall(const Source &source, const KindCosts &co
 }
 
 Bounded minimise(const Source &source, const KindCosts &costs, Domains domains,
-                 const Options &options, const Deadline &deadline, std::vector<int64_t> start) {
-  return Search(source, costs, options, deadline).run(std::move(domains), std::move(start));
+                 const Options &options, const Deadline &deadline, std::vector<int64_t> start,
+                 Pains pains) {
+  return Search(source, costs, options, deadline, pains).run(std::move(domains), std::move(start));
 }
 
 } // namespace tessera::sharding::search

@@ -24,11 +24,18 @@ struct Bounded {
 /// The sum of costs by kind and of edges.
 double costOf(const Source &source, const KindCosts &costs, const std::vector<int64_t> &choice);
 
+/// How much is done for the optimum.
+enum class Pains {
+  full, ///< until it is proved or time runs out
+  once, ///< one elimination if it is done in about a second, else good choices and their bound
+};
+
 /// The optimum within the domains: dominance and elimination, with branching where a table would be
 /// too large. `start` is any choice within the domains, to begin with; `stopAt`: a bound above it
 /// is good enough.
 Bounded minimise(const Source &source, const KindCosts &costs, Domains domains,
-                 const Options &options, const Deadline &deadline, std::vector<int64_t> start = {});
+                 const Options &options, const Deadline &deadline, std::vector<int64_t> start = {},
+                 Pains pains = Pains::full);
 
 /// The optimum, where that takes no longer than a coarse search would.
 std::optional<Bounded> minimiseIfSmall(const Source &source, const KindCosts &costs,

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <ctime>
 #include <numeric>
+#include <utility>
 
 namespace tessera::sharding::search {
 
@@ -48,21 +49,22 @@ double Solution::gap() const {
   return (cost - lowerBound) / std::max(std::abs(cost), 1e-300);
 }
 
-/// Domains of sharding_propagation: what no pin reaches over edges stays standard.
+/// Domains of sharding_propagation: what no pin or wish reaches over edges stays standard.
 static void keepUnreachedStandard(const Source &source, Domains &domains) {
   std::vector<Index> reached;
   std::vector<char> isReached(source.numNodes(), 0);
+  auto reach = [&](int64_t node) {
+    if (!std::exchange(isReached[node], 1))
+      reached.push_back(static_cast<Index>(node));
+  };
   for (const Pin &pin : source.problem.pins)
-    if (!isReached[pin.node]) {
-      isReached[pin.node] = 1;
-      reached.push_back(static_cast<Index>(pin.node));
-    }
+    reach(pin.node);
+  for (Index i = 0; i < source.numNodes(); ++i)
+    if (source.problem.nodes[i].isWished)
+      reach(i);
   for (size_t next = 0; next < reached.size(); ++next)
     for (const Neighbour &other : source.neighbours[reached[next]])
-      if (!isReached[other.node]) {
-        isReached[other.node] = 1;
-        reached.push_back(other.node);
-      }
+      reach(other.node);
   for (Index i = 0; i < source.numNodes(); ++i)
     if (!isReached[i])
       domains.of[i] = domains.intern({static_cast<Index>(source.problem.nodes[i].standard)});
@@ -129,7 +131,8 @@ Expected<Solution> solve(const Problem &problem, const Options &options) {
           found.cost = cost;
         }
   } else {
-    found = minimise(source, costsOf(source), domains, options, deadline);
+    Pains pains = options.mode == Mode::sharding_propagation ? Pains::once : Pains::full;
+    found = minimise(source, costsOf(source), domains, options, deadline, {}, pains);
   }
   Solution solution;
   solution.choice = std::move(found.choice);

@@ -159,6 +159,16 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
   return plan;
 }
 
+/// Of equally cheap plans the one on a mesh of fewer axes is better, then the one of the better
+/// bound.
+static bool isBetter(const SearchedPlan &plan, const SearchedPlan &other) {
+  if (std::abs(plan.cost - other.cost) > 1e-6 * other.cost)
+    return plan.cost < other.cost;
+  if (plan.meshShape.size() != other.meshShape.size())
+    return plan.meshShape.size() < other.meshShape.size();
+  return plan.lowerBound > other.lowerBound;
+}
+
 /// Searches one mesh and enters its plan behind those that cost less.
 LogicalResult ModuleSearch::searchMesh(const std::optional<Mesh> &mesh,
                                        const SearchSettings &wish) {
@@ -186,10 +196,7 @@ LogicalResult ModuleSearch::searchMesh(const std::optional<Mesh> &mesh,
   if (failedOne)
     return failure();
   plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  // Of equally cheap meshes the one with fewer axes, which comes first, stays first.
-  auto at = llvm::upper_bound(found, plan, [](const SearchedPlan &a, const SearchedPlan &b) {
-    return a.cost < b.cost * (1 - 1e-6);
-  });
+  auto at = llvm::find_if(found, [&](const SearchedPlan &other) { return isBetter(plan, other); });
   auto index = at - found.begin();
   found.insert(at, std::move(plan));
   states.insert(states.begin() + index, std::move(state));

@@ -26,6 +26,7 @@ StrategyGraph::StrategyGraph(const PropagationGraph &graph, const PropagatedPlan
       place(graph.tensors.size()), home(graph.tensors.size()), producer(graph.tensors.size(), -1) {
   addOps(propagated);
   addHomes(propagated);
+  addWishes();
   addTensors();
 }
 
@@ -268,6 +269,18 @@ void StrategyGraph::addHomes(const PropagatedPlan &propagated) {
   for (size_t r = 0; r < graph.results.size(); ++r)
     if (graph.results[r] >= 0 && graph.fed[r] >= 0)
       home[graph.results[r]] = home[graph.fed[r]];
+}
+
+/// Tensors of which the user says anything. Where there is none, arguments are as free as can be,
+/// and all that they reach is to be decided.
+void StrategyGraph::addWishes() {
+  auto isSaid = [&](const TensorState &tensor) {
+    return sizeOf(tensor.given.open) < tensor.mesh->numDevices();
+  };
+  bool isAny = llvm::any_of(graph.tensors, isSaid);
+  for (size_t t = 0; t < graph.tensors.size(); ++t)
+    if (home[t].node >= 0)
+      result.nodes[home[t].node].isWished |= isAny ? isSaid(graph.tensors[t]) : producer[t] == -1;
 }
 
 double StrategyGraph::tripsOfTensor(int64_t tensor) const {

@@ -93,6 +93,7 @@ private:
 
   void addOps(const PropagatedPlan &propagated);
   void addHomes(const PropagatedPlan &propagated);
+  void addWishes();
   void addTensors();
   void addTensor(int64_t tensor);
   void addEdge(int64_t tensor, const End &from, const End &to, double trips);

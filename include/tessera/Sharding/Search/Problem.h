@@ -43,9 +43,10 @@ struct Node {
   /// By strategy, what it does with each mesh axis, slowest axis first (any numbers: only equality
   /// counts). Empty where unknown; `recursive_programming` then groups strategies by their costs.
   std::vector<std::vector<int64_t>> axes;
-  /// What the node is without anybody's wish: replicated. Where no pin reaches,
+  /// What the node is without anybody's wish: replicated. Where neither pins nor wishes reach,
   /// `sharding_propagation` takes it.
   int64_t standard = 0;
+  bool isWished = false; ///< somebody said something of it, which its strategies keep to
 
   int64_t numStrategies() const { return static_cast<int64_t>(cost.size()); }
   double memoryOf(int64_t strategy) const { return memory.empty() ? 0 : memory[strategy]; }

@@ -17,7 +17,9 @@
 namespace tessera::sharding::search {
 
 enum class Mode {
-  sharding_propagation, ///< what the pins reach is completed at least cost, the rest stays standard
+  /// What pins and wishes reach is completed at least cost, as far as one elimination goes, or else
+  /// nearly so; the rest stays standard.
+  sharding_propagation,
   dynamic_programming,  ///< exact: dominance, elimination with folded repetitions, bounds
   recursive_programming, ///< coarse to fine: a few milliseconds, near the optimum
   exact,                 ///< an existing MILP solver, for comparison
