@@ -51,6 +51,9 @@ public:
   virtual Expected<std::vector<int64_t>>
   makeCommunicators(const std::vector<std::vector<int64_t>> &groups,
                     const std::vector<int64_t> &here, Calls calls = Calls::ordered) = 0;
+  /// How many concurrent communicators there will be, before the first of them is made: they share
+  /// some of the processors.
+  virtual void expectConcurrent(int64_t communicators) {}
   virtual Status call(Issue issue, int64_t communicator, int64_t rank, const NativeCall &call,
                       const std::byte *send, std::byte *receive) = 0;
   /// All messages of a rank at once, in the order that pairs them with their peers'.

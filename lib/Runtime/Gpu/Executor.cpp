@@ -104,6 +104,7 @@ Status GpuExecutor::openTransfers() {
     if (!found)
       return found.status();
     rhythm = std::move(*found);
+    options.collectives->expectConcurrent(static_cast<int64_t>(ends.size()));
   }
   for (auto &[id, pair] : ends) { // the verifier has paired them
     if (!options.messages) {

@@ -128,7 +128,8 @@ Nccl::makeCommunicators(const std::vector<std::vector<int64_t>> &groups,
                         const std::vector<int64_t> &, Calls calls) {
   NcclConfig options = config();
   if (calls == Calls::concurrent)
-    options.maxCtas = kConcurrentBlocks;
+    options.maxCtas = static_cast<int>(
+        std::clamp<int64_t>(kConcurrentBlocks / concurrent, 1, kMostConcurrentBlocks));
   NcclComm made = nullptr;
   int color = kNoColor, key = static_cast<int>(self.rank);
   for (size_t i = 0; i < groups.size(); ++i)

@@ -59,9 +59,9 @@ class Nccl final : public Collectives {
 public:
   static constexpr int kManyRanksAGpu = 23000; ///< NCCL 2.30
 
-  /// Of a call that may run beside others: eight of them and a collective's 32 fit on 132
-  /// processors.
-  static constexpr int kConcurrentBlocks = 8;
+  /// Blocks of all calls that may run beside others, and the most of one: with a collective's 32
+  /// they fit on 132 processors, and leave room for kernels.
+  static constexpr int kConcurrentBlocks = 64, kMostConcurrentBlocks = 8;
 
   Nccl(LaunchedRank rank, double seconds) : self(rank), seconds(seconds) {}
   ~Nccl() override;
@@ -75,6 +75,7 @@ public:
   Expected<std::vector<int64_t>> makeCommunicators(const std::vector<std::vector<int64_t>> &groups,
                                                    const std::vector<int64_t> &here,
                                                    Calls calls) override;
+  void expectConcurrent(int64_t count) override { concurrent = count; }
   Status call(Issue issue, int64_t communicator, int64_t rank, const NativeCall &call,
               const std::byte *send, std::byte *receive) override;
   Status exchange(Issue issue, int64_t communicator, int64_t rank,
@@ -111,6 +112,7 @@ private:
   SharedLibrary library;
   LaunchedRank self;
   double seconds;
+  int64_t concurrent = 1; ///< communicators whose calls may run beside others
   int found = 0;
   NcclComm world = nullptr;
   std::vector<NcclComm> communicators;                          ///< null: this process is not in it
