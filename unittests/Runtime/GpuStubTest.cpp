@@ -332,6 +332,40 @@ int64_t numWaits(const Segment &segment) {
 }
 } // namespace
 
+TEST(GpuStub, CopiesWithinOverlappingBytes) {
+  // Shifted by an element to the right and back, between kernels that read and write it.
+  ProgramBuilder b;
+  int64_t m = b.mesh(makeMesh({2})), p = b.part(m);
+  int64_t all = b.slot(p, DType::f32, Shape{9});
+  Slot left = b.program.parts[p].slots[all];
+  left.shape = {8};
+  left.bytes = 32;
+  Slot right = left;
+  right.offset += 4;
+  auto &slots = b.program.parts[p].slots;
+  slots.insert(slots.end(), {left, right});
+  int64_t from = all + 1, to = all + 2;
+  b.add(p, CopyStep{from, to, 32});
+  b.add(p, CopyStep{to, from, 32});
+  b.add(p, CopyStep{from, to, 32});
+  auto artifact = std::make_shared<Artifact>();
+  artifact->program = b.program;
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    BackendOptions options;
+    options.scheduleSeed = seed;
+    auto executor = makeStub(artifact, options, /*inProcess=*/false);
+    ASSERT_TRUE(executor) << executor.message();
+    for (int64_t i = 0; i < 9; ++i)
+      writeElement(DType::f32, static_cast<double>(i), (*executor)->slotData(p, 1, all) + i * 4);
+    Status status = (*executor)->run();
+    ASSERT_TRUE(status.ok()) << status.message();
+    for (int64_t i = 0; i < 9; ++i)
+      EXPECT_EQ(readElement(DType::f32, (*executor)->slotData(p, 1, all) + i * 4),
+                i == 0 ? 0 : i - 1);
+    EXPECT_EQ((*executor)->driver().counts().launches, 2 * 3 * 2) << "through staging, each";
+  }
+}
+
 TEST(GpuPlan, OneStreamNeedsNoEvents) {
   Segment segment;
   for (int i = 0; i < 5; ++i)

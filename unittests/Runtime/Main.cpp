@@ -45,22 +45,10 @@ static Expected<std::unique_ptr<Executor>> openInProcess(std::shared_ptr<const A
   return std::unique_ptr<Executor>(std::move(*made));
 }
 
-/// `stub` with the messages that `cuda` sends between meshes.
-static Expected<std::unique_ptr<Executor>> openMessages(std::shared_ptr<const Artifact> artifact,
-                                                        const BackendOptions &options,
-                                                        const void *) {
-  auto made = gpu::makeStub(std::move(artifact), options, false, {}, {}, /*messages=*/true);
-  if (!made)
-    return made.status();
-  return std::unique_ptr<Executor>(std::move(*made));
-}
-
 int main(int argc, char **argv) {
   ::testing::InitGoogleTest(&argc, argv);
-  for (const Backend &backend : {Backend{"vdev-stub", "", openInProcess, nullptr},
-                                 Backend{"stub-messages", "", openMessages, nullptr}})
-    if (Status status = registerBackend(backend); !status.ok())
-      return 1;
+  if (Status status = registerBackend({"vdev-stub", "", openInProcess, nullptr}); !status.ok())
+    return 1;
   for (int i = 1; i < argc; ++i) {
     if (std::strncmp(argv[i], "--backend=", 10) == 0) {
       backendName = argv[i] + 10;

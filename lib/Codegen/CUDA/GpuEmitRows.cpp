@@ -35,7 +35,7 @@ static constexpr int64_t kShortestShifted = 8;
 /// Registers that the row may take in a thread of a block of `threads`: 64 Ki are shared by them,
 /// 255 is the most, and addresses and temporaries need some.
 static int64_t registersFor(int64_t threads) {
-  return std::min<int64_t>(224, (64 << 10) / threads) / 2 - 8;
+  return std::min<int64_t>(224, (64 << 10) / threads) * 5 / 8 - 8;
 }
 
 void GpuEmitter::planTeam() {
@@ -46,7 +46,8 @@ void GpuEmitter::planTeam() {
       volume *= member.extents[loop];
     byVolume[volume].push_back(&member);
   }
-  int64_t most = 1, held = 0;
+  int64_t most = 1;
+  bool shifted = false;
   for (auto &[volume, members] : byVolume) {
     if (volume == 1)
       continue;
@@ -56,29 +57,41 @@ void GpuEmitter::planTeam() {
     if (shift(members, volume, space))
       space.chunks = (volume + 2 * space.lanes - 2) / space.lanes;
     most = std::max(most, space.chunks);
-    // Bytes of one chunk of everything that may have to be kept.
-    std::set<Key> keys;
-    for (const GpuMember *member : members)
-      for (const GpuAccess &access : member->accesses) {
-        Chunk chunk;
-        chunk.volume = volume;
-        if (access.scalar)
-          continue;
-        if (Key key = keyOf(*member, access, chunk); key.vector && keys.insert(key).second)
-          held += std::max<int64_t>(1, space.lanes) * std::max<int64_t>(4, bytesOf(access.element));
-      }
+    shifted |= space.leading != nullptr;
   }
+  // Bytes of one chunk of all that waits from one member for another, at the worst place, or for
+  // the end; and of all that one member needs at once.
+  SmallVector<int64_t> waiting(group.members.size()), needed(group.members.size());
+  for (const auto &[key, range] : ranges()) {
+    int64_t bytes = std::max<int64_t>(1, spaces[key.volume].lanes) *
+                    std::max<int64_t>(4, bytesOf(range.element));
+    Value root = Value::getFromOpaquePointer(key.root);
+    unsigned end = group.writes(root) && live(root) ? group.members.size() : range.last;
+    for (unsigned i = range.first; i < end; ++i)
+      waiting[i] += bytes;
+    needed[range.first] += bytes;
+    if (range.last != range.first)
+      needed[range.last] += bytes;
+  }
+  int64_t held = *llvm::max_element(waiting), working = *llvm::max_element(needed);
   auto rounds = [&](int64_t threads) { return (most + threads - 1) / threads; };
   auto fits = [&](int64_t threads) {
     return rounds(threads) <= kMaxRounds &&
-           rounds(threads) * held / 4 <= registersFor(std::max(threads, kTeamThreads));
+           (rounds(threads) * held + working) / 4 <= registersFor(std::max(threads, kTeamThreads));
   };
-  if (most <= 2 * kWarp) {
-    // Two rounds keep more loads under way than one.
-    team = std::min<int64_t>(kWarp, llvm::PowerOf2Ceil(std::max<int64_t>(1, (most + 1) / 2)));
+  // Several rounds keep more loads under way than one; vectors of many elements make as many, and
+  // take as long to compile.
+  int64_t widest = 0;
+  for (auto &[volume, space] : spaces)
+    widest = std::max(widest, space.lanes);
+  bool wide = widest >= 8;
+  if (most <= (wide ? 1 : 2) * kWarp) {
+    int64_t threads = wide ? most : (most + 1) / 2;
+    team = std::min<int64_t>(kWarp, llvm::PowerOf2Ceil(std::max<int64_t>(1, threads)));
   } else {
     team = kWarp;
-    for (int64_t wish : {4, 8, 16}) {
+    // Every chunk at an edge is code of its own: few rounds, then.
+    for (int64_t wish : {shifted || wide ? 2 : 4, 4, 8, 16}) {
       team = std::min(kMaxThreads,
                       static_cast<int64_t>(llvm::alignTo((most + wish - 1) / wish, kWarp)));
       if (team <= 256 || wish == 16)
@@ -89,7 +102,7 @@ void GpuEmitter::planTeam() {
     team = team < kWarp ? team * 2 : std::min(kMaxThreads, team + kWarp);
   bool unrolled = fits(team);
   if (!unrolled)
-    team = std::min<int64_t>(512, llvm::alignTo(most, kWarp));
+    planLongRows();
   for (auto &[volume, space] : spaces)
     space.unrolled = unrolled;
   teams = team <= kWarp ? kTeamThreads / team : 1;
@@ -139,6 +152,7 @@ Value GpuEmitter::within(const Chunk &chunk) {
 /// `inner`: it is known that the chunk lies within the row.
 void GpuEmitter::placeChunk(Chunk &chunk, const Space &space, Value index, bool inner) {
   int64_t width = std::max<int64_t>(1, space.lanes);
+  chunk.slot = index;
   if (!space.leading) {
     if (!inner) {
       chunk.valid =
@@ -322,6 +336,12 @@ void GpuEmitter::rowMember(const GpuMember &member) {
     return;
   }
   const Space &space = spaces[volume];
+  // Computed where it is needed.
+  if (!space.unrolled && !member.hasReduction() &&
+      llvm::any_of(member.outputs, [&](const NestOutput &output) {
+        return producerOf(keyInRow(member, member.accesses[output.operand])) == &member;
+      }))
+    return;
   if (member.hasReduction())
     rowReduction(member, space, volume);
   else

@@ -196,12 +196,19 @@ int64_t GpuEmitter::lanesFor(ArrayRef<const GpuMember *> members, int64_t volume
   int64_t lanes = kAccessBytes / least;
   while (lanes > 2 * kAccessBytes / most && lanes * held > kHeldBytes)
     lanes /= 2;
+  // The largest operand must fit; smaller ones are read from caches anyway.
+  int64_t largest = 0;
+  for (const GpuMember *member : members)
+    for (const GpuAccess &access : member->accesses)
+      if (!access.scalar && isAligned(*member, access, 1))
+        largest = std::max(largest, elementsOf(*member, access) * bytesOf(access.element));
   for (; lanes > 1; lanes /= 2) {
     if (group.rows ? volume % lanes != 0 : volume < lanes)
       continue;
     for (const GpuMember *member : members)
       for (const GpuAccess &access : member->accesses)
-        if (!access.scalar && isAligned(*member, access, lanes))
+        if (!access.scalar && isAligned(*member, access, lanes) &&
+            elementsOf(*member, access) * bytesOf(access.element) == largest)
           return lanes;
   }
   return 0;
@@ -335,8 +342,27 @@ Value GpuEmitter::load(const GpuMember &member, const GpuAccess &access, const C
   Key key = keyOf(member, access, chunk);
   if (auto it = cache.find(key); it != cache.end())
     return it->second;
+  if (inLoop && group.rows && key.vector) {
+    Slot *slot = slotOf(key);
+    if (slot && slot->filled)
+      return cache[key] = loadSlot(*slot, access.element, chunk);
+    if (const GpuMember *producer = producerOf(key)) {
+      computeAgain(*producer, chunk);
+      return cache.at(key);
+    }
+    if (slot) {
+      Value value = widen(b, loc, loadMemory(member, access, chunk, key), chunk.lanes);
+      storeSlot(*slot, value, chunk);
+      return cache[key] = value;
+    }
+  }
   if (auto tiled = staged.find(key); tiled != staged.end())
     return cache[key] = loadStaged(tiled->second, access.element, chunk);
+  return cache[key] = loadMemory(member, access, chunk, key);
+}
+
+Value GpuEmitter::loadMemory(const GpuMember &member, const GpuAccess &access, const Chunk &chunk,
+                             const Key &key) {
   flush(access.root);
   settle(key, access.root, /*writing=*/false);
   if (key.chunk <= 0)
@@ -375,7 +401,6 @@ Value GpuEmitter::load(const GpuMember &member, const GpuAccess &access, const C
     scf::YieldOp::create(b, loc, apart());
     value = branch.getResult(0);
   }
-  cache[key] = value;
   return value;
 }
 
@@ -384,6 +409,15 @@ void GpuEmitter::store(const GpuMember &member, const GpuAccess &access, const C
   Key key = keyOf(member, access, chunk);
   if (key.vector)
     value = widen(b, loc, value, chunk.lanes);
+  if (inLoop && group.rows && key.vector) {
+    cache[key] = value;
+    Slot *slot = slotOf(key);
+    if (slot)
+      storeSlot(*slot, value, chunk);
+    if (live(access.root) || (!slot && !producerOf(key)))
+      storeNow(member, access, chunk, value);
+    return;
+  }
   if (inLoop) {
     storeNow(member, access, chunk, value);
     if (group.rows)
@@ -475,7 +509,7 @@ void GpuEmitter::storeNow(const GpuMember &member, const GpuAccess &access, cons
 
 /// Writes what waits for `root`; for all that is needed after the launch when it is null.
 void GpuEmitter::flush(Value root) {
-  SmallVector<std::pair<Key, Pending>> waiting = std::move(pending);
+  std::vector<std::pair<Key, Pending>> waiting = std::move(pending);
   pending.clear();
   for (auto &entry : waiting) {
     const Pending &store = entry.second;

@@ -33,9 +33,11 @@ struct GpuShape {
 class GpuEmitter {
 public:
   /// `live`: whether a temporary is needed after the launch.
+  /// `sharedLimit`: bytes of shared memory that a block may have.
   GpuEmitter(GpuLaunchBuilder &launch, const GpuGroup &group, GpuLaunchInfo &info,
-             llvm::function_ref<bool(mlir::Value)> live)
-      : launch(launch), b(launch.b), loc(launch.loc), group(group), info(info), live(live) {}
+             llvm::function_ref<bool(mlir::Value)> live, int64_t sharedLimit)
+      : launch(launch), b(launch.b), loc(launch.loc), group(group), info(info), live(live),
+        sharedLimit(sharedLimit) {}
 
   /// Emits the launch. Fails when a scalar cannot be brought into it (`launch.reason`).
   mlir::FailureOr<GpuShape> emit();
@@ -66,6 +68,7 @@ private:
     /// lanes that may lie outside; they take the place of the nearest that does not.
     bool shifted = false, clamped = false;
     mlir::Value full;
+    mlir::Value slot; ///< its place among the thread's chunks, in a row that is walked by a loop
   };
   struct Pending {
     const GpuMember *member;
@@ -82,6 +85,18 @@ private:
     const GpuMember *leader = nullptr;
     const GpuAccess *leading = nullptr;
     mlir::Value lead;
+  };
+  /// From the first to the last member that accesses an element of a row.
+  struct Range {
+    unsigned first = 0, last = 0;
+    mlir::Type element;
+    bool computed = false; ///< by the first, and no argument of it
+  };
+  /// A row in shared memory, each chunk where its thread alone looks for it.
+  struct Slot {
+    size_t place = 0; ///< of `placed`
+    mlir::Value memory;
+    bool filled = false;
   };
   /// An operand in shared memory, tile[last][across].
   struct Staged {
@@ -125,6 +140,20 @@ private:
   mlir::Value within(const Chunk &chunk);
   void overChunks(const Space &space, int64_t volume, Values &carried,
                   llvm::function_ref<void(Chunk, Values &)> body);
+  std::map<Key, Range> ranges() const;
+  Key keyInRow(const GpuMember &member, const GpuAccess &access) const;
+
+  // GpuEmitLongRows.cpp
+  void planLongRows();
+  void planSlots();
+  bool placeSlots(const std::map<Key, Range> &ranges);
+  bool isOnlyAt(const Key &key) const;
+  bool isRecomputable(const GpuMember &member, const std::map<Key, Range> &ranges) const;
+  void computeAgain(const GpuMember &member, const Chunk &chunk);
+  Slot *slotOf(Key key);
+  const GpuMember *producerOf(Key key) const;
+  mlir::Value loadSlot(const Slot &slot, mlir::Type element, const Chunk &chunk);
+  void storeSlot(Slot &slot, mlir::Value value, const Chunk &chunk);
   mlir::Value teamReduce(mlir::Value value, mlir::vector::CombiningKind kind);
   mlir::Value shuffleXor(mlir::Value value, int64_t distance);
 
@@ -139,6 +168,8 @@ private:
   mlir::Value address(const GpuMember &member, const GpuAccess &access, const Chunk &chunk,
                       int64_t lane);
   mlir::Value load(const GpuMember &member, const GpuAccess &access, const Chunk &chunk);
+  mlir::Value loadMemory(const GpuMember &member, const GpuAccess &access, const Chunk &chunk,
+                         const Key &key);
   void store(const GpuMember &member, const GpuAccess &access, const Chunk &chunk,
              mlir::Value value);
   void storeNow(const GpuMember &member, const GpuAccess &access, const Chunk &chunk,
@@ -169,9 +200,10 @@ private:
   const GpuGroup &group;
   GpuLaunchInfo &info;
   llvm::function_ref<bool(mlir::Value)> live;
+  int64_t sharedLimit;
 
   std::map<Key, mlir::Value> cache;
-  llvm::SmallVector<std::pair<Key, Pending>> pending; ///< in the order of the first store
+  std::vector<std::pair<Key, Pending>> pending; ///< in the order of the first store
   /// Keys by which memory itself was read and written since the last barrier; chunks aside.
   std::map<void *, std::set<Key>> loadedBy, storedBy;
   llvm::DenseMap<mlir::Value, mlir::Value> dynamicOffsets;
@@ -190,6 +222,10 @@ private:
   mlir::Value row, rowValid, lane;
   int64_t team = 1, teams = 1;
   std::map<int64_t, Space> spaces; ///< by volume
+  /// Rows walked by loops: what stays in shared memory, what is computed again where it is needed.
+  std::map<Key, Slot> slots;
+  llvm::SmallVector<std::pair<mlir::Type, int64_t>> placed; ///< elements each
+  std::map<Key, const GpuMember *> recomputed;
 };
 
 } // namespace tessera::codegen

@@ -25,6 +25,7 @@ struct Plan {
   std::optional<GpuGroup> group;
   SmallVector<Operation *> ops; ///< without a group: in order, by one thread
   bool parallel = false;        ///< one linalg op, a thread an iteration
+  bool nest = false;            ///< one nest of loops, some of which are independent
   std::string reason;           ///< why not in a group
 };
 
@@ -50,9 +51,9 @@ void effectsOf(Operation *op, SmallVectorImpl<Value> &reads, SmallVectorImpl<Val
 class Splitter {
 public:
   Splitter(func::FuncOp kernel, ModuleOp launches, StringRef symbol, ArrayRef<bool> mayAlias,
-           runtime::GpuKernel &result, GpuKernelInfo &info)
-      : kernel(kernel), launches(launches), symbol(symbol), mayAlias(mayAlias), result(result),
-        info(info) {}
+           int64_t sharedLimit, runtime::GpuKernel &result, GpuKernelInfo &info)
+      : kernel(kernel), launches(launches), symbol(symbol), mayAlias(mayAlias),
+        sharedLimit(sharedLimit), result(result), info(info) {}
 
   LogicalResult run(bool schemes) {
     if (schemes) {
@@ -107,8 +108,10 @@ private:
       placeFills([&](Value root) { return touches(&op, root); });
       if (!writes)
         continue;
-      if (plans.empty() || plans.back().group || plans.back().parallel)
+      bool nest = !independentLoops(&op).empty();
+      if (plans.empty() || nest || plans.back().group || plans.back().parallel || plans.back().nest)
         plans.emplace_back();
+      plans.back().nest = nest;
       plans.back().ops.push_back(&op);
       plans.back().reason =
           op.getNumRegions() ? ("a loop of '" + op.getName().getStringRef() + "'").str() : "";
@@ -263,7 +266,7 @@ private:
       for (const GpuMember &member : plan.group->members)
         contractMultiplyAdds(member.op);
       auto live = [&](Value root) { return liveAfter(index, root); };
-      shape = GpuEmitter(builder, *plan.group, launchInfo, live).emit();
+      shape = GpuEmitter(builder, *plan.group, launchInfo, live, sharedLimit).emit();
     } else {
       if (!plan.reason.empty())
         addReason(plan.reason);
@@ -348,14 +351,55 @@ private:
     if (plan.parallel)
       if (FailureOr<GpuShape> shape = spread(clones[0], builder); succeeded(shape)) {
         launchInfo.scheme = shape->threads > 1 ? GpuScheme::loops : GpuScheme::serial;
+        launchInfo.narrow.push_back(plan.reason.empty() ? "one by one" : plan.reason);
         return shape;
       }
+    launchInfo.narrow.push_back(plan.reason.empty() ? "one by one" : plan.reason);
+    if (plan.nest) {
+      launchInfo.scheme = GpuScheme::loops;
+      return spreadNest(clones[0], builder);
+    }
     launchInfo.scheme = GpuScheme::serial;
     if (failed(lowerToScalarLoops(builder.function))) {
       builder.reason = "an op without a loop form";
       return failure();
     }
     return GpuShape();
+  }
+
+  /// A thread for each iteration of the independent loops; it walks the others in order.
+  static FailureOr<GpuShape> spreadNest(Operation *op, GpuLaunchBuilder &builder) {
+    OpBuilder &b = builder.b;
+    Location loc = builder.loc;
+    SmallVector<unsigned> independent = independentLoops(op);
+    b.setInsertionPoint(op);
+    // The number of threads is known before the loops are gone; the guard comes around them.
+    int64_t count = 1;
+    SmallVector<scf::ForOp> loops;
+    op->walk<WalkOrder::PreOrder>([&](scf::ForOp loop) { loops.push_back(loop); });
+    for (unsigned i : independent)
+      count *= *getConstantIntValue(loops[i].getUpperBound());
+    if (count >= kMaxIterations)
+      return failure();
+    GpuShape shape;
+    shape.threads = std::min<int64_t>(128, llvm::alignTo(count, 32));
+    shape.blocks = (count + shape.threads - 1) / shape.threads;
+    auto constant = [&](int64_t value) -> Value {
+      return arith::ConstantIndexOp::create(b, loc, value);
+    };
+    Value number = arith::AddIOp::create(
+        b, loc, arith::MulIOp::create(b, loc, builder.blockIndex(), constant(shape.threads)),
+        builder.threadIndex());
+    if (count % shape.threads != 0) {
+      auto branch = scf::IfOp::create(
+          b, loc, arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, number, constant(count)),
+          /*withElse=*/false);
+      op->moveBefore(branch.thenBlock()->getTerminator());
+      b.setInsertionPoint(op);
+    }
+    spreadLoops(op, independent, number, b);
+    b.setInsertionPointToEnd(&builder.function.getBody().front());
+    return shape;
   }
 
   static bool isRoot(Value root) {
@@ -491,6 +535,7 @@ private:
   ModuleOp launches;
   StringRef symbol;
   ArrayRef<bool> mayAlias;
+  int64_t sharedLimit;
   runtime::GpuKernel &result;
   GpuKernelInfo &info;
   std::vector<Plan> plans;
@@ -504,13 +549,13 @@ private:
 } // namespace
 
 LogicalResult splitIntoLaunches(func::FuncOp kernel, ModuleOp launches, StringRef symbol,
-                                ArrayRef<bool> mayAlias, bool schemes, runtime::GpuKernel &result,
-                                GpuKernelInfo &info) {
+                                ArrayRef<bool> mayAlias, bool schemes, int64_t sharedLimit,
+                                runtime::GpuKernel &result, GpuKernelInfo &info) {
   for (BlockArgument argument : kernel.getArguments()) {
     auto type = cast<MemRefType>(argument.getType());
     info.argumentBytes += type.getNumElements() * bytesOf(type.getElementType());
   }
-  return Splitter(kernel, launches, symbol, mayAlias, result, info).run(schemes);
+  return Splitter(kernel, launches, symbol, mayAlias, sharedLimit, result, info).run(schemes);
 }
 
 } // namespace tessera::codegen

@@ -8,6 +8,7 @@
 #include "GpuStages.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Transforms/Passes.h"
@@ -21,6 +22,27 @@ std::vector<std::string> GpuUnit::symbols() const {
   for (const runtime::GpuLaunch &launch : kernel.launches)
     result.push_back(launch.symbol);
   return result;
+}
+
+static unsigned numberOf(StringRef arch) {
+  unsigned result = 0;
+  arch = arch.drop_front(arch.find('_') + 1);
+  (void)arch.consumeInteger(10, result);
+  return result;
+}
+
+/// Shared memory that a block may have (CUDA C++ Programming Guide, "Technical Specifications per
+/// Compute Capability"). PTX for an older architecture runs on all later ones.
+static constexpr int64_t kMostShared = 227 << 10;
+static int64_t sharedBytesOf(StringRef arch) {
+  if (isStub(arch))
+    return kMostShared;
+  unsigned number = numberOf(arch);
+  if (isPtx(arch))
+    return 99 << 10;
+  if (number == 80 || number == 87)
+    return 163 << 10;
+  return number >= 90 && number < 120 ? kMostShared : 99 << 10;
 }
 
 /// The module of launches of the kernel in `text`, before it is lowered; null with a reason.
@@ -43,6 +65,16 @@ static OwningOpRef<ModuleOp> makeLaunches(MLIRContext &context, StringRef text, 
     splitReductions(kernel);
   }
   aimAtDestinations(kernel);
+  // Temporaries cost nothing as long as they stay in registers; one that serves twice would have to
+  // keep its uses in order.
+  kernel.walk([](tensor::EmptyOp empty) {
+    OpBuilder b(empty);
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : empty->getUses())
+      uses.push_back(&use);
+    for (size_t i = 1; i < uses.size(); ++i)
+      uses[i]->set(b.clone(*empty)->getResult(0));
+  });
   KernelInfo unused;
   if (failed(verify(*module)) || failed(bufferizeKernel(*module, kernel, unused)))
     return fail("bufferization");
@@ -53,8 +85,13 @@ static OwningOpRef<ModuleOp> makeLaunches(MLIRContext &context, StringRef text, 
   for (auto global : module->getOps<memref::GlobalOp>())
     cast<memref::GlobalOp>(b.clone(*global)).setSymName((symbol + global.getSymName()).str());
   kernel.walk([&](memref::GetGlobalOp get) { get.setName((symbol + get.getName()).str()); });
-  if (failed(
-          splitIntoLaunches(kernel, *launches, symbol, mayAlias, schemes, unit.kernel, unit.info)))
+  if (schemes)
+    chooseInBranches(kernel);
+  int64_t shared = kMostShared;
+  for (const std::string &arch : options.archs)
+    shared = std::min(shared, sharedBytesOf(arch));
+  if (failed(splitIntoLaunches(kernel, *launches, symbol, mayAlias, schemes, shared, unit.kernel,
+                               unit.info)))
     return fail("splitting into launches");
   PassManager cleanUp(&context);
   cleanUp.addPass(createCanonicalizerPass());
@@ -86,14 +123,8 @@ static LogicalResult emitCode(ModuleOp launches, const GpuOptions &options,
   };
   // Nothing here is of one architecture alone: the text for the oldest serves all.
   std::string oldest;
-  auto number = [](StringRef arch) {
-    unsigned result = 0;
-    arch = arch.drop_front(arch.find('_') + 1);
-    (void)arch.consumeInteger(10, result);
-    return result;
-  };
   for (const std::string &arch : options.archs)
-    if (!isStub(arch) && (oldest.empty() || number(arch) < number(oldest)))
+    if (!isStub(arch) && (oldest.empty() || numberOf(arch) < numberOf(oldest)))
       oldest = arch;
   std::map<std::string, std::string> ptxOf;
   for (const std::string &arch : options.archs) {

@@ -9,6 +9,7 @@
 
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
+#include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -59,9 +60,19 @@ static std::string featuresFor(StringRef chip) {
   return number >= 100 ? "+ptx86" : number >= 90 ? "+ptx80" : "+ptx70";
 }
 
-/// Loops of more trips stay loops: ptxas takes as long as its input, and four to eight loads under
-/// way are enough.
+/// Loops of more trips stay loops.
 static constexpr unsigned kMostUnrolled = 16;
+
+namespace {
+/// Tells ptxas to leave loops as they are: it would unroll a hundred trips, and take as long.
+struct KeepLoops : PassInfoMixin<KeepLoops> {
+  PreservedAnalyses run(Function &function, FunctionAnalysisManager &analyses) {
+    for (Loop *loop : analyses.getResult<LoopAnalysis>(function).getLoopsInPreorder())
+      loop->setLoopAlreadyUnrolled();
+    return PreservedAnalyses::all();
+  }
+};
+} // namespace
 
 /// What remains to do for a launch: hoist, simplify addresses, unroll what is short. The whole of
 /// O2 takes several times as long and finds nothing more.
@@ -83,6 +94,7 @@ static FunctionPassManager launchPipeline() {
   passes.addPass(InstCombinePass());
   passes.addPass(SimplifyCFGPass());
   passes.addPass(ADCEPass());
+  passes.addPass(KeepLoops());
   return passes;
 }
 

@@ -18,6 +18,7 @@
 #include "GpuStages.h"
 
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 
@@ -31,7 +32,7 @@ static constexpr int64_t kShortestPart = 40;
 /// Smaller ones are not worth a second launch.
 static constexpr int64_t kWorthIt = 32 << 10;
 /// So many contiguous rows keep a GPU busy, a team of threads each; shorter ones need no parts.
-static constexpr int64_t kEnoughRows = 64, kLongRow = 16 << 10;
+static constexpr int64_t kEnoughRows = 32, kLongRow = 16 << 10;
 
 /// Whether the innermost dimension of the largest input is reduced.
 static bool isContiguous(linalg::GenericOp op) {
@@ -70,6 +71,45 @@ static int64_t partsOf(linalg::GenericOp op) {
   return 1;
 }
 
+/// Gives inputs that are read at 0 along a dimension of one a view without it: then the op reads
+/// every operand along its loops, and these can be joined and cut.
+static void dropUnitDims(linalg::GenericOp op, IRRewriter &rewriter) {
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  bool changed = false;
+  for (OpOperand *input : op.getDpsInputOperands()) {
+    AffineMap &map = maps[input->getOperandNumber()];
+    auto type = dyn_cast<RankedTensorType>(input->get().getType());
+    auto isUnit = [&](unsigned dim) {
+      auto constant = dyn_cast<AffineConstantExpr>(map.getResult(dim));
+      return constant && constant.getValue() == 0 && type.getDimSize(dim) == 1;
+    };
+    if (!type || !type.hasStaticShape())
+      continue;
+    SmallVector<int64_t> shape;
+    SmallVector<AffineExpr> results;
+    for (unsigned dim = 0; dim < map.getNumResults(); ++dim)
+      if (!isUnit(dim)) {
+        shape.push_back(type.getDimSize(dim));
+        results.push_back(map.getResult(dim));
+      }
+    if (results.size() == map.getNumResults())
+      continue;
+    rewriter.setInsertionPoint(op);
+    auto index = [&](int64_t value) { return OpFoldResult(rewriter.getIndexAttr(value)); };
+    SmallVector<OpFoldResult> zeros(type.getRank(), index(0)), ones(type.getRank(), index(1)),
+        sizes;
+    for (int64_t size : type.getShape())
+      sizes.push_back(index(size));
+    input->set(tensor::ExtractSliceOp::create(rewriter, op.getLoc(),
+                                              RankedTensorType::get(shape, type.getElementType()),
+                                              input->get(), zeros, sizes, ones));
+    map = AffineMap::get(map.getNumDims(), 0, results, op.getContext());
+    changed = true;
+  }
+  if (changed)
+    op.setIndexingMapsAttr(rewriter.getAffineMapArrayAttr(maps));
+}
+
 /// Makes one loop of several reduced ones that every operand walks as one; `op` when it cannot.
 static linalg::GenericOp collapseReduced(linalg::GenericOp op, IRRewriter &rewriter) {
   ReassociationIndices reduced;
@@ -98,6 +138,8 @@ void splitReductions(func::FuncOp kernel) {
   kernel.walk([&](linalg::GenericOp op) { ops.push_back(op); });
   IRRewriter rewriter(kernel.getContext());
   for (linalg::GenericOp whole : ops) {
+    if (whole.getNumReductionLoops() > 0)
+      dropUnitDims(whole, rewriter);
     linalg::GenericOp op = collapseReduced(whole, rewriter);
     int64_t parts = partsOf(op);
     if (parts <= 1)

@@ -45,12 +45,23 @@ struct GpuUnit {
 /// Cuts reductions to few results in two stages. The kernel is on tensors.
 void splitReductions(mlir::func::FuncOp kernel);
 
+/// Turns branches of bodies that only compute and look up into choices. The kernel is on memrefs.
+void chooseInBranches(mlir::func::FuncOp kernel);
+
+/// Of a perfect nest of loops those whose iterations touch different elements, by depth.
+llvm::SmallVector<unsigned> independentLoops(mlir::Operation *nest);
+/// Makes these loops of the nest one iteration each, the one that `number` counts row-major;
+/// returns how many there are. `number` and what is created stand in front of the nest.
+int64_t spreadLoops(mlir::Operation *nest, llvm::ArrayRef<unsigned> independent, mlir::Value number,
+                    mlir::OpBuilder &b);
+
 /// Splits the kernel, a function on memrefs, into launches: functions of `launches` called `symbol`
 /// and a number. Adds to `result` and `info`. `mayAlias[i]`: argument i may share its buffer with
-/// another one. With `schemes` false there is one launch of one thread.
+/// another one. With `schemes` false there is one launch of one thread. A block has at most
+/// `sharedLimit` bytes of shared memory.
 mlir::LogicalResult splitIntoLaunches(mlir::func::FuncOp kernel, mlir::ModuleOp launches,
                                       llvm::StringRef symbol, llvm::ArrayRef<bool> mayAlias,
-                                      bool schemes, runtime::GpuKernel &result,
+                                      bool schemes, int64_t sharedLimit, runtime::GpuKernel &result,
                                       GpuKernelInfo &info);
 
 /// Ops that have no instruction on a GPU, expanded: functions of f64, powers.

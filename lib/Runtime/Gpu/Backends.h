@@ -12,11 +12,12 @@
 
 namespace tessera::runtime::gpu {
 
-/// An executor whose GPU is host memory. `inProcess`: as `vdev` performs collectives, not as
-/// `cuda`; `messages`: transfers between meshes as `cuda` performs them.
-Expected<std::unique_ptr<GpuExecutor>>
-makeStub(std::shared_ptr<const Artifact> artifact, const BackendOptions &options, bool inProcess,
-         const PlantedFaults &faults = {}, const PlanOptions &plan = {}, bool messages = false);
+/// An executor whose GPU is host memory. `inProcess`: as `vdev` performs collectives and transfers
+/// between meshes, not as `cuda`.
+Expected<std::unique_ptr<GpuExecutor>> makeStub(std::shared_ptr<const Artifact> artifact,
+                                                const BackendOptions &options, bool inProcess,
+                                                const PlantedFaults &faults = {},
+                                                const PlanOptions &plan = {});
 
 Expected<std::unique_ptr<Executor>> openStub(std::shared_ptr<const Artifact> artifact,
                                              const BackendOptions &options, const void *userData);

@@ -51,13 +51,20 @@ public:
   virtual Expected<std::vector<int64_t>>
   makeCommunicators(const std::vector<std::vector<int64_t>> &groups,
                     const std::vector<int64_t> &here, Calls calls = Calls::ordered) = 0;
+  /// How many concurrent communicators there will be, before the first of them is made: they share
+  /// some of the processors.
+  virtual void expectConcurrent(int64_t communicators) {}
   virtual Status call(Issue issue, int64_t communicator, int64_t rank, const NativeCall &call,
                       const std::byte *send, std::byte *receive) = 0;
   /// All messages of a rank at once, in the order that pairs them with their peers'.
   virtual Status exchange(Issue issue, int64_t communicator, int64_t rank,
                           std::vector<PeerCopy> messages) = 0;
-  /// Memory that calls may use without copies, where the library can. Called at load, by all.
-  virtual void registerBuffer(std::byte *data, int64_t bytes) {}
+  /// Memory that calls of these communicators may use without copies, where the library can. Called
+  /// at load, by all members with as many bytes.
+  virtual Status registerBuffer(std::byte *data, int64_t bytes,
+                                const std::vector<int64_t> &communicators) {
+    return {};
+  }
 };
 
 /// Whether a library call reduces this as the runtime defines it: max and min of floats lose NaN

@@ -40,8 +40,9 @@ Status GpuExecutor::open() {
   for (int64_t part = 0; part < count; ++part)
     TESSERA_RETURN_IF_ERROR(openPart(part, driver().kernelWorkspaceBytes()));
   for (auto &issuer : issuers)
-    if (options.collectives)
-      options.collectives->registerBuffer(issuer->memory(), issuer->part.blockBytes);
+    for (const std::vector<int64_t> &grouping : issuer->part.communicators)
+      TESSERA_RETURN_IF_ERROR(
+          options.collectives->registerBuffer(issuer->memory(), issuer->part.blockBytes, grouping));
   return openTransfers();
 }
 
@@ -103,6 +104,7 @@ Status GpuExecutor::openTransfers() {
     if (!found)
       return found.status();
     rhythm = std::move(*found);
+    options.collectives->expectConcurrent(static_cast<int64_t>(ends.size()));
   }
   for (auto &[id, pair] : ends) { // the verifier has paired them
     if (!options.messages) {

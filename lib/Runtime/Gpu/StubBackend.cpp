@@ -35,7 +35,7 @@ static void traceInto(GpuExecutor &executor, StubDriver &driver) {
 Expected<std::unique_ptr<GpuExecutor>> makeStub(std::shared_ptr<const Artifact> artifact,
                                                 const BackendOptions &options, bool inProcess,
                                                 const PlantedFaults &faults,
-                                                const PlanOptions &plan, bool messages) {
+                                                const PlanOptions &plan) {
   auto driver = std::make_unique<StubDriver>(options.scheduleSeed);
   StubDriver &stub = *driver;
   ExecutorOptions made;
@@ -44,7 +44,7 @@ Expected<std::unique_ptr<GpuExecutor>> makeStub(std::shared_ptr<const Artifact> 
     made.collectives = std::make_unique<StubCollectives>(stub);
   made.faults = faults;
   made.plan = plan;
-  made.messages = messages;
+  made.messages = !inProcess;
   auto executor = std::make_unique<GpuExecutor>(std::move(artifact), std::move(made));
   TESSERA_RETURN_IF_ERROR(executor->open());
   if (options.trace)

@@ -296,6 +296,29 @@ void Quotient::offerBeside(const std::vector<int64_t> &choice) {
   }
 }
 
+/// The least of a row with what the columns say; offers the row with its own to the columns. Eight
+/// minima side by side, which is what one vector register has: a single one waits for itself.
+static double passRow(const double *__restrict row, const std::vector<double> &columns, double own,
+                      std::vector<double> &offers) {
+  constexpr size_t numLanes = 8;
+  const double *__restrict v = columns.data();
+  double *__restrict next = offers.data();
+  double lanes[numLanes];
+  std::fill(lanes, lanes + numLanes, std::numeric_limits<double>::infinity());
+  size_t size = columns.size(), j = 0;
+  for (; j + numLanes <= size; j += numLanes)
+    for (size_t lane = 0; lane < numLanes; ++lane) {
+      lanes[lane] = std::min(lanes[lane], row[j + lane] + v[j + lane]);
+      next[j + lane] = std::min(next[j + lane], row[j + lane] + own);
+    }
+  double least = *std::min_element(lanes, lanes + numLanes);
+  for (; j < size; ++j) {
+    least = std::min(least, row[j] + v[j]);
+    next[j] = std::min(next[j], row[j] + own);
+  }
+  return least;
+}
+
 /// Messages along edges (A. Globerson, T. Jaakkola, "Fixing max-product", NIPS 2007), equal for all
 /// nodes of a look. Whatever they are, beliefs at their best with edges at their best less their
 /// messages are a bound; the better it is, the better beliefs rank strategies.
@@ -319,10 +342,7 @@ void Quotient::improveBound() {
       const double *row = table.cost.data() + rows[i] * table.columns;
       double least = std::numeric_limits<double>::infinity(), own = u[i];
       if (isDense)
-        for (size_t j = 0; j < columns.size(); ++j) {
-          least = std::min(least, row[j] + v[j]);
-          next[j] = std::min(next[j], row[j] + own);
-        }
+        least = passRow(row, v, own, next);
       else
         for (size_t j = 0; j < columns.size(); ++j) {
           least = std::min(least, row[columns[j]] + v[j]);

@@ -2,7 +2,30 @@
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s
 // RUN: tessera-opt %s --tessera-check-gpu-kernels="schemes=false" -o /dev/null | FileCheck %s --check-prefix=ONE
 
-// CHECK: scatter: pointwise serial pointwise equal
+// A division must not be done where it is not asked for: a thread an iteration.
+// CHECK: guarded_division: loops equal
+func.func private @guarded_division(%x: tensor<130x7xi32>, %o: tensor<130x7xi32>) -> tensor<130x7xi32>
+    attributes {kernel.reads = 1 : i64} {
+  %0 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<130x7xi32>) outs(%o : tensor<130x7xi32>) {
+  ^bb0(%a: i32, %b: i32):
+    %zero = arith.constant 0 : i32
+    %nonzero = arith.cmpi ne, %a, %zero : i32
+    %seven = arith.constant 7 : i32
+    %r = scf.if %nonzero -> i32 {
+      %s = arith.divsi %seven, %a : i32
+      scf.yield %s : i32
+    } else {
+      scf.yield %zero : i32
+    }
+    linalg.yield %r : i32
+  } -> tensor<130x7xi32>
+  return %0 : tensor<130x7xi32>
+}
+
+// Rows are put in order, their elements beside each other.
+// CHECK: scatter: pointwise loops pointwise equal
 // ONE: scatter: serial equal
 func.func private @scatter(%s: tensor<3x4xf32>, %i: tensor<3x1xindex>, %d: tensor<5x4xf32>, %o: tensor<5x4xf32>)
     -> tensor<5x4xf32> attributes {kernel.reads = 3 : i64} {
@@ -11,8 +34,8 @@ func.func private @scatter(%s: tensor<3x4xf32>, %i: tensor<3x1xindex>, %d: tenso
   return %0 : tensor<5x4xf32>
 }
 
-// An op whose body has a branch: a thread an iteration.
-// CHECK: branch: loops equal
+// A branch that only computes is a choice.
+// CHECK: branch: pointwise equal
 // ONE: branch: serial equal
 func.func private @branch(%x: tensor<130x7xf32>, %o: tensor<130x7xf32>) -> tensor<130x7xf32>
     attributes {kernel.reads = 1 : i64} {
@@ -31,6 +54,23 @@ func.func private @branch(%x: tensor<130x7xf32>, %o: tensor<130x7xf32>) -> tenso
     linalg.yield %r : f32
   } -> tensor<130x7xf32>
   return %0 : tensor<130x7xf32>
+}
+
+// CHECK: scatter_scalars: {{.*}}serial{{.*}} equal
+func.func private @scatter_scalars(%s: tensor<3xf32>, %i: tensor<3x1xindex>, %d: tensor<5xf32>, %o: tensor<5xf32>)
+    -> tensor<5xf32> attributes {kernel.reads = 3 : i64} {
+  %0 = tensor.scatter %s into %d[%i] scatter_dims([0]) unique
+      : (tensor<3xf32>, tensor<5xf32>, tensor<3x1xindex>) -> tensor<5xf32>
+  return %0 : tensor<5xf32>
+}
+
+// The index is between two dimensions that are not indexed: both are threads.
+// CHECK: scatter_between: {{.*}}loops{{.*}} equal
+func.func private @scatter_between(%s: tensor<3x2x6xf32>, %i: tensor<3x1xi32>, %d: tensor<2x2x6xf32>, %o: tensor<2x2x6xf32>)
+    -> tensor<2x2x6xf32> attributes {kernel.reads = 3 : i64} {
+  %0 = tensor.scatter %s into %d[%i] scatter_dims([1]) unique
+      : (tensor<3x2x6xf32>, tensor<2x2x6xf32>, tensor<3x1xi32>) -> tensor<2x2x6xf32>
+  return %0 : tensor<2x2x6xf32>
 }
 
 // CHECK: matmul: {{rows|plain}} equal

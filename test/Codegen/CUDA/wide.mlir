@@ -64,3 +64,34 @@ func.func private @layer(%x: tensor<2x6x64xf32>, %i: tensor<i32>, %o: tensor<6x6
   %0 = linalg.exp ins(%w : tensor<6x64xf32>) outs(%o : tensor<6x64xf32>) -> tensor<6x64xf32>
   return %0 : tensor<6x64xf32>
 }
+
+// A part of a table: rows that others hold are zeros. The look-up is done anyway, within the table.
+// CHECK-LABEL: part: launches 1
+// CHECK-NEXT: pointwise
+// CHECK-NOT: argument 0 by
+// CHECK: ld.global{{(.nc)?}}.v4.b32
+// CHECK: st.global.v4.b32
+// EQUAL: part: pointwise equal
+func.func private @part(%x: tensor<500x64xf32>, %i: tensor<70xi32>, %o: tensor<70x64xf32>)
+    -> tensor<70x64xf32> attributes {kernel.reads = 2 : i64} {
+  %0 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%i : tensor<70xi32>) outs(%o : tensor<70x64xf32>) {
+  ^bb0(%n: i32, %b: f32):
+    %j = linalg.index 1 : index
+    %at = arith.index_cast %n : i32 to index
+    %c1 = arith.constant 1 : index
+    %mine = arith.subi %at, %c1 : index
+    %zero = arith.constant 0.0 : f32
+    %c500 = arith.constant 500 : index
+    %there = arith.cmpi ult, %mine, %c500 : index
+    %r = scf.if %there -> f32 {
+      %e = tensor.extract %x[%mine, %j] : tensor<500x64xf32>
+      scf.yield %e : f32
+    } else {
+      scf.yield %zero : f32
+    }
+    linalg.yield %r : f32
+  } -> tensor<70x64xf32>
+  return %0 : tensor<70x64xf32>
+}

@@ -1,4 +1,5 @@
-"""Starts two ranks that share a GPU: two_ranks.py LIBRARIES ARTIFACT0 ARTIFACT1 [OPTION...]; prints what each said last."""
+"""Starts two ranks that share a GPU: two_ranks.py LIBRARIES ARTIFACT0 ARTIFACT1 [OPTION...]; prints what each said last. With A_GPU_EACH in
+the environment they are to have one each."""
 
 import os
 import subprocess
@@ -10,7 +11,7 @@ with tempfile.TemporaryDirectory() as folder:
     ranks = []
     for rank, artifact in enumerate(artifacts):
         environment = dict(os.environ, LD_LIBRARY_PATH=libraries, TESSERA_RANK=str(rank), TESSERA_SIZE="2",
-                           TESSERA_LOCAL_RANK="0", TESSERA_RENDEZVOUS=f"file:{folder}/meet")
+                           TESSERA_LOCAL_RANK=str(rank) if os.environ.get("A_GPU_EACH") else "0", TESSERA_RENDEZVOUS=f"file:{folder}/meet")
         ranks.append(subprocess.Popen(["tessera-exec", artifact, "--backend", "cuda", *options], env=environment, text=True,
                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE))
     for rank, process in enumerate(ranks):

@@ -41,6 +41,11 @@ int issue(std::function<void()> work) {
 }
 } // namespace
 
+/// For the other libraries that pretend: their work is captured as that of the driver.
+EXPORT void fake_cuda_issue(void (*work)(void *), void *argument) {
+  issue([=] { work(argument); });
+}
+
 using Pointer = unsigned long long;
 
 EXPORT int cuInit(unsigned) {

@@ -5,11 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// FAKE_NCCL_VERSION is what it says it is (22809 for 2.28.9).
+// FAKE_NCCL_VERSION is what it says it is (22809 for 2.28.9). With FAKE_NCCL_TRACE
+// it says what memory it is given; FAKE_NCCL_WINDOWS=0: it has no windows.
 //
 //===----------------------------------------------------------------------===//
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,6 +60,31 @@ BOTH(ncclCommInitRankConfig, (Comm * *comm, int ranks, Id id, int rank, void *co
 // All ranks are taken to have given the same color, and their rank as the key.
 BOTH(ncclCommSplit, (Comm * comm, int color, int key, Comm **made, void *config),
      (comm, color, key, made, config), { return make(made, key, comm->ranks); })
+BOTH(ncclMemAlloc, (void **data, size_t size), (data, size), {
+  *data = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
+  return 0;
+})
+BOTH(ncclMemFree, (void *data), (data), {
+  free(data);
+  return 0;
+})
+BOTH(ncclCommRegister, (Comm * comm, void *data, size_t size, void **handle),
+     (comm, data, size, handle), {
+       (void)comm;
+       if (getenv("FAKE_NCCL_TRACE"))
+         fprintf(stderr, "nccl: a buffer of %zu bytes\n", size);
+       *handle = data;
+       return 0;
+     })
+BOTH(ncclCommWindowRegister, (Comm * comm, void *data, size_t size, void **window, int flags),
+     (comm, data, size, window, flags), {
+       const char *text = getenv("FAKE_NCCL_WINDOWS");
+       (void)comm;
+       *window = text && atoi(text) == 0 ? NULL : data;
+       if (getenv("FAKE_NCCL_TRACE") && *window)
+         fprintf(stderr, "nccl: a window of %zu bytes, flags %d\n", size, flags);
+       return 0;
+     })
 BOTH(ncclCommUserRank, (Comm * comm, int *rank), (comm, rank), {
   *rank = comm->rank;
   return 0;

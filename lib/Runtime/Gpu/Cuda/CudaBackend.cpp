@@ -126,6 +126,19 @@ Expected<std::unique_ptr<Executor>> openVdev(std::shared_ptr<const Artifact> art
   return finish(std::move(artifact), std::move(options), cuda, given.trace, nullptr);
 }
 
+/// Whoever lacks something tells the others what: they would only see that it does not come.
+static Status tellFailure(const Status &opened, Rendezvous &rendezvous) {
+  auto said = rendezvous.allGather(opened.message());
+  if (!opened.ok())
+    return opened;
+  if (!said)
+    return said.status();
+  for (size_t other = 0; other < said->size(); ++other)
+    if (!(*said)[other].empty())
+      return Status::error("rank " + std::to_string(other) + ": " + (*said)[other]);
+  return {};
+}
+
 Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> artifact,
                                              const BackendOptions &given, const void *) {
   const Program &program = artifact->program;
@@ -140,28 +153,39 @@ Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> art
                          " of them, with a launcher that sets rank variables (mpirun, srun, "
                          "torchrun, or TESSERA_RANK, TESSERA_SIZE and TESSERA_LOCAL_RANK)");
   auto driver = std::make_unique<CudaDriver>();
-  TESSERA_RETURN_IF_ERROR(driver->open(rank->local));
-  TESSERA_RETURN_IF_ERROR(driver->load(rank->rank, *artifact));
+  auto nccl = std::make_unique<Nccl>(*rank, kSeconds);
+  bool needsNccl =
+      rank->size > 1 && (hasStep<CollectiveStep>(program) || hasStep<TransferStep>(program));
+  auto openHere = [&]() -> Status {
+    TESSERA_RETURN_IF_ERROR(driver->open(rank->local));
+    TESSERA_RETURN_IF_ERROR(driver->load(rank->rank, *artifact));
+    return needsNccl ? nccl->open() : Status();
+  };
+  Status opened = openHere();
+  if (rank->size == 1 && !opened.ok())
+    return opened;
 
   ExecutorOptions options;
   options.devices = {rank->rank};
   options.messages = true;
   Gather gather;
-  auto nccl = std::make_unique<Nccl>(*rank, kSeconds);
   if (rank->size > 1) {
-    bool needsNccl = hasStep<CollectiveStep>(program) || hasStep<TransferStep>(program);
-    if (needsNccl)
-      TESSERA_RETURN_IF_ERROR(nccl->open());
     auto rendezvous = Rendezvous::open(*rank, kSeconds);
     if (!rendezvous)
-      return rendezvous.status();
+      return opened.ok() ? rendezvous.status() : opened;
+    TESSERA_RETURN_IF_ERROR(tellFailure(opened, **rendezvous));
     auto cards = (*rendezvous)->allGather(text(cardOf(*artifact, *driver)));
     if (!cards)
       return cards.status();
     TESSERA_RETURN_IF_ERROR(
         compareCards(*cards, needsNccl ? nccl->version() : INT32_MAX, nccl->versionText()));
-    if (needsNccl)
+    if (needsNccl) {
+      nccl->peersRun = [peers = rendezvous->get()] { return peers->checkPeers(); };
       TESSERA_RETURN_IF_ERROR(nccl->join(**rendezvous));
+      driver->allocateElsewhere = [library = nccl.get()](size_t size) {
+        return library->allocate(size);
+      };
+    }
     // Results are whole tensors on every rank: what a device holds goes to all of them.
     std::shared_ptr<Rendezvous> shared = std::move(*rendezvous);
     driver->whileWaiting = [shared, library = nccl.get()]() -> Status {

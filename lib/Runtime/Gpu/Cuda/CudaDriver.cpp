@@ -55,13 +55,17 @@ Expected<std::byte *> CudaDriver::allocate(int64_t, int64_t bytes) {
   ++counted.allocations;
   CuPointer pointer = 0;
   auto size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
-  if (api.memAlloc(&pointer, size) != 0) {
+  void *given = allocateElsewhere ? allocateElsewhere(size) : nullptr;
+  if (given) {
+    pointer = cu(given);
+  } else if (api.memAlloc(&pointer, size) != 0) {
     size_t free = 0, total = 0;
     (void)api.memGetInfo(&free, &total);
     return Status::error("a device needs " + std::to_string(bytes) + " bytes, " + name + " has " +
                          std::to_string(free) + " of " + std::to_string(total) + " free");
+  } else {
+    memory.push_back(pointer);
   }
-  memory.push_back(pointer);
   TESSERA_RETURN_IF_ERROR(api.check(api.memsetD8(pointer, 0, size), "memory is zeroed"));
   return reinterpret_cast<std::byte *>(pointer);
 }

@@ -47,6 +47,8 @@ public:
   Expected<Graph> endCapture(Stream origin) override;
   Status launchGraph(Graph graph, Stream stream) override;
   Status enter() override { return api.check(api.ctxSetCurrent(context), "GPU " + name); }
+  /// Another source of memory, asked first; it may have none, and frees what it gave.
+  std::function<void *(size_t)> allocateElsewhere;
   /// Asked from time to time while the host waits; an error ends the wait.
   std::function<Status()> whileWaiting;
   Expected<bool> synchronize(Stream stream, bool forStep) override;

@@ -25,9 +25,13 @@ constexpr int kInt8 = 0, kUint8 = 1, kInt32 = 2, kInt64 = 4, kFloat16 = 6, kFloa
               kFloat64 = 8, kBfloat16 = 9;
 constexpr int kSum = 0, kProd = 1, kMax = 2, kMin = 3;
 constexpr int kScalarOnHost = 1;
+constexpr int kSymmetric = 1;                    ///< of windows
+constexpr size_t kMinOwnBytes = size_t(1) << 20; ///< of memory by NCCL
 
 Nccl::~Nccl() {
   abortAll(); // destroying waits for peers, who may be gone
+  for (void *each : own)
+    (void)memFreeFn(each);
 }
 
 void Nccl::abortAll() {
@@ -61,6 +65,9 @@ Status Nccl::open() {
 #undef TESSERA_FIND
   library.findOptional(errorText, "ncclGetErrorString");
   library.findOptional(registerFn, "ncclCommRegister");
+  library.findOptional(memAllocFn, "ncclMemAlloc");
+  library.findOptional(memFreeFn, "ncclMemFree");
+  library.findOptional(windowFn, "ncclCommWindowRegister");
   return check(getVersionFn(&found), nullptr, "NCCL's version");
 }
 
@@ -87,6 +94,8 @@ Status Nccl::check(int result, NcclComm comm, const std::string &what) {
       return Status::error(what + ": other ranks did not come within " +
                            std::to_string(static_cast<int>(seconds)) + " s (rank " +
                            std::to_string(self.rank) + " of " + std::to_string(self.size) + ")");
+    if (result == kInProgress && peersRun)
+      TESSERA_RETURN_IF_ERROR(peersRun().in(what));
     if (result == kInProgress)
       std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
@@ -119,7 +128,8 @@ Nccl::makeCommunicators(const std::vector<std::vector<int64_t>> &groups,
                         const std::vector<int64_t> &, Calls calls) {
   NcclConfig options = config();
   if (calls == Calls::concurrent)
-    options.maxCtas = kConcurrentBlocks;
+    options.maxCtas = static_cast<int>(
+        std::clamp<int64_t>(kConcurrentBlocks / concurrent, 1, kMostConcurrentBlocks));
   NcclComm made = nullptr;
   int color = kNoColor, key = static_cast<int>(self.rank);
   for (size_t i = 0; i < groups.size(); ++i)
@@ -240,11 +250,32 @@ Status Nccl::exchange(Issue issue, int64_t communicator, int64_t, std::vector<Pe
   return check(result == kSuccess ? ended : result, comm, issue.what);
 }
 
-void Nccl::registerBuffer(std::byte *data, int64_t bytes) {
-  void *handle = nullptr;
-  for (NcclComm comm : communicators)
-    if (registerFn && comm)
-      (void)registerFn(comm, data, static_cast<size_t>(bytes), &handle); // only faster, if at all
+void *Nccl::allocate(size_t bytes) {
+  void *data = nullptr;
+  if (bytes < kMinOwnBytes || !memAllocFn || !memFreeFn || memAllocFn(&data, bytes) != kSuccess)
+    return nullptr;
+  own.push_back(data);
+  return data;
+}
+
+Status Nccl::registerBuffer(std::byte *data, int64_t bytes, const std::vector<int64_t> &members) {
+  auto size = static_cast<size_t>(bytes);
+  for (int64_t index : members) {
+    NcclComm comm = communicators[index];
+    if (!comm)
+      continue; // this process is not in it
+    void *handle = nullptr;
+    if (windowFn && std::find(own.begin(), own.end(), data) != own.end()) {
+      // All members come to this. A machine without such memory gives a null window.
+      TESSERA_RETURN_IF_ERROR(check(windowFn(comm, data, size, &handle, kSymmetric), comm,
+                                    "a window of " + std::to_string(bytes) + " bytes"));
+      if (handle)
+        continue;
+    }
+    if (registerFn)
+      (void)registerFn(comm, data, size, &handle); // only faster, if at all
+  }
+  return {};
 }
 
 } // namespace tessera::runtime::gpu

@@ -12,6 +12,7 @@
 #include "Rendezvous.h"
 #include "SharedLibrary.h"
 
+#include <functional>
 #include <map>
 
 namespace tessera::runtime::gpu {
@@ -58,9 +59,9 @@ class Nccl final : public Collectives {
 public:
   static constexpr int kManyRanksAGpu = 23000; ///< NCCL 2.30
 
-  /// Of a call that may run beside others: eight of them and a collective's 32 fit on 132
-  /// processors.
-  static constexpr int kConcurrentBlocks = 8;
+  /// Blocks of all calls that may run beside others, and the most of one: with a collective's 32
+  /// they fit on 132 processors, and leave room for kernels.
+  static constexpr int kConcurrentBlocks = 64, kMostConcurrentBlocks = 8;
 
   Nccl(LaunchedRank rank, double seconds) : self(rank), seconds(seconds) {}
   ~Nccl() override;
@@ -74,11 +75,20 @@ public:
   Expected<std::vector<int64_t>> makeCommunicators(const std::vector<std::vector<int64_t>> &groups,
                                                    const std::vector<int64_t> &here,
                                                    Calls calls) override;
+  void expectConcurrent(int64_t count) override { concurrent = count; }
   Status call(Issue issue, int64_t communicator, int64_t rank, const NativeCall &call,
               const std::byte *send, std::byte *receive) override;
   Status exchange(Issue issue, int64_t communicator, int64_t rank,
                   std::vector<PeerCopy> messages) override;
-  void registerBuffer(std::byte *data, int64_t bytes) override;
+  /// As a symmetric window where the memory is NCCL's own, else as a buffer; neither where the
+  /// library has no such call, or the machine no such memory.
+  Status registerBuffer(std::byte *data, int64_t bytes,
+                        const std::vector<int64_t> &communicators) override;
+  /// Memory that can become a window, until this goes; null where there is none, and for few bytes:
+  /// NCCL rounds up to pages of 2 MiB.
+  void *allocate(size_t bytes);
+  /// Asked while a call waits for other ranks; an error, as of one that has ended, ends the wait.
+  std::function<Status()> peersRun;
   /// Whether communicators are well; aborts them all when one is not, so that kernels which wait
   /// for a rank that has gone end.
   Status poll();
@@ -94,10 +104,15 @@ private:
 #undef TESSERA_DECLARE
   const char *(*errorText)(int) = nullptr;
   int (*registerFn)(NcclComm, void *, size_t, void **) = nullptr; ///< from 2.19
+  int (*memAllocFn)(void **, size_t) = nullptr;                   ///< from 2.19
+  int (*memFreeFn)(void *) = nullptr;
+  int (*windowFn)(NcclComm, void *, size_t, void **, int) = nullptr; ///< from 2.27
+  std::vector<void *> own;                                           ///< by memAllocFn
 
   SharedLibrary library;
   LaunchedRank self;
   double seconds;
+  int64_t concurrent = 1; ///< communicators whose calls may run beside others
   int found = 0;
   NcclComm world = nullptr;
   std::vector<NcclComm> communicators;                          ///< null: this process is not in it

@@ -1,0 +1,222 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The parts of the command: each says what it found, adds its lines to the table, and returns whether nothing was wrong."""
+
+import ctypes
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+
+from programs import PEERS
+from tools import close, read_npy, run, say
+
+
+def results(artifact, folder, names, backend):
+    """Values of the results on a backend."""
+    files = {name: f"{folder}/{backend}{index}.npy" for index, name in enumerate(names)}
+    outputs = [text for name, file in files.items() for text in ("--output", f"{name}={file}")]
+    run("tessera-exec", artifact, "--backend", backend, *outputs)
+    return {name: read_npy(file) for name, file in files.items()}
+
+
+def correctness(folder, manifest, backend, lines):
+    """Every program on the backend against `threads`."""
+    wrong, right = [], 0
+    with tempfile.TemporaryDirectory() as values:
+        for program in manifest["programs"]:
+            try:
+                cpu, gpu = folder / program["cpu"], folder / program["gpu"]
+                names = [each["name"] for each in json.loads(run("tessera-exec", cpu, "--json", "-"))["results"]]
+                expected, found = results(cpu, values, names, "threads"), results(gpu, values, names, backend)
+                differ = [name for name in names if not close(found[name][0], *expected[name])]
+                state = f"differs in {', '.join(differ)}" if differ else ""
+            except RuntimeError as error:
+                state = str(error)
+            if state:
+                wrong.append((program["name"], state))
+                say(f"  {program['name']}: WRONG: {state}")
+            right += not state
+    lines.add(f"programs on `{backend}` against `threads`: {right} of {right + len(wrong)} right", "")
+    if wrong:
+        lines.add("| program | |", "|---|---|", *(f"| {name} | {state} |" for name, state in wrong), "")
+    for text in manifest["left_out"]:
+        lines.add(f"left out: {text}", "")
+    say(f"  {right} right, {len(wrong)} wrong")
+    return not wrong
+
+
+def sanitizer(folder, manifest, rehearsal, lines):
+    tool = shutil.which("compute-sanitizer") or shutil.which("/usr/local/cuda/bin/compute-sanitizer")
+    if rehearsal or not tool:
+        state = "left out in a rehearsal" if rehearsal else "not installed"
+        lines.add(f"compute-sanitizer: {state}", "")
+        say(f"  {state}")
+        return True
+    sound, states = True, []
+    for check in ("memcheck", "racecheck", "synccheck", "initcheck"):
+        command = [tool, "--tool", check, "--error-exitcode", "9", "tessera-exec", folder / manifest["small"], "--backend", "vdev"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+            state = "ok" if done.returncode == 0 else f"FAILED ({(done.stdout or done.stderr).strip().splitlines()[-1:]})"
+        except subprocess.TimeoutExpired:
+            state = "not done within 240 s"
+        # Unused parts of a block of memory are read as a whole by copies: initcheck informs.
+        sound &= not state.startswith("FAILED") or check == "initcheck"
+        states.append(f"{check} {state}")
+        say(f"  {states[-1]}")
+    lines.add(f"compute-sanitizer: {', '.join(states)}", "")
+    return sound
+
+
+def shared_nccl(folder, manifest, rehearsal, lines):
+    """Two ranks on this GPU, with and without the checker before NCCL."""
+    def left_out(why):
+        lines.add(f"two ranks on a GPU: {why}", "")
+        say(f"  {why}")
+        return True
+    if rehearsal:
+        return left_out("left out in a rehearsal")
+    try:
+        nccl = ctypes.CDLL("libnccl.so.2")
+    except OSError:
+        return left_out("NCCL is not installed")
+    version = ctypes.c_int()
+    nccl.ncclGetVersion(ctypes.byref(version))
+    if version.value < 23000:
+        return left_out(f"NCCL {version.value} takes one rank a GPU (2.30 is needed)")
+    expected = run("tessera-exec", folder / manifest["two_cpu"])
+    states, checker = [], folder / "bin/libtessera-nccl-check.so"
+    for name, preload in (("NCCL", ""), ("NCCL behind the checker", str(checker) if checker.exists() else None)):
+        if preload is None:
+            continue
+        with tempfile.TemporaryDirectory() as meeting:
+            environment = dict(os.environ, TESSERA_SIZE="2", TESSERA_LOCAL_RANK="0", TESSERA_RENDEZVOUS=f"file:{meeting}/meet",
+                               NCCL_MULTI_RANK_GPU_ENABLE="1", LD_PRELOAD=preload, TESSERA_NCCL_CHECK_DIR=meeting)
+            ranks = [subprocess.Popen(["tessera-exec", folder / manifest["two"], "--backend", "cuda"], text=True,
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(environment, TESSERA_RANK=str(rank)))
+                     for rank in range(2)]
+            try:
+                said = [process.communicate(timeout=120) for process in ranks]
+                if any(process.returncode for process in ranks):
+                    state = f"FAILED: {said[0][1].strip() or said[1][1].strip()}"
+                else:
+                    state = "ok" if all(out == expected for out, _ in said) else "WRONG results"
+            except subprocess.TimeoutExpired:
+                state = "FAILED: not done within 120 s"
+            finally:
+                for process in ranks:
+                    if process.poll() is None:
+                        process.kill()
+        states.append(f"{name} {state}")
+        say(f"  {states[-1]}")
+    lines.add(f"two ranks on a GPU (NCCL {version.value}): {', '.join(states)}", "")
+    return all(state.endswith(" ok") for state in states)
+
+
+def seconds_of_a_step(artifact, backend, steps):
+    """Of the fastest of three pairs of a short and a long run."""
+    def once(count):
+        report = run("tessera-exec", artifact, "--backend", backend, "--steps", count, "--json", "-")
+        return json.loads(report)["timing"]["seconds"]
+    return min((once(5 * steps) - once(steps)) / (4 * steps) for _ in range(3))
+
+
+def launches_of_a_step(artifact, backend):
+    """Operations in the graph of a step, and what later steps still cost the host beside launching it."""
+    driver = json.loads(run("tessera-exec", artifact, "--backend", backend, "--steps", 2, "--json", "-"))["driver"]
+    later = driver["later_steps"]
+    rest = {name: count for name, count in later.items() if count and name not in ("graph_launches", "reads")}
+    return f"{driver['first_step']['launches']} in {later['graph_launches']} graph" + (f", and {rest}" if rest else "")
+
+
+def timed(call, wait):
+    """The median of five times twenty calls, in seconds a call."""
+    for _ in range(5):
+        call()
+    wait()
+    runs = []
+    for _ in range(5):
+        start = time.perf_counter()
+        for _ in range(20):
+            call()
+        wait()
+        runs.append((time.perf_counter() - start) / 20)
+    return statistics.median(runs)
+
+
+def peer_times(name, missing):
+    """Seconds a call of torch eager, torch.compile and jax.jit, where they are installed. `missing` gets why one is not."""
+    text, shapes, kind = PEERS[name]
+    times = {}
+    function = eval(text, {})  # our own text
+
+    def attempt(peer, work):
+        if peer.split()[0].split(".")[0] in missing:
+            return
+        try:
+            times[peer] = work()
+        except ImportError as error:
+            missing[peer.split()[0].split(".")[0]] = str(error)
+        except Exception as error:  # no GPU for it, no compiler for its kernels
+            missing.setdefault(peer, str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)
+
+    def torch_values():
+        import torch
+        return torch, [torch.rand(shape, device="cuda").to(getattr(torch, kind)) for shape in shapes]
+
+    def eager():
+        torch, values = torch_values()
+        return timed(lambda: function(torch, torch.nn.functional, *values), torch.cuda.synchronize)
+
+    def compiled():
+        torch, values = torch_values()
+        made = torch.compile(lambda *each: function(torch, torch.nn.functional, *each))
+        return timed(lambda: made(*values), torch.cuda.synchronize)
+
+    def jitted():
+        import jax
+        if not any(device.platform == "gpu" for device in jax.devices()):
+            raise RuntimeError("jax sees no GPU")
+        values = [jax.random.uniform(jax.random.PRNGKey(0), shape).astype(kind) for shape in shapes]
+        made = jax.jit(lambda *each: function(jax.numpy, jax.nn, *each))
+        return timed(lambda: made(*values).block_until_ready(), lambda: None)
+
+    attempt("torch eager", eager)
+    attempt("torch.compile", compiled)
+    attempt("jax.jit", jitted)
+    return times
+
+
+def benchmark(folder, manifest, backend, quick, lines):
+    peers = ("torch eager", "torch.compile", "jax.jit")
+    lines.add("| program | launches a step | us | rate | torch eager | torch.compile | jax.jit |", "|---|---|---|---|---|---|---|")
+    missing, sound = {}, True
+    for program in manifest["benchmarks"]:
+        name, artifact = program["name"], folder / program["gpu"]
+        try:
+            seconds = seconds_of_a_step(artifact, backend, 20 if quick else 200)
+            launches = launches_of_a_step(artifact, backend)
+        except RuntimeError as error:
+            lines.add(f"| {name} | FAILED: {error} | | | | | |")
+            say(f"  {name}: FAILED: {error}")
+            sound = False
+            continue
+        if backend == "stub" or seconds <= 0:
+            state = "ran" if backend == "stub" else "within the noise of the host's clock"
+            lines.add(f"| {name} | {launches} | {state} | | | | |")
+            say(f"  {name}: {state}")
+            continue
+        times = {} if quick else peer_times(name, missing)
+        rate = program["work"] / seconds / 1e12
+        cells = [f"{1e6 * times[peer]:.1f}" if peer in times else "not measured" for peer in peers]
+        lines.add(f"| {name} | {launches} | {1e6 * seconds:.1f} | {rate:.2f} T{program['unit']}/s | {' | '.join(cells)} |")
+        say(f"  {name}: {1e6 * seconds:.1f} us, {rate:.2f} T{program['unit']}/s, {times}")
+    lines.add("")
+    for peer, why in missing.items():
+        lines.add(f"not measured: {peer}: {why}", "")
+        say(f"  {peer}: {why}")
+    return sound

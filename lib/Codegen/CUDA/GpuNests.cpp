@@ -1,0 +1,111 @@
+//===- GpuNests.cpp - Ordered loops, as parallel as they are --------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A scatter is a nest of loops over what is put, in order: of equal places the last one stays. A
+// loop whose index stands alone in one dimension of everything that is written,
+//
+//   for %n, for %j:   dest[place[%n], %j] = source[%n, %j]          (%j does, %n does not)
+//
+// has iterations that touch different elements. These become threads; each walks the other loops
+// in order, so that the result is the same in every run.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuStages.h"
+
+#include "GpuAccess.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+/// The loops of a perfect nest with constant bounds, outermost first; empty when it is none.
+static SmallVector<scf::ForOp> perfectNest(Operation *op) {
+  SmallVector<scf::ForOp> loops;
+  while (auto loop = dyn_cast<scf::ForOp>(op)) {
+    if (loop.getNumResults() != 0 || !getConstantIntValue(loop.getUpperBound()) ||
+        getConstantIntValue(loop.getLowerBound()) != 0 || getConstantIntValue(loop.getStep()) != 1)
+      return {};
+    loops.push_back(loop);
+    Block *body = loop.getBody();
+    if (std::distance(body->begin(), body->end()) != 2)
+      break;
+    op = &body->front();
+  }
+  return loops;
+}
+
+/// The dimension of an access in which `index` stands alone and which is that of its buffer, or -1.
+static int dimensionOf(Value index, Value memory, ValueRange indices) {
+  int found = -1;
+  for (auto [dim, at] : llvm::enumerate(indices))
+    if (at == index)
+      found = static_cast<int>(dim);
+  // A view may step through its buffer as it likes: only whole ones are compared.
+  return memory == rootOf(memory) ? found : -1;
+}
+
+/// Whether different iterations of the loop touch different elements of all that the nest writes.
+static bool isIndependent(scf::ForOp loop, Operation *nest) {
+  llvm::MapVector<Value, int> dimension; // of each buffer that is written
+  WalkResult stores = nest->walk([&](Operation *op) {
+    if (isa<memref::StoreOp, memref::LoadOp, scf::ForOp, scf::YieldOp>(op) || isPure(op)) {
+      auto store = dyn_cast<memref::StoreOp>(op);
+      if (!store)
+        return WalkResult::advance();
+      int dim = dimensionOf(loop.getInductionVar(), store.getMemRef(), store.getIndices());
+      auto [entry, fresh] = dimension.insert({rootOf(store.getMemRef()), dim});
+      return dim >= 0 && entry->second == dim ? WalkResult::advance() : WalkResult::interrupt();
+    }
+    return WalkResult::interrupt();
+  });
+  if (stores.wasInterrupted() || dimension.empty())
+    return false;
+  return !nest->walk([&](memref::LoadOp load) {
+                auto written = dimension.find(rootOf(load.getMemRef()));
+                bool apart = written == dimension.end() ||
+                             dimensionOf(loop.getInductionVar(), load.getMemRef(),
+                                         load.getIndices()) == written->second;
+                return apart ? WalkResult::advance() : WalkResult::interrupt();
+              })
+              .wasInterrupted();
+}
+
+SmallVector<unsigned> independentLoops(Operation *op) {
+  SmallVector<unsigned> result;
+  for (auto [i, loop] : llvm::enumerate(perfectNest(op)))
+    if (*getConstantIntValue(loop.getUpperBound()) > 1 && isIndependent(loop, op))
+      result.push_back(i);
+  return result;
+}
+
+int64_t spreadLoops(Operation *op, ArrayRef<unsigned> independent, Value number, OpBuilder &b) {
+  SmallVector<scf::ForOp> nest = perfectNest(op);
+  Location loc = op->getLoc();
+  int64_t count = 1;
+  Value rest = number;
+  for (unsigned i : llvm::reverse(independent)) {
+    scf::ForOp loop = nest[i];
+    int64_t trips = *getConstantIntValue(loop.getUpperBound());
+    Value size = arith::ConstantIndexOp::create(b, loc, trips);
+    loop.getInductionVar().replaceAllUsesWith(
+        arith::RemUIOp::create(b, loc, rest, size).getResult());
+    rest = arith::DivUIOp::create(b, loc, rest, size);
+    count *= trips;
+  }
+  for (unsigned i : independent) {
+    Block *body = nest[i].getBody();
+    body->getTerminator()->erase();
+    nest[i]->getBlock()->getOperations().splice(nest[i]->getIterator(), body->getOperations());
+    nest[i].erase();
+  }
+  return count;
+}
+
+} // namespace tessera::codegen
