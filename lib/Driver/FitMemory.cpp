@@ -82,6 +82,7 @@ LogicalResult Compilation::fitMemory(const PipelineOptions &wish, Phase from) {
   double budget = *options.search.memoryBudget;
   int64_t least = std::numeric_limits<int64_t>::max();
   std::string largest;
+  double proved = 0; // bytes that no plan does without
   std::vector<Diagnostic> messages;
   bool fits = false;
   {
@@ -124,8 +125,10 @@ LogicalResult Compilation::fitMemory(const PipelineOptions &wish, Phase from) {
           return failure();
         if (*arena < least) {
           least = *arena;
-          if (found)
+          if (found) {
             largest = found.getAs<StringAttr>("largest").str();
+            proved = found.getAs<FloatAttr>("proved_memory").getValueAsDouble();
+          }
         }
         fits = static_cast<double>(*arena) <= budget * kGiB;
         if (fits)
@@ -152,6 +155,7 @@ LogicalResult Compilation::fitMemory(const PipelineOptions &wish, Phase from) {
   error << "no plan was found that fits into " << static_cast<int64_t>(budget * kGiB)
         << " bytes a device; the least found needs " << least << " bytes";
   if (!largest.empty())
-    error << ", of which " << largest << " takes most";
+    error << ", of which " << largest << " takes most; no plan needs less than "
+          << static_cast<int64_t>(std::ceil(proved)) << " bytes, for arguments";
   return error;
 }

@@ -46,6 +46,7 @@ struct SearchedPlan {
   double propagationCost = 0;     ///< of the plan that propagation alone makes
   double memory = 0;              ///< bytes on a device at the peak
   std::string largest;            ///< what takes most of it, as messages call it
+  double provedMemory = 0;        ///< bytes a device that no plan does without: its arguments'
   bool isLeast = false;           ///< over the budget: no plan of less memory is known
   double seconds = 0;             ///< of building and solving
   bool stoppedByTime = false;     ///< the gap is what the time limit left

@@ -30,6 +30,27 @@ double costOf(const Source &source, const KindCosts &costs, const std::vector<in
   return sum;
 }
 
+double leastOf(const Source &source, const KindCosts &costs, const Domains &domains) {
+  double sum = 0;
+  for (Index i = 0; i < source.numNodes(); ++i) {
+    double least = std::numeric_limits<double>::infinity();
+    for (Index s : domains.at(i))
+      least = std::min(least, costs[source.kind[i]][s]);
+    sum += least;
+  }
+  std::unordered_map<Key, double, KeyHash> known; // by table and domains
+  for (const Source::Pair &pair : source.pairs) {
+    auto [it, isNew] = known.try_emplace({pair.table, domains.of[pair.u], domains.of[pair.v]},
+                                         std::numeric_limits<double>::infinity());
+    if (isNew)
+      for (Index a : domains.at(pair.u))
+        for (Index b : domains.at(pair.v))
+          it->second = std::min(it->second, source.tables[pair.table]->at(a, b));
+    sum += it->second;
+  }
+  return sum;
+}
+
 namespace {
 
 /// Entries of a bucket that is done in well under a second.
@@ -185,10 +206,13 @@ Bounded Search::run(Domains domains, std::vector<int64_t> start) {
     Bounded coarse = minimiseCoarsely(source, costs, all, deadline.isOver() ? extra : deadline,
                                       isOnce ? nullptr : &hopeful);
     improve(coarse.choice);
+    // More thorough is not always better.
+    if (!isOnce && !deadline.isOver())
+      improve(minimiseCoarsely(source, costs, all, deadline).choice);
     // Cheaper choices are among what is left, so that its bound is everything's.
     double bound = std::max(coarse.bound, open.top().bound);
     if (isOnce) {
-      best.bound = std::min(bound, best.cost);
+      best.bound = std::min(std::max(bound, leastOf(source, costs, all)), best.cost);
       return std::move(best);
     }
     open = {};
@@ -217,6 +241,7 @@ Bounded Search::run(Domains domains, std::vector<int64_t> start) {
   double bound = best.bound;
   if (!open.empty())
     bound = std::min(bound, open.top().bound);
+  bound = std::max(bound, leastOf(source, costs, all));
   best.bound = bound >= best.cost - rounding * std::abs(best.cost) ? best.cost : bound;
   return std::move(best);
 }

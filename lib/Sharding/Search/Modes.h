@@ -24,6 +24,9 @@ struct Bounded {
 /// The sum of costs by kind and of edges.
 double costOf(const Source &source, const KindCosts &costs, const std::vector<int64_t> &choice);
 
+/// No choice costs less: every node and every edge at its best.
+double leastOf(const Source &source, const KindCosts &costs, const Domains &domains);
+
 /// How much is done for the optimum.
 enum class Pains {
   full, ///< until it is proved or time runs out

@@ -122,6 +122,7 @@ Expected<Solution> solve(const Problem &problem, const Options &options) {
     std::optional<Bounded> small = minimiseIfSmall(source, costsOf(source), domains, deadline);
     found =
         small ? std::move(*small) : minimiseCoarsely(source, costsOf(source), domains, deadline);
+    found.bound = std::max(found.bound, leastOf(source, costsOf(source), domains));
     // Where much is left to be had, grids of fewer axes are worth their milliseconds.
     if (found.cost > found.bound * (1 + wideGap))
       if (auto joined =

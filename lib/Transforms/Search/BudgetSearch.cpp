@@ -162,13 +162,22 @@ std::string BudgetSearch::nameOf(int64_t tensor) const {
   return text;
 }
 
+double BudgetSearch::provedLeast() {
+  double bytes = 0;
+  for (Value argument : function.getArguments())
+    if (int64_t tensor = graph.tensorOf(argument); tensor >= 0)
+      bytes += strategies.leastBytes(tensor);
+  return bytes;
+}
+
 InFlightDiagnostic BudgetSearch::refuse() {
   InFlightDiagnostic error = function.emitError();
   error << "no plan was found that fits into " << static_cast<int64_t>(wish)
         << " bytes a device; the least found needs "
         << static_cast<int64_t>(std::ceil(leastPeak.bytes)) << " bytes";
   if (leastPeak.largest >= 0) {
-    error << ", of which " << nameOf(leastPeak.largest) << " takes most";
+    error << ", of which " << nameOf(leastPeak.largest) << " takes most; no plan needs less than "
+          << static_cast<int64_t>(std::ceil(provedLeast())) << " bytes, for arguments";
     error.attachNote(graph.tensors[leastPeak.largest].loc) << "it is made here";
   }
   return error;

@@ -36,6 +36,8 @@ public:
   mlir::FailureOr<sharding::search::Solution> run(const std::vector<int64_t> &alone);
   /// Whether nothing takes less memory than the plan, as far as is known.
   bool isLeast() const { return tookLeast; }
+  /// Bytes that every plan keeps: arguments as small as their annotations allow.
+  double provedLeast();
   /// "'name'" of an argument or result, or "a value of type '…'"; empty for none.
   std::string nameOf(int64_t tensor) const;
 

@@ -25,6 +25,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 namespace tessera::dist {
 #define GEN_PASS_DEF_DISTSEARCH
@@ -136,6 +137,7 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
     summary.largest = within.nameOf(fit.peak.largest);
   }
   summary.isLeast |= within.isLeast();
+  summary.provedMemory = std::max(summary.provedMemory, within.provedLeast());
   plan.reasons = reasonsOf(strategies, graph, solution.choice);
   for (std::string &name : parallelismsOf(strategies, graph, solution.choice))
     if (!llvm::is_contained(summary.parallelisms, name))
@@ -166,7 +168,7 @@ static bool isBetter(const SearchedPlan &plan, const SearchedPlan &other) {
     return plan.cost < other.cost;
   if (plan.meshShape.size() != other.meshShape.size())
     return plan.meshShape.size() < other.meshShape.size();
-  return plan.lowerBound > other.lowerBound;
+  return plan.lowerBound >= other.lowerBound;
 }
 
 /// Searches one mesh and enters its plan behind those that cost less.
@@ -222,11 +224,18 @@ LogicalResult ModuleSearch::run() {
   std::vector<Mesh> best;
   for (size_t plan = 0; plan < std::min(kMostInFull, found.size()); ++plan)
     best.push_back(*states[plan]->made);
-  found.erase(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(best.size()));
-  states.erase(states.begin(), states.begin() + static_cast<std::ptrdiff_t>(best.size()));
-  for (const Mesh &mesh : best)
+  // Time may run out for the full search: of two plans of a mesh the better one stays.
+  for (const Mesh &mesh : best) {
     if (failed(searchMesh(mesh, settings)))
       return failure();
+    bool isFirst = true;
+    for (size_t plan = 0; plan < found.size(); ++plan)
+      if (found[plan].meshShape == mesh.shape && !std::exchange(isFirst, false)) {
+        found.erase(found.begin() + static_cast<std::ptrdiff_t>(plan));
+        states.erase(states.begin() + static_cast<std::ptrdiff_t>(plan));
+        break;
+      }
+  }
   return success();
 }
 
@@ -254,6 +263,7 @@ void ModuleSearch::write(size_t index) {
            builder.getNamedAttr("parallelisms", builder.getStrArrayAttr(names)),
            builder.getNamedAttr("memory", real(plan.memory)),
            builder.getNamedAttr("largest", builder.getStringAttr(plan.largest)),
+           builder.getNamedAttr("proved_memory", real(plan.provedMemory)),
            builder.getNamedAttr("least_memory", builder.getBoolAttr(plan.isLeast))}));
 }
 

@@ -388,6 +388,25 @@ void StrategyGraph::addEdge(int64_t tensor, const End &from, const End &to, doub
   result.edges.push_back({from.node, to.node, it->second});
 }
 
+/// Bytes on a device by sharding of a list.
+static std::vector<double> bytesUnder(const std::vector<TensorSharding> &shardings,
+                                      const TensorState &state) {
+  std::vector<double> bytes;
+  for (const TensorSharding &sharding : shardings) {
+    bytes.push_back(static_cast<double>(bytesPerElement(state.type.getElementType())));
+    for (int64_t extent : localShape(sharding, shapeOf(state.type)))
+      bytes.back() *= static_cast<double>(extent);
+  }
+  return bytes;
+}
+
+double StrategyGraph::leastBytes(int64_t tensor) const {
+  if (home[tensor].node < 0)
+    return 0;
+  std::vector<double> bytes = bytesUnder(lists[home[tensor].lies].distinct, graph.tensors[tensor]);
+  return *llvm::min_element(bytes);
+}
+
 void StrategyGraph::setMemory(const std::vector<double> &atHome,
                               const std::vector<double> &atPlace) {
   for (search::Node &node : result.nodes)
@@ -400,14 +419,9 @@ void StrategyGraph::setMemory(const std::vector<double> &atHome,
       if (end.node < 0 || weight == 0)
         return;
       const Lie &list = lists[end.lies];
-      std::vector<double> bytes;
-      for (const TensorSharding &sharding : list.distinct) {
-        bytes.push_back(weight * static_cast<double>(bytesPerElement(state.type.getElementType())));
-        for (int64_t extent : localShape(sharding, shapeOf(state.type)))
-          bytes.back() *= static_cast<double>(extent);
-      }
+      std::vector<double> bytes = bytesUnder(list.distinct, state);
       for (size_t s = 0; s < list.of.size(); ++s)
-        result.nodes[end.node].memory[s] += bytes[list.of[s]];
+        result.nodes[end.node].memory[s] += weight * bytes[list.of[s]];
     };
     add(home[t], atHome[t]);
     add(place[t], atPlace[t]);

@@ -56,6 +56,8 @@ public:
   /// Gives the problem memory: of each tensor its bytes where its home or op puts it times
   /// `atHome`, and its bytes where its place puts it times `atPlace`. By tensor.
   void setMemory(const std::vector<double> &atHome, const std::vector<double> &atPlace);
+  /// The fewest bytes on a device that a home leaves for a tensor; 0 where there is none.
+  double leastBytes(int64_t tensor) const;
   bool hasPlace(int64_t tensor) const { return place[tensor].node >= 0; }
   /// By node of the problem the strategies that propagation alone takes; -1 for places.
   const std::vector<int64_t> &propagatedChoice() const { return propagatedOf; }
