@@ -192,12 +192,15 @@ void Former::takeReorderings(Contraction &contraction) {
     while (std::optional<SmallVector<int>> order = reordering(view.value)) {
       Value source = view.value.getDefiningOp<linalg::GenericOp>().getInputs()[0];
       SmallVector<unsigned> loops(cast<RankedTensorType>(source.getType()).getRank());
+      bool isContraction = true; // sums run over loops that both operands have
       for (auto [dim, from] : llvm::enumerate(*order))
         if (from >= 0)
           loops[from] = view.loops[dim];
+        else
+          isContraction &= llvm::is_contained(contraction.result, view.loops[dim]);
       Contraction tried = contraction;
       tried.operands[index] = {source, loops};
-      if (!tried.isGemm(op.getContext()))
+      if (!isContraction || !tried.isGemm(op.getContext()))
         break;
       view.value = source;
       view.loops = loops;

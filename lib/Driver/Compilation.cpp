@@ -88,6 +88,13 @@ LogicalResult Compilation::runPhases(Phase to) {
              << "\n";
     return failure();
   }
+  const SearchWish &search = options.search;
+  bool hasMesh = !program->getOps<dist::ProcessMeshOp>().empty();
+  if (!search.mode.empty() && search.devices == 0 && !hasMesh && *from < Phase::fused) {
+    errors() << "error: " << options.file
+             << ": the program declares no mesh; --devices says for how many devices to search\n";
+    return failure();
+  }
   pipeline.objective = options.objective;
   pipeline.narrowReductions = options.narrowReductions;
   pipeline.topology = options.topology;

@@ -32,6 +32,9 @@ public:
     } catch (const json::parse_error &failure) {
       error = "line " + std::to_string(lineOf(failure.byte)) + ": not JSON";
       return std::nullopt;
+    } catch (const json::out_of_range &failure) {
+      error = std::string("a number is too large: ") + failure.what();
+      return std::nullopt;
     }
     Topology topology;
     if (!root.is_object())

@@ -9,10 +9,34 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cstdlib>
+
+/// A number from `least` to `most`, neither infinite nor none; CLI11's own ranges print all 309
+/// digits of the largest.
+static CLI::Validator within(double least, double most, const char *what) {
+  auto check = [=](const std::string &text) {
+    char *end = nullptr;
+    double value = std::strtod(text.c_str(), &end);
+    bool isNumber = end != text.c_str() && *end == 0;
+    return isNumber && value >= least && value <= most ? std::string()
+                                                       : "'" + text + "' is not " + what;
+  };
+  return CLI::Validator(check, "");
+}
+
+/// Devices that a program may have (the runtime's bound).
+static CLI::Validator deviceCount() {
+  return within(1, 4096, "a number of devices from 1 to 4096");
+}
+
+static CLI::Validator seconds() {
+  return within(1e-6, 1e9, "a positive number of seconds");
+}
+
 static void addSearchOptions(CLI::App *command, tessera::SearchWish &options, const char *mode) {
   command->add_option("--mode", options.mode, mode);
   command->add_option("--memory-budget", options.memoryBudget, "GiB a device, of the search")
-      ->check(CLI::NonNegativeNumber);
+      ->check(within(0, 1e9, "a number of GiB, at least 0"));
   command
       ->add_option("--minimise", options.minimise,
                    "What the plan of a program has the least of: time, or memory of a device")
@@ -21,7 +45,7 @@ static void addSearchOptions(CLI::App *command, tessera::SearchWish &options, co
                       "Whether contractions use every device where sizes allow; default true");
   command
       ->add_option("--time-limit", options.timeLimit, "Seconds of the search; then the best so far")
-      ->check(CLI::PositiveNumber);
+      ->check(seconds());
   command->add_option("--solver", options.solver,
                       "Library of HiGHS or program cbc for mode exact; default looked for");
 }
@@ -36,9 +60,10 @@ static void addProgramOptions(CLI::App *command, tessera::ProgramOptions &option
                     "Add contributions of 16-bit floats in 16 bits: half the bytes, less exact");
   command->add_option("--objective", options.objective,
                       "What reshard plans minimise: time or bytes");
-  command->add_option("--topology", options.topology,
-                      "Machine that costs are for (JSON), or hwloc: this one; default an 8-GPU NVLink "
-                      "node");
+  command->add_option(
+      "--topology", options.topology,
+      "Machine that costs are for (JSON), or hwloc: this one; default an 8-GPU NVLink "
+      "node");
   command->add_option(
       "--comm-fusion", options.fusion,
       "Options of dist-fuse-collectives, e.g. \"all-reduce=size all-reduce-config=16\"");
@@ -51,7 +76,7 @@ static void addProgramOptions(CLI::App *command, tessera::ProgramOptions &option
 static void addCountOption(CLI::App *command, tessera::SearchWish &options) {
   command
       ->add_option("--devices", options.devices, "Devices of a program without a mesh, with --mode")
-      ->check(CLI::PositiveNumber);
+      ->check(deviceCount());
 }
 
 static void addCompileOptions(CLI::App *command, tessera::CompileOptions &options) {
@@ -158,7 +183,8 @@ int main(int argc, char **argv) {
   command->get_option("file")->required(false);
   addCountOption(command, search.search);
   command->add_option("--problem", search.problem, "File with a problem, - for standard input");
-  command->add_option("--top", search.top, "Plans to show")->check(CLI::PositiveNumber);
+  command->add_option("--top", search.top, "Plans to show")
+      ->check(within(1, 1e9, "a positive number of plans"));
   command->add_option("--json", search.json,
                       "Write the plans as JSON to a file, - for standard output");
   command->add_option("--write-mps", search.mps, "Write the mixed-integer program of a problem");

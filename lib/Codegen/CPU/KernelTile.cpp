@@ -117,13 +117,16 @@ bool GroupTiler::run() {
   for (auto [entry, value] : llvm::zip_equal(exports, results))
     entry.result.replaceUsesWithIf(value,
                                    [&](OpOperand &use) { return !group.contains(use.getOwner()); });
-  SmallVector<Value> inits;
-  for (const GroupMember &member : llvm::reverse(group.members)) {
-    llvm::append_range(inits, linalg::GenericOp(member.op).getOutputs());
+  // Each once, and none that goes with the members.
+  llvm::SmallSetVector<Operation *, 8> fills;
+  for (const GroupMember &member : group.members)
+    for (Value init : linalg::GenericOp(member.op).getOutputs())
+      if (Operation *fill = init.getDefiningOp(); fill && !group.contains(fill))
+        fills.insert(fill);
+  for (const GroupMember &member : llvm::reverse(group.members))
     member.op->erase();
-  }
-  for (Value init : inits)
-    if (Operation *fill = init.getDefiningOp(); fill && isOpTriviallyDead(fill))
+  for (Operation *fill : fills)
+    if (isOpTriviallyDead(fill))
       fill->erase();
   return true;
 }

@@ -52,12 +52,22 @@ bool isArchitecture(StringRef arch) {
          (suffix.empty() || suffix == "a" || suffix == "f");
 }
 
-/// The PTX version that an architecture needs at least; LLVM's default would be too old for some.
+/// The PTX version that knows an architecture first (PTX ISA, "Release notes"), or the target of
+/// its suffix; LLVM's default would be too old for some.
 static std::string featuresFor(StringRef chip) {
-  StringRef digits = chip.drop_front(3).take_while(isDigit);
+  static constexpr std::pair<unsigned, unsigned> since[] = {
+      {121, 88}, {120, 87}, {110, 90}, {103, 88}, {101, 86}, {100, 86},
+      {90, 80},  {89, 78},  {88, 90},  {87, 74},  {86, 71},  {80, 70}};
+  StringRef suffix = chip.drop_front(3);
   unsigned number = 0;
-  (void)digits.getAsInteger(10, number);
-  return number >= 100 ? "+ptx86" : number >= 90 ? "+ptx80" : "+ptx70";
+  (void)suffix.consumeInteger(10, number);
+  unsigned version = 70;
+  for (auto [first, needs] : since)
+    if (number >= first) {
+      version = needs;
+      break;
+    }
+  return "+ptx" + std::to_string(suffix == "f" ? std::max(version, 88U) : version);
 }
 
 /// Loops of more trips stay loops.

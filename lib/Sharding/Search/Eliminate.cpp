@@ -27,6 +27,8 @@ constexpr size_t numRivals = 48;
 constexpr int64_t numConsidered = 256, numSamples = 64;
 /// The same for whole rows of a folded table.
 constexpr size_t numRowRivals = 16;
+/// Entries that are copied out of tables for blocks of a lazy one.
+constexpr double gatheredAtOnce = 2e8;
 
 class Elimination {
 public:
@@ -53,6 +55,7 @@ private:
   void compute(Index number);
   Table computeBucket(const Bucket &bucket);
   void require(Index number, const Blocks &blocks);
+  void computeBlocks(const Bucket &bucket, Table &table, const Blocks &missing);
   std::vector<Index> requireFor(const Bucket &bucket, const Part &part);
   bool thinOut(const Bucket &bucket, size_t lazyPart, const std::vector<Index> &dims,
                std::vector<Table *> &parts, Table &thinned);
@@ -260,13 +263,34 @@ void Elimination::require(Index number, const Blocks &blocks) {
     if (!std::exchange(done[at], 1))
       missing.at.push_back(block);
   }
-  if (missing.at.empty())
-    return;
+  // Blocks are gathered, each with what parts have beside it: as many at a time as memory is for.
+  double beside = 1;
+  for (const Part &part : bucket.parts) {
+    double entries = 1;
+    for (Index v : part.vars)
+      if (v < bucket.eliminated || std::find(blocks.dims.begin(), blocks.dims.end(),
+                                             v - bucket.eliminated) == blocks.dims.end())
+        entries *= bucket.sizes[v];
+    beside += entries;
+  }
+  auto batch = std::max<int64_t>(1, static_cast<int64_t>(gatheredAtOnce / beside));
+  for (int64_t from = 0; from < std::ssize(missing.at); from += batch) {
+    int64_t to = std::min<int64_t>(from + batch, std::ssize(missing.at));
+    computeBlocks(bucket, table,
+                  {blocks.dims, {missing.at.begin() + from, missing.at.begin() + to}});
+    if (deadline->isOver())
+      break;
+  }
+  table.turned.clear();
+}
+
+/// Computes blocks of a bucket's table, all at once.
+void Elimination::computeBlocks(const Bucket &bucket, Table &table, const Blocks &missing) {
   // The same bucket with one variable, the block, in place of the fixed ones.
   std::vector<Index> renamed(bucket.sizes.size(), -1);
   Bucket part;
   part.eliminated = bucket.eliminated;
-  for (Index dim : blocks.dims)
+  for (Index dim : missing.dims)
     renamed[bucket.eliminated + dim] = bucket.eliminated;
   for (Index v = 0; v < static_cast<Index>(bucket.sizes.size()); ++v) {
     if (v == bucket.eliminated)
@@ -284,10 +308,10 @@ void Elimination::require(Index number, const Blocks &blocks) {
     Part now{its.table, {}};
     for (size_t d = 0; d < its.vars.size(); ++d) {
       auto fixed =
-          std::find(blocks.dims.begin(), blocks.dims.end(), its.vars[d] - bucket.eliminated);
-      if (its.vars[d] >= bucket.eliminated && fixed != blocks.dims.end()) {
+          std::find(missing.dims.begin(), missing.dims.end(), its.vars[d] - bucket.eliminated);
+      if (its.vars[d] >= bucket.eliminated && fixed != missing.dims.end()) {
         below.dims.push_back(static_cast<Index>(d));
-        which.push_back(fixed - blocks.dims.begin());
+        which.push_back(fixed - missing.dims.begin());
       } else {
         now.vars.push_back(renamed[its.vars[d]]);
       }
@@ -308,8 +332,7 @@ void Elimination::require(Index number, const Blocks &blocks) {
     }
     part.parts.push_back(std::move(now));
   }
-  scatter(minPlus(part, parts, deadline), table, blocks.dims, missing.at);
-  table.turned.clear();
+  scatter(minPlus(part, parts, deadline), table, missing.dims, missing.at);
 }
 
 /// Computes what a bucket reads of a lazy part: where another part is infinite nothing is read.

@@ -125,7 +125,8 @@ std::vector<int64_t> Milp::choiceOf(const Domains &domains,
 bool Milp::write(const std::string &file) const {
   std::ofstream out(file);
   out.precision(17);
-  out << "NAME tessera\nROWS\n N cost\n";
+  // FREE: fields between spaces; without it CBC counts columns of characters.
+  out << "* costs are seconds times " << scale << "\nNAME tessera FREE\nROWS\n N cost\n";
   for (size_t r = 0; r < lower.size(); ++r)
     out << (static_cast<int>(r) == memoryRow ? " L r" : " E r") << r << "\n";
   out << "COLUMNS\n MARK0 'MARKER' 'INTORG'\n";

@@ -162,6 +162,9 @@ Expected<MilpResult> runCbc(const std::string &program, const Milp &milp, double
   int status = 0;
   if (failed || waitpid(child, &status, 0) < 0 || status != 0)
     return Error{"'" + program + "' failed"};
+  if (!std::filesystem::exists(solution, ignored))
+    return Error{"'" + program +
+                 "' wrote no solution: it did not take the program that --write-mps writes"};
   // First line: "Optimal - objective value 1.5"; then "index name value reduced cost".
   std::ifstream in(solution);
   MilpResult result;

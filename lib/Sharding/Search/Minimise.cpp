@@ -158,16 +158,23 @@ void Search::explore(Domains domains, double parentBound) {
     plan = makePlan(model, wish);
     isExact = plan.split.empty();
   }
-  std::optional<Optimum> found = eliminate(model, plan, deadline);
-  if (!found) {
-    best.stoppedByTime = true;
-    open.push({std::move(left), parentBound, -1, numOpened++});
-    return;
+  // Split buckets are small, but may be so many that memory does not hold them: such a part is
+  // only branched on.
+  bool isHeld = plan.total <= options.totalLimit;
+  isExact &= isHeld;
+  double bound = parentBound;
+  if (isHeld) {
+    std::optional<Optimum> found = eliminate(model, plan, deadline);
+    if (!found) {
+      best.stoppedByTime = true;
+      open.push({std::move(left), parentBound, -1, numOpened++});
+      return;
+    }
+    improve(found->choice);
+    if (isExact)
+      found->cost = std::max(found->cost, costOf(source, costs, found->choice));
+    bound = std::max(parentBound, found->cost);
   }
-  improve(found->choice);
-  if (isExact)
-    found->cost = std::max(found->cost, costOf(source, costs, found->choice));
-  double bound = std::max(parentBound, found->cost);
   if (isExact) {
     best.bound = std::min(best.bound, bound);
     return;
@@ -226,7 +233,9 @@ Bounded Search::run(Domains domains, std::vector<int64_t> start) {
     open.pop();
     const Domain whole = part.domains.at(part.branchOn);
     // What the best choice takes is looked at first and alone.
-    auto taken = std::find(whole.begin(), whole.end(), best.choice[part.branchOn]);
+    auto taken = best.choice.empty()
+                     ? whole.end()
+                     : std::find(whole.begin(), whole.end(), best.choice[part.branchOn]);
     Domain one, rest;
     for (auto it = whole.begin(); it != whole.end(); ++it)
       (taken != whole.end() ? it == taken : it - whole.begin() < std::ssize(whole) / 2)
