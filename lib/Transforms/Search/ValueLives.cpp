@@ -22,7 +22,7 @@ using namespace tessera;
 using namespace tessera::dist;
 
 /// Most ops of a kernel, as the code generator has it.
-static constexpr unsigned kMostFused = 24;
+static constexpr unsigned kMostFused = 48;
 
 /// Goes to the interface for matrix products.
 static bool isContraction(Operation *op) {
