@@ -132,8 +132,7 @@ private:
           if (rule.tensors[i] != static_cast<int64_t>(t))
             continue;
           if (i < numOperands) {
-            if (rule.rule.accumulatorOf[i] < 0)
-              users.push_back(endOf(node, i));
+            users.push_back(endOf(node, i));
           } else if (!strategies.of(node).empty()) {
             producer = endOf(node, i);
             source = rule.op;

@@ -310,7 +310,7 @@ void StrategyGraph::addTensor(int64_t tensor) {
         users.push_back(reader);
     } else if (problemNode[n] >= 0) {
       for (size_t i = 0; i < node.rule.operands.size(); ++i)
-        if (node.tensors[i] == tensor && node.rule.accumulatorOf[i] < 0)
+        if (node.tensors[i] == tensor)
           users.push_back({problemNode[n], kinds[kindOfNode[n]].lies[i]});
     }
   }
@@ -441,6 +441,15 @@ double StrategyGraph::computeSeconds(const std::vector<int64_t> &choice) const {
 
 TensorSharding StrategyGraph::shardingOf(int64_t tensor, const std::vector<int64_t> &choice) const {
   const End &own = home[tensor];
+  const Lie &list = lists[own.lies];
+  return list.distinct[list.of[choice[own.node]]];
+}
+
+std::optional<TensorSharding>
+StrategyGraph::placeOf(int64_t tensor, const std::vector<int64_t> &choice) const {
+  const End &own = place[tensor];
+  if (own.node < 0)
+    return std::nullopt;
   const Lie &list = lists[own.lies];
   return list.distinct[list.of[choice[own.node]]];
 }
