@@ -8,6 +8,7 @@
 #ifndef TESSERA_CODEGEN_PASSES_H
 #define TESSERA_CODEGEN_PASSES_H
 
+#include "tessera/Dialect/Dist/Rules/FuseGraph.h"
 #include "tessera/Dialect/Rt/IR/Rt.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -14,6 +14,9 @@
 
 namespace tessera::dist {
 
+/// Most ops of a kernel, unless an option says otherwise.
+constexpr unsigned kMostFusedOps = 48;
+
 /// What an op is to those who fuse.
 enum class FuseKind {
   kernel,  ///< may share a kernel with others
