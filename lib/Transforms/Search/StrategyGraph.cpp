@@ -130,11 +130,6 @@ static void keepFullest(Ways &ways) {
   ways = std::move(kept);
 }
 
-static bool isContraction(const RuleNode &node) {
-  auto linalgOp = dyn_cast<linalg::LinalgOp>(node.op);
-  return linalgOp && linalgOp.getNumReductionLoops() > 0 && linalgOp.getNumDpsInputs() >= 2;
-}
-
 const AxisGroups &StrategyGraph::groupsOf(const Mesh &mesh) {
   auto [it, isNew] = axisGroups.try_emplace(&mesh);
   if (isNew)
@@ -150,7 +145,7 @@ int64_t StrategyGraph::kindOf(int64_t index, const Strategy &propagated) {
     return known.front();
   Ways ways =
       waysToCut(node, meshOf(graph, node), groupsOf(meshOf(graph, node)), options.mostStrategies);
-  if (options.fullyUseDevices && isContraction(node))
+  if (options.fullyUseDevices && combinesTensors(node.op))
     keepFullest(ways);
   Kind kind;
   for (size_t s = 0; s < ways.strategies.size(); ++s)
