@@ -218,27 +218,66 @@ void PathSearch::permuteTo(const TensorSharding &next) {
   relax(std::move(move));
 }
 
-void PathSearch::exchangeToTarget() {
+/// Where an exchange from here leads; nothing where there is none.
+std::optional<TensorSharding> PathSearch::exchanged() const {
   bool nearSource = current.dims == source.dims && current.windows == source.windows;
   if (problem.mesh.numDevices() > kExchangeEverywhereDevices && !nearSource)
-    return;
+    return std::nullopt;
   // Contributions that the target does not have are sent to who needs their sum, and added there.
   // For the sake of time this is left to the reductions of a library, which have better
   // algorithms than one message a pair.
   bool reduces = std::any_of(current.partial.begin(), current.partial.end(),
                              [&](const PartialAxis &part) { return !isKept(part); });
   if (reduces && objective == Objective::time)
-    return;
+    return std::nullopt;
   TensorSharding next = target;
   next.partial.clear();
   for (const PartialAxis &part : current.partial)
     if (isKept(part))
       next.partial.push_back(part);
-  if (next == current)
+  return next == current ? std::nullopt : std::optional(std::move(next));
+}
+
+/// What an exchange sends at least: what devices lack beside what they have, in messages that are
+/// no larger than what another one has.
+Traffic PathSearch::leastOfExchange(const TensorSharding &next) const {
+  Traffic least{0, 0, 1, 1};
+  if (next.partial != current.partial)
+    return least; // contributions are sent as well
+  Layout from = makeLayout(current, problem.shape), to = makeLayout(next, problem.shape);
+  int64_t held = std::max<int64_t>(1, from.maxValidElements()), most = 0, messages = 0;
+  for (int64_t position = 0; position < problem.mesh.numDevices(); ++position) {
+    std::vector<int64_t> coordinate = problem.mesh.coordinate(position);
+    Box wanted = to.valid(problem.mesh, coordinate), own = from.valid(problem.mesh, coordinate);
+    int64_t lacking = wanted.numElements();
+    if (meet(wanted, own))
+      lacking -= intersect(wanted, own).numElements();
+    most = std::max(most, lacking);
+    messages += ceilDiv(lacking, held);
+  }
+  least.wireBytes = most * problem.bytesPerElement;
+  least.count = most > 0 ? 1 : 0;
+  least.messages = ceilDiv(messages, problem.mesh.numDevices());
+  return least;
+}
+
+/// The boxes of an exchange among many devices take long to compute, so it waits until nothing that
+/// takes less than it at least takes is left.
+void PathSearch::offerExchange() {
+  std::optional<TensorSharding> next = exchanged();
+  if (!next)
     return;
+  if (onlyKind)
+    return exchangeToTarget();
+  Traffic least = leastOfExchange(*next);
+  double seconds = links.seconds(problem.mesh, {}, CollectiveKind::exchange, least);
+  exchanges.insert({currentCost + Cost::of(objective, seconds, least), current});
+}
+
+void PathSearch::exchangeToTarget() {
   Move move;
   move.kind = CollectiveKind::exchange;
-  move.target = next;
+  move.target = *exchanged();
   relax(std::move(move));
 }
 

@@ -183,7 +183,15 @@ PathSearch::PathSearch(const ReshardProblem &problem, Objective objective, const
 std::optional<ReshardPlan> PathSearch::run() {
   best[source] = {};
   queue.insert({Cost{}, source});
-  while (!queue.empty()) {
+  while (!queue.empty() || !exchanges.empty()) {
+    if (!exchanges.empty() &&
+        (queue.empty() || exchanges.begin()->first <= queue.begin()->first)) {
+      current = exchanges.begin()->second;
+      currentCost = best[current].cost;
+      exchanges.erase(exchanges.begin());
+      exchangeToTarget();
+      continue;
+    }
     auto [cost, state] = *queue.begin();
     queue.erase(queue.begin());
     if (state == target)
@@ -229,7 +237,7 @@ void PathSearch::expand() {
   if (tries(CollectiveKind::permute))
     permute();
   if (tries(CollectiveKind::exchange))
-    exchangeToTarget();
+    offerExchange();
   if (!onlyKind || *onlyKind == CollectiveKind::slice)
     makePartials();
 }

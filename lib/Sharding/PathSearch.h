@@ -87,6 +87,9 @@ private:
   /// target's axes in one dimension are a rearrangement, or others of the same sizes.
   void permute();
   void permuteTo(const TensorSharding &next);
+  std::optional<TensorSharding> exchanged() const;
+  Traffic leastOfExchange(const TensorSharding &next) const;
+  void offerExchange();
   void exchangeToTarget();
   /// Local: a shard is its device's contribution to the whole; a replicated value stays at
   /// coordinate 0.
@@ -107,6 +110,8 @@ private:
   TensorSharding source, target;
   std::map<TensorSharding, Node> best;
   std::set<std::pair<Cost, TensorSharding>> queue;
+  /// By what they cost at least, from where exchanges wait.
+  std::set<std::pair<Cost, TensorSharding>> exchanges;
   TensorSharding current;
   Cost currentCost;
 };

@@ -175,6 +175,12 @@ private:
     if (sameMesh)
       atomic = coordinatesIn(sourceMesh, parts, coordinate);
 
+    // What a device has itself it takes from nobody.
+    if (sameMesh && reduced.empty() && holders[position].valid.contains(wanted)) {
+      pieces[{wanted, {position}}].push_back(position);
+      return;
+    }
+
     std::vector<std::pair<std::tuple<int64_t, int64_t, int64_t>, const Holder *>> candidates;
     for (const Holder &holder : holders) {
       bool allowed = meet(holder.valid, wanted);
