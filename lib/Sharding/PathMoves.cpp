@@ -201,41 +201,26 @@ void PathSearch::permuteTo(const TensorSharding &next) {
   for (const AxisRef &axis : inPlay)
     if (!current.isFree(axis) || !next.isFree(axis))
       axes.push_back(axis);
-  Layout before = makeLayout(current, problem.shape);
-  Layout after = makeLayout(next, problem.shape);
-  // Each device sends its part to at most one other: otherwise it is an exchange.
+  Move move;
+  move.kind = CollectiveKind::permute;
+  move.axes = axes;
+  move.target = next;
+  Layout held = makeLayout(current, problem.shape);
+  int64_t bytes = held.maxValidElements() * problem.bytesPerElement;
+  defer(std::move(move), {bytes, bytes, 1, 1});
+}
+
+/// Whether each device sends its part to at most one other: otherwise it is an exchange.
+bool PathSearch::isPermutation(const TensorSharding &next) const {
+  Layout before = makeLayout(current, problem.shape), after = makeLayout(next, problem.shape);
   Redistribution boxes = redistribute(problem.mesh, before, problem.mesh, after);
   std::vector<int64_t> sends(problem.mesh.numDevices());
   for (const Piece &piece : boxes.pieces)
     for (int64_t device : piece.targets)
       if (device != piece.sources.front())
         if (++sends[piece.sources.front()] > 1)
-          return;
-  Move move;
-  move.kind = CollectiveKind::permute;
-  move.axes = axes;
-  move.target = next;
-  relax(std::move(move));
-}
-
-/// Where an exchange from here leads; nothing where there is none.
-std::optional<TensorSharding> PathSearch::exchanged() const {
-  bool nearSource = current.dims == source.dims && current.windows == source.windows;
-  if (problem.mesh.numDevices() > kExchangeEverywhereDevices && !nearSource)
-    return std::nullopt;
-  // Contributions that the target does not have are sent to who needs their sum, and added there.
-  // For the sake of time this is left to the reductions of a library, which have better
-  // algorithms than one message a pair.
-  bool reduces = std::any_of(current.partial.begin(), current.partial.end(),
-                             [&](const PartialAxis &part) { return !isKept(part); });
-  if (reduces && objective == Objective::time)
-    return std::nullopt;
-  TensorSharding next = target;
-  next.partial.clear();
-  for (const PartialAxis &part : current.partial)
-    if (isKept(part))
-      next.partial.push_back(part);
-  return next == current ? std::nullopt : std::optional(std::move(next));
+          return false;
+  return true;
 }
 
 /// What an exchange sends at least: what devices lack beside what they have, in messages that are
@@ -261,24 +246,28 @@ Traffic PathSearch::leastOfExchange(const TensorSharding &next) const {
   return least;
 }
 
-/// The boxes of an exchange among many devices take long to compute, so it waits until nothing that
-/// takes less than it at least takes is left.
-void PathSearch::offerExchange() {
-  std::optional<TensorSharding> next = exchanged();
-  if (!next)
-    return;
-  if (onlyKind)
-    return exchangeToTarget();
-  Traffic least = leastOfExchange(*next);
-  double seconds = links.seconds(problem.mesh, {}, CollectiveKind::exchange, least);
-  exchanges.insert({currentCost + Cost::of(objective, seconds, least), current});
-}
-
 void PathSearch::exchangeToTarget() {
+  bool nearSource = current.dims == source.dims && current.windows == source.windows;
+  if (problem.mesh.numDevices() > kExchangeEverywhereDevices && !nearSource)
+    return;
+  // Contributions that the target does not have are sent to who needs their sum, and added there.
+  // For the sake of time this is left to the reductions of a library, which have better
+  // algorithms than one message a pair.
+  bool reduces = std::any_of(current.partial.begin(), current.partial.end(),
+                             [&](const PartialAxis &part) { return !isKept(part); });
+  if (reduces && objective == Objective::time)
+    return;
+  TensorSharding next = target;
+  next.partial.clear();
+  for (const PartialAxis &part : current.partial)
+    if (isKept(part))
+      next.partial.push_back(part);
+  if (next == current)
+    return;
   Move move;
   move.kind = CollectiveKind::exchange;
-  move.target = *exchanged();
-  relax(std::move(move));
+  move.target = next;
+  defer(std::move(move), leastOfExchange(next));
 }
 
 /// Local: a shard is its device's contribution to the whole; a replicated value stays at

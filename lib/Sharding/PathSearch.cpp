@@ -163,6 +163,21 @@ void PathSearch::relax(Move move) {
   node.move = std::move(move);
 }
 
+/// Boxes of many devices take long to compute, so what depends on them waits until nothing is left
+/// that takes less than it at least takes.
+void PathSearch::defer(Move move, const Traffic &least) {
+  move.source = current;
+  if (onlyKind)
+    return settle(std::move(move));
+  double seconds = links.seconds(problem.mesh, move.axes, move.kind, least);
+  deferred.insert({currentCost + Cost::of(objective, seconds, least), std::move(move)});
+}
+
+void PathSearch::settle(Move move) {
+  if (move.kind != CollectiveKind::permute || isPermutation(move.target))
+    relax(std::move(move));
+}
+
 bool PathSearch::isKept(const PartialAxis &part) const {
   return std::find(target.partial.begin(), target.partial.end(), part) != target.partial.end();
 }
@@ -183,13 +198,12 @@ PathSearch::PathSearch(const ReshardProblem &problem, Objective objective, const
 std::optional<ReshardPlan> PathSearch::run() {
   best[source] = {};
   queue.insert({Cost{}, source});
-  while (!queue.empty() || !exchanges.empty()) {
-    if (!exchanges.empty() &&
-        (queue.empty() || exchanges.begin()->first <= queue.begin()->first)) {
-      current = exchanges.begin()->second;
+  while (!queue.empty() || !deferred.empty()) {
+    if (!deferred.empty() && (queue.empty() || deferred.begin()->first <= queue.begin()->first)) {
+      Move move = std::move(deferred.extract(deferred.begin()).mapped());
+      current = move.source;
       currentCost = best[current].cost;
-      exchanges.erase(exchanges.begin());
-      exchangeToTarget();
+      settle(std::move(move));
       continue;
     }
     auto [cost, state] = *queue.begin();
@@ -237,7 +251,7 @@ void PathSearch::expand() {
   if (tries(CollectiveKind::permute))
     permute();
   if (tries(CollectiveKind::exchange))
-    offerExchange();
+    exchangeToTarget();
   if (!onlyKind || *onlyKind == CollectiveKind::slice)
     makePartials();
 }

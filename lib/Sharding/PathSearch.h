@@ -64,6 +64,9 @@ private:
   static std::vector<Box> without(std::vector<Box> boxes, const Box &hole);
   /// Enters a step from the current placement.
   void relax(Move move);
+  /// Enters it later; `least` is no more than what it sends.
+  void defer(Move move, const Traffic &least);
+  void settle(Move move);
   /// Whether the target has these contributions, too.
   bool isKept(const PartialAxis &part) const;
 
@@ -87,9 +90,8 @@ private:
   /// target's axes in one dimension are a rearrangement, or others of the same sizes.
   void permute();
   void permuteTo(const TensorSharding &next);
-  std::optional<TensorSharding> exchanged() const;
+  bool isPermutation(const TensorSharding &next) const;
   Traffic leastOfExchange(const TensorSharding &next) const;
-  void offerExchange();
   void exchangeToTarget();
   /// Local: a shard is its device's contribution to the whole; a replicated value stays at
   /// coordinate 0.
@@ -110,8 +112,7 @@ private:
   TensorSharding source, target;
   std::map<TensorSharding, Node> best;
   std::set<std::pair<Cost, TensorSharding>> queue;
-  /// By what they cost at least, from where exchanges wait.
-  std::set<std::pair<Cost, TensorSharding>> exchanges;
+  std::multimap<Cost, Move> deferred; ///< steps by what they cost at least
   TensorSharding current;
   Cost currentCost;
 };
