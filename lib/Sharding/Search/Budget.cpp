@@ -76,7 +76,8 @@ void BudgetSearch::improve(const std::vector<int64_t> &choice) {
 BudgetSearch::Point BudgetSearch::solveAt(double at, const Domains &domains) {
   Bounded found;
   if (options.mode == Mode::recursive_programming) {
-    std::optional<Bounded> small = minimiseIfSmall(source, costsOf(source, at), domains, deadline);
+    std::optional<Bounded> small =
+        minimiseIfSmall(source, costsOf(source, at), domains, options, deadline, smallWork);
     found = small ? std::move(*small)
                   : minimiseCoarsely(source, costsOf(source, at), domains, deadline);
   } else {

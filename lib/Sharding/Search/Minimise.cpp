@@ -64,6 +64,9 @@ constexpr double rounding = 1e-9;
 /// Entries of tables for a grid of fewer axes: well under a second.
 constexpr double joinedWork = 2e9, joinedWorkOnce = 2e7;
 
+/// Entries of tables that are done at once, and comparisons of strategies before it for each.
+constexpr double workAtOnce = 5e8, comparedPerWork = 0.02;
+
 /// Work from which it pays to look for a better plan, which takes milliseconds.
 constexpr double workToPlan = 1e8;
 
@@ -116,6 +119,7 @@ public:
 private:
   void improve(const std::vector<int64_t> &choice);
   void explore(Domains domains, double parentBound);
+  Domains beginCoarsely(const Domains &all);
 
   const Source &source;
   const KindCosts &costs;
@@ -123,6 +127,7 @@ private:
   const Deadline &deadline;
   Pains pains;
   Bounded best;
+  double bound = -std::numeric_limits<double>::infinity(); ///< of every choice, by messages
   std::priority_queue<Open> open;
   int64_t numOpened = 0;
 };
@@ -195,38 +200,36 @@ void Search::explore(Domains domains, double parentBound) {
     open.push({std::move(left), bound, branchOn, numOpened++});
 }
 
+/// What messages prove and lead to; returns the strategies that a cheaper choice may have.
+Domains Search::beginCoarsely(const Domains &all) {
+  // A plan is needed even where time is over.
+  Deadline extra(options.timeLimit / 4);
+  const Deadline &until = deadline.isOver() ? extra : deadline;
+  Domains hopeful;
+  Bounded coarse = minimiseCoarsely(source, costs, all, until, &hopeful);
+  improve(coarse.choice);
+  bound = std::max(coarse.bound, leastOf(source, costs, all));
+  if (bound >= best.cost - rounding * std::abs(best.cost))
+    return hopeful;
+  if (auto joined = minimiseOverJoinedAxes(
+          source, costs, all, pains == Pains::once ? joinedWorkOnce : joinedWork, until))
+    improve(*joined);
+  return hopeful;
+}
+
 Bounded Search::run(Domains domains, std::vector<int64_t> start) {
   if (!start.empty())
     improve(start);
-  best.bound = std::numeric_limits<double>::infinity(); // the least bound of what is done
+  if (auto small = minimiseIfSmall(source, costs, domains, options, deadline, workAtOnce))
+    return std::move(*small);
   Domains all = domains;
-  explore(std::move(domains), -std::numeric_limits<double>::infinity());
-  if (!open.empty()) {
-    // What branching has to beat; and a plan where not even one elimination was possible in time.
-    Deadline extra(options.timeLimit / 4);
-    if (auto joined = minimiseOverJoinedAxes(source, costs, all,
-                                             pains == Pains::once ? joinedWorkOnce : joinedWork,
-                                             deadline.isOver() ? extra : deadline))
-      improve(*joined);
-    Domains hopeful;
-    bool isOnce = pains == Pains::once;
-    Bounded coarse = minimiseCoarsely(source, costs, all, deadline.isOver() ? extra : deadline,
-                                      isOnce ? nullptr : &hopeful);
-    improve(coarse.choice);
-    // More thorough is not always better.
-    if (!isOnce && !deadline.isOver())
-      improve(minimiseCoarsely(source, costs, all, deadline).choice);
+  Domains hopeful = beginCoarsely(all);
+  best.bound = std::numeric_limits<double>::infinity(); // the least bound of what is done
+  if (bound < best.cost - rounding * std::abs(best.cost)) {
     // Cheaper choices are among what is left, so that its bound is everything's.
-    double bound = std::max(coarse.bound, open.top().bound);
-    if (isOnce) {
-      best.bound = std::min(std::max(bound, leastOf(source, costs, all)), best.cost);
-      return std::move(best);
-    }
-    open = {};
-    best.bound = std::numeric_limits<double>::infinity();
     explore(std::move(hopeful), bound);
   }
-  while (!open.empty() && !best.stoppedByTime) {
+  while (pains == Pains::full && !open.empty() && !best.stoppedByTime) {
     Open part = open.top();
     if (part.bound >= best.cost - rounding * std::abs(best.cost))
       break;
@@ -247,10 +250,10 @@ Bounded Search::run(Domains domains, std::vector<int64_t> start) {
       explore(std::move(next), part.bound);
     }
   }
-  double bound = best.bound;
+  double least = best.bound;
   if (!open.empty())
-    bound = std::min(bound, open.top().bound);
-  bound = std::max(bound, leastOf(source, costs, all));
+    least = std::min(least, open.top().bound);
+  bound = std::max(bound, std::min(least, best.cost));
   best.bound = bound >= best.cost - rounding * std::abs(best.cost) ? best.cost : bound;
   return std::move(best);
 }
@@ -258,17 +261,17 @@ Bounded Search::run(Domains domains, std::vector<int64_t> start) {
 } // namespace
 
 std::optional<Bounded> minimiseIfSmall(const Source &source, const KindCosts &costs,
-                                       const Domains &domains, const Deadline &deadline) {
-  // What dominance compares, and what elimination adds up, in a few milliseconds.
-  constexpr double most = 5e6, mostCompared = 1e5;
+                                       const Domains &domains, const Options &options,
+                                       const Deadline &deadline, double mostWork) {
   double compared = 0;
   for (const EdgeTable *table : source.tables)
     compared += static_cast<double>(table->rows + table->columns) * table->rows * table->columns;
-  if (compared > mostCompared)
+  if (compared > comparedPerWork * mostWork)
     return std::nullopt;
   Model model(source, costs, removeDominated(source, costs, domains, false, deadline));
   Plan plan = makePlan(model, {});
-  if (plan.work > most || deadline.isOver())
+  if (plan.work > mostWork || plan.largest > options.tableLimit ||
+      plan.total > options.totalLimit || deadline.isOver())
     return std::nullopt;
   std::optional<Optimum> found = eliminate(model, plan, deadline);
   if (!found)

@@ -40,9 +40,13 @@ Bounded minimise(const Source &source, const KindCosts &costs, Domains domains,
                  const Options &options, const Deadline &deadline, std::vector<int64_t> start = {},
                  Pains pains = Pains::full);
 
-/// The optimum, where that takes no longer than a coarse search would.
+/// Entries of tables that are done in a few milliseconds.
+constexpr double smallWork = 5e6;
+
+/// The optimum, where one elimination of so many entries of tables finds it.
 std::optional<Bounded> minimiseIfSmall(const Source &source, const KindCosts &costs,
-                                       const Domains &domains, const Deadline &deadline);
+                                       const Domains &domains, const Options &options,
+                                       const Deadline &deadline, double mostWork);
 
 /// A good choice within the domains in a few milliseconds, from coarse to fine. With `hopeful` more
 /// thoroughly, and those strategies that a cheaper choice may have are put there.

@@ -119,7 +119,8 @@ Expected<Solution> solve(const Problem &problem, const Options &options) {
       return *error;
     found = std::get<Bounded>(std::move(result));
   } else if (options.mode == Mode::recursive_programming) {
-    std::optional<Bounded> small = minimiseIfSmall(source, costsOf(source), domains, deadline);
+    std::optional<Bounded> small =
+        minimiseIfSmall(source, costsOf(source), domains, options, deadline, smallWork);
     found =
         small ? std::move(*small) : minimiseCoarsely(source, costsOf(source), domains, deadline);
     found.bound = std::max(found.bound, leastOf(source, costsOf(source), domains));

@@ -1,0 +1,41 @@
+//===- CompactTable.h - An edge's costs without repetition -------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Strategies of an op that lay a tensor alike have equal rows in the tensor's table: of
+// 200 rows a few dozen are distinct. Minima over rows are taken over those.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_SHARDING_SEARCH_COMPACTTABLE_H
+#define TESSERA_LIB_SHARDING_SEARCH_COMPACTTABLE_H
+
+#include "Model.h"
+
+namespace tessera::sharding::search {
+
+class CompactTable {
+public:
+  /// The rows and columns of a table that are in two domains, in their order.
+  CompactTable(const EdgeTable &table, const Domain &rows, const Domain &columns);
+
+  /// out[b] = min over a of added[a] + table[a][b] when `byRow`, else out[a] = min over b of
+  /// added[b] + table[a][b].
+  void least(bool byRow, const std::vector<double> &added, std::vector<double> &out) const;
+
+private:
+  struct Side {
+    std::vector<Index> of;    ///< by position in the domain: the distinct row (or column)
+    Index distinct = 0;       ///< how many there are
+    std::vector<double> cost; ///< distinct x distinct of the other side, this one's rows
+  };
+  Side row, column;
+  mutable std::vector<double> shift, best;
+};
+
+} // namespace tessera::sharding::search
+
+#endif // TESSERA_LIB_SHARDING_SEARCH_COMPACTTABLE_H

@@ -1,0 +1,73 @@
+//===- Messages.h - Bounds by messages along edges ---------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Costs are moved between nodes and edges by messages: what a strategy gets at one end
+// of an edge is taken from the edge. No choice costs another sum for that, so the sum of
+// all least entries bounds every choice from below, whatever the messages are. They are
+// made better by sequential tree-reweighted passing (V. Kolmogorov, "Convergent
+// tree-reweighted message passing for energy minimization", PAMI 28, 2006), one class of
+// equal nodes at a time, so 96 layers take the time of a few.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_SHARDING_SEARCH_MESSAGES_H
+#define TESSERA_LIB_SHARDING_SEARCH_MESSAGES_H
+
+#include "Folded.h"
+
+namespace tessera::sharding::search {
+
+class Messages {
+public:
+  explicit Messages(const Folded &folded);
+
+  /// Passes messages along the order of the classes and back. Returns the bound that this would be
+  /// if all classes met alike; it is for seeing how far it is.
+  double sweep();
+  /// Sweeps until the bound gains next to nothing, at most so often.
+  void improve(int maxSweeps, const Deadline &deadline);
+
+  /// By class, by position: what a strategy of one node costs more than its best one as far as
+  /// messages tell. Good to choose by; what is proved is less.
+  const std::vector<std::vector<double>> &beliefs() const { return belief; }
+
+  /// By class, the position that is best beside what was chosen before it and what the rest tells.
+  std::vector<Index> round() const;
+
+  /// What holds for any choice.
+  struct Proof {
+    double bound = 0;
+    /// By class, by position: a choice in which one node of the class takes the strategy costs at
+    /// least so much more than the bound.
+    std::vector<std::vector<double>> excess;
+  };
+  Proof prove();
+
+private:
+  double pass(bool isForward);
+  double tell(Index slot);
+  double believe(Index own);
+  Index otherSlot(Index slot) const {
+    const Folded::Edge &edge = folded.edges[folded.slots[slot].edge];
+    return edge.row == slot ? edge.column : edge.row;
+  }
+  /// Whether the slot has the same edges as the one at their other end.
+  bool isMutual(Index slot) const {
+    return folded.slots[otherSlot(slot)].edge == folded.slots[slot].edge;
+  }
+
+  const Folded &folded;
+  std::vector<Index> order, rank;            ///< by place; by class
+  std::vector<std::vector<double>> belief;   ///< by class
+  std::vector<std::vector<double>> told;     ///< by slot, for each edge of it
+  std::vector<std::vector<Index>> listeners; ///< by class, slots beside it that it tells
+  std::vector<double> shift;
+};
+
+} // namespace tessera::sharding::search
+
+#endif // TESSERA_LIB_SHARDING_SEARCH_MESSAGES_H
