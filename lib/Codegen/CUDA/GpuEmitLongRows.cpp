@@ -118,8 +118,9 @@ bool GpuEmitter::placeSlots(const std::map<Key, Range> &all) {
   };
   std::vector<Place> places;
   for (const auto &[key, range] : all) {
-    bool written = group.writes(Value::getFromOpaquePointer(key.root));
-    if (range.first == range.last || recomputed.count(key) || (written && !isOnlyAt(key)))
+    Value root = Value::getFromOpaquePointer(key.root);
+    if (range.first == range.last || recomputed.count(key) || group.sumsInto(root) ||
+        (group.writes(root) && !isOnlyAt(key)))
       continue;
     const Space &space = spaces.at(key.volume);
     int64_t rounds = (space.chunks + team - 1) / team;
@@ -196,9 +197,10 @@ void GpuEmitter::planLongRows() {
   for (auto &[volume, space] : spaces)
     most = std::max(most, space.chunks);
   // With the row in shared memory a multiprocessor has one block.
+  // (Sums over rows have places for as many threads as there are at most.)
   team = std::min(kMaxThreads, static_cast<int64_t>(llvm::alignTo(most, kWarp)));
   planSlots();
-  if (slots.empty())
+  if (slots.empty() && allSums.empty())
     team = std::min<int64_t>(512, team);
   SmallVector<Value> memories;
   for (auto [element, elements] : placed)

@@ -39,6 +39,10 @@ static int64_t registersFor(int64_t threads) {
 }
 
 void GpuEmitter::planTeam() {
+  for (const GpuMember &member : group.members)
+    if (group.isColumns(member))
+      allSums.push_back({&member, &member.accesses[member.outputs[0].operand],
+                         member.volume() / group.count(), Slot()});
   std::map<int64_t, SmallVector<const GpuMember *>> byVolume;
   for (const GpuMember &member : group.members) {
     int64_t volume = 1;
@@ -62,10 +66,15 @@ void GpuEmitter::planTeam() {
   // Bytes of one chunk of all that waits from one member for another, at the worst place, or for
   // the end; and of all that one member needs at once.
   SmallVector<int64_t> waiting(group.members.size()), needed(group.members.size());
+  int64_t summed = 0;
   for (const auto &[key, range] : ranges()) {
     int64_t bytes = std::max<int64_t>(1, spaces[key.volume].lanes) *
                     std::max<int64_t>(4, bytesOf(range.element));
     Value root = Value::getFromOpaquePointer(key.root);
+    if (group.sumsInto(root)) {
+      summed += bytes;
+      continue;
+    }
     unsigned end = group.writes(root) && live(root) ? group.members.size() : range.last;
     for (unsigned i = range.first; i < end; ++i)
       waiting[i] += bytes;
@@ -73,7 +82,7 @@ void GpuEmitter::planTeam() {
     if (range.last != range.first)
       needed[range.last] += bytes;
   }
-  int64_t held = *llvm::max_element(waiting), working = *llvm::max_element(needed);
+  int64_t held = *llvm::max_element(waiting) + summed, working = *llvm::max_element(needed);
   auto rounds = [&](int64_t threads) { return (most + threads - 1) / threads; };
   auto fits = [&](int64_t threads) {
     return rounds(threads) <= kMaxRounds &&
@@ -85,7 +94,15 @@ void GpuEmitter::planTeam() {
   for (auto &[volume, space] : spaces)
     widest = std::max(widest, space.lanes);
   bool wide = widest >= 8;
-  if (most <= (wide ? 1 : 2) * kWarp) {
+  if (group.walk > 1) {
+    // Few rows are under way at a time: a block for each of them.
+    for (int64_t chunks : {1, 2, 4, 8}) {
+      team = std::min(kMaxThreads,
+                      static_cast<int64_t>(llvm::alignTo((most + chunks - 1) / chunks, kWarp)));
+      if (team <= 256)
+        break;
+    }
+  } else if (most <= (wide ? 1 : 2) * kWarp) {
     int64_t threads = wide ? most : (most + 1) / 2;
     team = std::min<int64_t>(kWarp, llvm::PowerOf2Ceil(std::max<int64_t>(1, threads)));
   } else {
@@ -98,21 +115,35 @@ void GpuEmitter::planTeam() {
         break;
     }
   }
-  while (!fits(team) && team < kMaxThreads)
-    team = team < kWarp ? team * 2 : std::min(kMaxThreads, team + kWarp);
-  bool unrolled = fits(team);
+  auto grow = [&] {
+    while (!fits(team) && team < kMaxThreads)
+      team = team < kWarp ? team * 2 : std::min(kMaxThreads, team + kWarp);
+    return fits(team);
+  };
+  int64_t fewest = team;
+  bool unrolled = grow();
+  if (!unrolled && !allSums.empty()) {
+    held -= summed;
+    team = fewest;
+    unrolled = grow();
+    sumsIn = placeSums() ? SumsIn::shared : SumsIn::memory;
+  }
   if (!unrolled)
     planLongRows();
   for (auto &[volume, space] : spaces)
     space.unrolled = unrolled;
-  teams = team <= kWarp ? kTeamThreads / team : 1;
-  teams = std::min<int64_t>(teams, llvm::PowerOf2Ceil(std::max<int64_t>(1, group.count())));
+  teams = team <= kWarp && group.walk == 1 ? kTeamThreads / team : 1;
+  teams = std::min<int64_t>(teams,
+                            llvm::PowerOf2Ceil(std::max<int64_t>(1, group.count() / group.walk)));
   // Shuffles name all lanes of a warp.
   teams = std::max(teams, kWarp / std::min(team, kWarp));
 }
 
 /// Lets chunks begin at whole addresses when more lanes come of it.
 bool GpuEmitter::shift(ArrayRef<const GpuMember *> members, int64_t volume, Space &space) const {
+  // A thread has the same columns of every row that it walks.
+  if (group.walk > 1)
+    return false;
   int64_t most = 0;
   for (const GpuMember *member : members)
     for (const GpuAccess &access : member->accesses) {
@@ -350,7 +381,7 @@ void GpuEmitter::rowMember(const GpuMember &member) {
 
 GpuShape GpuEmitter::emitRows() {
   planTeam();
-  int64_t rows = group.count();
+  int64_t rows = group.count() / group.walk;
   GpuShape shape;
   shape.threads = team * teams;
   shape.blocks = (rows + teams - 1) / teams;
@@ -375,8 +406,13 @@ GpuShape GpuEmitter::emitRows() {
       at = add(at ? at : constant(0), space.leading->base);
       space.lead = remainder(at, space.lanes);
     }
-  for (const GpuMember &member : group.members)
-    rowMember(member);
+  if (group.walk > 1) {
+    row = multiply(row, group.walk);
+    walkRows();
+  } else {
+    for (const GpuMember &member : group.members)
+      rowMember(member);
+  }
   flush(Value());
   return shape;
 }

@@ -143,6 +143,21 @@ private:
   std::map<Key, Range> ranges() const;
   Key keyInRow(const GpuMember &member, const GpuAccess &access) const;
 
+  // GpuEmitWalk.cpp
+  /// A sum over rows, the part of it that is a thread's.
+  struct Sums {
+    const GpuMember *member;
+    const GpuAccess *access;
+    int64_t volume;
+    Slot memory; ///< where it is kept in shared memory; none: in registers or behind `access`
+  };
+  void walkRows();
+  bool placeSums();
+  void beginSums(Values &carried);
+  void addRow(Sums &sums, llvm::MutableArrayRef<mlir::Value> current);
+  void endSums(mlir::ValueRange carried);
+  int64_t roundsOf(const Sums &sums) const;
+
   // GpuEmitLongRows.cpp
   void planLongRows();
   void planSlots();
@@ -226,6 +241,9 @@ private:
   std::map<Key, Slot> slots;
   llvm::SmallVector<std::pair<mlir::Type, int64_t>> placed; ///< elements each
   std::map<Key, const GpuMember *> recomputed;
+  /// Rows walked in order.
+  std::vector<Sums> allSums;
+  enum class SumsIn { registers, shared, memory } sumsIn = SumsIn::registers;
 };
 
 } // namespace tessera::codegen

@@ -55,8 +55,14 @@ SmallVector<unsigned> GpuGroup::ownLoops(const GpuMember &member) {
   return loops;
 }
 
+bool GpuGroup::any(function_ref<bool(const GpuMember &)> is) const {
+  return llvm::any_of(members, is) || llvm::any_of(columns, [&](const GpuColumns &sums) {
+           return is(sums.member) || llvm::any_of(sums.fills, is);
+         });
+}
+
 bool GpuGroup::writes(Value root) const {
-  return llvm::any_of(members, [&](const GpuMember &member) {
+  return any([&](const GpuMember &member) {
     return llvm::any_of(member.accesses, [&](const GpuAccess &access) {
       return access.output && access.root == root;
     });
@@ -64,7 +70,7 @@ bool GpuGroup::writes(Value root) const {
 }
 
 bool GpuGroup::reads(Value root) const {
-  return llvm::any_of(members, [&](const GpuMember &member) {
+  return any([&](const GpuMember &member) {
     return llvm::is_contained(member.gathered, root) ||
            llvm::any_of(member.accesses,
                         [&](const GpuAccess &access) { return access.root == root; });
@@ -120,6 +126,8 @@ bool GpuGroup::separable() const {
     SmallVector<std::pair<int64_t, int64_t>> dims;
     for (auto [step, extent] : llvm::zip_equal(steps, extents))
       dims.emplace_back(step, extent);
+    if (sumsInto(root)) // rows of a part follow each other
+      dims.pop_back();
     llvm::sort(dims);
     int64_t reach = high - low;
     for (auto [step, extent] : dims) {
@@ -352,10 +360,17 @@ static SmallVector<int> linkLoops(const GpuMember &member, ArrayRef<Linked> link
 }
 
 bool GpuGroup::join(const GpuMember &member, ArrayRef<GpuMember> fills) {
+  return joinIterations(member, fills) || joinColumns(member, fills);
+}
+
+bool GpuGroup::joinIterations(const GpuMember &member, ArrayRef<GpuMember> fills) {
   bool shared = llvm::any_of(member.accesses, [&](const GpuAccess &access) {
     return !access.scalar && (reads(access.root) || writes(access.root));
   });
-  if (!shared)
+  bool sums = llvm::any_of(member.accesses, [&](const GpuAccess &access) {
+    return !access.scalar && sumsInto(access.root);
+  });
+  if (!shared || sums)
     return false;
   std::vector<Linked> linked;
   for (const GpuMember &other : members) {
@@ -374,7 +389,7 @@ bool GpuGroup::join(const GpuMember &member, ArrayRef<GpuMember> fills) {
   for (unsigned c = 0; c < extents.size(); ++c)
     if (llvm::all_of(added, [&](const Linked &entry) { return entry.loopOf[c] >= 0; }))
       kept.push_back(c);
-  while (true) {
+  while (columns.empty() || kept.size() == extents.size()) {
     GpuGroup trial = *this;
     trial.extents.clear();
     for (GpuMember &m : trial.members)
@@ -395,7 +410,7 @@ bool GpuGroup::join(const GpuMember &member, ArrayRef<GpuMember> fills) {
       return false;
     if (trial.separable()) {
       trial.orderClasses();
-      if (!trial.choose())
+      if (!trial.choose() || (!columns.empty() && !trial.walked()))
         return false;
       *this = std::move(trial);
       return true;
@@ -404,6 +419,7 @@ bool GpuGroup::join(const GpuMember &member, ArrayRef<GpuMember> fills) {
       return false;
     kept.pop_back();
   }
+  return false;
 }
 
 } // namespace tessera::codegen

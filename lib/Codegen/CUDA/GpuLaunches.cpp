@@ -117,6 +117,9 @@ private:
           op.getNumRegions() ? ("a loop of '" + op.getName().getStringRef() + "'").str() : "";
     }
     placeFills([](Value) { return true; });
+    for (Plan &plan : plans)
+      if (plan.group)
+        plan.group->spread();
   }
 
   static bool touches(Operation *op, Value root) {
