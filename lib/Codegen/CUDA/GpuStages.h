@@ -93,6 +93,8 @@ mlir::FailureOr<std::string> emitStubRuntime(std::string &error);
 
 /// Whether `arch` is one of the forms of GpuOptions::archs.
 bool isArchitecture(llvm::StringRef arch);
+/// Whether LLVM has code for an architecture other than the stub; says in `error` that it has none.
+bool isKnownChip(llvm::StringRef arch, std::string &error);
 inline bool isStub(llvm::StringRef arch) {
   return arch == "stub";
 }
