@@ -21,11 +21,6 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-static constexpr int64_t kWarp = 32, kMaxThreads = 1024;
-/// Left for reductions.
-static constexpr int64_t kReserved = 2 << 10;
-static constexpr int64_t kAccessBytes = 16;
-
 GpuEmitter::Key GpuEmitter::keyInRow(const GpuMember &member, const GpuAccess &access) const {
   Chunk chunk;
   chunk.volume = 1;

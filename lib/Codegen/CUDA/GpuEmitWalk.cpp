@@ -21,8 +21,6 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-static constexpr int64_t kWarp = 32, kReserved = 2 << 10;
-
 /// Chunks of the sum that are values of the row loop.
 int64_t GpuEmitter::roundsOf(const Sums &sums) const {
   const Space &space = spaces.at(sums.volume);

@@ -42,6 +42,9 @@ struct GpuUnit {
   std::vector<std::string> symbols() const;
 };
 
+/// Makes one op of a fill and what is put into it. The kernel is on tensors.
+void chooseInPadding(mlir::func::FuncOp kernel);
+
 /// Cuts reductions to few results in two stages. The kernel is on tensors.
 void splitReductions(mlir::func::FuncOp kernel);
 
