@@ -57,6 +57,11 @@ bool isSharedWhole(linalg::GenericOp op, OpOperand &operand) {
 /// Whether an output is reduced over other loops than the innermost ones of what is read.
 static bool sumsRows(linalg::GenericOp op) {
   auto kinds = op.getIteratorTypesArray();
+  if (llvm::none_of(kinds, linalg::isReductionIterator) ||
+      llvm::any_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
+        return !op.getMatchingIndexingMap(&init).isProjectedPermutation();
+      }))
+    return false;
   return llvm::any_of(op.getDpsInputOperands(), [&](OpOperand *input) {
     if (!readsWhole(op, *input))
       return false;
