@@ -64,6 +64,8 @@ def CodegenFuse : CodegenPass<"codegen-fuse", "::mlir::func::FuncOp"> {
   let options = [
     Option<"maxOps", "max-ops", "unsigned", /*default=*/"::tessera::dist::kMostFusedOps", "most ops of one group">,
     Option<"fuse", "fuse", "bool", /*default=*/"true", "false: every op is a group of its own">,
+    Option<"sums", "sums", "bool", /*default=*/"false",
+           "sums over all rows join the group that goes over them: for GPUs">,
   ];
 }
 
