@@ -1,4 +1,4 @@
-//===- FormEpilogues.cpp - Bias and activation within products -------------===//
+//===- FormEpilogues.cpp - Bias and activation within products ------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,15 +18,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Polynomial.h"
+#include "EpilogueChain.h"
 #include "StepOps.h"
-#include "tessera/Codegen/Gemm.h"
 #include "tessera/Codegen/Passes.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
-#include "mlir/IR/Matchers.h"
 
 namespace tessera::codegen {
 #define GEN_PASS_DEF_CODEGENFORMEPILOGUES
@@ -40,45 +37,6 @@ using namespace tessera::codegen;
 /// Ops behind a contraction that are looked at.
 static constexpr size_t kMaxChain = 48;
 
-namespace {
-
-/// Reads what follows one contraction.
-class Chain {
-public:
-  Chain(linalg::LinalgOp op, const GemmForm &form)
-      : op(op), form(form), product(op->getResult(0)) {}
-  /// Replaces the contraction and as much behind it as is an epilogue.
-  void run();
-
-private:
-  struct Found {
-    Value result, bias; ///< bias: null for none
-    StringRef epilogue; ///< empty for none
-  };
-  void collect();
-  std::optional<Found> match(Value result);
-  bool isPrivate(Value result) const;
-  void rewrite(const Found &found);
-
-  std::optional<Polynomial> read(Value value);
-  std::optional<Polynomial> readBody(linalg::GenericOp generic, Value scalar,
-                                     DenseMap<Value, Polynomial> &known);
-  std::optional<Polynomial> readVector(Value value);
-  Polynomial unary(unsigned function, const Polynomial &argument);
-
-  enum : unsigned { kProduct, kBias, kFirstFunction };
-  enum : unsigned { kTanh, kRelu };
-
-  linalg::LinalgOp op;
-  const GemmForm &form;
-  Value product, bias;
-  SetVector<Operation *> behind; ///< ops that need the product, in order
-  DenseMap<Value, std::optional<Polynomial>> memo;
-  std::vector<std::pair<unsigned, Polynomial>> functions; ///< atoms from kFirstFunction on
-};
-
-} // namespace
-
 static Type elementOf(Value value) {
   return cast<ShapedType>(value.getType()).getElementType();
 }
@@ -86,194 +44,8 @@ static int64_t countOf(Value value) {
   return cast<ShapedType>(value.getType()).getNumElements();
 }
 
-/// A generic whose result has an element for each iteration, in order.
-static bool isPointwise(linalg::GenericOp generic) {
-  return generic.getNumDpsInits() == 1 && generic.getNumReductionLoops() == 0 &&
-         !generic.hasDynamicShape() && generic.getNumResults() == 1 &&
-         generic.getIndexingMapsArray().back().isIdentity();
-}
-
-/// Whether element i of the iterations reads element i mod (its count) of the operand: the map is
-/// of the last loops, in order. Loops of one iteration do not matter.
-static bool readsLastLoops(AffineMap map, ArrayRef<int64_t> extents) {
-  SmallVector<unsigned> loops, wanted;
-  for (AffineExpr expr : map.getResults()) {
-    if (auto constant = dyn_cast<AffineConstantExpr>(expr); constant && constant.getValue() == 0)
-      continue;
-    auto dim = dyn_cast<AffineDimExpr>(expr);
-    if (!dim)
-      return false;
-    if (extents[dim.getPosition()] != 1)
-      loops.push_back(dim.getPosition());
-  }
-  for (unsigned loop = extents.size(); loop-- > 0 && wanted.size() < loops.size();)
-    if (extents[loop] != 1)
-      wanted.push_back(loop);
-  return llvm::equal(llvm::reverse(wanted), loops);
-}
-
-/// A constant scalar, also one from a tensor of one value.
-static std::optional<double> numberOf(Value value) {
-  FloatAttr number;
-  SplatElementsAttr splat;
-  if (auto fill = value.getDefiningOp<linalg::FillOp>())
-    return numberOf(fill.getInputs()[0]);
-  if (matchPattern(value, m_Constant(&number)))
-    return number.getValueAsDouble();
-  if (matchPattern(value, m_Constant(&splat)) && isa<FloatType>(splat.getElementType()))
-    return splat.getSplatValue<APFloat>().convertToDouble();
-  return std::nullopt;
-}
-
-Polynomial Chain::unary(unsigned function, const Polynomial &argument) {
-  for (auto [index, known] : llvm::enumerate(functions))
-    if (known.first == function && known.second == argument)
-      return Polynomial::atom(kFirstFunction + index);
-  functions.push_back({function, argument});
-  return Polynomial::atom(kFirstFunction + functions.size() - 1);
-}
-
-/// A select that is max(x, 0) and keeps NaN.
-static Value reluOperand(arith::SelectOp select) {
-  auto compare = select.getCondition().getDefiningOp<arith::CmpFOp>();
-  if (!compare)
-    return {};
-  Value x = compare.getLhs();
-  auto isZero = [](Value value) {
-    std::optional<double> number = numberOf(value);
-    return number && *number == 0;
-  };
-  if (!isZero(compare.getRhs()))
-    return {};
-  using Predicate = arith::CmpFPredicate;
-  Predicate kind = compare.getPredicate();
-  bool keepsAbove = kind == Predicate::UGT || kind == Predicate::UGE;
-  bool dropsBelow = kind == Predicate::OLT || kind == Predicate::OLE;
-  if (keepsAbove && select.getTrueValue() == x && isZero(select.getFalseValue()))
-    return x;
-  if (dropsBelow && select.getFalseValue() == x && isZero(select.getTrueValue()))
-    return x;
-  return {};
-}
-
-std::optional<Polynomial> Chain::readBody(linalg::GenericOp generic, Value scalar,
-                                          DenseMap<Value, Polynomial> &known) {
-  if (auto it = known.find(scalar); it != known.end())
-    return it->second;
-  if (auto argument = dyn_cast<BlockArgument>(scalar)) {
-    if (argument.getOwner() != generic.getBody() ||
-        argument.getArgNumber() >= generic.getNumDpsInputs())
-      return std::nullopt;
-    Value operand = generic.getInputs()[argument.getArgNumber()];
-    if (!isa<RankedTensorType>(operand.getType()) ||
-        !readsLastLoops(generic.getIndexingMapsArray()[argument.getArgNumber()],
-                        generic.getStaticLoopRanges()))
-      return std::nullopt;
-    return read(operand);
-  }
-  if (std::optional<double> number = numberOf(scalar))
-    return Polynomial::constant(*number);
-  Operation *body = scalar.getDefiningOp();
-  if (!body || body->getBlock() != generic.getBody())
-    return std::nullopt;
-  SmallVector<Polynomial, 2> operands;
-  Value clamped;
-  if (auto select = dyn_cast<arith::SelectOp>(body))
-    clamped = reluOperand(select);
-  for (Value operand : clamped ? ValueRange(clamped) : ValueRange(body->getOperands())) {
-    if (isa<IntegerType>(operand.getType()))
-      continue; // an exponent
-    std::optional<Polynomial> one = readBody(generic, operand, known);
-    if (!one)
-      return std::nullopt;
-    operands.push_back(std::move(*one));
-  }
-  std::optional<Polynomial> result;
-  if (clamped) {
-    result = unary(kRelu, operands[0]);
-  } else if (isa<arith::AddFOp>(body)) {
-    result = operands[0] + operands[1];
-  } else if (isa<arith::SubFOp>(body)) {
-    result = operands[0] + operands[1] * Polynomial::constant(-1);
-  } else if (isa<arith::NegFOp>(body)) {
-    result = operands[0] * Polynomial::constant(-1);
-  } else if (isa<arith::MulFOp>(body)) {
-    result = operands[0] * operands[1];
-  } else if (isa<arith::DivFOp>(body)) {
-    if (std::optional<double> by = operands[1].asConstant(); by && *by != 0)
-      result = operands[0] * Polynomial::constant(1 / *by);
-  } else if (isa<arith::ExtFOp, arith::TruncFOp>(body)) {
-    result = operands[0]; // the product rounds once, at its end
-  } else if (isa<math::TanhOp>(body)) {
-    result = unary(kTanh, operands[0]);
-  } else if (auto power = dyn_cast<math::PowFOp>(body)) {
-    if (std::optional<double> exponent = operands[1].asConstant())
-      result = operands[0].power(*exponent);
-  } else if (auto power = dyn_cast<math::FPowIOp>(body)) {
-    APInt exponent;
-    if (matchPattern(power.getRhs(), m_ConstantInt(&exponent)))
-      result = operands[0].power(static_cast<double>(exponent.getSExtValue()));
-  } else if (isa<arith::MaximumFOp>(body)) {
-    for (int i : {0, 1})
-      if (std::optional<double> bound = operands[1 - i].asConstant(); bound && *bound == 0)
-        result = unary(kRelu, operands[i]);
-  }
-  if (result && !result->isSmall())
-    result.reset();
-  if (result)
-    known[scalar] = *result;
-  return result;
-}
-
-/// A vector along the columns, found behind the ops that only repeat, widen or narrow it.
-std::optional<Polynomial> Chain::readVector(Value value) {
-  while (true) {
-    Operation *made = value.getDefiningOp();
-    auto generic = dyn_cast_or_null<linalg::GenericOp>(made);
-    if (isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(made)) {
-      value = made->getOperand(0);
-      continue;
-    }
-    if (!generic || !isPointwise(generic) || generic.getNumDpsInputs() != 1 ||
-        !isa<RankedTensorType>(generic.getInputs()[0].getType()) ||
-        !readsLastLoops(generic.getIndexingMapsArray()[0], generic.getStaticLoopRanges()))
-      break;
-    Value yielded = generic.getBody()->getTerminator()->getOperand(0);
-    while (isa_and_nonnull<arith::ExtFOp>(yielded.getDefiningOp()))
-      yielded = yielded.getDefiningOp()->getOperand(0);
-    if (yielded != generic.getBody()->getArgument(0))
-      break;
-    value = generic.getInputs()[0];
-  }
-  if (countOf(value) != form.n || (bias && bias != value) || !isa<FloatType>(elementOf(value)))
-    return std::nullopt;
-  bias = value;
-  return Polynomial::atom(kBias);
-}
-
-/// An element of `value`, at the place mod its count of elements.
-std::optional<Polynomial> Chain::read(Value value) {
-  if (value == product)
-    return Polynomial::atom(kProduct);
-  if (auto it = memo.find(value); it != memo.end())
-    return it->second;
-  std::optional<Polynomial> result;
-  Operation *made = value.getDefiningOp();
-  if (std::optional<double> number = numberOf(value))
-    result = Polynomial::constant(*number);
-  else if (!made || !behind.contains(made))
-    result = readVector(value);
-  else if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(made))
-    result = read(made->getOperand(0));
-  else if (auto generic = dyn_cast<linalg::GenericOp>(made)) {
-    DenseMap<Value, Polynomial> known;
-    result = readBody(generic, generic.getBody()->getTerminator()->getOperand(0), known);
-  }
-  return memo[value] = result;
-}
-
 /// What hangs on the product by elementwise ops and reshapes, in order.
-void Chain::collect() {
+void EpilogueChain::collect() {
   SmallVector<Value> open = {product};
   SetVector<Operation *> found;
   while (!open.empty() && found.size() < kMaxChain)
@@ -290,7 +62,7 @@ void Chain::collect() {
 }
 
 /// Whether nobody but the ops up to `result` reads the product and what is made of it on the way.
-bool Chain::isPrivate(Value result) const {
+bool EpilogueChain::isPrivate(Value result) const {
   SmallPtrSet<Operation *, 16> inside;
   SmallVector<Operation *> open = {result.getDefiningOp()};
   while (!open.empty()) {
@@ -310,7 +82,7 @@ bool Chain::isPrivate(Value result) const {
   return staysInside(product);
 }
 
-std::optional<Chain::Found> Chain::match(Value result) {
+std::optional<EpilogueChain::Found> EpilogueChain::match(Value result) {
   bias = {};
   memo.clear();
   functions.clear();
@@ -323,7 +95,7 @@ std::optional<Chain::Found> Chain::match(Value result) {
     return std::nullopt;
   // Another type than the accumulator's begins from nothing.
   auto zero = op.getDpsInits()[0].getDefiningOp<linalg::FillOp>();
-  if (type != before && (!zero || numberOf(zero.getInputs()[0]) != 0.0))
+  if (type != before && (!zero || scalarConstant(zero.getInputs()[0]) != 0.0))
     return std::nullopt;
   if (bias && elementOf(bias) != type)
     return std::nullopt;
@@ -348,7 +120,7 @@ std::optional<Chain::Found> Chain::match(Value result) {
   return std::nullopt;
 }
 
-void Chain::rewrite(const Found &found) {
+void EpilogueChain::rewrite(const Found &found) {
   auto shape = cast<RankedTensorType>(product.getType()).getShape();
   auto type = RankedTensorType::get(shape, elementOf(found.result));
   auto resultType = cast<RankedTensorType>(found.result.getType());
@@ -391,7 +163,7 @@ void Chain::rewrite(const Found &found) {
   op.erase();
 }
 
-void Chain::run() {
+void EpilogueChain::run() {
   collect();
   for (Operation *last : llvm::reverse(behind))
     if (isPrivate(last->getResult(0)))
@@ -413,7 +185,7 @@ struct CodegenFormEpilogues : codegen::impl::CodegenFormEpiloguesBase<CodegenFor
     });
     for (linalg::LinalgOp op : contractions)
       if (std::optional<GemmForm> form = matchGemm(op); form && hasWholeRows(*form))
-        Chain(op, *form).run();
+        EpilogueChain(op, *form).run();
   }
 };
 } // namespace

@@ -1,4 +1,4 @@
-//===- FormGemms.cpp - Make contractions readable as matrix products -------===//
+//===- FormGemms.cpp - Make contractions readable as matrix products ------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,7 +16,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Codegen/Gemm.h"
+#include "GemmFormer.h"
 #include "tessera/Codegen/Passes.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 
@@ -34,216 +34,7 @@ using namespace tessera::codegen;
 /// A contraction of fewer multiplications is not worth a copy of its operands.
 static constexpr int64_t kMinPacked = 4096;
 
-namespace {
-
-/// An operand or the result, with its map over the loops.
-struct View {
-  Value value;
-  SmallVector<unsigned> loops; ///< loop of each dimension
-};
-
-/// A contraction that does not exist yet.
-struct Contraction {
-  SmallVector<int64_t> extents; ///< of the loops
-  View operands[2];
-  SmallVector<unsigned> result;
-
-  SmallVector<AffineMap> maps(MLIRContext *context) const {
-    SmallVector<AffineMap> maps;
-    for (ArrayRef<unsigned> loops :
-         {ArrayRef(operands[0].loops), ArrayRef(operands[1].loops), ArrayRef(result)}) {
-      SmallVector<AffineExpr> exprs;
-      for (unsigned loop : loops)
-        exprs.push_back(getAffineDimExpr(loop, context));
-      maps.push_back(AffineMap::get(extents.size(), 0, exprs, context));
-    }
-    return maps;
-  }
-  bool isGemm(MLIRContext *context) const { return matchGemm(maps(context), extents).has_value(); }
-  SmallVector<int64_t> shapeOf(ArrayRef<unsigned> loops) const {
-    return llvm::map_to_vector(loops, [&](unsigned loop) { return extents[loop]; });
-  }
-};
-
-/// Rewrites one contraction.
-class Former {
-public:
-  explicit Former(linalg::LinalgOp op) : op(op), builder(op) {}
-  void run();
-
-private:
-  void splitLoops(Contraction &contraction);
-  void takeReorderings(Contraction &contraction);
-  void takeResultReorderings(Contraction &contraction);
-  /// Copies of as few elements as possible that make it a gemm. False when there are none.
-  bool pack(Contraction &contraction);
-  void rewrite(const Contraction &contraction, ArrayRef<unsigned> wanted);
-
-  linalg::LinalgOp op;
-  OpBuilder builder;
-  SmallVector<SmallVector<unsigned>> parts; ///< the loops that each original loop became
-  Value replaced;                           ///< what the new result stands for
-  bool tookAny = false;                     ///< a reordering is in the maps
-};
-
-} // namespace
-
-/// The permutation of a generic that only reorders dimensions: result dimension i is dimension
-/// permutation[i] of its operand. Dimensions of its result that the operand lacks are -1.
-static std::optional<SmallVector<int>> reordering(Value value) {
-  auto generic = value.getDefiningOp<linalg::GenericOp>();
-  if (!generic || generic.getNumDpsInputs() != 1 || generic.getNumDpsInits() != 1 ||
-      generic.getNumReductionLoops() != 0 || generic.hasDynamicShape())
-    return std::nullopt;
-  Block &body = *generic.getBody();
-  if (body.getTerminator()->getOperand(0) != body.getArgument(0))
-    return std::nullopt;
-  AffineMap in = generic.getIndexingMapsArray()[0], out = generic.getIndexingMapsArray()[1];
-  if (!in.isProjectedPermutation() || !out.isPermutation() ||
-      !isa<RankedTensorType>(generic.getInputs()[0].getType()))
-    return std::nullopt;
-  SmallVector<int> result;
-  for (AffineExpr expr : out.getResults()) {
-    std::optional<unsigned> position = in.getResultPosition(expr);
-    result.push_back(position ? static_cast<int>(*position) : -1);
-  }
-  return result;
-}
-
-static SmallVector<unsigned> loopsOf(AffineMap map) {
-  return llvm::map_to_vector(
-      map.getResults(), [](AffineExpr expr) { return cast<AffineDimExpr>(expr).getPosition(); });
-}
-
-/// Which dimensions of an operand with its loops split are one of the operand before.
-static SmallVector<ReassociationIndices> groupsOf(ArrayRef<SmallVector<unsigned>> parts,
-                                                  ArrayRef<unsigned> loops) {
-  SmallVector<ReassociationIndices> groups;
-  int64_t next = 0;
-  for (unsigned loop : loops) {
-    ReassociationIndices &group = groups.emplace_back();
-    for (size_t i = 0; i < parts[loop].size(); ++i)
-      group.push_back(next++);
-  }
-  return groups;
-}
-
-/// Splits loops where an operand is the collapse of something reordered, so that the reordering can
-/// be taken; the other operands are expanded, which costs nothing.
-void Former::splitLoops(Contraction &contraction) {
-  SmallVector<SmallVector<int64_t>> split(contraction.extents.size());
-  for (View &view : contraction.operands) {
-    auto collapse = view.value.getDefiningOp<tensor::CollapseShapeOp>();
-    if (!collapse || !reordering(collapse.getSrc()))
-      continue;
-    ArrayRef<int64_t> shape = collapse.getSrcType().getShape();
-    for (auto [dim, group] : llvm::enumerate(collapse.getReassociationIndices()))
-      if (group.size() > 1 && split[view.loops[dim]].empty())
-        for (int64_t source : group)
-          split[view.loops[dim]].push_back(shape[source]);
-  }
-  // The result, too, is often expanded before it is reordered.
-  if (replaced.hasOneUse())
-    if (auto expand = dyn_cast<tensor::ExpandShapeOp>(*replaced.user_begin())) {
-      ArrayRef<int64_t> shape = expand.getResultType().getShape();
-      for (auto [dim, group] : llvm::enumerate(expand.getReassociationIndices()))
-        if (group.size() > 1 && split[contraction.result[dim]].empty())
-          for (int64_t target : group)
-            split[contraction.result[dim]].push_back(shape[target]);
-    }
-  SmallVector<int64_t> extents;
-  for (auto [loop, sizes] : llvm::enumerate(split)) {
-    if (sizes.empty())
-      sizes.push_back(contraction.extents[loop]);
-    SmallVector<unsigned> &mine = parts.emplace_back();
-    for (int64_t size : sizes) {
-      mine.push_back(extents.size());
-      extents.push_back(size);
-    }
-  }
-  contraction.extents = extents;
-  auto withParts = [&](ArrayRef<unsigned> loops) {
-    SmallVector<unsigned> renamed;
-    for (unsigned loop : loops)
-      llvm::append_range(renamed, parts[loop]);
-    return renamed;
-  };
-  // Give each value the shape of its loops.
-  for (View &view : contraction.operands) {
-    SmallVector<unsigned> loops = withParts(view.loops);
-    SmallVector<int64_t> shape = contraction.shapeOf(loops);
-    auto type = cast<RankedTensorType>(view.value.getType());
-    if (type.getShape() != ArrayRef<int64_t>(shape)) {
-      auto collapse = view.value.getDefiningOp<tensor::CollapseShapeOp>();
-      if (collapse && collapse.getSrcType().getShape() == ArrayRef<int64_t>(shape))
-        view.value = collapse.getSrc();
-      else
-        view.value = tensor::ExpandShapeOp::create(
-            builder, op.getLoc(), RankedTensorType::get(shape, type.getElementType()), view.value,
-            groupsOf(parts, view.loops));
-    }
-    view.loops = loops;
-  }
-  contraction.result = withParts(contraction.result);
-}
-
-void Former::takeReorderings(Contraction &contraction) {
-  for (auto [index, view] : llvm::enumerate(contraction.operands)) {
-    while (std::optional<SmallVector<int>> order = reordering(view.value)) {
-      Value source = view.value.getDefiningOp<linalg::GenericOp>().getInputs()[0];
-      SmallVector<unsigned> loops(cast<RankedTensorType>(source.getType()).getRank());
-      bool isContraction = true; // sums run over loops that both operands have
-      for (auto [dim, from] : llvm::enumerate(*order))
-        if (from >= 0)
-          loops[from] = view.loops[dim];
-        else
-          isContraction &= llvm::is_contained(contraction.result, view.loops[dim]);
-      Contraction tried = contraction;
-      tried.operands[index] = {source, loops};
-      if (!isContraction || !tried.isGemm(op.getContext()))
-        break;
-      view.value = source;
-      view.loops = loops;
-      tookAny = true;
-    }
-  }
-}
-
-void Former::takeResultReorderings(Contraction &contraction) {
-  // Only a result that starts from a fill can start in another order.
-  if (!op.getDpsInits()[0].getDefiningOp<linalg::FillOp>())
-    return;
-  Value result = replaced;
-  if (result.hasOneUse())
-    if (auto expand = dyn_cast<tensor::ExpandShapeOp>(*result.user_begin());
-        expand && expand.getResultType().getShape() ==
-                      ArrayRef<int64_t>(contraction.shapeOf(contraction.result))) {
-      result = expand.getResult();
-    }
-  if (cast<RankedTensorType>(result.getType()).getShape() !=
-          ArrayRef<int64_t>(contraction.shapeOf(contraction.result)) ||
-      !result.hasOneUse())
-    return;
-  Operation *user = *result.user_begin();
-  std::optional<SmallVector<int>> order;
-  if (user->getNumResults() == 1 && user->getBlock() == op->getBlock() &&
-      isa<linalg::GenericOp>(user) && user->getOperand(0) == result)
-    order = reordering(user->getResult(0));
-  if (!order || llvm::is_contained(*order, -1))
-    return;
-  SmallVector<unsigned> loops;
-  for (int from : *order)
-    loops.push_back(contraction.result[from]);
-  Contraction tried = contraction;
-  tried.result = loops;
-  if (!tried.isGemm(op.getContext()))
-    return;
-  contraction.result = loops;
-  replaced = user->getResult(0);
-  tookAny = true;
-}
-
-bool Former::pack(Contraction &contraction) {
+bool GemmFormer::pack(Contraction &contraction) {
   // Rows of batch, m, k; batch, k, n; batch, m, n always are a gemm.
   llvm::SmallDenseSet<unsigned> in[3];
   for (int i = 0; i < 2; ++i)
@@ -315,7 +106,7 @@ static Value reorder(OpBuilder &builder, Location loc, Value value, ArrayRef<uns
 }
 
 /// `wanted` is the order of the dimensions of `replaced`, in loops.
-void Former::rewrite(const Contraction &contraction, ArrayRef<unsigned> wanted) {
+void GemmFormer::rewrite(const Contraction &contraction, ArrayRef<unsigned> wanted) {
   Location loc = op.getLoc();
   Value init = op.getDpsInits()[0];
   Type element = cast<RankedTensorType>(init.getType()).getElementType();
@@ -326,9 +117,9 @@ void Former::rewrite(const Contraction &contraction, ArrayRef<unsigned> wanted) 
   } else {
     SmallVector<int64_t> shape = contraction.shapeOf(wanted);
     if (cast<RankedTensorType>(init.getType()).getShape() != ArrayRef<int64_t>(shape))
-      init =
-          tensor::ExpandShapeOp::create(builder, loc, RankedTensorType::get(shape, element), init,
-                                        groupsOf(parts, loopsOf(op.getIndexingMapsArray()[2])));
+      init = tensor::ExpandShapeOp::create(
+          builder, loc, RankedTensorType::get(shape, element), init,
+          gemmGroupsOf(parts, gemmLoopsOf(op.getIndexingMapsArray()[2])));
     init = reorder(builder, loc, init, wanted, contraction.result);
   }
   auto maps = builder.getAffineMapArrayAttr(contraction.maps(op.getContext()));
@@ -341,18 +132,18 @@ void Former::rewrite(const Contraction &contraction, ArrayRef<unsigned> wanted) 
   if (result.getType() != replaced.getType())
     result = tensor::CollapseShapeOp::create(
         builder, loc, cast<RankedTensorType>(replaced.getType()), result,
-        groupsOf(parts, loopsOf(op.getIndexingMapsArray()[2])));
+        gemmGroupsOf(parts, gemmLoopsOf(op.getIndexingMapsArray()[2])));
   replaced.replaceAllUsesWith(result);
 }
 
-void Former::run() {
+void GemmFormer::run() {
   MLIRContext *context = op.getContext();
   Contraction contraction;
   contraction.extents = op.getStaticLoopRanges();
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   for (int i = 0; i < 2; ++i)
-    contraction.operands[i] = {op->getOperand(i), loopsOf(maps[i])};
-  contraction.result = loopsOf(maps[2]);
+    contraction.operands[i] = {op->getOperand(i), gemmLoopsOf(maps[i])};
+  contraction.result = gemmLoopsOf(maps[2]);
   replaced = op->getResult(0);
   Contraction original = contraction;
 
@@ -393,7 +184,7 @@ struct CodegenFormGemms : codegen::impl::CodegenFormGemmsBase<CodegenFormGemms> 
         contractions.push_back(op);
     });
     for (linalg::LinalgOp op : llvm::reverse(contractions))
-      Former(op).run();
+      GemmFormer(op).run();
     eraseDead(getOperation().getBody());
   }
 

@@ -159,6 +159,8 @@ LogicalResult lowerLaunches(ModuleOp module) {
     function->setAttr(
         NVVM::NVVMDialect::getMaxntidAttrName(),
         b.getDenseI32ArrayAttr({static_cast<int32_t>(threads[function.getName().str()])}));
+    // Otherwise ptxas stops at 64 registers for the sake of more blocks, and spills.
+    function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), b.getI32IntegerAttr(1));
   }
   return success();
 }

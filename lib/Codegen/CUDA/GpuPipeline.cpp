@@ -62,6 +62,7 @@ static OwningOpRef<ModuleOp> makeLaunches(MLIRContext &context, StringRef text, 
     return fail("preparation");
   if (schemes) {
     chooseInPadding(kernel);
+    splitArgMax(kernel);
     fuseKernel(kernel);
     splitReductions(kernel);
   }

@@ -45,6 +45,9 @@ struct GpuUnit {
 /// Makes one op of a fill and what is put into it. The kernel is on tensors.
 void chooseInPadding(mlir::func::FuncOp kernel);
 
+/// Makes two reductions of an op that keeps the greatest (or least) element and its place.
+void splitArgMax(mlir::func::FuncOp kernel);
+
 /// Cuts reductions to few results in two stages. The kernel is on tensors.
 void splitReductions(mlir::func::FuncOp kernel);
 
