@@ -8,14 +8,15 @@
 #ifndef TESSERA_LIB_CODEGEN_ARENAPLAN_H
 #define TESSERA_LIB_CODEGEN_ARENAPLAN_H
 
+#include "tessera/Dialect/Dist/Rules/FuseGraph.h"
+
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 namespace tessera::codegen {
 
-/// Where every buffer starts, in bytes.
-inline constexpr int64_t kArenaAlignment = 64;
+using dist::kArenaAlignment;
 
 /// Memory that is needed for some times (both ends included) and may be another's in between.
 struct Buffer {

@@ -101,7 +101,9 @@ LogicalResult Compilation::runPhases(Phase to) {
   pipeline.fusion = options.fusion;
   pipeline.remarks = options.remarks;
   pipeline.search = options.search;
-  if (options.search.memoryBudget && to == Phase::fused && *from < Phase::fused)
+  bool minimises = !search.mode.empty() && search.minimise == "memory";
+  bool isLimited = search.memoryBudget.has_value() != minimises; // both: the search refuses
+  if (isLimited && to == Phase::fused && *from < Phase::fused)
     return fitMemory(pipeline, *from);
   if (!search.mode.empty() && search.minimise == "time" && to == Phase::fused &&
       *from < Phase::propagated)

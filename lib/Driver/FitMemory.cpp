@@ -7,7 +7,8 @@
 //
 // The search and dist-limit-memory estimate; what counts is the arena. So the arena is
 // planned, and where it exceeds the budget collectives are joined less, then more is
-// sent again, then the search is given less.
+// sent again, then the search is given less. The least memory is that of the smallest
+// arena which is planned so: whatever the budget, the same.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,16 +30,19 @@ using namespace tessera;
 
 /// What the search is given, in parts of the budget; then, where nothing fits, in parts of the
 /// least memory that a plan is estimated to take.
-static constexpr double kOfBudget[] = {1, 0.96, 0.92, 0.88}, kOfLeast[] = {0, 1.0005, 1.03, 1.08};
+static constexpr double kOfBudget[] = {1, 0.96, 0.92, 0.88}, kOfLeast[] = {0, 1.0005, 1.05};
+/// Seconds of a search for the least memory and a mesh, at most.
+static constexpr double kLeastSeconds = 2;
 /// MiB of joined collectives that are tried one after the other.
 static constexpr int64_t kBuckets[] = {16, 8, 4, 2, 1};
 
-/// How collectives may be joined: as the user says, else less and less.
-static std::vector<std::string> fusionsToTry(const std::string &given) {
+/// How collectives may be joined: as the user says, else less and less; for the least memory not at
+/// all.
+static std::vector<std::string> fusionsToTry(const std::string &given, bool forLeast) {
   std::vector<std::string> fusions{given};
   if (!given.empty())
     return fusions;
-  for (int64_t size : kBuckets)
+  for (int64_t size : forLeast ? ArrayRef<int64_t>() : ArrayRef(kBuckets))
     fusions.push_back(llvm::formatv("all-reduce=size all-reduce-config={0} all-gather=size "
                                     "all-gather-config={0} reduce-scatter=size "
                                     "reduce-scatter-config={0}",
@@ -54,12 +58,37 @@ static FailureOr<int64_t> arenaOf(ModuleOp module) {
   return peakMemory(*copy);
 }
 
+namespace {
+
+/// The smallest arena so far.
+struct Smallest {
+  int64_t arena = std::numeric_limits<int64_t>::max();
+  OwningOpRef<ModuleOp> program; ///< only where it is asked for
+  std::vector<Diagnostic> messages;
+  DictionaryAttr search; ///< what is known of the search's plan
+};
+
+} // namespace
+
+/// That no arena fits. What is said of it does not depend on the budget.
+static LogicalResult refuse(ModuleOp program, double budget, const Smallest &least) {
+  auto functions = program.getOps<func::FuncOp>();
+  Location loc = functions.empty() ? program.getLoc() : (*functions.begin()).getLoc();
+  auto at = least.search ? least.search.getAs<LocationAttr>("largest_at") : LocationAttr();
+  InFlightDiagnostic error = emitError(at ? Location(at) : loc);
+  error << "no plan was found that fits into " << static_cast<int64_t>(budget)
+        << " bytes a device; the least found needs " << least.arena << " bytes";
+  if (auto largest = least.search ? least.search.getAs<StringAttr>("largest") : StringAttr())
+    error << ", of which " << largest.getValue() << " takes most"
+          << least.search.getAs<StringAttr>("proof").getValue();
+  return error;
+}
+
 LogicalResult Compilation::fitMemory(const PipelineOptions &wish, Phase from) {
   constexpr double kGiB = 1024.0 * 1024 * 1024, kNothing = 1 / kGiB;
-  double budget = *options.search.memoryBudget;
-  int64_t least = std::numeric_limits<int64_t>::max();
-  std::string largest;
-  double proved = 0; // bytes that no plan does without
+  bool minimises = !options.search.memoryBudget;
+  double budget = options.search.memoryBudget.value_or(0);
+  Smallest least;
   std::vector<Diagnostic> messages;
   bool fits = false;
   {
@@ -71,13 +100,20 @@ LogicalResult Compilation::fitMemory(const PipelineOptions &wish, Phase from) {
     size_t before = pending.size();
     PipelineOptions attempt = wish;
     attempt.takeLeast = true;
+    attempt.search.minimise = "time"; // within almost nothing
+    // What the search is given, in GiB; then what takes least.
     SmallVector<double> budgets;
-    for (double part : kOfBudget)
-      budgets.push_back(part * budget);
-    bool isLast = false; // whatever takes least, so that an error does not depend on the budget
+    bool isLast = minimises;
+    if (isLast)
+      budgets = {kOfLeast[0]};
+    else
+      for (double part : kOfBudget)
+        budgets.push_back(part * budget);
     for (size_t search = 0; search < budgets.size() && !fits; ++search) {
       pending.keep(before);
       program = normalized->clone();
+      if (isLast)
+        attempt.search.timeLimit = std::min(wish.search.timeLimit, kLeastSeconds);
       attempt.search.memoryBudget = std::max(kNothing, budgets[search]);
       Phase middle = std::max(start, Phase::partitioned);
       if (failed(runPhases(attempt, start, middle)))
@@ -90,7 +126,7 @@ LogicalResult Compilation::fitMemory(const PipelineOptions &wish, Phase from) {
       OwningOpRef<ModuleOp> partitioned = program->clone();
       size_t searched = pending.size();
       double given = isLast ? std::max(kNothing, budgets[search]) : budget;
-      for (const std::string &fusion : fusionsToTry(wish.fusion)) {
+      for (const std::string &fusion : fusionsToTry(wish.fusion, isLast)) {
         pending.keep(searched);
         program = partitioned->clone();
         attempt.fusion = fusion;
@@ -100,14 +136,16 @@ LogicalResult Compilation::fitMemory(const PipelineOptions &wish, Phase from) {
         FailureOr<int64_t> arena = arenaOf(*program);
         if (failed(arena))
           return failure();
-        if (*arena < least) {
-          least = *arena;
-          if (found) {
-            largest = found.getAs<StringAttr>("largest").str();
-            proved = found.getAs<FloatAttr>("proved_memory").getValueAsDouble();
+        if (isLeast && (!least.search || (isLast && search == 0)))
+          least.search = found;
+        if (*arena < least.arena) {
+          least.arena = *arena;
+          if (minimises) {
+            least.program = program->clone();
+            least.messages = pending.copy();
           }
         }
-        fits = static_cast<double>(*arena) <= budget * kGiB;
+        fits = !minimises && static_cast<double>(*arena) <= budget * kGiB;
         if (fits)
           break;
         given = std::min(0.97 * given, given * budget * kGiB / static_cast<double>(*arena));
@@ -120,19 +158,11 @@ LogicalResult Compilation::fitMemory(const PipelineOptions &wish, Phase from) {
         search = static_cast<size_t>(-1);
       }
     }
-    messages = pending.take();
+    messages = minimises ? std::move(least.messages) : pending.take();
   }
   for (Diagnostic &message : messages)
     mlirContext.getDiagEngine().emit(std::move(message));
-  if (fits)
-    return success();
-  auto functions = program->getOps<func::FuncOp>();
-  InFlightDiagnostic error =
-      emitError(functions.empty() ? program->getLoc() : (*functions.begin()).getLoc());
-  error << "no plan was found that fits into " << static_cast<int64_t>(budget * kGiB)
-        << " bytes a device; the least found needs " << least << " bytes";
-  if (!largest.empty())
-    error << ", of which " << largest << " takes most; no plan needs less than "
-          << static_cast<int64_t>(std::ceil(proved)) << " bytes, for arguments";
-  return error;
+  if (minimises)
+    program = std::move(least.program);
+  return fits || minimises ? success() : refuse(*program, budget * kGiB, least);
 }

@@ -29,6 +29,16 @@ public:
   }
   size_t size() const { return pending.size(); }
   std::vector<mlir::Diagnostic> take() { return std::move(pending); }
+  std::vector<mlir::Diagnostic> copy() const {
+    std::vector<mlir::Diagnostic> copies;
+    for (const mlir::Diagnostic &message : pending) {
+      mlir::Diagnostic &same = copies.emplace_back(message.getLocation(), message.getSeverity());
+      same << message.str();
+      for (const mlir::Diagnostic &note : const_cast<mlir::Diagnostic &>(message).getNotes())
+        same.attachNote(note.getLocation()) << note.str();
+    }
+    return copies;
+  }
 
 private:
   std::vector<mlir::Diagnostic> pending;

@@ -58,7 +58,8 @@ private:
   mlir::LogicalResult runPhases(Phase to = Phase::fused);
   /// Some phases, with the options of the pipeline.
   mlir::LogicalResult runPhases(PipelineOptions pipeline, Phase from, Phase to);
-  /// The phases up to `fused`, with choices that keep the planned arena within the memory budget.
+  /// The phases up to `fused`, with choices that keep the planned arena within the memory budget, or
+  /// without one as small as can be.
   mlir::LogicalResult fitMemory(const PipelineOptions &pipeline, Phase from);
 
   /// The phases up to `fused`, of the plan that is searched or of propagation's: whichever program

@@ -46,7 +46,9 @@ struct SearchedPlan {
   double propagationCost = 0;     ///< of the plan that propagation alone makes
   double memory = 0;              ///< bytes on a device at the peak
   std::string largest;            ///< what takes most of it, as messages call it
-  double provedMemory = 0;        ///< bytes a device that no plan does without: its arguments'
+  mlir::LocationAttr largestAt;   ///< where that is made
+  double provedMemory = 0;        ///< over the budget: bytes a device that no plan does without
+  std::string proof;              ///< for what, the end of a message
   bool isLeast = false;           ///< over the budget: no plan of less memory is known
   double seconds = 0;             ///< of building and solving
   bool stoppedByTime = false;     ///< the gap is what the time limit left
@@ -73,6 +75,8 @@ public:
 
 private:
   struct State;
+  mlir::LogicalResult searchAll();
+  mlir::LogicalResult refuse();
   mlir::LogicalResult searchMesh(const std::optional<sharding::Mesh> &mesh,
                                  const SearchSettings &wish);
   mlir::ModuleOp module;

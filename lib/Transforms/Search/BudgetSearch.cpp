@@ -7,6 +7,9 @@
 
 #include "BudgetSearch.h"
 
+#include "LeastMemory.h"
+
+#include <algorithm>
 #include <cmath>
 
 using namespace mlir;
@@ -16,6 +19,8 @@ using namespace tessera::sharding;
 
 /// Plans that are tried: under a budget, and for the least memory.
 static constexpr int kRounds = 8, kLeastRounds = 12;
+/// Seconds for those rounds, and for the descent from the best of them.
+static constexpr double kLeastSeconds = 0.6, kDescent = 0.6;
 
 BudgetSearch::BudgetSearch(func::FuncOp function, StrategyGraph &strategies,
                            const PropagationGraph &graph, const SearchSettings &settings,
@@ -73,6 +78,21 @@ void BudgetSearch::consider(const search::Solution &solution, const Lives &lives
   }
 }
 
+/// The same of a choice alone, also with everything sent again that can be.
+Peak BudgetSearch::considerLeast(const std::vector<int64_t> &choice, const Lives &lives) {
+  search::Solution solution;
+  solution.choice = choice;
+  solution.cost = strategies.problem().cost(choice);
+  consider(solution, lives);
+  Fit fit = fitInto(0, strategies, graph, lives, choice);
+  if (fit.peak.bytes < leastPeak.bytes) {
+    least = solution;
+    least->cost += fit.seconds;
+    leastPeak = fit.peak;
+  }
+  return fit.peak;
+}
+
 /// Plans whose memory at the worst times of those before them is within the budget. What is left
 /// out of the solvers' sum (copies for single users) is made up for by a smaller budget.
 void BudgetSearch::solveAtTimes(const search::Solution &first, bool sendsAgain) {
@@ -115,7 +135,8 @@ void BudgetSearch::minimiseMemory() {
     total += weight;
   };
   addTime(livesOf(*least), leastPeak.time, 1);
-  for (int round = 0; round < kLeastRounds; ++round) {
+  double until = left() - kLeastSeconds;
+  for (int round = 0; round < kLeastRounds && !best && (round == 0 || left() > until); ++round) {
     std::vector<double> home = atHome, place = atPlace;
     for (size_t t = 0; t < home.size(); ++t) {
       home[t] /= total;
@@ -133,20 +154,18 @@ void BudgetSearch::minimiseMemory() {
         cost *= kSeconds;
     search::Options options;
     options.mode = search::Mode::recursive_programming;
-    options.timeLimit = 1;
+    options.timeLimit = kLeastSeconds / 2;
     search::Expected<search::Solution> solved = search::solve(problem, options);
     search::Solution solution = std::get<search::Solution>(std::move(solved));
-    solution.cost = strategies.problem().cost(solution.choice);
-    solution.lowerBound = 0;
-    Lives lives = livesOf(solution);
-    consider(solution, lives);
-    Fit fit = fitInto(0, strategies, graph, lives, solution.choice);
-    if (fit.peak.bytes < leastPeak.bytes) {
-      least = solution;
-      leastPeak = fit.peak;
-    }
-    addTime(lives, fit.peak.time, 0.5 * total);
+    Lives lives(function, graph, strategies, solution.choice);
+    Peak peak = considerLeast(solution.choice, lives);
+    addTime(lives, peak.time, 0.5 * total);
   }
+  if (best)
+    return;
+  std::vector<int64_t> lower = descendInMemory(function, graph, strategies, least->choice,
+                                               std::clamp(left(), 0.1, kDescent));
+  considerLeast(lower, Lives(function, graph, strategies, lower));
 }
 
 std::string BudgetSearch::nameOf(int64_t tensor) const {
@@ -162,32 +181,27 @@ std::string BudgetSearch::nameOf(int64_t tensor) const {
   return text;
 }
 
-double BudgetSearch::provedLeast() {
-  double bytes = 0;
-  for (Value argument : function.getArguments())
-    if (int64_t tensor = graph.tensorOf(argument); tensor >= 0)
-      bytes += strategies.leastBytes(tensor);
-  return bytes;
+std::string dist::textOf(const MemoryBound &bound) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "; no plan needs less than " << static_cast<int64_t>(std::ceil(bound.bytes))
+     << " bytes, for arguments";
+  if (bound.op)
+    os << " and while '" << bound.op->getName() << "' runs";
+  return text;
 }
 
-InFlightDiagnostic BudgetSearch::refuse() {
-  InFlightDiagnostic error = function.emitError();
-  error << "no plan was found that fits into " << static_cast<int64_t>(wish)
-        << " bytes a device; the least found needs "
-        << static_cast<int64_t>(std::ceil(leastPeak.bytes)) << " bytes";
-  if (leastPeak.largest >= 0) {
-    error << ", of which " << nameOf(leastPeak.largest) << " takes most; no plan needs less than "
-          << static_cast<int64_t>(std::ceil(provedLeast())) << " bytes, for arguments";
-    error.attachNote(graph.tensors[leastPeak.largest].loc) << "it is made here";
-  }
-  return error;
+const MemoryBound &BudgetSearch::bound() {
+  if (!proved)
+    proved = provedMemory(function, graph, strategies);
+  return *proved;
 }
 
 FailureOr<search::Solution> BudgetSearch::run(const std::vector<int64_t> &alone) {
   FailureOr<search::Solution> free = solve(std::numeric_limits<double>::infinity());
   if (failed(free))
     return failure();
-  double bound = free->lowerBound;
+  double lowerBound = free->lowerBound;
   search::Solution propagated = *free;
   propagated.choice = alone;
   propagated.cost = strategies.problem().cost(alone);
@@ -195,18 +209,17 @@ FailureOr<search::Solution> BudgetSearch::run(const std::vector<int64_t> &alone)
   consider(propagated, livesOf(propagated));
   if (std::isfinite(wish)) {
     bool fits = peakOf(strategies, graph, livesOf(*free), free->choice).bytes <= wish;
+    bool isHopeless = wish < bound().bytes;
     for (bool sendsAgain : {true, false})
-      if (!fits)
+      if (!fits && !isHopeless)
         solveAtTimes(*free, sendsAgain);
     if (!best)
       minimiseMemory();
-    if (!best && !settings.takeLeast)
-      return refuse();
     tookLeast = !best;
   }
   search::Solution plan = best ? *best : *least;
   // What the rounds prove holds for the memory that they were told of; this holds for any plan.
-  plan.lowerBound = std::min(bound, plan.cost);
+  plan.lowerBound = std::min(lowerBound, plan.cost);
   plan.stoppedByTime = free->stoppedByTime || (std::isfinite(wish) && left() <= 0);
   return plan;
 }

@@ -16,6 +16,7 @@
 #define TESSERA_LIB_TRANSFORMS_SEARCH_BUDGETSEARCH_H
 
 #include "Memory.h"
+#include "MemoryBound.h"
 
 #include "tessera/Sharding/Search/Solver.h"
 #include "tessera/Transforms/Search.h"
@@ -24,6 +25,9 @@
 
 namespace tessera::dist {
 
+/// The end of a message about a budget that nothing meets.
+std::string textOf(const MemoryBound &bound);
+
 class BudgetSearch {
 public:
   BudgetSearch(mlir::func::FuncOp function, StrategyGraph &strategies,
@@ -31,13 +35,12 @@ public:
                std::chrono::steady_clock::time_point begin);
 
   /// The cheapest plan found within the budget; never dearer than `alone` where that fits. Its cost
-  /// has what is sent again. Without such a plan the one of least memory, if the settings allow
-  /// that, else an emitted error.
+  /// has what is sent again. Without such a plan the one of least memory.
   mlir::FailureOr<sharding::search::Solution> run(const std::vector<int64_t> &alone);
   /// Whether nothing takes less memory than the plan, as far as is known.
   bool isLeast() const { return tookLeast; }
-  /// Bytes that every plan keeps: arguments as small as their annotations allow.
-  double provedLeast();
+  /// What no plan does without.
+  const MemoryBound &bound();
   /// "'name'" of an argument or result, or "a value of type '…'"; empty for none.
   std::string nameOf(int64_t tensor) const;
 
@@ -53,9 +56,9 @@ private:
   /// `sendsAgain`: an argument that is sent again takes its copy only while it is read.
   Kept keptAt(const Lives &lives, int64_t time, bool sendsAgain, bool withHandedOn) const;
   void consider(const sharding::search::Solution &solution, const Lives &lives);
+  Peak considerLeast(const std::vector<int64_t> &choice, const Lives &lives);
   void solveAtTimes(const sharding::search::Solution &first, bool sendsAgain);
   void minimiseMemory();
-  mlir::InFlightDiagnostic refuse();
   double left() const;
 
   mlir::func::FuncOp function;
@@ -67,6 +70,7 @@ private:
   std::optional<sharding::search::Solution> best;  ///< within the budget, with what it sends again
   std::optional<sharding::search::Solution> least; ///< of least memory
   Peak leastPeak;
+  std::optional<MemoryBound> proved;
   bool tookLeast = false;
 };
 

@@ -49,89 +49,78 @@ Lives::Lives(func::FuncOp function, const PropagationGraph &graph, const Strateg
 }
 
 static double bytesOf(const TensorState &state, const TensorSharding &sharding) {
-  auto bytes = static_cast<double>(bytesPerElement(state.type.getElementType()));
-  for (int64_t extent : localShape(sharding, shapeOf(state.type)))
-    bytes *= static_cast<double>(extent);
-  return bytes;
+  return bytesOnDevice(sharding, state.type);
 }
 
-namespace {
-
-/// Memory that a plan takes for a while.
-struct Kept {
-  int64_t tensor;
-  int64_t from, to;
-  double bytes;
-  /// Of a copy that a reshard makes: when each reader begins and ends to read it, ascending. Empty
-  /// for what is not sent.
-  std::vector<std::pair<int64_t, int64_t>> reads = {};
-  double seconds = 0; ///< of sending it
-  int64_t base = -1;  ///< where in the list is what it is sent from; -1: that is there anyway
-};
-
-/// Everything that a plan keeps.
-std::vector<Kept> listKept(StrategyGraph *prices, const StrategyGraph &strategies,
-                           const PropagationGraph &graph, const Lives &lives,
-                           const std::vector<int64_t> &choice) {
+std::vector<Kept> dist::keptOf(int64_t tensor, const StrategyGraph &strategies,
+                               const PropagationGraph &graph, const Lives &lives,
+                               const std::vector<int64_t> &choice, StrategyGraph *prices) {
   std::vector<Kept> list;
-  for (size_t t = 0; t < graph.tensors.size(); ++t) {
-    auto tensor = static_cast<int64_t>(t);
-    const Lives::Life &life = lives.of(tensor);
-    if (life.to < life.from)
-      continue;
-    const TensorState &state = graph.tensors[t];
-    TensorSharding own = strategies.shardingOf(tensor, choice);
-    // Users that need it in one way share a copy.
-    std::map<TensorSharding, std::vector<std::pair<int64_t, int64_t>>> needs;
-    int64_t lastOwn = life.from == 0 ? life.to : life.from;
-    for (int64_t n : graph.nodesOf[t]) {
-      const RuleNode &node = graph.nodes[n];
-      const Strategy *strategy = strategies.strategyOf(n, choice);
-      for (size_t i = 0; i < node.rule.operands.size(); ++i) {
-        if (node.tensors[i] != tensor)
-          continue;
-        TensorSharding need = strategy ? shardingUnder(node, i, *strategy) : own;
-        int64_t until = std::min(life.to, std::max(life.from, lives.timeOf(n)));
-        if (need == own)
-          lastOwn = std::max(lastOwn, until);
-        else
-          needs[need].push_back({std::min(until, std::max(life.from, lives.startOf(n))), until});
-      }
+  const Lives::Life &life = lives.of(tensor);
+  if (life.to < life.from)
+    return list;
+  const TensorState &state = graph.tensors[tensor];
+  TensorSharding own = strategies.shardingOf(tensor, choice);
+  // Users that need it in one way share a copy.
+  std::map<TensorSharding, std::vector<std::pair<int64_t, int64_t>>> needs;
+  int64_t lastOwn = life.from == 0 ? life.to : life.from;
+  for (int64_t n : graph.nodesOf[tensor]) {
+    const RuleNode &node = graph.nodes[n];
+    const Strategy *strategy = strategies.strategyOf(n, choice);
+    for (size_t i = 0; i < node.rule.operands.size(); ++i) {
+      if (node.tensors[i] != tensor)
+        continue;
+      TensorSharding need = strategy ? shardingUnder(node, i, *strategy) : own;
+      int64_t until = std::min(life.to, std::max(life.from, lives.timeOf(n)));
+      if (need == own)
+        lastOwn = std::max(lastOwn, until);
+      else
+        needs[need].push_back({std::min(until, std::max(life.from, lives.startOf(n))), until});
     }
-    // What a kernel hands on inside is written down for a reshard.
-    bool isMade = life.kind == ValueLives::Kind::own ||
-                  (life.kind == ValueLives::Kind::inside && !needs.empty());
-    // An all-reduce leaves its result where the contributions were.
-    isMade &= !(own.isPartial() && needs.size() == 1 && lastOwn == life.from &&
-                bytesOf(state, needs.begin()->first) == bytesOf(state, own));
-    int64_t base = -1;
-    if (isMade) {
-      base = life.from == 0 ? -1 : static_cast<int64_t>(list.size());
-      list.push_back({tensor, life.from, lastOwn, bytesOf(state, own)});
-    }
-    for (auto &[need, reads] : needs) {
-      llvm::sort(reads);
-      int64_t until = reads.front().second;
-      for (auto [from, to] : reads)
-        until = std::max(until, to);
-      Kept copy{tensor, std::max<int64_t>(life.from, 1), until, bytesOf(state, need)};
-      // Contributions are added up once.
-      if (prices && !own.isPartial()) {
+  }
+  // What a kernel hands on inside is written down for a reshard.
+  bool isMade = life.kind == ValueLives::Kind::own ||
+                (life.kind == ValueLives::Kind::inside && !needs.empty());
+  // An all-reduce leaves its result where the contributions were.
+  isMade &= !(own.isPartial() && needs.size() == 1 && lastOwn == life.from &&
+              bytesOf(state, needs.begin()->first) == bytesOf(state, own));
+  if (isMade)
+    list.push_back({tensor, life.from, lastOwn, bytesOf(state, own)});
+  for (auto &[need, reads] : needs) {
+    llvm::sort(reads);
+    int64_t until = reads.front().second;
+    for (auto [from, to] : reads)
+      until = std::max(until, to);
+    Kept copy{tensor, std::max<int64_t>(life.from, 1), until, bytesOf(state, need)};
+    copy.onTheWay = strategies.bytesOnTheWay(tensor, own, need);
+    // Contributions are added up once.
+    if (!own.isPartial()) {
+      if (prices)
         copy.seconds = prices->reshardSeconds(tensor, own, need);
-        copy.base = base;
-        copy.reads = std::move(reads);
-      }
-      list.push_back(std::move(copy));
+      copy.isOfBase = isMade && life.from > 0;
+      copy.reads = std::move(reads);
     }
+    list.push_back(std::move(copy));
   }
   return list;
 }
 
+namespace {
+
 class Fitter {
 public:
-  Fitter(std::vector<Kept> kept, int64_t end) : list(std::move(kept)), bytes(end + 2, 0.0) {
-    for (const Kept &kept : list)
-      add(kept.from, kept.to, kept.bytes);
+  Fitter(StrategyGraph *prices, const StrategyGraph &strategies, const PropagationGraph &graph,
+         const Lives &lives, const std::vector<int64_t> &choice)
+      : bytes(lives.end() + 2, 0.0) {
+    for (size_t t = 0; t < graph.tensors.size(); ++t) {
+      auto first = static_cast<int64_t>(list.size());
+      for (Kept &kept : keptOf(static_cast<int64_t>(t), strategies, graph, lives, choice, prices)) {
+        add(kept.from, kept.to, kept.bytes);
+        add(kept.from, kept.from, kept.onTheWay);
+        baseOf.push_back(kept.isOfBase ? first : -1);
+        list.push_back(std::move(kept));
+      }
+    }
   }
 
   double run(double budget) {
@@ -177,14 +166,16 @@ private:
   void sendLate() {
     for (size_t c = 0; c < list.size(); ++c) {
       Kept &copy = list[c];
-      double own = copy.base >= 0 ? list[copy.base].bytes : 0;
+      double own = baseOf[c] >= 0 ? list[baseOf[c]].bytes : 0;
       if (copy.reads.empty() || copy.reads.front().first <= copy.from || own > copy.bytes)
         continue;
       int64_t first = copy.reads.front().first;
       add(copy.from, first - 1, -copy.bytes);
+      add(copy.from, copy.from, -copy.onTheWay);
+      add(first, first, copy.onTheWay);
       copy.from = first;
-      if (copy.base >= 0)
-        keepUntil(list[copy.base], first);
+      if (baseOf[c] >= 0)
+        keepUntil(list[baseOf[c]], first);
     }
   }
 
@@ -205,8 +196,8 @@ private:
         if (from >= time || read == 0)
           return std::nullopt;
         Gap gap{c, read, from + 1, copy.reads[read].first - 1, copy.bytes};
-        if (copy.base >= 0 && list[copy.base].to < gap.to)
-          gap.freed -= list[copy.base].bytes;
+        if (baseOf[c] >= 0 && list[baseOf[c]].to < gap.to)
+          gap.freed -= list[baseOf[c]].bytes;
         return gap;
       }
       from = std::max(from, copy.reads[read].second);
@@ -236,25 +227,28 @@ private:
     copy.reads.resize(gap.read);
     copy.to = gap.from - 1;
     add(gap.from, gap.to, -copy.bytes);
-    if (copy.base >= 0)
-      keepUntil(list[copy.base], rest.from);
+    add(rest.from, rest.from, rest.onTheWay);
+    if (baseOf[gap.copy] >= 0)
+      keepUntil(list[baseOf[gap.copy]], rest.from);
+    baseOf.push_back(baseOf[gap.copy]);
     list.push_back(std::move(rest));
   }
 
   std::vector<Kept> list;
-  std::vector<double> bytes; ///< by time
+  std::vector<int64_t> baseOf; ///< by entry, what it is sent from; -1: that is there anyway
+  std::vector<double> bytes;   ///< by time
 };
 
 } // namespace
 
 Peak dist::peakOf(const StrategyGraph &strategies, const PropagationGraph &graph,
                   const Lives &lives, const std::vector<int64_t> &choice) {
-  return Fitter(listKept(nullptr, strategies, graph, lives, choice), lives.end()).peak();
+  return Fitter(nullptr, strategies, graph, lives, choice).peak();
 }
 
 Fit dist::fitInto(double budget, StrategyGraph &strategies, const PropagationGraph &graph,
                   const Lives &lives, const std::vector<int64_t> &choice) {
-  Fitter fitter(listKept(&strategies, strategies, graph, lives, choice), lives.end());
+  Fitter fitter(&strategies, strategies, graph, lives, choice);
   Fit fit;
   fit.seconds = fitter.run(budget);
   fit.peak = fitter.peak();

@@ -44,6 +44,25 @@ struct Peak {
   int64_t largest = -1; ///< tensor that takes most then
 };
 
+/// Memory that a plan takes for a while.
+struct Kept {
+  int64_t tensor;
+  int64_t from, to;
+  double bytes;
+  /// Of a copy that a reshard makes: when each reader begins and ends to read it, ascending. Empty
+  /// for what is not sent.
+  std::vector<std::pair<int64_t, int64_t>> reads = {};
+  bool isOfBase = false; ///< sent from the first in the list, which has to be there until then
+  double seconds = 0;    ///< of sending it
+  double onTheWay = 0;   ///< bytes of what lies between two collectives, when it is sent
+};
+
+/// What a plan keeps of a tensor: what is made, then a copy for each way in which users need it.
+/// `prices`: also what sending takes.
+std::vector<Kept> keptOf(int64_t tensor, const StrategyGraph &strategies,
+                         const PropagationGraph &graph, const Lives &lives,
+                         const std::vector<int64_t> &choice, StrategyGraph *prices = nullptr);
+
 /// Bytes on a device at the worst time, with every copy that a reshard makes: one for each way in
 /// which its users need it, from where the tensor is made to the last of them.
 Peak peakOf(const StrategyGraph &strategies, const PropagationGraph &graph, const Lives &lives,

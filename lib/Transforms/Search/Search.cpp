@@ -135,9 +135,17 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
   if (fit.peak.bytes > summary.memory) {
     summary.memory = fit.peak.bytes;
     summary.largest = within.nameOf(fit.peak.largest);
+    if (fit.peak.largest >= 0)
+      summary.largestAt = graph.tensors[fit.peak.largest].loc;
   }
-  summary.isLeast |= within.isLeast();
-  summary.provedMemory = std::max(summary.provedMemory, within.provedLeast());
+  if (within.isLeast()) {
+    summary.isLeast = true;
+    const MemoryBound &bound = within.bound();
+    if (bound.bytes > summary.provedMemory) {
+      summary.provedMemory = bound.bytes;
+      summary.proof = textOf(bound);
+    }
+  }
   plan.reasons = reasonsOf(strategies, graph, solution.choice);
   for (std::string &name : parallelismsOf(strategies, graph, solution.choice))
     if (!llvm::is_contained(summary.parallelisms, name))
@@ -163,11 +171,19 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
   return plan;
 }
 
-/// Of equally cheap plans the one on a mesh of fewer axes is better, then the one of the better
-/// bound.
+/// A plan within the budget is better than one that is not, of which less memory is. Of equally
+/// cheap plans the one of less memory is better, then that on a mesh of fewer axes, then that of
+/// the better bound.
 static bool isBetter(const SearchedPlan &plan, const SearchedPlan &other) {
-  if (std::abs(plan.cost - other.cost) > 1e-6 * other.cost)
+  auto differ = [](double a, double b) { return std::abs(a - b) > 1e-6 * b; };
+  if (plan.isLeast != other.isLeast)
+    return other.isLeast;
+  if (plan.isLeast && differ(plan.memory, other.memory))
+    return plan.memory < other.memory;
+  if (differ(plan.cost, other.cost))
     return plan.cost < other.cost;
+  if (differ(plan.memory, other.memory))
+    return plan.memory < other.memory;
   if (plan.meshShape.size() != other.meshShape.size())
     return plan.meshShape.size() < other.meshShape.size();
   return plan.lowerBound >= other.lowerBound;
@@ -208,6 +224,39 @@ LogicalResult ModuleSearch::searchMesh(const std::optional<Mesh> &mesh,
 }
 
 LogicalResult ModuleSearch::run() {
+  if (failed(searchAll()))
+    return failure();
+  if (settings.takeLeast || found.empty())
+    return success();
+  if (found.front().isLeast)
+    return refuse();
+  while (found.back().isLeast) {
+    found.pop_back();
+    states.pop_back();
+  }
+  return success();
+}
+
+/// The proof that holds for all meshes.
+static const SearchedPlan &leastProof(ArrayRef<SearchedPlan> plans) {
+  return *llvm::min_element(plans, [](const SearchedPlan &a, const SearchedPlan &b) {
+    return a.provedMemory < b.provedMemory;
+  });
+}
+
+LogicalResult ModuleSearch::refuse() {
+  const SearchedPlan &plan = found.front();
+  Location loc = plan.largestAt ? Location(plan.largestAt) : module.getLoc();
+  InFlightDiagnostic error = emitError(loc);
+  error << "no plan was found that fits into " << static_cast<int64_t>(settings.solver.memoryBudget)
+        << " bytes a device; the least found needs " << static_cast<int64_t>(plan.memory)
+        << " bytes";
+  if (!plan.largest.empty())
+    error << ", of which " << plan.largest << " takes most";
+  return error << leastProof(found).proof;
+}
+
+LogicalResult ModuleSearch::searchAll() {
   if (!MeshTable(module).empty())
     return searchMesh(std::nullopt, settings);
   if (settings.devices == 0)
@@ -254,19 +303,25 @@ void ModuleSearch::write(size_t index) {
   Builder builder(module.getContext());
   SmallVector<StringRef> names(plan.parallelisms.begin(), plan.parallelisms.end());
   auto real = [&](double value) { return builder.getF64FloatAttr(value); };
-  module->setAttr(
-      DistDialect::kSearch,
-      builder.getDictionaryAttr(
-          {builder.getNamedAttr("mode", builder.getStringAttr(search::nameOf(plan.mode))),
-           builder.getNamedAttr("cost", real(plan.cost)),
-           builder.getNamedAttr("lower_bound", real(plan.lowerBound)),
-           builder.getNamedAttr("compute", real(plan.computeSeconds)),
-           builder.getNamedAttr("propagation_cost", real(plan.propagationCost)),
-           builder.getNamedAttr("parallelisms", builder.getStrArrayAttr(names)),
-           builder.getNamedAttr("memory", real(plan.memory)),
-           builder.getNamedAttr("largest", builder.getStringAttr(plan.largest)),
-           builder.getNamedAttr("proved_memory", real(plan.provedMemory)),
-           builder.getNamedAttr("least_memory", builder.getBoolAttr(plan.isLeast))}));
+  SmallVector<NamedAttribute> entries;
+  auto add = [&](StringRef name, Attribute value) {
+    entries.push_back(builder.getNamedAttr(name, value));
+  };
+  add("mode", builder.getStringAttr(search::nameOf(plan.mode)));
+  add("cost", real(plan.cost));
+  add("lower_bound", real(plan.lowerBound));
+  add("compute", real(plan.computeSeconds));
+  add("propagation_cost", real(plan.propagationCost));
+  add("parallelisms", builder.getStrArrayAttr(names));
+  add("memory", real(plan.memory));
+  add("least_memory", builder.getBoolAttr(plan.isLeast));
+  if (plan.isLeast) { // what an error would say
+    add("largest", builder.getStringAttr(plan.largest));
+    if (plan.largestAt)
+      add("largest_at", plan.largestAt);
+    add("proof", builder.getStringAttr(leastProof(found).proof));
+  }
+  module->setAttr(DistDialect::kSearch, builder.getDictionaryAttr(entries));
 }
 
 namespace {

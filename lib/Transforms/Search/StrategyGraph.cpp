@@ -7,12 +7,15 @@
 
 #include "StrategyGraph.h"
 
+#include "tessera/Dialect/Dist/Rules/FuseGraph.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace tessera;
@@ -383,15 +386,34 @@ void StrategyGraph::addEdge(int64_t tensor, const End &from, const End &to, doub
   result.edges.push_back({from.node, to.node, it->second});
 }
 
+double dist::bytesOnDevice(const TensorSharding &sharding, RankedTensorType type) {
+  auto bytes = static_cast<double>(bytesPerElement(type.getElementType()));
+  for (int64_t extent : localShape(sharding, shapeOf(type)))
+    bytes *= static_cast<double>(extent);
+  return kArenaAlignment * std::ceil(bytes / kArenaAlignment);
+}
+
+double StrategyGraph::bytesOnTheWay(int64_t tensor, const TensorSharding &from,
+                                    const TensorSharding &to) const {
+  const TensorState &state = graph.tensors[tensor];
+  const ReshardPlan &plan = planner.plan(
+      {*state.mesh, shapeOf(state.type), bytesPerElement(state.type.getElementType()), from, to});
+  double target = bytesOnDevice(to, state.type), most = target;
+  for (size_t move = 0; move + 1 < plan.moves.size(); ++move) {
+    // What a step makes is there with what the next one makes of it.
+    bool isLast = move + 2 == plan.moves.size();
+    double next = isLast ? target : bytesOnDevice(plan.moves[move + 1].target, state.type);
+    most = std::max(most, bytesOnDevice(plan.moves[move].target, state.type) + next);
+  }
+  return most - target;
+}
+
 /// Bytes on a device by sharding of a list.
 static std::vector<double> bytesUnder(const std::vector<TensorSharding> &shardings,
                                       const TensorState &state) {
   std::vector<double> bytes;
-  for (const TensorSharding &sharding : shardings) {
-    bytes.push_back(static_cast<double>(bytesPerElement(state.type.getElementType())));
-    for (int64_t extent : localShape(sharding, shapeOf(state.type)))
-      bytes.back() *= static_cast<double>(extent);
-  }
+  for (const TensorSharding &sharding : shardings)
+    bytes.push_back(bytesOnDevice(sharding, state.type));
   return bytes;
 }
 

@@ -40,6 +40,9 @@ struct PropagatedPlan {
   std::vector<Strategy> strategies;           ///< by node of the graph
 };
 
+/// Bytes of memory that a tensor takes on a device: buffers have the arena's alignment.
+double bytesOnDevice(const sharding::TensorSharding &sharding, mlir::RankedTensorType type);
+
 class StrategyGraph {
 public:
   struct Options {
@@ -75,6 +78,20 @@ public:
   /// Seconds of all reshards of a tensor from one way to lie to another, in an execution.
   double reshardSeconds(int64_t tensor, const sharding::TensorSharding &from,
                         const sharding::TensorSharding &to);
+  /// The ways in which a tensor may lie that is made by a home or by an op; not empty.
+  const std::vector<sharding::TensorSharding> &homesOf(int64_t tensor) const {
+    return lists[home[tensor].lies].distinct;
+  }
+  /// All strategies of a node of the graph that has a choice.
+  const std::vector<Strategy> &strategiesOf(int64_t node) const {
+    return kinds[kindOfNode[node]].strategies;
+  }
+  int64_t numStrategies(int64_t node) const { return std::ssize(result.nodes[node].cost); }
+  /// The node of the problem for a node of the graph, -1 where it has no choice.
+  int64_t problemNodeOf(int64_t node) const { return problemNode[node]; }
+  /// Bytes on a device, beside source and target, of what lies between the steps of a reshard.
+  double bytesOnTheWay(int64_t tensor, const sharding::TensorSharding &from,
+                       const sharding::TensorSharding &to) const;
   /// The node of the problem that says how a tensor is laid by a home, -1 where an op makes it.
   int64_t homeOf(int64_t tensor) const { return home[tensor].node; }
 

@@ -16,6 +16,8 @@ namespace tessera::dist {
 
 /// Most ops of a kernel, unless an option says otherwise.
 constexpr unsigned kMostFusedOps = 48;
+/// Where every buffer of an arena starts, in bytes.
+constexpr int64_t kArenaAlignment = 64;
 
 /// What an op is to those who fuse.
 enum class FuseKind {
