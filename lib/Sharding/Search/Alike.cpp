@@ -15,7 +15,7 @@
 namespace tessera::sharding::search {
 
 /// How limits of excess grow.
-constexpr double growth = 4;
+constexpr double growth = 16;
 /// Pairs of strategies that are compared for an entry of work: more takes longer than it is worth.
 constexpr double comparedPerWork = 0.05;
 

@@ -33,14 +33,16 @@ struct Effort {
   double goodGap, wideGap;      ///< relative: nothing more is tried; more classes are
   std::vector<Index> classes;   ///< that nodes are told apart into, one try after the other
   int sweeps, sweepsAtOnce;     ///< of messages; between looks at what they are good for
-  double leastGain;             ///< of the bound by sweeps at once, relative, to go on
+  double goodGain, leastGain;   ///< of the bound by sweeps at once, relative, to go on where the
+                                ///< gap is not wide, and where it is
   double firstLimit;            ///< of what is offered to classes, relative; 0: nodes choose
   double work;                  ///< entries of tables, for an elimination over classes
   int refinements, mostRefined; ///< rounds in which nodes choose; nodes that may in all of them
   int mostPlanned;              ///< nodes that choose for themselves though the gap is not wide
 };
-const Effort quickEffort{1e-4, 9e-3, {160, 1000, 6000}, 64, 8, 3e-4, 1e-5, 3e5, 6, 600, 4000};
-const Effort thoroughEffort{1e-9, 1e-3, {1200, 6000}, 600, 16, 1e-7, 0, 5e7, 40, 100000, 4000};
+const Effort quickEffort{1e-4, 9e-3, {120, 1000, 6000}, 64, 8, 3e-3, 3e-4, 1e-4, 1e5, 6, 600, 4000};
+const Effort thoroughEffort{1e-9, 1e-3, {1200, 6000}, 600, 16,     1e-7,
+                            1e-7, 0,    5e7,          40,  100000, 4000};
 
 /// What rounding may add up to, of a cost.
 constexpr double rounding = 1e-9;
@@ -232,7 +234,8 @@ void Attempt::run(const Effort &effort, const Deadline &deadline) {
     double gain = better.bound - proof.bound;
     if (gain > 0)
       proof = std::move(better);
-    if (gain <= effort.leastGain * std::abs(proof.bound))
+    double enough = isWithin(effort.wideGap) ? effort.goodGain : effort.leastGain;
+    if (gain <= enough * std::abs(proof.bound))
       break;
   }
   if (effort.firstLimit > 0 && !isWithin(effort.goodGap))
