@@ -36,10 +36,10 @@ def whole(tree):
     return jax.tree.map(lambda a: P(), tree)
 
 
-def zero(tree, axis="d"):
+def zero(tree, axis="d", devices=DEVICES):
     """Every parameter cut along its longest dimension that the devices divide."""
     def cut(a):
-        dims = [i for i, n in enumerate(a.shape) if n % DEVICES == 0]
+        dims = [i for i, n in enumerate(a.shape) if n % devices == 0]
         if not dims:
             return P()
         best = max(dims, key=lambda i: a.shape[i])
@@ -65,6 +65,28 @@ def gpt(layers, d, heads, seq, batch, ffn, vocab, embed=True):
     more = {"Megatron 8": (dict(t=DEVICES), (megatron, P(), P())), "Megatron 2x4": (dict(d=2, t=4), (megatron, *batch_cut)),
             "Megatron 4x2": (dict(d=4, t=2), (megatron, *batch_cut))}
     return Model(program.fn, program.args, by_batch(params, *data, more=more))
+
+
+def gpt3(layers, shape, batch):
+    """GPT-3 on a grid: data parallel and ZeRO-3 over all axes, Megatron's tensors over the last. A sequence is on one
+    device, so the batch is cut by no more axes than it has parts for."""
+    c = Gpt(d=12288, heads=96, seq=2048, batch=batch, ffn=49152, vocab=51200, layers=layers, embed=True)
+    axes = {f"a{i}": n for i, n in enumerate(shape[:-1])} | {"t": shape[-1]}
+    program = gpt_step(c, dict(d=DEVICES), "fsdp")
+    params = program.args[0]
+    _, megatron = parameters(c, "megatron")
+    by_axis, parts = [], 1
+    for name, n in axes.items():
+        if parts * n <= batch:
+            by_axis.append(name)
+            parts *= n
+    every, rest = (P(tuple(by_axis)),) * 2, (P(tuple(axes)[:-1]),) * 2
+    devices = 1
+    for n in shape:
+        devices *= n
+    plans = {"data parallel": (axes, (whole(params), *every)), "Megatron": (axes, (megatron, *rest)),
+             "ZeRO-3": (axes, (zero(params, tuple(axes), devices), *every))}
+    return Model(program.fn, program.args, plans)
 
 
 def llama_block(d=1024, heads=16, groups=4, seq=512, batch=16, ffn=2816):

@@ -8,6 +8,7 @@
 #include "ArenaPlan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 
@@ -15,8 +16,10 @@ using namespace tessera::codegen;
 
 using Life = std::pair<int64_t, int64_t>;
 
-/// An arena that is above the least by no more than this part of it is good enough.
-static constexpr int64_t kNearEnough = 64;
+/// Placed buffers that may be looked at until the arena has to be good enough, and how often one
+/// order is changed.
+static constexpr int64_t kMostLooks = 4'000'000;
+static constexpr int kRounds = 10;
 
 /// Sorted, without overlaps.
 static void normalize(std::vector<Life> &lives) {
@@ -48,79 +51,193 @@ static int64_t aligned(int64_t bytes) {
   return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
 }
 
-/// The least that any plan can take, and the time at which it does.
-static std::pair<int64_t, int64_t> worstTime(const std::vector<Buffer *> &buffers) {
-  std::map<int64_t, int64_t> change;
+/// What is alive from a time to the next one: the most of it is the least that any plan can take.
+static std::map<int64_t, int64_t> loadOf(const std::vector<Buffer *> &buffers) {
+  std::map<int64_t, int64_t> load;
   for (const Buffer *buffer : buffers)
     for (const Life &life : buffer->lives) {
-      change[life.first] += aligned(buffer->bytes);
-      change[life.second + 1] -= aligned(buffer->bytes);
+      load[life.first] += aligned(buffer->bytes);
+      load[life.second + 1] -= aligned(buffer->bytes);
     }
-  int64_t now = 0, most = 0, worst = 0;
-  for (auto [time, bytes] : change)
-    if ((now += bytes) > most) {
-      most = now;
-      worst = time;
-    }
-  return {most, worst};
+  int64_t now = 0;
+  for (auto &[time, bytes] : load)
+    bytes = now += bytes;
+  return load;
 }
 
-/// Places buffers in their order, each into the smallest gap that holds it.
-static int64_t place(const std::vector<Buffer *> &buffers, bool reuse) {
-  std::vector<Buffer *> placed; // by offset
+namespace {
+
+/// Orders in which buffers are placed, and the plan they lead to.
+class Placer {
+public:
+  Placer(const std::vector<Buffer *> &buffers, bool reuse);
+  /// Tries orders until the arena is as small as `least` or enough was tried.
+  void run(int64_t least, bool reuse);
+  /// Writes the best offsets into the buffers. Returns the size of the arena.
+  int64_t finish();
+
+private:
+  enum class Gap { smallest, lowest };
+  using Order = std::vector<size_t>;
+
+  bool isAlways(const Buffer &buffer) const;
+  std::vector<Order> orders() const;
+  int64_t place(const Order &order, Gap choice);
+  Order promote(const Order &order, int64_t arena) const;
+
+  const std::vector<Buffer *> &buffers;
+  std::vector<size_t> always, others;        ///< buffers that live all the time, and the rest
+  std::vector<std::vector<size_t>> together; ///< by buffer, others that it must lie apart from
+  std::vector<int64_t> ends;                 ///< by buffer: where it ends, aligned; -1: not placed
+  std::vector<int64_t> bestOffsets;
+  std::vector<std::pair<int64_t, int64_t>> taken; ///< what lies in the way of a buffer
+  int64_t base = 0;                               ///< bytes of those that live all the time
+  int64_t first = std::numeric_limits<int64_t>::max(), last = 0; ///< of all times
+  int64_t bestArena = std::numeric_limits<int64_t>::max(), looks = 0;
+};
+
+} // namespace
+
+Placer::Placer(const std::vector<Buffer *> &buffers, bool reuse)
+    : buffers(buffers), together(buffers.size()), ends(buffers.size()) {
+  for (const Buffer *buffer : buffers)
+    if (!buffer->lives.empty()) {
+      first = std::min(first, buffer->lives.front().first);
+      last = std::max(last, buffer->lives.back().second);
+    }
+  for (size_t b = 0; b < buffers.size(); ++b)
+    (isAlways(*buffers[b]) ? always : others).push_back(b);
+  auto begin = [&](size_t b) {
+    return buffers[b]->lives.empty() ? first : buffers[b]->lives.front().first;
+  };
+  // Compared are those that have begun and have not ended for good.
+  std::vector<size_t> byBegin = others, open;
+  std::stable_sort(byBegin.begin(), byBegin.end(),
+                   [&](size_t a, size_t b) { return begin(a) < begin(b); });
+  for (size_t b : byBegin) {
+    if (reuse)
+      std::erase_if(open, [&](size_t other) {
+        const std::vector<Life> &lives = buffers[other]->lives;
+        return lives.empty() || lives.back().second < begin(b);
+      });
+    for (size_t other : open)
+      if (!reuse || meet(*buffers[b], *buffers[other])) {
+        together[b].push_back(other);
+        together[other].push_back(b);
+      }
+    open.push_back(b);
+  }
+}
+
+/// Such a buffer lies at the bottom in one of the best plans.
+bool Placer::isAlways(const Buffer &buffer) const {
+  return buffer.lives.size() == 1 && buffer.lives.front() == Life{first, last};
+}
+
+std::vector<Placer::Order> Placer::orders() const {
+  std::vector<Buffer *> rest;
+  for (size_t b : others)
+    rest.push_back(buffers[b]);
+  std::map<int64_t, int64_t> load = loadOf(rest);
+  // By buffer: the most that is alive while it is, the time at which it begins, and how long it is.
+  std::vector<int64_t> most(buffers.size(), 0), begin = most, span = most;
+  for (size_t b : others)
+    if (const std::vector<Life> &lives = buffers[b]->lives; !lives.empty()) {
+      begin[b] = lives.front().first;
+      span[b] = lives.back().second - lives.front().first;
+      for (const Life &life : lives)
+        for (auto it = std::prev(load.upper_bound(life.first));
+             it != load.end() && it->first <= life.second; ++it)
+          most[b] = std::max(most[b], it->second);
+    }
+  Order bySize = others;
+  std::stable_sort(bySize.begin(), bySize.end(),
+                   [&](size_t a, size_t b) { return buffers[a]->bytes > buffers[b]->bytes; });
+  auto sorted = [&](auto before) {
+    Order order = bySize;
+    std::stable_sort(order.begin(), order.end(), before);
+    return order;
+  };
+  return {bySize, sorted([&](size_t a, size_t b) { return most[a] > most[b]; }),
+          sorted([&](size_t a, size_t b) { return begin[a] < begin[b]; }),
+          sorted([&](size_t a, size_t b) { return span[a] > span[b]; })};
+}
+
+int64_t Placer::place(const Order &order, Gap choice) {
+  std::fill(ends.begin(), ends.end(), -1);
   int64_t arena = 0;
-  for (Buffer *buffer : buffers) {
-    int64_t best = -1, bestGap = std::numeric_limits<int64_t>::max(), top = 0;
-    for (const Buffer *other : placed) {
-      if (reuse && !meet(*buffer, *other))
-        continue;
-      int64_t gap = other->offset - top;
-      if (gap >= buffer->bytes && gap < bestGap) {
+  auto put = [&](size_t b, int64_t offset) {
+    buffers[b]->offset = offset;
+    ends[b] = aligned(offset + buffers[b]->bytes);
+    arena = std::max(arena, ends[b]);
+  };
+  for (size_t b : always)
+    put(b, arena);
+  base = arena;
+  for (size_t b : order) {
+    taken.clear();
+    for (size_t other : together[b])
+      if (ends[other] >= 0)
+        taken.push_back({buffers[other]->offset, ends[other]});
+    looks += static_cast<int64_t>(together[b].size());
+    std::sort(taken.begin(), taken.end());
+    int64_t best = -1, bestGap = std::numeric_limits<int64_t>::max(), top = base;
+    for (auto [from, to] : taken) {
+      int64_t gap = from - top;
+      bool isBetter = choice == Gap::smallest ? gap < bestGap : best < 0;
+      if (gap >= buffers[b]->bytes && isBetter) {
         best = top;
         bestGap = gap;
       }
-      top = std::max(top, aligned(other->offset + other->bytes));
+      top = std::max(top, to);
     }
-    buffer->offset = best >= 0 ? best : top;
-    arena = std::max(arena, aligned(buffer->offset + buffer->bytes));
-    auto after = [](int64_t offset, const Buffer *other) { return offset < other->offset; };
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), buffer->offset, after), buffer);
+    put(b, best >= 0 ? best : top);
+  }
+  if (arena < bestArena) {
+    bestArena = arena;
+    bestOffsets.clear();
+    for (const Buffer *buffer : buffers)
+      bestOffsets.push_back(buffer->offset);
   }
   return arena;
+}
+
+/// What sticks out at the top of the last plan had better come first.
+Placer::Order Placer::promote(const Order &order, int64_t arena) const {
+  Order next = order;
+  std::stable_partition(next.begin(), next.end(), [&](size_t b) { return ends[b] == arena; });
+  return next;
+}
+
+void Placer::run(int64_t least, bool reuse) {
+  std::vector<Order> tried = orders();
+  for (int rounds : {0, kRounds})
+    for (const Order &begin : tried)
+      for (Gap choice : {Gap::smallest, Gap::lowest}) {
+        Order order = begin;
+        int64_t arena = place(order, choice);
+        for (int round = 0; round < rounds && bestArena > least && looks < kMostLooks; ++round) {
+          order = promote(order, arena);
+          arena = place(order, choice);
+        }
+        if (!reuse || bestArena <= least || looks >= kMostLooks)
+          return;
+      }
+}
+
+int64_t Placer::finish() {
+  for (size_t b = 0; b < buffers.size(); ++b)
+    buffers[b]->offset = bestOffsets[b];
+  return bestArena;
 }
 
 int64_t tessera::codegen::planArena(std::vector<Buffer *> buffers, bool reuse) {
   for (Buffer *buffer : buffers)
     normalize(buffer->lives);
-  auto [least, worst] = worstTime(buffers);
-  auto span = [](const Buffer *buffer) {
-    return buffer->lives.empty() ? 0 : buffer->lives.back().second - buffer->lives.front().first;
-  };
-  auto isThere = [worst = worst](const Buffer *buffer) {
-    return std::any_of(buffer->lives.begin(), buffer->lives.end(), [&](const Life &life) {
-      return life.first <= worst && worst <= life.second;
-    });
-  };
-  auto larger = [](const Buffer *a, const Buffer *b) { return a->bytes > b->bytes; };
-  auto longer = [&](const Buffer *a, const Buffer *b) { return span(a) > span(b); };
-  std::vector<int64_t> best(buffers.size());
-  int64_t arena = std::numeric_limits<int64_t>::max();
-  for (int order = 0; order < 3; ++order) {
-    std::vector<Buffer *> sorted = buffers;
-    std::stable_sort(sorted.begin(), sorted.end(), larger);
-    if (order == 1)
-      std::stable_partition(sorted.begin(), sorted.end(), isThere);
-    else if (order == 2)
-      std::stable_sort(sorted.begin(), sorted.end(), longer);
-    if (int64_t found = place(sorted, reuse); found < arena) {
-      arena = found;
-      for (size_t b = 0; b < buffers.size(); ++b)
-        best[b] = buffers[b]->offset;
-    }
-    if (!reuse || arena <= least + least / kNearEnough)
-      break;
-  }
-  for (size_t b = 0; b < buffers.size(); ++b)
-    buffers[b]->offset = best[b];
-  return arena;
+  int64_t least = 0;
+  for (auto [time, bytes] : loadOf(buffers))
+    least = std::max(least, bytes);
+  Placer placer(buffers, reuse);
+  placer.run(least, reuse);
+  return placer.finish();
 }

@@ -29,9 +29,9 @@ struct Buffer {
 /// Gives every buffer an offset such that buffers alive at one time do not overlap: the largest
 /// first, each into the smallest gap that holds it (greedy by size, best fit; Pisarchyk and Lee,
 /// "Efficient Memory Management for Deep Neural Net Inference", 2020). Where that takes more than
-/// what is alive at the worst time, the buffers of that time first, or the longest lives first; the
-/// smallest arena is taken. `reuse` false: all at once. Returns the size of the arena. The same
-/// input gives the same plan.
+/// what is alive at the worst time, other orders are tried (where most is alive, begin, length;
+/// the lowest gap), then what lies at the top is placed first; the smallest arena is taken. `reuse`
+/// false: all at once. Returns the size of the arena. The same input gives the same plan.
 int64_t planArena(std::vector<Buffer *> buffers, bool reuse = true);
 
 } // namespace tessera::codegen

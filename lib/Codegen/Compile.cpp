@@ -18,7 +18,7 @@ using namespace tessera::codegen;
 LogicalResult codegen::lowerToRt(ModuleOp module, bool forGpu) {
   PassManager manager(module.getContext(), ModuleOp::getOperationName());
   CodegenPipelineOptions options;
-  options.epilogues = forGpu;
+  options.gpu = forGpu;
   buildCodegenPipeline(manager, options);
   return manager.run(module);
 }

@@ -192,9 +192,11 @@ struct CodegenEmitRt : codegen::impl::CodegenEmitRtBase<CodegenEmitRt> {
 void codegen::buildCodegenPipeline(OpPassManager &manager, const CodegenPipelineOptions &options) {
   manager.addNestedPass<func::FuncOp>(createCodegenPrepare());
   manager.addNestedPass<func::FuncOp>(createCodegenFormGemms());
-  if (options.epilogues)
+  if (options.gpu)
     manager.addNestedPass<func::FuncOp>(createCodegenFormEpilogues());
-  manager.addNestedPass<func::FuncOp>(createCodegenFuse());
+  CodegenFuseOptions fuse;
+  fuse.sums = options.gpu;
+  manager.addNestedPass<func::FuncOp>(createCodegenFuse(fuse));
   manager.addPass(createCodegenOutlineKernels());
   manager.addPass(createCodegenEmitRt());
 }

@@ -142,19 +142,21 @@ static dist::FuseKind fuseKindOf(Operation *op) {
   return communicates ? dist::FuseKind::ordered : dist::FuseKind::alone;
 }
 
-static void fuseBlock(Block &block, unsigned maxOps, bool fuse) {
+static void fuseBlock(Block &block, unsigned maxOps, bool fuse, bool sums) {
   for (Operation &op : block)
     if (!isa<rt::GroupOp, linalg::LinalgOp>(op))
       for (Region &region : op.getRegions())
         for (Block &inner : region)
           if (!isa<dist::StartOp>(op))
-            fuseBlock(inner, maxOps, fuse);
+            fuseBlock(inner, maxOps, fuse, sums);
   eraseUnused(block);
   for (auto group : block.getOps<rt::GroupOp>()) // its constants may have been moved out
     GroupBuilder(group).build();
   dist::FuseGraph graph(block, maxOps, fuseKindOf);
   if (fuse)
     graph.fuse();
+  if (fuse && sums)
+    graph.joinSums();
   Operation *terminator = block.getTerminator();
   for (const std::vector<Operation *> &members : graph.order()) {
     if (classify(members.front()) == StepKind::compute)
@@ -172,7 +174,7 @@ struct CodegenFuse : codegen::impl::CodegenFuseBase<CodegenFuse> {
   using CodegenFuseBase::CodegenFuseBase;
   void runOnOperation() override {
     if (dist::isLocalView(getOperation()))
-      fuseBlock(getOperation().front(), maxOps, fuse);
+      fuseBlock(getOperation().front(), maxOps, fuse, sums);
   }
 };
 } // namespace

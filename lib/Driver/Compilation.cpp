@@ -103,6 +103,9 @@ LogicalResult Compilation::runPhases(Phase to) {
   pipeline.search = options.search;
   if (options.search.memoryBudget && to == Phase::fused && *from < Phase::fused)
     return fitMemory(pipeline, *from);
+  if (!search.mode.empty() && search.minimise == "time" && to == Phase::fused &&
+      *from < Phase::propagated)
+    return keepBetter(pipeline, *from);
   return runPhases(pipeline, *from, to);
 }
 

@@ -11,6 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PendingMessages.h"
+
 #include "tessera/Driver/Compilation.h"
 #include "tessera/Driver/Memory.h"
 
@@ -44,31 +46,6 @@ static std::vector<std::string> fusionsToTry(const std::string &given) {
   fusions.push_back("all-reduce=off all-gather=off reduce-scatter=off");
   return fusions;
 }
-
-namespace {
-
-/// Keeps what is not an error until the attempt is known to be the one that counts.
-class PendingMessages {
-public:
-  explicit PendingMessages(MLIRContext *context)
-      : handler(context, [this](Diagnostic &message) {
-          if (message.getSeverity() == DiagnosticSeverity::Error)
-            return failure();
-          pending.push_back(std::move(message));
-          return success();
-        }) {}
-
-  /// Of those that are kept, the first `count` stay.
-  void keep(size_t count) { pending.erase(pending.begin() + count, pending.end()); }
-  size_t size() const { return pending.size(); }
-  std::vector<Diagnostic> take() { return std::move(pending); }
-
-private:
-  std::vector<Diagnostic> pending;
-  ScopedDiagnosticHandler handler;
-};
-
-} // namespace
 
 static FailureOr<int64_t> arenaOf(ModuleOp module) {
   OwningOpRef<ModuleOp> copy = module.clone();

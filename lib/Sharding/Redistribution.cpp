@@ -139,6 +139,8 @@ private:
     }
     for (const AxisRef &part : parts)
       isReduced.push_back(overlapsAny(reduced, part));
+    for (const Holder &holder : holders)
+      byPart[holder.valid].push_back(&holder);
   }
 
   /// Smaller is nearer: itself, then few differing coordinates, then differences in fast axes.
@@ -161,6 +163,40 @@ private:
     return {differing, first, ((holder.position - targetPosition) % n + n) % n};
   }
 
+  /// Where parts are equal or share nothing, each that is wanted comes from its nearest holder.
+  /// False where windows overlap, or something is left over.
+  template <typename Predicate>
+  bool takeWholeParts(int64_t position, const Box &wanted, const std::vector<int64_t> &atomic,
+                      const Predicate &isAllowed) {
+    if (std::any_of(source.dims.begin(), source.dims.end(), [](const DimLayout &dim) {
+          return !dim.axes.empty() && (dim.offset != 0 || dim.length > dim.step);
+        }))
+      return false;
+    std::vector<std::pair<Box, const Holder *>> found;
+    int64_t elements = 0;
+    for (auto &[part, owners] : byPart) {
+      if (!meet(part, wanted))
+        continue;
+      const Holder *nearest = nullptr;
+      std::tuple<int64_t, int64_t, int64_t> least;
+      for (const Holder *holder : owners)
+        if (isAllowed(*holder))
+          if (auto its = distance(position, atomic, *holder); !nearest || its < least) {
+            nearest = holder;
+            least = its;
+          }
+      if (!nearest)
+        return false;
+      found.emplace_back(intersect(part, wanted), nearest);
+      elements += found.back().first.numElements();
+    }
+    if (elements != wanted.numElements())
+      return false;
+    for (auto &[box, holder] : found)
+      pieces[{std::move(box), holder->contributions}].push_back(position);
+    return true;
+  }
+
   void serve(int64_t position) {
     std::vector<int64_t> coordinate = targetMesh.coordinate(position);
     Box wanted = target.valid(targetMesh, coordinate);
@@ -175,18 +211,26 @@ private:
     if (sameMesh)
       atomic = coordinatesIn(sourceMesh, parts, coordinate);
 
-    std::vector<std::pair<std::tuple<int64_t, int64_t, int64_t>, const Holder *>> candidates;
-    for (const Holder &holder : holders) {
-      bool allowed = meet(holder.valid, wanted);
+    // What a device has itself it takes from nobody.
+    if (sameMesh && reduced.empty() && holders[position].valid.contains(wanted)) {
+      pieces[{wanted, {position}}].push_back(position);
+      return;
+    }
+
+    auto isAllowed = [&](const Holder &holder) {
       auto agrees = [&](const AxisRef &axis) {
         return coordinateIn(sourceMesh, axis, holder.coordinate) ==
                coordinateIn(targetMesh, axis, coordinate);
       };
-      allowed = allowed && std::all_of(kept.begin(), kept.end(), agrees) &&
-                std::all_of(ownShard.begin(), ownShard.end(), agrees);
-      if (allowed)
+      return std::all_of(kept.begin(), kept.end(), agrees) &&
+             std::all_of(ownShard.begin(), ownShard.end(), agrees);
+    };
+    if (takeWholeParts(position, wanted, atomic, isAllowed))
+      return;
+    std::vector<std::pair<std::tuple<int64_t, int64_t, int64_t>, const Holder *>> candidates;
+    for (const Holder &holder : holders)
+      if (meet(holder.valid, wanted) && isAllowed(holder))
         candidates.emplace_back(distance(position, atomic, holder), &holder);
-    }
     std::sort(candidates.begin(), candidates.end(),
               [](const auto &a, const auto &b) { return a.first < b.first; });
 
@@ -225,6 +269,7 @@ private:
   AxisList parts;
   std::vector<bool> isReduced; ///< by atomic part
   std::vector<Holder> holders;
+  std::map<Box, std::vector<const Holder *>> byPart;
   std::map<std::pair<Box, std::vector<int64_t>>, std::vector<int64_t>> pieces;
   Redistribution result;
 };

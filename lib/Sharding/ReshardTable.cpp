@@ -7,266 +7,15 @@
 
 #include "tessera/Sharding/ReshardTable.h"
 
+#include "ReshardSpace.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
-#include <queue>
-#include <unordered_map>
 #include <utility>
 
 namespace tessera::sharding {
-
-//===----------------------------------------------------------------------===//
-// Shortest paths
-//===----------------------------------------------------------------------===//
-
-/// A placement, a byte a group: whole, partial, or the place in a dimension.
-using Code = uint64_t;
-constexpr int8_t kMostGroups = 8;
-constexpr uint8_t kIsWhole = 0, kIsPartial = 1, kIsCut = 2;
-
-/// Placements that one source is asked to reach, before what is left is priced directly; and
-/// partial axes that are reduced in any order.
-constexpr size_t kMostSettled = 3000, kMostOrdered = 3;
-
-static uint8_t codeOf(size_t dim, size_t position) {
-  return static_cast<uint8_t>(kIsCut + dim * kMostGroups + position);
-}
-
-/// All placements of tensors of one shape over groups of axes, found as they are needed.
-class ReshardTable::Space {
-public:
-  Space(const ReshardTable &table, std::vector<int64_t> shape,
-        std::vector<std::vector<int8_t>> groups)
-      : table(table), shape(std::move(shape)), groups(std::move(groups)) {}
-
-  double seconds(Code source, Code target, bool isHurried);
-
-private:
-  struct Step {
-    int32_t target;
-    double seconds;
-  };
-  using Entry = std::pair<double, int32_t>;
-  /// A run of Dijkstra's algorithm, which goes on when the next target is asked for.
-  struct Run {
-    std::vector<double> distance; ///< by state
-    std::vector<char> isSettled;
-    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
-    size_t numSettled = 0;
-  };
-
-  double shortest(Code source, Code target);
-  double directSeconds(Code source) const;
-  static Code encode(const State &state);
-  State decode(Code code) const;
-  int32_t numberOf(Code code);
-  bool fits(const State &state) const; ///< every part has an index
-  double localBytes(const State &state) const;
-  const std::vector<Step> &stepsFrom(int32_t from);
-  void addSteps(int32_t from);
-  void step(int32_t from, const State &target, CollectiveKind kind,
-            const std::vector<int8_t> &chosen, double wireBytes);
-
-  const ReshardTable &table;
-  std::vector<int64_t> shape;
-  std::vector<std::vector<int8_t>> groups;
-  std::vector<Code> codes;
-  std::unordered_map<Code, int32_t> numbers;
-  std::vector<std::vector<Step>> steps; ///< by state
-  std::vector<char> hasSteps;
-  std::unordered_map<int32_t, Run> runs; ///< by source
-};
-
-Code ReshardTable::Space::encode(const State &state) {
-  Code code = 0;
-  for (size_t d = 0; d < state.dims.size(); ++d)
-    for (size_t at = 0; at < state.dims[d].size(); ++at)
-      code |= static_cast<Code>(codeOf(d, at)) << (8 * state.dims[d][at]);
-  for (int8_t group : state.partial)
-    code |= static_cast<Code>(kIsPartial) << (8 * group);
-  return code;
-}
-
-ReshardTable::State ReshardTable::Space::decode(Code code) const {
-  State state;
-  state.dims.resize(shape.size());
-  for (size_t group = 0; group < groups.size(); ++group) {
-    auto place = static_cast<uint8_t>(code >> (8 * group));
-    if (place == kIsPartial)
-      state.partial.push_back(static_cast<int8_t>(group));
-    if (place < kIsCut)
-      continue;
-    std::vector<int8_t> &dim = state.dims[(place - kIsCut) / kMostGroups];
-    size_t position = (place - kIsCut) % kMostGroups;
-    if (dim.size() <= position)
-      dim.resize(position + 1);
-    dim[position] = static_cast<int8_t>(group);
-  }
-  return state;
-}
-
-int32_t ReshardTable::Space::numberOf(Code code) {
-  auto [it, isNew] = numbers.try_emplace(code, static_cast<int32_t>(codes.size()));
-  if (isNew) {
-    codes.push_back(code);
-    steps.emplace_back();
-    hasSteps.push_back(0);
-  }
-  return it->second;
-}
-
-bool ReshardTable::Space::fits(const State &state) const {
-  for (size_t d = 0; d < shape.size(); ++d)
-    if (table.partsOf(groups, state.dims[d]) > std::max<int64_t>(1, shape[d]))
-      return false;
-  return true;
-}
-
-double ReshardTable::Space::localBytes(const State &state) const {
-  auto bytes = static_cast<double>(table.bytesPerElement);
-  for (size_t d = 0; d < shape.size(); ++d)
-    bytes *= static_cast<double>(ceilDiv(shape[d], table.partsOf(groups, state.dims[d])));
-  return bytes;
-}
-
-void ReshardTable::Space::step(int32_t from, const State &target, CollectiveKind kind,
-                               const std::vector<int8_t> &chosen, double wireBytes) {
-  if (!fits(target))
-    return;
-  double seconds =
-      kind == CollectiveKind::slice ? 0 : table.linkSeconds(groups, chosen, kind, wireBytes);
-  int32_t number = numberOf(encode(target));
-  steps[from].push_back({number, seconds});
-}
-
-/// Calls `visit` with every sequence of distinct elements of a set (a few).
-template <typename Visit>
-static void forEachSequence(const std::vector<int8_t> &axes, std::vector<int8_t> &prefix,
-                            const Visit &visit) {
-  for (int8_t axis : axes) {
-    if (std::find(prefix.begin(), prefix.end(), axis) != prefix.end())
-      continue;
-    prefix.push_back(axis);
-    visit(prefix);
-    forEachSequence(axes, prefix, visit);
-    prefix.pop_back();
-  }
-}
-
-static void drop(std::vector<int8_t> &axes, const std::vector<int8_t> &gone) {
-  std::erase_if(
-      axes, [&](int8_t axis) { return std::find(gone.begin(), gone.end(), axis) != gone.end(); });
-}
-
-void ReshardTable::Space::addSteps(int32_t index) {
-  const State state = decode(codes[index]);
-  double local = localBytes(state);
-  auto reduceOver = [&](const std::vector<int8_t> &chosen) {
-    auto n = static_cast<double>(table.partsOf(groups, chosen));
-    State next = state;
-    drop(next.partial, chosen);
-    if (std::is_sorted(chosen.begin(), chosen.end()))
-      step(index, next, CollectiveKind::all_reduce, chosen, 2 * local * (n - 1) / n);
-    for (size_t d = 0; d < shape.size(); ++d) {
-      State scattered = next;
-      scattered.dims[d].insert(scattered.dims[d].end(), chosen.begin(), chosen.end());
-      step(index, scattered, CollectiveKind::reduce_scatter, chosen, local * (n - 1) / n);
-    }
-  };
-  std::vector<int8_t> prefix;
-  if (state.partial.size() <= kMostOrdered) {
-    forEachSequence(state.partial, prefix, reduceOver);
-  } else {
-    reduceOver(state.partial);
-    for (int8_t group : state.partial)
-      reduceOver({group});
-  }
-  std::array<bool, kMostGroups> isUsed = {};
-  for (int8_t group : state.partial)
-    isUsed[group] = true;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    const std::vector<int8_t> &dim = state.dims[d];
-    for (int8_t group : dim)
-      isUsed[group] = true;
-    for (size_t length = 1; length <= dim.size(); ++length) {
-      std::vector<int8_t> tail(dim.end() - static_cast<std::ptrdiff_t>(length), dim.end());
-      auto n = static_cast<double>(table.partsOf(groups, tail));
-      State gathered = state;
-      gathered.dims[d].resize(dim.size() - length);
-      step(index, gathered, CollectiveKind::all_gather, tail, localBytes(gathered) * (n - 1) / n);
-      for (size_t to = 0; to < shape.size(); ++to)
-        if (to != d) {
-          State moved = gathered;
-          moved.dims[to].insert(moved.dims[to].end(), tail.begin(), tail.end());
-          step(index, moved, CollectiveKind::all_to_all, tail, local * (n - 1) / n);
-        }
-      if (length == 1) { // a shard is its device's contribution to the whole
-        State partial = gathered;
-        partial.partial.push_back(tail[0]);
-        step(index, partial, CollectiveKind::slice, tail, 0);
-      }
-    }
-  }
-  for (int8_t group = 0; group < std::ssize(groups); ++group) {
-    if (isUsed[group])
-      continue;
-    State partial = state;
-    partial.partial.push_back(group);
-    step(index, partial, CollectiveKind::slice, {group}, 0);
-    for (size_t d = 0; d < shape.size(); ++d) {
-      State cut = state;
-      cut.dims[d].push_back(group);
-      step(index, cut, CollectiveKind::slice, {group}, 0);
-    }
-  }
-}
-
-const std::vector<ReshardTable::Space::Step> &ReshardTable::Space::stepsFrom(int32_t from) {
-  if (!hasSteps[from]) {
-    hasSteps[from] = 1;
-    addSteps(from);
-  }
-  return steps[from];
-}
-
-double ReshardTable::Space::seconds(Code source, Code target, bool isHurried) {
-  double found = isHurried ? std::numeric_limits<double>::infinity() : shortest(source, target);
-  return std::isfinite(found) ? found : directSeconds(source);
-}
-
-/// Infinite where no path is found, or none soon enough.
-double ReshardTable::Space::shortest(Code source, Code target) {
-  int32_t first = numberOf(source), last = numberOf(target);
-  auto [it, isNew] = runs.try_emplace(first);
-  Run &run = it->second;
-  auto reach = [&](int32_t state, double seconds) {
-    if (run.distance.size() < codes.size()) {
-      run.distance.resize(codes.size(), std::numeric_limits<double>::infinity());
-      run.isSettled.resize(codes.size(), 0);
-    }
-    if (seconds < run.distance[state]) {
-      run.distance[state] = seconds;
-      run.queue.push({seconds, state});
-    }
-  };
-  if (isNew)
-    reach(first, 0);
-  while (last >= std::ssize(run.isSettled) || !run.isSettled[last]) {
-    if (run.queue.empty() || run.numSettled >= kMostSettled)
-      return std::numeric_limits<double>::infinity();
-    auto [seconds, state] = run.queue.top();
-    run.queue.pop();
-    if (run.isSettled[state])
-      continue;
-    run.isSettled[state] = 1;
-    ++run.numSettled;
-    for (const Step &next : stepsFrom(state))
-      reach(next.target, seconds + next.seconds);
-  }
-  return run.distance[last];
-}
 
 //===----------------------------------------------------------------------===//
 // Small reshards
@@ -326,15 +75,18 @@ ReshardTable::Small ReshardTable::makeSmall(const Lies &a, const Lies &b) const 
   }
   // A group's place counts groups.
   auto codesOf = [&](const Lies &lies) {
-    Code code = 0;
-    for (int8_t group = 0; group < std::min<int8_t>(small.numGroups, kMostGroups); ++group) {
+    ReshardSpace::Code code = 0;
+    for (int8_t group = 0; group < std::min<int8_t>(small.numGroups, ReshardSpace::kMostGroups);
+         ++group) {
       int8_t axis = small.first[group], dim = lies.dim[axis];
       size_t place = 0;
       for (int8_t other = 0; dim >= 0 && other < small.numGroups; ++other)
         place += lies.dim[small.first[other]] == dim &&
                  placeIn(lies, small.first[other]) < placeIn(lies, axis);
-      uint8_t own = dim >= 0 ? codeOf(dim, place) : dim == Lies::partial ? kIsPartial : kIsWhole;
-      code |= static_cast<Code>(own) << (8 * group);
+      uint8_t own = dim >= 0               ? ReshardSpace::codeOf(dim, place)
+                    : dim == Lies::partial ? ReshardSpace::kIsPartial
+                                           : ReshardSpace::kIsWhole;
+      code |= static_cast<ReshardSpace::Code>(own) << (8 * group);
     }
     return code;
   };
@@ -343,63 +95,25 @@ ReshardTable::Small ReshardTable::makeSmall(const Lies &a, const Lies &b) const 
   return small;
 }
 
-/// The shape of a part, and the groups' mesh axes.
-std::pair<std::vector<int64_t>, std::vector<std::vector<int8_t>>>
+/// The dimensions without what stays of them, and the groups' mesh axes. What stays of a dimension
+/// matters where parts of it are not even.
+std::pair<std::vector<PartDim>, std::vector<AxisList>>
 ReshardTable::partsOf(const Small &small) const {
-  std::vector<int64_t> parts(shape.size(), 1);
-  std::vector<std::vector<int8_t>> groups(small.numGroups);
+  std::vector<PartDim> dims;
+  for (int64_t extent : shape)
+    dims.push_back({extent, 1});
   for (int8_t axis = 0; axis < mesh.numAxes(); ++axis)
     if (int8_t dim = small.staysIn[axis]; dim >= 0)
-      parts[dim] *= mesh.shape[axis];
+      dims[dim].parts *= mesh.shape[axis];
+  for (PartDim &dim : dims)
+    if (dim.extent % mesh.numDevices() == 0)
+      dim = {dim.extent / dim.parts, 1};
   // Within a group the order is the source's or the target's, which agree where they have one.
+  std::vector<AxisList> groups(small.numGroups);
   for (int8_t axis : small.order)
     if (axis >= 0)
-      groups[small.groupOf[axis]].push_back(axis);
-  std::vector<int64_t> local;
-  for (size_t d = 0; d < shape.size(); ++d)
-    local.push_back(ceilDiv(shape[d], parts[d]));
-  return {std::move(local), std::move(groups)};
-}
-
-int64_t ReshardTable::partsOf(const std::vector<std::vector<int8_t>> &groups,
-                              const std::vector<int8_t> &chosen) const {
-  int64_t size = 1;
-  for (int8_t group : chosen)
-    for (int8_t axis : groups[group])
-      size *= mesh.shape[axis];
-  return size;
-}
-
-double ReshardTable::linkSeconds(const std::vector<std::vector<int8_t>> &groups,
-                                 const std::vector<int8_t> &chosen, CollectiveKind kind,
-                                 double wireBytes) const {
-  AxisList axes;
-  for (int8_t group : chosen)
-    for (int8_t axis : groups[group])
-      axes.push_back(AxisRef::full(mesh, axis));
-  Traffic traffic;
-  traffic.wireBytes = static_cast<int64_t>(wireBytes);
-  traffic.count = 1;
-  return links.seconds(mesh, axes, kind, traffic);
-}
-
-/// Sums are reduced and what changes is gathered; cutting is free.
-double ReshardTable::Space::directSeconds(Code source) const {
-  State now = decode(source);
-  double sum = 0;
-  if (!now.partial.empty()) {
-    auto n = static_cast<double>(table.partsOf(groups, now.partial));
-    sum += table.linkSeconds(groups, now.partial, CollectiveKind::all_reduce,
-                             2 * localBytes(now) * (n - 1) / n);
-  }
-  for (std::vector<int8_t> &dim : now.dims)
-    if (!dim.empty()) {
-      std::vector<int8_t> all = std::exchange(dim, {});
-      auto n = static_cast<double>(table.partsOf(groups, all));
-      sum +=
-          table.linkSeconds(groups, all, CollectiveKind::all_gather, localBytes(now) * (n - 1) / n);
-    }
-  return sum;
+      groups[small.groupOf[axis]].push_back(AxisRef::full(mesh, axis));
+  return {std::move(dims), std::move(groups)};
 }
 
 //===----------------------------------------------------------------------===//
@@ -431,7 +145,10 @@ static std::vector<int64_t> classesOf(const Mesh &mesh, const LinkModel &links) 
 ReshardTable::ReshardTable(const Mesh &mesh, std::vector<int64_t> shape, int64_t bytesPerElement,
                            ReshardPlanner &planner)
     : mesh(mesh), shape(std::move(shape)), bytesPerElement(bytesPerElement), planner(planner),
-      links(planner.linksOf(mesh)), classOf(classesOf(mesh, links)) {}
+      links(planner.linksOf(mesh)), classOf(classesOf(mesh, links)),
+      isEven(std::all_of(this->shape.begin(), this->shape.end(), [&](int64_t extent) {
+        return extent % mesh.numDevices() == 0 || extent == 1;
+      })) {}
 ReshardTable::~ReshardTable() = default;
 
 double ReshardTable::seconds(const TensorSharding &source, const TensorSharding &target) {
@@ -455,26 +172,30 @@ double ReshardTable::seconds(const TensorSharding &source, const TensorSharding 
 
 double ReshardTable::plainSeconds(const Lies &a, const Lies &b) {
   Small small = makeSmall(a, b);
-  // Where nothing is gathered or added up, devices cut what they have.
-  bool isCut = true;
+  // Where nothing is gathered or added up, devices cut what they have. Uneven parts of parts may
+  // lie elsewhere.
+  bool isCut = isEven;
   for (int8_t group = 0; group < small.numGroups; ++group)
     isCut &= a.dim[small.first[group]] == Lies::whole;
   if (isCut)
     return 0;
-  if (small.numGroups > kMostGroups)
+  if (small.numGroups > ReshardSpace::kMostGroups)
     return gatherSeconds(a);
-  Space *&space = bySignature[{small.groupOf, small.staysIn}];
+  ReshardSpace *&space = bySignature[{small.groupOf, small.staysIn}];
   if (!space) {
-    auto [local, groups] = partsOf(small);
-    std::vector<int64_t> key = local;
-    for (const std::vector<int8_t> &group : groups) {
+    auto [dims, groups] = partsOf(small);
+    std::vector<int64_t> key;
+    for (const PartDim &dim : dims)
+      key.insert(key.end(), {dim.extent, dim.parts});
+    for (const AxisList &group : groups) {
       key.push_back(-1);
-      for (int8_t axis : group)
-        key.push_back(classOf[axis]);
+      for (const AxisRef &axis : group)
+        key.push_back(classOf[axis.axis]);
     }
-    std::unique_ptr<Space> &own = spaces[key];
+    std::unique_ptr<ReshardSpace> &own = spaces[key];
     if (!own)
-      own = std::make_unique<Space>(*this, std::move(local), std::move(groups));
+      own = std::make_unique<ReshardSpace>(mesh, links, std::move(dims), bytesPerElement,
+                                           std::move(groups));
     space = own.get();
   }
   return space->seconds(small.source, small.target, isHurried);
@@ -484,10 +205,10 @@ double ReshardTable::plainSeconds(const Lies &a, const Lies &b) {
 double ReshardTable::gatherSeconds(const Lies &source) const {
   auto local = static_cast<double>(bytesPerElement), whole = local;
   std::vector<int64_t> parts(shape.size(), 1);
-  std::vector<std::vector<int8_t>> partial(1), cut(1);
+  AxisList partial, cut;
   for (int8_t axis = 0; axis < mesh.numAxes(); ++axis)
     if (source.dim[axis] != Lies::whole) {
-      (source.dim[axis] == Lies::partial ? partial : cut)[0].push_back(axis);
+      (source.dim[axis] == Lies::partial ? partial : cut).push_back(AxisRef::full(mesh, axis));
       if (source.dim[axis] >= 0)
         parts[source.dim[axis]] *= mesh.shape[axis];
     }
@@ -495,13 +216,13 @@ double ReshardTable::gatherSeconds(const Lies &source) const {
     local *= static_cast<double>(ceilDiv(shape[d], parts[d]));
     whole *= static_cast<double>(shape[d]);
   }
-  auto n = static_cast<double>(partsOf(partial, {0})), m = static_cast<double>(partsOf(cut, {0}));
-  double sum = 0;
-  if (n > 1)
-    sum += linkSeconds(partial, {0}, CollectiveKind::all_reduce, 2 * local * (n - 1) / n);
-  if (m > 1)
-    sum += linkSeconds(cut, {0}, CollectiveKind::all_gather, whole * (m - 1) / m);
-  return sum;
+  auto secondsOf = [&](const AxisList &axes, CollectiveKind kind, double buffers) {
+    auto n = static_cast<double>(sizeOf(axes));
+    Traffic traffic{0, static_cast<int64_t>(buffers * (n - 1) / n), 1, 0};
+    return n > 1 ? links.seconds(mesh, axes, kind, traffic) : 0;
+  };
+  return secondsOf(partial, CollectiveKind::all_reduce, 2 * local) +
+         secondsOf(cut, CollectiveKind::all_gather, whole);
 }
 
 std::vector<double> ReshardTable::seconds(const std::vector<TensorSharding> &sources,

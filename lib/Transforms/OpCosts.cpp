@@ -19,6 +19,11 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
+bool dist::combinesTensors(Operation *op) {
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+  return linalgOp && linalgOp.getNumReductionLoops() > 0 && linalgOp.getNumDpsInputs() >= 2;
+}
+
 int64_t dist::operationsOf(Operation *op) {
   int64_t operations = 0;
   for (Region &region : op->getRegions())
@@ -94,11 +99,9 @@ double OpCosts::seconds(Operation *op, double iterations, ArrayRef<double> eleme
   auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
   double flops = linalgOp ? iterations * static_cast<double>(operationsOf(op)) : 0;
   // Products of narrow numbers run at their rate, however wide the sum is.
-  bool isContraction =
-      linalgOp && linalgOp.getNumReductionLoops() > 0 && linalgOp.getNumDpsInputs() >= 2;
   std::string dtype;
   llvm::raw_string_ostream(dtype) << getElementTypeOrSelf(
-      isContraction ? op->getOperand(0).getType() : op->getResult(0).getType());
+      combinesTensors(op) ? op->getOperand(0).getType() : op->getResult(0).getType());
   return topology.computeSeconds(flops, bytes, dtype, devices);
 }
 

@@ -38,10 +38,43 @@ TEST(ArenaPlan, AnotherLivesBetweenTwoLives) {
 }
 
 TEST(ArenaPlan, SmallestGapThatHolds) {
-  Buffer a = buffer(640, {{0, 1}}), b = buffer(320, {{0, 9}}), c = buffer(256, {{0, 1}}),
-         d = buffer(192, {{0, 9}}), e = buffer(128, {{5, 6}});
+  Buffer a = buffer(640, {{0, 1}}), b = buffer(320, {{0, 8}}), c = buffer(256, {{0, 1}}),
+         d = buffer(192, {{1, 9}}), e = buffer(128, {{5, 6}});
   EXPECT_EQ(planArena({&a, &b, &c, &d, &e}), 640 + 320 + 256 + 192);
   EXPECT_EQ(e.offset, c.offset);
+}
+
+TEST(ArenaPlan, WhatLivesAllTheTimeLiesBelow) {
+  Buffer a = buffer(640, {{0, 1}}), b = buffer(64, {{0, 9}}), c = buffer(640, {{5, 9}});
+  EXPECT_EQ(planArena({&a, &b, &c}), 704);
+  EXPECT_EQ(b.offset, 0);
+}
+
+TEST(ArenaPlan, AsSmallAsWhatIsAlive) {
+  std::mt19937 random(7);
+  int least = 0;
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Buffer> buffers;
+    for (int i = 0; i < 24; ++i) {
+      int64_t from = random() % 20, to = from + random() % 8;
+      buffers.push_back(buffer(64 * (1 + random() % 6), {{from, to}}));
+    }
+    std::vector<Buffer *> pointers;
+    for (Buffer &one : buffers)
+      pointers.push_back(&one);
+    int64_t most = 0;
+    for (int64_t time = 0; time < 30; ++time) {
+      int64_t alive = 0;
+      for (const Buffer &one : buffers)
+        if (one.lives[0].first <= time && time <= one.lives[0].second)
+          alive += one.bytes;
+      most = std::max(most, alive);
+    }
+    int64_t arena = planArena(pointers);
+    EXPECT_GE(arena, most);
+    least += arena == most;
+  }
+  EXPECT_GE(least, 190); // three orders alone: 132
 }
 
 TEST(ArenaPlan, NeverOverlaps) {

@@ -61,6 +61,36 @@ TEST(ReshardTable, IsThePlannersTimeOfChains) {
   EXPECT_GE(equal, pairs * 7 / 10);
 }
 
+TEST(ReshardTable, UnevenPartsOfPartsAreSent) {
+  Topology topology;
+  ReshardPlanner planner(Objective::time, topology);
+  for (const std::vector<int64_t> &extents : {std::vector<int64_t>{2, 2, 2}, {2, 4}, {3, 2}})
+    for (const std::vector<int64_t> &shape : {std::vector<int64_t>{12, 33}, {13, 8}, {5, 7}}) {
+      Mesh mesh = makeMesh(extents);
+      ReshardTable table(mesh, shape, 4, planner);
+      for (const TensorSharding &source : allShardings(mesh, 2))
+        for (const TensorSharding &target : allShardings(mesh, 2)) {
+          bool fits = true; // every part has an index
+          for (size_t d = 0; d < shape.size(); ++d)
+            fits &= std::max(sizeOf(source.dims[d]), sizeOf(target.dims[d])) <= shape[d];
+          if (!fits || source.isPartial() || target.isPartial())
+            continue;
+          double planned = planner.plan({mesh, shape, 4, source, target}).seconds;
+          double seconds = table.seconds(source, target);
+          // What is sent is never free, and what is free is never sent.
+          EXPECT_EQ(planned == 0, seconds == 0)
+              << toString(mesh, source) << " to " << toString(mesh, target) << " of " << shape[0]
+              << "x" << shape[1];
+          EXPECT_GE(seconds, planned * 0.5)
+              << toString(mesh, source) << " to " << toString(mesh, target) << " of " << shape[0]
+              << "x" << shape[1];
+          EXPECT_LE(seconds, planned * 4)
+              << toString(mesh, source) << " to " << toString(mesh, target) << " of " << shape[0]
+              << "x" << shape[1];
+        }
+    }
+}
+
 /// A sharding of a matrix by axes of its rows and of its columns.
 TensorSharding cut(const Mesh &mesh, const std::vector<int64_t> &rows,
                    const std::vector<int64_t> &columns) {

@@ -8,6 +8,7 @@
 #ifndef TESSERA_CODEGEN_PASSES_H
 #define TESSERA_CODEGEN_PASSES_H
 
+#include "tessera/Dialect/Dist/Rules/FuseGraph.h"
 #include "tessera/Dialect/Rt/IR/Rt.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -27,9 +28,10 @@ namespace tessera::codegen {
 #include "tessera/Codegen/Passes.h.inc"
 
 struct CodegenPipelineOptions : mlir::PassPipelineOptions<CodegenPipelineOptions> {
-  Option<bool> epilogues{*this, "epilogues",
-                         llvm::cl::desc("Bias and activation become a part of products: for GPUs"),
-                         llvm::cl::init(false)};
+  Option<bool> gpu{*this, "gpu",
+                   llvm::cl::desc("Bias and activation become a part of products, and sums over "
+                                  "rows a part of the kernels of these rows"),
+                   llvm::cl::init(false)};
 };
 
 /// Local view -> `rt.program`: the passes of this folder in order.

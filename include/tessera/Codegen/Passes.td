@@ -62,8 +62,10 @@ def CodegenFuse : CodegenPass<"codegen-fuse", "::mlir::func::FuncOp"> {
     follows them (softmax, layer norm), epilogues of windowed ops. No group waits for a step that waits for it.
   }];
   let options = [
-    Option<"maxOps", "max-ops", "unsigned", /*default=*/"48", "most ops of one group">,
+    Option<"maxOps", "max-ops", "unsigned", /*default=*/"::tessera::dist::kMostFusedOps", "most ops of one group">,
     Option<"fuse", "fuse", "bool", /*default=*/"true", "false: every op is a group of its own">,
+    Option<"sums", "sums", "bool", /*default=*/"false",
+           "sums over all rows join the group that goes over them: for GPUs">,
   ];
 }
 

@@ -61,6 +61,10 @@ private:
   /// The phases up to `fused`, with choices that keep the planned arena within the memory budget.
   mlir::LogicalResult fitMemory(const PipelineOptions &pipeline, Phase from);
 
+  /// The phases up to `fused`, of the plan that is searched or of propagation's: whichever program
+  /// takes less time by the report.
+  mlir::LogicalResult keepBetter(const PipelineOptions &pipeline, Phase from);
+
   ProgramOptions options;
   std::unique_ptr<llvm::raw_string_ostream> captured;
   llvm::raw_ostream *errorStream;

@@ -28,6 +28,8 @@ public:
   /// Where the axes of a named argument or result came from, e.g. `"tp" from w0 (mlp.mlir:3:12)`;
   /// empty when none was propagated to it.
   std::string originOf(const std::string &name) const;
+  /// Whether what happens is not recorded.
+  void pause(bool isPaused) { paused = isPaused; }
 
 private:
   struct Gain {
@@ -35,6 +37,7 @@ private:
     int64_t source;
   };
   mlir::MLIRContext *context;
+  bool paused = false;
   std::map<int64_t, std::vector<Gain>> gains; ///< by tensor
   std::map<std::string, int64_t> byName;
   std::map<int64_t, std::string> describe; ///< name or location of each tensor seen

@@ -11,7 +11,8 @@
 // algorithm a source answers for all targets, as far as they are asked for. Steps are
 // those of the planner but exchanges and permutations, priced by the same formulas
 // (Collective.h, CostModel.h) over parts of ceiling size; so where sizes divide, a time
-// is that of the best chain of collectives.
+// is that of the best chain of collectives. Where they do not, steps between parts that
+// do not end at common boundaries are exchanges (ReshardSpace.h).
 //
 // The number of placements grows with the factorial of the mesh axes, so a reshard is
 // made small first, and equal ones are one:
@@ -32,6 +33,9 @@
 #include <memory>
 
 namespace tessera::sharding {
+
+class ReshardSpace;
+struct PartDim;
 
 /// The times of the reshards of tensors of one shape on one mesh.
 class ReshardTable {
@@ -61,31 +65,20 @@ private:
     static constexpr int8_t whole = -2, partial = -1;
     ByAxis dim, at;
   };
-  struct State {
-    std::vector<std::vector<int8_t>> dims; ///< groups of axes of each dimension, major first
-    std::vector<int8_t> partial;
-  };
   /// A reshard made small.
   struct Small {
     int8_t numGroups = 0;
     ByAxis groupOf, staysIn; ///< by axis: its group, or the dimension in which it stays, or -1
     ByAxis order, first;     ///< axes as the groups have them; by group its first axis
-    uint64_t source, target; ///< see Space
+    uint64_t source, target; ///< see ReshardSpace
   };
-  class Space;
 
   double windowSeconds(const TensorSharding &source, const TensorSharding &target);
   double plainSeconds(const Lies &source, const Lies &target);
   double gatherSeconds(const Lies &source) const;
   bool readLies(const TensorSharding &sharding, Lies &lies) const;
   Small makeSmall(const Lies &source, const Lies &target) const;
-  std::pair<std::vector<int64_t>, std::vector<std::vector<int8_t>>>
-  partsOf(const Small &small) const;
-  double linkSeconds(const std::vector<std::vector<int8_t>> &groups,
-                     const std::vector<int8_t> &chosen, CollectiveKind kind,
-                     double wireBytes) const;
-  int64_t partsOf(const std::vector<std::vector<int8_t>> &groups,
-                  const std::vector<int8_t> &chosen) const;
+  std::pair<std::vector<PartDim>, std::vector<AxisList>> partsOf(const Small &small) const;
 
   const Mesh &mesh;
   std::vector<int64_t> shape;
@@ -93,9 +86,10 @@ private:
   ReshardPlanner &planner;
   const LinkModel &links;
   std::vector<int64_t> classOf; ///< by axis: equal ones have equal sizes and links
+  bool isEven;                  ///< all parts of all dimensions are equal, however they are cut
   /// By shape and the classes of the groups.
-  std::map<std::vector<int64_t>, std::unique_ptr<Space>> spaces;
-  std::map<std::pair<ByAxis, ByAxis>, Space *> bySignature;
+  std::map<std::vector<int64_t>, std::unique_ptr<ReshardSpace>> spaces;
+  std::map<std::pair<ByAxis, ByAxis>, ReshardSpace *> bySignature;
   bool isHurried = false;
   std::map<TensorSharding, size_t> numbers;
   std::vector<std::vector<double>> known; ///< by source and target; NaN: not asked for yet

@@ -51,6 +51,9 @@ private:
   const sharding::Topology &topology;
 };
 
+/// Whether an op sums over several tensors at once: contractions and convolutions, whose work is
+/// larger than their operands. Which of them are calls of a matrix library the kernels decide.
+bool combinesTensors(mlir::Operation *op);
 /// Operations of the body of a linalg op, at least one: what an iteration computes.
 int64_t operationsOf(mlir::Operation *op);
 /// How often an op runs in one execution of its function, as far as that is known.

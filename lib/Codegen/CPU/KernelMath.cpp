@@ -110,6 +110,22 @@ LogicalResult expandKernelMath(ModuleOp module, const KernelTarget &target, bool
   bool bf16 = uses<BFloat16Type>(module), f16 = uses<Float16Type>(module);
   if (bf16 || f16) {
     // Every operation in f32, rounded after each: what the types mean, without library calls.
+    // Upstream's passes leave multiply-adds alone.
+    module.walk([](math::FmaOp fma) {
+      Type type = fma.getType(), element = getElementTypeOrSelf(type);
+      if (!element.isBF16() && !element.isF16())
+        return;
+      OpBuilder b(fma);
+      Type wide = b.getF32Type();
+      if (auto vector = dyn_cast<VectorType>(type))
+        wide = vector.clone(wide);
+      SmallVector<Value> operands;
+      for (Value operand : fma->getOperands())
+        operands.push_back(arith::ExtFOp::create(b, fma.getLoc(), wide, operand));
+      Value result = math::FmaOp::create(b, fma.getLoc(), wide, operands);
+      fma.replaceAllUsesWith(arith::TruncFOp::create(b, fma.getLoc(), type, result).getResult());
+      fma.erase();
+    });
     PassManager passes(context);
     SmallVector<std::string> narrow{"bf16", "f16"};
     math::MathExtendToSupportedTypesOptions extend;

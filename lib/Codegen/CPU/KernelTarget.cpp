@@ -7,11 +7,11 @@
 
 #include "KernelTarget.h"
 
+#include "MachineCode.h"
+
 #include "llvm/ADT/StringMap.h"
-#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/Transforms/InstCombine/InstCombine.h"
@@ -142,30 +142,17 @@ mlir::FailureOr<std::string> emitObject(Module &module, const KernelTarget &targ
   PipelineTuningOptions tuning;
   tuning.LoopVectorization = level == OptimiseLevel::Full;
   tuning.SLPVectorization = false;
-  PassBuilder builder(machine.get(), tuning);
-  LoopAnalysisManager loops;
-  FunctionAnalysisManager functions;
-  CGSCCAnalysisManager cgscc;
-  ModuleAnalysisManager modules;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(cgscc);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, cgscc, modules);
-  ModulePassManager passes;
-  if (level == OptimiseLevel::Full)
-    passes = builder.buildPerModuleDefaultPipeline(OptimizationLevel::O2);
-  else
-    passes.addPass(createModuleToFunctionPassAdaptor(explicitPipeline()));
-  passes.run(module, modules);
-
-  SmallString<0> object;
-  raw_svector_ostream stream(object);
-  legacy::PassManager emit;
-  if (machine->addPassesToEmitFile(emit, stream, nullptr, CodeGenFileType::ObjectFile))
+  std::optional<std::string> object =
+      emitMachineCode(module, *machine, CodeGenFileType::ObjectFile, tuning,
+                      [&](PassBuilder &builder, ModulePassManager &passes) {
+                        if (level == OptimiseLevel::Full)
+                          passes = builder.buildPerModuleDefaultPipeline(OptimizationLevel::O2);
+                        else
+                          passes.addPass(createModuleToFunctionPassAdaptor(explicitPipeline()));
+                      });
+  if (!object)
     return mlir::failure();
-  emit.run(module);
-  return std::string(object.str());
+  return std::move(*object);
 }
 
 } // namespace tessera::codegen

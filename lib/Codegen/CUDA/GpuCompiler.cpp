@@ -199,6 +199,10 @@ FailureOr<runtime::GpuModule> compileGpuKernels(ModuleOp kernels, const GpuOptio
       return kernels.emitError("unknown architecture '")
                  << arch << "'; it is sm_NN or compute_NN, NN at least 80, or stub",
              failure();
+    if (llvm::count(options.archs, arch) > 1)
+      return kernels.emitError("architecture '")
+                 << arch << "' is named more than once; an artifact has its code once",
+             failure();
     if (!isStub(arch) && !isPtx(arch) && ptxas.empty()) {
       ptxas = findPtxas(options.ptxas, error);
       if (ptxas.empty())

@@ -21,11 +21,6 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-static constexpr int64_t kWarp = 32, kMaxThreads = 1024;
-/// Left for reductions.
-static constexpr int64_t kReserved = 2 << 10;
-static constexpr int64_t kAccessBytes = 16;
-
 GpuEmitter::Key GpuEmitter::keyInRow(const GpuMember &member, const GpuAccess &access) const {
   Chunk chunk;
   chunk.volume = 1;
@@ -118,8 +113,9 @@ bool GpuEmitter::placeSlots(const std::map<Key, Range> &all) {
   };
   std::vector<Place> places;
   for (const auto &[key, range] : all) {
-    bool written = group.writes(Value::getFromOpaquePointer(key.root));
-    if (range.first == range.last || recomputed.count(key) || (written && !isOnlyAt(key)))
+    Value root = Value::getFromOpaquePointer(key.root);
+    if (range.first == range.last || recomputed.count(key) || group.sumsInto(root) ||
+        (group.writes(root) && !isOnlyAt(key)))
       continue;
     const Space &space = spaces.at(key.volume);
     int64_t rounds = (space.chunks + team - 1) / team;
@@ -196,9 +192,10 @@ void GpuEmitter::planLongRows() {
   for (auto &[volume, space] : spaces)
     most = std::max(most, space.chunks);
   // With the row in shared memory a multiprocessor has one block.
+  // (Sums over rows have places for as many threads as there are at most.)
   team = std::min(kMaxThreads, static_cast<int64_t>(llvm::alignTo(most, kWarp)));
   planSlots();
-  if (slots.empty())
+  if (slots.empty() && allSums.empty())
     team = std::min<int64_t>(512, team);
   SmallVector<Value> memories;
   for (auto [element, elements] : placed)

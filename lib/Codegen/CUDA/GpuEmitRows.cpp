@@ -1,4 +1,4 @@
-//===- GpuEmitRows.cpp - A team of threads for a row ----------------------===//
+//===- GpuEmitRows.cpp - Rows, a team of threads each ---------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -23,118 +23,6 @@
 using namespace mlir;
 
 namespace tessera::codegen {
-
-static constexpr int64_t kWarp = 32;
-static constexpr int64_t kTeamThreads = 128; ///< of a block of several teams
-static constexpr int64_t kMaxThreads = 1024;
-static constexpr int64_t kMaxRounds = 16;
-static constexpr int64_t kVectorBytes = 16;
-/// Rows of fewer vectors are not worth the work at their edges.
-static constexpr int64_t kShortestShifted = 8;
-
-/// Registers that the row may take in a thread of a block of `threads`: 64 Ki are shared by them,
-/// 255 is the most, and addresses and temporaries need some.
-static int64_t registersFor(int64_t threads) {
-  return std::min<int64_t>(224, (64 << 10) / threads) * 5 / 8 - 8;
-}
-
-void GpuEmitter::planTeam() {
-  std::map<int64_t, SmallVector<const GpuMember *>> byVolume;
-  for (const GpuMember &member : group.members) {
-    int64_t volume = 1;
-    for (unsigned loop : GpuGroup::ownLoops(member))
-      volume *= member.extents[loop];
-    byVolume[volume].push_back(&member);
-  }
-  int64_t most = 1;
-  bool shifted = false;
-  for (auto &[volume, members] : byVolume) {
-    if (volume == 1)
-      continue;
-    Space &space = spaces[volume];
-    space.lanes = lanesFor(members, volume);
-    space.chunks = volume / std::max<int64_t>(1, space.lanes);
-    if (shift(members, volume, space))
-      space.chunks = (volume + 2 * space.lanes - 2) / space.lanes;
-    most = std::max(most, space.chunks);
-    shifted |= space.leading != nullptr;
-  }
-  // Bytes of one chunk of all that waits from one member for another, at the worst place, or for
-  // the end; and of all that one member needs at once.
-  SmallVector<int64_t> waiting(group.members.size()), needed(group.members.size());
-  for (const auto &[key, range] : ranges()) {
-    int64_t bytes = std::max<int64_t>(1, spaces[key.volume].lanes) *
-                    std::max<int64_t>(4, bytesOf(range.element));
-    Value root = Value::getFromOpaquePointer(key.root);
-    unsigned end = group.writes(root) && live(root) ? group.members.size() : range.last;
-    for (unsigned i = range.first; i < end; ++i)
-      waiting[i] += bytes;
-    needed[range.first] += bytes;
-    if (range.last != range.first)
-      needed[range.last] += bytes;
-  }
-  int64_t held = *llvm::max_element(waiting), working = *llvm::max_element(needed);
-  auto rounds = [&](int64_t threads) { return (most + threads - 1) / threads; };
-  auto fits = [&](int64_t threads) {
-    return rounds(threads) <= kMaxRounds &&
-           (rounds(threads) * held + working) / 4 <= registersFor(std::max(threads, kTeamThreads));
-  };
-  // Several rounds keep more loads under way than one; vectors of many elements make as many, and
-  // take as long to compile.
-  int64_t widest = 0;
-  for (auto &[volume, space] : spaces)
-    widest = std::max(widest, space.lanes);
-  bool wide = widest >= 8;
-  if (most <= (wide ? 1 : 2) * kWarp) {
-    int64_t threads = wide ? most : (most + 1) / 2;
-    team = std::min<int64_t>(kWarp, llvm::PowerOf2Ceil(std::max<int64_t>(1, threads)));
-  } else {
-    team = kWarp;
-    // Every chunk at an edge is code of its own: few rounds, then.
-    for (int64_t wish : {shifted || wide ? 2 : 4, 4, 8, 16}) {
-      team = std::min(kMaxThreads,
-                      static_cast<int64_t>(llvm::alignTo((most + wish - 1) / wish, kWarp)));
-      if (team <= 256 || wish == 16)
-        break;
-    }
-  }
-  while (!fits(team) && team < kMaxThreads)
-    team = team < kWarp ? team * 2 : std::min(kMaxThreads, team + kWarp);
-  bool unrolled = fits(team);
-  if (!unrolled)
-    planLongRows();
-  for (auto &[volume, space] : spaces)
-    space.unrolled = unrolled;
-  teams = team <= kWarp ? kTeamThreads / team : 1;
-  teams = std::min<int64_t>(teams, llvm::PowerOf2Ceil(std::max<int64_t>(1, group.count())));
-  // Shuffles name all lanes of a warp.
-  teams = std::max(teams, kWarp / std::min(team, kWarp));
-}
-
-/// Lets chunks begin at whole addresses when more lanes come of it.
-bool GpuEmitter::shift(ArrayRef<const GpuMember *> members, int64_t volume, Space &space) const {
-  int64_t most = 0;
-  for (const GpuMember *member : members)
-    for (const GpuAccess &access : member->accesses) {
-      FlatAccess inner = innerOf(*member, access);
-      if (access.scalar || inner.dims.size() != 1 || inner.dims[0].step != 1)
-        continue;
-      if (int64_t bytes = elementsOf(*member, access) * bytesOf(access.element); bytes > most) {
-        most = bytes;
-        space.leader = member;
-        space.leading = &access;
-      }
-    }
-  int64_t lanes = space.leading ? kVectorBytes / bytesOf(space.leading->element) : 0;
-  if (lanes <= std::max<int64_t>(1, space.lanes) || volume < kShortestShifted * lanes ||
-      isAligned(*space.leader, *space.leading, lanes)) {
-    space.leader = nullptr;
-    space.leading = nullptr;
-    return false;
-  }
-  space.lanes = lanes;
-  return true;
-}
 
 /// Which lanes of a chunk at the row's edge are in the row.
 Value GpuEmitter::within(const Chunk &chunk) {
@@ -167,76 +55,6 @@ void GpuEmitter::placeChunk(Chunk &chunk, const Space &space, Value index, bool 
   if (!inner)
     chunk.full = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, chunk.at,
                                        constant(chunk.volume - width));
-}
-
-Value GpuEmitter::shuffleXor(Value value, int64_t distance) {
-  Type type = value.getType(), i32 = b.getI32Type();
-  auto exchange = [&](Value word) -> Value {
-    return gpu::ShuffleOp::create(b, loc, word, static_cast<int32_t>(distance), 32,
-                                  gpu::ShuffleMode::XOR)
-        .getShuffleResult();
-  };
-  unsigned bits = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
-  Type integer = b.getIntegerType(bits);
-  Value raw = value;
-  if (type.isIndex())
-    raw = arith::IndexCastOp::create(b, loc, integer, value);
-  else if (isa<FloatType>(type))
-    raw = arith::BitcastOp::create(b, loc, integer, value);
-  if (bits == 64) {
-    Value half = arith::ConstantIntOp::create(b, loc, 32, 64);
-    Value low = exchange(arith::TruncIOp::create(b, loc, i32, raw));
-    Value high =
-        exchange(arith::TruncIOp::create(b, loc, i32, arith::ShRUIOp::create(b, loc, raw, half)));
-    high = arith::ShLIOp::create(b, loc, arith::ExtUIOp::create(b, loc, integer, high), half);
-    raw = arith::OrIOp::create(b, loc, high, arith::ExtUIOp::create(b, loc, integer, low));
-  } else if (bits == 32) {
-    raw = exchange(raw);
-  } else {
-    raw = arith::TruncIOp::create(b, loc, integer,
-                                  exchange(arith::ExtUIOp::create(b, loc, i32, raw)));
-  }
-  if (type.isIndex())
-    return arith::IndexCastOp::create(b, loc, type, raw);
-  return isa<FloatType>(type) ? arith::BitcastOp::create(b, loc, type, raw).getResult() : raw;
-}
-
-Value GpuEmitter::teamReduce(Value value, vector::CombiningKind kind) {
-  Type type = value.getType();
-  auto combine = [&](int64_t width) {
-    for (int64_t distance = width / 2; distance > 0; distance /= 2)
-      value = vector::makeArithReduction(b, loc, kind, value, shuffleXor(value, distance));
-  };
-  combine(std::min(team, kWarp));
-  if (team <= kWarp)
-    return value;
-  int64_t warps = team / kWarp;
-  Value parts = launch.shared(type, warps);
-  Value warp = divide(lane, kWarp), within = remainder(lane, kWarp);
-  auto equal = [&](Value left, int64_t right) -> Value {
-    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, left, constant(right));
-  };
-  {
-    auto branch = scf::IfOp::create(b, loc, equal(within, 0), /*withElse=*/false);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.thenBlock());
-    memref::StoreOp::create(b, loc, value, parts, warp);
-  }
-  gpu::BarrierOp::create(b, loc);
-  // Every group of `width` lanes reads all parts, so that every lane gets the result.
-  auto width = static_cast<int64_t>(llvm::PowerOf2Ceil(warps));
-  Value which = remainder(within, width);
-  if (width != warps) {
-    Value there = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, which, constant(warps));
-    Value safe = arith::SelectOp::create(b, loc, there, which, constant(0));
-    Value part = memref::LoadOp::create(b, loc, parts, safe);
-    Value neutral = arith::ConstantOp::create(b, loc, neutralElement(kind, type));
-    value = arith::SelectOp::create(b, loc, there, part, neutral);
-  } else {
-    value = memref::LoadOp::create(b, loc, parts, which);
-  }
-  combine(width);
-  return value;
 }
 
 GpuEmitter::Chunk GpuEmitter::rowChunk(const Space &space, int64_t volume, int64_t number) {
@@ -350,7 +168,7 @@ void GpuEmitter::rowMember(const GpuMember &member) {
 
 GpuShape GpuEmitter::emitRows() {
   planTeam();
-  int64_t rows = group.count();
+  int64_t rows = group.count() / group.walk;
   GpuShape shape;
   shape.threads = team * teams;
   shape.blocks = (rows + teams - 1) / teams;
@@ -375,8 +193,13 @@ GpuShape GpuEmitter::emitRows() {
       at = add(at ? at : constant(0), space.leading->base);
       space.lead = remainder(at, space.lanes);
     }
-  for (const GpuMember &member : group.members)
-    rowMember(member);
+  if (group.walk > 1) {
+    row = multiply(row, group.walk);
+    walkRows();
+  } else {
+    for (const GpuMember &member : group.members)
+      rowMember(member);
+  }
   flush(Value());
   return shape;
 }

@@ -25,6 +25,13 @@
 
 namespace tessera::codegen {
 
+/// The widest access of a GPU, in bytes.
+inline constexpr int64_t kAccessBytes = 16;
+/// Threads of a warp, of the largest block.
+inline constexpr int64_t kWarp = 32, kMaxThreads = 1024;
+/// Shared memory left for reductions of a row, in bytes.
+inline constexpr int64_t kReserved = 2 << 10;
+
 /// How a group is spread over a grid.
 struct GpuShape {
   int64_t blocks = 1, threads = 1;
@@ -130,18 +137,39 @@ private:
 
   // GpuEmitRows.cpp
   GpuShape emitRows();
-  void planTeam();
   void rowMember(const GpuMember &member);
   void rowElements(const GpuMember &member, const Space &space, int64_t volume);
   void rowReduction(const GpuMember &member, const Space &space, int64_t volume);
   Chunk rowChunk(const Space &space, int64_t volume, int64_t number);
   void placeChunk(Chunk &chunk, const Space &space, mlir::Value index, bool inner);
-  bool shift(llvm::ArrayRef<const GpuMember *> members, int64_t volume, Space &space) const;
   mlir::Value within(const Chunk &chunk);
   void overChunks(const Space &space, int64_t volume, Values &carried,
                   llvm::function_ref<void(Chunk, Values &)> body);
   std::map<Key, Range> ranges() const;
   Key keyInRow(const GpuMember &member, const GpuAccess &access) const;
+
+  // GpuTeam.cpp
+  void planTeam();
+  bool shift(llvm::ArrayRef<const GpuMember *> members, int64_t volume, Space &space) const;
+
+  // GpuReduce.cpp
+  mlir::Value teamReduce(mlir::Value value, mlir::vector::CombiningKind kind);
+  mlir::Value shuffleXor(mlir::Value value, int64_t distance);
+
+  // GpuEmitWalk.cpp
+  /// A sum over rows, the part of it that is a thread's.
+  struct Sums {
+    const GpuMember *member;
+    const GpuAccess *access;
+    int64_t volume;
+    Slot memory; ///< where it is kept in shared memory; none: in registers or behind `access`
+  };
+  void walkRows();
+  bool placeSums();
+  void beginSums(Values &carried);
+  void addRow(Sums &sums, llvm::MutableArrayRef<mlir::Value> current);
+  void endSums(mlir::ValueRange carried);
+  int64_t roundsOf(const Sums &sums) const;
 
   // GpuEmitLongRows.cpp
   void planLongRows();
@@ -154,19 +182,39 @@ private:
   const GpuMember *producerOf(Key key) const;
   mlir::Value loadSlot(const Slot &slot, mlir::Type element, const Chunk &chunk);
   void storeSlot(Slot &slot, mlir::Value value, const Chunk &chunk);
-  mlir::Value teamReduce(mlir::Value value, mlir::vector::CombiningKind kind);
-  mlir::Value shuffleXor(mlir::Value value, int64_t distance);
 
   // GpuEmitter.cpp
+  Values body(const GpuMember &member, const Chunk &chunk, mlir::ValueRange accumulators);
+  mlir::Value loadTogether(mlir::memref::LoadOp load, const mlir::IRMapping &mapping,
+                           const Chunk &chunk);
+
+  // GpuEmitIndex.cpp
+  mlir::Value indexOf(const GpuMember &member, unsigned loop, const Chunk &chunk);
+  mlir::Value constant(int64_t value);
+  mlir::Value add(mlir::Value left, mlir::Value right);
+  mlir::Value add(mlir::Value left, int64_t right);
+  mlir::Value multiply(mlir::Value left, int64_t right);
+  mlir::Value divide(mlir::Value left, int64_t right);
+  mlir::Value remainder(mlir::Value left, int64_t right);
+  mlir::Value evaluate(const FlatAccess &access, mlir::Value at);
+  mlir::Value digit(llvm::ArrayRef<int64_t> extents, unsigned place, const Chunk &chunk);
+
+  // GpuEmitAddress.cpp
   int64_t lanesFor(llvm::ArrayRef<const GpuMember *> members, int64_t volume) const;
   FlatAccess outerOf(const GpuMember &member, const GpuAccess &access) const;
   FlatAccess innerOf(const GpuMember &member, const GpuAccess &access) const;
   bool isAligned(const GpuMember &member, const GpuAccess &access, int64_t lanes) const;
   bool isAligned(const GpuMember &member, const GpuAccess &access, const Chunk &chunk) const;
   int64_t elementsOf(const GpuMember &member, const GpuAccess &access) const;
+  void countLoad(const GpuMember &member, const GpuAccess &access);
+  void countStore(const GpuMember &member, const GpuAccess &access);
   Key keyOf(const GpuMember &member, const GpuAccess &access, const Chunk &chunk) const;
   mlir::Value address(const GpuMember &member, const GpuAccess &access, const Chunk &chunk,
                       int64_t lane);
+  void note(mlir::Value root, bool store, int64_t bytes, llvm::StringRef why);
+  void noteNarrow(const GpuMember &member, const GpuAccess &access, bool store, const Chunk &chunk);
+
+  // GpuEmitMemory.cpp
   mlir::Value load(const GpuMember &member, const GpuAccess &access, const Chunk &chunk);
   mlir::Value loadMemory(const GpuMember &member, const GpuAccess &access, const Chunk &chunk,
                          const Key &key);
@@ -176,23 +224,6 @@ private:
                 mlir::Value value);
   void flush(mlir::Value root);
   void settle(const Key &key, mlir::Value root, bool writing);
-  Values body(const GpuMember &member, const Chunk &chunk, mlir::ValueRange accumulators);
-  mlir::Value indexOf(const GpuMember &member, unsigned loop, const Chunk &chunk);
-  mlir::Value loadTogether(mlir::memref::LoadOp load, const mlir::IRMapping &mapping,
-                           const Chunk &chunk);
-  void note(mlir::Value root, bool store, int64_t bytes, llvm::StringRef why);
-  void noteNarrow(const GpuMember &member, const GpuAccess &access, bool store, const Chunk &chunk);
-  void countLoad(const GpuMember &member, const GpuAccess &access);
-  void countStore(const GpuMember &member, const GpuAccess &access);
-
-  mlir::Value constant(int64_t value);
-  mlir::Value add(mlir::Value left, mlir::Value right);
-  mlir::Value add(mlir::Value left, int64_t right);
-  mlir::Value multiply(mlir::Value left, int64_t right);
-  mlir::Value divide(mlir::Value left, int64_t right);
-  mlir::Value remainder(mlir::Value left, int64_t right);
-  mlir::Value evaluate(const FlatAccess &access, mlir::Value at);
-  mlir::Value digit(llvm::ArrayRef<int64_t> extents, unsigned place, const Chunk &chunk);
 
   GpuLaunchBuilder &launch;
   mlir::OpBuilder &b;
@@ -226,6 +257,9 @@ private:
   std::map<Key, Slot> slots;
   llvm::SmallVector<std::pair<mlir::Type, int64_t>> placed; ///< elements each
   std::map<Key, const GpuMember *> recomputed;
+  /// Rows walked in order.
+  std::vector<Sums> allSums;
+  enum class SumsIn { registers, shared, memory } sumsIn = SumsIn::registers;
 };
 
 } // namespace tessera::codegen

@@ -22,6 +22,9 @@
 //   rows    own loops are all parallel or all reduced: a team of threads for each iteration
 //
 // A flat group that reads along one class and writes along another goes through tiles (`tiles`).
+//
+// Sums over the rows of such a launch, in parts of consecutive rows, can be formed by it too: a
+// team then goes over the rows of a part one after another (GpuWalk.cpp).
 //===----------------------------------------------------------------------===//
 
 #ifndef TESSERA_CODEGEN_CUDA_GPUGROUP_H
@@ -42,8 +45,19 @@ struct GpuTiles {
   unsigned across = 0;
 };
 
+/// Sums over runs of a group's rows: p[s, j] = sum over i' of x[s * walk + i', j].
+struct GpuColumns {
+  GpuMember member;
+  std::vector<GpuMember> fills;  ///< of p
+  size_t at = 0;                 ///< it stands in front of this member
+  unsigned part = 0, walked = 0; ///< its loops s and i'
+};
+
 struct GpuGroup {
   std::vector<GpuMember> members;
+  std::vector<GpuColumns> columns; ///< until `spread`
+  /// After `spread`: so many rows, counted by the last class, are walked by a team in order.
+  int64_t walk = 1;
   llvm::SmallVector<int64_t> extents; ///< of the classes, outermost first
   bool rows = false;
   std::optional<GpuTiles> tiles;
@@ -54,6 +68,14 @@ struct GpuGroup {
   /// refuses, and stays as it is, when it has no loop in common with them or the launch would lose
   /// more than it saves.
   bool join(const GpuMember &member, llvm::ArrayRef<GpuMember> fills = {});
+  /// Once all have joined: makes members of the columns.
+  void spread();
+  /// After `spread`: whether the member sums over the rows that a team walks; whether it writes
+  /// what such sums begin with.
+  bool isColumns(const GpuMember &member) const;
+  bool isColumnsFill(const GpuMember &member) const;
+  /// Whether sums over rows are written there.
+  bool sumsInto(mlir::Value root) const;
 
   /// Whether the two must keep their order: one writes what the other accesses.
   bool conflicts(const GpuMember &member) const;
@@ -71,6 +93,12 @@ struct GpuGroup {
   bool isTiled(const GpuMember &member, const GpuAccess &access) const;
 
 private:
+  bool joinIterations(const GpuMember &member, llvm::ArrayRef<GpuMember> fills);
+  bool joinColumns(const GpuMember &member, llvm::ArrayRef<GpuMember> fills);
+  /// The group after `spread`; nothing when it has no such form.
+  std::optional<GpuGroup> walked() const;
+  /// Of members and columns.
+  bool any(llvm::function_ref<bool(const GpuMember &)> is) const;
   /// Chooses between flat and rows; false when neither is possible or wise.
   bool choose();
   bool flatPossible() const;

@@ -61,6 +61,7 @@ static OwningOpRef<ModuleOp> makeLaunches(MLIRContext &context, StringRef text, 
   if (failed(prepareKernel(kernel)))
     return fail("preparation");
   if (schemes) {
+    chooseInPadding(kernel);
     fuseKernel(kernel);
     splitReductions(kernel);
   }
@@ -121,11 +122,13 @@ static LogicalResult emitCode(ModuleOp launches, const GpuOptions &options,
       unit.error = diagnostics.reason(stage);
     return failure();
   };
-  // Nothing here is of one architecture alone: the text for the oldest serves all.
-  std::string oldest;
+  // Nothing here is of one architecture alone: the text for the oldest serves all. Those with a
+  // suffix (sm_90a) have it like the others: theirs would be for them alone.
+  unsigned number = 0;
   for (const std::string &arch : options.archs)
-    if (!isStub(arch) && (oldest.empty() || numberOf(arch) < numberOf(oldest)))
-      oldest = arch;
+    if (!isStub(arch) && (number == 0 || numberOf(arch) < number))
+      number = numberOf(arch);
+  std::string oldest = "compute_" + std::to_string(number);
   std::map<std::string, std::string> ptxOf;
   for (const std::string &arch : options.archs) {
     if (isStub(arch)) {
@@ -140,6 +143,8 @@ static LogicalResult emitCode(ModuleOp launches, const GpuOptions &options,
       unit.code.push_back(std::move(*object));
       continue;
     }
+    if (!isKnownChip(arch, unit.error))
+      return fail("code for " + arch);
     const std::string &from = isPtx(arch) ? arch : oldest;
     std::string &ptx = ptxOf[from.substr(from.find('_'))];
     if (ptx.empty()) {

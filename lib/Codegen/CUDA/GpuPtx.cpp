@@ -5,15 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../CPU/MachineCode.h"
 #include "GpuStages.h"
 
 #include "mlir/Target/LLVMIR/Export.h"
-#include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/LoopInfo.h"
-#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
@@ -40,6 +38,11 @@ void LLVMInitializeNVPTXAsmPrinter();
 
 namespace tessera::codegen {
 
+static constexpr StringLiteral kTriple = "nvptx64-nvidia-cuda";
+/// No features: LLVM then writes the first PTX version that knows the architecture, which the
+/// oldest drivers read.
+static constexpr StringLiteral kOldestPtx = "";
+
 bool isArchitecture(StringRef arch) {
   if (isStub(arch))
     return true;
@@ -50,24 +53,6 @@ bool isArchitecture(StringRef arch) {
   unsigned number;
   return !digits.getAsInteger(10, number) && number >= 80 && number < 1000 &&
          (suffix.empty() || suffix == "a" || suffix == "f");
-}
-
-/// The PTX version that knows an architecture first (PTX ISA, "Release notes"), or the target of
-/// its suffix; LLVM's default would be too old for some.
-static std::string featuresFor(StringRef chip) {
-  static constexpr std::pair<unsigned, unsigned> since[] = {
-      {121, 88}, {120, 87}, {110, 90}, {103, 88}, {101, 86}, {100, 86},
-      {90, 80},  {89, 78},  {88, 90},  {87, 74},  {86, 71},  {80, 70}};
-  StringRef suffix = chip.drop_front(3);
-  unsigned number = 0;
-  (void)suffix.consumeInteger(10, number);
-  unsigned version = 70;
-  for (auto [first, needs] : since)
-    if (number >= first) {
-      version = needs;
-      break;
-    }
-  return "+ptx" + std::to_string(suffix == "f" ? std::max(version, 88U) : version);
 }
 
 /// Loops of more trips stay loops.
@@ -108,7 +93,7 @@ static FunctionPassManager launchPipeline() {
   return passes;
 }
 
-mlir::FailureOr<std::string> emitPtx(mlir::ModuleOp launches, StringRef arch, std::string &error) {
+static void initialiseTarget() {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeNVPTXTargetInfo();
@@ -122,22 +107,40 @@ mlir::FailureOr<std::string> emitPtx(mlir::ModuleOp launches, StringRef arch, st
       if (cl::Option *option = cl::getRegisteredOptions().lookup(name))
         option->addOccurrence(0, name, name.ends_with("divf32") ? "1" : "0");
   });
-  std::string chip = isPtx(arch) ? "sm_" + arch.drop_front(8).str() : arch.str();
-  Triple triple("nvptx64-nvidia-cuda");
+}
+
+static const Target *findTarget(const Triple &triple, StringRef chip, std::string &error) {
+  initialiseTarget();
   const Target *target = TargetRegistry::lookupTarget(triple, error);
   if (!target)
-    return mlir::failure();
+    return nullptr;
   std::unique_ptr<MCSubtargetInfo> known(target->createMCSubtargetInfo(triple, "", ""));
-  if (!known || !known->isCPUStringValid(chip)) {
-    error = "LLVM knows no GPU '" + chip + "'";
+  if (known && known->isCPUStringValid(chip))
+    return target;
+  error = "LLVM knows no GPU '" + chip.str() + "'";
+  return nullptr;
+}
+
+/// The name LLVM has for an architecture.
+static std::string chipOf(StringRef arch) {
+  return ("sm_" + arch.drop_front(arch.find('_') + 1)).str();
+}
+
+bool isKnownChip(StringRef arch, std::string &error) {
+  return findTarget(Triple(kTriple), chipOf(arch), error);
+}
+
+mlir::FailureOr<std::string> emitPtx(mlir::ModuleOp launches, StringRef arch, std::string &error) {
+  std::string chip = chipOf(arch);
+  Triple triple(kTriple);
+  const Target *target = findTarget(triple, chip, error);
+  if (!target)
     return mlir::failure();
-  }
   TargetOptions options;
   // Contraction is decided on MLIR, as for the CPU.
   options.AllowFPOpFusion = FPOpFusion::Standard;
-  std::unique_ptr<TargetMachine> machine(
-      target->createTargetMachine(triple, chip, featuresFor(chip), options, Reloc::PIC_,
-                                  std::nullopt, CodeGenOptLevel::Default));
+  std::unique_ptr<TargetMachine> machine(target->createTargetMachine(
+      triple, chip, kOldestPtx, options, Reloc::PIC_, std::nullopt, CodeGenOptLevel::Default));
   LLVMContext context;
   std::unique_ptr<Module> module = mlir::translateModuleToLLVMIR(launches, context, "kernel");
   if (!machine || !module) {
@@ -150,29 +153,16 @@ mlir::FailureOr<std::string> emitPtx(mlir::ModuleOp launches, StringRef arch, st
   PipelineTuningOptions tuning;
   tuning.LoopVectorization = false;
   tuning.SLPVectorization = false;
-  PassBuilder builder(machine.get(), tuning);
-  LoopAnalysisManager loops;
-  FunctionAnalysisManager functions;
-  CGSCCAnalysisManager cgscc;
-  ModuleAnalysisManager modules;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(cgscc);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, cgscc, modules);
-  ModulePassManager passes;
-  passes.addPass(createModuleToFunctionPassAdaptor(launchPipeline()));
-  passes.run(*module, modules);
-
-  SmallString<0> text;
-  raw_svector_ostream stream(text);
-  legacy::PassManager emit;
-  if (machine->addPassesToEmitFile(emit, stream, nullptr, CodeGenFileType::AssemblyFile)) {
+  std::optional<std::string> text =
+      emitMachineCode(*module, *machine, CodeGenFileType::AssemblyFile, tuning,
+                      [](PassBuilder &, ModulePassManager &passes) {
+                        passes.addPass(createModuleToFunctionPassAdaptor(launchPipeline()));
+                      });
+  if (!text) {
     error = "LLVM cannot write PTX";
     return mlir::failure();
   }
-  emit.run(*module);
-  return std::string(text.str());
+  return std::move(*text);
 }
 
 } // namespace tessera::codegen

@@ -15,7 +15,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "GpuAccess.h"
 #include "GpuStages.h"
+#include "GpuSums.h"
 
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -29,6 +31,9 @@ static constexpr int64_t kEnough = 32 << 10;
 /// Parts are no shorter than this, lest writing and reading what they give is more than 5 % of
 /// reading them.
 static constexpr int64_t kShortestPart = 40;
+/// The same of parts that belong to a launch over rows, and how many there must be for it to keep a
+/// GPU busy; more than so many add nothing.
+static constexpr int64_t kShortestShared = 32, kFewestShared = 32, kMostParts = 2048;
 /// Smaller ones are not worth a second launch.
 static constexpr int64_t kWorthIt = 32 << 10;
 /// So many contiguous rows keep a GPU busy, a team of threads each; shorter ones need no parts.
@@ -52,8 +57,31 @@ static bool isContiguous(linalg::GenericOp op) {
   return most >= 0 && op.getIteratorTypesArray()[loop] == utils::IteratorType::reduction;
 }
 
+/// The largest divisor of `number` that is not above `most`.
+static int64_t divisorBelow(int64_t number, int64_t most) {
+  for (int64_t parts = most; parts > 1; --parts)
+    if (number % parts == 0)
+      return parts;
+  return 1;
+}
+
+/// Rows of a part, at least, of a sum over rows that another op of the kernel makes or reads, so
+/// that one launch may serve both (GpuWalk.cpp); 0: no other op does. Writing and reading the parts
+/// is to be less than 5 % of what that launch moves, even where two sums belong to it.
+static int64_t shortestShared(linalg::GenericOp op) {
+  int64_t narrowest = 0, sum = 1;
+  for (OpOperand *input : op.getDpsInputOperands())
+    if (isSharedWhole(op, *input)) {
+      int64_t bytes = bytesOf(getElementTypeOrSelf(input->get()));
+      narrowest = narrowest ? std::min(narrowest, bytes) : bytes;
+    }
+  for (Value result : op.getResults())
+    sum = std::max(sum, bytesOf(getElementTypeOrSelf(result)));
+  return narrowest ? kShortestShared * std::max<int64_t>(1, sum / narrowest) : 0;
+}
+
 /// Into how many parts to cut; 1: none.
-static int64_t partsOf(linalg::GenericOp op) {
+static int64_t partsOf(linalg::GenericOp op, int64_t shortestShared) {
   if (op.getNumResults() != 1 || op.getNumReductionLoops() != 1 || op.hasIndexSemantics())
     return 1;
   int64_t results = 1, reduced = 1;
@@ -64,11 +92,11 @@ static int64_t partsOf(linalg::GenericOp op) {
     return 1;
   if (isContiguous(op) && (results >= kEnoughRows || reduced < kLongRow))
     return 1;
-  int64_t most = std::min(reduced / kShortestPart, kEnough / results);
-  for (int64_t parts = most; parts > 1; --parts)
-    if (reduced % parts == 0)
+  if (shortestShared && !isContiguous(op))
+    if (int64_t parts = divisorBelow(reduced, std::min(kMostParts, reduced / shortestShared));
+        parts >= kFewestShared)
       return parts;
-  return 1;
+  return divisorBelow(reduced, std::min(reduced / kShortestPart, kEnough / results));
 }
 
 /// Gives inputs that are read at 0 along a dimension of one a view without it: then the op reads
@@ -134,14 +162,18 @@ static linalg::GenericOp collapseReduced(linalg::GenericOp op, IRRewriter &rewri
 }
 
 void splitReductions(func::FuncOp kernel) {
+  separateSums(kernel);
   SmallVector<linalg::GenericOp> ops;
   kernel.walk([&](linalg::GenericOp op) { ops.push_back(op); });
   IRRewriter rewriter(kernel.getContext());
   for (linalg::GenericOp whole : ops) {
+    if (sumRowsFirst(whole, rewriter))
+      continue;
+    int64_t shortest = shortestShared(whole);
     if (whole.getNumReductionLoops() > 0)
       dropUnitDims(whole, rewriter);
     linalg::GenericOp op = collapseReduced(whole, rewriter);
-    int64_t parts = partsOf(op);
+    int64_t parts = partsOf(op, shortest);
     if (parts <= 1)
       continue;
     rewriter.setInsertionPoint(op);

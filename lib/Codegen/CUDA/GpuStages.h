@@ -42,6 +42,9 @@ struct GpuUnit {
   std::vector<std::string> symbols() const;
 };
 
+/// Makes one op of a fill and what is put into it. The kernel is on tensors.
+void chooseInPadding(mlir::func::FuncOp kernel);
+
 /// Cuts reductions to few results in two stages. The kernel is on tensors.
 void splitReductions(mlir::func::FuncOp kernel);
 
@@ -93,6 +96,8 @@ mlir::FailureOr<std::string> emitStubRuntime(std::string &error);
 
 /// Whether `arch` is one of the forms of GpuOptions::archs.
 bool isArchitecture(llvm::StringRef arch);
+/// Whether LLVM has code for an architecture other than the stub; says in `error` that it has none.
+bool isKnownChip(llvm::StringRef arch, std::string &error);
 inline bool isStub(llvm::StringRef arch) {
   return arch == "stub";
 }

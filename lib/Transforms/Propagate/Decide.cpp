@@ -15,7 +15,7 @@
 #include "Decide.h"
 #include "Strategies.h"
 
-#include "tessera/Sharding/ReshardPlanner.h"
+#include "tessera/Sharding/ReshardTable.h"
 #include "tessera/Sharding/Search/Solver.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -30,12 +30,19 @@ using namespace tessera::sharding;
 static constexpr double kSecondsOfAReshard = 1e-9;
 static constexpr size_t kMostPlaces = 12;
 
+static Topology withoutLatencies(Topology topology) {
+  for (LinkClass &link : topology.links)
+    link.link.alpha = 0;
+  return topology;
+}
+
 namespace {
 
 class Decider {
 public:
   Decider(const PropagationGraph &graph, const Topology &topology)
-      : graph(graph), topology(topology), planner(Objective::time, topology), strategies(graph) {
+      : graph(graph), topology(topology), planner(Objective::time, withoutLatencies(topology)),
+        strategies(graph) {
     std::vector<bool> produced(graph.tensors.size()); // by an op that has a strategy
     for (size_t n = 0; n < graph.nodes.size(); ++n)
       if (!strategies.of(n).empty())
@@ -132,8 +139,7 @@ private:
           if (rule.tensors[i] != static_cast<int64_t>(t))
             continue;
           if (i < numOperands) {
-            if (rule.rule.accumulatorOf[i] < 0)
-              users.push_back(endOf(node, i));
+            users.push_back(endOf(node, i));
           } else if (!strategies.of(node).empty()) {
             producer = endOf(node, i);
             source = rule.op;
@@ -202,14 +208,11 @@ private:
                         const TensorSharding &target) {
     if (source == target)
       return 0;
-    ReshardProblem reshard{*state.mesh, shapeOf(state.type),
-                           bytesPerElement(state.type.getElementType()), source, target};
-    const LinkModel &links = planner.linksOf(*state.mesh);
-    double seconds = kSecondsOfAReshard;
-    for (const Move &move : planner.plan(reshard).moves)
-      seconds += static_cast<double>(trafficOf(reshard, move).wireBytes) /
-                 links.linkOf(*state.mesh, move.axes).rate;
-    return seconds;
+    std::vector<int64_t> shape = shapeOf(state.type);
+    int64_t bytes = bytesPerElement(state.type.getElementType());
+    auto key = std::make_tuple(state.mesh, shape, bytes);
+    auto it = reshards.try_emplace(key, *state.mesh, shape, bytes, planner).first;
+    return kSecondsOfAReshard + it->second.seconds(source, target);
   }
 
   void choose(std::vector<int64_t> &choice) {
@@ -227,6 +230,8 @@ private:
   const Topology &topology;
   std::optional<OpCosts> costs; ///< once something is to be chosen
   ReshardPlanner planner;
+  std::map<std::tuple<const Mesh *, std::vector<int64_t>, int64_t>, ReshardTable>
+      reshards; ///< by mesh, shape and bytes an element; looked up only
   Strategies strategies;
   std::vector<const TensorSharding *> raw; ///< by tensor; of what ops produce once they are decided
   search::Problem problem;

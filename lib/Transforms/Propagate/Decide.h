@@ -20,6 +20,9 @@ struct Decision {
   /// By tensor, of the graph's pool; partial where a reduction is cut.
   std::vector<const sharding::TensorSharding *> tensors;
   std::vector<std::shared_ptr<const Strategy>> strategies; ///< by node; null without a result
+  /// By tensor: where it is brought once for several users, of the graph's pool; null, or an empty
+  /// list, where each user has what it needs from where the tensor is made.
+  std::vector<const sharding::TensorSharding *> places;
 };
 
 /// After propagation: how each op is cut and leaves its results. Where claims contest an axis, the

@@ -8,7 +8,9 @@
 #include "Propagation.h"
 #include "Strategies.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -18,7 +20,7 @@ using namespace tessera::sharding;
 /// Whether the shardings of an op's results and operands tell how it is cut, as the passes behind
 /// this one read them: a partial result alone does not say which of several reductions.
 static bool isTold(const PropagationGraph &graph, const RuleNode &node, const Strategy &strategy,
-                   const std::vector<const TensorSharding *> &raw) {
+                   const Decision &decision) {
   size_t numOperands = node.rule.operands.size();
   bool partial = false;
   for (auto [factor, axes] : llvm::zip(node.rule.factors, strategy.axes))
@@ -28,10 +30,16 @@ static bool isTold(const PropagationGraph &graph, const RuleNode &node, const St
   std::vector<TensorSharding> results, operands;
   for (size_t r = 0; r < node.rule.results.size(); ++r)
     results.push_back(resultSharding(node.rule, static_cast<int64_t>(r), strategy.axes));
-  for (size_t i = 0; i < numOperands; ++i)
-    operands.push_back(node.tensors[i] < 0
-                           ? TensorSharding::replicated(node.rule.operands[i].size())
-                           : raw[node.tensors[i]]->withoutPartial());
+  for (size_t i = 0; i < numOperands; ++i) {
+    int64_t tensor = node.tensors[i];
+    if (tensor < 0) {
+      operands.push_back(TensorSharding::replicated(node.rule.operands[i].size()));
+      continue;
+    }
+    // What the graph does not know is a place that was written.
+    bool isPlace = graph.tensorOf(node.op->getOperand(i)) != tensor;
+    operands.push_back((isPlace ? decision.places : decision.tensors)[tensor]->withoutPartial());
+  }
   return deriveFactorAxes(node.rule, results, operands) == strategy.axes;
 }
 
@@ -48,6 +56,47 @@ static void demand(OpOperand &operand, ShardingAttr sharding) {
                                          op->getName().getStringRef() + " is cut so"));
   setSharding(reshard.getResult(), sharding);
   operand.set(reshard.getResult());
+}
+
+/// Brings values to where several users have them from, once and behind what makes them. What needs
+/// a value as it lies has it from there; branches bring what they need when they are taken, and
+/// contributions are added up by the passes behind this one.
+static void writePlaces(const PropagationGraph &graph, const Decision &decision,
+                        llvm::function_ref<ShardingAttr(int64_t, const TensorSharding &)> attrOf) {
+  llvm::MapVector<Value, SmallVector<OpOperand *>> users;
+  llvm::DenseMap<Value, int64_t> tensors; // looked up only
+  for (auto [node, strategy] : llvm::zip(graph.nodes, decision.strategies)) {
+    if (!strategy)
+      continue;
+    for (size_t i = 0; i < node.rule.operands.size(); ++i) {
+      int64_t tensor = node.tensors[i];
+      if (tensor < 0 || !decision.places[tensor])
+        continue;
+      OpOperand &use = node.op->getOpOperand(i);
+      const TensorSharding &own = *decision.tensors[tensor];
+      bool isMade = isa_and_nonnull<arith::ConstantOp>(use.get().getDefiningOp());
+      if (!isMade && !own.isPartial() && *decision.places[tensor] != own &&
+          shardingUnder(node, i, *strategy) != own &&
+          use.get().getParentBlock() == node.op->getBlock()) {
+        users[use.get()].push_back(&use);
+        tensors[use.get()] = tensor;
+      }
+    }
+  }
+  for (auto &[value, uses] : users) {
+    if (uses.size() < 2)
+      continue;
+    int64_t tensor = tensors.lookup(value);
+    ShardingAttr place = attrOf(tensor, *decision.places[tensor]);
+    OpBuilder builder(value.getContext());
+    builder.setInsertionPointAfterValue(value);
+    auto reshard = ReshardOp::create(builder, value.getLoc(), value.getType(), value, place);
+    reshard->setAttr(DistDialect::kReason,
+                     builder.getStringAttr("several uses have it from there"));
+    setSharding(reshard.getResult(), place);
+    for (OpOperand *use : uses)
+      use->set(reshard.getResult());
+  }
 }
 
 void dist::writeShardings(func::FuncOp function, const PropagationGraph &graph,
@@ -108,8 +157,10 @@ void dist::writeShardings(func::FuncOp function, const PropagationGraph &graph,
         if (int64_t tensor = graph.tensorOf(argument); tensor >= 0)
           setSharding(argument, closed(tensor));
   }
+  if (!decision.places.empty())
+    writePlaces(graph, decision, attrOf);
   for (auto [node, strategy] : llvm::zip(graph.nodes, decision.strategies))
-    if (strategy && !isTold(graph, node, *strategy, decision.tensors))
+    if (strategy && !isTold(graph, node, *strategy, decision))
       for (size_t i = 0; i < node.rule.operands.size(); ++i)
         if (int64_t tensor = node.tensors[i]; tensor >= 0 && node.rule.accumulatorOf[i] < 0)
           demand(node.op->getOpOperand(i), attrOf(tensor, shardingUnder(node, i, *strategy)));

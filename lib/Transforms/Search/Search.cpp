@@ -152,6 +152,8 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
     auto tensor = static_cast<int64_t>(t);
     plan.decision.tensors.push_back(graph.keep(strategies.shardingOf(tensor, solution.choice)));
     graph.tensors[t].sharding = plan.decision.tensors.back();
+    std::optional<TensorSharding> place = strategies.placeOf(tensor, solution.choice);
+    plan.decision.places.push_back(place ? graph.keep(*std::move(place)) : nullptr);
   }
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Strategy *strategy = strategies.strategyOf(static_cast<int64_t>(n), solution.choice);

@@ -130,11 +130,6 @@ static void keepFullest(Ways &ways) {
   ways = std::move(kept);
 }
 
-static bool isContraction(const RuleNode &node) {
-  auto linalgOp = dyn_cast<linalg::LinalgOp>(node.op);
-  return linalgOp && linalgOp.getNumReductionLoops() > 0 && linalgOp.getNumDpsInputs() >= 2;
-}
-
 const AxisGroups &StrategyGraph::groupsOf(const Mesh &mesh) {
   auto [it, isNew] = axisGroups.try_emplace(&mesh);
   if (isNew)
@@ -150,7 +145,7 @@ int64_t StrategyGraph::kindOf(int64_t index, const Strategy &propagated) {
     return known.front();
   Ways ways =
       waysToCut(node, meshOf(graph, node), groupsOf(meshOf(graph, node)), options.mostStrategies);
-  if (options.fullyUseDevices && isContraction(node))
+  if (options.fullyUseDevices && combinesTensors(node.op))
     keepFullest(ways);
   Kind kind;
   for (size_t s = 0; s < ways.strategies.size(); ++s)
@@ -310,7 +305,7 @@ void StrategyGraph::addTensor(int64_t tensor) {
         users.push_back(reader);
     } else if (problemNode[n] >= 0) {
       for (size_t i = 0; i < node.rule.operands.size(); ++i)
-        if (node.tensors[i] == tensor && node.rule.accumulatorOf[i] < 0)
+        if (node.tensors[i] == tensor)
           users.push_back({problemNode[n], kinds[kindOfNode[n]].lies[i]});
     }
   }
@@ -441,6 +436,15 @@ double StrategyGraph::computeSeconds(const std::vector<int64_t> &choice) const {
 
 TensorSharding StrategyGraph::shardingOf(int64_t tensor, const std::vector<int64_t> &choice) const {
   const End &own = home[tensor];
+  const Lie &list = lists[own.lies];
+  return list.distinct[list.of[choice[own.node]]];
+}
+
+std::optional<TensorSharding>
+StrategyGraph::placeOf(int64_t tensor, const std::vector<int64_t> &choice) const {
+  const End &own = place[tensor];
+  if (own.node < 0)
+    return std::nullopt;
   const Lie &list = lists[own.lies];
   return list.distinct[list.of[choice[own.node]]];
 }

@@ -30,6 +30,7 @@
 #include <chrono>
 #include <limits>
 #include <map>
+#include <optional>
 
 namespace tessera::dist {
 
@@ -66,6 +67,9 @@ public:
   double computeSeconds(const std::vector<int64_t> &choice) const;
   /// How a tensor lies where it is made, partial or not.
   sharding::TensorSharding shardingOf(int64_t tensor, const std::vector<int64_t> &choice) const;
+  /// Where a tensor is brought for its users; nothing without several.
+  std::optional<sharding::TensorSharding> placeOf(int64_t tensor,
+                                                  const std::vector<int64_t> &choice) const;
   /// The strategy of a node of the graph, null for what has none.
   const Strategy *strategyOf(int64_t node, const std::vector<int64_t> &choice) const;
   /// Seconds of all reshards of a tensor from one way to lie to another, in an execution.

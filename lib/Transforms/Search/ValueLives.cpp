@@ -21,9 +21,6 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// Most ops of a kernel, as the code generator has it.
-static constexpr unsigned kMostFused = 48;
-
 /// Goes to the interface for matrix products.
 static bool isContraction(Operation *op) {
   auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
@@ -90,7 +87,7 @@ static FuseKind kindOf(Operation *op) {
 
 /// Gives the ops of a block, and of all blocks within, their times.
 void ValueLives::order(Block &block, FuseGraph::IsSent isSent) {
-  FuseGraph graph(block, kMostFused, kindOf, isSent);
+  FuseGraph graph(block, kMostFusedOps, kindOf, isSent);
   graph.fuse();
   std::vector<std::vector<Operation *>> groups = graph.order();
   groups.push_back({block.getTerminator()});

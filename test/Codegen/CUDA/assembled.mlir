@@ -1,6 +1,9 @@
 // NVIDIA's assembler takes what LLVM writes, and spills no register.
 // REQUIRES: ptxas
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=sm_80,sm_90a" -o /dev/null | FileCheck %s
+// Text for one of them serves all: also beside one that has instructions of its own.
+// RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=sm_90a,sm_100,sm_120" -o /dev/null | FileCheck %s --check-prefix=LATER
+// LATER: sm_90a: {{[0-9]+}} registers, 0 spilled, sm_100: {{[0-9]+}} registers, 0 spilled, sm_120
 
 // CHECK-LABEL: softmax: launches 1
 // CHECK-NEXT: rows: {{.*}} sm_80: {{[0-9]+}} registers, 0 spilled, sm_90a: {{[0-9]+}} registers, 0 spilled

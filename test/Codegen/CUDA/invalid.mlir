@@ -1,9 +1,14 @@
 // RUN: not tessera-opt %s --tessera-compile-gpu-kernels="arch=sm_70" -o /dev/null 2>&1 | FileCheck %s --check-prefix=OLD
 // RUN: not tessera-opt %s --tessera-compile-gpu-kernels="arch=sm_80 ptxas=/nonexistent/ptxas" -o /dev/null 2>&1 | FileCheck %s --check-prefix=ASM
 // RUN: not tessera-opt %s --tessera-compile-gpu-kernels="arch=compute_999" -o /dev/null 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: not tessera-opt %s --tessera-compile-gpu-kernels="arch=compute_80a" -o /dev/null 2>&1 | FileCheck %s --check-prefix=SUFFIX
+// RUN: not tessera-opt %s --tessera-compile-gpu-kernels="arch=compute_80,compute_90,compute_80" -o /dev/null 2>&1 | FileCheck %s --check-prefix=TWICE
 // OLD: error: unknown architecture 'sm_70'; it is sm_NN or compute_NN, NN at least 80, or stub
 // ASM: error: the assembler '/nonexistent/ptxas' cannot be executed
 // UNKNOWN: error: kernel cannot be compiled for a GPU: LLVM knows no GPU 'sm_999'
+// SUFFIX: error: kernel cannot be compiled for a GPU: LLVM knows no GPU 'sm_80a'
+// TWICE: error: architecture 'compute_80' is named more than once; an artifact has its code once
+// TWICE-NOT: error
 func.func private @copy(%x: tensor<8xf32>, %o: tensor<8xf32>) -> tensor<8xf32> attributes {kernel.reads = 1 : i64} {
   %0 = linalg.copy ins(%x : tensor<8xf32>) outs(%o : tensor<8xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>

@@ -163,17 +163,22 @@ void FuseGraph::tryJoin(unsigned op, unsigned producerGroup) {
   }
   if (separated(producerGroup, mine))
     return;
-  for (unsigned member : producer.ops)
-    groupOf[member] = mine;
-  std::vector<unsigned> all;
-  std::merge(producer.ops.begin(), producer.ops.end(), consumer.ops.begin(), consumer.ops.end(),
-             std::back_inserter(all));
-  consumer.ops = std::move(all);
-  for (unsigned at = consumer.ops.front(); latest[at] < consumer.ops.back(); ++at)
-    latest[at] = consumer.ops.back();
-  producer.ops.clear();
+  merge(producerGroup, mine);
   if (!inserts)
     consumer.rows = std::move(joined);
+}
+
+void FuseGraph::merge(unsigned from, unsigned into) {
+  Group &gone = groups[from], &kept = groups[into];
+  for (unsigned member : gone.ops)
+    groupOf[member] = into;
+  std::vector<unsigned> all;
+  std::merge(gone.ops.begin(), gone.ops.end(), kept.ops.begin(), kept.ops.end(),
+             std::back_inserter(all));
+  kept.ops = std::move(all);
+  for (unsigned at = kept.ops.front(); latest[at] < kept.ops.back(); ++at)
+    latest[at] = kept.ops.back();
+  gone.ops.clear();
 }
 
 void FuseGraph::fuse() {

@@ -14,6 +14,9 @@
 
 namespace tessera::dist {
 
+/// Most ops of a kernel, unless an option says otherwise.
+constexpr unsigned kMostFusedOps = 48;
+
 /// What an op is to those who fuse.
 enum class FuseKind {
   kernel,  ///< may share a kernel with others
@@ -33,6 +36,9 @@ public:
 
   /// Puts each op that becomes a kernel into a group with the producers it can share one with.
   void fuse();
+  /// After `fuse`: puts sums over all rows into the group that goes over these rows anyway, where a
+  /// GPU forms them on its way (lib/Codegen/CUDA/GpuWalk.cpp).
+  void joinSums();
   /// The groups, each as its ops in order, single ops too, in an order that respects all uses.
   std::vector<std::vector<mlir::Operation *>> order() const;
 
@@ -43,6 +49,13 @@ private:
   };
 
   void tryJoin(unsigned op, unsigned producerGroup);
+  /// One group of the two, called `into`.
+  void merge(unsigned from, unsigned into);
+  /// Whether the group consists of the sums `op`, of what leads to them element by element, and of
+  /// little that follows.
+  bool isSums(const Group &group, unsigned op) const;
+  /// The groups that make or read a whole operand of `group`, nearest producers first.
+  llvm::SmallVector<unsigned> neighboursOf(const Group &group, int64_t iterations) const;
   /// Whether something outside both uses what one makes, and is used by the other.
   bool separated(unsigned a, unsigned b);
   bool reaches(unsigned from, unsigned to);

@@ -1,0 +1,147 @@
+//===- GpuEmitWalk.cpp - Row after row, and their sums ------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A team goes over some rows one after another (GpuWalk.cpp). What is summed over them stays with
+// the thread until the last one: in registers, in shared memory where these are too few, or in the
+// result's memory; each thread finds there what it has put there.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuEmitter.h"
+
+#include "../CPU/KernelLanes.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+/// Chunks of the sum that are values of the row loop.
+int64_t GpuEmitter::roundsOf(const Sums &sums) const {
+  const Space &space = spaces.at(sums.volume);
+  return sumsIn == SumsIn::registers ? (space.chunks + team - 1) / team : 0;
+}
+
+/// Gives the sums shared memory, if there is enough beside that of the rows' reductions.
+bool GpuEmitter::placeSums() {
+  int64_t bytes = 0;
+  auto elementsOf = [&](const Sums &sums) {
+    const Space &space = spaces.at(sums.volume);
+    return (space.chunks + team - 1) / team * team * std::max<int64_t>(1, space.lanes);
+  };
+  for (const Sums &sums : allSums)
+    bytes += llvm::alignTo(elementsOf(sums) * bytesOf(sums.access->element), 16);
+  if (bytes > sharedLimit - kReserved)
+    return false;
+  sharedLimit -= bytes;
+  for (Sums &sums : allSums)
+    sums.memory.memory = launch.shared(sums.access->element, elementsOf(sums));
+  return true;
+}
+
+/// What the sums begin with: values of the row loop, or in their memory.
+void GpuEmitter::beginSums(Values &carried) {
+  for (const GpuMember &member : group.members)
+    if (group.isColumnsFill(member))
+      rowMember(member);
+  for (Sums &sums : allSums) {
+    const Space &space = spaces.at(sums.volume);
+    for (int64_t number = 0; number < roundsOf(sums); ++number) {
+      Chunk chunk = rowChunk(space, sums.volume, number);
+      carried.push_back(widen(b, loc, load(*sums.member, *sums.access, chunk), chunk.lanes));
+    }
+    Values none;
+    if (sumsIn == SumsIn::shared)
+      overChunks(space, sums.volume, none, [&](const Chunk &chunk, Values &) {
+        Value begin = widen(b, loc, load(*sums.member, *sums.access, chunk), chunk.lanes);
+        storeSlot(sums.memory, begin, chunk);
+      });
+  }
+}
+
+void GpuEmitter::addRow(Sums &sums, MutableArrayRef<Value> current) {
+  const Space &space = spaces.at(sums.volume);
+  if (sumsIn == SumsIn::registers) {
+    for (auto [number, value] : llvm::enumerate(current))
+      value = body(*sums.member, rowChunk(space, sums.volume, number), value)[0];
+    return;
+  }
+  int64_t read = info.readBytes, written = info.writtenBytes;
+  Values none;
+  overChunks(space, sums.volume, none, [&](const Chunk &chunk, Values &) {
+    if (sumsIn == SumsIn::shared) {
+      Value before = loadSlot(sums.memory, sums.access->element, chunk);
+      storeSlot(sums.memory, body(*sums.member, chunk, before)[0], chunk);
+      return;
+    }
+    Value before = load(*sums.member, *sums.access, chunk);
+    storeNow(*sums.member, *sums.access, chunk, body(*sums.member, chunk, before)[0]);
+  });
+  if (sumsIn == SumsIn::memory) {
+    // Once for each row, whatever caches make of it.
+    info.readBytes += (info.readBytes - read) * (group.walk - 1);
+    info.writtenBytes += (info.writtenBytes - written) * (group.walk - 1);
+  }
+}
+
+void GpuEmitter::endSums(ValueRange carried) {
+  for (Sums &sums : allSums) {
+    const Space &space = spaces.at(sums.volume);
+    for (int64_t number = 0; number < roundsOf(sums); ++number) {
+      store(*sums.member, *sums.access, rowChunk(space, sums.volume, number), carried.front());
+      carried = carried.drop_front();
+    }
+    Values none;
+    if (sumsIn == SumsIn::shared)
+      overChunks(space, sums.volume, none, [&](const Chunk &chunk, Values &) {
+        store(*sums.member, *sums.access, chunk,
+              loadSlot(sums.memory, sums.access->element, chunk));
+      });
+  }
+}
+
+void GpuEmitter::walkRows() {
+  Value first = row;
+  Values carried;
+  beginSums(carried);
+  // The sums' first values wait for the last ones.
+  std::vector<std::pair<Key, Pending>> waiting = std::move(pending);
+  pending.clear();
+  cache.clear();
+  auto loop = scf::ForOp::create(b, loc, constant(0), constant(group.walk), constant(1), carried);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    row = add(first, loop.getInductionVar());
+    Values current(loop.getRegionIterArgs());
+    MutableArrayRef<Value> rest = current;
+    auto sums = allSums.begin();
+    for (const GpuMember &member : group.members) {
+      if (group.isColumns(member)) {
+        addRow(*sums, rest.take_front(roundsOf(*sums)));
+        rest = rest.drop_front(roundsOf(*sums++));
+      } else if (!group.isColumnsFill(member)) {
+        rowMember(member);
+      }
+    }
+    flush(Value());
+    // The next row's partial results go where this one's were read.
+    if (team > kWarp)
+      gpu::BarrierOp::create(b, loc);
+    if (!current.empty())
+      scf::YieldOp::create(b, loc, current);
+  }
+  cache.clear();
+  storedBy.clear();
+  loadedBy.clear();
+  pending = std::move(waiting);
+  row = first;
+  endSums(loop.getResults());
+}
+
+} // namespace tessera::codegen

@@ -1,0 +1,184 @@
+//===- GpuLoops.cpp - Launches of ops that have no scheme -----------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuPlan.h"
+#include "GpuStages.h"
+
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+/// A thread for each iteration of the independent loops; it walks the others in order.
+static FailureOr<GpuShape> spreadNest(Operation *op, GpuLaunchBuilder &builder) {
+  OpBuilder &b = builder.b;
+  Location loc = builder.loc;
+  SmallVector<unsigned> independent = independentLoops(op);
+  b.setInsertionPoint(op);
+  // The number of threads is known before the loops are gone; the guard comes around them.
+  int64_t count = 1;
+  SmallVector<scf::ForOp> loops;
+  op->walk<WalkOrder::PreOrder>([&](scf::ForOp loop) { loops.push_back(loop); });
+  for (unsigned i : independent)
+    count *= *getConstantIntValue(loops[i].getUpperBound());
+  if (count >= kMaxIterations)
+    return failure();
+  GpuShape shape;
+  shape.threads = std::min<int64_t>(128, llvm::alignTo(count, 32));
+  shape.blocks = (count + shape.threads - 1) / shape.threads;
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  Value number = arith::AddIOp::create(
+      b, loc, arith::MulIOp::create(b, loc, builder.blockIndex(), constant(shape.threads)),
+      builder.threadIndex());
+  if (count % shape.threads != 0) {
+    auto branch = scf::IfOp::create(
+        b, loc, arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, number, constant(count)),
+        /*withElse=*/false);
+    op->moveBefore(branch.thenBlock()->getTerminator());
+    b.setInsertionPoint(op);
+  }
+  spreadLoops(op, independent, number, b);
+  b.setInsertionPointToEnd(&builder.function.getBody().front());
+  return shape;
+}
+
+static bool isRoot(Value root) {
+  return isa<BlockArgument>(root)
+             ? isa<func::FuncOp>(cast<BlockArgument>(root).getOwner()->getParentOp())
+             : isa_and_nonnull<memref::AllocOp, memref::AllocaOp>(root.getDefiningOp());
+}
+
+/// A thread for each iteration of the parallel loops around everything else, when different
+/// iterations write different elements.
+static FailureOr<GpuShape> spread(Operation *op, GpuLaunchBuilder &builder) {
+  auto generic = cast<linalg::GenericOp>(op);
+  SmallVector<int64_t, 4> extents = generic.getStaticLoopRanges();
+  int64_t count = 1;
+  for (auto [extent, iterator] : llvm::zip_equal(extents, generic.getIteratorTypesArray())) {
+    if (ShapedType::isDynamic(extent))
+      return failure();
+    count *= iterator == utils::IteratorType::parallel ? extent : 1;
+  }
+  if (count == 0 || count >= kMaxIterations)
+    return failure();
+  for (OpOperand &init : generic.getDpsInitsMutable()) {
+    AffineMap map = generic.getMatchingIndexingMap(&init);
+    llvm::SmallBitVector found(extents.size());
+    for (AffineExpr expr : map.getResults())
+      if (auto dim = dyn_cast<AffineDimExpr>(expr))
+        found.set(dim.getPosition());
+    for (auto [loop, iterator] : llvm::enumerate(generic.getIteratorTypesArray()))
+      if (iterator == utils::IteratorType::parallel && extents[loop] > 1 && !found.test(loop))
+        return failure();
+  }
+  OpBuilder &b = builder.b;
+  Location loc = builder.loc;
+  IRRewriter rewriter(op->getContext());
+  rewriter.setInsertionPoint(op);
+  FailureOr<linalg::LinalgLoops> loops = linalg::linalgOpToParallelLoops(rewriter, generic);
+  if (failed(loops) || loops->empty())
+    return failure();
+  auto outer = dyn_cast<scf::ParallelOp>((*loops)[0]);
+  if (!outer) {
+    rewriter.eraseOp(op);
+    return GpuShape();
+  }
+  int64_t iterations = 1;
+  SmallVector<int64_t> trips;
+  for (auto [lower, upper, step] :
+       llvm::zip_equal(outer.getLowerBound(), outer.getUpperBound(), outer.getStep())) {
+    trips.push_back(*getConstantIntValue(upper));
+    iterations *= trips.back();
+  }
+  GpuShape shape;
+  shape.threads = std::min<int64_t>(128, llvm::alignTo(iterations, 32));
+  shape.blocks = (iterations + shape.threads - 1) / shape.threads;
+  b.setInsertionPoint(outer);
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  Value at = arith::AddIOp::create(
+      b, loc, arith::MulIOp::create(b, loc, builder.blockIndex(), constant(shape.threads)),
+      builder.threadIndex());
+  if (iterations % shape.threads != 0) {
+    auto branch = scf::IfOp::create(
+        b, loc, arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, at, constant(iterations)),
+        /*withElse=*/false);
+    b.setInsertionPointToStart(branch.thenBlock());
+  }
+  Value rest = at;
+  for (auto [iv, trip] : llvm::reverse(llvm::zip_equal(outer.getInductionVars(), trips))) {
+    iv.replaceAllUsesWith(arith::RemUIOp::create(b, loc, rest, constant(trip)).getResult());
+    rest = arith::DivUIOp::create(b, loc, rest, constant(trip));
+  }
+  Block *from = outer.getBody();
+  from->getTerminator()->erase();
+  b.getInsertionBlock()->getOperations().splice(b.getInsertionPoint(), from->getOperations());
+  rewriter.eraseOp(outer);
+  rewriter.eraseOp(op);
+  return shape;
+}
+
+// By one thread, or a linalg op by a thread an iteration of its outer loops.
+FailureOr<GpuShape> emitLoops(const GpuPlan &plan, GpuLaunchBuilder &builder, GpuLaunchInfo &info) {
+  SmallVector<Value> reads, writes;
+  for (Operation *op : plan.ops) {
+    effectsOf(op, reads, writes);
+    WalkResult walk = op->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands()) {
+        bool inside = llvm::any_of(plan.ops, [&](Operation *other) {
+          Operation *def = operand.getDefiningOp();
+          return def ? other->isAncestor(def)
+                     : other->isAncestor(operand.getParentBlock()->getParentOp());
+        });
+        if (!inside && failed(builder.capture(operand)))
+          return WalkResult::interrupt();
+      }
+      return WalkResult::advance();
+    });
+    if (walk.wasInterrupted())
+      return failure();
+  }
+  for (Value root : reads)
+    if (isRoot(root))
+      builder.buffer(root, /*write=*/false);
+  for (Value root : writes)
+    if (isRoot(root))
+      builder.buffer(root, /*write=*/true);
+  SmallVector<Operation *> clones;
+  for (Operation *op : plan.ops)
+    clones.push_back(builder.b.clone(*op, builder.mapping));
+  for (const GpuLaunchBuilder::Buffer &buffer : builder.buffers) {
+    auto type = cast<MemRefType>(buffer.root.getType());
+    int64_t bytes = type.getNumElements() * bytesOf(type.getElementType());
+    info.readBytes += llvm::is_contained(reads, buffer.root) ? bytes : 0;
+    info.writtenBytes += buffer.written ? bytes : 0;
+  }
+  if (plan.parallel)
+    if (FailureOr<GpuShape> shape = spread(clones[0], builder); succeeded(shape)) {
+      info.scheme = shape->threads > 1 ? GpuScheme::loops : GpuScheme::serial;
+      info.narrow.push_back(plan.reason.empty() ? "one by one" : plan.reason);
+      return shape;
+    }
+  info.narrow.push_back(plan.reason.empty() ? "one by one" : plan.reason);
+  if (plan.nest) {
+    info.scheme = GpuScheme::loops;
+    return spreadNest(clones[0], builder);
+  }
+  info.scheme = GpuScheme::serial;
+  if (failed(lowerToScalarLoops(builder.function))) {
+    builder.reason = "an op without a loop form";
+    return failure();
+  }
+  return GpuShape();
+}
+
+} // namespace tessera::codegen

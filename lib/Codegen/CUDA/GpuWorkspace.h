@@ -1,0 +1,33 @@
+//===- GpuWorkspace.h - The temporaries of a kernel -------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_CODEGEN_CUDA_GPUWORKSPACE_H
+#define TESSERA_CODEGEN_CUDA_GPUWORKSPACE_H
+
+#include "tessera/Codegen/CUDA/GpuCompiler.h"
+
+#include "mlir/IR/Value.h"
+
+namespace tessera::codegen {
+
+/// The buffers of a kernel that its launches hand to each other, in one piece of memory.
+class GpuWorkspace {
+public:
+  /// The launch, by number, has the buffer as this argument. Launches come in order.
+  void use(mlir::Value root, size_t launch, size_t argument);
+  /// Sizes the workspace and gives the arguments their places in it.
+  void layOut(runtime::GpuKernel &kernel) const;
+  void clear();
+
+private:
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<std::pair<size_t, size_t>>> uses;
+  llvm::SmallVector<mlir::Value> order; ///< of first use
+};
+
+} // namespace tessera::codegen
+
+#endif // TESSERA_CODEGEN_CUDA_GPUWORKSPACE_H

@@ -1,0 +1,40 @@
+//===- PendingMessages.h - Diagnostics of an attempt ------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_DRIVER_PENDINGMESSAGES_H
+#define TESSERA_LIB_DRIVER_PENDINGMESSAGES_H
+
+#include "mlir/IR/Diagnostics.h"
+
+namespace tessera {
+
+/// Keeps what is not an error until the attempt is known to be the one that counts.
+class PendingMessages {
+public:
+  explicit PendingMessages(mlir::MLIRContext *context)
+      : handler(context, [this](mlir::Diagnostic &message) {
+          if (message.getSeverity() == mlir::DiagnosticSeverity::Error)
+            return mlir::failure();
+          pending.push_back(std::move(message));
+          return mlir::success();
+        }) {}
+
+  /// Of those that are kept, the first `count` stay.
+  void keep(size_t count) {
+    pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(count), pending.end());
+  }
+  size_t size() const { return pending.size(); }
+  std::vector<mlir::Diagnostic> take() { return std::move(pending); }
+
+private:
+  std::vector<mlir::Diagnostic> pending;
+  mlir::ScopedDiagnosticHandler handler;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_LIB_DRIVER_PENDINGMESSAGES_H

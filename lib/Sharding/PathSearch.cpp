@@ -1,0 +1,281 @@
+//===- PathSearch.cpp - The shortest path over placements ------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PathSearch.h"
+
+#include <algorithm>
+
+namespace tessera::sharding {
+
+/// Beyond this many axis parts in play, axes only go where the source or the target has them.
+static constexpr size_t kFreeSearchParts = 2;
+
+//===----------------------------------------------------------------------===//
+// States
+//===----------------------------------------------------------------------===//
+
+/// Cuts every axis into the parts that source and target name.
+TensorSharding PathSearch::refine(const TensorSharding &sharding) {
+  if (parts.empty())
+    computeParts();
+  TensorSharding result = sharding;
+  if (!nested) {
+    result.open.clear();
+    return canonical(result);
+  }
+  auto split = [&](const AxisRef &axis) {
+    AxisList list;
+    for (const AxisRef &part : parts)
+      if (axis.size > 1 ? axis.contains(part) && part.size > 1 : part == axis)
+        list.push_back(part);
+    if (list.empty())
+      list.push_back(axis);
+    return list;
+  };
+  for (AxisList &axes : result.dims) {
+    AxisList refined;
+    for (const AxisRef &axis : axes)
+      for (const AxisRef &part : split(axis))
+        refined.push_back(part);
+    axes = std::move(refined);
+  }
+  std::vector<PartialAxis> partial;
+  for (const PartialAxis &axis : result.partial)
+    for (const AxisRef &part : split(axis.axis))
+      partial.push_back({part, axis.kind});
+  std::sort(partial.begin(), partial.end());
+  result.partial = std::move(partial);
+  result.open.clear();
+  return result;
+}
+
+void PathSearch::computeParts() {
+  std::vector<std::set<int64_t>> cuts(problem.mesh.numAxes());
+  for (int64_t axis = 0; axis < problem.mesh.numAxes(); ++axis)
+    cuts[axis] = {1, problem.mesh.shape[axis]};
+  for (const TensorSharding *sharding : {&problem.source, &problem.target})
+    for (const AxisRef &axis : sharding->usedAxes()) {
+      cuts[axis.axis].insert(axis.pre);
+      cuts[axis.axis].insert(axis.pre * axis.size);
+    }
+  for (int64_t axis = 0; axis < problem.mesh.numAxes(); ++axis) {
+    if (problem.mesh.shape[axis] == 1)
+      parts.push_back({axis, 1, 1});
+    for (auto it = cuts[axis].begin(); std::next(it) != cuts[axis].end(); ++it) {
+      nested = nested && *std::next(it) % *it == 0;
+      parts.push_back({axis, *it, *std::next(it) / *it});
+    }
+  }
+}
+
+/// Whether `axis` may come to cut dimension `dim` on the way.
+bool PathSearch::mayCut(const AxisRef &axis, size_t dim) const {
+  if (inPlay.size() <= kFreeSearchParts)
+    return true;
+  return overlapsAny(target.dims[dim], axis) || overlapsAny(source.dims[dim], axis);
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+/// Whether every device finds what it needs among those that differ from it in `axes` only.
+bool PathSearch::staysInGroup(const AxisList &axes, const TensorSharding &next) const {
+  bool even = true;
+  for (size_t d = 0; d < problem.shape.size(); ++d)
+    even = even && problem.shape[d] % sizeOf(current.dims[d]) == 0 &&
+           problem.shape[d] % sizeOf(next.dims[d]) == 0;
+  if (even)
+    return true;
+  // Reduced or kept contributions lie elsewhere by nature: only the boxes count here.
+  TensorSharding before = current, after = next;
+  before.partial.clear();
+  after.partial.clear();
+  Layout from = makeLayout(before, problem.shape), to = makeLayout(after, problem.shape);
+  std::vector<Box> held;
+  for (int64_t position = 0; position < problem.mesh.numDevices(); ++position)
+    held.push_back(from.valid(problem.mesh, problem.mesh.coordinate(position)));
+  for (const std::vector<int64_t> &group : deviceGroups(problem.mesh, axes))
+    for (int64_t position : group) {
+      std::vector<Box> missing{to.valid(problem.mesh, problem.mesh.coordinate(position))};
+      for (int64_t member : group)
+        missing = without(std::move(missing), held[member]);
+      if (std::any_of(missing.begin(), missing.end(), [](const Box &box) { return !box.empty(); }))
+        return false;
+    }
+  return true;
+}
+
+/// Whether every device's part lies within its part of the next: uneven parts of parts are not
+/// always parts of the whole, 5 over 2x2 is 2, 2, 1, 0 and over 2 it is 3, 2.
+bool PathSearch::keepsOwn(const TensorSharding &next) const {
+  TensorSharding before = current, after = next;
+  before.partial.clear();
+  after.partial.clear();
+  Layout from = makeLayout(before, problem.shape), to = makeLayout(after, problem.shape);
+  for (int64_t position = 0; position < problem.mesh.numDevices(); ++position) {
+    std::vector<int64_t> coordinate = problem.mesh.coordinate(position);
+    if (!to.valid(problem.mesh, coordinate).contains(from.valid(problem.mesh, coordinate)))
+      return false;
+  }
+  return true;
+}
+
+/// What is left of boxes without another.
+std::vector<Box> PathSearch::without(std::vector<Box> boxes, const Box &hole) {
+  if (std::none_of(boxes.begin(), boxes.end(), [&](const Box &box) { return meet(box, hole); }))
+    return boxes;
+  std::vector<Box> rest;
+  for (const Box &box : boxes)
+    for (Box &piece : subtract(box, hole))
+      rest.push_back(std::move(piece));
+  return rest;
+}
+
+void PathSearch::relax(Move move) {
+  move.source = current;
+  std::sort(move.target.partial.begin(), move.target.partial.end());
+  if (onlyKind && (move.kind != *onlyKind || move.target != target))
+    return; // one step is asked for, and it must arrive
+  if (forbidden && move.kind == forbidden->kind && canonical(move.source) == forbidden->source &&
+      canonical(move.target) == forbidden->target)
+    return;
+  Traffic traffic = trafficOf(problem, move);
+  double seconds = links.seconds(problem.mesh, move.axes, move.kind, traffic);
+  Cost cost = currentCost + Cost::of(objective, seconds, traffic);
+  // A step costs a little even when it sends nothing: of equal chains the shorter is taken.
+  cost.third += 1e-3;
+  // Of equal bytes a chain of collectives that every library has is better than an exchange.
+  if (move.kind == CollectiveKind::exchange && objective == Objective::bytes)
+    cost.first += 0.5;
+  auto [it, fresh] = best.try_emplace(move.target);
+  Node &node = it->second;
+  if (!fresh && (node.done || node.cost <= cost))
+    return;
+  if (!fresh)
+    queue.erase({node.cost, it->first});
+  node.cost = cost;
+  queue.insert({cost, it->first});
+  node.move = std::move(move);
+}
+
+/// Boxes of many devices take long to compute, so what depends on them waits until nothing is left
+/// that takes less than it at least takes.
+void PathSearch::defer(Move move, const Traffic &least) {
+  move.source = current;
+  if (onlyKind)
+    return settle(std::move(move));
+  double seconds = links.seconds(problem.mesh, move.axes, move.kind, least);
+  deferred.insert({currentCost + Cost::of(objective, seconds, least), std::move(move)});
+}
+
+void PathSearch::settle(Move move) {
+  if (move.kind != CollectiveKind::permute || isPermutation(move.target))
+    relax(std::move(move));
+}
+
+bool PathSearch::isKept(const PartialAxis &part) const {
+  return std::find(target.partial.begin(), target.partial.end(), part) != target.partial.end();
+}
+
+//===----------------------------------------------------------------------===//
+// Paths
+//===----------------------------------------------------------------------===//
+
+PathSearch::PathSearch(const ReshardProblem &problem, Objective objective, const LinkModel &links)
+    : problem(problem), objective(objective), links(links) {
+  source = refine(problem.source);
+  target = refine(problem.target);
+  for (const AxisRef &part : parts)
+    if (!source.isFree(part) || !target.isFree(part))
+      inPlay.push_back(part);
+}
+
+std::optional<ReshardPlan> PathSearch::run() {
+  best[source] = {};
+  queue.insert({Cost{}, source});
+  while (!queue.empty() || !deferred.empty()) {
+    if (!deferred.empty() && (queue.empty() || deferred.begin()->first <= queue.begin()->first)) {
+      Move move = std::move(deferred.extract(deferred.begin()).mapped());
+      current = move.source;
+      currentCost = best[current].cost;
+      settle(std::move(move));
+      continue;
+    }
+    auto [cost, state] = *queue.begin();
+    queue.erase(queue.begin());
+    if (state == target)
+      return trace();
+    best[state].done = true;
+    current = state;
+    currentCost = cost;
+    expand();
+  }
+  return std::nullopt;
+}
+
+std::optional<Move> PathSearch::step() {
+  best[source] = {};
+  current = source;
+  expand();
+  auto it = best.find(target);
+  if (it == best.end())
+    return std::nullopt;
+  Move move = it->second.move;
+  finish(move);
+  return move;
+}
+
+void PathSearch::expand() {
+  // Windows overlap, and only an exchange makes or moves them: reduce, exchange, make partial. So
+  // it is where source and target cut an axis into parts that have no common parts.
+  bool exchangeOnly = !nested || !source.windows.empty() || !target.windows.empty();
+  auto tries = [&](CollectiveKind kind) {
+    bool chains = kind != CollectiveKind::all_reduce && kind != CollectiveKind::exchange;
+    return (!onlyKind || *onlyKind == kind) && !(exchangeOnly && chains);
+  };
+  if (tries(CollectiveKind::all_reduce))
+    reduceAll();
+  if (tries(CollectiveKind::reduce_scatter))
+    reduceScatter();
+  if (tries(CollectiveKind::slice))
+    slice();
+  if (tries(CollectiveKind::all_to_all))
+    allToAll();
+  if (tries(CollectiveKind::all_gather))
+    gather();
+  if (tries(CollectiveKind::permute))
+    permute();
+  if (tries(CollectiveKind::exchange))
+    exchangeToTarget();
+  if (!onlyKind || *onlyKind == CollectiveKind::slice)
+    makePartials();
+}
+
+ReshardPlan PathSearch::trace() {
+  ReshardPlan plan;
+  for (TensorSharding at = target; at != source;) {
+    Move move = best[at].move;
+    at = move.source;
+    Traffic traffic = trafficOf(problem, move);
+    plan.seconds += links.seconds(problem.mesh, move.axes, move.kind, traffic);
+    plan.traffic += traffic;
+    finish(move);
+    plan.moves.push_back(std::move(move));
+  }
+  std::reverse(plan.moves.begin(), plan.moves.end());
+  return plan;
+}
+
+/// A step as it leaves the planner: with whole axes again.
+void PathSearch::finish(Move &move) {
+  move.axes = mergeAxes(std::move(move.axes));
+  move.source = canonical(std::move(move.source));
+  move.target = canonical(std::move(move.target));
+}
+
+} // namespace tessera::sharding
