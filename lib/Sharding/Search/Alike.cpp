@@ -14,8 +14,8 @@
 
 namespace tessera::sharding::search {
 
-/// Limits of excess, relative to the bound: the first, and how they grow.
-constexpr double firstLimit = 1e-8, growth = 10;
+/// How limits of excess grow.
+constexpr double growth = 16;
 /// Pairs of strategies that are compared for an entry of work: more takes longer than it is worth.
 constexpr double comparedPerWork = 0.05;
 
@@ -101,15 +101,19 @@ bool Alike::choose(const std::vector<Domain> &offers, double mostWork) {
 }
 
 void Alike::chooseWithin(const std::vector<std::vector<double>> &excess, double bound,
-                         double mostWork, const Deadline &deadline) {
+                         double firstLimit, double mostWork, const Deadline &deadline) {
+  // Repeated layers are looked at as one is: what each of them costs more adds up for none.
+  double layers = 1;
+  for (const Folded::Class &its : folded.classes)
+    layers = std::max(layers, its.count);
   size_t before = 0;
-  for (double limit = firstLimit * std::abs(bound); !deadline.isOver(); limit *= growth) {
+  for (double limit = firstLimit * std::abs(bound) / layers; !deadline.isOver(); limit *= growth) {
     std::vector<Domain> offers(excess.size());
     size_t count = 0;
     for (size_t c = 0; c < excess.size(); ++c) {
       double least = *std::min_element(excess[c].begin(), excess[c].end());
       for (Index a = 0; a < std::ssize(excess[c]); ++a)
-        if (folded.classes[c].count * (excess[c][a] - least) <= limit)
+        if (excess[c][a] - least <= limit)
           offers[c].push_back(a);
       count += offers[c].size();
     }

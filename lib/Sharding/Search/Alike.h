@@ -27,10 +27,11 @@ public:
   /// what is chosen. Returns false when that would take more work than `mostWork`: then it is not
   /// looked at.
   bool choose(const std::vector<Domain> &offers, double mostWork);
-  /// Offers strategies whose excess, for all nodes of the class, is within a limit that grows as
-  /// long as the work is not too much, up to the distance from `bound`.
-  void chooseWithin(const std::vector<std::vector<double>> &excess, double bound, double mostWork,
-                    const Deadline &deadline);
+  /// Offers strategies whose excess, of one node of the class, is within a limit that grows,
+  /// from a part of the bound, as long as the work is not too much, up to the distance from
+  /// `bound`.
+  void chooseWithin(const std::vector<std::vector<double>> &excess, double bound, double firstLimit,
+                    double mostWork, const Deadline &deadline);
   /// One mesh axis after the other is chosen anew, slowest first, the others being as they are.
   void sweepAxes(double mostWork);
 

@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Alike.h"
+#include "Dominance.h"
 #include "Eliminate.h"
 #include "Messages.h"
 #include "Modes.h"
@@ -32,12 +33,16 @@ struct Effort {
   double goodGap, wideGap;      ///< relative: nothing more is tried; more classes are
   std::vector<Index> classes;   ///< that nodes are told apart into, one try after the other
   int sweeps, sweepsAtOnce;     ///< of messages; between looks at what they are good for
-  double leastGain;             ///< of the bound by sweeps at once, relative, to go on
+  double goodGain, leastGain;   ///< of the bound by sweeps at once, relative, to go on where the
+                                ///< gap is not wide, and where it is
+  double firstLimit;            ///< of what is offered to classes, relative; 0: nodes choose
   double work;                  ///< entries of tables, for an elimination over classes
   int refinements, mostRefined; ///< rounds in which nodes choose; nodes that may in all of them
+  int mostPlanned;              ///< nodes that choose for themselves though the gap is not wide
 };
-const Effort quickEffort{1e-3, 5e-3, {120, 1000, 6000}, 64, 8, 3e-4, 3e5, 6, 600};
-const Effort thoroughEffort{1e-9, 1e-5, {1200, 6000}, 600, 16, 1e-7, 2e7, 40, 1 << 30};
+const Effort quickEffort{1e-4, 9e-3, {120, 1000, 6000}, 64, 8, 3e-3, 3e-4, 1e-4, 1e5, 6, 600, 4000};
+const Effort thoroughEffort{1e-9, 1e-3, {1200, 6000}, 600, 16,     1e-7,
+                            1e-7, 0,    5e7,          40,  100000, 4000};
 
 /// What rounding may add up to, of a cost.
 constexpr double rounding = 1e-9;
@@ -66,8 +71,14 @@ public:
   /// The best choice of every node for itself among what is offered to its class, as far as an
   /// elimination with small tables finds it.
   std::vector<int64_t> next(const std::vector<int64_t> &choice);
+  /// The best choice of strategies whose belief is within a limit, or that are in `chosen`, by
+  /// class; nothing where that takes more work, or time.
+  std::optional<std::vector<int64_t>> within(const std::vector<std::vector<double>> &belief,
+                                             double limit, const std::vector<Index> &chosen,
+                                             double mostWork, const Deadline &deadline) const;
 
 private:
+  Domains inNodes(const std::vector<Domain> &positions) const;
   void offerBeside(const std::vector<int64_t> &choice);
 
   const Folded &folded;
@@ -129,23 +140,44 @@ void Refinement::offerBeside(const std::vector<int64_t> &choice) {
   }
 }
 
-std::vector<int64_t> Refinement::next(const std::vector<int64_t> &choice) {
-  offerBeside(choice);
+Domains Refinement::inNodes(const std::vector<Domain> &positions) const {
   Domains few;
   std::vector<Index> ofClass;
-  for (size_t c = 0; c < offers.size(); ++c) {
+  for (size_t c = 0; c < positions.size(); ++c) {
     Domain set;
-    for (Index a : offers[c])
+    for (Index a : positions[c])
       set.push_back(folded.all(folded.classes[c])[a]);
     ofClass.push_back(few.intern(set));
   }
   for (Index its : folded.classOf)
     few.of.push_back(ofClass[its]);
-  Model model(source, costs, std::move(few));
+  return few;
+}
+
+std::vector<int64_t> Refinement::next(const std::vector<int64_t> &choice) {
+  offerBeside(choice);
+  Model model(source, costs, inNodes(offers), true);
   PlanOptions wish;
   wish.prune = false;
   wish.splitAt = 5e4;
   return eliminate(model, makePlan(model, wish), Deadline(1e9))->choice;
+}
+
+std::optional<std::vector<int64_t>>
+Refinement::within(const std::vector<std::vector<double>> &belief, double limit,
+                   const std::vector<Index> &chosen, double mostWork,
+                   const Deadline &deadline) const {
+  std::vector<Domain> few(belief.size());
+  for (size_t c = 0; c < belief.size(); ++c)
+    for (Index a = 0; a < std::ssize(belief[c]); ++a)
+      if (belief[c][a] <= limit || a == chosen[c])
+        few[c].push_back(a);
+  Model model(source, costs, removeDominated(source, costs, inNodes(few), false, deadline), true);
+  Plan plan = makePlan(model, {});
+  if (plan.work > mostWork || deadline.isOver())
+    return std::nullopt;
+  std::optional<Optimum> found = eliminate(model, plan, deadline);
+  return found ? std::optional(found->choice) : std::nullopt;
 }
 
 /// A strategy that costs more beyond the bound than the choice does is in no cheaper choice.
@@ -166,6 +198,15 @@ Domains hopefulOf(const Folded &folded, const Messages::Proof &proof, const Boun
   return kept;
 }
 
+/// A limit of excess at which few strategies are left: a small part of what a layer costs.
+double leastLimit(const Folded &folded, double bound) {
+  double layers = 1;
+  for (const Folded::Class &its : folded.classes)
+    if (!its.slots.empty())
+      layers = std::max(layers, its.count);
+  return 1e-6 * std::abs(bound) / layers;
+}
+
 /// Good messages and a choice that they lead to, with the classes that nodes are told apart into.
 class Attempt {
 public:
@@ -182,10 +223,10 @@ public:
 };
 
 void Attempt::run(const Effort &effort, const Deadline &deadline) {
-  auto isGood = [&]() {
-    return alike.cost() - proof.bound <= effort.goodGap * std::abs(alike.cost());
+  auto isWithin = [&](double gap) {
+    return alike.cost() - proof.bound <= gap * std::abs(alike.cost());
   };
-  for (int sweeps = 0; sweeps < effort.sweeps && !isGood() && !deadline.isOver();) {
+  for (int sweeps = 0; sweeps < effort.sweeps && !isWithin(effort.goodGap) && !deadline.isOver();) {
     for (int now = 0; now < effort.sweepsAtOnce; ++now, ++sweeps)
       messages.sweep();
     Messages::Proof better = messages.prove();
@@ -193,12 +234,13 @@ void Attempt::run(const Effort &effort, const Deadline &deadline) {
     double gain = better.bound - proof.bound;
     if (gain > 0)
       proof = std::move(better);
-    if (gain <= effort.leastGain * std::abs(proof.bound))
+    double enough = isWithin(effort.wideGap) ? effort.goodGain : effort.leastGain;
+    if (gain <= enough * std::abs(proof.bound))
       break;
   }
-  if (!isGood())
-    alike.chooseWithin(messages.beliefs(), proof.bound, effort.work, deadline);
-  if (!isGood())
+  if (effort.firstLimit > 0 && !isWithin(effort.goodGap))
+    alike.chooseWithin(messages.beliefs(), proof.bound, effort.firstLimit, effort.work, deadline);
+  if (effort.firstLimit > 0 && !isWithin(effort.wideGap))
     alike.sweepAxes(effort.work);
 }
 
@@ -209,31 +251,47 @@ Bounded minimiseCoarsely(const Source &source, const KindCosts &costs, const Dom
   const Effort &effort = hopeful ? thoroughEffort : quickEffort;
   Bounded best{{}, 0, -std::numeric_limits<double>::infinity(), false};
   auto isWithin = [&](double gap) { return best.cost - best.bound <= gap * std::abs(best.cost); };
+  auto consider = [&](std::vector<int64_t> choice) {
+    double cost = costOf(source, costs, choice);
+    bool isBetter = best.choice.empty() || cost < best.cost - rounding * std::abs(best.cost);
+    if (isBetter) {
+      best.choice = std::move(choice);
+      best.cost = cost;
+    }
+    return isBetter;
+  };
   std::unique_ptr<Attempt> attempt;
   for (Index classes : effort.classes) {
     if (attempt && (isWithin(effort.wideGap) || deadline.isOver() || attempt->folded.isWhole))
       break;
+    // What is small is not worth the loss where classes meet.
+    if (hopeful && source.numNodes() <= effort.classes.back())
+      classes = effort.classes.back();
     attempt = std::make_unique<Attempt>(source, costs, domains, classes);
     attempt->run(effort, deadline);
-    std::vector<int64_t> choice = attempt->folded.unfold(attempt->alike.position());
-    double cost = costOf(source, costs, choice);
-    if (best.choice.empty() || cost < best.cost) {
-      best.choice = std::move(choice);
-      best.cost = cost;
-    }
+    consider(attempt->folded.unfold(attempt->alike.position()));
     best.bound = std::max(best.bound, attempt->proof.bound);
+    // Limits grow as long as eliminations take no time to speak of.
+    const std::vector<std::vector<double>> &belief = attempt->messages.beliefs();
+    Refinement refinement(attempt->folded, costs);
+    for (double limit = leastLimit(attempt->folded, best.bound);
+         effort.firstLimit == 0 && !isWithin(effort.goodGap) && limit < best.cost - best.bound;
+         limit *= 4) {
+      auto next =
+          refinement.within(belief, limit, attempt->alike.position(), effort.work, deadline);
+      if (!next)
+        break;
+      if (!consider(std::move(*next)) && isWithin(effort.wideGap))
+        break;
+    }
   }
+  Refinement refinement(attempt->folded, costs);
   // Planning takes as long as the problem is large: large ones get one.
   int rounds = std::clamp(effort.mostRefined / source.numNodes(), 1, effort.refinements);
-  Refinement refinement(attempt->folded, costs);
-  for (int round = 0; round < rounds && !isWithin(effort.goodGap) && !deadline.isOver(); ++round) {
-    std::vector<int64_t> next = refinement.next(best.choice);
-    double cost = costOf(source, costs, next);
-    if (cost >= best.cost * (1 - rounding))
+  double goodGap = source.numNodes() > effort.mostPlanned ? effort.wideGap : effort.goodGap;
+  for (int round = 0; round < rounds && !isWithin(goodGap) && !deadline.isOver(); ++round)
+    if (!consider(refinement.next(best.choice)))
       break;
-    best.choice = std::move(next);
-    best.cost = cost;
-  }
   if (hopeful)
     *hopeful = hopefulOf(attempt->folded, attempt->proof, best);
   if (isWithin(rounding))

@@ -569,7 +569,7 @@ std::vector<Index> Elimination::bestOf(const Bucket &bucket, const std::vector<I
 
 /// The eliminated strategies, last eliminated first: by then all others of the bucket are known.
 Optimum Elimination::traceBack() const {
-  Optimum result{0, std::vector<int64_t>(model.numNodes(), 0)};
+  Optimum result{model.constant, std::vector<int64_t>(model.numNodes(), 0)};
   for (Index constant : plan.constants)
     result.cost += tables[constant].data[0];
   std::vector<Index> at(model.numNodes(), 0), local;

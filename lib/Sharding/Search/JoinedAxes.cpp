@@ -65,7 +65,8 @@ std::optional<std::vector<int64_t>> minimiseOverJoinedAxes(const Source &source,
     if (numAxes > mostAxes && !isOneCut)
       continue;
     Domains few = joinAxes(source, domains, everything & ~apart);
-    Model model(source, costs, removeDominated(source, costs, std::move(few), false, deadline));
+    Model model(source, costs, removeDominated(source, costs, std::move(few), false, deadline),
+                true);
     Plan plan = makePlan(model, {});
     if (plan.work > mostWork || !plan.split.empty())
       continue;

@@ -61,6 +61,9 @@ constexpr double splitTo = 2e6;
 /// What rounding may add up to, of a cost.
 constexpr double rounding = 1e-9;
 
+/// A part of the cost from which other ways to a good choice are tried.
+constexpr double wideGap = 0.01;
+
 /// Entries of tables for a grid of fewer axes: well under a second.
 constexpr double joinedWork = 2e9, joinedWorkOnce = 2e7;
 
@@ -77,7 +80,7 @@ bool fits(const Plan &plan, const Options &options, Pains pains) {
 
 /// The plan of least work among a few orders. Which of them folds repeated layers best cannot be
 /// seen before they are made.
-Plan bestPlan(const Model &model, const Options &options, Pains pains) {
+Plan bestPlan(const Model &model, const Options &options, Pains pains, const Deadline &deadline) {
   PlanOptions wish;
   wish.tableLimit = std::min(wish.tableLimit, options.tableLimit);
   Plan best = makePlan(model, wish);
@@ -85,6 +88,8 @@ Plan bestPlan(const Model &model, const Options &options, Pains pains) {
     return best;
   for (Greed greed : {Greed::growth, Greed::bucket})
     for (double limit : {1e7, 1e6}) {
+      if (deadline.isOver())
+        return best;
       wish.greed = greed;
       wish.tableLimit = std::min(limit, options.tableLimit);
       Plan other = makePlan(model, wish);
@@ -148,8 +153,8 @@ void Search::explore(Domains domains, double parentBound) {
     return;
   }
   Domains left = removeDominated(source, costs, std::move(domains), false, deadline);
-  Model model(source, costs, left);
-  Plan plan = bestPlan(model, options, pains);
+  Model model(source, costs, left, true);
+  Plan plan = bestPlan(model, options, pains, deadline);
   bool isExact = fits(plan, options, pains);
   if (!isExact && pains == Pains::once) {
     open.push({std::move(left), parentBound, -1, numOpened++});
@@ -209,7 +214,7 @@ Domains Search::beginCoarsely(const Domains &all) {
   Bounded coarse = minimiseCoarsely(source, costs, all, until, &hopeful);
   improve(coarse.choice);
   bound = std::max(coarse.bound, leastOf(source, costs, all));
-  if (bound >= best.cost - rounding * std::abs(best.cost))
+  if (bound >= best.cost - wideGap * std::abs(best.cost))
     return hopeful;
   if (auto joined = minimiseOverJoinedAxes(
           source, costs, all, pains == Pains::once ? joinedWorkOnce : joinedWork, until))
@@ -268,7 +273,7 @@ std::optional<Bounded> minimiseIfSmall(const Source &source, const KindCosts &co
     compared += static_cast<double>(table->rows + table->columns) * table->rows * table->columns;
   if (compared > comparedPerWork * mostWork)
     return std::nullopt;
-  Model model(source, costs, removeDominated(source, costs, domains, false, deadline));
+  Model model(source, costs, removeDominated(source, costs, domains, false, deadline), true);
   Plan plan = makePlan(model, {});
   if (plan.work > mostWork || plan.largest > options.tableLimit ||
       plan.total > options.totalLimit || deadline.isOver())

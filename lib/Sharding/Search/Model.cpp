@@ -150,17 +150,31 @@ KindCosts costsOf(const Source &source, double pricePerByte) {
   return costs;
 }
 
-Model::Model(const Source &source, const KindCosts &costs, Domains kept)
-    : domains(std::move(kept)), pairs(source.pairs), neighbours(source.neighbours) {
+Model::Model(const Source &source, const KindCosts &costs, Domains kept, bool contract)
+    : domains(std::move(kept)), neighbours(source.numNodes()), isContracted(contract) {
   Interner vectorNumbers, matrixNumbers;
+  std::vector<std::pair<Index, Index>> fixed; // table and side, the only strategy of the other end
+  Key key;
   for (Index i = 0; i < source.numNodes(); ++i) {
-    auto [number, isNew] = vectorNumbers.intern({source.kind[i], domains.of[i]});
+    fixed.clear();
+    for (const Neighbour &other : source.neighbours[i])
+      if (isOut(other.node))
+        fixed.push_back({2 * other.table + other.isRow, domains.at(other.node).front()});
+    std::sort(fixed.begin(), fixed.end());
+    key = {source.kind[i], domains.of[i]};
+    for (auto [table, strategy] : fixed)
+      key.insert(key.end(), {table, strategy});
+    auto [number, isNew] = vectorNumbers.intern(key);
     unary.push_back(number);
     if (!isNew)
       continue;
     std::vector<double> &vector = vectors.emplace_back();
-    for (Index s : domains.at(i))
+    for (Index s : domains.at(i)) {
       vector.push_back(costs[source.kind[i]][s]);
+      for (auto [table, strategy] : fixed)
+        vector.back() += table % 2 ? source.tables[table / 2]->at(s, strategy)
+                                   : source.tables[table / 2]->at(strategy, s);
+    }
   }
   auto matrixOf = [&](Index table, Index u, Index v) {
     auto [number, isNew] = matrixNumbers.intern({table, domains.of[u], domains.of[v]});
@@ -176,12 +190,20 @@ Model::Model(const Source &source, const KindCosts &costs, Domains kept)
     }
     return number;
   };
-  for (Source::Pair &pair : pairs)
-    pair.table = matrixOf(pair.table, pair.u, pair.v);
   for (Index i = 0; i < numNodes(); ++i)
-    for (Neighbour &other : neighbours[i])
-      other.table =
-          other.isRow ? matrixOf(other.table, i, other.node) : matrixOf(other.table, other.node, i);
+    if (isOut(i))
+      constant += costs[source.kind[i]][domains.at(i).front()];
+  for (const Source::Pair &pair : source.pairs) {
+    if (isOut(pair.u) && isOut(pair.v))
+      constant +=
+          source.tables[pair.table]->at(domains.at(pair.u).front(), domains.at(pair.v).front());
+    if (isOut(pair.u) || isOut(pair.v))
+      continue;
+    Index matrix = matrixOf(pair.table, pair.u, pair.v);
+    pairs.push_back({pair.u, pair.v, matrix});
+    neighbours[pair.u].push_back({pair.v, matrix, true});
+    neighbours[pair.v].push_back({pair.u, matrix, false});
+  }
 }
 
 } // namespace tessera::sharding::search

@@ -124,7 +124,9 @@ struct Matrix {
 /// The problem over kept strategies, as elimination takes it. Costs are by position in the domain.
 struct Model {
   Model() = default;
-  Model(const Source &source, const KindCosts &costs, Domains domains);
+  /// With `contract` nodes of one strategy are added to their neighbours and to the constant: they
+  /// have no part in an elimination.
+  Model(const Source &source, const KindCosts &costs, Domains domains, bool contract = false);
 
   Domains domains;
   std::vector<std::vector<double>> vectors;
@@ -132,7 +134,11 @@ struct Model {
   std::vector<Index> unary;                       ///< by node: its vector
   std::vector<Source::Pair> pairs;                ///< tables are matrices here
   std::vector<std::vector<Neighbour>> neighbours; ///< tables are matrices here
+  double constant = 0;                            ///< of what is contracted
+  bool isContracted = false;
 
+  /// Whether an elimination need not look at a node.
+  bool isOut(Index node) const { return isContracted && size(node) == 1; }
   Index numNodes() const { return static_cast<Index>(unary.size()); }
   Index size(Index node) const { return static_cast<Index>(domains.at(node).size()); }
 };

@@ -128,7 +128,7 @@ void Planner::leaves() {
                            {model.matrices[m].rows, model.matrices[m].columns}});
   numLeaves = static_cast<Index>(plan.tables.size());
   for (Index i = 0; i < model.numNodes(); ++i)
-    unaryFactor.push_back(addFactor(model.unary[i], {i}));
+    unaryFactor.push_back(model.isOut(i) ? -1 : addFactor(model.unary[i], {i}));
   for (const Source::Pair &pair : model.pairs) {
     Index factor = addFactor(firstMatrix + pair.table, {pair.u, pair.v});
     edgesOf[pair.u].push_back({{pair.v, pair.table, true}, factor});
@@ -394,7 +394,8 @@ Plan Planner::run() {
   classOf.assign(count, 0);
   leaves();
   for (Index i = 0; i < count; ++i)
-    classify(i);
+    if (!model.isOut(i))
+      classify(i);
   while (!queue.empty()) {
     Candidate best = queue.top();
     queue.pop();
