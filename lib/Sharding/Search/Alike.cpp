@@ -101,7 +101,8 @@ bool Alike::choose(const std::vector<Domain> &offers, double mostWork) {
 }
 
 void Alike::chooseWithin(const std::vector<std::vector<double>> &excess, double bound,
-                         double firstLimit, double mostWork, const Deadline &deadline) {
+                         double firstLimit, double goodGap, double mostWork,
+                         const Deadline &deadline) {
   // Repeated layers are looked at as one is: what each of them costs more adds up for none.
   double layers = 1;
   for (const Folded::Class &its : folded.classes)
@@ -120,7 +121,8 @@ void Alike::chooseWithin(const std::vector<std::vector<double>> &excess, double 
     if (count == before && limit < best - bound)
       continue;
     before = count;
-    if (!choose(offers, mostWork) || limit >= best - bound)
+    if (!choose(offers, mostWork) || limit >= best - bound ||
+        best - bound <= goodGap * std::abs(best))
       return;
   }
 }

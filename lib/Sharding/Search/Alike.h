@@ -29,9 +29,9 @@ public:
   bool choose(const std::vector<Domain> &offers, double mostWork);
   /// Offers strategies whose excess, of one node of the class, is within a limit that grows,
   /// from a part of the bound, as long as the work is not too much, up to the distance from
-  /// `bound`.
+  /// `bound`, or until what is chosen costs at most `goodGap` (relative) more than that.
   void chooseWithin(const std::vector<std::vector<double>> &excess, double bound, double firstLimit,
-                    double mostWork, const Deadline &deadline);
+                    double goodGap, double mostWork, const Deadline &deadline);
   /// One mesh axis after the other is chosen anew, slowest first, the others being as they are.
   void sweepAxes(double mostWork);
 

@@ -40,7 +40,7 @@ struct Effort {
   int refinements, mostRefined; ///< rounds in which nodes choose; nodes that may in all of them
   int mostPlanned;              ///< nodes that choose for themselves though the gap is not wide
 };
-const Effort quickEffort{1e-4, 9e-3, {120, 1000, 6000}, 64, 8, 3e-3, 3e-4, 1e-4, 1e5, 6, 600, 4000};
+const Effort quickEffort{8e-3, 9e-3, {120, 1000, 6000}, 64, 8, 3e-3, 3e-4, 1e-2, 1e4, 6, 600, 4000};
 const Effort thoroughEffort{1e-9, 1e-3, {1200, 6000}, 600, 16,     1e-7,
                             1e-7, 0,    5e7,          40,  100000, 4000};
 
@@ -239,7 +239,8 @@ void Attempt::run(const Effort &effort, const Deadline &deadline) {
       break;
   }
   if (effort.firstLimit > 0 && !isWithin(effort.goodGap))
-    alike.chooseWithin(messages.beliefs(), proof.bound, effort.firstLimit, effort.work, deadline);
+    alike.chooseWithin(messages.beliefs(), proof.bound, effort.firstLimit, effort.goodGap,
+                       effort.work, deadline);
   if (effort.firstLimit > 0 && !isWithin(effort.wideGap))
     alike.sweepAxes(effort.work);
 }
