@@ -31,6 +31,10 @@ using namespace tessera;
 /// What the search is given, in parts of the budget; then, where nothing fits, in parts of the
 /// least memory that a plan is estimated to take.
 static constexpr double kOfBudget[] = {1, 0.96, 0.92, 0.88}, kOfLeast[] = {0, 1.0005, 1.05};
+/// Behind those, how many plans are asked for that are estimated to take less and less.
+static constexpr size_t kLesser = 4;
+/// Of the estimate of a plan that does not fit, what the next one may take.
+static constexpr double kLess = 0.999;
 /// Seconds of a search for the least memory and a mesh, at most.
 static constexpr double kLeastSeconds = 2;
 /// MiB of joined collectives that are tried one after the other.
@@ -109,6 +113,9 @@ LogicalResult Compilation::fitMemory(const PipelineOptions &wish, Phase from) {
     else
       for (double part : kOfBudget)
         budgets.push_back(part * budget);
+    size_t numParts = budgets.size();
+    if (!isLast)
+      budgets.append(kLesser, kOfBudget[numParts - 1] * budget);
     for (size_t search = 0; search < budgets.size() && !fits; ++search) {
       pending.keep(before);
       program = normalized->clone();
@@ -152,6 +159,11 @@ LogicalResult Compilation::fitMemory(const PipelineOptions &wish, Phase from) {
         if (isLast)
           given = 0.97 * std::max(kNothing, budgets[search]);
       }
+      // A plan that is estimated to take less than one that does not fit may fit.
+      if (!isLast && !fits && found && numParts <= search + 1 && search + 1 < budgets.size())
+        budgets[search + 1] =
+            std::min(budgets[search + 1],
+                     kLess * found.getAs<FloatAttr>("memory").getValueAsDouble() / kGiB);
       if (!isLast && !fits && (isLeast || search + 1 == budgets.size())) {
         isLast = true;
         budgets = {kOfLeast[0]};
