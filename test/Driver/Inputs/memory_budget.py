@@ -9,7 +9,8 @@ import sys
 
 error, free, tessera, program = sys.argv[1:]
 least = int(re.search(r"needs (\d+) bytes", open(error).read()).group(1))
-most = json.load(open(free))["peak_memory_bytes"]
+unbounded = json.load(open(free))
+most = unbounded["peak_memory_bytes"]
 
 
 def explain(budget):
@@ -18,10 +19,11 @@ def explain(budget):
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-if explain(least)["peak_memory_bytes"] <= least <= most:
+smallest = explain(least)
+if smallest["peak_memory_bytes"] <= least <= most:
     print("the least is reached")
 middle = explain((least + most) // 2)
 if middle["peak_memory_bytes"] <= (least + most) // 2:
     print("half way is kept to")
-if abs(middle["search"]["memory"] / middle["peak_memory_bytes"] - 1) <= 0.1:
-    print("the estimate is within 10 %")
+if all(abs(plan["search"]["memory"] / plan["peak_memory_bytes"] - 1) <= 0.1 for plan in (smallest, unbounded)):
+    print("both ends are estimated within 10 %")
