@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelStages.h"
+#include "NarrowFloats.h"
+#include "Trigonometry.h"
 
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
@@ -30,44 +32,6 @@ template <typename T> static bool uses(ModuleOp module) {
 
 namespace {
 
-/// Rounds f32 to bf16 in integers. Unlike upstream's, the choice for NaN is made on integers: a
-/// select of bf16 values would become a library call on CPUs that have no bf16.
-struct TruncateToBF16 : OpRewritePattern<arith::TruncFOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(arith::TruncFOp op, PatternRewriter &rewriter) const override {
-    Type type = op.getType(), from = op.getIn().getType();
-    if (!getElementTypeOrSelf(type).isBF16() || !getElementTypeOrSelf(from).isF32())
-      return rewriter.notifyMatchFailure(op, "not f32 to bf16");
-    Location loc = op.getLoc();
-    auto like = [&](Type element) -> Type {
-      auto vector = dyn_cast<VectorType>(type);
-      return vector ? Type(vector.clone(element)) : element;
-    };
-    Type i32 = like(rewriter.getI32Type()), i16 = like(rewriter.getI16Type());
-    auto constant = [&](int32_t value) -> Value {
-      TypedAttr attribute = rewriter.getI32IntegerAttr(value);
-      if (auto vector = dyn_cast<VectorType>(i32))
-        attribute = DenseElementsAttr::get(vector, attribute);
-      return arith::ConstantOp::create(rewriter, loc, attribute);
-    };
-    // Round to nearest even: add half of the last place, less one when it is even.
-    Value bits = arith::BitcastOp::create(rewriter, loc, i32, op.getIn());
-    Value sixteen = constant(16);
-    Value last = arith::ShRUIOp::create(rewriter, loc, bits, sixteen);
-    last = arith::AndIOp::create(rewriter, loc, last, constant(1));
-    Value rounded = arith::AddIOp::create(rewriter, loc, bits, constant(0x7fff));
-    rounded = arith::AddIOp::create(rewriter, loc, rounded, last);
-    Value nan =
-        arith::CmpFOp::create(rewriter, loc, arith::CmpFPredicate::UNO, op.getIn(), op.getIn());
-    rounded = arith::SelectOp::create(rewriter, loc, nan, constant(0x7fc00000), rounded);
-    Value high = arith::ShRUIOp::create(rewriter, loc, rounded, sixteen);
-    high = arith::TruncIOp::create(rewriter, loc, i16, high);
-    rewriter.replaceOpWithNewOp<arith::BitcastOp>(op, type, high);
-    return success();
-  }
-};
-
 /// exp(x) - 1 as (u - 1) x / log(u), u = exp(x): the errors of exp and log cancel, so that small x
 /// keep their digits (W. Kahan; N. Higham, "Accuracy and Stability of Numerical
 /// Algorithms", 1.14.1). LLVM's own lowering subtracts and gives 0.
@@ -76,28 +40,62 @@ struct ExpandExpM1 : OpRewritePattern<math::ExpM1Op> {
 
   LogicalResult matchAndRewrite(math::ExpM1Op op, PatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    Type type = op.getType();
-    auto element = cast<FloatType>(getElementTypeOrSelf(type));
-    auto constant = [&](double value) -> Value {
-      TypedAttr attribute = rewriter.getFloatAttr(element, value);
-      if (auto vector = dyn_cast<VectorType>(type))
-        attribute = DenseElementsAttr::get(vector, attribute);
-      return arith::ConstantOp::create(rewriter, loc, attribute);
-    };
-    auto equal = [&](Value a, Value b) -> Value {
-      return arith::CmpFOp::create(rewriter, loc, arith::CmpFPredicate::OEQ, a, b);
-    };
-    Value x = op.getOperand(), one = constant(1.0), minusOne = constant(-1.0);
-    Value u = math::ExpOp::create(rewriter, loc, x);
-    Value difference = arith::SubFOp::create(rewriter, loc, u, one);
-    Value product = arith::MulFOp::create(rewriter, loc, difference, x);
-    Value quotient =
-        arith::DivFOp::create(rewriter, loc, product, math::LogOp::create(rewriter, loc, u));
+    ElementBuilder f(rewriter, loc, op.getType());
+    Value x = op.getOperand(), u = math::ExpOp::create(rewriter, loc, x);
+    Value difference = f.sub(u, f.c(1));
+    Value result = f.div(f.mul(difference, x), math::LogOp::create(rewriter, loc, u));
     // Where exp is infinite so is the result, not inf * x / inf.
-    Value infinite = constant(std::numeric_limits<double>::infinity());
-    Value result = arith::SelectOp::create(rewriter, loc, equal(u, infinite), u, quotient);
-    result = arith::SelectOp::create(rewriter, loc, equal(difference, minusOne), minusOne, result);
-    result = arith::SelectOp::create(rewriter, loc, equal(u, one), x, result);
+    result = f.pick(f.equal(u, f.c(std::numeric_limits<double>::infinity())), u, result);
+    result = f.pick(f.equal(difference, f.c(-1)), f.c(-1), result);
+    result = f.pick(f.equal(u, f.c(1)), x, result);
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
+/// Sine and cosine of f32, in f64. Upstream's polynomials reduce the argument in f32, which
+/// leaves no digits of a large one.
+template <typename Op, int64_t shift> struct ExpandSine : OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
+    Type type = op.getType();
+    if (!getElementTypeOrSelf(type).isF32())
+      return rewriter.notifyMatchFailure(op, "not f32");
+    Location loc = op.getLoc();
+    Type wide = ElementBuilder(rewriter, loc, type).like(rewriter.getF64Type());
+    ElementBuilder f(rewriter, loc, wide);
+    Value x = arith::ExtFOp::create(rewriter, loc, wide, op.getOperand());
+    rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, type, sine(f, x, shift, /*wasF32=*/true));
+    return success();
+  }
+};
+
+/// Half of t + t / (t + 1), t = exp|x| - 1, which keeps the digits of small x (sinh); half of
+/// u + 1 / u, u = exp|x| (cosh). Where exp|x| would be infinite, half the square of exp|x/2|.
+template <typename Op> struct ExpandHyperbolic : OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
+    if (!getElementTypeOrSelf(op.getType()).isF32())
+      return rewriter.notifyMatchFailure(op, "not f32");
+    Location loc = op.getLoc();
+    ElementBuilder f(rewriter, loc, op.getType());
+    constexpr double kLargest = 88; // exp of it is finite
+    Value x = op.getOperand(), a = f.abs(x);
+    Value isLarge = f.less(f.c(kLargest), a), some = f.pick(isLarge, f.c(kLargest), a);
+    Value small;
+    if constexpr (std::is_same_v<Op, math::SinhOp>) {
+      Value t = math::ExpM1Op::create(rewriter, loc, some);
+      small = f.mul(f.c(0.5), f.add(t, f.div(t, f.add(t, f.c(1)))));
+    } else {
+      Value u = math::ExpOp::create(rewriter, loc, some);
+      small = f.add(f.mul(f.c(0.5), u), f.div(f.c(0.5), u));
+    }
+    Value root = math::ExpOp::create(rewriter, loc, f.mul(f.c(0.5), a));
+    Value result = f.pick(isLarge, f.mul(f.mul(f.c(0.5), root), root), small);
+    if constexpr (std::is_same_v<Op, math::SinhOp>)
+      result = f.sign(result, x);
     rewriter.replaceOp(op, result);
     return success();
   }
@@ -146,17 +144,18 @@ LogicalResult expandKernelMath(ModuleOp module, const KernelTarget &target, bool
     {
       // What other functions say in terms of those that have polynomials.
       RewritePatternSet patterns(context);
-      math::populateExpansionPatterns(patterns,
-                                      {"exp2f", "sinh", "cosh", "rsqrt", "powi", "clampf"});
+      math::populateExpansionPatterns(patterns, {"exp2f", "rsqrt", "powi", "clampf"});
+      patterns.add<ExpandSine<math::SinOp, 0>, ExpandSine<math::CosOp, 1>,
+                   ExpandHyperbolic<math::SinhOp>, ExpandHyperbolic<math::CoshOp>>(context);
       if (failed(applyPatternsGreedily(module, std::move(patterns), config)))
         return failure();
     }
     RewritePatternSet patterns(context);
-    // The polynomials are for f32 and check the type themselves; pow would lose digits.
+    // The polynomials are for f32 and check the type themselves; pow and the arc tangents would
+    // lose digits.
     populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
       return llvm::is_contained({"math.exp", "math.tanh", "math.erf", "math.erfc", "math.log",
-                                 "math.log2", "math.log1p", "math.expm1", "math.sin", "math.cos",
-                                 "math.atan", "math.atan2", "math.asin", "math.acos"},
+                                 "math.log2", "math.log1p", "math.expm1", "math.asin", "math.acos"},
                                 name);
     });
     if (failed(applyPatternsGreedily(module, std::move(patterns), config)))
@@ -166,10 +165,10 @@ LogicalResult expandKernelMath(ModuleOp module, const KernelTarget &target, bool
   patterns.add<ExpandExpM1>(context);
   math::populateExpansionPatterns(patterns, {"rsqrt", "ctlz", "powi", "clampf"});
   arith::populateArithExpandOpsPatterns(patterns);
-  if (bf16) {
-    patterns.add<TruncateToBF16>(context, /*benefit=*/2);
+  if (bf16)
     arith::populateExpandBFloat16Patterns(patterns);
-  }
+  if (bf16 || f16)
+    populateNarrowFloatPatterns(patterns, target.convertsF16InIntegers);
   return applyPatternsGreedily(module, std::move(patterns), config);
 }
 

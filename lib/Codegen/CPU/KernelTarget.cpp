@@ -79,6 +79,7 @@ mlir::FailureOr<KernelTarget> KernelTarget::get(const CpuOptions &options, std::
     target.vectorBits = avx512 ? 512 : hasFeature(*machine, "avx2") ? 256 : 128;
     target.numRegisters = avx512 ? 32 : 16;
     target.fma = hasFeature(*machine, "fma");
+    target.convertsF16InIntegers = !hasFeature(*machine, "f16c");
   } else if (Triple(target.triple).isAArch64()) {
     target.numRegisters = 32;
     target.fma = true;

@@ -21,10 +21,11 @@ namespace tessera::codegen {
 struct KernelTarget {
   std::string triple;
   std::string cpu;
-  std::string features;       ///< LLVM's comma-separated list, sorted
-  unsigned vectorBits = 128;  ///< width of the widest vector register worth using
-  unsigned numRegisters = 16; ///< vector registers
-  bool fma = false;           ///< a fused multiply-add instruction exists
+  std::string features;               ///< LLVM's comma-separated list, sorted
+  unsigned vectorBits = 128;          ///< width of the widest vector register worth using
+  unsigned numRegisters = 16;         ///< vector registers
+  bool fma = false;                   ///< a fused multiply-add instruction exists
+  bool convertsF16InIntegers = false; ///< no instruction converts f16 to f32 and back
 
   /// The target `options` ask for; an error message when LLVM does not know it.
   static mlir::FailureOr<KernelTarget> get(const CpuOptions &options, std::string &error);

@@ -14,8 +14,8 @@
 
 #include "GpuStages.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
+#include "../CPU/Trigonometry.h"
+
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
@@ -23,56 +23,31 @@ using namespace mlir;
 namespace tessera::codegen {
 namespace {
 
-/// f64 arithmetic on scalars or vectors.
-class Formula {
+/// The functions in f64 arithmetic on scalars or vectors.
+class Formula : public ElementBuilder {
 public:
-  Formula(OpBuilder &b, Location loc, Type type)
-      : b(b), loc(loc), type(type), integers(like(b.getI64Type())) {}
+  using ElementBuilder::ElementBuilder;
 
-  Value c(double value) { return constant(type, b.getF64FloatAttr(value)); }
-  Value n(int64_t value) { return constant(integers, b.getI64IntegerAttr(value)); }
-  Value add(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
-  Value sub(Value x, Value y) { return arith::SubFOp::create(b, loc, x, y); }
-  Value mul(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
-  Value div(Value x, Value y) { return arith::DivFOp::create(b, loc, x, y); }
-  Value neg(Value x) { return arith::NegFOp::create(b, loc, x); }
-  Value fma(Value x, Value y, Value z) { return math::FmaOp::create(b, loc, x, y, z); }
-  Value abs(Value x) { return math::AbsFOp::create(b, loc, x); }
-  Value sqrt(Value x) { return math::SqrtOp::create(b, loc, x); }
-  Value floor(Value x) { return math::FloorOp::create(b, loc, x); }
-  Value nearest(Value x) { return math::RoundEvenOp::create(b, loc, x); }
-  Value sign(Value x, Value of) { return math::CopySignOp::create(b, loc, x, of); }
-  Value is(arith::CmpFPredicate p, Value x, Value y) {
-    return arith::CmpFOp::create(b, loc, p, x, y);
-  }
-  Value less(Value x, Value y) { return is(arith::CmpFPredicate::OLT, x, y); }
-  Value equal(Value x, Value y) { return is(arith::CmpFPredicate::OEQ, x, y); }
-  Value isNaN(Value x) { return is(arith::CmpFPredicate::UNO, x, x); }
-  Value both(Value p, Value q) { return arith::AndIOp::create(b, loc, p, q); }
-  Value pick(Value condition, Value x, Value y) {
-    return arith::SelectOp::create(b, loc, condition, x, y);
-  }
-  Value bits(Value x) { return arith::BitcastOp::create(b, loc, integers, x); }
-  Value floats(Value n) { return arith::BitcastOp::create(b, loc, type, n); }
-  Value toInteger(Value x) { return arith::FPToSIOp::create(b, loc, integers, x); }
-  Value toFloat(Value n) { return arith::SIToFPOp::create(b, loc, type, n); }
-
-  /// a0 + a1 x + a2 x^2 + ... by Horner's rule.
-  Value series(Value x, ArrayRef<double> a) {
-    Value sum = c(a.back());
-    for (double coefficient : llvm::reverse(a.drop_back()))
-      sum = fma(sum, x, c(coefficient));
-    return sum;
-  }
-
-  /// 2^n exp(r) with |r| <= ln(2) / 2; the power in two factors, so that neither overflows.
-  Value exp(Value x) {
+  /// `x` within bounds beyond which the result is 0 or infinite; 0 for NaN.
+  Value within(Value x, double low, double high) {
     Value safe = pick(isNaN(x), c(0), x);
-    safe = pick(less(safe, c(-746)), c(-746), safe);
-    safe = pick(less(c(710), safe), c(710), safe);
+    safe = pick(less(safe, c(low)), c(low), safe);
+    return pick(less(c(high), safe), c(high), safe);
+  }
+  Value exp(Value x) {
+    Value safe = within(x, -746, 710);
     Value k = nearest(mul(safe, c(1.4426950408889634074)));
     Value r = fma(k, c(-6.93147180369123816490e-01), safe);
     r = fma(k, c(-1.90821492927058770002e-10), r);
+    return pick(isNaN(x), x, scaled(r, k));
+  }
+  Value exp2(Value x) {
+    Value safe = within(x, -1076, 1025);
+    Value k = nearest(safe);
+    return pick(isNaN(x), x, scaled(mul(sub(safe, k), c(0.69314718055994530942)), k));
+  }
+  /// 2^k exp(r) with |r| <= ln(2) / 2; the power in two factors, so that neither overflows.
+  Value scaled(Value r, Value k) {
     SmallVector<double> inverse{1};
     for (int i = 1; i <= 13; ++i)
       inverse.push_back(inverse.back() / i);
@@ -83,8 +58,7 @@ public:
       Value biased = arith::AddIOp::create(b, loc, e, n(1023));
       return floats(arith::ShLIOp::create(b, loc, biased, n(52)));
     };
-    Value result = mul(mul(series(r, inverse), power(half)), power(rest));
-    return pick(isNaN(x), x, result);
+    return mul(mul(series(r, inverse), power(half)), power(rest));
   }
 
   /// x = 2^e m with m in [sqrt(1/2), sqrt(2)); log(m) = 2 artanh((m - 1) / (m + 1)).
@@ -157,34 +131,12 @@ public:
   Value acosh(Value x) {
     Value t = sub(x, c(1));
     Value result = log1p(add(t, sqrt(mul(t, add(x, c(1))))));
-    return pick(less(c(1e150), x), add(log(x), c(0.69314718055994530942)), result);
+    result = pick(less(c(1e150), x), add(log(x), c(0.69314718055994530942)), result);
+    return pick(less(x, c(1)), c(std::numeric_limits<double>::quiet_NaN()), result);
   }
   Value atanh(Value x) {
     Value a = abs(x);
     return sign(mul(c(0.5), log1p(div(mul(c(2), a), sub(c(1), a)))), x);
-  }
-
-  /// Quadrants by Cody and Waite's reduction in three parts.
-  Value sine(Value x, int64_t shift) {
-    Value k = nearest(mul(x, c(0.63661977236758134308)));
-    Value r = fma(k, c(-1.57079632673412561417e+00), x);
-    r = fma(k, c(-6.07710050630396597660e-11), r);
-    r = fma(k, c(-2.02226624879595063154e-21), r);
-    Value z = mul(r, r);
-    SmallVector<double> odd{1}, even{1};
-    for (int i = 1; i <= 9; ++i) {
-      odd.push_back(-odd.back() / ((2 * i) * (2 * i + 1)));
-      even.push_back(-even.back() / ((2 * i - 1) * (2 * i)));
-    }
-    Value s = mul(r, series(z, odd)), co = series(z, even);
-    Value huge = is(arith::CmpFPredicate::UGE, abs(x), c(1e15));
-    Value quadrant = arith::AddIOp::create(b, loc, toInteger(pick(huge, c(0), k)), n(shift));
-    auto bit = [&](int64_t mask) -> Value {
-      return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
-                                   arith::AndIOp::create(b, loc, quadrant, n(mask)), n(0));
-    };
-    Value result = pick(bit(1), co, s);
-    return pick(bit(2), neg(result), result);
   }
 
   /// Twice the half angle's, twice: then the series converges quickly.
@@ -226,12 +178,13 @@ public:
     Value odd = both(whole, is(arith::CmpFPredicate::UNE, half, floor(half)));
     Value negative = less(sign(c(1), x), c(0));
     Value signedResult = pick(both(negative, odd), neg(result), result);
+    double infinity = std::numeric_limits<double>::infinity();
     Value nan = c(std::numeric_limits<double>::quiet_NaN());
-    Value invalid = arith::AndIOp::create(
-        b, loc, less(x, c(0)),
-        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, y, floor(y)));
+    Value invalid = both(both(less(x, c(0)), less(c(-infinity), x)),
+                         is(arith::CmpFPredicate::UNE, y, floor(y)));
     signedResult = pick(invalid, nan, signedResult);
-    signedResult = pick(equal(x, c(1)), c(1), signedResult);
+    Value unit = both(equal(abs(x), c(1)), equal(abs(y), c(infinity)));
+    signedResult = pick(either(unit, equal(x, c(1))), c(1), signedResult);
     return pick(equal(y, c(0)), c(1), signedResult);
   }
 
@@ -256,28 +209,13 @@ public:
     Value result = pick(less(x, c(0)), sub(c(2), positive), positive);
     return pick(isNaN(x), x, result);
   }
-
-private:
-  Type like(Type element) {
-    auto vector = dyn_cast<VectorType>(type);
-    return vector ? Type(vector.clone(element)) : element;
-  }
-  Value constant(Type t, TypedAttr value) {
-    if (auto vector = dyn_cast<VectorType>(t))
-      value = DenseElementsAttr::get(vector, Attribute(value));
-    return arith::ConstantOp::create(b, loc, value);
-  }
-
-  OpBuilder &b;
-  Location loc;
-  Type type, integers;
 };
 
 /// The function of `op`, in f64; null for what is no function of these.
-Value expand(Operation *op, Formula &f, ValueRange x) {
+Value expand(Operation *op, Formula &f, ValueRange x, bool wasF32) {
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case<math::ExpOp>([&](auto) { return f.exp(x[0]); })
-      .Case<math::Exp2Op>([&](auto) { return f.exp(f.mul(x[0], f.c(0.69314718055994530942))); })
+      .Case<math::Exp2Op>([&](auto) { return f.exp2(x[0]); })
       .Case<math::ExpM1Op>([&](auto) { return f.expm1(x[0]); })
       .Case<math::LogOp>([&](auto) { return f.log(x[0]); })
       .Case<math::Log2Op>([&](auto) { return f.mul(f.log(x[0]), f.c(1.4426950408889634074)); })
@@ -289,9 +227,10 @@ Value expand(Operation *op, Formula &f, ValueRange x) {
       .Case<math::AsinhOp>([&](auto) { return f.asinh(x[0]); })
       .Case<math::AcoshOp>([&](auto) { return f.acosh(x[0]); })
       .Case<math::AtanhOp>([&](auto) { return f.atanh(x[0]); })
-      .Case<math::SinOp>([&](auto) { return f.sine(x[0], 0); })
-      .Case<math::CosOp>([&](auto) { return f.sine(x[0], 1); })
-      .Case<math::TanOp>([&](auto) { return f.div(f.sine(x[0], 0), f.sine(x[0], 1)); })
+      .Case<math::SinOp>([&](auto) { return sine(f, x[0], 0, wasF32); })
+      .Case<math::CosOp>([&](auto) { return sine(f, x[0], 1, wasF32); })
+      .Case<math::TanOp>(
+          [&](auto) { return f.div(sine(f, x[0], 0, wasF32), sine(f, x[0], 1, wasF32)); })
       .Case<math::AtanOp>([&](auto) { return f.atan(x[0]); })
       .Case<math::Atan2Op>([&](auto) { return f.atan2(x[0], x[1]); })
       .Case<math::AsinOp>([&](auto) { return f.atan2(x[0], f.cosineOf(x[0])); })
@@ -330,9 +269,10 @@ LogicalResult expandGpuMath(ModuleOp launches) {
       operands.push_back(operand);
     }
     Formula formula(b, loc, wide);
+    bool wasF32 = element.isF32();
     if (isa<math::SincosOp>(op)) {
       for (auto [shift, from] : llvm::enumerate(op->getResults())) {
-        Value result = formula.sine(operands[0], static_cast<int64_t>(shift));
+        Value result = sine(formula, operands[0], static_cast<int64_t>(shift), wasF32);
         from.replaceAllUsesWith(
             element.isF32() ? arith::TruncFOp::create(b, loc, type, result).getResult() : result);
       }
@@ -340,7 +280,7 @@ LogicalResult expandGpuMath(ModuleOp launches) {
       continue;
     }
     Value result = isa<math::FPowIOp>(op) ? formula.pow(operands[0], operands[1])
-                                          : expand(op, formula, operands);
+                                          : expand(op, formula, operands, wasF32);
     if (!result)
       continue;
     if (element.isF32())

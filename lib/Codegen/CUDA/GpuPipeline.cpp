@@ -104,7 +104,9 @@ static OwningOpRef<ModuleOp> makeLaunches(MLIRContext &context, StringRef text, 
     llvm::raw_string_ostream stream(unit.info.loopIR);
     launches->print(stream);
   }
-  if (failed(expandKernelMath(*launches, KernelTarget(), /*approximate=*/true)) ||
+  KernelTarget target; // only what it says of arithmetic
+  target.convertsF16InIntegers = llvm::all_of(options.archs, isStub);
+  if (failed(expandKernelMath(*launches, target, /*approximate=*/true)) ||
       failed(expandGpuMath(*launches)))
     return fail("math expansion");
   // Once more: descriptors of memrefs fold away.
