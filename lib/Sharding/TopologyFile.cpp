@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <iterator>
+#include <set>
 #include <sstream>
 
 #include <nlohmann/json.hpp>
@@ -23,19 +25,27 @@ namespace {
 /// Reads fields and remembers the first thing that is wrong.
 class Reader {
 public:
-  Reader(const std::string &text, std::string &error) : text(text), error(error) {}
+  Reader(const std::string &text, TopologyError &error) : text(text), error(error) {}
 
   std::optional<Topology> read() {
     json root;
     try {
-      root = json::parse(text);
+      root = json::parse(text, [this](int depth, json::parse_event_t event, json &parsed) {
+        return noteKeys(static_cast<size_t>(depth), event, parsed);
+      });
     } catch (const json::parse_error &failure) {
-      error = "line " + std::to_string(lineOf(failure.byte)) + ": not JSON";
-      return std::nullopt;
+      return failAt(failure.byte,
+                    text.empty() ? "is empty; a topology is a JSON object" : "not JSON"),
+             std::nullopt;
     } catch (const json::out_of_range &failure) {
-      error = std::string("a number is too large: ") + failure.what();
-      return std::nullopt;
+      // "… number overflow parsing '1e999'"
+      std::string what = failure.what();
+      std::string number = what.substr(std::min(what.find('\'') + 1, what.size()));
+      number = number.substr(0, number.find('\''));
+      return failAt(text.find(number) + 1, "the number " + number + " is too large"), std::nullopt;
     }
+    if (!error.message.empty())
+      return std::nullopt;
     Topology topology;
     if (!root.is_object())
       return fail({}, "is not an object"), std::nullopt;
@@ -49,7 +59,7 @@ public:
     readLinks(root, topology);
     readAxes(root, topology);
     readAlgorithms(root, topology);
-    return error.empty() ? std::optional(topology) : std::nullopt;
+    return error.message.empty() ? std::optional(topology) : std::nullopt;
   }
 
 private:
@@ -57,7 +67,7 @@ private:
 
   /// Fields appear in the order of the path, so the line of the last one found is the place.
   void fail(const Path &path, const std::string &what) {
-    if (!error.empty())
+    if (!error.message.empty())
       return;
     size_t at = 0;
     std::string name;
@@ -73,8 +83,19 @@ private:
       if (found != std::string::npos)
         at = found;
     }
-    error = "line " + std::to_string(lineOf(at + 1)) + ": " +
-            (name.empty() ? "the topology " : "field '" + name + "' ") + what;
+    failAt(at + 1, (name.empty() ? "the topology " : "field '" + name + "' ") + what);
+  }
+
+  void failAt(size_t byte, const std::string &message) { error = {lineOf(byte), message}; }
+
+  /// Refuses names that stand twice in an object: the parser would keep the last one.
+  bool noteKeys(size_t depth, json::parse_event_t event, const json &parsed) {
+    if (event == json::parse_event_t::object_start)
+      keys.resize(depth + 1), keys.back().clear();
+    else if (event == json::parse_event_t::key && depth > 0 && depth <= keys.size() &&
+             !keys[depth - 1].insert(parsed.get<std::string>()).second)
+      fail({parsed.get<std::string>()}, "stands twice in one object");
+    return true;
   }
 
   int64_t lineOf(size_t byte) const {
@@ -101,12 +122,17 @@ private:
     return object[name];
   }
 
-  double positiveAt(const json &object, const Path &path, const std::string &name) {
-    if (!object.contains(name) || !object[name].is_number() || !(object[name] > 0.0)) {
-      fail(join(path, name), "must be a number greater than 0");
-      return 1;
-    }
-    return object[name];
+  /// A rate, a size or a time: what is outside of `least` to `most` would make infinite costs.
+  double numberAt(const json &object, const Path &path, const std::string &name, double least,
+                  double most) {
+    if (object.contains(name) && object[name].is_number())
+      if (double value = object[name]; value >= least && value <= most)
+        return value;
+    std::ostringstream rule;
+    rule << (object.contains(name) ? "is " + object[name].dump() + "; it" : "is missing; it")
+         << " must be a number from " << least << " to " << most;
+    fail(join(path, name), rule.str());
+    return least;
   }
 
   void readDevice(const json &root, DeviceKind &device) {
@@ -116,8 +142,8 @@ private:
     Path path{"device"};
     onlyKnown(object, path, {"kind", "flops", "memory_rate", "memory", "shares_cores"});
     device.kind = textAt(object, path, "kind");
-    device.memoryRate = positiveAt(object, path, "memory_rate");
-    device.memory = positiveAt(object, path, "memory");
+    device.memoryRate = numberAt(object, path, "memory_rate", 1, kMostRate);
+    device.memory = numberAt(object, path, "memory", 1, kMostRate);
     if (object.contains("shares_cores")) {
       if (!object["shares_cores"].is_boolean())
         return fail(join(path, "shares_cores"), "must be true or false");
@@ -127,8 +153,10 @@ private:
         !object["flops"].contains("f32"))
       return fail(join(path, "flops"), "must be an object with at least \"f32\"");
     device.flops.clear();
+    onlyKnown(object["flops"], join(path, "flops"),
+              {"f64", "f32", "bf16", "f16", "i64", "i32", "i16", "i8", "i1"});
     for (auto &[dtype, rate] : object["flops"].items())
-      device.flops[dtype] = positiveAt(object["flops"], join(path, "flops"), dtype);
+      device.flops[dtype] = numberAt(object["flops"], join(path, "flops"), dtype, 1, kMostRate);
   }
 
   void readLinks(const json &root, Topology &topology) {
@@ -143,11 +171,15 @@ private:
       onlyKnown(object, path, {"name", "devices", "alpha", "rate"});
       LinkClass link;
       link.name = textAt(object, path, "name");
-      link.link.alpha = positiveAt(object, path, "alpha");
-      link.link.rate = positiveAt(object, path, "rate");
-      double devices = positiveAt(object, path, "devices");
-      if (devices != std::floor(devices) || devices > 1e9)
-        return fail(join(path, "devices"), "must be a whole number");
+      link.link.alpha = numberAt(object, path, "alpha", 1e-15, 1e6);
+      link.link.rate = numberAt(object, path, "rate", 1, kMostRate);
+      for (const LinkClass &other : topology.links)
+        if (other.name == link.name)
+          return fail(join(path, "name"), "is that of another link: '" + link.name + "'");
+      double devices = numberAt(object, path, "devices", 1, 1e9);
+      if (devices != std::floor(devices))
+        return fail(join(path, "devices"),
+                    "is " + object["devices"].dump() + "; it must be a whole number");
       link.devices = static_cast<int64_t>(devices);
       if (i > 0 && link.devices % topology.links.back().devices != 0)
         return fail(join(path, "devices"), "must be a multiple of the link before it: " +
@@ -181,40 +213,42 @@ private:
           name.is_string() ? parseAlgorithm(name.get<std::string>()) : std::nullopt;
       if (!known || *known == Algorithm::direct)
         return fail({"algorithms"},
-                    "must name ring, tree, doubling, hierarchical or shared_memory, not " + name.dump());
+                    "must name ring, tree, doubling, hierarchical or shared_memory, not " +
+                        name.dump());
       hasFlat |= *known != Algorithm::hierarchical && *known != Algorithm::tree;
       topology.algorithms.push_back(*known);
     }
     if (!hasFlat)
-      fail({"algorithms"}, "must have ring, doubling or shared_memory, by which everything can be sent");
+      fail({"algorithms"},
+           "must have ring, doubling or shared_memory, by which everything can be sent");
   }
 
+  static constexpr double kMostRate = 1e30;
   const std::string &text;
-  std::string &error;
+  TopologyError &error;
+  std::vector<std::set<std::string>> keys; ///< by depth, of the object that is read
 };
 
 } // namespace
 
-std::optional<Topology> parseTopology(const std::string &text, std::string &error) {
-  error.clear();
+std::optional<Topology> parseTopology(const std::string &text, TopologyError &error) {
+  error = {};
   return Reader(text, error).read();
 }
 
-std::optional<Topology> readTopology(const std::string &path, std::string &error) {
+std::optional<Topology> readTopology(const std::string &path, TopologyError &error) {
+  error = {};
   if (path.empty())
     return Topology();
   if (path == "hwloc")
-    return readHwlocTopology(error);
+    return readHwlocTopology(error.message);
   std::ifstream file(path);
-  std::stringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    error = path + ": cannot be read";
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file.is_open() || file.bad()) {
+    error.message = "the topology cannot be read";
     return std::nullopt;
   }
-  std::optional<Topology> topology = parseTopology(text.str(), error);
-  if (!topology)
-    error = path + ": " + error;
-  return topology;
+  return parseTopology(text, error);
 }
 
 } // namespace tessera::sharding

@@ -18,10 +18,13 @@ FailureOr<CostOptions> dist::readCostOptions(Operation *at, StringRef objective,
     return at->emitError() << "objective '" << objective << "' is neither time nor bytes";
   if (objective == "bytes")
     options.objective = sharding::Objective::bytes;
-  std::string error;
+  sharding::TopologyError error;
   std::optional<sharding::Topology> read = sharding::readTopology(topology.str(), error);
-  if (!read)
-    return at->emitError() << "topology " << error;
+  if (!read) {
+    Location place = FileLineColLoc::get(at->getContext(), topology,
+                                         static_cast<unsigned>(error.line), error.line > 0 ? 1 : 0);
+    return emitError(place) << error.message;
+  }
   options.topology = std::move(*read);
   return options;
 }

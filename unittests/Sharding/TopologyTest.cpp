@@ -20,6 +20,13 @@ const char *const kTwoNodes = R"({"version": 1, "name": "2x8", "source": "test",
            {"name": "slow", "devices": 16, "alpha": 5e-6, "rate": 50e9}],
  "axes": {"pinned": "slow"}})";
 
+/// What is said of a text that is refused: "line L: message"; empty when it is taken.
+std::string refusal(const std::string &text) {
+  TopologyError error;
+  return parseTopology(text, error) ? ""
+                                    : "line " + std::to_string(error.line) + ": " + error.message;
+}
+
 Mesh mesh(std::vector<int64_t> shape, std::vector<std::string> names) {
   Mesh result{"m", std::move(shape), std::move(names), {}};
   int64_t devices = 1;
@@ -31,9 +38,9 @@ Mesh mesh(std::vector<int64_t> shape, std::vector<std::string> names) {
 }
 
 TEST(Topology, AnAxisHasTheInnermostLinkThatJoinsItsLines) {
-  std::string error;
+  TopologyError error;
   std::optional<Topology> topology = parseTopology(kTwoNodes, error);
-  ASSERT_TRUE(topology) << error;
+  ASSERT_TRUE(topology) << error.message;
   LinkModel links = topology->linksOf(mesh({2, 8}, {"dp", "tp"}));
   EXPECT_EQ(links.axes[0].rate, 50e9);  // ids 0 and 8
   EXPECT_EQ(links.axes[1].rate, 400e9); // ids 0..7
@@ -49,7 +56,7 @@ TEST(Topology, AnAxisHasTheInnermostLinkThatJoinsItsLines) {
 }
 
 TEST(Topology, AnAxisOverNodesHasALevelForEachLink) {
-  std::string error;
+  TopologyError error;
   Topology topology = *parseTopology(kTwoNodes, error);
   LinkModel links = topology.linksOf(mesh({16}, {"d"}));
   ASSERT_EQ(links.levels[0].size(), 2U);
@@ -74,7 +81,7 @@ Traffic traffic(int64_t wireBytes) {
 }
 
 TEST(Topology, TheFastestAlgorithmIsTaken) {
-  std::string error;
+  TopologyError error;
   Topology topology = *parseTopology(kTwoNodes, error);
   Mesh line = mesh({16}, {"d"});
   AxisList group{AxisRef::full(line, 0)};
@@ -132,10 +139,9 @@ TEST(Topology, InSharedMemoryTheLargerSideCounts) {
 
 TEST(Topology, AlgorithmsAreNamed) {
   auto errorOf = [](const std::string &algorithms) {
-    std::string text = kTwoNodes, error;
+    std::string text = kTwoNodes;
     text.insert(text.rfind('}'), ", \"algorithms\": " + algorithms);
-    parseTopology(text, error);
-    return error;
+    return refusal(text);
   };
   EXPECT_EQ(errorOf("[\"ring\", \"tree\"]"), "");
   EXPECT_EQ(errorOf("[\"star\"]"), "line 6: field 'algorithms' must name ring, tree, doubling, "
@@ -165,7 +171,7 @@ TEST(Topology, HwlocNamesCoresAndMemory) {
 }
 
 TEST(Topology, ComputeIsARoofline) {
-  std::string error;
+  TopologyError error;
   Topology topology = *parseTopology(kTwoNodes, error);
   EXPECT_DOUBLE_EQ(topology.computeSeconds(2e12, 1e12, "f32", 8), 2.0);
   EXPECT_DOUBLE_EQ(topology.computeSeconds(2e12, 1e12, "bf16", 8), 1.0);
@@ -175,10 +181,10 @@ TEST(Topology, ComputeIsARoofline) {
 }
 
 TEST(Topology, TheShippedFileIsTheDefault) {
-  std::string error;
+  TopologyError error;
   std::optional<Topology> shipped =
       readTopology(TESSERA_SOURCE_DIR "/share/topologies/8gpu.json", error);
-  ASSERT_TRUE(shipped) << error;
+  ASSERT_TRUE(shipped) << error.message;
   Topology standard;
   EXPECT_EQ(shipped->device.flops, standard.device.flops);
   EXPECT_EQ(shipped->device.memoryRate, standard.device.memoryRate);
@@ -195,11 +201,19 @@ TEST(Topology, WhatIsWrongIsNamedWithItsLine) {
   for (const Case &c : std::vector<Case>{
            {"\"version\": 1", "\"version\": 2", "line 1: field 'version' must be 1"},
            {"\"rate\": 50e9", "\"rate\": -1",
-            "line 5: field 'links[1].rate' must be a number greater than 0"},
+            "line 5: field 'links[1].rate' is -1; it must be a number from 1 to 1e+30"},
+           {"\"rate\": 50e9", "\"rate\": 1e999", "line 5: the number 1e999 is too large"},
+           {"\"rate\": 50e9", "\"rate\": 1e-300",
+            "line 5: field 'links[1].rate' is 1e-300; it must be a number from 1 to 1e+30"},
+           {"\"rate\": 50e9", "\"rate\": 50e9, \"rate\": 3",
+            "line 4: field 'rate' stands twice in one object"},
+           {"\"devices\": 16", "\"devices\": 1e10",
+            "line 5: field 'links[1].devices' is 10000000000.0; it must be a number from 1 to "
+            "1e+09"},
            {"\"devices\": 16", "\"devices\": 12",
             "line 5: field 'links[1].devices' must be a multiple of the link before it: 8"},
            {"\"memory\": 8e9", "\"memory\": \"8\"",
-            "line 3: field 'device.memory' must be a number greater than 0"},
+            "line 3: field 'device.memory' is \"8\"; it must be a number from 1 to 1e+30"},
            {"\"memory\": 8e9", "\"memroy\": 8e9",
             "line 3: field 'device.memroy' is not known here"},
            {"\"pinned\": \"slow\"", "\"pinned\": \"rope\"",
@@ -208,16 +222,16 @@ TEST(Topology, WhatIsWrongIsNamedWithItsLine) {
             "line 2: field 'device.flops' must be an object with at least \"f32\""},
            {"\"source\": \"test\",", "\"source\": \"test\"", "line 2: not JSON"},
        }) {
-    std::string text = kTwoNodes, error;
+    std::string text = kTwoNodes;
     size_t at = text.find(c.from);
     ASSERT_NE(at, std::string::npos);
     text.replace(at, c.from.size(), c.to);
-    EXPECT_FALSE(parseTopology(text, error));
-    EXPECT_EQ(error, c.error);
+    EXPECT_EQ(refusal(text), c.error);
   }
-  std::string error;
+  EXPECT_EQ(refusal(""), "line 1: is empty; a topology is a JSON object");
+  TopologyError error;
   EXPECT_FALSE(readTopology("/nonexistent/t.json", error));
-  EXPECT_EQ(error, "/nonexistent/t.json: cannot be read");
+  EXPECT_EQ(error.message, "the topology cannot be read");
 }
 
 } // namespace

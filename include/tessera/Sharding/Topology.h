@@ -71,16 +71,20 @@ struct Topology {
                         int64_t devices) const;
 };
 
-/// Reads the JSON text of a topology. On failure nothing is returned and `error` says
-/// "line L: field 'links[0].rate': what is wrong and what is expected".
-std::optional<Topology> parseTopology(const std::string &text, std::string &error);
+/// Why a topology was not read.
+struct TopologyError {
+  int64_t line = 0;    ///< of the file, counted from 1; 0: not of one line
+  std::string message; ///< "field 'links[0].rate' is -1; it must be a number from 1 to 1e+30"
+};
+
+/// Reads the JSON text of a topology. On failure nothing is returned.
+std::optional<Topology> parseTopology(const std::string &text, TopologyError &error);
 /// This machine's, of cores that virtual devices share, from what hwloc writes about it.
 std::optional<Topology> topologyFromHwlocXml(const std::string &xml, std::string &error);
 /// The same by hwloc's library, which is opened at run time.
 std::optional<Topology> readHwlocTopology(std::string &error);
-/// The same from a file; `error` begins with its path. An empty path is the default topology,
-/// "hwloc" is this machine's.
-std::optional<Topology> readTopology(const std::string &path, std::string &error);
+/// The same from a file. An empty path is the default topology, "hwloc" is this machine's.
+std::optional<Topology> readTopology(const std::string &path, TopologyError &error);
 
 } // namespace tessera::sharding
 
