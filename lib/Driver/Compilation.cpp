@@ -18,6 +18,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
+#include <set>
 
 using namespace mlir;
 using namespace tessera;
@@ -80,6 +81,20 @@ LogicalResult Compilation::checkHasReference() {
                                << "one device to compare with; run it without --check";
 }
 
+LogicalResult tessera::checkDevices(ModuleOp program, const SearchWish &search) {
+  std::set<int64_t> ids;
+  for (const auto &[name, mesh] : dist::MeshTable(program))
+    ids.insert(mesh.processIds.begin(), mesh.processIds.end());
+  auto declared = static_cast<int64_t>(ids.size());
+  if (declared == 0 || search.devices == 0 || search.devices == declared ||
+      (search.offersDevices && search.devices > declared))
+    return success();
+  dist::ProcessMeshOp first = *program.getOps<dist::ProcessMeshOp>().begin();
+  return first.emitError() << "the meshes of the program have " << declared << " devices, not the "
+                           << search.devices
+                           << " of --devices, which is for programs that declare none";
+}
+
 LogicalResult Compilation::runPhases(Phase to) {
   PipelineOptions pipeline;
   std::optional<Phase> from = parsePhase(options.compileFrom);
@@ -95,6 +110,8 @@ LogicalResult Compilation::runPhases(Phase to) {
              << ": the program declares no mesh; --devices says for how many devices to search\n";
     return failure();
   }
+  if (!search.mode.empty() && *from < Phase::propagated && failed(checkDevices(*program, search)))
+    return failure();
   pipeline.objective = options.objective;
   pipeline.narrowReductions = options.narrowReductions;
   pipeline.topology = options.topology;

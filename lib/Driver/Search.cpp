@@ -122,6 +122,8 @@ static int searchProgram(const SearchOptions &options, Mode mode) {
       dist::readCostOptions(compilation.module(), "time", options.topology);
   if (mlir::failed(cost))
     return 1;
+  if (mlir::failed(checkDevices(compilation.module(), options.search)))
+    return 1;
   dist::SearchSettings settings;
   settings.solver.mode = mode;
   if (options.search.memoryBudget)

@@ -33,48 +33,62 @@ static CLI::Validator seconds() {
   return within(1e-6, 1e9, "a positive number of seconds");
 }
 
-static void addSearchOptions(CLI::App *command, tessera::SearchWish &options, const char *mode) {
-  command->add_option("--mode", options.mode, mode);
+/// Options of the search. Where a program may be compiled without one, they need --mode.
+static void addSearchOptions(CLI::App *command, tessera::SearchWish &options) {
+  bool isAlways = !options.mode.empty();
+  CLI::Option *mode =
+      command->add_option("--mode", options.mode,
+                          "Search shardings: sharding_propagation, dynamic_programming, "
+                          "recursive_programming or exact; default " +
+                              (isAlways ? options.mode : "annotations decide"));
   command->add_option("--memory-budget", options.memoryBudget, "GiB a device, of the search")
       ->check(within(0, 1e9, "a number of GiB, at least 0"));
-  command
-      ->add_option("--minimise", options.minimise,
-                   "What the plan of a program has the least of: time, or memory of a device")
-      ->check(CLI::IsMember({"time", "memory"}));
-  command->add_option("--fully-use-devices", options.fullyUseDevices,
-                      "Whether contractions use every device where sizes allow; default true");
-  command
-      ->add_option("--time-limit", options.timeLimit, "Seconds of the search; then the best so far")
-      ->check(seconds());
-  command->add_option("--solver", options.solver,
-                      "Library of HiGHS or program cbc for mode exact; default looked for");
+  CLI::Option *own[] = {
+      command
+          ->add_option("--minimise", options.minimise,
+                       "What the plan of a program has the least of: time, or memory of a device")
+          ->check(CLI::IsMember({"time", "memory"})),
+      command->add_option("--fully-use-devices", options.fullyUseDevices,
+                          "Whether contractions use every device where sizes allow; default true"),
+      command
+          ->add_option("--time-limit", options.timeLimit,
+                       "Seconds of the search; then the best so far")
+          ->check(seconds()),
+      command->add_option("--solver", options.solver,
+                          "Library of HiGHS or program cbc for mode exact; default looked for")};
+  if (!isAlways)
+    for (CLI::Option *option : own)
+      option->needs(mode);
 }
 
 /// Options of every subcommand that reads a program.
-static void addProgramOptions(CLI::App *command, tessera::ProgramOptions &options) {
+static void addInputOptions(CLI::App *command, tessera::ProgramOptions &options) {
   command->add_option("file", options.file, "Program (.mlir), - for standard input")->required();
   command->add_option("--function", options.function,
                       "Function to take; default @main, else the only public one");
   command->add_option("--compile-from", options.compileFrom, "Phase that the file is in");
+  command->add_option(
+      "--topology", options.topology,
+      "Machine that costs are for (JSON), or hwloc: this one; default an 8-GPU NVLink "
+      "node");
+  command->add_flag("--remarks", options.remarks, "Print what the compiler chose and why");
+  addSearchOptions(command, options.search);
+}
+
+/// Options of the subcommands that compile what they read.
+static void addProgramOptions(CLI::App *command, tessera::ProgramOptions &options) {
+  addInputOptions(command, options);
   command->add_flag("--narrow-reductions", options.narrowReductions,
                     "Add contributions of 16-bit floats in 16 bits: half the bytes, less exact");
   command->add_option("--objective", options.objective,
                       "What reshard plans minimise: time or bytes");
   command->add_option(
-      "--topology", options.topology,
-      "Machine that costs are for (JSON), or hwloc: this one; default an 8-GPU NVLink "
-      "node");
-  command->add_option(
       "--comm-fusion", options.fusion,
       "Options of dist-fuse-collectives, e.g. \"all-reduce=size all-reduce-config=16\"");
-  command->add_flag("--remarks", options.remarks, "Print what the compiler chose and why");
-  addSearchOptions(command, options.search,
-                   "Search shardings: sharding_propagation, dynamic_programming, "
-                   "recursive_programming or exact; default annotations decide");
 }
 
-static void addCountOption(CLI::App *command, tessera::SearchWish &options) {
-  command
+static CLI::Option *addCountOption(CLI::App *command, tessera::SearchWish &options) {
+  return command
       ->add_option("--devices", options.devices, "Devices of a program without a mesh, with --mode")
       ->check(deviceCount());
 }
@@ -118,13 +132,13 @@ int main(int argc, char **argv) {
   command->add_option("--json", explain.json,
                       "Write the report as JSON to a file, - for standard output");
   command->add_flag("--timing", explain.timing, "Add compile times to the JSON");
-  addCountOption(command, explain.search);
+  addCountOption(command, explain.search)->needs("--mode");
   command->callback([&]() { code = tessera::explain(explain); });
 
   tessera::CompileOptions compile;
   command = app.add_subcommand("compile", "Compile a program to an artifact for tessera-exec");
   addCompileOptions(command, compile);
-  addCountOption(command, compile.search);
+  addCountOption(command, compile.search)->needs("--mode");
   command->add_option("-o,--output", compile.output, "The artifact (.tsra)")->required();
   command->callback([&]() { code = tessera::compile(compile); });
 
@@ -169,6 +183,7 @@ int main(int argc, char **argv) {
       }
     }
     run.search.devices = run.driver.devices;
+    run.search.offersDevices = true;
     bool good = addFiles("--input", inputs, run.driver.inputs) &&
                 addFiles("--stream", streams, run.driver.streams) &&
                 addFiles("--output", outputs, run.driver.outputs);
@@ -179,15 +194,21 @@ int main(int argc, char **argv) {
   search.search.mode = "dynamic_programming";
   command =
       app.add_subcommand("search", "Compare plans for a program, or solve an exported problem");
-  addProgramOptions(command, search);
+  addInputOptions(command, search);
   command->get_option("file")->required(false);
   addCountOption(command, search.search);
-  command->add_option("--problem", search.problem, "File with a problem, - for standard input");
   command->add_option("--top", search.top, "Plans to show")
       ->check(within(1, 1e9, "a positive number of plans"));
   command->add_option("--json", search.json,
                       "Write the plans as JSON to a file, - for standard output");
-  command->add_option("--write-mps", search.mps, "Write the mixed-integer program of a problem");
+  // What a problem's tables have in them already.
+  CLI::Option *problem =
+      command->add_option("--problem", search.problem, "File with a problem, - for standard input");
+  for (const char *name : {"--function", "--compile-from", "--topology", "--remarks", "--minimise",
+                           "--fully-use-devices", "--devices", "--top"})
+    problem->excludes(name);
+  command->add_option("--write-mps", search.mps, "Write the mixed-integer program of a problem")
+      ->needs(problem);
   command->callback([&]() { code = tessera::search(search); });
 
   try {

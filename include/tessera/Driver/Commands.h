@@ -31,6 +31,7 @@ struct SearchWish {
   std::string minimise = "time";      ///< or "memory": the least peak of a device
   bool fullyUseDevices = true;        ///< contractions use every device where sizes allow
   int64_t devices = 0;                ///< for a program without a mesh
+  bool offersDevices = false;         ///< a declared mesh may need fewer than `devices`
   double timeLimit = 10;              ///< seconds
   std::string solver;                 ///< HiGHS' library or CBC's program, empty: looked for
 };

@@ -77,6 +77,9 @@ private:
   std::vector<std::pair<std::string, double>> seconds;
 };
 
+/// Refuses a number of devices other than that of the meshes that the program declares.
+mlir::LogicalResult checkDevices(mlir::ModuleOp program, const SearchWish &search);
+
 /// Writes text to standard output ("-") or a file (through a temporary that is renamed). Exit code.
 int writeText(const std::string &path, const std::string &text);
 
