@@ -28,7 +28,7 @@
 // 128 rows would be too few teams: the sums are launches of their own; that of everything is the rows' all the same.
 // FEW: launches 2, {{.*}}bytes 272384 of 264192
 // FEW: launches 2, {{.*}}bytes 1053700 of 1052676
-// FEW-NEXT: rows: grid 32
+// FEW-NEXT: rows: grid 128, block 64
 // FEW-NEXT: rows: grid 1
 // FEW: rows rows equal
 
