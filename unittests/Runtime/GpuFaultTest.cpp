@@ -9,9 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Reference.h"
+#include "StubPrograms.h"
 
-#include "Gpu/Backends.h"
 #include "Gpu/StubCollectives.h"
 
 #include <random>
@@ -103,32 +102,17 @@ struct RandomProgram {
   }
 
   std::unique_ptr<GpuExecutor> open(uint64_t seed, bool inProcess, PlantedFaults faults = {}) {
-    auto artifact = std::make_shared<Artifact>();
-    artifact->program = b.program;
-    artifact->kernels = *readFile(TEST_KERNELS);
-    Status status = verify(artifact->program, 0);
-    EXPECT_TRUE(status.ok()) << status.message();
-    BackendOptions options;
-    options.scheduleSeed = seed;
-    auto executor = makeStub(artifact, options, inProcess, faults);
-    EXPECT_TRUE(executor) << executor.message();
+    auto executor = openOnStub(b.program, seed, inProcess, faults);
     for (int64_t d = 0; executor && d < devices; ++d)
       for (int64_t slot : parts)
         for (int64_t i = 0; i < 16; ++i)
           writeElement(DType::f32, static_cast<double>(slot + i + 10 * d),
-                       (*executor)->slotData(p, d, slot) + i * 4);
-    return executor ? std::move(*executor) : nullptr;
+                       executor->slotData(p, d, slot) + i * 4);
+    return executor;
   }
 };
 
 class GpuFaults : public testing::TestWithParam<uint64_t> {};
-
-bool has(const Status &status, std::initializer_list<const char *> any) {
-  for (const char *text : any)
-    if (status.message().find(text) != std::string::npos)
-      return true;
-  return false;
-}
 
 } // namespace
 
@@ -156,7 +140,7 @@ TEST_P(GpuFaults, EveryDroppedWaitIsFound) {
     faults.dropWait = drop;
     Status status = program.open(0, false, faults)->run();
     ASSERT_FALSE(status.ok()) << "wait " << drop << " of " << waits;
-    EXPECT_TRUE(has(status, {"hazard:", "capture"})) << status.message();
+    EXPECT_TRUE(says(status, {"hazard:", "capture"})) << status.message();
   }
 }
 
@@ -178,7 +162,7 @@ TEST_P(GpuFaults, DroppedWaitsInOneProcessAreFoundOrChangeNothing) {
         ASSERT_EQ(program.results(*executor), expected) << "wait " << drop << ", seed " << seed;
         continue;
       }
-      EXPECT_TRUE(has(status, {"hazard:", "capture"})) << status.message();
+      EXPECT_TRUE(says(status, {"hazard:", "capture"})) << status.message();
       ++found;
     }
   EXPECT_GT(found, sound->waitsIssued);
@@ -186,28 +170,16 @@ TEST_P(GpuFaults, DroppedWaitsInOneProcessAreFoundOrChangeNothing) {
 
 TEST_P(GpuFaults, SwappedCollectivesAreFound) {
   RandomProgram program(GetParam());
-  for (int64_t device = 0; device < program.devices; ++device)
-    for (uint64_t seed = 0; seed < 3; ++seed) {
-      PlantedFaults faults;
-      faults.swapCollectives = device;
-      Status status = program.open(seed, false, faults)->run();
-      ASSERT_FALSE(status.ok()) << "device " << device << ", seed " << seed;
-      EXPECT_TRUE(has(status, {"different collectives", "deadlock", "meets a receive", "hazard:"}))
-          << status.message();
-    }
+  expectFound(&PlantedFaults::swapCollectives, program.devices, 3,
+              {"different collectives", "deadlock", "meets a receive", "hazard:"},
+              [&](auto... how) { return program.open(how...); });
 }
 
 TEST_P(GpuFaults, WrongCountsAreFound) {
   RandomProgram program(GetParam());
-  for (int64_t device = 0; device < program.devices; ++device)
-    for (uint64_t seed = 0; seed < 3; ++seed) {
-      PlantedFaults faults;
-      faults.wrongCount = device;
-      Status status = program.open(seed, false, faults)->run();
-      ASSERT_FALSE(status.ok()) << "device " << device << ", seed " << seed;
-      EXPECT_TRUE(has(status, {"different collectives", "in place is", "meets a receive"}))
-          << status.message();
-    }
+  expectFound(&PlantedFaults::wrongCount, program.devices, 3,
+              {"different collectives", "in place is", "meets a receive"},
+              [&](auto... how) { return program.open(how...); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Generated, GpuFaults, testing::Range(uint64_t(0), kPrograms));

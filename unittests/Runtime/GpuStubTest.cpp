@@ -5,9 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Reference.h"
+#include "StubPrograms.h"
 
-#include "Gpu/Backends.h"
 #include "Gpu/StubCollectives.h"
 
 using namespace tessera::runtime;
@@ -53,20 +52,12 @@ struct BusyProgram {
   }
 
   std::unique_ptr<GpuExecutor> open(uint64_t seed, bool inProcess, PlantedFaults faults = {}) {
-    auto artifact = std::make_shared<Artifact>();
-    artifact->program = b.program;
-    artifact->kernels = *readFile(TEST_KERNELS);
-    Status status = verify(artifact->program, 0);
-    EXPECT_TRUE(status.ok()) << status.message();
-    BackendOptions options;
-    options.scheduleSeed = seed;
-    auto executor = makeStub(artifact, options, inProcess, faults);
-    EXPECT_TRUE(executor) << executor.message();
+    auto executor = openOnStub(b.program, seed, inProcess, faults);
     for (int64_t d = 0; executor && d < 4; ++d)
       for (int64_t i = 0; i < 16; ++i)
         writeElement(DType::f32, static_cast<double>(i + 10 * d),
-                     (*executor)->slotData(p, d, x) + i * 4);
-    return executor ? std::move(*executor) : nullptr;
+                     executor->slotData(p, d, x) + i * 4);
+    return executor;
   }
 
   /// The bytes of all devices' results.
@@ -134,9 +125,7 @@ TEST(GpuStub, EveryDroppedWaitIsFound) {
       ASSERT_TRUE(executor);
       Status status = executor->run();
       ASSERT_FALSE(status.ok()) << "wait " << drop << " of " << waits;
-      bool found = status.message().find("hazard:") != std::string::npos ||
-                   status.message().find("capture") != std::string::npos;
-      EXPECT_TRUE(found) << status.message();
+      EXPECT_TRUE(says(status, {"hazard:", "capture"})) << status.message();
     }
   }
 }
@@ -158,23 +147,11 @@ TEST(GpuStub, HazardsNameBothSteps) {
 
 TEST(GpuStub, SwappedCollectivesAndWrongCountsAreFound) {
   BusyProgram busy;
-  for (int64_t device = 0; device < 4; ++device)
-    for (uint64_t seed = 0; seed < 10; ++seed) {
-      PlantedFaults swaps, counts;
-      swaps.swapCollectives = counts.wrongCount = device;
-      Status swapped = busy.open(seed, false, swaps)->run();
-      ASSERT_FALSE(swapped.ok());
-      EXPECT_TRUE(swapped.message().find("different collectives") != std::string::npos ||
-                  swapped.message().find("deadlock") != std::string::npos ||
-                  swapped.message().find("meets a receive") != std::string::npos)
-          << swapped.message();
-      Status counted = busy.open(seed, false, counts)->run();
-      ASSERT_FALSE(counted.ok());
-      // A gather in place with another count is not where it should be, which is seen first.
-      EXPECT_TRUE(counted.message().find("different collectives") != std::string::npos ||
-                  counted.message().find("in place is") != std::string::npos)
-          << counted.message();
-    }
+  auto open = [&](auto... how) { return busy.open(how...); };
+  expectFound(&PlantedFaults::swapCollectives, 4, 10,
+              {"different collectives", "deadlock", "meets a receive"}, open);
+  // A gather in place with another count is not where it should be, which is seen first.
+  expectFound(&PlantedFaults::wrongCount, 4, 10, {"different collectives", "in place is"}, open);
 }
 
 TEST(GpuStub, MismatchesNameBothCalls) {
@@ -217,18 +194,15 @@ TEST(GpuStub, DataDependentLoopsSynchroniseOnceAnIteration) {
   std::get<WhileStep>(loop.action)
       .before.push_back(b.step(LaunchStep{2, {limit, value, flag}, 1, 1}));
   b.program.parts[p].steps.push_back(loop);
-  auto artifact = std::make_shared<Artifact>();
   b.program.kernels[0] = b.program.kernels[1] = "add_one";
-  artifact->program = b.program;
-  artifact->kernels = *readFile(TEST_KERNELS);
-  auto executor = makeStub(artifact, {}, false);
-  ASSERT_TRUE(executor) << executor.message();
+  auto executor = openOnStub(b.program, 0, false);
+  ASSERT_TRUE(executor);
   int64_t trips = 7;
   ASSERT_TRUE(
-      (*executor)->writeSlot(p, 0, limit, reinterpret_cast<const std::byte *>(&trips), 8).ok());
-  int64_t before = (*executor)->driver().counts().synchronisations;
-  ASSERT_TRUE((*executor)->run().ok());
-  EXPECT_EQ((*executor)->driver().counts().synchronisations - before, trips + 1);
+      executor->writeSlot(p, 0, limit, reinterpret_cast<const std::byte *>(&trips), 8).ok());
+  int64_t before = executor->driver().counts().synchronisations;
+  ASSERT_TRUE(executor->run().ok());
+  EXPECT_EQ(executor->driver().counts().synchronisations - before, trips + 1);
 }
 
 TEST(GpuStub, CollectivesInDataDependentLoops) {
@@ -251,23 +225,20 @@ TEST(GpuStub, CollectivesInDataDependentLoops) {
       b.step(b.collective(CollectiveKind::all_gather, m, y, x, DType::f32, rows, full)));
   b.program.parts[p].steps.push_back(loop);
   for (bool inProcess : {false, true}) {
-    auto artifact = std::make_shared<Artifact>();
-    artifact->program = b.program;
-    artifact->kernels = *readFile(TEST_KERNELS);
-    auto executor = makeStub(artifact, {}, inProcess);
-    ASSERT_TRUE(executor) << executor.message();
+    auto executor = openOnStub(b.program, 0, inProcess);
+    ASSERT_TRUE(executor);
     for (int64_t d = 0; d < 3; ++d) {
-      writeElement(DType::index, 4, (*executor)->slotData(p, d, limit));
+      writeElement(DType::index, 4, executor->slotData(p, d, limit));
       for (int64_t i = 0; i < 9; ++i)
-        writeElement(DType::f32, static_cast<double>(i), (*executor)->slotData(p, d, x) + i * 4);
+        writeElement(DType::f32, static_cast<double>(i), executor->slotData(p, d, x) + i * 4);
     }
-    Status status = (*executor)->run();
+    Status status = executor->run();
     ASSERT_TRUE(status.ok()) << status.message();
     for (int64_t d = 0; d < 3; ++d)
       for (int64_t i = 0; i < 9; ++i)
-        EXPECT_EQ(readElement(DType::f32, (*executor)->slotData(p, d, x) + i * 4),
+        EXPECT_EQ(readElement(DType::f32, executor->slotData(p, d, x) + i * 4),
                   static_cast<double>(81 * i));
-    EXPECT_EQ((*executor)->stats()[0].executions, 4);
+    EXPECT_EQ(executor->stats()[0].executions, 4);
   }
 }
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelStages.h"
+#include "KernelWiden.h"
 
 #include "tessera/Codegen/CPU/DeadInit.h"
 
@@ -180,6 +181,7 @@ LogicalResult prepareKernel(func::FuncOp kernel) {
   config.enableFolding(true).setMaxIterations(10);
   if (failed(applyPatternsGreedily(kernel, std::move(patterns), config)))
     return kernel.emitError("kernel does not reach a normal form");
+  widenSums(kernel);
   return success();
 }
 

@@ -117,6 +117,11 @@ GpuEmitter::Key GpuEmitter::keyOf(const GpuMember &member, const GpuAccess &acce
   key.base = access.base;
   key.outer = outerOf(member, access).dims;
   key.inner = innerOf(member, access).dims;
+  if (&member == windowed) {
+    key.inner.clear();
+    for (unsigned loop : GpuGroup::ownLoops(member))
+      key.base += access.step[loop] * window[loop];
+  }
   const auto &along = group.rows ? key.inner : key.outer;
   key.vector = !along.empty();
   key.volume = key.vector ? chunk.volume : 1;

@@ -14,6 +14,8 @@ using namespace mlir;
 namespace tessera::codegen {
 
 static constexpr int64_t kFlatThreads = 256;
+/// Chunks of a window that stay in registers.
+static constexpr int64_t kWindow = 16;
 
 int64_t GpuEmitter::flatLanes() const {
   SmallVector<const GpuMember *> all;
@@ -39,6 +41,52 @@ GpuEmitter::Values GpuEmitter::ownLoops(const GpuMember &member, unsigned depth,
   return Values(forOp.getResults());
 }
 
+/// Whether the member reduces windows of a few elements that another one reads as well: of a
+/// pooling and of the places of what it has chosen, say. Its loops are unrolled, so that what they
+/// load stays in registers.
+bool GpuEmitter::isWindow(const GpuMember &member) const {
+  SmallVector<unsigned> own = GpuGroup::ownLoops(member);
+  int64_t volume = 1, loads = 0;
+  for (unsigned loop : own)
+    volume *= member.extents[loop];
+  auto walksOwn = [&](const GpuMember &m, const GpuAccess &access) {
+    return !access.scalar && !access.output &&
+           llvm::any_of(GpuGroup::ownLoops(m), [&](unsigned loop) { return access.step[loop]; });
+  };
+  bool shared = false;
+  for (const GpuAccess &access : member.accesses) {
+    if (!walksOwn(member, access))
+      continue;
+    ++loads;
+    for (const GpuMember &other : group.members)
+      shared |= &other != &member && llvm::any_of(other.accesses, [&](const GpuAccess &use) {
+        return walksOwn(other, use) && use.root == access.root;
+      });
+  }
+  return shared && member.gathered.empty() && volume * loads <= kWindow;
+}
+
+GpuEmitter::Values GpuEmitter::overWindow(const GpuMember &member, Values accumulators,
+                                          function_ref<Values(Values)> body) {
+  SmallVector<unsigned> own = GpuGroup::ownLoops(member);
+  int64_t volume = 1;
+  for (unsigned loop : own)
+    volume *= member.extents[loop];
+  windowed = &member;
+  window.assign(member.extents.size(), 0);
+  for (int64_t number = 0; number < volume; ++number) {
+    int64_t rest = number;
+    for (unsigned loop : llvm::reverse(own)) {
+      window[loop] = rest % member.extents[loop];
+      rest /= member.extents[loop];
+      ownIndex[loop] = constant(window[loop]);
+    }
+    accumulators = body(accumulators);
+  }
+  windowed = nullptr;
+  return accumulators;
+}
+
 void GpuEmitter::flatMember(const GpuMember &member, const Chunk &chunk) {
   ownIndex.assign(member.extents.size(), Value());
   if (GpuGroup::ownLoops(member).empty()) {
@@ -54,13 +102,17 @@ void GpuEmitter::flatMember(const GpuMember &member, const Chunk &chunk) {
     if (output.accumulates)
       accumulators.push_back(
           widen(b, loc, load(member, member.accesses[output.operand], chunk), chunk.lanes));
-  // What flows between members is in the cache: the loops' loads find it there (GpuGroup.cpp).
-  std::map<Key, Value> outside = cache;
-  inLoop = true;
-  accumulators = ownLoops(member, 0, accumulators,
-                          [&](Values current) { return body(member, chunk, current); });
-  inLoop = false;
-  cache = std::move(outside);
+  auto work = [&](Values current) { return body(member, chunk, current); };
+  if (isWindow(member)) {
+    accumulators = overWindow(member, accumulators, work);
+  } else {
+    // What flows between members is in the cache: the loops' loads find it there (GpuGroup.cpp).
+    std::map<Key, Value> outside = cache;
+    inLoop = true;
+    accumulators = ownLoops(member, 0, accumulators, work);
+    inLoop = false;
+    cache = std::move(outside);
+  }
   unsigned next = 0;
   for (const NestOutput &output : member.outputs)
     if (output.accumulates)

@@ -62,7 +62,14 @@ Value GpuEmitter::loadMemory(const GpuMember &member, const GpuAccess &access, c
                              const Key &key) {
   flush(access.root);
   settle(key, access.root, /*writing=*/false);
-  if (key.chunk <= 0)
+  bool fresh = key.chunk <= 0;
+  if (&member == windowed) {
+    // The elements of all windows, which overlap perhaps, once.
+    windowed = nullptr;
+    fresh &= windowsRead.insert(keyOf(member, access, chunk)).second;
+    windowed = &member;
+  }
+  if (fresh)
     countLoad(member, access);
   noteNarrow(member, access, /*store=*/false, chunk);
   Value memory = launch.flat(access.root, /*write=*/false);

@@ -18,26 +18,12 @@
 #ifndef TESSERA_CODEGEN_CUDA_GPUEMITTER_H
 #define TESSERA_CODEGEN_CUDA_GPUEMITTER_H
 
-#include "GpuGroup.h"
+#include "GpuEmitState.h"
 #include "GpuLaunchBuilder.h"
-
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 namespace tessera::codegen {
 
-/// The widest access of a GPU, in bytes.
-inline constexpr int64_t kAccessBytes = 16;
-/// Threads of a warp, of the largest block.
-inline constexpr int64_t kWarp = 32, kMaxThreads = 1024;
-/// Shared memory left for reductions of a row, in bytes.
-inline constexpr int64_t kReserved = 2 << 10;
-
-/// How a group is spread over a grid.
-struct GpuShape {
-  int64_t blocks = 1, threads = 1;
-};
-
-class GpuEmitter {
+class GpuEmitter : GpuEmitState {
 public:
   /// `live`: whether a temporary is needed after the launch.
   /// `sharedLimit`: bytes of shared memory that a block may have.
@@ -50,80 +36,15 @@ public:
   mlir::FailureOr<GpuShape> emit();
 
 private:
-  using Values = llvm::SmallVector<mlir::Value>;
-
-  /// Where an element is, seen from one chunk: the same for accesses of the same addresses.
-  struct Key {
-    void *root, *view;
-    int64_t base, volume, chunk;
-    bool vector;
-    llvm::SmallVector<FlatAccess::Dim> outer, inner;
-    bool operator<(const Key &o) const {
-      return std::tie(root, view, base, volume, chunk, vector, outer, inner) <
-             std::tie(o.root, o.view, o.base, o.volume, o.chunk, o.vector, o.outer, o.inner);
-    }
-  };
-  /// A chunk of the index that lanes lie along.
-  struct Chunk {
-    mlir::Value at;    ///< its first iteration; null: no index (a member without own loops)
-    mlir::Value valid; ///< whether it is within the range; null: it is
-    int64_t number = 0;
-    int64_t lanes = 0; ///< 0: one iteration, as a scalar
-    int64_t volume = 1;
-    /// Rows only: the chunk begins at a whole address, so that the row's first and last ones reach
-    /// beyond it. `full`: whether this one lies within; null: it does. `clamped`: `at` counts
-    /// lanes that may lie outside; they take the place of the nearest that does not.
-    bool shifted = false, clamped = false;
-    mlir::Value full;
-    mlir::Value slot; ///< its place among the thread's chunks, in a row that is walked by a loop
-  };
-  struct Pending {
-    const GpuMember *member;
-    const GpuAccess *access;
-    Chunk chunk;
-    mlir::Value value;
-  };
-  /// A flat index over own loops of `volume` iterations in all, spread over a team.
-  struct Space {
-    int64_t lanes = 0, chunks = 1;
-    bool unrolled = true;
-    /// When rows begin at any address, but many operands at the same one within 16 bytes: chunks
-    /// begin `lead` elements before the row. It follows from this access.
-    const GpuMember *leader = nullptr;
-    const GpuAccess *leading = nullptr;
-    mlir::Value lead;
-  };
-  /// From the first to the last member that accesses an element of a row.
-  struct Range {
-    unsigned first = 0, last = 0;
-    mlir::Type element;
-    bool computed = false; ///< by the first, and no argument of it
-  };
-  /// A row in shared memory, each chunk where its thread alone looks for it.
-  struct Slot {
-    size_t place = 0; ///< of `placed`
-    mlir::Value memory;
-    bool filled = false;
-  };
-  /// An operand in shared memory, tile[last][across].
-  struct Staged {
-    mlir::Value memory;
-    int64_t pitch = 0;
-  };
-  /// The two loops of a tile, and the threads that share it.
-  struct Tile {
-    int64_t last = 1, across = 1; ///< extents
-    int64_t threads = 1;
-    mlir::Value lastAt, acrossAt; ///< where it begins
-    mlir::Value rest;             ///< the flat index of the other loops
-  };
-
   mlir::LogicalResult captureAll();
 
   // GpuEmitFlat.cpp
   GpuShape emitFlat();
   void flatBody(Chunk chunk);
   void flatMember(const GpuMember &member, const Chunk &chunk);
+  bool isWindow(const GpuMember &member) const;
+  Values overWindow(const GpuMember &member, Values accumulators,
+                    llvm::function_ref<Values(Values)> body);
   Values ownLoops(const GpuMember &member, unsigned depth, Values accumulators,
                   llvm::function_ref<Values(Values)> body);
   int64_t flatLanes() const;
@@ -157,13 +78,6 @@ private:
   mlir::Value shuffleXor(mlir::Value value, int64_t distance);
 
   // GpuEmitWalk.cpp
-  /// A sum over rows, the part of it that is a thread's.
-  struct Sums {
-    const GpuMember *member;
-    const GpuAccess *access;
-    int64_t volume;
-    Slot memory; ///< where it is kept in shared memory; none: in registers or behind `access`
-  };
   void walkRows();
   bool placeSums();
   void beginSums(Values &carried);
@@ -244,6 +158,10 @@ private:
   bool inLoop = false;
   /// Of the member being emitted, by its loops; null where they do not stand.
   llvm::SmallVector<mlir::Value> ownIndex;
+  /// The member whose own loops are unrolled, and where they stand, by its loops.
+  const GpuMember *windowed = nullptr;
+  llvm::SmallVector<int64_t> window;
+  std::set<Key> windowsRead; ///< what such members have loaded, whole
 
   // permute
   std::map<Key, Staged> staged;
@@ -259,7 +177,7 @@ private:
   std::map<Key, const GpuMember *> recomputed;
   /// Rows walked in order.
   std::vector<Sums> allSums;
-  enum class SumsIn { registers, shared, memory } sumsIn = SumsIn::registers;
+  SumsIn sumsIn = SumsIn::registers;
 };
 
 } // namespace tessera::codegen

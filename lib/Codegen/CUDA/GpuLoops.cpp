@@ -127,6 +127,21 @@ static FailureOr<GpuShape> spread(Operation *op, GpuLaunchBuilder &builder) {
   return shape;
 }
 
+/// Whether the launch reads the buffer; a linalg op's output only where its body does.
+static bool readsFrom(const GpuPlan &plan, Value root, ArrayRef<Value> reads) {
+  auto generic = plan.parallel ? dyn_cast<linalg::GenericOp>(plan.ops[0]) : linalg::GenericOp();
+  if (!generic)
+    return llvm::is_contained(reads, root);
+  return llvm::any_of(generic->getOpOperands(),
+                      [&](OpOperand &operand) {
+                        return isa<MemRefType>(operand.get().getType()) &&
+                               rootOf(operand.get()) == root &&
+                               generic.payloadUsesValueFromOperand(&operand);
+                      }) ||
+         llvm::any_of(generic.getBody()->getOps<memref::LoadOp>(),
+                      [&](memref::LoadOp load) { return rootOf(load.getMemRef()) == root; });
+}
+
 // By one thread, or a linalg op by a thread an iteration of its outer loops.
 FailureOr<GpuShape> emitLoops(const GpuPlan &plan, GpuLaunchBuilder &builder, GpuLaunchInfo &info) {
   SmallVector<Value> reads, writes;
@@ -159,7 +174,7 @@ FailureOr<GpuShape> emitLoops(const GpuPlan &plan, GpuLaunchBuilder &builder, Gp
   for (const GpuLaunchBuilder::Buffer &buffer : builder.buffers) {
     auto type = cast<MemRefType>(buffer.root.getType());
     int64_t bytes = type.getNumElements() * bytesOf(type.getElementType());
-    info.readBytes += llvm::is_contained(reads, buffer.root) ? bytes : 0;
+    info.readBytes += readsFrom(plan, buffer.root, reads) ? bytes : 0;
     info.writtenBytes += buffer.written ? bytes : 0;
   }
   if (plan.parallel)

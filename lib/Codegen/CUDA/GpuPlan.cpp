@@ -60,6 +60,23 @@ bool GpuPlan::conflicts(const GpuMember &member) const {
                       [&](Value root) { return llvm::is_contained(writes, root); });
 }
 
+/// Takes all members of the launch right before `group` into it, in front; refuses, and leaves it
+/// as it is, when one cannot join.
+static bool joinBefore(GpuGroup &group, const GpuGroup &earlier) {
+  if (!group.columns.empty() || !earlier.columns.empty())
+    return false;
+  GpuGroup trial = group;
+  // From the last on: an earlier one may have nothing in common with us but through a later one.
+  for (GpuMember member : llvm::reverse(earlier.members)) {
+    member.classOf.assign(member.extents.size(), -1);
+    if (!trial.join(member) || !trial.columns.empty())
+      return false;
+    std::rotate(trial.members.rbegin(), trial.members.rbegin() + 1, trial.members.rend());
+  }
+  group = std::move(trial);
+  return true;
+}
+
 namespace {
 
 /// Puts one op after the other into launches.
@@ -104,6 +121,7 @@ public:
           op.getNumRegions() ? ("a loop of '" + op.getName().getStringRef() + "'").str() : "";
     }
     placeFills([](Value) { return true; });
+    joinNeighbours();
     for (GpuPlan &plan : plans)
       if (plan.group)
         plan.group->spread();
@@ -147,6 +165,13 @@ private:
       fresh.group.emplace(next);
       plans.push_back(std::move(fresh));
     }
+  }
+
+  /// Two launches that had nothing in common until a later op joined the second one.
+  void joinNeighbours() {
+    for (size_t i = plans.size(); i-- > 1;)
+      if (plans[i].group && plans[i - 1].group && joinBefore(*plans[i].group, *plans[i - 1].group))
+        plans.erase(plans.begin() + static_cast<ptrdiff_t>(i - 1));
   }
 
   /// Fills that an op without a group needs.

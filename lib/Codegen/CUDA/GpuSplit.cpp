@@ -96,7 +96,12 @@ static int64_t partsOf(linalg::GenericOp op, int64_t shortestShared) {
     if (int64_t parts = divisorBelow(reduced, std::min(kMostParts, reduced / shortestShared));
         parts >= kFewestShared)
       return parts;
-  return divisorBelow(reduced, std::min(reduced / kShortestPart, kEnough / results));
+  // Parts of wider elements than what is read are longer.
+  int64_t widest = 1, sum = bytesOf(getElementTypeOrSelf(op.getResult(0)));
+  for (OpOperand *input : op.getDpsInputOperands())
+    widest = std::max(widest, bytesOf(getElementTypeOrSelf(input->get())));
+  int64_t shortest = kShortestPart * std::max<int64_t>(1, sum / widest);
+  return divisorBelow(reduced, std::min(reduced / shortest, kEnough / results));
 }
 
 /// Gives inputs that are read at 0 along a dimension of one a view without it: then the op reads

@@ -13,6 +13,8 @@ namespace tessera::codegen {
 
 static constexpr int64_t kTeamThreads = 128; ///< of a block of several teams
 static constexpr int64_t kMaxRounds = 16;
+/// Fewer rows than this leave multiprocessors idle (132 of an H100, two blocks each).
+static constexpr int64_t kFewRows = 264;
 /// Rows of fewer vectors are not worth the work at their edges.
 static constexpr int64_t kShortestShifted = 8;
 
@@ -90,13 +92,19 @@ void GpuEmitter::planTeam() {
     int64_t threads = wide ? most : (most + 1) / 2;
     team = std::min<int64_t>(kWarp, llvm::PowerOf2Ceil(std::max<int64_t>(1, threads)));
   } else {
-    team = kWarp;
-    // Every chunk at an edge is code of its own: few rounds, then.
-    for (int64_t wish : {shifted || wide ? 2 : 4, 4, 8, 16}) {
+    auto spread = [&](int64_t rounds) {
       team = std::min(kMaxThreads,
-                      static_cast<int64_t>(llvm::alignTo((most + wish - 1) / wish, kWarp)));
-      if (team <= 256 || wish == 16)
+                      static_cast<int64_t>(llvm::alignTo((most + rounds - 1) / rounds, kWarp)));
+      return fits(team);
+    };
+    // Few rows get as many threads as there are; otherwise small blocks, several at a time. Every
+    // chunk at an edge is code of its own: few rounds, then.
+    bool done = group.count() < kFewRows && (spread(2) || spread(4));
+    for (int64_t wish : {shifted || wide ? 2 : 4, 4, 8, 16}) {
+      if (done)
         break;
+      spread(wish);
+      done = team <= 256;
     }
   }
   auto grow = [&] {

@@ -5,7 +5,7 @@
 // RUN: tessera-opt %t/odd.mlir --dist-autodiff="function=loss wrt=x,g,h" --tessera-pipeline --codegen=gpu=true --tessera-compile-gpu-kernels --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=ODD
 // RUN: tessera-opt %t/wide.mlir --dist-autodiff="function=loss wrt=x,g,h" --tessera-pipeline --codegen=gpu=true --tessera-compile-gpu-kernels="arch=compute_90" --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=WIDE
 // RUN: tessera-opt %t/few.mlir --dist-autodiff="function=loss wrt=x,g,h" --tessera-pipeline --codegen=gpu=true --tessera-compile-gpu-kernels --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=FEW
-// RUN: tessera-opt %t/activation.mlir --tessera-pipeline --codegen=gpu=true --tessera-compile-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=ACT
+// RUN: tessera-opt %t/activation.mlir --tessera-pipeline --codegen=gpu=true --tessera-compile-gpu-kernels --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=ACT
 
 // The rows of two loops are walked as one: 64 parts of 32 rows, a block each. Parts are 4 % of what is moved.
 // NORM: launches 4, workspace {{[0-9]+}}, bytes 13131780 of 12591108
@@ -28,14 +28,15 @@
 // 128 rows would be too few teams: the sums are launches of their own; that of everything is the rows' all the same.
 // FEW: launches 2, {{.*}}bytes 272384 of 264192
 // FEW: launches 2, {{.*}}bytes 1053700 of 1052676
-// FEW-NEXT: rows: grid 32
+// FEW-NEXT: rows: grid 128, block 64
 // FEW-NEXT: rows: grid 1
 // FEW: rows rows equal
 
-// The bias behind an activation, of bf16.
+// The bias behind an activation, of bf16: its parts are f32, and so of 64 rows.
 // ACT: launches 2, workspace {{[0-9]+}}, bytes 12849152 of 12587008
-// ACT-NEXT: rows: grid 64
+// ACT-NEXT: rows: grid 32
 // ACT-NEXT: plain
+// ACT: rows plain equal
 
 //--- norm.mlir
 func.func private @loss(%x: tensor<4x512x512xf32> {dist.name = "x"}, %g: tensor<512xf32> {dist.name = "g"}, %h: tensor<512xf32> {dist.name = "h"}, %c: tensor<4x512x512xf32> {dist.name = "c"}) -> tensor<f32> {

@@ -4,7 +4,7 @@
 
 // A team is a block: two reductions through shuffles and shared memory.
 // CHECK-LABEL: softmax: launches 1, workspace 0, bytes 512000 of 512000
-// CHECK-NEXT: rows: grid 64, block 64
+// CHECK-NEXT: rows: grid 64, block 128
 // CHECK: ld.global{{(.nc)?}}.v4.b32
 // CHECK: shfl.sync.bfly.b32
 // CHECK: bar.sync

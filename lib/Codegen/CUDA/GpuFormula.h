@@ -1,0 +1,49 @@
+//===- GpuFormula.h - Functions of f64, written out -------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_CODEGEN_CUDA_GPUFORMULA_H
+#define TESSERA_CODEGEN_CUDA_GPUFORMULA_H
+
+#include "../CPU/ElementBuilder.h"
+
+namespace tessera::codegen {
+
+/// The functions in f64 arithmetic on scalars or vectors. Sine and cosine are in Trigonometry.h.
+class Formula : public ElementBuilder {
+public:
+  using ElementBuilder::ElementBuilder;
+
+  // GpuFormula.cpp: exponential and logarithm by argument reduction and a series, and what is made
+  // of these two
+  mlir::Value exp(mlir::Value x);
+  mlir::Value exp2(mlir::Value x);
+  mlir::Value log(mlir::Value x);
+  mlir::Value log1p(mlir::Value x);
+  mlir::Value expm1(mlir::Value x);
+  mlir::Value tanh(mlir::Value x);
+  mlir::Value sinh(mlir::Value x);
+  mlir::Value cosh(mlir::Value x);
+  mlir::Value asinh(mlir::Value x);
+  mlir::Value acosh(mlir::Value x);
+  mlir::Value atanh(mlir::Value x);
+  mlir::Value cbrt(mlir::Value x);
+  mlir::Value pow(mlir::Value x, mlir::Value y);
+
+  // GpuAngles.cpp: angles, and the error function
+  mlir::Value atan(mlir::Value x);
+  mlir::Value atan2(mlir::Value y, mlir::Value x);
+  mlir::Value cosineOf(mlir::Value x);
+  mlir::Value erf(mlir::Value x, bool complement);
+
+private:
+  mlir::Value within(mlir::Value x, double low, double high);
+  mlir::Value scaled(mlir::Value r, mlir::Value k);
+};
+
+} // namespace tessera::codegen
+
+#endif // TESSERA_CODEGEN_CUDA_GPUFORMULA_H

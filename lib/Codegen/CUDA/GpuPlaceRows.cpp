@@ -1,0 +1,102 @@
+//===- GpuPlaceRows.cpp - Rows in shared memory ---------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Of a row that registers cannot hold, what several members need gets a place in shared memory, as
+// far as that goes; what finds none is computed again from what it comes from.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuEmitter.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+/// Gives rows a place in shared memory, one behind the other and in turn; false when some have
+/// none.
+bool GpuEmitter::placeSlots(const std::map<Key, Range> &all) {
+  struct Place {
+    const Key *key;
+    const Range *range;
+    int64_t bytes;
+  };
+  std::vector<Place> places;
+  for (const auto &[key, range] : all) {
+    Value root = Value::getFromOpaquePointer(key.root);
+    if (range.first == range.last || recomputed.count(key) || group.sumsInto(root) ||
+        (group.writes(root) && !isOnlyAt(key)))
+      continue;
+    const Space &space = spaces.at(key.volume);
+    int64_t rounds = (space.chunks + team - 1) / team;
+    places.push_back(
+        {&key, &range, rounds * team * std::max<int64_t>(1, space.lanes) * bytesOf(range.element)});
+  }
+  llvm::stable_sort(places,
+                    [](const Place &a, const Place &b) { return a.range->first < b.range->first; });
+  struct Memory {
+    Type element;
+    int64_t bytes;
+    unsigned last; ///< the member that needs it last
+    SmallVector<const Key *> keys;
+  };
+  std::vector<Memory> memories;
+  int64_t used = kReserved;
+  bool enough = true;
+  for (const Place &place : places) {
+    // A member computes an element from what was in its place; what it loads comes too early.
+    auto free = llvm::find_if(memories, [&](const Memory &memory) {
+      return memory.bytes == place.bytes && memory.element == place.range->element &&
+             (place.range->computed ? memory.last <= place.range->first
+                                    : memory.last < place.range->first);
+    });
+    if (free == memories.end()) {
+      if (used + place.bytes > sharedLimit) {
+        enough = false;
+        continue;
+      }
+      used += llvm::alignTo(place.bytes, kAccessBytes);
+      memories.push_back({place.range->element, place.bytes, 0, {}});
+      free = std::prev(memories.end());
+    }
+    free->last = place.range->last;
+    free->keys.push_back(place.key);
+  }
+  placed.clear();
+  for (Memory &memory : memories) {
+    placed.emplace_back(memory.element, memory.bytes / bytesOf(memory.element));
+    for (const Key *key : memory.keys)
+      slots[*key].place = placed.size() - 1;
+  }
+  return enough;
+}
+
+void GpuEmitter::planSlots() {
+  std::map<Key, Range> all = ranges();
+  if (placeSlots(all))
+    return;
+  // Not enough: what can be computed again is, and what it comes from is needed for longer.
+  slots.clear();
+  for (const GpuMember &member : llvm::reverse(group.members)) {
+    if (!isRecomputable(member, all))
+      continue;
+    unsigned last = 0;
+    for (const NestOutput &output : member.outputs) {
+      if (output.accumulates)
+        continue;
+      Key key = keyInRow(member, member.accesses[output.operand]);
+      recomputed[key] = &member;
+      last = std::max(last, all.at(key).last);
+    }
+    for (const GpuAccess &access : member.accesses)
+      if (!access.scalar && !access.output)
+        if (auto from = all.find(keyInRow(member, access)); from != all.end())
+          from->second.last = std::max(from->second.last, last);
+  }
+  placeSlots(all);
+}
+
+} // namespace tessera::codegen
