@@ -476,8 +476,8 @@ TensorSharding StrategyGraph::shardingOf(int64_t tensor, const std::vector<int64
   return list.distinct[list.of[choice[own.node]]];
 }
 
-std::optional<TensorSharding>
-StrategyGraph::placeOf(int64_t tensor, const std::vector<int64_t> &choice) const {
+std::optional<TensorSharding> StrategyGraph::placeOf(int64_t tensor,
+                                                     const std::vector<int64_t> &choice) const {
   const End &own = place[tensor];
   if (own.node < 0)
     return std::nullopt;

@@ -88,11 +88,11 @@ private:
   std::vector<unsigned> groupOf;
   std::vector<Group> groups;
   llvm::DenseMap<mlir::Operation *, unsigned> number;
-  std::vector<unsigned> latest;  ///< by op: the last op of the groups that begin there or before
-  unsigned lastMerged = 0;       ///< no later op is in a group with others
+  std::vector<unsigned> latest; ///< by op: the last op of the groups that begin there or before
+  unsigned lastMerged = 0;      ///< no later op is in a group with others
   /// By op: the last search that came by, backwards and forwards.
   std::vector<unsigned> visited, visitedAhead;
-  std::vector<unsigned> looked;  ///< of a look, the ops that it goes on from
+  std::vector<unsigned> looked; ///< of a look, the ops that it goes on from
   unsigned search = 0;
 };
 
