@@ -180,7 +180,7 @@ LogicalResult Compilation::toSingleDevice() {
   if (failed(load()))
     return failure();
   dropMeshes(*program);
-  options.search.mode.clear();
+  options.search = {}; // one device has no choice, and the budget is that of many
   return runPhases();
 }
 

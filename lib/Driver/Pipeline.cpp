@@ -135,6 +135,19 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
   Option<std::string> mode{*this, "mode", llvm::cl::desc("Mode of dist-search; none: propagate")};
   Option<int64_t> devices{*this, "devices", llvm::cl::desc("Devices of a program without a mesh"),
                           llvm::cl::init(0)};
+  Option<double> memoryBudget{*this, "memory-budget", llvm::cl::desc("GiB a device; 0: no budget"),
+                              llvm::cl::init(0)};
+  Option<std::string> minimise{*this, "minimise", llvm::cl::desc("time or memory"),
+                               llvm::cl::init("time")};
+  Option<bool> fullyUseDevices{*this, "fully-use-devices",
+                               llvm::cl::desc("Contractions use every device where sizes allow"),
+                               llvm::cl::init(true)};
+  Option<double> timeLimit{*this, "time-limit", llvm::cl::desc("Seconds of the search"),
+                           llvm::cl::init(SearchWish().timeLimit)};
+  Option<std::string> solver{*this, "solver", llvm::cl::desc("HiGHS' library or CBC's program")};
+  Option<std::string> fusion{*this, "comm-fusion",
+                             llvm::cl::desc("Options of dist-fuse-collectives, in braces")};
+  Option<bool> remarks{*this, "remarks", llvm::cl::desc("Say what was chosen and why")};
 };
 } // namespace
 
@@ -156,7 +169,16 @@ void tessera::registerPipeline() {
         options.topology = text.topology;
         options.search.mode = text.mode;
         options.search.devices = text.devices;
-        (void)buildPipeline(manager, options);
+        if (text.memoryBudget != 0) // what is negative is the pass's to refuse
+          options.search.memoryBudget = text.memoryBudget;
+        options.search.minimise = text.minimise;
+        options.search.fullyUseDevices = text.fullyUseDevices;
+        options.search.timeLimit = text.timeLimit;
+        options.search.solver = text.solver;
+        options.fusion = text.fusion;
+        options.remarks = text.remarks;
+        if (failed(buildPipeline(manager, options))) // it has said why
+          std::exit(1);
       });
 }
 

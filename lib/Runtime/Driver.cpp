@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstring>
 #include <set>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace tessera::runtime {
@@ -38,6 +39,16 @@ template <typename List> static std::string namesOf(const List &list) {
 namespace {
 
 using Seconds = std::chrono::duration<double>;
+
+/// What all threads of this process have computed so far.
+double coreSeconds() {
+  struct rusage usage = {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  auto seconds = [](const timeval &time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
 
 /// A line on standard error for runs that take long: overwritten on a terminal, rare elsewhere.
 class Progress {
@@ -229,7 +240,10 @@ private:
     Progress progress(report.steps, options.quiet);
     for (int64_t step = 0; step < report.steps; ++step) {
       TESSERA_RETURN_IF_ERROR(setStreams(step));
+      double begin = progress.elapsed(), beginCores = coreSeconds();
       TESSERA_RETURN_IF_ERROR(session->step());
+      report.stepSeconds.push_back(progress.elapsed() - begin);
+      report.stepCoreSeconds.push_back(coreSeconds() - beginCores);
       if (step == 0)
         report.firstStep = session->executor().counters();
       std::string line = "step " + std::to_string(step + 1);

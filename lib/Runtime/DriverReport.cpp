@@ -158,7 +158,9 @@ std::string reportJson(const RunReport &report) {
                                {"text", check.text},
                                {"warnings", check.warnings}});
   }
-  json["timing"] = {{"seconds", report.seconds}};
+  json["timing"] = {{"seconds", report.seconds},
+                    {"step_seconds", report.stepSeconds},
+                    {"step_core_seconds", report.stepCoreSeconds}};
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

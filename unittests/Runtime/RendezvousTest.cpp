@@ -51,6 +51,35 @@ TEST(Rendezvous, RanksGiveEachOtherBytes) {
   ::unlink(path.c_str());
 }
 
+TEST(Rendezvous, RunningRanksWaitForSlowOnesAndNotForTheDead) {
+  std::string path = meetingPlace("slow");
+  ::setenv("TESSERA_RENDEZVOUS", ("file:" + path).c_str(), 1);
+  constexpr double kOpening = 2;
+  bool wasSlowHeard = false;
+  std::string said;
+  std::thread root([&] {
+    auto met = Rendezvous::open({0, 2, 0}, kOpening);
+    if (!met)
+      return;
+    auto all = (*met)->allGather("fast", Rendezvous::Wait::whileRunning);
+    wasSlowHeard = all && (*all)[1] == "slow";
+    auto none = (*met)->allGather("fast", Rendezvous::Wait::whileRunning);
+    said = none ? "" : none.message();
+  });
+  {
+    auto met = Rendezvous::open({1, 2, 1}, kOpening);
+    EXPECT_TRUE(met) << met.message();
+    if (met) {
+      std::this_thread::sleep_for(std::chrono::duration<double>(1.25 * kOpening));
+      (void)(*met)->allGather("slow", Rendezvous::Wait::whileRunning);
+    }
+  } // ends without a word
+  root.join();
+  EXPECT_TRUE(wasSlowHeard);
+  EXPECT_EQ(said, "rank 1 does not answer rank 0; it has ended");
+  ::unlink(path.c_str());
+}
+
 TEST(Rendezvous, WhoHasGoneIsNamed) {
   std::string path = meetingPlace("gone");
   ::setenv("TESSERA_RENDEZVOUS", ("file:" + path).c_str(), 1);

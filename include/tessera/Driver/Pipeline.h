@@ -22,10 +22,10 @@ enum class Phase {
   input,       ///< as parsed
   normalized,  ///< dist-guard, dist-normalize
   propagated,  ///< dist-propagate, or dist-search
-  resharded,   ///< dist-sink-partials, dist-insert-reshards
+  resharded,   ///< dist-sink-partials, dist-insert-reshards, dist-widen-partials
   planned,     ///< dist-plan-reshards
   partitioned, ///< dist-partition, dist-canonicalize-collectives
-  fused,       ///< dist-fuse-collectives: the local view that code generation takes
+  fused,       ///< dist-limit-memory under a budget, dist-fuse-collectives: what is compiled
 };
 
 /// "input", "normalized", …

@@ -70,6 +70,9 @@ struct RunReport {
   std::string trace;               ///< when DriverOptions::tracePath is set
   std::vector<ResultCheck> checks; ///< filled by checkAgainst
   double seconds = 0;              ///< in steps, without loading
+  /// Of each step: on the clock, and that the cores of this process computed. A backend that
+  /// returns from a step before it is done, as GPUs may, shows what it took to issue it.
+  std::vector<double> stepSeconds, stepCoreSeconds;
 
   int64_t countedWireBytes() const; ///< sum over collectives, all executions
 };

@@ -166,8 +166,6 @@ Expected<Bounded> minimiseByMilp(const Problem &problem, const Options &options,
   Source source(problem);
   Domains domains = allStrategies(source);
   Milp milp(source, domains, options.memoryBudget);
-  if (!options.mpsFile.empty() && !milp.write(options.mpsFile))
-    return Error{"cannot write '" + options.mpsFile + "'"};
   Bounded best;
   // A solver's tolerance may exceed the budget by a millionth: then less is asked for.
   for (int attempt = 0; attempt < 4; ++attempt) {

@@ -252,11 +252,7 @@ void StrategyGraph::addHomes(const PropagatedPlan &propagated) {
     auto index = it - placements.shardings.begin();
     if (it == placements.shardings.end()) {
       placements.shardings.push_back(lies);
-      AxisLabels labels(state.mesh->numAxes(), kWhole);
-      for (size_t d = 0; d < lies.dims.size(); ++d)
-        for (const AxisRef &axis : lies.dims[d])
-          labels[axis.axis] = static_cast<int64_t>(d);
-      placements.labels.push_back(std::move(labels));
+      placements.labels.push_back(labelsOf(lies, state.mesh->numAxes()));
     }
     home[t] = addPlacements({intern(std::move(placements.shardings)), std::move(placements.labels)},
                             state.name);
@@ -313,14 +309,8 @@ const StrategyGraph::Spots &StrategyGraph::spotsBetween(const TensorState &state
   auto add = [&](const End &end) {
     for (const TensorSharding &sharding : lists[end.lies].distinct)
       if (sharding.windows.empty() && !llvm::is_contained(places, sharding)) {
-        AxisLabels label(state.mesh->numAxes(), kWhole);
-        for (size_t d = 0; d < sharding.dims.size(); ++d)
-          for (const AxisRef &axis : sharding.dims[d])
-            label[axis.axis] = static_cast<int64_t>(d);
-        for (const PartialAxis &partial : sharding.partial)
-          label[partial.axis.axis] = static_cast<int64_t>(sharding.dims.size());
         places.push_back(sharding);
-        labels.push_back(std::move(label));
+        labels.push_back(labelsOf(sharding, state.mesh->numAxes()));
       }
   };
   add(from);

@@ -142,6 +142,22 @@ static std::vector<AxisList> openGroups(const TensorState &tensor, const AxisGro
   return result;
 }
 
+AxisLabels dist::labelsOf(const TensorSharding &sharding, int64_t numAxes) {
+  AxisLabels labels(numAxes, kWhole);
+  int64_t rank = static_cast<int64_t>(sharding.dims.size());
+  auto add = [&](const AxisRef &axis, int64_t what) {
+    int64_t &label = labels[axis.axis];
+    // Of a list of several, digits to the base rank + 1, beyond all labels of one.
+    label = label == kWhole ? what : (label + 1) * (rank + 1) + what;
+  };
+  for (int64_t d = 0; d < rank; ++d)
+    for (const AxisRef &axis : sharding.dims[d])
+      add(axis, d);
+  for (const PartialAxis &partial : sharding.partial)
+    add(partial.axis, rank);
+  return labels;
+}
+
 Placements dist::placementsOf(const TensorState &tensor, const AxisGroups &groups, size_t most) {
   std::vector<AxisList> open = openGroups(tensor, groups);
   std::vector<int64_t> shape = shapeOf(tensor.type);
@@ -159,25 +175,20 @@ Placements dist::placementsOf(const TensorState &tensor, const AxisGroups &group
   Placements result;
   forEachAssignment(open.size(), 1 + dims.size(), [&](ArrayRef<size_t> digits) {
     TensorSharding sharding = tensor.given.closed();
-    AxisLabels labels(tensor.mesh->numAxes(), kWhole);
     for (auto [axes, digit] : llvm::zip_equal(open, digits)) {
       if (digit == 0)
         continue;
       if (sizeOf(axes) == 1)
         return;
       int64_t dim = dims[digit - 1];
-      for (const AxisRef &axis : axes) {
-        if (axis.size == 1)
-          continue;
-        sharding.dims[dim].push_back(axis);
-        // Parts of one axis add up to one label: only equality counts.
-        labels[axis.axis] = labels[axis.axis] * (static_cast<int64_t>(shape.size()) + 1) + dim + 1;
-      }
+      for (const AxisRef &axis : axes)
+        if (axis.size > 1)
+          sharding.dims[dim].push_back(axis);
       if (sizeOf(sharding.dims[dim]) > shape[dim])
         return;
     }
     result.shardings.push_back(canonical(std::move(sharding)));
-    result.labels.push_back(std::move(labels));
+    result.labels.push_back(labelsOf(result.shardings.back(), tensor.mesh->numAxes()));
   });
   return result;
 }

@@ -13,10 +13,18 @@
 
 namespace tessera::dist {
 
-/// What a strategy does with each mesh axis, as the search's nodes say it: the number of the factor
-/// or dimension that the axis cuts, kWhole where it cuts none, more for what else there is.
+/// What a strategy does with each mesh axis, as the search's nodes say it. Labels of one node are
+/// compared with each other only, and only for being equal:
+/// | of an op | of a tensor | label |
+/// |---|---|---|
+/// | the axis cuts nothing | nor here | kWhole |
+/// | it cuts factor f | dimension d | f, d |
+/// | contributions over it pass through | wait in the tensor | behind the last factor, dimension |
+/// | - | its parts cut several dimensions | a number of its own for each such list |
 using AxisLabels = std::vector<int64_t>;
 inline constexpr int64_t kWhole = -1;
+/// The labels of a tensor that lies so on a mesh of `numAxes` axes.
+AxisLabels labelsOf(const sharding::TensorSharding &sharding, int64_t numAxes);
 
 /// The strategies of an op: each group of mesh axes cuts one factor or none, or contributions over
 /// it pass through. The whole op comes first. A factor has at least as many iterations as parts;

@@ -73,7 +73,7 @@ EXPORT int cuDeviceGetUuid(char *uuid, int device) {
 }
 EXPORT int cuDeviceGetAttribute(int *value, int attribute, int) {
   int capability = setting("FAKE_CUDA_CAPABILITY", 90);
-  *value = attribute == 75 ? capability / 10 : capability % 10;
+  *value = attribute == 75 ? capability / 10 : attribute == 76 ? capability % 10 : 132;
   return 0;
 }
 EXPORT int cuDevicePrimaryCtxRetain(void **context, int) {

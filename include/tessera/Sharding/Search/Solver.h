@@ -43,7 +43,6 @@ struct Options {
   double tableLimit = 6.4e7;
   double totalLimit = 1.6e8;
   std::string solverLibrary; ///< of `exact`: path of HiGHS' or CBC's; empty: looked for
-  std::string mpsFile;       ///< of `exact`: where to write the program; empty: nowhere
 };
 
 /// A plan, and what is proved of it.

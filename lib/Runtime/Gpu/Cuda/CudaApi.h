@@ -94,6 +94,7 @@ private:
 };
 
 constexpr int kCuComputeCapabilityMajor = 75, kCuComputeCapabilityMinor = 76;
+constexpr int kCuProcessors = 16;
 constexpr int kCuMaxDynamicShared = 8; ///< a function's attribute
 constexpr unsigned kCuStreamNonBlocking = 1;
 constexpr unsigned kCuEventDisableTiming = 2;

@@ -15,7 +15,7 @@
 
 namespace tessera::runtime::gpu {
 
-/// How long ranks wait for each other while a program is opened.
+/// How long ranks wait for each other to come, and for NCCL.
 constexpr double kSeconds = 4;
 
 /// What ranks tell each other before they begin.
@@ -127,8 +127,8 @@ Expected<std::unique_ptr<Executor>> openVdev(std::shared_ptr<const Artifact> art
 }
 
 /// Whoever lacks something tells the others what: they would only see that it does not come.
-static Status tellFailure(const Status &opened, Rendezvous &rendezvous) {
-  auto said = rendezvous.allGather(opened.message());
+static Status tellFailure(const Status &opened, Rendezvous &rendezvous, Rendezvous::Wait wait) {
+  auto said = rendezvous.allGather(opened.message(), wait);
   if (!opened.ok())
     return opened;
   if (!said)
@@ -158,12 +158,13 @@ Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> art
       rank->size > 1 && (hasStep<CollectiveStep>(program) || hasStep<TransferStep>(program));
   auto openHere = [&]() -> Status {
     TESSERA_RETURN_IF_ERROR(driver->open(rank->local));
-    TESSERA_RETURN_IF_ERROR(driver->load(rank->rank, *artifact));
     return needsNccl ? nccl->open() : Status();
   };
   Status opened = openHere();
-  if (rank->size == 1 && !opened.ok())
-    return opened;
+  if (rank->size == 1) {
+    TESSERA_RETURN_IF_ERROR(opened);
+    TESSERA_RETURN_IF_ERROR(driver->load(rank->rank, *artifact));
+  }
 
   ExecutorOptions options;
   options.devices = {rank->rank};
@@ -173,7 +174,10 @@ Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> art
     auto rendezvous = Rendezvous::open(*rank, kSeconds);
     if (!rendezvous)
       return opened.ok() ? rendezvous.status() : opened;
-    TESSERA_RETURN_IF_ERROR(tellFailure(opened, **rendezvous));
+    TESSERA_RETURN_IF_ERROR(tellFailure(opened, **rendezvous, Rendezvous::Wait::whileOpening));
+    // The driver may compile PTX for long, and on one node longer than on another.
+    TESSERA_RETURN_IF_ERROR(tellFailure(driver->load(rank->rank, *artifact), **rendezvous,
+                                        Rendezvous::Wait::whileRunning));
     auto cards = (*rendezvous)->allGather(text(cardOf(*artifact, *driver)));
     if (!cards)
       return cards.status();
@@ -194,10 +198,13 @@ Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> art
         library->abortAll();
       return peers.ok() ? library->poll() : peers;
     };
-    gather = [shared](const std::string &text) { return shared->allGather(text); };
+    gather = [shared](const std::string &text) {
+      return shared->allGather(text, Rendezvous::Wait::whileRunning);
+    };
     options.share = [shared](int64_t owner, bool mine, std::byte *data, int64_t size) -> Status {
       auto all = shared->allGather(
-          mine ? std::string(reinterpret_cast<const char *>(data), static_cast<size_t>(size)) : "");
+          mine ? std::string(reinterpret_cast<const char *>(data), static_cast<size_t>(size)) : "",
+          Rendezvous::Wait::whileRunning);
       if (!all)
         return all.status();
       const std::string &given = (*all)[owner];

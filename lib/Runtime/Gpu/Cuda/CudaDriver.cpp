@@ -41,6 +41,8 @@ Status CudaDriver::open(int64_t ordinal) {
       api.deviceGetAttribute(&major, kCuComputeCapabilityMajor, device), "its architecture"));
   TESSERA_RETURN_IF_ERROR(api.check(
       api.deviceGetAttribute(&minor, kCuComputeCapabilityMinor, device), "its architecture"));
+  TESSERA_RETURN_IF_ERROR(
+      api.check(api.deviceGetAttribute(&processors, kCuProcessors, device), "its processors"));
   TESSERA_RETURN_IF_ERROR(api.check(api.primaryCtxRetain(&context, device), "GPU " + name));
   return api.check(api.ctxSetCurrent(context), "GPU " + name);
 }
@@ -149,9 +151,9 @@ Status CudaDriver::move(Issue issue, MoveJob job) {
                                            cu(issue.stream)),
                        issue.what);
     });
-  constexpr int64_t kThreads = 256, kMaxBlocks = 132 * 8;
+  constexpr int64_t kThreads = 256;
   auto blocks = static_cast<unsigned>(
-      std::min<int64_t>((arguments.elements + kThreads - 1) / kThreads, kMaxBlocks));
+      std::min<int64_t>((arguments.elements + kThreads - 1) / kThreads, processors * 8));
   void *parameters[] = {&arguments};
   return timed(issue, [&] {
     return api.check(api.launchKernel(moveKernel, blocks, 1, 1, kThreads, 1, 1, 0, cu(issue.stream),
@@ -198,8 +200,9 @@ Status CudaDriver::gemm(Issue issue, const GemmStep &step, const void *a, const 
         return done.status();
     }
     GemmArguments arguments = describeGemm(step, a, b, c, bias);
-    constexpr int64_t kThreads = 256, kMaxBlocks = 132 * 16;
-    auto blocks = static_cast<unsigned>(std::min((elements + kThreads - 1) / kThreads, kMaxBlocks));
+    constexpr int64_t kThreads = 256;
+    auto blocks = static_cast<unsigned>(
+        std::min<int64_t>((elements + kThreads - 1) / kThreads, processors * 16));
     void *parameters[] = {&arguments};
     return api.check(api.launchKernel(gemmKernel, blocks, 1, 1, kThreads, 1, 1, 0, cu(issue.stream),
                                       parameters, nullptr),

@@ -82,7 +82,7 @@ private:
   CublasLt blas;
   std::string name;
   CuContext context = nullptr;
-  int major = 0, minor = 0;
+  int major = 0, minor = 0, processors = 0;
   CuUuid id{};
   std::vector<CuPointer> memory;
   std::map<Stream, int64_t> deviceOf; ///< found, never iterated

@@ -65,7 +65,10 @@ Expected<LaunchedRank> launchedRank() {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
+/// For poll: -1 waits without an end.
 static int millisecondsTo(Deadline deadline) {
+  if (deadline == Deadline::max())
+    return -1;
   auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
       deadline - std::chrono::steady_clock::now());
   return static_cast<int>(std::max<int64_t>(left.count(), 0));
@@ -241,13 +244,14 @@ Status Rendezvous::checkPeers() const {
   return {};
 }
 
-Expected<std::vector<std::string>> Rendezvous::allGather(const std::string &mine) {
+Expected<std::vector<std::string>> Rendezvous::allGather(const std::string &mine, Wait wait) {
   std::vector<std::string> all(static_cast<size_t>(self.size));
   all[self.rank] = mine;
-  Deadline deadline = after(seconds);
+  Deadline deadline = wait == Wait::whileOpening ? after(seconds) : Deadline::max();
   auto lost = [&](int64_t rank) {
     return Status::error("rank " + std::to_string(rank) + " does not answer rank " +
-                         std::to_string(self.rank) + "; it has ended, or is stuck");
+                         std::to_string(self.rank) + "; it has ended" +
+                         (wait == Wait::whileOpening ? ", or is stuck" : ""));
   };
   if (self.rank > 0) {
     if (!sendText(peers[0], mine, deadline))

@@ -33,8 +33,12 @@ public:
   ~Rendezvous();
   /// Meets all others. Fails after `seconds`, naming the ranks that did not come.
   static Expected<std::unique_ptr<Rendezvous>> open(const LaunchedRank &rank, double seconds);
+  /// How long ranks wait for each other: as long as `open` was told, or, since a step of one may be
+  /// any longer than that of another, until one of their processes ends.
+  enum class Wait { whileOpening, whileRunning };
   /// What each rank gave, by rank. Called by all ranks in the same order.
-  Expected<std::vector<std::string>> allGather(const std::string &mine);
+  Expected<std::vector<std::string>> allGather(const std::string &mine,
+                                               Wait wait = Wait::whileOpening);
 
   /// Whether the processes that this one is connected to still run; does not wait.
   Status checkPeers() const;
