@@ -129,7 +129,7 @@ void Alike::chooseWithin(const std::vector<std::vector<double>> &excess, double 
 
 void Alike::sweepAxes(double mostWork) {
   size_t numAxes = 0;
-  auto axesOf = [&](size_t c) -> const std::vector<std::vector<int64_t>> & {
+  auto axesOf = [&](size_t c) -> const AxisChoices & {
     return folded.source.problem.nodes[folded.classes[c].first].axes;
   };
   for (size_t c = 0; c < chosen.size(); ++c)
@@ -138,7 +138,7 @@ void Alike::sweepAxes(double mostWork) {
   for (size_t axis = 0; axis < numAxes; ++axis) {
     std::vector<Domain> offers;
     for (size_t c = 0; c < chosen.size(); ++c) {
-      const std::vector<std::vector<int64_t>> &axes = axesOf(c);
+      const AxisChoices &axes = axesOf(c);
       Domain &its = offers.emplace_back();
       if (axes.empty() || axis >= axes.front().size()) {
         its.push_back(chosen[c]);

@@ -19,6 +19,7 @@
 #include "Eliminate.h"
 #include "Messages.h"
 #include "Modes.h"
+#include "Reduced.h"
 
 #include <algorithm>
 #include <cmath>
@@ -43,6 +44,10 @@ struct Effort {
 const Effort quickEffort{8e-3, 9e-3, {120, 1000, 6000}, 64, 8, 3e-3, 3e-4, 1e-2, 1e4, 6, 600, 4000};
 const Effort thoroughEffort{1e-9, 1e-3, {1200, 6000}, 600, 16,     1e-7,
                             1e-7, 0,    5e7,          40,  100000, 4000};
+
+/// In a large problem, the gain of sweeps at once from which more of them follow, and how limits
+/// grow.
+constexpr double goodGainIfLarge = 2e-5, growth = 4, growthIfLarge = 16;
 
 /// What rounding may add up to, of a cost.
 constexpr double rounding = 1e-9;
@@ -172,12 +177,18 @@ Refinement::within(const std::vector<std::vector<double>> &belief, double limit,
     for (Index a = 0; a < std::ssize(belief[c]); ++a)
       if (belief[c][a] <= limit || a == chosen[c])
         few[c].push_back(a);
-  Model model(source, costs, removeDominated(source, costs, inNodes(few), false, deadline), true);
+  Domains kept = inNodes(few);
+  Reduced reduced(source, costs, kept, mostWork);
+  if (reduced.problem().nodes.empty())
+    return reduced.expand({});
+  Source rest(reduced.problem());
+  KindCosts left = costsOf(rest);
+  Model model(rest, left, removeDominated(rest, left, allStrategies(rest), false, deadline), true);
   Plan plan = makePlan(model, {});
   if (plan.work > mostWork || deadline.isOver())
     return std::nullopt;
   std::optional<Optimum> found = eliminate(model, plan, deadline);
-  return found ? std::optional(found->choice) : std::nullopt;
+  return found ? std::optional(reduced.expand(found->choice)) : std::nullopt;
 }
 
 /// A strategy that costs more beyond the bound than the choice does is in no cheaper choice.
@@ -234,7 +245,10 @@ void Attempt::run(const Effort &effort, const Deadline &deadline) {
     double gain = better.bound - proof.bound;
     if (gain > 0)
       proof = std::move(better);
-    double enough = isWithin(effort.wideGap) ? effort.goodGain : effort.leastGain;
+    bool isLarge = effort.firstLimit == 0 && folded.source.numNodes() > largeProblem;
+    double enough = isLarge                    ? goodGainIfLarge
+                    : isWithin(effort.wideGap) ? effort.goodGain
+                                               : effort.leastGain;
     if (gain <= enough * std::abs(proof.bound))
       break;
   }
@@ -261,6 +275,7 @@ Bounded minimiseCoarsely(const Source &source, const KindCosts &costs, const Dom
     }
     return isBetter;
   };
+  bool isLarge = hopeful && source.numNodes() > largeProblem;
   std::unique_ptr<Attempt> attempt;
   for (Index classes : effort.classes) {
     if (attempt && (isWithin(effort.wideGap) || deadline.isOver() || attempt->folded.isWhole))
@@ -277,12 +292,12 @@ Bounded minimiseCoarsely(const Source &source, const KindCosts &costs, const Dom
     Refinement refinement(attempt->folded, costs);
     for (double limit = leastLimit(attempt->folded, best.bound);
          effort.firstLimit == 0 && !isWithin(effort.goodGap) && limit < best.cost - best.bound;
-         limit *= 4) {
+         limit *= isLarge ? growthIfLarge : growth) {
       auto next =
           refinement.within(belief, limit, attempt->alike.position(), effort.work, deadline);
       if (!next)
         break;
-      if (!consider(std::move(*next)) && isWithin(effort.wideGap))
+      if ((!consider(std::move(*next)) || isLarge) && isWithin(effort.wideGap))
         break;
     }
   }

@@ -35,7 +35,7 @@ static size_t numAxesOf(const Source &source) {
 static Domains joinAxes(const Source &source, const Domains &domains, uint32_t joined) {
   Domains result;
   for (Index i = 0; i < source.numNodes(); ++i) {
-    const std::vector<std::vector<int64_t>> &axes = source.problem.nodes[i].axes;
+    const AxisChoices &axes = source.problem.nodes[i].axes;
     const Domain &all = domains.at(i);
     Domain kept;
     for (Index s : all) {

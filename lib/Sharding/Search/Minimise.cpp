@@ -14,6 +14,7 @@
 #include "Dominance.h"
 #include "Eliminate.h"
 #include "Modes.h"
+#include "Reduced.h"
 
 #include <algorithm>
 #include <cmath>
@@ -70,6 +71,13 @@ constexpr double joinedWork = 2e9, joinedWorkOnce = 2e7;
 /// Entries of tables that are done at once, and comparisons of strategies before it for each.
 constexpr double workAtOnce = 5e8, comparedPerWork = 0.02;
 
+/// Sums of tables without progress, after which it is given up; what planning takes for a node; the
+/// part of the gap that is progress.
+constexpr double mostIdleWork = 5e9, workPerNode = 2e5, leastProgress = 0.01;
+
+/// Sums for tables in place of nodes.
+constexpr double workToReduce = 1e9;
+
 /// Work from which it pays to look for a better plan, which takes milliseconds.
 constexpr double workToPlan = 1e8;
 
@@ -124,6 +132,11 @@ public:
 private:
   void improve(const std::vector<int64_t> &choice);
   void explore(Domains domains, double parentBound);
+  void noteProgress();
+  double leastOpen() const {
+    return open.empty() ? best.bound : std::min(best.bound, open.top().bound);
+  }
+  bool isWithin(double gap) const { return best.cost - bound <= gap * std::abs(best.cost); }
   Domains beginCoarsely(const Domains &all);
 
   const Source &source;
@@ -135,6 +148,7 @@ private:
   double bound = -std::numeric_limits<double>::infinity(); ///< of every choice, by messages
   std::priority_queue<Open> open;
   int64_t numOpened = 0;
+  double idleWork = 0, lastGap = std::numeric_limits<double>::infinity();
 };
 
 void Search::improve(const std::vector<int64_t> &choice) {
@@ -152,12 +166,21 @@ void Search::explore(Domains domains, double parentBound) {
     open.push({std::move(domains), parentBound, -1, numOpened++});
     return;
   }
-  Domains left = removeDominated(source, costs, std::move(domains), false, deadline);
-  Model model(source, costs, left, true);
+  Reduced reduced(source, costs, domains, workToReduce);
+  if (reduced.problem().nodes.empty()) {
+    improve(reduced.expand({}));
+    best.bound = std::min(best.bound, std::max(parentBound, reduced.constant()));
+    return;
+  }
+  Source rest(reduced.problem());
+  KindCosts restCosts = costsOf(rest);
+  Domains left = removeDominated(rest, restCosts, allStrategies(rest), false, deadline);
+  Model model(rest, restCosts, left, true);
   Plan plan = bestPlan(model, options, pains, deadline);
+  idleWork += workPerNode * rest.numNodes();
   bool isExact = fits(plan, options, pains);
   if (!isExact && pains == Pains::once) {
-    open.push({std::move(left), parentBound, -1, numOpened++});
+    open.push({std::move(domains), parentBound, -1, numOpened++});
     return;
   }
   if (!isExact) {
@@ -174,12 +197,15 @@ void Search::explore(Domains domains, double parentBound) {
   isExact &= isHeld;
   double bound = parentBound;
   if (isHeld) {
+    idleWork += plan.work;
     std::optional<Optimum> found = eliminate(model, plan, deadline);
     if (!found) {
       best.stoppedByTime = true;
-      open.push({std::move(left), parentBound, -1, numOpened++});
+      open.push({std::move(domains), parentBound, -1, numOpened++});
       return;
     }
+    found->cost += reduced.constant();
+    found->choice = reduced.expand(found->choice);
     improve(found->choice);
     if (isExact)
       found->cost = std::max(found->cost, costOf(source, costs, found->choice));
@@ -193,16 +219,33 @@ void Search::explore(Domains domains, double parentBound) {
   Index branchOn = -1;
   for (Index node : plan.split)
     if (left.at(node).size() > 1 &&
-        (branchOn < 0 || source.neighbours[node].size() > source.neighbours[branchOn].size()))
+        (branchOn < 0 || rest.neighbours[node].size() > rest.neighbours[branchOn].size()))
       branchOn = node;
   if (branchOn < 0)
-    for (Index i = 0; i < source.numNodes() && branchOn < 0; ++i)
+    for (Index i = 0; i < rest.numNodes() && branchOn < 0; ++i)
       if (left.at(i).size() > 1)
         branchOn = i;
-  if (branchOn < 0)
+  if (branchOn < 0) {
     best.bound = std::min(best.bound, best.cost);
-  else
-    open.push({std::move(left), bound, branchOn, numOpened++});
+    return;
+  }
+  for (Index i = 0; i < rest.numNodes(); ++i) {
+    Index node = reduced.nodes()[i];
+    Domain kept;
+    for (Index s : left.at(i))
+      kept.push_back(domains.at(node)[s]);
+    domains.of[node] = domains.intern(kept);
+  }
+  open.push({std::move(domains), bound, reduced.nodes()[branchOn], numOpened++});
+}
+
+/// Parts of the space that bring nothing count as idle work.
+void Search::noteProgress() {
+  double gap = best.cost - std::max(bound, leastOpen());
+  if (gap < lastGap * (1 - leastProgress)) {
+    idleWork = 0;
+    lastGap = gap;
+  }
 }
 
 /// What messages prove and lead to; returns the strategies that a cheaper choice may have.
@@ -230,11 +273,12 @@ Bounded Search::run(Domains domains, std::vector<int64_t> start) {
   Domains all = domains;
   Domains hopeful = beginCoarsely(all);
   best.bound = std::numeric_limits<double>::infinity(); // the least bound of what is done
-  if (bound < best.cost - rounding * std::abs(best.cost)) {
+  bool isEnough = source.numNodes() > largeProblem && isWithin(largeGap);
+  if (!isEnough && !isWithin(rounding)) {
     // Cheaper choices are among what is left, so that its bound is everything's.
     explore(std::move(hopeful), bound);
   }
-  while (pains == Pains::full && !open.empty() && !best.stoppedByTime) {
+  while (pains == Pains::full && !open.empty() && !best.stoppedByTime && idleWork < mostIdleWork) {
     Open part = open.top();
     if (part.bound >= best.cost - rounding * std::abs(best.cost))
       break;
@@ -254,10 +298,9 @@ Bounded Search::run(Domains domains, std::vector<int64_t> start) {
       next.of[part.branchOn] = next.intern(half);
       explore(std::move(next), part.bound);
     }
+    noteProgress();
   }
-  double least = best.bound;
-  if (!open.empty())
-    least = std::min(least, open.top().bound);
+  double least = isEnough ? bound : leastOpen();
   bound = std::max(bound, std::min(least, best.cost));
   best.bound = bound >= best.cost - rounding * std::abs(best.cost) ? best.cost : bound;
   return std::move(best);

@@ -42,6 +42,8 @@ public:
     return {it->second, isNew};
   }
 
+  bool contains(const Key &key) const { return numbers.count(key) > 0; }
+
 private:
   std::unordered_map<Key, Index, KeyHash> numbers;
 };

@@ -27,6 +27,10 @@ double costOf(const Source &source, const KindCosts &costs, const std::vector<in
 /// No choice costs less: every node and every edge at its best.
 double leastOf(const Source &source, const KindCosts &costs, const Domains &domains);
 
+/// Problems of more nodes are large: proved within this part of the cost, they are done.
+constexpr Index largeProblem = 10000;
+constexpr double largeGap = 1e-3;
+
 /// How much is done for the optimum.
 enum class Pains {
   full, ///< until it is proved or time runs out

@@ -212,8 +212,12 @@ bool Reader::node() {
       return numbers(node.cost);
     if (name == "memory")
       return numbers(node.memory);
-    if (name == "axes")
-      return array([&](int64_t) { return integers(node.axes.emplace_back()); });
+    if (name == "axes") {
+      AxisChoices::List axes;
+      bool isRead = array([&](int64_t) { return integers(axes.emplace_back()); });
+      node.axes = std::move(axes);
+      return isRead;
+    }
     if (name == "default")
       return integer(node.standard);
     return skipValue();

@@ -205,6 +205,8 @@ FailureOr<search::Solution> BudgetSearch::run(const std::vector<int64_t> &alone)
   search::Solution propagated = *free;
   propagated.choice = alone;
   propagated.cost = strategies.problem().cost(alone);
+  if (!std::isfinite(wish))
+    return free->cost <= propagated.cost ? *free : propagated;
   consider(*free, livesOf(*free));
   consider(propagated, livesOf(propagated));
   if (std::isfinite(wish)) {

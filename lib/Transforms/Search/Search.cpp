@@ -62,7 +62,7 @@ ModuleSearch::~ModuleSearch() = default;
 /// Meshes that are searched in the mode that is asked for; of more the best by a quick mode.
 static constexpr size_t kMostInFull = 2;
 
-/// Parts of the time limit for the prices of reshards, and for what propagation alone decides.
+/// A part of the time limit, for the prices of reshards.
 static constexpr double kTimeForTables = 0.25;
 
 static ProcessMeshOp declare(ModuleOp module, const Mesh &mesh) {
@@ -93,18 +93,26 @@ static PropagatedPlan propagateAlone(const PropagationGraph &graph, const Topolo
   return plan;
 }
 
-/// The propagated plan with the best places for it.
-static std::vector<int64_t> completePropagated(const StrategyGraph &graph, double timeLimit) {
-  search::Problem pinned = graph.problem();
-  pinned.pins.clear();
-  for (size_t node = 0; node < pinned.nodes.size(); ++node)
-    if (int64_t strategy = graph.propagatedChoice()[node]; strategy >= 0)
-      pinned.pins.push_back({static_cast<int64_t>(node), strategy});
-  search::Options options;
-  options.mode = search::Mode::dynamic_programming;
-  options.timeLimit = timeLimit;
-  search::Expected<search::Solution> solved = search::solve(pinned, options);
-  return std::get<search::Solution>(std::move(solved)).choice;
+/// The propagated plan with the best places for it: all that a place has edges to is decided.
+static std::vector<int64_t> completePropagated(const StrategyGraph &graph) {
+  const search::Problem &problem = graph.problem();
+  std::vector<int64_t> choice = graph.propagatedChoice();
+  std::vector<std::vector<double>> costs(choice.size()); // of places
+  for (size_t node = 0; node < choice.size(); ++node)
+    if (choice[node] < 0)
+      costs[node] = problem.nodes[node].cost;
+  for (const search::Edge &edge : problem.edges) {
+    const search::EdgeTable &table = problem.tables[edge.table];
+    std::vector<double> &from = costs[edge.from], &to = costs[edge.to];
+    for (size_t s = 0; s < from.size(); ++s)
+      from[s] += table.at(static_cast<int64_t>(s), choice[edge.to]);
+    for (size_t s = 0; s < to.size(); ++s)
+      to[s] += table.at(choice[edge.from], static_cast<int64_t>(s));
+  }
+  for (size_t node = 0; node < choice.size(); ++node)
+    if (choice[node] < 0)
+      choice[node] = llvm::min_element(costs[node]) - costs[node].begin();
+  return choice;
 }
 
 /// Searches one function. Adds what is known of its plan to `summary`.
@@ -122,16 +130,19 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
   OpCosts costs(function, settings.topology);
   StrategyGraph strategies(graph, propagated, planner, costs, options);
 
-  std::vector<int64_t> alone =
-      completePropagated(strategies, kTimeForTables * settings.solver.timeLimit);
+  std::vector<int64_t> alone = completePropagated(strategies);
   double aloneCost = strategies.problem().cost(alone);
   BudgetSearch within(function, strategies, graph, settings, begin);
   FailureOr<search::Solution> solved = within.run(alone);
   if (failed(solved))
     return failure();
   search::Solution &solution = *solved;
-  Fit fit = fitInto(settings.solver.memoryBudget, strategies, graph,
-                    Lives(function, graph, strategies, solution.choice), solution.choice);
+  Lives lives(function, graph, strategies, solution.choice);
+  Fit fit;
+  if (std::isfinite(settings.solver.memoryBudget))
+    fit = fitInto(settings.solver.memoryBudget, strategies, graph, lives, solution.choice);
+  else
+    fit.peak = peakOf(strategies, graph, lives, solution.choice);
   if (fit.peak.bytes > summary.memory) {
     summary.memory = fit.peak.bytes;
     summary.largest = within.nameOf(fit.peak.largest);

@@ -151,10 +151,11 @@ int64_t StrategyGraph::kindOf(int64_t index, const Strategy &propagated) {
   if (options.fullyUseDevices && combinesTensors(node.op))
     keepFullest(ways);
   Kind kind;
+  std::vector<AxisLabels> allLabels;
   for (size_t s = 0; s < ways.strategies.size(); ++s)
     if (allowsResults(node, ways.strategies[s])) {
       kind.strategies.push_back(std::move(ways.strategies[s]));
-      kind.labels.push_back(std::move(ways.labels[s]));
+      allLabels.push_back(std::move(ways.labels[s]));
     }
   // The plan that propagation alone makes is always among those that are searched.
   if (!llvm::is_contained(kind.strategies, propagated)) {
@@ -165,8 +166,9 @@ int64_t StrategyGraph::kindOf(int64_t index, const Strategy &propagated) {
         labels[axis.axis] = static_cast<int64_t>(f);
     for (const Passing &passing : propagated.passing)
       labels[passing.partial.axis.axis] = static_cast<int64_t>(node.rule.factors.size());
-    kind.labels.push_back(std::move(labels));
+    allLabels.push_back(std::move(labels));
   }
+  kind.labels = std::move(allLabels);
   for (const Strategy &strategy : kind.strategies)
     kind.seconds.push_back(secondsUnder(costs, graph, node, strategy));
   for (size_t i = 0; i < node.tensors.size(); ++i) {
@@ -225,14 +227,12 @@ void StrategyGraph::addOps(const PropagatedPlan &propagated) {
 // Tensors
 //===----------------------------------------------------------------------===//
 
-StrategyGraph::End StrategyGraph::addPlacements(int64_t tensor,
-                                                std::vector<TensorSharding> shardings,
-                                                std::vector<AxisLabels> labels, std::string name) {
+StrategyGraph::End StrategyGraph::addPlacements(const Spots &spots, std::string name) {
   search::Node node;
   node.name = std::move(name);
-  node.cost.assign(shardings.size(), 0);
-  node.axes = std::move(labels);
-  End end{static_cast<int64_t>(result.nodes.size()), intern(std::move(shardings))};
+  node.cost.assign(lists[spots.lies].of.size(), 0);
+  node.axes = spots.labels;
+  End end{static_cast<int64_t>(result.nodes.size()), spots.lies};
   result.nodes.push_back(std::move(node));
   propagatedOf.push_back(-1);
   return end;
@@ -254,8 +254,8 @@ void StrategyGraph::addHomes(const PropagatedPlan &propagated) {
       placements.shardings.push_back(lies);
       placements.labels.push_back(labelsOf(lies, state.mesh->numAxes()));
     }
-    home[t] = addPlacements(static_cast<int64_t>(t), std::move(placements.shardings),
-                            std::move(placements.labels), state.name);
+    home[t] = addPlacements({intern(std::move(placements.shardings)), std::move(placements.labels)},
+                            state.name);
     propagatedOf.back() = index;
     if (state.given.open.empty())
       result.pins.push_back({home[t].node, 0});
@@ -294,6 +294,32 @@ void StrategyGraph::addTensors() {
       addTensor(static_cast<int64_t>(t));
 }
 
+/// Every way in which a tensor is made or read, but for windows: there a reshard of several can be
+/// shared.
+const StrategyGraph::Spots &StrategyGraph::spotsBetween(const TensorState &state, const End &from,
+                                                        const std::vector<End> &users) {
+  std::vector<int64_t> key{reinterpret_cast<int64_t>(state.mesh), from.lies};
+  for (const End &user : users)
+    key.push_back(user.lies);
+  auto [it, isNew] = knownSpots.try_emplace(std::move(key));
+  if (!isNew)
+    return it->second;
+  std::vector<TensorSharding> places;
+  std::vector<AxisLabels> labels;
+  auto add = [&](const End &end) {
+    for (const TensorSharding &sharding : lists[end.lies].distinct)
+      if (sharding.windows.empty() && !llvm::is_contained(places, sharding)) {
+        places.push_back(sharding);
+        labels.push_back(labelsOf(sharding, state.mesh->numAxes()));
+      }
+  };
+  add(from);
+  for (const End &user : users)
+    add(user);
+  it->second = {intern(std::move(places)), std::move(labels)};
+  return it->second;
+}
+
 void StrategyGraph::addTensor(int64_t tensor) {
   std::vector<End> users;
   for (int64_t n : graph.nodesOf[tensor]) {
@@ -317,20 +343,8 @@ void StrategyGraph::addTensor(int64_t tensor) {
       addEdge(tensor, own, user, trips);
     return;
   }
-  std::vector<TensorSharding> places;
-  std::vector<AxisLabels> labels;
   const TensorState &state = graph.tensors[tensor];
-  auto add = [&](const End &end) {
-    for (const TensorSharding &sharding : lists[end.lies].distinct)
-      if (sharding.windows.empty() && !llvm::is_contained(places, sharding)) {
-        places.push_back(sharding);
-        labels.push_back(labelsOf(sharding, state.mesh->numAxes()));
-      }
-  };
-  add(own);
-  for (const End &user : users)
-    add(user);
-  End between = addPlacements(tensor, std::move(places), std::move(labels), state.name);
+  End between = addPlacements(spotsBetween(state, own, users), state.name);
   place[tensor] = between;
   addEdge(tensor, own, between, trips);
   for (const End &user : users)
@@ -452,8 +466,8 @@ TensorSharding StrategyGraph::shardingOf(int64_t tensor, const std::vector<int64
   return list.distinct[list.of[choice[own.node]]];
 }
 
-std::optional<TensorSharding>
-StrategyGraph::placeOf(int64_t tensor, const std::vector<int64_t> &choice) const {
+std::optional<TensorSharding> StrategyGraph::placeOf(int64_t tensor,
+                                                     const std::vector<int64_t> &choice) const {
   const End &own = place[tensor];
   if (own.node < 0)
     return std::nullopt;

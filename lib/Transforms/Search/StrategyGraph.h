@@ -109,7 +109,7 @@ private:
   /// What equal ops have in common.
   struct Kind {
     std::vector<Strategy> strategies;
-    std::vector<AxisLabels> labels;
+    sharding::search::AxisChoices labels;
     std::vector<double> seconds; ///< of one execution
     std::vector<int64_t> lies;   ///< by operand and result
   };
@@ -120,8 +120,14 @@ private:
   void addTensors();
   void addTensor(int64_t tensor);
   void addEdge(int64_t tensor, const End &from, const End &to, double trips);
-  End addPlacements(int64_t tensor, std::vector<sharding::TensorSharding> shardings,
-                    std::vector<AxisLabels> labels, std::string name);
+  /// Ways to lie, as places of equal tensors have them alike.
+  struct Spots {
+    int64_t lies; ///< list of shardings
+    sharding::search::AxisChoices labels;
+  };
+  End addPlacements(const Spots &spots, std::string name);
+  const Spots &spotsBetween(const TensorState &state, const End &from,
+                            const std::vector<End> &users);
   int64_t kindOf(int64_t node, const Strategy &propagated);
   bool allowsResults(const RuleNode &node, const Strategy &strategy) const;
   int64_t intern(std::vector<sharding::TensorSharding> shardings);
@@ -148,6 +154,7 @@ private:
   std::map<const sharding::Mesh *, AxisGroups> axisGroups; ///< looked up, never iterated
   std::map<std::vector<sharding::TensorSharding>, int64_t> knownLists;
   std::map<std::vector<int64_t>, std::vector<int64_t>> knownKinds; ///< candidates by a hash
+  std::map<std::vector<int64_t>, Spots> knownSpots;                ///< by mesh and lists
   std::map<
       std::tuple<const sharding::Mesh *, std::vector<int64_t>, int64_t, int64_t, int64_t, double>,
       int64_t>

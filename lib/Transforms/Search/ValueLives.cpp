@@ -17,6 +17,8 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
@@ -240,21 +242,21 @@ void ValueLives::replaceArguments(func::FuncOp function) {
   auto back = dyn_cast<func::ReturnOp>(function.front().getTerminator());
   if (!back)
     return;
+  std::map<int64_t, SmallVector<BlockArgument, 1>> byNumber;
+  for (BlockArgument argument : function.getArguments()) {
+    auto original =
+        function.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), DistDialect::kArgument);
+    byNumber[original ? original.getInt() : argument.getArgNumber()].push_back(argument);
+  }
   for (auto [index, value] : llvm::enumerate(back.getOperands())) {
     auto feeds = function.getResultAttrOfType<IntegerAttr>(index, DistDialect::kFeeds);
     Value root = rootOf(value);
     Operation *op = root.getDefiningOp();
     if (!feeds || !op)
       continue;
-    for (BlockArgument argument : function.getArguments()) {
-      auto original =
-          function.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), DistDialect::kArgument);
-      int64_t number = original ? original.getInt() : argument.getArgNumber();
-      if (number != feeds.getInt() || argument.getType() != root.getType())
-        continue;
-      if (lastRead(argument) <= times.lookup(op))
+    for (BlockArgument argument : byNumber[feeds.getInt()])
+      if (argument.getType() == root.getType() && lastRead(argument) <= times.lookup(op))
         lives[root].kind = Kind::view;
-    }
   }
 }
 

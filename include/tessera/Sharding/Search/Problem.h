@@ -20,7 +20,9 @@
 #define TESSERA_SHARDING_SEARCH_PROBLEM_H
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -34,15 +36,32 @@ struct Error {
 /// Either a value or the reason why there is none.
 template <typename T> using Expected = std::variant<T, Error>;
 
+/// By strategy, what it does with each mesh axis, slowest axis first (any numbers: only equality
+/// counts). Copies share what they hold: equal nodes have equal ones.
+class AxisChoices {
+public:
+  using List = std::vector<std::vector<int64_t>>;
+  AxisChoices() = default;
+  AxisChoices(List list) : list(std::make_shared<const List>(std::move(list))) {}
+
+  bool empty() const { return !list || list->empty(); }
+  size_t size() const { return list ? list->size() : 0; }
+  const std::vector<int64_t> &front() const { return list->front(); }
+  const std::vector<int64_t> &operator[](size_t strategy) const { return (*list)[strategy]; }
+  auto begin() const { return list ? list->data() : nullptr; }
+  auto end() const { return begin() + size(); }
+
+private:
+  std::shared_ptr<const List> list;
+};
+
 /// The choices of a node. Finite costs (seconds), finite non-negative memory (bytes).
 struct Node {
   std::string name;
   int64_t layer = -1;         ///< for people; the solvers find repetition by themselves
   std::vector<double> cost;   ///< by strategy
   std::vector<double> memory; ///< by strategy; empty: none
-  /// By strategy, what it does with each mesh axis, slowest axis first (any numbers: only equality
-  /// counts). Empty where unknown; `recursive_programming` then groups strategies by their costs.
-  std::vector<std::vector<int64_t>> axes;
+  AxisChoices axes; ///< empty where unknown: strategies are then told apart by their costs alone
   /// What the node is without anybody's wish: replicated. Where neither pins nor wishes reach,
   /// `sharding_propagation` takes it.
   int64_t standard = 0;

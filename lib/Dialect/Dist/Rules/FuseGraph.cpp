@@ -16,6 +16,9 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
+/// Ops behind a group that are looked at for a way to another.
+static constexpr size_t kMostLooks = 96;
+
 FuseGraph::FuseGraph(Block &block, unsigned maxOps, KindOf kindOf, IsSent isSent)
     : block(block), maxOps(maxOps) {
   for (Operation &op : block.without_terminator()) {
@@ -27,6 +30,7 @@ FuseGraph::FuseGraph(Block &block, unsigned maxOps, KindOf kindOf, IsSent isSent
   groupOf.resize(ops.size());
   groups.resize(ops.size());
   visited.resize(ops.size());
+  visitedAhead.resize(ops.size());
   std::optional<unsigned> lastCollective;
   for (unsigned i = 0; i < ops.size(); ++i) {
     kinds.push_back(kindOf(ops[i]));
@@ -57,6 +61,28 @@ FuseGraph::FuseGraph(Block &block, unsigned maxOps, KindOf kindOf, IsSent isSent
     llvm::sort(from);
     from.erase(std::unique(from.begin(), from.end()), from.end());
   }
+  growTree();
+}
+
+void FuseGraph::growTree() {
+  users.resize(ops.size());
+  treeFirst.assign(ops.size(), 0);
+  treeEnd.assign(ops.size(), 1);
+  // Producers stand before their users: sizes grow from the end, numbers from the beginning.
+  for (auto op = static_cast<unsigned>(ops.size()); op-- > 0;)
+    if (!sources[op].empty())
+      treeEnd[sources[op].back()] += treeEnd[op];
+  unsigned roots = 0;
+  std::vector<unsigned> next(ops.size());
+  for (unsigned op = 0; op < ops.size(); ++op) {
+    unsigned &free = sources[op].empty() ? roots : next[sources[op].back()];
+    treeFirst[op] = free;
+    free += treeEnd[op];
+    treeEnd[op] = free;
+    next[op] = treeFirst[op] + 1;
+    for (unsigned source : sources[op])
+      users[source].push_back(op);
+  }
 }
 
 unsigned FuseGraph::latestBehind(unsigned op) const {
@@ -65,12 +91,36 @@ unsigned FuseGraph::latestBehind(unsigned op) const {
   return op;
 }
 
-bool FuseGraph::reaches(unsigned from, unsigned to) {
-  // Backwards from `to`, through groups as a whole, leaving it and never entering `from` at once.
-  unsigned first = groups[from].ops.front();
-  std::vector<unsigned> stack;
+bool FuseGraph::isSeenToReach(unsigned from, unsigned to) {
+  unsigned end = groups[to].ops.back();
   ++search;
-  auto push = [&](unsigned op, bool direct) {
+  looked = groups[from].ops;
+  for (size_t next = 0; next < looked.size() && next < kMostLooks; ++next)
+    for (unsigned user : users[looked[next]]) {
+      if (user > end)
+        break;
+      if (groupOf[user] == from || groupOf[user] == to || visited[user] == search)
+        continue;
+      visited[user] = search;
+      for (unsigned op : groups[to].ops)
+        if (treeFirst[user] <= treeFirst[op] && treeFirst[op] < treeEnd[user])
+          return true;
+      looked.push_back(user);
+    }
+  return false;
+}
+
+bool FuseGraph::reaches(unsigned from, unsigned to) {
+  // Layers apart, a search would go through all layers in between.
+  if (isSeenToReach(from, to))
+    return true;
+  // Backwards from `to` and forwards from `from` in turns, through groups as a whole, leaving the
+  // one and never entering the other at once: the side with less behind it says that there is no
+  // way.
+  unsigned first = groups[from].ops.front(), end = std::max(lastMerged, groups[to].ops.back());
+  SmallVector<unsigned> behind, ahead;
+  ++search;
+  auto goBack = [&](unsigned op, bool direct) {
     unsigned group = groupOf[op];
     if (group == to || (direct && group == from))
       return false;
@@ -80,19 +130,38 @@ bool FuseGraph::reaches(unsigned from, unsigned to) {
         latestBehind(groups[group].ops.back()) < first)
       return false;
     visited[groups[group].ops.front()] = search;
-    stack.push_back(group);
+    behind.push_back(group);
+    return false;
+  };
+  // Behind the last op that is in a group, all ways lead to later ops.
+  auto goOn = [&](unsigned op, bool direct) {
+    unsigned group = groupOf[op];
+    if (op > end || group == from || (direct && group == to))
+      return false;
+    if (group == to)
+      return true;
+    if (visitedAhead[groups[group].ops.front()] == search)
+      return false;
+    visitedAhead[groups[group].ops.front()] = search;
+    ahead.push_back(group);
     return false;
   };
   for (unsigned op : groups[to].ops)
     for (unsigned source : sources[op])
-      if (push(source, !llvm::is_contained(sent[op], source)))
+      if (goBack(source, !llvm::is_contained(sent[op], source)))
         return true;
-  while (!stack.empty()) {
-    unsigned group = stack.back();
-    stack.pop_back();
-    for (unsigned op : groups[group].ops)
+  for (unsigned op : groups[from].ops)
+    for (unsigned user : users[op])
+      if (goOn(user, !llvm::is_contained(sent[user], op)))
+        return true;
+  while (!behind.empty() && !ahead.empty()) {
+    for (unsigned op : groups[behind.pop_back_val()].ops)
       for (unsigned source : sources[op])
-        if (push(source, false))
+        if (goBack(source, false))
+          return true;
+    for (unsigned op : groups[ahead.pop_back_val()].ops)
+      for (unsigned user : users[op])
+        if (goOn(user, false))
           return true;
   }
   return false;
@@ -176,6 +245,7 @@ void FuseGraph::merge(unsigned from, unsigned into) {
   std::merge(gone.ops.begin(), gone.ops.end(), kept.ops.begin(), kept.ops.end(),
              std::back_inserter(all));
   kept.ops = std::move(all);
+  lastMerged = std::max(lastMerged, kept.ops.back());
   for (unsigned at = kept.ops.front(); latest[at] < kept.ops.back(); ++at)
     latest[at] = kept.ops.back();
   gone.ops.clear();

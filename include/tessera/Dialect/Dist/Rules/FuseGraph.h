@@ -61,6 +61,10 @@ private:
   /// Whether something outside both uses what one makes, and is used by the other.
   bool separated(unsigned a, unsigned b);
   bool reaches(unsigned from, unsigned to);
+  /// Whether a short look along users, and from there along the tree of latest producers, shows
+  /// that `from` reaches `to` through others. Where it does not, that says nothing.
+  bool isSeenToReach(unsigned from, unsigned to);
+  void growTree();
   /// No group that the one of an op waits for, itself included, has a later op than this.
   unsigned latestBehind(unsigned op) const;
   /// Whether only ops of the two groups use what the producer makes.
@@ -77,11 +81,18 @@ private:
   std::vector<FuseKind> kinds;
   std::vector<std::vector<unsigned>> sources; ///< what an op waits for, ascending
   std::vector<std::vector<unsigned>> sent;    ///< those of them that come by a collective
+  std::vector<std::vector<unsigned>> users;   ///< the other way round
+  /// By op: its number in the tree in which each op is below its latest producer, and the first
+  /// number behind those of all below it.
+  std::vector<unsigned> treeFirst, treeEnd;
   std::vector<unsigned> groupOf;
   std::vector<Group> groups;
   llvm::DenseMap<mlir::Operation *, unsigned> number;
-  std::vector<unsigned> latest;  ///< by op: the last op of the groups that begin there or before
-  std::vector<unsigned> visited; ///< by op: the last search that came by
+  std::vector<unsigned> latest; ///< by op: the last op of the groups that begin there or before
+  unsigned lastMerged = 0;      ///< no later op is in a group with others
+  /// By op: the last search that came by, backwards and forwards.
+  std::vector<unsigned> visited, visitedAhead;
+  std::vector<unsigned> looked; ///< of a look, the ops that it goes on from
   unsigned search = 0;
 };
 
