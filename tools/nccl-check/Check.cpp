@@ -18,9 +18,9 @@ constexpr Type kTypes[kNumTypes] = {{"int8", 1},     {"uint8", 1},      {"int32"
                                     {"float16", 2},  {"float32", 4},    {"float64", 8},
                                     {"bfloat16", 2}, {"float8e4m3", 1}, {"float8e5m2", 1}};
 constexpr const char *kOperations[kNumOperations] = {"sum", "prod", "max", "min", "avg"};
-constexpr const char *kNames[] = {"ncclAllReduce", "ncclAllGather", "ncclReduceScatter",
-                                  "ncclBroadcast", "ncclReduce",    "ncclSend",
-                                  "ncclRecv"};
+constexpr const char *kNames[kNumKinds] = {
+    "ncclAllReduce", "ncclAllGather", "ncclReduceScatter", "ncclBroadcast", "ncclReduce",
+    "ncclSend",      "ncclRecv",      "ncclAlltoAll",      "ncclGather",    "ncclScatter"};
 
 const char *nameOf(Kind kind) {
   return kNames[static_cast<uint32_t>(kind)];
@@ -34,6 +34,11 @@ static bool reduces(Kind kind) {
   return kind == Kind::allReduce || kind == Kind::reduceScatter || kind == Kind::reduce;
 }
 
+static bool hasRoot(Kind kind) {
+  return kind == Kind::broadcast || kind == Kind::reduce || kind == Kind::gather ||
+         kind == Kind::scatter;
+}
+
 std::string describe(const Call &call) {
   std::string text = nameOf(call.kind) + std::string(" of ") + std::to_string(call.count) + " " +
                      (sizeOfType(call.type) ? kTypes[call.type].name : "elements of no type");
@@ -41,7 +46,7 @@ std::string describe(const Call &call) {
     text += std::string(" by ") + (call.operation >= 0 && call.operation < kNumOperations
                                        ? kOperations[call.operation]
                                        : "an operation of its own");
-  if (call.kind == Kind::broadcast || call.kind == Kind::reduce)
+  if (hasRoot(call.kind))
     text += ", root " + std::to_string(call.peer);
   return text;
 }
@@ -52,11 +57,12 @@ static bool bytesOf(const Call &call, uint64_t &sent, uint64_t &received) {
   if (__builtin_mul_overflow(call.count, static_cast<uint64_t>(sizeOfType(call.type)), &bytes) ||
       __builtin_mul_overflow(bytes, static_cast<uint64_t>(call.ranks), &all) || all >> 62)
     return false;
-  sent = call.kind == Kind::reduceScatter ? all : bytes;
-  received = call.kind == Kind::allGather ? all : bytes;
-  if (call.kind == Kind::reduce && call.rank != call.peer)
+  bool isAllToAll = call.kind == Kind::allToAll;
+  sent = isAllToAll || call.kind == Kind::reduceScatter || call.kind == Kind::scatter ? all : bytes;
+  received = isAllToAll || call.kind == Kind::allGather || call.kind == Kind::gather ? all : bytes;
+  if ((call.kind == Kind::reduce || call.kind == Kind::gather) && call.rank != call.peer)
     received = 0;
-  if (call.kind == Kind::broadcast && call.rank != call.peer)
+  if ((call.kind == Kind::broadcast || call.kind == Kind::scatter) && call.rank != call.peer)
     sent = 0;
   if (call.kind == Kind::recv)
     sent = 0;
@@ -66,8 +72,7 @@ static bool bytesOf(const Call &call, uint64_t &sent, uint64_t &received) {
 }
 
 std::string check(const Call &call) {
-  bool hasPeer = call.kind == Kind::broadcast || call.kind == Kind::reduce ||
-                 call.kind == Kind::send || call.kind == Kind::recv;
+  bool hasPeer = hasRoot(call.kind) || call.kind == Kind::send || call.kind == Kind::recv;
   if (!sizeOfType(call.type))
     return "type " + std::to_string(call.type) + " is none; types are 0 to " +
            std::to_string(kNumTypes - 1);
@@ -92,18 +97,20 @@ std::string check(const Call &call) {
   if (!sent || !received || from + sent <= to || to + received <= from)
     return "";
   uintptr_t offset = static_cast<uintptr_t>(call.rank) * call.count * size;
-  if (call.kind == Kind::allGather)
+  if (call.kind == Kind::allGather || call.kind == Kind::gather)
     return from == to + offset ? ""
                                : "its buffers overlap; in place it sends from receive + rank * "
                                  "count, here at " +
                                      std::to_string(static_cast<intptr_t>(from - to)) +
                                      " bytes instead of " + std::to_string(offset);
-  if (call.kind == Kind::reduceScatter)
+  if (call.kind == Kind::reduceScatter || call.kind == Kind::scatter)
     return to == from + offset ? ""
                                : "its buffers overlap; in place it receives at send + rank * "
                                  "count, here at " +
                                      std::to_string(static_cast<intptr_t>(to - from)) +
                                      " bytes instead of " + std::to_string(offset);
+  if (call.kind == Kind::allToAll)
+    return "its buffers overlap; it does not work in place";
   return from == to ? "" : "its buffers overlap without being the same";
 }
 

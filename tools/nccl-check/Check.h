@@ -19,7 +19,19 @@
 
 namespace tessera::nccl_check {
 
-enum class Kind : uint32_t { allReduce, allGather, reduceScatter, broadcast, reduce, send, recv };
+enum class Kind : uint32_t {
+  allReduce,
+  allGather,
+  reduceScatter,
+  broadcast,
+  reduce,
+  send,
+  recv,
+  allToAll,
+  gather,
+  scatter
+};
+constexpr uint32_t kNumKinds = 10;
 const char *nameOf(Kind kind);
 
 /// A call on a communicator of `ranks`, by `rank`. Counts are as NCCL takes them.

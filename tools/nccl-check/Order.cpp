@@ -7,6 +7,7 @@
 
 #include "Order.h"
 
+#include <algorithm>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -46,8 +47,13 @@ std::string Order::add(const Call &call) {
     return "the folder '" + folder +
            "' cannot be written; TESSERA_NCCL_CHECK_DIR names one that "
            "all ranks see";
-  Note note{++sequence, call.count,     static_cast<uint32_t>(call.kind),
-            call.type,  call.operation, call.peer};
+  // The handle of an operation that callers made is its rank's own.
+  Note note{++sequence,
+            call.count,
+            static_cast<uint32_t>(call.kind),
+            call.type,
+            std::min(call.operation, kNumOperations),
+            call.peer};
   auto place = static_cast<off_t>(sequence % kKept * sizeof(Note));
   if (::pwrite(mine, &note, sizeof(note), place) != sizeof(note))
     return "the folder '" + folder + "' is full";
@@ -59,7 +65,7 @@ std::string Order::add(const Call &call) {
     Note theirs;
     if (others[other] < 0 ||
         ::pread(others[other], &theirs, sizeof(theirs), place) != sizeof(theirs) ||
-        theirs.sequence != sequence || theirs.kind > static_cast<uint32_t>(Kind::recv))
+        theirs.sequence != sequence || theirs.kind >= kNumKinds)
       continue; // not there yet, or long past it
     if (theirs.kind != note.kind || theirs.count != note.count || theirs.type != note.type ||
         theirs.operation != note.operation || theirs.peer != note.peer)

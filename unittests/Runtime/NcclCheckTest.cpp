@@ -16,6 +16,13 @@ namespace {
 struct Id {
   char bytes[128];
 };
+struct Config {
+  size_t size = sizeof(Config);
+  unsigned magic = 0xcafebeef, version = 21800;
+  int blocking = 0;
+  int rest[8] = {};
+};
+constexpr int kInProgress = 7;
 constexpr int kFloat = 7, kInt = 2, kSum = 0, kOk = 0, kInvalidUsage = 5;
 
 /// The checked functions, and two ranks of one communicator.
@@ -61,6 +68,15 @@ protected:
                              buffer, count, type, peer, comm[rank], nullptr)
                        : find<int (*)(void *, size_t, int, int, void *, void *)>("ncclRecv")(
                              other, count, type, peer, comm[rank], nullptr);
+    said = testing::internal::GetCapturedStderr();
+    return result;
+  }
+  /// Sends from `buffer` to `other`, with a root.
+  int rooted(const char *function, int rank, int root, const void *send, void *receive,
+             size_t count) {
+    using F = int (*)(const void *, void *, size_t, int, int, void *, void *);
+    testing::internal::CaptureStderr();
+    int result = find<F>(function)(send, receive, count, kFloat, root, comm[rank], nullptr);
     said = testing::internal::GetCapturedStderr();
     return result;
   }
@@ -195,4 +211,112 @@ TEST_F(NcclCheck, MessagesThatNobodySends) {
   EXPECT_EQ(end(1, "ncclCommAbort"), kOk) << "an abort is not kept from it";
   EXPECT_TRUE(saidAll({"ncclCommAbort", "message 1 is never sent", "rank 0 waits for 4 float32"}))
       << said;
+}
+
+using Split = int (*)(void *, int, int, void **, void *);
+using AsyncError = int (*)(void *, int *);
+
+TEST_F(NcclCheck, SplitsThatDoNotBlockAreKnownOnceTheyAreDone) {
+  void *half[2] = {};
+  Config config;
+  for (int rank = 0; rank < 2; ++rank) {
+    ASSERT_EQ(find<Split>("ncclCommSplit")(comm[rank], 0, rank, &half[rank], &config), kInProgress);
+    ASSERT_FALSE(half[rank]) << "the stand-in is to be as NCCL is";
+    for (int state = kInProgress; state == kInProgress;)
+      ASSERT_EQ(find<AsyncError>("ncclCommGetAsyncError")(comm[rank], &state), kOk);
+    comm[rank] = half[rank];
+  }
+  EXPECT_EQ(allReduce(0, buffer, other, 16), kOk) << said;
+  EXPECT_EQ(allReduce(1, buffer, other, 15), kInvalidUsage) << "and compared";
+  EXPECT_TRUE(saidAll({"call 1", "on rank 0"})) << said;
+}
+
+TEST_F(NcclCheck, SplitsOfAGroupAreKnownAtItsEnd) {
+  void *half[2] = {};
+  for (int rank = 0; rank < 2; ++rank) {
+    ASSERT_EQ(find<int (*)()>("ncclGroupStart")(), kOk);
+    ASSERT_EQ(find<Split>("ncclCommSplit")(comm[rank], 0, rank, &half[rank], nullptr), kOk);
+    ASSERT_FALSE(half[rank]);
+    ASSERT_EQ(find<int (*)()>("ncclGroupEnd")(), kOk);
+    comm[rank] = half[rank];
+  }
+  EXPECT_EQ(allReduce(0, buffer, other, 16), kOk) << said;
+  EXPECT_EQ(allReduce(1, buffer, other, 15), kInvalidUsage);
+}
+
+TEST_F(NcclCheck, WhatWasNotSeenBeingMadeIsTakenAsItIs) {
+  auto make = reinterpret_cast<int (*)(void **, int, Id, int)>(
+      ::dlsym(library, "pncclCommInitRank")); // behind the checker's back
+  for (int rank = 0; rank < 2; ++rank)
+    ASSERT_EQ(make(&comm[rank], 2, Id{}, rank), kOk);
+  EXPECT_EQ(allReduce(0, buffer, other, 16), kOk) << said;
+  EXPECT_EQ(allReduce(1, buffer, other, 15), kOk) << "who the others are is not known";
+  EXPECT_EQ(allReduce(0, nullptr, other, 16), kInvalidUsage);
+  EXPECT_EQ(message(0, true, 1, 4), kOk) << said;
+  EXPECT_EQ(end(0, "ncclCommDestroy"), kOk) << said;
+  EXPECT_EQ(allReduce(0, buffer, other, 16), kInvalidUsage);
+  EXPECT_TRUE(saidAll({"destroyed"})) << said;
+}
+
+TEST_F(NcclCheck, EveryWayToMakeACommunicator) {
+  auto expectCompared = [&](const char *how) {
+    EXPECT_EQ(allReduce(0, buffer, other, 16), kOk) << how << ": " << said;
+    EXPECT_EQ(allReduce(1, buffer, other, 15), kInvalidUsage) << how;
+  };
+  ASSERT_EQ(find<int (*)(void **, int, const int *)>("ncclCommInitAll")(comm, 2, nullptr), kOk);
+  expectCompared("ncclCommInitAll");
+  Id ids[2] = {};
+  ids[1].bytes[3] = 77;
+  using Scalable = int (*)(void **, int, int, int, Id *, void *);
+  for (int rank = 0; rank < 2; ++rank)
+    ASSERT_EQ(find<Scalable>("ncclCommInitRankScalable")(&comm[rank], 2, rank, 2, ids, nullptr),
+              kOk);
+  expectCompared("ncclCommInitRankScalable");
+  void *three[3];
+  ASSERT_EQ(find<int (*)(void **, int, const int *)>("ncclCommInitAll")(three, 3, nullptr), kOk);
+  using Shrink = int (*)(void *, int *, int, void **, void *, int);
+  int excluded[1] = {2};
+  for (int rank = 0; rank < 2; ++rank)
+    ASSERT_EQ(find<Shrink>("ncclCommShrink")(three[rank], excluded, 1, &comm[rank], nullptr, 0),
+              kOk);
+  expectCompared("ncclCommShrink");
+}
+
+TEST_F(NcclCheck, OperationsOfCallersAreTheRanksOwn) {
+  using Make = int (*)(int *, void *, int, int, void *);
+  int operation[2] = {};
+  for (int rank = 0; rank < 2; ++rank)
+    ASSERT_EQ(
+        find<Make>("ncclRedOpCreatePreMulSum")(&operation[rank], buffer, kFloat, 1, comm[rank]),
+        kOk);
+  ASSERT_NE(operation[0], operation[1]);
+  EXPECT_EQ(allReduce(0, buffer, other, 16, kFloat, operation[0]), kOk) << said;
+  EXPECT_EQ(allReduce(1, buffer, other, 16, kFloat, operation[1]), kOk) << said;
+  EXPECT_EQ(allReduce(0, buffer, other, 16, kFloat, operation[0]), kOk) << said;
+  EXPECT_EQ(allReduce(1, buffer, other, 16), kInvalidUsage) << "a plain sum is another";
+  auto drop = find<int (*)(int, void *)>("ncclRedOpDestroy");
+  EXPECT_EQ(drop(operation[0], comm[0]), kOk);
+  EXPECT_EQ(drop(operation[0], comm[0]), kInvalidUsage) << "it is gone";
+  EXPECT_EQ(allReduce(0, buffer, other, 16, kFloat, operation[0]), kInvalidUsage);
+}
+
+TEST_F(NcclCheck, GathersScattersAndFinalize) {
+  using InPlace = int (*)(void *, size_t, int, int, void *, void *);
+  EXPECT_EQ(find<InPlace>("ncclBcast")(buffer, 8, kFloat, 0, comm[0], nullptr), kOk);
+  EXPECT_EQ(rooted("ncclBroadcast", 1, 0, buffer, buffer, 8), kOk) << "the same call: " << said;
+  EXPECT_EQ(rooted("ncclGather", 0, 1, buffer, nullptr, 8), kOk) << said;
+  EXPECT_EQ(rooted("ncclGather", 1, 1, other + 8, other, 8), kOk) << "in place: " << said;
+  EXPECT_EQ(rooted("ncclScatter", 0, 0, buffer, buffer + 8, 8), kInvalidUsage);
+  EXPECT_TRUE(saidAll({"ncclScatter", "32 bytes instead of 0"})) << said;
+  EXPECT_EQ(rooted("ncclScatter", 0, 0, buffer, buffer, 8), kOk) << said;
+  EXPECT_EQ(rooted("ncclScatter", 1, 1, buffer, other, 8), kInvalidUsage);
+  EXPECT_TRUE(saidAll({"call 3", "root 1", "on rank 0", "root 0"})) << said;
+  using AllToAll = int (*)(const void *, void *, size_t, int, void *, void *);
+  EXPECT_EQ(find<AllToAll>("ncclAlltoAll")(buffer, other, 8, kFloat, comm[0], nullptr), kOk);
+  EXPECT_EQ(find<AllToAll>("ncclAlltoAll")(buffer, buffer, 8, kFloat, comm[0], nullptr),
+            kInvalidUsage);
+  EXPECT_EQ(end(0, "ncclCommFinalize"), kOk) << said;
+  EXPECT_EQ(allReduce(0, buffer, other, 8), kInvalidUsage);
+  EXPECT_TRUE(saidAll({"finalized"})) << said;
+  EXPECT_EQ(end(0, "ncclCommDestroy"), kOk) << said;
 }

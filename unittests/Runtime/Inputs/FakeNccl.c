@@ -6,7 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // FAKE_NCCL_VERSION is what it says it is (22809 for 2.28.9). With FAKE_NCCL_TRACE
-// it says what memory it is given; FAKE_NCCL_WINDOWS=0: it has no windows.
+// it says what memory it is given; FAKE_NCCL_WINDOWS=0: it has no windows. As with
+// NCCL, what is made without blocking is in progress until it is asked for, and a
+// split one is null until then, or, within a group, until the group's end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +21,19 @@
 typedef struct {
   char bytes[128];
 } Id;
-typedef struct {
-  int rank, ranks;
+typedef struct Comm {
+  int rank, ranks, busy;         ///< busy: how often it will say that it is in progress
+  struct Comm *child, **childAt; ///< what is being made of it, and where that goes
 } Comm;
+typedef struct {
+  size_t size;
+  unsigned magic, version;
+  int blocking;
+} Config;
+enum { kSuccess = 0, kInvalidArgument = 4, kInProgress = 7 };
+
+static __thread int groups = 0;
+static __thread Comm *inGroup = NULL; ///< of which something is made in this thread's group
 
 // Calls that were passed on, for tests.
 EXPORT int fake_nccl_calls = 0;
@@ -37,11 +49,37 @@ static int note(void) {
   return 0;
 }
 
-static int make(Comm **comm, int rank, int ranks) {
-  *comm = malloc(sizeof(Comm));
+static int isBlocking(const Config *config) {
+  return !config || config->blocking != 0;
+}
+
+static int make(Comm **comm, int rank, int ranks, const Config *config) {
+  *comm = calloc(1, sizeof(Comm));
   (*comm)->rank = rank;
   (*comm)->ranks = ranks;
-  return 0;
+  (*comm)->busy = isBlocking(config) ? 0 : 2;
+  return isBlocking(config) ? kSuccess : kInProgress;
+}
+
+static void settle(Comm *parent) {
+  if (parent->childAt)
+    *parent->childAt = parent->child;
+  parent->childAt = NULL;
+}
+
+static int makeOf(Comm *parent, int rank, int ranks, Comm **made, const Config *config) {
+  *made = NULL;
+  make(&parent->child, rank, ranks, NULL);
+  parent->childAt = made;
+  if (!isBlocking(config)) {
+    parent->busy = 2;
+    return kInProgress;
+  }
+  if (groups > 0)
+    inGroup = parent;
+  else
+    settle(parent);
+  return kSuccess;
 }
 
 BOTH(ncclGetVersion, (int *version), (version), {
@@ -54,12 +92,25 @@ BOTH(ncclGetUniqueId, (Id * id), (id), {
   return 0;
 })
 BOTH(ncclCommInitRank, (Comm * *comm, int ranks, Id id, int rank), (comm, ranks, id, rank),
-     { return make(comm, rank, ranks); })
+     { return make(comm, rank, ranks, NULL); })
 BOTH(ncclCommInitRankConfig, (Comm * *comm, int ranks, Id id, int rank, void *config),
-     (comm, ranks, id, rank, config), { return make(comm, rank, ranks); })
+     (comm, ranks, id, rank, config), { return make(comm, rank, ranks, config); })
+BOTH(ncclCommInitRankScalable,
+     (Comm * *comm, int ranks, int rank, int numIds, Id *ids, void *config),
+     (comm, ranks, rank, numIds, ids, config), { return make(comm, rank, ranks, config); })
+BOTH(ncclCommInitAll, (Comm * *comms, int ranks, const int *devices), (comms, ranks, devices), {
+  for (int rank = 0; rank < ranks; ++rank)
+    make(comms + rank, rank, ranks, NULL);
+  return 0;
+})
 // All ranks are taken to have given the same color, and their rank as the key.
 BOTH(ncclCommSplit, (Comm * comm, int color, int key, Comm **made, void *config),
-     (comm, color, key, made, config), { return make(made, key, comm->ranks); })
+     (comm, color, key, made, config), { return makeOf(comm, key, comm->ranks, made, config); })
+// The ranks that are left out are taken to be the last ones.
+BOTH(ncclCommShrink,
+     (Comm * comm, int *excluded, int numExcluded, Comm **made, void *config, int flags),
+     (comm, excluded, numExcluded, made, config, flags),
+     { return makeOf(comm, comm->rank, comm->ranks - numExcluded, made, config); })
 BOTH(ncclMemAlloc, (void **data, size_t size), (data, size), {
   *data = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
   return 0;
@@ -86,17 +137,26 @@ BOTH(ncclCommWindowRegister, (Comm * comm, void *data, size_t size, void **windo
        return 0;
      })
 BOTH(ncclCommUserRank, (Comm * comm, int *rank), (comm, rank), {
+  if (comm->busy)
+    return kInvalidArgument;
   *rank = comm->rank;
   return 0;
 })
 BOTH(ncclCommCount, (Comm * comm, int *ranks), (comm, ranks), {
+  if (comm->busy)
+    return kInvalidArgument;
   *ranks = comm->ranks;
   return 0;
 })
 BOTH(ncclCommGetAsyncError, (Comm * comm, int *error), (comm, error), {
-  *error = 0;
+  if (comm->busy > 0)
+    --comm->busy;
+  if (!comm->busy)
+    settle(comm);
+  *error = comm->busy ? kInProgress : kSuccess;
   return 0;
 })
+BOTH(ncclCommFinalize, (Comm * comm), (comm), { return 0; })
 BOTH(ncclCommDestroy, (Comm * comm), (comm), {
   free(comm);
   return 0;
@@ -105,13 +165,24 @@ BOTH(ncclCommAbort, (Comm * comm), (comm), {
   free(comm);
   return 0;
 })
-BOTH(ncclGroupStart, (void), (), { return 0; })
-BOTH(ncclGroupEnd, (void), (), { return 0; })
+BOTH(ncclGroupStart, (void), (), {
+  ++groups;
+  return 0;
+})
+BOTH(ncclGroupEnd, (void), (), {
+  if (--groups == 0 && inGroup)
+    settle(inGroup);
+  if (groups == 0)
+    inGroup = NULL;
+  return 0;
+})
 BOTH(ncclRedOpCreatePreMulSum, (int *op, void *scalar, int type, int where, Comm *comm),
      (op, scalar, type, where, comm), {
-       *op = 5;
+       static int made = 5;
+       *op = made++;
        return 0;
      })
+BOTH(ncclRedOpDestroy, (int op, Comm *comm), (op, comm), { return 0; })
 BOTH(ncclAllReduce,
      (const void *send, void *receive, size_t count, int type, int op, Comm *comm, void *stream),
      (send, receive, count, type, op, comm, stream), { return note(); })
@@ -122,6 +193,17 @@ BOTH(ncclAllGather,
      (const void *send, void *receive, size_t count, int type, Comm *comm, void *stream),
      (send, receive, count, type, comm, stream), { return note(); })
 BOTH(ncclBroadcast,
+     (const void *send, void *receive, size_t count, int type, int root, Comm *comm, void *stream),
+     (send, receive, count, type, root, comm, stream), { return note(); })
+BOTH(ncclBcast, (void *buffer, size_t count, int type, int root, Comm *comm, void *stream),
+     (buffer, count, type, root, comm, stream), { return note(); })
+BOTH(ncclAlltoAll,
+     (const void *send, void *receive, size_t count, int type, Comm *comm, void *stream),
+     (send, receive, count, type, comm, stream), { return note(); })
+BOTH(ncclGather,
+     (const void *send, void *receive, size_t count, int type, int root, Comm *comm, void *stream),
+     (send, receive, count, type, root, comm, stream), { return note(); })
+BOTH(ncclScatter,
      (const void *send, void *receive, size_t count, int type, int root, Comm *comm, void *stream),
      (send, receive, count, type, root, comm, stream), { return note(); })
 BOTH(ncclReduce,

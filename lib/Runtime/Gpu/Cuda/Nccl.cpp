@@ -59,6 +59,7 @@ Status Nccl::open() {
   TESSERA_RETURN_IF_ERROR(library.open(
       {"libnccl.so.2", "libnccl.so"},
       "collectives between GPUs need NCCL (>= 2.18), the package libnccl2 or nvidia-nccl"));
+  library.preferLoaded("tessera_nccl_check");
 #define TESSERA_FIND(name, symbol, arguments)                                                      \
   TESSERA_RETURN_IF_ERROR(library.find(name##Fn, symbol));
   TESSERA_NCCL_FUNCTIONS(TESSERA_FIND)

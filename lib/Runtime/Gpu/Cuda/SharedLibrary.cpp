@@ -24,4 +24,9 @@ Status SharedLibrary::open(std::initializer_list<const char *> names, const char
   return Status::error(std::string(need) + "; looked for " + tried + " (" + said + ")");
 }
 
+void SharedLibrary::preferLoaded(const char *mark) {
+  if (::dlsym(RTLD_DEFAULT, mark))
+    handle = ::dlopen(nullptr, RTLD_NOW); // all that is loaded, in the order of loading
+}
+
 } // namespace tessera::runtime::gpu

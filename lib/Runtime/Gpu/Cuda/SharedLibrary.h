@@ -21,6 +21,9 @@ public:
   /// Opens the first of `names` that is there. The error says what was looked for, what the loader
   /// said, and `need`, what it is needed for and where it comes from.
   Status open(std::initializer_list<const char *> names, const char *need);
+  /// Where the process was started with a library that has `mark`, that one's functions come before
+  /// those of the library, as they do for programs that are linked with it.
+  void preferLoaded(const char *mark);
   /// Sets `function`; fails, naming library and symbol, when there is none.
   template <typename Function> Status find(Function &function, const char *symbol) const {
     function = reinterpret_cast<Function>(::dlsym(handle, symbol));
