@@ -131,13 +131,17 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
     return failure();
   search::Solution &solution = *solved;
   Fit fit = fitInto(settings.solver.memoryBudget, strategies, graph,
-                    Lives(function, graph, strategies, solution.choice), solution.choice);
+                    within.livesOf(solution.choice), solution.choice);
   if (fit.peak.bytes > summary.memory) {
     summary.memory = fit.peak.bytes;
     summary.largest = within.nameOf(fit.peak.largest);
     if (fit.peak.largest >= 0)
       summary.largestAt = graph.tensors[fit.peak.largest].loc;
   }
+  summary.propagationMemory =
+      std::max(summary.propagationMemory, fitInto(settings.solver.memoryBudget, strategies, graph,
+                                                  within.livesOf(alone), alone)
+                                              .peak.bytes);
   if (within.isLeast()) {
     summary.isLeast = true;
     const MemoryBound &bound = within.bound();
@@ -314,6 +318,7 @@ void ModuleSearch::write(size_t index) {
   add("propagation_cost", real(plan.propagationCost));
   add("parallelisms", builder.getStrArrayAttr(names));
   add("memory", real(plan.memory));
+  add("propagation_memory", real(plan.propagationMemory));
   add("least_memory", builder.getBoolAttr(plan.isLeast));
   if (plan.isLeast) { // what an error would say
     add("largest", builder.getStringAttr(plan.largest));
