@@ -7,15 +7,15 @@
 //
 // The search prices a plan before reductions are sunk, collectives joined and kernels
 // formed. What counts is the program behind that, so propagation's plan is compiled, too,
-// and the one whose program takes longer is dropped.
+// and the one whose program takes longer is dropped. Under a budget both keep to it.
 //
 //===----------------------------------------------------------------------===//
 
+#include "CopyMeshes.h"
 #include "PendingMessages.h"
 
 #include "tessera/Driver/Compilation.h"
 
-#include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Transforms/CostOptions.h"
 
 using namespace mlir;
@@ -33,20 +33,19 @@ static void note(ModuleOp module, ArrayRef<NamedAttribute> more) {
   module->setAttr(name, entries.getDictionary(module.getContext()));
 }
 
-/// Gives a module the meshes that the search made for another.
-static void copyMeshes(ModuleOp from, ModuleOp to) {
-  OpBuilder builder = OpBuilder::atBlockBegin(to.getBody());
-  for (dist::ProcessMeshOp mesh : from.getOps<dist::ProcessMeshOp>())
-    if (!SymbolTable::lookupSymbolIn(to, mesh.getSymName()))
-      builder.clone(*mesh);
-}
-
 LogicalResult Compilation::keepBetter(const PipelineOptions &wish, Phase from) {
   Phase start = std::max(from, Phase::normalized);
   if (failed(runPhases(wish, from, start)))
     return failure();
   OwningOpRef<ModuleOp> normalized = program->clone();
-  if (failed(runPhases(wish, start, Phase::fused)))
+  auto compile = [&](const PipelineOptions &options, bool mayFail) -> FailureOr<bool> {
+    if (options.search.memoryBudget)
+      return fitMemory(options, start, mayFail);
+    if (failed(runPhases(options, start, Phase::fused)))
+      return failure();
+    return true;
+  };
+  if (failed(compile(wish, false)))
     return failure();
   FailureOr<Report> searched = report();
   auto found = (*program)->getAttrOfType<DictionaryAttr>(dist::DistDialect::kSearch);
@@ -63,11 +62,14 @@ LogicalResult Compilation::keepBetter(const PipelineOptions &wish, Phase from) {
   {
     PendingMessages dropped(&mlirContext);
     origins.pause(true); // they are those of the propagation within the search
-    LogicalResult done = runPhases(alone, start, Phase::fused);
-    if (succeeded(done))
+    FailureOr<bool> fits = compile(alone, true);
+    bool isFailure = failed(fits);
+    if (!isFailure && *fits) {
       propagated = report();
+      isFailure = failed(propagated);
+    }
     origins.pause(false);
-    if (failed(done) || failed(propagated))
+    if (isFailure)
       return failure();
   }
   double spent = 0;
@@ -76,6 +78,10 @@ LogicalResult Compilation::keepBetter(const PipelineOptions &wish, Phase from) {
   seconds = std::move(timesOfSearched);
   seconds.push_back({"propagation's plan", spent});
 
+  if (failed(propagated)) { // it needs more than the budget
+    program = std::move(kept);
+    return success();
+  }
   Builder builder(&mlirContext);
   auto real = [&](StringRef name, double value) {
     return builder.getNamedAttr(name, builder.getF64FloatAttr(value));
@@ -86,6 +92,7 @@ LogicalResult Compilation::keepBetter(const PipelineOptions &wish, Phase from) {
   if (other < own * (1 - kNoGain)) {
     (*program)->setAttr(dist::DistDialect::kSearch, found);
     figures.push_back(builder.getNamedAttr("taken", builder.getStringAttr("propagation")));
+    figures.push_back(builder.getNamedAttr("memory", found.get("propagation_memory")));
   } else {
     program = std::move(kept);
   }

@@ -120,11 +120,15 @@ LogicalResult Compilation::runPhases(Phase to) {
   pipeline.search = options.search;
   bool minimises = !search.mode.empty() && search.minimise == "memory";
   bool isLimited = search.memoryBudget.has_value() != minimises; // both: the search refuses
-  if (isLimited && to == Phase::fused && *from < Phase::fused)
-    return fitMemory(pipeline, *from);
   if (!search.mode.empty() && search.minimise == "time" && to == Phase::fused &&
       *from < Phase::propagated)
     return keepBetter(pipeline, *from);
+  if (isLimited && to == Phase::fused && *from < Phase::fused) {
+    Phase start = std::max(*from, Phase::normalized);
+    if (failed(runPhases(pipeline, *from, start)))
+      return failure();
+    return fitMemory(pipeline, start, false);
+  }
   return runPhases(pipeline, *from, to);
 }
 

@@ -7,46 +7,48 @@
 //
 // The search and dist-limit-memory estimate; what counts is the arena. So the arena is
 // planned, and where it exceeds the budget collectives are joined less, then more is
-// sent again, then the search is given less. The least memory is that of the smallest
-// arena which is planned so: whatever the budget, the same.
+// sent again, then the search is given less. What is tried for the least memory does
+// not depend on the budget: so what an error says can be reached is reached.
 //
 //===----------------------------------------------------------------------===//
 
-#include "PendingMessages.h"
+#include "FitMemory.h"
 
-#include "tessera/Driver/Compilation.h"
-#include "tessera/Driver/Memory.h"
+#include "CopyMeshes.h"
 
 #include "tessera/Codegen/Compile.h"
 #include "tessera/Dialect/Dist/IR/Dist.h"
+#include "tessera/Driver/Memory.h"
+#include "tessera/Transforms/LocalPeak.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/FormatVariadic.h"
-
-#include <cmath>
+#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 using namespace tessera;
 
-/// What the search is given, in parts of the budget; then, where nothing fits, in parts of the
-/// least memory that a plan is estimated to take.
+/// What the search is given, in parts of the budget; for the least memory in parts of the least
+/// that a plan is estimated to take.
 static constexpr double kOfBudget[] = {1, 0.96, 0.92, 0.88}, kOfLeast[] = {0, 1.0005, 1.05};
-/// Behind those, how many plans are asked for that are estimated to take less and less.
+/// Behind those of the budget, how many plans are asked for that are estimated to take less and
+/// less.
 static constexpr size_t kLesser = 4;
 /// Of the estimate of a plan that does not fit, what the next one may take.
 static constexpr double kLess = 0.999;
-/// Seconds of a search for the least memory and a mesh, at most.
-static constexpr double kLeastSeconds = 2;
+/// Of what one fusion's program may be estimated to take, what the next one's may.
+static constexpr double kNext = 0.97;
+/// How often less than the least is asked for.
+static constexpr int kMostDescents = 4;
 /// MiB of joined collectives that are tried one after the other.
 static constexpr int64_t kBuckets[] = {16, 8, 4, 2, 1};
+static constexpr double kGiB = 1024.0 * 1024 * 1024;
 
-/// How collectives may be joined: as the user says, else less and less; for the least memory not at
-/// all.
-static std::vector<std::string> fusionsToTry(const std::string &given, bool forLeast) {
+/// How collectives may be joined: as the user says, else less and less.
+static std::vector<std::string> fusionsToTry(const std::string &given) {
   std::vector<std::string> fusions{given};
   if (!given.empty())
     return fusions;
-  for (int64_t size : forLeast ? ArrayRef<int64_t>() : ArrayRef(kBuckets))
+  for (int64_t size : kBuckets)
     fusions.push_back(llvm::formatv("all-reduce=size all-reduce-config={0} all-gather=size "
                                     "all-gather-config={0} reduce-scatter=size "
                                     "reduce-scatter-config={0}",
@@ -55,126 +57,196 @@ static std::vector<std::string> fusionsToTry(const std::string &given, bool forL
   return fusions;
 }
 
-static FailureOr<int64_t> arenaOf(ModuleOp module) {
-  OwningOpRef<ModuleOp> copy = module.clone();
-  if (failed(codegen::lowerToRt(*copy)))
+MemoryFitter::MemoryFitter(Compilation &compilation, const PipelineOptions &wish, Phase start)
+    : compilation(compilation), attempt(wish), mode(wish.search.mode), start(start),
+      middle(std::max(start, Phase::partitioned)), fusions(fusionsToTry(wish.fusion)),
+      pending(compilation.context()), normalized(compilation.program->clone()) {
+  attempt.takeLeast = true;
+  attempt.search.minimise = "time"; // within almost nothing
+}
+
+LogicalResult MemoryFitter::search(double bytes, bool alone) {
+  pending.keep(0);
+  OwningOpRef<ModuleOp> before = std::move(compilation.program);
+  compilation.program = normalized->clone();
+  if (alone)
+    copyMeshes(*before, *compilation.program);
+  attempt.search.mode = alone ? "" : mode;
+  attempt.search.memoryBudget = std::max(bytes, 1.0) / kGiB;
+  if (failed(compilation.runPhases(attempt, start, middle)))
     return failure();
-  return peakMemory(*copy);
+  found = (*compilation.program)->getAttrOfType<DictionaryAttr>(dist::DistDialect::kSearch);
+  partitioned = compilation.program->clone();
+  numSearched = pending.size();
+  return success();
 }
 
-namespace {
-
-/// The smallest arena so far.
-struct Smallest {
-  int64_t arena = std::numeric_limits<int64_t>::max();
-  OwningOpRef<ModuleOp> program; ///< only where it is asked for
-  std::vector<Diagnostic> messages;
-  DictionaryAttr search; ///< what is known of the search's plan
-};
-
-} // namespace
-
-/// That no arena fits. What is said of it does not depend on the budget.
-static LogicalResult refuse(ModuleOp program, double budget, const Smallest &least) {
-  auto functions = program.getOps<func::FuncOp>();
-  Location loc = functions.empty() ? program.getLoc() : (*functions.begin()).getLoc();
-  auto at = least.search ? least.search.getAs<LocationAttr>("largest_at") : LocationAttr();
-  InFlightDiagnostic error = emitError(at ? Location(at) : loc);
-  error << "no plan was found that fits into " << static_cast<int64_t>(budget)
-        << " bytes a device; the least found needs " << least.arena << " bytes";
-  if (auto largest = least.search ? least.search.getAs<StringAttr>("largest") : StringAttr())
-    error << ", of which " << largest.getValue() << " takes most"
-          << least.search.getAs<StringAttr>("proof").getValue();
-  return error;
+double MemoryFitter::estimate() const {
+  return found.getAs<FloatAttr>("memory").getValueAsDouble();
 }
 
-LogicalResult Compilation::fitMemory(const PipelineOptions &wish, Phase from) {
-  constexpr double kGiB = 1024.0 * 1024 * 1024, kNothing = 1 / kGiB;
-  bool minimises = !options.search.memoryBudget;
-  double budget = options.search.memoryBudget.value_or(0);
-  Smallest least;
-  std::vector<Diagnostic> messages;
-  bool fits = false;
-  {
-    PendingMessages pending(&mlirContext);
-    Phase start = std::max(from, Phase::normalized);
-    if (failed(runPhases(wish, from, start)))
+FailureOr<int64_t> MemoryFitter::planArena(const std::string &fusion, double bytes) {
+  pending.keep(numSearched);
+  compilation.program = partitioned->clone();
+  attempt.fusion = fusion;
+  attempt.search.memoryBudget = std::max(bytes, 1.0) / kGiB;
+  if (failed(compilation.runPhases(attempt, middle, Phase::fused)))
+    return failure();
+  // Most ways to join make the program that another one made.
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  compilation.program->print(os, OpPrintingFlags().assumeVerified());
+  auto [known, isNew] = arenas.try_emplace(llvm::xxh3_64bits(text), 0);
+  if (isNew) {
+    OwningOpRef<ModuleOp> copy = compilation.program->clone();
+    if (failed(codegen::lowerToRt(*copy)))
       return failure();
-    OwningOpRef<ModuleOp> normalized = program->clone();
-    size_t before = pending.size();
-    PipelineOptions attempt = wish;
-    attempt.takeLeast = true;
-    attempt.search.minimise = "time"; // within almost nothing
-    // What the search is given, in GiB; then what takes least.
-    SmallVector<double> budgets;
-    bool isLast = minimises;
-    if (isLast)
-      budgets = {kOfLeast[0]};
-    else
-      for (double part : kOfBudget)
-        budgets.push_back(part * budget);
-    size_t numParts = budgets.size();
-    if (!isLast)
-      budgets.append(kLesser, kOfBudget[numParts - 1] * budget);
-    for (size_t search = 0; search < budgets.size() && !fits; ++search) {
-      pending.keep(before);
-      program = normalized->clone();
-      if (isLast)
-        attempt.search.timeLimit = std::min(wish.search.timeLimit, kLeastSeconds);
-      attempt.search.memoryBudget = std::max(kNothing, budgets[search]);
-      Phase middle = std::max(start, Phase::partitioned);
-      if (failed(runPhases(attempt, start, middle)))
-        return failure();
-      auto found = (*program)->getAttrOfType<DictionaryAttr>(dist::DistDialect::kSearch);
-      bool isLeast = !found || found.getAs<BoolAttr>("least_memory").getValue();
-      if (isLast && search == 0 && found)
-        for (double part : ArrayRef(kOfLeast).drop_front())
-          budgets.push_back(part * found.getAs<FloatAttr>("memory").getValueAsDouble() / kGiB);
-      OwningOpRef<ModuleOp> partitioned = program->clone();
-      size_t searched = pending.size();
-      double given = isLast ? std::max(kNothing, budgets[search]) : budget;
-      for (const std::string &fusion : fusionsToTry(wish.fusion, isLast)) {
-        pending.keep(searched);
-        program = partitioned->clone();
-        attempt.fusion = fusion;
-        attempt.search.memoryBudget = given;
-        if (failed(runPhases(attempt, middle, Phase::fused)))
-          return failure();
-        FailureOr<int64_t> arena = arenaOf(*program);
-        if (failed(arena))
-          return failure();
-        if (isLeast && (!least.search || (isLast && search == 0)))
-          least.search = found;
-        if (*arena < least.arena) {
-          least.arena = *arena;
-          if (minimises) {
-            least.program = program->clone();
-            least.messages = pending.copy();
-          }
-        }
-        fits = !minimises && static_cast<double>(*arena) <= budget * kGiB;
-        if (fits)
-          break;
-        given = std::min(0.97 * given, given * budget * kGiB / static_cast<double>(*arena));
-        if (isLast)
-          given = 0.97 * std::max(kNothing, budgets[search]);
-      }
-      // A plan that is estimated to take less than one that does not fit may fit.
-      if (!isLast && !fits && found && numParts <= search + 1 && search + 1 < budgets.size())
-        budgets[search + 1] =
-            std::min(budgets[search + 1],
-                     kLess * found.getAs<FloatAttr>("memory").getValueAsDouble() / kGiB);
-      if (!isLast && !fits && (isLeast || search + 1 == budgets.size())) {
-        isLast = true;
-        budgets = {kOfLeast[0]};
-        search = static_cast<size_t>(-1);
-      }
-    }
-    messages = minimises ? std::move(least.messages) : pending.take();
+    known->second = peakMemory(*copy);
   }
+  return lastArena = known->second;
+}
+
+FailureOr<bool> MemoryFitter::fitsInto(double bytes, size_t mostSearches) {
+  SmallVector<double> budgets;
+  for (double part : kOfBudget)
+    budgets.push_back(part * bytes);
+  size_t numParts = budgets.size();
+  budgets.append(kLesser, budgets.back());
+  for (size_t n = 0; n < std::min(budgets.size(), mostSearches); ++n) {
+    if (failed(search(budgets[n])))
+      return failure();
+    double given = bytes;
+    for (const std::string &fusion : fusions) {
+      FailureOr<int64_t> arena = planArena(fusion, given);
+      if (failed(arena))
+        return failure();
+      if (static_cast<double>(*arena) <= bytes)
+        return true;
+      given = std::min(kNext * given, given * bytes / static_cast<double>(*arena));
+    }
+    if (!found || found.getAs<BoolAttr>("least_memory").getValue())
+      return false;
+    // A plan that is estimated to take less than one that does not fit may fit.
+    if (n + 1 >= numParts && n + 1 < budgets.size())
+      budgets[n + 1] = std::min(budgets[n + 1], kLess * estimate());
+  }
+  return false;
+}
+
+void MemoryFitter::keepIfSmaller(int64_t arena) {
+  if (arena >= smallest.arena)
+    return;
+  smallest.arena = arena;
+  smallest.program = compilation.program->clone();
+  smallest.messages = pending.copy();
+}
+
+FailureOr<bool> MemoryFitter::tryFusions(double given, double bytes) {
+  for (const std::string &fusion : fusions) {
+    FailureOr<int64_t> arena = planArena(fusion, given);
+    if (failed(arena))
+      return failure();
+    keepIfSmaller(*arena);
+    if (static_cast<double>(*arena) <= bytes)
+      return true;
+    if (&fusion == &fusions.front())
+      given *= kNext;
+  }
+  return false;
+}
+
+FailureOr<bool> MemoryFitter::findLeast(double bytes) {
+  double least = 0; // estimated
+  for (double part : kOfLeast) {
+    if (failed(search(part * least)))
+      return failure();
+    if (!smallest.search)
+      smallest.search = found;
+    FailureOr<bool> fits = tryFusions(part * least, bytes);
+    if (failed(fits) || *fits)
+      return fits;
+    if (!found)
+      break;
+    if (part == 0)
+      least = estimate();
+  }
+  if (!mode.empty()) {
+    if (failed(search(0, true)))
+      return failure();
+    FailureOr<bool> fits = tryFusions(0, bytes);
+    if (failed(fits) || *fits)
+      return fits;
+  }
+  for (int descent = 0; descent < kMostDescents; ++descent) {
+    FailureOr<bool> fits = fitsInto(static_cast<double>(smallest.arena - 1), std::size(kOfBudget));
+    if (failed(fits) || !*fits)
+      return fits;
+    keepIfSmaller(lastArena);
+    if (static_cast<double>(smallest.arena) <= bytes)
+      return true;
+  }
+  return false;
+}
+
+void MemoryFitter::takeSmallest() {
+  compilation.program = std::move(smallest.program);
+  pending.replace(std::move(smallest.messages));
+}
+
+std::vector<Diagnostic> MemoryFitter::takeMessages() {
+  return pending.take();
+}
+
+LogicalResult MemoryFitter::refuse(double bytes) {
+  func::FuncOp function;
+  dist::LocalPeak peak;
+  for (func::FuncOp next : smallest.program->getOps<func::FuncOp>())
+    if (dist::LocalPeak its = dist::localPeakOf(next); !function || its.bytes > peak.bytes) {
+      function = next;
+      peak = its;
+    }
+  Location loc = function ? function.getLoc() : smallest.program->getLoc();
+  std::string largest, proof;
+  if (peak.largest) {
+    loc = peak.largest.getLoc();
+    largest = peak.name;
+  }
+  if (smallest.search) {
+    if (auto at = smallest.search.getAs<LocationAttr>("largest_at"))
+      loc = at;
+    largest = smallest.search.getAs<StringAttr>("largest").getValue();
+    proof = smallest.search.getAs<StringAttr>("proof").getValue();
+  }
+  InFlightDiagnostic error = emitError(loc);
+  error << "no plan was found that fits into " << static_cast<int64_t>(bytes)
+        << " bytes a device; the least found needs " << smallest.arena << " bytes";
+  if (!largest.empty())
+    error << ", of which " << largest << " takes most";
+  return error << proof;
+}
+
+FailureOr<bool> Compilation::fitMemory(const PipelineOptions &wish, Phase start, bool mayFail) {
+  std::vector<Diagnostic> messages;
+  FailureOr<bool> fits = true;
+  {
+    MemoryFitter fitter(*this, wish, start);
+    if (wish.search.memoryBudget) {
+      double bytes = *wish.search.memoryBudget * kGiB;
+      fits = fitter.fitsInto(bytes);
+      if (succeeded(fits) && !*fits && !mayFail)
+        fits = fitter.findLeast(bytes);
+      if (succeeded(fits) && !*fits && !mayFail)
+        return fitter.refuse(bytes);
+    } else {
+      if (failed(fitter.findLeast(0)))
+        return failure();
+      fitter.takeSmallest();
+    }
+    messages = fitter.takeMessages();
+  }
+  if (failed(fits) || !*fits)
+    return fits;
   for (Diagnostic &message : messages)
     mlirContext.getDiagEngine().emit(std::move(message));
-  if (minimises)
-    program = std::move(least.program);
-  return fits || minimises ? success() : refuse(*program, budget * kGiB, least);
+  return true;
 }

@@ -29,6 +29,7 @@ public:
   }
   size_t size() const { return pending.size(); }
   std::vector<mlir::Diagnostic> take() { return std::move(pending); }
+  void replace(std::vector<mlir::Diagnostic> messages) { pending = std::move(messages); }
   std::vector<mlir::Diagnostic> copy() const {
     std::vector<mlir::Diagnostic> copies;
     for (const mlir::Diagnostic &message : pending) {

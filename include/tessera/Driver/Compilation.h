@@ -58,13 +58,15 @@ private:
   mlir::LogicalResult runPhases(Phase to = Phase::fused);
   /// Some phases, with the options of the pipeline.
   mlir::LogicalResult runPhases(PipelineOptions pipeline, Phase from, Phase to);
-  /// The phases up to `fused`, with choices that keep the planned arena within the memory budget, or
-  /// without one as small as can be.
-  mlir::LogicalResult fitMemory(const PipelineOptions &pipeline, Phase from);
+  /// From `start` up to `fused`, with choices that keep the planned arena within the memory budget,
+  /// or without one as small as can be. Where nothing fits that is an error, or false if the search
+  /// `mayFail`, which then looks for no least memory.
+  mlir::FailureOr<bool> fitMemory(const PipelineOptions &pipeline, Phase start, bool mayFail);
 
   /// The phases up to `fused`, of the plan that is searched or of propagation's: whichever program
-  /// takes less time by the report.
+  /// takes less time by the report, of those within the memory budget if there is one.
   mlir::LogicalResult keepBetter(const PipelineOptions &pipeline, Phase from);
+  friend class MemoryFitter;
 
   ProgramOptions options;
   std::unique_ptr<llvm::raw_string_ostream> captured;

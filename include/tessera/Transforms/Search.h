@@ -44,6 +44,7 @@ struct SearchedPlan {
   double lowerBound = 0;          ///< no plan of the model costs less
   double computeSeconds = 0;      ///< the part of `cost` that is not communication
   double propagationCost = 0;     ///< of the plan that propagation alone makes
+  double propagationMemory = 0;   ///< of that, as `memory`
   double memory = 0;              ///< bytes on a device at the peak
   std::string largest;            ///< what takes most of it, as messages call it
   mlir::LocationAttr largestAt;   ///< where that is made

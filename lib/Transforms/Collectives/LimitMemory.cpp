@@ -88,14 +88,8 @@ private:
 
   Profile profileOf(const ValueLives &lives) {
     Profile profile(lives.end());
-    auto add = [&](Value value) {
-      if (ValueLives::Life life = lives.of(value); life.kind == ValueLives::Kind::own)
-        profile.add(life.from, life.to, bytesOf(value));
-    };
-    llvm::for_each(function.getArguments(), add);
-    function.walk([&](Operation *op) {
-      if (op != function && !isa<linalg::LinalgOp>(op->getParentOp()))
-        llvm::for_each(op->getResults(), add);
+    forEachOwn(function, lives, [&](Value, ValueLives::Life life, double bytes) {
+      profile.add(life.from, life.to, bytes);
     });
     return profile;
   }

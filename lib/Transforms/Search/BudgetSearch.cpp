@@ -19,8 +19,11 @@ using namespace tessera::sharding;
 
 /// Plans that are tried: under a budget, and for the least memory.
 static constexpr int kRounds = 8, kLeastRounds = 12;
-/// Seconds for those rounds, and for the descent from the best of them.
-static constexpr double kLeastSeconds = 0.6, kDescent = 0.6;
+/// Nodes that the latter together may have. Counted, so that a program has the same plan however
+/// fast the machine is.
+static constexpr int64_t kLeastNodes = 60'000;
+/// Nodes of problems in which equally fast plans are told apart by memory.
+static constexpr size_t kMostLowered = 10'000;
 
 BudgetSearch::BudgetSearch(func::FuncOp function, StrategyGraph &strategies,
                            const PropagationGraph &graph, const SearchSettings &settings,
@@ -33,8 +36,10 @@ double BudgetSearch::left() const {
   return settings.solver.timeLimit - elapsed.count();
 }
 
-FailureOr<search::Solution> BudgetSearch::solve(double budget) {
+FailureOr<search::Solution> BudgetSearch::solve(double budget, bool isQuick) {
   search::Options options = settings.solver;
+  if (isQuick && options.mode != search::Mode::sharding_propagation)
+    options.mode = search::Mode::recursive_programming;
   options.memoryBudget = budget;
   options.timeLimit = std::max(0.01, left());
   search::Expected<search::Solution> solved = search::solve(strategies.problem(), options);
@@ -43,8 +48,12 @@ FailureOr<search::Solution> BudgetSearch::solve(double budget) {
   return std::get<search::Solution>(std::move(solved));
 }
 
-Lives BudgetSearch::livesOf(const search::Solution &solution) const {
-  return {function, graph, strategies, solution.choice};
+const Lives &BudgetSearch::livesOf(const std::vector<int64_t> &choice) {
+  if (!lives || choice != livesChoice) {
+    lives.emplace(function, graph, strategies, choice);
+    livesChoice = choice;
+  }
+  return *lives;
 }
 
 BudgetSearch::Kept BudgetSearch::keptAt(const Lives &lives, int64_t time, bool sendsAgain,
@@ -66,7 +75,8 @@ BudgetSearch::Kept BudgetSearch::keptAt(const Lives &lives, int64_t time, bool s
 }
 
 /// Enters a plan as the cheapest that fits, or as that of least memory.
-void BudgetSearch::consider(const search::Solution &solution, const Lives &lives) {
+void BudgetSearch::consider(const search::Solution &solution) {
+  const Lives &lives = livesOf(solution.choice);
   Fit fit = fitInto(wish, strategies, graph, lives, solution.choice);
   search::Solution plan = solution;
   plan.cost += fit.seconds;
@@ -79,12 +89,12 @@ void BudgetSearch::consider(const search::Solution &solution, const Lives &lives
 }
 
 /// The same of a choice alone, also with everything sent again that can be.
-Peak BudgetSearch::considerLeast(const std::vector<int64_t> &choice, const Lives &lives) {
+Peak BudgetSearch::considerLeast(const std::vector<int64_t> &choice) {
   search::Solution solution;
   solution.choice = choice;
   solution.cost = strategies.problem().cost(choice);
-  consider(solution, lives);
-  Fit fit = fitInto(0, strategies, graph, lives, choice);
+  consider(solution);
+  Fit fit = fitInto(0, strategies, graph, livesOf(choice), choice);
   if (fit.peak.bytes < leastPeak.bytes) {
     least = solution;
     least->cost += fit.seconds;
@@ -93,17 +103,33 @@ Peak BudgetSearch::considerLeast(const std::vector<int64_t> &choice, const Lives
   return fit.peak;
 }
 
+/// Of equally fast plans the one that takes less memory.
+void BudgetSearch::lowerAtNoCost(const search::Solution &fast) {
+  if (!strategies.problem().pins.empty() ||
+      settings.solver.mode == search::Mode::sharding_propagation || best->choice != fast.choice)
+    return;
+  std::vector<int64_t> lower =
+      dist::lowerAtNoCost(graph, strategies, livesOf(fast.choice), fast.choice);
+  if (lower == fast.choice)
+    return;
+  Peak before = peakOf(strategies, graph, livesOf(fast.choice), fast.choice);
+  if (peakOf(strategies, graph, livesOf(lower), lower).bytes >= before.bytes)
+    return;
+  best->choice = lower;
+  best->cost = strategies.problem().cost(lower);
+}
+
 /// Plans whose memory at the worst times of those before them is within the budget. What is left
 /// out of the solvers' sum (copies for single users) is made up for by a smaller budget.
 void BudgetSearch::solveAtTimes(const search::Solution &first, bool sendsAgain) {
   std::set<int64_t> times;
   double given = wish;
-  Lives lives = livesOf(first);
-  int64_t time = peakOf(strategies, graph, lives, first.choice).time;
+  std::vector<int64_t> choice = first.choice;
+  int64_t time = peakOf(strategies, graph, livesOf(choice), choice).time;
   for (int round = 0; round < kRounds && left() > 0; ++round) {
     if (!times.insert(time).second)
       given *= 0.93;
-    Kept kept = keptAt(lives, time, sendsAgain, false);
+    Kept kept = keptAt(livesOf(choice), time, sendsAgain, false);
     strategies.setMemory(kept.atHome, kept.atPlace);
     double smallest = 0;
     for (size_t node = 0; node < strategies.problem().nodes.size(); ++node)
@@ -111,10 +137,10 @@ void BudgetSearch::solveAtTimes(const search::Solution &first, bool sendsAgain) 
     FailureOr<search::Solution> next = solve(std::max(given, smallest * (1 + 1e-9)));
     if (failed(next))
       return;
-    lives = livesOf(*next);
-    consider(*next, lives);
+    choice = next->choice;
+    consider(*next);
     Fit fit = fitInto(sendsAgain ? wish : std::numeric_limits<double>::infinity(), strategies,
-                      graph, lives, next->choice);
+                      graph, livesOf(choice), choice);
     if (fit.peak.bytes <= wish)
       return;
     time = fit.peak.time;
@@ -134,9 +160,10 @@ void BudgetSearch::minimiseMemory() {
     }
     total += weight;
   };
-  addTime(livesOf(*least), leastPeak.time, 1);
-  double until = left() - kLeastSeconds;
-  for (int round = 0; round < kLeastRounds && !best && (round == 0 || left() > until); ++round) {
+  addTime(livesOf(least->choice), leastPeak.time, 1);
+  int64_t rounds = kLeastNodes / std::max<int64_t>(1, std::ssize(strategies.problem().nodes));
+  rounds = std::clamp<int64_t>(rounds, 1, kLeastRounds);
+  for (int round = 0; round < rounds && !best && (round == 0 || left() > 0); ++round) {
     std::vector<double> home = atHome, place = atPlace;
     for (size_t t = 0; t < home.size(); ++t) {
       home[t] /= total;
@@ -154,18 +181,17 @@ void BudgetSearch::minimiseMemory() {
         cost *= kSeconds;
     search::Options options;
     options.mode = search::Mode::recursive_programming;
-    options.timeLimit = kLeastSeconds / 2;
+    options.timeLimit = std::max(0.1, left());
     search::Expected<search::Solution> solved = search::solve(problem, options);
     search::Solution solution = std::get<search::Solution>(std::move(solved));
-    Lives lives(function, graph, strategies, solution.choice);
-    Peak peak = considerLeast(solution.choice, lives);
-    addTime(lives, peak.time, 0.5 * total);
+    Peak peak = considerLeast(solution.choice);
+    addTime(livesOf(solution.choice), peak.time, 0.5 * total);
   }
   if (best)
     return;
-  std::vector<int64_t> lower = descendInMemory(function, graph, strategies, least->choice,
-                                               std::clamp(left(), 0.1, kDescent));
-  considerLeast(lower, Lives(function, graph, strategies, lower));
+  std::vector<int64_t> lower =
+      descendInMemory(function, graph, strategies, least->choice, std::max(0.1, left()));
+  considerLeast(lower);
 }
 
 std::string BudgetSearch::nameOf(int64_t tensor) const {
@@ -198,30 +224,32 @@ const MemoryBound &BudgetSearch::bound() {
 }
 
 FailureOr<search::Solution> BudgetSearch::run(const std::vector<int64_t> &alone) {
-  FailureOr<search::Solution> free = solve(std::numeric_limits<double>::infinity());
+  bool isHopeless = std::isfinite(wish) && wish < bound().bytes;
+  FailureOr<search::Solution> free = solve(std::numeric_limits<double>::infinity(), isHopeless);
   if (failed(free))
     return failure();
   double lowerBound = free->lowerBound;
   search::Solution propagated = *free;
   propagated.choice = alone;
   propagated.cost = strategies.problem().cost(alone);
-  if (!std::isfinite(wish))
-    return free->cost <= propagated.cost ? *free : propagated;
-  consider(*free, livesOf(*free));
-  consider(propagated, livesOf(propagated));
-  if (std::isfinite(wish)) {
-    bool fits = peakOf(strategies, graph, livesOf(*free), free->choice).bytes <= wish;
-    bool isHopeless = wish < bound().bytes;
-    for (bool sendsAgain : {true, false})
-      if (!fits && !isHopeless)
-        solveAtTimes(*free, sendsAgain);
-    if (!best)
-      minimiseMemory();
-    tookLeast = !best;
+  if (!std::isfinite(wish)) {
+    best = free->cost <= propagated.cost ? *free : propagated;
+    if (strategies.problem().nodes.size() <= kMostLowered)
+      lowerAtNoCost(*free);
+    return *best;
   }
+  consider(propagated);
+  consider(*free);
+  bool fits = peakOf(strategies, graph, livesOf(free->choice), free->choice).bytes <= wish;
+  for (bool sendsAgain : {true, false})
+    if (!fits && !isHopeless)
+      solveAtTimes(*free, sendsAgain);
+  if (!best)
+    minimiseMemory();
+  tookLeast = !best;
   search::Solution plan = best ? *best : *least;
   // What the rounds prove holds for the memory that they were told of; this holds for any plan.
   plan.lowerBound = std::min(lowerBound, plan.cost);
-  plan.stoppedByTime = free->stoppedByTime || (std::isfinite(wish) && left() <= 0);
+  plan.stoppedByTime = free->stoppedByTime || left() <= 0;
   return plan;
 }

@@ -39,24 +39,26 @@ public:
   mlir::FailureOr<sharding::search::Solution> run(const std::vector<int64_t> &alone);
   /// Whether nothing takes less memory than the plan, as far as is known.
   bool isLeast() const { return tookLeast; }
+  /// Valid until the lives of another plan are asked for.
+  const Lives &livesOf(const std::vector<int64_t> &choice);
   /// What no plan does without.
   const MemoryBound &bound();
   /// "'name'" of an argument or result, or "a value of type '…'"; empty for none.
   std::string nameOf(int64_t tensor) const;
 
 private:
-  mlir::FailureOr<sharding::search::Solution> solve(double budget);
+  mlir::FailureOr<sharding::search::Solution> solve(double budget, bool isQuick = false);
   /// What is kept at a time, by tensor: weights of where it is made, and of where its users need
   /// it.
   struct Kept {
     std::vector<double> atHome, atPlace;
   };
 
-  Lives livesOf(const sharding::search::Solution &solution) const;
   /// `sendsAgain`: an argument that is sent again takes its copy only while it is read.
   Kept keptAt(const Lives &lives, int64_t time, bool sendsAgain, bool withHandedOn) const;
-  void consider(const sharding::search::Solution &solution, const Lives &lives);
-  Peak considerLeast(const std::vector<int64_t> &choice, const Lives &lives);
+  void consider(const sharding::search::Solution &solution);
+  Peak considerLeast(const std::vector<int64_t> &choice);
+  void lowerAtNoCost(const sharding::search::Solution &fast);
   void solveAtTimes(const sharding::search::Solution &first, bool sendsAgain);
   void minimiseMemory();
   double left() const;
@@ -70,6 +72,8 @@ private:
   std::optional<sharding::search::Solution> best;  ///< within the budget, with what it sends again
   std::optional<sharding::search::Solution> least; ///< of least memory
   Peak leastPeak;
+  std::optional<Lives> lives; ///< of the last plan that was looked at
+  std::vector<int64_t> livesChoice;
   std::optional<MemoryBound> proved;
   bool tookLeast = false;
 };

@@ -15,14 +15,32 @@ using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
+/// Bytes by time that descents look at, half a second's worth; what a tensor counts beside those,
+/// and a device of it, over which collectives are planned.
+static constexpr int64_t kMostEntries = 150'000'000, kEntriesOfTensor = 1000, kEntriesOfDevice = 64;
+/// The same where a plan was asked for that takes least time.
+static constexpr int64_t kMostFree = 10'000'000;
+/// Plans whose own lives are looked at, and the ops that these plans together may have.
+static constexpr int64_t kMostTries = 600, kMostOps = 200'000;
+
 namespace {
+
+/// What may be done yet. Counted, so that a program has the same plan however fast the machine is;
+/// beside it, the time that the user grants.
+struct Effort {
+  using Clock = std::chrono::steady_clock;
+  int64_t left; ///< bytes by time that are looked at
+  Clock::time_point until;
+
+  bool isOver() const { return left <= 0 || Clock::now() > until; }
+};
 
 class Descent {
 public:
-  using Clock = std::chrono::steady_clock;
-
   Descent(const PropagationGraph &graph, const StrategyGraph &strategies, const Lives &lives,
-          std::vector<int64_t> choice, Clock::time_point until);
+          std::vector<int64_t> choice, Effort &effort, bool onlyEnds = false);
+  /// From here on no plan costs more than so many seconds.
+  void limitCost(double seconds);
   /// Takes changes until none helps.
   void run();
   const std::vector<int64_t> &plan() const { return choice; }
@@ -48,26 +66,30 @@ private:
   std::vector<Piece> piecesOf(int64_t tensor) const;
   void add(const std::vector<Piece> &pieces, double sign);
   void set(int64_t node, int64_t strategy);
+  double costAround(int64_t node) const;
   bool improveAlone(int64_t node);
   bool improveInPairs(int64_t node);
-  bool isOver() const { return Clock::now() > until; }
 
   const PropagationGraph &graph;
   const StrategyGraph &strategies;
   const Lives &lives;
   std::vector<int64_t> choice;
-  Clock::time_point until;
+  Effort &effort;
+  bool onlyEnds;                                   ///< as keptOf
   std::vector<std::vector<int64_t>> tensorsOf;     ///< by node of the problem, ascending
   std::vector<std::vector<int64_t>> nodesOfTensor; ///< of the problem, by tensor, ascending
   std::vector<std::vector<Piece>> pieces;          ///< by tensor
   std::vector<double> bytes;                       ///< by time
   Score now{};
+  double mostSeconds = std::numeric_limits<double>::infinity(), seconds = 0; ///< of the plan
+  std::vector<std::vector<size_t>> edgesOf; ///< by node of the problem, where cost is limited
 };
 
 Descent::Descent(const PropagationGraph &graph, const StrategyGraph &strategies, const Lives &lives,
-                 std::vector<int64_t> given, Clock::time_point until)
-    : graph(graph), strategies(strategies), lives(lives), choice(std::move(given)), until(until),
-      tensorsOf(choice.size()), nodesOfTensor(graph.tensors.size()), bytes(lives.end() + 2, 0.0) {
+                 std::vector<int64_t> given, Effort &effort, bool onlyEnds)
+    : graph(graph), strategies(strategies), lives(lives), choice(std::move(given)), effort(effort),
+      onlyEnds(onlyEnds), tensorsOf(choice.size()), nodesOfTensor(graph.tensors.size()),
+      bytes(lives.end() + 2, 0.0) {
   for (size_t t = 0; t < graph.tensors.size(); ++t) {
     auto tensor = static_cast<int64_t>(t);
     std::set<int64_t> nodes;
@@ -87,9 +109,14 @@ Descent::Descent(const PropagationGraph &graph, const StrategyGraph &strategies,
 /// What is kept of a tensor where everything is sent late, and again for each reader.
 std::vector<Descent::Piece> Descent::piecesOf(int64_t tensor) const {
   std::vector<Piece> result;
-  std::vector<Kept> list = keptOf(tensor, strategies, graph, lives, choice);
+  int64_t devices = onlyEnds ? 0 : graph.tensors[tensor].mesh->numDevices();
+  effort.left -= kEntriesOfTensor + kEntriesOfDevice * devices;
+  std::vector<Kept> list = keptOf(tensor, strategies, graph, lives, choice, nullptr, onlyEnds);
+  // Where the entries of the list begin among the pieces.
+  std::vector<size_t> at;
   for (const Kept &kept : list) {
-    double own = kept.isOfBase ? list.front().bytes : 0;
+    at.push_back(result.size());
+    double own = kept.base >= 0 ? list[kept.base].bytes : 0;
     if (kept.reads.empty() || own > kept.bytes) {
       result.push_back({kept.from, kept.to, kept.bytes});
       if (kept.onTheWay > 0)
@@ -108,9 +135,10 @@ std::vector<Descent::Piece> Descent::piecesOf(int64_t tensor) const {
         result.push_back({from, from, kept.onTheWay});
       end = std::max(end, to);
     }
-    if (kept.isOfBase) {
+    if (kept.base >= 0 && list[kept.base].reads.empty()) {
       int64_t sent = isIdle ? kept.reads.back().first : kept.reads.front().first;
-      result.front().to = std::max(result.front().to, sent);
+      Piece &base = result[at[kept.base]];
+      base.to = std::max(base.to, sent);
     }
   }
   return result;
@@ -120,10 +148,13 @@ void Descent::add(const std::vector<Piece> &list, double sign) {
   for (const Piece &piece : list)
     for (int64_t time = piece.from; time <= piece.to; ++time)
       bytes[time] += sign * piece.bytes;
+  for (const Piece &piece : list)
+    effort.left -= piece.to - piece.from + 1;
 }
 
 Descent::Score Descent::score() const {
   Score result{*llvm::max_element(bytes), 0};
+  effort.left -= std::ssize(bytes);
   for (double at : bytes) {
     double part = at / result.peak;
     part *= part;
@@ -134,8 +165,34 @@ Descent::Score Descent::score() const {
   return result;
 }
 
+void Descent::limitCost(double most) {
+  const search::Problem &problem = strategies.problem();
+  mostSeconds = most;
+  seconds = problem.cost(choice);
+  edgesOf.resize(choice.size());
+  for (auto [index, edge] : llvm::enumerate(problem.edges))
+    for (int64_t node : {edge.from, edge.to})
+      edgesOf[node].push_back(index);
+}
+
+/// What the plan costs at a node and the edges there; 0 where cost is not limited.
+double Descent::costAround(int64_t node) const {
+  if (edgesOf.empty())
+    return 0;
+  const search::Problem &problem = strategies.problem();
+  double cost = problem.nodes[node].cost[choice[node]];
+  for (size_t index : edgesOf[node]) {
+    const search::Edge &edge = problem.edges[index];
+    const search::EdgeTable &table = problem.tables[edge.table];
+    cost += table.cost[choice[edge.from] * table.columns + choice[edge.to]];
+  }
+  return cost;
+}
+
 void Descent::set(int64_t node, int64_t strategy) {
+  seconds -= costAround(node);
   choice[node] = strategy;
+  seconds += costAround(node);
   for (int64_t tensor : tensorsOf[node]) {
     add(pieces[tensor], -1);
     pieces[tensor] = piecesOf(tensor);
@@ -155,16 +212,22 @@ std::vector<int64_t> Descent::nodesAtPeak() const {
 
 bool Descent::improveAlone(int64_t node) {
   int64_t before = choice[node], best = before;
-  for (int64_t s = 0; s < strategies.numStrategies(node) && !isOver(); ++s) {
+  for (int64_t s = 0; s < strategies.numStrategies(node) && !effort.isOver(); ++s) {
     if (s == before)
+      continue;
+    choice[node] = s;
+    double there = costAround(node);
+    choice[node] = best;
+    if (seconds + there - costAround(node) > mostSeconds)
       continue;
     set(node, s);
     if (Score next = score(); next.isBetterThan(now)) {
       now = next;
       best = s;
+    } else {
+      set(node, best);
     }
   }
-  set(node, best);
   return best != before;
 }
 
@@ -179,7 +242,7 @@ bool Descent::improveInPairs(int64_t node) {
       continue;
     set(node, s);
     for (int64_t other : others) {
-      if (isOver())
+      if (effort.isOver())
         break;
       if (improveAlone(other))
         return true;
@@ -191,7 +254,7 @@ bool Descent::improveInPairs(int64_t node) {
 
 void Descent::run() {
   bool isBetter = true;
-  while (isBetter && !isOver()) {
+  while (isBetter && !effort.isOver()) {
     isBetter = false;
     for (int64_t node : nodesAtPeak())
       isBetter |= improveAlone(node);
@@ -210,21 +273,24 @@ void Descent::run() {
 /// The same with the lives that every change leads to, which takes longer.
 static void descendExactly(func::FuncOp function, const PropagationGraph &graph,
                            const StrategyGraph &strategies, std::vector<int64_t> &choice,
-                           Descent::Clock::time_point until) {
-  // Counted, so that small programs have the same plan however fast the machine is.
-  constexpr int kMostTried = 600;
-  int tried = 0;
+                           Effort effort) {
+  int64_t devices = 1;
+  for (const TensorState &state : graph.tensors)
+    devices = std::max(devices, state.mesh->numDevices());
+  int64_t most = kMostOps / std::max<int64_t>(1, std::ssize(graph.nodes)) / ((devices + 15) / 16);
+  int64_t tries = std::min(kMostTries, most);
   std::vector<int64_t> nodes;
   auto scoreOf = [&](bool listNodes) {
-    ++tried;
+    --tries;
+    effort.left = 1;
     Lives lives(function, graph, strategies, choice);
-    Descent descent(graph, strategies, lives, choice, until);
+    Descent descent(graph, strategies, lives, choice, effort);
     if (listNodes)
       nodes = descent.nodesAtPeak();
     return descent.score();
   };
   Descent::Score now = scoreOf(true);
-  auto isOver = [&]() { return tried > kMostTried || Descent::Clock::now() > until; };
+  auto isOver = [&]() { return tries <= 0 || Effort::Clock::now() > effort.until; };
   auto change = [&](int64_t node, auto helps) {
     int64_t before = choice[node];
     for (int64_t s = 0; s < strategies.numStrategies(node) && !isOver(); ++s) {
@@ -257,20 +323,28 @@ std::vector<int64_t> dist::descendInMemory(func::FuncOp function, const Propagat
                                            const StrategyGraph &strategies,
                                            std::vector<int64_t> choice, double seconds) {
   constexpr int kMostDescents = 4;
-  constexpr double kExactly = 0.4; // seconds
-  auto after = [](double seconds) {
-    return Descent::Clock::now() + std::chrono::duration_cast<Descent::Clock::duration>(
-                                       std::chrono::duration<double>(seconds));
-  };
-  auto until = after(seconds);
-  for (int round = 0; round < kMostDescents && Descent::Clock::now() < until; ++round) {
+  auto most = std::chrono::duration<double>(seconds);
+  Effort effort{kMostEntries,
+                Effort::Clock::now() + std::chrono::duration_cast<Effort::Clock::duration>(most)};
+  for (int round = 0; round < kMostDescents && !effort.isOver(); ++round) {
     Lives lives(function, graph, strategies, choice);
-    Descent descent(graph, strategies, lives, choice, until);
+    Descent descent(graph, strategies, lives, choice, effort);
     descent.run();
     if (descent.plan() == choice)
       break;
     choice = descent.plan();
   }
-  descendExactly(function, graph, strategies, choice, std::min(until, after(kExactly)));
+  descendExactly(function, graph, strategies, choice, effort);
   return choice;
+}
+
+std::vector<int64_t> dist::lowerAtNoCost(const PropagationGraph &graph,
+                                         const StrategyGraph &strategies, const Lives &lives,
+                                         const std::vector<int64_t> &choice) {
+  constexpr double kSame = 1e-9;
+  Effort effort{kMostFree, Effort::Clock::time_point::max()};
+  Descent descent(graph, strategies, lives, choice, effort, true);
+  descent.limitCost(strategies.problem().cost(choice) * (1 + kSame));
+  descent.run();
+  return descent.plan();
 }

@@ -19,10 +19,15 @@
 namespace tessera::dist {
 
 /// A plan with everything sent as late as it can be, and again for each reader where keeping it
-/// takes more; no two changes of neighbours lower its peak. `seconds` bounds the search.
+/// takes more; no two changes of neighbours lower its peak. The work is counted; beside it
+/// `seconds` bounds the search.
 std::vector<int64_t> descendInMemory(mlir::func::FuncOp function, const PropagationGraph &graph,
                                      const StrategyGraph &strategies, std::vector<int64_t> choice,
                                      double seconds);
+
+/// A plan that costs the same and takes no more memory, by the lives of the given one.
+std::vector<int64_t> lowerAtNoCost(const PropagationGraph &graph, const StrategyGraph &strategies,
+                                   const Lives &lives, const std::vector<int64_t> &choice);
 
 } // namespace tessera::dist
 

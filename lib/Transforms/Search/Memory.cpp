@@ -16,9 +16,28 @@ using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
+/// As WriteShardings.cpp has it: whether how an op's results and operands lie says how it is cut.
+static bool isTold(const RuleNode &node, const Strategy &strategy, const StrategyGraph &strategies,
+                   const std::vector<int64_t> &choice) {
+  bool isPartial = false;
+  for (auto [factor, axes] : llvm::zip(node.rule.factors, strategy.axes))
+    isPartial |= factor.kind == FactorKind::reduction && !axes.empty();
+  if (!isPartial)
+    return true;
+  std::vector<TensorSharding> results, operands;
+  for (size_t r = 0; r < node.rule.results.size(); ++r)
+    results.push_back(resultSharding(node.rule, static_cast<int64_t>(r), strategy.axes));
+  for (size_t i = 0; i < node.rule.operands.size(); ++i)
+    operands.push_back(node.tensors[i] < 0
+                           ? TensorSharding::replicated(node.rule.operands[i].size())
+                           : strategies.shardingOf(node.tensors[i], choice).withoutPartial());
+  return deriveFactorAxes(node.rule, results, operands) == strategy.axes;
+}
+
 Lives::Lives(func::FuncOp function, const PropagationGraph &graph, const StrategyGraph &strategies,
              const std::vector<int64_t> &choice)
-    : lives(graph.tensors.size()), times(graph.nodes.size(), 0), starts(graph.nodes.size(), 0) {
+    : lives(graph.tensors.size()), times(graph.nodes.size(), 0), starts(graph.nodes.size(), 0),
+      sentLate(graph.nodes.size(), false) {
   llvm::DenseSet<OpOperand *> sent; // looked up, never iterated
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const RuleNode &node = graph.nodes[n];
@@ -29,12 +48,18 @@ Lives::Lives(func::FuncOp function, const PropagationGraph &graph, const Strateg
       if (node.tensors[i] >= 0 &&
           shardingUnder(node, i, *strategy) != strategies.shardingOf(node.tensors[i], choice))
         sent.insert(&node.op->getOpOperand(static_cast<unsigned>(i)));
+    sentLate[n] = !isTold(node, *strategy, strategies, choice);
   }
   ValueLives values(function, [&](OpOperand &operand) { return sent.contains(&operand); });
-  last = values.end();
+  last = 2 * values.end();
   auto take = [&](Value value) {
-    if (int64_t tensor = graph.tensorOf(value); tensor >= 0)
-      lives[tensor] = values.of(value);
+    int64_t tensor = graph.tensorOf(value);
+    if (tensor < 0)
+      return;
+    Life &life = lives[tensor];
+    life = values.of(value);
+    life.from *= 2;
+    life.to = 2 * life.to + life.isTaken; // until the one that takes its bytes
   };
   llvm::for_each(function.getArguments(), take);
   function.walk([&](Operation *op) {
@@ -43,8 +68,8 @@ Lives::Lives(func::FuncOp function, const PropagationGraph &graph, const Strateg
   });
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     Operation *op = graph.nodes[n].op;
-    times[n] = op ? values.readUntil(op) : last;
-    starts[n] = op ? values.timeOf(op) : last;
+    times[n] = op ? 2 * values.readUntil(op) : last;
+    starts[n] = op ? 2 * values.timeOf(op) : last;
   }
 }
 
@@ -52,18 +77,27 @@ static double bytesOf(const TensorState &state, const TensorSharding &sharding) 
   return bytesOnDevice(sharding, state.type);
 }
 
-std::vector<Kept> dist::keptOf(int64_t tensor, const StrategyGraph &strategies,
-                               const PropagationGraph &graph, const Lives &lives,
-                               const std::vector<int64_t> &choice, StrategyGraph *prices) {
-  std::vector<Kept> list;
+namespace {
+
+/// Reads of one copy of a tensor.
+using Reads = std::vector<std::pair<int64_t, int64_t>>;
+
+/// How the users of a tensor need it.
+struct Needs {
+  Reads own; ///< as it lies
+  /// Users that need it in one way share a copy, but for those that have it sent late.
+  std::map<TensorSharding, Reads> shared;
+  std::vector<std::pair<TensorSharding, std::pair<int64_t, int64_t>>> late;
+  size_t numPlaced = 0; ///< uses that have it from its place, if it has one
+};
+
+} // namespace
+
+static Needs needsOf(int64_t tensor, const TensorSharding &own, const StrategyGraph &strategies,
+                     const PropagationGraph &graph, const Lives &lives,
+                     const std::vector<int64_t> &choice) {
+  Needs needs;
   const Lives::Life &life = lives.of(tensor);
-  if (life.to < life.from)
-    return list;
-  const TensorState &state = graph.tensors[tensor];
-  TensorSharding own = strategies.shardingOf(tensor, choice);
-  // Users that need it in one way share a copy.
-  std::map<TensorSharding, std::vector<std::pair<int64_t, int64_t>>> needs;
-  int64_t lastOwn = life.from == 0 ? life.to : life.from;
   for (int64_t n : graph.nodesOf[tensor]) {
     const RuleNode &node = graph.nodes[n];
     const Strategy *strategy = strategies.strategyOf(n, choice);
@@ -72,36 +106,107 @@ std::vector<Kept> dist::keptOf(int64_t tensor, const StrategyGraph &strategies,
         continue;
       TensorSharding need = strategy ? shardingUnder(node, i, *strategy) : own;
       int64_t until = std::min(life.to, std::max(life.from, lives.timeOf(n)));
-      if (need == own)
-        lastOwn = std::max(lastOwn, until);
+      std::pair<int64_t, int64_t> read{
+          std::min(until, std::max(life.from + 1, lives.startOf(n) - 1)), until};
+      if (need == own) {
+        needs.own.push_back({until, until});
+        continue;
+      }
+      ++needs.numPlaced;
+      if (lives.isSentLate(n))
+        needs.late.push_back({need, read});
       else
-        needs[need].push_back({std::min(until, std::max(life.from, lives.startOf(n))), until});
+        needs.shared[need].push_back(read);
     }
   }
+  return needs;
+}
+
+std::vector<Kept> dist::keptOf(int64_t tensor, const StrategyGraph &strategies,
+                               const PropagationGraph &graph, const Lives &lives,
+                               const std::vector<int64_t> &choice, StrategyGraph *prices,
+                               bool onlyEnds) {
+  std::vector<Kept> list;
+  const Lives::Life &life = lives.of(tensor);
+  if (life.to < life.from)
+    return list;
+  const TensorState &state = graph.tensors[tensor];
+  TensorSharding own = strategies.shardingOf(tensor, choice);
+  Needs needs = needsOf(tensor, own, strategies, graph, lives, choice);
+  bool isSent = needs.numPlaced > 0, isArgument = life.from == 0;
+  // Behind what makes it.
+  int64_t sent = life.from + 1;
+  // From where users have it that do not read it as it lies.
+  TensorSharding via = own;
+  if (own.isPartial() && needs.shared.size() > 1)
+    via = own.withoutPartial();
+  else if (std::optional<TensorSharding> place = strategies.placeOf(tensor, choice);
+           place && !own.isPartial() && needs.numPlaced > 1)
+    via = *place;
+  double bytes = bytesOf(state, own);
+  int64_t lastOwn = isArgument ? life.to : std::max(life.from, isSent ? sent : 0);
+  for (auto [from, to] : needs.own)
+    lastOwn = std::max(lastOwn, to);
   // What a kernel hands on inside is written down for a reshard.
-  bool isMade = life.kind == ValueLives::Kind::own ||
-                (life.kind == ValueLives::Kind::inside && !needs.empty());
+  bool isMade =
+      life.kind == ValueLives::Kind::own || (life.kind == ValueLives::Kind::inside && isSent);
   // An all-reduce leaves its result where the contributions were.
-  isMade &= !(own.isPartial() && needs.size() == 1 && lastOwn == life.from &&
-              bytesOf(state, needs.begin()->first) == bytesOf(state, own));
-  if (isMade)
-    list.push_back({tensor, life.from, lastOwn, bytesOf(state, own)});
-  for (auto &[need, reads] : needs) {
+  bool isInPlace = own.isPartial() && isSent && needs.own.empty() && needs.late.empty() &&
+                   (via != own || needs.shared.size() == 1) &&
+                   bytesOf(state, via != own ? via : needs.shared.begin()->first) == bytes;
+  if (isMade && !isInPlace)
+    list.push_back({tensor, life.from, lastOwn, bytes});
+  int64_t ownIndex = isMade && !isInPlace && !isArgument ? 0 : -1;
+
+  auto add = [&](const TensorSharding &from, const TensorSharding &to, int64_t base, int64_t time,
+                 int64_t until, Reads reads) {
     llvm::sort(reads);
-    int64_t until = reads.front().second;
-    for (auto [from, to] : reads)
-      until = std::max(until, to);
-    Kept copy{tensor, std::max<int64_t>(life.from, 1), until, bytesOf(state, need)};
-    copy.onTheWay = strategies.bytesOnTheWay(tensor, own, need);
+    Kept copy{tensor, time, until, bytesOf(state, to)};
+    if (!onlyEnds)
+      copy.onTheWay = strategies.bytesOnTheWay(tensor, from, to);
     // Contributions are added up once.
-    if (!own.isPartial()) {
+    if (!from.isPartial()) {
       if (prices)
-        copy.seconds = prices->reshardSeconds(tensor, own, need);
-      copy.isOfBase = isMade && life.from > 0;
+        copy.seconds = prices->reshardSeconds(tensor, from, to);
+      copy.base = base;
       copy.reads = std::move(reads);
     }
     list.push_back(std::move(copy));
+  };
+  auto endOf = [](const Reads &reads) {
+    int64_t end = 0;
+    for (auto [from, to] : reads)
+      end = std::max(end, to);
+    return end;
+  };
+  int64_t base = ownIndex;
+  if (via != own) {
+    Reads reads;
+    int64_t until = sent;
+    auto addReads = [&](const TensorSharding &need, const Reads &its, int64_t lastSent) {
+      if (need == via)
+        llvm::append_range(reads, its);
+      else
+        reads.push_back({llvm::min_element(its)->first, llvm::min_element(its)->first});
+      until = std::max(until, need == via ? endOf(its) : lastSent);
+    };
+    for (auto &[need, its] : needs.shared)
+      addReads(need, its, sent);
+    for (auto &[need, read] : needs.late)
+      addReads(need, {read}, read.first);
+    add(own, via, ownIndex, isInPlace ? life.from : sent, until, std::move(reads));
+    base = static_cast<int64_t>(list.size()) - 1;
   }
+  for (auto &[need, reads] : needs.shared)
+    if (via == own || need != via)
+      add(via, need, base, isInPlace && via == own ? life.from : sent, std::max(sent, endOf(reads)),
+          reads);
+  for (auto &[need, read] : needs.late)
+    if (via == own || need != via) {
+      add(via, need, base, read.first, read.second, {read});
+      if (base >= 0)
+        list[base].to = std::max(list[base].to, read.first);
+    }
   return list;
 }
 
@@ -117,7 +222,7 @@ public:
       for (Kept &kept : keptOf(static_cast<int64_t>(t), strategies, graph, lives, choice, prices)) {
         add(kept.from, kept.to, kept.bytes);
         add(kept.from, kept.from, kept.onTheWay);
-        baseOf.push_back(kept.isOfBase ? first : -1);
+        baseOf.push_back(kept.base >= 0 ? first + kept.base : -1);
         list.push_back(std::move(kept));
       }
     }
@@ -170,10 +275,12 @@ private:
       if (copy.reads.empty() || copy.reads.front().first <= copy.from || own > copy.bytes)
         continue;
       int64_t first = copy.reads.front().first;
-      add(copy.from, first - 1, -copy.bytes);
+      add(copy.from, copy.to, -copy.bytes);
+      add(first, std::max(copy.to, first), copy.bytes);
       add(copy.from, copy.from, -copy.onTheWay);
       add(first, first, copy.onTheWay);
       copy.from = first;
+      copy.to = std::max(copy.to, first); // of what others are sent from: they keep it until then
       if (baseOf[c] >= 0)
         keepUntil(list[baseOf[c]], first);
     }

@@ -18,7 +18,7 @@
 namespace tessera::dist {
 
 /// When each tensor of a function is needed under a plan: what is sent between two ops keeps them
-/// from being one kernel.
+/// from being one kernel. Kernels have even times; what the one before made is sent at odd ones.
 class Lives {
 public:
   Lives(mlir::func::FuncOp function, const PropagationGraph &graph, const StrategyGraph &strategies,
@@ -29,11 +29,15 @@ public:
   /// When a node of the graph has read its operands, and when it begins.
   int64_t timeOf(int64_t node) const { return times[node]; }
   int64_t startOf(int64_t node) const { return starts[node]; }
+  /// Whether a node of the graph has its operands sent just before it runs: without that they would
+  /// not tell how it is cut.
+  bool isSentLate(int64_t node) const { return sentLate[node]; }
   int64_t end() const { return last; }
 
 private:
   std::vector<Life> lives;            ///< by tensor
   std::vector<int64_t> times, starts; ///< by node of the graph
+  std::vector<bool> sentLate;         ///< likewise
   int64_t last = 0;
 };
 
@@ -52,16 +56,18 @@ struct Kept {
   /// Of a copy that a reshard makes: when each reader begins and ends to read it, ascending. Empty
   /// for what is not sent.
   std::vector<std::pair<int64_t, int64_t>> reads = {};
-  bool isOfBase = false; ///< sent from the first in the list, which has to be there until then
-  double seconds = 0;    ///< of sending it
-  double onTheWay = 0;   ///< bytes of what lies between two collectives, when it is sent
+  int64_t base = -1;   ///< sent from this one of the list, which has to be there until then
+  double seconds = 0;  ///< of sending it
+  double onTheWay = 0; ///< bytes of what lies between two collectives, when it is sent
 };
 
-/// What a plan keeps of a tensor: what is made, then a copy for each way in which users need it.
-/// `prices`: also what sending takes.
+/// What a plan keeps of a tensor: what is made; where several users have it from; then a copy for
+/// each way in which users need it. `prices`: also what sending takes. `onlyEnds`: without what
+/// lies between two collectives, for which they have to be planned.
 std::vector<Kept> keptOf(int64_t tensor, const StrategyGraph &strategies,
                          const PropagationGraph &graph, const Lives &lives,
-                         const std::vector<int64_t> &choice, StrategyGraph *prices = nullptr);
+                         const std::vector<int64_t> &choice, StrategyGraph *prices = nullptr,
+                         bool onlyEnds = false);
 
 /// Bytes on a device at the worst time, with every copy that a reshard makes: one for each way in
 /// which its users need it, from where the tensor is made to the last of them.

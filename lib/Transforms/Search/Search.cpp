@@ -137,7 +137,7 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
   if (failed(solved))
     return failure();
   search::Solution &solution = *solved;
-  Lives lives(function, graph, strategies, solution.choice);
+  const Lives &lives = within.livesOf(solution.choice);
   Fit fit;
   if (std::isfinite(settings.solver.memoryBudget))
     fit = fitInto(settings.solver.memoryBudget, strategies, graph, lives, solution.choice);
@@ -149,6 +149,10 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
     if (fit.peak.largest >= 0)
       summary.largestAt = graph.tensors[fit.peak.largest].loc;
   }
+  summary.propagationMemory =
+      std::max(summary.propagationMemory, fitInto(settings.solver.memoryBudget, strategies, graph,
+                                                  within.livesOf(alone), alone)
+                                              .peak.bytes);
   if (within.isLeast()) {
     summary.isLeast = true;
     const MemoryBound &bound = within.bound();
@@ -325,6 +329,7 @@ void ModuleSearch::write(size_t index) {
   add("propagation_cost", real(plan.propagationCost));
   add("parallelisms", builder.getStrArrayAttr(names));
   add("memory", real(plan.memory));
+  add("propagation_memory", real(plan.propagationMemory));
   add("least_memory", builder.getBoolAttr(plan.isLeast));
   if (plan.isLeast) { // what an error would say
     add("largest", builder.getStringAttr(plan.largest));

@@ -17,6 +17,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
+#include <cmath>
 #include <map>
 
 using namespace mlir;
@@ -166,8 +167,10 @@ void ValueLives::reuse(ArrayRef<Operation *> kernel) {
               operand.getType() == result.getType() && runsInPlace(operand, result))
             dying = &it->second;
         }
-      if (dying)
+      if (dying) {
         dying->to = time - 1;
+        dying->isTaken = true;
+      }
     }
 }
 
@@ -286,4 +289,22 @@ ValueLives::ValueLives(func::FuncOp function, FuseGraph::IsSent isSent) {
   replaceCarries(function);
   for (const std::vector<Operation *> &kernel : kernels)
     reuse(kernel);
+}
+
+void dist::forEachOwn(func::FuncOp function, const ValueLives &lives,
+                      llvm::function_ref<void(Value, ValueLives::Life, double)> visit) {
+  auto add = [&](Value value) {
+    ValueLives::Life life = lives.of(value);
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (!type || life.kind != ValueLives::Kind::own || life.to < life.from)
+      return;
+    auto bytes =
+        static_cast<double>(type.getNumElements() * bytesPerElement(type.getElementType()));
+    visit(value, life, kArenaAlignment * std::ceil(bytes / kArenaAlignment));
+  };
+  llvm::for_each(function.getArguments(), add);
+  function.walk([&](Operation *op) {
+    if (op != function && !isa<linalg::LinalgOp>(op->getParentOp()))
+      llvm::for_each(op->getResults(), add);
+  });
 }

@@ -48,6 +48,7 @@ public:
   struct Life {
     int64_t from = 0, to = -1; ///< inclusive; empty: takes nothing
     Kind kind = Kind::own;
+    bool isTaken = false; ///< from then on its bytes are another value's
   };
   /// Whether an op makes no bytes of its own: a reshape, a slice that its readers can take where it
   /// lies, or a transposition that goes into the contractions that read it.
@@ -79,6 +80,11 @@ private:
   std::vector<std::vector<mlir::Operation *>> kernels;    ///< in the order in which they run
   int64_t last = 0;
 };
+
+/// Calls `visit` with each value of a function in the local view that takes bytes of its own, in
+/// order, and how many: those that the arena aligns it to.
+void forEachOwn(mlir::func::FuncOp function, const ValueLives &lives,
+                llvm::function_ref<void(mlir::Value, ValueLives::Life, double)> visit);
 
 } // namespace tessera::dist
 
