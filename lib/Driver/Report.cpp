@@ -147,7 +147,10 @@ private:
     if (auto tensor = dyn_cast<RankedTensorType>(type))
       value.localShape = tensor.getShape().vec();
     value.origin = origins.originOf(name);
-    if (value.origin.empty())
+    bool isCut = global && global.getValue() != type;
+    if (value.origin.empty() && isCut)
+      value.origin = module->hasAttr(DistDialect::kSearch) ? "the search chose it" : "the program";
+    else if (value.origin.empty())
       value.origin = value.sharding.empty() ? "one device" : "whole on every device";
     into.emplace(index ? index.getInt() : static_cast<int64_t>(into.size()), std::move(value));
   }
@@ -272,6 +275,8 @@ static std::optional<llvm::json::Object> searchOf(ModuleOp module) {
       object[name] = real.getValueAsDouble();
     } else if (auto text = dyn_cast<StringAttr>(entry.getValue())) {
       object[name] = text.getValue();
+    } else if (auto flag = dyn_cast<BoolAttr>(entry.getValue())) {
+      object[name] = flag.getValue();
     } else if (auto list = dyn_cast<ArrayAttr>(entry.getValue())) {
       llvm::json::Array texts;
       for (auto text : list.getAsRange<StringAttr>())
@@ -412,11 +417,11 @@ void Report::printTable(llvm::raw_ostream &os) const {
   auto number = [&](StringRef name) { return search->getNumber(name).value_or(0); };
   os << "search: " << search->getString("mode").value_or("") << ", "
      << llvm::format(
-            "%.6g ms a step modelled (%.6g ms of it computing), at least %.6g ms; propagation "
-            "alone %.6g ms",
+            "%.6g ms a step modelled (%.6g ms of it computing), at least %.6g ms (gap %.2g %%)",
             1e3 * number("cost"), 1e3 * number("compute"), 1e3 * number("lower_bound"),
-            1e3 * number("propagation_cost"))
-     << "\n";
+            100 * number("gap"))
+     << (search->getBoolean("stopped_by_time").value_or(false) ? ", stopped by the time limit" : "")
+     << llvm::format("; propagation alone %.6g ms\n", 1e3 * number("propagation_cost"));
   std::string names;
   if (const llvm::json::Array *list = search->getArray("parallelisms"))
     for (const llvm::json::Value &name : *list)

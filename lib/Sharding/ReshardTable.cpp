@@ -283,15 +283,21 @@ bool ReshardTable::readLies(const TensorSharding &sharding, Lies &lies) const {
   if (!sharding.windows.empty() || !sharding.open.empty() ||
       mesh.numAxes() > static_cast<int64_t>(kMostAxes) || shape.size() > kMostDims)
     return false;
-  for (size_t d = 0; d < sharding.dims.size(); ++d)
-    for (size_t at = 0; at < sharding.dims[d].size(); ++at) {
-      const AxisRef &axis = sharding.dims[d][at];
+  // An axis of one device cuts nothing, and its contribution is the value.
+  for (size_t d = 0; d < sharding.dims.size(); ++d) {
+    int8_t place = 0;
+    for (const AxisRef &axis : sharding.dims[d]) {
       if (!axis.isFull(mesh))
         return false;
+      if (axis.size == 1)
+        continue;
       lies.dim[axis.axis] = static_cast<int8_t>(d);
-      lies.at[axis.axis] = static_cast<int8_t>(at);
+      lies.at[axis.axis] = place++;
     }
+  }
   for (const PartialAxis &partial : sharding.partial) {
+    if (partial.axis.size == 1)
+      continue;
     if (!partial.axis.isFull(mesh) || partial.kind != sharding.partial.front().kind)
       return false;
     lies.dim[partial.axis.axis] = Lies::partial;

@@ -188,8 +188,8 @@ Expected<Bounded> minimiseByMilp(const Problem &problem, const Options &options,
     }
     milp.upper[milp.memoryRow] -= 2e-6;
   }
-  if (best.choice.empty()) {
-    // Never nothing: the plan of another mode, under the bound of this one.
+  if (best.choice.empty() || best.stoppedByTime) {
+    // Never nothing, nor worse than what another mode finds or proves in no time.
     Options other = options;
     other.mode = std::isfinite(options.memoryBudget) ? Mode::dynamic_programming
                                                      : Mode::recursive_programming;
@@ -197,8 +197,10 @@ Expected<Bounded> minimiseByMilp(const Problem &problem, const Options &options,
     Expected<Solution> plan = solve(problem, other);
     if (auto *error = std::get_if<Error>(&plan))
       return *error;
-    best.choice = std::get<Solution>(plan).choice;
-    best.bound = std::max(best.bound, std::get<Solution>(plan).lowerBound);
+    Solution &quick = std::get<Solution>(plan);
+    best.bound = std::max(best.bound, quick.lowerBound);
+    if (best.choice.empty() || quick.cost < problem.cost(best.choice))
+      best.choice = std::move(quick.choice);
   }
   best.cost = problem.cost(best.choice);
   if (!best.stoppedByTime && best.bound >= best.cost - 1e-6 * std::abs(best.cost))

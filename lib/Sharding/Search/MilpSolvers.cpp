@@ -14,6 +14,8 @@
 #include "Milp.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <dlfcn.h>
 #include <filesystem>
 #include <fstream>
@@ -21,6 +23,7 @@
 #include <spawn.h>
 #include <sstream>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -33,6 +36,8 @@ namespace {
 
 /// The relative gap at which a solver may stop.
 constexpr double solverGap = 1e-9;
+/// Seconds behind the limit for a solver to stop and write what it has.
+constexpr double graceSeconds = 1;
 
 struct Highs {
   void *(*create)();
@@ -131,6 +136,25 @@ std::string findProgram(const std::string &name) {
   return {};
 }
 
+/// The status of a process that ends within so many seconds; one that does not is killed. CBC looks
+/// at its limit between steps only, of which the first can take minutes.
+std::optional<int> waitFor(pid_t child, double seconds) {
+  Deadline deadline(seconds);
+  int status = 0;
+  while (!deadline.isOver()) {
+    pid_t ended = waitpid(child, &status, WNOHANG);
+    if (ended == child)
+      return status;
+    if (ended < 0 && errno != EINTR)
+      return -1;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  kill(child, SIGKILL);
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+    ;
+  return std::nullopt;
+}
+
 Expected<MilpResult> runCbc(const std::string &program, const Milp &milp, double seconds) {
   std::error_code ignored;
   std::string folder = std::filesystem::temp_directory_path(ignored).string() + "/tessera-XXXXXX";
@@ -146,9 +170,9 @@ Expected<MilpResult> runCbc(const std::string &program, const Milp &milp, double
   std::string mps = folder + "/p.mps", solution = folder + "/p.sol";
   if (!milp.write(mps))
     return Error{"cannot write '" + mps + "'"};
-  std::vector<std::string> words{program,  mps,    "-seconds", std::to_string(seconds),
-                                 "-ratio", "1e-9", "-solve",   "-solution",
-                                 solution};
+  std::vector<std::string> words{program,  mps,         "-seconds",  std::to_string(seconds),
+                                 "-ratio", "1e-9",      "-timeMode", "elapsed",
+                                 "-solve", "-solution", solution};
   std::vector<char *> arguments;
   for (std::string &word : words)
     arguments.push_back(word.data());
@@ -159,8 +183,15 @@ Expected<MilpResult> runCbc(const std::string &program, const Milp &milp, double
   pid_t child;
   int failed = posix_spawn(&child, program.c_str(), &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
-  int status = 0;
-  if (failed || waitpid(child, &status, 0) < 0 || status != 0)
+  if (failed)
+    return Error{"'" + program + "' cannot be started"};
+  std::optional<int> status = waitFor(child, seconds + graceSeconds);
+  if (!status) {
+    MilpResult nothing;
+    nothing.bound = -std::numeric_limits<double>::infinity();
+    return nothing;
+  }
+  if (*status != 0)
     return Error{"'" + program + "' failed"};
   if (!std::filesystem::exists(solution, ignored))
     return Error{"'" + program +

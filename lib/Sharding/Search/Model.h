@@ -55,12 +55,18 @@ public:
   double elapsed() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
-  bool isOver() const { return elapsed() > limit; }
+  bool isOver() const {
+    wasSeen |= elapsed() > limit;
+    return wasSeen;
+  }
+  /// Whether anybody stopped for it.
+  bool wasMet() const { return wasSeen; }
   double left() const { return limit - elapsed(); }
 
 private:
   double limit;
   std::chrono::steady_clock::time_point start;
+  mutable bool wasSeen = false;
 };
 
 /// How a node sees an edge.

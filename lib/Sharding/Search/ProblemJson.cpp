@@ -20,6 +20,7 @@
 #include <functional>
 #include <iostream>
 #include <iterator>
+#include <set>
 #include <sstream>
 
 namespace tessera::sharding::search {
@@ -27,6 +28,8 @@ namespace {
 
 /// A value nested deeper than this is no problem file.
 constexpr int maxDepth = 64;
+/// Costs and bytes beyond it could add up to infinity.
+constexpr double largestNumber = 1e100;
 
 class Reader {
 public:
@@ -116,6 +119,9 @@ bool Reader::number(double &value) {
   // from_chars takes "inf" and "nan" too, which JSON does not have.
   if (error != std::errc() || !std::isfinite(value))
     return fail("expected a finite number");
+  if (std::abs(value) > largestNumber)
+    return fail("the number is out of range; sums of costs and bytes must be finite, so that each "
+                "is at most 1e100");
   at = end - text.data();
   return true;
 }
@@ -159,10 +165,13 @@ bool Reader::object(const std::function<bool(const std::string &)> &member) {
     return ++at, true;
   size_t length = path.size();
   std::string name;
+  std::set<std::string> seen;
   while (true) {
     if (!string(name) || !expect(':', "':'"))
       return false;
     path += (length ? "." : "") + name;
+    if (!seen.insert(name).second)
+      return fail("stands twice in one object");
     if (!member(name))
       return false;
     path.resize(length);

@@ -88,10 +88,11 @@ static std::optional<Error> checkBudget(const Source &source, const Domains &dom
   }
   if (least <= budget)
     return std::nullopt;
-  auto bytes = [](double value) { return std::to_string(static_cast<int64_t>(std::ceil(value))); };
-  return Error{"no plan fits into " + bytes(budget) + " bytes a device; the least is " +
-               bytes(least) + " bytes, of which '" + source.problem.nodes[inTheWay].name +
-               "' (node " + std::to_string(inTheWay) + ") takes " + bytes(largest)};
+  auto bytes = [](double value) { return std::to_string(static_cast<int64_t>(value)); };
+  return Error{"no plan fits into " + bytes(std::floor(budget)) + " bytes a device; the least is " +
+               bytes(std::ceil(least)) + " bytes, of which '" +
+               source.problem.nodes[inTheWay].name + "' (node " + std::to_string(inTheWay) +
+               ") takes " + bytes(std::ceil(largest))};
 }
 
 Expected<Solution> solve(const Problem &problem, const Options &options) {
@@ -142,7 +143,7 @@ Expected<Solution> solve(const Problem &problem, const Options &options) {
   solution.memory = problem.memory(solution.choice);
   bool isOptimal = found.bound >= found.cost;
   solution.lowerBound = isOptimal ? solution.cost : found.bound;
-  solution.stoppedByTime = found.stoppedByTime && !isOptimal;
+  solution.stoppedByTime = (found.stoppedByTime || deadline.wasMet()) && !isOptimal;
   solution.seconds = deadline.elapsed();
   solution.cpuSeconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   return solution;

@@ -124,7 +124,8 @@ std::vector<std::string> dist::parallelismsOf(const StrategyGraph &strategies,
     int64_t weight = weights.operandOf(node);
     for (size_t f = 0; f < strategy->axes.size(); ++f)
       for (const AxisRef &axis : strategy->axes[f])
-        if (StringRef name = nameOf(node, static_cast<int64_t>(f), weight); !name.empty()) {
+        if (StringRef name = nameOf(node, static_cast<int64_t>(f), weight);
+            axis.size > 1 && !name.empty()) {
           work[mesh.axisNames[axis.axis]][name.str()] += iterations;
           total[mesh.axisNames[axis.axis]] += iterations;
         }
@@ -133,6 +134,8 @@ std::vector<std::string> dist::parallelismsOf(const StrategyGraph &strategies,
     TensorSharding own = strategies.shardingOf(node.tensors[weight], choice);
     TensorSharding need = shardingUnder(node, weight, *strategy);
     for (const AxisRef &axis : own.usedAxes()) {
+      if (axis.size == 1)
+        continue;
       laid[mesh.axisNames[axis.axis]] += 1;
       if (need.isFree(axis))
         gathered[mesh.axisNames[axis.axis]] += 1;

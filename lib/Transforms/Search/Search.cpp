@@ -137,6 +137,17 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
   if (failed(solved))
     return failure();
   search::Solution &solution = *solved;
+  if (strategies.hasHurriedPrices()) {
+    solution.cost = strategies.exactCost(solution.choice);
+    aloneCost = strategies.exactCost(alone);
+    bool isFree = !std::isfinite(settings.solver.memoryBudget) && !within.isLeast();
+    if (aloneCost < solution.cost && isFree) {
+      solution.choice = alone;
+      solution.cost = aloneCost;
+    }
+    solution.lowerBound = std::min(solution.cost, strategies.leastCompute());
+    solution.stoppedByTime = true;
+  }
   const Lives &lives = within.livesOf(solution.choice);
   Fit fit;
   if (std::isfinite(settings.solver.memoryBudget))
@@ -325,6 +336,8 @@ void ModuleSearch::write(size_t index) {
   add("mode", builder.getStringAttr(search::nameOf(plan.mode)));
   add("cost", real(plan.cost));
   add("lower_bound", real(plan.lowerBound));
+  add("gap", real(plan.gap()));
+  add("stopped_by_time", builder.getBoolAttr(plan.stoppedByTime));
   add("compute", real(plan.computeSeconds));
   add("propagation_cost", real(plan.propagationCost));
   add("parallelisms", builder.getStrArrayAttr(names));

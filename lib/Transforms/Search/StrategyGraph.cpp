@@ -373,8 +373,10 @@ void StrategyGraph::addEdge(int64_t tensor, const End &from, const End &to, doub
     const Lie &sources = lists[from.lies], &targets = lists[to.lies];
     ReshardTable &times = reshardsOf(state);
     if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() >
-        options.timeLimit)
+        options.timeLimit) {
       times.hurry();
+      isHurried = true;
+    }
     std::vector<double> distinct = times.seconds(sources.distinct, targets.distinct);
     for (double &seconds : distinct)
       seconds *= trips;
@@ -388,6 +390,31 @@ void StrategyGraph::addEdge(int64_t tensor, const End &from, const End &to, doub
     result.tables.push_back(std::move(table));
   }
   result.edges.push_back({from.node, to.node, it->second});
+  sent.push_back({tensor, from, to, trips});
+}
+
+double StrategyGraph::exactCost(const std::vector<int64_t> &choice) {
+  double seconds = computeSeconds(choice);
+  auto shardingAt = [&](const End &end) -> const TensorSharding & {
+    return lists[end.lies].distinct[lists[end.lies].of[choice[end.node]]];
+  };
+  for (const Sent &each : sent) {
+    const TensorState &state = graph.tensors[each.tensor];
+    std::vector<int64_t> shape = shapeOf(state.type);
+    int64_t bytes = bytesPerElement(state.type.getElementType());
+    auto key = std::make_tuple(state.mesh, shape, bytes);
+    ReshardTable &times =
+        exactReshards.try_emplace(key, *state.mesh, shape, bytes, planner).first->second;
+    seconds += each.trips * times.seconds(shardingAt(each.from), shardingAt(each.to));
+  }
+  return seconds;
+}
+
+double StrategyGraph::leastCompute() const {
+  double seconds = 0;
+  for (const search::Node &node : result.nodes)
+    seconds += *llvm::min_element(node.cost);
+  return seconds;
 }
 
 double dist::bytesOnDevice(const TensorSharding &sharding, RankedTensorType type) {

@@ -70,6 +70,13 @@ public:
 
   /// Seconds of a choice without its communication.
   double computeSeconds(const std::vector<int64_t> &choice) const;
+  /// Whether time ran out while reshards were priced: the problem's prices of them are then those
+  /// of one chain that always works, and no bound follows from them.
+  bool hasHurriedPrices() const { return isHurried; }
+  /// What a choice costs by the best chains, whatever the problem says.
+  double exactCost(const std::vector<int64_t> &choice);
+  /// What no choice can do without: the least of each node.
+  double leastCompute() const;
   /// How a tensor lies where it is made, partial or not.
   sharding::TensorSharding shardingOf(int64_t tensor, const std::vector<int64_t> &choice) const;
   /// Where a tensor is brought for its users; nothing without several.
@@ -107,6 +114,12 @@ private:
   struct End {
     int64_t node = -1; ///< of the problem
     int64_t lies = -1; ///< list of shardings
+  };
+  /// What an edge is the reshard of.
+  struct Sent {
+    int64_t tensor;
+    End from, to;
+    double trips;
   };
   /// What equal ops have in common.
   struct Kind {
@@ -152,7 +165,9 @@ private:
   std::vector<int64_t> producer;                ///< by tensor: node of the graph, -1: none
   std::map<std::tuple<const sharding::Mesh *, std::vector<int64_t>, int64_t>,
            sharding::ReshardTable>
-      reshards;                                            ///< by mesh, shape and bytes an element
+      reshards, exactReshards; ///< by mesh, shape and bytes an element; the latter never hurried
+  std::vector<Sent> sent;      ///< by edge
+  bool isHurried = false;
   std::map<const sharding::Mesh *, AxisGroups> axisGroups; ///< looked up, never iterated
   std::map<std::vector<sharding::TensorSharding>, int64_t> knownLists;
   std::map<std::vector<int64_t>, std::vector<int64_t>> knownKinds; ///< candidates by a hash
