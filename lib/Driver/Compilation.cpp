@@ -91,8 +91,10 @@ LogicalResult Compilation::runPhases(Phase to) {
   const SearchWish &search = options.search;
   bool hasMesh = !program->getOps<dist::ProcessMeshOp>().empty();
   if (!search.mode.empty() && search.devices == 0 && !hasMesh && *from < Phase::fused) {
-    errors() << "error: " << options.file
-             << ": the program declares no mesh; --devices says for how many devices to search\n";
+    errors()
+        << "error: " << options.file
+        << ": the program declares no mesh; say for how many devices to search by --devices, in "
+           "Python by devices= or jit's mesh=\n";
     return failure();
   }
   pipeline.objective = options.objective;
