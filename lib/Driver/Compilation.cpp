@@ -106,8 +106,10 @@ LogicalResult Compilation::runPhases(Phase to) {
   const SearchWish &search = options.search;
   bool hasMesh = !program->getOps<dist::ProcessMeshOp>().empty();
   if (!search.mode.empty() && search.devices == 0 && !hasMesh && *from < Phase::fused) {
-    errors() << "error: " << options.file
-             << ": the program declares no mesh; --devices says for how many devices to search\n";
+    errors()
+        << "error: " << options.file
+        << ": the program declares no mesh; say for how many devices to search by --devices, in "
+           "Python by devices= or jit's mesh=\n";
     return failure();
   }
   if (!search.mode.empty() && *from < Phase::propagated && failed(checkDevices(*program, search)))

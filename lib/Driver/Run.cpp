@@ -10,8 +10,10 @@
 #include "tessera/Driver/InterpreterCheck.h"
 #include "tessera/Driver/Memory.h"
 
+#include "tessera/Codegen/CUDA/Architectures.h"
 #include "tessera/Codegen/Compile.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -19,6 +21,14 @@
 
 using namespace tessera;
 using llvm::failed;
+
+static std::vector<std::string> splitAtCommas(llvm::ArrayRef<std::string> lists) {
+  std::vector<std::string> result;
+  for (llvm::StringRef list : lists)
+    for (llvm::StringRef each : llvm::split(list, ','))
+      result.push_back(each.str());
+  return result;
+}
 
 /// What the command line says of the target; nothing after an error.
 static std::optional<codegen::CompileOptions> targetOf(Compilation &compilation,
@@ -37,13 +47,22 @@ static std::optional<codegen::CompileOptions> targetOf(Compilation &compilation,
                          << "'\n";
     return std::nullopt;
   }
+  if (!options.cpu.empty() && options.target != "cpu") {
+    compilation.errors() << "error: --cpu is of target cpu, the target is '" << options.target
+                         << "'\n";
+    return std::nullopt;
+  }
   if (options.target == "cpu")
     return result;
   codegen::GpuOptions gpu;
   if (options.target == "stub")
     gpu.archs = {"stub"};
   else if (!options.archs.empty())
-    gpu.archs = options.archs;
+    gpu.archs = splitAtCommas(options.archs);
+  if (std::string why = codegen::checkArchitectures(gpu.archs); !why.empty()) {
+    compilation.errors() << "error: " << why << "\n";
+    return std::nullopt;
+  }
   gpu.cacheDirectory = options.cacheDirectory;
   gpu.useCache = !options.noCache;
   result.gpu = std::move(gpu);
@@ -141,7 +160,7 @@ static runtime::Expected<runtime::RunReport> runReference(const RunOptions &opti
   driver.devices = 0;
   driver.steps = report.steps;
   if (options.target != "cpu")
-    driver.backend = "threads";
+    driver.backend = "threads", driver.scheduleSeed = 0;
   return runtime::runProgram(artifact, driver);
 }
 
@@ -167,6 +186,10 @@ static std::string targetOfBackend(llvm::StringRef backend) {
 int tessera::run(const RunOptions &wish) {
   RunOptions options = withStandardInput(wish);
   options.target = targetOfBackend(options.driver.backend);
+  if (!wish.target.empty() && wish.target != options.target)
+    return runtime::printError(runtime::Status::error(
+        "--target '" + wish.target + "': backend '" + options.driver.backend + "' runs '" +
+        options.target + "'; leave --target out, or name another --backend"));
   if (options.driver.devices < 0 || options.driver.cores < 0)
     return runtime::printError(runtime::Status::error("--devices and --cores must be positive"));
   if (!options.plugin.empty())

@@ -96,6 +96,7 @@ public:
         printing(!options.quiet && options.jsonPath != "-") {}
 
   Expected<RunReport> operator()() {
+    TESSERA_RETURN_IF_ERROR(checkSeed());
     TESSERA_RETURN_IF_ERROR(checkNames());
     TESSERA_RETURN_IF_ERROR(openSession());
     TESSERA_RETURN_IF_ERROR(loadInputs());
@@ -109,6 +110,15 @@ public:
   }
 
 private:
+  /// Of our own backends one has a use for it; what others do with it is theirs.
+  Status checkSeed() {
+    for (const char *each : {"threads", "cuda", "vdev"})
+      if (options.scheduleSeed != 0 && options.backend == each)
+        return Status::error("--schedule-seed " + std::to_string(options.scheduleSeed) +
+                             " is of backend stub, the backend is '" + options.backend + "'");
+    return {};
+  }
+
   Status checkNames() {
     std::set<std::string> given;
     for (auto *list : {&options.inputs, &options.streams})

@@ -30,6 +30,8 @@ namespace {
 struct Options {
   std::string name, function, compileFrom, objective, topology, passes, search, minimise;
   double memoryBudget; ///< GiB a device, 0: none
+  double timeLimit;    ///< seconds of a search
+  int64_t devices;     ///< of a program without a mesh, with a search
   bool remarks;
 };
 
@@ -48,6 +50,8 @@ static void fill(ProgramOptions &program, const std::string &text, const Options
   program.search.minimise = options.minimise;
   if (options.memoryBudget > 0)
     program.search.memoryBudget = options.memoryBudget;
+  program.search.timeLimit = options.timeLimit;
+  program.search.devices = options.devices;
   program.remarks = options.remarks;
   program.messages = &messages;
 }
@@ -73,8 +77,8 @@ static void define(nb::module_ &module, const char *name, const char *doc, Funct
                    const Extra &...extra) {
   module.def(name, function, "text"_a, extra..., "name"_a = "program", "function"_a = "",
              "compile_from"_a = "input", "objective"_a = "time", "topology"_a = "", "passes"_a = "",
-             "search"_a = "", "minimise"_a = "time", "memory_budget"_a = 0.0, "remarks"_a = false,
-             doc);
+             "search"_a = "", "minimise"_a = "time", "memory_budget"_a = 0.0,
+             "time_limit"_a = SearchWish().timeLimit, "devices"_a = 0, "remarks"_a = false, doc);
 }
 
 /// The buffer of a tensor is the memoryview that its method `_buffered` gives.
@@ -109,42 +113,48 @@ NB_MODULE(_core, m) {
       "docs/architecture.md; \"input\" only parses and verifies.",
       [](const std::string &text, const std::string &to, std::string name, std::string function,
          std::string from, std::string objective, std::string topology, std::string passes,
-         std::string search, std::string minimise, double budget, bool remarks) {
+         std::string search, std::string minimise, double budget, double seconds, int64_t devices,
+         bool remarks) {
         return compiled<ProgramOptions>(
             text,
-            {name, function, from, objective, topology, passes, search, minimise, budget, remarks},
+            {name, function, from, objective, topology, passes, search, minimise, budget, seconds,
+             devices, remarks},
             [&](const ProgramOptions &program) { return lowerProgram(program, to); });
       },
       "to"_a);
   define(m, "explain", "The report of docs/report.md as JSON text, and what the compiler said.",
          [](const std::string &text, std::string name, std::string function, std::string from,
             std::string objective, std::string topology, std::string passes, std::string search,
-            std::string minimise, double budget, bool remarks) {
+            std::string minimise, double budget, double seconds, int64_t devices, bool remarks) {
            return compiled<ExplainOptions>(text,
                                            {name, function, from, objective, topology, passes,
-                                            search, minimise, budget, remarks},
+                                            search, minimise, budget, seconds, devices, remarks},
                                            explainJson);
          });
   define(
       m, "compile",
       "The bytes of an artifact for Session, and what the compiler said. `target` is cpu, cuda or "
-      "stub.",
-      [](const std::string &text, const std::string &target, std::string name, std::string function,
-         std::string from, std::string objective, std::string topology, std::string passes,
-         std::string search, std::string minimise, double budget, bool remarks) {
-        auto [artifact, messages] = compiled<CompileOptions>(
-            text,
-            {name, function, from, objective, topology, passes, search, minimise, budget, remarks},
-            [&](CompileOptions &program) -> std::optional<runtime::Bytes> {
-              program.target = target;
-              auto artifact = compileProgram(program);
-              if (!artifact)
-                return std::nullopt;
-              return runtime::serialize(*artifact);
-            });
+      "stub; `arch` the architectures of cuda, with commas.",
+      [](const std::string &text, const std::string &target, const std::string &arch,
+         std::string name, std::string function, std::string from, std::string objective,
+         std::string topology, std::string passes, std::string search, std::string minimise,
+         double budget, double seconds, int64_t devices, bool remarks) {
+        auto [artifact, messages] =
+            compiled<CompileOptions>(text,
+                                     {name, function, from, objective, topology, passes, search,
+                                      minimise, budget, seconds, devices, remarks},
+                                     [&](CompileOptions &program) -> std::optional<runtime::Bytes> {
+                                       program.target = target;
+                                       if (!arch.empty())
+                                         program.archs = {arch};
+                                       auto artifact = compileProgram(program);
+                                       if (!artifact)
+                                         return std::nullopt;
+                                       return runtime::serialize(*artifact);
+                                     });
         return std::pair(nb::bytes(artifact.data(), artifact.size()), messages);
       },
-      "target"_a = "cpu");
+      "target"_a = "cpu", "arch"_a = "");
   python::defineSession(m);
   defineBuffered(m);
 }

@@ -5,6 +5,9 @@
 from __future__ import annotations
 
 import functools
+import math
+import numbers
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -84,7 +87,8 @@ SEARCHES = ("sharding_propagation", "dynamic_programming", "recursive_programmin
 
 
 def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, search: str | None = None, feeds: bool = True,
-        donate: bool = False, objective: str = "time", topology: str = "", minimise: str = "time", memory_budget: float | None = None) -> Jitted:
+        donate: bool = False, objective: str = "time", topology: str | os.PathLike | None = None, minimise: str = "time", memory_budget: float | None = None,
+        time_limit: float | None = None) -> Jitted:
     """Compiles a function of tensors (and trees of them) into one program for all devices that its tensors name.
 
     The function is recorded at its first call, and again for arguments of another structure, shape, type or placement. Floats
@@ -96,20 +100,24 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
     structure of an argument takes its placements. donate: such results stay on the devices; given to the next call they are not copied,
     and overwritten by it: using them afterwards is an error. objective: what plans of moves minimise, "time" or "bytes"; topology: the file of
     the machine (docs/report.md). Of a search: minimise: what the plan has the least of, "time" or "memory"; memory_budget: GiB a device at
-    the peak, at most; where no plan fits an Error names what takes most.
+    the peak, at most; where no plan fits an Error names what takes most; time_limit: seconds, then the best so far (default 10).
 
-    Raises ArgumentError for another objective or search, a budget that is not positive, what is no function and no mesh.
+    Raises ArgumentError for another objective or search, a budget or time that is not positive, what is no function and no mesh.
     """
     if function is not None and not callable(function):
         raise refuse(ArgumentError, f"jit takes a function, not {function!r}")
     if minimise not in ("time", "memory"):
         raise refuse(ArgumentError, f"minimise '{minimise}' of jit; there are time and memory")
-    if memory_budget is not None and (isinstance(memory_budget, bool) or not isinstance(memory_budget, (int, float)) or not memory_budget > 0):
-        raise refuse(ArgumentError, f"memory_budget {memory_budget!r} of jit is no positive number of GiB")
-    if search is None and (minimise != "time" or memory_budget is not None):
-        raise refuse(ArgumentError, "minimise and memory_budget of jit are those of a search; give search=\"dynamic_programming\", ...")
+    for name, value, unit in (("memory_budget", memory_budget, "GiB"), ("time_limit", time_limit, "seconds")):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value < math.inf):
+            raise refuse(ArgumentError, f"{name} {value!r} of jit is no positive number of {unit}")
+    if search is None and (minimise != "time" or memory_budget is not None or time_limit is not None):
+        raise refuse(ArgumentError, "minimise, memory_budget and time_limit of jit are those of a search; "
+                                    "give search=\"dynamic_programming\", ...")
     if minimise == "memory" and memory_budget is not None:
         raise refuse(ArgumentError, "jit with minimise=\"memory\" takes no memory_budget; the plan has the least memory")
+    if topology is not None and not isinstance(topology, (str, os.PathLike)):
+        raise refuse(ArgumentError, f"topology {topology!r} of jit is no path of a file")
     if objective not in ("time", "bytes"):
         raise refuse(ArgumentError, f"objective '{objective}' of jit; there are time and bytes")
     if search is not None and search not in SEARCHES:
@@ -118,8 +126,8 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
         raise refuse(ArgumentError, f"mesh {mesh!r} of jit is no ProcessMesh")
     if function is None:
         return functools.partial(jit, mesh=mesh, search=search, feeds=feeds, donate=donate, objective=objective, topology=topology,
-                                 minimise=minimise, memory_budget=memory_budget)
-    options = dict(objective=objective, topology=topology, search=search or "", minimise=minimise, memory_budget=memory_budget or 0.0)
+                                 minimise=minimise, memory_budget=memory_budget, time_limit=time_limit)
+    options = dict(objective=objective, topology=topology, search=search or "", minimise=minimise, memory_budget=memory_budget, time_limit=time_limit)
     return Jitted(function, mesh, feeds, donate, **options)
 
 

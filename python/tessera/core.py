@@ -6,6 +6,10 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import math
+import numbers
+import operator
+import os
 import warnings
 
 from .errors import Error
@@ -32,8 +36,66 @@ def errors():
         raise Error(str(error).rstrip("\n")) from None
 
 
+MOST_DEVICES = 4096  # the runtime's bound
+_TEXTS = ("target", "name", "function", "compile_from", "objective", "passes", "search", "minimise")
+_OPTIONS = {"lower": (), "explain": (), "compile": ("target", "arch")}
+_OF_ALL = (*_TEXTS[1:], "topology", "memory_budget", "time_limit", "devices", "remarks")
+
+
+def whole(name: str, value, least: int, most: int) -> int:
+    """A whole number of a range; Error names the option otherwise."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool) or not least <= number <= most:
+        raise Error(f"{name} {value!r} is not a whole number from {least} to {most}")
+    return number
+
+
+def _amount(name: str, value, unit: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= value < math.inf:
+        raise Error(f"{name} {value!r} is not a number of {unit}, at least 0")
+    return float(value)
+
+
+def _checked(function: str, options: dict) -> dict:
+    """The options as the module takes them; None is a default. Error names what is of another type, or no option."""
+    result = {}
+    for name, value in options.items():
+        if name not in (*_OPTIONS[function], *_OF_ALL):
+            raise Error(f"{function} has no option '{name}'; it has {', '.join((*_OPTIONS[function], *_OF_ALL))}")
+        if value is None:
+            continue
+        if name in _TEXTS and not isinstance(value, str):
+            raise Error(f"{name} {value!r} is no text")
+        if name == "topology":
+            try:
+                value = os.fsdecode(value)
+            except TypeError:
+                raise Error(f"topology {value!r} is no path of a file") from None
+        elif name == "arch":
+            if not isinstance(value, str):
+                if not isinstance(value, (list, tuple)) or not all(isinstance(each, str) for each in value):
+                    raise Error(f"arch {value!r} is no architecture and no list of them")
+                value = ",".join(value)
+        elif name == "devices":
+            value = whole(name, value, 0, MOST_DEVICES)
+        elif name == "memory_budget":
+            value = _amount(name, value, "GiB")
+        elif name == "time_limit":
+            value = _amount(name, value, "seconds")
+            if value == 0:
+                raise Error("time_limit 0 leaves no time for a search")
+        elif name == "remarks":
+            value = bool(value)
+        result[name] = value
+    return result
+
+
 def call(function: str, *args, **options):
     """A function of the module that returns (result, messages); messages become warnings."""
+    options = _checked(function, options)
     with errors() as core:
         result, messages = getattr(core, function)(*args, **options)
     for line in messages.splitlines():

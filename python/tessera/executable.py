@@ -10,7 +10,7 @@ import sys
 import numpy as np
 
 from .errors import Error
-from .runtime import Session
+from .runtime import Session, dtype_of
 
 _CPU = 1  # of DLPack's device types
 
@@ -57,8 +57,8 @@ class Executable:
 
 def load(artifact: bytes | str | os.PathLike, backend: str = "threads", devices: int = 0, cores: int = 0, seed: int = 0) -> Executable:
     """Opens what `tessera compile` or `jit(...).compile()` wrote: a path, or the bytes. `devices`: how many to offer, 0 as many as
-    it needs; `cores`: workers of the backend, 0 all. Raises tessera.Error where the artifact is damaged, of another version, or
-    needs what the backend lacks."""
+    it needs; `cores`: workers of the backend, 0 all; `seed`: of arguments that are never given, 64 bits. Raises tessera.Error where
+    the artifact is damaged, of another version, or needs what the backend lacks."""
     if not isinstance(artifact, bytes):
         artifact = os.fspath(artifact)
         try:
@@ -72,20 +72,44 @@ def load(artifact: bytes | str | os.PathLike, backend: str = "threads", devices:
 
 def to_host(value, name: str) -> np.ndarray:
     """An array in host memory, without a copy where the library allows it."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return _read(_of_torch(value, name, torch), name)
     if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__"):
-        return np.asarray(value)
+        return _as_array(value, name)
     device = value.__dlpack_device__()
     if device[0] != _CPU:
         raise Error(f"argument '{name}' is on device {tuple(device)}, the program takes arrays in host memory; copy it there")
-    if hasattr(value, "detach"):
-        value = value.detach()
-    if str(value.dtype).endswith("bfloat16") and "torch" in sys.modules:  # NumPy has no such type: its bits
-        from .runtime import dtype_of
-        return np.from_dlpack(value.view(sys.modules["torch"].int16)).view(dtype_of("bf16"))
+    return _read(value, name)
+
+
+def _of_torch(value, name: str, torch):
+    """What PyTorch's tensor holds, written out: DLPack knows neither its gradients nor its signs and conjugates yet to come."""
+    if value.layout != torch.strided:
+        raise Error(f"argument '{name}' is of layout {value.layout}, the program takes whole arrays; convert it with to_dense()")
+    if value.device.type != "cpu":
+        where = "it has no values" if value.device.type == "meta" else "the program takes arrays in host memory; copy it there"
+        raise Error(f"argument '{name}' is on device {value.device}, {where}")
+    value = value.detach().resolve_conj().resolve_neg()
+    if value.dtype == torch.bfloat16:  # NumPy has no such type: its bits
+        return _read(value.view(torch.int16), name).view(dtype_of("bf16"))
+    return value
+
+
+def _read(value, name: str) -> np.ndarray:
+    if isinstance(value, np.ndarray):
+        return value
     try:
         return np.from_dlpack(value)
     except (BufferError, RuntimeError, TypeError):
+        return _as_array(value, name)
+
+
+def _as_array(value, name: str) -> np.ndarray:
+    try:
         return np.asarray(value)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise Error(f"argument '{name}' cannot be read as an array: {error}") from None
 
 
 def _list(tensors) -> str:

@@ -28,7 +28,8 @@ class Program:
     def __str__(self):
         return self.mlir
 
-    # Options of all: objective ("time", "bytes"), topology (a file), search (a mode), minimise ("time", "memory"), memory_budget (GiB).
+    # Options of all: objective ("time", "bytes"), topology (a file); search (a mode), and of a search minimise ("time", "memory"),
+    # memory_budget (GiB), time_limit (seconds), devices (of a program without a mesh).
 
     def lower(self, to: str, **options) -> str:
         """The program as MLIR text in a phase: normalized, propagated, resharded, ..., fused (docs/architecture.md)."""
@@ -40,7 +41,7 @@ class Program:
 
     def compile(self, path: str | None = None, **options) -> bytes:
         """The artifact, for `tessera.load` and `tessera-exec`; also written to `path`, which never holds a part of it. `target`:
-        cpu, cuda or stub (docs/gpu.md)."""
+        cpu, cuda or stub (docs/gpu.md); `arch`: of cuda, an architecture or a list of them: "sm_90a", "compute_80"."""
         artifact = core.call("compile", self.mlir, name=self.name, passes=self.passes, **options)
         if path is not None:
             _write(path, artifact)

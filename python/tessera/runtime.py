@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,6 +14,7 @@ from .errors import Error
 
 _DTYPES = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "i64": np.int64, "i32": np.int32, "i16": np.int16,
            "i8": np.int8, "i1": np.bool_, "index": np.int64, "ui64": np.uint64, "ui32": np.uint32, "ui16": np.uint16, "ui8": np.uint8}
+_DLPACK_BFLOAT = 4  # kDLBfloat
 
 
 def dtype_of(element: str) -> np.dtype:
@@ -26,6 +28,24 @@ def dtype_of(element: str) -> np.dtype:
     return np.dtype(_DTYPES[element])
 
 
+class BFloat16Array(np.ndarray):
+    """An array of bfloat16 whose `__dlpack__` hands it on: NumPy's own refuses types that are not NumPy's."""
+
+    def __dlpack__(self, **options):
+        if self.dtype != dtype_of("bf16") or self.dtype == np.uint16:
+            return super().__dlpack__(**options)
+        capsule = np.asarray(self).view(np.int16).__dlpack__(**options)
+        api = ctypes.pythonapi
+        api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
+        api.PyCapsule_GetPointer.restype, api.PyCapsule_GetPointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        name = api.PyCapsule_GetName(capsule)
+        # DLTensor is first in DLManagedTensor; a version, two pointers and flags stand before it in DLManagedTensorVersioned.
+        # The code of its type stands behind a pointer, a device and the rank.
+        at = api.PyCapsule_GetPointer(capsule, name) + (32 if name == b"dltensor_versioned" else 0) + 8 + 8 + 4
+        ctypes.c_uint8.from_address(at).value = _DLPACK_BFLOAT
+        return capsule
+
+
 class Session:
     """An artifact opened on a backend.
 
@@ -37,8 +57,12 @@ class Session:
         if not isinstance(artifact, bytes):
             with open(artifact, "rb") as file:
                 artifact = file.read()
+        if not isinstance(backend, str):
+            raise Error(f"backend {backend!r} is no name")
+        numbers = (core.whole("devices", devices, 0, core.MOST_DEVICES), core.whole("cores", cores, 0, 2**31 - 1),
+                   core.whole("seed", seed, 0, 2**64 - 1))
         with core.errors() as module:
-            self._session = module.Session(artifact, backend, devices, cores, seed)
+            self._session = module.Session(artifact, backend, *numbers)
         self.arguments, self.results = self._session.arguments, self._session.results
 
     def run(self, values: Sequence, steps: int = 1) -> list[np.ndarray]:
@@ -67,7 +91,7 @@ class Session:
         array = np.empty(tuple(tensor.shape), dtype_of(tensor.dtype))
         with core.errors():
             self._session.read_result(index, _flat(array))
-        return array
+        return array.view(BFloat16Array) if tensor.dtype == "bf16" else array
 
     @property
     def wire_bytes(self) -> int:

@@ -88,6 +88,30 @@ class Calls(unittest.TestCase):
         doubled = tessera.load(tessera.Program(ONE).compile())(torch.tensor([1.5, -2.0], dtype=torch.bfloat16))
         self.assertTrue(torch.equal(torch.from_numpy(doubled.view(np.int16)).view(torch.bfloat16),
                                     torch.tensor([3.0, -4.0], dtype=torch.bfloat16)))
+        handed = torch.from_dlpack(doubled)
+        self.assertTrue(torch.equal(handed, torch.tensor([3.0, -4.0], dtype=torch.bfloat16)))
+        self.assertTrue(torch.equal(torch.from_dlpack(doubled[1:]), handed[1:]))
+        np.testing.assert_array_equal(np.from_dlpack(doubled.astype(np.float32)), [3, -4])
+
+    def test_torch_signs_yet_to_come(self):
+        """An imaginary part of a conjugate has the sign as a flag, which DLPack does not hand on."""
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("no PyTorch")
+        negated = torch.tensor([1 + 2j] * 6).conj().imag
+        self.assertTrue(negated.is_neg())
+        np.testing.assert_array_equal(tessera.load(self.artifact)(negated, X)[1], np.full(6, -4))
+
+    def test_jax_beside_torch(self):
+        try:
+            import jax.numpy as jnp
+            import torch  # noqa: F401
+        except ImportError:
+            self.skipTest("no JAX or no PyTorch")
+        doubled = tessera.load(tessera.Program(ONE).compile())(jnp.array([1.5, -2], jnp.bfloat16))
+        np.testing.assert_array_equal(doubled.astype(np.float32), [3, -4])
+        np.testing.assert_array_equal(np.asarray(jnp.from_dlpack(doubled), np.float32), [3, -4])
 
 
 class Refusals(unittest.TestCase):
@@ -113,6 +137,47 @@ class Refusals(unittest.TestCase):
         self.refused("cannot read the artifact", tessera.load, "/nowhere/p.tsra")
         self.refused("artifact", tessera.load, tessera.Program(TEXT).compile()[:-9])
         self.refused("nowhere", tessera.load, tessera.Program(TEXT).compile(), "nowhere")
+
+    def test_options_of_load(self):
+        artifact = tessera.Program(TEXT).compile()
+        self.refused("seed -1 is not a whole number from 0 to 18446744073709551615", tessera.load, artifact, seed=-1)
+        self.refused("cores -1 is not a whole number from 0", tessera.load, artifact, cores=-1)
+        self.refused("devices 1000000000 is not a whole number from 0 to 4096", tessera.load, artifact, devices=10**9)
+        self.refused("devices 2.5 is not a whole number", tessera.load, artifact, devices=2.5)
+        self.refused("backend 3 is no name", tessera.load, artifact, backend=3)
+        self.assertEqual(len(tessera.load(artifact, devices=np.int64(4), seed=2**64 - 1).results), 2)
+
+    def test_options_of_programs(self):
+        program = tessera.Program(TEXT)
+        self.refused("target 3 is no text", program.compile, target=3)
+        self.refused("arch 90 is no architecture and no list of them", program.compile, target="cuda", arch=90)
+        self.refused("unknown architecture 'sm_99'", program.compile, target="cuda", arch=["compute_80", "sm_99"])
+        self.refused("--arch is of target cuda", program.compile, arch="compute_80")
+        self.refused("compile has no option 'speed'; it has target, arch", program.compile, speed=3)
+        self.refused("lower has no option 'target'", program.lower, "fused", target="cpu")
+        self.refused("topology 3 is no path of a file", program.explain, topology=3)
+        self.refused("memory_budget inf is not a number of GiB", program.explain, search="dynamic_programming", memory_budget=float("inf"))
+        self.refused("memory_budget -1 is not a number of GiB", program.explain, search="dynamic_programming", memory_budget=-1)
+        self.refused("time_limit 'long' is not a number of seconds", program.explain, search="dynamic_programming", time_limit="long")
+        self.refused("in Python by devices=", tessera.Program(ONE).explain, search="dynamic_programming")
+        tessera.Program(ONE).explain(search="dynamic_programming", devices=2, memory_budget=np.float32(1), time_limit=5, topology=None)
+
+    def test_architectures(self):
+        program = tessera.Program(TEXT)
+        for arch in ("compute_80,compute_90", ["compute_80", "compute_90"]):
+            artifact = program.compile(target="cuda", arch=arch)
+            self.refused("(compute_80, compute_90)", tessera.load, artifact)
+
+    def test_tensors_of_torch(self):
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("no PyTorch")
+        self.refused("argument 'x' is on device meta, it has no values", self.program, W, torch.empty(6, device="meta"))
+        self.refused("argument 'x' is of layout torch.sparse_coo", self.program, W, torch.ones(6).to_sparse())
+
+    def test_no_array(self):
+        self.refused("argument 'x' cannot be read as an array", self.program, W, [[1, 2], [3]])
 
 
 if __name__ == "__main__":

@@ -26,7 +26,14 @@ int main(int argc, char **argv) {
   app.add_option("--output", outputs, "name=f.npy: where to write a result after the last step")
       ->allow_extra_args(false);
   app.add_option("--steps", steps, "how often to run the program");
-  app.add_option("--seed", options.seed, "of random arguments")->default_val(0);
+  auto isSeed = [](const std::string &text) {
+    return text.empty() || text[0] == '-'
+               ? "'" + text + "' is not a seed, a whole number that is at least 0"
+               : std::string();
+  };
+  app.add_option("--seed", options.seed, "of random arguments")
+      ->check(CLI::Validator(isSeed, ""))
+      ->default_val(0);
   app.add_option("--json", options.jsonPath, "checksums and counted bytes; - is standard output");
   app.add_option("--trace", options.tracePath, "Chrome/Perfetto trace, a track a device");
   app.add_option("--devices", options.devices, "devices to offer (default: what it needs)");
@@ -34,6 +41,7 @@ int main(int argc, char **argv) {
   app.add_option("--backend", options.backend, "what executes it")->default_val("threads");
   app.add_option("--schedule-seed", options.scheduleSeed,
                  "of the stub backend: which legal order of the streams is run")
+      ->check(CLI::Validator(isSeed, ""))
       ->default_val(0);
   app.add_option("--plugin", plugin, "a shared object that registers a backend");
   try {

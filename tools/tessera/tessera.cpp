@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdlib>
+#include <string_view>
 
 /// A number from `least` to `most`, neither infinite nor none; CLI11's own ranges print all 309
 /// digits of the largest.
@@ -27,6 +28,10 @@ static CLI::Validator within(double least, double most, const char *what) {
 /// Devices that a program may have (the runtime's bound).
 static CLI::Validator deviceCount() {
   return within(1, 4096, "a number of devices from 1 to 4096");
+}
+
+static CLI::Validator seed() {
+  return within(0, 18446744073709551615.0, "a seed, a whole number that is at least 0");
 }
 
 static CLI::Validator seconds() {
@@ -100,7 +105,6 @@ static void addCompileOptions(CLI::App *command, tessera::CompileOptions &option
       ->add_option("--arch", options.archs,
                    "Architectures of target cuda: sm_NN (needs ptxas) or compute_NN (PTX); default "
                    "sm_80,sm_90a,compute_80")
-      ->delimiter(',')
       ->allow_extra_args(false);
   command->add_option("--cpu", options.cpu, "LLVM's name of the CPU; default this machine's");
   command->add_option("--cache", options.cacheDirectory, "Directory of compiled kernels");
@@ -143,6 +147,7 @@ int main(int argc, char **argv) {
   command->callback([&]() { code = tessera::compile(compile); });
 
   tessera::RunOptions run;
+  run.target.clear(); // the backend's
   std::vector<std::string> inputs, streams, outputs;
   std::string check;
   command = app.add_subcommand("run", "Compile and run a program");
@@ -152,6 +157,7 @@ int main(int argc, char **argv) {
   command
       ->add_option("--schedule-seed", run.driver.scheduleSeed,
                    "Of the stub backend: which legal order of the streams is run")
+      ->check(seed())
       ->default_val(0);
   command->add_option("--plugin", run.plugin, "A shared object that registers a backend");
   command->add_option("--cores", run.driver.cores, "Workers; default all cores");
@@ -162,7 +168,9 @@ int main(int argc, char **argv) {
   command->add_option("--output", outputs, "name=f.npy: where to write a result")
       ->allow_extra_args(false);
   command->add_option("--steps", run.driver.steps, "How often to run the program");
-  command->add_option("--seed", run.driver.seed, "Of random arguments")->default_val(0);
+  command->add_option("--seed", run.driver.seed, "Of random arguments")
+      ->check(seed())
+      ->default_val(0);
   command->add_option("--json", run.driver.jsonPath,
                       "Checksums, checks, counted bytes; - is standard output");
   command->add_option("--trace", run.driver.tracePath, "Chrome/Perfetto trace, a track a device");
@@ -212,6 +220,11 @@ int main(int argc, char **argv) {
   command->callback([&]() { code = tessera::search(search); });
 
   try {
+    // The parser would take what comes next for the value.
+    for (int i = 1; i < argc; ++i)
+      if (std::string_view text = argv[i];
+          text.starts_with("--") && text.find('=') == text.size() - 1)
+        throw CLI::ValidationError(argv[i], "there is no value behind '='");
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
     int status = app.exit(error);

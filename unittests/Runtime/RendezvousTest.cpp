@@ -9,7 +9,9 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <fstream>
 #include <gtest/gtest.h>
+#include <sstream>
 #include <thread>
 #include <unistd.h>
 
@@ -123,4 +125,56 @@ TEST(Rendezvous, RanksOfLaunchers) {
   EXPECT_EQ(launchedRank().message(), "WORLD_SIZE is 'many', not a rank or a size");
   for (const char *name : {"RANK", "WORLD_SIZE", "LOCAL_RANK"})
     ::unsetenv(name);
+}
+
+TEST(Rendezvous, OneOfManyWithoutARank) {
+  for (const char *name :
+       {"TESSERA_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"})
+    ::unsetenv(name);
+  ::setenv("TESSERA_SIZE", "2", 1);
+  EXPECT_EQ(launchedRank().message(),
+            "this is one process of 2, and nothing says which; set TESSERA_RANK, from 0");
+  ::setenv("TESSERA_SIZE", "1", 1);
+  EXPECT_TRUE(launchedRank());
+  ::unsetenv("TESSERA_SIZE");
+}
+
+TEST(Rendezvous, AddressesThatAreNone) {
+  ::unsetenv("TESSERA_RENDEZVOUS");
+  ::setenv("MASTER_ADDR", "localhost", 1);
+  for (const char *port : {"abc", "99999", "0", "12x", ""}) {
+    ::setenv("MASTER_PORT", port, 1);
+    for (int64_t rank : {0, 1})
+      EXPECT_EQ(Rendezvous::open({rank, 2, rank}, 0.1).message(),
+                std::string("MASTER_PORT is '") + port + "', not a port from 1 to 65535");
+  }
+  ::setenv("MASTER_PORT", "29555", 1);
+  ::setenv("MASTER_ADDR", "no host", 1);
+  EXPECT_EQ(Rendezvous::open({1, 2, 1}, 0.1).message(), "MASTER_ADDR is 'no host', not a host");
+  ::setenv("MASTER_ADDR", "nowhere.invalid", 1);
+  std::string said = Rendezvous::open({1, 2, 1}, 0.1).message();
+  EXPECT_NE(said.find("host 'nowhere.invalid': "), std::string::npos) << said;
+  ::unsetenv("MASTER_ADDR");
+  ::unsetenv("MASTER_PORT");
+}
+
+TEST(Rendezvous, FilesOfOthersStayAndItsOwnGo) {
+  std::string path = meetingPlace("notes");
+  ::setenv("TESSERA_RENDEZVOUS", ("file:" + path).c_str(), 1);
+  auto write = [&](const std::string &text) { std::ofstream(path) << text; };
+  auto read = [&] {
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  };
+  write("my thesis");
+  EXPECT_EQ(Rendezvous::open({0, 2, 0}, 0.1).message(),
+            "TESSERA_RENDEZVOUS names '" + path +
+                "', which is there and is no rendezvous file; name one that is not");
+  EXPECT_EQ(read(), "my thesis");
+  for (const char *left : {"", "tessera-rendezvous host 1"}) { // made by mktemp, or by a dead job
+    write(left);
+    EXPECT_EQ(Rendezvous::open({0, 2, 0}, 0.1).message(), "waited 0 s for ranks 1 of 2");
+    EXPECT_NE(::access(path.c_str(), F_OK), 0) << "nobody came, and the file is gone";
+  }
 }

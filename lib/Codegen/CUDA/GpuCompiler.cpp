@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tessera/Codegen/CUDA/GpuCompiler.h"
+#include "tessera/Codegen/CUDA/Architectures.h"
 
 #include "../CPU/KernelCache.h"
 #include "../CPU/KernelLink.h"
@@ -121,15 +122,9 @@ FailureOr<runtime::GpuModule> compileGpuKernels(ModuleOp kernels, const GpuOptio
                                                 std::vector<GpuKernelInfo> *infos) {
   std::string error, ptxas;
   std::string salt = options.schemes ? "gpu|v|" : "gpu|s|";
+  if (std::string why = checkArchitectures(options.archs); !why.empty())
+    return kernels.emitError(why), failure();
   for (const std::string &arch : options.archs) {
-    if (!isArchitecture(arch))
-      return kernels.emitError("unknown architecture '")
-                 << arch << "'; it is sm_NN or compute_NN, NN at least 80, or stub",
-             failure();
-    if (llvm::count(options.archs, arch) > 1)
-      return kernels.emitError("architecture '")
-                 << arch << "' is named more than once; an artifact has its code once",
-             failure();
     if (!isStub(arch) && !isPtx(arch) && ptxas.empty()) {
       ptxas = findPtxas(options.ptxas, error);
       if (ptxas.empty())

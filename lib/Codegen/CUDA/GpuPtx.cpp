@@ -8,6 +8,8 @@
 #include "../CPU/MachineCode.h"
 #include "GpuStages.h"
 
+#include "tessera/Codegen/CUDA/Architectures.h"
+
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/MC/MCSubtargetInfo.h"
@@ -124,6 +126,32 @@ static const Target *findTarget(const Triple &triple, StringRef chip, std::strin
 /// The name LLVM has for an architecture.
 static std::string chipOf(StringRef arch) {
   return ("sm_" + arch.drop_front(arch.find('_') + 1)).str();
+}
+
+/// "sm_80, sm_86, ...": what LLVM has code for.
+static std::string knownChips() {
+  std::string error, result;
+  const Target *target = TargetRegistry::lookupTarget(Triple(kTriple), error);
+  std::unique_ptr<MCSubtargetInfo> info(
+      target ? target->createMCSubtargetInfo(Triple(kTriple), "", "") : nullptr);
+  if (info)
+    for (const SubtargetSubTypeKV &each : info->getAllProcessorDescriptions())
+      if (isArchitecture(each.Key))
+        result += (result.empty() ? "" : ", ") + StringRef(each.Key).str();
+  return result;
+}
+
+std::string checkArchitectures(ArrayRef<std::string> archs) {
+  for (const std::string &arch : archs) {
+    std::string unknown = "unknown architecture '" + arch + "'; ", error;
+    if (!isArchitecture(arch))
+      return unknown + "it is sm_NN or compute_NN, NN at least 80, or stub";
+    if (!isStub(arch) && !isKnownChip(arch, error))
+      return unknown + "LLVM has code for " + knownChips() + ", and PTX for them as compute_NN";
+    if (llvm::count(archs, arch) > 1)
+      return "architecture '" + arch + "' is named more than once; an artifact has its code once";
+  }
+  return "";
 }
 
 bool isKnownChip(StringRef arch, std::string &error) {

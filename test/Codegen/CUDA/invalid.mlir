@@ -5,8 +5,8 @@
 // RUN: not tessera-opt %s --tessera-compile-gpu-kernels="arch=compute_80,compute_90,compute_80" -o /dev/null 2>&1 | FileCheck %s --check-prefix=TWICE
 // OLD: error: unknown architecture 'sm_70'; it is sm_NN or compute_NN, NN at least 80, or stub
 // ASM: error: the assembler '/nonexistent/ptxas' cannot be executed
-// UNKNOWN: error: kernel cannot be compiled for a GPU: LLVM knows no GPU 'sm_999'
-// SUFFIX: error: kernel cannot be compiled for a GPU: LLVM knows no GPU 'sm_80a'
+// UNKNOWN: error: unknown architecture 'compute_999'; LLVM has code for
+// SUFFIX: error: unknown architecture 'compute_80a'; LLVM has code for
 // TWICE: error: architecture 'compute_80' is named more than once; an artifact has its code once
 // TWICE-NOT: error
 func.func private @copy(%x: tensor<8xf32>, %o: tensor<8xf32>) -> tensor<8xf32> attributes {kernel.reads = 1 : i64} {

@@ -30,6 +30,8 @@ struct Hello {
   int64_t rank, size;
 };
 constexpr char kMagic[9] = "TESSERA1";
+/// What a file of ours begins with; the host and the port follow.
+constexpr char kFileMark[] = "tessera-rendezvous ";
 constexpr uint64_t kMaxBytes = uint64_t(1) << 34;
 
 static Expected<std::optional<int64_t>> fromEnvironment(std::initializer_list<const char *> names) {
@@ -55,6 +57,9 @@ Expected<LaunchedRank> launchedRank() {
   for (auto *each : {&rank, &size, &local})
     if (!*each)
       return each->status();
+  if (!rank->has_value() && size->value_or(1) > 1)
+    return Status::error("this is one process of " + std::to_string(**size) +
+                         ", and nothing says which; set TESSERA_RANK, from 0");
   LaunchedRank result{rank->value_or(0), size->value_or(1), 0};
   result.local = local->value_or(result.rank);
   if (result.rank >= result.size)
@@ -128,8 +133,16 @@ static Expected<std::string> addressOfJob() {
     return Status::error("TESSERA_RENDEZVOUS is '" + std::string(text) + "', not file:PATH");
   }
   const char *host = std::getenv("MASTER_ADDR"), *port = std::getenv("MASTER_PORT");
-  if (host && port)
-    return std::string(host) + " " + port;
+  if (host && port) {
+    char *end = nullptr;
+    long number = std::strtol(port, &end, 10);
+    if (end == port || *end || number < 1 || number > 65535)
+      return Status::error("MASTER_PORT is '" + std::string(port) +
+                           "', not a port from 1 to 65535");
+    if (!*host || std::strpbrk(host, " \t\n"))
+      return Status::error("MASTER_ADDR is '" + std::string(host) + "', not a host");
+    return std::string(host) + " " + std::to_string(number);
+  }
   return Status::error("ranks need a place to meet: set TESSERA_RENDEZVOUS=file:PATH, a file that "
                        "all see and none has yet, or MASTER_ADDR and MASTER_PORT");
 }
@@ -146,8 +159,40 @@ Expected<std::unique_ptr<Rendezvous>> Rendezvous::open(const LaunchedRank &rank,
   return made;
 }
 
+/// The path of "file:PATH", empty for an address.
+static std::string fileOf(const std::string &address) {
+  return address.rfind("file:", 0) == 0 ? address.substr(5) : "";
+}
+
+/// "host port" from a file; empty until rank 0 has written it.
+static std::string placeIn(const std::string &path) {
+  auto bytes = readFile(path);
+  std::string text =
+      bytes ? std::string(reinterpret_cast<const char *>(bytes->data()), bytes->size()) : "";
+  size_t mark = std::strlen(kFileMark);
+  return text.compare(0, mark, kFileMark) == 0 ? text.substr(mark) : "";
+}
+
+/// Rank 0 writes where it is; a file of something else stays what it is.
+static Status writePlace(const std::string &path, const std::string &place) {
+  auto there = readFile(path);
+  if (there && !there->empty() && placeIn(path).empty())
+    return Status::error("TESSERA_RENDEZVOUS names '" + path +
+                         "', which is there and is no rendezvous file; name one that is not");
+  return writeFile(path, kFileMark + place);
+}
+
 Status Rendezvous::listenAndAccept(const std::string &address) {
-  bool throughFile = address.rfind("file:", 0) == 0;
+  std::string path = fileOf(address);
+  TESSERA_RETURN_IF_ERROR(listenAt(address));
+  Status met = acceptAll();
+  if (!path.empty())
+    (void)::unlink(path.c_str()); // all have read it, or nobody shall
+  return met;
+}
+
+Status Rendezvous::listenAt(const std::string &address) {
+  bool throughFile = !fileOf(address).empty();
   sockaddr_in place{};
   place.sin_family = AF_INET;
   place.sin_addr.s_addr = INADDR_ANY;
@@ -165,9 +210,13 @@ Status Rendezvous::listenAndAccept(const std::string &address) {
     char host[256] = "localhost";
     (void)::getsockname(listener, reinterpret_cast<sockaddr *>(&place), &length);
     (void)::gethostname(host, sizeof(host) - 1);
-    TESSERA_RETURN_IF_ERROR(writeFile(
-        address.substr(5), std::string(host) + " " + std::to_string(ntohs(place.sin_port))));
+    return writePlace(fileOf(address),
+                      std::string(host) + " " + std::to_string(ntohs(place.sin_port)));
   }
+  return {};
+}
+
+Status Rendezvous::acceptAll() {
   peers.assign(static_cast<size_t>(self.size), -1);
   Deadline deadline = after(seconds);
   for (int64_t missing = self.size - 1; missing > 0;) {
@@ -200,21 +249,23 @@ Status Rendezvous::listenAndAccept(const std::string &address) {
 }
 
 Status Rendezvous::connectTo(const std::string &address) {
-  bool throughFile = address.rfind("file:", 0) == 0;
+  std::string path = fileOf(address);
   Deadline deadline = after(seconds);
   std::string said = "there is no file";
   do {
-    std::string where = address;
-    if (throughFile) {
-      auto text = readFile(address.substr(5));
-      where = text ? std::string(reinterpret_cast<const char *>(text->data()), text->size()) : "";
-    }
+    std::string where = path.empty() ? address : placeIn(path);
     size_t space = where.find(' ');
     addrinfo hints{}, *found = nullptr;
     hints.ai_family = AF_INET;
     hints.ai_socktype = SOCK_STREAM;
-    if (space != std::string::npos &&
-        ::getaddrinfo(where.substr(0, space).c_str(), &where[space + 1], &hints, &found) == 0) {
+    int resolved = EAI_NONAME;
+    if (space != std::string::npos) {
+      std::string host = where.substr(0, space);
+      resolved = ::getaddrinfo(host.c_str(), &where[space + 1], &hints, &found);
+      if (resolved != 0)
+        said = "host '" + host + "': " + ::gai_strerror(resolved);
+    }
+    if (resolved == 0) {
       int peer = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
       Hello hello{{}, self.rank, self.size};
       std::memcpy(hello.magic, kMagic, 8);

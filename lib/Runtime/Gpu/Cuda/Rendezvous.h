@@ -27,7 +27,7 @@ Expected<LaunchedRank> launchedRank();
 
 /// Processes that give each other bytes, through rank 0, over TCP. Rank 0 listens at
 /// MASTER_ADDR:MASTER_PORT, or at any port, which it writes into the file that
-/// TESSERA_RENDEZVOUS=file:PATH names.
+/// TESSERA_RENDEZVOUS=file:PATH names, and which is removed when all have met.
 class Rendezvous {
 public:
   ~Rendezvous();
@@ -46,6 +46,8 @@ public:
 private:
   Rendezvous(const LaunchedRank &rank, double seconds) : self(rank), seconds(seconds) {}
   Status listenAndAccept(const std::string &address);
+  Status listenAt(const std::string &address);
+  Status acceptAll();
   Status connectTo(const std::string &address);
 
   LaunchedRank self;
