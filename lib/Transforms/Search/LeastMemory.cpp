@@ -96,6 +96,7 @@ Descent::Descent(const PropagationGraph &graph, const StrategyGraph &strategies,
     for (int64_t n : graph.nodesOf[t])
       nodes.insert(strategies.problemNodeOf(n));
     nodes.insert(strategies.homeOf(tensor));
+    nodes.insert(strategies.placeNodeOf(tensor));
     nodes.erase(-1);
     nodesOfTensor[t].assign(nodes.begin(), nodes.end());
     for (int64_t node : nodes)

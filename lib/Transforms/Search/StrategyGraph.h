@@ -63,6 +63,8 @@ public:
   /// The fewest bytes on a device that a home leaves for a tensor; 0 where there is none.
   double leastBytes(int64_t tensor) const;
   bool hasPlace(int64_t tensor) const { return place[tensor].node >= 0; }
+  /// The node of the problem that says where; -1: it has none.
+  int64_t placeNodeOf(int64_t tensor) const { return place[tensor].node; }
   /// By node of the problem the strategies that propagation alone takes; -1 for places.
   const std::vector<int64_t> &propagatedChoice() const { return propagatedOf; }
 
