@@ -159,7 +159,7 @@ TEST(LeastMemory, EqualToBruteForce) {
                       math::MathDialect, scf::SCFDialect, tensor::TensorDialect, DistDialect>();
   constexpr int kPrograms = 40;
   int compared = 0, proved = 0;
-  for (unsigned seed = 0; seed < 2000 && compared < kPrograms; ++seed) {
+  for (unsigned seed = 0; seed < 3000 && compared < kPrograms; ++seed) {
     std::string text = Generator(seed).program();
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
     ASSERT_TRUE(module) << text;
