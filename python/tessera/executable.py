@@ -59,7 +59,11 @@ def load(artifact: bytes | str | os.PathLike, backend: str = "threads", devices:
     """Opens what `tessera compile` or `jit(...).compile()` wrote: a path, or the bytes. `devices`: how many to offer, 0 as many as
     it needs; `cores`: workers of the backend, 0 all; `seed`: of arguments that are never given, 64 bits. Raises tessera.Error where
     the artifact is damaged, of another version, or needs what the backend lacks."""
+    if isinstance(artifact, (bytearray, memoryview)):
+        artifact = bytes(artifact)
     if not isinstance(artifact, bytes):
+        if not isinstance(artifact, (str, os.PathLike)):
+            raise Error(f"artifact {artifact!r} is no path and no bytes")
         artifact = os.fspath(artifact)
         try:
             return Executable(Session(artifact, backend, devices, cores, seed))

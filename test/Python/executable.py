@@ -145,6 +145,8 @@ class Refusals(unittest.TestCase):
         self.refused("devices 1000000000 is not a whole number from 0 to 4096", tessera.load, artifact, devices=10**9)
         self.refused("devices 2.5 is not a whole number", tessera.load, artifact, devices=2.5)
         self.refused("backend 3 is no name", tessera.load, artifact, backend=3)
+        self.refused("artifact None is no path and no bytes", tessera.load, None)
+        self.assertEqual(len(tessera.load(bytearray(artifact)).results), 2)
         self.assertEqual(len(tessera.load(artifact, devices=np.int64(4), seed=2**64 - 1).results), 2)
 
     def test_options_of_programs(self):

@@ -104,22 +104,24 @@ void Communicators::forget(Comm comm) {
 const std::string &Communicators::folder() {
   if (!notes.empty())
     return notes;
+  process = ::getpid();
   if (const char *given = std::getenv("TESSERA_NCCL_CHECK_DIR"))
     return notes = given;
   std::error_code error;
   std::string made = std::filesystem::temp_directory_path(error) / "tessera-nccl-check-XXXXXX";
-  if (::mkdtemp(made.data()))
-    owner = ::getpid();
+  ownsNotes = ::mkdtemp(made.data()) != nullptr;
   return notes = made;
 }
 
 void Communicators::end() {
+  ended = true;
+  if (process != 0 && process != ::getpid())
+    return; // forked: the communicators are the parent's
   for (auto &[comm, communicator] : communicators)
     if (std::string left = communicator.end(); !left.empty())
       (void)wrong("at the end", left);
-  ended = true;
   std::error_code error; // a folder that stays harms nobody
-  if (owner && owner == ::getpid())
+  if (ownsNotes)
     std::filesystem::remove_all(notes, error);
 }
 

@@ -80,7 +80,8 @@ private:
   std::set<Comm> destroyed;
   std::vector<Pending> pending;
   std::string notes;
-  int owner = 0; ///< the process that made the folder of notes; 0: it was given
+  int process = 0;        ///< that makes the notes; those that it forks make none at their end
+  bool ownsNotes = false; ///< it made their folder
   bool ended = false;
 };
 

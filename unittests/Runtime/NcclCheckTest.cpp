@@ -5,11 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <string>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace {
 
@@ -211,6 +214,18 @@ TEST_F(NcclCheck, MessagesThatNobodySends) {
   EXPECT_EQ(end(1, "ncclCommAbort"), kOk) << "an abort is not kept from it";
   EXPECT_TRUE(saidAll({"ncclCommAbort", "message 1 is never sent", "rank 0 waits for 4 float32"}))
       << said;
+}
+
+TEST_F(NcclCheck, ForkedProcessesEndNothing) {
+  EXPECT_EQ(message(0, true, 1, 4), kOk);
+  EXPECT_EQ(message(1, false, 0, 4), kOk) << said;
+  std::fflush(nullptr);
+  pid_t child = ::fork();
+  if (child == 0)
+    std::exit(0);
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_EQ(message(0, true, 1, 4), kOk) << "rank 1 is still there: " << said;
+  EXPECT_EQ(message(1, false, 0, 4), kOk) << said;
 }
 
 using Split = int (*)(void *, int, int, void **, void *);
