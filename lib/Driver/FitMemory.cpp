@@ -24,6 +24,8 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/xxhash.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace tessera;
 
@@ -37,8 +39,10 @@ static constexpr size_t kLesser = 4;
 static constexpr double kLess = 0.999;
 /// Of what one fusion's program may be estimated to take, what the next one's may.
 static constexpr double kNext = 0.97;
-/// How often less than the least is asked for.
-static constexpr int kMostDescents = 4;
+/// Of the least arena so far, what is asked for next: much less first, since a search that is asked
+/// for a little less finds what it found. And how often in all.
+static constexpr double kDescents[] = {0.9, 1};
+static constexpr int kMostDescents = 3;
 /// MiB of joined collectives that are tried one after the other.
 static constexpr int64_t kBuckets[] = {16, 8, 4, 2, 1};
 static constexpr double kGiB = 1024.0 * 1024 * 1024;
@@ -106,13 +110,13 @@ FailureOr<int64_t> MemoryFitter::planArena(const std::string &fusion, double byt
   return lastArena = known->second;
 }
 
-FailureOr<bool> MemoryFitter::fitsInto(double bytes, size_t mostSearches) {
+FailureOr<bool> MemoryFitter::fitsInto(double bytes) {
   SmallVector<double> budgets;
   for (double part : kOfBudget)
     budgets.push_back(part * bytes);
   size_t numParts = budgets.size();
   budgets.append(kLesser, budgets.back());
-  for (size_t n = 0; n < std::min(budgets.size(), mostSearches); ++n) {
+  for (size_t n = 0; n < budgets.size(); ++n) {
     if (failed(search(budgets[n])))
       return failure();
     double given = bytes;
@@ -155,9 +159,27 @@ FailureOr<bool> MemoryFitter::tryFusions(double given, double bytes) {
   return false;
 }
 
+FailureOr<bool> MemoryFitter::descend(double bytes) {
+  int left = kMostDescents;
+  for (double part : kDescents)
+    for (bool isSmaller = true; isSmaller && left > 0 && isInTime(); --left) {
+      FailureOr<bool> fits = fitsInto(std::floor(part * static_cast<double>(smallest.arena - 1)));
+      if (failed(fits))
+        return fits;
+      isSmaller = *fits;
+      if (isSmaller)
+        keepIfSmaller(lastArena);
+      if (static_cast<double>(smallest.arena) <= bytes)
+        return true;
+    }
+  return false;
+}
+
 FailureOr<bool> MemoryFitter::findLeast(double bytes) {
   double least = 0; // estimated
   for (double part : kOfLeast) {
+    if (part > 0 && !isInTime())
+      return false;
     if (failed(search(part * least)))
       return failure();
     if (!smallest.search)
@@ -167,25 +189,23 @@ FailureOr<bool> MemoryFitter::findLeast(double bytes) {
       return fits;
     if (!found)
       break;
-    if (part == 0)
+    if (part == 0) {
       least = estimate();
+      fits = descend(bytes);
+      if (failed(fits) || *fits)
+        return fits;
+    }
   }
-  if (!mode.empty()) {
-    if (failed(search(0, true)))
-      return failure();
-    FailureOr<bool> fits = tryFusions(0, bytes);
-    if (failed(fits) || *fits)
-      return fits;
-  }
-  for (int descent = 0; descent < kMostDescents; ++descent) {
-    FailureOr<bool> fits = fitsInto(static_cast<double>(smallest.arena - 1), std::size(kOfBudget));
-    if (failed(fits) || !*fits)
-      return fits;
-    keepIfSmaller(lastArena);
-    if (static_cast<double>(smallest.arena) <= bytes)
-      return true;
-  }
-  return false;
+  if (mode.empty() || !isInTime())
+    return false;
+  if (failed(search(0, true)))
+    return failure();
+  return tryFusions(0, bytes);
+}
+
+bool MemoryFitter::isInTime() const {
+  std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
+  return spent.count() < attempt.search.timeLimit;
 }
 
 void MemoryFitter::takeSmallest() {

@@ -12,6 +12,7 @@
 
 #include "tessera/Driver/Compilation.h"
 
+#include <chrono>
 #include <map>
 
 namespace tessera {
@@ -24,11 +25,9 @@ public:
   MemoryFitter(Compilation &compilation, const PipelineOptions &wish, Phase start);
 
   /// Whether a plan's arena is within so many bytes; the program is that plan's then.
-  /// `mostSearches`: plans that are asked of the search.
-  mlir::FailureOr<bool> fitsInto(double bytes,
-                                 size_t mostSearches = std::numeric_limits<size_t>::max());
+  mlir::FailureOr<bool> fitsInto(double bytes);
   /// Tries plans of little memory, those of propagation too, until an arena is within so many
-  /// bytes. Which are tried does not depend on that.
+  /// bytes. Which are tried does not depend on that; when the search's time limit is over, no more.
   mlir::FailureOr<bool> findLeast(double bytes);
   /// Makes the program that of the smallest arena which findLeast met.
   void takeSmallest();
@@ -47,6 +46,9 @@ private:
   /// Arenas of the partitioned plan, until one is within `bytes`.
   mlir::FailureOr<bool> tryFusions(double given, double bytes);
   void keepIfSmaller(int64_t arena);
+  /// Asks for less and less than the smallest arena.
+  mlir::FailureOr<bool> descend(double bytes);
+  bool isInTime() const;
 
   /// The smallest arena of findLeast.
   struct Smallest {
@@ -56,6 +58,7 @@ private:
     mlir::DictionaryAttr search; ///< what is known of the plan that is estimated to take least
   };
 
+  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
   Compilation &compilation;
   PipelineOptions attempt;
   std::string mode;

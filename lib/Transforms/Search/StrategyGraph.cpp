@@ -427,6 +427,9 @@ double dist::bytesOnDevice(const TensorSharding &sharding, RankedTensorType type
 double StrategyGraph::bytesOnTheWay(int64_t tensor, const TensorSharding &from,
                                     const TensorSharding &to) const {
   const TensorState &state = graph.tensors[tensor];
+  auto &known = knownBytes[{state.mesh, state.type}];
+  if (auto it = known.find(std::tie(from, to)); it != known.end())
+    return it->second;
   const ReshardPlan &plan = planner.plan(
       {*state.mesh, shapeOf(state.type), bytesPerElement(state.type.getElementType()), from, to});
   double target = bytesOnDevice(to, state.type), most = target;
@@ -436,6 +439,7 @@ double StrategyGraph::bytesOnTheWay(int64_t tensor, const TensorSharding &from,
     double next = isLast ? target : bytesOnDevice(plan.moves[move + 1].target, state.type);
     most = std::max(most, bytesOnDevice(plan.moves[move].target, state.type) + next);
   }
+  known.emplace(std::pair(from, to), most - target);
   return most - target;
 }
 

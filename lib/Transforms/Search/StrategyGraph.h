@@ -176,6 +176,17 @@ private:
       std::tuple<const sharding::Mesh *, std::vector<int64_t>, int64_t, int64_t, int64_t, double>,
       int64_t>
       knownTables;
+  /// Bytes on the way by source and target: looked up often, without copies of either.
+  struct BySharding {
+    using is_transparent = void;
+    template <typename A, typename B> bool operator()(const A &a, const B &b) const {
+      return std::tie(std::get<0>(a), std::get<1>(a)) < std::tie(std::get<0>(b), std::get<1>(b));
+    }
+  };
+  using Way = std::pair<sharding::TensorSharding, sharding::TensorSharding>;
+  mutable llvm::DenseMap<std::pair<const sharding::Mesh *, mlir::Type>,
+                         std::map<Way, double, BySharding>>
+      knownBytes; ///< looked up, never iterated
 };
 
 } // namespace tessera::dist
