@@ -41,6 +41,7 @@ std::map<GpuEmitter::Key, GpuEmitter::Range> GpuEmitter::ranges() const {
       auto [entry, fresh] = result.try_emplace(key);
       if (fresh) {
         entry->second.first = i;
+        entry->second.number = result.size();
         entry->second.element = access.element;
         entry->second.computed =
             access.output && llvm::none_of(member.outputs, [&](const NestOutput &output) {

@@ -78,6 +78,7 @@ struct GpuEmitState {
   /// From the first to the last member that accesses an element of a row.
   struct Range {
     unsigned first = 0, last = 0;
+    size_t number = 0; ///< in the order of the program, which keys do not have
     mlir::Type element;
     bool computed = false; ///< by the first, and no argument of it
   };

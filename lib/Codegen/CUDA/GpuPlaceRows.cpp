@@ -35,8 +35,9 @@ bool GpuEmitter::placeSlots(const std::map<Key, Range> &all) {
     places.push_back(
         {&key, &range, rounds * team * std::max<int64_t>(1, space.lanes) * bytesOf(range.element)});
   }
-  llvm::stable_sort(places,
-                    [](const Place &a, const Place &b) { return a.range->first < b.range->first; });
+  llvm::sort(places, [](const Place &a, const Place &b) {
+    return std::tie(a.range->first, a.range->number) < std::tie(b.range->first, b.range->number);
+  });
   struct Memory {
     Type element;
     int64_t bytes;
