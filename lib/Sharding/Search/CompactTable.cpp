@@ -6,41 +6,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "CompactTable.h"
+
+#include "DistinctRows.h"
 #include "Kernels.h"
 
 #include <algorithm>
 #include <limits>
-#include <string_view>
 
 namespace tessera::sharding::search {
-
-/// Keeps the distinct rows of a row-major table, in their first order.
-static Index keepDistinct(std::vector<double> &cost, size_t length, std::vector<Index> &of) {
-  std::unordered_map<std::string_view, Index> numbers;
-  std::vector<double> kept;
-  kept.reserve(cost.size()); // views into it stay where they are
-  for (const double *row = cost.data(); row != cost.data() + cost.size(); row += length) {
-    const double *copy = kept.data() + kept.size();
-    kept.insert(kept.end(), row, row + length);
-    auto [it, isNew] =
-        numbers.try_emplace({reinterpret_cast<const char *>(copy), length * sizeof(double)},
-                            static_cast<Index>(numbers.size()));
-    if (!isNew)
-      kept.resize(kept.size() - length);
-    of.push_back(it->second);
-  }
-  cost = std::move(kept);
-  return static_cast<Index>(numbers.size());
-}
-
-static std::vector<double> transposed(const std::vector<double> &cost, size_t columns) {
-  size_t rows = cost.size() / columns;
-  std::vector<double> result(cost.size());
-  for (size_t r = 0; r < rows; ++r)
-    for (size_t c = 0; c < columns; ++c)
-      result[c * rows + r] = cost[r * columns + c];
-  return result;
-}
 
 CompactTable::CompactTable(const EdgeTable &table, const Domain &rows, const Domain &columns) {
   row.cost.reserve(rows.size() * columns.size());
@@ -49,9 +22,11 @@ CompactTable::CompactTable(const EdgeTable &table, const Domain &rows, const Dom
     for (Index b : columns)
       row.cost.push_back(from[b]);
   }
-  row.distinct = keepDistinct(row.cost, columns.size(), row.of);
+  row.of = keepDistinct(row.cost, columns.size());
+  row.distinct = static_cast<Index>(row.cost.size() / columns.size());
   column.cost = transposed(row.cost, columns.size());
-  column.distinct = keepDistinct(column.cost, row.distinct, column.of);
+  column.of = keepDistinct(column.cost, row.distinct);
+  column.distinct = static_cast<Index>(column.cost.size() / row.distinct);
   row.cost = transposed(column.cost, row.distinct);
 }
 

@@ -6,45 +6,17 @@
 //===----------------------------------------------------------------------===//
 
 #include "Reduced.h"
+
+#include "DistinctRows.h"
 #include "Kernels.h"
 
 #include <algorithm>
 #include <limits>
-#include <string_view>
 
 namespace tessera::sharding::search {
 
 /// What a key of a table begins with.
 enum TableKind : Index { leaf, bridged, added };
-
-static std::vector<double> transposed(const std::vector<double> &cost, size_t columns) {
-  size_t rows = cost.size() / columns;
-  std::vector<double> result(cost.size());
-  for (size_t r = 0; r < rows; ++r)
-    for (size_t c = 0; c < columns; ++c)
-      result[c * rows + r] = cost[r * columns + c];
-  return result;
-}
-
-/// By row the number of its like; keeps one of each.
-static std::vector<Index> keepDistinct(std::vector<double> &cost, size_t length) {
-  std::unordered_map<std::string_view, Index> numbers;
-  std::vector<Index> of;
-  std::vector<double> kept;
-  kept.reserve(cost.size()); // views into it stay where they are
-  for (auto row = cost.begin(); row != cost.end(); row += static_cast<std::ptrdiff_t>(length)) {
-    const double *copy = kept.data() + kept.size();
-    kept.insert(kept.end(), row, row + static_cast<std::ptrdiff_t>(length));
-    auto [it, isNew] =
-        numbers.try_emplace({reinterpret_cast<const char *>(copy), length * sizeof(double)},
-                            static_cast<Index>(numbers.size()));
-    if (!isNew)
-      kept.resize(kept.size() - length);
-    of.push_back(it->second);
-  }
-  cost = std::move(kept);
-  return of;
-}
 
 Index Reduced::leafOf(const Source::Pair &pair) {
   auto [number, isNew] =

@@ -351,11 +351,12 @@ void StrategyGraph::addTensor(int64_t tensor) {
     addEdge(tensor, between, user, trips);
 }
 
-ReshardTable &StrategyGraph::reshardsOf(const TensorState &state) {
+ReshardTable &StrategyGraph::reshardsOf(const TensorState &state, bool isExact) {
   std::vector<int64_t> shape = shapeOf(state.type);
   int64_t bytes = bytesPerElement(state.type.getElementType());
   auto key = std::make_tuple(state.mesh, shape, bytes);
-  return reshards.try_emplace(key, *state.mesh, shape, bytes, planner).first->second;
+  auto &tables = isExact ? exactReshards : reshards;
+  return tables.try_emplace(key, *state.mesh, shape, bytes, planner).first->second;
 }
 
 double StrategyGraph::reshardSeconds(int64_t tensor, const TensorSharding &from,
@@ -399,12 +400,7 @@ double StrategyGraph::exactCost(const std::vector<int64_t> &choice) {
     return lists[end.lies].distinct[lists[end.lies].of[choice[end.node]]];
   };
   for (const Sent &each : sent) {
-    const TensorState &state = graph.tensors[each.tensor];
-    std::vector<int64_t> shape = shapeOf(state.type);
-    int64_t bytes = bytesPerElement(state.type.getElementType());
-    auto key = std::make_tuple(state.mesh, shape, bytes);
-    ReshardTable &times =
-        exactReshards.try_emplace(key, *state.mesh, shape, bytes, planner).first->second;
+    ReshardTable &times = reshardsOf(graph.tensors[each.tensor], /*isExact=*/true);
     seconds += each.trips * times.seconds(shardingAt(each.from), shardingAt(each.to));
   }
   return seconds;

@@ -146,7 +146,7 @@ private:
   int64_t kindOf(int64_t node, const Strategy &propagated);
   bool allowsResults(const RuleNode &node, const Strategy &strategy) const;
   int64_t intern(std::vector<sharding::TensorSharding> shardings);
-  sharding::ReshardTable &reshardsOf(const TensorState &state);
+  sharding::ReshardTable &reshardsOf(const TensorState &state, bool isExact = false);
   const AxisGroups &groupsOf(const sharding::Mesh &mesh);
   double tripsOfTensor(int64_t tensor) const;
 
