@@ -12,10 +12,6 @@
 
 namespace tessera::sharding::search {
 
-/// A part of the bound that is worth another few sweeps.
-constexpr double leastGain = 1e-7;
-constexpr int sweepsBetween = 8;
-
 static double minimumOf(const std::vector<double> &values) {
   return *std::min_element(values.begin(), values.end());
 }
@@ -69,30 +65,32 @@ double Messages::believe(Index own) {
   return least;
 }
 
-/// Tells a slot what its edge costs at least with what the other end keeps; returns the least of
-/// it, which stays in the edge.
-double Messages::tell(Index slot) {
+/// Tells a slot what its edge costs with what the other end keeps, beyond the least of it, which
+/// stays in the edge.
+void Messages::tell(Index slot, Digits digits) {
   const Folded::Slot &its = folded.slots[slot];
   const std::vector<double> &kept = told[otherSlot(slot)];
   shift.resize(kept.size());
   for (size_t a = 0; a < kept.size(); ++a)
     shift[a] = -kept[a];
-  folded.edges[its.edge].table->least(!its.isRow, shift, told[slot]);
+  const CompactTable &table = *folded.edges[its.edge].table;
+  if (digits == Digits::all)
+    table.least(!its.isRow, shift, told[slot]);
+  else
+    table.leastRoughly(!its.isRow, shift, told[slot]);
   double least = minimumOf(told[slot]);
   for (double &value : told[slot])
     value -= least;
-  return least;
 }
 
 /// At each class what its strategies cost is shared among the chains of edges that run through it,
 /// and handed on to the classes ahead.
-double Messages::pass(bool isForward) {
-  double bound = 0;
+void Messages::pass(bool isForward, Digits digits) {
   for (size_t place = 0; place < order.size(); ++place) {
     Index own = order[isForward ? place : order.size() - 1 - place];
     const Folded::Class &its = folded.classes[own];
     auto isAhead = [&](Index other) { return (rank[other] > rank[own]) == isForward; };
-    bound += its.count * believe(own);
+    believe(own);
     double ahead = 0, behind = 0;
     for (auto [slot, copies] : its.slots)
       (isMutual(slot) && isAhead(folded.slots[otherSlot(slot)].of) ? ahead : behind) += copies;
@@ -103,26 +101,14 @@ double Messages::pass(bool isForward) {
           told[slot][a] -= share * belief[own][a]; // it goes into the edges
     for (Index slot : listeners[own])
       if (isAhead(folded.slots[slot].of))
-        bound += folded.slots[slot].edges * tell(slot);
+        tell(slot, digits);
   }
-  return bound;
 }
 
-double Messages::sweep() {
-  pass(true);
-  return pass(false);
-}
-
-void Messages::improve(int maxSweeps, const Deadline &deadline) {
-  double before = -std::numeric_limits<double>::infinity(), bound = before;
-  for (int done = 0; done < maxSweeps && !deadline.isOver(); ++done) {
-    bound = sweep();
-    if (done % sweepsBetween != sweepsBetween - 1)
-      continue;
-    if (bound - before <= leastGain * std::abs(bound))
-      return;
-    before = bound;
-  }
+void Messages::sweep(int times) {
+  for (; times > 0; --times)
+    for (bool isForward : {true, false})
+      pass(isForward, times > 1 ? Digits::seven : Digits::all);
 }
 
 std::vector<Index> Messages::round() const {
@@ -150,7 +136,7 @@ std::vector<Index> Messages::round() const {
 Messages::Proof Messages::prove() {
   for (Index slot = 0; slot < std::ssize(folded.slots); ++slot)
     if (!isMutual(slot))
-      tell(slot);
+      tell(slot, Digits::all);
   Proof proof;
   // By slot, what its edges cost more than at least with each strategy.
   std::vector<std::vector<double>> rest(folded.slots.size());
