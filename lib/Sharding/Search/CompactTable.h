@@ -22,11 +22,11 @@ public:
   /// The rows and columns of a table that are in two domains, in their order.
   CompactTable(const EdgeTable &table, const Domain &rows, const Domain &columns);
 
-  /// out[b] = min over a of added[a] + table[a][b] when `byRow`, else out[a] = min over b of
-  /// added[b] + table[a][b].
-  void least(bool byRow, const std::vector<double> &added, std::vector<double> &out) const;
+  /// With what is left of the costs, out[b] = min over a of table[a][b] - taken[a] when `byRow`,
+  /// else out[a] = min over b of table[a][b] - taken[b], less the least of `out`. Returns that.
+  double least(bool byRow, const std::vector<double> &taken, std::vector<double> &out) const;
   /// The same with seven digits, in half the time.
-  void leastRoughly(bool byRow, const std::vector<double> &added, std::vector<double> &out) const;
+  double leastRoughly(bool byRow, const std::vector<double> &taken, std::vector<double> &out) const;
 
 private:
   struct Side {

@@ -70,17 +70,11 @@ double Messages::believe(Index own) {
 void Messages::tell(Index slot, Digits digits) {
   const Folded::Slot &its = folded.slots[slot];
   const std::vector<double> &kept = told[otherSlot(slot)];
-  shift.resize(kept.size());
-  for (size_t a = 0; a < kept.size(); ++a)
-    shift[a] = -kept[a];
   const CompactTable &table = *folded.edges[its.edge].table;
   if (digits == Digits::all)
-    table.least(!its.isRow, shift, told[slot]);
+    table.least(!its.isRow, kept, told[slot]);
   else
-    table.leastRoughly(!its.isRow, shift, told[slot]);
-  double least = minimumOf(told[slot]);
-  for (double &value : told[slot])
-    value -= least;
+    table.leastRoughly(!its.isRow, kept, told[slot]);
 }
 
 /// At each class what its strategies cost is shared among the chains of edges that run through it,
@@ -140,7 +134,7 @@ Messages::Proof Messages::prove() {
   Proof proof;
   // By slot, what its edges cost more than at least with each strategy.
   std::vector<std::vector<double>> rest(folded.slots.size());
-  std::vector<double> row, column, ofRow, ofColumn;
+  std::vector<double> ofRow, ofColumn;
   auto keep = [](std::vector<double> &least, const std::vector<double> &values, double base) {
     if (least.empty())
       least.assign(values.size(), std::numeric_limits<double>::infinity());
@@ -148,17 +142,13 @@ Messages::Proof Messages::prove() {
       least[a] = std::min(least[a], values[a] - base);
   };
   for (const Folded::Edge &edge : folded.edges) {
-    row = told[edge.row];
-    column = told[edge.column];
-    for (std::vector<double> *side : {&row, &column})
-      for (double &value : *side)
-        value = -value;
-    edge.table->least(false, column, ofRow);
-    edge.table->least(true, row, ofColumn);
+    const std::vector<double> &row = told[edge.row], &column = told[edge.column];
+    double leastOfRows = edge.table->least(false, column, ofRow),
+           leastOfColumns = edge.table->least(true, row, ofColumn);
     for (size_t a = 0; a < row.size(); ++a)
-      ofRow[a] += row[a];
+      ofRow[a] += leastOfRows - row[a];
     for (size_t b = 0; b < column.size(); ++b)
-      ofColumn[b] += column[b];
+      ofColumn[b] += leastOfColumns - column[b];
     double least = std::min(minimumOf(ofRow), minimumOf(ofColumn));
     proof.bound += edge.count * least;
     keep(rest[edge.row], ofRow, least);

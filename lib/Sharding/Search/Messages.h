@@ -64,7 +64,6 @@ private:
   std::vector<std::vector<double>> belief;   ///< by class
   std::vector<std::vector<double>> told;     ///< by slot, for each edge of it
   std::vector<std::vector<Index>> listeners; ///< by class, slots beside it that it tells
-  std::vector<double> shift;
 };
 
 } // namespace tessera::sharding::search
