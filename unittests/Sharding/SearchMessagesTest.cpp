@@ -87,8 +87,7 @@ TEST(Messages, BoundAndExcessAreNeverAboveWhatChoicesCost) {
       Folded folded(source, costs, domains, enough);
       Messages messages(folded);
       for (int sweeps : {0, 1, 3, 40}) {
-        for (int now = 0; now < sweeps; ++now)
-          messages.sweep();
+        messages.sweep(sweeps);
         Messages::Proof proof = messages.prove();
         for (size_t n = 0; n < problem.nodes.size(); ++n)
           for (size_t s = 0; s < exact[n].size(); ++s)
@@ -112,8 +111,7 @@ TEST(Messages, BoundOfATreeIsTheOptimum) {
     Domains domains = allStrategies(source);
     Folded folded(source, costs, domains, 1000);
     Messages messages(folded);
-    for (int sweep = 0; sweep < 200; ++sweep)
-      messages.sweep();
+    messages.sweep(200);
     EXPECT_NEAR(messages.prove().bound, leastOf(marginals(problem)[0]), 1e-6) << "seed " << seed;
   }
 }
@@ -141,8 +139,7 @@ TEST(Messages, EqualLayersAreOneClassEach) {
   EXPECT_FALSE(large.isWhole);
   // The proof holds for the whole chain, and is near what elimination finds.
   Messages messages(large);
-  for (int sweep = 0; sweep < 100; ++sweep)
-    messages.sweep();
+  messages.sweep(100);
   Options options;
   double best = std::get<Solution>(solve(many, options)).cost, bound = messages.prove().bound;
   EXPECT_LE(bound, best + 1e-6);

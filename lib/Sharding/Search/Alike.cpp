@@ -59,9 +59,12 @@ bool Alike::choose(const std::vector<Domain> &offers, double mostWork) {
     if (number[u] < 0 && number[v] < 0)
       continue;
     EdgeTable table{std::ssize(offers[u]), std::ssize(offers[v]), {}};
+    table.cost.reserve(static_cast<size_t>(table.rows * table.columns));
+    const EdgeTable &whole = *folded.source.tables[edge.whole];
+    const Domain &rows = folded.all(folded.classes[u]), &columns = folded.all(folded.classes[v]);
     for (Index a : offers[u])
       for (Index b : offers[v])
-        table.cost.push_back(edge.count * folded.edgeCost(edge, a, b));
+        table.cost.push_back(edge.count * whole.at(rows[a], columns[b]));
     if (number[u] >= 0 && number[v] >= 0) {
       problem.edges.push_back({number[u], number[v], std::ssize(problem.tables)});
       problem.tables.push_back(std::move(table));
@@ -78,6 +81,7 @@ bool Alike::choose(const std::vector<Domain> &offers, double mostWork) {
     Domains all = allStrategies(source);
     PlanOptions wish;
     wish.prune = false;
+    wish.workLimit = mostWork;
     Model model(source, costs, all);
     Plan plan = makePlan(model, wish);
     if (plan.work > mostWork) {

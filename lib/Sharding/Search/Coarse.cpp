@@ -184,7 +184,9 @@ Refinement::within(const std::vector<std::vector<double>> &belief, double limit,
   Source rest(reduced.problem());
   KindCosts left = costsOf(rest);
   Model model(rest, left, removeDominated(rest, left, allStrategies(rest), false, deadline), true);
-  Plan plan = makePlan(model, {});
+  PlanOptions wish;
+  wish.workLimit = mostWork;
+  Plan plan = makePlan(model, wish);
   if (plan.work > mostWork || deadline.isOver())
     return std::nullopt;
   std::optional<Optimum> found = eliminate(model, plan, deadline);
@@ -238,8 +240,8 @@ void Attempt::run(const Effort &effort, const Deadline &deadline) {
     return alike.cost() - proof.bound <= gap * std::abs(alike.cost());
   };
   for (int sweeps = 0; sweeps < effort.sweeps && !isWithin(effort.goodGap) && !deadline.isOver();) {
-    for (int now = 0; now < effort.sweepsAtOnce; ++now, ++sweeps)
-      messages.sweep();
+    messages.sweep(effort.sweepsAtOnce);
+    sweeps += effort.sweepsAtOnce;
     Messages::Proof better = messages.prove();
     alike.consider(messages.round());
     double gain = better.bound - proof.bound;

@@ -30,19 +30,40 @@ CompactTable::CompactTable(const EdgeTable &table, const Domain &rows, const Dom
   row.cost = transposed(column.cost, row.distinct);
 }
 
-void CompactTable::least(bool byRow, const std::vector<double> &added,
-                         std::vector<double> &out) const {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  const Side &from = byRow ? row : column, &to = byRow ? column : row;
-  shift.assign(from.distinct, infinity);
-  for (size_t a = 0; a < added.size(); ++a)
-    shift[from.of[a]] = std::min(shift[from.of[a]], added[a]);
-  best.assign(to.distinct, infinity);
-  minOfShifted(best.data(), to.distinct, from.cost.data(), to.distinct, shift.data(),
-               from.distinct);
-  out.resize(to.of.size());
+/// By column, the least over rows of the cost there less what is taken from the row; all less the
+/// least of them, which is returned. Rows and columns are given by the numbers of distinct ones.
+template <typename Real>
+static double leastOf(const std::vector<Real> &cost, const std::vector<Index> &rowOf, Index rows,
+                      const std::vector<Index> &columnOf, Index columns,
+                      const std::vector<double> &taken, std::vector<double> &out) {
+  constexpr Real infinity = std::numeric_limits<Real>::infinity();
+  static thread_local std::vector<Real> shift, best; // called a million times
+  shift.assign(rows, infinity);
+  for (size_t a = 0; a < taken.size(); ++a)
+    shift[rowOf[a]] = std::min(shift[rowOf[a]], static_cast<Real>(-taken[a]));
+  best.assign(columns, infinity);
+  minOfShifted(best.data(), columns, cost.data(), columns, shift.data(), rows);
+  double least = *std::min_element(best.begin(), best.end());
+  out.resize(columnOf.size());
   for (size_t b = 0; b < out.size(); ++b)
-    out[b] = best[to.of[b]];
+    out[b] = best[columnOf[b]] - least;
+  return least;
+}
+
+double CompactTable::least(bool byRow, const std::vector<double> &taken,
+                           std::vector<double> &out) const {
+  const Side &from = byRow ? row : column, &to = byRow ? column : row;
+  return leastOf(from.cost, from.of, from.distinct, to.of, to.distinct, taken, out);
+}
+
+double CompactTable::leastRoughly(bool byRow, const std::vector<double> &taken,
+                                  std::vector<double> &out) const {
+  constexpr double most = 1e30; // sums of a few are finite
+  const Side &from = byRow ? row : column, &to = byRow ? column : row;
+  if (from.roughCost.empty())
+    for (double cost : from.cost)
+      from.roughCost.push_back(static_cast<float>(std::min(cost, most)));
+  return leastOf(from.roughCost, from.of, from.distinct, to.of, to.distinct, taken, out);
 }
 
 } // namespace tessera::sharding::search

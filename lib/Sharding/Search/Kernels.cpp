@@ -62,16 +62,16 @@ template <int32_t width>
     out[i] = best[i];
 }
 
-template <int32_t width>
-[[gnu::always_inline]] inline void shiftTile(double *out, const double *left, int32_t leftStride,
-                                             const double *shift, int32_t count) {
-  double best[width];
+template <int32_t width, typename Real>
+[[gnu::always_inline]] inline void shiftTile(Real *out, const Real *left, int32_t leftStride,
+                                             const Real *shift, int32_t count) {
+  Real best[width];
   for (int32_t i = 0; i < width; ++i)
     best[i] = out[i];
   for (int32_t k = 0; k < count; ++k) {
-    const double *a = left + static_cast<int64_t>(k) * leftStride;
+    const Real *a = left + static_cast<int64_t>(k) * leftStride;
     for (int32_t i = 0; i < width; ++i) {
-      double sum = a[i] + shift[k];
+      Real sum = a[i] + shift[k];
       best[i] = sum < best[i] ? sum : best[i];
     }
   }
@@ -123,12 +123,17 @@ TESSERA_WIDE void minOfSums(double *out, int32_t n, const double *left, int32_t 
 #undef TESSERA_CALL
 }
 
+#define TESSERA_CALL(width, i) shiftTile<width>(out + (i), left + (i), leftStride, shift, count)
 TESSERA_WIDE void minOfShifted(double *out, int32_t n, const double *left, int32_t leftStride,
                                const double *shift, int32_t count) {
-#define TESSERA_CALL(width, i) shiftTile<width>(out + (i), left + (i), leftStride, shift, count)
   TESSERA_TILES(TESSERA_CALL);
-#undef TESSERA_CALL
 }
+
+TESSERA_WIDE void minOfShifted(float *out, int32_t n, const float *left, int32_t leftStride,
+                               const float *shift, int32_t count) {
+  TESSERA_TILES(TESSERA_CALL);
+}
+#undef TESSERA_CALL
 
 TESSERA_WIDE double largestDifference(const double *left, const double *right, int64_t n) {
   // Lanes of their own, so that the loop is one of vectors.

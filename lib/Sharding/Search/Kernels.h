@@ -22,6 +22,8 @@ void minOfSums(double *out, int32_t n, const double *left, int32_t leftStride, c
 /// out[i] = min(out[i], min over k of left[k][i] + shift[k]).
 void minOfShifted(double *out, int32_t n, const double *left, int32_t leftStride,
                   const double *shift, int32_t count);
+void minOfShifted(float *out, int32_t n, const float *left, int32_t leftStride, const float *shift,
+                  int32_t count);
 
 /// The largest left[i] - right[i].
 double largestDifference(const double *left, const double *right, int64_t n);

@@ -12,10 +12,6 @@
 
 namespace tessera::sharding::search {
 
-/// A part of the bound that is worth another few sweeps.
-constexpr double leastGain = 1e-7;
-constexpr int sweepsBetween = 8;
-
 static double minimumOf(const std::vector<double> &values) {
   return *std::min_element(values.begin(), values.end());
 }
@@ -69,30 +65,26 @@ double Messages::believe(Index own) {
   return least;
 }
 
-/// Tells a slot what its edge costs at least with what the other end keeps; returns the least of
-/// it, which stays in the edge.
-double Messages::tell(Index slot) {
+/// Tells a slot what its edge costs with what the other end keeps, beyond the least of it, which
+/// stays in the edge.
+void Messages::tell(Index slot, Digits digits) {
   const Folded::Slot &its = folded.slots[slot];
   const std::vector<double> &kept = told[otherSlot(slot)];
-  shift.resize(kept.size());
-  for (size_t a = 0; a < kept.size(); ++a)
-    shift[a] = -kept[a];
-  folded.edges[its.edge].table->least(!its.isRow, shift, told[slot]);
-  double least = minimumOf(told[slot]);
-  for (double &value : told[slot])
-    value -= least;
-  return least;
+  const CompactTable &table = *folded.edges[its.edge].table;
+  if (digits == Digits::all)
+    table.least(!its.isRow, kept, told[slot]);
+  else
+    table.leastRoughly(!its.isRow, kept, told[slot]);
 }
 
 /// At each class what its strategies cost is shared among the chains of edges that run through it,
 /// and handed on to the classes ahead.
-double Messages::pass(bool isForward) {
-  double bound = 0;
+void Messages::pass(bool isForward, Digits digits) {
   for (size_t place = 0; place < order.size(); ++place) {
     Index own = order[isForward ? place : order.size() - 1 - place];
     const Folded::Class &its = folded.classes[own];
     auto isAhead = [&](Index other) { return (rank[other] > rank[own]) == isForward; };
-    bound += its.count * believe(own);
+    believe(own);
     double ahead = 0, behind = 0;
     for (auto [slot, copies] : its.slots)
       (isMutual(slot) && isAhead(folded.slots[otherSlot(slot)].of) ? ahead : behind) += copies;
@@ -103,26 +95,14 @@ double Messages::pass(bool isForward) {
           told[slot][a] -= share * belief[own][a]; // it goes into the edges
     for (Index slot : listeners[own])
       if (isAhead(folded.slots[slot].of))
-        bound += folded.slots[slot].edges * tell(slot);
+        tell(slot, digits);
   }
-  return bound;
 }
 
-double Messages::sweep() {
-  pass(true);
-  return pass(false);
-}
-
-void Messages::improve(int maxSweeps, const Deadline &deadline) {
-  double before = -std::numeric_limits<double>::infinity(), bound = before;
-  for (int done = 0; done < maxSweeps && !deadline.isOver(); ++done) {
-    bound = sweep();
-    if (done % sweepsBetween != sweepsBetween - 1)
-      continue;
-    if (bound - before <= leastGain * std::abs(bound))
-      return;
-    before = bound;
-  }
+void Messages::sweep(int times) {
+  for (; times > 0; --times)
+    for (bool isForward : {true, false})
+      pass(isForward, times > 1 ? Digits::seven : Digits::all);
 }
 
 std::vector<Index> Messages::round() const {
@@ -150,11 +130,11 @@ std::vector<Index> Messages::round() const {
 Messages::Proof Messages::prove() {
   for (Index slot = 0; slot < std::ssize(folded.slots); ++slot)
     if (!isMutual(slot))
-      tell(slot);
+      tell(slot, Digits::all);
   Proof proof;
   // By slot, what its edges cost more than at least with each strategy.
   std::vector<std::vector<double>> rest(folded.slots.size());
-  std::vector<double> row, column, ofRow, ofColumn;
+  std::vector<double> ofRow, ofColumn;
   auto keep = [](std::vector<double> &least, const std::vector<double> &values, double base) {
     if (least.empty())
       least.assign(values.size(), std::numeric_limits<double>::infinity());
@@ -162,17 +142,13 @@ Messages::Proof Messages::prove() {
       least[a] = std::min(least[a], values[a] - base);
   };
   for (const Folded::Edge &edge : folded.edges) {
-    row = told[edge.row];
-    column = told[edge.column];
-    for (std::vector<double> *side : {&row, &column})
-      for (double &value : *side)
-        value = -value;
-    edge.table->least(false, column, ofRow);
-    edge.table->least(true, row, ofColumn);
+    const std::vector<double> &row = told[edge.row], &column = told[edge.column];
+    double leastOfRows = edge.table->least(false, column, ofRow),
+           leastOfColumns = edge.table->least(true, row, ofColumn);
     for (size_t a = 0; a < row.size(); ++a)
-      ofRow[a] += row[a];
+      ofRow[a] += leastOfRows - row[a];
     for (size_t b = 0; b < column.size(); ++b)
-      ofColumn[b] += column[b];
+      ofColumn[b] += leastOfColumns - column[b];
     double least = std::min(minimumOf(ofRow), minimumOf(ofColumn));
     proof.bound += edge.count * least;
     keep(rest[edge.row], ofRow, least);

@@ -25,11 +25,9 @@ class Messages {
 public:
   explicit Messages(const Folded &folded);
 
-  /// Passes messages along the order of the classes and back. Returns the bound that this would be
-  /// if all classes met alike; it is for seeing how far it is.
-  double sweep();
-  /// Sweeps until the bound gains next to nothing, at most so often.
-  void improve(int maxSweeps, const Deadline &deadline);
+  /// Passes messages along the order of the classes and back, so often: the last time with all
+  /// digits, before that with seven, in half the time. A bound holds whatever messages are.
+  void sweep(int times);
 
   /// By class, by position: what a strategy of one node costs more than its best one as far as
   /// messages tell. Good to choose by; what is proved is less.
@@ -48,8 +46,9 @@ public:
   Proof prove();
 
 private:
-  double pass(bool isForward);
-  double tell(Index slot);
+  enum class Digits { seven, all };
+  void pass(bool isForward, Digits digits);
+  void tell(Index slot, Digits digits);
   double believe(Index own);
   Index otherSlot(Index slot) const {
     const Folded::Edge &edge = folded.edges[folded.slots[slot].edge];
@@ -65,7 +64,6 @@ private:
   std::vector<std::vector<double>> belief;   ///< by class
   std::vector<std::vector<double>> told;     ///< by slot, for each edge of it
   std::vector<std::vector<Index>> listeners; ///< by class, slots beside it that it tells
-  std::vector<double> shift;
 };
 
 } // namespace tessera::sharding::search

@@ -316,15 +316,26 @@ std::optional<Bounded> minimiseIfSmall(const Source &source, const KindCosts &co
     compared += static_cast<double>(table->rows + table->columns) * table->rows * table->columns;
   if (compared > comparedPerWork * mostWork)
     return std::nullopt;
-  Model model(source, costs, removeDominated(source, costs, domains, false, deadline), true);
-  Plan plan = makePlan(model, {});
-  if (plan.work > mostWork || plan.largest > options.tableLimit ||
-      plan.total > options.totalLimit || deadline.isOver())
-    return std::nullopt;
-  std::optional<Optimum> found = eliminate(model, plan, deadline);
-  if (!found)
-    return std::nullopt;
-  Bounded result{found->choice, costOf(source, costs, found->choice), 0, false};
+  Reduced reduced(source, costs, domains, mostWork);
+  std::vector<int64_t> choice;
+  if (!reduced.problem().nodes.empty()) {
+    Source rest(reduced.problem());
+    KindCosts restCosts = costsOf(rest);
+    Domains left = removeDominated(rest, restCosts, allStrategies(rest), false, deadline);
+    Model model(rest, restCosts, left, true);
+    PlanOptions wish;
+    wish.workLimit = mostWork;
+    Plan plan = makePlan(model, wish);
+    if (plan.work > mostWork || plan.largest > options.tableLimit ||
+        plan.total > options.totalLimit || deadline.isOver())
+      return std::nullopt;
+    std::optional<Optimum> found = eliminate(model, plan, deadline);
+    if (!found)
+      return std::nullopt;
+    choice = std::move(found->choice);
+  }
+  choice = reduced.expand(choice);
+  Bounded result{choice, costOf(source, costs, choice), 0, false};
   result.bound = result.cost;
   return result;
 }

@@ -35,6 +35,22 @@ constexpr double leastToPrune = 64, mostToPrune = 4e5;
 /// Combinations of nodes that are eliminated at once: tracing back tries them all.
 constexpr double mostTogether = 4096;
 
+/// A set of numbers that is made anew all the time.
+class Marks {
+public:
+  /// The empty set of numbers below a limit.
+  void clear(size_t limit) {
+    seen.resize(limit, 0);
+    ++now;
+  }
+  void add(Index item) { seen[item] = now; }
+  bool has(Index item) const { return seen[item] == now; }
+
+private:
+  std::vector<int64_t> seen;
+  int64_t now = 0;
+};
+
 class Planner {
 public:
   Planner(const Model &model, const PlanOptions &options) : model(model), options(options) {}
@@ -70,7 +86,7 @@ private:
 
   Index addFactor(Index table, std::vector<Index> nodes);
   void leaves();
-  void draft(Index node, Draft &result) const;
+  void draft(Index node, Draft &result);
   void classify(Index node);
   Candidate candidate(uint64_t hash) const;
   Index defineBucket(const std::vector<Index> &parts, const std::vector<Index> &nodes,
@@ -97,6 +113,7 @@ private:
   std::unordered_map<uint64_t, Class> classes;
   std::priority_queue<Candidate> queue;
   Index numLeaves = 0; ///< tables that are the model's
+  Marks nodesOfDraft, factorsOfDraft;
   Interner bucketNumbers, pruningNumbers;
   std::vector<Index> bucketTable, pruningTable;
 };
@@ -140,13 +157,16 @@ static bool contains(const std::vector<Index> &list, Index item) {
   return std::find(list.begin(), list.end(), item) != list.end();
 }
 
-void Planner::draft(Index node, Draft &result) const {
+void Planner::draft(Index node, Draft &result) {
+  nodesOfDraft.clear(model.numNodes());
+  factorsOfDraft.clear(factors.size());
   result.factors = factorsOf[node];
   std::sort(result.factors.begin(), result.factors.end(), [&](Index a, Index b) {
     return factors[a].table != factors[b].table ? factors[a].table < factors[b].table
                                                 : factors[a].nodes < factors[b].nodes;
   });
   result.nodes.assign(1, node);
+  nodesOfDraft.add(node);
   result.entries = model.size(node);
   uint64_t hash = 0xcbf29ce484222325u;
   auto mix = [&](uint64_t value) {
@@ -154,11 +174,12 @@ void Planner::draft(Index node, Draft &result) const {
     hash ^= hash >> 29;
   };
   for (Index factor : result.factors) {
+    factorsOfDraft.add(factor);
     mix(factors[factor].table);
     for (Index other : factors[factor].nodes) {
-      auto it = std::find(result.nodes.begin(), result.nodes.end(), other);
-      mix(it - result.nodes.begin());
-      if (it == result.nodes.end()) {
+      mix(std::find(result.nodes.begin(), result.nodes.end(), other) - result.nodes.begin());
+      if (!nodesOfDraft.has(other)) {
+        nodesOfDraft.add(other);
         result.nodes.push_back(other);
         result.entries *= model.size(other);
       }
@@ -173,13 +194,14 @@ void Planner::draft(Index node, Draft &result) const {
     const std::vector<Index> &its = factorsOf[other];
     bool isInside = std::all_of(its.begin(), its.end(), [&](Index factor) {
       return std::all_of(factors[factor].nodes.begin(), factors[factor].nodes.end(),
-                         [&](Index end) { return contains(result.nodes, end); });
+                         [&](Index end) { return nodesOfDraft.has(end); });
     });
     if (!isInside || together * model.size(other) > mostTogether)
       continue;
     together *= model.size(other);
     for (Index factor : its)
-      if (!contains(result.factors, factor)) {
+      if (!factorsOfDraft.has(factor)) {
+        factorsOfDraft.add(factor);
         result.factors.push_back(factor);
         mix(factors[factor].table);
       }
@@ -193,7 +215,8 @@ void Planner::draft(Index node, Draft &result) const {
     for (Index factor : factorsOf[result.nodes[v]])
       if (factors[factor].table < numLeaves && factors[factor].nodes.size() == 2 &&
           factors[factor].nodes[0] == result.nodes[v] &&
-          contains(result.nodes, factors[factor].nodes[1]) && !contains(result.factors, factor)) {
+          nodesOfDraft.has(factors[factor].nodes[1]) && !factorsOfDraft.has(factor)) {
+        factorsOfDraft.add(factor);
         result.factors.push_back(factor);
         mix(factors[factor].table);
       }
@@ -396,7 +419,7 @@ Plan Planner::run() {
   for (Index i = 0; i < count; ++i)
     if (!model.isOut(i))
       classify(i);
-  while (!queue.empty()) {
+  while (!queue.empty() && plan.work <= options.workLimit) {
     Candidate best = queue.top();
     queue.pop();
     auto its = classes.find(best.hash);

@@ -92,9 +92,11 @@ struct PlanOptions {
   /// A bucket of more entries is split into groups of parts, each minimised for itself: the sum is
   /// then a lower bound (R. Dechter, I. Rish, "Mini-buckets", Journal of the ACM 50, 2003).
   double splitAt = 1e300;
+  /// Planning ends where the work is more: such a plan is of no use but to say so.
+  double workLimit = 1e300;
 };
 
-/// A plan for all nodes. It is exact when `split` is empty.
+/// A plan for all nodes, if its work is within the limit. It is exact when `split` is empty.
 Plan makePlan(const Model &model, const PlanOptions &options);
 
 } // namespace tessera::sharding::search
