@@ -123,48 +123,38 @@ private:
         into.back().trips = trips;
         into.back().bounded = bounded;
       } else if (auto collective = dyn_cast<CollectiveOpInterface>(op)) {
-        FailureOr<std::optional<CollectiveReport>> entry = reportCollective(collective);
-        if (failed(entry))
+        const sharding::Mesh &mesh = meshes.get(collective.getMeshAttr());
+        FailureOr<sharding::Traffic> traffic = collective.getTraffic(mesh);
+        if (failed(traffic))
           return failure();
-        if (!*entry)
-          continue;
-        into.push_back(std::move(**entry));
-        into.back().trips = trips;
-        into.back().bounded = bounded;
+        if (traffic->count == 0)
+          continue; // local
+        CollectiveReport entry;
+        entry.kind = collective.getKind() == sharding::CollectiveKind::slice
+                         ? "slice"
+                         : std::string(sharding::toString(collective.getKind()));
+        entry.mesh = mesh.name;
+        if (ArrayAttr targets = collective.getTargetsAttr())
+          if (auto to = cast<ShardingAttr>(targets[0]).getMesh(); to != collective.getMeshAttr())
+            entry.mesh += " -> " + to.getValue().str();
+        FailureOr<sharding::AxisList> list = sharding::AxisList();
+        if (AxisListAttr axes = collective.getGroupAxes()) {
+          list = resolveAxes(axes, mesh, [&]() { return op.emitOpError(); });
+          for (const sharding::AxisRef &axis : *list)
+            entry.axes.push_back(axis.isFull(mesh) ? mesh.axisNames[axis.axis]
+                                                   : sharding::toString(mesh, axis));
+        }
+        entry.groupSize = collective.getGroupSize(mesh);
+        entry.traffic = *traffic;
+        entry.timing = topology.linksOf(mesh).timing(mesh, *list, collective.getKind(), *traffic);
+        entry.dtype = text(getElementTypeOrSelf(op.getOperand(0).getType()));
+        entry.trips = trips;
+        entry.bounded = bounded;
+        locate(&op, entry);
+        into.push_back(std::move(entry));
       }
     }
     return success();
-  }
-
-  /// Nothing of a collective that stays on its device.
-  FailureOr<std::optional<CollectiveReport>> reportCollective(CollectiveOpInterface collective) {
-    const sharding::Mesh &mesh = meshes.get(collective.getMeshAttr());
-    FailureOr<sharding::Traffic> traffic = collective.getTraffic(mesh);
-    if (failed(traffic))
-      return failure();
-    if (traffic->count == 0)
-      return std::optional<CollectiveReport>();
-    CollectiveReport entry;
-    entry.kind = collective.getKind() == sharding::CollectiveKind::slice
-                     ? "slice"
-                     : std::string(sharding::toString(collective.getKind()));
-    entry.mesh = mesh.name;
-    if (ArrayAttr targets = collective.getTargetsAttr())
-      if (auto to = cast<ShardingAttr>(targets[0]).getMesh(); to != collective.getMeshAttr())
-        entry.mesh += " -> " + to.getValue().str();
-    FailureOr<sharding::AxisList> list = sharding::AxisList();
-    if (AxisListAttr axes = collective.getGroupAxes()) {
-      list = resolveAxes(axes, mesh, [&]() { return collective->emitOpError(); });
-      for (const sharding::AxisRef &axis : *list)
-        entry.axes.push_back(axis.isFull(mesh) ? mesh.axisNames[axis.axis]
-                                               : sharding::toString(mesh, axis));
-    }
-    entry.groupSize = collective.getGroupSize(mesh);
-    entry.traffic = *traffic;
-    entry.timing = topology.linksOf(mesh).timing(mesh, *list, collective.getKind(), *traffic);
-    entry.dtype = text(getElementTypeOrSelf(collective->getOperand(0).getType()));
-    locate(collective, entry);
-    return std::optional(std::move(entry));
   }
 
   void locate(Operation *op, CollectiveReport &entry) {
