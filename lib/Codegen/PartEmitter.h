@@ -53,7 +53,8 @@ private:
     int64_t offset = 0; ///< bytes
   };
 
-  // Places (PartEmitter.cpp)
+  // Places (PartPlaces.cpp)
+  static int64_t bytesOf(mlir::Type tensor);
   Storage *newStorage(mlir::Type type, const llvm::Twine &name);
   Storage *constantStorage(mlir::ElementsAttr value);
   /// Makes `root` the occupant of a buffer from `time` on.
@@ -68,6 +69,11 @@ private:
   /// The buffer wanted for `root` (a loop's carry, a result's home) if it is free before `time`.
   Storage *wanted(mlir::Value root, int64_t time);
   void want(mlir::Value value, Storage *storage);
+  void emitCopy(mlir::Location loc, mlir::Value source, Storage *target);
+  /// Gives a step's result, which starts from what `carried` holds, a place: in carried's buffer
+  /// when that is dead and `exclusive` (the step does not read it otherwise), else in a copy.
+  void settleTied(mlir::Value result, mlir::Value carried, mlir::Operation *op, bool exclusive);
+  void settleResult(mlir::Value result, mlir::Operation *op, const llvm::Twine &name);
 
   // Steps (PartEmitter.cpp)
   mlir::LogicalResult emitBlock(mlir::Block &block);
@@ -78,11 +84,6 @@ private:
   mlir::LogicalResult emitStart(dist::StartOp start);
   void emitSend(dist::SendOp send);
   void emitRecv(dist::RecvOp recv);
-  void emitCopy(mlir::Location loc, mlir::Value source, Storage *target);
-  /// Gives a step's result, which starts from what `carried` holds, a place: in carried's buffer
-  /// when that is dead and `exclusive` (the step does not read it otherwise), else in a copy.
-  void settleTied(mlir::Value result, mlir::Value carried, mlir::Operation *op, bool exclusive);
-  void settleResult(mlir::Value result, mlir::Operation *op, const llvm::Twine &name);
 
   // Control flow (PartControl.cpp)
   mlir::LogicalResult emitFor(mlir::scf::ForOp loop);

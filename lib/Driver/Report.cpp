@@ -7,91 +7,20 @@
 
 #include "tessera/Driver/Report.h"
 
+#include "SaturatingCounts.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Driver/Load.h"
 #include "tessera/Transforms/OpCosts.h"
-#include "tessera/Transforms/ShardingActions.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "llvm/Support/Format.h"
-
-#include <set>
 
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
-
-static constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-
-/// Sums and products of counts, none negative, that stay at the most there is.
-static int64_t plus(int64_t a, int64_t b) {
-  int64_t sum;
-  return llvm::AddOverflow(a, b, sum) ? kMost : sum;
-}
-static int64_t times(int64_t a, int64_t b) {
-  int64_t product;
-  return llvm::MulOverflow(a, b, product) ? kMost : product;
-}
-
-//===----------------------------------------------------------------------===//
-// Origins
-//===----------------------------------------------------------------------===//
-
-OriginRecorder::OriginRecorder(MLIRContext *context) : context(context) {
-  context->registerActionHandler(
-      [this](llvm::function_ref<void()> apply, const tracing::Action &action) {
-        apply();
-        if (paused || action.getTag() != ShardingAction::tag)
-          return;
-        const auto &sharding = static_cast<const ShardingAction &>(action);
-        gains[sharding.tensor].push_back({sharding.axis, sharding.source});
-        if (!sharding.name.empty())
-          byName.emplace(sharding.name, sharding.tensor);
-        describe[sharding.tensor] = sharding.name.empty()
-                                        ? "a value at " + tessera::toString(sharding.loc)
-                                        : "'" + sharding.name + "'";
-        if (sharding.source >= 0)
-          describe.emplace(sharding.source, sharding.sourceDescription);
-      });
-}
-
-OriginRecorder::~OriginRecorder() {
-  context->registerActionHandler(nullptr);
-}
-
-std::string OriginRecorder::originOf(const std::string &name) const {
-  auto own = byName.find(name);
-  if (own == byName.end())
-    return "";
-  std::string text;
-  for (const Gain &gain : gains.at(own->second)) {
-    // Follow the axis back to the tensor that did not get it from another.
-    int64_t at = gain.source;
-    std::set<int64_t> seen;
-    while (at >= 0 && seen.insert(at).second) {
-      auto it = gains.find(at);
-      if (it == gains.end())
-        break;
-      auto from = llvm::find_if(it->second, [&](const Gain &g) { return g.axis == gain.axis; });
-      if (from == it->second.end() || from->source < 0)
-        break;
-      at = from->source;
-    }
-    auto root = describe.find(at);
-    text += (text.empty() ? "" : "; ") + gain.axis +
-            (gain.source < 0 ? " annotated"
-                             : " from " + (root == describe.end() ? "the program" : root->second));
-  }
-  return text;
-}
-
-//===----------------------------------------------------------------------===//
-// Reading the local view
-//===----------------------------------------------------------------------===//
 
 namespace {
 
@@ -293,143 +222,4 @@ FailureOr<Report> tessera::makeReport(ModuleOp localView, const OriginRecorder &
   if (succeeded(report))
     report->search = searchOf(localView);
   return report;
-}
-
-//===----------------------------------------------------------------------===//
-// Printing
-//===----------------------------------------------------------------------===//
-
-int64_t Report::wireBytesTotal() const {
-  int64_t total = 0;
-  for (const CollectiveReport &entry : collectives)
-    total = plus(total, times(entry.traffic.wireBytes, entry.trips));
-  return total;
-}
-
-int64_t Report::collectiveCountTotal() const {
-  int64_t total = 0;
-  for (const CollectiveReport &entry : collectives)
-    total = plus(total, times(entry.traffic.count, entry.trips));
-  return total;
-}
-
-double Report::modelledSeconds() const {
-  double seconds = computeSeconds;
-  for (const CollectiveReport &entry : collectives)
-    seconds += static_cast<double>(entry.trips) * entry.timing.seconds;
-  return seconds;
-}
-
-llvm::json::Value Report::toJson() const {
-  using llvm::json::Array;
-  using llvm::json::Object;
-  auto values = [](const std::vector<ValueReport> &list) {
-    Array array;
-    for (const ValueReport &value : list)
-      array.push_back(Object{{"name", value.name},
-                             {"type", value.type},
-                             {"sharding", value.sharding},
-                             {"local_shape", Array(value.localShape)},
-                             {"origin", value.origin}});
-    return array;
-  };
-  Array meshList, collectiveList;
-  for (const sharding::Mesh &mesh : meshes)
-    meshList.push_back(Object{{"name", mesh.name},
-                              {"shape", Array(mesh.shape)},
-                              {"dim_names", Array(mesh.axisNames)},
-                              {"process_ids", Array(mesh.processIds)}});
-  for (const CollectiveReport &entry : collectives)
-    collectiveList.push_back(Object{{"kind", entry.kind},
-                                    {"mesh", entry.mesh},
-                                    {"axes", Array(entry.axes)},
-                                    {"group_size", entry.groupSize},
-                                    {"dtype", entry.dtype},
-                                    {"bytes", entry.traffic.bytes},
-                                    {"wire_bytes", entry.traffic.wireBytes},
-                                    {"trips", entry.trips},
-                                    {"count", times(entry.traffic.count, entry.trips)},
-                                    {"messages", entry.traffic.messages},
-                                    {"algorithm", std::string(toString(entry.timing.algorithm))},
-                                    {"modelled_seconds", entry.timing.seconds},
-                                    {"bounded", entry.bounded},
-                                    {"loc", entry.loc},
-                                    {"reason", entry.reason}});
-  Object report{{"version", 1},
-                {"meshes", std::move(meshList)},
-                {"arguments", values(arguments)},
-                {"results", values(results)},
-                {"collectives", std::move(collectiveList)},
-                {"wire_bytes_total", wireBytesTotal()},
-                {"collective_count_total", collectiveCountTotal()},
-                {"peak_memory_bytes", peakMemoryBytes},
-                {"modelled_compute_seconds", computeSeconds},
-                {"modelled_seconds", modelledSeconds()}};
-  if (search)
-    report["search"] = Object(*search);
-  return report;
-}
-
-void Report::printTable(llvm::raw_ostream &os) const {
-  for (const sharding::Mesh &mesh : meshes) {
-    os << "mesh @" << mesh.name << " ";
-    for (auto [index, extent] : llvm::enumerate(mesh.shape))
-      os << (index ? " x " : "") << mesh.axisNames[index] << "=" << extent;
-    os << ", " << mesh.numDevices() << " devices\n";
-  }
-  auto shape = [](const std::vector<int64_t> &dims) {
-    std::string text;
-    for (int64_t dim : dims)
-      text += (text.empty() ? "" : "x") + std::to_string(dim);
-    return text.empty() ? std::string("scalar") : text;
-  };
-  auto values = [&](StringRef title, const std::vector<ValueReport> &list) {
-    size_t width = 8, typeWidth = 8;
-    for (const ValueReport &value : list) {
-      width = std::max(width, value.name.size());
-      typeWidth = std::max(typeWidth, value.type.size());
-    }
-    os << title << "\n";
-    for (const ValueReport &value : list)
-      os << "  " << llvm::left_justify(value.name, width) << "  "
-         << llvm::left_justify(value.type, typeWidth) << "  local " << shape(value.localShape)
-         << (value.sharding.empty()
-                 ? ""
-                 : "  " + StringRef(value.sharding).drop_front(15).drop_back().str())
-         << "  (" << value.origin << ")\n";
-  };
-  values("arguments", arguments);
-  values("results", results);
-  os << "collectives\n";
-  if (collectives.empty())
-    os << "  none\n";
-  for (const CollectiveReport &entry : collectives)
-    os << "  " << llvm::left_justify(entry.kind, 14) << " @" << entry.mesh << " ["
-       << llvm::join(entry.axes, ", ") << "] of " << entry.groupSize << "  " << entry.dtype << "  "
-       << entry.traffic.bytes << " B, " << entry.traffic.wireBytes << " on the wire"
-       << (entry.trips != 1 ? " x " + std::to_string(entry.trips) + " trips" : std::string())
-       << (entry.bounded ? "" : " (trips unknown)") << "  " << entry.loc << "  " << entry.reason
-       << "\n";
-  os << "total: " << collectiveCountTotal() << " collectives, " << wireBytesTotal()
-     << " bytes on the wire a device; peak memory " << peakMemoryBytes << " bytes a device\n";
-  if (!search)
-    return;
-  auto number = [&](StringRef name) { return search->getNumber(name).value_or(0); };
-  os << "search: " << search->getString("mode").value_or("") << ", "
-     << llvm::format(
-            "%.6g ms a step modelled (%.6g ms of it computing), at least %.6g ms (gap %.2g %%)",
-            1e3 * number("cost"), 1e3 * number("compute"), 1e3 * number("lower_bound"),
-            100 * number("gap"))
-     << (search->getBoolean("stopped_by_time").value_or(false) ? ", stopped by the time limit" : "")
-     << llvm::format("; propagation alone %.6g ms\n", 1e3 * number("propagation_cost"));
-  std::string names;
-  if (const llvm::json::Array *list = search->getArray("parallelisms"))
-    for (const llvm::json::Value &name : *list)
-      names += (names.empty() ? "" : ", ") + name.getAsString().value_or("").str();
-  os << llvm::format("        memory %.4g MiB a device estimated; ", number("memory") / (1 << 20))
-     << (names.empty() ? "nothing is parallel" : names) << "\n";
-  if (search->getString("taken"))
-    os << llvm::format("        propagation's plan is taken: compiled, it takes %.6g ms, the plan "
-                       "that was found %.6g ms\n",
-                       1e3 * number("propagation_compiled"), 1e3 * number("compiled"));
 }

@@ -35,6 +35,9 @@ struct Entry {
   double magnitude() const { return std::max(std::abs(low), std::abs(high)); }
 };
 
+/// Of integer arguments that may be any number.
+inline constexpr int64_t kLowest = -4;
+
 /// The function being generated, the values that it has so far, and small helpers to write ops
 /// with.
 class ProgramBuilder {

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <random>
@@ -334,31 +335,71 @@ TEST(Search, BudgetsEqualBruteForce) {
   EXPECT_GT(constrained, 100);
 }
 
+/// The least cost of `layers`: all choices of a layer by its first and last, then layer by layer.
+double chainedLayers(const Problem &problem, int64_t length, int64_t strategies) {
+  Problem layer = layers(1, strategies, 0);
+  layer.tables = problem.tables;
+  for (size_t n = 0; n < 5; ++n)
+    layer.nodes[n].cost = problem.nodes[n].cost;
+  std::vector<double> before(strategies, 0), after; // by the choice of the last node
+  for (int64_t l = 0; l < length; ++l) {
+    after.assign(strategies, infinity);
+    std::vector<int64_t> choice(5, 0);
+    for (int64_t code = 0; code < std::pow(strategies, 5); ++code) {
+      int64_t rest = code;
+      for (int64_t &each : choice) {
+        each = rest % strategies;
+        rest /= strategies;
+      }
+      double entry = infinity;
+      for (int64_t last = 0; last < strategies; ++last)
+        entry = std::min(entry,
+                         before[last] +
+                             (l > 0 ? problem.tables[6].cost[last * strategies + choice[0]] : 0.0));
+      after[choice[4]] = std::min(after[choice[4]], entry + layer.cost(choice));
+    }
+    before = after;
+  }
+  return *std::min_element(before.begin(), before.end());
+}
+
 TEST(Search, FoldedLayersEqualTheWholeGraph) {
-  // A limit of one entry forbids what folding needs: the second way shares nothing with the first.
   for (int64_t length : {1, 2, 3, 7, 40}) {
     Problem problem = layers(length, 5, 7);
-    // Distinct costs in each layer that change nothing: no two layers are equal.
+    EXPECT_NEAR(solved(problem, {}).cost, chainedLayers(problem, length, 5), 1e-9) << length;
+    // Distinct costs in each layer that change nothing: no two layers are equal, none is folded.
     Problem unfolded = problem;
     double added = 0;
-    for (size_t i = 0; i < unfolded.nodes.size(); ++i)
+    for (size_t i = 0; i < unfolded.nodes.size(); ++i) {
+      added += static_cast<double>(i);
       for (double &cost : unfolded.nodes[i].cost)
         cost += static_cast<double>(i);
-    for (size_t i = 0; i < unfolded.nodes.size(); ++i)
-      added += static_cast<double>(i);
-    EXPECT_NEAR(solved(problem, {}).cost, solved(unfolded, {}).cost - added, 1e-9);
+    }
+    EXPECT_NEAR(solved(unfolded, {}).cost - added, chainedLayers(problem, length, 5), 1e-9);
   }
 }
 
 TEST(Search, TimeLimitLeavesAPlanWithItsGap) {
-  Problem problem = randomProblem(3, {200, 12, 0.3, false});
-  for (double budget : {infinity, 1e9}) {
-    Options options;
-    options.timeLimit = 0;
-    options.memoryBudget = budget;
-    Solution solution = solved(problem, options);
-    EXPECT_TRUE(solution.stoppedByTime || solution.gap() == 0);
+  int stopped = 0;
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    Problem problem = randomProblem(seed, {8, 4, 0.6, false});
+    double most = solved(problem, {}).memory, least = 0;
+    for (size_t i = 0; i < problem.nodes.size(); ++i)
+      least += problem.leastMemory(static_cast<int64_t>(i));
+    for (double budget : {infinity, std::floor((least + most) / 2)}) {
+      Options options;
+      options.timeLimit = 0;
+      options.memoryBudget = budget;
+      Solution solution = solved(problem, options);
+      double best = bruteForce(problem, budget);
+      EXPECT_LE(solution.memory, budget) << "seed " << seed;
+      EXPECT_GE(solution.cost, best - 1e-9) << "seed " << seed;
+      EXPECT_LE(solution.lowerBound, best + 1e-9) << "seed " << seed;
+      EXPECT_TRUE(solution.stoppedByTime || solution.gap() <= options.targetGap) << "seed " << seed;
+      stopped += solution.stoppedByTime;
+    }
   }
+  EXPECT_GT(stopped, 0);
 }
 
 TEST(Search, ExactModeAgrees) {

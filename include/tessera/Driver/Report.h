@@ -8,40 +8,15 @@
 #ifndef TESSERA_DRIVER_REPORT_H
 #define TESSERA_DRIVER_REPORT_H
 
+#include "tessera/Driver/OriginRecorder.h"
 #include "tessera/Sharding/Topology.h"
 
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/JSON.h"
 
-#include <map>
 #include <optional>
 
 namespace tessera {
-
-/// Records, while it lives, where propagation got every axis from. Register it before the pipeline
-/// runs; ask it afterwards.
-class OriginRecorder {
-public:
-  explicit OriginRecorder(mlir::MLIRContext *context);
-  ~OriginRecorder();
-  /// Where the axes of a named argument or result came from, e.g. `"tp" from w0 (mlp.mlir:3:12)`;
-  /// empty when none was propagated to it.
-  std::string originOf(const std::string &name) const;
-  /// Whether what happens is not recorded.
-  void pause(bool isPaused) { paused = isPaused; }
-
-private:
-  struct Gain {
-    std::string axis;
-    int64_t source;
-  };
-  mlir::MLIRContext *context;
-  bool paused = false;
-  std::map<int64_t, std::vector<Gain>> gains; ///< by tensor
-  std::map<std::string, int64_t> byName;
-  std::map<int64_t, std::string> describe; ///< name or location of each tensor seen
-};
 
 /// An argument or result in the report.
 struct ValueReport {

@@ -34,20 +34,9 @@ static bool happenedBefore(const Accessor &access, const VectorClock &clock) {
          clock[access.stream] >= access.sequence;
 }
 
-void Hazards::cutAt(uintptr_t address) {
-  auto it = intervals.lower_bound(address);
-  if (it == intervals.begin())
-    return;
-  --it;
-  if (it->first < address && address < it->second.end) {
-    Interval upper = it->second;
-    it->second.end = address;
-    intervals.emplace(address, std::move(upper));
-  }
-}
-
-Status Hazards::check(const Interval &interval, uintptr_t begin, const Touch &touch,
-                      const Accessor &by, const VectorClock &clock) const {
+/// Fails where one of an interval's accesses did not happen before `touch`.
+static Status check(uintptr_t begin, const AccessMap<uintptr_t, Accessor>::Interval &interval,
+                    const Touch &touch, const Accessor &by, const VectorClock &clock) {
   auto hazard = [&](const Accessor &other, const char *verb) {
     auto offset = static_cast<int64_t>(begin) - reinterpret_cast<intptr_t>(touch.data);
     return Status::error("hazard: " + describe(by) + (touch.write ? " writes" : " reads") +
@@ -56,8 +45,8 @@ Status Hazards::check(const Interval &interval, uintptr_t begin, const Touch &to
                          std::to_string(std::max<int64_t>(offset, 0)) +
                          " into its buffer), and neither waits for the other");
   };
-  if (interval.written && !happenedBefore(interval.writer, clock))
-    return hazard(interval.writer, "writes");
+  if (interval.writer && !happenedBefore(*interval.writer, clock))
+    return hazard(*interval.writer, "writes");
   if (touch.write)
     for (const Accessor &reader : interval.readers)
       if (!happenedBefore(reader, clock))
@@ -70,30 +59,12 @@ Status Hazards::access(const Touch &touch, const Accessor &by, const VectorClock
     return {};
   auto begin = reinterpret_cast<uintptr_t>(touch.data);
   uintptr_t end = begin + static_cast<uintptr_t>(touch.bytes);
-  cutAt(begin);
-  cutAt(end);
-  auto first = intervals.lower_bound(begin), last = intervals.lower_bound(end);
-  for (auto it = first; it != last; ++it)
-    TESSERA_RETURN_IF_ERROR(check(it->second, it->first, touch, by, clock));
-  if (touch.write) {
-    intervals.erase(first, last);
-    intervals[begin] = {end, true, by, {}};
-    return {};
-  }
-  uintptr_t at = begin;
-  for (auto it = first; it != last; at = it->second.end, ++it) {
-    if (at < it->first)
-      intervals[at] = {it->first, false, {}, {by}};
-    auto &readers = it->second.readers;
-    auto same = std::find_if(readers.begin(), readers.end(),
-                             [&](const Accessor &each) { return each.stream == by.stream; });
-    if (same != readers.end())
-      *same = by;
-    else
-      readers.push_back(by);
-  }
-  if (at < end)
-    intervals[at] = {end, false, {}, {by}};
+  for (const auto &[at, interval] : touched.within(begin, end))
+    TESSERA_RETURN_IF_ERROR(check(at, interval, touch, by, clock));
+  if (touch.write)
+    touched.write(begin, end, by);
+  else
+    touched.read(begin, end, by);
   return {};
 }
 

@@ -5,19 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Two operations that touch the same bytes, one of them writing, must be ordered
-// by stream order or by events. Vector clocks (Fidge, Mattern) decide it without
-// trying the other order: an access happened before an operation when the
-// operation's clock has reached it.
+// Accesses to the same bytes are ordered by stream order or by events. Vector
+// clocks (Fidge, Mattern) decide it without trying the other order: an access
+// happened before an operation when the operation's clock has reached it.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef TESSERA_LIB_RUNTIME_GPU_HAZARDS_H
 #define TESSERA_LIB_RUNTIME_GPU_HAZARDS_H
 
+#include "AccessMap.h"
 #include "Driver.h"
-
-#include <map>
 
 namespace tessera::runtime::gpu {
 
@@ -39,7 +37,7 @@ struct Accessor {
 /// "all_gather 'name' at file:3 on device 2".
 std::string describe(const Accessor &accessor);
 
-/// Who touched which bytes last.
+/// Checks each access against those before it.
 class Hazards {
 public:
   /// Notes an access, or says which earlier one it is not ordered with. `clock` is that of `by`,
@@ -47,17 +45,7 @@ public:
   Status access(const Touch &touch, const Accessor &by, const VectorClock &clock);
 
 private:
-  struct Interval {
-    uintptr_t end = 0;
-    bool written = false;
-    Accessor writer;
-    std::vector<Accessor> readers; ///< since the last write, the latest of each stream
-  };
-  void cutAt(uintptr_t address);
-  Status check(const Interval &interval, uintptr_t begin, const Touch &touch, const Accessor &by,
-               const VectorClock &clock) const;
-
-  std::map<uintptr_t, Interval> intervals; ///< by begin; disjoint
+  AccessMap<uintptr_t, Accessor> touched;
 };
 
 } // namespace tessera::runtime::gpu

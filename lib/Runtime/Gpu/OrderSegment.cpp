@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AccessMap.h"
 #include "Plan.h"
 
 #include <algorithm>
-#include <map>
 
 namespace tessera::runtime::gpu {
 
@@ -17,11 +17,10 @@ namespace {
 /// For each stream, the last operation of it that is known to be done.
 using Known = std::vector<int64_t>;
 
-/// The last writer and the readers since, of an interval; operations by index.
-struct Users {
-  int64_t end = 0;
-  int64_t writer = -1;
-  std::vector<int64_t> readers; ///< the latest of each stream
+/// An operation by its index, and the stream that it is issued to.
+struct Issued {
+  int64_t operation;
+  int64_t stream;
 };
 
 class Orderer {
@@ -46,14 +45,13 @@ private:
   void conflicts(const Access &access, int64_t index, std::vector<int64_t> &found);
   void waitFor(int64_t index, const std::vector<int64_t> &found);
   int64_t numberEvents();
-  void cutAt(int64_t address);
 
   std::vector<Operation> &operations;
   int64_t numStreams;
   std::vector<Known> now;                 ///< by stream
   std::vector<Known> after;               ///< by operation, itself included
   std::vector<std::vector<int64_t>> deps; ///< by operation: those it waits for by event
-  std::map<int64_t, Users> users;         ///< by begin; disjoint intervals
+  AccessMap<int64_t, Issued> touched;
 };
 
 } // namespace
@@ -96,50 +94,22 @@ void Orderer::joinAll() {
   waitFor(static_cast<int64_t>(operations.size()) - 1, found);
 }
 
-void Orderer::cutAt(int64_t address) {
-  auto it = users.lower_bound(address);
-  if (it == users.begin())
-    return;
-  --it;
-  if (it->first < address && address < it->second.end) {
-    Users upper = it->second;
-    it->second.end = address;
-    users.emplace(address, std::move(upper));
-  }
-}
-
 void Orderer::conflicts(const Access &access, int64_t index, std::vector<int64_t> &found) {
   if (access.bytes <= 0 || spaceOf(access.begin) == kConstants)
     return;
   int64_t end = access.begin + access.bytes;
-  cutAt(access.begin);
-  cutAt(end);
-  auto first = users.lower_bound(access.begin), last = users.lower_bound(end);
-  for (auto it = first; it != last; ++it) {
-    if (it->second.writer >= 0)
-      found.push_back(it->second.writer);
+  for (const auto &[begin, interval] : touched.within(access.begin, end)) {
+    if (interval.writer)
+      found.push_back(interval.writer->operation);
     if (access.write)
-      found.insert(found.end(), it->second.readers.begin(), it->second.readers.end());
+      for (const Issued &reader : interval.readers)
+        found.push_back(reader.operation);
   }
-  if (access.write) {
-    users.erase(first, last);
-    users[access.begin] = {end, index, {}};
-    return;
-  }
-  int64_t at = access.begin, stream = operations[index].stream;
-  for (auto it = first; it != last; at = it->second.end, ++it) {
-    if (at < it->first)
-      users[at] = {it->first, -1, {index}};
-    auto &readers = it->second.readers;
-    auto same = std::find_if(readers.begin(), readers.end(),
-                             [&](int64_t reader) { return operations[reader].stream == stream; });
-    if (same != readers.end())
-      *same = index;
-    else
-      readers.push_back(index);
-  }
-  if (at < end)
-    users[at] = {end, -1, {index}};
+  Issued by{index, operations[index].stream};
+  if (access.write)
+    touched.write(access.begin, end, by);
+  else
+    touched.read(access.begin, end, by);
 }
 
 void Orderer::waitFor(int64_t index, const std::vector<int64_t> &found) {

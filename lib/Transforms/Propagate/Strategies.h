@@ -70,11 +70,14 @@ private:
     llvm::SmallVector<std::shared_ptr<const sharding::FactorAxes>, 0> split;
   };
 
+  // Claims.cpp
   static sharding::FactorAxes settle(const sharding::ShardingRule &rule, Claims claims);
   static void claim(const RuleNode &node, size_t position, const sharding::TensorSharding &sharding,
                     int64_t weight, Claims &claims);
   Claims claimsOf(const RuleNode &node) const;
   static Claims uncontested(const RuleNode &node, const Claims &all);
+
+  // Strategies.cpp
   List fromClaims(const RuleNode &node) const;
   bool add(size_t node, Strategy strategy);
   void spread(size_t node, const Strategy &strategy);
@@ -100,6 +103,9 @@ const sharding::Mesh &meshOf(const PropagationGraph &graph, const RuleNode &node
 /// Seconds of one execution of an op that is cut so, of the device that has most to do.
 double secondsUnder(const OpCosts &costs, const PropagationGraph &graph, const RuleNode &node,
                     const Strategy &strategy);
+
+/// Whether tensor `position` makes no claims: the accumulator of a reduction follows its result.
+bool follows(const RuleNode &node, size_t position);
 
 /// Whether tensor `position` of an elementwise op lacks one of its factors.
 bool isBroadcast(const RuleNode &node, size_t position);

@@ -7,6 +7,7 @@
 // GONE-NOT: dist.checkpoint
 // GONE-NOT: custom_vjp
 // GONE-NOT: @twice
+// GONE: {{^[}]$}}
 
 // CHECK-LABEL: func.func @marks(
 func.func @marks(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<f32>) {

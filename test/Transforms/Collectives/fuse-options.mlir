@@ -7,7 +7,7 @@
 // RUN: not tessera-opt %s --dist-fuse-collectives="all-reduce-config=16" 2>&1 | FileCheck %s --check-prefix=AUTO
 // RUN: not tessera-opt %s --dist-fuse-collectives="config=16" 2>&1 | FileCheck %s --check-prefix=NOBODY
 // RUN: not tessera explain %s --comm-fusion "all-reduce=index config=x" 2>&1 | FileCheck %s --check-prefix=TEXT
-// RUN: tessera-opt %s --dist-fuse-collectives="all-reduce=size all-reduce-config=9000000000000000000 all-gather=size all-gather-config=1"
+// RUN: tessera-opt %s --dist-fuse-collectives="all-reduce=size all-reduce-config=9000000000000000000 all-gather=size all-gather-config=1" 2>&1 | FileCheck %s --check-prefix=OWN
 
 // ORDER: comm_fusion 'allreduce': mode index needs ascending, unique indices >= 0, found 20
 // NEGATIVE: comm_fusion 'allreduce': mode index needs ascending, unique indices >= 0, found -1
@@ -18,4 +18,6 @@
 // AUTO: comm_fusion 'allreduce': mode auto takes no config
 // NOBODY: comm_fusion 'config': no kind has mode size or index
 // TEXT: error: comm-fusion: 'all-reduce=index config=x' is no list of options
+// OWN-NOT: comm_fusion
+// OWN: func.func @main() {
 func.func @main() { return }

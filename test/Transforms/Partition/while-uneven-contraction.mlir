@@ -1,6 +1,15 @@
-// RUN: tessera-opt %s --tessera-pipeline -o /dev/null
+// RUN: tessera-opt %s --tessera-pipeline | FileCheck %s
 
-// The condition is made from an all-reduced value: all devices agree on it (C5).
+// The condition is made from an all-reduced value: all devices agree on it (C5). What lies beyond the 7 rows is masked.
+// CHECK: scf.while
+// CHECK:   %[[INSIDE:.*]] = arith.cmpi slt, %{{.*}}, %c7
+// CHECK:   arith.select %[[INSIDE]], %{{.*}}
+// CHECK:   %[[PART:.*]] = linalg.matmul {{.*}}partial(sum)
+// CHECK:   %[[SUM:.*]] = dist.all_reduce %[[PART]] over @m ["y"]
+// CHECK:   %[[FIRST:.*]] = tensor.extract %[[SUM]]
+// CHECK:   %[[SIZE:.*]] = math.absf %[[FIRST]]
+// CHECK:   %[[GOES_ON:.*]] = arith.cmpf olt, %[[SIZE]], %cst
+// CHECK:   scf.condition(%[[GOES_ON]]) %[[SUM]]
 dist.process_mesh @m(shape = [3], dim_names = ["y"])
 func.func @main(%a: tensor<5x7xf32> {dist.sharding = #dist.sharding<@m, [shard(1)]>}, %w: tensor<7x5xf32> {dist.sharding = #dist.sharding<@m, [shard(0)]>}, %acc: tensor<5x5xf32>) -> (tensor<5x5xf32>) {
   %z = arith.constant 0 : index
