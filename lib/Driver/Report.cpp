@@ -127,8 +127,15 @@ private:
         FailureOr<sharding::Traffic> traffic = collective.getTraffic(mesh);
         if (failed(traffic))
           return failure();
-        if (traffic->count == 0)
-          continue; // local
+        FailureOr<sharding::AxisList> list = sharding::AxisList();
+        if (AxisListAttr axes = collective.getGroupAxes())
+          list = resolveAxes(axes, mesh, [&]() { return op.emitOpError(); });
+        sharding::Timing timing =
+            topology.linksOf(mesh).timing(mesh, *list, collective.getKind(), *traffic);
+        if (traffic->count == 0) { // local
+          report.computeSeconds += static_cast<double>(trips) * timing.seconds;
+          continue;
+        }
         CollectiveReport entry;
         entry.kind = collective.getKind() == sharding::CollectiveKind::slice
                          ? "slice"
@@ -137,16 +144,12 @@ private:
         if (ArrayAttr targets = collective.getTargetsAttr())
           if (auto to = cast<ShardingAttr>(targets[0]).getMesh(); to != collective.getMeshAttr())
             entry.mesh += " -> " + to.getValue().str();
-        FailureOr<sharding::AxisList> list = sharding::AxisList();
-        if (AxisListAttr axes = collective.getGroupAxes()) {
-          list = resolveAxes(axes, mesh, [&]() { return op.emitOpError(); });
-          for (const sharding::AxisRef &axis : *list)
-            entry.axes.push_back(axis.isFull(mesh) ? mesh.axisNames[axis.axis]
-                                                   : sharding::toString(mesh, axis));
-        }
+        for (const sharding::AxisRef &axis : *list)
+          entry.axes.push_back(axis.isFull(mesh) ? mesh.axisNames[axis.axis]
+                                                 : sharding::toString(mesh, axis));
         entry.groupSize = collective.getGroupSize(mesh);
         entry.traffic = *traffic;
-        entry.timing = topology.linksOf(mesh).timing(mesh, *list, collective.getKind(), *traffic);
+        entry.timing = timing;
         entry.dtype = text(getElementTypeOrSelf(op.getOperand(0).getType()));
         entry.trips = trips;
         entry.bounded = bounded;

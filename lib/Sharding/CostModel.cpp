@@ -13,14 +13,35 @@
 
 namespace tessera::sharding {
 
+double CopyRates::seconds(const Traffic &traffic) const {
+  auto secondsOf = [](const Copies &copies, double rate, double strided) {
+    return static_cast<double>(copies.bytes - copies.strided) / rate +
+           static_cast<double>(copies.strided) / strided;
+  };
+  return secondsOf(traffic.written, copy, stridedCopy) + secondsOf(traffic.added, add, stridedAdd);
+}
+
+bool LinkModel::countsCopies() const {
+  return has(Algorithm::shared_memory) &&
+         std::any_of(axes.begin(), axes.end(), [](const Link &link) { return link.copies; });
+}
+
 Link LinkModel::linkOf(const Mesh &mesh, const AxisList &group) const {
   auto at = [&](int64_t axis) {
     return axis < static_cast<int64_t>(axes.size()) ? axes[axis] : Link();
   };
-  Link slowest{0.0, 1e300};
+  Link slowest{0.0, 1e300, CopyRates{1e300, 1e300, 1e300, 1e300}};
   auto include = [&](int64_t axis) {
-    slowest.alpha = std::max(slowest.alpha, at(axis).alpha);
-    slowest.rate = std::min(slowest.rate, at(axis).rate);
+    Link link = at(axis);
+    slowest.alpha = std::max(slowest.alpha, link.alpha);
+    slowest.rate = std::min(slowest.rate, link.rate);
+    if (!link.copies)
+      slowest.copies.reset();
+    if (!slowest.copies)
+      return;
+    for (double CopyRates::*rate :
+         {&CopyRates::copy, &CopyRates::stridedCopy, &CopyRates::add, &CopyRates::stridedAdd})
+      (*slowest.copies).*rate = std::min((*slowest.copies).*rate, (*link.copies).*rate);
   };
   for (const AxisRef &axis : group)
     include(axis.axis);
@@ -194,9 +215,12 @@ std::optional<double> LinkModel::hierarchical(const std::vector<LinkLevel> &leve
 
 Timing LinkModel::timing(const Mesh &mesh, const AxisList &group, CollectiveKind kind,
                          const Traffic &traffic) const {
-  if (traffic.count == 0)
+  if (traffic.count == 0 && traffic.written.bytes == 0)
     return {};
   Link link = linkOf(mesh, group);
+  if (traffic.count == 0) // devices copy their own, without waiting
+    return {has(Algorithm::shared_memory) && link.copies ? link.copies->seconds(traffic) : 0,
+            Algorithm::direct};
   int64_t n = group.empty() ? mesh.numDevices() : sizeOf(group);
   auto wireBytes = static_cast<double>(traffic.wireBytes);
   // One more latency for the launch: of two chains with equal rounds the one with fewer collectives
@@ -204,6 +228,8 @@ Timing LinkModel::timing(const Mesh &mesh, const AxisList &group, CollectiveKind
   auto onOneLink = [&](double rounds, double bytes) {
     return (1 + rounds) * link.alpha + bytes / link.rate;
   };
+  if (has(Algorithm::shared_memory) && link.copies)
+    return {link.alpha + link.copies->seconds(traffic), Algorithm::shared_memory};
   if (has(Algorithm::shared_memory))
     return {onOneLink(0, largerSide(kind, n, wireBytes)), Algorithm::shared_memory};
   if (!isCollective(kind))

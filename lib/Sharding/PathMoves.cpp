@@ -207,7 +207,10 @@ void PathSearch::permuteTo(const TensorSharding &next) {
   move.target = next;
   Layout held = makeLayout(current, problem.shape);
   int64_t bytes = held.maxValidElements() * problem.bytesPerElement;
-  defer(std::move(move), {bytes, bytes, 1, 1});
+  Traffic least{bytes, bytes, 1, 1};
+  least.setCopies(move.kind, problem.bytesPerElement, held.localShape(),
+                  localShape(next, problem.shape));
+  defer(std::move(move), least);
 }
 
 /// Whether each device sends its part to at most one other: otherwise it is an exchange.
@@ -242,6 +245,8 @@ Traffic PathSearch::leastOfExchange(const TensorSharding &next) const {
   }
   least.wireBytes = most * problem.bytesPerElement;
   least.count = most > 0 ? 1 : 0;
+  least.setCopies(CollectiveKind::exchange, problem.bytesPerElement, from.localShape(),
+                  to.localShape());
   least.messages = ceilDiv(messages, problem.mesh.numDevices());
   return least;
 }

@@ -118,16 +118,24 @@ ReshardSpace::Lack ReshardSpace::lackOf(const State &coarse, const State &fine, 
 // Steps
 //===----------------------------------------------------------------------===//
 
-double ReshardSpace::secondsOf(const Groups &chosen, CollectiveKind kind, double wireBytes,
-                               int64_t messages) const {
+double ReshardSpace::secondsOf(const Groups &chosen, CollectiveKind kind, const State &source,
+                               const State &target, double wireBytes, int64_t messages) const {
   AxisList axes; // none: all devices
   if (kind != CollectiveKind::exchange)
     for (int8_t group : chosen)
       axes.insert(axes.end(), groups[group].begin(), groups[group].end());
   Traffic traffic;
   traffic.wireBytes = static_cast<int64_t>(wireBytes);
-  traffic.count = 1;
+  traffic.count = kind == CollectiveKind::slice ? 0 : 1;
   traffic.messages = messages;
+  if (countsCopies) {
+    std::vector<int64_t> from, to;
+    for (size_t d = 0; d < dims.size(); ++d) {
+      from.push_back(extentOf(source, d));
+      to.push_back(extentOf(target, d));
+    }
+    traffic.setCopies(kind, bytesPerElement, from, to);
+  }
   return links.seconds(mesh, axes, kind, traffic);
 }
 
@@ -172,13 +180,15 @@ void ReshardSpace::reduce(int32_t from, const State &state) {
       return std::find(chosen.begin(), chosen.end(), group) != chosen.end();
     });
     if (std::is_sorted(chosen.begin(), chosen.end()))
-      step(from, next, secondsOf(chosen, CollectiveKind::all_reduce, 2 * local * (n - 1) / n));
+      step(from, next,
+           secondsOf(chosen, CollectiveKind::all_reduce, state, next, 2 * local * (n - 1) / n));
     for (size_t d = 0; d < dims.size(); ++d) {
       State scattered = next;
       scattered.dims[d].insert(scattered.dims[d].end(), chosen.begin(), chosen.end());
       if (!lackOf(next, scattered, d, /*isGathered=*/false))
         step(from, scattered,
-             secondsOf(chosen, CollectiveKind::reduce_scatter, local * (n - 1) / n));
+             secondsOf(chosen, CollectiveKind::reduce_scatter, state, scattered,
+                       local * (n - 1) / n));
     }
   });
 }
@@ -193,9 +203,10 @@ void ReshardSpace::gather(int32_t from, const State &state, size_t dim, size_t l
   gathered.dims[dim].resize(own.size() - length);
   Lack lack = lackOf(gathered, state, dim, /*isGathered=*/true);
   step(from, gathered,
-       lack ? secondsOf(tail, CollectiveKind::exchange, localBytes(gathered) - local,
-                        static_cast<int64_t>(n) - 1 + lack.messages)
-            : secondsOf(tail, CollectiveKind::all_gather, localBytes(gathered) * (n - 1) / n));
+       lack ? secondsOf(tail, CollectiveKind::exchange, state, gathered,
+                        localBytes(gathered) - local, static_cast<int64_t>(n) - 1 + lack.messages)
+            : secondsOf(tail, CollectiveKind::all_gather, state, gathered,
+                        localBytes(gathered) * (n - 1) / n));
   for (size_t to = 0; to < dims.size(); ++to)
     if (to != dim) {
       State moved = gathered;
@@ -203,7 +214,7 @@ void ReshardSpace::gather(int32_t from, const State &state, size_t dim, size_t l
       Lack other = lackOf(gathered, moved, to, /*isGathered=*/false);
       step(from, moved,
            secondsOf(tail, lack || other ? CollectiveKind::exchange : CollectiveKind::all_to_all,
-                     local * (n - 1) / n,
+                     state, moved, local * (n - 1) / n,
                      static_cast<int64_t>(n) - 1 + lack.messages + other.messages));
     }
   if (length == 1 && !lack) { // a shard is its device's contribution to the whole
@@ -213,8 +224,8 @@ void ReshardSpace::gather(int32_t from, const State &state, size_t dim, size_t l
   }
 }
 
-/// Whole groups make contributions, or cut. Each alone, which is free where parts are whole; parts
-/// of parts that are not may be cut from the whole at once.
+/// Whole groups make contributions, or cut. Each alone, which sends nothing where parts are whole;
+/// parts of parts that are not may be cut from the whole at once.
 void ReshardSpace::cut(int32_t from, const State &state, const Groups &unused) {
   for (int8_t group : unused) {
     State partial = state;
@@ -230,12 +241,13 @@ void ReshardSpace::cut(int32_t from, const State &state, const Groups &unused) {
       Lack lack = lackOf(state, next, d, /*isGathered=*/false);
       double rows = localBytes(next) / static_cast<double>(extentOf(next, d));
       step(from, next,
-           lack ? secondsOf(chosen, CollectiveKind::exchange,
-                            rows * static_cast<double>(lack.elements), lack.messages)
-                : 0);
+           lack           ? secondsOf(chosen, CollectiveKind::exchange, state, next,
+                                      rows * static_cast<double>(lack.elements), lack.messages)
+           : countsCopies ? secondsOf(chosen, CollectiveKind::slice, state, next, 0)
+                          : 0);
     };
     bool isEven = dims[d].extent % (dims[d].parts * partsOf(state.dims[d]) * partsOf(unused)) == 0;
-    if (!isEven)
+    if (!isEven || countsCopies)
       forEachChoice(unused, cutBy);
     else
       for (int8_t group : unused)
@@ -317,13 +329,15 @@ double ReshardSpace::directSeconds(Code source) const {
   double sum = 0;
   if (!now.partial.empty()) {
     auto n = static_cast<double>(partsOf(now.partial));
-    sum += secondsOf(now.partial, CollectiveKind::all_reduce, 2 * localBytes(now) * (n - 1) / n);
+    sum += secondsOf(now.partial, CollectiveKind::all_reduce, now, now,
+                     2 * localBytes(now) * (n - 1) / n);
   }
   for (Groups &dim : now.dims)
     if (!dim.empty()) {
+      State cut = now;
       Groups all = std::exchange(dim, {});
       auto n = static_cast<double>(partsOf(all));
-      sum += secondsOf(all, CollectiveKind::all_gather, localBytes(now) * (n - 1) / n);
+      sum += secondsOf(all, CollectiveKind::all_gather, cut, now, localBytes(now) * (n - 1) / n);
     }
   return sum;
 }

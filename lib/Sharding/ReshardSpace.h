@@ -52,7 +52,7 @@ public:
   ReshardSpace(const Mesh &mesh, const LinkModel &links, std::vector<PartDim> dims,
                int64_t bytesPerElement, std::vector<AxisList> groups)
       : mesh(mesh), links(links), dims(std::move(dims)), bytesPerElement(bytesPerElement),
-        groups(std::move(groups)) {}
+        groups(std::move(groups)), countsCopies(links.countsCopies()) {}
 
   /// Seconds of the fastest chain that is found; of one that always works (what is partial is
   /// reduced, all is gathered and cut again) where that takes long, or at once where hurried.
@@ -96,8 +96,9 @@ private:
   int64_t extentOf(const State &state, size_t dim) const;
   double localBytes(const State &state) const;
   Lack lackOf(const State &coarse, const State &fine, size_t dim, bool isGathered);
-  double secondsOf(const Groups &chosen, CollectiveKind kind, double wireBytes,
-                   int64_t messages = 0) const;
+  /// Of a collective from one state to another; a slice sends nothing.
+  double secondsOf(const Groups &chosen, CollectiveKind kind, const State &source,
+                   const State &target, double wireBytes, int64_t messages = 0) const;
 
   const std::vector<Step> &stepsFrom(int32_t from);
   void addSteps(int32_t from);
@@ -111,6 +112,7 @@ private:
   std::vector<PartDim> dims;
   int64_t bytesPerElement;
   std::vector<AxisList> groups;
+  bool countsCopies;
   std::vector<Code> codes;
   std::unordered_map<Code, int32_t> numbers;
   std::vector<std::vector<Step>> steps; ///< by state

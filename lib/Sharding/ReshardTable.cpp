@@ -129,6 +129,8 @@ static std::vector<int64_t> classesOf(const Mesh &mesh, const LinkModel &links) 
     auto add = [&](const Link &link) {
       key.push_back(link.alpha);
       key.push_back(link.rate);
+      CopyRates copies = link.copies.value_or(CopyRates());
+      key.insert(key.end(), {copies.copy, copies.stridedCopy, copies.add, copies.stridedAdd});
     };
     if (axis < links.axes.size())
       add(links.axes[axis]);
@@ -177,7 +179,7 @@ double ReshardTable::plainSeconds(const Lies &a, const Lies &b) {
   bool isCut = isEven;
   for (int8_t group = 0; group < small.numGroups; ++group)
     isCut &= a.dim[small.first[group]] == Lies::whole;
-  if (isCut)
+  if (isCut && !links.countsCopies())
     return 0;
   if (small.numGroups > ReshardSpace::kMostGroups)
     return gatherSeconds(a);
@@ -216,9 +218,14 @@ double ReshardTable::gatherSeconds(const Lies &source) const {
     local *= static_cast<double>(ceilDiv(shape[d], parts[d]));
     whole *= static_cast<double>(shape[d]);
   }
+  std::vector<int64_t> cutShape = shape;
+  for (size_t d = 0; d < shape.size(); ++d)
+    cutShape[d] = ceilDiv(shape[d], parts[d]);
   auto secondsOf = [&](const AxisList &axes, CollectiveKind kind, double buffers) {
     auto n = static_cast<double>(sizeOf(axes));
     Traffic traffic{0, static_cast<int64_t>(buffers * (n - 1) / n), 1, 0};
+    traffic.setCopies(kind, bytesPerElement, cutShape,
+                      kind == CollectiveKind::all_gather ? shape : cutShape);
     return n > 1 ? links.seconds(mesh, axes, kind, traffic) : 0;
   };
   return secondsOf(partial, CollectiveKind::all_reduce, 2 * local) +
@@ -266,11 +273,13 @@ double ReshardTable::windowSeconds(const TensorSharding &source, const TensorSha
     if (window.step == chunk)
       lacking = std::max<int64_t>(0, -window.offset) +
                 std::max<int64_t>(0, window.offset + window.length - chunk);
+    std::vector<int64_t> had = localShape(shard, shape), has = localShape(target, shape);
     double slab = static_cast<double>(bytesPerElement) * static_cast<double>(lacking);
     for (size_t d = 0; d < shape.size(); ++d)
       if (static_cast<int64_t>(d) != window.dim)
         slab *= static_cast<double>(ceilDiv(shape[d], sizeOf(target.dims[d])));
     Traffic traffic{static_cast<int64_t>(slab), static_cast<int64_t>(slab), slab > 0 ? 2 : 0, 2};
+    traffic.setCopies(CollectiveKind::halo_exchange, bytesPerElement, had, has);
     sum += planner.linksOf(mesh).seconds(mesh, axes, CollectiveKind::halo_exchange, traffic);
   }
   return sum;

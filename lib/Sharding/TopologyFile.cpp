@@ -59,6 +59,7 @@ public:
     readLinks(root, topology);
     readAxes(root, topology);
     readAlgorithms(root, topology);
+    refuseUnreadCopies(topology);
     return error.message.empty() ? std::optional(topology) : std::nullopt;
   }
 
@@ -75,15 +76,29 @@ private:
       bool index = part.front() == '[';
       name += index || name.empty() ? part : "." + part;
       size_t found = at;
-      if (index) // the n-th object of the list
-        for (int64_t n = std::stoll(part.substr(1)); n >= 0 && found != std::string::npos; --n)
-          found = text.find('{', found + 1);
+      if (index)
+        found = objectOf(at, std::stoll(part.substr(1)));
       else
         found = text.find("\"" + part + "\"", at);
       if (found != std::string::npos)
         at = found;
     }
     failAt(at + 1, (name.empty() ? "the topology " : "field '" + name + "' ") + what);
+  }
+
+  /// Where the n-th object of the list behind `at` begins; objects within objects do not count.
+  size_t objectOf(size_t at, int64_t n) const {
+    int64_t depth = 0;
+    for (at = text.find('[', at); at < text.size(); ++at) {
+      if (text[at] == '"')
+        for (++at; at < text.size() && text[at] != '"'; ++at)
+          at += text[at] == '\\';
+      else if (text[at] == '{' && depth++ == 0 && n-- == 0)
+        return at;
+      else if (text[at] == '}')
+        --depth;
+    }
+    return std::string::npos;
   }
 
   void failAt(size_t byte, const std::string &message) { error = {lineOf(byte), message}; }
@@ -168,11 +183,13 @@ private:
       Path path{"links", "[" + std::to_string(i) + "]"};
       if (!object.is_object())
         return fail(path, "must be an object");
-      onlyKnown(object, path, {"name", "devices", "alpha", "rate"});
+      onlyKnown(object, path, {"name", "devices", "alpha", "rate", "copies"});
       LinkClass link;
       link.name = textAt(object, path, "name");
       link.link.alpha = numberAt(object, path, "alpha", 1e-15, 1e6);
       link.link.rate = numberAt(object, path, "rate", 1, kMostRate);
+      if (object.contains("copies"))
+        link.link.copies = copiesAt(object["copies"], join(path, "copies"));
       for (const LinkClass &other : topology.links)
         if (other.name == link.name)
           return fail(join(path, "name"), "is that of another link: '" + link.name + "'");
@@ -186,6 +203,24 @@ private:
                                                std::to_string(topology.links.back().devices));
       topology.links.push_back(link);
     }
+  }
+
+  CopyRates copiesAt(const json &object, const Path &path) {
+    if (!object.is_object())
+      return fail(path, "must be an object of rates"), CopyRates();
+    onlyKnown(object, path, {"copy", "strided_copy", "add", "strided_add"});
+    auto rateOf = [&](const char *name) { return numberAt(object, path, name, 1, kMostRate); };
+    return {rateOf("copy"), rateOf("strided_copy"), rateOf("add"), rateOf("strided_add")};
+  }
+
+  /// Rates of copies that no algorithm asks for would be a mistake that nobody sees.
+  void refuseUnreadCopies(const Topology &topology) {
+    bool isShared = std::find(topology.algorithms.begin(), topology.algorithms.end(),
+                              Algorithm::shared_memory) != topology.algorithms.end();
+    for (size_t i = 0; i < topology.links.size() && !isShared; ++i)
+      if (topology.links[i].link.copies)
+        fail({"links", "[" + std::to_string(i) + "]", "copies"},
+             "is only for 'algorithms' with shared_memory; name it there or take this out");
   }
 
   void readAxes(const json &root, Topology &topology) {

@@ -26,6 +26,7 @@ namespace {
 /// Of one core (2core.json is of two).
 constexpr double kFlopsF32 = 98e9, kFlopsF64 = 46.8e9, kMemoryRate = 22.6e9, kAlpha = 9.6e-7,
                  kRate = 8.8e8;
+constexpr CopyRates kCopies = {1.5e9, 6.1e8, 1.18e9, 3.74e8};
 /// Between NUMA nodes data moves at about this part of the rate within.
 constexpr double kBetweenNodes = 0.5;
 
@@ -75,11 +76,15 @@ std::optional<Topology> topologyFromHwlocXml(const std::string &xml, std::string
   topology.device.sharesCores = true;
   topology.algorithms = {Algorithm::shared_memory};
   int64_t perNode = (cores + nodes - 1) / nodes;
-  double rate = kRate * static_cast<double>(perNode);
-  topology.links = {{"memory", perNode, {kAlpha, rate}}};
+  auto linkOf = [](double waits, double cores) {
+    CopyRates copies{kCopies.copy * cores, kCopies.stridedCopy * cores, kCopies.add * cores,
+                     kCopies.stridedAdd * cores};
+    return Link{kAlpha * waits, kRate * cores, copies};
+  };
+  auto onNode = static_cast<double>(perNode);
+  topology.links = {{"memory", perNode, linkOf(1, onNode)}};
   if (nodes > 1)
-    topology.links.push_back(
-        {"between nodes", perNode * nodes, {2 * kAlpha, rate * kBetweenNodes}});
+    topology.links.push_back({"between nodes", perNode * nodes, linkOf(2, onNode * kBetweenNodes)});
   return topology;
 }
 

@@ -137,6 +137,70 @@ TEST(Topology, InSharedMemoryTheLargerSideCounts) {
             Algorithm::doubling);
 }
 
+TEST(Topology, InSharedMemoryCopiesAndSumsCount) {
+  Mesh node = mesh({8}, {"d"});
+  LinkModel links;
+  links.axes = {{1e-6, 2e9, CopyRates{4e9, 1e9, 2e9, 5e8}}};
+  links.algorithms = {Algorithm::shared_memory};
+  AxisList all{AxisRef::full(node, 0)};
+  Traffic sent = traffic(1 << 20);
+  sent.written = {8000000, 0};
+  EXPECT_DOUBLE_EQ(links.seconds(node, all, CollectiveKind::all_gather, sent), 1e-6 + 8e6 / 4e9);
+  sent.written.strided = 2000000;
+  EXPECT_DOUBLE_EQ(links.seconds(node, all, CollectiveKind::all_gather, sent),
+                   1e-6 + 6e6 / 4e9 + 2e6 / 1e9);
+  sent.added = {8000000, 8000000};
+  EXPECT_DOUBLE_EQ(links.seconds(node, all, CollectiveKind::all_reduce, sent),
+                   1e-6 + 6e6 / 4e9 + 2e6 / 1e9 + 8e6 / 5e8);
+  // What is local waits for nobody.
+  Traffic local;
+  local.written = {8000000, 0};
+  EXPECT_DOUBLE_EQ(links.seconds(node, all, CollectiveKind::slice, local), 8e6 / 4e9);
+  // Without rates of copies it is free, and the larger side counts; nor has a library of messages
+  // any use for them.
+  links.axes[0].copies.reset();
+  EXPECT_EQ(links.seconds(node, all, CollectiveKind::slice, local), 0);
+  EXPECT_DOUBLE_EQ(links.seconds(node, all, CollectiveKind::exchange, sent),
+                   1e-6 + (1 << 20) / 2e9);
+  links.axes[0].copies = CopyRates{4e9, 1e9, 2e9, 5e8};
+  links.algorithms = {Algorithm::ring};
+  EXPECT_EQ(links.seconds(node, all, CollectiveKind::slice, local), 0);
+  EXPECT_DOUBLE_EQ(links.seconds(node, all, CollectiveKind::all_gather, sent),
+                   8 * 1e-6 + (1 << 20) / 2e9);
+}
+
+TEST(Topology, RatesOfCopiesAreOfSharedMemory) {
+  auto errorOf = [](const std::string &copies, const std::string &algorithm) {
+    std::string text = kTwoNodes;
+    text.insert(text.rfind('}'), ", \"algorithms\": [\"" + algorithm + "\"]");
+    const std::string rate = "\"rate\": 50e9";
+    text.insert(text.find(rate) + rate.size(), ",\n \"copies\": " + copies);
+    return refusal(text);
+  };
+  const std::string all = R"({"copy": 4, "strided_copy": 1, "add": 2, "strided_add": 1})";
+  EXPECT_EQ(errorOf(all, "shared_memory"), "");
+  EXPECT_EQ(errorOf(all, "ring"),
+            "line 6: field 'links[1].copies' is only for 'algorithms' with shared_memory; name it "
+            "there or take this out");
+  EXPECT_EQ(errorOf("3", "shared_memory"),
+            "line 6: field 'links[1].copies' must be an object of rates");
+  EXPECT_EQ(
+      errorOf(R"({"copy": 4, "strided_copy": 0, "add": 2, "strided_add": 1})", "shared_memory"),
+      "line 6: field 'links[1].copies.strided_copy' is 0; it must be a number from 1 to "
+      "1e+30");
+  EXPECT_EQ(errorOf(R"({"copy": 4, "strided_copy": 1, "strided_add": 1})", "shared_memory"),
+            "line 6: field 'links[1].copies.add' is missing; it must be a number from 1 to 1e+30");
+  EXPECT_EQ(errorOf(R"({"copy": 4, "strided_copy": 1, "add": 2, "strided_add": 1, "sub": 1})",
+                    "shared_memory"),
+            "line 6: field 'links[1].copies.sub' is not known here");
+  // Objects within a link are none of the list, nor are braces of a name.
+  std::string text = kTwoNodes;
+  text.replace(text.find("\"fast\""), 6, "\"fa{\\\"st\", \"copies\": " + all);
+  text.replace(text.find("50e9"), 4, "-1");
+  EXPECT_EQ(refusal(text),
+            "line 5: field 'links[1].rate' is -1; it must be a number from 1 to 1e+30");
+}
+
 TEST(Topology, AlgorithmsAreNamed) {
   auto errorOf = [](const std::string &algorithms) {
     std::string text = kTwoNodes;

@@ -43,6 +43,50 @@ TEST(Traffic, EvenFormulas) {
   expectTraffic(of(CollectiveKind::exchange, rows, columns), 64, 48, 1, 3);
 }
 
+TEST(Traffic, RunsAreWhatBothBuffersHaveInARow) {
+  auto runOf = [](const Shape &source, const Shape &target) {
+    return Traffic::runOf(source, target);
+  };
+  EXPECT_EQ(runOf({8, 16}, {8, 16}), 128);
+  EXPECT_EQ(runOf({2, 16}, {8, 16}), 32); // rows of one part
+  EXPECT_EQ(runOf({8, 4}, {8, 16}), 4);   // columns
+  EXPECT_EQ(runOf({2, 16}, {8, 4}), 4);
+  EXPECT_EQ(runOf({8, 2, 16}, {8, 4, 16}), 32);
+  EXPECT_EQ(runOf({}, {}), 1);
+}
+
+TEST(Traffic, CopiesAreWhatIsWrittenAndWhatIsAdded) {
+  Mesh mesh = makeMesh({4});
+  AxisRef a = whole(mesh, 0);
+  Layout full = layoutOf({64, 1024}, {{}, {}}), rows = layoutOf({64, 1024}, {{a}, {}});
+  Layout columns = layoutOf({64, 4096}, {{}, {a}}), wide = layoutOf({64, 4096}, {{}, {}});
+  Layout partial = layoutOf({64, 1024}, {{}, {}}, {{a, ReduceKind::sum}});
+  auto expect = [&](CollectiveKind kind, const Layout &source, const Layout &target, Copies written,
+                    Copies added) {
+    Traffic traffic = trafficOf(kind, 4, 4, mesh, source, mesh, target);
+    EXPECT_EQ(traffic.written.bytes, written.bytes) << toString(kind);
+    EXPECT_EQ(traffic.written.strided, written.strided) << toString(kind);
+    EXPECT_EQ(traffic.added.bytes, added.bytes) << toString(kind);
+    EXPECT_EQ(traffic.added.strided, added.strided) << toString(kind);
+  };
+  const int64_t all = 64 * 1024 * 4;
+  // One run each, of which a kilobyte is its beginning.
+  expect(CollectiveKind::all_reduce, partial, full, {all, 1024}, {all, 1024});
+  expect(CollectiveKind::all_gather, rows, full, {all, 4 * 1024}, {});
+  expect(CollectiveKind::reduce_scatter, partial, rows, {all / 4, 1024}, {all, 4 * 1024});
+  // Runs of 4 KiB.
+  expect(CollectiveKind::all_gather, columns, wide, {4 * all, all}, {});
+  expect(CollectiveKind::slice, wide, columns, {all, all / 4}, {});
+  // Runs of 1 KiB: nothing but beginnings. An exchange copies what a device has already, too.
+  expect(CollectiveKind::exchange, rows, layoutOf({64, 1024}, {{}, {a}}), {all / 4, all / 4}, {});
+  // Nor is one that sends nothing cheaper than a slice.
+  expect(CollectiveKind::exchange, wide, columns, {all, all / 4}, {});
+  // A contribution is made where it is added; a group of one has nothing to do.
+  expect(CollectiveKind::slice, full, partial, {}, {});
+  EXPECT_EQ(trafficOf(CollectiveKind::all_reduce, 1, 4, mesh, partial, mesh, full).written.bytes,
+            0);
+}
+
 TEST(Traffic, UnevenAllGatherIsWhatTheEmptiestDeviceLacks) {
   Mesh mesh = makeMesh({4});
   Layout rows = layoutOf({5}, {{whole(mesh, 0)}}), full = layoutOf({5}, {{}});

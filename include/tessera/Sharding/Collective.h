@@ -15,6 +15,8 @@
 
 #include "tessera/Sharding/Redistribution.h"
 
+#include <span>
+
 namespace tessera::sharding {
 
 enum class CollectiveKind {
@@ -37,13 +39,32 @@ enum class CollectiveKind {
 std::string_view toString(CollectiveKind kind);
 std::optional<CollectiveKind> parseCollectiveKind(std::string_view text);
 
+/// What a device copies, in bytes. Buffers that are cut along an inner dimension are copied in
+/// runs: `strided` are those that lie within a kilobyte of where their run begins, which caches do
+/// not see coming.
+struct Copies {
+  int64_t bytes = 0;
+  int64_t strided = 0;
+
+  Copies &operator+=(const Copies &other);
+};
+
 /// Everything that a report says of one execution of a collective on one tensor.
 struct Traffic {
   int64_t bytes = 0;     ///< B of the formulas: the local operand, or the result of an all-gather
   int64_t wireBytes = 0; ///< bytes that the busiest device sends (ring or pairwise algorithms)
   int64_t count = 0;     ///< 1; 2 for a halo exchange; 0 for what is local
   int64_t messages = 0;  ///< point-to-point sends of the busiest device
+  /// Where devices read each other's buffers: what one writes to its result, or copies of its own.
+  Copies written = {};
+  Copies added = {}; ///< of a device's contribution, where it is added to others
 
+  /// Elements that follow each other both in a buffer of `source` and in one of `target`: the sizes
+  /// of the part that both have, up to the innermost dimension that one of them cuts.
+  static int64_t runOf(std::span<const int64_t> source, std::span<const int64_t> target);
+  /// Sets `written` and `added` for buffers of these shapes.
+  void setCopies(CollectiveKind kind, int64_t bytesPerElement, std::span<const int64_t> source,
+                 std::span<const int64_t> target);
   Traffic &operator+=(const Traffic &other);
 };
 

@@ -17,12 +17,28 @@
 
 #include "tessera/Sharding/Collective.h"
 
+#include <optional>
+
 namespace tessera::sharding {
+
+/// What devices of one memory copy, in bytes a second of each while all of them do.
+struct CopyRates {
+  double copy = 0;        ///< written in long runs
+  double stridedCopy = 0; ///< written at the beginning of a run (Copies)
+  double add = 0;         ///< of contributions, added up with those of others in long runs
+  double stridedAdd = 0;  ///< the same at the beginning of a run
+
+  double seconds(const Traffic &traffic) const;
+  friend auto operator<=>(const CopyRates &, const CopyRates &) = default;
+};
 
 /// One class of links.
 struct Link {
   double alpha = 2e-6; ///< seconds a message
   double rate = 450e9; ///< bytes a second, one direction
+  /// Of Algorithm::shared_memory, in place of the rate.
+  std::optional<CopyRates> copies = {};
+  friend auto operator<=>(const Link &, const Link &) = default;
 };
 
 /// How a collective over n devices is carried out.
@@ -33,7 +49,9 @@ enum class Algorithm {
   doubling,     ///< recursive doubling and halving: log2(n) rounds, the wire bytes
   hierarchical, ///< one level of links after the other, by doubling or ring within each
   /// Every device reads the others' buffers and writes its own, between two barriers: whatever the
-  /// kind and the group, the larger side of what a device holds goes through memory once.
+  /// kind and the group, the larger side of what a device holds goes through memory once. Where the
+  /// link has CopyRates, what a device writes and what of it is added up count, in long runs and in
+  /// short ones.
   shared_memory,
 };
 
@@ -62,12 +80,15 @@ struct LinkModel {
   /// What the communication library has; empty: everything that sends messages.
   std::vector<Algorithm> algorithms = {};
 
-  /// The slowest latency and rate among the axes of a group; of all axes when it is empty.
+  /// The slowest latency and rates among the axes of a group; of all axes when it is empty. Has
+  /// CopyRates where all of them do.
   Link linkOf(const Mesh &mesh, const AxisList &group) const;
   /// A collective over `group` (of all devices when it is empty) with this traffic, by the fastest
   /// algorithm: (1 + rounds) x α + bytes / rate.
   Timing timing(const Mesh &mesh, const AxisList &group, CollectiveKind kind,
                 const Traffic &traffic) const;
+  /// Whether Traffic's copies count.
+  bool countsCopies() const;
   double seconds(const Mesh &mesh, const AxisList &group, CollectiveKind kind,
                  const Traffic &traffic) const {
     return timing(mesh, group, kind, traffic).seconds;

@@ -18,7 +18,9 @@
 // the link or by one before it. `axes` (optional) names the link of a mesh axis,
 // `algorithms` (optional) what the communication library has: ring, tree, doubling,
 // hierarchical, or shared_memory for devices that read each other's buffers; default all that send
-// messages.
+// messages. Of shared_memory a link may say what is copied in long and in short runs of bytes, and
+// what is added up: "copies": {"copy": 3e9, "strided_copy": 1e9, "add": 2e9, "strided_add": 1e9}
+// (bytes a second of each device while all copy; CopyRates); without it `rate` counts.
 // Rates are per second (flop, bytes), alpha in seconds, memory in bytes.
 //
 //===----------------------------------------------------------------------===//

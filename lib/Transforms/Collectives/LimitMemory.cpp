@@ -24,6 +24,9 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
 
 namespace tessera::dist {
 #define GEN_PASS_DEF_DISTLIMITMEMORY
@@ -226,8 +229,10 @@ struct DistLimitMemory : dist::impl::DistLimitMemoryBase<DistLimitMemory> {
   using DistLimitMemoryBase::DistLimitMemoryBase;
 
   void runOnOperation() override {
-    if (memoryBudget < 0) {
-      getOperation().emitError() << "dist-limit-memory: memory-budget is not negative";
+    if (double budget = memoryBudget; !(budget >= 0 && std::isfinite(budget))) { // NaN neither
+      getOperation().emitError() << "dist-limit-memory: memory-budget is "
+                                 << llvm::formatv("{0}", budget).str()
+                                 << "; it is 0, for none, or a number of GiB";
       return signalPassFailure();
     }
     FailureOr<CostOptions> cost = readCostOptions(getOperation(), "time", topology);

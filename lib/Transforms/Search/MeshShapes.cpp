@@ -53,14 +53,14 @@ std::vector<std::vector<int64_t>> meshShapes(int64_t devices, const sharding::To
   std::stable_sort(all.begin(), all.end(), [](auto &a, auto &b) {
     return a.size() != b.size() ? a.size() < b.size() : a > b;
   });
-  std::set<std::vector<std::vector<std::tuple<int64_t, double, double>>>> seen;
+  std::set<std::vector<std::vector<std::pair<int64_t, sharding::Link>>>> seen;
   for (std::vector<int64_t> &shape : all) {
     sharding::LinkModel links = topology.linksOf(makeMesh("", shape));
-    std::vector<std::vector<std::tuple<int64_t, double, double>>> axes;
+    std::vector<std::vector<std::pair<int64_t, sharding::Link>>> axes;
     for (const std::vector<sharding::LinkLevel> &levels : links.levels) {
       axes.emplace_back();
       for (const sharding::LinkLevel &level : levels)
-        axes.back().push_back({level.devices, level.link.alpha, level.link.rate});
+        axes.back().push_back({level.devices, level.link});
     }
     std::sort(axes.begin(), axes.end());
     if (seen.insert(std::move(axes)).second)

@@ -22,6 +22,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <chrono>
 #include <cmath>
@@ -369,9 +370,18 @@ struct DistSearch : dist::impl::DistSearchBase<DistSearch> {
     FailureOr<CostOptions> cost = readCostOptions(getOperation(), "time", topology);
     if (failed(cost))
       return signalPassFailure();
-    if (timeLimit <= 0 || devices < 0 || memoryBudget < 0) {
-      getOperation().emitError()
-          << "dist-search: time-limit is positive, devices and memory-budget are not negative";
+    double limit = timeLimit, budget = memoryBudget;
+    std::string wrong; // a NaN is wrong, too
+    if (!(limit > 0))
+      wrong = llvm::formatv("time-limit is {0}; it is a positive number of seconds", limit);
+    else if (devices < 0)
+      wrong = llvm::formatv("devices is {0}; it is 0, for a program with a mesh, or a number of "
+                            "devices",
+                            devices.getValue());
+    else if (!(budget >= 0 && std::isfinite(budget)))
+      wrong = llvm::formatv("memory-budget is {0}; it is 0, for none, or a number of GiB", budget);
+    if (!wrong.empty()) {
+      getOperation().emitError() << "dist-search: " << wrong;
       return signalPassFailure();
     }
     settings.solver.mode = std::get<search::Mode>(parsed);

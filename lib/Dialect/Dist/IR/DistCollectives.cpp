@@ -81,6 +81,8 @@ FailureOr<sharding::Traffic> CollectiveOpInterface::getTraffic(const sharding::M
     total.wireBytes += one.wireBytes;
     total.count = one.count;
     total.messages = std::max(total.messages, one.messages);
+    total.written += one.written;
+    total.added += one.added;
   }
   return total;
 }
