@@ -7,7 +7,7 @@
 
 #include "KernelTarget.h"
 
-#include "MachineCode.h"
+#include "../Kernels/MachineCode.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/MC/MCSubtargetInfo.h"

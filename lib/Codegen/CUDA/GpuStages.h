@@ -24,7 +24,7 @@
 #ifndef TESSERA_CODEGEN_CUDA_GPUSTAGES_H
 #define TESSERA_CODEGEN_CUDA_GPUSTAGES_H
 
-#include "../CPU/KernelStages.h"
+#include "../Kernels/KernelStages.h"
 #include "tessera/Codegen/CUDA/GpuCompiler.h"
 
 #include "llvm/IR/Module.h"

@@ -103,7 +103,7 @@ template <typename Op> struct ExpandHyperbolic : OpRewritePattern<Op> {
 
 } // namespace
 
-LogicalResult expandKernelMath(ModuleOp module, const KernelTarget &target, bool approximate) {
+LogicalResult expandKernelMath(ModuleOp module, bool f16InIntegers, bool approximate) {
   MLIRContext *context = module.getContext();
   bool bf16 = uses<BFloat16Type>(module), f16 = uses<Float16Type>(module);
   if (bf16 || f16) {
@@ -168,7 +168,7 @@ LogicalResult expandKernelMath(ModuleOp module, const KernelTarget &target, bool
   if (bf16)
     arith::populateExpandBFloat16Patterns(patterns);
   if (bf16 || f16)
-    populateNarrowFloatPatterns(patterns, target.convertsF16InIntegers);
+    populateNarrowFloatPatterns(patterns, f16InIntegers);
   return applyPatternsGreedily(module, std::move(patterns), config);
 }
 

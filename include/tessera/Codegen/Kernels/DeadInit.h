@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_CODEGEN_CPU_DEADINIT_H
-#define TESSERA_CODEGEN_CPU_DEADINIT_H
+#ifndef TESSERA_CODEGEN_KERNELS_DEADINIT_H
+#define TESSERA_CODEGEN_KERNELS_DEADINIT_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
@@ -26,4 +26,4 @@ bool isInitDead(mlir::linalg::LinalgOp op, mlir::OpOperand &init);
 
 } // namespace tessera::codegen
 
-#endif // TESSERA_CODEGEN_CPU_DEADINIT_H
+#endif // TESSERA_CODEGEN_KERNELS_DEADINIT_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_CODEGEN_CPU_TRIGONOMETRY_H
-#define TESSERA_LIB_CODEGEN_CPU_TRIGONOMETRY_H
+#ifndef TESSERA_LIB_CODEGEN_KERNELS_TRIGONOMETRY_H
+#define TESSERA_LIB_CODEGEN_KERNELS_TRIGONOMETRY_H
 
 #include "ElementBuilder.h"
 
@@ -19,4 +19,4 @@ mlir::Value sine(ElementBuilder &f, mlir::Value x, int64_t shift, bool wasF32);
 
 } // namespace tessera::codegen
 
-#endif // TESSERA_LIB_CODEGEN_CPU_TRIGONOMETRY_H
+#endif // TESSERA_LIB_CODEGEN_KERNELS_TRIGONOMETRY_H

@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_CODEGEN_CPU_KERNELLANES_H
-#define TESSERA_CODEGEN_CPU_KERNELLANES_H
+#ifndef TESSERA_LIB_CODEGEN_KERNELS_KERNELLANES_H
+#define TESSERA_LIB_CODEGEN_KERNELS_KERNELLANES_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/IRMapping.h"
@@ -31,4 +31,4 @@ mlir::Value cloneInLanes(mlir::OpBuilder &b, mlir::Operation &op, mlir::IRMappin
 
 } // namespace tessera::codegen
 
-#endif // TESSERA_CODEGEN_CPU_KERNELLANES_H
+#endif // TESSERA_LIB_CODEGEN_KERNELS_KERNELLANES_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_CODEGEN_CPU_KERNELWIDEN_H
-#define TESSERA_CODEGEN_CPU_KERNELWIDEN_H
+#ifndef TESSERA_LIB_CODEGEN_KERNELS_KERNELWIDEN_H
+#define TESSERA_LIB_CODEGEN_KERNELS_KERNELWIDEN_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -19,4 +19,4 @@ void widenSums(mlir::func::FuncOp kernel);
 
 } // namespace tessera::codegen
 
-#endif // TESSERA_CODEGEN_CPU_KERNELWIDEN_H
+#endif // TESSERA_LIB_CODEGEN_KERNELS_KERNELWIDEN_H

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Codegen/CPU/DeadInit.h"
+#include "tessera/Codegen/Kernels/DeadInit.h"
 
 #include "llvm/ADT/SmallBitVector.h"
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_CODEGEN_CPU_ELEMENTBUILDER_H
-#define TESSERA_LIB_CODEGEN_CPU_ELEMENTBUILDER_H
+#ifndef TESSERA_LIB_CODEGEN_KERNELS_ELEMENTBUILDER_H
+#define TESSERA_LIB_CODEGEN_KERNELS_ELEMENTBUILDER_H
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -97,4 +97,4 @@ protected:
 
 } // namespace tessera::codegen
 
-#endif // TESSERA_LIB_CODEGEN_CPU_ELEMENTBUILDER_H
+#endif // TESSERA_LIB_CODEGEN_KERNELS_ELEMENTBUILDER_H

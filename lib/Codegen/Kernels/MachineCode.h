@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_CODEGEN_CPU_MACHINECODE_H
-#define TESSERA_CODEGEN_CPU_MACHINECODE_H
+#ifndef TESSERA_LIB_CODEGEN_KERNELS_MACHINECODE_H
+#define TESSERA_LIB_CODEGEN_KERNELS_MACHINECODE_H
 
 #include "llvm/IR/Module.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -26,4 +26,4 @@ emitMachineCode(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGe
 
 } // namespace tessera::codegen
 
-#endif // TESSERA_CODEGEN_CPU_MACHINECODE_H
+#endif // TESSERA_LIB_CODEGEN_KERNELS_MACHINECODE_H

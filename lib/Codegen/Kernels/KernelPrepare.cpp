@@ -8,7 +8,7 @@
 #include "KernelStages.h"
 #include "KernelWiden.h"
 
-#include "tessera/Codegen/CPU/DeadInit.h"
+#include "tessera/Codegen/Kernels/DeadInit.h"
 
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"

@@ -20,8 +20,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_CODEGEN_CPU_KERNELGROUP_H
-#define TESSERA_CODEGEN_CPU_KERNELGROUP_H
+#ifndef TESSERA_LIB_CODEGEN_KERNELS_KERNELGROUP_H
+#define TESSERA_LIB_CODEGEN_KERNELS_KERNELGROUP_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
@@ -78,4 +78,4 @@ private:
 
 } // namespace tessera::codegen
 
-#endif // TESSERA_CODEGEN_CPU_KERNELGROUP_H
+#endif // TESSERA_LIB_CODEGEN_KERNELS_KERNELGROUP_H

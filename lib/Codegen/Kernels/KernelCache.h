@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_CODEGEN_CPU_KERNELCACHE_H
-#define TESSERA_CODEGEN_CPU_KERNELCACHE_H
+#ifndef TESSERA_LIB_CODEGEN_KERNELS_KERNELCACHE_H
+#define TESSERA_LIB_CODEGEN_KERNELS_KERNELCACHE_H
 
 #include "llvm/Support/JSON.h"
 
@@ -39,4 +39,4 @@ private:
 
 } // namespace tessera::codegen
 
-#endif // TESSERA_CODEGEN_CPU_KERNELCACHE_H
+#endif // TESSERA_LIB_CODEGEN_KERNELS_KERNELCACHE_H

@@ -7,7 +7,7 @@
 
 #include "KernelGroup.h"
 
-#include "tessera/Codegen/CPU/DeadInit.h"
+#include "tessera/Codegen/Kernels/DeadInit.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 

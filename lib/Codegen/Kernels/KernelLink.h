@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_CODEGEN_CPU_KERNELLINK_H
-#define TESSERA_CODEGEN_CPU_KERNELLINK_H
+#ifndef TESSERA_LIB_CODEGEN_KERNELS_KERNELLINK_H
+#define TESSERA_LIB_CODEGEN_KERNELS_KERNELLINK_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/LogicalResult.h"
@@ -30,4 +30,4 @@ llvm::FailureOr<std::vector<char>> linkSharedObject(llvm::ArrayRef<std::string> 
 
 } // namespace tessera::codegen
 
-#endif // TESSERA_CODEGEN_CPU_KERNELLINK_H
+#endif // TESSERA_LIB_CODEGEN_KERNELS_KERNELLINK_H

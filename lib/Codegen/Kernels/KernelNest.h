@@ -15,10 +15,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_CODEGEN_CPU_KERNELNEST_H
-#define TESSERA_CODEGEN_CPU_KERNELNEST_H
-
-#include "KernelTarget.h"
+#ifndef TESSERA_LIB_CODEGEN_KERNELS_KERNELNEST_H
+#define TESSERA_LIB_CODEGEN_KERNELS_KERNELNEST_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -73,26 +71,9 @@ struct Nest {
   }
 };
 
-/// How a nest becomes vector code. `vector` < 0: scalar code.
-struct NestPlan {
-  int vector = -1;     ///< the loop in whose direction vectors lie
-  int64_t lanes = 1;   ///< elements a vector
-  int64_t vectors = 1; ///< vectors side by side
-  int jam = -1;        ///< a parallel loop unrolled into the innermost one for reuse, or -1
-  int64_t jams = 1;    ///< by how much
-  bool transpose =
-      false; ///< `jam` is a contiguous direction of some operand: transpose in registers
-  llvm::SmallVector<unsigned> outer; ///< the other parallel loops, outermost first
-  llvm::SmallVector<unsigned> inner; ///< the other reduction loops, outermost first
-};
-
-/// Chooses vector direction and register blocking by the number of instructions. May split a loop
-/// of `nest` in two.
-NestPlan planNest(Nest &nest, const KernelTarget &target);
-
 /// The value that leaves every other unchanged under `kind`.
 mlir::TypedAttr neutralElement(mlir::vector::CombiningKind kind, mlir::Type element);
 
 } // namespace tessera::codegen
 
-#endif // TESSERA_CODEGEN_CPU_KERNELNEST_H
+#endif // TESSERA_LIB_CODEGEN_KERNELS_KERNELNEST_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_CODEGEN_CPU_NARROWFLOATS_H
-#define TESSERA_LIB_CODEGEN_CPU_NARROWFLOATS_H
+#ifndef TESSERA_LIB_CODEGEN_KERNELS_NARROWFLOATS_H
+#define TESSERA_LIB_CODEGEN_KERNELS_NARROWFLOATS_H
 
 #include "mlir/IR/PatternMatch.h"
 
@@ -19,4 +19,4 @@ void populateNarrowFloatPatterns(mlir::RewritePatternSet &patterns, bool f16);
 
 } // namespace tessera::codegen
 
-#endif // TESSERA_LIB_CODEGEN_CPU_NARROWFLOATS_H
+#endif // TESSERA_LIB_CODEGEN_KERNELS_NARROWFLOATS_H

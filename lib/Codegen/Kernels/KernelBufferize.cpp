@@ -7,7 +7,7 @@
 
 #include "KernelStages.h"
 
-#include "tessera/Codegen/CPU/DeadInit.h"
+#include "tessera/Codegen/Kernels/DeadInit.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
@@ -124,7 +124,7 @@ static void dropCarriedBuffers(func::FuncOp kernel) {
 
 /// Moves temporaries to the function's entry, on the stack while they fit. Their contents never
 /// outlive a loop's trip: what a loop carries has a buffer of its own before the loop.
-static void placeTemporaries(func::FuncOp kernel, KernelInfo &info) {
+static void placeTemporaries(func::FuncOp kernel, TemporaryBytes &temporaries) {
   SmallVector<memref::AllocOp> allocations;
   kernel.walk([&](memref::AllocOp op) { allocations.push_back(op); });
   Block &entry = kernel.getBody().front();
@@ -134,8 +134,8 @@ static void placeTemporaries(func::FuncOp kernel, KernelInfo &info) {
     MemRefType type = op.getType();
     int64_t bits = type.getElementType().isIndex() ? 64 : type.getElementTypeBitWidth();
     int64_t bytes = type.getNumElements() * ((bits + 7) / 8);
-    bool stack = info.stackBytes + bytes <= kMaxStackBytes;
-    (stack ? info.stackBytes : info.heapBytes) += bytes;
+    bool stack = temporaries.stack + bytes <= kMaxStackBytes;
+    (stack ? temporaries.stack : temporaries.heap) += bytes;
     Value buffer;
     IntegerAttr alignment = begin.getI64IntegerAttr(kAlignment);
     if (stack) {
@@ -149,7 +149,7 @@ static void placeTemporaries(func::FuncOp kernel, KernelInfo &info) {
   }
 }
 
-LogicalResult bufferizeKernel(ModuleOp module, func::FuncOp kernel, KernelInfo &info) {
+LogicalResult bufferizeKernel(ModuleOp module, func::FuncOp kernel, TemporaryBytes &temporaries) {
   int64_t reads = kernel->getAttrOfType<IntegerAttr>(kKernelReadsAttr).getInt();
   copyPartlyWrittenInits(kernel);
   auto ret = cast<func::ReturnOp>(kernel.getBody().front().getTerminator());
@@ -240,7 +240,7 @@ LogicalResult bufferizeKernel(ModuleOp module, func::FuncOp kernel, KernelInfo &
     if (failed(linalg::generalizeNamedOp(rewriter, op)))
       return op.emitOpError("has no generic form");
   }
-  placeTemporaries(kernel, info);
+  placeTemporaries(kernel, temporaries);
   return success();
 }
 

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_CODEGEN_CPU_KERNELUNITS_H
-#define TESSERA_LIB_CODEGEN_CPU_KERNELUNITS_H
+#ifndef TESSERA_LIB_CODEGEN_KERNELS_KERNELUNITS_H
+#define TESSERA_LIB_CODEGEN_KERNELS_KERNELUNITS_H
 
-#include "tessera/Codegen/CPU/KernelCompiler.h"
+#include "tessera/Codegen/Kernels/Kernel.h"
 
 namespace tessera::codegen {
 
@@ -38,4 +38,4 @@ void compileInParallel(
 
 } // namespace tessera::codegen
 
-#endif // TESSERA_LIB_CODEGEN_CPU_KERNELUNITS_H
+#endif // TESSERA_LIB_CODEGEN_KERNELS_KERNELUNITS_H
