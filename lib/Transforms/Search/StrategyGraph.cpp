@@ -7,8 +7,8 @@
 
 #include "StrategyGraph.h"
 
-#include "tessera/Dialect/Dist/Rules/FuseGraph.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
+#include "tessera/Fusion/FuseGraph.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

@@ -28,7 +28,7 @@
 #ifndef TESSERA_LIB_TRANSFORMS_SEARCH_VALUELIVES_H
 #define TESSERA_LIB_TRANSFORMS_SEARCH_VALUELIVES_H
 
-#include "tessera/Dialect/Dist/Rules/FuseGraph.h"
+#include "tessera/Fusion/FuseGraph.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"

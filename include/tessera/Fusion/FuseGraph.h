@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_DIALECT_DIST_RULES_FUSEGRAPH_H
-#define TESSERA_DIALECT_DIST_RULES_FUSEGRAPH_H
+#ifndef TESSERA_FUSION_FUSEGRAPH_H
+#define TESSERA_FUSION_FUSEGRAPH_H
 
-#include "tessera/Dialect/Dist/Rules/FuseRows.h"
+#include "tessera/Fusion/FuseRows.h"
 
 #include <optional>
 
@@ -98,4 +98,4 @@ private:
 
 } // namespace tessera::dist
 
-#endif // TESSERA_DIALECT_DIST_RULES_FUSEGRAPH_H
+#endif // TESSERA_FUSION_FUSEGRAPH_H

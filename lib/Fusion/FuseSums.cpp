@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Dialect/Dist/Rules/FuseGraph.h"
+#include "tessera/Fusion/FuseGraph.h"
 
 using namespace mlir;
 using namespace tessera;

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Dialect/Dist/Rules/FuseRows.h"
+#include "tessera/Fusion/FuseRows.h"
 
 using namespace mlir;
 using namespace tessera::dist;

@@ -16,8 +16,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_DIALECT_DIST_RULES_FUSEROWS_H
-#define TESSERA_DIALECT_DIST_RULES_FUSEROWS_H
+#ifndef TESSERA_FUSION_FUSEROWS_H
+#define TESSERA_FUSION_FUSEROWS_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "llvm/ADT/DenseMap.h"
@@ -52,4 +52,4 @@ private:
 
 } // namespace tessera::dist
 
-#endif // TESSERA_DIALECT_DIST_RULES_FUSEROWS_H
+#endif // TESSERA_FUSION_FUSEROWS_H
