@@ -25,8 +25,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_TRANSFORMS_SEARCH_VALUELIVES_H
-#define TESSERA_LIB_TRANSFORMS_SEARCH_VALUELIVES_H
+#ifndef TESSERA_LIB_TRANSFORMS_MEMORY_VALUELIVES_H
+#define TESSERA_LIB_TRANSFORMS_MEMORY_VALUELIVES_H
 
 #include "tessera/Fusion/FuseGraph.h"
 
@@ -88,4 +88,4 @@ void forEachOwn(mlir::func::FuncOp function, const ValueLives &lives,
 
 } // namespace tessera::dist
 
-#endif // TESSERA_LIB_TRANSFORMS_SEARCH_VALUELIVES_H
+#endif // TESSERA_LIB_TRANSFORMS_MEMORY_VALUELIVES_H
