@@ -1,12 +1,12 @@
-//===- AttributeSyntax.h - Pieces of syntax shared by attributes and ops ---===//
+//===- AttributeSyntax.h - Syntax of attributes and ops ---------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_DIALECT_DIST_IR_ATTRIBUTESYNTAX_H
-#define TESSERA_LIB_DIALECT_DIST_IR_ATTRIBUTESYNTAX_H
+#ifndef TESSERA_DIALECT_DIST_IR_ATTRIBUTESYNTAX_H
+#define TESSERA_DIALECT_DIST_IR_ATTRIBUTESYNTAX_H
 
 #include "tessera/Dialect/Dist/IR/Dist.h"
 
@@ -25,4 +25,4 @@ mlir::ParseResult parseShardingOperand(mlir::AsmParser &parser, ShardingAttr &sh
 
 } // namespace tessera::dist
 
-#endif // TESSERA_LIB_DIALECT_DIST_IR_ATTRIBUTESYNTAX_H
+#endif // TESSERA_DIALECT_DIST_IR_ATTRIBUTESYNTAX_H

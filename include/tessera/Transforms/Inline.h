@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_TRANSFORMS_NORMALIZE_INLINE_H
-#define TESSERA_LIB_TRANSFORMS_NORMALIZE_INLINE_H
+#ifndef TESSERA_TRANSFORMS_INLINE_H
+#define TESSERA_TRANSFORMS_INLINE_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -25,4 +25,4 @@ mlir::LogicalResult inlineCallsForDerivative(mlir::func::FuncOp function);
 
 } // namespace tessera::dist
 
-#endif // TESSERA_LIB_TRANSFORMS_NORMALIZE_INLINE_H
+#endif // TESSERA_TRANSFORMS_INLINE_H

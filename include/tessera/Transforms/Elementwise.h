@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_TRANSFORMS_NORMALIZE_ELEMENTWISE_H
-#define TESSERA_LIB_TRANSFORMS_NORMALIZE_ELEMENTWISE_H
+#ifndef TESSERA_TRANSFORMS_ELEMENTWISE_H
+#define TESSERA_TRANSFORMS_ELEMENTWISE_H
 
 #include "mlir/IR/Operation.h"
 
@@ -25,4 +25,4 @@ void dropDerivativeMarks(mlir::Operation *function);
 
 } // namespace tessera::dist
 
-#endif // TESSERA_LIB_TRANSFORMS_NORMALIZE_ELEMENTWISE_H
+#endif // TESSERA_TRANSFORMS_ELEMENTWISE_H
