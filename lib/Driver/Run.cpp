@@ -31,9 +31,9 @@ static std::vector<std::string> splitAtCommas(llvm::ArrayRef<std::string> lists)
 }
 
 /// What the command line says of the target; nothing after an error.
-static std::optional<codegen::CompileOptions> targetOf(Compilation &compilation,
-                                                       const CompileOptions &options) {
-  codegen::CompileOptions result;
+static std::optional<codegen::ArtifactOptions> targetOf(Compilation &compilation,
+                                                        const CompileOptions &options) {
+  codegen::ArtifactOptions result;
   result.cpu.cpu = options.cpu;
   result.cpu.cacheDirectory = options.cacheDirectory;
   result.cpu.useCache = !options.noCache;
@@ -92,7 +92,7 @@ static void printGpuKernels(llvm::ArrayRef<codegen::GpuKernelInfo> infos) {
 /// One program as an artifact; with its plan summary unless it is the reference of a check.
 static std::shared_ptr<const runtime::Artifact>
 compileWith(Compilation &compilation, const CompileOptions &options, bool singleDevice) {
-  std::optional<codegen::CompileOptions> codegenOptions = targetOf(compilation, options);
+  std::optional<codegen::ArtifactOptions> codegenOptions = targetOf(compilation, options);
   if (!codegenOptions)
     return nullptr;
   if (failed(singleDevice ? compilation.toSingleDevice() : compilation.toLocalView()))

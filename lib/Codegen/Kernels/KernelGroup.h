@@ -10,10 +10,10 @@
 // the ops address the tensors between them, or the tensors they share, by these loops in the same
 // place.
 //
-//   op                                  | loops      | class "row" | class "column"
-//   max[i]    = max over j of x[i, j]   | i, j       | i           | j, reduced: gone once max is
-//   used sum[i]    = sum over j of exp(...)  | i, j       | i           | y[i, j]   = exp[i, j] /
-//   sum[i]      | i, j       | i           |
+//   op                                 | loops | class "row" | class "column"
+//   max[i]  = max over j of x[i, j]    | i, j  | i           | j, reduced: gone once max is used
+//   sum[i]  = sum over j of exp(...)   | i, j  | i           |
+//   y[i, j] = exp[i, j] / sum[i]       | i, j  | i           |
 //
 // One loop over the tiles of the classes, with every op cut to the tile, then computes exactly what
 // the ops compute one after the other: an op needs no more of its producers than their same tile.
