@@ -50,6 +50,9 @@ struct CpuOptions {
   bool keepLoopIR = false;
 };
 
+/// Empty when there is code for the CPU that `options` ask for; else what LLVM does not know.
+std::string checkCpu(const CpuOptions &options);
+
 /// Which of the two ways a kernel was compiled.
 enum class KernelScheme {
   Vectorised, ///< fused, tiled, every hot loop in vectors unless `reason` names exceptions
