@@ -22,6 +22,10 @@ config.substitutions.append(("%tools", config.tessera_tools_dir))
 cuda = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH") or "/usr/local/cuda"
 if shutil.which("ptxas") or os.access(os.path.join(cuda, "bin", "ptxas"), os.X_OK):
     config.available_features.add("ptxas")
+# The same assembler as a library; both are there in a toolkit.
+config.substitutions.append(("%cuda", cuda))
+if all(os.path.exists(os.path.join(cuda, *path)) for path in (("bin", "ptxas"), ("lib64", "libnvJitLink.so"))):
+    config.available_features.add("nvjitlink")
 # The disassembler, looked for as bench/gpu/kernels does.
 packaged = "import glob, sysconfig, sys; sys.exit(not glob.glob(sysconfig.get_paths()['purelib'] + '/nvidia/*/bin/nvdisasm'))"
 if (shutil.which("nvdisasm") or os.access(os.path.join(cuda, "bin", "nvdisasm"), os.X_OK)

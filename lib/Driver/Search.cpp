@@ -93,6 +93,7 @@ static llvm::json::Value toJson(const dist::SearchedPlan &plan) {
                             {"mode", std::string(nameOf(plan.mode))},
                             {"parallelisms", llvm::json::Array(plan.parallelisms)},
                             {"seconds", plan.seconds},
+                            {"solver_cpu_seconds", plan.solverCpuSeconds},
                             {"stopped_by_time", plan.stoppedByTime}};
 }
 

@@ -68,103 +68,84 @@ static Result refuse(const Call &call, const std::string &why) {
   return wrong(nameOf(call.kind), why + rank);
 }
 
+/// Checks `call` and hands the arguments to NCCL's own function, which `real` looks up.
+template <typename Real, typename... Arguments>
+static Result forward(Call call, Comm comm, Real real, Arguments... arguments) {
+  std::string why = inspect(comm, call);
+  bool isMessage = call.kind == Kind::send || call.kind == Kind::recv;
+  if (why.empty() && isMessage && groupDepth() == 0 && call.peer == call.rank)
+    why = call.kind == Kind::send ? "a message to oneself stands in a group with its receive"
+                                  : "a message from oneself stands in a group with its send";
+  if (!why.empty())
+    return refuse(call, why);
+  auto next = real();
+  return next ? next(arguments...) : kInvalidUsage;
+}
+
+/// NCCL's own function, looked up only when a call is right: without NCCL wrong calls are found,
+/// too.
+#define NEXT(NAME) [] { return REAL(NAME); }
+
 EXPORT Result ncclAllReduce(const void *send, void *receive, size_t count, int type, int operation,
                             Comm comm, Stream stream) {
-  Call call{Kind::allReduce, send, receive, count, type, operation};
-  if (std::string why = inspect(comm, call); !why.empty())
-    return refuse(call, why);
-  auto next = REAL(cclAllReduce);
-  return next ? next(send, receive, count, type, operation, comm, stream) : kInvalidUsage;
+  return forward({Kind::allReduce, send, receive, count, type, operation}, comm, NEXT(cclAllReduce),
+                 send, receive, count, type, operation, comm, stream);
 }
 
 EXPORT Result ncclReduceScatter(const void *send, void *receive, size_t count, int type,
                                 int operation, Comm comm, Stream stream) {
-  Call call{Kind::reduceScatter, send, receive, count, type, operation};
-  if (std::string why = inspect(comm, call); !why.empty())
-    return refuse(call, why);
-  auto next = REAL(cclReduceScatter);
-  return next ? next(send, receive, count, type, operation, comm, stream) : kInvalidUsage;
+  return forward({Kind::reduceScatter, send, receive, count, type, operation}, comm,
+                 NEXT(cclReduceScatter), send, receive, count, type, operation, comm, stream);
 }
 
 EXPORT Result ncclAllGather(const void *send, void *receive, size_t count, int type, Comm comm,
                             Stream stream) {
-  Call call{Kind::allGather, send, receive, count, type};
-  if (std::string why = inspect(comm, call); !why.empty())
-    return refuse(call, why);
-  auto next = REAL(cclAllGather);
-  return next ? next(send, receive, count, type, comm, stream) : kInvalidUsage;
+  return forward({Kind::allGather, send, receive, count, type}, comm, NEXT(cclAllGather), send,
+                 receive, count, type, comm, stream);
 }
 
 EXPORT Result ncclBroadcast(const void *send, void *receive, size_t count, int type, int root,
                             Comm comm, Stream stream) {
-  Call call{Kind::broadcast, send, receive, count, type, 0, root};
-  if (std::string why = inspect(comm, call); !why.empty())
-    return refuse(call, why);
-  auto next = REAL(cclBroadcast);
-  return next ? next(send, receive, count, type, root, comm, stream) : kInvalidUsage;
+  return forward({Kind::broadcast, send, receive, count, type, 0, root}, comm, NEXT(cclBroadcast),
+                 send, receive, count, type, root, comm, stream);
 }
 
 EXPORT Result ncclBcast(void *buffer, size_t count, int type, int root, Comm comm, Stream stream) {
-  Call call{Kind::broadcast, buffer, buffer, count, type, 0, root};
-  if (std::string why = inspect(comm, call); !why.empty())
-    return refuse(call, why);
-  auto next = REAL(cclBcast);
-  return next ? next(buffer, count, type, root, comm, stream) : kInvalidUsage;
+  return forward({Kind::broadcast, buffer, buffer, count, type, 0, root}, comm, NEXT(cclBcast),
+                 buffer, count, type, root, comm, stream);
 }
 
 EXPORT Result ncclReduce(const void *send, void *receive, size_t count, int type, int operation,
                          int root, Comm comm, Stream stream) {
-  Call call{Kind::reduce, send, receive, count, type, operation, root};
-  if (std::string why = inspect(comm, call); !why.empty())
-    return refuse(call, why);
-  auto next = REAL(cclReduce);
-  return next ? next(send, receive, count, type, operation, root, comm, stream) : kInvalidUsage;
+  return forward({Kind::reduce, send, receive, count, type, operation, root}, comm, NEXT(cclReduce),
+                 send, receive, count, type, operation, root, comm, stream);
 }
 
 EXPORT Result ncclAlltoAll(const void *send, void *receive, size_t count, int type, Comm comm,
                            Stream stream) {
-  Call call{Kind::allToAll, send, receive, count, type};
-  if (std::string why = inspect(comm, call); !why.empty())
-    return refuse(call, why);
-  auto next = REAL(cclAlltoAll);
-  return next ? next(send, receive, count, type, comm, stream) : kInvalidUsage;
+  return forward({Kind::allToAll, send, receive, count, type}, comm, NEXT(cclAlltoAll), send,
+                 receive, count, type, comm, stream);
 }
 
 EXPORT Result ncclGather(const void *send, void *receive, size_t count, int type, int root,
                          Comm comm, Stream stream) {
-  Call call{Kind::gather, send, receive, count, type, 0, root};
-  if (std::string why = inspect(comm, call); !why.empty())
-    return refuse(call, why);
-  auto next = REAL(cclGather);
-  return next ? next(send, receive, count, type, root, comm, stream) : kInvalidUsage;
+  return forward({Kind::gather, send, receive, count, type, 0, root}, comm, NEXT(cclGather), send,
+                 receive, count, type, root, comm, stream);
 }
 
 EXPORT Result ncclScatter(const void *send, void *receive, size_t count, int type, int root,
                           Comm comm, Stream stream) {
-  Call call{Kind::scatter, send, receive, count, type, 0, root};
-  if (std::string why = inspect(comm, call); !why.empty())
-    return refuse(call, why);
-  auto next = REAL(cclScatter);
-  return next ? next(send, receive, count, type, root, comm, stream) : kInvalidUsage;
+  return forward({Kind::scatter, send, receive, count, type, 0, root}, comm, NEXT(cclScatter), send,
+                 receive, count, type, root, comm, stream);
 }
 
 EXPORT Result ncclSend(const void *send, size_t count, int type, int peer, Comm comm,
                        Stream stream) {
-  Call call{Kind::send, send, nullptr, count, type, 0, peer};
-  if (std::string why = inspect(comm, call); !why.empty())
-    return refuse(call, why);
-  if (groupDepth() == 0 && peer == call.rank)
-    return refuse(call, "a message to oneself stands in a group with its receive");
-  auto next = REAL(cclSend);
-  return next ? next(send, count, type, peer, comm, stream) : kInvalidUsage;
+  return forward({Kind::send, send, nullptr, count, type, 0, peer}, comm, NEXT(cclSend), send,
+                 count, type, peer, comm, stream);
 }
 
 EXPORT Result ncclRecv(void *receive, size_t count, int type, int peer, Comm comm, Stream stream) {
-  Call call{Kind::recv, nullptr, receive, count, type, 0, peer};
-  if (std::string why = inspect(comm, call); !why.empty())
-    return refuse(call, why);
-  if (groupDepth() == 0 && peer == call.rank)
-    return refuse(call, "a message from oneself stands in a group with its send");
-  auto next = REAL(cclRecv);
-  return next ? next(receive, count, type, peer, comm, stream) : kInvalidUsage;
+  return forward({Kind::recv, nullptr, receive, count, type, 0, peer}, comm, NEXT(cclRecv), receive,
+                 count, type, peer, comm, stream);
 }

@@ -98,7 +98,8 @@ static void addCompileOptions(CLI::App *command, tessera::CompileOptions &option
   command->add_option("--target", options.target, "What to compile for: cpu, cuda, stub");
   command
       ->add_option("--arch", options.archs,
-                   "Architectures of target cuda: sm_NN (needs ptxas) or compute_NN (PTX); default "
+                   "Architectures of target cuda: sm_NN (needs NVIDIA's assembler) or compute_NN "
+                   "(PTX); default "
                    "sm_80,sm_90a,compute_80")
       ->allow_extra_args(false);
   command->add_option("--cpu", options.cpu, "LLVM's name of the CPU; default this machine's");

@@ -52,6 +52,7 @@ struct SearchedPlan {
   std::string proof;              ///< for what, the end of a message
   bool isLeast = false;           ///< over the budget: no plan of less memory is known
   double seconds = 0;             ///< of building and solving
+  double solverCpuSeconds = 0;    ///< of solving, on the one core that it uses
   bool stoppedByTime = false;     ///< the gap is what the time limit left
   sharding::search::Mode mode = sharding::search::Mode::dynamic_programming; ///< that found it
   std::vector<std::string> parallelisms; ///< "data over d0", "tensor over d1", …

@@ -110,7 +110,8 @@ struct CompileGpuKernelsPass : PassWrapper<CompileGpuKernelsPass, OperationPass<
 
   ListOption<std::string> archs{*this, "arch",
                                 llvm::cl::desc("architectures: sm_NN, compute_NN, stub")};
-  Option<std::string> ptxas{*this, "ptxas", llvm::cl::desc("NVIDIA's assembler")};
+  Option<std::string> ptxas{*this, "ptxas",
+                            llvm::cl::desc("NVIDIA's assembler: ptxas or libnvJitLink.so")};
   Option<bool> schemes{*this, "schemes", llvm::cl::desc("false: one thread does it all"),
                        llvm::cl::init(true)};
   Option<bool> printPtx{*this, "print-ptx", llvm::cl::desc("print the PTX"), llvm::cl::init(false)};

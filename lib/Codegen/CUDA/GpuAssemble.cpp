@@ -1,4 +1,4 @@
-//===- GpuAssemble.cpp - Cubins by ptxas ----------------------------------===//
+//===- GpuAssemble.cpp - Cubins from PTX ----------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,31 +20,7 @@ using namespace llvm;
 
 namespace tessera::codegen {
 
-std::string findPtxas(const std::string &asked, std::string &error) {
-  if (!asked.empty()) {
-    if (sys::fs::can_execute(asked))
-      return asked;
-    error = "the assembler '" + asked + "' cannot be executed";
-    return "";
-  }
-  for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
-    if (std::optional<std::string> root = sys::Process::GetEnv(variable)) {
-      SmallString<128> path(*root);
-      sys::path::append(path, "bin", "ptxas");
-      if (sys::fs::can_execute(path))
-        return std::string(path);
-    }
-  if (ErrorOr<std::string> found = sys::findProgramByName("ptxas"))
-    return *found;
-  if (ErrorOr<std::string> found = sys::findProgramByName("ptxas", {"/usr/local/cuda/bin"}))
-    return *found;
-  error =
-      "code for sm_NN needs NVIDIA's assembler: no ptxas in bin of CUDA_HOME, on the PATH or in "
-      "/usr/local/cuda/bin; install the CUDA toolkit, or compile for compute_NN or stub";
-  return "";
-}
-
-/// What `ptxas -v` writes:
+/// What `ptxas -v` writes, and libnvJitLink to its log (with more about the link behind it):
 ///   ptxas info    : Compiling entry function 'k' for 'sm_80'
 ///   ptxas info    : Function properties for k
 ///       0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
@@ -74,9 +50,10 @@ static void readUsage(StringRef log, StringRef arch, std::map<std::string, GpuUs
   }
 }
 
-mlir::FailureOr<std::string> assemble(const std::string &ptxas, const std::string &ptx,
-                                      StringRef arch, std::map<std::string, GpuUsage> &usage,
-                                      double &milliseconds, std::string &error) {
+/// A cubin by a process. `said` gets its output.
+static mlir::FailureOr<std::string> runPtxas(const std::string &ptxas, const std::string &ptx,
+                                             StringRef arch, std::string &said,
+                                             double &milliseconds, std::string &error) {
   SmallString<128> directory;
   if (std::error_code code = sys::fs::createUniqueDirectory("tessera-ptx", directory)) {
     error = "cannot create a temporary directory: " + code.message();
@@ -110,19 +87,33 @@ mlir::FailureOr<std::string> assemble(const std::string &ptxas, const std::strin
                           &message, /*ExecutionFailed=*/nullptr, &spent);
   if (spent)
     milliseconds += 1e-3 * static_cast<double>(spent->TotalTime.count());
-  auto said = MemoryBuffer::getFile(log);
-  StringRef text = said ? (*said)->getBuffer() : StringRef();
+  if (auto written = MemoryBuffer::getFile(log))
+    said = (*written)->getBuffer().str();
   auto cubin = MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (status != 0 || !cubin) {
-    error = "'" + ptxas + "' failed (" + std::to_string(status) + ")";
-    for (StringRef part : {StringRef(message), text.trim()})
+    error = "status " + std::to_string(status);
+    for (StringRef part : {StringRef(message), StringRef(said).trim()})
       if (!part.empty())
         error += ": " + part.str();
+    return mlir::failure();
+  }
+  return (*cubin)->getBuffer().str();
+}
+
+mlir::FailureOr<std::string> assemble(const Assembler &assembler, const std::string &ptx,
+                                      StringRef arch, std::map<std::string, GpuUsage> &usage,
+                                      double &milliseconds, std::string &error) {
+  std::string log;
+  mlir::FailureOr<std::string> cubin =
+      assembler.library.create ? assembler.library.assemble(ptx, arch, log, error)
+                               : runPtxas(assembler.path, ptx, arch, log, milliseconds, error);
+  if (failed(cubin)) {
+    error = "'" + assembler.path + "' failed: " + error;
     llvm::replace(error, '\n', ' ');
     return mlir::failure();
   }
-  readUsage(text, arch, usage);
-  return (*cubin)->getBuffer().str();
+  readUsage(log, arch, usage);
+  return cubin;
 }
 
 } // namespace tessera::codegen

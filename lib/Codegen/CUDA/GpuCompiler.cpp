@@ -55,7 +55,7 @@ double threadMilliseconds() {
   return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
 }
 
-void compileUnits(std::vector<Unit> &units, const GpuOptions &options, const std::string &ptxas,
+void compileUnits(std::vector<Unit> &units, const GpuOptions &options, const Assembler &assembler,
                   const KernelCache *cache) {
   DialectRegistry registry;
   registerKernelDialects(registry);
@@ -73,7 +73,7 @@ void compileUnits(std::vector<Unit> &units, const GpuOptions &options, const std
     auto begin = std::chrono::steady_clock::now();
     double beganCpu = threadMilliseconds();
     LogicalResult compiled =
-        compileGpuText(own, unit.text, unit.symbol, options, ptxas, unit.result);
+        compileGpuText(own, unit.text, unit.symbol, options, assembler, unit.result);
     std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - begin;
     unit.result.info.milliseconds = spent.count();
     unit.result.info.cpuMilliseconds += threadMilliseconds() - beganCpu;
@@ -120,19 +120,20 @@ FailureOr<runtime::GpuImage> linkStub(ArrayRef<Unit> units, size_t place, const 
 
 FailureOr<runtime::GpuModule> compileGpuKernels(ModuleOp kernels, const GpuOptions &options,
                                                 std::vector<GpuKernelInfo> *infos) {
-  std::string error, ptxas;
+  std::string error;
+  Assembler assembler;
   std::string salt = options.schemes ? "gpu|v|" : "gpu|s|";
   if (std::string why = checkArchitectures(options.archs); !why.empty())
     return kernels.emitError(why), failure();
   for (const std::string &arch : options.archs) {
-    if (!isStub(arch) && !isPtx(arch) && ptxas.empty()) {
-      ptxas = findPtxas(options.ptxas, error);
-      if (ptxas.empty())
+    if (!isStub(arch) && !isPtx(arch) && assembler.path.empty()) {
+      assembler = findAssembler(options.ptxas, error);
+      if (assembler.path.empty())
         return kernels.emitError(error), failure();
     }
     salt += arch + "|";
   }
-  salt += ptxas + "|" + kernelCompilerRevision();
+  salt += assembler.key + "|" + kernelCompilerRevision();
 
   FailureOr<KernelUnits> collected = collectUnits(kernels, salt);
   if (failed(collected))
@@ -143,7 +144,7 @@ FailureOr<runtime::GpuModule> compileGpuKernels(ModuleOp kernels, const GpuOptio
 
   bool useCache = options.useCache && !options.keepPtx && !options.keepLoopIR;
   KernelCache cache(options.cacheDirectory, options.cacheLimitBytes);
-  compileUnits(units, options, ptxas, useCache ? &cache : nullptr);
+  compileUnits(units, options, assembler, useCache ? &cache : nullptr);
   if (useCache)
     cache.trim();
 

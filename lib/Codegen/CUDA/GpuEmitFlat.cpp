@@ -13,7 +13,6 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-static constexpr int64_t kFlatThreads = 256;
 /// Chunks of a window that stay in registers.
 static constexpr int64_t kWindow = 16;
 
@@ -130,7 +129,7 @@ GpuShape GpuEmitter::emitFlat() {
   int64_t count = group.count(), lanes = flatLanes(), width = std::max<int64_t>(1, lanes);
   int64_t chunks = (count + width - 1) / width;
   GpuShape shape;
-  shape.threads = std::min(kFlatThreads, static_cast<int64_t>(llvm::alignTo(chunks, 32)));
+  shape.threads = std::min(kBlockThreads, static_cast<int64_t>(llvm::alignTo(chunks, 32)));
   shape.blocks = (chunks + shape.threads - 1) / shape.threads;
 
   Chunk chunk;

@@ -31,7 +31,7 @@ Value GpuEmitter::multiply(Value left, int64_t right) {
   return arith::MulIOp::create(b, loc, left, constant(right), arith::IntegerOverflowFlags::nsw);
 }
 
-/// Indices of a launch are below 2^31 (GpuLaunches.cpp sees to it): a division of 32 bits is
+/// Indices of a launch are below 2^31 (kMaxIterations): a division of 32 bits is
 /// several times as fast.
 static Value narrowly(OpBuilder &b, Location loc, Value left, int64_t right, bool quotient) {
   Type i32 = b.getI32Type();

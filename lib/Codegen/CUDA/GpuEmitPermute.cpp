@@ -21,8 +21,7 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-static constexpr int64_t kThreads = 256;
-static constexpr int64_t kVectorBytes = 16, kWordBytes = 4;
+static constexpr int64_t kWordBytes = 4;
 /// What every GPU has without being asked, and with several blocks on a multiprocessor.
 static constexpr int64_t kSharedBytes = 40 << 10;
 
@@ -96,7 +95,7 @@ void GpuEmitter::stage(const GpuMember &member, const GpuAccess &access, const T
   if (staged.count(key))
     return;
   const GpuTiles &tiles = *group.tiles;
-  int64_t bytes = bytesOf(access.element), width = kVectorBytes / bytes;
+  int64_t bytes = bytesOf(access.element), width = kAccessBytes / bytes;
   SmallVector<unsigned> loops = GpuGroup::classLoops(member, group.extents.size());
   auto step = [&](unsigned loop) { return access.step[loops[tiles.loops[loop].lastClass]]; };
   auto fits = [&] {
@@ -108,7 +107,7 @@ void GpuEmitter::stage(const GpuMember &member, const GpuAccess &access, const T
   };
   while (width > 1 && !fits())
     width /= 2;
-  if (width * bytes < kVectorBytes)
+  if (width * bytes < kAccessBytes)
     note(access.root, /*store=*/false, width * bytes,
          "runs of " + std::to_string(tiles.loops[tiles.across].extent) + " elements");
   countLoad(member, access);
@@ -202,7 +201,7 @@ GpuShape GpuEmitter::emitPermute() {
   lanes = lanes <= 1 ? 0 : lanes;
   int64_t width = std::max<int64_t>(1, lanes);
   int64_t chunks = tile.last / width * tile.across;
-  tile.threads = std::min(kThreads, static_cast<int64_t>(llvm::alignTo(chunks, 32)));
+  tile.threads = std::min(kBlockThreads, static_cast<int64_t>(llvm::alignTo(chunks, 32)));
 
   GpuShape shape;
   shape.threads = tile.threads;

@@ -14,17 +14,11 @@
 #define TESSERA_CODEGEN_CUDA_GPUEMITSTATE_H
 
 #include "GpuGroup.h"
+#include "GpuLimits.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 namespace tessera::codegen {
-
-/// The widest access of a GPU, in bytes.
-inline constexpr int64_t kAccessBytes = 16;
-/// Threads of a warp, of the largest block.
-inline constexpr int64_t kWarp = 32, kMaxThreads = 1024;
-/// Shared memory left for reductions of a row, in bytes.
-inline constexpr int64_t kReserved = 2 << 10;
 
 /// How a group is spread over a grid.
 struct GpuShape {

@@ -6,13 +6,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuGroup.h"
+#include "GpuLimits.h"
 
 using namespace mlir;
 
 namespace tessera::codegen {
 
-/// Below this many rows of more than this many elements a launch would leave most of the GPU idle.
-static constexpr int64_t kFewRows = 32, kLongRow = 8 << 10;
+/// Fewer rows than kBusyTeams of more elements than this are not for a launch over rows.
+static constexpr int64_t kLongRow = 8 << 10;
 /// Own loops of fewer reduced iterations are walked by one thread.
 static constexpr int64_t kShortRow = 8;
 
@@ -168,7 +169,7 @@ bool GpuGroup::choose() {
   if (team && (!flat || (contiguousAlongOwn() && longest > kShortRow))) {
     rows = true;
     // What runs well by itself is not worth a strided or a lonely team.
-    return !parallel || (contiguousAlongOwn() && (count() >= kFewRows || longest <= kLongRow));
+    return !parallel || (contiguousAlongOwn() && (count() >= kBusyTeams || longest <= kLongRow));
   }
   rows = false;
   return flat;

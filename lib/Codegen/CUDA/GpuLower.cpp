@@ -52,7 +52,7 @@ struct LowerBarrier : ConvertOpToLLVMPattern<gpu::BarrierOp> {
   }
 };
 
-/// Whole warps shuffle words of 32 bits (GpuEmitRows.cpp).
+/// Whole warps shuffle words of 32 bits (GpuReduce.cpp).
 struct LowerShuffle : ConvertOpToLLVMPattern<gpu::ShuffleOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
 

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "GpuLimits.h"
 #include "GpuStages.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -33,7 +34,6 @@ static unsigned numberOf(StringRef arch) {
 
 /// Shared memory that a block may have (CUDA C++ Programming Guide, "Technical Specifications per
 /// Compute Capability"). PTX for an older architecture runs on all later ones.
-static constexpr int64_t kMostShared = 227 << 10;
 static int64_t sharedBytesOf(StringRef arch) {
   if (isStub(arch))
     return kMostShared;
@@ -117,7 +117,7 @@ static OwningOpRef<ModuleOp> makeLaunches(MLIRContext &context, StringRef text, 
 
 /// Code for every architecture.
 static LogicalResult emitCode(ModuleOp launches, const GpuOptions &options,
-                              const std::string &ptxas, GpuUnit &unit) {
+                              const Assembler &assembler, GpuUnit &unit) {
   ErrorCollector diagnostics(launches.getContext());
   auto fail = [&](StringRef stage) {
     if (unit.error.empty())
@@ -163,7 +163,7 @@ static LogicalResult emitCode(ModuleOp launches, const GpuOptions &options,
     }
     std::map<std::string, GpuUsage> usage;
     FailureOr<std::string> cubin =
-        assemble(ptxas, ptx, arch, usage, unit.info.cpuMilliseconds, unit.error);
+        assemble(assembler, ptx, arch, usage, unit.info.cpuMilliseconds, unit.error);
     if (failed(cubin))
       return fail("assembly for " + arch);
     unit.code.push_back(std::move(*cubin));
@@ -174,7 +174,7 @@ static LogicalResult emitCode(ModuleOp launches, const GpuOptions &options,
 }
 
 LogicalResult compileGpuText(MLIRContext &context, StringRef text, StringRef symbol,
-                             const GpuOptions &options, const std::string &ptxas, GpuUnit &unit) {
+                             const GpuOptions &options, const Assembler &assembler, GpuUnit &unit) {
   OwningOpRef<ModuleOp> launches;
   std::string reason;
   if (options.schemes) {
@@ -194,7 +194,7 @@ LogicalResult compileGpuText(MLIRContext &context, StringRef text, StringRef sym
     unit.code.assign(options.archs.size(), "");
     return success();
   }
-  return emitCode(*launches, options, ptxas, unit);
+  return emitCode(*launches, options, assembler, unit);
 }
 
 } // namespace tessera::codegen

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "GpuLimits.h"
 #include "GpuPlan.h"
 #include "GpuStages.h"
 

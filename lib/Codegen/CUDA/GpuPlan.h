@@ -14,9 +14,6 @@
 
 namespace tessera::codegen {
 
-/// Index arithmetic is done in 32 bits (GpuEmitIndex.cpp).
-inline constexpr int64_t kMaxIterations = int64_t(1) << 31;
-
 /// A launch to be: a group of ops that have a scheme, or some ops by themselves.
 struct GpuPlan {
   std::optional<GpuGroup> group;

@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuAccess.h"
+#include "GpuLimits.h"
 #include "GpuStages.h"
 #include "GpuSums.h"
 
@@ -26,18 +27,15 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// With as many results a reduction has threads enough.
-static constexpr int64_t kEnough = 32 << 10;
 /// Parts are no shorter than this, lest writing and reading what they give is more than 5 % of
 /// reading them.
 static constexpr int64_t kShortestPart = 40;
-/// The same of parts that belong to a launch over rows, and how many there must be for it to keep a
-/// GPU busy; more than so many add nothing.
-static constexpr int64_t kShortestShared = 32, kFewestShared = 32, kMostParts = 2048;
+/// The same of parts that belong to a launch over rows; more than so many parts add nothing.
+static constexpr int64_t kShortestShared = 32, kMostParts = 2048;
 /// Smaller ones are not worth a second launch.
 static constexpr int64_t kWorthIt = 32 << 10;
-/// So many contiguous rows keep a GPU busy, a team of threads each; shorter ones need no parts.
-static constexpr int64_t kEnoughRows = 32, kLongRow = 16 << 10;
+/// Of enough contiguous rows (kBusyTeams) those that are shorter need no parts.
+static constexpr int64_t kLongRow = 16 << 10;
 
 /// Whether the innermost dimension of the largest input is reduced.
 static bool isContiguous(linalg::GenericOp op) {
@@ -88,20 +86,20 @@ static int64_t partsOf(linalg::GenericOp op, int64_t shortestShared) {
   for (auto [extent, iterator] :
        llvm::zip_equal(op.getStaticLoopRanges(), op.getIteratorTypesArray()))
     (iterator == utils::IteratorType::parallel ? results : reduced) *= extent;
-  if (results == 0 || results >= kEnough || reduced * results < kWorthIt)
+  if (results == 0 || results >= kBusyElements || reduced * results < kWorthIt)
     return 1;
-  if (isContiguous(op) && (results >= kEnoughRows || reduced < kLongRow))
+  if (isContiguous(op) && (results >= kBusyTeams || reduced < kLongRow))
     return 1;
   if (shortestShared && !isContiguous(op))
     if (int64_t parts = divisorBelow(reduced, std::min(kMostParts, reduced / shortestShared));
-        parts >= kFewestShared)
+        parts >= kBusyTeams)
       return parts;
   // Parts of wider elements than what is read are longer.
   int64_t widest = 1, sum = bytesOf(getElementTypeOrSelf(op.getResult(0)));
   for (OpOperand *input : op.getDpsInputOperands())
     widest = std::max(widest, bytesOf(getElementTypeOrSelf(input->get())));
   int64_t shortest = kShortestPart * std::max<int64_t>(1, sum / widest);
-  return divisorBelow(reduced, std::min(reduced / shortest, kEnough / results));
+  return divisorBelow(reduced, std::min(reduced / shortest, kBusyElements / results));
 }
 
 /// Gives inputs that are read at 0 along a dimension of one a view without it: then the op reads

@@ -7,17 +7,20 @@
 //
 // One kernel in a module of its own goes through
 //
-//   prepareKernel, fuseKernel    as for the CPU
+//   prepareKernel         of Kernels/KernelStages.h
+//   chooseInPadding, splitArgMax    one op for padding, two for the greatest and its place
+//   fuseKernel            of Kernels/KernelStages.h
 //   splitReductions       long reductions to few results in two stages
-//   aimAtDestinations, bufferizeKernel    as for the CPU
+//   aimAtDestinations, bufferizeKernel    of Kernels/KernelStages.h
+//   chooseInBranches      branches that only compute and look up become choices
 //   splitIntoLaunches     ops on buffers become launches: scheme, grid, the work of a thread
-//   expandKernelMath      as for the CPU
+//   expandKernelMath, expandGpuMath    functions without an instruction, written out
 //   lowerLaunches         LLVM and NVVM dialects; what a GPU has no instruction for is refused
 //
 // and the module of launches then becomes, for each architecture,
 //
-//   emitPtx, assemble     PTX by LLVM's NVPTX, a cubin by ptxas
-//   retargetToStub        the same functions for the CPU: indices, barriers, shuffles by a table
+//   emitPtx, assemble     PTX by LLVM's NVPTX, a cubin by NVIDIA's assembler
+//   emitStub              the same functions for the CPU: indices, barriers, shuffles by a table
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,6 +28,7 @@
 #define TESSERA_CODEGEN_CUDA_GPUSTAGES_H
 
 #include "../Kernels/KernelStages.h"
+#include "GpuAssembler.h"
 #include "tessera/Codegen/CUDA/GpuCompiler.h"
 
 #include "llvm/IR/Module.h"
@@ -80,11 +84,9 @@ mlir::LogicalResult lowerLaunches(mlir::ModuleOp launches);
 mlir::FailureOr<std::string> emitPtx(mlir::ModuleOp launches, llvm::StringRef arch,
                                      std::string &error);
 
-/// Where ptxas is; empty: nowhere, and `error` says where it was looked for.
-std::string findPtxas(const std::string &asked, std::string &error);
-/// A cubin from PTX. `usage` gets what ptxas says of each launch, by symbol; `milliseconds` grows
-/// by the time it spent on a processor.
-mlir::FailureOr<std::string> assemble(const std::string &ptxas, const std::string &ptx,
+/// A cubin from PTX. `usage` gets what the assembler says of each launch, by symbol; `milliseconds`
+/// grows by the time that processes of its own spent on a processor.
+mlir::FailureOr<std::string> assemble(const Assembler &assembler, const std::string &ptx,
                                       llvm::StringRef arch, std::map<std::string, GpuUsage> &usage,
                                       double &milliseconds, std::string &error);
 
@@ -111,7 +113,7 @@ inline bool isPtx(llvm::StringRef arch) {
 /// Runs the stages on the kernel in `text`.
 mlir::LogicalResult compileGpuText(mlir::MLIRContext &context, llvm::StringRef text,
                                    llvm::StringRef symbol, const GpuOptions &options,
-                                   const std::string &ptxas, GpuUnit &unit);
+                                   const Assembler &assembler, GpuUnit &unit);
 
 } // namespace tessera::codegen
 

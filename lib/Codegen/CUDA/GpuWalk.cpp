@@ -16,14 +16,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuGroup.h"
+#include "GpuLimits.h"
 
 using namespace mlir;
 
 namespace tessera::codegen {
 
-/// Fewer teams, or fewer elements of all of them, leave most of the GPU idle: a launch of its own
-/// is faster then, although it reads everything again.
-static constexpr int64_t kFewestParts = 32, kFewestElements = 32 << 10;
 /// Longer rows do not stay in registers along with their sums.
 static constexpr int64_t kLongestRow = 8 << 10;
 
@@ -180,7 +178,7 @@ bool GpuGroup::joinColumns(const GpuMember &member, ArrayRef<GpuMember> fills) {
   int64_t parts = member.extents[sums.part], own = member.volume();
   int64_t rows = parts * member.extents[sums.walked];
   own /= rows;
-  if (parts < kFewestParts || parts * own < kFewestElements || own > kLongestRow)
+  if (parts < kBusyTeams || parts * own < kBusyElements || own > kLongestRow)
     return false;
   // Rows are the outermost classes; what they do not count becomes the members' own.
   GpuGroup trial = *this;

@@ -36,13 +36,21 @@ double BudgetSearch::left() const {
   return settings.solver.timeLimit - elapsed.count();
 }
 
+search::Expected<search::Solution> BudgetSearch::solve(const search::Problem &problem,
+                                                       const search::Options &options) {
+  search::Expected<search::Solution> solved = search::solve(problem, options);
+  if (auto *solution = std::get_if<search::Solution>(&solved))
+    cpuSeconds += solution->cpuSeconds;
+  return solved;
+}
+
 FailureOr<search::Solution> BudgetSearch::solve(double budget, bool isQuick) {
   search::Options options = settings.solver;
   if (isQuick && options.mode != search::Mode::sharding_propagation)
     options.mode = search::Mode::recursive_programming;
   options.memoryBudget = budget;
   options.timeLimit = std::max(0.01, left());
-  search::Expected<search::Solution> solved = search::solve(strategies.problem(), options);
+  search::Expected<search::Solution> solved = solve(strategies.problem(), options);
   if (auto *error = std::get_if<search::Error>(&solved))
     return function.emitError() << error->message;
   return std::get<search::Solution>(std::move(solved));
@@ -182,7 +190,7 @@ void BudgetSearch::minimiseMemory() {
     search::Options options;
     options.mode = search::Mode::recursive_programming;
     options.timeLimit = std::max(0.1, left());
-    search::Expected<search::Solution> solved = search::solve(problem, options);
+    search::Expected<search::Solution> solved = solve(problem, options);
     search::Solution solution = std::get<search::Solution>(std::move(solved));
     Peak peak = considerLeast(solution.choice);
     addTime(livesOf(solution.choice), peak.time, 0.5 * total);

@@ -43,6 +43,8 @@ public:
   const Lives &livesOf(const std::vector<int64_t> &choice);
   /// What no plan does without.
   const MemoryBound &bound();
+  /// What solvers took until now.
+  double solverCpuSeconds() const { return cpuSeconds; }
   /// "'name'" of an argument or result, or "a value of type '…'"; empty for none.
   std::string nameOf(int64_t tensor) const;
 
@@ -62,6 +64,8 @@ private:
   void solveAtTimes(const sharding::search::Solution &first, bool sendsAgain);
   void minimiseMemory();
   double left() const;
+  sharding::search::Expected<sharding::search::Solution>
+  solve(const sharding::search::Problem &problem, const sharding::search::Options &options);
 
   mlir::func::FuncOp function;
   StrategyGraph &strategies;
@@ -76,6 +80,7 @@ private:
   std::vector<int64_t> livesChoice;
   std::optional<MemoryBound> proved;
   bool tookLeast = false;
+  double cpuSeconds = 0;
 };
 
 } // namespace tessera::dist

@@ -181,6 +181,7 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
   summary.propagationCost += aloneCost;
   summary.computeSeconds += strategies.computeSeconds(solution.choice);
   summary.stoppedByTime |= solution.stoppedByTime;
+  summary.solverCpuSeconds += within.solverCpuSeconds();
 
   for (size_t t = 0; t < graph.tensors.size(); ++t) {
     auto tensor = static_cast<int64_t>(t);

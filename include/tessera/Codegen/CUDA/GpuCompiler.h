@@ -21,11 +21,12 @@
 namespace tessera::codegen {
 
 struct GpuOptions {
-  /// "sm_NN" for a cubin (needs ptxas), "compute_NN" for PTX, "stub" for code that the CPU runs.
+  /// "sm_NN" for a cubin (needs an assembler), "compute_NN" for PTX, "stub" for code that the CPU runs.
   std::vector<std::string> archs = {"sm_80", "sm_90a", "compute_80"};
   /// False: every kernel by the plain scheme of one thread (for tests and bisection).
   bool schemes = true;
-  /// ptxas; empty: that of CUDA_HOME or CUDA_PATH, else on the PATH, else in /usr/local/cuda/bin.
+  /// NVIDIA's assembler, libnvJitLink.so or ptxas; empty: of CUDA_HOME, CUDA_PATH, a toolkit on the
+  /// PATH or /usr/local/cuda, the library before the program; else the library the loader finds.
   std::string ptxas;
   /// Threads that compile; 0: one a core.
   unsigned threads = 0;
@@ -88,7 +89,7 @@ struct GpuKernelInfo {
 /// Compiles every function of `kernels`; entry i of the result is function i. `infos`, when given,
 /// gets one entry a function. The result depends only on `kernels` and `options`. Fails with
 /// located diagnostics on a function that breaks the contract of Kernels/Kernel.h, on an
-/// architecture of another form, and when ptxas or the linker is needed and not found.
+/// architecture of another form, and when the assembler or the linker is needed and not found.
 mlir::FailureOr<runtime::GpuModule> compileGpuKernels(mlir::ModuleOp kernels,
                                                       const GpuOptions &options,
                                                       std::vector<GpuKernelInfo> *infos = nullptr);

@@ -1,0 +1,39 @@
+//===- GpuLimits.h - What a GPU has, and what keeps it busy -----*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The numbers that several stages must agree about. What one stage alone decides by stands in it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_CODEGEN_CUDA_GPULIMITS_H
+#define TESSERA_CODEGEN_CUDA_GPULIMITS_H
+
+#include <cstdint>
+
+namespace tessera::codegen {
+
+/// The widest access of a GPU, in bytes.
+inline constexpr int64_t kAccessBytes = 16;
+/// Threads of a warp, of the largest block.
+inline constexpr int64_t kWarp = 32, kMaxThreads = 1024;
+/// Threads of a block that need nothing from each other.
+inline constexpr int64_t kBlockThreads = 256;
+/// Shared memory that a block may have at most, in bytes: on sm_90.
+inline constexpr int64_t kMostShared = 227 << 10;
+/// Shared memory left for reductions of a row, in bytes.
+inline constexpr int64_t kReserved = 2 << 10;
+/// Index arithmetic is done in 32 bits (GpuEmitIndex.cpp).
+inline constexpr int64_t kMaxIterations = int64_t(1) << 31;
+
+/// Fewer teams of threads (rows, or parts of sums), or fewer elements of all of them, leave most of
+/// a GPU idle. Reductions are cut (GpuSplit.cpp) and launches share rows (GpuWalk.cpp) by the same
+/// numbers, lest one makes parts that the other does not take.
+inline constexpr int64_t kBusyTeams = 32, kBusyElements = 32 << 10;
+
+} // namespace tessera::codegen
+
+#endif // TESSERA_CODEGEN_CUDA_GPULIMITS_H

@@ -1,0 +1,208 @@
+//===- GpuRetarget.cpp - Launches for the emulator ------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The kernel that became PTX becomes a function of the CPU: what a GPU has in special registers and
+// instructions is read from a `tessera_stub_thread` or called through the table of StubKernel.h.
+// Nothing else changes, so what the emulation computes is what the GPU would.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuRetarget.h"
+#include "tessera/Runtime/StubKernel.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+namespace {
+
+class Retarget {
+public:
+  Retarget(LLVM::LLVMFuncOp body, LLVM::GlobalOp table, ArrayRef<int64_t> bytes)
+      : body(body), table(table), b(body.getContext()), loc(body.getLoc()), bytes(bytes),
+        pointer(LLVM::LLVMPointerType::get(body.getContext())) {}
+
+  void run() {
+    removeAddressSpaces();
+    addThread();
+    SmallVector<Operation *> ops;
+    body.walk([&](Operation *op) { ops.push_back(op); });
+    for (Operation *op : ops) {
+      b.setInsertionPoint(op);
+      if (auto load = dyn_cast<LLVM::LoadOp>(op))
+        checkAccess(load.getAddr(), load.getType());
+      else if (auto store = dyn_cast<LLVM::StoreOp>(op))
+        checkAccess(store.getAddr(), store.getValue().getType());
+      else if (Value value = replacement(op))
+        replace(op, value);
+      else if (isa<NVVM::Barrier0Op>(op)) {
+        call(offsetof(tessera_stub_api, barrier), Type(), {thread});
+        op->erase();
+      }
+    }
+    rename();
+  }
+
+private:
+  /// The last argument: a `const tessera_stub_thread *`.
+  void addThread() {
+    thread = body.getBody().front().addArgument(pointer, loc);
+    LLVM::LLVMFunctionType type = body.getFunctionType();
+    SmallVector<Type> parameters(type.getParams());
+    parameters.push_back(pointer);
+    body.setFunctionType(LLVM::LLVMFunctionType::get(type.getReturnType(), parameters));
+    if (ArrayAttr attributes = body.getArgAttrsAttr()) {
+      SmallVector<Attribute> all(attributes.getValue());
+      all.push_back(b.getDictionaryAttr({}));
+      body.setArgAttrsAttr(b.getArrayAttr(all));
+    }
+  }
+
+  void replace(Operation *op, Value value) {
+    op->getResult(0).replaceAllUsesWith(value);
+    op->erase();
+  }
+
+  Value replacement(Operation *op) {
+    if (isa<NVVM::ThreadIdXOp>(op))
+      return field(offsetof(tessera_stub_thread, thread), b.getI32Type());
+    if (isa<NVVM::BlockIdXOp>(op))
+      return field(offsetof(tessera_stub_thread, block), b.getI32Type());
+    if (auto address = dyn_cast<LLVM::AddressOfOp>(op);
+        address && address.getGlobalName() == "tessera_shared")
+      return field(offsetof(tessera_stub_thread, shared), pointer);
+    if (auto shuffle = dyn_cast<NVVM::ShflOp>(op)) {
+      Value mode = LLVM::ConstantOp::create(b, loc, b.getI32Type(),
+                                            b.getI32IntegerAttr(TESSERA_STUB_SHUFFLE_XOR));
+      return call(offsetof(tessera_stub_api, shuffle), b.getI32Type(),
+                  {thread, shuffle.getThreadMask(), shuffle.getVal(), shuffle.getOffset(),
+                   shuffle.getMaskAndClamp(), mode});
+    }
+    return {};
+  }
+
+  Value at(Value base, int64_t offset) {
+    return LLVM::GEPOp::create(b, loc, pointer, b.getI8Type(), base,
+                               ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
+  }
+
+  Value field(int64_t offset, Type type) {
+    return LLVM::LoadOp::create(b, loc, type, at(thread, offset), /*alignment=*/0,
+                                /*isVolatile=*/false, /*isNonTemporal=*/false,
+                                /*isInvariant=*/true);
+  }
+
+  Value call(int64_t offset, Type result, ValueRange arguments) {
+    Value api = LLVM::LoadOp::create(b, loc, pointer, LLVM::AddressOfOp::create(b, loc, table));
+    SmallVector<Value> operands{LLVM::LoadOp::create(b, loc, pointer, at(api, offset))};
+    llvm::append_range(operands, arguments);
+    SmallVector<Type> types(ValueRange(arguments).getTypes());
+    auto type = LLVM::LLVMFunctionType::get(
+        result ? result : LLVM::LLVMVoidType::get(b.getContext()), types);
+    auto made = LLVM::CallOp::create(b, loc, type, operands);
+    return result ? made.getResult() : Value();
+  }
+
+  /// On the CPU all memory is one.
+  void removeAddressSpaces() {
+    auto plain = [&](Value value) {
+      auto type = dyn_cast<LLVM::LLVMPointerType>(value.getType());
+      if (type && type.getAddressSpace() != 0)
+        value.setType(pointer);
+    };
+    body.walk([&](Operation *op) {
+      for (Value result : op->getResults())
+        plain(result);
+      for (Region &region : op->getRegions())
+        for (Block &block : region)
+          for (BlockArgument argument : block.getArguments())
+            plain(argument);
+    });
+  }
+
+  /// Which argument an address is within, or -1.
+  int argumentOf(Value address) {
+    while (auto gep = address.getDefiningOp<LLVM::GEPOp>())
+      address = gep.getBase();
+    auto argument = dyn_cast<BlockArgument>(address);
+    bool ours = argument && argument.getOwner() == &body.getBody().front() &&
+                argument.getArgNumber() < bytes.size();
+    return ours ? static_cast<int>(argument.getArgNumber()) : -1;
+  }
+
+  /// Calls `out_of_bounds` unless the access is within its argument. Not a trap: the emulator says
+  /// which thread it was, and goes on.
+  void checkAccess(Value address, Type type) {
+    int argument = argumentOf(address);
+    if (argument < 0)
+      return;
+    int64_t size = DataLayout::closest(body).getTypeSize(type);
+    Type i64 = b.getI64Type();
+    auto constant = [&](Type t, int64_t value) -> Value {
+      return LLVM::ConstantOp::create(b, loc, t, b.getIntegerAttr(t, value));
+    };
+    Value from = LLVM::PtrToIntOp::create(b, loc, i64, body.getArgument(argument));
+    Value to = LLVM::PtrToIntOp::create(b, loc, i64, address);
+    Value offset = LLVM::SubOp::create(b, loc, to, from);
+    // Negative offsets are large ones.
+    Value beyond = bytes[argument] < size
+                       ? constant(b.getI1Type(), 1)
+                       : LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ugt, offset,
+                                              constant(i64, bytes[argument] - size))
+                             .getResult();
+    Operation *access = &*b.getInsertionPoint();
+    Block *before = access->getBlock(), *after = before->splitBlock(access);
+    Block *report = b.createBlock(after);
+    call(offsetof(tessera_stub_api, out_of_bounds), Type(),
+         {thread, constant(b.getI32Type(), argument), offset, constant(i64, size)});
+    LLVM::UnreachableOp::create(b, loc);
+    b.setInsertionPointToEnd(before);
+    LLVM::CondBrOp::create(b, loc, beyond, report, ValueRange(), after, ValueRange(),
+                           std::pair<int32_t, int32_t>{1, 1 << 20});
+  }
+
+  /// `void symbol(void **arguments, thread)` unpacks them for the body.
+  void rename() {
+    std::string symbol = body.getName().str();
+    body.setName(symbol + ".body");
+    body.setLinkage(LLVM::Linkage::Internal);
+    body.setNoInline(true); // inlined, what is known of its arguments would be lost
+    b.setInsertionPointAfter(body);
+    auto type =
+        LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {pointer, pointer});
+    auto entry = LLVM::LLVMFuncOp::create(b, loc, symbol, type);
+    Block *block = entry.addEntryBlock(b);
+    b.setInsertionPointToStart(block);
+    SmallVector<Value> arguments;
+    for (unsigned i = 0; i + 1 < body.getNumArguments(); ++i)
+      arguments.push_back(LLVM::LoadOp::create(
+          b, loc, pointer, at(block->getArgument(0), static_cast<int64_t>(i * sizeof(void *)))));
+    arguments.push_back(block->getArgument(1));
+    LLVM::CallOp::create(b, loc, body, arguments);
+    LLVM::ReturnOp::create(b, loc, ValueRange());
+  }
+
+  LLVM::LLVMFuncOp body;
+  LLVM::GlobalOp table;
+  OpBuilder b;
+  Location loc;
+  ArrayRef<int64_t> bytes;
+  Type pointer;
+  Value thread;
+};
+
+} // namespace
+
+void retargetToStub(LLVM::LLVMFuncOp launch, LLVM::GlobalOp table, ArrayRef<int64_t> bytes) {
+  launch->removeAttr(NVVM::NVVMDialect::getKernelFuncAttrName());
+  launch->removeAttr(NVVM::NVVMDialect::getMaxntidAttrName());
+  Retarget(launch, table, bytes).run();
+}
+
+} // namespace tessera::codegen
