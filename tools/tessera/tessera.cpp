@@ -236,8 +236,9 @@ int main(int argc, char **argv) {
         throw CLI::ValidationError(argv[i], "there is no value behind '='");
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
-    int status = app.exit(error);
-    return status == 0 ? 0 : 1;
+    if (error.get_exit_code() == 0)
+      return app.exit(error); // --help
+    return tessera::runtime::printError(tessera::runtime::Status::error(error.what()));
   }
   return code;
 }
