@@ -8,7 +8,7 @@
 #ifndef TESSERA_LIB_CODEGEN_ARENAPLAN_H
 #define TESSERA_LIB_CODEGEN_ARENAPLAN_H
 
-#include "tessera/Dialect/Dist/Rules/FuseGraph.h"
+#include "tessera/Fusion/FuseGraph.h"
 
 #include <cstdint>
 #include <utility>

@@ -51,7 +51,7 @@ static LogicalResult compileForCpu(ModuleOp kernels, const CpuOptions &options,
   return success();
 }
 
-FailureOr<runtime::Artifact> codegen::compileRt(ModuleOp module, const CompileOptions &options,
+FailureOr<runtime::Artifact> codegen::compileRt(ModuleOp module, const ArtifactOptions &options,
                                                 std::vector<KernelInfo> *infos,
                                                 std::vector<GpuKernelInfo> *gpuInfos) {
   OwningOpRef<ModuleOp> kernels = kernelsAlone(module);
@@ -82,7 +82,7 @@ FailureOr<runtime::Artifact> codegen::compileRt(ModuleOp module, const CompileOp
 }
 
 FailureOr<runtime::Artifact> codegen::compileToArtifact(ModuleOp localView,
-                                                        const CompileOptions &options,
+                                                        const ArtifactOptions &options,
                                                         std::vector<KernelInfo> *infos) {
   OwningOpRef<ModuleOp> copy = localView.clone();
   if (failed(lowerToRt(*copy, options.gpu.has_value())))

@@ -9,7 +9,7 @@
 #include "StepOps.h"
 #include "tessera/Codegen/Passes.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
-#include "tessera/Dialect/Dist/Rules/FuseGraph.h"
+#include "tessera/Fusion/FuseGraph.h"
 
 #include "mlir/IR/Matchers.h"
 

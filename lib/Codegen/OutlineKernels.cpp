@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Codegen/CPU/DeadInit.h"
+#include "tessera/Codegen/Kernels/DeadInit.h"
 #include "tessera/Codegen/Passes.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 

@@ -8,7 +8,7 @@
 #include "PartEmitter.h"
 
 #include "StepOps.h"
-#include "tessera/Codegen/CPU/KernelCompiler.h"
+#include "tessera/Codegen/Kernels/Kernel.h"
 #include "tessera/Codegen/Gemm.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 

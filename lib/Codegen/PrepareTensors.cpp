@@ -7,7 +7,7 @@
 
 #include "PrepareTensors.h"
 
-#include "tessera/Codegen/CPU/DeadInit.h"
+#include "tessera/Codegen/Kernels/DeadInit.h"
 #include "tessera/Dialect/Rt/IR/Rt.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

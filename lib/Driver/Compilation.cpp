@@ -95,6 +95,16 @@ LogicalResult tessera::checkDevices(ModuleOp program, const SearchWish &search) 
                            << " of --devices, which is for programs that declare none";
 }
 
+LogicalResult Compilation::checkCanSearch() {
+  std::optional<Phase> from = parsePhase(options.compileFrom);
+  if (!from || *from < Phase::propagated)
+    return success();
+  errors() << "error: --compile-from '" << options.compileFrom
+           << "': shardings are decided in phase 'propagated', so nothing is left to search; give "
+              "the program as it was, or leave the search out\n";
+  return failure();
+}
+
 LogicalResult Compilation::runPhases(Phase to) {
   PipelineOptions pipeline;
   std::optional<Phase> from = parsePhase(options.compileFrom);
@@ -104,6 +114,8 @@ LogicalResult Compilation::runPhases(Phase to) {
     return failure();
   }
   const SearchWish &search = options.search;
+  if (!search.mode.empty() && failed(checkCanSearch()))
+    return failure();
   bool hasMesh = !program->getOps<dist::ProcessMeshOp>().empty();
   if (!search.mode.empty() && search.devices == 0 && !hasMesh && *from < Phase::fused) {
     errors()

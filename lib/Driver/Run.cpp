@@ -15,6 +15,7 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -30,10 +31,23 @@ static std::vector<std::string> splitAtCommas(llvm::ArrayRef<std::string> lists)
   return result;
 }
 
+/// A directory of compiled kernels that is asked for by name must be one, or become one. Empty, or
+/// why it cannot.
+static std::string checkCache(const CompileOptions &options) {
+  if (options.noCache || options.cacheDirectory.empty())
+    return "";
+  std::error_code code = llvm::sys::fs::create_directories(options.cacheDirectory);
+  if (!code && !llvm::sys::fs::is_directory(options.cacheDirectory))
+    code = std::make_error_code(std::errc::not_a_directory);
+  return code ? "--cache '" + options.cacheDirectory + "': " + code.message() +
+                    "; it is a directory that compiled kernels are kept in"
+              : "";
+}
+
 /// What the command line says of the target; nothing after an error.
-static std::optional<codegen::CompileOptions> targetOf(Compilation &compilation,
-                                                       const CompileOptions &options) {
-  codegen::CompileOptions result;
+static std::optional<codegen::ArtifactOptions> targetOf(Compilation &compilation,
+                                                        const CompileOptions &options) {
+  codegen::ArtifactOptions result;
   result.cpu.cpu = options.cpu;
   result.cpu.cacheDirectory = options.cacheDirectory;
   result.cpu.useCache = !options.noCache;
@@ -52,8 +66,17 @@ static std::optional<codegen::CompileOptions> targetOf(Compilation &compilation,
                          << "'\n";
     return std::nullopt;
   }
-  if (options.target == "cpu")
+  if (std::string why = checkCache(options); !why.empty()) {
+    compilation.errors() << "error: " << why << "\n";
+    return std::nullopt;
+  }
+  if (options.target == "cpu") {
+    if (std::string why = codegen::checkCpu(result.cpu); !why.empty()) {
+      compilation.errors() << "error: " << why << "\n";
+      return std::nullopt;
+    }
     return result;
+  }
   codegen::GpuOptions gpu;
   if (options.target == "stub")
     gpu.archs = {"stub"};
@@ -92,7 +115,7 @@ static void printGpuKernels(llvm::ArrayRef<codegen::GpuKernelInfo> infos) {
 /// One program as an artifact; with its plan summary unless it is the reference of a check.
 static std::shared_ptr<const runtime::Artifact>
 compileWith(Compilation &compilation, const CompileOptions &options, bool singleDevice) {
-  std::optional<codegen::CompileOptions> codegenOptions = targetOf(compilation, options);
+  std::optional<codegen::ArtifactOptions> codegenOptions = targetOf(compilation, options);
   if (!codegenOptions)
     return nullptr;
   if (failed(singleDevice ? compilation.toSingleDevice() : compilation.toLocalView()))

@@ -117,7 +117,8 @@ static int searchProgram(const SearchOptions &options, Mode mode) {
   ProgramOptions program = options;
   program.search.mode.clear(); // nothing beyond the normalized phase is asked for
   Compilation compilation(program);
-  if (mlir::failed(compilation.toPhase(Phase::normalized)))
+  if (mlir::failed(compilation.checkCanSearch()) ||
+      mlir::failed(compilation.toPhase(Phase::normalized)))
     return 1;
   mlir::FailureOr<dist::CostOptions> cost =
       dist::readCostOptions(compilation.module(), "time", options.topology);

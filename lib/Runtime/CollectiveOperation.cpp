@@ -97,11 +97,11 @@ void CollectiveOperation::formGroups() {
     members[find(static_cast<int64_t>(position))].push_back(static_cast<int64_t>(position));
 
   groupIndex.assign(context.program.numDevices(), -1);
-  std::map<int64_t, Rendezvous *> groupOfLeader;
+  std::map<int64_t, GroupMeeting *> groupOfLeader;
   for (auto &[first, positions] : members) {
     for (int64_t position : positions)
       groupIndex[mesh.processIds[position]] = static_cast<int64_t>(groups.size());
-    groups.push_back(std::make_unique<Rendezvous>(*this, positions));
+    groups.push_back(std::make_unique<GroupMeeting>(*this, positions));
     groupOfLeader[first] = groups.back().get();
   }
   for (size_t i = 0; i < operands.size(); ++i)
@@ -123,14 +123,14 @@ CollectiveStats CollectiveOperation::stats() const {
   return stats;
 }
 
-Rendezvous::Rendezvous(CollectiveOperation &operation, std::vector<int64_t> positions)
+GroupMeeting::GroupMeeting(CollectiveOperation &operation, std::vector<int64_t> positions)
     : operation(operation) {
   for (int64_t position : positions)
     devices.push_back(operation.mesh.processIds[position]);
   std::sort(devices.begin(), devices.end());
 }
 
-void Rendezvous::addTasks(int64_t operand, const Move &move, const MovePiece &piece) {
+void GroupMeeting::addTasks(int64_t operand, const Move &move, const MovePiece &piece) {
   auto ends = static_cast<int64_t>(piece.sources.size() + piece.targets.size());
   int64_t bytesPerElement = move.elementBytes() * ends;
   int64_t step = std::max<int64_t>(1, kTaskBytes / (bytesPerElement * kReduceChunk)) * kReduceChunk;
@@ -140,7 +140,7 @@ void Rendezvous::addTasks(int64_t operand, const Move &move, const MovePiece &pi
   touchedBytes += piece.strides.elements * bytesPerElement;
 }
 
-void Rendezvous::arrive(int64_t device) {
+void GroupMeeting::arrive(int64_t device) {
   int64_t position = operation.mesh.positionOf(device);
   for (auto &buffers : operation.operands)
     if (!buffers.staging.empty())
@@ -150,7 +150,7 @@ void Rendezvous::arrive(int64_t device) {
     execute();
 }
 
-void Rendezvous::execute() {
+void GroupMeeting::execute() {
   arrivedNs = operation.context.clock.now();
   WorkerPool &pool = operation.context.pool;
   bool asynchronous = operation.definition.token.has_value();
@@ -165,14 +165,14 @@ void Rendezvous::execute() {
     pool.help(*this);
 }
 
-void Rendezvous::runTask(int64_t index) {
+void GroupMeeting::runTask(int64_t index) {
   const Task &task = tasks[index];
   auto &buffers = operation.operands[task.operand];
   task.move->run(*task.piece, task.begin, task.end, buffers.sources.data(), buffers.targets.data(),
                  &operation.counter);
 }
 
-void Rendezvous::finish() {
+void GroupMeeting::finish() {
   Context &context = operation.context;
   if (devices.size() > 1)
     context.recorder.add({operation.definition.id, toString(operation.definition.kind),

@@ -42,9 +42,9 @@ class CollectiveOperation;
 
 /// One group of a collective. A device arrives, and may go on when `completed` has reached the
 /// number of its arrivals.
-class Rendezvous final : public TaskGroup {
+class GroupMeeting final : public TaskGroup {
 public:
-  Rendezvous(CollectiveOperation &operation, std::vector<int64_t> positions);
+  GroupMeeting(CollectiveOperation &operation, std::vector<int64_t> positions);
 
   /// Called once an execution by each member, in any order.
   void arrive(int64_t device);
@@ -85,11 +85,11 @@ public:
   const CollectiveStep &collective() const { return definition; }
   const std::string &loc() const { return step.loc; }
   /// The group of a device of the part's mesh.
-  Rendezvous &groupOf(int64_t device) { return *groups[groupIndex[device]]; }
+  GroupMeeting &groupOf(int64_t device) { return *groups[groupIndex[device]]; }
   CollectiveStats stats() const;
 
 private:
-  friend class Rendezvous;
+  friend class GroupMeeting;
   struct Buffers {
     std::unique_ptr<Move> move;
     /// By position of the collective's mesh, and of its target mesh.
@@ -111,7 +111,7 @@ private:
   const CollectiveStep &definition;
   const sharding::Mesh &mesh, &targetMesh;
   std::vector<Buffers> operands;
-  std::vector<std::unique_ptr<Rendezvous>> groups;
+  std::vector<std::unique_ptr<GroupMeeting>> groups;
   std::vector<int64_t> groupIndex; ///< by process id
   TrafficCounter counter;
 };

@@ -152,7 +152,7 @@ void Stream::gemm(const GemmStep &step) {
 }
 
 bool Stream::collective(const Instruction &instruction) {
-  Rendezvous &group = part->collectives[instruction.index]->groupOf(device);
+  GroupMeeting &group = part->collectives[instruction.index]->groupOf(device);
   bool asynchronous = std::get<CollectiveStep>(instruction.step->action).token.has_value();
   if (!arrived) {
     ++started[instruction.index];

@@ -7,7 +7,7 @@
 
 #include "tessera/Transforms/OpCosts.h"
 
-#include "Search/ValueLives.h"
+#include "Memory/ValueLives.h"
 
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"

@@ -5,9 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../OptionChecks.h"
 #include "tessera/Runtime/Driver.h"
-
-#include <CLI/CLI.hpp>
 
 using namespace tessera::runtime;
 
@@ -25,23 +24,19 @@ int main(int argc, char **argv) {
       ->allow_extra_args(false);
   app.add_option("--output", outputs, "name=f.npy: where to write a result after the last step")
       ->allow_extra_args(false);
-  app.add_option("--steps", steps, "how often to run the program");
-  auto isSeed = [](const std::string &text) {
-    return text.empty() || text[0] == '-'
-               ? "'" + text + "' is not a seed, a whole number that is at least 0"
-               : std::string();
-  };
+  app.add_option("--steps", steps, "how often to run the program")->check(tessera::stepCount());
   app.add_option("--seed", options.seed, "of random arguments")
-      ->check(CLI::Validator(isSeed, ""))
+      ->check(tessera::seed())
       ->default_val(0);
   app.add_option("--json", options.jsonPath, "checksums and counted bytes; - is standard output");
   app.add_option("--trace", options.tracePath, "Chrome/Perfetto trace, a track a device");
-  app.add_option("--devices", options.devices, "devices to offer (default: what it needs)");
-  app.add_option("--cores", options.cores, "workers (default: all)");
+  app.add_option("--devices", options.devices, "devices to offer (default: what it needs)")
+      ->check(tessera::deviceCount());
+  app.add_option("--cores", options.cores, "workers (default: all)")->check(tessera::coreCount());
   app.add_option("--backend", options.backend, "what executes it")->default_val("threads");
   app.add_option("--schedule-seed", options.scheduleSeed,
                  "of the stub backend: which legal order of the streams is run")
-      ->check(CLI::Validator(isSeed, ""))
+      ->check(tessera::seed())
       ->default_val(0);
   app.add_option("--plugin", plugin, "a shared object that registers a backend");
   try {
@@ -68,8 +63,6 @@ int main(int argc, char **argv) {
         addFiles("--output", outputs, options.outputs)})
     if (!status.ok())
       return printError(status);
-  if (options.devices < 0 || options.cores < 0)
-    return printError(Status::error("--devices and --cores must be positive"));
   if (!plugin.empty())
     if (Status status = loadBackend(plugin); !status.ok())
       return printError(status);

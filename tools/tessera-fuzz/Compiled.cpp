@@ -75,7 +75,7 @@ runArtifact(std::shared_ptr<const runtime::Artifact> artifact, MLIRContext *cont
 
 FailureOr<SmallVector<Tensor>> fuzz::runCompiled(ModuleOp local, ArrayRef<Tensor> inputs,
                                                  int64_t steps, const std::string &cacheDirectory) {
-  codegen::CompileOptions options;
+  codegen::ArtifactOptions options;
   options.cpu.cacheDirectory = cacheDirectory;
   options.cpu.threads = 1; // seeds run beside each other
   FailureOr<runtime::Artifact> artifact = codegen::compileToArtifact(local, options);

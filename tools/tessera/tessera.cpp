@@ -5,15 +5,19 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../OptionChecks.h"
 #include "tessera/Driver/Commands.h"
-
-#include <CLI/CLI.hpp>
 
 #include <cstdlib>
 #include <string_view>
 
-/// A number from `least` to `most`, neither infinite nor none; CLI11's own ranges print all 309
-/// digits of the largest.
+using tessera::coreCount;
+using tessera::deviceCount;
+using tessera::seed;
+using tessera::stepCount;
+using tessera::wholeNumber;
+
+/// A number from `least` to `most`, neither infinite nor none.
 static CLI::Validator within(double least, double most, const char *what) {
   auto check = [=](const std::string &text) {
     char *end = nullptr;
@@ -23,15 +27,6 @@ static CLI::Validator within(double least, double most, const char *what) {
                                                        : "'" + text + "' is not " + what;
   };
   return CLI::Validator(check, "");
-}
-
-/// Devices that a program may have (the runtime's bound).
-static CLI::Validator deviceCount() {
-  return within(1, 4096, "a number of devices from 1 to 4096");
-}
-
-static CLI::Validator seed() {
-  return within(0, 18446744073709551615.0, "a seed, a whole number that is at least 0");
 }
 
 static CLI::Validator seconds() {
@@ -108,9 +103,19 @@ static void addCompileOptions(CLI::App *command, tessera::CompileOptions &option
                    "sm_80,sm_90a,compute_80")
       ->allow_extra_args(false);
   command->add_option("--cpu", options.cpu, "LLVM's name of the CPU; default this machine's");
-  command->add_option("--cache", options.cacheDirectory, "Directory of compiled kernels");
-  command->add_flag("--no-cache", options.noCache, "Compile every kernel anew");
+  CLI::Option *cache =
+      command->add_option("--cache", options.cacheDirectory, "Directory of compiled kernels");
+  command->add_flag("--no-cache", options.noCache, "Compile every kernel anew")->excludes(cache);
   command->add_flag("--kernels", options.kernels, "Print how each kernel was compiled");
+}
+
+/// Whether the mode reads every option of the search; false after one printed error.
+static bool readsAll(const tessera::SearchWish &search) {
+  if (search.solver.empty() || search.mode == "exact")
+    return true;
+  tessera::runtime::printError(tessera::runtime::Status::error(
+      "--solver is of mode exact, the mode is '" + search.mode + "'"));
+  return false;
 }
 
 /// name=f.npy texts to the driver's files; false after one printed error.
@@ -138,14 +143,14 @@ int main(int argc, char **argv) {
                       "Write the report as JSON to a file, - for standard output");
   command->add_flag("--timing", explain.timing, "Add compile times to the JSON");
   addCountOption(command, explain.search)->needs("--mode");
-  command->callback([&]() { code = tessera::explain(explain); });
+  command->callback([&]() { code = readsAll(explain.search) ? tessera::explain(explain) : 1; });
 
   tessera::CompileOptions compile;
   command = app.add_subcommand("compile", "Compile a program to an artifact for tessera-exec");
   addCompileOptions(command, compile);
   addCountOption(command, compile.search)->needs("--mode");
   command->add_option("-o,--output", compile.output, "The artifact (.tsra)")->required();
-  command->callback([&]() { code = tessera::compile(compile); });
+  command->callback([&]() { code = readsAll(compile.search) ? tessera::compile(compile) : 1; });
 
   tessera::RunOptions run;
   run.target.clear(); // the backend's
@@ -153,7 +158,8 @@ int main(int argc, char **argv) {
   std::string check;
   command = app.add_subcommand("run", "Compile and run a program");
   addCompileOptions(command, run);
-  command->add_option("--devices", run.driver.devices, "Devices to offer; default what it needs");
+  command->add_option("--devices", run.driver.devices, "Devices to offer; default what it needs")
+      ->check(deviceCount());
   command->add_option("--backend", run.driver.backend, "What executes it")->default_val("threads");
   command
       ->add_option("--schedule-seed", run.driver.scheduleSeed,
@@ -161,14 +167,16 @@ int main(int argc, char **argv) {
       ->check(seed())
       ->default_val(0);
   command->add_option("--plugin", run.plugin, "A shared object that registers a backend");
-  command->add_option("--cores", run.driver.cores, "Workers; default all cores");
+  command->add_option("--cores", run.driver.cores, "Workers; default all cores")
+      ->check(coreCount());
   command->add_option("--input", inputs, "name=f.npy: the value of an argument; others are random")
       ->allow_extra_args(false);
   command->add_option("--stream", streams, "name=f.npy: a value a step, along the leading axis")
       ->allow_extra_args(false);
   command->add_option("--output", outputs, "name=f.npy: where to write a result")
       ->allow_extra_args(false);
-  command->add_option("--steps", run.driver.steps, "How often to run the program");
+  command->add_option("--steps", run.driver.steps, "How often to run the program")
+      ->check(stepCount());
   command->add_option("--seed", run.driver.seed, "Of random arguments")
       ->check(seed())
       ->default_val(0);
@@ -193,7 +201,7 @@ int main(int argc, char **argv) {
     }
     run.search.devices = run.driver.devices;
     run.search.offersDevices = true;
-    bool good = addFiles("--input", inputs, run.driver.inputs) &&
+    bool good = readsAll(run.search) && addFiles("--input", inputs, run.driver.inputs) &&
                 addFiles("--stream", streams, run.driver.streams) &&
                 addFiles("--output", outputs, run.driver.outputs);
     code = good ? tessera::run(run) : 1;
@@ -207,7 +215,7 @@ int main(int argc, char **argv) {
   command->get_option("file")->required(false);
   addCountOption(command, search.search);
   command->add_option("--top", search.top, "Plans to show")
-      ->check(within(1, 1e9, "a positive number of plans"));
+      ->check(wholeNumber(1, 1000000000, "a positive number of plans"));
   command->add_option("--json", search.json,
                       "Write the plans as JSON to a file, - for standard output");
   // What a problem's tables have in them already.
@@ -218,7 +226,7 @@ int main(int argc, char **argv) {
     problem->excludes(name);
   command->add_option("--write-mps", search.mps, "Write the mixed-integer program of a problem")
       ->needs(problem);
-  command->callback([&]() { code = tessera::search(search); });
+  command->callback([&]() { code = readsAll(search.search) ? tessera::search(search) : 1; });
 
   try {
     // The parser would take what comes next for the value.
@@ -228,8 +236,9 @@ int main(int argc, char **argv) {
         throw CLI::ValidationError(argv[i], "there is no value behind '='");
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
-    int status = app.exit(error);
-    return status == 0 ? 0 : 1;
+    if (error.get_exit_code() == 0)
+      return app.exit(error); // --help
+    return tessera::runtime::printError(tessera::runtime::Status::error(error.what()));
   }
   return code;
 }

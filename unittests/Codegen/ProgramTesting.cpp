@@ -134,7 +134,7 @@ void Program::open(const std::string &text) {
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
   if (!module)
     return;
-  codegen::CompileOptions options;
+  codegen::ArtifactOptions options;
   options.cpu.useCache = false;
   FailureOr<runtime::Artifact> compiled = codegen::compileToArtifact(*module, options);
   if (failed(compiled))

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../lib/Runtime/Gpu/Emulator.h"
+#include "Gpu/Emulator.h"
 
 #include <gtest/gtest.h>
 #include <numeric>

@@ -14,7 +14,7 @@
 
 namespace tessera::codegen {
 
-struct CompileOptions {
+struct ArtifactOptions {
   CpuOptions cpu;
   /// When given, kernels are compiled for these architectures and not for the CPU.
   std::optional<GpuOptions> gpu;
@@ -44,13 +44,13 @@ mlir::LogicalResult lowerToRt(mlir::ModuleOp module, bool forGpu = false);
 /// Compiles a module that has an `rt.program`: kernels, program, constants, report. The artifact
 /// has passed `runtime::verify`. `infos`, when given, gets what became of each kernel on the CPU,
 /// `gpuInfos` on a GPU.
-mlir::FailureOr<runtime::Artifact> compileRt(mlir::ModuleOp module, const CompileOptions &options,
+mlir::FailureOr<runtime::Artifact> compileRt(mlir::ModuleOp module, const ArtifactOptions &options,
                                              std::vector<KernelInfo> *infos = nullptr,
                                              std::vector<GpuKernelInfo> *gpuInfos = nullptr);
 
 /// Both on a copy of `localView`, and the bytes of the file: what the driver runs and writes.
 mlir::FailureOr<runtime::Artifact> compileToArtifact(mlir::ModuleOp localView,
-                                                     const CompileOptions &options,
+                                                     const ArtifactOptions &options,
                                                      std::vector<KernelInfo> *infos = nullptr);
 
 } // namespace tessera::codegen

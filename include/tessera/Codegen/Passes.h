@@ -8,8 +8,8 @@
 #ifndef TESSERA_CODEGEN_PASSES_H
 #define TESSERA_CODEGEN_PASSES_H
 
-#include "tessera/Dialect/Dist/Rules/FuseGraph.h"
 #include "tessera/Dialect/Rt/IR/Rt.h"
+#include "tessera/Fusion/FuseGraph.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

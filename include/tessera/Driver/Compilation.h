@@ -42,6 +42,8 @@ public:
   /// Fails with a located error when the program as loaded was in the local view: what a device
   /// holds has no meaning without the others, so there is no program for one device.
   mlir::LogicalResult checkHasReference();
+  /// Fails with an error when the phase that the file is in (--compile-from) has decided shardings.
+  mlir::LogicalResult checkCanSearch();
 
   mlir::ModuleOp module() { return *program; }
   mlir::MLIRContext *context() { return &mlirContext; }

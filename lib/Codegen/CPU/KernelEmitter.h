@@ -28,8 +28,8 @@
 #ifndef TESSERA_CODEGEN_CPU_KERNELEMITTER_H
 #define TESSERA_CODEGEN_CPU_KERNELEMITTER_H
 
-#include "KernelLanes.h"
-#include "KernelNest.h"
+#include "../Kernels/KernelLanes.h"
+#include "KernelPlan.h"
 
 namespace tessera::codegen {
 

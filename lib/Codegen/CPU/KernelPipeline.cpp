@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelStages.h"
+#include "CpuStages.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/IR/Verifier.h"
@@ -26,23 +26,6 @@ std::string print(Operation *op) {
 }
 
 } // namespace
-
-ErrorCollector::ErrorCollector(MLIRContext *context)
-    : handler(context, [this](Diagnostic &diagnostic) {
-        if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
-          text += (text.empty() ? "" : "; ") + diagnostic.str();
-        return success();
-      }) {}
-
-SmallVector<bool> mayAliasOf(func::FuncOp kernel) {
-  int64_t reads = kernel->getAttrOfType<IntegerAttr>(kKernelReadsAttr).getInt();
-  SmallVector<bool> mayAlias(kernel.getNumArguments(), false);
-  for (unsigned input = 0; input < reads; ++input)
-    for (unsigned output = reads; output < kernel.getNumArguments(); ++output)
-      if (canRunInPlace(kernel, input, output))
-        mayAlias[input] = mayAlias[output] = true;
-  return mayAlias;
-}
 
 /// One attempt; on failure `error` holds the reason.
 static FailureOr<std::string> attempt(MLIRContext &context, StringRef text, StringRef symbol,
@@ -70,8 +53,11 @@ static FailureOr<std::string> attempt(MLIRContext &context, StringRef text, Stri
     groupAndTile(kernel, target);
   if (failed(verify(*module)))
     return fail("tiling");
-  if (failed(bufferizeKernel(*module, kernel, info)))
+  TemporaryBytes temporaries;
+  if (failed(bufferizeKernel(*module, kernel, temporaries)))
     return fail("bufferization");
+  info.stackBytes = temporaries.stack;
+  info.heapBytes = temporaries.heap;
   kernel = *module->getOps<func::FuncOp>().begin();
 
   // Which tasks to run.
@@ -84,7 +70,7 @@ static FailureOr<std::string> attempt(MLIRContext &context, StringRef text, Stri
     return fail("vectorisation");
   if (options.keepLoopIR)
     info.loopIR = print(*module);
-  if (failed(expandKernelMath(*module, target, vectorise)))
+  if (failed(expandKernelMath(*module, target.convertsF16InIntegers, vectorise)))
     return fail("math expansion");
   if (failed(lowerKernelToLLVM(*module, kernel, symbol, mayAlias)) || failed(verify(*module)))
     return fail("lowering to LLVM");

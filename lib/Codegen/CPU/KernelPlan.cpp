@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelNest.h"
+#include "KernelPlan.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 

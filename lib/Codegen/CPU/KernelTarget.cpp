@@ -7,7 +7,7 @@
 
 #include "KernelTarget.h"
 
-#include "MachineCode.h"
+#include "../Kernels/MachineCode.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/MC/MCSubtargetInfo.h"
@@ -65,7 +65,8 @@ mlir::FailureOr<KernelTarget> KernelTarget::get(const CpuOptions &options, std::
   std::unique_ptr<MCSubtargetInfo> generic(
       known->createMCSubtargetInfo(Triple(target.triple), "", ""));
   if (!generic || !generic->isCPUStringValid(target.cpu)) {
-    error = "unknown CPU '" + target.cpu + "' for " + target.triple;
+    error = "unknown CPU '" + target.cpu + "' for " + target.triple +
+            "; it is LLVM's name of one, or 'host'";
     return mlir::failure();
   }
   std::unique_ptr<TargetMachine> machine = target.createMachine();
@@ -85,6 +86,11 @@ mlir::FailureOr<KernelTarget> KernelTarget::get(const CpuOptions &options, std::
     target.fma = true;
   }
   return target;
+}
+
+std::string checkCpu(const CpuOptions &options) {
+  std::string error;
+  return failed(KernelTarget::get(options, error)) ? error : std::string();
 }
 
 std::unique_ptr<TargetMachine> KernelTarget::createMachine() const {

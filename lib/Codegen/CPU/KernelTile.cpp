@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelGroup.h"
-#include "KernelStages.h"
+#include "../Kernels/KernelGroup.h"
+#include "CpuStages.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Interfaces/TilingInterface.h"

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CpuStages.h"
 #include "KernelEmitter.h"
-#include "KernelStages.h"
 
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -14,35 +14,6 @@
 using namespace mlir;
 
 namespace tessera::codegen {
-
-void contractMultiplyAdds(linalg::GenericOp op) {
-  IRRewriter rewriter(op.getContext());
-  auto product = [](Value value) {
-    auto mul = value.getDefiningOp<arith::MulFOp>();
-    return mul && mul->hasOneUse() ? mul : arith::MulFOp();
-  };
-  for (Operation &inner : llvm::make_early_inc_range(op.getBody()->without_terminator())) {
-    Type type = inner.getNumResults() == 1 ? inner.getResult(0).getType() : Type();
-    if (!isa<arith::AddFOp, arith::SubFOp>(inner) || !(type.isF32() || type.isF64()))
-      continue;
-    Value left = inner.getOperand(0), right = inner.getOperand(1);
-    bool subtract = isa<arith::SubFOp>(inner);
-    rewriter.setInsertionPoint(&inner);
-    Location loc = inner.getLoc();
-    if (arith::MulFOp mul = product(left)) {
-      if (subtract)
-        right = arith::NegFOp::create(rewriter, loc, right);
-      rewriter.replaceOpWithNewOp<math::FmaOp>(&inner, mul.getLhs(), mul.getRhs(), right);
-      rewriter.eraseOp(mul);
-    } else if (arith::MulFOp mul = product(right)) {
-      Value factor = mul.getLhs();
-      if (subtract)
-        factor = arith::NegFOp::create(rewriter, loc, factor);
-      rewriter.replaceOpWithNewOp<math::FmaOp>(&inner, factor, mul.getRhs(), left);
-      rewriter.eraseOp(mul);
-    }
-  }
-}
 
 /// Honours [begin, end) when the kernel is nothing but loops of tasks over the same range; returns
 /// how many there are, 1 when it is not.

@@ -7,7 +7,7 @@
 
 #include "GpuAccess.h"
 
-#include "../CPU/KernelLanes.h"
+#include "../Kernels/KernelLanes.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"

@@ -17,7 +17,7 @@
 #ifndef TESSERA_CODEGEN_CUDA_GPUACCESS_H
 #define TESSERA_CODEGEN_CUDA_GPUACCESS_H
 
-#include "../CPU/KernelNest.h"
+#include "../Kernels/KernelNest.h"
 
 namespace tessera::codegen {
 

@@ -14,7 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../CPU/KernelGroup.h"
+#include "../Kernels/KernelGroup.h"
 #include "GpuStages.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

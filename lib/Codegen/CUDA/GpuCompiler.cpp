@@ -8,9 +8,9 @@
 #include "tessera/Codegen/CUDA/GpuCompiler.h"
 #include "tessera/Codegen/CUDA/Architectures.h"
 
-#include "../CPU/KernelCache.h"
-#include "../CPU/KernelLink.h"
-#include "../CPU/KernelUnits.h"
+#include "../Kernels/KernelCache.h"
+#include "../Kernels/KernelLink.h"
+#include "../Kernels/KernelUnits.h"
 #include "GpuCacheEntry.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

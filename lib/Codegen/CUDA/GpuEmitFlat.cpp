@@ -7,7 +7,7 @@
 
 #include "GpuEmitter.h"
 
-#include "../CPU/KernelLanes.h"
+#include "../Kernels/KernelLanes.h"
 
 using namespace mlir;
 

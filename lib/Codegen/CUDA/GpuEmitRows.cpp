@@ -15,7 +15,7 @@
 
 #include "GpuEmitter.h"
 
-#include "../CPU/KernelLanes.h"
+#include "../Kernels/KernelLanes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

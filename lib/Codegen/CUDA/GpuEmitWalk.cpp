@@ -13,7 +13,7 @@
 
 #include "GpuEmitter.h"
 
-#include "../CPU/KernelLanes.h"
+#include "../Kernels/KernelLanes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 

@@ -8,7 +8,7 @@
 #ifndef TESSERA_CODEGEN_CUDA_GPUFORMULA_H
 #define TESSERA_CODEGEN_CUDA_GPUFORMULA_H
 
-#include "../CPU/ElementBuilder.h"
+#include "../Kernels/ElementBuilder.h"
 
 namespace tessera::codegen {
 

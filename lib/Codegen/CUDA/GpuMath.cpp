@@ -15,7 +15,7 @@
 #include "GpuFormula.h"
 #include "GpuStages.h"
 
-#include "../CPU/Trigonometry.h"
+#include "../Kernels/Trigonometry.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 

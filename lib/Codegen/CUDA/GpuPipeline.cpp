@@ -77,7 +77,7 @@ static OwningOpRef<ModuleOp> makeLaunches(MLIRContext &context, StringRef text, 
     for (size_t i = 1; i < uses.size(); ++i)
       uses[i]->set(b.clone(*empty)->getResult(0));
   });
-  KernelInfo unused;
+  TemporaryBytes unused;
   if (failed(verify(*module)) || failed(bufferizeKernel(*module, kernel, unused)))
     return fail("bufferization");
   kernel = *module->getOps<func::FuncOp>().begin();
@@ -104,9 +104,8 @@ static OwningOpRef<ModuleOp> makeLaunches(MLIRContext &context, StringRef text, 
     llvm::raw_string_ostream stream(unit.info.loopIR);
     launches->print(stream);
   }
-  KernelTarget target; // only what it says of arithmetic
-  target.convertsF16InIntegers = llvm::all_of(options.archs, isStub);
-  if (failed(expandKernelMath(*launches, target, /*approximate=*/true)) ||
+  bool f16InIntegers = llvm::all_of(options.archs, isStub);
+  if (failed(expandKernelMath(*launches, f16InIntegers, /*approximate=*/true)) ||
       failed(expandGpuMath(*launches)))
     return fail("math expansion");
   // Once more: descriptors of memrefs fold away.

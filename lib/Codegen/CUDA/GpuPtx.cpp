@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../CPU/MachineCode.h"
+#include "../Kernels/MachineCode.h"
 #include "GpuStages.h"
 
 #include "tessera/Codegen/CUDA/Architectures.h"

@@ -7,11 +7,11 @@
 //
 // One kernel in a module of its own goes through
 //
-//   prepareKernel         as for the CPU
+//   prepareKernel         of Kernels/KernelStages.h
 //   chooseInPadding, splitArgMax    one op for padding, two for the greatest and its place
-//   fuseKernel            as for the CPU
+//   fuseKernel            of Kernels/KernelStages.h
 //   splitReductions       long reductions to few results in two stages
-//   aimAtDestinations, bufferizeKernel    as for the CPU
+//   aimAtDestinations, bufferizeKernel    of Kernels/KernelStages.h
 //   chooseInBranches      branches that only compute and look up become choices
 //   splitIntoLaunches     ops on buffers become launches: scheme, grid, the work of a thread
 //   expandKernelMath, expandGpuMath    functions without an instruction, written out
@@ -27,7 +27,7 @@
 #ifndef TESSERA_CODEGEN_CUDA_GPUSTAGES_H
 #define TESSERA_CODEGEN_CUDA_GPUSTAGES_H
 
-#include "../CPU/KernelStages.h"
+#include "../Kernels/KernelStages.h"
 #include "GpuAssembler.h"
 #include "tessera/Codegen/CUDA/GpuCompiler.h"
 

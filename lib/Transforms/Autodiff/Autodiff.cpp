@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Normalize/Elementwise.h"
-#include "../Normalize/Inline.h"
 #include "LoopNest.h"
 #include "Reverse.h"
+#include "tessera/Transforms/Elementwise.h"
+#include "tessera/Transforms/Inline.h"
 
 #include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"

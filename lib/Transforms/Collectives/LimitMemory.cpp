@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Search/ValueLives.h"
+#include "../Memory/ValueLives.h"
 
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Transforms/CostOptions.h"

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Elementwise.h"
+#include "tessera/Transforms/Elementwise.h"
 
 #include "tessera/Dialect/Dist/IR/Dist.h"
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Inline.h"
+#include "tessera/Transforms/Inline.h"
 
 #include "tessera/Dialect/Dist/IR/Dist.h"
 

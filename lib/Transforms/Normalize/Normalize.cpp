@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Elementwise.h"
 #include "HoistInvariants.h"
-#include "Inline.h"
 #include "MeshAssignment.h"
+#include "tessera/Transforms/Elementwise.h"
+#include "tessera/Transforms/Inline.h"
 
 #include "tessera/Dialect/Check/Check.h"
 #include "tessera/Dialect/Dist/IR/Dist.h"

@@ -12,13 +12,16 @@
 
 namespace tessera::dist {
 
+// clang-format off
 /// The parallelisms of a plan, "data over d0" and the like, by mesh axis. An axis counts as what it
 /// does in at least a tenth of the contractions' work:
 ///
-///   data      it cuts the leading dimension of activations, sequence another one; weights are
-///   whole tensor    it cuts a weight where it is used expert    it cuts a dimension that weight,
-///   activation and result have in common ZeRO      it cuts an argument that is gathered for its
-///   users
+///   data      it cuts the leading dimension of activations; weights are whole
+///   sequence  it cuts another dimension of activations; weights are whole
+///   tensor    it cuts a weight where it is used
+///   expert    it cuts a dimension that weight, activation and result have in common
+///   ZeRO      it cuts an argument that is gathered for its users
+// clang-format on
 std::vector<std::string> parallelismsOf(const StrategyGraph &strategies,
                                         const PropagationGraph &graph,
                                         const std::vector<int64_t> &choice);

@@ -12,8 +12,8 @@
 #ifndef TESSERA_LIB_TRANSFORMS_SEARCH_MEMORY_H
 #define TESSERA_LIB_TRANSFORMS_SEARCH_MEMORY_H
 
+#include "../Memory/ValueLives.h"
 #include "StrategyGraph.h"
-#include "ValueLives.h"
 
 namespace tessera::dist {
 

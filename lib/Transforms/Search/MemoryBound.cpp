@@ -7,7 +7,7 @@
 
 #include "MemoryBound.h"
 
-#include "ValueLives.h"
+#include "../Memory/ValueLives.h"
 
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 

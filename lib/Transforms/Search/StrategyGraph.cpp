@@ -7,8 +7,8 @@
 
 #include "StrategyGraph.h"
 
-#include "tessera/Dialect/Dist/Rules/FuseGraph.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
+#include "tessera/Fusion/FuseGraph.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -143,9 +143,9 @@ const AxisGroups &StrategyGraph::groupsOf(const Mesh &mesh) {
 int64_t StrategyGraph::kindOf(int64_t index, const Strategy &propagated) {
   const RuleNode &node = graph.nodes[index];
   std::vector<int64_t> key = keyOf(graph, costs, node, propagated);
-  std::vector<int64_t> &known = knownKinds[key];
-  if (!known.empty())
-    return known.front();
+  auto [known, isNew] = knownKinds.try_emplace(std::move(key), static_cast<int64_t>(kinds.size()));
+  if (!isNew)
+    return known->second;
   Ways ways =
       waysToCut(node, meshOf(graph, node), groupsOf(meshOf(graph, node)), options.mostStrategies);
   if (options.fullyUseDevices && combinesTensors(node.op))
@@ -177,9 +177,8 @@ int64_t StrategyGraph::kindOf(int64_t index, const Strategy &propagated) {
       lies.push_back(node.tensors[i] >= 0 ? shardingUnder(node, i, strategy) : TensorSharding());
     kind.lies.push_back(intern(std::move(lies)));
   }
-  known.push_back(static_cast<int64_t>(kinds.size()));
   kinds.push_back(std::move(kind));
-  return known.front();
+  return known->second;
 }
 
 int64_t StrategyGraph::intern(std::vector<TensorSharding> shardings) {

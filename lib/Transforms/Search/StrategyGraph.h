@@ -170,8 +170,8 @@ private:
   bool isHurried = false;
   std::map<const sharding::Mesh *, AxisGroups> axisGroups; ///< looked up, never iterated
   std::map<std::vector<sharding::TensorSharding>, int64_t> knownLists;
-  std::map<std::vector<int64_t>, std::vector<int64_t>> knownKinds; ///< candidates by a hash
-  std::map<std::vector<int64_t>, Spots> knownSpots;                ///< by mesh and lists
+  std::map<std::vector<int64_t>, int64_t> knownKinds; ///< by all that decides on a kind
+  std::map<std::vector<int64_t>, Spots> knownSpots;   ///< by mesh and lists
   std::map<
       std::tuple<const sharding::Mesh *, std::vector<int64_t>, int64_t, int64_t, int64_t, double>,
       int64_t>

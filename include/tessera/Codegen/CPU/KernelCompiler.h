@@ -5,16 +5,6 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A kernel is a function on static tensors in destination style:
-//
-//   func.func @k0_softmax(%in: tensor<32x128xf32>, %out: tensor<32x128xf32>) -> tensor<32x128xf32>
-//       attributes {kernel.reads = 1 : i64} { ... return %r : tensor<32x128xf32> }
-//
-// The first `kernel.reads` arguments are only read. The others are destinations, one a result, in
-// order and of the result's type: result i ends up in the buffer of destination i. What a
-// destination holds on entry may be read (an accumulator). Scalars are rank-0 tensors. The body
-// is made of linalg, tensor, arith, math and scf; it calls nothing.
-//
 // A kernel becomes `void name(void **args, int64_t begin, int64_t end)` in an ELF shared object.
 // `args` are the data pointers in argument order: row-major, dense, aligned to 64 bytes, `i1` one
 // byte an element (0 or 1), `index` eight. [begin, end) is a range of the kernel's tasks
@@ -26,7 +16,8 @@
 #ifndef TESSERA_CODEGEN_CPU_KERNELCOMPILER_H
 #define TESSERA_CODEGEN_CPU_KERNELCOMPILER_H
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "tessera/Codegen/Kernels/Kernel.h"
+
 #include "mlir/IR/BuiltinOps.h"
 
 #include <cstdint>
@@ -34,9 +25,6 @@
 #include <vector>
 
 namespace tessera::codegen {
-
-/// The attribute that counts the arguments a kernel only reads.
-inline constexpr llvm::StringLiteral kKernelReadsAttr = "kernel.reads";
 
 /// How kernels are compiled. The defaults are for this machine.
 struct CpuOptions {
@@ -61,6 +49,9 @@ struct CpuOptions {
   /// Fill `KernelInfo::loopIR`: the kernel on buffers, before it becomes LLVM (no cache either).
   bool keepLoopIR = false;
 };
+
+/// Empty when there is code for the CPU that `options` ask for; else what LLVM does not know.
+std::string checkCpu(const CpuOptions &options);
 
 /// Which of the two ways a kernel was compiled.
 enum class KernelScheme {
@@ -87,21 +78,10 @@ struct KernelInfo {
 /// Compiles every function of `kernels` and links them: the bytes of a shared object. `infos`, when
 /// given, gets one entry a function, in order. The result depends only on `kernels` and `options`,
 /// not on threads or on what the cache holds. Fails with located diagnostics on a function that
-/// breaks the contract above, on ops outside the listed dialects, or when there is no linker.
-/// `kernels` is not changed.
+/// breaks the contract of Kernels/Kernel.h, on ops outside the listed dialects, or when there is no
+/// linker. `kernels` is not changed.
 mlir::FailureOr<std::vector<char>> compileKernels(mlir::ModuleOp kernels, const CpuOptions &options,
                                                   std::vector<KernelInfo> *infos = nullptr);
-
-/// Whether the buffer of destination argument `output` may be the very buffer of read argument
-/// `input` (donation in place). True when both types are equal, the destination's incoming value is
-/// unused, every op that reads the input directly contributes to this output, and all ops from the
-/// input to the output are elementwise with identity maps: then element i of the input is read
-/// for the last time before or when element i of the output is written. Any other overlap between
-/// a destination and another argument is undefined. `input` and `output` are argument indices.
-bool canRunInPlace(mlir::func::FuncOp kernel, unsigned input, unsigned output);
-
-/// Registers the dialects a kernel may use and the interfaces its compilation needs.
-void registerKernelDialects(mlir::DialectRegistry &registry);
 
 /// Registers `--tessera-compile-kernels`, which compiles a module's kernels and prints the scheme
 /// of each.

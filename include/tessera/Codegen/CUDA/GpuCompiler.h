@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Compiles the kernels that CPU/KernelCompiler.h defines (functions on static tensors in
+// Compiles the kernels that Kernels/Kernel.h defines (functions on static tensors in
 // destination style) for GPUs: each becomes one or several grid launches over a workspace, and
 // machine code for every architecture that is asked for. docs/gpu.md says how.
 //
@@ -88,7 +88,7 @@ struct GpuKernelInfo {
 
 /// Compiles every function of `kernels`; entry i of the result is function i. `infos`, when given,
 /// gets one entry a function. The result depends only on `kernels` and `options`. Fails with
-/// located diagnostics on a function that breaks the contract of KernelCompiler.h, on an
+/// located diagnostics on a function that breaks the contract of Kernels/Kernel.h, on an
 /// architecture of another form, and when the assembler or the linker is needed and not found.
 mlir::FailureOr<runtime::GpuModule> compileGpuKernels(mlir::ModuleOp kernels,
                                                       const GpuOptions &options,

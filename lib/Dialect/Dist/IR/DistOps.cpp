@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttributeSyntax.h"
+#include "tessera/Dialect/Dist/IR/AttributeSyntax.h"
 #include "tessera/Dialect/Dist/IR/Dist.h"
 
 #include "mlir/IR/DialectImplementation.h"

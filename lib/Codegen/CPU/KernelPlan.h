@@ -1,0 +1,35 @@
+//===- KernelPlan.h - How a nest becomes vector code ------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_CODEGEN_CPU_KERNELPLAN_H
+#define TESSERA_LIB_CODEGEN_CPU_KERNELPLAN_H
+
+#include "../Kernels/KernelNest.h"
+#include "KernelTarget.h"
+
+namespace tessera::codegen {
+
+/// How a nest becomes vector code. `vector` < 0: scalar code.
+struct NestPlan {
+  int vector = -1;     ///< the loop in whose direction vectors lie
+  int64_t lanes = 1;   ///< elements a vector
+  int64_t vectors = 1; ///< vectors side by side
+  int jam = -1;        ///< a parallel loop unrolled into the innermost one for reuse, or -1
+  int64_t jams = 1;    ///< by how much
+  bool transpose =
+      false; ///< `jam` is a contiguous direction of some operand: transpose in registers
+  llvm::SmallVector<unsigned> outer; ///< the other parallel loops, outermost first
+  llvm::SmallVector<unsigned> inner; ///< the other reduction loops, outermost first
+};
+
+/// Chooses vector direction and register blocking by the number of instructions. May split a loop
+/// of `nest` in two.
+NestPlan planNest(Nest &nest, const KernelTarget &target);
+
+} // namespace tessera::codegen
+
+#endif // TESSERA_LIB_CODEGEN_CPU_KERNELPLAN_H

@@ -1,0 +1,33 @@
+//===- KernelLink.h - Objects to a shared object ----------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_CODEGEN_KERNELS_KERNELLINK_H
+#define TESSERA_LIB_CODEGEN_KERNELS_KERNELLINK_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/LogicalResult.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tessera::codegen {
+
+/// A name the shared object exports, and the symbol in one of the objects that it stands for.
+using ExportedSymbol = std::pair<std::string, std::string>;
+
+/// Links `objects` (contents of ELF objects) with ld.lld, run as a process in a temporary
+/// directory of its own. `linker` is a path, or empty: ld.lld-22 or ld.lld is looked for on the
+/// PATH and in LLVM's bin directory. On failure `error` says what is missing or what the linker
+/// said.
+llvm::FailureOr<std::vector<char>> linkSharedObject(llvm::ArrayRef<std::string> objects,
+                                                    llvm::ArrayRef<ExportedSymbol> exports,
+                                                    const std::string &linker, std::string &error);
+
+} // namespace tessera::codegen
+
+#endif // TESSERA_LIB_CODEGEN_KERNELS_KERNELLINK_H

@@ -1,0 +1,175 @@
+//===- KernelMath.cpp - Arithmetic for LLVM -----------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelStages.h"
+#include "NarrowFloats.h"
+#include "Trigonometry.h"
+
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+/// Whether anything in `module` has an element of type T.
+template <typename T> static bool uses(ModuleOp module) {
+  return module
+      .walk([](Operation *op) {
+        auto is = [](Type type) { return isa<T>(getElementTypeOrSelf(type)); };
+        return llvm::any_of(op->getOperandTypes(), is) || llvm::any_of(op->getResultTypes(), is)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+namespace {
+
+/// exp(x) - 1 as (u - 1) x / log(u), u = exp(x): the errors of exp and log cancel, so that small x
+/// keep their digits (W. Kahan; N. Higham, "Accuracy and Stability of Numerical
+/// Algorithms", 1.14.1). LLVM's own lowering subtracts and gives 0.
+struct ExpandExpM1 : OpRewritePattern<math::ExpM1Op> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(math::ExpM1Op op, PatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    ElementBuilder f(rewriter, loc, op.getType());
+    Value x = op.getOperand(), u = math::ExpOp::create(rewriter, loc, x);
+    Value difference = f.sub(u, f.c(1));
+    Value result = f.div(f.mul(difference, x), math::LogOp::create(rewriter, loc, u));
+    // Where exp is infinite so is the result, not inf * x / inf.
+    result = f.pick(f.equal(u, f.c(std::numeric_limits<double>::infinity())), u, result);
+    result = f.pick(f.equal(difference, f.c(-1)), f.c(-1), result);
+    result = f.pick(f.equal(u, f.c(1)), x, result);
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
+/// Sine and cosine of f32, in f64. Upstream's polynomials reduce the argument in f32, which
+/// leaves no digits of a large one.
+template <typename Op, int64_t shift> struct ExpandSine : OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
+    Type type = op.getType();
+    if (!getElementTypeOrSelf(type).isF32())
+      return rewriter.notifyMatchFailure(op, "not f32");
+    Location loc = op.getLoc();
+    Type wide = ElementBuilder(rewriter, loc, type).like(rewriter.getF64Type());
+    ElementBuilder f(rewriter, loc, wide);
+    Value x = arith::ExtFOp::create(rewriter, loc, wide, op.getOperand());
+    rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, type, sine(f, x, shift, /*wasF32=*/true));
+    return success();
+  }
+};
+
+/// Half of t + t / (t + 1), t = exp|x| - 1, which keeps the digits of small x (sinh); half of
+/// u + 1 / u, u = exp|x| (cosh). Where exp|x| would be infinite, half the square of exp|x/2|.
+template <typename Op> struct ExpandHyperbolic : OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
+    if (!getElementTypeOrSelf(op.getType()).isF32())
+      return rewriter.notifyMatchFailure(op, "not f32");
+    Location loc = op.getLoc();
+    ElementBuilder f(rewriter, loc, op.getType());
+    constexpr double kLargest = 88; // exp of it is finite
+    Value x = op.getOperand(), a = f.abs(x);
+    Value isLarge = f.less(f.c(kLargest), a), some = f.pick(isLarge, f.c(kLargest), a);
+    Value small;
+    if constexpr (std::is_same_v<Op, math::SinhOp>) {
+      Value t = math::ExpM1Op::create(rewriter, loc, some);
+      small = f.mul(f.c(0.5), f.add(t, f.div(t, f.add(t, f.c(1)))));
+    } else {
+      Value u = math::ExpOp::create(rewriter, loc, some);
+      small = f.add(f.mul(f.c(0.5), u), f.div(f.c(0.5), u));
+    }
+    Value root = math::ExpOp::create(rewriter, loc, f.mul(f.c(0.5), a));
+    Value result = f.pick(isLarge, f.mul(f.mul(f.c(0.5), root), root), small);
+    if constexpr (std::is_same_v<Op, math::SinhOp>)
+      result = f.sign(result, x);
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
+} // namespace
+
+LogicalResult expandKernelMath(ModuleOp module, bool f16InIntegers, bool approximate) {
+  MLIRContext *context = module.getContext();
+  bool bf16 = uses<BFloat16Type>(module), f16 = uses<Float16Type>(module);
+  if (bf16 || f16) {
+    // Every operation in f32, rounded after each: what the types mean, without library calls.
+    // Upstream's passes leave multiply-adds alone.
+    module.walk([](math::FmaOp fma) {
+      Type type = fma.getType(), element = getElementTypeOrSelf(type);
+      if (!element.isBF16() && !element.isF16())
+        return;
+      OpBuilder b(fma);
+      Type wide = b.getF32Type();
+      if (auto vector = dyn_cast<VectorType>(type))
+        wide = vector.clone(wide);
+      SmallVector<Value> operands;
+      for (Value operand : fma->getOperands())
+        operands.push_back(arith::ExtFOp::create(b, fma.getLoc(), wide, operand));
+      Value result = math::FmaOp::create(b, fma.getLoc(), wide, operands);
+      fma.replaceAllUsesWith(arith::TruncFOp::create(b, fma.getLoc(), type, result).getResult());
+      fma.erase();
+    });
+    PassManager passes(context);
+    SmallVector<std::string> narrow{"bf16", "f16"};
+    math::MathExtendToSupportedTypesOptions extend;
+    extend.extraTypeStrs = {};
+    extend.targetTypeStr = "f32";
+    passes.addNestedPass<func::FuncOp>(math::createMathExtendToSupportedTypes(extend));
+    arith::ArithEmulateUnsupportedFloatsOptions emulate;
+    emulate.sourceTypeStrs = narrow;
+    emulate.targetTypeStr = "f32";
+    passes.addNestedPass<func::FuncOp>(arith::createArithEmulateUnsupportedFloats(emulate));
+    if (failed(passes.run(module)))
+      return failure();
+  }
+
+  GreedyRewriteConfig config;
+  config.setMaxIterations(10);
+  if (approximate) {
+    {
+      // What other functions say in terms of those that have polynomials.
+      RewritePatternSet patterns(context);
+      math::populateExpansionPatterns(patterns, {"exp2f", "rsqrt", "powi", "clampf"});
+      patterns.add<ExpandSine<math::SinOp, 0>, ExpandSine<math::CosOp, 1>,
+                   ExpandHyperbolic<math::SinhOp>, ExpandHyperbolic<math::CoshOp>>(context);
+      if (failed(applyPatternsGreedily(module, std::move(patterns), config)))
+        return failure();
+    }
+    RewritePatternSet patterns(context);
+    // The polynomials are for f32 and check the type themselves; pow and the arc tangents would
+    // lose digits.
+    populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
+      return llvm::is_contained({"math.exp", "math.tanh", "math.erf", "math.erfc", "math.log",
+                                 "math.log2", "math.log1p", "math.expm1", "math.asin", "math.acos"},
+                                name);
+    });
+    if (failed(applyPatternsGreedily(module, std::move(patterns), config)))
+      return failure();
+  }
+  RewritePatternSet patterns(context);
+  patterns.add<ExpandExpM1>(context);
+  math::populateExpansionPatterns(patterns, {"rsqrt", "ctlz", "powi", "clampf"});
+  arith::populateArithExpandOpsPatterns(patterns);
+  if (bf16)
+    arith::populateExpandBFloat16Patterns(patterns);
+  if (bf16 || f16)
+    populateNarrowFloatPatterns(patterns, f16InIntegers);
+  return applyPatternsGreedily(module, std::move(patterns), config);
+}
+
+} // namespace tessera::codegen

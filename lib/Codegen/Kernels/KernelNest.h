@@ -1,0 +1,79 @@
+//===- KernelNest.h - A linalg op as a loop nest over addresses -*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the vectoriser needs to know of a linalg.generic on static buffers: how far each loop moves
+// each operand's address. Operand o at iteration (i0, i1, ...) is element
+//
+//   base[o] + i0 * step[o][0] + i1 * step[o][1] + ...      of its buffer, counted from its offset.
+//
+// Matmul, convolution, pooling, softmax's passes and transposes differ only in these numbers, so
+// one planner and one emitter serve all of them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_CODEGEN_KERNELS_KERNELNEST_H
+#define TESSERA_LIB_CODEGEN_KERNELS_KERNELNEST_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace tessera::codegen {
+
+/// An operand's addresses, in elements.
+struct NestOperand {
+  mlir::OpOperand *operand = nullptr;
+  mlir::Type element;
+  bool scalar = false; ///< a value, not a buffer
+  bool output = false;
+  int64_t base = 0;
+  int64_t span = 0;                ///< elements from its offset to the end of what it may touch
+  llvm::SmallVector<int64_t> step; ///< per loop
+};
+
+/// A loop.
+struct NestLoop {
+  int64_t extent = 1;
+  /// The op's loops that were merged into this one, outermost first (several when contiguous).
+  llvm::SmallVector<unsigned> origins;
+  /// Some output does not depend on it.
+  bool reduction = false;
+};
+
+/// How an output is produced.
+struct NestOutput {
+  unsigned operand = 0;
+  bool accumulates =
+      false;             ///< reduced over all reduction loops; otherwise written at each iteration
+  bool readsOld = false; ///< the body uses the element's old value
+  /// Set when the body combines the old value by a known associative operation.
+  std::optional<mlir::vector::CombiningKind> kind;
+};
+
+struct Nest {
+  /// A handle: MLIR's accessors are not const.
+  mutable mlir::linalg::GenericOp op;
+  llvm::SmallVector<NestLoop> loops;
+  llvm::SmallVector<NestOperand> operands; ///< inputs, then outputs
+  llvm::SmallVector<NestOutput> outputs;
+
+  /// Reads the nest off `op`; fails with a reason when an address is no linear function of the
+  /// loops or its outputs reduce over different loops. With `merge` unit loops are dropped and
+  /// contiguous ones merged; without, loop i is the op's.
+  static mlir::FailureOr<Nest> get(mlir::linalg::GenericOp op, std::string &reason,
+                                   bool merge = true);
+
+  bool hasReduction() const {
+    return llvm::any_of(loops, [](const NestLoop &loop) { return loop.reduction; });
+  }
+};
+
+/// The value that leaves every other unchanged under `kind`.
+mlir::TypedAttr neutralElement(mlir::vector::CombiningKind kind, mlir::Type element);
+
+} // namespace tessera::codegen
+
+#endif // TESSERA_LIB_CODEGEN_KERNELS_KERNELNEST_H

@@ -1,0 +1,295 @@
+//===- FuseGraph.cpp - Which ops go into one kernel ------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Fusion/FuseGraph.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+#include <queue>
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+
+/// Ops behind a group that are looked at for a way to another.
+static constexpr size_t kMostLooks = 96;
+
+FuseGraph::FuseGraph(Block &block, unsigned maxOps, KindOf kindOf, IsSent isSent)
+    : block(block), maxOps(maxOps) {
+  for (Operation &op : block.without_terminator()) {
+    number[&op] = ops.size();
+    ops.push_back(&op);
+  }
+  sources.resize(ops.size());
+  sent.resize(ops.size());
+  groupOf.resize(ops.size());
+  groups.resize(ops.size());
+  visited.resize(ops.size());
+  visitedAhead.resize(ops.size());
+  std::optional<unsigned> lastCollective;
+  for (unsigned i = 0; i < ops.size(); ++i) {
+    kinds.push_back(kindOf(ops[i]));
+    groupOf[i] = i;
+    groups[i].ops = {i};
+    latest.push_back(i);
+    std::vector<unsigned> &from = sources[i];
+    auto add = [&](Value value) {
+      if (Operation *producer = value.getDefiningOp())
+        if (auto it = number.find(producer); it != number.end())
+          from.push_back(it->second);
+    };
+    llvm::for_each(ops[i]->getOperands(), add);
+    if (isSent)
+      for (OpOperand &operand : ops[i]->getOpOperands())
+        if (auto it = number.find(operand.get().getDefiningOp());
+            it != number.end() && isSent(operand))
+          sent[i].push_back(it->second);
+    SetVector<Value> captured;
+    getUsedValuesDefinedAbove(ops[i]->getRegions(), captured);
+    llvm::for_each(captured, add);
+    // What communicates, or may, keeps its order: it is the same on all devices.
+    if (kinds[i] == FuseKind::ordered) {
+      if (lastCollective)
+        from.push_back(*lastCollective);
+      lastCollective = i;
+    }
+    llvm::sort(from);
+    from.erase(std::unique(from.begin(), from.end()), from.end());
+  }
+  growTree();
+}
+
+void FuseGraph::growTree() {
+  users.resize(ops.size());
+  treeFirst.assign(ops.size(), 0);
+  treeEnd.assign(ops.size(), 1);
+  // Producers stand before their users: sizes grow from the end, numbers from the beginning.
+  for (auto op = static_cast<unsigned>(ops.size()); op-- > 0;)
+    if (!sources[op].empty())
+      treeEnd[sources[op].back()] += treeEnd[op];
+  unsigned roots = 0;
+  std::vector<unsigned> next(ops.size());
+  for (unsigned op = 0; op < ops.size(); ++op) {
+    unsigned &free = sources[op].empty() ? roots : next[sources[op].back()];
+    treeFirst[op] = free;
+    free += treeEnd[op];
+    treeEnd[op] = free;
+    next[op] = treeFirst[op] + 1;
+    for (unsigned source : sources[op])
+      users[source].push_back(op);
+  }
+}
+
+unsigned FuseGraph::latestBehind(unsigned op) const {
+  while (latest[op] != op)
+    op = latest[op];
+  return op;
+}
+
+bool FuseGraph::isSeenToReach(unsigned from, unsigned to) {
+  unsigned end = groups[to].ops.back();
+  ++search;
+  looked = groups[from].ops;
+  for (size_t next = 0; next < looked.size() && next < kMostLooks; ++next)
+    for (unsigned user : users[looked[next]]) {
+      if (user > end)
+        break;
+      if (groupOf[user] == from || groupOf[user] == to || visited[user] == search)
+        continue;
+      visited[user] = search;
+      for (unsigned op : groups[to].ops)
+        if (treeFirst[user] <= treeFirst[op] && treeFirst[op] < treeEnd[user])
+          return true;
+      looked.push_back(user);
+    }
+  return false;
+}
+
+bool FuseGraph::reaches(unsigned from, unsigned to) {
+  // Layers apart, a search would go through all layers in between.
+  if (isSeenToReach(from, to))
+    return true;
+  // Backwards from `to` and forwards from `from` in turns, through groups as a whole, leaving the
+  // one and never entering the other at once: the side with less behind it says that there is no
+  // way.
+  unsigned first = groups[from].ops.front(), end = std::max(lastMerged, groups[to].ops.back());
+  SmallVector<unsigned> behind, ahead;
+  ++search;
+  auto goBack = [&](unsigned op, bool direct) {
+    unsigned group = groupOf[op];
+    if (group == to || (direct && group == from))
+      return false;
+    if (group == from)
+      return true;
+    if (visited[groups[group].ops.front()] == search ||
+        latestBehind(groups[group].ops.back()) < first)
+      return false;
+    visited[groups[group].ops.front()] = search;
+    behind.push_back(group);
+    return false;
+  };
+  // Behind the last op that is in a group, all ways lead to later ops.
+  auto goOn = [&](unsigned op, bool direct) {
+    unsigned group = groupOf[op];
+    if (op > end || group == from || (direct && group == to))
+      return false;
+    if (group == to)
+      return true;
+    if (visitedAhead[groups[group].ops.front()] == search)
+      return false;
+    visitedAhead[groups[group].ops.front()] = search;
+    ahead.push_back(group);
+    return false;
+  };
+  for (unsigned op : groups[to].ops)
+    for (unsigned source : sources[op])
+      if (goBack(source, !llvm::is_contained(sent[op], source)))
+        return true;
+  for (unsigned op : groups[from].ops)
+    for (unsigned user : users[op])
+      if (goOn(user, !llvm::is_contained(sent[user], op)))
+        return true;
+  while (!behind.empty() && !ahead.empty()) {
+    for (unsigned op : groups[behind.pop_back_val()].ops)
+      for (unsigned source : sources[op])
+        if (goBack(source, false))
+          return true;
+    for (unsigned op : groups[ahead.pop_back_val()].ops)
+      for (unsigned user : users[op])
+        if (goOn(user, false))
+          return true;
+  }
+  return false;
+}
+
+bool FuseGraph::separated(unsigned a, unsigned b) {
+  return reaches(a, b) || reaches(b, a);
+}
+
+bool FuseGraph::isPrivate(const Group &producer, unsigned consumerGroup) const {
+  for (unsigned op : producer.ops)
+    for (Operation *user : ops[op]->getUsers()) {
+      auto it = number.find(block.findAncestorOpInBlock(*user));
+      if (it == number.end() || (groupOf[it->second] != consumerGroup &&
+                                 groupOf[it->second] != groupOf[producer.ops.front()]))
+        return false;
+    }
+  return true;
+}
+
+bool FuseGraph::continuesInserts(unsigned op, unsigned producerGroup) const {
+  auto insert = dyn_cast<tensor::InsertSliceOp>(ops[op]);
+  if (!insert)
+    return false;
+  auto before = insert.getDest().getDefiningOp<tensor::InsertSliceOp>();
+  return before && before->getBlock() == &block && before->hasOneUse() &&
+         groupOf[number.lookup(before)] == producerGroup;
+}
+
+bool FuseGraph::passesByOperandsOnly(unsigned op, unsigned producerGroup) const {
+  // An op may also read, inside its body, what others make: any element of it.
+  for (unsigned source : sources[op])
+    if (groupOf[source] == producerGroup)
+      for (Operation *user : ops[source]->getUsers())
+        if (user != ops[op] && block.findAncestorOpInBlock(*user) == ops[op])
+          return false;
+  auto uses = [&](const Group &users, unsigned made, unsigned except) {
+    for (unsigned user : users.ops)
+      for (unsigned source : sources[user])
+        if (user != except && groupOf[source] == made)
+          return true;
+    return false;
+  };
+  return !uses(groups[groupOf[op]], producerGroup, op) &&
+         !uses(groups[producerGroup], groupOf[op], ops.size());
+}
+
+void FuseGraph::tryJoin(unsigned op, unsigned producerGroup) {
+  unsigned mine = groupOf[op];
+  Group &producer = groups[producerGroup], &consumer = groups[mine];
+  if (mine == producerGroup || producer.ops.size() + consumer.ops.size() > maxOps)
+    return;
+  bool inserts = continuesInserts(op, producerGroup);
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(ops[op]);
+  if (!inserts && (!linalgOp || !isa<linalg::LinalgOp>(ops[producer.ops.back()])))
+    return;
+  RowSpace joined;
+  if (!inserts) {
+    if (!passesByOperandsOnly(op, producerGroup))
+      return;
+    if (!consumer.rows)
+      consumer.rows = RowSpace::of(ops[op]);
+    if (!producer.rows)
+      producer.rows = RowSpace::of(ops[producer.ops.front()]);
+    // The rows of a group that already has other ops are joined by what they label.
+    if (!consumer.rows->join(linalgOp, *producer.rows, isPrivate(producer, mine), joined))
+      return;
+  }
+  if (separated(producerGroup, mine))
+    return;
+  merge(producerGroup, mine);
+  if (!inserts)
+    consumer.rows = std::move(joined);
+}
+
+void FuseGraph::merge(unsigned from, unsigned into) {
+  Group &gone = groups[from], &kept = groups[into];
+  for (unsigned member : gone.ops)
+    groupOf[member] = into;
+  std::vector<unsigned> all;
+  std::merge(gone.ops.begin(), gone.ops.end(), kept.ops.begin(), kept.ops.end(),
+             std::back_inserter(all));
+  kept.ops = std::move(all);
+  lastMerged = std::max(lastMerged, kept.ops.back());
+  for (unsigned at = kept.ops.front(); latest[at] < kept.ops.back(); ++at)
+    latest[at] = kept.ops.back();
+  gone.ops.clear();
+}
+
+void FuseGraph::fuse() {
+  for (unsigned op = 0; op < ops.size(); ++op) {
+    if (kinds[op] != FuseKind::kernel)
+      continue;
+    // The nearest producer first: what was just made is what is likely still near.
+    for (unsigned source : llvm::reverse(sources[op]))
+      if (kinds[source] == FuseKind::kernel)
+        tryJoin(op, groupOf[source]);
+  }
+}
+
+std::vector<std::vector<Operation *>> FuseGraph::order() const {
+  // A group takes the place of its last op, or a later one if it must wait.
+  std::vector<unsigned> waits(ops.size(), 0);
+  std::vector<std::vector<unsigned>> users(ops.size());
+  for (unsigned op = 0; op < ops.size(); ++op)
+    for (unsigned source : sources[op])
+      if (groupOf[source] != groupOf[op]) {
+        users[groupOf[source]].push_back(groupOf[op]);
+        ++waits[groupOf[op]];
+      }
+  using Place = std::pair<unsigned, unsigned>;
+  std::priority_queue<Place, std::vector<Place>, std::greater<>> ready;
+  auto push = [&](unsigned group) { ready.push({groups[group].ops.back(), group}); };
+  for (unsigned group = 0; group < groups.size(); ++group)
+    if (!groups[group].ops.empty() && waits[group] == 0)
+      push(group);
+  std::vector<std::vector<Operation *>> result;
+  while (!ready.empty()) {
+    unsigned group = ready.top().second;
+    ready.pop();
+    std::vector<Operation *> members;
+    for (unsigned op : groups[group].ops)
+      members.push_back(ops[op]);
+    result.push_back(std::move(members));
+    for (unsigned user : users[group])
+      if (--waits[user] == 0)
+        push(user);
+  }
+  assert(llvm::none_of(waits, [](unsigned left) { return left; }) && "groups wait for each other");
+  return result;
+}

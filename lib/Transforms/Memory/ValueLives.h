@@ -1,0 +1,91 @@
+//===- ValueLives.h - When values take memory -------------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the code generator will make of a function, as far as its memory goes, in both
+// views. Times are those of kernels and other steps in the order in which they run.
+//
+//   argument                   kept for ever
+//   value of an op             from its kernel to the last that reads it; what a loop reads
+//                              from outside, to the loop's end
+//   reshape, transposition     the operand's bytes (the latter where contractions alone
+//   for contractions, slice    read it; a slice that is a part of the bytes or that kernels
+//                              cut out themselves)
+//   fill, constant             nothing
+//   handed on within a kernel  nothing: FuseGraph says which ops are one kernel, and that it
+//                              runs where the last of them stands
+//   operand that dies          its bytes are a result's, where the kernel reads and writes
+//                              elements in the same order, and of an accumulator
+//   result that replaces an    the argument's bytes, where nothing reads the argument later;
+//   argument, what a loop      likewise the carry's
+//   carries on
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_TRANSFORMS_MEMORY_VALUELIVES_H
+#define TESSERA_LIB_TRANSFORMS_MEMORY_VALUELIVES_H
+
+#include "tessera/Fusion/FuseGraph.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace tessera::dist {
+
+class ValueLives {
+public:
+  /// `isSent`: whether a plan that is not in the text yet sends what an operand reads.
+  explicit ValueLives(mlir::func::FuncOp function, FuseGraph::IsSent isSent = nullptr);
+
+  enum class Kind {
+    own,    ///< takes its bytes
+    inside, ///< takes nothing while all its readers take it as it lies
+    view,   ///< of another value, whose life covers this one's
+  };
+  struct Life {
+    int64_t from = 0, to = -1; ///< inclusive; empty: takes nothing
+    Kind kind = Kind::own;
+    bool isTaken = false; ///< from then on its bytes are another value's
+  };
+  /// Whether an op makes no bytes of its own: a reshape, a slice that its readers can take where it
+  /// lies, or a transposition that goes into the contractions that read it.
+  static bool isView(mlir::Operation *op);
+  /// An empty life for what is unknown.
+  Life of(mlir::Value value) const { return lives.lookup(value); }
+  int64_t timeOf(mlir::Operation *op) const { return times.lookup(op); }
+  /// A number of the kernel that an op is in.
+  int64_t kernelOf(mlir::Operation *op) const { return times.lookup(op); }
+  int64_t end() const { return last; }
+  /// A value is read until `from`; another one takes its place from `to` on.
+  void split(mlir::Value value, int64_t from, mlir::Value other, int64_t to);
+  /// When an op has read its operands for the last time: of a view, the last of its readers.
+  int64_t readUntil(mlir::Operation *op) const;
+
+private:
+  void order(mlir::Block &block, FuseGraph::IsSent isSent);
+  void readBy(mlir::Operation *op, mlir::func::FuncOp function);
+  void addRead(mlir::Value value, int64_t time);
+  bool isHandedOn(mlir::Operation *op, mlir::Value value) const;
+  void reuse(llvm::ArrayRef<mlir::Operation *> kernel);
+  bool runsInPlace(mlir::Value operand, mlir::Value result) const;
+  void replaceArguments(mlir::func::FuncOp function);
+  void replaceCarries(mlir::func::FuncOp function);
+  int64_t lastRead(mlir::Value value) const;
+
+  llvm::DenseMap<mlir::Value, Life> lives;
+  llvm::DenseMap<mlir::Operation *, int64_t> times, ends; ///< looked up, never iterated
+  std::vector<std::vector<mlir::Operation *>> kernels;    ///< in the order in which they run
+  int64_t last = 0;
+};
+
+/// Calls `visit` with each value of a function in the local view that takes bytes of its own, in
+/// order, and how many: those that the arena aligns it to.
+void forEachOwn(mlir::func::FuncOp function, const ValueLives &lives,
+                llvm::function_ref<void(mlir::Value, ValueLives::Life, double)> visit);
+
+} // namespace tessera::dist
+
+#endif // TESSERA_LIB_TRANSFORMS_MEMORY_VALUELIVES_H
