@@ -308,6 +308,20 @@ Bounded Search::run(Domains domains, std::vector<int64_t> start) {
 
 } // namespace
 
+/// The best choice of these domains, where that takes no more work, nor too large tables.
+static std::optional<Optimum> eliminateWithin(const Source &source, const KindCosts &costs,
+                                              const Domains &domains, const Options &options,
+                                              const Deadline &deadline, double mostWork) {
+  Model model(source, costs, domains, true);
+  PlanOptions wish;
+  wish.workLimit = mostWork;
+  Plan plan = makePlan(model, wish);
+  if (plan.work > mostWork || plan.largest > options.tableLimit ||
+      plan.total > options.totalLimit || deadline.isOver())
+    return std::nullopt;
+  return eliminate(model, plan, deadline);
+}
+
 std::optional<Bounded> minimiseIfSmall(const Source &source, const KindCosts &costs,
                                        const Domains &domains, const Options &options,
                                        const Deadline &deadline, double mostWork) {
@@ -316,25 +330,29 @@ std::optional<Bounded> minimiseIfSmall(const Source &source, const KindCosts &co
     compared += static_cast<double>(table->rows + table->columns) * table->rows * table->columns;
   if (compared > comparedPerWork * mostWork)
     return std::nullopt;
-  Reduced reduced(source, costs, domains, mostWork);
   std::vector<int64_t> choice;
-  if (!reduced.problem().nodes.empty()) {
-    Source rest(reduced.problem());
-    KindCosts restCosts = costsOf(rest);
-    Domains left = removeDominated(rest, restCosts, allStrategies(rest), false, deadline);
-    Model model(rest, restCosts, left, true);
-    PlanOptions wish;
-    wish.workLimit = mostWork;
-    Plan plan = makePlan(model, wish);
-    if (plan.work > mostWork || plan.largest > options.tableLimit ||
-        plan.total > options.totalLimit || deadline.isOver())
-      return std::nullopt;
-    std::optional<Optimum> found = eliminate(model, plan, deadline);
+  if (source.numNodes() <= largeProblem) {
+    Domains left = removeDominated(source, costs, domains, false, deadline);
+    std::optional<Optimum> found =
+        eliminateWithin(source, costs, left, options, deadline, mostWork);
     if (!found)
       return std::nullopt;
     choice = std::move(found->choice);
+  } else {
+    // Planning takes as long as the problem is large: its thin parts go before.
+    Reduced reduced(source, costs, domains, mostWork);
+    if (!reduced.problem().nodes.empty()) {
+      Source rest(reduced.problem());
+      KindCosts restCosts = costsOf(rest);
+      Domains left = removeDominated(rest, restCosts, allStrategies(rest), false, deadline);
+      std::optional<Optimum> found =
+          eliminateWithin(rest, restCosts, left, options, deadline, mostWork);
+      if (!found)
+        return std::nullopt;
+      choice = std::move(found->choice);
+    }
+    choice = reduced.expand(choice);
   }
-  choice = reduced.expand(choice);
   Bounded result{choice, costOf(source, costs, choice), 0, false};
   result.bound = result.cost;
   return result;
