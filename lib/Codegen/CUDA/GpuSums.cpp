@@ -23,6 +23,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 
@@ -70,6 +71,13 @@ static bool sumsRows(linalg::GenericOp op) {
   });
 }
 
+/// What an op of a body reads, also inside of its own regions.
+static SetVector<Value> readsOf(Operation &op) {
+  SetVector<Value> values(op.operand_begin(), op.operand_end());
+  getUsedValuesDefinedAbove(op.getRegions(), values);
+  return values;
+}
+
 /// The outputs that have all loops, when what they get depends on no other output.
 static SmallVector<unsigned> wholeOutputs(linalg::GenericOp op) {
   SmallVector<unsigned> whole;
@@ -78,7 +86,7 @@ static SmallVector<unsigned> wholeOutputs(linalg::GenericOp op) {
       whole.push_back(init.getOperandNumber() - op.getNumDpsInputs());
   SetVector<Operation *> behind;
   for (Operation &inner : op.getBody()->without_terminator())
-    if (llvm::any_of(inner.getOperands(), [&](Value value) {
+    if (llvm::any_of(readsOf(inner), [&](Value value) {
           auto argument = dyn_cast<BlockArgument>(value);
           return argument ? argument.getArgNumber() >= op.getNumDpsInputs()
                           : behind.contains(value.getDefiningOp());
@@ -133,7 +141,7 @@ static linalg::GenericOp takeOutputs(linalg::GenericOp op, ArrayRef<unsigned> ou
       Value value = work.pop_back_val();
       Operation *def = value.getDefiningOp();
       if (!mapping.contains(value) && def && def->getBlock() == op.getBody() && needed.insert(def))
-        llvm::append_range(work, def->getOperands());
+        llvm::append_range(work, readsOf(*def));
     }
     for (Operation &inner : op.getBody()->without_terminator())
       if (needed.contains(&inner))
