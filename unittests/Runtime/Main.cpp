@@ -17,7 +17,7 @@
 
 #include "Fixtures.h"
 
-#include "Gpu/Backends.h"
+#include "Gpu/Stub/StubBackend.h"
 
 #include <cstdio>
 #include <cstring>

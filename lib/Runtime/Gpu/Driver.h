@@ -15,8 +15,8 @@
 #ifndef TESSERA_LIB_RUNTIME_GPU_DRIVER_H
 #define TESSERA_LIB_RUNTIME_GPU_DRIVER_H
 
-#include "../Move.h"
-#include "tessera/Runtime/Artifact.h"
+#include "../Execution/Move.h"
+#include "tessera/Runtime/Artifact/Artifact.h"
 
 namespace tessera::runtime::gpu {
 

@@ -7,9 +7,9 @@
 
 #include "Executor.h"
 
-#include "AnyStep.h"
+#include "../Artifact/AnyStep.h"
+#include "../Ranks/Rhythm.h"
 #include "RemoteTransfer.h"
-#include "Rhythm.h"
 
 #include <algorithm>
 

@@ -13,7 +13,7 @@
 #ifndef TESSERA_LIB_RUNTIME_GPU_EXECUTOR_H
 #define TESSERA_LIB_RUNTIME_GPU_EXECUTOR_H
 
-#include "../Recorder.h"
+#include "../Execution/Recorder.h"
 #include "InProcess.h"
 #include "Plan.h"
 #include "Transfers.h"

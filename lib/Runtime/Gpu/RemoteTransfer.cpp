@@ -7,8 +7,8 @@
 
 #include "RemoteTransfer.h"
 
+#include "../Execution/MoveJob.h"
 #include "Executor.h"
-#include "MoveJob.h"
 
 #include <algorithm>
 #include <set>

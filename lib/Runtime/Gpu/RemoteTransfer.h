@@ -8,7 +8,7 @@
 #ifndef TESSERA_LIB_RUNTIME_GPU_REMOTETRANSFER_H
 #define TESSERA_LIB_RUNTIME_GPU_REMOTETRANSFER_H
 
-#include "Collectives.h"
+#include "../Ranks/Collectives.h"
 #include "Transfers.h"
 
 namespace tessera::runtime::gpu {

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../AnyStep.h"
-#include "../Backends.h"
+#include "../../Artifact/AnyStep.h"
+#include "../Stub/StubBackend.h"
 #include "CudaDriver.h"
 #include "Nccl.h"
 

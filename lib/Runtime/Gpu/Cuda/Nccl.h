@@ -8,9 +8,9 @@
 #ifndef TESSERA_LIB_RUNTIME_GPU_CUDA_NCCL_H
 #define TESSERA_LIB_RUNTIME_GPU_CUDA_NCCL_H
 
-#include "../Collectives.h"
-#include "Rendezvous.h"
-#include "SharedLibrary.h"
+#include "../../Execution/SharedLibrary.h"
+#include "../../Ranks/Collectives.h"
+#include "../../Ranks/Rendezvous.h"
 
 #include <functional>
 #include <map>
