@@ -8,7 +8,7 @@
 #ifndef TESSERA_LIB_RUNTIME_EXECUTION_RECORDER_H
 #define TESSERA_LIB_RUNTIME_EXECUTION_RECORDER_H
 
-#include "tessera/Runtime/Session/Backend.h"
+#include "tessera/Runtime/Execution/Executor.h"
 
 #include <chrono>
 #include <mutex>

@@ -7,24 +7,16 @@
 
 #include "tessera/Runtime/Session/Backend.h"
 
+#include "../Gpu/Cuda/CudaBackend.h"
+#include "../Gpu/Stub/StubBackend.h"
+#include "../Threads/ThreadsBackend.h"
+
 #include <algorithm>
 #include <cctype>
 #include <map>
 #include <mutex>
 
 namespace tessera::runtime {
-
-Expected<std::unique_ptr<Executor>> openThreads(std::shared_ptr<const Artifact> artifact,
-                                                const BackendOptions &options,
-                                                const void *userData);
-namespace gpu {
-Expected<std::unique_ptr<Executor>> openStub(std::shared_ptr<const Artifact> artifact,
-                                             const BackendOptions &options, const void *userData);
-Expected<std::unique_ptr<Executor>> openVdev(std::shared_ptr<const Artifact> artifact,
-                                             const BackendOptions &options, const void *userData);
-Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> artifact,
-                                             const BackendOptions &options, const void *userData);
-} // namespace gpu
 
 namespace {
 struct Registry {
@@ -80,22 +72,6 @@ Expected<Backend> findBackend(std::string_view name) {
   for (const std::string &each : backendNames())
     known += (known.empty() ? "" : ", ") + each;
   return Status::error("there is no backend '" + std::string(name) + "'; registered: " + known);
-}
-
-int64_t CollectiveStats::countedWireBytes() const {
-  int64_t most = 0;
-  for (int64_t bytes : sentBytes)
-    most = std::max(most, bytes);
-  for (int64_t bytes : receivedBytes)
-    most = std::max(most, bytes);
-  return most;
-}
-
-int64_t CollectiveStats::totalBytes() const {
-  int64_t sum = 0;
-  for (int64_t bytes : receivedBytes)
-    sum += bytes;
-  return sum;
 }
 
 } // namespace tessera::runtime

@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ThreadsBackend.h"
+
 #include "Device.h"
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 #ifndef TESSERA_RUNTIME_SESSION_HOSTTENSOR_H
 #define TESSERA_RUNTIME_SESSION_HOSTTENSOR_H
 
-#include "tessera/Runtime/Session/Backend.h"
+#include "tessera/Runtime/Execution/Executor.h"
 
 namespace tessera::runtime {
 

@@ -8,6 +8,7 @@
 #ifndef TESSERA_RUNTIME_SESSION_SESSION_H
 #define TESSERA_RUNTIME_SESSION_SESSION_H
 
+#include "tessera/Runtime/Session/Backend.h"
 #include "tessera/Runtime/Session/HostTensor.h"
 
 namespace tessera::runtime {

@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "../../Artifact/AnyStep.h"
-#include "../Stub/StubBackend.h"
+#include "../Executor.h"
+#include "CudaBackend.h"
 #include "CudaDriver.h"
 #include "Nccl.h"
 
