@@ -9,7 +9,7 @@
 #define TESSERA_UNITTESTS_RUNTIME_FIXTURES_H
 
 #include "tessera/Runtime/Artifact/Artifact.h"
-#include "tessera/Runtime/Session/Backend.h"
+#include "tessera/Runtime/Execution/Executor.h"
 
 #include <gtest/gtest.h>
 #include <numeric>

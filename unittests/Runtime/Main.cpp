@@ -18,6 +18,7 @@
 #include "Fixtures.h"
 
 #include "Gpu/Stub/StubBackend.h"
+#include "tessera/Runtime/Session/Backend.h"
 
 #include <cstdio>
 #include <cstring>

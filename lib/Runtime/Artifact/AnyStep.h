@@ -12,7 +12,7 @@
 
 #include <algorithm>
 
-namespace tessera::runtime::gpu {
+namespace tessera::runtime {
 
 /// Whether a list has an action of that type, at any depth, of which `is` holds.
 template <typename Action, typename Is> bool hasStep(const StepList &steps, Is is) {
@@ -40,6 +40,6 @@ template <typename Action> bool hasStep(const Program &program) {
   return hasStep<Action>(program, [](const Action &) { return true; });
 }
 
-} // namespace tessera::runtime::gpu
+} // namespace tessera::runtime
 
 #endif // TESSERA_LIB_RUNTIME_ARTIFACT_ANYSTEP_H

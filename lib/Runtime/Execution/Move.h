@@ -51,6 +51,9 @@ struct Strides {
   int64_t elements = 0;                ///< in all
 };
 
+/// Elements a step of each outer loop where the box lies dense.
+std::vector<int64_t> denseStrides(const Strides &strides);
+
 /// A position of a mesh with where the box begins in its buffer, in elements.
 struct End {
   int64_t position = 0;

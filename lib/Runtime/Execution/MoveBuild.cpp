@@ -144,4 +144,12 @@ bool Move::computeInPlaceSafe(const Sides &sides, const Redistribution &move) {
   return true;
 }
 
+std::vector<int64_t> denseStrides(const Strides &strides) {
+  std::vector<int64_t> dense(strides.extents.size());
+  int64_t stride = strides.run;
+  for (size_t d = dense.size(); d-- > 0; stride *= strides.extents[d])
+    dense[d] = stride;
+  return dense;
+}
+
 } // namespace tessera::runtime

@@ -10,15 +10,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace tessera::runtime::gpu {
-
-std::vector<int64_t> denseStrides(const Strides &strides) {
-  std::vector<int64_t> dense(strides.extents.size());
-  int64_t stride = strides.run;
-  for (size_t d = dense.size(); d-- > 0; stride *= strides.extents[d])
-    dense[d] = stride;
-  return dense;
-}
+namespace tessera::runtime {
 
 int64_t spanOf(const Strides &strides, const std::vector<int64_t> &steps) {
   if (strides.elements == 0)
@@ -98,4 +90,4 @@ void runMoveJob(const MoveJob &job) {
   });
 }
 
-} // namespace tessera::runtime::gpu
+} // namespace tessera::runtime

@@ -8,16 +8,27 @@
 #ifndef TESSERA_LIB_RUNTIME_EXECUTION_MOVEJOB_H
 #define TESSERA_LIB_RUNTIME_EXECUTION_MOVEJOB_H
 
-#include "../Gpu/Driver.h"
+#include "Issue.h"
+#include "Move.h"
 
-namespace tessera::runtime::gpu {
+namespace tessera::runtime {
+
+/// A strided copy, reduction or fill between buffers of one address space. Pointers are those of
+/// the box's first element.
+struct MoveJob {
+  const Strides *strides; ///< outlives the job; of a fill, `target` counts
+  DType dtype = DType::f32;
+  sharding::ReduceKind reduction = sharding::ReduceKind::sum;
+  double scale = 1;
+  std::vector<const std::byte *> sources; ///< reduced in order; none: `value` is written
+  std::vector<std::byte *> targets;
+  ElementBytes value{};
+};
 
 /// Whether values are combined or scaled, not just copied.
 inline bool reduces(const MoveJob &job) {
   return job.sources.size() > 1 || (job.sources.size() == 1 && job.scale != 1);
 }
-/// Elements a step of each outer loop where the box lies dense.
-std::vector<int64_t> denseStrides(const Strides &strides);
 /// Elements from the first to behind the last that a box touches.
 int64_t spanOf(const Strides &strides, const std::vector<int64_t> &steps);
 /// What a job reads and writes.
@@ -25,6 +36,6 @@ std::vector<Touch> touchesOf(const MoveJob &job);
 /// Does it, in memory of the host.
 void runMoveJob(const MoveJob &job);
 
-} // namespace tessera::runtime::gpu
+} // namespace tessera::runtime
 
 #endif // TESSERA_LIB_RUNTIME_EXECUTION_MOVEJOB_H

@@ -7,7 +7,7 @@
 
 #include "SharedLibrary.h"
 
-namespace tessera::runtime::gpu {
+namespace tessera::runtime {
 
 Status SharedLibrary::open(std::initializer_list<const char *> names, const char *need) {
   std::string tried, said;
@@ -29,4 +29,4 @@ void SharedLibrary::preferLoaded(const char *mark) {
     handle = ::dlopen(nullptr, RTLD_NOW); // all that is loaded, in the order of loading
 }
 
-} // namespace tessera::runtime::gpu
+} // namespace tessera::runtime

@@ -13,7 +13,7 @@
 #include <dlfcn.h>
 #include <initializer_list>
 
-namespace tessera::runtime::gpu {
+namespace tessera::runtime {
 
 /// A library opened with dlopen, for ever: drivers do not like to be closed.
 class SharedLibrary {
@@ -40,6 +40,6 @@ private:
   void *handle = nullptr;
 };
 
-} // namespace tessera::runtime::gpu
+} // namespace tessera::runtime
 
 #endif // TESSERA_LIB_RUNTIME_EXECUTION_SHAREDLIBRARY_H

@@ -34,7 +34,7 @@ struct ExecutorOptions {
   /// The last member to go: streams and graphs are its.
   std::unique_ptr<GpuDriver> driver;
   /// Null: all devices are in this process and share an address space (InProcess.h).
-  std::unique_ptr<Collectives> collectives;
+  std::unique_ptr<RankEngine> engine;
   std::vector<int64_t> devices; ///< process ids here; empty: all
   bool capture = true;          ///< segments become graphs
   bool messages = false;        ///< transfers between parts are messages of a communicator

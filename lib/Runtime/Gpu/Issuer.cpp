@@ -111,7 +111,7 @@ Expected<bool> Issuer::runSegment(int64_t index) {
   const Segment &segment = part.plan.segments[index];
   GpuDriver &driver = executor.driver();
   // In one process, others take part in the collectives of a segment: no graph of a device alone.
-  bool alone = executor.options.collectives || part.plan.groupings.empty();
+  bool alone = executor.options.engine || part.plan.groupings.empty();
   bool captures = executor.options.capture && alone && !part.plan.hasTransfers;
   if (!captures) {
     auto done = issueSegment(segment);

@@ -90,7 +90,8 @@ private:
 void PlanBuilder::planCollectives(const StepList &steps) {
   for (const Step &step : steps) {
     if (auto *collective = std::get_if<CollectiveStep>(&step.action)) {
-      PlannedCollective planned{&step, planRanks(program, part, *collective), {}};
+      PlannedCollective planned{
+          &step, planRanks(program, part, *collective, options.reducesExactly), {}};
       for (const Operand &operand : collective->operands) {
         planned.accesses.push_back(access(operand.src, false));
         planned.accesses.push_back(access(operand.dst, true));

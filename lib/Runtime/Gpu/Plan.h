@@ -74,6 +74,7 @@ struct PlanOptions {
   int64_t maxOperations = 20000;
   /// Collectives in one process, as kernels over all buffers: they need no communicators.
   bool inProcess = false;
+  ReducesExactly reducesExactly = librariesReduceExactly; ///< of the engine
 };
 
 /// Streams of a device: 0 computes, the last one copies, between them one for each way in which

@@ -10,7 +10,7 @@
 
 #include "tessera/Runtime/Artifact/Program.h"
 
-namespace tessera::runtime::gpu {
+namespace tessera::runtime {
 
 /// An address is a byte offset into one of these, told apart by its upper bits. The same on all
 /// devices of a part: plans are made once and resolved by each device.
@@ -28,6 +28,6 @@ inline int64_t addressOf(const Slot &slot) {
   return (slot.space == Slot::Space::constant ? kConstants : kArena) + slot.offset;
 }
 
-} // namespace tessera::runtime::gpu
+} // namespace tessera::runtime
 
 #endif // TESSERA_LIB_RUNTIME_RANKS_ADDRESS_H

@@ -5,13 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Execution/MoveJob.h"
 #include "RankPlanner.h"
 
 #include <algorithm>
 #include <map>
 
-namespace tessera::runtime::gpu {
+namespace tessera::runtime {
 
 using sharding::CollectiveKind;
 
@@ -20,12 +19,12 @@ int64_t RankPlanner::rankOf(int64_t group, int64_t device) const {
   return std::lower_bound(members.begin(), members.end(), device) - members.begin();
 }
 
-NativeCall RankPlanner::nativeCall(size_t operand, CollectiveKind kind, int64_t count) const {
+RankCall RankPlanner::callOf(size_t operand, CollectiveKind kind, int64_t count) const {
   const Move &move = moves[operand];
   return {kind, step.operands[operand].dtype, move.reduction(), move.resultScale(), count, 0};
 }
 
-void RankPlanner::addCall(const char *what, int64_t place, const NativeCall &call, int64_t send,
+void RankPlanner::addCall(const char *what, int64_t place, const RankCall &call, int64_t send,
                           int64_t receive) {
   RankAction action;
   action.kind = RankAction::Kind::call;
@@ -83,7 +82,7 @@ bool RankPlanner::planGather(size_t operand, int64_t group, const Pieces &pieces
     sum += count;
   if (4 * most * n > 5 * sum)
     return false; // padding would cost more than a quarter
-  NativeCall call = nativeCall(operand, CollectiveKind::all_gather, most);
+  RankCall call = callOf(operand, CollectiveKind::all_gather, most);
   bool direct = true;
   for (int64_t rank = 0; rank < n && direct; ++rank) {
     direct = bySource[rank].size() == 1 && counts[rank] == most &&
@@ -126,7 +125,7 @@ bool RankPlanner::planGather(size_t operand, int64_t group, const Pieces &pieces
 
 bool RankPlanner::planReduction(size_t operand, int64_t group, const Pieces &pieces) {
   auto n = static_cast<size_t>(sizeOfGroup(group));
-  if (!hasNativeReduction(step.operands[operand].dtype, moves[operand].reduction()))
+  if (!reducesExactly(step.operands[operand].dtype, moves[operand].reduction()))
     return false;
   bool toAll = true, toOne = true;
   for (const MovePiece *piece : pieces) {
@@ -146,7 +145,7 @@ void RankPlanner::planAllReduce(size_t operand, int64_t group, const Pieces &pie
   int64_t elementBytes = moves[operand].elementBytes(), count = 0;
   for (const MovePiece *piece : pieces)
     count += piece->strides.elements;
-  NativeCall call = nativeCall(operand, CollectiveKind::all_reduce, count);
+  RankCall call = callOf(operand, CollectiveKind::all_reduce, count);
   for (int64_t device : plan.groups[group]) {
     int64_t place = partMesh.positionOf(device);
     const MovePiece &first = *pieces.front();
@@ -178,8 +177,8 @@ void RankPlanner::planReduceScatter(size_t operand, int64_t group, const Pieces 
   }
   auto holders = n - std::count(counts.begin(), counts.end(), 0);
   bool toRoot = holders == 1;
-  NativeCall call =
-      nativeCall(operand, toRoot ? CollectiveKind::reduce : CollectiveKind::reduce_scatter, most);
+  RankCall call =
+      callOf(operand, toRoot ? CollectiveKind::reduce : CollectiveKind::reduce_scatter, most);
   call.root = toRoot ? std::max_element(counts.begin(), counts.end()) - counts.begin() : 0;
   for (int64_t rank = 0; rank < n; ++rank) {
     int64_t device = plan.groups[group][rank], place = partMesh.positionOf(device);
@@ -287,4 +286,4 @@ void RankPlanner::planContributions(size_t operand, int64_t group, const MovePie
   }
 }
 
-} // namespace tessera::runtime::gpu
+} // namespace tessera::runtime

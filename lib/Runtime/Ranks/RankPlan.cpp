@@ -10,12 +10,12 @@
 #include <algorithm>
 #include <numeric>
 
-namespace tessera::runtime::gpu {
+namespace tessera::runtime {
 
 using sharding::CollectiveKind;
 using sharding::ReduceKind;
 
-bool hasNativeReduction(DType dtype, ReduceKind kind) {
+bool librariesReduceExactly(DType dtype, ReduceKind kind) {
   if (dtype == DType::i16)
     return false;
   bool ordered = kind == ReduceKind::max || kind == ReduceKind::min;
@@ -26,8 +26,10 @@ static int64_t alignedUp(int64_t bytes) {
   return (bytes + 255) / 256 * 256;
 }
 
-RankPlanner::RankPlanner(const Program &program, const Part &part, const CollectiveStep &step)
-    : part(part), step(step), partMesh(program.meshes[part.mesh]), mesh(program.meshes[step.mesh]),
+RankPlanner::RankPlanner(const Program &program, const Part &part, const CollectiveStep &step,
+                         ReducesExactly reducesExactly)
+    : part(part), step(step), reducesExactly(reducesExactly), partMesh(program.meshes[part.mesh]),
+      mesh(program.meshes[step.mesh]),
       targetMesh(program.meshes[step.targetMesh.value_or(step.mesh)]),
       devices(partMesh.numDevices()) {
   TrafficCounter counter(program.numDevices());
@@ -204,8 +206,9 @@ void RankPlanner::addLocal(size_t operand, const MovePiece &piece, int64_t place
   }
 }
 
-RankPlan planRanks(const Program &program, const Part &part, const CollectiveStep &step) {
-  return RankPlanner(program, part, step).run();
+RankPlan planRanks(const Program &program, const Part &part, const CollectiveStep &step,
+                   ReducesExactly reducesExactly) {
+  return RankPlanner(program, part, step, reducesExactly).run();
 }
 
-} // namespace tessera::runtime::gpu
+} // namespace tessera::runtime

@@ -8,7 +8,7 @@
 // The boxes of a move are made into what a library does: one call where counts
 // are equal and boxes contiguous, the same call over packed (and padded) staging
 // where they are not, and a group of sends and receives for everything else.
-// What NCCL cannot reduce is received from all contributors and reduced in their
+// What the library cannot reduce is received from all contributors and reduced in their
 // order. All ranks derive the same plan from the same boxes.
 //
 //===----------------------------------------------------------------------===//
@@ -16,10 +16,11 @@
 #ifndef TESSERA_LIB_RUNTIME_RANKS_RANKPLAN_H
 #define TESSERA_LIB_RUNTIME_RANKS_RANKPLAN_H
 
+#include "../Execution/Move.h"
 #include "Address.h"
-#include "Collectives.h"
+#include "Engine.h"
 
-namespace tessera::runtime::gpu {
+namespace tessera::runtime {
 
 /// What one device does for a collective, in order.
 struct RankAction {
@@ -40,7 +41,7 @@ struct RankAction {
   std::vector<int64_t> sources; ///< addresses
   int64_t target = 0;
   // A call.
-  NativeCall call;
+  RankCall call;
   int64_t send = 0, receive = 0; ///< addresses
   std::vector<Message> messages;
 };
@@ -60,8 +61,9 @@ struct RankPlan {
 };
 
 /// `part` and the step are of a verified program.
-RankPlan planRanks(const Program &program, const Part &part, const CollectiveStep &step);
+RankPlan planRanks(const Program &program, const Part &part, const CollectiveStep &step,
+                   ReducesExactly reducesExactly = librariesReduceExactly);
 
-} // namespace tessera::runtime::gpu
+} // namespace tessera::runtime
 
 #endif // TESSERA_LIB_RUNTIME_RANKS_RANKPLAN_H

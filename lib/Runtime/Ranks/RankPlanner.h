@@ -10,13 +10,14 @@
 
 #include "RankPlan.h"
 
-namespace tessera::runtime::gpu {
+namespace tessera::runtime {
 
 /// Builds the plans of all devices together: both ends of a message are written at once, so they
 /// agree.
 class RankPlanner {
 public:
-  RankPlanner(const Program &program, const Part &part, const CollectiveStep &step);
+  RankPlanner(const Program &program, const Part &part, const CollectiveStep &step,
+              ReducesExactly reducesExactly);
   RankPlan run();
 
 private:
@@ -45,7 +46,7 @@ private:
   void planContributions(size_t operand, int64_t group, const MovePiece &piece);
   void addMessage(int64_t group, const End &from, int64_t fromAddress, const End &to,
                   int64_t toAddress, int64_t bytes);
-  void addCall(const char *what, int64_t place, const NativeCall &call, int64_t send,
+  void addCall(const char *what, int64_t place, const RankCall &call, int64_t send,
                int64_t receive);
   /// Copies a device's side of a piece to or from dense staging.
   void pack(size_t operand, const MovePiece &piece, const End &from, int64_t to);
@@ -61,10 +62,11 @@ private:
   int64_t sizeOfGroup(int64_t group) const {
     return static_cast<int64_t>(plan.groups[group].size());
   }
-  NativeCall nativeCall(size_t operand, sharding::CollectiveKind kind, int64_t count) const;
+  RankCall callOf(size_t operand, sharding::CollectiveKind kind, int64_t count) const;
 
   const Part &part;
   const CollectiveStep &step;
+  const ReducesExactly reducesExactly;
   const sharding::Mesh &partMesh, &mesh, &targetMesh;
   std::vector<Move> moves;
   std::vector<Buffers> addresses;  ///< by operand
@@ -72,6 +74,6 @@ private:
   RankPlan plan;
 };
 
-} // namespace tessera::runtime::gpu
+} // namespace tessera::runtime
 
 #endif // TESSERA_LIB_RUNTIME_RANKS_RANKPLANNER_H

@@ -22,7 +22,7 @@
 #include <thread>
 #include <unistd.h>
 
-namespace tessera::runtime::gpu {
+namespace tessera::runtime {
 
 /// What a rank says first: that it is one of ours, and which.
 struct Hello {
@@ -322,4 +322,4 @@ Expected<std::vector<std::string>> Rendezvous::allGather(const std::string &mine
   return all;
 }
 
-} // namespace tessera::runtime::gpu
+} // namespace tessera::runtime

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace tessera::runtime::gpu {
+namespace tessera::runtime {
 
 /// Which process of a job this is, as launchers say: TESSERA_RANK, TESSERA_SIZE and
 /// TESSERA_LOCAL_RANK, or the variables of Open MPI, MPICH, Slurm and torchrun.
@@ -56,6 +56,6 @@ private:
   std::vector<int> peers; ///< rank 0: by rank; others: the connection to rank 0
 };
 
-} // namespace tessera::runtime::gpu
+} // namespace tessera::runtime
 
 #endif // TESSERA_LIB_RUNTIME_RANKS_RENDEZVOUS_H

@@ -7,7 +7,9 @@
 
 #include "Rhythm.h"
 
-namespace tessera::runtime::gpu {
+#include <algorithm>
+
+namespace tessera::runtime {
 
 namespace {
 
@@ -18,18 +20,48 @@ struct Counts {
   int64_t sent = 0, received = 0, room = 1;
 };
 
+/// Whether a loop's body is passed over: its trips are known, and it neither sends nor receives.
+bool isQuiet(const Code &code, const Instruction &loop, size_t body) {
+  auto isKnown = [](const Instruction &each) {
+    const auto &bounds = std::get<LoopStep>(each.step->action);
+    return !bounds.lower.slot && !bounds.upper.slot && !bounds.step.slot;
+  };
+  auto isQuietAlone = [&](const Instruction &each) {
+    switch (each.op) {
+    case Instruction::Op::send:
+    case Instruction::Op::recv:
+    case Instruction::Op::jumpIfZero:
+      return false;
+    case Instruction::Op::loopBegin:
+      return isKnown(each);
+    default:
+      return true;
+    }
+  };
+  auto first = code.instructions.begin();
+  return isKnown(loop) &&
+         std::all_of(first + static_cast<std::ptrdiff_t>(body),
+                     first + static_cast<std::ptrdiff_t>(loop.target), isQuietAlone);
+}
+
 /// A part on its way through a step.
 struct Actor {
-  const Plan *plan;
+  const Code *code;
+  std::vector<bool> quiet; ///< loops without transfers, by where they begin
   size_t place = 0;
   std::vector<int64_t> left; ///< trips, by loop
 };
 
 class Play {
 public:
-  explicit Play(const std::vector<const Plan *> &parts) {
-    for (const Plan *plan : parts)
-      actors.push_back({plan, 0, std::vector<int64_t>(static_cast<size_t>(plan->numLoops))});
+  explicit Play(const std::vector<const Code *> &parts) {
+    for (const Code *code : parts) {
+      const auto &list = code->instructions;
+      std::vector<bool> quiet(list.size());
+      for (size_t i = 0; i < list.size(); ++i)
+        quiet[i] = list[i].op == Instruction::Op::loopBegin && isQuiet(*code, list[i], i + 1);
+      actors.push_back({code, quiet, 0, std::vector<int64_t>(static_cast<size_t>(code->numLoops))});
+    }
   }
   Expected<Rhythm> run();
 
@@ -59,65 +91,65 @@ int64_t tripsOf(const LoopStep &loop) {
 } // namespace
 
 bool Play::perform(Actor &actor, size_t &next) {
-  const PlanStep &step = actor.plan->code[actor.place];
+  const Instruction &step = actor.code->instructions[actor.place];
   auto target = static_cast<size_t>(step.target);
   switch (step.op) {
-  case PlanStep::Op::segment:
-    break;
-  case PlanStep::Op::send: {
+  default:
+    return true; // does not count as an event
+  case Instruction::Op::send: {
     Counts &counts = transfers[step.index];
     if (counts.sent - counts.received >= counts.room)
       return false;
     ++counts.sent;
     break;
   }
-  case PlanStep::Op::recv: {
+  case Instruction::Op::recv: {
     Counts &counts = transfers[step.index];
     if (counts.received >= counts.sent)
       return false;
     ++counts.received;
     break;
   }
-  case PlanStep::Op::loopBegin: {
+  case Instruction::Op::loopBegin: {
     const auto &loop = std::get<LoopStep>(step.step->action);
     known &= !loop.lower.slot && !loop.upper.slot && !loop.step.slot;
     int64_t trips = tripsOf(loop);
     actor.left[step.index] = trips;
-    next = trips > 0 ? next : target;
+    next = trips > 0 && !actor.quiet[actor.place] ? next : target;
     break;
   }
-  case PlanStep::Op::loopNext:
+  case Instruction::Op::loopNext:
     next = --actor.left[step.index] > 0 ? target : next;
     break;
-  case PlanStep::Op::jumpIfZero:
+  case Instruction::Op::jumpIfZero:
     known = false;
     break;
-  case PlanStep::Op::jump:
+  case Instruction::Op::jump:
     next = target;
     break;
   }
+  known &= ++events < kMaxEvents;
   return true;
 }
 
 bool Play::advance(Actor &actor) {
   bool went = false;
-  while (known && actor.place < actor.plan->code.size()) {
+  while (known && actor.place < actor.code->instructions.size()) {
     size_t next = actor.place + 1;
     if (!perform(actor, next))
       return went;
     actor.place = next;
     went = true;
-    known &= ++events < kMaxEvents;
   }
   return went;
 }
 
 bool Play::addRoom() {
   for (Actor &actor : actors) {
-    if (actor.place >= actor.plan->code.size())
+    if (actor.place >= actor.code->instructions.size())
       continue;
-    const PlanStep &step = actor.plan->code[actor.place];
-    if (step.op == PlanStep::Op::send) {
+    const Instruction &step = actor.code->instructions[actor.place];
+    if (step.op == Instruction::Op::send) {
       ++transfers[step.index].room;
       return true;
     }
@@ -128,8 +160,8 @@ bool Play::addRoom() {
 Status Play::stuck() const {
   std::string text;
   for (const Actor &actor : actors)
-    if (actor.place < actor.plan->code.size()) {
-      const PlanStep &step = actor.plan->code[actor.place];
+    if (actor.place < actor.code->instructions.size()) {
+      const Instruction &step = actor.code->instructions[actor.place];
       text += (text.empty() ? "deadlock: recv " : "; recv ") + std::to_string(step.index) +
               (step.step->loc.empty() ? "" : " at " + step.step->loc) + " waits for its send";
     }
@@ -143,7 +175,7 @@ Expected<Rhythm> Play::run() {
       went |= advance(actor);
     finished = true;
     for (const Actor &actor : actors)
-      finished &= actor.place >= actor.plan->code.size();
+      finished &= actor.place >= actor.code->instructions.size();
     if (known && !went && !finished && !addRoom())
       return stuck();
   }
@@ -159,8 +191,8 @@ Expected<Rhythm> Play::run() {
   return rhythm;
 }
 
-Expected<Rhythm> rhythmOf(const std::vector<const Plan *> &parts) {
+Expected<Rhythm> rhythmOf(const std::vector<const Code *> &parts) {
   return Play(parts).run();
 }
 
-} // namespace tessera::runtime::gpu
+} // namespace tessera::runtime

@@ -8,11 +8,11 @@
 #ifndef TESSERA_LIB_RUNTIME_RANKS_RHYTHM_H
 #define TESSERA_LIB_RUNTIME_RANKS_RHYTHM_H
 
-#include "../Gpu/Plan.h"
+#include "../Execution/Code.h"
 
 #include <map>
 
-namespace tessera::runtime::gpu {
+namespace tessera::runtime {
 
 /// A library's send ends when its receive is there. A program may send several messages of a
 /// transfer before the first is received (loops of different rhythm); then the sender needs room
@@ -25,8 +25,8 @@ struct Rhythm {
 
 /// Plays a step of the parts, one actor each, with as little room as lets all come to their ends.
 /// Fails when none does, or when a message is left over, naming the transfer.
-Expected<Rhythm> rhythmOf(const std::vector<const Plan *> &parts);
+Expected<Rhythm> rhythmOf(const std::vector<const Code *> &parts);
 
-} // namespace tessera::runtime::gpu
+} // namespace tessera::runtime
 
 #endif // TESSERA_LIB_RUNTIME_RANKS_RHYTHM_H

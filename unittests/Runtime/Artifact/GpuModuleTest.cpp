@@ -7,6 +7,8 @@
 
 #include "Fixtures.h"
 
+#include "tessera/Runtime/Session/Backend.h"
+
 #include <cstring>
 #include <gtest/gtest.h>
 

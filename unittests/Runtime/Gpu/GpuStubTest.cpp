@@ -380,13 +380,13 @@ TEST(GpuPlan, WhatIsKnownIsNotWaitedForAgain) {
 
 TEST(GpuCalls, InPlaceRules) {
   std::byte buffer[256];
-  NativeCall gather{CollectiveKind::all_gather, DType::f32, ReduceKind::sum, 1, 4, 0};
+  RankCall gather{CollectiveKind::all_gather, DType::f32, ReduceKind::sum, 1, 4, 0};
   EXPECT_TRUE(checkInPlace(gather, 2, 4, buffer + 32, buffer).ok());
   EXPECT_FALSE(checkInPlace(gather, 2, 4, buffer + 16, buffer).ok());
-  NativeCall scatter{CollectiveKind::reduce_scatter, DType::f32, ReduceKind::sum, 1, 4, 0};
+  RankCall scatter{CollectiveKind::reduce_scatter, DType::f32, ReduceKind::sum, 1, 4, 0};
   EXPECT_TRUE(checkInPlace(scatter, 3, 4, buffer, buffer + 48).ok());
   EXPECT_FALSE(checkInPlace(scatter, 3, 4, buffer, buffer + 44).ok());
-  NativeCall reduce{CollectiveKind::all_reduce, DType::f32, ReduceKind::sum, 1, 4, 0};
+  RankCall reduce{CollectiveKind::all_reduce, DType::f32, ReduceKind::sum, 1, 4, 0};
   EXPECT_TRUE(checkInPlace(reduce, 0, 2, buffer, buffer).ok());
   EXPECT_FALSE(checkInPlace(reduce, 0, 2, buffer, buffer + 4).ok());
   EXPECT_TRUE(checkInPlace(reduce, 0, 2, buffer, buffer + 16).ok());

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 using namespace tessera::runtime;
-using namespace tessera::runtime::gpu;
 
 namespace {
 /// A file that no other test uses.

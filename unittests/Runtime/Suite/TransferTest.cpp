@@ -151,8 +151,8 @@ TEST(Transfer, DifferentRhythmThatDependsOnData) {
 
 TEST(Rhythm, SendersHaveRoomForWhatTheyAreAheadBy) {
   auto rhythmOfProgram = [](const Program &program) {
-    gpu::Plan first = gpu::planPart(program, 0, 0, {}), second = gpu::planPart(program, 1, 0, {});
-    return gpu::rhythmOf({&first, &second});
+    Code first = flatten(program.parts[0]), second = flatten(program.parts[1]);
+    return rhythmOf({&first, &second});
   };
   RhythmProgram ahead(false);
   auto rhythm = rhythmOfProgram(ahead.b.program);

@@ -197,7 +197,7 @@ Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> art
       Status peers = shared->checkPeers();
       if (!peers.ok())
         library->abortAll();
-      return peers.ok() ? library->poll() : peers;
+      return peers.ok() ? library->progress() : peers;
     };
     gather = [shared](const std::string &text) {
       return shared->allGather(text, Rendezvous::Wait::whileRunning);
@@ -217,7 +217,7 @@ Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> art
   }
   CudaDriver &cuda = *driver;
   options.driver = std::move(driver);
-  options.collectives = std::move(nccl);
+  options.engine = std::move(nccl);
   return finish(std::move(artifact), std::move(options), cuda, given.trace, gather);
 }
 

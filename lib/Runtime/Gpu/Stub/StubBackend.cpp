@@ -41,7 +41,7 @@ Expected<std::unique_ptr<GpuExecutor>> makeStub(std::shared_ptr<const Artifact> 
   ExecutorOptions made;
   made.driver = std::move(driver);
   if (!inProcess)
-    made.collectives = std::make_unique<StubCollectives>(stub);
+    made.engine = std::make_unique<StubCollectives>(stub);
   made.faults = faults;
   made.plan = plan;
   made.messages = !inProcess;

@@ -14,7 +14,7 @@ namespace tessera::runtime::gpu {
 
 using sharding::CollectiveKind;
 
-std::pair<int64_t, int64_t> callBytes(const NativeCall &call, int64_t rank, int64_t ranks) {
+std::pair<int64_t, int64_t> callBytes(const RankCall &call, int64_t rank, int64_t ranks) {
   int64_t bytes = call.count * sizeOf(call.dtype);
   switch (call.kind) {
   case CollectiveKind::all_gather:
@@ -28,7 +28,7 @@ std::pair<int64_t, int64_t> callBytes(const NativeCall &call, int64_t rank, int6
   }
 }
 
-Status checkInPlace(const NativeCall &call, int64_t rank, int64_t ranks, const std::byte *send,
+Status checkInPlace(const RankCall &call, int64_t rank, int64_t ranks, const std::byte *send,
                     const std::byte *receive) {
   auto [sent, received] = callBytes(call, rank, ranks);
   if (send + sent <= receive || receive + received <= send)
@@ -47,8 +47,8 @@ Status checkInPlace(const NativeCall &call, int64_t rank, int64_t ranks, const s
 }
 
 /// Combines [begin, begin + count) of every rank's buffer and writes it to `to`, at `at` in each.
-static void combine(const NativeCall &call, const std::vector<const std::byte *> &send,
-                    int64_t begin, int64_t count, const std::vector<std::byte *> &to, int64_t at) {
+static void combine(const RankCall &call, const std::vector<const std::byte *> &send, int64_t begin,
+                    int64_t count, const std::vector<std::byte *> &to, int64_t at) {
   int64_t size = sizeOf(call.dtype);
   ReduceFunction reduce = reduceFunction(call.dtype, call.reduction);
   std::vector<const std::byte *> data(send.size());
@@ -63,7 +63,7 @@ static void combine(const NativeCall &call, const std::vector<const std::byte *>
   }
 }
 
-void performCall(const NativeCall &call, const std::vector<const std::byte *> &send,
+void performCall(const RankCall &call, const std::vector<const std::byte *> &send,
                  const std::vector<std::byte *> &receive) {
   auto ranks = static_cast<int64_t>(send.size());
   int64_t bytes = call.count * sizeOf(call.dtype);

@@ -29,8 +29,8 @@ StubCollectives::makeCommunicators(const std::vector<std::vector<int64_t>> &grou
   return made;
 }
 
-Status StubCollectives::call(Issue issue, int64_t communicator, int64_t rank,
-                             const NativeCall &call, const std::byte *send, std::byte *receive) {
+Status StubCollectives::call(Issue issue, int64_t communicator, int64_t rank, const RankCall &call,
+                             const std::byte *send, std::byte *receive) {
   const Communicator &group = communicators[communicator];
   auto ranks = static_cast<int64_t>(group.devices.size());
   Accessor accessor{0, 0, issue.step, issue.what, group.devices[rank]};
@@ -44,11 +44,11 @@ Status StubCollectives::call(Issue issue, int64_t communicator, int64_t rank,
 }
 
 Status StubCollectives::exchange(Issue issue, int64_t communicator, int64_t rank,
-                                 std::vector<PeerCopy> messages) {
+                                 std::vector<RankMessage> messages) {
   const Communicator &group = communicators[communicator];
   if (group.ordered)
     issue.touches = {{launchOrder.at(group.devices[rank]).get(), 1, true}};
-  for (const PeerCopy &message : messages)
+  for (const RankMessage &message : messages)
     issue.touches.push_back({message.data, message.bytes, !message.send});
   StubMeeting meeting{communicator, rank, true, {}, nullptr, nullptr, std::move(messages)};
   return driver.meet(std::move(issue), std::move(meeting));
@@ -61,7 +61,7 @@ Status StubCollectives::arrive(const StubNodePtr &node, std::vector<StubNodePtr>
 }
 
 static std::string callText(const StubNodePtr &node) {
-  const NativeCall &call = node->work->meeting->call;
+  const RankCall &call = node->work->meeting->call;
   std::string text = std::string(toString(call.kind)) + " of " + std::to_string(call.count) + " " +
                      std::string(toString(call.dtype));
   bool reduces = call.kind != CollectiveKind::all_gather && call.kind != CollectiveKind::broadcast;
@@ -72,7 +72,7 @@ static std::string callText(const StubNodePtr &node) {
 
 /// Whether two ranks make the same call.
 static bool agree(const StubNodePtr &a, const StubNodePtr &b) {
-  const NativeCall &x = a->work->meeting->call, &y = b->work->meeting->call;
+  const RankCall &x = a->work->meeting->call, &y = b->work->meeting->call;
   return x.kind == y.kind && x.dtype == y.dtype && x.reduction == y.reduction &&
          x.scale == y.scale && x.count == y.count && x.root == y.root &&
          a->work->step == b->work->step;
@@ -123,7 +123,7 @@ Status StubCollectives::arriveAtExchange(Communicator &communicator, const StubN
     if (--each->openMessages == 0)
       finished.push_back(each);
   };
-  for (const PeerCopy &copy : meeting.messages) {
+  for (const RankMessage &copy : meeting.messages) {
     auto pair = copy.send ? std::pair(meeting.rank, copy.peer) : std::pair(copy.peer, meeting.rank);
     std::deque<Message> &queue = communicator.waiting[pair];
     if (queue.empty() || queue.front().copy.send == copy.send) {

@@ -18,17 +18,17 @@ namespace tessera::runtime::gpu {
 /// The n-th call of a rank on a communicator meets the n-th of every other rank: kind, step, type,
 /// reduction, count and root must agree, as a library requires without checking. Messages between
 /// two ranks meet in their order. Calls of different communicators on one device must be ordered.
-class StubCollectives final : public Collectives, public StubMeetings {
+class StubCollectives final : public RankEngine, public StubMeetings {
 public:
   explicit StubCollectives(StubDriver &driver) : driver(driver) { driver.setMeetings(this); }
 
   Expected<std::vector<int64_t>> makeCommunicators(const std::vector<std::vector<int64_t>> &groups,
                                                    const std::vector<int64_t> &here,
                                                    Calls calls) override;
-  Status call(Issue issue, int64_t communicator, int64_t rank, const NativeCall &call,
+  Status call(Issue issue, int64_t communicator, int64_t rank, const RankCall &call,
               const std::byte *send, std::byte *receive) override;
   Status exchange(Issue issue, int64_t communicator, int64_t rank,
-                  std::vector<PeerCopy> messages) override;
+                  std::vector<RankMessage> messages) override;
   Status arrive(const StubNodePtr &node, std::vector<StubNodePtr> &finished) override;
 
 private:
@@ -38,7 +38,7 @@ private:
   };
   struct Message {
     StubNodePtr node;
-    PeerCopy copy;
+    RankMessage copy;
   };
   struct Communicator {
     std::vector<int64_t> devices;
@@ -59,12 +59,12 @@ private:
 };
 
 /// What a rank sends and receives in a call, in bytes.
-std::pair<int64_t, int64_t> callBytes(const NativeCall &call, int64_t rank, int64_t ranks);
+std::pair<int64_t, int64_t> callBytes(const RankCall &call, int64_t rank, int64_t ranks);
 /// Whether the buffers are apart, or overlap as the call allows; the error says how.
-Status checkInPlace(const NativeCall &call, int64_t rank, int64_t ranks, const std::byte *send,
+Status checkInPlace(const RankCall &call, int64_t rank, int64_t ranks, const std::byte *send,
                     const std::byte *receive);
 /// Does a call in host memory; buffers by rank. Contributions are combined in the order of ranks.
-void performCall(const NativeCall &call, const std::vector<const std::byte *> &send,
+void performCall(const RankCall &call, const std::vector<const std::byte *> &send,
                  const std::vector<std::byte *> &receive);
 
 } // namespace tessera::runtime::gpu

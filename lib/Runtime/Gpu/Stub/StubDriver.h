@@ -15,7 +15,7 @@
 #ifndef TESSERA_LIB_RUNTIME_GPU_STUB_STUBDRIVER_H
 #define TESSERA_LIB_RUNTIME_GPU_STUB_STUBDRIVER_H
 
-#include "../../Ranks/Collectives.h"
+#include "../../Ranks/Engine.h"
 #include "Hazards.h"
 #include "StubKernels.h"
 
@@ -28,10 +28,10 @@ namespace tessera::runtime::gpu {
 struct StubMeeting {
   int64_t communicator = 0, rank = 0;
   bool isExchange = false;
-  NativeCall call;
+  RankCall call;
   const std::byte *send = nullptr;
   std::byte *receive = nullptr;
-  std::vector<PeerCopy> messages;
+  std::vector<RankMessage> messages;
 };
 
 /// What an operation does, shared by all replays of a captured one.

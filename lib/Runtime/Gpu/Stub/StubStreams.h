@@ -10,16 +10,16 @@
 
 #include "StubDriver.h"
 
-namespace tessera::runtime::gpu {
-
 /// What the next operation of a stream comes after: operations, or items of a capture.
-struct StreamObject {
+struct tessera::runtime::StreamObject {
   int64_t chain = 0, device = 0;
   std::string name;
-  std::vector<StubNodePtr> frontier;
-  GraphObject *capture = nullptr;
+  std::vector<gpu::StubNodePtr> frontier;
+  gpu::GraphObject *capture = nullptr;
   std::vector<int64_t> captured;
 };
+
+namespace tessera::runtime::gpu {
 
 /// The frontier of a stream when it was recorded.
 struct EventObject {

@@ -28,16 +28,16 @@ void compare(const Strides &strides, DType dtype, ReduceKind kind, double scale,
     for (int64_t i = 0; i < kElements; ++i)
       writeElement(dtype, contribution(dtype, {i}, s), from[s].data() + i * size);
   std::vector<Bytes> expected(targets, Bytes(kElements * size, std::byte(0xab))), found = expected;
-  gpu::MoveJob job{&strides, dtype, kind, scale, {}, {}, {}};
+  MoveJob job{&strides, dtype, kind, scale, {}, {}, {}};
   job.value = elementOf(dtype, 1.0);
   for (Bytes &each : from)
     job.sources.push_back(each.data() + 16 * size);
-  gpu::MoveJob onHost = job;
+  MoveJob onHost = job;
   for (int t = 0; t < targets; ++t) {
     onHost.targets.push_back(expected[t].data() + 8 * size);
     job.targets.push_back(found[t].data() + 8 * size);
   }
-  gpu::runMoveJob(onHost);
+  runMoveJob(onHost);
   gpu::MoveArguments arguments{};
   Status status = gpu::describeMove(job, arguments);
   ASSERT_TRUE(status.ok()) << status.message();
@@ -108,7 +108,7 @@ TEST(MoveKernel, CopiesGoInTheWidestElements) {
   alignas(64) static std::byte a[4096], b[4096];
   Strides flat{{}, {}, {}, 512, 512}, odd{{3}, {30}, {45}, 9, 27};
   gpu::MoveArguments arguments{};
-  gpu::MoveJob job{&flat, DType::f32, {}, 1, {a}, {b}, {}};
+  MoveJob job{&flat, DType::f32, {}, 1, {a}, {b}, {}};
   ASSERT_TRUE(gpu::describeMove(job, arguments).ok());
   EXPECT_EQ(arguments.width, 16);
   EXPECT_EQ(arguments.run, 128);
