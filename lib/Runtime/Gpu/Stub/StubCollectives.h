@@ -8,6 +8,7 @@
 #ifndef TESSERA_LIB_RUNTIME_GPU_STUB_STUBCOLLECTIVES_H
 #define TESSERA_LIB_RUNTIME_GPU_STUB_STUBCOLLECTIVES_H
 
+#include "../../Ranks/HostCalls.h"
 #include "StubDriver.h"
 
 #include <deque>
@@ -57,15 +58,6 @@ private:
   std::vector<Communicator> communicators;
   std::map<int64_t, std::unique_ptr<std::byte>> launchOrder; ///< by device: an address, no memory
 };
-
-/// What a rank sends and receives in a call, in bytes.
-std::pair<int64_t, int64_t> callBytes(const RankCall &call, int64_t rank, int64_t ranks);
-/// Whether the buffers are apart, or overlap as the call allows; the error says how.
-Status checkInPlace(const RankCall &call, int64_t rank, int64_t ranks, const std::byte *send,
-                    const std::byte *receive);
-/// Does a call in host memory; buffers by rank. Contributions are combined in the order of ranks.
-void performCall(const RankCall &call, const std::vector<const std::byte *> &send,
-                 const std::vector<std::byte *> &receive);
 
 } // namespace tessera::runtime::gpu
 

@@ -1,16 +1,18 @@
-//===- StubCalls.cpp - What library calls do, on the host -----------------===//
+//===- HostCalls.cpp - What a call of ranks does, in host memory ----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "StubCollectives.h"
+#include "HostCalls.h"
+
+#include "../Execution/Reduce.h"
 
 #include <algorithm>
 #include <cstring>
 
-namespace tessera::runtime::gpu {
+namespace tessera::runtime {
 
 using sharding::CollectiveKind;
 
@@ -92,4 +94,4 @@ void performCall(const RankCall &call, const std::vector<const std::byte *> &sen
   }
 }
 
-} // namespace tessera::runtime::gpu
+} // namespace tessera::runtime
