@@ -9,16 +9,12 @@
 #define TESSERA_RUNTIME_SESSION_COMPARE_H
 
 #include "tessera/Runtime/Session/HostTensor.h"
+#include "tessera/Support/Comparison.h"
 
 namespace tessera::runtime {
 
-struct Comparison {
-  bool equal = true;
-  double maxError = 0;    ///< largest |a - b| of finite elements
-  double maxRelative = 0; ///< largest |a - b| / max(|b|, rms(b)): compared with `tolerance`
-  double tolerance = 0;   ///< 0 for integers
-  int64_t worst = -1;     ///< the element of maxRelative, or the first that differs in kind
-  int64_t differing = 0;  ///< elements beyond tolerance
+/// `tolerance` is 0 for integers.
+struct Comparison : NumberComparison {
   std::vector<std::string> warnings; ///< the expected value is all NaN, or constant
 
   /// "max error 1.2e-6 at [3, 5] (0.25 instead of 0.26), 12 elements beyond 1e-4"
