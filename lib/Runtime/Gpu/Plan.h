@@ -16,6 +16,7 @@
 #ifndef TESSERA_LIB_RUNTIME_GPU_PLAN_H
 #define TESSERA_LIB_RUNTIME_GPU_PLAN_H
 
+#include "../Execution/Code.h"
 #include "../Ranks/RankPlan.h"
 
 #include <memory>
