@@ -7,6 +7,7 @@
 
 #include "Code.h"
 
+#include <cstring>
 #include <map>
 
 namespace tessera::runtime {
@@ -80,6 +81,42 @@ Code flatten(const Part &part) {
   Flattener flattener;
   flattener.add(part.steps);
   return std::move(flattener.code);
+}
+
+int64_t tripsOf(int64_t lower, int64_t upper, int64_t step) {
+  if (lower >= upper)
+    return 0;
+  uint64_t distance = static_cast<uint64_t>(upper) - static_cast<uint64_t>(lower) - 1;
+  return static_cast<int64_t>(distance / static_cast<uint64_t>(step)) + 1;
+}
+
+Expected<bool> LoopState::begin(int64_t lower, int64_t upper, int64_t stride, const Step &loop,
+                                int64_t device) {
+  if (stride <= 0)
+    return Status::error("device " + std::to_string(device) + ": the loop at " + loop.loc +
+                         " has a step of " + std::to_string(stride) + ", it must be positive");
+  now = lower;
+  step = stride;
+  left = tripsOf(lower, upper, stride);
+  return left > 0;
+}
+
+bool LoopState::next() {
+  if (--left <= 0)
+    return false;
+  now += step;
+  return true;
+}
+
+int64_t readInteger(DType dtype, const void *at) {
+  if (dtype == DType::i32) {
+    int32_t narrow;
+    std::memcpy(&narrow, at, sizeof(narrow));
+    return narrow;
+  }
+  int64_t value = 0; // of little endian machines
+  std::memcpy(&value, at, static_cast<size_t>(sizeOf(dtype)));
+  return value;
 }
 
 } // namespace tessera::runtime

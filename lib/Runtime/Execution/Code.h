@@ -48,6 +48,28 @@ struct Code {
 
 Code flatten(const Part &part);
 
+/// How often a loop runs; `step` is positive.
+int64_t tripsOf(int64_t lower, int64_t upper, int64_t step);
+
+/// A counted loop of one device.
+class LoopState {
+public:
+  /// Begins; false where there is no trip. Fails, naming device and loop, unless `step` is
+  /// positive.
+  Expected<bool> begin(int64_t lower, int64_t upper, int64_t step, const Step &loop,
+                       int64_t device);
+  /// Begins the next trip; false behind the last.
+  bool next();
+  /// Of the induction variable, in the trip at hand.
+  int64_t value() const { return now; }
+
+private:
+  int64_t now = 0, step = 0, left = 0;
+};
+
+/// The integer in a slot that decides where control goes: a bound or a condition.
+int64_t readInteger(DType dtype, const void *at);
+
 } // namespace tessera::runtime
 
 #endif // TESSERA_LIB_RUNTIME_EXECUTION_CODE_H

@@ -7,7 +7,7 @@
 
 #include "Executor.h"
 
-#include "../Artifact/AnyStep.h"
+#include "../Artifact/Steps.h"
 #include "../Ranks/Rhythm.h"
 #include "RemoteTransfer.h"
 

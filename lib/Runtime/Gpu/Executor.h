@@ -99,9 +99,6 @@ private:
   Expected<bool> readValue(int64_t slot, int64_t &value);
   Expected<bool> beginLoop(const PlanStep &step);
 
-  struct LoopState {
-    int64_t value = 0, step = 0, left = 0;
-  };
   GpuExecutor &executor;
   std::byte *block = nullptr, *constants = nullptr;
   std::vector<Stream> streams;

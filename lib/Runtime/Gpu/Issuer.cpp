@@ -82,12 +82,11 @@ Expected<bool> Issuer::advance() {
     break;
   case PlanStep::Op::loopNext: {
     LoopState &loop = loops[step.index];
-    if (--loop.left <= 0)
+    if (!loop.next())
       break;
-    loop.value += loop.step;
     int64_t iv = std::get<LoopStep>(step.step->action).iv;
     TESSERA_RETURN_IF_ERROR(
-        executor.driver().setIndex({streams[0], step.step, "loop", {}}, slot(iv), loop.value));
+        executor.driver().setIndex({streams[0], step.step, "loop", {}}, slot(iv), loop.value()));
     next = static_cast<size_t>(step.target);
     break;
   }
@@ -162,13 +161,7 @@ Expected<bool> Issuer::readValue(int64_t slotIndex, int64_t &value) {
   DType dtype = part.part->slots[slotIndex].dtype;
   std::byte bytes[8] = {};
   TESSERA_RETURN_IF_ERROR(driver.read(device, bytes, slot(slotIndex), sizeOf(dtype)));
-  if (dtype == DType::i32) {
-    int32_t narrow;
-    std::memcpy(&narrow, bytes, sizeof(narrow));
-    value = narrow;
-  } else {
-    std::memcpy(&value, bytes, sizeof(value));
-  }
+  value = readInteger(dtype, bytes);
   return true;
 }
 
@@ -184,19 +177,15 @@ Expected<bool> Issuer::beginLoop(const PlanStep &step) {
     if (!read || !*read)
       return read;
   }
-  auto [lower, upper, stride] = bounds;
-  if (stride <= 0)
-    return Status::error("device " + std::to_string(device) + ": the loop at " + step.step->loc +
-                         " has a step of " + std::to_string(stride) + ", it must be positive");
-  if (lower >= upper) {
+  LoopState &state = loops[step.index];
+  auto begun = state.begin(bounds[0], bounds[1], bounds[2], *step.step, device);
+  if (!begun)
+    return begun;
+  if (*begun)
+    TESSERA_RETURN_IF_ERROR(executor.driver().setIndex({streams[0], step.step, "loop", {}},
+                                                       slot(loop.iv), state.value()));
+  else
     next = static_cast<size_t>(step.target);
-    return true;
-  }
-  uint64_t distance = static_cast<uint64_t>(upper) - static_cast<uint64_t>(lower) - 1;
-  loops[step.index] = {lower, stride,
-                       static_cast<int64_t>(distance / static_cast<uint64_t>(stride)) + 1};
-  TESSERA_RETURN_IF_ERROR(
-      executor.driver().setIndex({streams[0], step.step, "loop", {}}, slot(loop.iv), lower));
   return true;
 }
 

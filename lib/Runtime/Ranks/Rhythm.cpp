@@ -80,14 +80,6 @@ private:
   bool known = true;
 };
 
-int64_t tripsOf(const LoopStep &loop) {
-  int64_t lower = loop.lower.value, upper = loop.upper.value, step = loop.step.value;
-  if (lower >= upper || step <= 0)
-    return 0;
-  uint64_t distance = static_cast<uint64_t>(upper) - static_cast<uint64_t>(lower) - 1;
-  return static_cast<int64_t>(distance / static_cast<uint64_t>(step)) + 1;
-}
-
 } // namespace
 
 bool Play::perform(Actor &actor, size_t &next) {
@@ -113,7 +105,8 @@ bool Play::perform(Actor &actor, size_t &next) {
   case Instruction::Op::loopBegin: {
     const auto &loop = std::get<LoopStep>(step.step->action);
     known &= !loop.lower.slot && !loop.upper.slot && !loop.step.slot;
-    int64_t trips = tripsOf(loop);
+    int64_t trips =
+        loop.step.value > 0 ? tripsOf(loop.lower.value, loop.upper.value, loop.step.value) : 0;
     actor.left[step.index] = trips;
     next = trips > 0 && !actor.quiet[actor.place] ? next : target;
     break;

@@ -7,6 +7,7 @@
 
 #include "tessera/Runtime/Session/Session.h"
 
+#include "../Artifact/Steps.h"
 #include "tessera/Runtime/Session/RandomInput.h"
 
 #include <algorithm>
@@ -14,9 +15,10 @@
 
 namespace tessera::runtime {
 
-/// Adds the slots that steps write.
-static void collectWrites(const StepList &steps, std::set<int64_t> &written) {
-  for (const Step &step : steps) {
+/// The slots that steps write.
+static std::set<int64_t> writtenBy(const StepList &steps) {
+  std::set<int64_t> written;
+  forEachStep(steps, [&](const Step &step) {
     if (auto *launch = std::get_if<LaunchStep>(&step.action))
       written.insert(launch->slots.begin() + launch->reads, launch->slots.end());
     else if (auto *gemm = std::get_if<GemmStep>(&step.action))
@@ -32,15 +34,9 @@ static void collectWrites(const StepList &steps, std::set<int64_t> &written) {
           written.insert(operand.dst);
     } else if (auto *loop = std::get_if<LoopStep>(&step.action)) {
       written.insert(loop->iv);
-      collectWrites(loop->body, written);
-    } else if (auto *loop = std::get_if<WhileStep>(&step.action)) {
-      collectWrites(loop->before, written);
-      collectWrites(loop->body, written);
-    } else if (auto *branch = std::get_if<IfStep>(&step.action)) {
-      collectWrites(branch->thenSteps, written);
-      collectWrites(branch->elseSteps, written);
     }
-  }
+  });
+  return written;
 }
 
 /// Whether the steps of a part write into the memory of a slot.
@@ -83,9 +79,9 @@ Session::Session(std::shared_ptr<const Artifact> loaded, std::unique_ptr<Executo
     : artifact(std::move(loaded)), backend(std::move(executor)), seed(seed),
       arguments(artifact->program.arguments.size()) {
   const Program &program = artifact->program;
-  std::vector<std::set<int64_t>> written(program.parts.size());
-  for (size_t part = 0; part < written.size(); ++part)
-    collectWrites(program.parts[part].steps, written[part]);
+  std::vector<std::set<int64_t>> written;
+  for (const Part &part : program.parts)
+    written.push_back(writtenBy(part.steps));
   for (size_t i = 0; i < arguments.size(); ++i)
     for (const Home &home : program.arguments[i].homes) {
       arguments[i].moves.emplace_back(program, home, program.arguments[i].dtype, true);

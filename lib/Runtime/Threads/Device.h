@@ -62,12 +62,9 @@ private:
   bool wait(const Instruction &instruction) const;
   void copy(const CopyStep &step) const;
   bool beginLoop(const Instruction &instruction);
-  int64_t valueOf(const Bound &bound) const;
+  int64_t valueOf(int64_t slot) const;
+  void setIndex(const LoopStep &loop, int64_t value) const;
   void *at(int64_t slot) const { return slots[slot]; }
-
-  struct LoopState {
-    int64_t value = 0, step = 0, left = 0;
-  };
 
   Machine *machine;
   const LoadedPart *part;

@@ -92,15 +92,14 @@ bool Stream::execute(const Instruction &instruction) {
     return beginLoop(instruction);
   case Op::loopNext: {
     LoopState &loop = loops[instruction.index];
-    if (--loop.left > 0) {
-      loop.value += loop.step;
-      std::memcpy(at(std::get<LoopStep>(action).iv), &loop.value, sizeof(loop.value));
+    if (loop.next()) {
+      setIndex(std::get<LoopStep>(action), loop.value());
       next = instruction.target;
     }
     return true;
   }
   case Op::jumpIfZero:
-    if (*static_cast<const uint8_t *>(at(instruction.index)) == 0)
+    if (valueOf(instruction.index) == 0)
       next = instruction.target;
     return true;
   case Op::jump:
@@ -175,35 +174,30 @@ void Stream::copy(const CopyStep &step) const {
   std::memmove(at(step.dst), at(step.src), static_cast<size_t>(step.bytes));
 }
 
-int64_t Stream::valueOf(const Bound &bound) const {
-  if (!bound.slot)
-    return bound.value;
-  if (part->part->slots[*bound.slot].dtype == DType::i32) {
-    int32_t narrow;
-    std::memcpy(&narrow, at(*bound.slot), sizeof(narrow));
-    return narrow;
-  }
-  int64_t value;
-  std::memcpy(&value, at(*bound.slot), sizeof(value));
-  return value;
+int64_t Stream::valueOf(int64_t slot) const {
+  return readInteger(part->part->slots[slot].dtype, at(slot));
+}
+
+void Stream::setIndex(const LoopStep &loop, int64_t value) const {
+  std::memcpy(at(loop.iv), &value, sizeof(value));
 }
 
 bool Stream::beginLoop(const Instruction &instruction) {
   const auto &loop = std::get<LoopStep>(instruction.step->action);
-  int64_t lower = valueOf(loop.lower), upper = valueOf(loop.upper), step = valueOf(loop.step);
-  if (step <= 0) {
-    machine->fail("device " + std::to_string(device) + ": the loop at " + instruction.step->loc +
-                  " has a step of " + std::to_string(step) + ", it must be positive");
+  auto valueOfBound = [&](const Bound &bound) {
+    return bound.slot ? valueOf(*bound.slot) : bound.value;
+  };
+  LoopState &state = loops[instruction.index];
+  auto begun = state.begin(valueOfBound(loop.lower), valueOfBound(loop.upper),
+                           valueOfBound(loop.step), *instruction.step, device);
+  if (!begun) {
+    machine->fail(begun.message());
     return false;
   }
-  if (lower >= upper) {
+  if (*begun)
+    setIndex(loop, state.value());
+  else
     next = instruction.target;
-    return true;
-  }
-  uint64_t distance = static_cast<uint64_t>(upper) - static_cast<uint64_t>(lower) - 1;
-  loops[instruction.index] = {lower, step,
-                              static_cast<int64_t>(distance / static_cast<uint64_t>(step)) + 1};
-  std::memcpy(at(loop.iv), &lower, sizeof(lower));
   return true;
 }
 

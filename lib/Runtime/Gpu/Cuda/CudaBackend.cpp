@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../Artifact/AnyStep.h"
-#include "../Executor.h"
 #include "CudaBackend.h"
+#include "../../Artifact/Steps.h"
+#include "../Executor.h"
 #include "CudaDriver.h"
 #include "Nccl.h"
 

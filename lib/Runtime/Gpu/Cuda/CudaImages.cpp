@@ -7,7 +7,7 @@
 
 #include "CudaDriver.h"
 
-#include "../../Artifact/AnyStep.h"
+#include "../../Artifact/Steps.h"
 #include "../../Execution/MoveJob.h"
 #include "GemmArguments.h"
 
