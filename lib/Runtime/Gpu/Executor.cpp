@@ -8,6 +8,7 @@
 #include "Executor.h"
 
 #include "../Artifact/Steps.h"
+#include "../Execution/Deadlock.h"
 #include "../Ranks/Rhythm.h"
 #include "RemoteTransfer.h"
 
@@ -220,21 +221,10 @@ Status GpuExecutor::captureAll() {
 }
 
 Status GpuExecutor::stuck() const {
-  std::string message, ended;
-  int64_t listed = 0;
-  for (auto &issuer : issuers) {
-    std::string wait = issuer->describeWait();
-    if (wait.empty()) {
-      ended += (ended.empty() ? "" : ", ") + std::to_string(issuer->device);
-      continue;
-    }
-    if (++listed <= 4)
-      message += (message.empty() ? "deadlock: device " : "; device ") +
-                 std::to_string(issuer->device) + " " + wait;
-  }
-  if (listed > 4)
-    message += "; and " + std::to_string(listed - 4) + " more";
-  return Status::error(message + (ended.empty() ? "" : "; finished: " + ended));
+  DeadlockReport report;
+  for (auto &issuer : issuers)
+    report.add(issuer->device, issuer->describeWait());
+  return Status::error(report.text());
 }
 
 Status GpuExecutor::settle() {

@@ -98,6 +98,7 @@ private:
   Expected<bool> runSegment(int64_t index);
   Expected<bool> readValue(int64_t slot, int64_t &value);
   Expected<bool> beginLoop(const PlanStep &step);
+  std::string missingText(const Step &step) const;
 
   GpuExecutor &executor;
   std::byte *block = nullptr, *constants = nullptr;

@@ -7,6 +7,8 @@
 
 #include "Executor.h"
 
+#include "../Execution/Deadlock.h"
+
 #include <cstring>
 
 namespace tessera::runtime::gpu {
@@ -189,47 +191,36 @@ Expected<bool> Issuer::beginLoop(const PlanStep &step) {
   return true;
 }
 
-static std::string listOf(const std::vector<int64_t> &devices) {
-  std::string text = devices.size() == 1 ? "device " : "devices ";
-  for (size_t i = 0; i < devices.size(); ++i)
-    text += (i ? ", " : "") + std::to_string(devices[i]);
-  return text;
-}
-
 std::string Issuer::describeWait() const {
   const Step *step = executor.driver().stuckAt(device);
   if (!step && !finished() && part.plan.code[place].op == PlanStep::Op::segment)
     step = part.plan.segments[part.plan.code[place].index].operations[operation].step;
   if (step && std::holds_alternative<CollectiveStep>(step->action)) {
-    const auto &collective = std::get<CollectiveStep>(step->action);
-    std::string text = "waits in collective " + std::to_string(collective.id) + " (" +
-                       std::string(toString(collective.kind)) + ")" +
-                       (step->loc.empty() ? "" : " at " + step->loc);
-    for (size_t i = 0; i < part.plan.collectives.size(); ++i)
-      if (const PlannedCollective &planned = part.plan.collectives[i]; planned.step == step)
-        if (int64_t group = planned.ranks.groupOf[position]; group >= 0)
-          text += ", with " + listOf(planned.ranks.groups[group]);
+    std::string text = waitText(*step);
+    for (const PlannedCollective &planned : part.plan.collectives)
+      if (int64_t group = planned.ranks.groupOf[position]; planned.step == step && group >= 0)
+        text += ", with " + devicesText(planned.ranks.groups[group]);
     return text;
   }
-  if (step && std::holds_alternative<TransferStep>(step->action)) {
-    const auto &transfer = std::get<TransferStep>(step->action);
-    std::string text = std::string("waits in ") + (transfer.isSend ? "send " : "recv ") +
-                       std::to_string(transfer.id) + (step->loc.empty() ? "" : " at " + step->loc);
-    if (!transfer.isSend)
-      if (auto missing = executor.transfers.at(transfer.id)->missingFor(device); !missing.empty())
-        text += " for " + listOf(missing);
-    return text;
-  }
+  if (step && std::holds_alternative<TransferStep>(step->action))
+    return waitText(*step) + missingText(*step);
   if (finished())
     return {};
   const PlanStep &at = part.plan.code[place];
-  std::string loc = at.step->loc.empty() ? "" : " at " + at.step->loc;
   if (at.op == PlanStep::Op::recv)
-    return "waits in recv " + std::to_string(at.index) + loc + " for " +
-           listOf(executor.transfers.at(at.index)->missingFor(device));
+    return waitText(*at.step) + missingText(*at.step);
   if (at.op == PlanStep::Op::send)
-    return "waits in send " + std::to_string(at.index) + loc + " until its last message is taken";
-  return "waits for what decides the step" + loc;
+    return waitText(*at.step) + " until its last message is taken";
+  return "waits for what decides the step" + (at.step->loc.empty() ? "" : " at " + at.step->loc);
+}
+
+/// " for device 1": whom a receiver misses.
+std::string Issuer::missingText(const Step &step) const {
+  const auto &transfer = std::get<TransferStep>(step.action);
+  if (transfer.isSend)
+    return {};
+  auto missing = executor.transfers.at(transfer.id)->missingFor(device);
+  return missing.empty() ? "" : " for " + devicesText(missing);
 }
 
 } // namespace tessera::runtime::gpu

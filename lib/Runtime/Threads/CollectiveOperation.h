@@ -83,6 +83,7 @@ public:
   CollectiveOperation(Context &context, int64_t part, const Step &step);
 
   const CollectiveStep &collective() const { return definition; }
+  const Step &definingStep() const { return step; }
   const std::string &loc() const { return step.loc; }
   /// The group of a device of the part's mesh.
   GroupMeeting &groupOf(int64_t device) { return *groups[groupIndex[device]]; }

@@ -7,6 +7,8 @@
 
 #include "Device.h"
 
+#include "../Execution/Deadlock.h"
+
 namespace tessera::runtime {
 
 void Device::prepare() {
@@ -81,29 +83,18 @@ std::string Device::describeWait() const {
   return {};
 }
 
-static std::string listOf(const std::vector<int64_t> &devices) {
-  std::string text = devices.size() == 1 ? "device " : "devices ";
-  for (size_t i = 0; i < devices.size(); ++i)
-    text += (i ? ", " : "") + std::to_string(devices[i]);
-  return text;
-}
-
 std::string Stream::describeWait() const {
   const Instruction &instruction = part->code.instructions[place];
-  std::string loc = instruction.step->loc.empty() ? "" : " at " + instruction.step->loc;
   if (instruction.op == Op::recv) {
     auto it = transferred.find(instruction.index);
     int64_t sequence = it == transferred.end() ? 0 : it->second;
     const Channel &channel = *machine->channels.at(instruction.index);
-    return "waits in recv " + std::to_string(instruction.index) + loc + " for " +
-           listOf(channel.missingSenders(sequence));
+    return waitText(*instruction.step) + " for " + devicesText(channel.missingSenders(sequence));
   }
   CollectiveOperation &operation = *part->collectives[instruction.index];
-  return "waits in collective " + std::to_string(operation.collective().id) + " (" +
-         std::string(toString(operation.collective().kind)) + ")" +
-         (operation.loc().empty() ? "" : " at " + operation.loc()) + ", execution " +
+  return waitText(operation.definingStep()) + ", execution " +
          std::to_string(started[instruction.index]) + ", with " +
-         listOf(operation.groupOf(device).members());
+         devicesText(operation.groupOf(device).members());
 }
 
 } // namespace tessera::runtime

@@ -7,6 +7,7 @@
 
 #include "ThreadsBackend.h"
 
+#include "../Execution/Deadlock.h"
 #include "Device.h"
 
 #include <algorithm>
@@ -147,22 +148,12 @@ private:
   }
 
   void reportDeadlock() {
-    std::string message;
-    int64_t listed = 0;
-    for (auto &device : devices) {
-      if (!device || device->finished() || ++listed > 4)
-        continue;
-      message += (message.empty() ? "deadlock: device " : "; device ") +
-                 std::to_string(device->id) + " " + device->describeWait();
-    }
-    if (listed > 4)
-      message += "; and " + std::to_string(listed - 4) + " more";
-    std::string ended;
+    DeadlockReport report;
     for (auto &device : devices)
-      if (device && device->finished())
-        ended += (ended.empty() ? "" : ", ") + std::to_string(device->id);
-    if (!message.empty())
-      machine.fail(message + (ended.empty() ? "" : "; finished: " + ended));
+      if (device)
+        report.add(device->id, device->describeWait());
+    if (std::string text = report.text(); !text.empty())
+      machine.fail(std::move(text));
   }
 
   // In order of dependence: workers must stop before what they use goes away.
