@@ -322,4 +322,30 @@ Expected<std::vector<std::string>> Rendezvous::allGather(const std::string &mine
   return all;
 }
 
+Status Rendezvous::agree(const Status &mine, Wait wait) {
+  auto said = allGather(mine.message(), wait);
+  if (!mine.ok())
+    return mine;
+  if (!said)
+    return said.status();
+  for (size_t other = 0; other < said->size(); ++other)
+    if (!(*said)[other].empty())
+      return Status::error("rank " + std::to_string(other) + ": " + (*said)[other]);
+  return {};
+}
+
+Status Rendezvous::broadcast(int64_t owner, std::byte *data, int64_t size, Wait wait) {
+  auto all = allGather(self.rank == owner ? std::string(reinterpret_cast<const char *>(data),
+                                                        static_cast<size_t>(size))
+                                          : "",
+                       wait);
+  if (!all)
+    return all.status();
+  const std::string &given = (*all)[owner];
+  if (static_cast<int64_t>(given.size()) != size)
+    return Status::error("rank " + std::to_string(owner) + " reads another result");
+  std::memcpy(data, given.data(), given.size());
+  return {};
+}
+
 } // namespace tessera::runtime

@@ -10,6 +10,7 @@
 
 #include "tessera/Runtime/Artifact/Status.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -39,6 +40,12 @@ public:
   /// What each rank gave, by rank. Called by all ranks in the same order.
   Expected<std::vector<std::string>> allGather(const std::string &mine,
                                                Wait wait = Wait::whileOpening);
+  /// What any rank failed at fails all of them, with its message: others would only see that it
+  /// does not come.
+  Status agree(const Status &mine, Wait wait);
+  /// Gives all ranks the `size` bytes at `data` of rank `owner`. Fails where that rank gave another
+  /// number of them.
+  Status broadcast(int64_t owner, std::byte *data, int64_t size, Wait wait);
 
   /// Whether the processes that this one is connected to still run; does not wait.
   Status checkPeers() const;

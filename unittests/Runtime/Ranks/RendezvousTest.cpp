@@ -177,3 +177,46 @@ TEST(Rendezvous, FilesOfOthersStayAndItsOwnGo) {
     EXPECT_NE(::access(path.c_str(), F_OK), 0) << "nobody came, and the file is gone";
   }
 }
+
+TEST(Rendezvous, AFailureOfOneFailsAll) {
+  std::string path = meetingPlace("agree");
+  ::setenv("TESSERA_RENDEZVOUS", ("file:" + path).c_str(), 1);
+  constexpr int64_t kRanks = 3;
+  std::vector<std::string> messages(kRanks);
+  std::vector<std::thread> threads;
+  for (int64_t rank = 0; rank < kRanks; ++rank)
+    threads.emplace_back([&, rank] {
+      auto met = Rendezvous::open({rank, kRanks, rank}, 20);
+      if (!met || !(*met)->agree({}, Rendezvous::Wait::whileOpening).ok())
+        return;
+      Status mine = rank == 1 ? Status::error("no disk") : Status();
+      messages[rank] = (*met)->agree(mine, Rendezvous::Wait::whileRunning).message();
+    });
+  for (std::thread &each : threads)
+    each.join();
+  EXPECT_EQ(messages, (std::vector<std::string>{"rank 1: no disk", "no disk", "rank 1: no disk"}));
+}
+
+TEST(Rendezvous, BroadcastGivesWhatTheOwnerHas) {
+  std::string path = meetingPlace("broadcast");
+  ::setenv("TESSERA_RENDEZVOUS", ("file:" + path).c_str(), 1);
+  constexpr int64_t kRanks = 3;
+  std::atomic<int> right{0}, refused{0};
+  std::vector<std::thread> threads;
+  for (int64_t rank = 0; rank < kRanks; ++rank)
+    threads.emplace_back([&, rank] {
+      auto met = Rendezvous::open({rank, kRanks, rank}, 20);
+      if (!met)
+        return;
+      std::vector<std::byte> data(1000, std::byte(rank));
+      Status given = (*met)->broadcast(2, data.data(), 1000, Rendezvous::Wait::whileOpening);
+      right += given.ok() && data == std::vector<std::byte>(1000, std::byte(2));
+      // Who expects another size than the owner's is told.
+      int64_t size = rank == 0 ? 8 : 16;
+      refused += !(*met)->broadcast(1, data.data(), size, Rendezvous::Wait::whileOpening).ok();
+    });
+  for (std::thread &each : threads)
+    each.join();
+  EXPECT_EQ(right, kRanks);
+  EXPECT_EQ(refused, 1);
+}
