@@ -10,8 +10,8 @@
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Driver/Compilation.h"
 #include "tessera/Interpreter/Interpreter.h"
-#include "tessera/Runtime/Npy.h"
-#include "tessera/Runtime/RandomInput.h"
+#include "tessera/Runtime/CommandLine/Npy.h"
+#include "tessera/Runtime/Session/RandomInput.h"
 
 #include <cstring>
 

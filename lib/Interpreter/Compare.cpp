@@ -7,88 +7,61 @@
 
 #include "tessera/Interpreter/Compare.h"
 
+#include "tessera/Support/Comparison.h"
+
 #include "llvm/Support/Format.h"
 
 #include <cmath>
 #include <limits>
 
 using namespace mlir;
+using namespace tessera;
 using namespace tessera::interpreter;
 
-static double relativeTolerance(ElementType type) {
+static Rounding roundingOf(ElementType type) {
   switch (type.kind) {
   case ElementType::f64:
-    return 1e-10;
+    return Rounding::f64;
   case ElementType::f32:
-    return 1e-4;
+    return Rounding::f32;
   case ElementType::f16:
   case ElementType::bf16:
-    return 2e-2;
+    return Rounding::half;
   case ElementType::integer:
-    return 0;
+    return Rounding::exact;
   }
   llvm_unreachable("all kinds are listed");
 }
 
-static double rootMeanSquareOfFinite(const Tensor &tensor) {
-  double sum = 0;
-  int64_t count = 0;
-  for (int64_t i = 0; i < tensor.numElements(); ++i)
-    if (double value = tensor.load(i).f; std::isfinite(value)) {
-      sum += value * value;
-      ++count;
-    }
-  return count ? std::sqrt(sum / static_cast<double>(count)) : 0;
-}
-
-static double floatError(double actual, double expected, double rms) {
-  if (actual == expected || (std::isnan(actual) && std::isnan(expected)))
-    return 0;
-  if (!std::isfinite(actual) || !std::isfinite(expected))
-    return std::numeric_limits<double>::infinity();
-  // Where all expected are 0 any difference is infinitely large.
-  return std::fabs(actual - expected) / std::max(std::fabs(expected), rms);
-}
-
-static void addWarnings(Comparison &result, const Tensor &expected) {
-  if (expected.numElements() < 2)
-    return;
-  bool allNaN = expected.element().isFloat(), constant = true;
-  for (int64_t i = 0; i < expected.numElements(); ++i) {
-    Scalar value = expected.load(i);
-    if (expected.element().isFloat()) {
-      allNaN &= std::isnan(value.f);
-      constant &= value.f == expected.load(0).f;
-    } else {
-      constant &= value.i == expected.load(0).i;
-    }
-  }
-  if (allNaN)
-    result.warnings.push_back("all elements are NaN");
-  else if (constant)
-    result.warnings.push_back("all elements are the same");
+static Numbers numbersOf(const Tensor &tensor) {
+  bool isFloat = tensor.element().isFloat();
+  return {tensor.numElements(),
+          [&tensor, isFloat](int64_t i) {
+            Scalar value = tensor.load(i);
+            return isFloat ? value.f : static_cast<double>(value.i);
+          },
+          [&tensor](int64_t i) { return tensor.load(i).i; }};
 }
 
 Comparison tessera::interpreter::compare(const Tensor &actual, const Tensor &expected,
                                          int64_t steps) {
   assert(actual.tensorType() == expected.tensorType() && "callers compare what has one type");
-  ElementType type = expected.element();
+  NumberComparison found =
+      compareNumbers(numbersOf(actual), numbersOf(expected), roundingOf(expected.element()), steps);
   Comparison result;
-  result.tolerance = relativeTolerance(type) * std::sqrt(static_cast<double>(steps));
-  double rms = type.isFloat() ? rootMeanSquareOfFinite(expected) : 0;
-  for (int64_t i = 0; i < expected.numElements(); ++i) {
-    Scalar a = actual.load(i), b = expected.load(i);
-    double error = type.isFloat() ? floatError(a.f, b.f, rms)
-                                  : std::fabs(static_cast<double>(a.i) - static_cast<double>(b.i));
-    if (!type.isFloat() && a.i != b.i)
-      error = std::max(error, 1.0); // large integers may be the same double
-    if (error > result.maxError) {
-      result.maxError = error;
-      result.worst = i;
-    }
-  }
-  result.ok = result.maxError <= result.tolerance;
-  addWarnings(result, expected);
+  result.ok = found.equal;
+  result.tolerance = found.tolerance;
+  result.worst = found.worst;
+  if (found.kindDiffers)
+    result.maxError = std::numeric_limits<double>::infinity();
+  else if (expected.element().isFloat())
+    result.maxError = found.maxRelative;
+  else if (!found.equal)
+    result.maxError = std::max(found.maxError, 1.0); // large integers may be the same double
+  if (found.allNaN && expected.numElements() > 1)
+    result.warnings.push_back("all elements are NaN");
+  else if (found.allSame && expected.numElements() > 1)
+    result.warnings.push_back("all elements are the same");
   return result;
 }
 

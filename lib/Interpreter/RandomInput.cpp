@@ -7,30 +7,12 @@
 
 #include "tessera/Interpreter/RandomInput.h"
 
+#include "tessera/Support/Philox.h"
+
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace tessera::interpreter;
-
-std::array<uint32_t, 4> tessera::interpreter::philox4x32(std::array<uint32_t, 4> counter,
-                                                         std::array<uint32_t, 2> key) {
-  for (int round = 0; round < 10; ++round) {
-    uint64_t a = uint64_t(0xD2511F53) * counter[0];
-    uint64_t b = uint64_t(0xCD9E8D57) * counter[2];
-    counter = {static_cast<uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(b),
-               static_cast<uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(a)};
-    key[0] += 0x9E3779B9; // golden ratio
-    key[1] += 0xBB67AE85; // sqrt(3) - 1
-  }
-  return counter;
-}
-
-static uint32_t firstWord(uint64_t element, uint64_t argument, uint64_t seed) {
-  auto low = [](uint64_t word) { return static_cast<uint32_t>(word); };
-  auto high = [](uint64_t word) { return static_cast<uint32_t>(word >> 32); };
-  return philox4x32({low(element), high(element), low(argument), high(argument)},
-                    {low(seed), high(seed)})[0];
-}
 
 Tensor tessera::interpreter::randomTensor(const Argument &argument, uint64_t index, uint64_t seed) {
   auto shaped = dyn_cast<RankedTensorType>(argument.type);
@@ -38,16 +20,12 @@ Tensor tessera::interpreter::randomTensor(const Argument &argument, uint64_t ind
                 shaped ? shaped.getShape() : ArrayRef<int64_t>());
   ElementType type = result.element();
   for (int64_t i = 0; i < result.numElements(); ++i) {
-    uint32_t word = firstWord(i, index, seed);
+    uint32_t word = randomWord(seed, i, index);
     if (type.isFloat()) {
-      result.store(i, Scalar::ofFloat(roundTo(type, word / 2147483648.0 - 1.0)));
+      result.store(i, Scalar::ofFloat(roundTo(type, randomReal(word))));
       continue;
     }
-    int64_t value =
-        type.width == 1
-            ? word % 2
-            : argument.low +
-                  static_cast<int64_t>(word % static_cast<uint64_t>(argument.high - argument.low));
+    int64_t value = type.width == 1 ? word % 2 : randomInteger(word, argument.low, argument.high);
     result.store(i, Scalar::ofInt(value));
   }
   return result;

@@ -14,7 +14,7 @@
 #include "Module.h"
 
 #include "tessera/Driver/Commands.h"
-#include "tessera/Runtime/Artifact.h"
+#include "tessera/Runtime/Artifact/Artifact.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>

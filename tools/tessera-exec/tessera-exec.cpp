@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../OptionChecks.h"
-#include "tessera/Runtime/Driver.h"
+#include "tessera/Runtime/CommandLine/Driver.h"
 
 using namespace tessera::runtime;
 

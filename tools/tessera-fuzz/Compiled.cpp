@@ -9,7 +9,7 @@
 
 #include "tessera/Codegen/Compile.h"
 #include "tessera/Driver/InterpreterCheck.h"
-#include "tessera/Runtime/Session.h"
+#include "tessera/Runtime/Session/Session.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Diagnostics.h"

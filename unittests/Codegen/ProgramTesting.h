@@ -8,7 +8,7 @@
 #ifndef TESSERA_UNITTESTS_CODEGEN_PROGRAMTESTING_H
 #define TESSERA_UNITTESTS_CODEGEN_PROGRAMTESTING_H
 
-#include "tessera/Runtime/Backend.h"
+#include "tessera/Runtime/Session/Backend.h"
 
 #include "gtest/gtest.h"
 

@@ -8,8 +8,8 @@
 #ifndef TESSERA_UNITTESTS_RUNTIME_FIXTURES_H
 #define TESSERA_UNITTESTS_RUNTIME_FIXTURES_H
 
-#include "tessera/Runtime/Artifact.h"
-#include "tessera/Runtime/Backend.h"
+#include "tessera/Runtime/Artifact/Artifact.h"
+#include "tessera/Runtime/Execution/Executor.h"
 
 #include <gtest/gtest.h>
 #include <numeric>

@@ -17,7 +17,8 @@
 
 #include "Fixtures.h"
 
-#include "Gpu/Backends.h"
+#include "Gpu/Stub/StubBackend.h"
+#include "tessera/Runtime/Session/Backend.h"
 
 #include <cstdio>
 #include <cstring>

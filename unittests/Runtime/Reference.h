@@ -10,7 +10,7 @@
 
 #include "Fixtures.h"
 
-#include "tessera/Runtime/Backend.h"
+#include "tessera/Runtime/Execution/Executor.h"
 
 #include <algorithm>
 #include <cmath>

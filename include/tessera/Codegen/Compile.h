@@ -10,7 +10,7 @@
 
 #include "tessera/Codegen/CPU/KernelCompiler.h"
 #include "tessera/Codegen/CUDA/GpuCompiler.h"
-#include "tessera/Runtime/Artifact.h"
+#include "tessera/Runtime/Artifact/Artifact.h"
 
 namespace tessera::codegen {
 

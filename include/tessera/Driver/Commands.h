@@ -14,7 +14,7 @@
 #ifndef TESSERA_DRIVER_COMMANDS_H
 #define TESSERA_DRIVER_COMMANDS_H
 
-#include "tessera/Runtime/Driver.h"
+#include "tessera/Runtime/CommandLine/Driver.h"
 
 #include <cstdint>
 #include <memory>

@@ -24,9 +24,7 @@ struct Comparison {
   llvm::SmallVector<std::string> warnings;
 };
 
-/// Compares `actual` with `expected`, of the same type. Integers exactly; floats
-/// |a - b| <= r max(|b|, rms of the finite b), r = 1e-10 for f64, 1e-4 for f32, 2e-2 for 16 bits,
-/// times sqrt(steps); NaN equals NaN, infinities by sign.
+/// Compares `actual` with `expected`, of the same type, as tessera/Support/Comparison.h says.
 Comparison compare(const Tensor &actual, const Tensor &expected, int64_t steps = 1);
 
 /// Linear index of the first element whose bits differ (NaN equals NaN), or -1.

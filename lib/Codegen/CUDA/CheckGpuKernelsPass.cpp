@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../Runtime/Gpu/Emulator.h"
+#include "../../Runtime/Gpu/Stub/Emulator.h"
 #include "tessera/Codegen/CPU/KernelCompiler.h"
 #include "tessera/Codegen/CUDA/GpuCompiler.h"
-#include "tessera/Runtime/Compare.h"
-#include "tessera/Runtime/HostTensor.h"
-#include "tessera/Runtime/RandomInput.h"
+#include "tessera/Runtime/Session/Compare.h"
+#include "tessera/Runtime/Session/HostTensor.h"
+#include "tessera/Runtime/Session/RandomInput.h"
 
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"

@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuRetarget.h"
-#include "tessera/Runtime/StubKernel.h"
+#include "tessera/Runtime/Gpu/StubKernel.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 

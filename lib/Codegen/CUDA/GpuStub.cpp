@@ -8,7 +8,7 @@
 #include "../CPU/KernelTarget.h"
 #include "GpuRetarget.h"
 #include "GpuStages.h"
-#include "tessera/Runtime/StubKernel.h"
+#include "tessera/Runtime/Gpu/StubKernel.h"
 
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/TargetParser/Host.h"

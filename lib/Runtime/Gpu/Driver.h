@@ -15,44 +15,16 @@
 #ifndef TESSERA_LIB_RUNTIME_GPU_DRIVER_H
 #define TESSERA_LIB_RUNTIME_GPU_DRIVER_H
 
-#include "../Move.h"
-#include "tessera/Runtime/Artifact.h"
+#include "../Execution/MoveJob.h"
+#include "tessera/Runtime/Artifact/Artifact.h"
 
 namespace tessera::runtime::gpu {
 
-struct StreamObject;
 struct EventObject;
 struct GraphObject;
 using Stream = StreamObject *;
 using Event = EventObject *;
 using Graph = GraphObject *;
-
-/// Bytes that an operation reads or writes, for drivers that look for hazards.
-struct Touch {
-  const std::byte *data;
-  int64_t bytes;
-  bool write;
-};
-
-/// Where an operation goes and what it is. `step` outlives the driver's use of it.
-struct Issue {
-  Stream stream;
-  const Step *step;
-  const char *what;           ///< "launch", "pack", "all_gather", …
-  std::vector<Touch> touches; ///< empty unless checksTouches()
-};
-
-/// A strided copy, reduction or fill between buffers of one address space. Pointers are those of
-/// the box's first element.
-struct MoveJob {
-  const Strides *strides; ///< outlives the job; of a fill, `target` counts
-  DType dtype = DType::f32;
-  sharding::ReduceKind reduction = sharding::ReduceKind::sum;
-  double scale = 1;
-  std::vector<const std::byte *> sources; ///< reduced in order; none: `value` is written
-  std::vector<std::byte *> targets;
-  ElementBytes value{};
-};
 
 /// Calls since the driver was made.
 struct DriverCounts {

@@ -7,9 +7,10 @@
 
 #include "Executor.h"
 
-#include "AnyStep.h"
+#include "../Artifact/Steps.h"
+#include "../Execution/Deadlock.h"
+#include "../Ranks/Rhythm.h"
 #include "RemoteTransfer.h"
-#include "Rhythm.h"
 
 #include <algorithm>
 
@@ -23,7 +24,7 @@ Status GpuExecutor::open() {
   if (options.devices.empty())
     for (int64_t id = 0; id < program().numDevices(); ++id)
       options.devices.push_back(id);
-  options.plan.inProcess = !options.collectives;
+  options.plan.inProcess = !options.engine;
   for (int64_t device : options.devices) {
     TESSERA_RETURN_IF_ERROR(driver().load(device, *artifact));
     std::byte *&constants = constantsOf[driver().memoryOf(device)];
@@ -42,7 +43,7 @@ Status GpuExecutor::open() {
   for (auto &issuer : issuers)
     for (const std::vector<int64_t> &grouping : issuer->part.communicators)
       TESSERA_RETURN_IF_ERROR(
-          options.collectives->registerBuffer(issuer->memory(), issuer->part.blockBytes, grouping));
+          options.engine->registerBuffer(issuer->memory(), issuer->part.blockBytes, grouping));
   return openTransfers();
 }
 
@@ -64,14 +65,14 @@ Status GpuExecutor::openPart(int64_t index, int64_t workspaceBytes) {
     return std::find(options.devices.begin(), options.devices.end(), id) != options.devices.end();
   };
   for (const auto &grouping : part.plan.groupings) {
-    if (!options.collectives)
+    if (!options.engine)
       break;
-    auto made = options.collectives->makeCommunicators(grouping, options.devices);
+    auto made = options.engine->makeCommunicators(grouping, options.devices);
     if (!made)
       return made.status();
     part.communicators.push_back(std::move(*made));
   }
-  if (!options.collectives)
+  if (!options.engine)
     for (const PlannedCollective &planned : part.plan.collectives) {
       part.inProcess.push_back(
           std::make_unique<InProcessCollective>(program(), *part.part, planned));
@@ -97,14 +98,17 @@ Status GpuExecutor::openTransfers() {
     }
   Rhythm rhythm;
   if (options.messages && !ends.empty()) {
-    std::vector<const Plan *> plans;
+    std::vector<Code> codes;
     for (auto &part : parts)
-      plans.push_back(&part->plan);
-    auto found = rhythmOf(plans);
+      codes.push_back(flatten(*part->part));
+    std::vector<const Code *> list;
+    for (const Code &code : codes)
+      list.push_back(&code);
+    auto found = rhythmOf(list);
     if (!found)
       return found.status();
     rhythm = std::move(*found);
-    options.collectives->expectConcurrent(static_cast<int64_t>(ends.size()));
+    options.engine->expectConcurrent(static_cast<int64_t>(ends.size()));
   }
   for (auto &[id, pair] : ends) { // the verifier has paired them
     if (!options.messages) {
@@ -112,8 +116,8 @@ Status GpuExecutor::openTransfers() {
                                                           *pair.first, *pair.second);
       continue;
     }
-    auto made = std::make_unique<RemoteTransfer>(driver(), *options.collectives, program(),
-                                                 *pair.first, *pair.second);
+    auto made = std::make_unique<RemoteTransfer>(driver(), *options.engine, program(), *pair.first,
+                                                 *pair.second);
     int64_t rooms = rhythm.isKnown ? std::max<int64_t>(1, rhythm.messages[id]) : 0;
     TESSERA_RETURN_IF_ERROR(made->open(options.devices, rooms));
     transfers[id] = std::move(made);
@@ -179,7 +183,7 @@ Status GpuExecutor::issueAll() {
 
 /// Collectives in one process tie all devices together: their graph is one, or there is none.
 Status GpuExecutor::captureAll() {
-  bool possible = options.capture && !options.collectives && parts.size() == 1 &&
+  bool possible = options.capture && !options.engine && parts.size() == 1 &&
                   parts.front()->plan.isOneSegment() && !issuers.empty();
   if (whole || !possible)
     return {};
@@ -217,21 +221,10 @@ Status GpuExecutor::captureAll() {
 }
 
 Status GpuExecutor::stuck() const {
-  std::string message, ended;
-  int64_t listed = 0;
-  for (auto &issuer : issuers) {
-    std::string wait = issuer->describeWait();
-    if (wait.empty()) {
-      ended += (ended.empty() ? "" : ", ") + std::to_string(issuer->device);
-      continue;
-    }
-    if (++listed <= 4)
-      message += (message.empty() ? "deadlock: device " : "; device ") +
-                 std::to_string(issuer->device) + " " + wait;
-  }
-  if (listed > 4)
-    message += "; and " + std::to_string(listed - 4) + " more";
-  return Status::error(message + (ended.empty() ? "" : "; finished: " + ended));
+  DeadlockReport report;
+  for (auto &issuer : issuers)
+    report.add(issuer->device, issuer->describeWait());
+  return Status::error(report.text());
 }
 
 Status GpuExecutor::settle() {

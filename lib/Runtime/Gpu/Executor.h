@@ -13,7 +13,7 @@
 #ifndef TESSERA_LIB_RUNTIME_GPU_EXECUTOR_H
 #define TESSERA_LIB_RUNTIME_GPU_EXECUTOR_H
 
-#include "../Recorder.h"
+#include "../Execution/Recorder.h"
 #include "InProcess.h"
 #include "Plan.h"
 #include "Transfers.h"
@@ -34,7 +34,7 @@ struct ExecutorOptions {
   /// The last member to go: streams and graphs are its.
   std::unique_ptr<GpuDriver> driver;
   /// Null: all devices are in this process and share an address space (InProcess.h).
-  std::unique_ptr<Collectives> collectives;
+  std::unique_ptr<RankEngine> engine;
   std::vector<int64_t> devices; ///< process ids here; empty: all
   bool capture = true;          ///< segments become graphs
   bool messages = false;        ///< transfers between parts are messages of a communicator
@@ -98,10 +98,8 @@ private:
   Expected<bool> runSegment(int64_t index);
   Expected<bool> readValue(int64_t slot, int64_t &value);
   Expected<bool> beginLoop(const PlanStep &step);
+  std::string missingText(const Step &step) const;
 
-  struct LoopState {
-    int64_t value = 0, step = 0, left = 0;
-  };
   GpuExecutor &executor;
   std::byte *block = nullptr, *constants = nullptr;
   std::vector<Stream> streams;

@@ -8,6 +8,7 @@
 #ifndef TESSERA_LIB_RUNTIME_GPU_INPROCESS_H
 #define TESSERA_LIB_RUNTIME_GPU_INPROCESS_H
 
+#include "Driver.h"
 #include "Plan.h"
 
 #include <map>

@@ -44,7 +44,7 @@ Expected<bool> Issuer::issueSegment(const Segment &segment) {
         if (executor.waitsIssued++ != faults.dropWait)
           TESSERA_RETURN_IF_ERROR(driver.wait(streams[op.stream], events[event]));
     waited = true;
-    if (op.kind == Operation::Kind::collective && !executor.options.collectives) {
+    if (op.kind == Operation::Kind::collective && !executor.options.engine) {
       auto arrived = part.inProcess[op.index]->arrive(*this, op.stream);
       if (!arrived || !*arrived)
         return arrived;
@@ -122,18 +122,18 @@ Status Issuer::issueAction(const Operation &op, const RankAction &action, int64_
   const Issue timed{issue.stream, issue.step, issue.what, {}};
   TESSERA_RETURN_IF_ERROR(executor.driver().beginTimed(timed));
   if (action.kind == RankAction::Kind::call) {
-    NativeCall call = action.call;
+    RankCall call = action.call;
     call.count -= wrongCount && call.count > 0;
-    TESSERA_RETURN_IF_ERROR(executor.options.collectives->call(
+    TESSERA_RETURN_IF_ERROR(executor.options.engine->call(
         std::move(issue), communicator, rank, call, at(action.send), at(action.receive)));
     return executor.driver().endTimed(timed);
   }
-  std::vector<PeerCopy> messages;
+  std::vector<RankMessage> messages;
   for (const RankAction::Message &each : action.messages)
     messages.push_back({each.peer, each.send, at(each.address),
                         each.bytes - (wrongCount && each.send ? sizeOf(action.dtype) : 0)});
-  TESSERA_RETURN_IF_ERROR(executor.options.collectives->exchange(std::move(issue), communicator,
-                                                                 rank, std::move(messages)));
+  TESSERA_RETURN_IF_ERROR(
+      executor.options.engine->exchange(std::move(issue), communicator, rank, std::move(messages)));
   return executor.driver().endTimed(timed);
 }
 

@@ -7,6 +7,8 @@
 
 #include "Executor.h"
 
+#include "../Execution/Deadlock.h"
+
 #include <cstring>
 
 namespace tessera::runtime::gpu {
@@ -82,12 +84,11 @@ Expected<bool> Issuer::advance() {
     break;
   case PlanStep::Op::loopNext: {
     LoopState &loop = loops[step.index];
-    if (--loop.left <= 0)
+    if (!loop.next())
       break;
-    loop.value += loop.step;
     int64_t iv = std::get<LoopStep>(step.step->action).iv;
     TESSERA_RETURN_IF_ERROR(
-        executor.driver().setIndex({streams[0], step.step, "loop", {}}, slot(iv), loop.value));
+        executor.driver().setIndex({streams[0], step.step, "loop", {}}, slot(iv), loop.value()));
     next = static_cast<size_t>(step.target);
     break;
   }
@@ -111,7 +112,7 @@ Expected<bool> Issuer::runSegment(int64_t index) {
   const Segment &segment = part.plan.segments[index];
   GpuDriver &driver = executor.driver();
   // In one process, others take part in the collectives of a segment: no graph of a device alone.
-  bool alone = executor.options.collectives || part.plan.groupings.empty();
+  bool alone = executor.options.engine || part.plan.groupings.empty();
   bool captures = executor.options.capture && alone && !part.plan.hasTransfers;
   if (!captures) {
     auto done = issueSegment(segment);
@@ -162,13 +163,7 @@ Expected<bool> Issuer::readValue(int64_t slotIndex, int64_t &value) {
   DType dtype = part.part->slots[slotIndex].dtype;
   std::byte bytes[8] = {};
   TESSERA_RETURN_IF_ERROR(driver.read(device, bytes, slot(slotIndex), sizeOf(dtype)));
-  if (dtype == DType::i32) {
-    int32_t narrow;
-    std::memcpy(&narrow, bytes, sizeof(narrow));
-    value = narrow;
-  } else {
-    std::memcpy(&value, bytes, sizeof(value));
-  }
+  value = readInteger(dtype, bytes);
   return true;
 }
 
@@ -184,27 +179,16 @@ Expected<bool> Issuer::beginLoop(const PlanStep &step) {
     if (!read || !*read)
       return read;
   }
-  auto [lower, upper, stride] = bounds;
-  if (stride <= 0)
-    return Status::error("device " + std::to_string(device) + ": the loop at " + step.step->loc +
-                         " has a step of " + std::to_string(stride) + ", it must be positive");
-  if (lower >= upper) {
+  LoopState &state = loops[step.index];
+  auto begun = state.begin(bounds[0], bounds[1], bounds[2], *step.step, device);
+  if (!begun)
+    return begun;
+  if (*begun)
+    TESSERA_RETURN_IF_ERROR(executor.driver().setIndex({streams[0], step.step, "loop", {}},
+                                                       slot(loop.iv), state.value()));
+  else
     next = static_cast<size_t>(step.target);
-    return true;
-  }
-  uint64_t distance = static_cast<uint64_t>(upper) - static_cast<uint64_t>(lower) - 1;
-  loops[step.index] = {lower, stride,
-                       static_cast<int64_t>(distance / static_cast<uint64_t>(stride)) + 1};
-  TESSERA_RETURN_IF_ERROR(
-      executor.driver().setIndex({streams[0], step.step, "loop", {}}, slot(loop.iv), lower));
   return true;
-}
-
-static std::string listOf(const std::vector<int64_t> &devices) {
-  std::string text = devices.size() == 1 ? "device " : "devices ";
-  for (size_t i = 0; i < devices.size(); ++i)
-    text += (i ? ", " : "") + std::to_string(devices[i]);
-  return text;
 }
 
 std::string Issuer::describeWait() const {
@@ -212,35 +196,31 @@ std::string Issuer::describeWait() const {
   if (!step && !finished() && part.plan.code[place].op == PlanStep::Op::segment)
     step = part.plan.segments[part.plan.code[place].index].operations[operation].step;
   if (step && std::holds_alternative<CollectiveStep>(step->action)) {
-    const auto &collective = std::get<CollectiveStep>(step->action);
-    std::string text = "waits in collective " + std::to_string(collective.id) + " (" +
-                       std::string(toString(collective.kind)) + ")" +
-                       (step->loc.empty() ? "" : " at " + step->loc);
-    for (size_t i = 0; i < part.plan.collectives.size(); ++i)
-      if (const PlannedCollective &planned = part.plan.collectives[i]; planned.step == step)
-        if (int64_t group = planned.ranks.groupOf[position]; group >= 0)
-          text += ", with " + listOf(planned.ranks.groups[group]);
+    std::string text = waitText(*step);
+    for (const PlannedCollective &planned : part.plan.collectives)
+      if (int64_t group = planned.ranks.groupOf[position]; planned.step == step && group >= 0)
+        text += ", with " + devicesText(planned.ranks.groups[group]);
     return text;
   }
-  if (step && std::holds_alternative<TransferStep>(step->action)) {
-    const auto &transfer = std::get<TransferStep>(step->action);
-    std::string text = std::string("waits in ") + (transfer.isSend ? "send " : "recv ") +
-                       std::to_string(transfer.id) + (step->loc.empty() ? "" : " at " + step->loc);
-    if (!transfer.isSend)
-      if (auto missing = executor.transfers.at(transfer.id)->missingFor(device); !missing.empty())
-        text += " for " + listOf(missing);
-    return text;
-  }
+  if (step && std::holds_alternative<TransferStep>(step->action))
+    return waitText(*step) + missingText(*step);
   if (finished())
     return {};
   const PlanStep &at = part.plan.code[place];
-  std::string loc = at.step->loc.empty() ? "" : " at " + at.step->loc;
   if (at.op == PlanStep::Op::recv)
-    return "waits in recv " + std::to_string(at.index) + loc + " for " +
-           listOf(executor.transfers.at(at.index)->missingFor(device));
+    return waitText(*at.step) + missingText(*at.step);
   if (at.op == PlanStep::Op::send)
-    return "waits in send " + std::to_string(at.index) + loc + " until its last message is taken";
-  return "waits for what decides the step" + loc;
+    return waitText(*at.step) + " until its last message is taken";
+  return "waits for what decides the step" + (at.step->loc.empty() ? "" : " at " + at.step->loc);
+}
+
+/// " for device 1": whom a receiver misses.
+std::string Issuer::missingText(const Step &step) const {
+  const auto &transfer = std::get<TransferStep>(step.action);
+  if (transfer.isSend)
+    return {};
+  auto missing = executor.transfers.at(transfer.id)->missingFor(device);
+  return missing.empty() ? "" : " for " + devicesText(missing);
 }
 
 } // namespace tessera::runtime::gpu

@@ -20,15 +20,24 @@ class PlanBuilder {
 public:
   PlanBuilder(const Program &program, const Part &part, int64_t workspaceBytes,
               const PlanOptions &options)
-      : program(program), part(part), options(options) {
+      : program(program), part(part), options(options), code(flatten(part)),
+        isTarget(code.instructions.size() + 1), placeOf(code.instructions.size() + 1) {
     plan.workspaceBytes = workspaceBytes;
+    plan.numLoops = code.numLoops;
   }
 
   Plan run() {
-    planCollectives(part.steps);
+    planCollectives();
     nameStreams();
-    add(part.steps);
+    for (size_t i = 0; i < code.instructions.size(); ++i)
+      if (const Instruction &each = code.instructions[i];
+          each.op == Instruction::Op::jump && each.target <= static_cast<int64_t>(i))
+        isTarget[each.target] = true; // those forward are found on the way
+    add(0, size_t(code.instructions.size()));
     closeSegment();
+    placeOf[code.instructions.size()] = size();
+    for (PlanStep &step : plan.code)
+      step.target = placeOf[step.target];
     for (Segment &segment : plan.segments)
       plan.numEvents = std::max(
           plan.numEvents, orderSegment(segment, static_cast<int64_t>(plan.streamNames.size())));
@@ -39,21 +48,17 @@ private:
   using Op = PlanStep::Op;
   using Accesses = std::vector<Access>;
 
-  void planCollectives(const StepList &steps);
+  void planCollectives();
   void nameStreams();
-  void add(const StepList &steps) {
-    for (const Step &step : steps)
-      std::visit([&](const auto &action) { add(step, action); }, step.action);
-  }
+  /// Adds instructions [begin, end).
+  void add(size_t begin, size_t end);
+  /// Adds an instruction; returns where to go on.
+  size_t add(size_t index);
   void add(const Step &step, const LaunchStep &launch);
   void add(const Step &step, const GemmStep &gemm);
   void add(const Step &step, const CopyStep &copy);
-  void add(const Step &step, const CollectiveStep &);
-  void add(const Step &, const WaitStep &) {} // what reads the result conflicts with the collective
-  void add(const Step &step, const TransferStep &transfer);
-  void add(const Step &step, const LoopStep &loop);
-  void add(const Step &step, const WhileStep &loop);
-  void add(const Step &step, const IfStep &branch);
+  void addCollective(const Step &step, int64_t index);
+  size_t addLoop(size_t index);
 
   Access access(int64_t slot, bool write) const {
     return {addressOf(part.slots[slot]), part.slots[slot].bytes, write};
@@ -68,47 +73,44 @@ private:
   void emit(Operation operation) { open.operations.push_back(std::move(operation)); }
   void closeSegment();
   int64_t size() const { return static_cast<int64_t>(plan.code.size()); }
-  PlanStep &emit(Op op, const Step &step, int64_t index = 0, int64_t target = 0) {
+  /// `target` is that of the instruction until all have their places.
+  void emit(Op op, const Instruction &at) {
     closeSegment();
-    return plan.code.emplace_back(PlanStep{op, &step, index, target, step.order});
+    plan.code.push_back({op, at.step, at.index, at.target, at.order});
+    isTarget[at.target] = true;
   }
-  /// Operations that the list unrolls to; a large number where it cannot be unrolled.
-  int64_t unrolledSize(const StepList &steps) const;
-  int64_t unrolledSize(const LoopStep &loop) const;
+  /// Operations that instructions, or all trips of a loop, unroll to; a large number where they
+  /// cannot be unrolled.
+  int64_t unrolledSize(size_t begin, size_t end) const;
+  int64_t unrolledSize(size_t loop) const;
 
   const Program &program;
   const Part &part;
   PlanOptions options;
+  const Code code;
+  std::vector<bool> isTarget;   ///< instructions at which a segment begins
+  std::vector<int64_t> placeOf; ///< in the plan, of targets
   Plan plan;
   Segment open;
   std::map<int64_t, std::shared_ptr<const Accesses>> accesses; ///< by order of the step
-  std::map<int64_t, int64_t> collectiveOf, streamOf;           ///< by order of the step
+  std::vector<int64_t> streamOf;                               ///< by collective
 };
 
 } // namespace
 
-void PlanBuilder::planCollectives(const StepList &steps) {
-  for (const Step &step : steps) {
-    if (auto *collective = std::get_if<CollectiveStep>(&step.action)) {
-      PlannedCollective planned{&step, planRanks(program, part, *collective), {}};
-      for (const Operand &operand : collective->operands) {
-        planned.accesses.push_back(access(operand.src, false));
-        planned.accesses.push_back(access(operand.dst, true));
-      }
-      collectiveOf[step.order] = static_cast<int64_t>(plan.collectives.size());
-      plan.collectives.push_back(std::move(planned));
-    } else if (auto *loop = std::get_if<LoopStep>(&step.action)) {
-      planCollectives(loop->body);
-    } else if (auto *loop = std::get_if<WhileStep>(&step.action)) {
-      planCollectives(loop->before);
-      planCollectives(loop->body);
-    } else if (auto *branch = std::get_if<IfStep>(&step.action)) {
-      planCollectives(branch->thenSteps);
-      planCollectives(branch->elseSteps);
-    } else if (std::holds_alternative<TransferStep>(step.action)) {
-      plan.hasTransfers = true;
+void PlanBuilder::planCollectives() {
+  for (const Step *step : code.collectives) {
+    const auto &collective = std::get<CollectiveStep>(step->action);
+    PlannedCollective planned{
+        step, planRanks(program, part, collective, options.reducesExactly), {}};
+    for (const Operand &operand : collective.operands) {
+      planned.accesses.push_back(access(operand.src, false));
+      planned.accesses.push_back(access(operand.dst, true));
     }
+    plan.collectives.push_back(std::move(planned));
   }
+  for (const Instruction &each : code.instructions)
+    plan.hasTransfers |= each.op == Instruction::Op::send || each.op == Instruction::Op::recv;
 }
 
 void PlanBuilder::nameStreams() {
@@ -129,14 +131,14 @@ void PlanBuilder::nameStreams() {
       if (!options.inProcess)
         planned.accesses.push_back({kLaunchOrder, 1, true});
     }
-    streamOf[planned.step->order] = stream;
+    streamOf.push_back(stream);
   }
   plan.streamNames.push_back("transfers");
   plan.streamNames.push_back("copies");
   plan.stagingBytes.assign(plan.streamNames.size(), 0);
-  for (PlannedCollective &planned : plan.collectives) {
-    int64_t stream = streamOf[planned.step->order], bytes = planned.ranks.stagingBytes;
-    plan.stagingBytes[stream] = std::max(plan.stagingBytes[stream], bytes);
+  for (size_t i = 0; i < plan.collectives.size(); ++i) {
+    int64_t &bytes = plan.stagingBytes[streamOf[i]];
+    bytes = std::max(bytes, plan.collectives[i].ranks.stagingBytes);
   }
 }
 
@@ -182,95 +184,124 @@ void PlanBuilder::add(const Step &step, const CopyStep &copy) {
   emit({Operation::Kind::copy, &step, 0, 0, 0, plan.copyStream(), accessesOf(step, make), {}, -1});
 }
 
-void PlanBuilder::add(const Step &step, const CollectiveStep &) {
-  int64_t index = collectiveOf[step.order];
+void PlanBuilder::addCollective(const Step &step, int64_t index) {
   auto make = [&] { return plan.collectives[index].accesses; };
   emit({Operation::Kind::collective,
         &step,
         index,
         0,
         0,
-        streamOf[step.order],
+        streamOf[index],
         accessesOf(step, make),
         {},
         -1});
 }
 
-void PlanBuilder::add(const Step &step, const TransferStep &transfer) {
-  emit(transfer.isSend ? Op::send : Op::recv, step, transfer.id);
-}
-
-int64_t PlanBuilder::unrolledSize(const LoopStep &loop) const {
+int64_t PlanBuilder::unrolledSize(size_t index) const {
+  const Instruction &at = code.instructions[index];
+  const auto &loop = std::get<LoopStep>(at.step->action);
   if (loop.lower.slot || loop.upper.slot || loop.step.slot || loop.step.value <= 0)
     return kNever;
   if (loop.upper.value <= loop.lower.value)
     return 0;
   double distance = static_cast<double>(loop.upper.value) - static_cast<double>(loop.lower.value);
   double size = (distance / static_cast<double>(loop.step.value) + 1) *
-                static_cast<double>(unrolledSize(loop.body) + 1);
+                static_cast<double>(unrolledSize(index + 1, at.target - 1) + 1);
   return static_cast<int64_t>(std::min<double>(kNever, size));
 }
 
-int64_t PlanBuilder::unrolledSize(const StepList &steps) const {
+int64_t PlanBuilder::unrolledSize(size_t begin, size_t end) const {
   int64_t sum = 0;
-  for (const Step &step : steps) {
-    if (auto *loop = std::get_if<LoopStep>(&step.action))
-      sum += unrolledSize(*loop);
-    else if (std::holds_alternative<WhileStep>(step.action) ||
-             std::holds_alternative<IfStep>(step.action) ||
-             std::holds_alternative<TransferStep>(step.action))
+  for (size_t i = begin; i < end && sum < kNever; ++i) {
+    switch (code.instructions[i].op) {
+    case Instruction::Op::loopBegin:
+      sum += unrolledSize(i);
+      i = static_cast<size_t>(code.instructions[i].target) - 1;
+      break;
+    case Instruction::Op::send:
+    case Instruction::Op::recv:
+    case Instruction::Op::jumpIfZero:
+    case Instruction::Op::jump:
       return kNever;
-    else
+    default:
       ++sum;
-    if (sum >= kNever)
-      return kNever;
-  }
-  return sum;
-}
-
-void PlanBuilder::add(const Step &step, const LoopStep &loop) {
-  if (static_cast<int64_t>(open.operations.size()) + unrolledSize(loop) <= options.maxOperations) {
-    auto make = [&] { return Accesses{access(loop.iv, true)}; };
-    for (int64_t value = loop.lower.value; value < loop.upper.value;) {
-      emit({Operation::Kind::index, &step, 0, loop.iv, value, 0, accessesOf(step, make), {}, -1});
-      add(loop.body);
-      if (__builtin_add_overflow(value, loop.step.value, &value))
-        break;
     }
-    return;
   }
-  closeSegment();
-  int64_t index = plan.numLoops++, head = size();
-  emit(Op::loopBegin, step, index);
-  add(loop.body);
-  emit(Op::loopNext, step, index, head + 1);
-  plan.code[head].target = size();
+  return std::min(sum, kNever);
 }
 
-void PlanBuilder::add(const Step &step, const WhileStep &loop) {
-  closeSegment();
-  int64_t head = size();
-  add(loop.before);
-  closeSegment();
-  int64_t test = size();
-  emit(Op::jumpIfZero, step, loop.condition);
-  add(loop.body);
-  emit(Op::jump, step, 0, head);
-  plan.code[test].target = size();
+void PlanBuilder::add(size_t begin, size_t end) {
+  for (size_t i = begin; i < end;) {
+    if (isTarget[i])
+      closeSegment();
+    placeOf[i] = size();
+    i = add(i);
+  }
 }
 
-void PlanBuilder::add(const Step &step, const IfStep &branch) {
-  closeSegment();
-  int64_t test = size();
-  emit(Op::jumpIfZero, step, branch.condition);
-  add(branch.thenSteps);
-  closeSegment();
-  int64_t skip = size();
-  emit(Op::jump, step);
-  plan.code[test].target = size();
-  add(branch.elseSteps);
-  closeSegment();
-  plan.code[skip].target = size();
+size_t PlanBuilder::add(size_t index) {
+  const Instruction &at = code.instructions[index];
+  const Step &step = *at.step;
+  switch (at.op) {
+  case Instruction::Op::launch:
+    add(step, std::get<LaunchStep>(step.action));
+    break;
+  case Instruction::Op::gemm:
+    add(step, std::get<GemmStep>(step.action));
+    break;
+  case Instruction::Op::copy:
+    add(step, std::get<CopyStep>(step.action));
+    break;
+  case Instruction::Op::collective:
+    addCollective(step, at.index);
+    break;
+  case Instruction::Op::wait:
+    break; // what reads the result conflicts with the collective
+  case Instruction::Op::send:
+    emit(Op::send, at);
+    break;
+  case Instruction::Op::recv:
+    emit(Op::recv, at);
+    break;
+  case Instruction::Op::loopBegin:
+    return addLoop(index);
+  case Instruction::Op::loopNext:
+    emit(Op::loopNext, at);
+    break;
+  case Instruction::Op::jumpIfZero:
+    emit(Op::jumpIfZero, at);
+    break;
+  case Instruction::Op::jump:
+    emit(Op::jump, at);
+    break;
+  }
+  return index + 1;
+}
+
+/// Unrolls the loop, or begins it; what comes next is behind it, or its body.
+size_t PlanBuilder::addLoop(size_t index) {
+  const Instruction &at = code.instructions[index];
+  const auto &loop = std::get<LoopStep>(at.step->action);
+  if (static_cast<int64_t>(open.operations.size()) + unrolledSize(index) > options.maxOperations) {
+    emit(Op::loopBegin, at);
+    return index + 1;
+  }
+  auto make = [&] { return Accesses{access(loop.iv, true)}; };
+  for (int64_t value = loop.lower.value; value < loop.upper.value;) {
+    emit({Operation::Kind::index,
+          at.step,
+          0,
+          loop.iv,
+          value,
+          0,
+          accessesOf(*at.step, make),
+          {},
+          -1});
+    add(index + 1, at.target - 1);
+    if (__builtin_add_overflow(value, loop.step.value, &value))
+      break;
+  }
+  return static_cast<size_t>(at.target);
 }
 
 bool overlaps(const Part &part, const CopyStep &copy) {

@@ -16,7 +16,8 @@
 #ifndef TESSERA_LIB_RUNTIME_GPU_PLAN_H
 #define TESSERA_LIB_RUNTIME_GPU_PLAN_H
 
-#include "RankPlan.h"
+#include "../Execution/Code.h"
+#include "../Ranks/RankPlan.h"
 
 #include <memory>
 
@@ -74,6 +75,7 @@ struct PlanOptions {
   int64_t maxOperations = 20000;
   /// Collectives in one process, as kernels over all buffers: they need no communicators.
   bool inProcess = false;
+  ReducesExactly reducesExactly = librariesReduceExactly; ///< of the engine
 };
 
 /// Streams of a device: 0 computes, the last one copies, between them one for each way in which

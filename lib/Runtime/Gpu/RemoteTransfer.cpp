@@ -7,84 +7,30 @@
 
 #include "RemoteTransfer.h"
 
+#include "../Execution/MoveJob.h"
 #include "Executor.h"
-#include "MoveJob.h"
 
 #include <algorithm>
-#include <set>
 
 namespace tessera::runtime::gpu {
 
-RemoteTransfer::RemoteTransfer(GpuDriver &driver, Collectives &collectives, const Program &program,
+RemoteTransfer::RemoteTransfer(GpuDriver &driver, RankEngine &engine, const Program &program,
                                const Step &send, const Step &recv)
-    : driver(driver), collectives(collectives), recv(recv),
-      sending(std::get<TransferStep>(send.action)), receiving(std::get<TransferStep>(recv.action)) {
-  const sharding::Mesh &sourceMesh = program.meshes[sending.sourceMesh];
-  const sharding::Mesh &targetMesh = program.meshes[sending.targetMesh];
-  TrafficCounter counter(program.numDevices());
-  for (size_t i = 0; i < sending.operands.size(); ++i) {
-    const Operand &from = sending.operands[i], &to = receiving.operands[i];
-    moves.emplace_back(from.dtype, sourceMesh, from.source, targetMesh, to.target,
-                       Move::Options{to.fill, true, Attribution::direct});
-    moves.back().countAll(counter);
-  }
-  sentBytes = counter.sentBytes();
-  receivedBytes = counter.receivedBytes();
-  std::set<int64_t> both;
-  for (auto [mesh, sides] : {std::pair(&sourceMesh, &senders), std::pair(&targetMesh, &receivers)})
-    for (int64_t device : mesh->processIds) {
-      sides->emplace_back().device = device;
-      both.insert(device);
+    : driver(driver), engine(engine), recv(recv), sending(std::get<TransferStep>(send.action)),
+      receiving(std::get<TransferStep>(recv.action)), plan(program, sending, receiving) {
+  for (auto [planned, sides] :
+       {std::pair(&plan.senders, &senders), std::pair(&plan.receivers, &receivers)})
+    for (const TransferPlan::Side &each : *planned) {
+      Side &side = sides->emplace_back();
+      side.device = each.device;
+      side.stagingBytes = each.stagingBytes;
     }
-  members.assign(both.begin(), both.end());
-  layOut();
-}
-
-RemoteTransfer::Route &RemoteTransfer::routeOf(int64_t source, int64_t target) {
-  auto it = std::find_if(routes.begin(), routes.end(), [&](const Route &route) {
-    return route.source == source && route.target == target;
-  });
-  return it != routes.end() ? *it : routes.emplace_back(Route{source, target});
 }
 
 RemoteTransfer::Side *RemoteTransfer::find(std::vector<Side> &sides, int64_t device) const {
   auto it = std::find_if(sides.begin(), sides.end(),
                          [&](const Side &side) { return side.device == device; });
   return it == sides.end() ? nullptr : &*it;
-}
-
-int64_t RemoteTransfer::rankOf(int64_t device) const {
-  return std::lower_bound(members.begin(), members.end(), device) - members.begin();
-}
-
-/// Places in staging: the boxes of a route lie together on both sides, in one order.
-void RemoteTransfer::layOut() {
-  for (size_t operand = 0; operand < moves.size(); ++operand)
-    for (const MovePiece &piece : moves[operand].pieces()) {
-      Box box{operand, &piece, piece.strides, piece.strides, 0, {}, {}};
-      box.pack.target = box.unpack.source = denseStrides(piece.strides);
-      box.bytes = (piece.strides.elements * moves[operand].elementBytes() + 15) / 16 * 16;
-      for (const End &from : piece.sources) {
-        Route &route = routeOf(from.device, piece.targets.front().device);
-        box.sent.push_back(route.bytes);
-        route.bytes += box.bytes;
-      }
-      box.received = box.sent;
-      boxes.push_back(std::move(box));
-    }
-  for (Route &route : routes) {
-    Side &from = *find(senders, route.source), &to = *find(receivers, route.target);
-    route.sendAt = from.stagingBytes;
-    route.receiveAt = to.stagingBytes;
-    from.stagingBytes += route.bytes;
-    to.stagingBytes += route.bytes;
-  }
-  for (Box &box : boxes)
-    for (size_t i = 0; i < box.sent.size(); ++i) {
-      const Route &route = routeOf(box.piece->sources[i].device, box.piece->targets.front().device);
-      box.sent[i] += route.sendAt;
-      box.received[i] += route.receiveAt;
-    }
 }
 
 Status RemoteTransfer::addRoom(Side &side) {
@@ -121,7 +67,7 @@ Status RemoteTransfer::openSide(Side &side, const char *name, int64_t rooms) {
 
 Status RemoteTransfer::open(const std::vector<int64_t> &here, int64_t rooms) {
   roomsAreKnown = rooms > 0;
-  auto made = collectives.makeCommunicators({members}, here, Collectives::Calls::concurrent);
+  auto made = engine.makeCommunicators({plan.members}, here, RankEngine::Calls::concurrent);
   if (!made)
     return made.status();
   communicator = made->front();
@@ -169,12 +115,12 @@ Expected<size_t> RemoteTransfer::chooseRoom(Side &side, Stream compute) {
 }
 
 Status RemoteTransfer::exchange(const Side &side, std::byte *staging, Issuer &issuer, bool sends) {
-  std::vector<PeerCopy> messages;
-  for (const Route &route : routes) {
+  std::vector<RankMessage> messages;
+  for (const TransferPlan::Route &route : plan.routes) {
     if ((sends ? route.source : route.target) != side.device || route.source == route.target ||
         route.bytes == 0)
       continue;
-    messages.push_back({rankOf(sends ? route.target : route.source), sends,
+    messages.push_back({plan.rankOf(sends ? route.target : route.source), sends,
                         staging + (sends ? route.sendAt : route.receiveAt), route.bytes});
   }
   if (messages.empty())
@@ -182,7 +128,7 @@ Status RemoteTransfer::exchange(const Side &side, std::byte *staging, Issuer &is
   const Issue issue{side.stream, issuer.currentStep(), sends ? "send" : "recv", {}};
   TESSERA_RETURN_IF_ERROR(driver.beginTimed(issue));
   TESSERA_RETURN_IF_ERROR(
-      collectives.exchange(issue, communicator, rankOf(side.device), std::move(messages)));
+      engine.exchange(issue, communicator, plan.rankOf(side.device), std::move(messages)));
   return driver.endTimed(issue);
 }
 
@@ -197,7 +143,7 @@ Expected<bool> RemoteTransfer::trySend(Issuer &issuer) {
   if (!index)
     return index.status();
   Room &room = side.rooms[*index];
-  for (const Box &box : boxes)
+  for (const TransferPlan::Box &box : plan.boxes)
     for (size_t i = 0; i < box.sent.size(); ++i) {
       const End &from = box.piece->sources[i];
       if (from.device != issuer.device)
@@ -207,7 +153,7 @@ Expected<bool> RemoteTransfer::trySend(Issuer &issuer) {
                   operand.dtype,
                   {},
                   1,
-                  {issuer.slot(operand.src) + from.offset * moves[box.operand].elementBytes()},
+                  {issuer.slot(operand.src) + from.offset * plan.moves[box.operand].elementBytes()},
                   {room.staging + box.sent[i]},
                   {}};
       TESSERA_RETURN_IF_ERROR(
@@ -236,12 +182,12 @@ Expected<bool> RemoteTransfer::tryReceive(Issuer &issuer) {
   if (given)
     TESSERA_RETURN_IF_ERROR(driver.wait(side.stream, given->packed));
   TESSERA_RETURN_IF_ERROR(exchange(side, staging, issuer, false));
-  for (const Box &box : boxes) {
+  for (const TransferPlan::Box &box : plan.boxes) {
     const End &to = box.piece->targets.front();
     if (to.device != issuer.device)
       continue;
     const Operand &operand = receiving.operands[box.operand];
-    const Move &move = moves[box.operand];
+    const Move &move = plan.moves[box.operand];
     MoveJob job{box.piece->isFill() ? &box.piece->strides : &box.unpack,
                 operand.dtype,
                 move.reduction(),
@@ -270,9 +216,10 @@ std::vector<int64_t> RemoteTransfer::missingFor(int64_t device) const {
                                [&](const Side &side) { return side.device == device; });
   std::vector<int64_t> missing;
   for (const Side &side : senders) {
-    bool sends = std::any_of(routes.begin(), routes.end(), [&](const Route &route) {
-      return route.source == side.device && route.target == device;
-    });
+    bool sends =
+        std::any_of(plan.routes.begin(), plan.routes.end(), [&](const TransferPlan::Route &route) {
+          return route.source == side.device && route.target == device;
+        });
     // A device that gives itself its part is not counted as receiving before it has.
     int64_t awaited = receiver->count + (side.device == device);
     if (sends && side.isHere && side.count < awaited)
@@ -282,8 +229,8 @@ std::vector<int64_t> RemoteTransfer::missingFor(int64_t device) const {
 }
 
 CollectiveStats RemoteTransfer::stats() const {
-  CollectiveStats stats{receiving.id,        "transfer", recv.loc,     0,
-                        receiving.wireBytes, sentBytes,  receivedBytes};
+  CollectiveStats stats{receiving.id,        "transfer",     recv.loc,          0,
+                        receiving.wireBytes, plan.sentBytes, plan.receivedBytes};
   for (const std::vector<Side> *sides : {&senders, &receivers})
     for (const Side &side : *sides)
       if (side.isHere)

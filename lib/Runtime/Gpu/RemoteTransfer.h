@@ -8,7 +8,8 @@
 #ifndef TESSERA_LIB_RUNTIME_GPU_REMOTETRANSFER_H
 #define TESSERA_LIB_RUNTIME_GPU_REMOTETRANSFER_H
 
-#include "Collectives.h"
+#include "../Ranks/Engine.h"
+#include "../Ranks/TransferPlan.h"
 #include "Transfers.h"
 
 namespace tessera::runtime::gpu {
@@ -20,8 +21,8 @@ namespace tessera::runtime::gpu {
 /// never waits for a receiver.
 class RemoteTransfer final : public Transfer {
 public:
-  RemoteTransfer(GpuDriver &driver, Collectives &collectives, const Program &program,
-                 const Step &send, const Step &recv);
+  RemoteTransfer(GpuDriver &driver, RankEngine &engine, const Program &program, const Step &send,
+                 const Step &recv);
   /// `here` are the devices of this process. `rooms`: messages that a sender may be ahead by; 0:
   /// not known. Called by all processes in the same order.
   Status open(const std::vector<int64_t> &here, int64_t rooms);
@@ -33,19 +34,6 @@ public:
   CollectiveStats stats() const override;
 
 private:
-  /// A box that one device gets, of one operand.
-  struct Box {
-    size_t operand;
-    const MovePiece *piece;
-    Strides pack, unpack;
-    int64_t bytes;
-    std::vector<int64_t> sent, received; ///< offsets in staging, by source of the piece
-  };
-  /// All boxes from a device to another: one message.
-  struct Route {
-    int64_t source, target; ///< process ids
-    int64_t sendAt = 0, receiveAt = 0, bytes = 0;
-  };
   struct Room { ///< of a message on its way
     std::byte *staging = nullptr;
     /// Filled; gone; and, of what a device gives itself, taken out again.
@@ -60,9 +48,6 @@ private:
     int64_t count = 0;         ///< messages issued
     bool isHere = false;
   };
-  void layOut();
-  Route &routeOf(int64_t source, int64_t target);
-  int64_t rankOf(int64_t device) const;
   Status openSide(Side &side, const char *name, int64_t rooms);
   Status addRoom(Side &side);
   /// The index of a sender's room that is free, or free once the stream that computes has waited.
@@ -71,17 +56,13 @@ private:
   Side *find(std::vector<Side> &sides, int64_t device) const;
 
   GpuDriver &driver;
-  Collectives &collectives;
+  RankEngine &engine;
   const Step &recv;
   const TransferStep &sending, &receiving;
-  std::vector<Move> moves;
-  std::vector<Box> boxes;
-  std::vector<Route> routes;
+  const TransferPlan plan;
   std::vector<Side> senders, receivers;
-  std::vector<int64_t> members; ///< of the communicator
   int64_t communicator = -1;
   bool roomsAreKnown = true;
-  std::vector<int64_t> sentBytes, receivedBytes; ///< of one message, by process id
 };
 
 } // namespace tessera::runtime::gpu

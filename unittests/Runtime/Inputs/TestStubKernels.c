@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Runtime/StubKernel.h"
+#include "tessera/Runtime/Gpu/StubKernel.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

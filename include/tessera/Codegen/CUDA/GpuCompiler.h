@@ -14,7 +14,7 @@
 #ifndef TESSERA_CODEGEN_CUDA_GPUCOMPILER_H
 #define TESSERA_CODEGEN_CUDA_GPUCOMPILER_H
 
-#include "tessera/Runtime/GpuKernels.h"
+#include "tessera/Runtime/Artifact/GpuKernels.h"
 
 #include "mlir/IR/BuiltinOps.h"
 

@@ -9,7 +9,7 @@
 #define TESSERA_LIB_RUNTIME_GPU_CUDA_CUBLASLT_H
 
 #include "CudaApi.h"
-#include "tessera/Runtime/Program.h"
+#include "tessera/Runtime/Artifact/Program.h"
 
 #include <map>
 

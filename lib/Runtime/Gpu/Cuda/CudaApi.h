@@ -13,7 +13,7 @@
 #ifndef TESSERA_LIB_RUNTIME_GPU_CUDA_CUDAAPI_H
 #define TESSERA_LIB_RUNTIME_GPU_CUDA_CUDAAPI_H
 
-#include "SharedLibrary.h"
+#include "../../Execution/SharedLibrary.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../AnyStep.h"
-#include "../Backends.h"
+#include "CudaBackend.h"
+#include "../../Artifact/Steps.h"
+#include "../Executor.h"
 #include "CudaDriver.h"
 #include "Nccl.h"
 
@@ -126,19 +127,6 @@ Expected<std::unique_ptr<Executor>> openVdev(std::shared_ptr<const Artifact> art
   return finish(std::move(artifact), std::move(options), cuda, given.trace, nullptr);
 }
 
-/// Whoever lacks something tells the others what: they would only see that it does not come.
-static Status tellFailure(const Status &opened, Rendezvous &rendezvous, Rendezvous::Wait wait) {
-  auto said = rendezvous.allGather(opened.message(), wait);
-  if (!opened.ok())
-    return opened;
-  if (!said)
-    return said.status();
-  for (size_t other = 0; other < said->size(); ++other)
-    if (!(*said)[other].empty())
-      return Status::error("rank " + std::to_string(other) + ": " + (*said)[other]);
-  return {};
-}
-
 Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> artifact,
                                              const BackendOptions &given, const void *) {
   const Program &program = artifact->program;
@@ -174,10 +162,10 @@ Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> art
     auto rendezvous = Rendezvous::open(*rank, kSeconds);
     if (!rendezvous)
       return opened.ok() ? rendezvous.status() : opened;
-    TESSERA_RETURN_IF_ERROR(tellFailure(opened, **rendezvous, Rendezvous::Wait::whileOpening));
+    TESSERA_RETURN_IF_ERROR((*rendezvous)->agree(opened, Rendezvous::Wait::whileOpening));
     // The driver may compile PTX for long, and on one node longer than on another.
-    TESSERA_RETURN_IF_ERROR(tellFailure(driver->load(rank->rank, *artifact), **rendezvous,
-                                        Rendezvous::Wait::whileRunning));
+    TESSERA_RETURN_IF_ERROR(
+        (*rendezvous)->agree(driver->load(rank->rank, *artifact), Rendezvous::Wait::whileRunning));
     auto cards = (*rendezvous)->allGather(text(cardOf(*artifact, *driver)));
     if (!cards)
       return cards.status();
@@ -196,27 +184,18 @@ Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> art
       Status peers = shared->checkPeers();
       if (!peers.ok())
         library->abortAll();
-      return peers.ok() ? library->poll() : peers;
+      return peers.ok() ? library->progress() : peers;
     };
     gather = [shared](const std::string &text) {
       return shared->allGather(text, Rendezvous::Wait::whileRunning);
     };
-    options.share = [shared](int64_t owner, bool mine, std::byte *data, int64_t size) -> Status {
-      auto all = shared->allGather(
-          mine ? std::string(reinterpret_cast<const char *>(data), static_cast<size_t>(size)) : "",
-          Rendezvous::Wait::whileRunning);
-      if (!all)
-        return all.status();
-      const std::string &given = (*all)[owner];
-      if (static_cast<int64_t>(given.size()) != size)
-        return Status::error("rank " + std::to_string(owner) + " reads another result");
-      std::memcpy(data, given.data(), given.size());
-      return {};
+    options.share = [shared](int64_t owner, bool, std::byte *data, int64_t size) {
+      return shared->broadcast(owner, data, size, Rendezvous::Wait::whileRunning);
     };
   }
   CudaDriver &cuda = *driver;
   options.driver = std::move(driver);
-  options.collectives = std::move(nccl);
+  options.engine = std::move(nccl);
   return finish(std::move(artifact), std::move(options), cuda, given.trace, gather);
 }
 

@@ -7,8 +7,8 @@
 
 #include "CudaDriver.h"
 
-#include "../AnyStep.h"
-#include "../MoveJob.h"
+#include "../../Artifact/Steps.h"
+#include "../../Execution/MoveJob.h"
 #include "GemmArguments.h"
 
 #include <algorithm>

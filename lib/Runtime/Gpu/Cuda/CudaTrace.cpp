@@ -7,6 +7,8 @@
 
 #include "CudaTrace.h"
 
+#include "../../Artifact/Steps.h"
+
 #include <map>
 #include <sstream>
 
@@ -84,26 +86,11 @@ std::string textOf(const Track &track) {
   return text.str();
 }
 
-static void noteSteps(const StepList &steps, std::map<int64_t, const Step *> &byOrder) {
-  for (const Step &step : steps) {
-    byOrder[step.order] = &step;
-    if (auto *loop = std::get_if<LoopStep>(&step.action)) {
-      noteSteps(loop->body, byOrder);
-    } else if (auto *loop = std::get_if<WhileStep>(&step.action)) {
-      noteSteps(loop->before, byOrder);
-      noteSteps(loop->body, byOrder);
-    } else if (auto *branch = std::get_if<IfStep>(&step.action)) {
-      noteSteps(branch->thenSteps, byOrder);
-      noteSteps(branch->elseSteps, byOrder);
-    }
-  }
-}
-
 Status addSpans(const std::string &text, const Program &program, Track &track,
                 std::vector<std::unique_ptr<std::string>> &names) {
   std::map<int64_t, const Step *> byOrder;
   for (const Part &part : program.parts)
-    noteSteps(part.steps, byOrder);
+    forEachStep(part.steps, [&](const Step &step) { byOrder[step.order] = &step; });
   std::map<std::string, const char *> known;
   std::istringstream lines(text);
   bool full = false;

@@ -8,7 +8,7 @@
 #ifndef TESSERA_LIB_RUNTIME_GPU_CUDA_CUDATRACE_H
 #define TESSERA_LIB_RUNTIME_GPU_CUDA_CUDATRACE_H
 
-#include "../../Recorder.h"
+#include "../../Execution/Recorder.h"
 #include "../Driver.h"
 #include "CudaApi.h"
 

@@ -42,7 +42,7 @@ void Nccl::abortAll() {
     (void)abortFn(std::exchange(world, nullptr));
 }
 
-Status Nccl::poll() {
+Status Nccl::progress() {
   for (NcclComm comm : communicators) {
     int state = kSuccess;
     if (!comm ||
@@ -171,7 +171,7 @@ static int typeOf(DType dtype) {
 }
 
 /// Plain operations, and sums with a factor, of which each communicator and type keeps one.
-Expected<int> Nccl::operationOf(const NativeCall &call, int64_t communicator) {
+Expected<int> Nccl::operationOf(const RankCall &call, int64_t communicator) {
   bool isBit = call.dtype == DType::i1;
   switch (call.reduction) {
   case ReduceKind::prod:
@@ -201,7 +201,7 @@ Expected<int> Nccl::operationOf(const NativeCall &call, int64_t communicator) {
   return made;
 }
 
-Status Nccl::call(Issue issue, int64_t communicator, int64_t, const NativeCall &call,
+Status Nccl::call(Issue issue, int64_t communicator, int64_t, const RankCall &call,
                   const std::byte *send, std::byte *receive) {
   NcclComm comm = communicators[communicator];
   bool reduces = call.kind == CollectiveKind::all_reduce || call.kind == CollectiveKind::reduce ||
@@ -235,11 +235,12 @@ Status Nccl::call(Issue issue, int64_t communicator, int64_t, const NativeCall &
   return check(result, comm, issue.what);
 }
 
-Status Nccl::exchange(Issue issue, int64_t communicator, int64_t, std::vector<PeerCopy> messages) {
+Status Nccl::exchange(Issue issue, int64_t communicator, int64_t,
+                      std::vector<RankMessage> messages) {
   NcclComm comm = communicators[communicator];
   TESSERA_RETURN_IF_ERROR(check(groupStartFn(), nullptr, "a group begins"));
   int result = kSuccess;
-  for (const PeerCopy &each : messages) {
+  for (const RankMessage &each : messages) {
     auto bytes = static_cast<size_t>(each.bytes);
     auto peer = static_cast<int>(each.peer);
     int one = each.send ? sendFn(each.data, bytes, kInt8, peer, comm, issue.stream)

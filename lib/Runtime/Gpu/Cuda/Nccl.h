@@ -8,9 +8,10 @@
 #ifndef TESSERA_LIB_RUNTIME_GPU_CUDA_NCCL_H
 #define TESSERA_LIB_RUNTIME_GPU_CUDA_NCCL_H
 
-#include "../Collectives.h"
-#include "Rendezvous.h"
-#include "SharedLibrary.h"
+#include "../../Execution/SharedLibrary.h"
+#include "../../Ranks/Engine.h"
+#include "../../Ranks/Rendezvous.h"
+#include "../Driver.h"
 
 #include <functional>
 #include <map>
@@ -55,7 +56,7 @@ struct NcclConfig {
 
 /// One process's ranks. Communicators are split off one of all processes; every call is
 /// non-blocking, and whatever stays behind for `seconds` is aborted.
-class Nccl final : public Collectives {
+class Nccl final : public RankEngine {
 public:
   static constexpr int kManyRanksAGpu = 23000; ///< NCCL 2.30
 
@@ -76,10 +77,10 @@ public:
                                                    const std::vector<int64_t> &here,
                                                    Calls calls) override;
   void expectConcurrent(int64_t count) override { concurrent = count; }
-  Status call(Issue issue, int64_t communicator, int64_t rank, const NativeCall &call,
+  Status call(Issue issue, int64_t communicator, int64_t rank, const RankCall &call,
               const std::byte *send, std::byte *receive) override;
   Status exchange(Issue issue, int64_t communicator, int64_t rank,
-                  std::vector<PeerCopy> messages) override;
+                  std::vector<RankMessage> messages) override;
   /// As a symmetric window where the memory is NCCL's own, else as a buffer; neither where the
   /// library has no such call, or the machine no such memory.
   Status registerBuffer(std::byte *data, int64_t bytes,
@@ -91,12 +92,12 @@ public:
   std::function<Status()> peersRun;
   /// Whether communicators are well; aborts them all when one is not, so that kernels which wait
   /// for a rank that has gone end.
-  Status poll();
+  Status progress() override;
   void abortAll();
 
 private:
   Status check(int result, NcclComm comm, const std::string &what);
-  Expected<int> operationOf(const NativeCall &call, int64_t communicator);
+  Expected<int> operationOf(const RankCall &call, int64_t communicator);
   static NcclConfig config();
 
 #define TESSERA_DECLARE(name, symbol, arguments) int(*name##Fn) arguments = nullptr;

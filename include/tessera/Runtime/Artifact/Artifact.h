@@ -1,0 +1,47 @@
+//===- Artifact.h - The file of a compiled program --------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The container that docs/step-format.md describes: header, section table and
+// the sections program, report, kernels, constants, gpu.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_ARTIFACT_ARTIFACT_H
+#define TESSERA_RUNTIME_ARTIFACT_ARTIFACT_H
+
+#include "tessera/Runtime/Artifact/GpuKernels.h"
+
+namespace tessera::runtime {
+
+struct Artifact {
+  Program program;
+  std::string report; ///< JSON; may be empty
+  Bytes kernels;      ///< a shared object; empty when there is no launch, or only for a GPU
+  Bytes constants;    ///< what slots of space `constant` point into
+  GpuModule gpu = {}; ///< the kernels for a GPU or its emulation; empty for the CPU
+
+  /// FNV-1a 64 of the serialised program and its constants: the same on all ranks of a job.
+  uint64_t fingerprint() const;
+};
+
+/// The bytes of the file.
+Bytes serialize(const Artifact &artifact);
+
+/// Reads an artifact from memory after checking magic, version, size, checksums and every
+/// reference. `origin` names it in messages.
+Expected<Artifact> parseArtifact(const std::byte *data, size_t size, const std::string &origin);
+
+/// The same from a file. Errors start with the path.
+Expected<Artifact> readArtifact(const std::string &path);
+
+/// Verifies, then writes through a temporary file that is synced and renamed: `path` holds either
+/// what it held before or the whole artifact.
+Status writeArtifact(const Artifact &artifact, const std::string &path);
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_RUNTIME_ARTIFACT_ARTIFACT_H

@@ -1,0 +1,79 @@
+//===- GpuKernels.h - What kernels are on a GPU -----------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The `gpu` section of an artifact (docs/step-format.md): for every kernel that the program names,
+// the grid launches that it is made of, and machine code for one or several architectures.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_ARTIFACT_GPUKERNELS_H
+#define TESSERA_RUNTIME_ARTIFACT_GPUKERNELS_H
+
+#include "tessera/Runtime/Artifact/Bytes.h"
+#include "tessera/Runtime/Artifact/Program.h"
+
+#include <array>
+
+namespace tessera::runtime {
+
+/// An argument of a grid launch, a bare pointer: the start of a slot of the launch step, or a place
+/// in the workspace of the kernel.
+struct GpuArgument {
+  int64_t slot = -1;   ///< index into LaunchStep::slots; -1: the workspace
+  int64_t offset = 0;  ///< bytes within the workspace, a multiple of 64; 0 for a slot
+  int64_t bytes = 0;   ///< what the launch may touch from there
+  bool writes = false; ///< whether it may write there; otherwise it only reads
+};
+
+/// One grid launch.
+struct GpuLaunch {
+  std::string symbol;
+  std::array<int64_t, 3> grid = {1, 1, 1}, block = {1, 1, 1};
+  int64_t sharedBytes = 0; ///< dynamic shared memory of a block
+  std::vector<GpuArgument> arguments;
+};
+
+/// What a kernel of Program::kernels is on a GPU: launches that run one after the other on one
+/// stream, over a workspace whose contents matter only from the first to the last of them.
+struct GpuKernel {
+  std::vector<GpuLaunch> launches; ///< may be empty: a kernel that computes nothing
+  int64_t workspaceBytes = 0;      ///< aligned to 256 bytes
+};
+
+/// Code for one architecture: "sm_80", "sm_90a" (a cubin), "compute_80" (PTX text), "stub" (a
+/// shared object for the CPU, StubKernel.h). Several images may be for one architecture.
+struct GpuImage {
+  std::string arch;
+  std::vector<std::string> symbols; ///< the launches that it defines
+  Bytes code;
+};
+
+struct GpuModule {
+  std::vector<GpuKernel> kernels; ///< in the order of Program::kernels
+  std::vector<GpuImage> images;
+
+  /// Nothing for a GPU: the artifact has no section `gpu`.
+  bool empty() const { return kernels.empty() && images.empty(); }
+  /// The architectures of the images, each once, in order of appearance.
+  std::vector<std::string> architectures() const;
+  /// The same for a message: "sm_80, sm_90a".
+  std::string architecturesText() const;
+};
+
+/// The bytes of the section.
+Bytes serialize(const GpuModule &module);
+/// Reads them. Errors name the place: "gpu.kernels[2].launches[0].grid: expected an integer".
+Expected<GpuModule> parseGpuModule(const std::byte *data, size_t size);
+
+/// Checks a module against its program: a kernel each, limits of grids and blocks, arguments within
+/// the slots of every step that launches them (and written only where the step writes) or within
+/// the workspace, and that the images of each architecture define every launch once.
+Status verify(const GpuModule &module, const Program &program);
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_RUNTIME_ARTIFACT_GPUKERNELS_H

@@ -1,0 +1,109 @@
+//===- Driver.h - Running a program from the command line -------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What `tessera run` and `tessera-exec` share: inputs from files, steps, results
+// printed and written, counted bytes, checks.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_COMMANDLINE_DRIVER_H
+#define TESSERA_RUNTIME_COMMANDLINE_DRIVER_H
+
+#include "tessera/Runtime/Session/Session.h"
+
+namespace tessera::runtime {
+
+struct DriverOptions {
+  using NamedFile = std::pair<std::string, std::string>; ///< name, path
+  std::vector<NamedFile> inputs;                         ///< argument = f.npy
+  std::vector<NamedFile> streams; ///< argument = f.npy whose leading axis is the step
+  std::vector<NamedFile> outputs; ///< result = f.npy, after the last step
+  std::optional<int64_t> steps;   ///< default: the length of the shortest stream, else 1
+  uint64_t seed = 0;
+  std::string jsonPath;  ///< empty: none; "-": standard output
+  std::string tracePath; ///< empty: none
+  int64_t devices = 0;   ///< 0: as many as the program needs
+  int64_t cores = 0;     ///< 0: as many as the machine has
+  std::string backend = "threads";
+  uint64_t scheduleSeed = 0; ///< BackendOptions::scheduleSeed
+  bool quiet = false;        ///< print nothing (a reference run)
+};
+
+/// What the compiler left to be printed before a run: the string "summary" of the artifact's
+/// report; empty when there is none.
+std::string planSummary(const Artifact &artifact);
+
+/// Splits "name=f.npy"; the option's name is for the message.
+Expected<DriverOptions::NamedFile> parseNamedFile(const std::string &option,
+                                                  const std::string &text);
+
+/// One result compared with a reference run.
+struct ResultCheck {
+  std::string name;
+  bool equal = true;
+  double maxError = 0, tolerance = 0;
+  std::string text; ///< one line for people
+  std::vector<std::string> warnings;
+};
+
+/// What a run produced.
+struct RunReport {
+  struct Value {
+    std::string name;
+    HostTensor value;
+  };
+  std::vector<Value> results; ///< after the last step
+  /// Values of the scalar results by step, in the order of `scalarNames`.
+  std::vector<std::string> scalarNames;
+  std::vector<std::vector<double>> scalars;
+  int64_t steps = 0;
+  int64_t devices = 0;
+  uint64_t seed = 0;
+  std::string backend;
+  std::vector<CollectiveStats> collectives;
+  /// Executor::counters of the first step, and of all later ones together.
+  std::vector<std::pair<std::string, int64_t>> firstStep, laterSteps;
+  std::string trace;               ///< when DriverOptions::tracePath is set
+  std::vector<ResultCheck> checks; ///< filled by checkAgainst
+  double seconds = 0;              ///< in steps, without loading
+  /// Of each step: on the clock, and that the cores of this process computed. A backend that
+  /// returns from a step before it is done, as GPUs may, shows what it took to issue it.
+  std::vector<double> stepSeconds, stepCoreSeconds;
+
+  int64_t countedWireBytes() const; ///< sum over collectives, all executions
+};
+
+/// Loads inputs, prints the plan summary, runs all steps and prints scalar results every step
+/// ("step 12  loss 0.1234", counted from 1) and a line for each other result after the last.
+/// Nothing is printed with `quiet`, or when the JSON goes to standard output. Long runs show
+/// progress on standard error. Nothing is written to files. Errors name the file, argument or
+/// option.
+Expected<RunReport> runProgram(std::shared_ptr<const Artifact> artifact,
+                               const DriverOptions &options);
+
+/// Compares the results of a run with those of a reference run of the same steps (matched by name)
+/// and the scalars of every step; adds a line each to `report.checks`. Returns whether all agree.
+bool checkAgainst(RunReport &report, const RunReport &reference);
+/// Prints `check  loss  ok  max error …` lines and warnings to standard output.
+void printChecks(const RunReport &report);
+
+/// The JSON of --json: results with checksums (FNV-1a 64 of the global value's bytes), scalars,
+/// counted bytes a collective and in all, checks. Times stand under "timing".
+std::string reportJson(const RunReport &report);
+
+/// Writes --output, --trace and --json files, each through a temporary file and a rename.
+Status writeOutputs(const RunReport &report, const DriverOptions &options);
+
+/// Prints "tessera: error: MESSAGE" to standard error; returns 1, the exit code.
+int printError(const Status &status);
+
+/// runProgram and writeOutputs with errors printed: the exit code.
+int runDriver(std::shared_ptr<const Artifact> artifact, const DriverOptions &options);
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_RUNTIME_COMMANDLINE_DRIVER_H

@@ -1,0 +1,78 @@
+//===- Executor.h - A program opened on devices -----------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What every backend implements, and what it says of its work.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_EXECUTION_EXECUTOR_H
+#define TESSERA_RUNTIME_EXECUTION_EXECUTOR_H
+
+#include "tessera/Runtime/Artifact/Artifact.h"
+
+#include <memory>
+
+namespace tessera::runtime {
+
+struct BackendOptions {
+  int64_t devices = 0;       ///< devices to offer; 0 = as many as the program needs
+  int64_t cores = 0;         ///< workers of `threads`; 0 = as many as the machine has
+  bool trace = false;        ///< record what every device does, for traceJson
+  uint64_t scheduleSeed = 0; ///< of `stub`: which legal order of the streams is run
+};
+
+/// What a collective or transfer has moved so far. Bytes are counted by the routines that move
+/// them; several receivers of one value count as a ring or chain would send it.
+struct CollectiveStats {
+  int64_t id = 0;
+  std::string kind; ///< "all_reduce", …, "transfer"
+  std::string loc;
+  int64_t executions = 0;
+  int64_t predictedWireBytes = 0;                ///< of one execution, by the compiler
+  std::vector<int64_t> sentBytes, receivedBytes; ///< by process id, over all executions
+
+  /// Most that a device has sent or received: what wire bytes times executions predicts.
+  int64_t countedWireBytes() const;
+  int64_t totalBytes() const; ///< received, summed over devices
+};
+
+/// One entry of the recorder, which keeps the last 1024 collectives.
+struct CollectiveRecord {
+  int64_t id = 0;
+  std::string_view kind, loc; ///< of the executor's program
+  int64_t sequence = 0;       ///< how often this collective had run before
+  int64_t firstDevice = 0;    ///< of the group that took part
+  int64_t arrivedNs = 0;      ///< when the last device arrived, since the executor was opened
+  int64_t finishedNs = 0;
+};
+
+/// A program opened on devices. Not thread-safe; a failed run leaves it unusable.
+class Executor {
+public:
+  virtual ~Executor() = default;
+  /// Executes every part once on every device.
+  virtual Status run() = 0;
+  /// Copies `size` bytes to or from the start of a device's slot. Positions are of the part's mesh.
+  virtual Status writeSlot(int64_t part, int64_t position, int64_t slot, const std::byte *data,
+                           int64_t size) = 0;
+  virtual Status readSlot(int64_t part, int64_t position, int64_t slot, std::byte *data,
+                          int64_t size) = 0;
+  /// The slot's memory where the host can reach it, else null.
+  virtual std::byte *slotData(int64_t part, int64_t position, int64_t slot) { return nullptr; }
+  virtual std::vector<CollectiveStats> stats() const { return {}; }
+  virtual std::vector<CollectiveRecord> recorded() const { return {}; }
+  /// Waits for what runs by itself; a time that is taken behind it is that of the steps.
+  virtual Status finish() { return {}; }
+  /// What the backend's driver was called for so far, by name ("allocations", "launches", …).
+  virtual std::vector<std::pair<std::string, int64_t>> counters() const { return {}; }
+  /// Chrome/Perfetto trace, a track a device; empty without BackendOptions::trace.
+  virtual std::string traceJson() const { return {}; }
+};
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_RUNTIME_EXECUTION_EXECUTOR_H

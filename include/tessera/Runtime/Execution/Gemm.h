@@ -1,0 +1,63 @@
+//===- Gemm.h - Matrix products through providers ---------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One interface to matrix products. oneDNN and OpenBLAS are opened when the
+// first product wants them (neither is needed to build or to start); a plain
+// loop covers what they do not. Every call runs on the calling thread alone:
+// the executor splits large products itself.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_EXECUTION_GEMM_H
+#define TESSERA_RUNTIME_EXECUTION_GEMM_H
+
+#include "tessera/Runtime/Artifact/Program.h"
+
+namespace tessera::runtime {
+
+/// One product C = epilogue(A · B (+ C) (+ bias)), row-major, leading dimensions in elements; as
+/// GemmStep without batch. Providers do A · B (+ C).
+struct GemmProblem {
+  DType dtype = DType::f32;
+  DType resultDType = DType::f32;
+  int64_t m = 0, n = 0, k = 0;
+  bool transA = false, transB = false;
+  int64_t lda = 0, ldb = 0, ldc = 0;
+  bool accumulate = false;
+  const void *bias = nullptr; ///< n elements of resultDType; f32, f16, bf16 only
+  Epilogue epilogue = Epilogue::none;
+};
+
+/// A library that multiplies matrices. Implementations are stateless and callable from any thread.
+class GemmProvider {
+public:
+  virtual ~GemmProvider() = default;
+  virtual const char *name() const = 0;
+  virtual bool supports(const GemmProblem &problem) const = 0;
+  /// Requires supports(problem) and m, n, k > 0.
+  virtual void run(const GemmProblem &problem, const void *a, const void *b, void *c) const = 0;
+};
+
+/// By name: "onednn", "openblas" (null when the library is not installed), "generated".
+const GemmProvider *gemmProvider(std::string_view name);
+
+/// The provider that is fastest for a problem among those installed; never null. The choice depends
+/// on nothing but the problem.
+const GemmProvider *chooseGemmProvider(const GemmProblem &problem);
+
+/// Multiplies by the chosen provider; f16 and bf16 are widened to f32 panels first, and rounded
+/// behind the epilogue. Empty extents are fine: k = 0 writes zeros unless it accumulates.
+void multiply(const GemmProblem &problem, const void *a, const void *b, void *c);
+
+/// Multiplies batches [batchBegin, batchEnd) and rows [rowBegin, rowEnd) of a step. `bias` is null
+/// where the step has none.
+void multiply(const GemmStep &step, const void *a, const void *b, void *c, const void *bias,
+              int64_t batchBegin, int64_t batchEnd, int64_t rowBegin, int64_t rowEnd);
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_RUNTIME_EXECUTION_GEMM_H

@@ -1,0 +1,69 @@
+/*===- StubKernel.h - GPU kernels compiled for the CPU ----------*- C -*-===*\
+|*
+|* Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+|*
+|*===--------------------------------------------------------------------===*|
+|*
+|* An image of architecture "stub" is a shared object with the same kernels as
+|* the cubins, retargeted to the CPU: each is a function that does the work of
+|* one GPU thread. What a GPU gives its threads (indices, shared memory,
+|* barriers, shuffles) they get from a `tessera_stub_thread` and through a table
+|* of functions that is handed to the object once, after dlopen.
+|*
+\*===--------------------------------------------------------------------===*/
+
+#ifndef TESSERA_RUNTIME_GPU_STUBKERNEL_H
+#define TESSERA_RUNTIME_GPU_STUBKERNEL_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Of this file: the object exports `uint32_t tessera_stub_version`. */
+#define TESSERA_STUB_VERSION 1
+
+/* What one thread sees. The kernel only reads it. */
+typedef struct tessera_stub_thread {
+  uint32_t thread[3];  /* threadIdx */
+  uint32_t block[3];   /* blockIdx */
+  uint32_t threads[3]; /* blockDim */
+  uint32_t blocks[3];  /* gridDim */
+  void *shared;        /* the block's shared memory, 128-byte aligned */
+} tessera_stub_thread;
+
+/* How a shuffle chooses the lane that it reads from, as `shfl.sync` does. */
+typedef enum tessera_stub_shuffle_mode {
+  TESSERA_STUB_SHUFFLE_XOR = 0,
+  TESSERA_STUB_SHUFFLE_UP = 1,
+  TESSERA_STUB_SHUFFLE_DOWN = 2,
+  TESSERA_STUB_SHUFFLE_INDEX = 3
+} tessera_stub_shuffle_mode;
+
+/* The emulator's side. `thread` is what the kernel was called with. */
+typedef struct tessera_stub_api {
+  uint32_t version;
+  /* Returns once every thread of the block is here. */
+  void (*barrier)(const tessera_stub_thread *thread);
+  /* shfl.sync.b32 over the lanes of `members`; `operand` and `clamp` as in PTX. */
+  uint32_t (*shuffle)(const tessera_stub_thread *thread, uint32_t members, uint32_t value,
+                      uint32_t operand, uint32_t clamp, uint32_t mode);
+  /* An access `bytes` long, `offset` bytes from the start of argument `argument`, is beyond it.
+     Does not return. */
+  void (*out_of_bounds)(const tessera_stub_thread *thread, uint32_t argument, int64_t offset,
+                        int64_t bytes);
+} tessera_stub_api;
+
+/* Exported as `tessera_stub_bind`; the table must live as long as the object. */
+typedef void (*tessera_stub_bind_fn)(const tessera_stub_api *api);
+
+/* A kernel: the pointers of GpuLaunch::arguments in order. */
+typedef void (*tessera_stub_kernel)(void *const *arguments, const tessera_stub_thread *thread);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TESSERA_RUNTIME_GPU_STUBKERNEL_H */

@@ -1,0 +1,41 @@
+//===- Backend.h - What executes programs -----------------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A backend turns an artifact into an executor: N devices with their arenas and
+// a way to run the steps. Backends are found by name; `threads` is built in and
+// a shared object can bring another (tessera_backend_entry in tessera_rt.h).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_SESSION_BACKEND_H
+#define TESSERA_RUNTIME_SESSION_BACKEND_H
+
+#include "tessera/Runtime/Execution/Executor.h"
+
+namespace tessera::runtime {
+
+/// A backend as a table of functions.
+struct Backend {
+  std::string name; ///< lower case
+  std::string description;
+  Expected<std::unique_ptr<Executor>> (*open)(std::shared_ptr<const Artifact> artifact,
+                                              const BackendOptions &options, const void *userData);
+  const void *userData = nullptr; ///< handed to `open`
+};
+
+/// Adds a backend; fails when the name is taken. Names ignore case.
+Status registerBackend(Backend backend);
+/// Opens a shared object and registers what its `tessera_backend_entry` describes.
+Status loadBackend(const std::string &path);
+/// The backend of that name; the error lists those there are.
+Expected<Backend> findBackend(std::string_view name);
+/// Sorted.
+std::vector<std::string> backendNames();
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_RUNTIME_SESSION_BACKEND_H

@@ -1,0 +1,60 @@
+//===- HostTensor.h - Global tensors on the host ----------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_SESSION_HOSTTENSOR_H
+#define TESSERA_RUNTIME_SESSION_HOSTTENSOR_H
+
+#include "tessera/Runtime/Execution/Executor.h"
+
+namespace tessera::runtime {
+
+/// A whole tensor, dense and row-major.
+struct HostTensor {
+  DType dtype = DType::f32;
+  Shape shape;
+  Bytes data; ///< elementCount(shape) * sizeOf(dtype) bytes
+
+  /// Zeros.
+  static HostTensor zeros(DType dtype, const Shape &shape);
+  int64_t numElements() const { return static_cast<int64_t>(data.size()) / sizeOf(dtype); }
+  /// Element i in row-major order as a number (i64 beyond 2^53 rounds; `integer` does not).
+  double number(int64_t i) const;
+  /// Element i of a tensor of integers.
+  int64_t integer(int64_t i) const;
+  /// FNV-1a 64 over the bytes.
+  uint64_t checksum() const { return fnv1a(data.data(), data.size()); }
+};
+
+/// Row-major coordinates of element i: "[2, 5]".
+std::string indexText(const Shape &shape, int64_t i);
+
+/// Writes to every device of an argument's homes what it holds of `value` (valid elements only; of
+/// a partial home coordinate 0 keeps the value and the others take the identity). `value` must have
+/// the argument's dtype and shape.
+Status scatter(Executor &executor, const Program &program, const Argument &argument,
+               const HostTensor &value);
+/// Assembles a result from its devices; a partial one is reduced.
+Expected<HostTensor> gather(Executor &executor, const Program &program, const Result &result);
+
+/// Both again with the moves prepared once, for arguments and results that move every step.
+class HostMove {
+public:
+  HostMove(const Program &program, const Home &home, DType dtype, bool toDevices);
+  HostMove(HostMove &&) noexcept;
+  HostMove &operator=(HostMove &&) noexcept;
+  ~HostMove();
+  /// To or from the devices, as it was made; `value` has the home's global shape.
+  Status run(Executor &executor, HostTensor &value);
+
+private:
+  struct State;
+  std::unique_ptr<State> state;
+};
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_RUNTIME_SESSION_HOSTTENSOR_H

@@ -1,0 +1,22 @@
+//===- RandomInput.h - Random inputs ----------------------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_SESSION_RANDOMINPUT_H
+#define TESSERA_RUNTIME_SESSION_RANDOMINPUT_H
+
+#include "tessera/Runtime/Session/HostTensor.h"
+
+namespace tessera::runtime {
+
+/// What an argument without a given value holds, by the words w of its elements
+/// (tessera/Support/Philox.h): floats w / 2^31 - 1 in [-1, 1) rounded to their
+/// dtype, integers lo + w mod (hi - lo) of the argument's range (default [0, 2)), i1 w mod 2.
+HostTensor randomInput(const Argument &argument, int64_t argumentIndex, uint64_t seed);
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_RUNTIME_SESSION_RANDOMINPUT_H

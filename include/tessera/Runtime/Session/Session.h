@@ -1,0 +1,70 @@
+//===- Session.h - A program opened, fed and stepped ------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_SESSION_SESSION_H
+#define TESSERA_RUNTIME_SESSION_SESSION_H
+
+#include "tessera/Runtime/Session/Backend.h"
+#include "tessera/Runtime/Session/HostTensor.h"
+
+namespace tessera::runtime {
+
+struct SessionOptions {
+  std::string backend = "threads";
+  BackendOptions devices;
+  uint64_t seed = 0; ///< of arguments that are never set
+};
+
+/// An artifact on a backend. Arguments and results are whole tensors on the host. Not thread-safe.
+class Session {
+public:
+  /// Fails when the backend is unknown, offers too few devices, or cannot load the program.
+  static Expected<std::unique_ptr<Session>> open(std::shared_ptr<const Artifact> artifact,
+                                                 const SessionOptions &options);
+  ~Session();
+
+  const Program &program() const { return artifact->program; }
+  Executor &executor() { return *backend; }
+  int64_t stepsDone() const { return steps; }
+
+  /// Gives an argument its value from the next step on; the dtype and shape must be the program's.
+  /// What is never set is random at the first step (RandomInput.h). A fed argument that is set
+  /// again later loses what the last step left in it.
+  Status setArgument(int64_t argument, HostTensor value);
+  /// Runs the program once.
+  Status step();
+  /// The global value of a result after the last step.
+  Expected<HostTensor> result(int64_t result);
+
+private:
+  Session(std::shared_ptr<const Artifact> artifact, std::unique_ptr<Executor> executor,
+          uint64_t seed);
+  Status placeArguments();
+
+  struct ArgumentState {
+    std::optional<HostTensor> value;
+    bool changed = true;      ///< must be written before the next step
+    bool fed = false;         ///< a result of the last step is its value
+    bool overwritten = false; ///< the steps reuse its memory: write it before every step
+    std::vector<HostMove> moves;
+  };
+
+  std::shared_ptr<const Artifact> artifact;
+  std::unique_ptr<Executor> backend;
+  uint64_t seed;
+  int64_t steps = 0;
+  std::vector<ArgumentState> arguments;
+  std::vector<HostMove> resultMoves;
+};
+
+/// 1 + the largest process id of a program against what a user asked for; 0 asks for nothing. The
+/// error names the mesh and both numbers.
+Status checkDevices(const Program &program, int64_t devices);
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_RUNTIME_SESSION_SESSION_H

@@ -1,0 +1,30 @@
+//===- Executor.cpp - What executors say of their work --------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Runtime/Execution/Executor.h"
+
+#include <algorithm>
+
+namespace tessera::runtime {
+
+int64_t CollectiveStats::countedWireBytes() const {
+  int64_t most = 0;
+  for (int64_t bytes : sentBytes)
+    most = std::max(most, bytes);
+  for (int64_t bytes : receivedBytes)
+    most = std::max(most, bytes);
+  return most;
+}
+
+int64_t CollectiveStats::totalBytes() const {
+  int64_t sum = 0;
+  for (int64_t bytes : receivedBytes)
+    sum += bytes;
+  return sum;
+}
+
+} // namespace tessera::runtime

@@ -1,0 +1,197 @@
+//===- GemmProviders.cpp - oneDNN, OpenBLAS and a plain loop --------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Runtime/Execution/Gemm.h"
+
+#include <algorithm>
+#include <dlfcn.h>
+#include <type_traits>
+
+namespace tessera::runtime {
+
+namespace {
+
+template <typename Function> Function symbol(void *library, const char *name) {
+  return reinterpret_cast<Function>(library ? ::dlsym(library, name) : nullptr);
+}
+
+/// OpenBLAS through its CBLAS interface.
+class OpenBlas final : public GemmProvider {
+public:
+  OpenBlas() {
+    void *library = ::dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+    sgemm = symbol<Sgemm>(library, "cblas_sgemm");
+    dgemm = symbol<Dgemm>(library, "cblas_dgemm");
+    if (auto setThreads = symbol<void (*)(int)>(library, "openblas_set_num_threads"))
+      setThreads(1); // the executor's workers are the threads
+  }
+  bool available() const { return sgemm && dgemm; }
+  const char *name() const override { return "openblas"; }
+  bool supports(const GemmProblem &p) const override {
+    return (p.dtype == DType::f32 || p.dtype == DType::f64) && p.resultDType == p.dtype;
+  }
+  void run(const GemmProblem &p, const void *a, const void *b, void *c) const override {
+    auto call = [&](auto function, auto zero) {
+      using T = decltype(zero);
+      function(kRowMajor, p.transA ? kTrans : kNoTrans, p.transB ? kTrans : kNoTrans,
+               static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k), T(1),
+               static_cast<const T *>(a), static_cast<int>(p.lda), static_cast<const T *>(b),
+               static_cast<int>(p.ldb), p.accumulate ? T(1) : T(0), static_cast<T *>(c),
+               static_cast<int>(p.ldc));
+    };
+    if (p.dtype == DType::f32)
+      call(sgemm, float());
+    else
+      call(dgemm, double());
+  }
+
+private:
+  // The values of CBLAS_ORDER and CBLAS_TRANSPOSE.
+  static constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112;
+  template <typename T>
+  using Gemm = void (*)(int, int, int, int, int, int, T, const T *, int, const T *, int, T, T *,
+                        int);
+  using Sgemm = Gemm<float>;
+  using Dgemm = Gemm<double>;
+  Sgemm sgemm;
+  Dgemm dgemm;
+};
+
+/// oneDNN through dnnl_sgemm, which is row-major.
+class OneDnn final : public GemmProvider {
+public:
+  OneDnn() {
+    for (const char *file : {"libdnnl.so.2", "libdnnl.so.3"})
+      if (void *library = ::dlopen(file, RTLD_NOW | RTLD_GLOBAL)) {
+        sgemm = symbol<Sgemm>(library, "dnnl_sgemm");
+        setThreads = symbol<void (*)(int)>(library, "omp_set_num_threads");
+        break;
+      }
+  }
+  bool available() const { return sgemm; }
+  const char *name() const override { return "onednn"; }
+  bool supports(const GemmProblem &p) const override {
+    return p.dtype == DType::f32 && p.resultDType == DType::f32;
+  }
+  void run(const GemmProblem &p, const void *a, const void *b, void *c) const override {
+    // OpenMP keeps its thread count per calling thread.
+    static thread_local bool single = false;
+    if (!single && setThreads)
+      setThreads(1);
+    single = true;
+    sgemm(p.transA ? 'T' : 'N', p.transB ? 'T' : 'N', p.m, p.n, p.k, 1.0f,
+          static_cast<const float *>(a), p.lda, static_cast<const float *>(b), p.ldb,
+          p.accumulate ? 1.0f : 0.0f, static_cast<float *>(c), p.ldc);
+  }
+
+private:
+  using Sgemm = int (*)(char, char, int64_t, int64_t, int64_t, float, const float *, int64_t,
+                        const float *, int64_t, float, float *, int64_t);
+  Sgemm sgemm = nullptr;
+  void (*setThreads)(int) = nullptr;
+};
+
+/// Row by row of C, k outside of n so that the inner loop runs along rows of B and C.
+/// Integers are multiplied as unsigned 64-bit numbers: wrapping is defined there, and the low bits
+/// that remain are the same.
+template <typename T> void plainProduct(const GemmProblem &p, const T *a, const T *b, T *c) {
+  using Sum = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
+  for (int64_t i = 0; i < p.m; ++i) {
+    T *row = c + i * p.ldc;
+    if (!p.accumulate)
+      std::fill(row, row + p.n, T(0));
+    for (int64_t l = 0; l < p.k; ++l) {
+      auto left = static_cast<Sum>(p.transA ? a[l * p.lda + i] : a[i * p.lda + l]);
+      const T *right = p.transB ? b + l : b + l * p.ldb;
+      int64_t stride = p.transB ? p.ldb : 1;
+      for (int64_t j = 0; j < p.n; ++j)
+        row[j] =
+            static_cast<T>(static_cast<Sum>(row[j]) + left * static_cast<Sum>(right[j * stride]));
+    }
+  }
+}
+
+/// Booleans: or of ands.
+void booleanProduct(const GemmProblem &p, const uint8_t *a, const uint8_t *b, uint8_t *c) {
+  for (int64_t i = 0; i < p.m; ++i)
+    for (int64_t j = 0; j < p.n; ++j) {
+      bool any = p.accumulate && c[i * p.ldc + j];
+      for (int64_t l = 0; l < p.k && !any; ++l)
+        any = (p.transA ? a[l * p.lda + i] : a[i * p.lda + l]) &&
+              (p.transB ? b[j * p.ldb + l] : b[l * p.ldb + j]);
+      c[i * p.ldc + j] = any;
+    }
+}
+
+class Generated final : public GemmProvider {
+public:
+  const char *name() const override { return "generated"; }
+  bool supports(const GemmProblem &p) const override {
+    return !isHalf(p.dtype) && p.resultDType == p.dtype;
+  }
+  void run(const GemmProblem &p, const void *a, const void *b, void *c) const override {
+    auto plain = [&](auto zero) {
+      using T = decltype(zero);
+      plainProduct(p, static_cast<const T *>(a), static_cast<const T *>(b), static_cast<T *>(c));
+    };
+    switch (p.dtype) {
+    case DType::f64:
+      return plain(double());
+    case DType::f32:
+      return plain(float());
+    case DType::i64:
+    case DType::index:
+      return plain(uint64_t());
+    case DType::i32:
+      return plain(uint32_t());
+    case DType::i16:
+      return plain(uint16_t());
+    case DType::i8:
+      return plain(uint8_t());
+    case DType::i1:
+      return booleanProduct(p, static_cast<const uint8_t *>(a), static_cast<const uint8_t *>(b),
+                            static_cast<uint8_t *>(c));
+    case DType::f16:
+    case DType::bf16:
+      break;
+    }
+  }
+};
+
+} // namespace
+
+// The libraries stay open: unloading a library that keeps threads of its own is not safe.
+const GemmProvider *gemmProvider(std::string_view name) {
+  if (name == "onednn") {
+    static const OneDnn &onednn = *new OneDnn;
+    return onednn.available() ? &onednn : nullptr;
+  }
+  if (name == "openblas") {
+    static const OpenBlas &openblas = *new OpenBlas;
+    return openblas.available() ? &openblas : nullptr;
+  }
+  static const Generated generated;
+  return name == "generated" ? &generated : nullptr;
+}
+
+const GemmProvider *chooseGemmProvider(const GemmProblem &p) {
+  // Measured on x86-64 with oneDNN 2.6 and OpenBLAS 0.3.21, one thread: oneDNN's sgemm is ahead on
+  // square, skinny and attention shapes, OpenBLAS where k dwarfs the result and on few rows.
+  bool deep = p.k >= 4096 && p.k >= 8 * std::max(p.m, p.n);
+  bool fewRows = p.m < 16 && p.n * p.k >= (1 << 18);
+  const char *first = deep || fewRows ? "openblas" : "onednn";
+  const char *second = deep || fewRows ? "onednn" : "openblas";
+  if (p.dtype == DType::f64)
+    first = second = "openblas";
+  if (p.dtype == DType::f32 || p.dtype == DType::f64)
+    for (const char *name : {first, second})
+      if (const GemmProvider *provider = gemmProvider(name); provider && provider->supports(p))
+        return provider;
+  return gemmProvider("generated");
+}
+
+} // namespace tessera::runtime

@@ -1,0 +1,37 @@
+//===- Issue.h - Where and why an operation is issued -----------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_EXECUTION_ISSUE_H
+#define TESSERA_LIB_RUNTIME_EXECUTION_ISSUE_H
+
+#include "tessera/Runtime/Artifact/Program.h"
+
+#include <cstddef>
+
+namespace tessera::runtime {
+
+/// An order of operations on a device. Whoever executes operations defines what it is.
+struct StreamObject;
+
+/// Bytes that an operation reads or writes, for executors that look for hazards.
+struct Touch {
+  const std::byte *data;
+  int64_t bytes;
+  bool write;
+};
+
+/// Where an operation goes and what it is. `step` outlives its execution.
+struct Issue {
+  StreamObject *stream; ///< operations of one stream happen one after the other
+  const Step *step;
+  const char *what;           ///< "launch", "pack", "all_gather", …
+  std::vector<Touch> touches; ///< empty unless the executor looks for hazards
+};
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_EXECUTION_ISSUE_H

@@ -1,0 +1,39 @@
+//===- KernelLibrary.h - The kernels section, opened ------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_EXECUTION_KERNELLIBRARY_H
+#define TESSERA_LIB_RUNTIME_EXECUTION_KERNELLIBRARY_H
+
+#include "tessera/Runtime/Artifact/Bytes.h"
+
+namespace tessera::runtime {
+
+/// `void kernel(void **slots, int64_t begin, int64_t end)`.
+using Kernel = void (*)(void **, int64_t, int64_t);
+
+/// A shared object in memory, opened with dlopen for as long as this lives.
+class KernelLibrary {
+public:
+  KernelLibrary() = default;
+  KernelLibrary(const KernelLibrary &) = delete;
+  KernelLibrary &operator=(const KernelLibrary &) = delete;
+  ~KernelLibrary();
+
+  /// Opens `image` and finds every name. Errors say what the loader says, or the missing symbol.
+  Status open(const Bytes &image, const std::vector<std::string> &names);
+  Kernel kernel(int64_t index) const { return kernels[index]; }
+
+private:
+  // The loader knows libraries by path: the descriptor stays open so that no other gets its path.
+  int descriptor = -1;
+  void *library = nullptr;
+  std::vector<Kernel> kernels;
+};
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_EXECUTION_KERNELLIBRARY_H

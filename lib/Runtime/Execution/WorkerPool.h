@@ -1,0 +1,101 @@
+//===- WorkerPool.h - Workers that run jobs until nothing is left --*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_EXECUTION_WORKERPOOL_H
+#define TESSERA_LIB_RUNTIME_EXECUTION_WORKERPOOL_H
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace tessera::runtime {
+
+/// Something a worker runs once each time it is pushed.
+class Job {
+public:
+  virtual ~Job() = default;
+  virtual void run() = 0;
+};
+
+/// Independent tasks 0 … count-1 that any worker may take; the worker that ends the last one calls
+/// `finish`. May be submitted again once it is finished.
+class TaskGroup {
+public:
+  virtual ~TaskGroup() = default;
+  virtual void runTask(int64_t index) = 0;
+  virtual void finish() = 0;
+
+private:
+  friend class WorkerPool;
+  int64_t count = 0, next = 0, done = 0; // guarded by the pool's mutex
+};
+
+/// A fixed number of workers over one queue. Nothing spins: a worker without work sleeps.
+class WorkerPool {
+public:
+  /// The thread that calls `drain` is one of the `workers` (at least 1). Where the machine gives
+  /// fewer threads, `size` says how many there are.
+  explicit WorkerPool(int64_t workers);
+  ~WorkerPool();
+
+  int64_t size() const { return static_cast<int64_t>(threads.size()) + 1; }
+  void push(Job &job);
+  /// Offers the tasks to all workers. The caller may take part through `help`.
+  void submit(TaskGroup &group, int64_t count);
+  /// Runs tasks of the group on this thread until none is left to take; others may still run.
+  void help(TaskGroup &group);
+  /// Works until the queue is empty and every worker is idle. What is then unfinished can never
+  /// finish: only running jobs push jobs.
+  void drain();
+  /// Runs body(0) … body(count-1) on this thread and on idle workers; returns when all are done.
+  template <typename Body> void parallelFor(int64_t count, const Body &body);
+
+private:
+  using Lock = std::unique_lock<std::mutex>;
+  void workerLoop();
+  bool runOne(Lock &lock);
+  bool runTaskOf(TaskGroup &group, Lock &lock);
+
+  std::mutex mutex;
+  std::condition_variable wake; ///< work arrived, nothing is left, or the pool closes
+  std::condition_variable groupEnded;
+  std::deque<Job *> jobs;
+  std::deque<TaskGroup *> groups;
+  int64_t running = 0;
+  bool closing = false;
+  std::vector<std::thread> threads;
+};
+
+template <typename Body> void WorkerPool::parallelFor(int64_t count, const Body &body) {
+  if (count <= 1 || threads.empty()) {
+    for (int64_t i = 0; i < count; ++i)
+      body(i);
+    return;
+  }
+  struct Group final : TaskGroup {
+    Group(WorkerPool &pool, const Body &body) : pool(pool), body(body) {}
+    void runTask(int64_t index) override { body(index); }
+    void finish() override {
+      Lock lock(pool.mutex);
+      finished = true;
+    }
+    WorkerPool &pool;
+    const Body &body;
+    bool finished = false; // guarded by the pool's mutex; the last access to the group
+  } group(*this, body);
+  submit(group, count);
+  help(group);
+  Lock lock(mutex);
+  groupEnded.wait(lock, [&] { return group.finished; });
+}
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_EXECUTION_WORKERPOOL_H

@@ -1,0 +1,130 @@
+//===- StubDriver.h - A GPU that is host memory -----------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Streams and events become a graph of operations, which is run in a seeded
+// random order among those that streams and events allow: what a real GPU might
+// do, and it need not do the same twice. Every operation's accesses are checked
+// against all that it is not ordered with (Hazards.h).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_GPU_STUB_STUBDRIVER_H
+#define TESSERA_LIB_RUNTIME_GPU_STUB_STUBDRIVER_H
+
+#include "../../Ranks/Engine.h"
+#include "Hazards.h"
+#include "StubKernels.h"
+
+#include <functional>
+#include <random>
+
+namespace tessera::runtime::gpu {
+
+/// A rank's part of a call: what its operation does when it is reached.
+struct StubMeeting {
+  int64_t communicator = 0, rank = 0;
+  bool isExchange = false;
+  RankCall call;
+  const std::byte *send = nullptr;
+  std::byte *receive = nullptr;
+  std::vector<RankMessage> messages;
+};
+
+/// What an operation does, shared by all replays of a captured one.
+struct StubWork {
+  const Step *step = nullptr;
+  const char *what = "";
+  int64_t device = 0;
+  std::vector<Touch> touches;
+  std::function<Status()> run; ///< null where there is a meeting
+  std::optional<StubMeeting> meeting;
+};
+
+/// An operation of the graph. It is done once, after all that it waits for.
+struct StubNode {
+  std::shared_ptr<const StubWork> work;
+  Accessor accessor;
+  VectorClock clock;
+  int64_t missing = 0; ///< predecessors that are not done
+  bool done = false;
+  int64_t openMessages = 0; ///< of an exchange that has begun
+  std::vector<std::shared_ptr<StubNode>> followers;
+};
+using StubNodePtr = std::shared_ptr<StubNode>;
+
+/// Performs the calls of ranks that have all arrived.
+class StubMeetings {
+public:
+  virtual ~StubMeetings() = default;
+  /// `node` is next on its stream; nodes that are done with it are added to `finished`.
+  virtual Status arrive(const StubNodePtr &node, std::vector<StubNodePtr> &finished) = 0;
+};
+
+class StubDriver final : public GpuDriver {
+public:
+  explicit StubDriver(uint64_t seed);
+  ~StubDriver() override;
+
+  Expected<std::byte *> allocate(int64_t device, int64_t bytes) override;
+  Expected<Stream> createStream(int64_t device, std::string name) override;
+  Expected<Event> createEvent(int64_t device) override;
+  Status load(int64_t device, const Artifact &artifact) override;
+  Status record(Event event, Stream stream) override;
+  Status wait(Stream stream, Event event) override;
+  Expected<bool> isDone(Event event) override;
+  Status copy(Issue issue, std::byte *to, const std::byte *from, int64_t bytes) override;
+  Status setIndex(Issue issue, std::byte *to, int64_t value) override;
+  Status move(Issue issue, MoveJob job) override;
+  Status launch(Issue issue, const LaunchStep &step, std::vector<void *> slots,
+                std::byte *workspace) override;
+  Status gemm(Issue issue, const GemmStep &step, const void *a, const void *b, void *c,
+              const void *bias, std::byte *workspace) override;
+  Status beginCapture(Stream origin) override;
+  Expected<Graph> endCapture(Stream origin) override;
+  Status launchGraph(Graph graph, Stream stream) override;
+  Expected<bool> synchronize(Stream stream, bool forStep) override;
+  Status progress() override;
+  Status write(int64_t device, std::byte *to, const std::byte *from, int64_t bytes) override;
+  Status read(int64_t device, std::byte *to, const std::byte *from, int64_t bytes) override;
+  bool checksTouches() const override { return true; }
+  int64_t kernelWorkspaceBytes() const override { return kernels ? kernels->workspaceBytes() : 0; }
+  bool hostReachable() const override { return true; }
+  bool isStuck() const override { return unfinished > 0 && ready.empty(); }
+  const Step *stuckAt(int64_t device) const override;
+
+  /// Issues an operation that ranks do together; `meetings` outlives it.
+  Status meet(Issue issue, StubMeeting meeting);
+  void setMeetings(StubMeetings *made) { meetings = made; }
+  /// Told of every operation when it is done.
+  std::function<void(const StubWork &)> finished;
+
+private:
+  Status enqueue(Issue issue, std::function<Status()> run, std::optional<StubMeeting> meeting = {});
+  StubNodePtr submit(int64_t chain, std::shared_ptr<const StubWork> work,
+                     const std::vector<StubNodePtr> &after);
+  Status execute(const StubNodePtr &node);
+  void complete(const StubNodePtr &node);
+
+  std::mt19937_64 random;
+  std::vector<Bytes> memory;
+  std::vector<std::unique_ptr<StreamObject>> streams;
+  std::vector<std::unique_ptr<EventObject>> events;
+  std::vector<std::unique_ptr<GraphObject>> graphs;
+  int64_t chains = 0;           ///< of the clocks: one a stream, and one a stream of a graph
+  std::vector<int64_t> lengths; ///< operations of each chain
+  std::vector<StubNodePtr> ready;
+  std::vector<StubNodePtr> arrived; ///< in a meeting that is not over
+  int64_t unfinished = 0;
+  Hazards hazards;
+  Status failure;
+  StubMeetings *meetings = nullptr;
+  std::unique_ptr<StubKernels> kernels;
+};
+
+} // namespace tessera::runtime::gpu
+
+#endif // TESSERA_LIB_RUNTIME_GPU_STUB_STUBDRIVER_H

@@ -1,0 +1,41 @@
+//===- StubKernels.h - Kernels without a GPU --------------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_GPU_STUB_STUBKERNELS_H
+#define TESSERA_LIB_RUNTIME_GPU_STUB_STUBKERNELS_H
+
+#include "../Driver.h"
+#include "Emulator.h"
+
+#include <functional>
+
+namespace tessera::runtime::gpu {
+
+/// Runs the launches of an artifact on the host: the grid launches of its GPU kernels, emulated, or
+/// the CPU's kernel as one operation where it was compiled for the CPU.
+class StubKernels {
+public:
+  Status open(const Artifact &artifact);
+  int64_t workspaceBytes() const;
+
+  struct Operation {
+    std::function<Status()> run;
+    std::vector<Touch> touches; ///< empty: all of the step's slots
+  };
+  /// What a launch step does, in order. `slots` are the pointers of its slots.
+  std::vector<Operation> operations(const LaunchStep &step, const std::vector<void *> &slots,
+                                    std::byte *workspace) const;
+
+private:
+  const Artifact *artifact = nullptr;
+  KernelLibrary host;
+  StubKernelLibrary emulated;
+};
+
+} // namespace tessera::runtime::gpu
+
+#endif // TESSERA_LIB_RUNTIME_GPU_STUB_STUBKERNELS_H

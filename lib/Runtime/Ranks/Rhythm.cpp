@@ -1,0 +1,191 @@
+//===- Rhythm.cpp - How far senders run ahead -----------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Rhythm.h"
+
+#include <algorithm>
+
+namespace tessera::runtime {
+
+namespace {
+
+/// Messages of a step that are played; what sends more is taken as it comes.
+constexpr int64_t kMaxEvents = 4000000;
+
+struct Counts {
+  int64_t sent = 0, received = 0, room = 1;
+};
+
+/// Whether a loop's body is passed over: its trips are known, and it neither sends nor receives.
+bool isQuiet(const Code &code, const Instruction &loop, size_t body) {
+  auto isKnown = [](const Instruction &each) {
+    const auto &bounds = std::get<LoopStep>(each.step->action);
+    return !bounds.lower.slot && !bounds.upper.slot && !bounds.step.slot;
+  };
+  auto isQuietAlone = [&](const Instruction &each) {
+    switch (each.op) {
+    case Instruction::Op::send:
+    case Instruction::Op::recv:
+    case Instruction::Op::jumpIfZero:
+      return false;
+    case Instruction::Op::loopBegin:
+      return isKnown(each);
+    default:
+      return true;
+    }
+  };
+  auto first = code.instructions.begin();
+  return isKnown(loop) &&
+         std::all_of(first + static_cast<std::ptrdiff_t>(body),
+                     first + static_cast<std::ptrdiff_t>(loop.target), isQuietAlone);
+}
+
+/// A part on its way through a step.
+struct Actor {
+  const Code *code;
+  std::vector<bool> quiet; ///< loops without transfers, by where they begin
+  size_t place = 0;
+  std::vector<int64_t> left; ///< trips, by loop
+};
+
+class Play {
+public:
+  explicit Play(const std::vector<const Code *> &parts) {
+    for (const Code *code : parts) {
+      const auto &list = code->instructions;
+      std::vector<bool> quiet(list.size());
+      for (size_t i = 0; i < list.size(); ++i)
+        quiet[i] = list[i].op == Instruction::Op::loopBegin && isQuiet(*code, list[i], i + 1);
+      actors.push_back({code, quiet, 0, std::vector<int64_t>(static_cast<size_t>(code->numLoops))});
+    }
+  }
+  Expected<Rhythm> run();
+
+private:
+  /// Goes on until the end, a wait, or what cannot be known; false when it was there already.
+  bool advance(Actor &actor);
+  /// Whether the actor does the step that it is at; it goes on from `next`.
+  bool perform(Actor &actor, size_t &next);
+  /// Gives room to the first sender that lacks it; false when none does.
+  bool addRoom();
+  Status stuck() const;
+
+  std::vector<Actor> actors;
+  std::map<int64_t, Counts> transfers;
+  int64_t events = 0;
+  bool known = true;
+};
+
+} // namespace
+
+bool Play::perform(Actor &actor, size_t &next) {
+  const Instruction &step = actor.code->instructions[actor.place];
+  auto target = static_cast<size_t>(step.target);
+  switch (step.op) {
+  default:
+    return true; // does not count as an event
+  case Instruction::Op::send: {
+    Counts &counts = transfers[step.index];
+    if (counts.sent - counts.received >= counts.room)
+      return false;
+    ++counts.sent;
+    break;
+  }
+  case Instruction::Op::recv: {
+    Counts &counts = transfers[step.index];
+    if (counts.received >= counts.sent)
+      return false;
+    ++counts.received;
+    break;
+  }
+  case Instruction::Op::loopBegin: {
+    const auto &loop = std::get<LoopStep>(step.step->action);
+    known &= !loop.lower.slot && !loop.upper.slot && !loop.step.slot;
+    int64_t trips =
+        loop.step.value > 0 ? tripsOf(loop.lower.value, loop.upper.value, loop.step.value) : 0;
+    actor.left[step.index] = trips;
+    next = trips > 0 && !actor.quiet[actor.place] ? next : target;
+    break;
+  }
+  case Instruction::Op::loopNext:
+    next = --actor.left[step.index] > 0 ? target : next;
+    break;
+  case Instruction::Op::jumpIfZero:
+    known = false;
+    break;
+  case Instruction::Op::jump:
+    next = target;
+    break;
+  }
+  known &= ++events < kMaxEvents;
+  return true;
+}
+
+bool Play::advance(Actor &actor) {
+  bool went = false;
+  while (known && actor.place < actor.code->instructions.size()) {
+    size_t next = actor.place + 1;
+    if (!perform(actor, next))
+      return went;
+    actor.place = next;
+    went = true;
+  }
+  return went;
+}
+
+bool Play::addRoom() {
+  for (Actor &actor : actors) {
+    if (actor.place >= actor.code->instructions.size())
+      continue;
+    const Instruction &step = actor.code->instructions[actor.place];
+    if (step.op == Instruction::Op::send) {
+      ++transfers[step.index].room;
+      return true;
+    }
+  }
+  return false;
+}
+
+Status Play::stuck() const {
+  std::string text;
+  for (const Actor &actor : actors)
+    if (actor.place < actor.code->instructions.size()) {
+      const Instruction &step = actor.code->instructions[actor.place];
+      text += (text.empty() ? "deadlock: recv " : "; recv ") + std::to_string(step.index) +
+              (step.step->loc.empty() ? "" : " at " + step.step->loc) + " waits for its send";
+    }
+  return Status::error(text);
+}
+
+Expected<Rhythm> Play::run() {
+  for (bool finished = false; known && !finished;) {
+    bool went = false;
+    for (Actor &actor : actors)
+      went |= advance(actor);
+    finished = true;
+    for (const Actor &actor : actors)
+      finished &= actor.place >= actor.code->instructions.size();
+    if (known && !went && !finished && !addRoom())
+      return stuck();
+  }
+  Rhythm rhythm;
+  rhythm.isKnown = known;
+  for (auto &[id, counts] : transfers) {
+    if (known && counts.sent != counts.received)
+      return Status::error("transfer " + std::to_string(id) + " is sent " +
+                           std::to_string(counts.sent) + " times a step and received " +
+                           std::to_string(counts.received) + " times");
+    rhythm.messages[id] = known ? counts.room : 1;
+  }
+  return rhythm;
+}
+
+Expected<Rhythm> rhythmOf(const std::vector<const Code *> &parts) {
+  return Play(parts).run();
+}
+
+} // namespace tessera::runtime

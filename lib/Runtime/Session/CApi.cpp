@@ -1,0 +1,245 @@
+//===- CApi.cpp - The runtime's C interface -------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Runtime/Session/Session.h"
+#include "tessera/Runtime/tessera_rt.h"
+
+#include <cstring>
+#include <exception>
+
+using namespace tessera::runtime;
+
+struct tessera_session {
+  std::unique_ptr<Session> session;
+  std::vector<std::string> argumentHomes, resultHomes; ///< as JSON
+};
+
+namespace {
+
+std::string &lastError() {
+  static thread_local std::string message;
+  return message;
+}
+
+tessera_status fail(tessera_status status, std::string message) {
+  lastError() = std::move(message);
+  return status;
+}
+
+/// Runs a body that returns a tessera_status and turns what it throws (out of memory, mostly) into
+/// one: nothing leaves through the C interface.
+template <typename Body> tessera_status guarded(const Body &body) {
+  try {
+    return body();
+  } catch (const std::exception &error) {
+    return fail(TESSERA_FAILED, error.what());
+  } catch (...) {
+    return fail(TESSERA_FAILED, "unknown exception");
+  }
+}
+
+SessionOptions optionsFrom(const tessera_open_options *options) {
+  SessionOptions result;
+  if (!options)
+    return result;
+  if (options->backend)
+    result.backend = options->backend;
+  result.devices.devices = options->devices;
+  result.devices.cores = options->cores;
+  result.seed = options->seed;
+  return result;
+}
+
+tessera_status openSession(Expected<Artifact> artifact, const tessera_open_options *options,
+                           tessera_session **session) {
+  if (!artifact)
+    return fail(TESSERA_INVALID_ARTIFACT, artifact.message());
+  if (options && options->struct_size < sizeof(tessera_open_options))
+    return fail(TESSERA_INVALID_ARGUMENT, "tessera_open_options: struct_size is not set");
+  auto opened =
+      Session::open(std::make_shared<const Artifact>(std::move(*artifact)), optionsFrom(options));
+  if (!opened)
+    return fail(TESSERA_UNAVAILABLE, opened.message());
+  auto made = std::make_unique<tessera_session>();
+  const Program &program = (*opened)->program();
+  for (const Argument &argument : program.arguments)
+    made->argumentHomes.push_back(argument.homes.empty() ? ""
+                                                         : toJson(program, argument.homes.front()));
+  for (const Result &result : program.results)
+    made->resultHomes.push_back(toJson(program, result.home));
+  made->session = std::move(*opened);
+  *session = made.release();
+  return TESSERA_OK;
+}
+
+template <typename Tensor>
+tessera_status describe(const std::vector<Tensor> &list, const std::vector<std::string> &homes,
+                        int64_t index, tessera_tensor_info *info) {
+  if (index < 0 || index >= static_cast<int64_t>(list.size()))
+    return fail(TESSERA_INVALID_ARGUMENT,
+                "index " + std::to_string(index) + " of " + std::to_string(list.size()));
+  if (!info || info->struct_size < sizeof(tessera_tensor_info))
+    return fail(TESSERA_INVALID_ARGUMENT, "tessera_tensor_info: null, or struct_size is not set");
+  const Tensor &tensor = list[index];
+  info->name = tensor.name.c_str();
+  info->dtype = static_cast<tessera_dtype>(tensor.dtype);
+  info->rank = static_cast<int64_t>(tensor.globalShape.size());
+  info->shape = tensor.globalShape.data();
+  info->bytes = static_cast<size_t>(*elementCount(tensor.globalShape) * sizeOf(tensor.dtype));
+  info->feeds = -1;
+  info->home = homes[index].c_str();
+  return TESSERA_OK;
+}
+
+tessera_status checkBytes(const std::string &name, DType dtype, const Shape &shape, size_t bytes) {
+  auto wanted = static_cast<size_t>(*elementCount(shape) * sizeOf(dtype));
+  if (bytes == wanted)
+    return TESSERA_OK;
+  return fail(TESSERA_INVALID_ARGUMENT, "'" + name + "' is " + typeText(dtype, shape) + ", " +
+                                            std::to_string(wanted) + " bytes, not " +
+                                            std::to_string(bytes));
+}
+
+tessera_status nullArgument() {
+  return fail(TESSERA_INVALID_ARGUMENT, "a pointer is null");
+}
+
+} // namespace
+
+static_assert(static_cast<int>(DType::index) == TESSERA_INDEX &&
+                  static_cast<int>(DType::i1) == TESSERA_I1 &&
+                  static_cast<int>(DType::bf16) == TESSERA_BF16,
+              "the C enumeration follows DType");
+
+uint32_t tessera_rt_version(void) {
+  return TESSERA_RT_VERSION;
+}
+
+const char *tessera_last_error(void) {
+  return lastError().c_str();
+}
+
+tessera_status tessera_session_open(const char *path, const tessera_open_options *options,
+                                    tessera_session **session) {
+  if (!path || !session)
+    return nullArgument();
+  return guarded([&] { return openSession(readArtifact(path), options, session); });
+}
+
+tessera_status tessera_session_open_memory(const void *data, size_t size,
+                                           const tessera_open_options *options,
+                                           tessera_session **session) {
+  if (!data || !session)
+    return nullArgument();
+  return guarded([&] {
+    return openSession(parseArtifact(static_cast<const std::byte *>(data), size, "artifact"),
+                       options, session);
+  });
+}
+
+void tessera_session_close(tessera_session *session) {
+  delete session;
+}
+
+int64_t tessera_session_num_arguments(const tessera_session *session) {
+  return session ? static_cast<int64_t>(session->session->program().arguments.size()) : 0;
+}
+
+int64_t tessera_session_num_results(const tessera_session *session) {
+  return session ? static_cast<int64_t>(session->session->program().results.size()) : 0;
+}
+
+tessera_status tessera_session_argument(const tessera_session *session, int64_t index,
+                                        tessera_tensor_info *info) {
+  if (!session)
+    return nullArgument();
+  return guarded([&] {
+    return describe(session->session->program().arguments, session->argumentHomes, index, info);
+  });
+}
+
+tessera_status tessera_session_result(const tessera_session *session, int64_t index,
+                                      tessera_tensor_info *info) {
+  if (!session)
+    return nullArgument();
+  return guarded([&] {
+    const std::vector<Result> &results = session->session->program().results;
+    tessera_status status = describe(results, session->resultHomes, index, info);
+    if (status == TESSERA_OK)
+      info->feeds = results[index].feeds.value_or(-1);
+    return status;
+  });
+}
+
+tessera_status tessera_session_set_argument(tessera_session *session, int64_t index,
+                                            const void *data, size_t bytes) {
+  if (!session || (!data && bytes > 0))
+    return nullArgument();
+  return guarded([&] {
+    const std::vector<Argument> &arguments = session->session->program().arguments;
+    if (index < 0 || index >= static_cast<int64_t>(arguments.size()))
+      return fail(TESSERA_INVALID_ARGUMENT,
+                  "argument " + std::to_string(index) + " of " + std::to_string(arguments.size()));
+    const Argument &argument = arguments[index];
+    if (checkBytes(argument.name, argument.dtype, argument.globalShape, bytes) != TESSERA_OK)
+      return TESSERA_INVALID_ARGUMENT;
+    HostTensor value = HostTensor::zeros(argument.dtype, argument.globalShape);
+    if (bytes > 0)
+      std::memcpy(value.data.data(), data, bytes);
+    Status status = session->session->setArgument(index, std::move(value));
+    return status.ok() ? TESSERA_OK : fail(TESSERA_INVALID_ARGUMENT, status.message());
+  });
+}
+
+tessera_status tessera_session_run(tessera_session *session, int64_t steps) {
+  if (!session)
+    return nullArgument();
+  return guarded([&] {
+    for (int64_t i = 0; i < steps; ++i)
+      if (Status status = session->session->step(); !status.ok())
+        return fail(TESSERA_FAILED, status.message());
+    return TESSERA_OK;
+  });
+}
+
+tessera_status tessera_session_read_result(tessera_session *session, int64_t index, void *data,
+                                           size_t bytes) {
+  if (!session || (!data && bytes > 0))
+    return nullArgument();
+  return guarded([&] {
+    const std::vector<Result> &results = session->session->program().results;
+    if (index < 0 || index >= static_cast<int64_t>(results.size()))
+      return fail(TESSERA_INVALID_ARGUMENT,
+                  "result " + std::to_string(index) + " of " + std::to_string(results.size()));
+    const Result &result = results[index];
+    if (checkBytes(result.name, result.dtype, result.globalShape, bytes) != TESSERA_OK)
+      return TESSERA_INVALID_ARGUMENT;
+    auto value = session->session->result(index);
+    if (!value)
+      return fail(TESSERA_FAILED, value.message());
+    if (bytes > 0)
+      std::memcpy(data, value->data.data(), bytes);
+    return TESSERA_OK;
+  });
+}
+
+int64_t tessera_session_wire_bytes(const tessera_session *session) {
+  int64_t sum = 0;
+  if (session)
+    for (const CollectiveStats &stats : session->session->executor().stats())
+      sum += stats.countedWireBytes();
+  return sum;
+}
+
+tessera_status tessera_load_backend(const char *path) {
+  if (!path)
+    return nullArgument();
+  return guarded([&] {
+    Status status = loadBackend(path);
+    return status.ok() ? TESSERA_OK : fail(TESSERA_UNAVAILABLE, status.message());
+  });
+}

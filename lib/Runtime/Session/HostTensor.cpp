@@ -1,0 +1,141 @@
+//===- HostTensor.cpp - Global tensors on the host ------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Runtime/Session/HostTensor.h"
+
+#include "../Execution/Move.h"
+
+#include <cstring>
+
+namespace tessera::runtime {
+
+HostTensor HostTensor::zeros(DType dtype, const Shape &shape) {
+  auto bytes = static_cast<size_t>(elementCount(shape).value_or(0) * sizeOf(dtype));
+  return {dtype, shape, Bytes(bytes)};
+}
+
+template <typename T> static T element(const HostTensor &tensor, int64_t i) {
+  T value;
+  std::memcpy(&value, tensor.data.data() + static_cast<size_t>(i) * sizeof(T), sizeof(T));
+  return value;
+}
+
+int64_t HostTensor::integer(int64_t i) const {
+  switch (sizeOf(dtype)) {
+  case 8:
+    return element<int64_t>(*this, i);
+  case 4:
+    return element<int32_t>(*this, i);
+  case 2:
+    return element<int16_t>(*this, i);
+  default:
+    return element<int8_t>(*this, i);
+  }
+}
+
+double HostTensor::number(int64_t i) const {
+  switch (dtype) {
+  case DType::f64:
+    return element<double>(*this, i);
+  case DType::f32:
+    return element<float>(*this, i);
+  case DType::f16:
+    return halfToFloat(element<uint16_t>(*this, i));
+  case DType::bf16:
+    return bfloatToFloat(element<uint16_t>(*this, i));
+  default:
+    return static_cast<double>(integer(i));
+  }
+}
+
+std::string indexText(const Shape &shape, int64_t i) {
+  std::string text;
+  for (size_t d = shape.size(); d-- > 0; i /= shape[d])
+    text = std::to_string(i % shape[d]) + (text.empty() ? "" : ", ") + text;
+  return "[" + text + "]";
+}
+
+/// The host as a mesh of one device that no program knows.
+static const sharding::Mesh &hostMesh() {
+  static const sharding::Mesh mesh{"host", {1}, {"host"}, {-1}};
+  return mesh;
+}
+
+static sharding::Layout wholeLayout(const Shape &shape) {
+  return sharding::makeLayout(
+      sharding::TensorSharding::replicated(static_cast<int64_t>(shape.size())), shape);
+}
+
+struct HostMove::State {
+  Home home;
+  bool toDevices;
+  std::vector<int64_t> positions; ///< in the part's mesh, by position in the layout's
+  int64_t bytes;                  ///< of a device's buffer
+  Move move;
+};
+
+static Move makeMove(const sharding::Mesh &mesh, const Home &home, DType dtype, bool toDevices) {
+  sharding::Layout whole = wholeLayout(home.layout.globalShape);
+  return toDevices ? Move(dtype, hostMesh(), whole, mesh, home.layout, {})
+                   : Move(dtype, mesh, home.layout, hostMesh(), whole, {});
+}
+
+HostMove::HostMove(const Program &program, const Home &home, DType dtype, bool toDevices) {
+  const sharding::Mesh &mesh = program.meshOf(home);
+  const sharding::Mesh &partMesh = program.meshes[program.parts[home.part].mesh];
+  std::vector<int64_t> positions;
+  for (int64_t device : mesh.processIds)
+    positions.push_back(partMesh.positionOf(device));
+  state = std::make_unique<State>(State{home, toDevices, std::move(positions),
+                                        *elementCount(home.layout.localShape()) * sizeOf(dtype),
+                                        makeMove(mesh, home, dtype, toDevices)});
+}
+HostMove::HostMove(HostMove &&) noexcept = default;
+HostMove &HostMove::operator=(HostMove &&) noexcept = default;
+HostMove::~HostMove() = default;
+
+Status HostMove::run(Executor &executor, HostTensor &value) {
+  const Home &home = state->home;
+  std::vector<Bytes> staging; // where the host cannot reach the devices' memory
+  std::vector<std::byte *> buffers;
+  for (int64_t position : state->positions) {
+    std::byte *data = executor.slotData(home.part, position, home.slot);
+    if (!data) {
+      data = staging.emplace_back(static_cast<size_t>(state->bytes)).data();
+      if (!state->toDevices)
+        TESSERA_RETURN_IF_ERROR(
+            executor.readSlot(home.part, position, home.slot, data, state->bytes));
+    }
+    buffers.push_back(data);
+  }
+  std::byte *host = value.data.data();
+  if (state->toDevices)
+    state->move.runAll(&host, buffers.data(), nullptr);
+  else
+    state->move.runAll(buffers.data(), &host, nullptr);
+  if (state->toDevices && !staging.empty())
+    for (size_t i = 0; i < buffers.size(); ++i)
+      TESSERA_RETURN_IF_ERROR(
+          executor.writeSlot(home.part, state->positions[i], home.slot, buffers[i], state->bytes));
+  return {};
+}
+
+Status scatter(Executor &executor, const Program &program, const Argument &argument,
+               const HostTensor &value) {
+  for (const Home &home : argument.homes)
+    TESSERA_RETURN_IF_ERROR(HostMove(program, home, argument.dtype, true)
+                                .run(executor, const_cast<HostTensor &>(value)));
+  return {};
+}
+
+Expected<HostTensor> gather(Executor &executor, const Program &program, const Result &result) {
+  HostTensor value = HostTensor::zeros(result.dtype, result.globalShape);
+  TESSERA_RETURN_IF_ERROR(HostMove(program, result.home, result.dtype, false).run(executor, value));
+  return value;
+}
+
+} // namespace tessera::runtime

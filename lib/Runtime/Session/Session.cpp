@@ -1,0 +1,141 @@
+//===- Session.cpp - A program opened, fed and stepped --------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Runtime/Session/Session.h"
+
+#include "../Artifact/Steps.h"
+#include "tessera/Runtime/Session/RandomInput.h"
+
+#include <algorithm>
+#include <set>
+
+namespace tessera::runtime {
+
+/// The slots that steps write.
+static std::set<int64_t> writtenBy(const StepList &steps) {
+  std::set<int64_t> written;
+  forEachStep(steps, [&](const Step &step) {
+    if (auto *launch = std::get_if<LaunchStep>(&step.action))
+      written.insert(launch->slots.begin() + launch->reads, launch->slots.end());
+    else if (auto *gemm = std::get_if<GemmStep>(&step.action))
+      written.insert(gemm->c);
+    else if (auto *copy = std::get_if<CopyStep>(&step.action))
+      written.insert(copy->dst);
+    else if (auto *collective = std::get_if<CollectiveStep>(&step.action))
+      for (const Operand &operand : collective->operands)
+        written.insert(operand.dst);
+    else if (auto *transfer = std::get_if<TransferStep>(&step.action)) {
+      for (const Operand &operand : transfer->operands)
+        if (!transfer->isSend)
+          written.insert(operand.dst);
+    } else if (auto *loop = std::get_if<LoopStep>(&step.action)) {
+      written.insert(loop->iv);
+    }
+  });
+  return written;
+}
+
+/// Whether the steps of a part write into the memory of a slot.
+static bool isOverwritten(const Part &part, const std::set<int64_t> &written, int64_t slot) {
+  const Slot &mine = part.slots[slot];
+  return std::any_of(written.begin(), written.end(), [&](int64_t other) {
+    const Slot &theirs = part.slots[other];
+    return theirs.space == Slot::Space::arena && mine.offset < theirs.offset + theirs.bytes &&
+           theirs.offset < mine.offset + mine.bytes;
+  });
+}
+
+Status checkDevices(const Program &program, int64_t devices) {
+  if (devices == 0 || devices >= program.numDevices())
+    return {};
+  for (const sharding::Mesh &mesh : program.meshes)
+    for (int64_t id : mesh.processIds)
+      if (id + 1 == program.numDevices())
+        return Status::error("mesh '" + mesh.name + "' has process id " + std::to_string(id) +
+                             " and needs " + std::to_string(id + 1) + " devices, --devices is " +
+                             std::to_string(devices));
+  return {};
+}
+
+Expected<std::unique_ptr<Session>> Session::open(std::shared_ptr<const Artifact> artifact,
+                                                 const SessionOptions &options) {
+  TESSERA_RETURN_IF_ERROR(checkDevices(artifact->program, options.devices.devices));
+  auto found = findBackend(options.backend);
+  if (!found)
+    return found.status();
+  auto executor = found->open(artifact, options.devices, found->userData);
+  if (!executor)
+    return executor.status().in("backend " + found->name);
+  return std::unique_ptr<Session>(
+      new Session(std::move(artifact), std::move(*executor), options.seed));
+}
+
+Session::Session(std::shared_ptr<const Artifact> loaded, std::unique_ptr<Executor> executor,
+                 uint64_t seed)
+    : artifact(std::move(loaded)), backend(std::move(executor)), seed(seed),
+      arguments(artifact->program.arguments.size()) {
+  const Program &program = artifact->program;
+  std::vector<std::set<int64_t>> written;
+  for (const Part &part : program.parts)
+    written.push_back(writtenBy(part.steps));
+  for (size_t i = 0; i < arguments.size(); ++i)
+    for (const Home &home : program.arguments[i].homes) {
+      arguments[i].moves.emplace_back(program, home, program.arguments[i].dtype, true);
+      arguments[i].overwritten |=
+          isOverwritten(program.parts[home.part], written[home.part], home.slot);
+    }
+  for (const Result &result : program.results) {
+    if (result.feeds)
+      arguments[*result.feeds].fed = true;
+    resultMoves.emplace_back(program, result.home, result.dtype, false);
+  }
+}
+
+Session::~Session() = default;
+
+Status Session::setArgument(int64_t index, HostTensor value) {
+  const Argument &argument = artifact->program.arguments[index];
+  if (value.dtype != argument.dtype || value.shape != argument.globalShape)
+    return Status::error("argument '" + argument.name + "' is " +
+                         typeText(argument.dtype, argument.globalShape) + ", not " +
+                         typeText(value.dtype, value.shape));
+  arguments[index].value = std::move(value);
+  arguments[index].changed = true;
+  return {};
+}
+
+Status Session::placeArguments() {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    ArgumentState &state = arguments[i];
+    if (!state.changed && (state.fed || !state.overwritten))
+      continue;
+    if (!state.value)
+      state.value = randomInput(artifact->program.arguments[i], static_cast<int64_t>(i), seed);
+    for (HostMove &move : state.moves)
+      TESSERA_RETURN_IF_ERROR(move.run(*backend, *state.value));
+    state.changed = false;
+    if (state.fed || !state.overwritten)
+      state.value.reset(); // the devices have it
+  }
+  return {};
+}
+
+Status Session::step() {
+  TESSERA_RETURN_IF_ERROR(placeArguments());
+  TESSERA_RETURN_IF_ERROR(backend->run().in("step " + std::to_string(steps + 1)));
+  ++steps;
+  return {};
+}
+
+Expected<HostTensor> Session::result(int64_t index) {
+  const Result &result = artifact->program.results[index];
+  HostTensor value = HostTensor::zeros(result.dtype, result.globalShape);
+  TESSERA_RETURN_IF_ERROR(resultMoves[index].run(*backend, value));
+  return value;
+}
+
+} // namespace tessera::runtime

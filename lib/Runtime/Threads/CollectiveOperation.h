@@ -1,0 +1,122 @@
+//===- CollectiveOperation.h - Collectives between devices in one process --*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A collective step is split into groups of devices that exchange anything.
+// The last device of a group to arrive makes its work runnable, as tasks over
+// ranges of the pieces; whoever ends the last task wakes the group.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_THREADS_COLLECTIVEOPERATION_H
+#define TESSERA_LIB_RUNTIME_THREADS_COLLECTIVEOPERATION_H
+
+#include "../Execution/Move.h"
+#include "../Execution/Recorder.h"
+#include "../Execution/WorkerPool.h"
+#include "Memory.h"
+
+namespace tessera::runtime {
+
+/// What is told when something a device may wait for has happened.
+class Waiter {
+public:
+  virtual ~Waiter() = default;
+  virtual void notify() = 0;
+};
+
+/// What all operations of an executor share.
+struct Context {
+  const Program &program;
+  const Memory &memory;
+  WorkerPool &pool;
+  Recorder &recorder;
+  const Clock &clock;
+  std::vector<Waiter *> waiters; ///< by process id; null for ids in no mesh
+};
+
+class CollectiveOperation;
+
+/// One group of a collective. A device arrives, and may go on when `completed` has reached the
+/// number of its arrivals.
+class GroupMeeting final : public TaskGroup {
+public:
+  GroupMeeting(CollectiveOperation &operation, std::vector<int64_t> positions);
+
+  /// Called once an execution by each member, in any order.
+  void arrive(int64_t device);
+  /// How many executions are over.
+  /// Sequentially consistent: a device looks here after it has published that it runs, and is
+  /// notified after this has grown; one of the two must see the other.
+  int64_t completed() const { return generation.load(); }
+  /// Process ids, ascending.
+  const std::vector<int64_t> &members() const { return devices; }
+
+  void runTask(int64_t index) override;
+  void finish() override;
+
+private:
+  friend class CollectiveOperation;
+  struct Task {
+    const Move *move;
+    const MovePiece *piece;
+    int64_t operand, begin, end;
+  };
+  void addTasks(int64_t operand, const Move &move, const MovePiece &piece);
+  void execute();
+
+  CollectiveOperation &operation;
+  std::vector<int64_t> devices;
+  std::vector<Task> tasks;
+  int64_t touchedBytes = 0; ///< what all tasks read and write
+  std::atomic<int64_t> arrived{0};
+  std::atomic<int64_t> generation{0};
+  int64_t arrivedNs = 0;
+};
+
+/// A collective step of one part, with its moves compiled for fixed buffers.
+class CollectiveOperation {
+public:
+  CollectiveOperation(Context &context, int64_t part, const Step &step);
+
+  const CollectiveStep &collective() const { return definition; }
+  const Step &definingStep() const { return step; }
+  const std::string &loc() const { return step.loc; }
+  /// The group of a device of the part's mesh.
+  GroupMeeting &groupOf(int64_t device) { return *groups[groupIndex[device]]; }
+  CollectiveStats stats() const;
+
+private:
+  friend class GroupMeeting;
+  struct Buffers {
+    std::unique_ptr<Move> move;
+    /// By position of the collective's mesh, and of its target mesh.
+    std::vector<std::byte *> sources, targets;
+    /// Where sources are copied on arrival because a target may overwrite them; else empty.
+    std::vector<Bytes> staging;
+    std::vector<const std::byte *> arenaSources; ///< what is copied there
+  };
+  void build(int64_t part);
+  void stageWhereUnsafe(int64_t part);
+  void formGroups();
+  /// Position in `mesh` of the device at a position of `targetMesh`.
+  int64_t sourcePosition(int64_t targetPosition) const {
+    return mesh.positionOf(targetMesh.processIds[targetPosition]);
+  }
+
+  Context &context;
+  const Step &step;
+  const CollectiveStep &definition;
+  const sharding::Mesh &mesh, &targetMesh;
+  std::vector<Buffers> operands;
+  std::vector<std::unique_ptr<GroupMeeting>> groups;
+  std::vector<int64_t> groupIndex; ///< by process id
+  TrafficCounter counter;
+};
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_THREADS_COLLECTIVEOPERATION_H

@@ -1,0 +1,100 @@
+//===- Device.cpp - Scheduling a virtual device ---------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Device.h"
+
+#include "../Execution/Deadlock.h"
+
+namespace tessera::runtime {
+
+void Device::prepare() {
+  for (Stream &stream : streams)
+    stream.restart();
+  state.store(queued);
+}
+
+void Device::notify() {
+  int seen = state.load();
+  while (true) {
+    if (seen == idle) {
+      if (!state.compare_exchange_weak(seen, queued))
+        continue;
+      machine.context.pool.push(*this);
+      return;
+    }
+    // While it runs, what happened may come after it looked: it must look again before it rests.
+    if (seen != running || state.compare_exchange_weak(seen, notified))
+      return;
+  }
+}
+
+void Device::run() {
+  state.store(running);
+  while (true) {
+    runStreams();
+    int seen = running;
+    if (state.compare_exchange_strong(seen, idle))
+      return;
+    state.store(running);
+  }
+}
+
+void Device::runStreams() {
+  Track *trace = machine.trace ? &track : nullptr;
+  // The merged order of the parts, except that a stream which waits lets the others go on.
+  while (!machine.failed.load(std::memory_order_relaxed)) {
+    // The least order first; among equals, the part that was added first.
+    bool progress = false;
+    std::pair<int64_t, size_t> tried{-1, 0};
+    bool anyTried = false;
+    while (!progress) {
+      std::optional<std::pair<int64_t, size_t>> best;
+      for (size_t i = 0; i < streams.size(); ++i) {
+        if (streams[i].finished())
+          continue;
+        std::pair<int64_t, size_t> key{streams[i].order(), i};
+        if ((!anyTried || key > tried) && (!best || key < *best))
+          best = key;
+      }
+      if (!best)
+        return;
+      progress = streams[best->second].advance(trace);
+      tried = *best;
+      anyTried = true;
+    }
+  }
+}
+
+bool Device::finished() const {
+  for (const Stream &stream : streams)
+    if (!stream.finished())
+      return false;
+  return true;
+}
+
+std::string Device::describeWait() const {
+  for (const Stream &stream : streams)
+    if (!stream.finished())
+      return stream.describeWait();
+  return {};
+}
+
+std::string Stream::describeWait() const {
+  const Instruction &instruction = part->code.instructions[place];
+  if (instruction.op == Op::recv) {
+    auto it = transferred.find(instruction.index);
+    int64_t sequence = it == transferred.end() ? 0 : it->second;
+    const Channel &channel = *machine->channels.at(instruction.index);
+    return waitText(*instruction.step) + " for " + devicesText(channel.missingSenders(sequence));
+  }
+  CollectiveOperation &operation = *part->collectives[instruction.index];
+  return waitText(operation.definingStep()) + ", execution " +
+         std::to_string(started[instruction.index]) + ", with " +
+         devicesText(operation.groupOf(device).members());
+}
+
+} // namespace tessera::runtime

@@ -1,0 +1,134 @@
+//===- EmulatorTest.cpp - Grids on the CPU --------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Gpu/Stub/Emulator.h"
+
+#include <gtest/gtest.h>
+#include <numeric>
+#include <thread>
+
+using namespace tessera::runtime;
+
+static GpuLaunch launchOf(std::string symbol, std::array<int64_t, 3> grid,
+                          std::array<int64_t, 3> block, int64_t sharedBytes = 0) {
+  return {std::move(symbol), grid, block, sharedBytes, {}};
+}
+
+class Emulator : public testing::Test {
+protected:
+  void SetUp() override {
+    auto code = readFile(TEST_STUB_KERNELS);
+    ASSERT_TRUE(code) << code.message();
+    GpuModule module;
+    module.images.push_back(
+        {"stub", {"twice", "reverse", "sum", "move", "stack", "diverge", "beyond"}, *code});
+    Status status = library.open(module);
+    ASSERT_TRUE(status.ok()) << status.message();
+  }
+  /// The error, or nothing.
+  std::string run(const GpuLaunch &grid, std::vector<void *> pointers) {
+    return launch(library, grid, pointers.data()).message();
+  }
+
+  StubKernelLibrary library;
+};
+
+TEST_F(Emulator, PlainThreads) {
+  std::vector<float> x(24), y(24), expected(24);
+  std::iota(x.begin(), x.end(), 1.0f);
+  for (size_t i = 0; i < x.size(); ++i)
+    expected[i] = 2 * x[i];
+  EXPECT_EQ(run(launchOf("twice", {3, 1, 1}, {8, 1, 1}), {x.data(), y.data()}), "");
+  EXPECT_EQ(y, expected);
+}
+
+TEST_F(Emulator, StacksAreAligned) {
+  uint64_t x = 1;
+  EXPECT_EQ(run(launchOf("stack", {1, 1, 1}, {1, 1, 1}), {&x}), "");
+  EXPECT_EQ(x, 0u);
+}
+
+TEST_F(Emulator, BarriersAndSharedMemory) {
+  std::vector<float> x(3 * 200), expected(x.size());
+  std::iota(x.begin(), x.end(), 0.0f);
+  for (size_t i = 0; i < x.size(); ++i)
+    expected[i] = float(i / 200 * 200 + 199 - i % 200);
+  EXPECT_EQ(run(launchOf("reverse", {1, 3, 1}, {200, 1, 1}, 800), {x.data()}), "");
+  EXPECT_EQ(x, expected);
+}
+
+TEST_F(Emulator, ShufflesWithinGroupsOfLanes) {
+  std::vector<uint32_t> x(64);
+  std::iota(x.begin(), x.end(), 0);
+  EXPECT_EQ(run(launchOf("sum", {1, 1, 1}, {8, 8, 1}), {x.data()}), "");
+  for (uint32_t i = 0; i < 64; ++i)
+    EXPECT_EQ(x[i], i / 8 * 64 + 28) << i;
+}
+
+TEST_F(Emulator, ShuffleModes) {
+  struct {
+    uint32_t mode, operand, clamp, lane, from;
+  } table[] = {
+      {TESSERA_STUB_SHUFFLE_XOR, 3, 31, 6, 5},
+      {TESSERA_STUB_SHUFFLE_UP, 2, 0, 6, 4},
+      {TESSERA_STUB_SHUFFLE_UP, 2, 0, 1, 1}, // none so far below: its own
+      {TESSERA_STUB_SHUFFLE_DOWN, 2, 31, 6, 8},
+      {TESSERA_STUB_SHUFFLE_DOWN, 2, 31, 30, 30},         // none so far above
+      {TESSERA_STUB_SHUFFLE_DOWN, 2, 24 << 8 | 31, 6, 6}, // segments of 8
+      {TESSERA_STUB_SHUFFLE_INDEX, 9, 31, 20, 9},
+      {TESSERA_STUB_SHUFFLE_INDEX, 9, 24 << 8 | 31, 20, 17},
+  };
+  for (auto &row : table) {
+    std::vector<uint32_t> x(32), how{row.mode, row.operand, row.clamp};
+    std::iota(x.begin(), x.end(), 0);
+    EXPECT_EQ(run(launchOf("move", {1, 1, 1}, {32, 1, 1}), {x.data(), how.data()}), "");
+    EXPECT_EQ(x[row.lane], row.from) << row.mode << " " << row.operand << " " << row.clamp;
+  }
+}
+
+TEST_F(Emulator, ADivergentBarrierIsFound) {
+  EXPECT_EQ(run(launchOf("diverge", {1, 1, 1}, {64, 1, 1}), {nullptr}),
+            "kernel 'diverge': thread (0, 0, 0) of block (0, 0, 0) waits at a barrier that thread "
+            "(5, 0, 0) of block (0, 0, 0) never reaches: it has returned");
+  std::vector<float> x(8, 1.0f), y(8);
+  EXPECT_EQ(run(launchOf("twice", {1, 1, 1}, {8, 1, 1}), {x.data(), y.data()}), "")
+      << "the next launch is not affected";
+}
+
+TEST_F(Emulator, AnAccessBeyondItsArgumentIsReported) {
+  EXPECT_EQ(run(launchOf("beyond", {4, 1, 1}, {2, 1, 1}), {nullptr}),
+            "kernel 'beyond': thread (0, 0, 0) of block (1, 0, 0) accesses 4 bytes at byte 64 of "
+            "argument 0, beyond its end");
+}
+
+TEST_F(Emulator, LaunchesRunBesideEachOther) {
+  std::vector<std::thread> pool;
+  std::vector<std::vector<uint32_t>> values(4, std::vector<uint32_t>(1024, 1));
+  std::vector<std::string> errors(4);
+  for (size_t i = 0; i < values.size(); ++i)
+    pool.emplace_back([&, i] {
+      for (int round = 0; round < 3; ++round)
+        errors[i] += run(launchOf("sum", {1, 1, 1}, {32, 32, 1}), {values[i].data()});
+    });
+  for (std::thread &thread : pool)
+    thread.join();
+  for (size_t i = 0; i < values.size(); ++i) {
+    EXPECT_EQ(errors[i], "");
+    EXPECT_EQ(values[i], std::vector<uint32_t>(1024, 32 * 32 * 32));
+  }
+}
+
+TEST(StubKernelLibrary, SaysWhatIsMissing) {
+  GpuModule module;
+  module.kernels.push_back({{launchOf("k", {1, 1, 1}, {1, 1, 1})}, 0});
+  EXPECT_EQ(StubKernelLibrary().open(module).message(),
+            "kernels: the artifact has no code of architecture 'stub'; compile it with "
+            "--target=stub");
+  auto code = readFile(TEST_STUB_KERNELS);
+  module.images.push_back({"stub", {"k"}, *code});
+  EXPECT_EQ(StubKernelLibrary().open(module).message(), "kernels: there is no symbol 'k'");
+}

@@ -1,0 +1,222 @@
+//===- RendezvousTest.cpp - Where the processes of a job meet -------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Ranks/Rendezvous.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <sstream>
+#include <thread>
+#include <unistd.h>
+
+using namespace tessera::runtime;
+
+namespace {
+/// A file that no other test uses.
+std::string meetingPlace(const char *name) {
+  std::string path = testing::TempDir() + "tessera-" + name + std::to_string(::getpid());
+  ::unlink(path.c_str());
+  return path;
+}
+} // namespace
+
+TEST(Rendezvous, RanksGiveEachOtherBytes) {
+  std::string path = meetingPlace("meet");
+  ::setenv("TESSERA_RENDEZVOUS", ("file:" + path).c_str(), 1);
+  constexpr int64_t kRanks = 5;
+  std::atomic<int> right{0};
+  std::vector<std::thread> threads;
+  for (int64_t rank = 0; rank < kRanks; ++rank)
+    threads.emplace_back([&, rank] {
+      auto met = Rendezvous::open({rank, kRanks, rank}, 20);
+      if (!met)
+        return;
+      for (int round = 0; round < 3; ++round) {
+        // Of different sizes, one of them large, one empty.
+        auto all = (*met)->allGather(std::string(static_cast<size_t>(rank) * 100000, 'a' + round));
+        if (!all || static_cast<int64_t>(all->size()) != kRanks)
+          return;
+        for (int64_t other = 0; other < kRanks; ++other)
+          right += (*all)[other] == std::string(static_cast<size_t>(other) * 100000, 'a' + round);
+      }
+    });
+  for (std::thread &each : threads)
+    each.join();
+  EXPECT_EQ(right, kRanks * kRanks * 3);
+  ::unlink(path.c_str());
+}
+
+TEST(Rendezvous, RunningRanksWaitForSlowOnesAndNotForTheDead) {
+  std::string path = meetingPlace("slow");
+  ::setenv("TESSERA_RENDEZVOUS", ("file:" + path).c_str(), 1);
+  constexpr double kOpening = 2;
+  bool wasSlowHeard = false;
+  std::string said;
+  std::thread root([&] {
+    auto met = Rendezvous::open({0, 2, 0}, kOpening);
+    if (!met)
+      return;
+    auto all = (*met)->allGather("fast", Rendezvous::Wait::whileRunning);
+    wasSlowHeard = all && (*all)[1] == "slow";
+    auto none = (*met)->allGather("fast", Rendezvous::Wait::whileRunning);
+    said = none ? "" : none.message();
+  });
+  {
+    auto met = Rendezvous::open({1, 2, 1}, kOpening);
+    EXPECT_TRUE(met) << met.message();
+    if (met) {
+      std::this_thread::sleep_for(std::chrono::duration<double>(1.25 * kOpening));
+      (void)(*met)->allGather("slow", Rendezvous::Wait::whileRunning);
+    }
+  } // ends without a word
+  root.join();
+  EXPECT_TRUE(wasSlowHeard);
+  EXPECT_EQ(said, "rank 1 does not answer rank 0; it has ended");
+  ::unlink(path.c_str());
+}
+
+TEST(Rendezvous, WhoHasGoneIsNamed) {
+  std::string path = meetingPlace("gone");
+  ::setenv("TESSERA_RENDEZVOUS", ("file:" + path).c_str(), 1);
+  std::string said, peers;
+  std::thread root([&] {
+    auto met = Rendezvous::open({0, 2, 0}, 20);
+    if (!met)
+      return;
+    auto all = (*met)->allGather("x");
+    said = all ? "" : all.message();
+    peers = (*met)->checkPeers().message();
+  });
+  {
+    auto met = Rendezvous::open({1, 2, 1}, 20);
+    ASSERT_TRUE(met) << met.message();
+  } // ends without a word
+  root.join();
+  EXPECT_NE(said.find("rank 1 does not answer rank 0"), std::string::npos) << said;
+  EXPECT_EQ(peers, "rank 1 of 2 has ended");
+  ::unlink(path.c_str());
+}
+
+TEST(Rendezvous, RanksOfLaunchers) {
+  for (const char *name : {"TESSERA_RANK", "TESSERA_SIZE", "OMPI_COMM_WORLD_RANK",
+                           "OMPI_COMM_WORLD_SIZE", "RANK", "WORLD_SIZE", "LOCAL_RANK"})
+    ::unsetenv(name);
+  auto alone = launchedRank();
+  ASSERT_TRUE(alone) << alone.message();
+  EXPECT_EQ(alone->size, 1);
+  ::setenv("RANK", "3", 1);
+  ::setenv("WORLD_SIZE", "8", 1);
+  ::setenv("LOCAL_RANK", "1", 1);
+  auto torch = launchedRank();
+  ASSERT_TRUE(torch);
+  EXPECT_EQ(torch->rank, 3);
+  EXPECT_EQ(torch->size, 8);
+  EXPECT_EQ(torch->local, 1);
+  ::setenv("WORLD_SIZE", "3", 1);
+  EXPECT_EQ(launchedRank().message(), "this is rank 3 of 3; ranks are counted from 0");
+  ::setenv("WORLD_SIZE", "many", 1);
+  EXPECT_EQ(launchedRank().message(), "WORLD_SIZE is 'many', not a rank or a size");
+  for (const char *name : {"RANK", "WORLD_SIZE", "LOCAL_RANK"})
+    ::unsetenv(name);
+}
+
+TEST(Rendezvous, OneOfManyWithoutARank) {
+  for (const char *name :
+       {"TESSERA_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"})
+    ::unsetenv(name);
+  ::setenv("TESSERA_SIZE", "2", 1);
+  EXPECT_EQ(launchedRank().message(),
+            "this is one process of 2, and nothing says which; set TESSERA_RANK, from 0");
+  ::setenv("TESSERA_SIZE", "1", 1);
+  EXPECT_TRUE(launchedRank());
+  ::unsetenv("TESSERA_SIZE");
+}
+
+TEST(Rendezvous, AddressesThatAreNone) {
+  ::unsetenv("TESSERA_RENDEZVOUS");
+  ::setenv("MASTER_ADDR", "localhost", 1);
+  for (const char *port : {"abc", "99999", "0", "12x", ""}) {
+    ::setenv("MASTER_PORT", port, 1);
+    for (int64_t rank : {0, 1})
+      EXPECT_EQ(Rendezvous::open({rank, 2, rank}, 0.1).message(),
+                std::string("MASTER_PORT is '") + port + "', not a port from 1 to 65535");
+  }
+  ::setenv("MASTER_PORT", "29555", 1);
+  ::setenv("MASTER_ADDR", "no host", 1);
+  EXPECT_EQ(Rendezvous::open({1, 2, 1}, 0.1).message(), "MASTER_ADDR is 'no host', not a host");
+  ::setenv("MASTER_ADDR", "nowhere.invalid", 1);
+  std::string said = Rendezvous::open({1, 2, 1}, 0.1).message();
+  EXPECT_NE(said.find("host 'nowhere.invalid': "), std::string::npos) << said;
+  ::unsetenv("MASTER_ADDR");
+  ::unsetenv("MASTER_PORT");
+}
+
+TEST(Rendezvous, FilesOfOthersStayAndItsOwnGo) {
+  std::string path = meetingPlace("notes");
+  ::setenv("TESSERA_RENDEZVOUS", ("file:" + path).c_str(), 1);
+  auto write = [&](const std::string &text) { std::ofstream(path) << text; };
+  auto read = [&] {
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  };
+  write("my thesis");
+  EXPECT_EQ(Rendezvous::open({0, 2, 0}, 0.1).message(),
+            "TESSERA_RENDEZVOUS names '" + path +
+                "', which is there and is no rendezvous file; name one that is not");
+  EXPECT_EQ(read(), "my thesis");
+  for (const char *left : {"", "tessera-rendezvous host 1"}) { // made by mktemp, or by a dead job
+    write(left);
+    EXPECT_EQ(Rendezvous::open({0, 2, 0}, 0.1).message(), "waited 0 s for ranks 1 of 2");
+    EXPECT_NE(::access(path.c_str(), F_OK), 0) << "nobody came, and the file is gone";
+  }
+}
+
+TEST(Rendezvous, AFailureOfOneFailsAll) {
+  std::string path = meetingPlace("agree");
+  ::setenv("TESSERA_RENDEZVOUS", ("file:" + path).c_str(), 1);
+  constexpr int64_t kRanks = 3;
+  std::vector<std::string> messages(kRanks);
+  std::vector<std::thread> threads;
+  for (int64_t rank = 0; rank < kRanks; ++rank)
+    threads.emplace_back([&, rank] {
+      auto met = Rendezvous::open({rank, kRanks, rank}, 20);
+      if (!met || !(*met)->agree({}, Rendezvous::Wait::whileOpening).ok())
+        return;
+      Status mine = rank == 1 ? Status::error("no disk") : Status();
+      messages[rank] = (*met)->agree(mine, Rendezvous::Wait::whileRunning).message();
+    });
+  for (std::thread &each : threads)
+    each.join();
+  EXPECT_EQ(messages, (std::vector<std::string>{"rank 1: no disk", "no disk", "rank 1: no disk"}));
+}
+
+TEST(Rendezvous, BroadcastGivesWhatTheOwnerHas) {
+  std::string path = meetingPlace("broadcast");
+  ::setenv("TESSERA_RENDEZVOUS", ("file:" + path).c_str(), 1);
+  constexpr int64_t kRanks = 3;
+  std::atomic<int> right{0}, refused{0};
+  std::vector<std::thread> threads;
+  for (int64_t rank = 0; rank < kRanks; ++rank)
+    threads.emplace_back([&, rank] {
+      auto met = Rendezvous::open({rank, kRanks, rank}, 20);
+      if (!met)
+        return;
+      std::vector<std::byte> data(1000, std::byte(rank));
+      Status given = (*met)->broadcast(2, data.data(), 1000, Rendezvous::Wait::whileOpening);
+      right += given.ok() && data == std::vector<std::byte>(1000, std::byte(2));
+      // Who expects another size than the owner's is told.
+      int64_t size = rank == 0 ? 8 : 16;
+      refused += !(*met)->broadcast(1, data.data(), size, Rendezvous::Wait::whileOpening).ok();
+    });
+  for (std::thread &each : threads)
+    each.join();
+  EXPECT_EQ(right, kRanks);
+  EXPECT_EQ(refused, 1);
+}
