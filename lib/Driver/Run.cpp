@@ -242,7 +242,7 @@ int tessera::run(const RunOptions &wish) {
     if (options.driver.jsonPath != "-") { // standard output is JSON then
       runtime::printChecks(*report);
       if (!note.empty())
-        std::printf("check  interpreter  %s\n", note.c_str());
+        std::printf("interpreter  %s\n", note.c_str());
     }
   }
   runtime::Status written = runtime::writeOutputs(*report, options.driver);
