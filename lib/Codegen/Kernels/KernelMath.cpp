@@ -113,10 +113,12 @@ template <typename Op> void raiseSubnormals(ModuleOp module, double logOfTwo) {
     OpBuilder b(op);
     ElementBuilder f(b, op.getLoc(), op.getType());
     Value x = op.getOperand(), isSmall = f.less(x, f.c(0x1p-126));
-    op.getOperandMutable().assign(f.mul(x, f.pick(isSmall, f.c(0x1p24), f.c(1))));
+    // The compiler makes masked operations of the two choices.
+    op.getOperandMutable().assign(f.pick(isSmall, f.mul(x, f.c(0x1p24)), x));
     b.setInsertionPointAfter(op);
-    Value shift = f.pick(isSmall, f.c(-24 * logOfTwo), f.c(0)), result = f.add(op, shift);
-    op.getResult().replaceAllUsesExcept(result, result.getDefiningOp());
+    Value lowered = f.sub(op, f.c(24 * logOfTwo)), result = f.pick(isSmall, lowered, op);
+    SmallPtrSet<Operation *, 2> own{lowered.getDefiningOp(), result.getDefiningOp()};
+    op.getResult().replaceAllUsesExcept(result, own);
   }
 }
 
