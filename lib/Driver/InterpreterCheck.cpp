@@ -12,6 +12,11 @@
 #include "tessera/Interpreter/Interpreter.h"
 #include "tessera/Runtime/CommandLine/Npy.h"
 #include "tessera/Runtime/Session/RandomInput.h"
+#include "tessera/Transforms/OpCosts.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <cstring>
 
@@ -109,4 +114,89 @@ tessera::interpretReference(const RunOptions &options, const runtime::Program &p
     expected.scalars.push_back(std::move(scalars));
   }
   return expected;
+}
+
+/// Of one execution of an op, without what its regions hold.
+static double workOf(Operation *op) {
+  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
+    double iterations = 1;
+    for (int64_t range : linalgOp.getStaticLoopRanges())
+      iterations *= static_cast<double>(range);
+    return iterations * static_cast<double>(linalgOp.getBlock()->getOperations().size());
+  }
+  double elements = 1;
+  for (Type type : op->getResultTypes())
+    if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && tensor.hasStaticShape())
+      elements += static_cast<double>(tensor.getNumElements());
+  for (Region &region : op->getRegions()) // of tensor.pad and tensor.generate: for each element
+    if (!isa<RegionBranchOpInterface>(op) && region.hasOneBlock())
+      elements *= static_cast<double>(region.front().getOperations().size());
+  return elements;
+}
+
+std::optional<double> tessera::interpreterWork(func::FuncOp function) {
+  double sum = 0;
+  bool known = true;
+  function.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
+    auto loop = dyn_cast<scf::ForOp>(op);
+    known &= !isa<scf::WhileOp>(op) && (!loop || loop.getStaticTripCount().has_value());
+    double work = workOf(op);
+    if (auto call = dyn_cast<func::CallOp>(op))
+      if (auto callee =
+              SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, call.getCalleeAttr());
+          callee && !callee.isExternal() && callee != function) {
+        std::optional<double> inside = interpreterWork(callee);
+        known &= inside.has_value();
+        work += inside.value_or(0);
+      }
+    sum += work * dist::tripsOf(op);
+    return known && (isa<RegionBranchOpInterface>(op) || op->getNumRegions() == 0)
+               ? WalkResult::advance()
+           : known ? WalkResult::skip()
+                   : WalkResult::interrupt();
+  });
+  return known ? std::optional(sum) : std::nullopt;
+}
+
+bool tessera::checkIfSmall(const RunOptions &options, const runtime::Program &program,
+                           runtime::RunReport &report, std::string &note) {
+  std::string messages;
+  RunOptions silent = options;
+  silent.messages = &messages;
+  std::optional<double> work;
+  {
+    Compilation compilation(silent);
+    func::FuncOp function = compilation.toReference();
+    if (!function)
+      return true;
+    work = interpreterWork(function);
+  }
+  if (work)
+    *work *= static_cast<double>(report.steps);
+  if (!work || *work > kSmallInterpreterWork) {
+    std::string why = work ? llvm::formatv("about {0:N} operations on elements, more than {1:N}",
+                                           static_cast<uint64_t>(std::min(*work, 1e18)),
+                                           static_cast<uint64_t>(kSmallInterpreterWork))
+                                 .str()
+                           : "its loops have no constant bounds";
+    note = "skipped  " + why + "; --check=interpreter runs it";
+    return true;
+  }
+  auto reference = interpretReference(silent, program, report);
+  if (!reference) {
+    llvm::StringRef reason = llvm::StringRef(messages).trim().split('\n').first;
+    note = "skipped  it cannot run the program: " +
+           (reason.empty() ? reference.status().message() : reason.str());
+    return true;
+  }
+  runtime::RunReport compared = report;
+  bool equal = runtime::checkAgainst(compared, *reference);
+  for (runtime::ResultCheck &check : compared.checks)
+    if (!check.equal) {
+      check.text = "from the interpreter: " + check.text;
+      report.checks.push_back(std::move(check));
+    }
+  note = std::string(equal ? "ok" : "DIFFERS") +
+         llvm::formatv("  about {0:N} operations on elements", static_cast<uint64_t>(*work)).str();
+  return equal;
 }

@@ -236,8 +236,14 @@ int tessera::run(const RunOptions &wish) {
     if (!reference)
       return runtime::printError(reference.status());
     equal = runtime::checkAgainst(*report, *reference);
-    if (options.driver.jsonPath != "-") // standard output is JSON then
+    std::string note;
+    if (options.check == Check::both)
+      equal &= checkIfSmall(options, artifact->program, *report, note);
+    if (options.driver.jsonPath != "-") { // standard output is JSON then
       runtime::printChecks(*report);
+      if (!note.empty())
+        std::printf("interpreter  %s\n", note.c_str());
+    }
   }
   runtime::Status written = runtime::writeOutputs(*report, options.driver);
   if (!written.ok())

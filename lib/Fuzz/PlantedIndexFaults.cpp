@@ -49,28 +49,18 @@ static SmallVector<arith::CmpIOp> paddingChecks(Value condition) {
   return {compare};
 }
 
-enum class Purpose { reduction, contraction, division, access, other };
+enum class Purpose { reduction, contraction, other };
 
 /// What a select on a padding check is there for.
 static Purpose purposeOf(arith::SelectOp select) {
   auto generic = select->getParentOfType<linalg::GenericOp>();
   if (!generic)
     return Purpose::other;
-  for (Operation *user : select->getUsers()) {
-    if (isa<tensor::ExtractOp>(user))
-      return Purpose::access;
-    if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::CeilDivSIOp,
-            arith::CeilDivUIOp, arith::FloorDivSIOp>(user))
-      return Purpose::division;
-  }
   if (llvm::is_contained(generic.getRegionOutputArgs(), select.getFalseValue()))
     return Purpose::reduction;
-  for (Operation *user : generic->getUsers()) {
-    if (isa<tensor::GatherOp>(user))
-      return Purpose::access;
+  for (Operation *user : generic->getUsers())
     if (linalg::isaContractionOpInterface(dyn_cast<linalg::LinalgOp>(user)))
       return Purpose::contraction;
-  }
   return Purpose::other;
 }
 
@@ -178,10 +168,6 @@ void fuzz::addIndexFaults(std::vector<PlantedFault> &faults) {
                     [](ModuleOp m) { return dropMasks(m, Purpose::reduction); }});
   faults.push_back({"contraction-mask-dropped", "a contraction includes padding",
                     [](ModuleOp m) { return dropMasks(m, Purpose::contraction); }});
-  faults.push_back({"division-guard-dropped", "an integer division sees padding",
-                    [](ModuleOp m) { return dropMasks(m, Purpose::division); }});
-  faults.push_back({"access-guard-dropped", "padding is used as an index",
-                    [](ModuleOp m) { return dropMasks(m, Purpose::access); }});
   faults.push_back({"mask-one-short", "masks cut the last valid index away",
                     [](ModuleOp m) { return moveEdge(m, -1); }});
   faults.push_back({"mask-one-long", "masks let one index of padding through",

@@ -65,35 +65,30 @@ template <typename F> static ScalarKernel unsignedBinary(ElementType type, F fun
   };
 }
 
-/// A signed division: by zero, and of the least by -1, it has no result.
-template <typename F> static ScalarKernel signedDivision(ElementType type, F function) {
-  int64_t least = wrapTo(type, static_cast<int64_t>(uint64_t(1) << (type.width - 1)));
-  return [=](const Scalar *in, Scalar *out) -> const char * {
-    if (in[1].i == 0)
-      return "divides by zero";
-    if (in[1].i == -1 && in[0].i == least)
-      return "overflows: the least integer is divided by -1";
-    *out = Scalar::ofInt(wrapTo(type, function(in[0].i, in[1].i)));
-    return nullptr;
-  };
+/// The least value of a type, as a signed one.
+static int64_t leastOf(ElementType type) {
+  return wrapTo(type, static_cast<int64_t>(uint64_t(1) << (type.width - 1)));
 }
 
-template <typename F> static ScalarKernel unsignedDivision(ElementType type, F function) {
-  return [=](const Scalar *in, Scalar *out) -> const char * {
-    uint64_t a = zeroExtended(type, in[0].i), b = zeroExtended(type, in[1].i);
-    if (b == 0)
-      return "divides by zero";
-    *out = Scalar::ofInt(wrapTo(type, static_cast<int64_t>(function(a, b))));
-    return nullptr;
-  };
+/// A signed quotient: -1 of a division by zero; the least by -1 is itself (docs/numerics.md).
+template <typename F> static ScalarKernel signedQuotient(ElementType type, F function) {
+  return intBinary(type, [=, least = leastOf(type)](int64_t a, int64_t b) -> int64_t {
+    return b == 0 ? -1 : b == -1 && a == least ? least : function(a, b);
+  });
 }
 
-/// A shift. By the width or more the result is poison, not an error: compiled code does not trap.
-template <typename F> static ScalarKernel shift(ElementType type, F function) {
+/// An unsigned quotient: all ones of a division by zero.
+template <typename F> static ScalarKernel unsignedQuotient(ElementType type, F function) {
+  return unsignedBinary(type, [=](uint64_t a, uint64_t b) { return b ? function(a, b) : ~0ULL; });
+}
+
+/// A shift, whose amount is unsigned. By the width or more nothing is left, or the sign.
+template <typename F> static ScalarKernel shift(ElementType type, bool keepsSign, F function) {
   return [=](const Scalar *in, Scalar *out) -> const char * {
     uint64_t amount = zeroExtended(type, in[1].i);
-    *out = amount >= type.width ? poisonOf(type, Poison::high)
-                                : Scalar::ofInt(wrapTo(type, function(in[0].i, amount)));
+    bool nothing = amount >= type.width;
+    *out = Scalar::ofInt(nothing ? (keepsSign && in[0].i < 0 ? -1 : 0)
+                                 : wrapTo(type, function(in[0].i, amount)));
     return nullptr;
   };
 }
@@ -114,7 +109,7 @@ static Scalar truth(bool value) {
 // Operations
 //===----------------------------------------------------------------------===//
 
-static double maximum(double a, double b) {
+double tessera::interpreter::maximum(double a, double b) {
   if (std::isnan(a) || std::isnan(b))
     return std::numeric_limits<double>::quiet_NaN();
   if (a == b)
@@ -122,7 +117,7 @@ static double maximum(double a, double b) {
   return a > b ? a : b;
 }
 
-static double minimum(double a, double b) {
+double tessera::interpreter::minimum(double a, double b) {
   return -maximum(-a, -b);
 }
 
@@ -202,8 +197,7 @@ static bool compareFloats(arith::CmpFPredicate predicate, double a, double b) {
   llvm_unreachable("all predicates are listed");
 }
 
-/// Float to integer towards zero. Beyond the range arith leaves the result undefined; here it is
-/// the nearest bound, and 0 for NaN.
+/// Float to integer towards zero; beyond the range the nearest bound, 0 for NaN.
 static Scalar toInt(ElementType to, double value, bool isSigned) {
   if (std::isnan(value))
     return Scalar::ofInt(0);
@@ -235,22 +229,24 @@ static ScalarKernel bitcast(Operation *op) {
 
 static ScalarKernel conversion(Operation *op, ElementType from, ElementType to) {
   return TypeSwitch<Operation *, ScalarKernel>(op)
-      .Case<arith::ExtFOp, arith::TruncFOp>(
-          [=](auto) { return unary([=](Scalar x) { return Scalar::ofFloat(roundTo(to, x.f)); }); })
+      .Case([=](arith::ExtFOp) { return unary([](Scalar x) { return x; }); })
+      .Case([=](arith::TruncFOp) {
+        return unary([=](Scalar x) { return Scalar::ofFloat(roundOnceTo(to, x.f)); });
+      })
       .Case([=](arith::SIToFPOp) {
         return unary([=](Scalar x) {
-          // 64-bit integers do not fit a double: round once, to f32 directly.
-          return Scalar::ofFloat(to.kind == ElementType::f32
-                                     ? static_cast<float>(x.i)
-                                     : roundTo(to, static_cast<double>(x.i)));
+          // 64-bit integers do not fit a double: round to f32 directly, and from there to 16 bits.
+          return Scalar::ofFloat(to.kind == ElementType::f64
+                                     ? static_cast<double>(x.i)
+                                     : roundTo(to, static_cast<float>(x.i)));
         });
       })
       .Case([=](arith::UIToFPOp) {
         return unary([=](Scalar x) {
           uint64_t value = zeroExtended(from, x.i);
-          return Scalar::ofFloat(to.kind == ElementType::f32
-                                     ? static_cast<float>(value)
-                                     : roundTo(to, static_cast<double>(value)));
+          return Scalar::ofFloat(to.kind == ElementType::f64
+                                     ? static_cast<double>(value)
+                                     : roundTo(to, static_cast<float>(value)));
         });
       })
       .Case([=](arith::FPToSIOp) { return unary([=](Scalar x) { return toInt(to, x.f, true); }); })
@@ -308,15 +304,22 @@ static ScalarKernel wideProduct(ElementType type, bool isSigned) {
 
 static ScalarKernel integerDivision(Operation *op, ElementType type) {
   return TypeSwitch<Operation *, ScalarKernel>(op)
-      .Case([=](arith::DivSIOp) { return signedDivision(type, std::divides<int64_t>()); })
-      .Case([=](arith::RemSIOp) { return signedDivision(type, std::modulus<int64_t>()); })
-      .Case([=](arith::FloorDivSIOp) { return signedDivision(type, floorDivide); })
-      .Case([=](arith::CeilDivSIOp) { return signedDivision(type, ceilDivide); })
-      .Case([=](arith::DivUIOp) { return unsignedDivision(type, std::divides<uint64_t>()); })
-      .Case([=](arith::RemUIOp) { return unsignedDivision(type, std::modulus<uint64_t>()); })
+      .Case([=](arith::DivSIOp) { return signedQuotient(type, std::divides<int64_t>()); })
+      .Case([=](arith::FloorDivSIOp) { return signedQuotient(type, floorDivide); })
+      .Case([=](arith::CeilDivSIOp) { return signedQuotient(type, ceilDivide); })
+      .Case([=](arith::DivUIOp) { return unsignedQuotient(type, std::divides<uint64_t>()); })
       .Case([=](arith::CeilDivUIOp) {
-        return unsignedDivision(
+        return unsignedQuotient(
             type, [](uint64_t a, uint64_t b) { return a / b + static_cast<uint64_t>(a % b != 0); });
+      })
+      // What a division by zero leaves is all of it.
+      .Case([=](arith::RemSIOp) {
+        return intBinary(type, [](int64_t a, int64_t b) {
+          return b == 0 ? a : b == -1 ? 0 : a % b;
+        });
+      })
+      .Case([=](arith::RemUIOp) {
+        return unsignedBinary(type, [](uint64_t a, uint64_t b) { return b ? a % b : a; });
       })
       .Default([](Operation *) { return ScalarKernel(); });
 }
@@ -343,14 +346,15 @@ static ScalarKernel integerOp(Operation *op, ElementType type) {
         return unsignedBinary(type, [](uint64_t a, uint64_t b) { return std::max(a, b); });
       })
       .Case([=](arith::ShLIOp) {
-        return shift(type, [](int64_t a, uint64_t n) {
+        return shift(type, /*keepsSign=*/false, [](int64_t a, uint64_t n) {
           return static_cast<int64_t>(static_cast<uint64_t>(a) << n);
         });
       })
-      .Case(
-          [=](arith::ShRSIOp) { return shift(type, [](int64_t a, uint64_t n) { return a >> n; }); })
+      .Case([=](arith::ShRSIOp) {
+        return shift(type, /*keepsSign=*/true, [](int64_t a, uint64_t n) { return a >> n; });
+      })
       .Case([=](arith::ShRUIOp) {
-        return shift(type, [=](int64_t a, uint64_t n) {
+        return shift(type, /*keepsSign=*/false, [=](int64_t a, uint64_t n) {
           return static_cast<int64_t>(zeroExtended(type, a) >> n);
         });
       })
@@ -374,6 +378,10 @@ static ScalarKernel integerOp(Operation *op, ElementType type) {
       .Case([=](arith::MulSIExtendedOp) { return wideProduct(type, true); })
       .Case([=](arith::MulUIExtendedOp) { return wideProduct(type, false); })
       .Default([=](Operation *other) { return integerDivision(other, type); });
+}
+
+ScalarKernel tessera::interpreter::getWideKernel(Operation *op) {
+  return floatOp(op, ElementType{ElementType::f32, 32});
 }
 
 ScalarKernel tessera::interpreter::getArithKernel(Operation *op) {

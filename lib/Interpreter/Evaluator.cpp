@@ -7,6 +7,8 @@
 
 #include "Evaluator.h"
 
+#include "tessera/Dialect/Dist/Rules/DynamicIndices.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -34,6 +36,12 @@ SmallVector<int64_t> Evaluator::getInts(ArrayRef<OpFoldResult> mixed) const {
       return *constant;
     return getInt(cast<Value>(entry));
   });
+}
+
+int64_t tessera::interpreter::clampedIndex(int64_t index, int64_t extent, int64_t size,
+                                           int64_t stride) {
+  dist::OffsetBounds bounds = dist::offsetBounds(extent, size, stride);
+  return std::max(std::min(index, bounds.greatest), bounds.least);
 }
 
 void Evaluator::set(Value value, Tensor tensor) {
@@ -67,10 +75,10 @@ static ScalarKernel extractFrom(Tensor source) {
   return [source](const Scalar *in, Scalar *out) -> const char * {
     SmallVector<int64_t, 4> index;
     for (int64_t d = 0; d < source.rank(); ++d)
-      index.push_back(in[d].i);
+      index.push_back(clampedIndex(in[d].i, source.shape()[d]));
     int64_t linear = source.linearize(index);
     if (linear < 0)
-      return "reads outside the tensor";
+      return "reads a tensor without elements";
     *out = source.load(linear);
     return nullptr;
   };
@@ -85,6 +93,8 @@ FailureOr<ScalarKernel> ElementBody::kernelOf(Operation *op) {
       return nullptr;
     });
   }
+  if (llvm::is_contained(wide, op))
+    return getWideKernel(op);
   if (auto extract = dyn_cast<tensor::ExtractOp>(op))
     return extractFrom(evaluator->get(extract.getTensor()));
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
@@ -100,8 +110,10 @@ FailureOr<ScalarKernel> ElementBody::kernelOf(Operation *op) {
   return evaluator->error(op) << "is not known to the interpreter inside an element-wise body";
 }
 
-FailureOr<ElementBody> ElementBody::prepare(Block &block, Evaluator &evaluator) {
+FailureOr<ElementBody> ElementBody::prepare(Block &block, Evaluator &evaluator,
+                                            ArrayRef<Operation *> wide) {
   ElementBody body(evaluator);
+  body.wide.assign(wide.begin(), wide.end());
   for (BlockArgument argument : block.getArguments()) {
     body.slotOfValue[argument] = body.slots.size();
     body.slots.emplace_back();

@@ -31,6 +31,10 @@ struct Program {
       lastUses;
 };
 
+/// The index inside a dimension of `extent` that is nearest, for a slice of `size` elements,
+/// `stride` apart, that begins there.
+int64_t clampedIndex(int64_t index, int64_t extent, int64_t size = 1, int64_t stride = 1);
+
 /// How an attempt to execute an op ended. `unknown`: it is of no kind that this function executes.
 enum class Outcome { done, failed, unknown };
 
@@ -65,8 +69,10 @@ private:
 /// `tensor.generate`. Prepared once, then run for every element.
 class ElementBody {
 public:
-  /// Fails with an error at the first op that is not known.
-  static mlir::FailureOr<ElementBody> prepare(mlir::Block &block, Evaluator &evaluator);
+  /// Fails with an error at the first op that is not known. `wide`: sums and products of 16-bit
+  /// floats that are computed in f32.
+  static mlir::FailureOr<ElementBody> prepare(mlir::Block &block, Evaluator &evaluator,
+                                              llvm::ArrayRef<mlir::Operation *> wide = {});
   ElementBody(ElementBody &&) = default;
 
   /// Runs it on values for its block arguments at an iteration (what `linalg.index` gives). Its
@@ -97,6 +103,7 @@ private:
     std::vector<Sequence> arms; ///< of an `scf.if`, which has no kernel
   };
   Evaluator *evaluator;
+  llvm::SmallVector<mlir::Operation *> wide;
   std::unique_ptr<llvm::SmallVector<int64_t>> iteration; ///< seen by the kernels of linalg.index
   llvm::DenseMap<mlir::Value, unsigned> slotOfValue;
   std::vector<Scalar> slots;

@@ -7,12 +7,15 @@
 
 #include "Evaluator.h"
 
+#include "tessera/Dialect/Dist/Rules/NarrowSums.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 #include <cmath>
 #include <limits>
 
 using namespace mlir;
+using namespace tessera;
 using namespace tessera::interpreter;
 
 namespace {
@@ -93,9 +96,17 @@ int64_t Access::at(ArrayRef<int64_t> iteration) const {
   return position;
 }
 
+/// The elements in another type of floats, rounded to it.
+static Tensor castElements(const Tensor &tensor, Type elementType) {
+  Tensor result(elementType, tensor.shape());
+  for (int64_t i = 0, n = tensor.numElements(); i < n; ++i)
+    result.store(i, Scalar::ofFloat(roundTo(result.element(), tensor.load(i).f)));
+  return result;
+}
+
 /// Walks the iteration space in row-major order: outputs are read, combined and written in place.
 static LogicalResult walk(Evaluator &evaluator, linalg::LinalgOp op, ArrayRef<int64_t> ranges,
-                          MutableArrayRef<Tensor> operands) {
+                          MutableArrayRef<Tensor> operands, ArrayRef<Operation *> wide) {
   SmallVector<Access> accesses;
   for (auto [index, map] : llvm::enumerate(op.getIndexingMapsArray())) {
     int64_t dim = 0, outside = 0;
@@ -106,7 +117,7 @@ static LogicalResult walk(Evaluator &evaluator, linalg::LinalgOp op, ArrayRef<in
     accesses.push_back(*access);
   }
   Block &block = *op.getBlock();
-  FailureOr<ElementBody> body = ElementBody::prepare(block, evaluator);
+  FailureOr<ElementBody> body = ElementBody::prepare(block, evaluator, wide);
   if (failed(body))
     return failure();
   // Every operand has a block argument, except inits of ops whose body never reads them.
@@ -146,8 +157,23 @@ static Outcome executeStructured(Evaluator &evaluator, linalg::LinalgOp op) {
     return Outcome::failed;
   }
   SmallVector<int64_t> ranges = shapesToLoops.compose(ArrayRef<int64_t>(sizes));
-  if (failed(walk(evaluator, op, ranges, operands)))
+  // Accumulators of 16-bit floats are f32 until the end.
+  SmallVector<dist::NarrowSum> sums = dist::narrowSums(op);
+  SmallVector<Operation *> wide;
+  for (const dist::NarrowSum &sum : sums) {
+    wide.push_back(sum.combiner);
+    if (sum.product)
+      wide.push_back(sum.product);
+    Tensor &accumulator = operands[op.getNumDpsInputs() + sum.output];
+    accumulator = castElements(accumulator, Float32Type::get(op->getContext()));
+  }
+  if (failed(walk(evaluator, op, ranges, operands, wide)))
     return Outcome::failed;
+  for (const dist::NarrowSum &sum : sums) {
+    Tensor &accumulator = operands[op.getNumDpsInputs() + sum.output];
+    accumulator =
+        castElements(accumulator, getElementTypeOrSelf(op->getResult(sum.output).getType()));
+  }
   for (OpResult result : op->getResults())
     evaluator.set(result, operands[op.getNumDpsInputs() + result.getResultNumber()]);
   return Outcome::done;
@@ -177,8 +203,10 @@ static Outcome executeSoftmax(Evaluator &evaluator, linalg::SoftmaxOp op) {
     for (int64_t i = 0; i < extent; ++i) {
       double power = std::exp(roundTo(type, input.load(at(i)).f - greatest));
       result.store(at(i), Scalar::ofFloat(power));
-      sum = roundTo(type, sum + result.load(at(i)).f);
+      sum = type.width == 16 ? static_cast<float>(sum + result.load(at(i)).f) // docs/numerics.md
+                             : roundTo(type, sum + result.load(at(i)).f);
     }
+    sum = roundTo(type, sum);
     for (int64_t i = 0; i < extent; ++i)
       result.store(at(i), Scalar::ofFloat(roundTo(type, result.load(at(i)).f / sum)));
   }

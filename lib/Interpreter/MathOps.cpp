@@ -45,20 +45,15 @@ template <typename F> static ScalarKernel integer(ElementType type, F function) 
   };
 }
 
-/// base^exponent modulo 2^width; negative exponents as math.ipowi has them: 1/base towards zero.
-static const char *integerPower(ElementType type, int64_t base, int64_t exponent, int64_t &result) {
-  if (exponent < 0) {
-    if (base == 0)
-      return "raises zero to a negative power";
-    result = base == 1 ? 1 : base == -1 ? (exponent % 2 ? -1 : 1) : 0;
-    return nullptr;
-  }
+/// base^exponent modulo 2^width; to a negative power 1 divided by the positive one.
+static int64_t integerPower(ElementType type, int64_t base, int64_t exponent) {
+  if (exponent < 0)
+    return base == 1 ? 1 : base == -1 ? (exponent % 2 ? -1 : 1) : base == 0 ? -1 : 0;
   uint64_t value = 1;
   for (uint64_t square = static_cast<uint64_t>(base); exponent; exponent >>= 1, square *= square)
     if (exponent & 1)
       value *= square;
-  result = wrapTo(type, static_cast<int64_t>(value));
-  return nullptr;
+  return wrapTo(type, static_cast<int64_t>(value));
 }
 
 static double roundEven(double x) {
@@ -143,7 +138,7 @@ static ScalarKernel severalOperandsOp(Operation *op, ElementType type) {
       })
       .Case([=](math::ClampFOp) -> ScalarKernel {
         return [=](const Scalar *in, Scalar *out) -> const char * {
-          *out = in[0].f < in[1].f ? in[1] : in[0].f > in[2].f ? in[2] : in[0];
+          *out = Scalar::ofFloat(minimum(maximum(in[0].f, in[1].f), in[2].f));
           return nullptr;
         };
       })
@@ -154,8 +149,9 @@ static ScalarKernel severalOperandsOp(Operation *op, ElementType type) {
         };
       })
       .Case([=](math::IPowIOp) -> ScalarKernel {
-        return [=](const Scalar *in, Scalar *out) {
-          return integerPower(type, in[0].i, in[1].i, out->i);
+        return [=](const Scalar *in, Scalar *out) -> const char * {
+          *out = Scalar::ofInt(wrapTo(type, integerPower(type, in[0].i, in[1].i)));
+          return nullptr;
         };
       })
       .Default([](Operation *) { return ScalarKernel(); });

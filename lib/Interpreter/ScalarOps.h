@@ -17,7 +17,7 @@
 namespace tessera::interpreter {
 
 /// What an `arith` or `math` op does to one element of each operand. Returns null, or the reason
-/// why the result is not defined (a division by zero), as the rest of a sentence.
+/// why there is no result, as the rest of a sentence.
 using ScalarKernel = std::function<const char *(const Scalar *operands, Scalar *results)>;
 
 /// The kernel of an op, from its name, attributes and element types; empty for an op that is not
@@ -26,6 +26,13 @@ ScalarKernel getScalarKernel(mlir::Operation *op);
 /// The two halves of it (ArithOps.cpp, MathOps.cpp).
 ScalarKernel getArithKernel(mlir::Operation *op);
 ScalarKernel getMathKernel(mlir::Operation *op);
+
+/// The kernel of an `arith.addf` or `mulf` of 16-bit floats that is computed in f32.
+ScalarKernel getWideKernel(mlir::Operation *op);
+
+/// arith.maximumf and minimumf: NaN of a NaN, and -0 is less than 0.
+double maximum(double a, double b);
+double minimum(double a, double b);
 
 /// Element type of a scalar or tensor type; nothing when it is not one of ElementType's.
 std::optional<ElementType> elementOf(mlir::Type type);

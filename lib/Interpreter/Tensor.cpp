@@ -48,10 +48,9 @@ static const llvm::fltSemantics &semanticsOf(ElementType type) {
   return type.kind == ElementType::f16 ? APFloat::IEEEhalf() : APFloat::BFloat();
 }
 
-/// Bits of a value of a 16-bit float type.
+/// Bits of the value of a 16-bit float type that is nearest.
 static uint16_t toHalfBits(ElementType type, double value) {
-  // Through f32, as hardware without 16-bit arithmetic does it.
-  APFloat number(static_cast<float>(value));
+  APFloat number(value);
   bool losesInfo;
   number.convert(semanticsOf(type), APFloat::rmNearestTiesToEven, &losesInfo);
   return static_cast<uint16_t>(number.bitcastToAPInt().getZExtValue());
@@ -68,8 +67,14 @@ double interpreter::roundTo(ElementType type, double value) {
   case ElementType::f32:
     return static_cast<float>(value);
   default:
-    return fromHalfBits(type, toHalfBits(type, value));
+    // Through f32, as hardware without 16-bit arithmetic does it.
+    return roundOnceTo(type, static_cast<float>(value));
   }
+}
+
+double interpreter::roundOnceTo(ElementType type, double value) {
+  bool narrow = type.kind == ElementType::f16 || type.kind == ElementType::bf16;
+  return narrow ? fromHalfBits(type, toHalfBits(type, value)) : roundTo(type, value);
 }
 
 int64_t interpreter::wrapTo(ElementType type, int64_t value) {

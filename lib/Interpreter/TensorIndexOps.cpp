@@ -16,15 +16,12 @@ using namespace tessera::interpreter;
 /// Position of the element that an op names, or -1 after an error.
 static int64_t positionOf(Evaluator &evaluator, Operation *op, const Tensor &tensor,
                           ValueRange indices) {
-  SmallVector<int64_t> index =
-      llvm::map_to_vector(indices, [&](Value value) { return evaluator.getInt(value); });
+  SmallVector<int64_t> index;
+  for (auto [value, extent] : llvm::zip_equal(indices, tensor.shape()))
+    index.push_back(clampedIndex(evaluator.getInt(value), extent));
   int64_t position = tensor.linearize(index);
-  if (position < 0) {
-    InFlightDiagnostic diagnostic = evaluator.error(op);
-    diagnostic << "names element [";
-    llvm::interleaveComma(index, diagnostic);
-    diagnostic << "] of " << tensor.tensorType();
-  }
+  if (position < 0)
+    evaluator.error(op) << "names an element of " << tensor.tensorType() << ", which has none";
   return position;
 }
 
@@ -72,10 +69,10 @@ static LogicalResult walkGathered(Evaluator &evaluator, Operation *op, const Ten
   for (int64_t tuple = 0; tuple < tuples; ++tuple) {
     SmallVector<int64_t> base(large.rank(), 0);
     for (auto [k, d] : llvm::enumerate(dims)) {
-      base[d] = indices.load(tuple * width + k).i;
-      if (base[d] < 0 || base[d] >= large.shape()[d])
-        return evaluator.error(op) << "names index " << base[d] << " of dimension " << d << " of "
-                                   << large.tensorType();
+      base[d] = clampedIndex(indices.load(tuple * width + k).i, large.shape()[d]);
+      if (large.shape()[d] == 0)
+        return evaluator.error(op)
+               << "names an element of " << large.tensorType() << ", which has none";
     }
     forEachIndex(slice, [&](ArrayRef<int64_t> offset) {
       SmallVector<int64_t> index = base;

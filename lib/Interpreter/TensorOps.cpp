@@ -137,13 +137,17 @@ static FailureOr<Slice> sliceOf(Evaluator &evaluator, Op op, const Tensor &large
   Slice slice{evaluator.getInts(op.getMixedOffsets()), evaluator.getInts(op.getMixedSizes()),
               evaluator.getInts(op.getMixedStrides()), op.getDroppedDims()};
   for (int64_t d = 0; d < large.rank(); ++d) {
-    int64_t first = slice.offsets[d];
+    int64_t &first = slice.offsets[d], extent = large.shape()[d], steps = slice.sizes[d] - 1;
+    if (op.isDynamicOffset(d))
+      first = op.isDynamicStride(d) ? clampedIndex(first, extent)
+                                    : clampedIndex(first, extent, steps + 1, slice.strides[d]);
+    if (op.isDynamicStride(d) && steps > 0)
+      slice.strides[d] =
+          std::min(std::max(slice.strides[d], -(first / steps)), (extent - 1 - first) / steps);
     int64_t last = first + (slice.sizes[d] - 1) * slice.strides[d];
     bool inside = std::min(first, last) >= 0 && std::max(first, last) < large.shape()[d];
-    // An empty slice touches nothing, but still begins somewhere in the tensor or at its end.
-    if (slice.sizes[d] == 0)
-      inside = first >= 0 && first <= large.shape()[d];
-    if (slice.sizes[d] < 0 || !inside)
+    // An empty slice touches nothing.
+    if (slice.sizes[d] < 0 || (slice.sizes[d] > 0 && !inside))
       return evaluator.error(op.getOperation())
              << "takes offset " << first << ", size " << slice.sizes[d] << ", stride "
              << slice.strides[d] << " of dimension " << d << " of " << large.tensorType();
@@ -196,8 +200,16 @@ static Outcome pad(Evaluator &evaluator, tensor::PadOp op) {
   SmallVector<int64_t> low = evaluator.getInts(op.getMixedLowPad());
   SmallVector<int64_t> high = evaluator.getInts(op.getMixedHighPad());
   SmallVector<int64_t> shape;
-  for (int64_t d = 0; d < source.rank(); ++d)
-    shape.push_back(low[d] + source.shape()[d] + high[d]);
+  for (int64_t d = 0; d < source.rank(); ++d) {
+    int64_t own = source.shape()[d], extent = op.getType().getDimSize(d);
+    if (!ShapedType::isDynamic(extent)) { // the source lies somewhere inside
+      if (ShapedType::isDynamic(op.getStaticLow()[d]))
+        low[d] = clampedIndex(low[d], extent, own);
+      if (ShapedType::isDynamic(op.getStaticHigh()[d]))
+        high[d] = extent - own - low[d];
+    }
+    shape.push_back(low[d] + own + high[d]);
+  }
   if (failed(checkShape(evaluator, op, shape)))
     return Outcome::failed;
   FailureOr<ElementBody> body = ElementBody::prepare(op.getRegion().front(), evaluator);

@@ -185,17 +185,20 @@ int main(int argc, char **argv) {
   command->add_option("--trace", run.driver.tracePath, "Chrome/Perfetto trace, a track a device");
   // A flag that may have a value behind '=': as an option it would swallow the file's name.
   command->add_flag(
-      "--check{compiled}", check,
-      "Also run without meshes and compare; --check=interpreter against the interpreter");
+      "--check{both}", check,
+      "Also run without meshes and compare, and with the interpreter if the program is small; "
+      "--check=compiled or --check=interpreter: with one of them");
   command->callback([&, command]() {
     if (command->count("--check")) {
-      if (check.empty() || check == "compiled") {
+      if (check.empty() || check == "both") {
+        run.check = tessera::Check::both;
+      } else if (check == "compiled") {
         run.check = tessera::Check::compiled;
       } else if (check == "interpreter") {
         run.check = tessera::Check::interpreter;
       } else {
         code = tessera::runtime::printError(tessera::runtime::Status::error(
-            "--check '" + check + "': it is compiled or interpreter"));
+            "--check '" + check + "': it is both, compiled or interpreter"));
         return;
       }
     }

@@ -80,8 +80,9 @@ int compile(const CompileOptions &options);
 /// The artifact itself; null after an error.
 std::shared_ptr<const runtime::Artifact> compileProgram(const CompileOptions &options);
 
-/// What `--check` compares with.
-enum class Check { none, compiled, interpreter };
+/// What `--check` compares with: `both` is the compiled program without its meshes, and the
+/// interpreter if the program is small (InterpreterCheck.h).
+enum class Check { none, both, compiled, interpreter };
 
 struct RunOptions : CompileOptions {
   runtime::DriverOptions driver;

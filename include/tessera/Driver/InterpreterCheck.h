@@ -19,6 +19,18 @@ runtime::Expected<runtime::RunReport> interpretReference(const RunOptions &optio
                                                          const runtime::Program &program,
                                                          const runtime::RunReport &report);
 
+/// About how many operations on single elements the interpreter executes for one step: iterations
+/// times the ops of a body. Nothing when loops without constant bounds decide it.
+std::optional<double> interpreterWork(mlir::func::FuncOp function);
+/// A run of at most as many is small: `--check` then asks the interpreter, too. About 0.2 s.
+constexpr double kSmallInterpreterWork = 2e6;
+
+/// Compares a run with the interpreter if that is a small matter: adds differences to
+/// `report.checks`, sets `note` to what was done and why, as a line to print. Returns whether all
+/// agree; what the interpreter cannot run agrees.
+bool checkIfSmall(const RunOptions &options, const runtime::Program &program,
+                  runtime::RunReport &report, std::string &note);
+
 /// A tensor of the runtime as one of the interpreter, and back; element types and shapes must
 /// match. Both keep elements row-major; a boolean is a byte of 0 or 1 on the host, a sign-extended
 /// bit in the interpreter.

@@ -47,7 +47,7 @@ struct Argument {
 /// Runs a function of the global view on one device. Annotations change nothing:
 /// `dist.shard_tensor` and `dist.reshard` are identities. Inputs are the arguments in order,
 /// scalars as tensors of rank 0; so are the results. Fails with a located error at the op that
-/// could not be executed: unknown, undefined (division by zero, an index out of bounds), a check op
+/// could not be executed: unknown, without a result, a check op
 /// that does not hold, an input of another type.
 mlir::FailureOr<llvm::SmallVector<Tensor>>
 runGlobal(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> inputs, const Options &options = {});

@@ -21,7 +21,7 @@ def Interpret : Pass<"interpret", "::mlir::ModuleOp"> {
     result0 : tensor<2x3xf32> = [[1, 2, 3], [4, 5, 6]]
     ```
 
-    Fails when a check op does not hold or an op has no result (division by zero, an index outside).
+    Fails when a check op does not hold or an op has no result.
   }];
   let options = [
     Option<"function", "function", "std::string", "", "The function to run; all public ones when empty">,

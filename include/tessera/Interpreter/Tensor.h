@@ -61,6 +61,8 @@ union Scalar {
 /// `value` rounded to nearest even in a float type. Results of f32 and 16-bit operations are
 /// computed in double and rounded: +, -, *, / and sqrt come out as if computed in f32.
 double roundTo(ElementType type, double value);
+/// The same without f32 between a double and 16 bits: what `arith.truncf` from f64 means.
+double roundOnceTo(ElementType type, double value);
 /// `value` modulo 2^width, sign-extended.
 int64_t wrapTo(ElementType type, int64_t value);
 /// The same bits without the sign extension.

@@ -101,6 +101,39 @@ template <typename Op> struct ExpandHyperbolic : OpRewritePattern<Op> {
   }
 };
 
+/// Logarithms of f32 for the polynomials, which take a subnormal number for the least normal one:
+/// log x is log(2^24 x) - 24 log 2 there.
+template <typename Op> void raiseSubnormals(ModuleOp module, double logOfTwo) {
+  SmallVector<Op> ops;
+  module.walk([&](Op op) {
+    if (getElementTypeOrSelf(op.getType()).isF32())
+      ops.push_back(op);
+  });
+  for (Op op : ops) {
+    OpBuilder b(op);
+    ElementBuilder f(b, op.getLoc(), op.getType());
+    Value x = op.getOperand(), isSmall = f.less(x, f.c(0x1p-126));
+    // The compiler makes masked operations of the two choices.
+    op.getOperandMutable().assign(f.pick(isSmall, f.mul(x, f.c(0x1p24)), x));
+    b.setInsertionPointAfter(op);
+    Value lowered = f.sub(op, f.c(24 * logOfTwo)), result = f.pick(isSmall, lowered, op);
+    SmallPtrSet<Operation *, 2> own{lowered.getDefiningOp(), result.getDefiningOp()};
+    op.getResult().replaceAllUsesExcept(result, own);
+  }
+}
+
+/// The polynomial of erf begins with 0, whatever the sign of its argument.
+void keepSignOfErf(ModuleOp module) {
+  SmallVector<math::ErfOp> ops;
+  module.walk([&](math::ErfOp op) { ops.push_back(op); });
+  for (math::ErfOp op : ops) {
+    OpBuilder b(op->getContext());
+    b.setInsertionPointAfter(op);
+    Value result = math::CopySignOp::create(b, op.getLoc(), op, op.getOperand());
+    op.getResult().replaceAllUsesExcept(result, result.getDefiningOp());
+  }
+}
+
 } // namespace
 
 LogicalResult expandKernelMath(ModuleOp module, bool f16InIntegers, bool approximate) {
@@ -144,12 +177,15 @@ LogicalResult expandKernelMath(ModuleOp module, bool f16InIntegers, bool approxi
     {
       // What other functions say in terms of those that have polynomials.
       RewritePatternSet patterns(context);
-      math::populateExpansionPatterns(patterns, {"exp2f", "rsqrt", "powi", "clampf"});
+      math::populateExpansionPatterns(patterns, {"exp2f", "rsqrt", "powi"});
       patterns.add<ExpandSine<math::SinOp, 0>, ExpandSine<math::CosOp, 1>,
                    ExpandHyperbolic<math::SinhOp>, ExpandHyperbolic<math::CoshOp>>(context);
       if (failed(applyPatternsGreedily(module, std::move(patterns), config)))
         return failure();
     }
+    keepSignOfErf(module);
+    raiseSubnormals<math::LogOp>(module, 0.69314718055994530942);
+    raiseSubnormals<math::Log2Op>(module, 1);
     RewritePatternSet patterns(context);
     // The polynomials are for f32 and check the type themselves; pow and the arc tangents would
     // lose digits.
@@ -163,7 +199,7 @@ LogicalResult expandKernelMath(ModuleOp module, bool f16InIntegers, bool approxi
   }
   RewritePatternSet patterns(context);
   patterns.add<ExpandExpM1>(context);
-  math::populateExpansionPatterns(patterns, {"rsqrt", "ctlz", "powi", "clampf"});
+  math::populateExpansionPatterns(patterns, {"rsqrt", "ctlz", "powi"});
   arith::populateArithExpandOpsPatterns(patterns);
   if (bf16)
     arith::populateExpandBFloat16Patterns(patterns);

@@ -46,8 +46,12 @@ private:
   mlir::ScopedDiagnosticHandler handler;
 };
 
-/// Decomposes aggregates (softmax, concat, pad, gather, scatter) and generalises named ops.
+/// Decomposes aggregates (softmax, concat, pad, gather, scatter) and generalises named ops; then
+/// every scalar op has a result and every index is inside.
 mlir::LogicalResult prepareKernel(mlir::func::FuncOp kernel);
+/// The two parts of it that define results (DefineScalars.cpp, ClampIndices.cpp).
+void defineScalars(mlir::func::FuncOp kernel);
+void clampIndices(mlir::func::FuncOp kernel);
 
 /// Fuses elementwise ops on tensors without ever computing anything twice.
 void fuseKernel(mlir::func::FuncOp kernel);

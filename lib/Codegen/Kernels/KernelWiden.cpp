@@ -16,8 +16,8 @@
 #include "KernelWiden.h"
 
 #include "KernelGroup.h"
+#include "tessera/Dialect/Dist/Rules/NarrowSums.h"
 
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
@@ -27,38 +27,6 @@ using namespace mlir;
 
 namespace tessera::codegen {
 namespace {
-
-/// An output that accumulates by one operation.
-struct Accumulator {
-  unsigned output;
-  Operation *combiner;
-};
-
-bool isNarrowFloat(Type type) {
-  Type element = getElementTypeOrSelf(type);
-  return element.isBF16() || element.isF16();
-}
-
-/// The outputs that add up, or multiply, more than two 16-bit floats an element.
-SmallVector<Accumulator> narrowAccumulators(linalg::GenericOp op) {
-  SmallVector<Accumulator> found;
-  if (!op.hasPureTensorSemantics() || op.hasDynamicShape() || op.getNumReductionLoops() == 0)
-    return found;
-  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
-  for (auto [output, result] : llvm::enumerate(op.getResults())) {
-    AffineMap map = op.getIndexingMapMatchingResult(cast<OpResult>(result));
-    int64_t added = 1;
-    for (auto [loop, extent] : llvm::enumerate(ranges))
-      added *= map.isFunctionOfDim(loop) ? 1 : extent;
-    SmallVector<Operation *> combiners;
-    if (!isNarrowFloat(result.getType()) || added <= 2 ||
-        !matchReduction(op.getRegionOutputArgs(), output, combiners) || combiners.size() != 1 ||
-        !isa<arith::AddFOp, arith::MulFOp>(combiners[0]))
-      continue;
-    found.push_back({static_cast<unsigned>(output), combiners[0]});
-  }
-  return found;
-}
 
 /// Every element of `value` as `element`, f32 or back.
 Value castElements(OpBuilder &b, Location loc, Value value, Type element) {
@@ -96,24 +64,25 @@ Value castElements(OpBuilder &b, Location loc, Value value, Type element) {
       .getResult(0);
 }
 
-/// Adds what the combiner adds to an accumulator of f32. A product that nobody else needs is not
-/// rounded: it is exact in f32.
-void widenCombiner(OpBuilder &b, Operation *combiner, BlockArgument accumulator) {
+/// Adds what the combiner adds to an accumulator of f32.
+void widenCombiner(OpBuilder &b, const dist::NarrowSum &sum, BlockArgument accumulator) {
+  Operation *combiner = sum.combiner;
   b.setInsertionPoint(combiner);
   Location loc = combiner->getLoc();
-  Type f32 = b.getF32Type();
-  auto widen = [&](Value value) -> Value { return arith::ExtFOp::create(b, loc, f32, value); };
+  auto widen = [&](Value value) -> Value {
+    return arith::ExtFOp::create(b, loc, b.getF32Type(), value);
+  };
   bool second = combiner->getOperand(1) == accumulator;
-  Value added = combiner->getOperand(second ? 0 : 1), wide;
-  auto product = added.getDefiningOp<arith::MulFOp>();
-  if (isa<arith::AddFOp>(combiner) && product && product->hasOneUse())
-    wide = arith::MulFOp::create(b, loc, widen(product.getLhs()), widen(product.getRhs()));
+  Value wide;
+  if (sum.product)
+    wide = arith::MulFOp::create(b, loc, widen(sum.product->getOperand(0)),
+                                 widen(sum.product->getOperand(1)));
   else
-    wide = widen(added);
+    wide = widen(combiner->getOperand(second ? 0 : 1));
   combiner->setOperands(second ? ValueRange{wide, accumulator} : ValueRange{accumulator, wide});
-  combiner->getResult(0).setType(f32);
-  if (product && product->use_empty())
-    product->erase();
+  combiner->getResult(0).setType(b.getF32Type());
+  if (sum.product)
+    sum.product->erase();
 }
 
 } // namespace
@@ -124,21 +93,21 @@ void widenSums(func::FuncOp kernel) {
   IRRewriter rewriter(kernel.getContext());
   Type f32 = rewriter.getF32Type();
   for (linalg::GenericOp op : ops) {
-    SmallVector<Accumulator> found = narrowAccumulators(op);
-    if (found.empty())
+    SmallVector<dist::NarrowSum> found = dist::narrowSums(op);
+    if (found.empty() || op.hasDynamicShape())
       continue;
     rewriter.setInsertionPoint(op);
     SmallVector<Value> inits(op.getDpsInits());
-    for (const Accumulator &each : found)
+    for (const dist::NarrowSum &each : found)
       inits[each.output] = castElements(rewriter, op.getLoc(), inits[each.output], f32);
     auto wide = linalg::GenericOp::create(rewriter, op.getLoc(), TypeRange(ValueRange(inits)),
                                           op.getDpsInputs(), inits, op.getIndexingMapsArray(),
                                           op.getIteratorTypesArray());
     wide.getRegion().takeBody(op.getRegion());
-    for (const Accumulator &each : found) {
+    for (const dist::NarrowSum &each : found) {
       BlockArgument accumulator = wide.getRegionOutputArgs()[each.output];
       accumulator.setType(f32);
-      widenCombiner(rewriter, each.combiner, accumulator);
+      widenCombiner(rewriter, each, accumulator);
     }
     rewriter.setInsertionPointAfter(wide);
     for (auto [before, after] : llvm::zip_equal(op.getResults(), wide.getResults()))

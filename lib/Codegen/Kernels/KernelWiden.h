@@ -12,9 +12,9 @@
 
 namespace tessera::codegen {
 
-/// Gives sums and products of more than two 16-bit floats, in a kernel on tensors that consists of
-/// linalg.generic ops, accumulators of f32, rounded once at the end. It is a part of the kernel's
-/// preparation.
+/// Gives sums and products of 16-bit floats (Rules/NarrowSums.h), in a kernel on tensors that
+/// consists of linalg.generic ops, accumulators of f32, rounded once at the end. It is a part of the
+/// kernel's preparation.
 void widenSums(mlir::func::FuncOp kernel);
 
 } // namespace tessera::codegen

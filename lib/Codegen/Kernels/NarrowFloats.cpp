@@ -66,6 +66,28 @@ struct TruncateFromF64 : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
+/// bf16 is the upper half of f32. LLVM would move operations on an extended bf16 in front of the
+/// extension, and call a library to round what they give.
+struct ExtendBF16 : OpRewritePattern<arith::ExtFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::ExtFOp op, PatternRewriter &rewriter) const override {
+    Value x = op.getIn();
+    if (!getElementTypeOrSelf(x.getType()).isBF16())
+      return rewriter.notifyMatchFailure(op, "not from bf16");
+    Location loc = op.getLoc();
+    ElementBuilder narrow(rewriter, loc, x.getType());
+    ElementBuilder f(rewriter, loc, narrow.like(rewriter.getF32Type()));
+    Value bits =
+        arith::ExtUIOp::create(rewriter, loc, f.like(rewriter.getI32Type()), narrow.bits(x));
+    Value result = f.floats(f.left(bits, 16));
+    if (getElementTypeOrSelf(op.getType()).isF64())
+      result = arith::ExtFOp::create(rewriter, loc, op.getType(), result);
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
 /// The exponent is moved to its place and then raised by a product, which makes denormal numbers
 /// normal ones; what had the largest exponent gets the largest.
 struct ExtendF16 : OpRewritePattern<arith::ExtFOp> {
@@ -127,7 +149,7 @@ struct TruncateToF16 : OpRewritePattern<arith::TruncFOp> {
 } // namespace
 
 void populateNarrowFloatPatterns(RewritePatternSet &patterns, bool f16) {
-  patterns.add<TruncateToBF16, TruncateFromF64>(patterns.getContext(), /*benefit=*/2);
+  patterns.add<TruncateToBF16, TruncateFromF64, ExtendBF16>(patterns.getContext(), /*benefit=*/2);
   if (f16)
     patterns.add<ExtendF16, TruncateToF16>(patterns.getContext(), /*benefit=*/2);
 }

@@ -7,6 +7,7 @@
 
 #include "BodyReverse.h"
 #include "ScalarRules.h"
+#include "tessera/Dialect/Dist/Rules/DynamicIndices.h"
 
 #include "mlir/Analysis/FlatLinearValueConstraints.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -290,7 +291,8 @@ FailureOr<Value> dist::emitGathered(LoopNest &nest, const BodyTarget &target) {
       exprs.push_back(body.getAffineConstantExpr(0));
       continue;
     }
-    Value index = place.index;
+    // It was read at the index inside the tensor that is nearest.
+    Value index = place.index ? clampIndex(body, loc, place.index, extent) : Value();
     if (!index)
       index = loop >= 0 ? own.index(loop)
                         : arith::ConstantIndexOp::create(

@@ -279,14 +279,17 @@ static LogicalResult reverseSeveralOperands(const Rule &rule) {
       })
       .Case([&](math::ClampFOp) {
         E zero = g.constant(0);
+        // The upper bound wins, over a lower bound beyond it as well (docs/numerics.md).
         Value low = rule.x().compare(CmpFPredicate::OLE, rule.y());
         Value high = rule.x().compare(CmpFPredicate::OGE, rule.z());
+        Value crossed = rule.y().compare(CmpFPredicate::OGE, rule.z());
+        auto unlessHigh = [&](E value) { return choose(high, zero, choose(crossed, zero, value)); };
         if (rule.wanted(0))
-          rule.give(0, choose(low, zero, choose(high, zero, g)));
+          rule.give(0, unlessHigh(choose(low, zero, g)));
         if (rule.wanted(1))
-          rule.give(1, choose(low, g, zero));
+          rule.give(1, unlessHigh(choose(low, g, zero)));
         if (rule.wanted(2))
-          rule.give(2, choose(low, zero, choose(high, g, zero)));
+          rule.give(2, choose(high, g, choose(crossed, g, zero)));
         return success();
       })
       .Default([](Operation *) { return failure(); });

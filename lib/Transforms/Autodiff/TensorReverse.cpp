@@ -7,6 +7,7 @@
 
 #include "LoopNest.h"
 #include "Reverse.h"
+#include "tessera/Dialect/Dist/Rules/DynamicIndices.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -54,9 +55,12 @@ static Value placeScalar(OpBuilder &b, Location loc, RankedTensorType type, Valu
                          ValueRange indices) {
   if (indices.empty())
     return tensor::FromElementsOp::create(b, loc, type, scalar);
+  SmallVector<Value> places;
+  for (auto [index, extent] : llvm::zip_equal(indices, type.getShape()))
+    places.push_back(clampIndex(b, loc, index, extent));
   LoopNest nest(b, loc, type.getShape());
   Value value = nest.addInput(scalar, AffineMap::get(type.getRank(), 0, b.getContext()));
-  Value here = standsAt(nest, indices);
+  Value here = standsAt(nest, places);
   OpBuilder body = nest.bodyEnd();
   Value chosen =
       arith::SelectOp::create(body, loc, here, value, zeros(body, loc, type.getElementType()));
@@ -159,6 +163,7 @@ static LogicalResult reverseGather(Reverse &reverse, tensor::GatherOp op, Value 
     Value coordinate = nest.addInput(op.getIndices(), mapOf(exprs));
     if (!coordinate.getType().isIndex())
       coordinate = arith::IndexCastOp::create(body, nest.loc, b.getIndexType(), coordinate);
+    coordinate = clampIndex(body, nest.loc, coordinate, source.getDimSize(d));
     Value same = arith::CmpIOp::create(body, nest.loc, arith::CmpIPredicate::eq, coordinate,
                                        nest.index(batch + d));
     meets = meets ? arith::AndIOp::create(body, nest.loc, meets, same).getResult() : same;

@@ -16,6 +16,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace tessera::dist {
 #define GEN_PASS_DEF_DISTGUARD
@@ -110,6 +111,46 @@ static LogicalResult guardDistOp(Operation *op) {
                          << "write dist.reshard, or mark the function dist.view = \"local\"";
 }
 
+/// Offsets and strides may be known when the program runs; how much is written, and that there is
+/// something to read, when it is compiled. (What is read has a static type.)
+static LogicalResult guardPlaces(Operation *op) {
+  if (auto insert = dyn_cast<tensor::InsertSliceOp>(op))
+    for (auto [dim, size] : llvm::enumerate(insert.getStaticSizes()))
+      if (ShapedType::isDynamic(size))
+        return op->emitError() << "'" << op->getName() << "' has a dynamic size in dimension "
+                               << dim << "; sizes are constants";
+  auto hasNone = [&](RankedTensorType type, ArrayRef<int64_t> dims) -> LogicalResult {
+    for (int64_t dim : dims)
+      if (type.getDimSize(dim) == 0)
+        return op->emitError() << "'" << op->getName() << "' names an element of " << type
+                               << ", which has none; give dimension " << dim << " an extent";
+    return success();
+  };
+  auto all = [](RankedTensorType type) {
+    return llvm::to_vector(llvm::seq<int64_t>(0, type.getRank()));
+  };
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](tensor::ExtractOp op) {
+        auto type = dyn_cast<RankedTensorType>(op.getTensor().getType());
+        return type ? hasNone(type, all(type)) : success();
+      })
+      .Case([&](tensor::InsertOp op) {
+        auto type = dyn_cast<RankedTensorType>(op.getType());
+        return type ? hasNone(type, all(type)) : success();
+      })
+      .Case([&](tensor::GatherOp op) {
+        return llvm::is_contained(op.getType().getShape(), 0)
+                   ? success()
+                   : hasNone(op.getSourceType(), op.getGatherDims());
+      })
+      .Case([&](tensor::ScatterOp op) {
+        return llvm::is_contained(op.getSourceType().getShape(), 0)
+                   ? success()
+                   : hasNone(op.getDestType(), op.getScatterDims());
+      })
+      .Default([](Operation *) { return success(); });
+}
+
 /// Ops of the listed dialects that have effects or structure no later pass takes.
 static LogicalResult guardOp(Operation *op) {
   if (isa<check::CheckDialect>(op->getDialect()))
@@ -132,7 +173,7 @@ static LogicalResult guardOp(Operation *op) {
            << "'" << op->getName()
            << "' is not supported; programs are written in func, linalg, tensor, arith, "
            << "math, scf (for, while, if) and dist";
-  return success();
+  return guardPlaces(op);
 }
 
 namespace {

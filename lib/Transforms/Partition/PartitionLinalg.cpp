@@ -72,16 +72,6 @@ Value Partitioner::zeroBeyondValid(Part &part, Location loc, Value local, Ranked
   return result;
 }
 
-/// Ops of a body that must not see what lies in padding: an integer division by it traps, an access
-/// at it is out of bounds.
-static void collectUnsafe(Block *body, SmallVectorImpl<Operation *> &unsafe) {
-  body->walk([&](Operation *op) {
-    if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::CeilDivSIOp,
-            arith::CeilDivUIOp, arith::FloorDivSIOp, tensor::ExtractOp>(op))
-      unsafe.push_back(op);
-  });
-}
-
 /// A device's buffer begins where its first window does: what the map adds to it is already in it.
 static void dropWindowShifts(linalg::GenericOp op, const OpShardings &shardings) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
@@ -100,15 +90,12 @@ LogicalResult Partitioner::lowerLinalg(linalg::LinalgOp op, Part &part) {
   const sharding::Mesh &mesh = meshes.get(shardings.mesh);
   Location loc = op.getLoc();
 
-  SmallVector<unsigned> cut, uneven, unevenReductions;
+  SmallVector<unsigned> cut, unevenReductions;
   for (unsigned loop = 0; loop < op.getNumLoops(); ++loop) {
     if (shardings.axes[loop].empty())
       continue;
     cut.push_back(loop);
-    if (!isUneven(shardings, loop))
-      continue;
-    uneven.push_back(loop);
-    if (shardings.rule.factors[loop].kind == FactorKind::reduction)
+    if (isUneven(shardings, loop) && shardings.rule.factors[loop].kind == FactorKind::reduction)
       unevenReductions.push_back(loop);
   }
 
@@ -137,11 +124,8 @@ LogicalResult Partitioner::lowerLinalg(linalg::LinalgOp op, Part &part) {
   if (auto generic = dyn_cast<linalg::GenericOp>(local.getOperation()))
     dropWindowShifts(generic, shardings);
 
-  SmallVector<Operation *> unsafe;
-  if (!uneven.empty())
-    collectUnsafe(local.getBlock(), unsafe);
   bool mask = !unevenReductions.empty() && !contraction;
-  if ((mask || !unsafe.empty()) && !isa<linalg::GenericOp>(local)) {
+  if (mask && !isa<linalg::GenericOp>(local)) {
     IRRewriter rewriter(part.builder);
     rewriter.setInsertionPoint(local);
     SmallVector<NamedAttribute> attributes(local->getDiscardableAttrs());
@@ -154,8 +138,6 @@ LogicalResult Partitioner::lowerLinalg(linalg::LinalgOp op, Part &part) {
     for (NamedAttribute attribute : attributes)
       local->setAttr(attribute.getName(), attribute.getValue());
     part.builder.setInsertionPointAfter(local);
-    unsafe.clear();
-    collectUnsafe(local.getBlock(), unsafe);
   }
 
   Block *body = local.getBlock();
@@ -170,9 +152,11 @@ LogicalResult Partitioner::lowerLinalg(linalg::LinalgOp op, Part &part) {
     index.getResult().replaceAllUsesExcept(global, global.getDefiningOp());
   }
 
-  auto within = [&](OpBuilder &builder, ArrayRef<unsigned> loops) {
+  if (mask) {
+    Operation *yield = body->getTerminator();
+    OpBuilder builder(yield);
     Value valid;
-    for (unsigned loop : loops) {
+    for (unsigned loop : unevenReductions) {
       Value index = globalIndex(builder, loc, part, shardings, loop,
                                 linalg::IndexOp::create(builder, loc, loop));
       Value inside =
@@ -180,26 +164,6 @@ LogicalResult Partitioner::lowerLinalg(linalg::LinalgOp op, Part &part) {
                                 indexConstant(builder, loc, shardings.rule.factors[loop].size));
       valid = valid ? arith::AndIOp::create(builder, loc, valid, inside).getResult() : inside;
     }
-    return valid;
-  };
-  if (!unsafe.empty()) {
-    OpBuilder builder = OpBuilder::atBlockBegin(body);
-    Value valid = within(builder, uneven);
-    for (Operation *unsafeOp : unsafe) {
-      builder.setInsertionPoint(unsafeOp);
-      bool division = !isa<tensor::ExtractOp>(unsafeOp);
-      for (OpOperand &operand : unsafeOp->getOpOperands().drop_front()) {
-        Type type = operand.get().getType();
-        Value safe =
-            arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(type, division ? 1 : 0));
-        operand.set(arith::SelectOp::create(builder, loc, valid, operand.get(), safe));
-      }
-    }
-  }
-  if (mask) {
-    Operation *yield = body->getTerminator();
-    OpBuilder builder(yield);
-    Value valid = within(builder, unevenReductions);
     for (auto [index, accumulator] : llvm::enumerate(local.getRegionOutputArgs()))
       yield->setOperand(index, arith::SelectOp::create(builder, loc, valid,
                                                        yield->getOperand(index), accumulator));

@@ -142,22 +142,9 @@ LogicalResult Partitioner::lowerTensor(Operation *op, Part &part) {
                   cast<RankedTensorType>(operand(0).getType()).getShape());
     result = tensor::InsertSliceOp::create(b, loc, operand(0), operand(1), at.offsets, at.sizes,
                                            at.strides);
-  } else if (auto gather = dyn_cast<tensor::GatherOp>(op)) {
-    // Indices beyond the edge are undefined: they must name something that is there.
-    TensorSharding lies = shardingOf(gather.getIndices());
-    std::vector<int64_t> shape = shapeOf(gather.getIndices().getType());
-    SmallVector<int64_t> uneven;
-    for (size_t d = 0; d < shape.size(); ++d)
-      if (shape[d] % sharding::sizeOf(lies.dims[d]) != 0)
-        uneven.push_back(static_cast<int64_t>(d));
-    IRMapping mapping = part.mapping;
-    if (!uneven.empty()) {
-      FlatSymbolRefAttr mesh = getSharding(gather.getIndices()).getMesh();
-      mapping.map(gather.getIndices(),
-                  zeroBeyondValid(part, loc, operand(1), gather.getIndicesType(), lies,
-                                  meshes.get(mesh), mesh, uneven));
-    }
-    Operation *local = b.clone(*op, mapping);
+  } else if (isa<tensor::GatherOp>(op)) {
+    // Indices beyond the edge are undefined: they name something, which lies beyond the edge too.
+    Operation *local = b.clone(*op, part.mapping);
     local->getResult(0).setType(localResult());
     result = local->getResult(0);
   } else {
