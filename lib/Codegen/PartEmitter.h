@@ -25,6 +25,7 @@
 #include "llvm/ADT/MapVector.h"
 
 #include <deque>
+#include <map>
 #include <optional>
 
 namespace tessera::codegen {
@@ -125,7 +126,8 @@ private:
   llvm::DenseMap<std::tuple<Storage *, int64_t, mlir::Type>, mlir::Value> slotValues;
   llvm::DenseMap<mlir::Value, mlir::Value> tokens;
   std::vector<Storage *> argumentStorage;
-  std::vector<Storage *> resultStorage; ///< of results that feed an argument; else null
+  std::map<int64_t, unsigned> byOriginal; ///< arguments by their index in the program
+  std::vector<Storage *> resultStorage;   ///< of results that feed an argument; else null
   std::vector<mlir::Value> resultSlots;
 };
 

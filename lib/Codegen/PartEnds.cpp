@@ -28,10 +28,8 @@ std::optional<unsigned> PartEmitter::fedArgument(unsigned index) {
   auto feeds = function.getResultAttrOfType<IntegerAttr>(index, dist::DistDialect::kFeeds);
   if (!feeds)
     return std::nullopt;
-  for (unsigned argument = 0; argument < argumentStorage.size(); ++argument)
-    if (originalArgument(function, argument) == feeds.getInt())
-      return argument;
-  return std::nullopt;
+  auto it = byOriginal.find(feeds.getInt());
+  return it == byOriginal.end() ? std::nullopt : std::optional(it->second);
 }
 
 void PartEmitter::placeArguments() {
@@ -42,6 +40,7 @@ void PartEmitter::placeArguments() {
     settle(argument, storage, 0);
     storage->live(0, lives.end());
     argumentStorage.push_back(storage);
+    byOriginal.try_emplace(originalArgument(function, index), index);
   }
   resultStorage.resize(function.getNumResults());
   auto back = cast<func::ReturnOp>(function.front().getTerminator());

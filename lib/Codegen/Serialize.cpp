@@ -8,6 +8,7 @@
 #include "Serializer.h"
 
 #include "mlir/IR/DialectResourceBlobManager.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -170,6 +171,12 @@ FailureOr<SerializedProgram> Serializer::run() {
   for (func::FuncOp kernel : kernelsOf(op->getParentOfType<ModuleOp>())) {
     kernelIndex[kernel.getName()] = static_cast<int64_t>(result.program.kernels.size());
     result.program.kernels.push_back(kernel.getName().str());
+    std::vector<int64_t> &bytes = result.program.kernelBytes.emplace_back();
+    for (Type type : kernel.getArgumentTypes()) {
+      auto shaped = dyn_cast<ShapedType>(type);
+      bytes.push_back((shaped ? shaped.getNumElements() : 1) *
+                      dist::bytesPerElement(getElementTypeOrSelf(type)));
+    }
   }
   // Ids of collectives follow those of transfers.
   op.walk([&](rt::SendOp send) {

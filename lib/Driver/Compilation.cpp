@@ -8,10 +8,12 @@
 #include "tessera/Driver/Compilation.h"
 
 #include "tessera/Codegen/Compile.h"
+#include "tessera/Dialect/Dist/IR/SignatureAttrs.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Driver/Pipeline.h"
 #include "tessera/Transforms/Autodiff/Passes.h"
 #include "tessera/Transforms/CostOptions.h"
+#include "tessera/Transforms/Passes.h"
 
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/Support/FileUtilities.h"
@@ -44,6 +46,7 @@ Compilation::Compilation(const ProgramOptions &options)
 Compilation::~Compilation() = default;
 
 LogicalResult Compilation::read() {
+  mlirContext.loadDialect<dist::DistDialect>(); // meshes are made before passes load it
   program = loadProgram(&mlirContext, options.file, options.text, errors());
   if (!program || options.passes.empty())
     return success(static_cast<bool>(program));
@@ -71,7 +74,20 @@ LogicalResult Compilation::load() {
     return function.emitError() << "'" << function.getSymName()
                                 << "' is in the global view; behind '" << options.compileFrom
                                 << "' functions have dist.view = \"local\"";
-  return success();
+  return !from || *from == Phase::input ? success() : checkNormalized();
+}
+
+LogicalResult Compilation::checkNormalized() {
+  PassManager manager(&mlirContext, ModuleOp::getOperationName());
+  manager.addPass(dist::createDistGuard());
+  if (failed(manager.run(*program)))
+    return failure();
+  WalkResult walk = program->walk([&](func::CallOp call) {
+    call.emitError() << "'" << call->getName() << "' stands in phase '" << options.compileFrom
+                     << "', where calls are inlined; compile from phase 'input'";
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
 }
 
 LogicalResult Compilation::checkHasReference() {
@@ -96,6 +112,10 @@ LogicalResult tessera::checkDevices(ModuleOp program, const SearchWish &search) 
 }
 
 LogicalResult Compilation::checkCanSearch() {
+  if (localView)
+    return emitError(*localView) << "the program is in the local view, where shardings are decided "
+                                 << "and nothing is left to search; give the program as it was, or "
+                                 << "leave the search out";
   std::optional<Phase> from = parsePhase(options.compileFrom);
   if (!from || *from < Phase::propagated)
     return success();
@@ -200,11 +220,12 @@ static void dropMeshes(ModuleOp module) {
       return;
     }
     if (auto function = dyn_cast<func::FuncOp>(op)) {
-      auto name = StringAttr::get(op->getContext(), DistDialect::kSharding);
+      SignatureAttrs signature(function);
       for (unsigned i = 0; i < function.getNumArguments(); ++i)
-        function.removeArgAttr(i, name);
+        signature.ofArgument(i).erase(DistDialect::kSharding);
       for (unsigned i = 0; i < function.getNumResults(); ++i)
-        function.removeResultAttr(i, name);
+        signature.ofResult(i).erase(DistDialect::kSharding);
+      signature.write();
     }
   });
   for (ProcessMeshOp mesh : llvm::make_early_inc_range(module.getOps<ProcessMeshOp>()))

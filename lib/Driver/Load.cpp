@@ -6,6 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "tessera/Driver/Load.h"
+#include "tessera/Driver/Supervisor.h"
+
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
 
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileUtilities.h"
@@ -52,6 +55,7 @@ OwningOpRef<ModuleOp> tessera::loadProgram(MLIRContext *context, const std::stri
     errors << path << ": error: cannot be read: " << code.message() << "\n";
     return {};
   }
+  noteProgram((*buffer)->getBufferIdentifier().str(), (*buffer)->getBuffer());
   if (std::optional<std::string> error = checkNesting(**buffer)) {
     errors << *error << "\n";
     return {};
@@ -76,11 +80,24 @@ OwningOpRef<ModuleOp> tessera::loadProgram(MLIRContext *context, const std::stri
   return module;
 }
 
+/// Of a function of the local view the program that it is a part of, else null.
+static StringAttr partOf(func::FuncOp function) {
+  return dist::isLocalView(function)
+             ? function->getAttrOfType<StringAttr>(dist::DistDialect::kPartOf)
+             : StringAttr();
+}
+
+/// Whether a function is a part of a program that another function has the name of.
+static bool isLaterPart(func::FuncOp function) {
+  StringAttr program = partOf(function);
+  return program && program.getValue() != function.getSymName();
+}
+
 func::FuncOp tessera::selectFunction(ModuleOp module, const std::string &name) {
   SmallVector<func::FuncOp> candidates;
   func::FuncOp chosen;
   for (func::FuncOp function : module.getOps<func::FuncOp>()) {
-    if (function.isPublic())
+    if (function.isPublic() && !isLaterPart(function))
       candidates.push_back(function);
     if (function.getSymName() == (name.empty() ? "main" : name))
       chosen = function;
@@ -101,8 +118,16 @@ func::FuncOp tessera::selectFunction(ModuleOp module, const std::string &name) {
   }
   chosen.setPublic();
   // What the chosen function calls is needed; other public functions are other programs.
-  std::set<StringRef> needed{chosen.getSymName()};
-  SmallVector<func::FuncOp> work{chosen};
+  std::set<StringRef> needed;
+  SmallVector<func::FuncOp> work;
+  // So are the other parts of a program of several meshes.
+  std::set<StringRef> parts;
+  for (func::FuncOp function : module.getOps<func::FuncOp>())
+    if (function == chosen || (partOf(chosen) && partOf(function) == partOf(chosen))) {
+      needed.insert(function.getSymName());
+      parts.insert(function.getSymName());
+      work.push_back(function);
+    }
   SymbolTable symbols(module);
   while (!work.empty()) {
     func::FuncOp function = work.pop_back_val();
@@ -115,7 +140,7 @@ func::FuncOp tessera::selectFunction(ModuleOp module, const std::string &name) {
   for (func::FuncOp function : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
     if (!needed.count(function.getSymName()))
       function.erase();
-    else if (function != chosen)
+    else if (!parts.count(function.getSymName()))
       function.setPrivate();
   }
   return chosen;

@@ -118,7 +118,8 @@ static int searchProgram(const SearchOptions &options, Mode mode) {
   program.search.mode.clear(); // nothing beyond the normalized phase is asked for
   Compilation compilation(program);
   if (mlir::failed(compilation.checkCanSearch()) ||
-      mlir::failed(compilation.toPhase(Phase::normalized)))
+      mlir::failed(compilation.toPhase(Phase::normalized)) ||
+      mlir::failed(compilation.checkCanSearch())) // as it was loaded
     return 1;
   mlir::FailureOr<dist::CostOptions> cost =
       dist::readCostOptions(compilation.module(), "time", options.topology);

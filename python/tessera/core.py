@@ -10,6 +10,7 @@ import math
 import numbers
 import operator
 import os
+import subprocess
 import warnings
 
 from .errors import Error
@@ -91,6 +92,18 @@ def _checked(function: str, options: dict) -> dict:
             value = bool(value)
         result[name] = value
     return result
+
+
+def check_readable(text: str, name: str):
+    """Error if reading a program would end the process: MLIR's parser and verifiers crash on some wrong text. Another process
+    (tessera-read, beside the module) tries it first."""
+    reader = os.path.join(os.path.dirname(os.path.abspath(module().__file__)), "tessera-read")
+    try:
+        done = subprocess.run([reader, name], input=text.encode(errors="surrogatepass"), capture_output=True, check=False)
+    except OSError:
+        return  # not installed
+    if done.returncode == 1:
+        raise Error(done.stdout.decode(errors="replace").rstrip("\n"))
 
 
 def call(function: str, *args, **options):

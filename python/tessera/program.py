@@ -16,13 +16,15 @@ class Program:
     """An MLIR program. `name` stands in diagnostics for operations without a location; `passes` run on it before the first
     phase ("dist-autodiff{function=loss wrt=0}").
 
-    Raises tessera.Error where the text is not a program.
+    Raises tessera.Error where the text is not a program. With `verify=False` that is found later, and text that MLIR's parser
+    crashes on ends the process: it is for text that a program wrote.
     """
 
     def __init__(self, mlir: str, name: str = "program", verify: bool = True, passes: str = ""):
         self.mlir, self.name, self.passes = mlir, name, passes
         self._session = None
         if verify:
+            core.check_readable(mlir, name)
             self.lower("input")
 
     def __str__(self):

@@ -7,6 +7,7 @@
 
 #include "Campaign.h"
 #include "Compiled.h"
+#include "Mutants.h"
 #include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Driver/Load.h"
 #include "tessera/Driver/Pipeline.h"
@@ -76,6 +77,10 @@ static cl::opt<bool> compiled("compiled", cl::cat(ours),
                                        "in place of the interpreter"));
 static cl::opt<std::string> cacheDirectory("cache", cl::cat(ours),
                                            cl::desc("Directory of compiled kernels"));
+static cl::list<std::string>
+    mutate("mutate", cl::cat(ours), cl::CommaSeparated,
+           cl::desc("Files with correct inputs (.mlir, .mlirbc, .tsra, .json, .npy): give each "
+                    "seed's mutant of one to what reads it; crashes and hangs fail"));
 static cl::opt<std::string> propagate("propagate", cl::cat(ours),
                                       cl::init(CheckOptions().propagate),
                                       cl::desc("Passes up to the annotated program"));
@@ -277,13 +282,22 @@ static int runPlanted(MLIRContext *context, uint64_t first, uint64_t last,
   return missed == 0 && wrong == 0 ? 0 : 1;
 }
 
-static int runSeeds(MLIRContext *context, const std::vector<const PlantedFault *> &faults) {
+/// The seeds of --seeds; nothing after one printed error.
+static std::optional<std::pair<uint64_t, uint64_t>> seedRange() {
   auto [from, to] = StringRef(seeds).split(':');
   uint64_t first = 0, last = 0;
   if (from.getAsInteger(10, first) || to.getAsInteger(10, last) || first > last) {
     llvm::errs() << "error: --seeds=" << seeds << " is not A:B\n";
-    return 1;
+    return std::nullopt;
   }
+  return std::pair(first, last);
+}
+
+static int runSeeds(MLIRContext *context, const std::vector<const PlantedFault *> &faults) {
+  auto range = seedRange();
+  if (!range)
+    return 1;
+  auto [first, last] = *range;
   if (!faults.empty())
     return runPlanted(context, first, last, faults);
   if (!dumpDir.empty())
@@ -340,6 +354,12 @@ int main(int argc, char **argv) {
     for (const PlantedFault &fault : plantedFaults())
       llvm::outs() << fault.name << ": " << fault.description << "\n";
     return 0;
+  }
+  if (!mutate.empty()) {
+    auto range = seedRange();
+    return range ? runMutants({mutate, range->first, range->second, std::max(1u, jobs.getValue()),
+                               seconds, dumpDir})
+                 : 1;
   }
   auto faults = chosenFaults();
   if (!faults)

@@ -10,6 +10,7 @@
 #include "tessera/Codegen/Passes.h"
 #include "tessera/Driver/Load.h"
 #include "tessera/Driver/Pipeline.h"
+#include "tessera/Driver/Supervisor.h"
 #include "tessera/Interpreter/Passes.h"
 #include "tessera/Transforms/Autodiff/Passes.h"
 #include "tessera/Transforms/Passes.h"
@@ -17,11 +18,15 @@
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
-#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/ToolOutputFile.h"
 
-int main(int argc, char **argv) {
-  llvm::InitLLVM init(argc, argv);
+/// Read by `supervise`; here for --help.
+static llvm::cl::opt<bool>
+    inProcess("in-process", llvm::cl::desc("Work in this process and print a stack trace when it "
+                                           "crashes, for debuggers"));
+
+static int optMain(int argc, char **argv) {
   mlir::DialectRegistry registry;
   tessera::registerDialects(registry);
   tessera::dist::registerTesseraDistPasses();
@@ -56,6 +61,7 @@ int main(int argc, char **argv) {
     llvm::errs() << error << "\n";
     return 1;
   }
+  tessera::noteProgram(file->getBufferIdentifier().str(), file->getBuffer());
   if (std::optional<std::string> nesting = tessera::checkNesting(*file)) {
     llvm::errs() << *nesting << "\n";
     return 1;
@@ -70,4 +76,11 @@ int main(int argc, char **argv) {
     return 1;
   out->keep();
   return 0;
+}
+
+int main(int argc, char **argv) {
+  for (int i = 1; i < argc; ++i)
+    if (llvm::StringRef(argv[i]) == "--in-process")
+      llvm::sys::PrintStackTraceOnErrorSignal(argv[0]);
+  return tessera::supervise(argc, argv, optMain);
 }

@@ -7,6 +7,7 @@
 
 #include "../OptionChecks.h"
 #include "tessera/Driver/Commands.h"
+#include "tessera/Driver/Supervisor.h"
 
 #include <cstdlib>
 #include <string_view>
@@ -130,8 +131,10 @@ static bool addFiles(const char *option, const std::vector<std::string> &texts,
   return true;
 }
 
-int main(int argc, char **argv) {
+static int commandMain(int argc, char **argv) {
   CLI::App app("Tessera: tensor programs for one device, run on many");
+  bool inProcess = false; // read by `supervise`; here for --help
+  app.add_flag("--in-process", inProcess, "Work in this process, for debuggers");
   app.require_subcommand(1);
   int code = 0;
 
@@ -244,4 +247,8 @@ int main(int argc, char **argv) {
     return tessera::runtime::printError(tessera::runtime::Status::error(error.what()));
   }
   return code;
+}
+
+int main(int argc, char **argv) {
+  return tessera::supervise(argc, argv, commandMain);
 }

@@ -42,7 +42,8 @@ public:
   /// Fails with a located error when the program as loaded was in the local view: what a device
   /// holds has no meaning without the others, so there is no program for one device.
   mlir::LogicalResult checkHasReference();
-  /// Fails with an error when the phase that the file is in (--compile-from) has decided shardings.
+  /// Fails with an error when shardings are decided: the program as loaded was in the local view,
+  /// or the phase that the file is in (--compile-from) is behind them.
   mlir::LogicalResult checkCanSearch();
 
   mlir::ModuleOp module() { return *program; }
@@ -57,6 +58,8 @@ private:
   /// Reads the program and runs `options.passes`.
   mlir::LogicalResult read();
   mlir::LogicalResult load();
+  /// What the passes that are left out (--compile-from) would have seen to.
+  mlir::LogicalResult checkNormalized();
   mlir::LogicalResult runPhases(Phase to = Phase::fused);
   /// Some phases, with the options of the pipeline.
   mlir::LogicalResult runPhases(PipelineOptions pipeline, Phase from, Phase to);

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -69,29 +70,52 @@ Expected<Bytes> readFile(const std::string &path) {
   return bytes;
 }
 
-Status writeFile(const std::string &path, const void *data, size_t size) {
-  std::string temporary = path + ".tmp" + std::to_string(::getpid());
-  Descriptor file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
-  if (file.fd < 0)
-    return systemError(path);
-  auto fail = [&] {
-    Status status = systemError(path);
-    ::unlink(temporary.c_str());
-    return status;
-  };
+std::string fileBehind(const std::string &path) {
+  std::error_code error;
+  auto status = std::filesystem::status(path, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    return "";
+  std::filesystem::path place = std::filesystem::absolute(path, error);
+  // Links to a file that is not there yet; the others are resolved below.
+  for (int depth = 0; depth < 40 && std::filesystem::is_symlink(place, error); ++depth)
+    place = place.parent_path() / std::filesystem::read_symlink(place, error);
+  place = std::filesystem::weakly_canonical(place, error);
+  return error ? path : place.string();
+}
+
+static Status writeAll(int fd, const void *data, size_t size, const std::string &path) {
   const auto *bytes = static_cast<const char *>(data);
   for (size_t done = 0; done < size;) {
-    ssize_t count = ::write(file.fd, bytes + done, size - done);
+    ssize_t count = ::write(fd, bytes + done, size - done);
     if (count < 0 && errno == EINTR)
       continue;
     if (count < 0)
-      return fail();
+      return systemError(path);
     done += static_cast<size_t>(count);
   }
+  return {};
+}
+
+Status writeFile(const std::string &path, const void *data, size_t size) {
+  std::string place = fileBehind(path);
+  if (place.empty()) { // a device or a pipe: a rename would replace it
+    Descriptor file{::open(path.c_str(), O_WRONLY | O_CLOEXEC)};
+    return file.fd < 0 ? systemError(path) : writeAll(file.fd, data, size, path);
+  }
+  std::string temporary = place + ".tmp" + std::to_string(::getpid());
+  Descriptor file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
+  if (file.fd < 0)
+    return systemError(path);
+  auto fail = [&](Status status) {
+    ::unlink(temporary.c_str());
+    return status;
+  };
+  if (Status status = writeAll(file.fd, data, size, path); !status.ok())
+    return fail(status);
   if (::fsync(file.fd) != 0 && errno != EINVAL)
-    return fail();
-  if (::rename(temporary.c_str(), path.c_str()) != 0)
-    return fail();
+    return fail(systemError(path));
+  if (::rename(temporary.c_str(), place.c_str()) != 0)
+    return fail(systemError(path));
   return {};
 }
 

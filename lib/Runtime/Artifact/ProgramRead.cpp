@@ -218,6 +218,9 @@ Program readProgram(const Node &node) {
     program.meshes.push_back({mesh["name"].text(), mesh["shape"].integers(),
                               mesh["dim_names"].texts(), mesh["process_ids"].integers()});
   program.kernels = node["kernels"].texts();
+  if (node.has("kernel_bytes"))
+    for (const Node &bytes : node["kernel_bytes"].list())
+      program.kernelBytes.push_back(bytes.integers());
   for (const Node &argument : node["arguments"].list())
     program.arguments.push_back(readArgument(argument));
   for (const Node &result : node["results"].list())

@@ -31,6 +31,9 @@ static std::string at(const char *list, size_t index) {
 
 Status Verifier::run() {
   TESSERA_RETURN_IF_ERROR(checkMeshes());
+  if (!program.kernelBytes.empty() && program.kernelBytes.size() != program.kernels.size())
+    return Status::error("program.kernel_bytes: there are " + text(program.kernelBytes.size()) +
+                         " entries for " + text(program.kernels.size()) + " kernels");
   for (size_t i = 0; i < program.parts.size(); ++i)
     TESSERA_RETURN_IF_ERROR(checkPart(program.parts[i]).in(at("parts", i)));
   TESSERA_RETURN_IF_ERROR(checkArguments());

@@ -272,6 +272,9 @@ std::string toJson(const Program &program) {
     parts += (parts.empty() ? "\n" : ",\n") + partText(part);
   return "{\"version\": 1,\n" + lines("meshes", program.meshes, " ") +
          ",\n \"kernels\": " + dump(Json(program.kernels)) + ",\n" +
+         (program.kernelBytes.empty()
+              ? ""
+              : " \"kernel_bytes\": " + dump(Json(program.kernelBytes)) + ",\n") +
          lines("arguments", program.arguments, " ") + ",\n" +
          lines("results", program.results, " ") + ",\n \"parts\": [" + parts + "]}\n";
 }

@@ -63,10 +63,20 @@ Status StepVerifier::check(const LaunchStep &launch) {
                          " args");
   if (launch.tasks < 1)
     return Status::error("tasks must be positive");
+  const std::vector<int64_t> *bytes =
+      base.program.kernelBytes.empty() ? nullptr : &base.program.kernelBytes[launch.kernel];
+  if (bytes && bytes->size() != launch.slots.size())
+    return Status::error("kernel '" + base.program.kernels[launch.kernel] + "' has " +
+                         text(bytes->size()) + " arguments, the launch gives " +
+                         text(launch.slots.size()));
   for (size_t i = 0; i < launch.slots.size(); ++i) {
     Use use = static_cast<int64_t>(i) < launch.reads ? Use::read : Use::write;
     TESSERA_RETURN_IF_ERROR(
         base.checkSlot(*part, launch.slots[i], use).in("args[" + text(i) + "]"));
+    if (int64_t held = part->slots[launch.slots[i]].bytes; bytes && held < (*bytes)[i])
+      return Status::error("slot " + text(launch.slots[i]) + " holds " + text(held) +
+                           " bytes, the kernel takes " + text((*bytes)[i]))
+          .in("args[" + text(i) + "]");
   }
   return {};
 }

@@ -15,6 +15,8 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <map>
+#include <new>
 #include <set>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -97,6 +99,7 @@ public:
 
   Expected<RunReport> operator()() {
     TESSERA_RETURN_IF_ERROR(checkSeed());
+    TESSERA_RETURN_IF_ERROR(checkHostMemory());
     TESSERA_RETURN_IF_ERROR(checkNames());
     TESSERA_RETURN_IF_ERROR(openSession());
     TESSERA_RETURN_IF_ERROR(loadInputs());
@@ -117,6 +120,26 @@ private:
         return Status::error("--schedule-seed " + std::to_string(options.scheduleSeed) +
                              " is of backend stub, the backend is '" + options.backend + "'");
     return {};
+  }
+
+  /// Arguments and results are whole on the host.
+  Status checkHostMemory() {
+    double wanted = 0, machine = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
+                                 static_cast<double>(::sysconf(_SC_PAGESIZE));
+    auto add = [&](const auto &ports) {
+      for (const auto &port : ports)
+        wanted += static_cast<double>(elementCount(port.globalShape).value_or(0)) *
+                  static_cast<double>(sizeOf(port.dtype));
+    };
+    add(program.arguments);
+    add(program.results);
+    if (wanted <= machine)
+      return {};
+    char text[160];
+    std::snprintf(text, sizeof(text),
+                  "arguments and results take %.3g GiB together, this machine has %.3g GiB",
+                  wanted / 0x1p30, machine / 0x1p30);
+    return Status::error(text);
   }
 
   Status checkNames() {
@@ -144,11 +167,32 @@ private:
       if (!given.insert(name).second)
         return Status::error("--output " + name + ": the result is given twice");
     }
+    TESSERA_RETURN_IF_ERROR(checkDistinctFiles());
     // A run may take hours: files that cannot be written are found before it.
     for (auto &[name, path] : options.outputs)
       TESSERA_RETURN_IF_ERROR(checkFolder(path));
     TESSERA_RETURN_IF_ERROR(checkFolder(options.tracePath));
     return checkFolder(options.jsonPath);
+  }
+
+  /// No two outputs go to one file, whatever way they spell it.
+  Status checkDistinctFiles() {
+    DriverOptions::NamedFile trace{"--trace", options.tracePath}, json{"--json", options.jsonPath};
+    std::vector<DriverOptions::NamedFile> files{trace, json};
+    for (auto &[name, path] : options.outputs)
+      files.push_back({"--output " + name, path});
+    std::map<std::string, std::string> writers; // by file
+    for (auto &[writer, path] : files) {
+      std::string file =
+          path.empty() || (writer == "--json" && path == "-") ? "" : fileBehind(path);
+      if (file.empty())
+        continue;
+      auto [it, isNew] = writers.try_emplace(file, writer);
+      if (!isNew)
+        return Status::error(writer + ": '" + path + "' is the file of " + it->second +
+                             " already; give each output a file of its own");
+    }
+    return {};
   }
 
   static Status checkFolder(const std::string &path) {
@@ -320,7 +364,11 @@ private:
 
 Expected<RunReport> runProgram(std::shared_ptr<const Artifact> artifact,
                                const DriverOptions &options) {
-  return Run(std::move(artifact), options)();
+  try {
+    return Run(std::move(artifact), options)();
+  } catch (const std::bad_alloc &) {
+    return Status::error("out of memory");
+  }
 }
 
 int printError(const Status &status) {

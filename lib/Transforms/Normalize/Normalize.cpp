@@ -12,6 +12,7 @@
 
 #include "tessera/Dialect/Check/Check.h"
 #include "tessera/Dialect/Dist/IR/Dist.h"
+#include "tessera/Dialect/Dist/IR/SignatureAttrs.h"
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -150,21 +151,26 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
                                                    cast<RankedTensorType>(type).getRank());
       return ShardingAttr::get(mesh, meshes.get(mesh), all, &getContext());
     };
+    SignatureAttrs signature(function);
     for (BlockArgument argument : function.getArguments()) {
       if (!isa<RankedTensorType>(argument.getType()))
         continue;
       ShardingAttr attr = getSharding(argument);
-      setSharding(argument, attr ? spell(attr, argument.getType())
-                                 : open(assignment.lookup(argument), argument.getType()));
+      signature.ofArgument(argument.getArgNumber())
+          .set(DistDialect::kSharding, attr
+                                           ? spell(attr, argument.getType())
+                                           : open(assignment.lookup(argument), argument.getType()));
     }
     for (unsigned index = 0; index < function.getNumResults(); ++index) {
       Type type = function.getResultTypes()[index];
       if (!isa<RankedTensorType>(type))
         continue;
       auto attr = function.getResultAttrOfType<ShardingAttr>(index, DistDialect::kSharding);
-      function.setResultAttr(index, DistDialect::kSharding,
-                             attr ? spell(attr, type) : open(assignment.lookupResult(index), type));
+      signature.ofResult(index).set(DistDialect::kSharding,
+                                    attr ? spell(attr, type)
+                                         : open(assignment.lookupResult(index), type));
     }
+    signature.write();
     function.walk([&](Operation *op) {
       if (auto constraint = dyn_cast<ShardTensorOp>(op))
         constraint.setShardingAttr(spell(constraint.getSharding(), constraint.getType()));

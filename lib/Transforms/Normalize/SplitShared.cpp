@@ -7,11 +7,14 @@
 
 #include "MeshAssignment.h"
 #include "MeshClasses.h"
+#include "tessera/Dialect/Dist/IR/SignatureAttrs.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
+
+#include <set>
 
 using namespace mlir;
 using namespace tessera;
@@ -137,11 +140,18 @@ void dist::splitSharedArguments(func::FuncOp function, const MeshTable &meshes) 
   if (failed(classify(function, classes, isLoose)))
     return;
   // What a step feeds has one home: on other meshes it is fetched in each step.
-  llvm::SmallDenseSet<int64_t> fed;
+  std::set<int64_t> fed;
   for (unsigned index = 0; index < function.getNumResults(); ++index)
     if (auto feeds = function.getResultAttrOfType<IntegerAttr>(index, DistDialect::kFeeds))
       fed.insert(feeds.getInt());
   unsigned original = function.getNumArguments();
+  SignatureAttrs signature(function);
+  struct Copy {
+    unsigned argument;
+    DictionaryAttr attributes;
+    SmallVector<OpOperand *> uses;
+  };
+  SmallVector<Copy> copies;
   for (unsigned index = 0; index < original; ++index) {
     BlockArgument argument = function.getArgument(index);
     if (!isa<RankedTensorType>(argument.getType()) || getSharding(argument))
@@ -158,32 +168,44 @@ void dist::splitSharedArguments(func::FuncOp function, const MeshTable &meshes) 
       auto it = byMesh.find(name);
       if (it == byMesh.end())
         continue;
-      Value copy = argument;
       ShardingAttr whole =
           ShardingAttr::get(FlatSymbolRefAttr::get(name), mesh,
                             sharding::TensorSharding::replicated(
                                 cast<RankedTensorType>(argument.getType()).getRank()),
                             function.getContext());
       if (std::exchange(first, false)) {
-        setSharding(argument, whole);
-      } else if (fed.contains(index)) {
+        signature.ofArgument(index).set(DistDialect::kSharding, whole);
+      } else if (fed.count(index)) {
         OpBuilder builder = OpBuilder::atBlockBegin(&function.getBody().front());
-        copy = ReshardOp::create(builder, argument.getLoc(), argument.getType(), argument, whole);
+        Value copy =
+            ReshardOp::create(builder, argument.getLoc(), argument.getType(), argument, whole);
+        for (OpOperand *use : it->second)
+          use->set(copy);
       } else {
-        unsigned at = function.getNumArguments();
         NamedAttrList attributes;
         attributes.set(DistDialect::kArgument,
                        IntegerAttr::get(IntegerType::get(function.getContext(), 64), index));
+        attributes.set(DistDialect::kSharding, whole);
         if (Attribute range = function.getArgAttr(index, DistDialect::kRange))
           attributes.set(DistDialect::kRange, range);
-        (void)function.insertArgument(at, argument.getType(),
-                                      attributes.getDictionary(function.getContext()),
-                                      argument.getLoc());
-        copy = function.getArgument(at);
-        setSharding(copy, whole);
+        copies.push_back({index, attributes.getDictionary(function.getContext()), it->second});
       }
-      for (OpOperand *use : it->second)
-        use->set(copy);
     }
   }
+  signature.write();
+  // All at once: each insertion rebuilds the lists of types and attributes.
+  SmallVector<Type> types;
+  SmallVector<DictionaryAttr> attributes;
+  SmallVector<Location> locations;
+  for (Copy &copy : copies) {
+    types.push_back(function.getArgumentTypes()[copy.argument]);
+    attributes.push_back(copy.attributes);
+    locations.push_back(function.getArgument(copy.argument).getLoc());
+  }
+  if (failed(function.insertArguments(SmallVector<unsigned>(copies.size(), original), types,
+                                      attributes, locations)))
+    return;
+  for (auto [index, copy] : llvm::enumerate(copies))
+    for (OpOperand *use : copy.uses)
+      use->set(function.getArgument(original + index));
 }

@@ -8,6 +8,7 @@
 #include "Partitioner.h"
 
 #include "tessera/Dialect/Check/Check.h"
+#include "tessera/Dialect/Dist/IR/SignatureAttrs.h"
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -169,26 +170,25 @@ void Partitioner::createFunction(Part &part, unsigned index) {
       attributes.set(what, builder.getI64IntegerAttr(original));
     if (isa<RankedTensorType>(type))
       attributes.set(DistDialect::kGlobalType, TypeAttr::get(type));
-    return attributes.getDictionary(context);
+    return attributes;
   };
+  SignatureAttrs signature(part.function);
   for (auto [local, original] : llvm::enumerate(arguments)) {
-    part.function.setArgAttrs(local, carry(NamedAttrList(global.getArgAttrDict(original)),
-                                           global.getArgumentTypes()[original],
-                                           DistDialect::kArgument, original));
-    if (!part.function.getArgAttr(local, DistDialect::kName) &&
-        !global.getArgAttr(original, DistDialect::kArgument))
-      part.function.setArgAttr(local, DistDialect::kName,
-                               builder.getStringAttr(argumentName(global, original)));
+    NamedAttrList &attributes = signature.ofArgument(local);
+    attributes = carry(NamedAttrList(global.getArgAttrDict(original)),
+                       global.getArgumentTypes()[original], DistDialect::kArgument, original);
+    if (!attributes.get(DistDialect::kName) && !global.getArgAttr(original, DistDialect::kArgument))
+      attributes.set(DistDialect::kName, builder.getStringAttr(argumentName(global, original)));
     part.mapping.map(body.getArgument(original), entry->getArgument(local));
   }
   for (auto [local, original] : llvm::enumerate(results)) {
-    part.function.setResultAttrs(local, carry(NamedAttrList(global.getResultAttrDict(original)),
-                                              global.getResultTypes()[original],
-                                              DistDialect::kResult, original));
-    if (!part.function.getResultAttr(local, DistDialect::kName))
-      part.function.setResultAttr(local, DistDialect::kName,
-                                  builder.getStringAttr(resultName(global, original)));
+    NamedAttrList &attributes = signature.ofResult(local);
+    attributes = carry(NamedAttrList(global.getResultAttrDict(original)),
+                       global.getResultTypes()[original], DistDialect::kResult, original);
+    if (!attributes.get(DistDialect::kName))
+      attributes.set(DistDialect::kName, builder.getStringAttr(resultName(global, original)));
   }
+  signature.write();
 }
 
 //===----------------------------------------------------------------------===//
@@ -296,16 +296,18 @@ static void markSingleDevice(func::FuncOp function) {
   function->setAttr(DistDialect::kView, builder.getStringAttr("local"));
   function->setAttr(DistDialect::kMeshDevices, builder.getDenseI64ArrayAttr({0}));
   function->setAttr(DistDialect::kPartOf, function.getSymNameAttr());
+  SignatureAttrs signature(function);
   for (unsigned index = 0; index < function.getNumArguments(); ++index) {
-    function.setArgAttr(index, DistDialect::kArgument, builder.getI64IntegerAttr(index));
-    function.setArgAttr(index, DistDialect::kName,
-                        builder.getStringAttr(argumentName(function, index)));
+    NamedAttrList &attributes = signature.ofArgument(index);
+    attributes.set(DistDialect::kArgument, builder.getI64IntegerAttr(index));
+    attributes.set(DistDialect::kName, builder.getStringAttr(argumentName(function, index)));
   }
   for (unsigned index = 0; index < function.getNumResults(); ++index) {
-    function.setResultAttr(index, DistDialect::kResult, builder.getI64IntegerAttr(index));
-    function.setResultAttr(index, DistDialect::kName,
-                           builder.getStringAttr(resultName(function, index)));
+    NamedAttrList &attributes = signature.ofResult(index);
+    attributes.set(DistDialect::kResult, builder.getI64IntegerAttr(index));
+    attributes.set(DistDialect::kName, builder.getStringAttr(resultName(function, index)));
   }
+  signature.write();
 }
 
 namespace {

@@ -7,6 +7,7 @@
 
 #include "Propagation.h"
 #include "Strategies.h"
+#include "tessera/Dialect/Dist/IR/SignatureAttrs.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -121,9 +122,10 @@ void dist::writeShardings(func::FuncOp function, const PropagationGraph &graph,
       attr = attrOf(tensor, state.sharding->closed());
     return attr;
   };
+  SignatureAttrs signature(function);
   for (BlockArgument argument : function.getArguments())
     if (int64_t tensor = graph.tensorOf(argument); tensor >= 0)
-      setSharding(argument, closed(tensor));
+      signature.ofArgument(argument.getArgNumber()).set(DistDialect::kSharding, closed(tensor));
   for (auto [index, tensor] : llvm::enumerate(graph.results)) {
     if (tensor < 0)
       continue;
@@ -136,8 +138,9 @@ void dist::writeShardings(func::FuncOp function, const PropagationGraph &graph,
       function.emitRemark() << "result '" << graph.tensors[tensor].name << "' lies as argument '"
                             << graph.tensors[fed].name << "' that it feeds, " << lies
                             << ", and not as annotated";
-    function.setResultAttr(index, DistDialect::kSharding, lies);
+    signature.ofResult(index).set(DistDialect::kSharding, lies);
   }
+  signature.write();
   for (Operation *op : graph.ops) {
     SmallVector<ShardingAttr> shardings;
     bool any = false;

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tessera/Dialect/Check/Check.h"
+#include "tessera/Dialect/Dist/IR/SignatureAttrs.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 #include "tessera/Transforms/OpShardings.h"
@@ -41,13 +42,14 @@ struct Need {
 class ReshardInserter {
 public:
   ReshardInserter(func::FuncOp function, const MeshTable &meshes)
-      : function(function), meshes(meshes) {}
+      : function(function), meshes(meshes), signature(function) {}
 
   void run() {
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (op != function)
         collect(op);
     });
+    signature.write();
     for (auto &[value, list] : needs)
       satisfy(value, list);
     dropConstraints();
@@ -74,7 +76,7 @@ private:
     if (auto feeds = function.getResultAttrOfType<IntegerAttr>(index, DistDialect::kFeeds)) {
       BlockArgument fed = function.getArgument(feeds.getInt());
       if (ShardingAttr wanted = getSharding(fed); wanted && wanted != own) {
-        function.setResultAttr(index, DistDialect::kSharding, wanted);
+        signature.ofResult(index).set(DistDialect::kSharding, wanted);
         return need(use, wanted,
                     "argument '" + argumentName(function, fed.getArgNumber()) +
                         "', which it feeds, lies so");
@@ -264,6 +266,7 @@ private:
 
   func::FuncOp function;
   const MeshTable &meshes;
+  SignatureAttrs signature;                        ///< as it will be written
   llvm::MapVector<Value, SmallVector<Need>> needs; // in program order
   llvm::DenseMap<void *, Operation *> lastBehind;  // looked up, never iterated
 };

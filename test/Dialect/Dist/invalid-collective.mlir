@@ -89,3 +89,48 @@ func.func @f(%a: tensor<4611686018427387904xf32>) {
   %0 = dist.all_gather %a over @m ["x"] dim = 0 : tensor<4611686018427387904xf32> -> tensor<8xf32>
   return
 }
+
+// -----
+// (C8)
+dist.process_mesh @pod(shape = [4], dim_names = ["x"])
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error@+1 {{root = 9 of a group of 4 devices; a root lies in [0, 4)}}
+  %0 = dist.gather %x over @pod ["x"] dim = 0 root = 9 : tensor<8xf32> -> tensor<32xf32>
+  return
+}
+
+// -----
+// (C8)
+dist.process_mesh @pod(shape = [4], dim_names = ["x"])
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error@+1 {{root = -1 of a group of 4 devices; a root lies in [0, 4)}}
+  %0 = dist.reduce %x over @pod ["x"] root = -1 reduction = sum : tensor<8xf32>
+  return
+}
+
+// -----
+// (C8) A group of one axis is smaller than the mesh.
+dist.process_mesh @pod(shape = [2, 4], dim_names = ["x", "y"])
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error@+1 {{root = 2 of a group of 2 devices; a root lies in [0, 2)}}
+  %0 = dist.broadcast %x over @pod ["x"] root = 2 : tensor<8xf32>
+  return
+}
+
+// -----
+// (C8)
+dist.process_mesh @pod(shape = [2], dim_names = ["x"])
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error@+1 {{permutation names device 2 of a group of 2; devices of a group lie in [0, 2)}}
+  %0 = dist.permute %x over @pod ["x"] permutation = [2, 0] : tensor<8xf32>
+  return
+}
+
+// -----
+// (C8)
+dist.process_mesh @pod(shape = [2], dim_names = ["x"])
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error@+1 {{permutes 1 devices of a group of 2; a permutation has an entry a device}}
+  %0 = dist.permute %x over @pod ["x"] permutation = [0] : tensor<8xf32>
+  return
+}

@@ -37,3 +37,8 @@ func.func @f(%x: tensor<4xf32> {dist.range = [0, 5]}) { return }
 // -----
 // expected-error@+1 {{unknown attribute 'dist.shard'}}
 func.func @f(%x: tensor<4xf32> {dist.shard = 1}) { return }
+
+// -----
+// (F3)
+// expected-error@+1 {{dist.range [-4, 9223372036854775807] leaves -2147483648 to 2147483647, what 'i32' holds}}
+func.func @f(%x: tensor<4xi32> {dist.range = [-4, 9223372036854775807]}) { return }

@@ -117,3 +117,9 @@ func.func @f(%x: tensor<4xf32> {dist.sharding = #dist.sharding<@pod, [partial(me
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 // expected-error@+1 {{part (4294967296)4294967296 does not divide axis 'x' of extent 4}}
 func.func @f(%a: tensor<8xf32> {dist.sharding = #dist.sharding<@m, dims = [["x":(4294967296)4294967296]]>}) { return }
+
+// -----
+// (S11)
+dist.process_mesh @pod(shape = [2], dim_names = ["x"])
+// expected-error@+1 {{'tensor<4294967296x4294967296xf32>' has more than 2^48 elements, the most that are laid out}}
+func.func @f(%x: tensor<4294967296x4294967296xf32> {dist.sharding = #dist.sharding<@pod, [shard(0)]>}) { return }

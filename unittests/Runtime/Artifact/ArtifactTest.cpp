@@ -145,19 +145,28 @@ TEST(Artifact, EveryWrongReferenceIsRefused) {
        [](Program &p) { p.parts[0].slots[0].bytes = std::numeric_limits<int64_t>::max(); }},
       {"outside the constants", [](Program &p) { p.parts[0].slots.back().offset = 128; }},
       {"not a multiple", [](Program &p) { p.parts[0].slots[0].offset = 2; }},
-      {"does not fit", [](Program &p) { p.parts[0].slots[0].shape = {1 << 20, 1 << 20}; }},
+      {"does not fit",
+       [](Program &p) {
+         p.parts[0].slots[0].shape = {1 << 20, 1 << 20};
+       }},
       {"out of range", [](Program &p) { p.parts[0].arenaBytes = -1; }},
       {"process ids", [](Program &p) { p.meshes[0].processIds.pop_back(); }},
       {"duplicate", [](Program &p) { p.meshes[0].processIds[0] = 1; }},
       {"an axis of 0", [](Program &p) { p.meshes[0].shape[0] = 0; }},
-      {"more than", [](Program &p) { p.meshes[0].shape = {1 << 30, 1 << 30}; }},
+      {"more than",
+       [](Program &p) {
+         p.meshes[0].shape = {1 << 30, 1 << 30};
+       }},
       {"called 'm'", [](Program &p) { p.meshes[1].name = "m"; }},
       {"empty or taken", [](Program &p) { p.arguments[1].name = "x"; }},
       {"part 7 does not exist", [](Program &p) { p.arguments[0].homes[0].part = 7; }},
       {"slot 99 does not exist", [](Program &p) { p.results[0].home.slot = 99; }},
       {"feeds argument 5", [](Program &p) { p.results[1].feeds = 5; }},
       {"fed twice", [](Program &p) { p.results[0].feeds = 0; }},
-      {"range is empty", [](Program &p) { p.arguments[0].range = {3, 3}; }},
+      {"range is empty",
+       [](Program &p) {
+         p.arguments[0].range = {3, 3};
+       }},
       {"elements of f32", [](Program &p) { p.arguments[0].dtype = DType::i32; }},
       {"dimensions", [](Program &p) { p.results[0].home.layout.dims.pop_back(); }},
       {"used twice",
@@ -171,6 +180,15 @@ TEST(Artifact, EveryWrongReferenceIsRefused) {
       {"cannot be written",
        [](Program &p) { std::get<LaunchStep>(p.parts[0].steps[0].action).reads = 1; }},
       {"reads 9", [](Program &p) { std::get<LaunchStep>(p.parts[0].steps[0].action).reads = 9; }},
+      {"kernel_bytes: there are 2 entries", [](Program &p) { p.kernelBytes.resize(2); }},
+      {"has 9 arguments",
+       [](Program &p) { p.kernelBytes.assign(p.kernels.size(), std::vector<int64_t>(9, 4)); }},
+      {"the kernel takes 1099511627776",
+       [](Program &p) {
+         auto &launch = std::get<LaunchStep>(p.parts[0].steps[0].action);
+         std::vector<int64_t> bytes(launch.slots.size(), int64_t(1) << 40);
+         p.kernelBytes.assign(p.kernels.size(), bytes);
+       }},
       {"beyond slot", [](Program &p) { std::get<GemmStep>(p.parts[0].steps[1].action).m = 6; }},
       {"beyond slot",
        [](Program &p) {

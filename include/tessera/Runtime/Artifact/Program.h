@@ -189,6 +189,8 @@ struct Part {
 struct Program {
   std::vector<sharding::Mesh> meshes;
   std::vector<std::string> kernels; ///< symbols of the `kernels` section
+  /// Bytes that each kernel reads or writes behind each of its arguments; empty: not said.
+  std::vector<std::vector<int64_t>> kernelBytes;
   std::vector<Argument> arguments;
   std::vector<Result> results;
   std::vector<Part> parts;
@@ -211,7 +213,7 @@ Expected<Program> parseProgram(std::string_view json, int64_t constantBytes);
 
 /// Checks every reference: slots, intervals, kernels, meshes, devices, axes, ranks, dtypes, tokens,
 /// pairs of send and recv, orders. A program that passes cannot make an executor access memory
-/// outside its slots (what a kernel does is the compiler's promise).
+/// outside its slots (what a kernel does is the compiler's promise, written as `kernelBytes`).
 Status verify(const Program &program, int64_t constantBytes);
 
 /// A layout's JSON, as in step-format.md; for reports.

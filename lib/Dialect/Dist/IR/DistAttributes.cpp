@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Limits.h"
+
 #include "tessera/Dialect/Dist/IR/AttributeSyntax.h"
 #include "tessera/Dialect/Dist/IR/Dist.h"
 
@@ -55,6 +57,12 @@ public:
   FailureOr<sharding::TensorSharding> run() {
     if (!tensor) // (S10)
       return emitError() << "a sharding stands on ranked tensors, not on " << type << "";
+    int64_t elements = 1;
+    for (int64_t extent : tensor.getShape()) { // (S11)
+      if (extent > kMaxElements || (extent > 0 && elements > kMaxElements / extent))
+        return emitError() << tensor << " has more than 2^48 elements, the most that are laid out";
+      elements *= std::max<int64_t>(extent, 1);
+    }
     result.dims.resize(tensor.getRank());
     if (failed(attr.getByDim() ? resolveByDim() : resolveByAxis()) || failed(checkAxes()) ||
         failed(checkPartials()))

@@ -101,6 +101,26 @@ static LogicalResult verifyDimension(Operation *op, StringRef what, int64_t dim)
   return success();
 }
 
+/// Positions that attributes name lie in the group.
+static LogicalResult verifyPositions(CollectiveOpInterface op, int64_t groupSize) {
+  auto root = op->getAttrOfType<IntegerAttr>("root");
+  if (root && (root.getInt() < 0 || root.getInt() >= groupSize)) // (C8)
+    return op->emitOpError() << "root = " << root.getInt() << " of a group of " << groupSize
+                             << " devices; a root lies in [0, " << groupSize << ")";
+  auto permutation = op->getAttrOfType<DenseI64ArrayAttr>("permutation");
+  if (!permutation)
+    return success();
+  if (permutation.size() != groupSize) // (C8)
+    return op->emitOpError() << "permutes " << permutation.size() << " devices of a group of "
+                             << groupSize << "; a permutation has an entry a device";
+  for (int64_t position : permutation.asArrayRef())
+    if (position < 0 || position >= groupSize) // (C8)
+      return op->emitOpError() << "permutation names device " << position << " of a group of "
+                               << groupSize << "; devices of a group lie in [0, " << groupSize
+                               << ")";
+  return success();
+}
+
 static LogicalResult verifyCollective(CollectiveOpInterface op) {
   FlatSymbolRefAttr name = op.getMeshAttr();
   ProcessMeshOp declared = lookupMesh(op, name);
@@ -113,6 +133,8 @@ static LogicalResult verifyCollective(CollectiveOpInterface op) {
   if (AxisListAttr axes = op.getGroupAxes()) // (C1)
     if (failed(resolveAxes(axes, mesh, [&]() { return op->emitOpError(); })))
       return failure();
+  if (failed(verifyPositions(op, op.getGroupSize(mesh))))
+    return failure();
   if (op->getNumOperands() == 0 || op->getNumOperands() != op->getNumResults()) // (C3)
     return op->emitOpError() << "has " << op->getNumOperands() << " operands and "
                              << op->getNumResults() << " results; there is one result an operand";

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Limits.h"
 #include "PartialUses.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 
@@ -16,7 +17,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Transforms/InliningUtils.h"
-#include "llvm/ADT/StringSet.h"
+
+#include <set>
 
 using namespace mlir;
 using namespace tessera;
@@ -114,6 +116,79 @@ static LogicalResult verifyCustomVjp(Operation *op, Attribute value) {
   return success();
 }
 
+/// The mesh of a function of the local view.
+static LogicalResult verifyMeshOfFunction(Operation *op, Attribute value) {
+  auto name = dyn_cast<FlatSymbolRefAttr>(value);
+  if (!name || !isa<FunctionOpInterface>(op)) // (L1)
+    return op->emitError() << "'" << DistDialect::kMesh
+                           << "' names a mesh and stands on functions, "
+                           << "found " << value;
+  if (!lookupMesh(op, name)) // (L1)
+    return op->emitError() << "mesh '" << name.getValue()
+                           << "' is not declared; add dist.process_mesh @" << name.getValue();
+  return success();
+}
+
+/// The process ids that run a function of the local view.
+static LogicalResult verifyMeshDevices(Operation *op, Attribute value) {
+  StringRef attribute = DistDialect::kMeshDevices;
+  auto list = dyn_cast<DenseI64ArrayAttr>(value);
+  if (!list || list.empty() || !isa<FunctionOpInterface>(op)) // (L2)
+    return op->emitError() << "'" << attribute << "' is " << value
+                           << "; it is array<i64: …> of at least one process id, on a function";
+  std::set<int64_t> ids;
+  for (int64_t id : list.asArrayRef()) { // (L2)
+    if (id < 0 || id > kMaxProcessId)
+      return op->emitError() << "'" << attribute << "' has process id " << id << "; ids lie in [0, "
+                             << kMaxProcessId + 1 << ")";
+    if (!ids.insert(id).second)
+      return op->emitError() << "'" << attribute << "' has process id " << id
+                             << " twice; ids are unique";
+  }
+  auto name = op->getAttrOfType<FlatSymbolRefAttr>(DistDialect::kMesh);
+  ProcessMeshOp declared = name ? lookupMesh(op, name) : ProcessMeshOp();
+  if (!declared || failed(declared.verify()))
+    return success(); // that is another error
+  sharding::Mesh mesh = declared.getMesh();
+  if (ids != std::set<int64_t>(mesh.processIds.begin(), mesh.processIds.end())) // (L2)
+    return op->emitError() << "'" << attribute << "' is " << value << ", mesh '" << mesh.name
+                           << "' has other process ids; list those of the mesh";
+  return success();
+}
+
+/// The index that an argument or result of a local function has in the program.
+static LogicalResult verifyPosition(Operation *op, NamedAttribute attribute, StringRef what) {
+  static constexpr int64_t kMaxPosition = (int64_t(1) << 20) - 1;
+  auto position = dyn_cast<IntegerAttr>(attribute.getValue());
+  if (!position || !position.getType().isSignlessInteger(64) || position.getInt() < 0 ||
+      position.getInt() > kMaxPosition) // (L3)
+    return op->emitError() << what << ": " << attribute.getName().getValue() << " = "
+                           << attribute.getValue() << " is not a position; it is an i64 in [0, "
+                           << kMaxPosition + 1 << ")";
+  return success();
+}
+
+/// The global type of an argument or result, of which a function of the local view has a part.
+static LogicalResult verifyGlobalType(FunctionOpInterface function, Attribute value, Type type,
+                                      ShardingAttr sharding, StringRef what) {
+  auto attr = dyn_cast<TypeAttr>(value);
+  auto global = attr ? dyn_cast<RankedTensorType>(attr.getValue()) : RankedTensorType();
+  if (!global || !global.hasStaticShape()) // (L4)
+    return function.emitError() << what << ": dist.global_type is " << value
+                                << ", not a tensor of static shape";
+  ProcessMeshOp declared = sharding ? lookupMesh(function, sharding.getMesh()) : ProcessMeshOp();
+  if (!isLocalView(function) || !declared || failed(declared.verify()))
+    return success();
+  auto resolved = sharding.resolve(declared.getMesh(), global,
+                                   [&]() { return function.emitError() << what << ": "; });
+  if (failed(resolved))
+    return failure();
+  if (RankedTensorType local = localType(global, *resolved); local != type) // (L4)
+    return function.emitError() << what << " is " << type << ", but " << sharding
+                                << " of dist.global_type " << global << " gives devices " << local;
+  return success();
+}
+
 LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName();
   Attribute value = attribute.getValue();
@@ -150,18 +225,85 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
                              << "dist.reshard, found " << value;
     return success();
   }
-  if (name == kMeshDevices || name == kReason || name == kMesh || name == kPartOf)
+  if (name == kMesh)
+    return verifyMeshOfFunction(op, value);
+  if (name == kMeshDevices)
+    return verifyMeshDevices(op, value);
+  if (name == kReason || name == kPartOf) {
+    if (!isa<StringAttr>(value)) // (L5)
+      return op->emitError() << "'" << name << "' is " << value << ", not a string";
     return success();
+  }
   if (name == kCustomVjp)
     return verifyCustomVjp(op, value);
   if (name == kSearch) {
     if (!isa<ModuleOp>(op) || !isa<DictionaryAttr>(value))
-      return op->emitError() << "'" << name << "' is a dictionary that dist-search writes on modules";
+      return op->emitError() << "'" << name
+                             << "' is a dictionary that dist-search writes on modules";
     return success();
   }
   if (name == kName || name == kFeeds || name == kRange)
     return op->emitError() << "'" << name << "' stands on function arguments and results";
   return op->emitError() << "unknown attribute '" << name << "' of the dist dialect";
+}
+
+/// Checks that no two of `count` arguments or results have one value of an attribute. Verification
+/// calls this for each of them that has it; the first does it for all, in time linear in `count`.
+static LogicalResult verifyUnique(unsigned index, unsigned count,
+                                  function_ref<Attribute(unsigned)> attributeOf,
+                                  function_ref<LogicalResult(unsigned, unsigned)> fail) {
+  for (unsigned before = 0; before < index; ++before)
+    if (attributeOf(before))
+      return success();
+  llvm::SmallDenseMap<Attribute, unsigned> first;
+  for (unsigned i = index; i < count; ++i)
+    if (Attribute value = attributeOf(i))
+      if (auto [it, isNew] = first.try_emplace(value, i); !isNew)
+        return fail(i, it->second);
+  return success();
+}
+
+/// Checks what `dist.feeds` of result `index`, the first result that has it, and of those behind it
+/// say.
+static LogicalResult verifyFeeds(FunctionOpInterface function, unsigned index) {
+  StringRef name = DistDialect::kFeeds;
+  int64_t numArguments = function.getNumArguments();
+  // A local function has some of the program's arguments, each with its number there.
+  bool local = isLocalView(function);
+  std::set<int64_t> known;
+  auto feedsOf = [&](unsigned i) { return function.getResultAttr(i, name); };
+  auto fail = [&](unsigned i) { return function.emitError() << "result " << i << ": "; };
+  for (unsigned before = 0; before < index; ++before)
+    if (feedsOf(before))
+      return success(); // checked with that
+  for (int64_t own = 0; own < numArguments; ++own) {
+    auto original =
+        local ? function.getArgAttrOfType<IntegerAttr>(own, DistDialect::kArgument) : IntegerAttr();
+    known.insert(original ? original.getValue().getSExtValue() : own);
+  }
+  for (unsigned i = index; i < function.getNumResults(); ++i) {
+    Attribute value = feedsOf(i);
+    if (!value)
+      continue;
+    auto target = dyn_cast<IntegerAttr>(value);
+    int64_t argument = target ? target.getValue().getSExtValue() : -1;
+    Type type = function.getResultTypes()[i];
+    if (argument < 0 || !known.count(argument)) // (F1)
+      return fail(i) << "dist.feeds = " << value << " names no argument"
+                     << (local ? " of this function; a result feeds an argument on its mesh"
+                               : "; there are " + std::to_string(numArguments));
+    if (!local && function.getArgumentTypes()[argument] != type) // (F1)
+      return fail(i) << "dist.feeds = " << argument << ", but the result is " << type
+                     << " and the argument " << function.getArgumentTypes()[argument]
+                     << "; types must be equal";
+  }
+  return verifyUnique(index, function.getNumResults(), feedsOf, // (F1)
+                      [&](unsigned i, unsigned other) {
+                        return fail(i) << "argument "
+                                       << cast<IntegerAttr>(feedsOf(i)).getValue().getSExtValue()
+                                       << " is fed by result " << other
+                                       << " too; each argument is fed once";
+                      });
 }
 
 LogicalResult DistDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned argument,
@@ -188,28 +330,41 @@ LogicalResult DistDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
   if (name == kName) {
     if (failed(verifyName(op, value, what)))
       return failure();
-    for (unsigned other = 0; other < argument; ++other)
-      if (function.getArgAttr(other, kName) == value) // (F2)
-        return op->emitError() << what << ": dist.name " << value << " is that of argument "
-                               << other << " too; names are unique";
-    return success();
+    return verifyUnique(
+        argument, function.getNumArguments(), // (F2)
+        [&](unsigned i) { return function.getArgAttr(i, kName); },
+        [&](unsigned i, unsigned other) {
+          return op->emitError() << "argument " << i << ": dist.name "
+                                 << function.getArgAttr(i, kName) << " is that of argument "
+                                 << other << " too; names are unique";
+        });
   }
   if (name == kRange) {
     auto list = dyn_cast<ArrayAttr>(value);
     SmallVector<int64_t> bounds;
     for (Attribute element : list ? list.getValue() : ArrayRef<Attribute>())
       if (auto integer = dyn_cast<IntegerAttr>(element))
-        bounds.push_back(integer.getInt());
+        if (std::optional<int64_t> bound = integer.getValue().trySExtValue())
+          bounds.push_back(*bound);
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (bounds.size() != 2 || bounds[0] >= bounds[1] || !list || list.size() != 2) // (F3)
       return op->emitError() << what << ": dist.range " << value << " is not [lo, hi] with lo < hi";
     if (!tensor || !tensor.getElementType().isIntOrIndex()) // (F3)
       return op->emitError() << what << ": dist.range stands on integer tensors, not on " << type
                              << "";
+    unsigned width = tensor.getElementType().isIndex() ? 64 : tensor.getElementTypeBitWidth();
+    int64_t least = width == 1 ? 0 : llvm::minIntN(std::min(width, 64u));
+    int64_t most = width == 1 ? 1 : llvm::maxIntN(std::min(width, 64u));
+    if (bounds[0] < least || bounds[1] - 1 > most) // (F3)
+      return op->emitError() << what << ": dist.range " << value << " leaves " << least << " to "
+                             << most << ", what " << tensor.getElementType() << " holds";
     return success();
   }
-  if (name == kGlobalType || name == kArgument || name == kResult)
-    return success();
+  if (name == kArgument)
+    return verifyPosition(op, attribute, what);
+  if (name == kGlobalType)
+    return verifyGlobalType(function, value, type,
+                            function.getArgAttrOfType<ShardingAttr>(argument, kSharding), what);
   return op->emitError() << what << ": unknown attribute '" << name << "'";
 }
 
@@ -232,41 +387,21 @@ LogicalResult DistDialect::verifyRegionResultAttribute(Operation *op, unsigned, 
   if (name == kName) {
     if (failed(verifyName(op, value, what)))
       return failure();
-    for (unsigned other = 0; other < index; ++other)
-      if (function.getResultAttr(other, kName) == value) // (F2)
-        return op->emitError() << what << ": dist.name " << value << " is that of result " << other
-                               << " too; names are unique";
-    return success();
+    return verifyUnique(
+        index, function.getNumResults(), // (F2)
+        [&](unsigned i) { return function.getResultAttr(i, kName); },
+        [&](unsigned i, unsigned other) {
+          return op->emitError() << "result " << i << ": dist.name "
+                                 << function.getResultAttr(i, kName) << " is that of result "
+                                 << other << " too; names are unique";
+        });
   }
-  if (name == kFeeds) {
-    auto target = dyn_cast<IntegerAttr>(value);
-    int64_t argument = target ? target.getInt() : -1;
-    int64_t numArguments = function.getNumArguments();
-    // A local function has some of the program's arguments, each with its number there.
-    bool local = isLocalView(function);
-    bool known = argument >= 0 && argument < numArguments;
-    if (local) {
-      known = false;
-      for (int64_t own = 0; own < numArguments; ++own) {
-        auto original = function.getArgAttrOfType<IntegerAttr>(own, kArgument);
-        known |= argument == (original ? original.getInt() : own);
-      }
-    }
-    if (!known) // (F1)
-      return op->emitError() << what << ": dist.feeds = " << value << " names no argument"
-                             << (local ? " of this function; a result feeds an argument on its mesh"
-                                       : "; there are " + std::to_string(numArguments));
-    if (!local && function.getArgumentTypes()[argument] != type) // (F1)
-      return op->emitError() << what << ": dist.feeds = " << argument << ", but the result is "
-                             << type << " and the argument "
-                             << function.getArgumentTypes()[argument] << "; types must be equal";
-    for (unsigned other = 0; other < index; ++other)
-      if (function.getResultAttr(other, kFeeds) == value) // (F1)
-        return op->emitError() << what << ": argument " << argument << " is fed by result " << other
-                               << " too; each argument is fed once";
-    return success();
-  }
-  if (name == kGlobalType || name == kArgument || name == kResult)
-    return success();
+  if (name == kFeeds)
+    return verifyFeeds(function, index);
+  if (name == kResult)
+    return verifyPosition(op, attribute, what);
+  if (name == kGlobalType)
+    return verifyGlobalType(function, value, type,
+                            function.getResultAttrOfType<ShardingAttr>(index, kSharding), what);
   return op->emitError() << what << ": unknown attribute '" << name << "'";
 }

@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Limits.h"
+
 #include "tessera/Dialect/Dist/IR/AttributeSyntax.h"
 #include "tessera/Dialect/Dist/IR/Dist.h"
 
@@ -156,8 +158,6 @@ sharding::Mesh ProcessMeshOp::getMesh() {
 
 /// Plans compare devices pair by pair; beyond this they take minutes.
 static constexpr int64_t kMaxDevices = 4096;
-/// A backend has 1 + max(process id) devices (design of the runtime's tables).
-static constexpr int64_t kMaxProcessId = (int64_t(1) << 20) - 1;
 
 LogicalResult ProcessMeshOp::verify() {
   ArrayRef<int64_t> shape = getShape();

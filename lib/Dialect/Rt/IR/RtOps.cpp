@@ -70,25 +70,6 @@ LogicalResult rt::verifySameDevices(Operation *op, FlatSymbolRefAttr name) {
   return success();
 }
 
-LogicalResult PartOp::verifySymbolUses(SymbolTableCollection &) {
-  auto arena = static_cast<int64_t>(getArenaBytes());
-  if (arena < 0) // (R1)
-    return emitOpError() << "an arena of " << arena << " bytes";
-  dist::ProcessMeshOp declared = dist::lookupMesh(*this, getMeshAttr());
-  if (!declared) // (R2)
-    return emitOpError() << "mesh '" << getMesh() << "' is not declared";
-  if (failed(declared.verify()))
-    return failure();
-  for (CoordinateOp coordinate : getBody().front().getOps<CoordinateOp>()) {
-    FlatSymbolRefAttr name = coordinate.getMeshAttr() ? coordinate.getMeshAttr() : getMeshAttr();
-    if (failed(verifySameDevices(coordinate, name)) ||
-        failed(dist::resolveAxes(coordinate.getAxes(), dist::lookupMesh(*this, name).getMesh(),
-                                 [&]() { return coordinate.emitOpError(); })))
-      return failure();
-  }
-  return success();
-}
-
 /// Rules R5 and R7 of a home for a value of the given global type.
 static LogicalResult verifyHome(Operation *op, Value slot, dist::ShardingAttr layout, Type global) {
   if (!dist::lookupMesh(op, op->getParentOfType<PartOp>().getMeshAttr()))
@@ -106,29 +87,56 @@ static LogicalResult verifyHome(Operation *op, Value slot, dist::ShardingAttr la
   return success();
 }
 
-/// The declaration number `index` of its kind in the program around `op`, or null.
-template <typename Declaration> static Declaration lookup(Operation *op, int64_t index) {
-  int64_t position = 0;
-  for (auto one : op->getParentOfType<ProgramOp>().getBody().front().getOps<Declaration>())
-    if (position++ == index)
-      return one;
-  return {};
+/// Verifies a part's homes; the part does it for all of them, because finding the argument of one
+/// is a walk over all.
+static LogicalResult verifyHomesOf(PartOp part) {
+  Block &declarations = part->getParentOfType<ProgramOp>().getBody().front();
+  SmallVector<ArgumentOp> arguments(declarations.getOps<ArgumentOp>());
+  SmallVector<ResultOp> results(declarations.getOps<ResultOp>());
+  for (auto home : part.getBody().front().getOps<ArgumentHomeOp>()) {
+    if (home.getIndex() >= arguments.size()) // (R7)
+      return home.emitOpError() << "argument " << home.getIndex() << " does not exist";
+    if (isa_and_nonnull<ConstantOp>(home.getSlot().getDefiningOp())) // (R9)
+      return home.emitOpError() << "an argument cannot lie in a constant";
+    if (failed(verifyHome(home, home.getSlot(), home.getLayout(),
+                          arguments[home.getIndex()].getType())))
+      return failure();
+  }
+  for (auto home : part.getBody().front().getOps<ResultHomeOp>()) {
+    if (home.getIndex() >= results.size()) // (R7)
+      return home.emitOpError() << "result " << home.getIndex() << " does not exist";
+    if (failed(
+            verifyHome(home, home.getSlot(), home.getLayout(), results[home.getIndex()].getType())))
+      return failure();
+  }
+  return success();
 }
 
 LogicalResult ArgumentHomeOp::verifySymbolUses(SymbolTableCollection &) {
-  auto argument = lookup<ArgumentOp>(*this, getIndex());
-  if (!argument) // (R7)
-    return emitOpError() << "argument " << getIndex() << " does not exist";
-  if (isa_and_nonnull<ConstantOp>(getSlot().getDefiningOp())) // (R9)
-    return emitOpError() << "an argument cannot lie in a constant";
-  return verifyHome(*this, getSlot(), getLayout(), argument.getType());
+  return success(); // verified with its part
 }
 
 LogicalResult ResultHomeOp::verifySymbolUses(SymbolTableCollection &) {
-  auto result = lookup<ResultOp>(*this, getIndex());
-  if (!result) // (R7)
-    return emitOpError() << "result " << getIndex() << " does not exist";
-  return verifyHome(*this, getSlot(), getLayout(), result.getType());
+  return success(); // verified with its part
+}
+
+LogicalResult PartOp::verifySymbolUses(SymbolTableCollection &) {
+  auto arena = static_cast<int64_t>(getArenaBytes());
+  if (arena < 0) // (R1)
+    return emitOpError() << "an arena of " << arena << " bytes";
+  dist::ProcessMeshOp declared = dist::lookupMesh(*this, getMeshAttr());
+  if (!declared) // (R2)
+    return emitOpError() << "mesh '" << getMesh() << "' is not declared";
+  if (failed(declared.verify()))
+    return failure();
+  for (CoordinateOp coordinate : getBody().front().getOps<CoordinateOp>()) {
+    FlatSymbolRefAttr name = coordinate.getMeshAttr() ? coordinate.getMeshAttr() : getMeshAttr();
+    if (failed(verifySameDevices(coordinate, name)) ||
+        failed(dist::resolveAxes(coordinate.getAxes(), dist::lookupMesh(*this, name).getMesh(),
+                                 [&]() { return coordinate.emitOpError(); })))
+      return failure();
+  }
+  return verifyHomesOf(*this);
 }
 
 /// Rule R7: every result has one home, which is the home of the argument that it feeds.
@@ -136,6 +144,11 @@ static LogicalResult verifyHomes(ProgramOp program) {
   SmallVector<ArgumentOp> arguments(program.getBody().front().getOps<ArgumentOp>());
   SmallVector<ResultOp> results(program.getBody().front().getOps<ResultOp>());
   SmallVector<ResultHomeOp> homes(results.size());
+  std::vector<SmallVector<ArgumentHomeOp, 1>> argumentHomes(arguments.size());
+  for (PartOp part : program.getBody().front().getOps<PartOp>())
+    for (ArgumentHomeOp home : part.getBody().front().getOps<ArgumentHomeOp>())
+      if (home.getIndex() < argumentHomes.size())
+        argumentHomes[home.getIndex()].push_back(home);
   for (PartOp part : program.getBody().front().getOps<PartOp>())
     for (ResultHomeOp home : part.getBody().front().getOps<ResultHomeOp>()) {
       if (home.getIndex() >= homes.size())
@@ -153,12 +166,10 @@ static LogicalResult verifyHomes(ProgramOp program) {
     if (*feeds >= arguments.size() || arguments[*feeds].getType() != result.getType()) // (R7)
       return result.emitOpError() << "'" << result.getName() << "' feeds argument " << *feeds
                                   << ", which does not exist or has another type";
-    for (PartOp part : program.getBody().front().getOps<PartOp>())
-      for (auto fed : part.getBody().front().getOps<ArgumentHomeOp>())
-        if (fed.getIndex() == *feeds &&
-            (fed->getParentOp() != home->getParentOp() || fed.getSlot() != home.getSlot())) // (R7)
-          return home.emitOpError() << "result '" << result.getName() << "' feeds argument "
-                                    << *feeds << ", but does not lie in its slot";
+    for (ArgumentHomeOp fed : argumentHomes[*feeds])
+      if (fed->getParentOp() != home->getParentOp() || fed.getSlot() != home.getSlot()) // (R7)
+        return home.emitOpError() << "result '" << result.getName() << "' feeds argument " << *feeds
+                                  << ", but does not lie in its slot";
   }
   return success();
 }

@@ -1,0 +1,49 @@
+//===- Supervisor.h - A process that outlives a crash ------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// MLIR's parser and verifiers crash on some wrong programs, and nobody knows all
+// of them. The tools therefore work in a child process. When a signal ends it,
+// the parent reads the program again, in further children, and reports the place
+// that cannot be read, as it would any other error of the program.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_DRIVER_SUPERVISOR_H
+#define TESSERA_DRIVER_SUPERVISOR_H
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tessera {
+
+/// Calls `work` in a child process and returns its exit code; call it first of all in main, before
+/// there are threads. If a signal ends the child: prints one error and returns 1. The error has a
+/// location where reading the program is what fails; otherwise it says "internal error". A signal
+/// that was sent to the child from outside (SIGINT, SIGTERM, SIGKILL, …) ends this process too.
+/// With `--in-process` among the arguments, which `work` does not get, there is no child.
+int supervise(int argc, char **argv, const std::function<int(int, char **)> &work);
+
+/// Says which program the process is about to read. The text is kept for the parent only if it
+/// cannot be read again, as from a pipe.
+void noteProgram(const std::string &name, std::string_view text);
+
+/// Why reading a program ends by a signal.
+struct ReadCrash {
+  std::string error; ///< "file:line:column: error: …"
+  bool isDiagnosed;  ///< it is MLIR's own error, which it gave before it crashed
+};
+
+/// Reads and verifies a program in child processes; nothing if that does not end by a signal. Only
+/// for a process without threads. `isSplit`: parts between `// -----` are programs of their own.
+std::optional<ReadCrash> findReadCrash(std::string_view text, const std::string &name,
+                                       bool isSplit = false);
+
+} // namespace tessera
+
+#endif // TESSERA_DRIVER_SUPERVISOR_H
