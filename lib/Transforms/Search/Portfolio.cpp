@@ -15,7 +15,7 @@
 
 #include "tessera/Transforms/Portfolio.h"
 
-#include "../Propagate/Propagation.h"
+#include "ArgumentCuts.h"
 #include "MeshShapes.h"
 
 #include "tessera/Transforms/OpShardings.h"
@@ -30,80 +30,15 @@ using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
-/// Dimensions of arguments whose cut is carried through the program, at most; of larger programs
-/// fewer, so that all of them together visit about so many ops.
-static constexpr int64_t kMostTried = 32, kLeastTried = 6, kOpsVisited = 200000;
-/// Dimensions of which plans are made.
-static constexpr size_t kMostSeeds = 2;
-/// A cut that saves less of the computing than this part of it is no plan's.
-static constexpr double kLeastGain = 0.01;
-/// Of the least computing that a cut leaves, what one leaves that is about as good.
-static constexpr double kAsGood = 1.1;
 /// Ops that are visited for one tensor-parallel plan at most, once for each weight.
 static constexpr int64_t kOpsForWeights = 400000;
 
 namespace {
 
-/// A dimension of an argument.
-struct Seed {
-  unsigned argument;
-  size_t dim;
-  double seconds = 0; ///< of computing on a device when it is cut
-};
-
 /// Makes the plans for one function on one mesh.
-class PlanMaker {
+class PlanMaker : ArgumentCuts {
 public:
-  PlanMaker(func::FuncOp function, const MeshTable &meshes, const OpCosts &costs)
-      : function(function), graph(function, meshes), costs(costs), mesh(meshes.begin()->second),
-        meshName(FlatSymbolRefAttr::get(meshes.begin()->first)) {
-    for (BlockArgument argument : function.getArguments())
-      tensors.push_back(graph.tensorOf(argument));
-    for (int64_t a = 0; a < mesh.numAxes(); ++a)
-      if (mesh.shape[a] > 1)
-        axes.push_back(AxisRef::full(mesh, a));
-    for (int64_t tensor : graph.fed)
-      if (tensor >= 0)
-        fed.insert(tensor);
-  }
-
-  /// The dimensions whose cuts help most, the best first. One that follows from another's cut is
-  /// the same as that.
-  std::vector<Seed> findSeeds() const {
-    std::vector<Seed> seeds;
-    std::set<std::pair<unsigned, size_t>> reached;
-    const double whole = secondsOf(graph);
-    auto left = std::clamp<int64_t>(
-        kOpsVisited / std::max<int64_t>(1, static_cast<int64_t>(graph.nodes.size())), kLeastTried,
-        kMostTried);
-    for (unsigned argument : byFirstUse()) {
-      const TensorState &state = graph.tensors[tensors[argument]];
-      if (!fed.empty() && fed.count(tensors[argument]))
-        continue;
-      for (size_t dim = 0; dim < state.given.dims.size(); ++dim) {
-        AxisList cut = axesFor(state, dim);
-        if (cut.empty() || reached.count({argument, dim}) || left-- <= 0)
-          continue;
-        const PropagationGraph spread = spreadFrom(argument, dim, cut).graph;
-        for (unsigned other = 0; other < tensors.size(); ++other)
-          for (size_t d = 0; tensors[other] >= 0 && d < rankOf(other); ++d)
-            if (gained(spread, other, d))
-              reached.insert({other, d});
-        if (double seconds = secondsOf(spread); seconds < (1 - kLeastGain) * whole)
-          seeds.push_back({argument, dim, seconds});
-      }
-    }
-    // Among those that are about equally good the batch comes first, and so it does in a program.
-    double best = std::numeric_limits<double>::infinity();
-    for (const Seed &seed : seeds)
-      best = std::min(best, seed.seconds);
-    auto isAsGood = [&](const Seed &seed) { return seed.seconds <= kAsGood * best; };
-    llvm::stable_sort(seeds, [&](const Seed &a, const Seed &b) {
-      return isAsGood(a) != isAsGood(b) ? isAsGood(a) : !isAsGood(a) && a.seconds < b.seconds;
-    });
-    seeds.resize(std::min(seeds.size(), kMostSeeds), Seed{0, 0});
-    return seeds;
-  }
+  using ArgumentCuts::ArgumentCuts, ArgumentCuts::findSeeds;
 
   /// Plans with these seeds. `isFirst`: of the first grid; on others only those that cut arguments
   /// by some of the axes alone.
@@ -118,6 +53,7 @@ public:
       if (isFirst || !rest.empty()) {
         add(&seed, index, data, {}, plans);
         add(&seed, index, data, data, plans);
+        addCutState(&seed, index, data, data, plans);
       }
       if (!rest.empty()) {
         add(&seed, index, data, rest, plans);
@@ -146,139 +82,28 @@ private:
     });
     if (isFirst && isAnnotated) // else it is what propagation says
       add(nullptr, 0, {}, {}, plans);
-    if (isFirst)
+    if (isFirst) {
       add(nullptr, 0, {}, axes, plans);
+      addCutState(nullptr, 0, {}, axes, plans);
+    }
     if (axes.size() < 2)
       return;
     for (const AxisRef &axis : axes)
       add(nullptr, 0, {}, {axis}, plans);
-    if (isFirst)
-      add(nullptr, 0, {}, AxisList(axes.rbegin(), axes.rend()), plans);
+    if (!isFirst)
+      return;
+    const AxisList reversed(axes.rbegin(), axes.rend());
+    add(nullptr, 0, {}, reversed, plans);
+    addCutState(nullptr, 0, {}, reversed, plans);
   }
 
-  size_t rankOf(unsigned argument) const {
-    return graph.tensors[tensors[argument]].given.dims.size();
-  }
-
-  /// Tensors among the arguments, those first that ops meet first: data, then weights by layer.
-  SmallVector<unsigned> byFirstUse() const {
-    llvm::DenseMap<int64_t, unsigned> argumentOf; // looked up only
-    for (unsigned argument = 0; argument < tensors.size(); ++argument)
-      if (tensors[argument] >= 0)
-        argumentOf[tensors[argument]] = argument;
-    SmallVector<unsigned> order;
-    for (const RuleNode &node : graph.nodes)
-      for (int64_t tensor : node.tensors)
-        if (auto it = argumentOf.find(tensor); it != argumentOf.end()) {
-          order.push_back(it->second);
-          argumentOf.erase(it);
-        }
-    return order;
-  }
-
-  static bool isOpen(const TensorState &tensor, const AxisRef &axis) {
-    return llvm::any_of(tensor.given.open,
-                        [&](const AxisRef &open) { return open.contains(axis); });
-  }
-
-  /// The open axes that may cut a dimension: those that divide it, else those that it has a part
-  /// for each device of.
-  AxisList axesFor(const TensorState &tensor, size_t dim) const {
-    AxisList taken;
-    for (bool divides : {true, false}) {
-      int64_t parts = sizeOf(tensor.given.dims[dim]), extent = tensor.type.getDimSize(dim);
-      for (const AxisRef &axis : axes)
-        if (isOpen(tensor, axis) &&
-            (divides ? extent % (parts * axis.size) == 0 : parts * axis.size <= extent)) {
-          taken.push_back(axis);
-          parts *= axis.size;
-        }
-      if (!taken.empty())
-        break;
-    }
-    return taken;
-  }
-
-  /// What is given of a tensor, and a dimension cut by axes beside; those that are not open stay as
-  /// they are.
-  static TensorSharding cutBy(const TensorState &tensor, size_t dim, const AxisList &cut) {
-    TensorSharding sharding = tensor.given;
-    for (const AxisRef &axis : cut)
-      if (isOpen(tensor, axis))
-        sharding.dims[dim].push_back(axis);
-    sharding.dims[dim] = mergeAxes(std::move(sharding.dims[dim]));
-    return canonical(sharding.closed());
-  }
-
-  /// A weight whose largest dimension is cut that the axes divide; whole where there is none.
-  static TensorSharding cutWeight(const TensorState &tensor, const AxisList &cut) {
-    SmallVector<size_t> dims = llvm::to_vector(llvm::seq<size_t>(0, tensor.given.dims.size()));
-    llvm::stable_sort(dims, [&](size_t a, size_t b) {
-      return tensor.type.getDimSize(a) > tensor.type.getDimSize(b);
-    });
-    AxisList open;
-    llvm::copy_if(cut, std::back_inserter(open),
-                  [&](const AxisRef &axis) { return isOpen(tensor, axis); });
-    for (size_t dim : dims)
-      if (tensor.type.getDimSize(dim) % (sizeOf(tensor.given.dims[dim]) * sizeOf(open)) == 0)
-        return cutBy(tensor, dim, open);
-    return canonical(tensor.given.closed());
-  }
-
-  /// What follows from the cut of a dimension of an argument, beside what the program says.
-  struct Spread {
-    PropagationGraph graph;
-    std::map<unsigned, TensorSharding> cut; ///< by argument: what does not follow from others
-  };
-
-  /// Carries a cut through the program. Data of a training step that it does not reach is cut where
-  /// it has as many elements.
-  Spread spreadFrom(unsigned argument, size_t dim, const AxisList &cut) const {
-    Spread spread{graph, {}};
-    auto begin = [&](unsigned at, size_t d) {
-      TensorState &state = spread.graph.tensors[tensors[at]];
-      state.sharding = spread.graph.keep(cutBy(state, d, cut));
-      spread.cut.emplace(at, *state.sharding);
-      propagateAxes(spread.graph, nullptr);
-    };
-    begin(argument, dim);
-    const int64_t extent = graph.tensors[tensors[argument]].type.getDimSize(dim);
-    for (unsigned other = 0; other < tensors.size() && !fed.empty(); ++other) {
-      if (tensors[other] < 0 || fed.count(tensors[other]) || gained(spread.graph, other))
-        continue;
-      const TensorState &state = graph.tensors[tensors[other]];
-      for (size_t d = 0; d < state.given.dims.size(); ++d)
-        if (state.type.getDimSize(d) == extent && !state.given.open.empty()) {
-          begin(other, d);
-          break;
-        }
-    }
-    return spread;
-  }
-
-  /// Whether a dimension of an argument is cut further than the program says.
-  bool gained(const PropagationGraph &spread, unsigned argument, size_t dim) const {
-    const TensorState &state = spread.tensors[tensors[argument]];
-    return state.sharding->dims[dim] != state.given.dims[dim];
-  }
-
-  bool gained(const PropagationGraph &spread, unsigned argument) const {
-    return llvm::any_of(llvm::seq<size_t>(0, rankOf(argument)),
-                        [&](size_t dim) { return gained(spread, argument, dim); });
-  }
-
-  /// Seconds of computing on a device when every op is cut as far as its tensors are.
-  double secondsOf(const PropagationGraph &spread) const {
-    double seconds = 0;
-    for (const RuleNode &node : spread.nodes) {
-      if (!node.op || node.op->getNumResults() == 0 ||
-          !(isa<linalg::LinalgOp>(node.op) || isa<tensor::TensorDialect>(node.op->getDialect())))
-        continue;
-      Strategy strategy{Strategies::merge(spread, node, std::numeric_limits<int64_t>::max(), true),
-                        {}};
-      seconds += tripsOf(node.op) * secondsUnder(costs, spread, node, strategy);
-    }
-    return seconds;
+  /// spreadFrom, worked out once.
+  const Spread &spreadOf(const Seed &seed, const AxisList &data) {
+    auto key = std::tuple(seed.argument, seed.dim, data);
+    auto it = spreads.find(key);
+    if (it == spreads.end())
+      it = spreads.emplace(key, spreadFrom(seed.argument, seed.dim, data)).first;
+    return it->second;
   }
 
   std::string listOf(const AxisList &list) const {
@@ -306,12 +131,25 @@ private:
   /// that says the same.
   void add(const Seed *seed, size_t index, const AxisList &data, const AxisList &weights,
            std::vector<PlainPlan> &plans) {
+    add(seed, index, data, weights, weights, nameOf(seed, index, data, weights), plans);
+  }
+
+  /// The same with the optimizer's state cut by axes of its own (ZeRO's first stages).
+  void addCutState(const Seed *seed, size_t index, const AxisList &data, const AxisList &cut,
+                   std::vector<PlainPlan> &plans) {
+    std::string name = "ZeRO-1 over " + listOf(cut);
+    if (!seed || index > 0 || data != cut)
+      name = (seed ? nameOf(seed, index, data, {}) + ", " : "") + "optimizer state over " +
+             listOf(cut);
+    add(seed, index, data, {}, cut, name, plans);
+  }
+
+  void add(const Seed *seed, size_t index, const AxisList &data, const AxisList &weights,
+           const AxisList &optimizer, const std::string &name, std::vector<PlainPlan> &plans) {
     PlainPlan plan;
-    plan.name = nameOf(seed, index, data, weights);
+    plan.name = name;
     plan.arguments.resize(tensors.size());
-    std::optional<Spread> spread;
-    if (seed)
-      spread.emplace(spreadFrom(seed->argument, seed->dim, data));
+    const Spread *spread = seed ? &spreadOf(*seed, data) : nullptr;
     bool cutsAny = false;
     for (unsigned argument = 0; argument < tensors.size(); ++argument) {
       if (tensors[argument] < 0 || graph.tensors[tensors[argument]].given.open.empty())
@@ -322,8 +160,8 @@ private:
       if (spread && spread->cut.count(argument))
         sharding = spread->cut.at(argument);
       else if (fed.empty() ? !follows : fed.count(tensors[argument]) > 0)
-        sharding = cutWeight(state, weights);
-      else if (!seed && weights.empty())
+        sharding = cutWeight(state, unneeded.count(tensors[argument]) ? optimizer : weights);
+      else if (!seed && weights.empty() && optimizer.empty())
         sharding = canonical(state.given.closed());
       if (!sharding)
         continue;
@@ -338,25 +176,22 @@ private:
   }
 
   /// Adds the plan that cuts the seed by `data`, and the weights by `cut` as M. Shoeybi et al. do
-  /// ("Megatron-LM", 2019): those that do not follow from earlier ones along a dimension of the
-  /// result of the contraction that reads them first. The next weight's contracted dimension
-  /// follows.
+  /// ("Megatron-LM", 2019): those that do not follow from earlier ones by tensorParallelDim. The
+  /// contracted dimension of the next weight follows.
   void addTensorParallel(const Seed *seed, size_t index, const AxisList &data, const AxisList &cut,
                          std::vector<PlainPlan> &plans) {
     if (static_cast<int64_t>(graph.nodes.size() * tensors.size()) > kOpsForWeights)
       return;
     if (!seed && fed.empty())
       return; // nothing tells weights from data
-    Spread spread = data.empty() ? Spread{graph, {}} : spreadFrom(seed->argument, seed->dim, data);
-    std::optional<Spread> batch;
-    if (fed.empty())
-      batch.emplace(spreadFrom(seed->argument, seed->dim, axes));
+    Spread spread = data.empty() ? Spread{graph, {}} : spreadOf(*seed, data);
+    const Spread *batch = fed.empty() ? &spreadOf(*seed, axes) : nullptr;
     bool cutsAny = false;
     for (unsigned argument : byFirstUse()) {
       bool isWeight = batch ? !gained(batch->graph, argument) : fed.count(tensors[argument]) > 0;
       if (!isWeight || gained(spread.graph, argument))
         continue;
-      std::optional<size_t> dim = resultDimOf(argument, cut);
+      std::optional<size_t> dim = tensorParallelDim(argument, cut);
       if (!dim)
         continue;
       TensorState &state = spread.graph.tensors[tensors[argument]];
@@ -376,31 +211,49 @@ private:
     plans.push_back(std::move(plan));
   }
 
-  /// The largest dimension of an argument that is one of the result of the first contraction of it,
-  /// and that the axes divide.
-  std::optional<size_t> resultDimOf(unsigned argument, const AxisList &cut) const {
+  /// The largest dimension of a weight that the axes divide, of those that the contraction which
+  /// reads it first hands on to its result; of a table, of those that its reader looks up in.
+  std::optional<size_t> tensorParallelDim(unsigned argument, const AxisList &cut) const {
     const int64_t tensor = tensors[argument];
     const TensorState &state = graph.tensors[tensor];
-    if (!llvm::all_of(cut, [&](const AxisRef &axis) { return isOpen(state, axis); }))
+    if (graph.nodesOf[tensor].empty() ||
+        !llvm::all_of(cut, [&](const AxisRef &axis) { return isOpen(state, axis); }))
       return std::nullopt;
-    for (int64_t n : graph.nodesOf[tensor]) {
-      const RuleNode &node = graph.nodes[n];
-      if (!node.op || !combinesTensors(node.op))
-        continue;
-      const TensorRule &rule =
-          node.rule.operands[llvm::find(node.tensors, tensor) - node.tensors.begin()];
-      std::optional<size_t> best;
-      for (size_t dim = 0; dim < rule.size(); ++dim) {
-        const int64_t extent = state.type.getDimSize(dim);
-        if (rule[dim].factors.size() == 1 &&
-            node.rule.factors[rule[dim].factors.front()].kind == FactorKind::parallel &&
-            extent % (sizeOf(state.given.dims[dim]) * sizeOf(cut)) == 0 &&
-            (!best || extent > state.type.getDimSize(*best)))
-          best = dim;
-      }
-      return best;
+    auto contracts = [&](int64_t n) {
+      return graph.nodes[n].op && combinesTensors(graph.nodes[n].op);
+    };
+    auto looksUp = [&](int64_t n) {
+      return graph.nodes[n].op && llvm::any_of(graph.nodes[n].op->getOperandTypes(), [](Type type) {
+               return isa<IntegerType>(getElementTypeOrSelf(type));
+             });
+    };
+    const auto *reader =
+        llvm::find_if(graph.nodesOf[tensor], [&](int64_t n) { return contracts(n) || looksUp(n); });
+    if (reader == graph.nodesOf[tensor].end())
+      return std::nullopt;
+    const bool isTable = looksUp(*reader);
+    const RuleNode &node = graph.nodes[*reader];
+    const auto position =
+        static_cast<size_t>(llvm::find(node.tensors, tensor) - node.tensors.begin());
+    if (position >= node.rule.operands.size())
+      return std::nullopt;
+    auto isInResult = [&](int64_t factor) {
+      return llvm::any_of(node.rule.results, [&](const TensorRule &result) {
+        return llvm::any_of(
+            result, [&](const DimRule &dim) { return llvm::is_contained(dim.factors, factor); });
+      });
+    };
+    const TensorRule &rule = node.rule.operands[position];
+    std::optional<size_t> best;
+    for (size_t dim = 0; dim < rule.size(); ++dim) {
+      const int64_t extent = state.type.getDimSize(dim);
+      if (llvm::all_of(rule[dim].factors,
+                       [&](int64_t factor) { return isInResult(factor) != isTable; }) &&
+          extent % (sizeOf(state.given.dims[dim]) * sizeOf(cut)) == 0 &&
+          (!best || extent > state.type.getDimSize(*best)))
+        best = dim;
     }
-    return std::nullopt;
+    return best;
   }
 
   void annotate(PlainPlan &plan, unsigned argument, const TensorSharding &sharding) {
@@ -409,14 +262,7 @@ private:
                                                  given ? given.getPriority() : -1);
   }
 
-  func::FuncOp function;
-  PropagationGraph graph;
-  const OpCosts &costs;
-  const Mesh &mesh;
-  FlatSymbolRefAttr meshName;
-  std::vector<int64_t> tensors; ///< by argument, -1 for what is no tensor
-  AxisList axes;                ///< of more than one device
-  std::set<int64_t> fed;        ///< tensors of arguments that results feed
+  std::map<std::tuple<unsigned, size_t, AxisList>, Spread> spreads;
 };
 
 } // namespace
