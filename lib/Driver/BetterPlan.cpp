@@ -1,4 +1,4 @@
-//===- BetterPlan.cpp - The searched plan or propagation's -----------------===//
+//===- BetterPlan.cpp - The cheapest compiled plan of a portfolio ----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The search prices a plan before reductions are sunk, collectives joined and kernels
-// formed. What counts is the program behind that, so propagation's plan is compiled, too,
-// and the one whose program takes longer is dropped. Under a budget both keep to it.
+// formed. What counts is the program behind that, so plain plans (Portfolio.h) are
+// compiled beside the searched one, and the program that takes least time is kept.
+// Under a budget all of them keep to it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,87 +16,274 @@
 #include "PendingMessages.h"
 
 #include "tessera/Driver/Compilation.h"
-
 #include "tessera/Transforms/CostOptions.h"
+#include "tessera/Transforms/LocalPeak.h"
+#include "tessera/Transforms/Portfolio.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 using namespace mlir;
 using namespace tessera;
 
 /// Gains that are not worth another plan: in parts of what a step takes.
 static constexpr double kNoGain = 1e-6;
+/// Plain plans that are compiled at most, and ops in all of these programs: the choice depends on
+/// the size of the program, never on the clock. A plan that is propagated and then dropped counts
+/// as the part of one that it takes.
+static constexpr int64_t kMostPlans = 24, kMostOps = 20000, kDropped = 4;
 
-/// Adds to what the module says of its search.
-static void note(ModuleOp module, ArrayRef<NamedAttribute> more) {
-  StringRef name = dist::DistDialect::kSearch;
-  NamedAttrList entries(module->getAttrOfType<DictionaryAttr>(name));
-  for (NamedAttribute entry : more)
-    entries.set(entry.getName(), entry.getValue());
-  module->setAttr(name, entries.getDictionary(module.getContext()));
+/// "2x4", of every mesh of the module.
+static std::string shapesOf(ModuleOp module) {
+  std::string text;
+  for (auto mesh : module.getOps<dist::ProcessMeshOp>()) {
+    text += text.empty() ? "" : ", ";
+    for (auto [index, extent] : llvm::enumerate(mesh.getShape()))
+      text += (index ? "x" : "") + std::to_string(extent);
+  }
+  return text;
+}
+
+/// The grid that a search made for a program without a mesh.
+static std::vector<int64_t> searchedShape(ModuleOp normalized, ModuleOp searched) {
+  if (!normalized.getOps<dist::ProcessMeshOp>().empty())
+    return {};
+  auto meshes = searched.getOps<dist::ProcessMeshOp>();
+  return meshes.empty() ? std::vector<int64_t>() : (*meshes.begin()).getShape().vec();
+}
+
+static int64_t numOps(ModuleOp module) {
+  int64_t count = 0;
+  module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    ++count;
+    return isa<linalg::LinalgOp>(op) ? WalkResult::skip() : WalkResult::advance();
+  });
+  return count;
+}
+
+namespace {
+
+/// Keeps everything that is said of a plain plan, errors too: nobody asked for it.
+class Withheld {
+public:
+  explicit Withheld(MLIRContext *context)
+      : handler(context, [this](Diagnostic &message) { messages.push_back(std::move(message)); }) {}
+  std::vector<Diagnostic> take() { return std::move(messages); }
+
+private:
+  std::vector<Diagnostic> messages;
+  ScopedDiagnosticHandler handler;
+};
+
+} // namespace
+
+namespace tessera {
+
+/// Compiles several plans of one program and keeps the cheapest.
+class PlanComparison {
+public:
+  /// `start`: the phase that the program is in, `normalized` at least.
+  PlanComparison(Compilation &compilation, const PipelineOptions &wish, Phase start)
+      : compilation(compilation), wish(wish), start(start),
+        normalized(compilation.program->clone()) {}
+
+  LogicalResult compileSearched();
+  /// Plain plans, as many as the size of the program leaves. What does not compile is left out.
+  LogicalResult compilePlain();
+  /// Gives the compilation the cheapest program, says what the passes said of it, and writes down
+  /// what all plans cost.
+  void keepBest();
+
+private:
+  struct Compiled {
+    std::string name, mesh;
+    double seconds; ///< of a step, modelled
+  };
+
+  /// The seconds of the compilation's annotated program, which becomes the compiled one; nothing
+  /// when computing alone takes more than the best plan, or when the budget is too small.
+  FailureOr<std::optional<double>> price(const sharding::Topology &topology);
+  FailureOr<double> modelledSeconds();
+
+  Compilation &compilation;
+  const PipelineOptions &wish;
+  Phase start;
+  OwningOpRef<ModuleOp> normalized, best;
+  DictionaryAttr found;           ///< what the search wrote; null: there was nothing to search
+  std::vector<Compiled> compiled; ///< the searched plan first
+  size_t taken = 0;
+  std::vector<Diagnostic> messages;                                     ///< of the best
+  std::vector<std::pair<std::string, std::vector<Diagnostic>>> refused; ///< by plan
+};
+
+} // namespace tessera
+
+FailureOr<double> PlanComparison::modelledSeconds() {
+  FailureOr<Report> report = compilation.report();
+  if (failed(report))
+    return failure();
+  return report->modelledSeconds();
+}
+
+LogicalResult PlanComparison::compileSearched() {
+  bool isLimited = wish.search.memoryBudget.has_value();
+  PendingMessages pending(compilation.context());
+  LogicalResult result = isLimited ? LogicalResult(compilation.fitMemory(wish, start, false))
+                                   : compilation.runPhases(wish, start, Phase::fused);
+  messages = pending.take();
+  if (failed(result))
+    return failure();
+  ModuleOp module = compilation.module();
+  found = module->getAttrOfType<DictionaryAttr>(dist::DistDialect::kSearch);
+  FailureOr<double> seconds = modelledSeconds();
+  if (failed(seconds))
+    return failure();
+  compiled.push_back({"searched", shapesOf(module), *seconds});
+  best = std::move(compilation.program);
+  return success();
+}
+
+FailureOr<std::optional<double>> PlanComparison::price(const sharding::Topology &topology) {
+  const std::optional<double> none;
+  PipelineOptions options = wish;
+  options.search.mode.clear();
+  options.search.memoryBudget.reset(); // it only makes a program slower
+  OwningOpRef<ModuleOp> annotated = compilation.program->clone();
+  if (failed(compilation.runPhases(options, start, Phase::propagated)))
+    return failure();
+  const double least = compiled[taken].seconds;
+  if (dist::computeSecondsOf(compilation.module(), topology) > least)
+    return none;
+  if (failed(compilation.runPhases(options, Phase::propagated, Phase::fused)))
+    return failure();
+  FailureOr<double> seconds = modelledSeconds();
+  if (failed(seconds))
+    return failure();
+  if (!wish.search.memoryBudget || *seconds >= least)
+    return std::optional<double>(*seconds);
+  compilation.program = std::move(annotated);
+  options.search.memoryBudget = wish.search.memoryBudget;
+  FailureOr<bool> fits = compilation.fitMemory(options, start, true);
+  if (failed(fits))
+    return failure();
+  if (!*fits)
+    return none;
+  seconds = modelledSeconds();
+  if (failed(seconds))
+    return failure();
+  return std::optional<double>(*seconds);
+}
+
+LogicalResult PlanComparison::compilePlain() {
+  if (!found)
+    return success();
+  FailureOr<dist::CostOptions> cost = dist::readCostOptions(*normalized, "time", wish.topology);
+  if (failed(cost))
+    return failure();
+  dist::PortfolioOptions options;
+  options.topology = cost->topology;
+  options.devices = wish.search.devices;
+  options.searchedShape = searchedShape(*normalized, *best);
+  auto left = std::clamp<int64_t>(kDropped * kMostOps / numOps(*normalized), kDropped + 1,
+                                  kDropped * kMostPlans);
+  std::vector<dist::PlainPlan> plans;
+  {
+    PendingMessages dropped(compilation.context());
+    plans = dist::plainPlans(*normalized, options);
+  }
+  if (wish.search.mode == "exact") // a proof counts: what annotations alone say, as in every mode
+    plans.resize(1);
+  for (const dist::PlainPlan &plan : plans) {
+    if (left < kDropped)
+      break;
+    std::vector<Diagnostic> said;
+    FailureOr<std::optional<double>> seconds = failure();
+    {
+      Withheld withheld(compilation.context());
+      compilation.program = normalized->clone();
+      dist::writePlan(compilation.module(), plan);
+      seconds = price(cost->topology);
+      said = withheld.take();
+    }
+    left -= succeeded(seconds) && !*seconds ? 1 : kDropped;
+    if (failed(seconds)) {
+      refused.push_back({plan.name, std::move(said)});
+      continue;
+    }
+    if (!*seconds)
+      continue;
+    compiled.push_back({plan.name, shapesOf(compilation.module()), **seconds});
+    if (**seconds >= compiled[taken].seconds * (1 - kNoGain))
+      continue;
+    taken = compiled.size() - 1;
+    best = std::move(compilation.program);
+    messages = std::move(said);
+  }
+  return success();
+}
+
+/// Says why a plain plan is not among those that are compared.
+static void emitRefusal(const std::string &plan, ArrayRef<Diagnostic> said) {
+  for (const Diagnostic &message : said)
+    if (message.getSeverity() == DiagnosticSeverity::Error) {
+      emitRemark(message.getLocation())
+          << "the plan '" << plan << "' was tried and does not compile: " << message.str();
+      return;
+    }
+}
+
+void PlanComparison::keepBest() {
+  if (best)
+    compilation.program = std::move(best);
+  for (Diagnostic &message : messages)
+    compilation.context()->getDiagEngine().emit(std::move(message));
+  for (const auto &[plan, said] : refused)
+    emitRefusal(plan, said);
+  if (!found)
+    return;
+  ModuleOp module = compilation.module();
+  auto functions = module.getOps<func::FuncOp>();
+  if (taken > 0 && !functions.empty())
+    emitRemark((*functions.begin()).getLoc())
+        << "the plan '" << compiled[taken].name
+        << "' is taken: compiled, it is faster than the plan that was found";
+  Builder builder(module.getContext());
+  SmallVector<Attribute> list;
+  for (const Compiled &plan : compiled)
+    list.push_back(builder.getDictionaryAttr(
+        {builder.getNamedAttr("plan", builder.getStringAttr(plan.name)),
+         builder.getNamedAttr("mesh", builder.getStringAttr(plan.mesh)),
+         builder.getNamedAttr("compiled", builder.getF64FloatAttr(plan.seconds))}));
+  NamedAttrList entries(found);
+  entries.set("compiled", builder.getF64FloatAttr(compiled[taken].seconds));
+  entries.set("portfolio", builder.getArrayAttr(list));
+  if (taken > 0) {
+    double memory = 0;
+    for (func::FuncOp function : functions)
+      memory = std::max(memory, dist::localPeakOf(function).bytes);
+    entries.set("parallelisms", builder.getStrArrayAttr({compiled[taken].name}));
+    entries.set("taken", builder.getStringAttr(compiled[taken].name));
+    entries.set("memory", builder.getF64FloatAttr(memory));
+  }
+  module->setAttr(dist::DistDialect::kSearch, entries.getDictionary(module.getContext()));
 }
 
 LogicalResult Compilation::keepBetter(const PipelineOptions &wish, Phase from) {
   Phase start = std::max(from, Phase::normalized);
   if (failed(runPhases(wish, from, start)))
     return failure();
-  OwningOpRef<ModuleOp> normalized = program->clone();
-  auto compile = [&](const PipelineOptions &options, bool mayFail) -> FailureOr<bool> {
-    if (options.search.memoryBudget)
-      return fitMemory(options, start, mayFail);
-    if (failed(runPhases(options, start, Phase::fused)))
-      return failure();
-    return true;
-  };
-  if (failed(compile(wish, false)))
-    return failure();
-  FailureOr<Report> searched = report();
-  auto found = (*program)->getAttrOfType<DictionaryAttr>(dist::DistDialect::kSearch);
-  if (failed(searched) || !found)
-    return searched;
-
+  PlanComparison comparison(*this, wish, start);
+  LogicalResult searched = comparison.compileSearched();
   auto timesOfSearched = seconds;
-  OwningOpRef<ModuleOp> kept = std::move(program);
-  program = std::move(normalized);
-  copyMeshes(*kept, *program);
-  PipelineOptions alone = wish;
-  alone.search.mode.clear();
-  FailureOr<Report> propagated = failure();
-  {
-    PendingMessages dropped(&mlirContext);
+  if (succeeded(searched)) {
     origins.pause(true); // they are those of the propagation within the search
-    FailureOr<bool> fits = compile(alone, true);
-    bool isFailure = failed(fits);
-    if (!isFailure && *fits) {
-      propagated = report();
-      isFailure = failed(propagated);
-    }
+    searched = comparison.compilePlain();
     origins.pause(false);
-    if (isFailure)
-      return failure();
   }
   double spent = 0;
   for (size_t phase = timesOfSearched.size(); phase < seconds.size(); ++phase)
     spent += seconds[phase].second;
   seconds = std::move(timesOfSearched);
-  seconds.push_back({"propagation's plan", spent});
-
-  if (failed(propagated)) { // it needs more than the budget
-    program = std::move(kept);
-    return success();
-  }
-  Builder builder(&mlirContext);
-  auto real = [&](StringRef name, double value) {
-    return builder.getNamedAttr(name, builder.getF64FloatAttr(value));
-  };
-  double own = searched->modelledSeconds(), other = propagated->modelledSeconds();
-  SmallVector<NamedAttribute> figures = {real("compiled", own),
-                                         real("propagation_compiled", other)};
-  if (other < own * (1 - kNoGain)) {
-    (*program)->setAttr(dist::DistDialect::kSearch, found);
-    figures.push_back(builder.getNamedAttr("taken", builder.getStringAttr("propagation")));
-    figures.push_back(builder.getNamedAttr("memory", found.get("propagation_memory")));
-  } else {
-    program = std::move(kept);
-  }
-  note(*program, figures);
-  return success();
+  seconds.push_back({"plain plans", spent});
+  comparison.keepBest();
+  return searched;
 }

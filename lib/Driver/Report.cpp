@@ -30,6 +30,7 @@ public:
       : module(module), meshes(module), origins(origins), topology(topology) {}
 
   FailureOr<Report> run() {
+    report.machine = topology.name;
     for (auto &[name, mesh] : meshes)
       report.meshes.push_back(mesh);
     std::map<int64_t, ValueReport> arguments, results;
@@ -195,11 +196,8 @@ private:
 
 } // namespace
 
-/// What dist-search wrote on the module.
-static std::optional<llvm::json::Object> searchOf(ModuleOp module) {
-  auto written = module->getAttrOfType<DictionaryAttr>(DistDialect::kSearch);
-  if (!written)
-    return std::nullopt;
+/// Numbers, texts, flags, and lists of texts and of such objects.
+static llvm::json::Object toObject(DictionaryAttr written) {
   llvm::json::Object object;
   for (NamedAttribute entry : written) {
     StringRef name = entry.getName();
@@ -210,10 +208,13 @@ static std::optional<llvm::json::Object> searchOf(ModuleOp module) {
     } else if (auto flag = dyn_cast<BoolAttr>(entry.getValue())) {
       object[name] = flag.getValue();
     } else if (auto list = dyn_cast<ArrayAttr>(entry.getValue())) {
-      llvm::json::Array texts;
-      for (auto text : list.getAsRange<StringAttr>())
-        texts.push_back(text.getValue());
-      object[name] = std::move(texts);
+      llvm::json::Array values;
+      for (Attribute value : list)
+        if (auto text = dyn_cast<StringAttr>(value))
+          values.push_back(text.getValue());
+        else if (auto plan = dyn_cast<DictionaryAttr>(value))
+          values.push_back(toObject(plan));
+      object[name] = std::move(values);
     }
   }
   return object;
@@ -222,7 +223,9 @@ static std::optional<llvm::json::Object> searchOf(ModuleOp module) {
 FailureOr<Report> tessera::makeReport(ModuleOp localView, const OriginRecorder &origins,
                                       const sharding::Topology &topology) {
   FailureOr<Report> report = Reporter(localView, origins, topology).run();
-  if (succeeded(report))
-    report->search = searchOf(localView);
+  // What dist-search wrote on the module.
+  auto search = localView->getAttrOfType<DictionaryAttr>(DistDialect::kSearch);
+  if (succeeded(report) && search)
+    report->search = toObject(search);
   return report;
 }

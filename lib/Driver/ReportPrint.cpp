@@ -35,6 +35,16 @@ double Report::modelledSeconds() const {
   return seconds;
 }
 
+/// Three digits in a unit that suits: "12.3 µs", "1.23 ms", "12.3 s".
+static std::string timeText(double seconds) {
+  auto [scale, unit] = seconds < 0.9995e-3 ? std::pair(1e6, "µs")
+                       : seconds < 0.9995  ? std::pair(1e3, "ms")
+                                           : std::pair(1.0, "s");
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.3g %s", scale * seconds, unit);
+  return text;
+}
+
 llvm::json::Value Report::toJson() const {
   using llvm::json::Array;
   using llvm::json::Object;
@@ -127,12 +137,15 @@ void Report::printTable(llvm::raw_ostream &os) const {
        << "\n";
   os << "total: " << collectiveCountTotal() << " collectives, " << wireBytesTotal()
      << " bytes on the wire a device; peak memory " << peakMemoryBytes << " bytes a device\n";
+  os << "modelled on " << machine << ": " << timeText(modelledSeconds()) << " a step, "
+     << timeText(computeSeconds) << " of it computing\n";
   if (!search)
     return;
   auto number = [&](StringRef name) { return search->getNumber(name).value_or(0); };
   os << "search: " << search->getString("mode").value_or("") << ", "
      << llvm::format(
-            "%.6g ms a step modelled (%.6g ms of it computing), at least %.6g ms (gap %.2g %%)",
+            "%.6g ms a step modelled (%.6g ms of it computing), at least %.6g ms (gap %.2g %% of "
+            "the model's space, before collectives are joined)",
             1e3 * number("cost"), 1e3 * number("compute"), 1e3 * number("lower_bound"),
             100 * number("gap"))
      << (search->getBoolean("stopped_by_time").value_or(false) ? ", stopped by the time limit" : "")
@@ -141,10 +154,17 @@ void Report::printTable(llvm::raw_ostream &os) const {
   if (const llvm::json::Array *list = search->getArray("parallelisms"))
     for (const llvm::json::Value &name : *list)
       names += (names.empty() ? "" : ", ") + name.getAsString().value_or("").str();
-  os << llvm::format("        memory %.4g MiB a device estimated; ", number("memory") / (1 << 20))
-     << (names.empty() ? "nothing is parallel" : names) << "\n";
-  if (search->getString("taken"))
-    os << llvm::format("        propagation's plan is taken: compiled, it takes %.6g ms, the plan "
-                       "that was found %.6g ms\n",
-                       1e3 * number("propagation_compiled"), 1e3 * number("compiled"));
+  std::optional<StringRef> taken = search->getString("taken");
+  os << llvm::format("        memory %.4g MiB a device estimated", number("memory") / (1 << 20))
+     << (taken ? "" : names.empty() ? "; nothing is parallel" : "; " + names) << "\n";
+  const llvm::json::Array *plans = search->getArray("portfolio");
+  if (!plans)
+    return;
+  os << "        compiled " << timeText(number("compiled")) << ", best of " << plans->size()
+     << (plans->size() == 1 ? " plan" : " plans");
+  if (taken)
+    if (const llvm::json::Object *searched = plans->front().getAsObject())
+      os << ": '" << *taken << "' is taken, the plan that was found takes "
+         << timeText(searched->getNumber("compiled").value_or(0));
+  os << "\n";
 }

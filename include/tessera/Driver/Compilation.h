@@ -68,10 +68,11 @@ private:
   /// `mayFail`, which then looks for no least memory.
   mlir::FailureOr<bool> fitMemory(const PipelineOptions &pipeline, Phase start, bool mayFail);
 
-  /// The phases up to `fused`, of the plan that is searched or of propagation's: whichever program
-  /// takes less time by the report, of those within the memory budget if there is one.
+  /// The phases up to `fused`, of the plan that is searched or of a plain one: whichever program
+  /// takes least time by the report, of those within the memory budget if there is one.
   mlir::LogicalResult keepBetter(const PipelineOptions &pipeline, Phase from);
   friend class MemoryFitter;
+  friend class PlanComparison;
 
   ProgramOptions options;
   std::unique_ptr<llvm::raw_string_ostream> captured;

@@ -41,6 +41,7 @@ struct Report {
   std::vector<CollectiveReport> collectives;
   int64_t peakMemoryBytes = 0; ///< of the largest device
   double computeSeconds = 0;   ///< modelled, of the linalg ops of an execution
+  std::string machine;         ///< name of the topology that times are modelled on
   /// What dist-search says of its plan (the module's `dist.search`); nothing without a search.
   std::optional<llvm::json::Object> search;
 

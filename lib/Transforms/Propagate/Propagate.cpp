@@ -38,10 +38,11 @@ namespace {
 /// Carries axes over the graph until nothing changes. Tensors only gain axes, so it ends.
 class Propagation {
 public:
-  Propagation(PropagationGraph &graph, MLIRContext *context) : graph(graph), context(context) {}
+  Propagation(PropagationGraph &graph, MLIRContext *context)
+      : graph(graph), context(context && context->hasActionHandler() ? context : nullptr) {}
 
   void run() {
-    if (context->hasActionHandler())
+    if (context)
       reportAnnotations();
     std::set<int64_t> rounds{0};
     for (const TensorState &state : graph.tensors)
@@ -121,7 +122,7 @@ private:
     key.push_back(broadcasts ? &node.rule : nullptr);
     for (int64_t tensor : node.tensors)
       key.push_back(tensor >= 0 && graph.tensors[tensor].priority > round ? &node.rule : nullptr);
-    bool isShared = !context->hasActionHandler() && areDistinct(node.tensors);
+    bool isShared = !context && areDistinct(node.tensors);
     if (auto it = isShared ? known.find(key) : known.end(); it != known.end()) {
       for (auto [tensor, sharding] : llvm::zip(node.tensors, it->second))
         if (tensor >= 0 && graph.tensors[tensor].sharding != sharding) {
@@ -175,7 +176,7 @@ private:
           extended.dims[d] = mergeAxes(std::move(extended.dims[d]));
           state.sharding = graph.keep(std::move(extended));
         };
-        if (context->hasActionHandler())
+        if (context)
           report(apply, state, index, d, axis, sourceOf(node, index, axis));
         else
           apply();
@@ -209,7 +210,7 @@ private:
   }
 
   PropagationGraph &graph;
-  MLIRContext *context;
+  MLIRContext *context; ///< null where nobody listens
   /// How the tensors of a node lie after a visit.
   AddressMap<llvm::SmallVector<const TensorSharding *, 4>> known;
 };

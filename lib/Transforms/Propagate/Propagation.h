@@ -12,7 +12,8 @@
 
 namespace tessera::dist {
 
-/// Carries the axes that the user wrote over the graph until nothing changes.
+/// Carries the axes that the user wrote over the graph until nothing changes. Tells the context's
+/// action handler where each axis came from; without a context nobody.
 void propagateAxes(PropagationGraph &graph, mlir::MLIRContext *context);
 
 /// Writes a plan into the IR: arguments, results of the function and what control flow hands on lie

@@ -28,6 +28,20 @@ sharding::Mesh makeMesh(const std::string &name, const std::vector<int64_t> &sha
   return mesh;
 }
 
+ProcessMeshOp declareMesh(mlir::ModuleOp module, const sharding::Mesh &mesh) {
+  mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(module.getBody());
+  llvm::SmallVector<llvm::StringRef> names(mesh.axisNames.begin(), mesh.axisNames.end());
+  return ProcessMeshOp::create(builder, module.getLoc(), mesh.name, mesh.shape,
+                               builder.getStrArrayAttr(names), mlir::DenseI64ArrayAttr());
+}
+
+std::string freeMeshName(mlir::ModuleOp module) {
+  std::string name = "mesh";
+  for (int64_t n = 0; mlir::SymbolTable::lookupSymbolIn(module, name); ++n)
+    name = "mesh" + std::to_string(n);
+  return name;
+}
+
 static void factorise(int64_t rest, std::vector<int64_t> &prefix,
                       std::vector<std::vector<int64_t>> &shapes) {
   if (prefix.size() + 1 <= kMostAxes && rest > 1) {

@@ -8,6 +8,7 @@
 #ifndef TESSERA_LIB_TRANSFORMS_SEARCH_MESHSHAPES_H
 #define TESSERA_LIB_TRANSFORMS_SEARCH_MESHSHAPES_H
 
+#include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Sharding/Topology.h"
 
 namespace tessera::dist {
@@ -23,6 +24,11 @@ std::vector<std::vector<int64_t>> meshShapes(int64_t devices, const sharding::To
 
 /// A mesh with axes d0, d1, … over process ids 0, 1, ….
 sharding::Mesh makeMesh(const std::string &name, const std::vector<int64_t> &shape);
+
+/// Declares a mesh whose process ids are 0, 1, … at the top of a module.
+ProcessMeshOp declareMesh(mlir::ModuleOp module, const sharding::Mesh &mesh);
+/// A name for a mesh that no symbol of the module has.
+std::string freeMeshName(mlir::ModuleOp module);
 
 } // namespace tessera::dist
 

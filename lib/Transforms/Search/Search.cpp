@@ -66,21 +66,6 @@ static constexpr size_t kMostInFull = 2;
 /// A part of the time limit, for the prices of reshards.
 static constexpr double kTimeForTables = 0.25;
 
-static ProcessMeshOp declare(ModuleOp module, const Mesh &mesh) {
-  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
-  SmallVector<StringRef> names(mesh.axisNames.begin(), mesh.axisNames.end());
-  return ProcessMeshOp::create(builder, module.getLoc(), mesh.name, mesh.shape,
-                               builder.getStrArrayAttr(names), DenseI64ArrayAttr());
-}
-
-/// A name that no symbol of the module has.
-static std::string freeName(ModuleOp module) {
-  std::string name = "mesh";
-  for (int64_t n = 0; SymbolTable::lookupSymbolIn(module, name); ++n)
-    name = "mesh" + std::to_string(n);
-  return name;
-}
-
 /// What propagation alone makes of the function.
 static PropagatedPlan propagateAlone(const PropagationGraph &graph, const Topology &topology,
                                      MLIRContext *context) {
@@ -222,7 +207,7 @@ LogicalResult ModuleSearch::searchMesh(const std::optional<Mesh> &mesh,
                                        const SearchSettings &wish) {
   auto begin = std::chrono::steady_clock::now();
   auto state = std::make_unique<State>();
-  ProcessMeshOp declared = mesh ? declare(module, *mesh) : ProcessMeshOp();
+  ProcessMeshOp declared = mesh ? declareMesh(module, *mesh) : ProcessMeshOp();
   state->meshes = std::make_unique<MeshTable>(module);
   state->made = mesh;
   SearchedPlan plan;
@@ -291,7 +276,7 @@ LogicalResult ModuleSearch::searchAll() {
     return success();
   std::vector<Mesh> candidates;
   for (const std::vector<int64_t> &shape : meshShapes(settings.devices, settings.topology))
-    candidates.push_back(makeMesh(freeName(module), shape));
+    candidates.push_back(makeMesh(freeMeshName(module), shape));
   SearchSettings quick = settings;
   if (candidates.size() > kMostInFull)
     quick.solver.mode = search::Mode::recursive_programming;
@@ -322,7 +307,7 @@ void ModuleSearch::write(size_t index) {
   State &state = *states[index];
   const SearchedPlan &plan = found[index];
   if (state.made)
-    declare(module, *state.made);
+    declareMesh(module, *state.made);
   for (FunctionPlan &own : state.functions) {
     writeShardings(own.function, *own.graph, own.decision);
     for (auto &[tensor, reason] : own.reasons)
