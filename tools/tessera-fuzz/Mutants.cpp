@@ -13,8 +13,8 @@
 #include "tessera/Driver/Pipeline.h"
 #include "tessera/Driver/Supervisor.h"
 #include "tessera/Fuzz/Mutation.h"
-#include "tessera/Runtime/Driver.h"
-#include "tessera/Runtime/Npy.h"
+#include "tessera/Runtime/CommandLine/Driver.h"
+#include "tessera/Runtime/CommandLine/Npy.h"
 #include "tessera/Sharding/Search/Problem.h"
 #include "tessera/Sharding/Topology.h"
 
