@@ -208,7 +208,8 @@ static void dropMeshes(ModuleOp module) {
   using namespace dist;
   auto drop = [](Operation *op) {
     for (StringRef name :
-         {DistDialect::kShardings, DistDialect::kBeforeShardings, DistDialect::kReason})
+         {DistDialect::kShardings, DistDialect::kBeforeShardings, DistDialect::kOpSharding,
+          DistDialect::kMove, DistDialect::kReason})
       op->removeAttr(name);
   };
   module->removeAttr(DistDialect::kSearch);

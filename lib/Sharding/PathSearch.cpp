@@ -139,8 +139,6 @@ std::vector<Box> PathSearch::without(std::vector<Box> boxes, const Box &hole) {
 void PathSearch::relax(Move move) {
   move.source = current;
   std::sort(move.target.partial.begin(), move.target.partial.end());
-  if (onlyKind && (move.kind != *onlyKind || move.target != target))
-    return; // one step is asked for, and it must arrive
   if (forbidden && move.kind == forbidden->kind && canonical(move.source) == forbidden->source &&
       canonical(move.target) == forbidden->target)
     return;
@@ -167,8 +165,6 @@ void PathSearch::relax(Move move) {
 /// that takes less than it at least takes.
 void PathSearch::defer(Move move, const Traffic &least) {
   move.source = current;
-  if (onlyKind)
-    return settle(std::move(move));
   double seconds = links.seconds(problem.mesh, move.axes, move.kind, least);
   deferred.insert({currentCost + Cost::of(objective, seconds, least), std::move(move)});
 }
@@ -218,42 +214,20 @@ std::optional<ReshardPlan> PathSearch::run() {
   return std::nullopt;
 }
 
-std::optional<Move> PathSearch::step() {
-  best[source] = {};
-  current = source;
-  expand();
-  auto it = best.find(target);
-  if (it == best.end())
-    return std::nullopt;
-  Move move = it->second.move;
-  finish(move);
-  return move;
-}
-
 void PathSearch::expand() {
   // Windows overlap, and only an exchange makes or moves them: reduce, exchange, make partial. So
   // it is where source and target cut an axis into parts that have no common parts.
   bool exchangeOnly = !nested || !source.windows.empty() || !target.windows.empty();
-  auto tries = [&](CollectiveKind kind) {
-    bool chains = kind != CollectiveKind::all_reduce && kind != CollectiveKind::exchange;
-    return (!onlyKind || *onlyKind == kind) && !(exchangeOnly && chains);
-  };
-  if (tries(CollectiveKind::all_reduce))
-    reduceAll();
-  if (tries(CollectiveKind::reduce_scatter))
+  reduceAll();
+  if (!exchangeOnly) {
     reduceScatter();
-  if (tries(CollectiveKind::slice))
     slice();
-  if (tries(CollectiveKind::all_to_all))
     allToAll();
-  if (tries(CollectiveKind::all_gather))
     gather();
-  if (tries(CollectiveKind::permute))
     permute();
-  if (tries(CollectiveKind::exchange))
-    exchangeToTarget();
-  if (!onlyKind || *onlyKind == CollectiveKind::slice)
-    makePartials();
+  }
+  exchangeToTarget();
+  makePartials();
 }
 
 ReshardPlan PathSearch::trace() {

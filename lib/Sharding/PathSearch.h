@@ -28,13 +28,9 @@ public:
 
   /// A step that the path must not use.
   const Move *forbidden = nullptr;
-  /// The only kind of step that is tried, if set.
-  std::optional<CollectiveKind> onlyKind;
 
   /// The cheapest chain; nothing when what is forbidden leaves none.
   std::optional<ReshardPlan> run();
-  /// The one step from source to target.
-  std::optional<Move> step();
 
 private:
   struct Node {

@@ -51,25 +51,9 @@ std::optional<ReshardPlan> planRunnerUp(const ReshardProblem &problem, const Res
   return search.run();
 }
 
-static std::optional<Move> findMove(const ReshardProblem &problem, CollectiveKind kind) {
-  // For the sake of bytes every kind of exchange is tried.
-  LinkModel links;
-  PathSearch search(problem, Objective::bytes, links);
-  search.onlyKind = kind;
-  return search.step();
-}
-
 ReshardPlanner::Key ReshardPlanner::keyOf(const ReshardProblem &problem) {
   return {problem.mesh.name, problem.shape, problem.bytesPerElement, problem.source,
           problem.target};
-}
-
-const std::optional<Move> &ReshardPlanner::step(const ReshardProblem &problem,
-                                                CollectiveKind kind) {
-  auto [it, fresh] = steps.try_emplace({keyOf(problem), kind});
-  if (fresh)
-    it->second = findMove(problem, kind);
-  return it->second;
 }
 
 const ReshardPlan &ReshardPlanner::plan(const ReshardProblem &problem) {

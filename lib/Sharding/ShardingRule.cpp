@@ -8,6 +8,9 @@
 #include "tessera/Sharding/ShardingRule.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <map>
 
 namespace tessera::sharding {
 
@@ -28,6 +31,63 @@ ShardingRule identityRule(const std::vector<int64_t> &shape) {
   rule.accumulatorOf = {-1};
   rule.movesOnly = true;
   return rule;
+}
+
+static std::string nameOfFactor(int64_t factor) {
+  std::string name(1, static_cast<char>('i' + factor % 18)); // i to z
+  return factor < 18 ? name : name + std::to_string(factor / 18);
+}
+
+static std::string toString(const DimRule &dim) {
+  std::string text;
+  for (int64_t factor : dim.factors)
+    text += nameOfFactor(factor);
+  if (dim.factors.empty())
+    text = "1";
+  if (dim.isWindow) {
+    if (dim.stride != 1)
+      text += " * " + std::to_string(dim.stride);
+    if (dim.shift != 0)
+      text += (dim.shift < 0 ? " - " : " + ") + std::to_string(std::abs(dim.shift));
+    text += " .. + " + std::to_string(dim.extent);
+  }
+  return text;
+}
+
+static std::string toString(const std::vector<TensorRule> &tensors) {
+  std::string text;
+  for (const TensorRule &tensor : tensors) {
+    text += text.empty() ? "[" : ", [";
+    for (size_t d = 0; d < tensor.size(); ++d)
+      text += (d ? ", " : "") + toString(tensor[d]);
+    text += "]";
+  }
+  return "(" + text + ")";
+}
+
+std::string toString(const ShardingRule &rule) {
+  std::string text = toString(rule.operands) + " -> " + toString(rule.results) + " {";
+  std::map<std::string, std::string> remarks; // by what, the factors
+  for (size_t f = 0; f < rule.factors.size(); ++f) {
+    std::string name = nameOfFactor(static_cast<int64_t>(f));
+    text += (f ? ", " : "") + name + " = " + std::to_string(rule.factors[f].size);
+    if (rule.factors[f].kind == FactorKind::replicate)
+      remarks["whole"] += " " + name;
+    else if (rule.factors[f].kind == FactorKind::reduction)
+      remarks[std::string(toString(rule.factors[f].reduction)) + " over"] += " " + name;
+  }
+  text += "}";
+  const char *separator = " ";
+  for (const auto &[what, factors] : remarks) {
+    text += separator + what + factors;
+    separator = ", ";
+  }
+  for (size_t o = 0; o < rule.accumulatorOf.size(); ++o)
+    if (rule.accumulatorOf[o] >= 0 && remarks.size() > remarks.count("whole")) {
+      text += separator + std::string("operand ") + std::to_string(o) + " accumulates";
+      separator = ", ";
+    }
+  return text;
 }
 
 void projectDim(const ShardingRule &rule, const DimRule &dim, const AxisList &axes,
@@ -133,53 +193,66 @@ TensorSharding resultSharding(const ShardingRule &rule, int64_t index, const Fac
   return canonical(result);
 }
 
-FactorAxes deriveFactorAxes(const ShardingRule &rule, const std::vector<TensorSharding> &results,
-                            const std::vector<TensorSharding> &operands) {
-  FactorAxes axes(rule.factors.size());
-  AxisList partial;
-  for (size_t r = 0; r < results.size(); ++r) {
-    FactorAxes own = project(rule, rule.results[r], results[r]);
-    for (size_t f = 0; f < axes.size(); ++f)
-      if (axes[f].empty())
-        axes[f] = own[f];
-    for (const AxisRef &axis : results[r].partialAxes())
-      if (!overlapsAny(partial, axis))
-        partial.push_back(axis);
+bool OpSharding::isWhole() const {
+  return forwards.empty() && std::all_of(factors.begin(), factors.end(),
+                                         [](const AxisList &axes) { return axes.empty(); });
+}
+
+TensorSharding operandSharding(const ShardingRule &rule, int64_t index, const OpSharding &op) {
+  TensorSharding result = operandSharding(rule, index, op.factors);
+  for (const Forward &forward : op.forwards)
+    if (std::find(forward.operands.begin(), forward.operands.end(), index) !=
+        forward.operands.end())
+      result.partial.push_back(forward.partial);
+  return op.forwards.empty() ? result : canonical(std::move(result));
+}
+
+TensorSharding resultSharding(const ShardingRule &rule, int64_t index, const OpSharding &op) {
+  TensorSharding result = resultSharding(rule, index, op.factors);
+  for (const Forward &forward : op.forwards)
+    result.partial.push_back(forward.partial);
+  return op.forwards.empty() ? result : canonical(std::move(result));
+}
+
+std::string findContradiction(const Mesh &mesh, const ShardingRule &rule, const OpSharding &op) {
+  auto number = [](auto value) { return std::to_string(value); };
+  if (op.factors.size() != rule.factors.size())
+    return "has " + number(op.factors.size()) + " factors, the rule of the op has " +
+           number(rule.factors.size());
+  AxisList used;
+  auto isFresh = [&](const AxisRef &axis) {
+    bool fresh = !overlapsAny(used, axis);
+    used.push_back(axis);
+    return fresh;
+  };
+  for (size_t f = 0; f < op.factors.size(); ++f) {
+    for (const AxisRef &axis : op.factors[f])
+      if (!isFresh(axis))
+        return "uses mesh axis " + toString(mesh, axis) + " twice; an axis cuts one factor";
+    if (rule.factors[f].kind == FactorKind::replicate && !op.factors[f].empty())
+      return "cuts factor " + number(f) + ", which the rule of the op keeps whole";
   }
-  std::vector<FactorAxes> projected;
-  for (size_t o = 0; o < operands.size(); ++o)
-    projected.push_back(project(rule, rule.operands[o], operands[o]));
-  for (const AxisRef &axis : partial) {
-    int64_t chosen = -1;
-    for (size_t f = 0; f < axes.size() && chosen < 0; ++f)
-      if (rule.factors[f].kind == FactorKind::reduction)
-        for (const FactorAxes &own : projected)
-          if (overlapsAny(own[f], axis)) {
-            chosen = static_cast<int64_t>(f);
-            break;
-          }
-    for (size_t f = 0; f < axes.size() && chosen < 0; ++f)
-      if (rule.factors[f].kind == FactorKind::reduction &&
-          rule.factors[f].size >= axis.size * sizeOf(axes[f]))
-        chosen = static_cast<int64_t>(f);
-    for (size_t f = 0; f < axes.size() && chosen < 0; ++f)
-      if (rule.factors[f].kind == FactorKind::reduction)
-        chosen = static_cast<int64_t>(f); // shorter than the axis: some devices reduce nothing
-    if (chosen >= 0)
-      axes[chosen].push_back(axis);
+  if (FactorAxes legal = legalize(rule, op.factors); legal != op.factors)
+    for (size_t f = 0; f < legal.size(); ++f)
+      if (legal[f] != op.factors[f])
+        return "cuts factor " + number(f) + " of a dimension made of several factors into parts " +
+               "that are not contiguous; cut the major factors down to single iterations first";
+  for (const Forward &forward : op.forwards) {
+    if (!isFresh(forward.partial.axis))
+      return "forwards contributions over mesh axis " + toString(mesh, forward.partial.axis) +
+             ", which it uses already";
+    if (forward.operands.empty() ||
+        std::adjacent_find(forward.operands.begin(), forward.operands.end(),
+                           std::greater_equal<>()) != forward.operands.end())
+      return "forwards contributions from a list of operands that is not ascending";
+    if (forward.operands.front() < 0 ||
+        forward.operands.back() >= static_cast<int64_t>(rule.operands.size()))
+      return "forwards contributions from operand " +
+             number(forward.operands.front() < 0 ? forward.operands.front()
+                                                 : forward.operands.back()) +
+             ", the op has " + number(rule.operands.size()) + " operands";
   }
-  // Several axes of one reduction keep the order in which an operand is cut by them.
-  for (size_t f = 0; f < axes.size(); ++f)
-    if (rule.factors[f].kind == FactorKind::reduction && axes[f].size() > 1)
-      for (const FactorAxes &own : projected) {
-        AxisList sorted = own[f];
-        if (mergeAxes(sorted).size() == axes[f].size() &&
-            std::is_permutation(sorted.begin(), sorted.end(), axes[f].begin(), axes[f].end())) {
-          axes[f] = sorted;
-          break;
-        }
-      }
-  return legalize(rule, axes);
+  return {};
 }
 
 } // namespace tessera::sharding

@@ -54,6 +54,9 @@ TEST(ReshardPlanner, ChainsLeadFromSourceToTarget) {
       for (const Move &move : plan.moves) {
         EXPECT_EQ(canonical(move.source), canonical(at));
         at = move.target;
+        EXPECT_TRUE(leadsToTarget(move)) << toString(move.kind) << ' '
+                                         << toString(mesh, move.source) << " -> "
+                                         << toString(mesh, move.target);
         sum += trafficOf(problem, move);
         if (move.kind == CollectiveKind::slice)
           EXPECT_EQ(trafficOf(problem, move).count, 0);

@@ -27,6 +27,12 @@ struct Move {
   TensorSharding target; ///< after
 };
 
+/// Whether the collective that a move names leads from its source to its target. Both canonical.
+///   all_gather over tp, dim 1     [{dp}, {tp}]          -> [{dp}, {}]
+///   reduce_scatter over tp, dim 0 [{}, {}] partial {tp} -> [{tp}, {}]
+///   exchange                      anything that adds no contributions
+bool leadsToTarget(const Move &move);
+
 /// A tensor to be moved within one mesh.
 struct ReshardProblem {
   const Mesh &mesh;
@@ -56,8 +62,6 @@ public:
       : objective(objective), topology(std::move(topology)) {}
 
   const ReshardPlan &plan(const ReshardProblem &problem);
-  /// The one step of this kind that leads from source to target, if there is one.
-  const std::optional<Move> &step(const ReshardProblem &problem, CollectiveKind kind);
   /// The links along the axes of a mesh.
   const LinkModel &linksOf(const Mesh &mesh);
 
@@ -70,7 +74,6 @@ private:
   Topology topology;
   std::map<std::string, LinkModel> links; ///< by mesh name
   std::map<Key, ReshardPlan> known;
-  std::map<std::pair<Key, CollectiveKind>, std::optional<Move>> steps;
 };
 
 /// The plan for one problem, not remembered.

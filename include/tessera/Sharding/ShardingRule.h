@@ -62,6 +62,13 @@ struct ShardingRule {
   bool isElementwise() const;
 };
 
+/// A rule in one line: the factors of every dimension of every operand and result, then the extent
+/// of each factor, and what may not be cut or is reduced.
+///   ([i, k], [k, j], [i, j]) -> ([i, j]) {i = 8, j = 16, k = 4} sum over k, operand 2 accumulates
+///   ([i * 2 - 1 .. + 3]) -> ([i]) {i = 8}            windows: stride 2, shift -1, extent 3
+///   ([ij]) -> ([i, j]) {i = 2, j = 6}                one dimension of two factors, major first
+std::string toString(const ShardingRule &rule);
+
 /// The axes that cut each factor of a rule.
 using FactorAxes = std::vector<AxisList>;
 
@@ -87,11 +94,43 @@ TensorSharding operandSharding(const ShardingRule &rule, int64_t index, const Fa
 /// How result `index` then lies: partial over the axes of every reduction factor.
 TensorSharding resultSharding(const ShardingRule &rule, int64_t index, const FactorAxes &axes);
 
-/// The factors' axes of an op from its results' shardings: parallel factors are cut as the results
-/// are; an axis over which a result is partial goes to the reduction factor that an operand already
-/// cuts by it, else to the first that is long enough, else to the first.
-FactorAxes deriveFactorAxes(const ShardingRule &rule, const std::vector<TensorSharding> &results,
-                            const std::vector<TensorSharding> &operands);
+//===----------------------------------------------------------------------===//
+// The sharding of an op
+//===----------------------------------------------------------------------===//
+
+/// A partial axis of an op's result that its operands bring: the op takes contributions and makes
+/// contributions, instead of having them reduced first.
+struct Forward {
+  PartialAxis partial;
+  std::vector<int64_t> operands; ///< ascending; the op is linear in them, taken together
+  bool operator==(const Forward &) const = default;
+};
+
+/// How an op is distributed: which axes run over which of its loops, and which contributions it
+/// forwards. Everything else follows from this and the rule: how operands and results are sharded,
+/// what is partial, what a device computes.
+struct OpSharding {
+  FactorAxes factors;            ///< by factor of the rule
+  std::vector<Forward> forwards; ///< at most one for an axis
+  bool operator==(const OpSharding &) const = default;
+
+  /// The sharding of an op that every device computes whole.
+  static OpSharding whole(const ShardingRule &rule) {
+    return {FactorAxes(rule.factors.size()), {}};
+  }
+  bool isWhole() const;
+};
+
+/// The sharding that operand `index` must have, and the one that result `index` then has.
+///   matmul (m, k) x (k, n), factors m: dp, k: tp
+///     operand 0 [shard(0) over dp, shard(1) over tp], result [shard(0) over dp, partial over tp]
+TensorSharding operandSharding(const ShardingRule &rule, int64_t index, const OpSharding &op);
+TensorSharding resultSharding(const ShardingRule &rule, int64_t index, const OpSharding &op);
+
+/// What of the rule an op sharding contradicts, as a clause for a message; empty where nothing:
+/// as many factors as the rule has, no axis used twice, no factor cut that must be whole, parts of
+/// reshaped dimensions that are boxes, forwards that name operands. Linearity is not checked.
+std::string findContradiction(const Mesh &mesh, const ShardingRule &rule, const OpSharding &op);
 
 } // namespace tessera::sharding
 

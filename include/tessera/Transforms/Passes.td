@@ -47,6 +47,19 @@ def DistPropagate : Dist_Pass<"dist-propagate"> {
   ];
 }
 
+def DistPrintRules : Dist_Pass<"dist-print-rules"> {
+  let summary = "Print the sharding rule of each op as a remark";
+  let description = [{
+    One remark for each op with tensors: the factors (loops) of every dimension of its operands and results, which of them
+    must be whole or are reduced, and from which sets of operands it forwards contributions to a sum. For tests of rules, and
+    to see why an op is not cut. Changes nothing.
+
+    ```
+    ([i, k], [k, j], [i, j]) -> ([i, j]) {i = 8, j = 16, k = 4} sum over k, operand 2 accumulates; forwards sums from {0, 2} {1, 2}
+    ```
+  }];
+}
+
 def DistSearch : Dist_Pass<"dist-search"> {
   let summary = "Choose every sharding by its modelled time";
   let description = [{

@@ -7,8 +7,9 @@
 
 #include "MeshClasses.h"
 
+#include "tessera/Dialect/Dist/IR/ValueFlow.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
@@ -27,7 +28,7 @@ void dist::collectTied(Operation *op, SmallVectorImpl<Value> &tied) {
   };
   add(op->getOperands());
   add(op->getResults());
-  if (isa<scf::ForOp, scf::WhileOp, scf::IfOp>(op)) {
+  if (isControlFlow(op)) {
     // Values that only pass through a loop's body need not lie where its carries do.
     for (Region &region : op->getRegions())
       for (Block &block : region)
@@ -39,37 +40,14 @@ void dist::collectTied(Operation *op, SmallVectorImpl<Value> &tied) {
   add(captured.getArrayRef());
 }
 
-/// Loops tie carry by carry: two carries may lie on two meshes.
-static LogicalResult tieLoop(Operation *op, MeshClasses &classes) {
-  auto tie = [&](Value a, Value b) -> LogicalResult {
-    return isTensor(a) ? classes.unite(op, a, b) : success();
-  };
-  if (auto loop = dyn_cast<scf::ForOp>(op)) {
-    for (auto [init, argument, yielded, result] :
-         llvm::zip(loop.getInitArgs(), loop.getRegionIterArgs(), loop.getYieldedValues(),
-                   loop.getResults()))
-      if (failed(tie(init, argument)) || failed(tie(argument, yielded)) ||
-          failed(tie(yielded, result)))
-        return failure();
-    return success();
-  }
-  if (auto loop = dyn_cast<scf::WhileOp>(op)) {
-    for (auto [init, argument, yielded] :
-         llvm::zip(loop.getInits(), loop.getBeforeArguments(), loop.getYieldOp()->getOperands()))
-      if (failed(tie(init, argument)) || failed(tie(argument, yielded)))
-        return failure();
-    for (auto [passed, argument, result] :
-         llvm::zip(loop.getConditionOp().getArgs(), loop.getAfterArguments(), loop.getResults()))
-      if (failed(tie(passed, argument)) || failed(tie(argument, result)))
-        return failure();
-    return success();
-  }
-  auto branch = cast<scf::IfOp>(op);
-  for (auto [index, result] : llvm::enumerate(branch.getResults()))
-    if (failed(tie(result, branch.thenYield()->getOperand(index))) ||
-        failed(tie(result, branch.elseYield()->getOperand(index))))
-      return failure();
-  return success();
+/// Control flow ties value by value: two carries of a loop may lie on two meshes.
+static LogicalResult tieHandovers(RegionBranchOpInterface op, MeshClasses &classes) {
+  LogicalResult result = success();
+  forEachHandover(op, [&](OpOperand &use, Value receiver) {
+    if (succeeded(result) && isTensor(receiver))
+      result = classes.unite(op, use.get(), receiver);
+  });
+  return result;
 }
 
 LogicalResult dist::classify(func::FuncOp function, MeshClasses &classes,
@@ -79,7 +57,7 @@ LogicalResult dist::classify(func::FuncOp function, MeshClasses &classes,
       if (failed(classes.pin(function, argument, sharding.getMesh())))
         return failure();
   WalkResult walk = function.walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
-    if (op == function || isa<scf::YieldOp, scf::ConditionOp>(op))
+    if (op == function || isControlFlowEnd(op))
       return WalkResult::advance();
     if (auto ret = dyn_cast<func::ReturnOp>(op)) {
       for (auto [index, value] : llvm::enumerate(ret.getOperands()))
@@ -100,8 +78,9 @@ LogicalResult dist::classify(func::FuncOp function, MeshClasses &classes,
       if (ShardingAttr sharding = isTensor(result) ? getSharding(result) : ShardingAttr())
         if (failed(classes.pin(op, result, sharding.getMesh())))
           return WalkResult::interrupt();
-    if (isa<scf::ForOp, scf::WhileOp, scf::IfOp>(op))
-      return failed(tieLoop(op, classes)) ? WalkResult::interrupt() : WalkResult::advance();
+    if (auto controlFlow = dyn_cast<RegionBranchOpInterface>(op))
+      return failed(tieHandovers(controlFlow, classes)) ? WalkResult::interrupt()
+                                                        : WalkResult::advance();
     // Scalars computed inside a linalg body belong to that op.
     if (isa<linalg::LinalgOp>(op->getParentOp()))
       return WalkResult::advance();

@@ -43,6 +43,12 @@ void Partitioner::annotate(Value local, ShardingAttr sharding, RankedTensorType 
   setGlobalType(local, global);
 }
 
+Operation *Partitioner::cloneInto(Part &part, Operation *op, IRMapping &mapping) {
+  Operation *local = part.builder.clone(*op, mapping);
+  local->removeAttr(DistDialect::kOpSharding);
+  return local;
+}
+
 void Partitioner::define(Part &part, Value global, Value local) {
   part.mapping.map(global, local);
   auto type = dyn_cast<RankedTensorType>(global.getType());
@@ -325,7 +331,7 @@ struct DistPartition : dist::impl::DistPartitionBase<DistPartition> {
         continue;
       if (meshes.empty())
         markSingleDevice(function);
-      else if (failed(checkShardingsDecided(function)) ||
+      else if (failed(checkShardingsDecided(function, meshes)) ||
                failed(Partitioner(function, meshes, *cost, remarks).run()))
         return signalPassFailure();
     }

@@ -20,8 +20,8 @@ using sharding::FactorKind;
 using sharding::TensorSharding;
 
 /// Where a cut loop's part ends unevenly, so that some iterations lie beyond the tensor.
-static bool isUneven(const OpShardings &shardings, unsigned loop) {
-  return shardings.rule.factors[loop].size % sharding::sizeOf(shardings.axes[loop]) != 0;
+static bool isUneven(const ShardedOp &own, unsigned loop) {
+  return own.rule.factors[loop].size % sharding::sizeOf(own.axesOf(loop)) != 0;
 }
 
 static Value indexConstant(OpBuilder &builder, Location loc, int64_t value) {
@@ -29,10 +29,10 @@ static Value indexConstant(OpBuilder &builder, Location loc, int64_t value) {
 }
 
 Value Partitioner::globalIndex(OpBuilder &body, Location loc, Part &part,
-                               const OpShardings &shardings, unsigned loop, Value local) {
-  const sharding::AxisList &axes = shardings.axes[loop];
-  int64_t chunk = sharding::ceilDiv(shardings.rule.factors[loop].size, sharding::sizeOf(axes));
-  Value begin = arith::MulIOp::create(body, loc, axisIndex(part, shardings.mesh, axes),
+                               const ShardedOp &own, unsigned loop, Value local) {
+  const sharding::AxisList &axes = own.axesOf(loop);
+  int64_t chunk = sharding::ceilDiv(own.rule.factors[loop].size, sharding::sizeOf(axes));
+  Value begin = arith::MulIOp::create(body, loc, axisIndex(part, own.mesh, axes),
                                       indexConstant(body, loc, chunk));
   return arith::AddIOp::create(body, loc, local, begin);
 }
@@ -73,12 +73,12 @@ Value Partitioner::zeroBeyondValid(Part &part, Location loc, Value local, Ranked
 }
 
 /// A device's buffer begins where its first window does: what the map adds to it is already in it.
-static void dropWindowShifts(linalg::GenericOp op, const OpShardings &shardings) {
+static void dropWindowShifts(linalg::GenericOp op, const ShardedOp &own) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-  for (auto [map, dims] : llvm::zip(maps, shardings.rule.operands)) {
+  for (auto [map, dims] : llvm::zip(maps, own.rule.operands)) {
     SmallVector<AffineExpr> exprs(map.getResults());
     for (auto [expr, dim] : llvm::zip(exprs, dims))
-      if (dim.isWindow && !shardings.axes[dim.factors[0]].empty())
+      if (dim.isWindow && !own.axesOf(dim.factors[0]).empty())
         expr = expr - dim.shift;
     map = AffineMap::get(map.getNumDims(), 0, exprs, op.getContext());
   }
@@ -86,16 +86,16 @@ static void dropWindowShifts(linalg::GenericOp op, const OpShardings &shardings)
 }
 
 LogicalResult Partitioner::lowerLinalg(linalg::LinalgOp op, Part &part) {
-  OpShardings shardings = deriveOpShardings(op, meshes);
-  const sharding::Mesh &mesh = meshes.get(shardings.mesh);
+  const ShardedOp &own = shardings.of(op);
+  const sharding::Mesh &mesh = meshes.get(own.mesh);
   Location loc = op.getLoc();
 
   SmallVector<unsigned> cut, unevenReductions;
   for (unsigned loop = 0; loop < op.getNumLoops(); ++loop) {
-    if (shardings.axes[loop].empty())
+    if (own.axesOf(loop).empty())
       continue;
     cut.push_back(loop);
-    if (isUneven(shardings, loop) && shardings.rule.factors[loop].kind == FactorKind::reduction)
+    if (isUneven(own, loop) && own.rule.factors[loop].kind == FactorKind::reduction)
       unevenReductions.push_back(loop);
   }
 
@@ -105,24 +105,24 @@ LogicalResult Partitioner::lowerLinalg(linalg::LinalgOp op, Part &part) {
   if (contraction && !unevenReductions.empty()) {
     for (OpOperand *input : op.getDpsInputOperands()) {
       SmallVector<int64_t> dims;
-      for (auto [d, rule] : llvm::enumerate(shardings.rule.operands[input->getOperandNumber()]))
+      for (auto [d, rule] : llvm::enumerate(own.rule.operands[input->getOperandNumber()]))
         if (rule.factors.size() == 1 && llvm::is_contained(unevenReductions, rule.factors[0]))
           dims.push_back(d);
       if (dims.empty())
         continue;
-      TensorSharding lies = resolveVerified(shardings.operands[input->getOperandNumber()], meshes,
+      TensorSharding lies = resolveVerified(own.operands[input->getOperandNumber()], meshes,
                                             input->get().getType());
       inputs.map(input->get(), zeroBeyondValid(part, loc, part.mapping.lookup(input->get()),
                                                cast<RankedTensorType>(input->get().getType()), lies,
-                                               mesh, shardings.mesh, dims));
+                                               mesh, own.mesh, dims));
     }
   }
 
-  auto local = cast<linalg::LinalgOp>(part.builder.clone(*op, inputs));
+  auto local = cast<linalg::LinalgOp>(cloneInto(part, op, inputs));
   for (auto [result, original] : llvm::zip(local->getResults(), op->getResults()))
     result.setType(localTypeOf(original));
   if (auto generic = dyn_cast<linalg::GenericOp>(local.getOperation()))
-    dropWindowShifts(generic, shardings);
+    dropWindowShifts(generic, own);
 
   bool mask = !unevenReductions.empty() && !contraction;
   if (mask && !isa<linalg::GenericOp>(local)) {
@@ -148,7 +148,7 @@ LogicalResult Partitioner::lowerLinalg(linalg::LinalgOp op, Part &part) {
       reads.push_back(index);
   for (linalg::IndexOp index : reads) {
     OpBuilder builder(index->getBlock(), std::next(index->getIterator()));
-    Value global = globalIndex(builder, loc, part, shardings, index.getDim(), index);
+    Value global = globalIndex(builder, loc, part, own, index.getDim(), index);
     index.getResult().replaceAllUsesExcept(global, global.getDefiningOp());
   }
 
@@ -157,11 +157,11 @@ LogicalResult Partitioner::lowerLinalg(linalg::LinalgOp op, Part &part) {
     OpBuilder builder(yield);
     Value valid;
     for (unsigned loop : unevenReductions) {
-      Value index = globalIndex(builder, loc, part, shardings, loop,
+      Value index = globalIndex(builder, loc, part, own, loop,
                                 linalg::IndexOp::create(builder, loc, loop));
       Value inside =
           arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, index,
-                                indexConstant(builder, loc, shardings.rule.factors[loop].size));
+                                indexConstant(builder, loc, own.rule.factors[loop].size));
       valid = valid ? arith::AndIOp::create(builder, loc, valid, inside).getResult() : inside;
     }
     for (auto [index, accumulator] : llvm::enumerate(local.getRegionOutputArgs()))

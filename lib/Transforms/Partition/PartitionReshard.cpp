@@ -229,17 +229,12 @@ LogicalResult Partitioner::lowerReshard(ReshardOp op) {
     reason = StringAttr::get(op.getContext(), "dist.reshard demands it");
   Part &sender = partOf(from), &receiver = partOf(to);
   Value local = sender.mapping.lookup(op.getOperand());
-  if (auto kind = op->getAttrOfType<StringAttr>(DistDialect::kMove)) {
-    sharding::ReshardProblem problem{meshes.get(to), type.getShape().vec(),
-                                     bytesPerElement(type.getElementType()),
-                                     sharding::canonical(source), sharding::canonical(target)};
-    std::optional<CollectiveKind> named = sharding::parseCollectiveKind(kind.getValue().str());
-    std::optional<sharding::Move> step =
-        from == to && named ? planner.step(problem, *named) : std::nullopt;
-    if (!step)
-      return op.emitError() << "'" << DistDialect::kMove << "' is '" << kind.getValue()
-                            << "', which does not lead from " << getSharding(op.getOperand())
-                            << " to " << op.getSharding();
+  if (auto move = op->getAttrOfType<MoveAttr>(DistDialect::kMove)) {
+    FailureOr<sharding::Move> step = move.resolve(meshes.get(to), sharding::canonical(source),
+                                                  sharding::canonical(target),
+                                                  [&]() { return op.emitError(); });
+    if (failed(step))
+      return failure();
     sender.mapping.map(op.getResult(),
                        emitSteps(sender, op.getLoc(), local, type, from, *step, reason, {}));
     return success();

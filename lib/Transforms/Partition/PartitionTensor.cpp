@@ -44,11 +44,12 @@ Value Partitioner::padWholeDims(Part &part, tensor::PadOp op, Value local,
   return pad;
 }
 
-LogicalResult Partitioner::lowerPad(tensor::PadOp op, Part &part, const OpShardings &shardings) {
-  TensorSharding result = sharding::resultSharding(shardings.rule, 0, shardings.axes);
+LogicalResult Partitioner::lowerPad(tensor::PadOp op, Part &part) {
+  const ShardedOp &own = shardings.of(op);
+  TensorSharding result = sharding::resultSharding(own.rule, 0, own.sharding.factors);
   Value local = part.mapping.lookup(op.getSource());
   // With what contributions the pad passes on: reduced here, they would be counted again behind it.
-  TensorSharding wanted = resolveVerified(shardings.operands[0], meshes, op.getSource().getType());
+  TensorSharding wanted = resolveVerified(own.operands[0], meshes, op.getSource().getType());
   if (!wanted.windows.empty()) {
     // The operand is a window already, but what lies outside the tensor must be the pad value: move
     // it again with that, the first move goes unused.
@@ -60,10 +61,10 @@ LogicalResult Partitioner::lowerPad(tensor::PadOp op, Part &part, const OpShardi
     if (!fill)
       return op.emitError()
              << "pads a cut dimension with a value that is not constant; use a constant";
-    if (getSharding(source).getMesh() != shardings.mesh)
+    if (getSharding(source).getMesh() != own.mesh)
       source = op.getSource();
     local = move(part, op.getLoc(), part.mapping.lookup(source),
-                 cast<RankedTensorType>(source.getType()), shardings.mesh, shardingOf(source),
+                 cast<RankedTensorType>(source.getType()), own.mesh, shardingOf(source),
                  wanted, StringAttr::get(op.getContext(), "tensor.pad is cut so"), fill);
   }
   Value padded = padWholeDims(part, op, local, result);
@@ -130,10 +131,10 @@ LogicalResult Partitioner::lowerTensor(Operation *op, Part &part) {
     result = tensor::ConcatOp::create(b, loc, localResult(), concat.getDim(), inputs);
   } else if (auto pad = dyn_cast<tensor::PadOp>(op);
              pad && !shardingOf(op->getResult(0)).usedAxes().empty()) {
-    return lowerPad(pad, part, deriveOpShardings(op, meshes));
+    return lowerPad(pad, part);
   } else if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
-    OpShardings shardings = deriveOpShardings(op, meshes);
-    TensorSharding lies = sharding::operandSharding(shardings.rule, 0, shardings.axes);
+    const ShardedOp &own = shardings.of(op);
+    TensorSharding lies = sharding::operandSharding(own.rule, 0, own.sharding.factors);
     LocalSlice at(part, slice, lies, localResult().getShape());
     result = tensor::ExtractSliceOp::create(b, loc, localResult(), operand(0), at.offsets, at.sizes,
                                             at.strides);
@@ -144,12 +145,12 @@ LogicalResult Partitioner::lowerTensor(Operation *op, Part &part) {
                                            at.strides);
   } else if (isa<tensor::GatherOp>(op)) {
     // Indices beyond the edge are undefined: they name something, which lies beyond the edge too.
-    Operation *local = b.clone(*op, part.mapping);
+    Operation *local = cloneInto(part, op, part.mapping);
     local->getResult(0).setType(localResult());
     result = local->getResult(0);
   } else {
     // What is held whole keeps its form; only types of parts that may be cut change.
-    Operation *local = b.clone(*op, part.mapping);
+    Operation *local = cloneInto(part, op, part.mapping);
     for (auto [copy, original] : llvm::zip(local->getResults(), op->getResults())) {
       if (isa<RankedTensorType>(original.getType()))
         copy.setType(localTypeOf(original));

@@ -8,10 +8,9 @@
 #ifndef TESSERA_LIB_TRANSFORMS_PARTITION_PARTITIONER_H
 #define TESSERA_LIB_TRANSFORMS_PARTITION_PARTITIONER_H
 
-#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Dist/Rules/OpShardings.h"
 #include "tessera/Sharding/ReshardPlanner.h"
 #include "tessera/Transforms/CostOptions.h"
-#include "tessera/Transforms/OpShardings.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -39,7 +38,8 @@ class Partitioner {
 public:
   Partitioner(mlir::func::FuncOp global, const MeshTable &meshes, const CostOptions &cost,
               bool remarks)
-      : global(global), meshes(meshes), planner(cost.objective, cost.topology), remarks(remarks) {}
+      : global(global), meshes(meshes), shardings(meshes), planner(cost.objective, cost.topology),
+        remarks(remarks) {}
 
   mlir::LogicalResult run();
 
@@ -79,7 +79,7 @@ private:
   /// Global index of loop `loop` inside the body at the builder: the local index plus where this
   /// device's part begins.
   mlir::Value globalIndex(mlir::OpBuilder &body, mlir::Location loc, Part &part,
-                          const OpShardings &shardings, unsigned loop, mlir::Value local);
+                          const ShardedOp &own, unsigned loop, mlir::Value local);
   mlir::Value zeroBeyondValid(Part &part, mlir::Location loc, mlir::Value local,
                               mlir::RankedTensorType global,
                               const sharding::TensorSharding &sharding, const sharding::Mesh &mesh,
@@ -87,7 +87,7 @@ private:
 
   // Tensor ops (PartitionTensor.cpp).
   mlir::LogicalResult lowerTensor(mlir::Operation *op, Part &part);
-  mlir::LogicalResult lowerPad(mlir::tensor::PadOp op, Part &part, const OpShardings &shardings);
+  mlir::LogicalResult lowerPad(mlir::tensor::PadOp op, Part &part);
   mlir::Value padWholeDims(Part &part, mlir::tensor::PadOp op, mlir::Value local,
                            const sharding::TensorSharding &result);
 
@@ -116,12 +116,15 @@ private:
   mlir::RankedTensorType localTypeOf(mlir::Value value);
   /// Gives a local value its sharding and global type, and maps the global value to it.
   void define(Part &part, mlir::Value global, mlir::Value local);
+  /// The op over the part's values, without what the global view alone says of it.
+  mlir::Operation *cloneInto(Part &part, mlir::Operation *op, mlir::IRMapping &mapping);
   void annotate(mlir::Value local, ShardingAttr sharding, mlir::RankedTensorType global);
   /// This device's linear index over axes, computed once at the head of the function.
   mlir::Value axisIndex(Part &part, mlir::FlatSymbolRefAttr mesh, const sharding::AxisList &axes);
 
   mlir::func::FuncOp global;
   const MeshTable &meshes;
+  OpShardings shardings;
   sharding::ReshardPlanner planner;
   bool remarks;
   std::vector<std::unique_ptr<Part>> parts;

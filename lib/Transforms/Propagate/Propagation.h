@@ -16,9 +16,8 @@ namespace tessera::dist {
 /// action handler where each axis came from; without a context nobody.
 void propagateAxes(PropagationGraph &graph, mlir::MLIRContext *context);
 
-/// Writes a plan into the IR: arguments, results of the function and what control flow hands on lie
-/// as the graph's tensors do (closed), results of ops as the decision says, partial or not. Where
-/// that does not tell how an op is cut, its operands are resharded in front of it.
+/// Writes a plan into the IR: arguments, results of the function and what control flow hands on have
+/// the shardings of the graph's tensors (closed), ops and their results those of the decision.
 void writeShardings(mlir::func::FuncOp function, const PropagationGraph &graph,
                     const Decision &decision);
 

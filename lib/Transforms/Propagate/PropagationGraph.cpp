@@ -8,10 +8,12 @@
 #include "PropagationGraph.h"
 
 #include "../Normalize/MeshAssignment.h"
+#include "tessera/Dialect/Dist/IR/ValueFlow.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include <set>
 
 using namespace mlir;
 using namespace tessera;
@@ -86,11 +88,11 @@ PropagationGraph::PropagationGraph(func::FuncOp function, const MeshTable &meshe
   for (Operation *op : ops)
     define(op, *assignment);
   for (Operation *op : ops) {
-    if (isa<scf::ForOp, scf::WhileOp, scf::IfOp>(op))
-      addControlFlow(op);
+    if (auto controlFlow = dyn_cast<RegionBranchOpInterface>(op))
+      addControlFlow(controlFlow);
     else if (auto ret = dyn_cast<func::ReturnOp>(op))
       addReturn(function, ret);
-    else if (!isa<ReshardOp, scf::YieldOp, scf::ConditionOp>(op))
+    else if (!isa<ReshardOp>(op) && !isControlFlowEnd(op))
       addOp(op);
   }
   for (auto [n, node] : llvm::enumerate(nodes))
@@ -109,17 +111,25 @@ void PropagationGraph::define(Operation *op, const MeshAssignment &assignment) {
   for (Value result : op->getResults())
     if (isa<RankedTensorType>(result.getType()))
       addValue(result, assignment.lookup(result), getSharding(result));
-  if (auto loop = dyn_cast<scf::ForOp>(op)) {
-    for (auto [argument, result] : llvm::zip(loop.getRegionIterArgs(), loop.getResults()))
-      if (tensorOf(result) >= 0)
+  auto controlFlow = dyn_cast<RegionBranchOpInterface>(op);
+  if (!controlFlow)
+    return;
+  // What becomes a result and an argument of a region, as a loop's carry, is one tensor.
+  llvm::DenseMap<OpOperand *, Value> results; // looked up only
+  forEachHandover(controlFlow, [&](OpOperand &use, Value receiver) {
+    if (receiver.getDefiningOp() == op)
+      results[&use] = receiver;
+  });
+  forEachHandover(controlFlow, [&](OpOperand &use, Value receiver) {
+    if (auto argument = dyn_cast<BlockArgument>(receiver); argument && tensorOf(argument) < 0) {
+      if (Value result = results.lookup(&use); result && tensorOf(result) >= 0)
         index[argument] = tensorOf(result);
-  } else if (auto loop = dyn_cast<scf::WhileOp>(op)) {
-    for (auto [argument, result] : llvm::zip(loop.getAfterArguments(), loop.getResults()))
-      if (tensorOf(result) >= 0)
-        index[argument] = tensorOf(result);
-    for (BlockArgument argument : loop.getBeforeArguments())
-      addValue(argument, assignment.lookup(argument));
-  }
+    }
+  });
+  for (Region &region : op->getRegions())
+    for (BlockArgument argument : region.getArguments())
+      if (tensorOf(argument) < 0)
+        addValue(argument, assignment.lookup(argument));
 }
 
 void PropagationGraph::addReturn(func::FuncOp function, func::ReturnOp ret) {
@@ -169,23 +179,11 @@ void PropagationGraph::addOp(Operation *op) {
   nodes.push_back({op, *rule, std::move(own)});
 }
 
-void PropagationGraph::addControlFlow(Operation *op) {
-  auto tieAll = [&](ValueRange a, ValueRange b) {
-    for (auto [x, y] : llvm::zip(a, b))
-      tie(tensorOf(x), tensorOf(y));
-  };
-  if (auto loop = dyn_cast<scf::ForOp>(op)) {
-    tieAll(loop.getInitArgs(), loop.getResults());
-    tieAll(loop.getYieldedValues(), loop.getResults());
-  } else if (auto loop = dyn_cast<scf::WhileOp>(op)) {
-    SmallVector<Value> before(loop.getBeforeArguments().begin(), loop.getBeforeArguments().end());
-    tieAll(loop.getInits(), before);
-    tieAll(loop.getYieldOp()->getOperands(), before);
-    tieAll(loop.getConditionOp().getArgs(), loop.getResults());
-  } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
-    if (branch.getNumResults() == 0)
-      return;
-    tieAll(branch.thenYield()->getOperands(), branch.getResults());
-    tieAll(branch.elseYield()->getOperands(), branch.getResults());
-  }
+void PropagationGraph::addControlFlow(RegionBranchOpInterface op) {
+  std::set<std::pair<int64_t, int64_t>> tied;
+  forEachHandover(op, [&](OpOperand &use, Value receiver) {
+    int64_t from = tensorOf(use.get()), to = tensorOf(receiver);
+    if (tied.insert({from, to}).second)
+      tie(from, to);
+  });
 }

@@ -79,7 +79,7 @@ private:
   void define(mlir::Operation *op, const MeshAssignment &assignment);
   void addOp(mlir::Operation *op);
   void addReturn(mlir::func::FuncOp function, mlir::func::ReturnOp ret);
-  void addControlFlow(mlir::Operation *op);
+  void addControlFlow(mlir::RegionBranchOpInterface op);
 
   const sharding::TensorSharding *allOpen(const sharding::Mesh &mesh, int64_t rank);
 

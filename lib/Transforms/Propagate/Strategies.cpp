@@ -21,14 +21,9 @@ static constexpr size_t kMostStates = 5;
 TensorSharding dist::shardingUnder(const RuleNode &node, size_t position,
                                    const Strategy &strategy) {
   size_t numOperands = node.rule.operands.size();
-  bool result = position >= numOperands;
-  TensorSharding sharding = result
-                                ? resultSharding(node.rule, position - numOperands, strategy.axes)
-                                : operandSharding(node.rule, position, strategy.axes);
-  for (const Passing &passing : strategy.passing)
-    if (result || llvm::is_contained(passing.operands, static_cast<int64_t>(position)))
-      sharding.partial.push_back(passing.partial);
-  return canonical(std::move(sharding));
+  return position < numOperands
+             ? operandSharding(node.rule, static_cast<int64_t>(position), strategy)
+             : resultSharding(node.rule, static_cast<int64_t>(position - numOperands), strategy);
 }
 
 bool dist::allows(const TensorState &tensor, const TensorSharding &state) {
@@ -59,9 +54,9 @@ double dist::secondsUnder(const OpCosts &costs, const PropagationGraph &graph, c
                                        shapeOf(graph.tensors[node.tensors[i]].type)))
         elements.back() *= static_cast<double>(extent);
   }
-  for (size_t f = 0; f < strategy.axes.size(); ++f)
+  for (size_t f = 0; f < strategy.factors.size(); ++f)
     iterations *= static_cast<double>(
-        std::max<int64_t>(1, ceilDiv(node.rule.factors[f].size, sizeOf(strategy.axes[f]))));
+        std::max<int64_t>(1, ceilDiv(node.rule.factors[f].size, sizeOf(strategy.factors[f]))));
   return costs.seconds(node.op, iterations, elements, meshOf(graph, node).numDevices());
 }
 
@@ -231,13 +226,13 @@ void Strategies::passOn(size_t index, size_t position, const TensorSharding &sta
       return overlapsAny(*claim.axes, partial.axis);
     });
   });
-  strategy.axes = settle(node.rule, std::move(rest));
+  strategy.factors = settle(node.rule, std::move(rest));
   for (const PartialAxis &partial : state.partial) {
     SmallVector<int64_t> through =
         operandsToPass(node.op, partial.kind, {static_cast<int64_t>(position)});
     if (through.empty())
       return;
-    strategy.passing.push_back({partial, std::move(through)});
+    strategy.forwards.push_back({partial, {through.begin(), through.end()}});
   }
   if (add(index, strategy))
     spread(index, strategy);

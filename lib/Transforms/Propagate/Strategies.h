@@ -14,22 +14,11 @@
 
 namespace tessera::dist {
 
-/// Contributions that an op passes on instead of having them reduced first.
-struct Passing {
-  sharding::PartialAxis partial;
-  llvm::SmallVector<int64_t> operands;
-  bool operator==(const Passing &) const = default;
-};
+/// One way to distribute an op.
+using Strategy = sharding::OpSharding;
 
-/// One way to cut an op.
-struct Strategy {
-  sharding::FactorAxes axes;
-  std::vector<Passing> passing;
-  bool operator==(const Strategy &) const = default;
-};
-
-/// How tensor `position` (operands first, then results) lies under a strategy: as the op needs an
-/// operand, as it leaves a result. Canonical.
+/// The sharding of tensor `position` of a node (operands first, then results) under a strategy: the
+/// one that the op needs of an operand, or leaves of a result. Canonical.
 sharding::TensorSharding shardingUnder(const RuleNode &node, size_t position,
                                        const Strategy &strategy);
 

@@ -18,47 +18,6 @@ using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
-/// Whether the shardings of an op's results and operands tell how it is cut, as the passes behind
-/// this one read them: a partial result alone does not say which of several reductions.
-static bool isTold(const PropagationGraph &graph, const RuleNode &node, const Strategy &strategy,
-                   const Decision &decision) {
-  size_t numOperands = node.rule.operands.size();
-  bool partial = false;
-  for (auto [factor, axes] : llvm::zip(node.rule.factors, strategy.axes))
-    partial = partial || (factor.kind == FactorKind::reduction && !axes.empty());
-  if (!partial)
-    return true;
-  std::vector<TensorSharding> results, operands;
-  for (size_t r = 0; r < node.rule.results.size(); ++r)
-    results.push_back(resultSharding(node.rule, static_cast<int64_t>(r), strategy.axes));
-  for (size_t i = 0; i < numOperands; ++i) {
-    int64_t tensor = node.tensors[i];
-    if (tensor < 0) {
-      operands.push_back(TensorSharding::replicated(node.rule.operands[i].size()));
-      continue;
-    }
-    // What the graph does not know is a place that was written.
-    bool isPlace = graph.tensorOf(node.op->getOperand(i)) != tensor;
-    operands.push_back((isPlace ? decision.places : decision.tensors)[tensor]->withoutPartial());
-  }
-  return deriveFactorAxes(node.rule, results, operands) == strategy.axes;
-}
-
-/// The operand is brought to a sharding in front of its op.
-static void demand(OpOperand &operand, ShardingAttr sharding) {
-  Operation *op = operand.getOwner();
-  if (getSharding(operand.get()) == sharding)
-    return;
-  OpBuilder builder(op);
-  auto reshard =
-      ReshardOp::create(builder, op->getLoc(), operand.get().getType(), operand.get(), sharding);
-  reshard->setAttr(DistDialect::kReason,
-                   builder.getStringAttr("operand " + Twine(operand.getOperandNumber()) + " of " +
-                                         op->getName().getStringRef() + " is cut so"));
-  setSharding(reshard.getResult(), sharding);
-  operand.set(reshard.getResult());
-}
-
 /// Brings values to where several users have them from, once and behind what makes them. What needs
 /// a value as it lies has it from there; branches bring what they need when they are taken, and
 /// contributions are added up by the passes behind this one.
@@ -97,6 +56,24 @@ static void writePlaces(const PropagationGraph &graph, const Decision &decision,
     setSharding(reshard.getResult(), place);
     for (OpOperand *use : uses)
       use->set(reshard.getResult());
+  }
+}
+
+/// How each op is distributed. Ops of one strategy on one mesh share the attribute.
+static void writeOpShardings(const PropagationGraph &graph, const Decision &decision) {
+  llvm::DenseMap<std::pair<Attribute, const Strategy *>, OpShardingAttr> written; // looked up only
+  for (auto [node, strategy] : llvm::zip(graph.nodes, decision.strategies)) {
+    if (!node.op)
+      continue;
+    node.op->removeAttr(DistDialect::kOpSharding);
+    if (!strategy || strategy->isWhole())
+      continue;
+    int64_t tensor = *llvm::find_if(node.tensors, [](int64_t t) { return t >= 0; });
+    const TensorState &state = graph.tensors[tensor];
+    OpShardingAttr &attr = written[{state.meshName, strategy.get()}];
+    if (!attr)
+      attr = OpShardingAttr::get(state.meshName, *state.mesh, *strategy, node.op->getContext());
+    node.op->setAttr(DistDialect::kOpSharding, attr);
   }
 }
 
@@ -160,11 +137,7 @@ void dist::writeShardings(func::FuncOp function, const PropagationGraph &graph,
         if (int64_t tensor = graph.tensorOf(argument); tensor >= 0)
           setSharding(argument, closed(tensor));
   }
+  writeOpShardings(graph, decision);
   if (!decision.places.empty())
     writePlaces(graph, decision, attrOf);
-  for (auto [node, strategy] : llvm::zip(graph.nodes, decision.strategies))
-    if (strategy && !isTold(graph, node, *strategy, decision))
-      for (size_t i = 0; i < node.rule.operands.size(); ++i)
-        if (int64_t tensor = node.tensors[i]; tensor >= 0 && node.rule.accumulatorOf[i] < 0)
-          demand(node.op->getOpOperand(i), attrOf(tensor, shardingUnder(node, i, *strategy)));
 }

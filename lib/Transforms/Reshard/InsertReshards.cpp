@@ -7,9 +7,10 @@
 
 #include "tessera/Dialect/Check/Check.h"
 #include "tessera/Dialect/Dist/IR/SignatureAttrs.h"
+#include "tessera/Dialect/Dist/IR/ValueFlow.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Dist/Rules/OpShardings.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
-#include "tessera/Transforms/OpShardings.h"
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -41,8 +42,8 @@ struct Need {
 
 class ReshardInserter {
 public:
-  ReshardInserter(func::FuncOp function, const MeshTable &meshes)
-      : function(function), meshes(meshes), signature(function) {}
+  ReshardInserter(func::FuncOp function, const MeshTable &meshes, OpShardings &shardings)
+      : function(function), meshes(meshes), shardings(shardings), signature(function) {}
 
   void run() {
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {
@@ -61,11 +62,15 @@ private:
       needs[use.get()].push_back({&use, sharding, std::move(reason)});
   }
 
-  /// Values that control flow hands on must lie as what receives them.
-  void needRange(MutableArrayRef<OpOperand> uses, ValueRange receivers, StringRef what) {
-    for (auto [use, receiver] : llvm::zip(uses, receivers))
-      if (isa<RankedTensorType>(receiver.getType()))
-        need(use, getSharding(receiver), what.str());
+  /// Values that control flow hands on have the sharding of what receives them.
+  void collectHandovers(RegionBranchOpInterface op) {
+    bool loops = isa<LoopLikeOpInterface>(op.getOperation());
+    llvm::SmallPtrSet<OpOperand *, 8> seen; // a loop's argument has the sharding of its result
+    forEachHandover(op, [&](OpOperand &use, Value receiver) {
+      if (isa<RankedTensorType>(receiver.getType()) && seen.insert(&use).second)
+        need(use, getSharding(receiver),
+             loops ? "a loop carries it so" : "both branches yield it so");
+    });
   }
 
   /// A result lies as its annotation says; one that feeds an argument lies as that does, so that
@@ -95,32 +100,13 @@ private:
         collectResult(use);
       return;
     }
-    if (auto loop = dyn_cast<scf::ForOp>(op)) {
-      needRange(loop.getInitArgsMutable(), loop.getResults(), "a loop carries it so");
-      return needRange(loop.getBody()->getTerminator()->getOpOperands(), loop.getResults(),
-                       "a loop carries it so");
-    }
-    if (auto loop = dyn_cast<scf::WhileOp>(op)) {
-      SmallVector<Value> before(loop.getBeforeArguments().begin(), loop.getBeforeArguments().end());
-      needRange(loop.getInitsMutable(), before, "a loop carries it so");
-      needRange(loop.getYieldOp()->getOpOperands(), before, "a loop carries it so");
-      return needRange(loop.getConditionOp().getArgsMutable(), loop.getResults(),
-                       "a loop carries it so");
-    }
-    if (auto branch = dyn_cast<scf::IfOp>(op)) {
-      if (branch.getNumResults() == 0)
-        return;
-      needRange(branch.thenYield()->getOpOperands(), branch.getResults(),
-                "both branches yield it so");
-      return needRange(branch.elseYield()->getOpOperands(), branch.getResults(),
-                       "both branches yield it so");
-    }
-    if (isa<scf::YieldOp, scf::ConditionOp>(op))
+    if (auto controlFlow = dyn_cast<RegionBranchOpInterface>(op))
+      return collectHandovers(controlFlow);
+    if (isControlFlowEnd(op))
       return;
     if (llvm::none_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>))
       return;
-    OpShardings shardings = deriveOpShardings(op, meshes);
-    for (auto [use, wanted] : llvm::zip(op->getOpOperands(), shardings.operands))
+    for (auto [use, wanted] : llvm::zip(op->getOpOperands(), shardings.of(op).operands))
       if (wanted)
         need(use, wanted,
              "operand " + std::to_string(use.getOperandNumber()) + " of " +
@@ -194,6 +180,9 @@ private:
     OpBuilder builder(source);
     auto make = [&](Operation *op) {
       Operation *made = builder.clone(*op);
+      const sharding::ShardingRule &rule = shardings.of(op).rule;
+      setOpSharding(made, sharding.getMesh(), meshes.get(sharding.getMesh()),
+                    {sharding::project(rule, rule.results[0], wanted), {}});
       setSharding(made->getResult(0), sharding);
       return made;
     };
@@ -266,6 +255,7 @@ private:
 
   func::FuncOp function;
   const MeshTable &meshes;
+  OpShardings &shardings;
   SignatureAttrs signature;                        ///< as it will be written
   llvm::MapVector<Value, SmallVector<Need>> needs; // in program order
   llvm::DenseMap<void *, Operation *> lastBehind;  // looked up, never iterated
@@ -276,11 +266,12 @@ struct DistInsertReshards : dist::impl::DistInsertReshardsBase<DistInsertReshard
     MeshTable meshes(getOperation());
     if (meshes.empty())
       return;
+    OpShardings shardings(meshes);
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
       if (!isLocalView(function)) {
-        if (failed(checkShardingsDecided(function)))
+        if (failed(checkShardingsDecided(function, meshes)))
           return signalPassFailure();
-        ReshardInserter(function, meshes).run();
+        ReshardInserter(function, meshes, shardings).run();
       }
   }
 };

@@ -88,7 +88,7 @@ struct DistPlanReshards : dist::impl::DistPlanReshardsBase<DistPlanReshards> {
       auto link = ReshardOp::create(builder, op.getLoc(), type, value, sharding);
       link->setAttrs(op->getDiscardableAttrDictionary());
       link.setShardingAttr(sharding);
-      link->setAttr(DistDialect::kMove, builder.getStringAttr(sharding::toString(step.kind)));
+      link->setAttr(DistDialect::kMove, MoveAttr::get(problem.mesh, step, op.getContext()));
       setSharding(link.getResult(), sharding);
       value = link.getResult();
     }

@@ -25,9 +25,9 @@
 
 #include "tessera/Dialect/Check/Check.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Dist/Rules/OpShardings.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 #include "tessera/Sharding/MinimumCut.h"
-#include "tessera/Transforms/OpShardings.h"
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -88,9 +88,9 @@ struct Candidate {
 /// Moves the reductions over one axis of one mesh.
 class Sinking {
 public:
-  Sinking(func::FuncOp function, const MeshTable &meshes, FlatSymbolRefAttr mesh,
-          PartialAxis partial)
-      : function(function), meshes(meshes), mesh(mesh), partial(partial) {}
+  Sinking(func::FuncOp function, const MeshTable &meshes, OpShardings &shardings,
+          FlatSymbolRefAttr mesh, PartialAxis partial)
+      : function(function), meshes(meshes), shardings(shardings), mesh(mesh), partial(partial) {}
 
   void run() {
     collect();
@@ -191,7 +191,7 @@ private:
           bringing.push_back(i);
       if (bringing.empty())
         return;
-      for (const sharding::AxisList &axes : shardingsOf(op).axes)
+      for (const sharding::AxisList &axes : shardings.of(op).sharding.factors)
         if (sharding::overlapsAny(axes, partial.axis))
           return;
       for (int64_t i : operandsToPass(op, partial.kind, preferred(op, bringing)))
@@ -221,19 +221,12 @@ private:
         isa<ShardTensorOp, ReshardOp>(user))
       return false;
     TensorSharding own = lies(user->getResult(0));
-    for (const sharding::AxisList &axes : shardingsOf(user).axes)
+    for (const sharding::AxisList &axes : shardings.of(user).sharding.factors)
       if (sharding::overlapsAny(axes, partial.axis))
         return false;
     auto index = static_cast<int64_t>(use.getOperandNumber());
     return (isPartialOver(own) || mayBecomePartial(own)) &&
            !operandsToPass(user, partial.kind, {index}).empty();
-  }
-
-  const OpShardings &shardingsOf(Operation *op) {
-    auto it = known.find(op);
-    if (it == known.end())
-      it = known.try_emplace(op, deriveOpShardings(op, meshes)).first;
-    return it->second;
   }
 
   /// How a use needs the value, or null where it takes it as it lies.
@@ -248,7 +241,7 @@ private:
                                                         DistDialect::kSharding);
     if (isa<scf::ForOp, scf::WhileOp, scf::YieldOp, scf::ConditionOp>(user))
       return getSharding(use.get()).getMesh() == mesh ? reducedForControlFlow(use) : ShardingAttr();
-    return shardingsOf(user).operands[use.getOperandNumber()];
+    return shardings.of(user).operands[use.getOperandNumber()];
   }
 
   /// What control flow hands on lies as what receives it; that is whole here (a carry that stays
@@ -379,51 +372,29 @@ private:
       setSharding(candidate.value,
                   ShardingAttr::get(mesh, meshes.get(mesh), sharding::canonical(own),
                                     function.getContext()));
+      if (!candidate.carried)
+        forward(candidate);
     }
-    for (auto [i, candidate] : llvm::enumerate(candidates))
-      if (becomes[i] && !candidate.native && !candidate.carried)
-        tellWhatPasses(candidate);
   }
 
-  /// Where the shardings do not tell which operands an op passes on, as the passes behind this one
-  /// read them, the others are reduced in front of it.
-  void tellWhatPasses(const Candidate &candidate) {
+  /// The op takes contributions over the axis and hands them on.
+  void forward(const Candidate &candidate) {
     Operation *op = candidate.value.getDefiningOp();
-    SmallVector<int64_t> bringing;
-    for (OpOperand &operand : op->getOpOperands())
-      if (isa<RankedTensorType>(operand.get().getType()) && isHere(operand.get()) &&
-          isPartialOver(lies(operand.get())))
-        bringing.push_back(operand.getOperandNumber());
-    SmallVector<int64_t> told = operandsToPass(op, partial.kind, bringing);
-    if (llvm::equal(told, candidate.through,
-                    [](int64_t i, OpOperand *use) { return i == use->getOperandNumber(); }))
-      return;
-    for (int64_t i : bringing) {
-      OpOperand &operand = op->getOpOperand(i);
-      if (llvm::is_contained(candidate.through, &operand))
-        continue;
-      TensorSharding whole = lies(operand.get());
-      llvm::erase(whole.partial, partial);
-      ShardingAttr attr = ShardingAttr::get(mesh, meshes.get(mesh), whole, function.getContext());
-      OpBuilder builder(op);
-      auto reshard =
-          ReshardOp::create(builder, op->getLoc(), operand.get().getType(), operand.get(), attr);
-      reshard->setAttr(DistDialect::kReason,
-                       builder.getStringAttr("operand " + Twine(i) + " of " +
-                                             op->getName().getStringRef() +
-                                             " is whole, another one is passed on"));
-      setSharding(reshard.getResult(), attr);
-      operand.set(reshard.getResult());
-    }
+    sharding::OpSharding sharding = shardings.of(op).sharding;
+    sharding::Forward forward{partial, {}};
+    for (OpOperand *operand : candidate.through)
+      forward.operands.push_back(operand->getOperandNumber());
+    sharding.forwards.push_back(std::move(forward));
+    setOpSharding(op, mesh, meshes.get(mesh), sharding);
   }
 
   func::FuncOp function;
   const MeshTable &meshes;
+  OpShardings &shardings;
   FlatSymbolRefAttr mesh;
   PartialAxis partial;
   std::vector<Candidate> candidates;   // in program order
   llvm::DenseMap<Value, size_t> index; // looked up, never iterated
-  llvm::DenseMap<Operation *, OpShardings> known;
   llvm::DenseSet<Block *> reducing; // looked up, never iterated
   MinimumCut cut;
 };
@@ -431,10 +402,11 @@ private:
 struct DistSinkPartials : dist::impl::DistSinkPartialsBase<DistSinkPartials> {
   void runOnOperation() override {
     MeshTable meshes(getOperation());
+    OpShardings shardings(meshes);
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
       if (!isLocalView(function))
         for (auto &[mesh, partial] : partialAxesIn(function, meshes))
-          Sinking(function, meshes, mesh, partial).run();
+          Sinking(function, meshes, shardings, mesh, partial).run();
   }
 
   /// Every axis over which some op leaves contributions, in a fixed order.

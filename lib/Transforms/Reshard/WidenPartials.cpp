@@ -18,7 +18,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tessera/Dialect/Check/Check.h"
-#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Dist/Rules/OpShardings.h"
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -169,6 +169,16 @@ private:
 
   //===--- Writing -------------------------------------------------------===//
 
+  /// Distributes an op whose result and first operand, if it has any, have one sharding.
+  void setShardings(Operation *op, ShardingAttr sharding) const {
+    TensorSharding value = resolveVerified(sharding, meshes, op->getResult(0).getType());
+    sharding::OpSharding own{value.dims, {}};
+    for (const sharding::PartialAxis &partial : value.partial)
+      own.forwards.push_back({partial, {0}});
+    setOpSharding(op, sharding.getMesh(), meshes.get(sharding.getMesh()), own);
+    setSharding(op->getResult(0), sharding);
+  }
+
   /// An elementwise cast of a tensor, which lies as `sharding` says.
   Value castElements(OpBuilder &b, Location loc, Value value, Type type,
                      ShardingAttr sharding) const {
@@ -187,8 +197,8 @@ private:
           linalg::YieldOp::create(inner, at, result);
         });
     if (sharding) {
-      setSharding(empty, withoutPartial(sharding, type)); // nothing is read of it
-      setSharding(op.getResult(0), sharding);
+      setShardings(empty, withoutPartial(sharding, type)); // nothing is read of it
+      setShardings(op, sharding);
     }
     return op.getResult(0);
   }
@@ -229,7 +239,7 @@ private:
       FloatAttr element = b.getF32FloatAttr(static_cast<float>(*number));
       result = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, element));
       if (ShardingAttr sharding = getSharding(value))
-        setSharding(result, sharding);
+        setShardings(result.getDefiningOp(), sharding);
     } else {
       result = castElements(b, loc, value, type, getSharding(value));
     }
@@ -276,6 +286,8 @@ private:
                                   [&](OpBuilder &inner, Location, ValueRange arguments) {
                                     writeBody(inner, *op.getBlock(), arguments);
                                   });
+    if (OpShardingAttr own = getOpSharding(op))
+      made->setAttr(DistDialect::kOpSharding, own);
     setSharding(made.getResult(0), getSharding(op->getResult(0)));
     return made.getResult(0);
   }

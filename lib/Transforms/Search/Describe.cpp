@@ -122,8 +122,8 @@ std::vector<std::string> dist::parallelismsOf(const StrategyGraph &strategies,
     for (const Factor &factor : node.rule.factors)
       iterations *= static_cast<double>(factor.size);
     int64_t weight = weights.operandOf(node);
-    for (size_t f = 0; f < strategy->axes.size(); ++f)
-      for (const AxisRef &axis : strategy->axes[f])
+    for (size_t f = 0; f < strategy->factors.size(); ++f)
+      for (const AxisRef &axis : strategy->factors[f])
         if (StringRef name = nameOf(node, static_cast<int64_t>(f), weight);
             axis.size > 1 && !name.empty()) {
           work[mesh.axisNames[axis.axis]][name.str()] += iterations;

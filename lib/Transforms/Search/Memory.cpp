@@ -16,28 +16,9 @@ using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
-/// As WriteShardings.cpp has it: whether how an op's results and operands lie says how it is cut.
-static bool isTold(const RuleNode &node, const Strategy &strategy, const StrategyGraph &strategies,
-                   const std::vector<int64_t> &choice) {
-  bool isPartial = false;
-  for (auto [factor, axes] : llvm::zip(node.rule.factors, strategy.axes))
-    isPartial |= factor.kind == FactorKind::reduction && !axes.empty();
-  if (!isPartial)
-    return true;
-  std::vector<TensorSharding> results, operands;
-  for (size_t r = 0; r < node.rule.results.size(); ++r)
-    results.push_back(resultSharding(node.rule, static_cast<int64_t>(r), strategy.axes));
-  for (size_t i = 0; i < node.rule.operands.size(); ++i)
-    operands.push_back(node.tensors[i] < 0
-                           ? TensorSharding::replicated(node.rule.operands[i].size())
-                           : strategies.shardingOf(node.tensors[i], choice).withoutPartial());
-  return deriveFactorAxes(node.rule, results, operands) == strategy.axes;
-}
-
 Lives::Lives(func::FuncOp function, const PropagationGraph &graph, const StrategyGraph &strategies,
              const std::vector<int64_t> &choice)
-    : lives(graph.tensors.size()), times(graph.nodes.size(), 0), starts(graph.nodes.size(), 0),
-      sentLate(graph.nodes.size(), false) {
+    : lives(graph.tensors.size()), times(graph.nodes.size(), 0), starts(graph.nodes.size(), 0) {
   llvm::DenseSet<OpOperand *> sent; // looked up, never iterated
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const RuleNode &node = graph.nodes[n];
@@ -48,7 +29,6 @@ Lives::Lives(func::FuncOp function, const PropagationGraph &graph, const Strateg
       if (node.tensors[i] >= 0 &&
           shardingUnder(node, i, *strategy) != strategies.shardingOf(node.tensors[i], choice))
         sent.insert(&node.op->getOpOperand(static_cast<unsigned>(i)));
-    sentLate[n] = !isTold(node, *strategy, strategies, choice);
   }
   ValueLives values(function, [&](OpOperand &operand) { return sent.contains(&operand); });
   last = 2 * values.end();
@@ -85,9 +65,7 @@ using Reads = std::vector<std::pair<int64_t, int64_t>>;
 /// How the users of a tensor need it.
 struct Needs {
   Reads own; ///< as it lies
-  /// Users that need it in one way share a copy, but for those that have it sent late.
-  std::map<TensorSharding, Reads> shared;
-  std::vector<std::pair<TensorSharding, std::pair<int64_t, int64_t>>> late;
+  std::map<TensorSharding, Reads> shared; ///< users that need it in one way share a copy
   size_t numPlaced = 0; ///< uses that have it from its place, if it has one
 };
 
@@ -113,10 +91,7 @@ static Needs needsOf(int64_t tensor, const TensorSharding &own, const StrategyGr
         continue;
       }
       ++needs.numPlaced;
-      if (lives.isSentLate(n))
-        needs.late.push_back({need, read});
-      else
-        needs.shared[need].push_back(read);
+      needs.shared[need].push_back(read);
     }
   }
   return needs;
@@ -151,7 +126,7 @@ std::vector<Kept> dist::keptOf(int64_t tensor, const StrategyGraph &strategies,
   bool isMade =
       life.kind == ValueLives::Kind::own || (life.kind == ValueLives::Kind::inside && isSent);
   // An all-reduce leaves its result where the contributions were.
-  bool isInPlace = own.isPartial() && isSent && needs.own.empty() && needs.late.empty() &&
+  bool isInPlace = own.isPartial() && isSent && needs.own.empty() &&
                    (via != own || needs.shared.size() == 1) &&
                    bytesOf(state, via != own ? via : needs.shared.begin()->first) == bytes;
   if (isMade && !isInPlace)
@@ -183,17 +158,13 @@ std::vector<Kept> dist::keptOf(int64_t tensor, const StrategyGraph &strategies,
   if (via != own) {
     Reads reads;
     int64_t until = sent;
-    auto addReads = [&](const TensorSharding &need, const Reads &its, int64_t lastSent) {
+    for (auto &[need, its] : needs.shared) {
       if (need == via)
         llvm::append_range(reads, its);
       else
         reads.push_back({llvm::min_element(its)->first, llvm::min_element(its)->first});
-      until = std::max(until, need == via ? endOf(its) : lastSent);
-    };
-    for (auto &[need, its] : needs.shared)
-      addReads(need, its, sent);
-    for (auto &[need, read] : needs.late)
-      addReads(need, {read}, read.first);
+      until = std::max(until, need == via ? endOf(its) : sent);
+    }
     add(own, via, ownIndex, isInPlace ? life.from : sent, until, std::move(reads));
     base = static_cast<int64_t>(list.size()) - 1;
   }
@@ -201,12 +172,6 @@ std::vector<Kept> dist::keptOf(int64_t tensor, const StrategyGraph &strategies,
     if (via == own || need != via)
       add(via, need, base, isInPlace && via == own ? life.from : sent, std::max(sent, endOf(reads)),
           reads);
-  for (auto &[need, read] : needs.late)
-    if (via == own || need != via) {
-      add(via, need, base, read.first, read.second, {read});
-      if (base >= 0)
-        list[base].to = std::max(list[base].to, read.first);
-    }
   return list;
 }
 

@@ -29,15 +29,11 @@ public:
   /// When a node of the graph has read its operands, and when it begins.
   int64_t timeOf(int64_t node) const { return times[node]; }
   int64_t startOf(int64_t node) const { return starts[node]; }
-  /// Whether a node of the graph has its operands sent just before it runs: without that they would
-  /// not tell how it is cut.
-  bool isSentLate(int64_t node) const { return sentLate[node]; }
   int64_t end() const { return last; }
 
 private:
   std::vector<Life> lives;            ///< by tensor
   std::vector<int64_t> times, starts; ///< by node of the graph
-  std::vector<bool> sentLate;         ///< likewise
   int64_t last = 0;
 };
 

@@ -89,12 +89,12 @@ static std::vector<int64_t> keyOf(const PropagationGraph &graph, const OpCosts &
     for (int64_t extent : graph.tensors[tensor].type.getShape())
       key.push_back(extent);
   }
-  for (const AxisList &axes : propagated.axes)
+  for (const AxisList &axes : propagated.factors)
     addAxes(axes);
-  for (const Passing &passing : propagated.passing) {
-    addAxes({passing.partial.axis});
-    key.push_back(static_cast<int64_t>(passing.partial.kind));
-    key.insert(key.end(), passing.operands.begin(), passing.operands.end());
+  for (const Forward &forward : propagated.forwards) {
+    addAxes({forward.partial.axis});
+    key.push_back(static_cast<int64_t>(forward.partial.kind));
+    key.insert(key.end(), forward.operands.begin(), forward.operands.end());
   }
   key.push_back(-5);
   for (const SmallVector<int64_t> &operands : waysToPass(node)) {
@@ -114,7 +114,7 @@ static std::vector<int64_t> keyOf(const PropagationGraph &graph, const OpCosts &
 /// How many devices of its mesh a strategy gives work of their own.
 static int64_t devicesUsed(const Strategy &strategy) {
   int64_t devices = 1;
-  for (const AxisList &axes : strategy.axes)
+  for (const AxisList &axes : strategy.factors)
     devices *= sizeOf(axes);
   return devices;
 }
@@ -161,11 +161,11 @@ int64_t StrategyGraph::kindOf(int64_t index, const Strategy &propagated) {
   if (!llvm::is_contained(kind.strategies, propagated)) {
     kind.strategies.push_back(propagated);
     AxisLabels labels(meshOf(graph, node).numAxes(), kWhole);
-    for (size_t f = 0; f < propagated.axes.size(); ++f)
-      for (const AxisRef &axis : propagated.axes[f])
+    for (size_t f = 0; f < propagated.factors.size(); ++f)
+      for (const AxisRef &axis : propagated.factors[f])
         labels[axis.axis] = static_cast<int64_t>(f);
-    for (const Passing &passing : propagated.passing)
-      labels[passing.partial.axis.axis] = static_cast<int64_t>(node.rule.factors.size());
+    for (const Forward &forward : propagated.forwards)
+      labels[forward.partial.axis.axis] = static_cast<int64_t>(node.rule.factors.size());
     allLabels.push_back(std::move(labels));
   }
   kind.labels = std::move(allLabels);

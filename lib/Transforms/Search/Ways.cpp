@@ -103,20 +103,21 @@ Ways dist::waysToCut(const RuleNode &node, const Mesh &mesh, const AxisGroups &g
           labels.push_back(kWhole);
         } else if (digit <= factors.size()) {
           labels.push_back(factors[digit - 1]);
-          strategy.axes[factors[digit - 1]].push_back(full);
+          strategy.factors[factors[digit - 1]].push_back(full);
         } else {
           size_t pass = digit - 1 - factors.size();
           labels.push_back(static_cast<int64_t>(rule.factors.size() + pass));
-          strategy.passing.push_back({{full, sharding::ReduceKind::sum}, passes[pass]});
+          strategy.forwards.push_back(
+              {{full, sharding::ReduceKind::sum}, {passes[pass].begin(), passes[pass].end()}});
         }
       }
     for (int64_t f : factors) {
-      int64_t parts = sizeOf(strategy.axes[f]);
+      int64_t parts = sizeOf(strategy.factors[f]);
       if (parts > 1 && (parts > rule.factors[f].size || !fitsWindows(rule, f, parts)))
         return;
-      strategy.axes[f] = mergeAxes(strategy.axes[f]);
+      strategy.factors[f] = mergeAxes(strategy.factors[f]);
     }
-    if (legalize(rule, strategy.axes) != strategy.axes)
+    if (legalize(rule, strategy.factors) != strategy.factors)
       return; // parts of a reshaped dimension that would be no boxes
     ways.strategies.push_back(std::move(strategy));
     ways.labels.push_back(std::move(labels));

@@ -11,6 +11,6 @@ func.func @main() -> (tensor<6xi32> {dist.sharding = #dist.sharding<@m, [replica
   %0 = tensor.pad %parts low[1] high[2] {
   ^bb0(%i: index):
     tensor.yield %zero : i32
-  } {dist.shardings = [#dist.sharding<@m, [shard(0), partial(sum)]>]} : tensor<3xi32> to tensor<6xi32>
+  } {dist.op_sharding = #dist.op_sharding<@m, factors = [["x"]], forwards = [sum("y") from [0]]>, dist.shardings = [#dist.sharding<@m, [shard(0), partial(sum)]>]} : tensor<3xi32> to tensor<6xi32>
   return %0 : tensor<6xi32>
 }

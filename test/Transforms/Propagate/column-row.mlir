@@ -6,8 +6,8 @@ dist.process_mesh @pod(shape = [2, 4], dim_names = ["dp", "tp"])
 
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: tensor<4096x1024xf32> {dist.sharding = #dist.sharding<@pod, [replicate, shard(0)]>}
-// CHECK: linalg.matmul {dist.shardings = [#dist.sharding<@pod, [shard(0), shard(1)]>]}
-// CHECK: linalg.matmul {dist.shardings = [#dist.sharding<@pod, [shard(0), partial(sum)]>]}
+// CHECK: linalg.matmul {dist.op_sharding = #dist.op_sharding<@pod, factors = {{\[}}["dp"], ["tp"], []]>, dist.shardings = [#dist.sharding<@pod, [shard(0), shard(1)]>]}
+// CHECK: linalg.matmul {dist.op_sharding = #dist.op_sharding<@pod, factors = {{\[}}["dp"], [], ["tp"]]>, dist.shardings = [#dist.sharding<@pod, [shard(0), partial(sum)]>]}
 func.func @main(%x: tensor<64x1024xf32> {dist.sharding = #dist.sharding<@pod, [shard(0), replicate]>},
                 %w0: tensor<1024x4096xf32> {dist.sharding = #dist.sharding<@pod, [replicate, shard(1)]>},
                 %w1: tensor<4096x1024xf32>)

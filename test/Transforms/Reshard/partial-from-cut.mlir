@@ -11,6 +11,7 @@ func.func @main(%x: tensor<4x3xf32> {dist.sharding = #dist.sharding<@mesh, [shar
   %0 = tensor.pad %x low[0, 1] high[0, 1] {
   ^bb0(%i: index, %j: index):
     tensor.yield %zero : f32
-  } {dist.shardings = [#dist.sharding<@mesh, [shard(0), partial(sum)]>]} : tensor<4x3xf32> to tensor<4x5xf32>
+  } {dist.op_sharding = #dist.op_sharding<@mesh, factors = [["x"], []], forwards = [sum("y") from [0]]>,
+     dist.shardings = [#dist.sharding<@mesh, [shard(0), partial(sum)]>]} : tensor<4x3xf32> to tensor<4x5xf32>
   return %0 : tensor<4x5xf32>
 }

@@ -10,7 +10,7 @@ func.func @reshape(%a: tensor<4x6xf32> {dist.sharding = #dist.sharding<@m, [shar
   // CHECK: %[[PARTS:.*]] = dist.reshard %arg0 to #dist.sharding<@m, [partial(sum)]>
   // CHECK: %[[LINE:.*]] = tensor.collapse_shape %[[PARTS]]
   // CHECK: dist.reshard %[[LINE]] to #dist.sharding<@m, [replicate]>
-  %0 = tensor.collapse_shape %a [[0, 1]] {dist.shardings = [#dist.sharding<@m, [partial(sum)]>]}
+  %0 = tensor.collapse_shape %a [[0, 1]] {dist.op_sharding = #dist.op_sharding<@m, factors = [[], []], forwards = [sum("x") from [0]]>, dist.shardings = [#dist.sharding<@m, [partial(sum)]>]}
       : tensor<4x6xf32> into tensor<24xf32>
   return %0 : tensor<24xf32>
 }

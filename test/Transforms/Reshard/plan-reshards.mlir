@@ -12,8 +12,8 @@ dist.process_mesh @m(shape = [2, 4], dim_names = ["x", "y"])
 
 // One reshard, two moves: the gather of "y" by way of rows, then a slice.
 // CHECK-LABEL: func.func @chain(
-// CHECK: %[[SUM:.*]] = dist.reshard %{{.*}}dist.move = "reduce_scatter"
-// CHECK: dist.reshard %[[SUM]]{{.*}}dist.move = "all_gather"
+// CHECK: %[[SUM:.*]] = dist.reshard %{{.*}}dist.move = #dist.move<reduce_scatter over ["x"] dim = {{[01]}} reduction = sum>
+// CHECK: dist.reshard %[[SUM]]{{.*}}dist.move = #dist.move<all_gather over ["y"] dim = 0>
 // LOCAL-LABEL: func.func @chain(
 // LOCAL: %[[SUM:.*]] = dist.reduce_scatter {{.*}} over @m ["x"]
 // LOCAL: dist.all_gather %[[SUM]] over @m ["y"]
@@ -25,7 +25,7 @@ func.func @chain(%a: tensor<64x64xf32> {dist.sharding = #dist.sharding<@m, [part
 
 // What sends nothing is a chain too.
 // CHECK-LABEL: func.func @local(
-// CHECK: dist.reshard %{{.*}}dist.move = "slice"
+// CHECK: dist.reshard %{{.*}}dist.move = #dist.move<slice over ["x"] dim = 0>
 // BYTES-NOT: remark
 func.func @local(%a: tensor<8x8xf32> {dist.sharding = #dist.sharding<@m, [replicate, replicate]>})
     -> (tensor<8x8xf32> {dist.sharding = #dist.sharding<@m, [shard(0), replicate]>}) {

@@ -13,11 +13,11 @@ func.func @moved(%a: tensor<6x8x4xf16> {dist.sharding = #dist.sharding<@m, [shar
   %zero = arith.constant {dist.shardings = [#dist.sharding<@m, [replicate]>]} dense<0.0> : tensor<8x4xf16>
   %sum = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (j, k)>],
                          iterator_types = ["reduction", "parallel", "parallel"]}
-      ins(%a : tensor<6x8x4xf16>) outs(%zero : tensor<8x4xf16>) attrs = {dist.shardings = [#dist.sharding<@m, [partial(sum)]>]} {
+      ins(%a : tensor<6x8x4xf16>) outs(%zero : tensor<8x4xf16>) attrs = {dist.op_sharding = #dist.op_sharding<@m, factors = [["x"], [], []]>, dist.shardings = [#dist.sharding<@m, [partial(sum)]>]} {
   ^bb0(%in: f16, %acc: f16):
     %s = arith.addf %in, %acc : f16
     linalg.yield %s : f16
   } -> tensor<8x4xf16>
-  %0 = tensor.collapse_shape %sum [[0, 1]] {dist.shardings = [#dist.sharding<@m, [partial(sum)]>]} : tensor<8x4xf16> into tensor<32xf16>
+  %0 = tensor.collapse_shape %sum [[0, 1]] {dist.op_sharding = #dist.op_sharding<@m, factors = [[], []], forwards = [sum("x") from [0]]>, dist.shardings = [#dist.sharding<@m, [partial(sum)]>]} : tensor<8x4xf16> into tensor<32xf16>
   return %0 : tensor<32xf16>
 }

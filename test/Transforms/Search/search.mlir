@@ -10,7 +10,7 @@ func.func @main(%x: tensor<4096x4096xf32>, %w: tensor<4096x4096xf32>) -> tensor<
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<4096x4096xf32>
   %f = linalg.fill ins(%zero : f32) outs(%e : tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
-  // CHECK: linalg.matmul {dist.shardings = [#dist.sharding<@mesh, {{.*}}shard(
+  // CHECK: linalg.matmul {{.*}}dist.shardings = [#dist.sharding<@mesh, {{.*}}shard(
   %y = linalg.matmul ins(%x, %w : tensor<4096x4096xf32>, tensor<4096x4096xf32>) outs(%f : tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
   // INSERTED-NOT: dist.reshard
   // CHECK: return

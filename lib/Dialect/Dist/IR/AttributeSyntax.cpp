@@ -204,6 +204,12 @@ static Attribute parseShardingBody(AsmParser &parser) {
                            windows, priority);
 }
 
+static void printPartial(llvm::raw_ostream &os, PartialAttr partial) {
+  os << stringifyReduceKind(partial.getReduction()) << "(";
+  printAxisRef(os, partial.getAxis());
+  os << ")";
+}
+
 static void printPlacement(llvm::raw_ostream &os, PlacementAttr placement) {
   switch (placement.getKind()) {
   case PlacementKind::open:
@@ -237,11 +243,8 @@ static void printSharding(ShardingAttr sharding, AsmPrinter &printer) {
     os << "]";
     if (!sharding.getPartial().empty()) {
       os << ", partial = [";
-      llvm::interleaveComma(sharding.getPartial(), os, [&](PartialAttr partial) {
-        os << stringifyReduceKind(partial.getReduction()) << "(";
-        printAxisRef(os, partial.getAxis());
-        os << ")";
-      });
+      llvm::interleaveComma(sharding.getPartial(), os,
+                            [&](PartialAttr partial) { printPartial(os, partial); });
       os << "]";
     }
     if (!sharding.getOpen().empty()) {
@@ -264,6 +267,123 @@ static void printSharding(ShardingAttr sharding, AsmPrinter &printer) {
   os << ">";
 }
 
+//===----------------------------------------------------------------------===//
+// #dist.op_sharding, #dist.move
+//===----------------------------------------------------------------------===//
+
+/// `sum("dp") from [0, 2]`.
+static ParseResult parseForward(AsmParser &parser, ForwardAttr &forward) {
+  PartialAttr partial;
+  SmallVector<int64_t> operands;
+  if (parsePartial(parser, partial) || parser.parseKeyword("from") ||
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&]() {
+        return parser.parseInteger(operands.emplace_back());
+      }))
+    return failure();
+  forward = ForwardAttr::get(parser.getContext(), partial, operands);
+  return success();
+}
+
+/// `@mesh, factors = […] (, forwards = […])?>`, after the '<'.
+static Attribute parseOpSharding(AsmParser &parser) {
+  FlatSymbolRefAttr mesh;
+  SmallVector<AxisListAttr> factors;
+  SmallVector<ForwardAttr> forwards;
+  if (parser.parseAttribute(mesh) || parser.parseComma() || parser.parseKeyword("factors") ||
+      parser.parseEqual() || parseList(parser, factors, &parseAxes))
+    return {};
+  if (succeeded(parser.parseOptionalComma()) &&
+      (parser.parseKeyword("forwards") || parser.parseEqual() ||
+       parseList(parser, forwards, &parseForward)))
+    return {};
+  if (parser.parseGreater())
+    return {};
+  return OpShardingAttr::get(parser.getContext(), mesh, factors, forwards);
+}
+
+static void printOpSharding(OpShardingAttr sharding, AsmPrinter &printer) {
+  llvm::raw_ostream &os = printer.getStream();
+  printer << "<" << sharding.getMesh() << ", factors = [";
+  llvm::interleaveComma(sharding.getFactors(), os, [&](AxisListAttr axes) { printAxes(os, axes); });
+  os << "]";
+  if (!sharding.getForwards().empty()) {
+    os << ", forwards = [";
+    llvm::interleaveComma(sharding.getForwards(), os, [&](ForwardAttr forward) {
+      printPartial(os, forward.getPartial());
+      os << " from [";
+      llvm::interleaveComma(forward.getOperands(), os);
+      os << "]";
+    });
+    os << "]";
+  }
+  os << ">";
+}
+
+/// A local step to contributions is a slice to the algebra; it is spelled like its op.
+static constexpr StringLiteral kMakePartial = "make_partial";
+
+/// `kind (over [axes])? (field = value)*>`, after the '<'.
+static Attribute parseMove(AsmParser &parser) {
+  StringRef text;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&text))
+    return {};
+  bool makesPartial = text == kMakePartial;
+  std::optional<sharding::CollectiveKind> kind =
+      makesPartial ? sharding::CollectiveKind::slice
+                   : sharding::parseCollectiveKind(std::string_view(text));
+  if (!kind) {
+    parser.emitError(loc) << "unknown move '" << text << "'; it is the name of a collective, or '"
+                          << kMakePartial << "'";
+    return {};
+  }
+  auto axes = AxisListAttr::get(parser.getContext(), ArrayRef<AxisRefAttr>());
+  int64_t dim = 0, splitDim = 0;
+  ReduceKind reduction = ReduceKind::sum;
+  if (succeeded(parser.parseOptionalKeyword("over")) && parseAxes(parser, axes))
+    return {};
+  StringRef field;
+  for (loc = parser.getCurrentLocation(); succeeded(parser.parseOptionalKeyword(&field));
+       loc = parser.getCurrentLocation()) {
+    if (parser.parseEqual())
+      return {};
+    ParseResult result = failure();
+    if (field == "dim" || field == "concat_dim")
+      result = parser.parseInteger(dim);
+    else if (field == "split_dim")
+      result = parser.parseInteger(splitDim);
+    else if (field == "reduction")
+      result = parseReduction(parser, reduction);
+    else
+      parser.emitError(loc) << "unknown field '" << field
+                            << "' of a move; it is one of dim, split_dim, concat_dim, reduction";
+    if (failed(result))
+      return {};
+  }
+  if (parser.parseGreater())
+    return {};
+  return MoveAttr::get(parser.getContext(), *kind, axes, dim, splitDim, makesPartial, reduction);
+}
+
+static void printMove(MoveAttr move, AsmPrinter &printer) {
+  using Kind = sharding::CollectiveKind;
+  llvm::raw_ostream &os = printer.getStream();
+  Kind kind = move.getKind();
+  os << "<" << (move.getMakesPartial() ? StringRef(kMakePartial) : StringRef(toString(kind)));
+  if (!move.getAxes().getAxes().empty()) {
+    os << " over ";
+    printAxes(os, move.getAxes());
+  }
+  if (kind == Kind::all_to_all)
+    os << " split_dim = " << move.getSplitDim() << " concat_dim = " << move.getDim();
+  else if (kind == Kind::all_gather || kind == Kind::reduce_scatter ||
+           (kind == Kind::slice && !move.getMakesPartial()))
+    os << " dim = " << move.getDim();
+  if (kind == Kind::all_reduce || kind == Kind::reduce_scatter || move.getMakesPartial())
+    os << " reduction = " << stringifyReduceKind(move.getReduction());
+  os << ">";
+}
+
 Attribute DistDialect::parseAttribute(DialectAsmParser &parser, Type type) const {
   SMLoc loc = parser.getCurrentLocation();
   StringRef mnemonic;
@@ -275,9 +395,13 @@ Attribute DistDialect::parseAttribute(DialectAsmParser &parser, Type type) const
       return {};
     return axes;
   }
+  if (mnemonic == "op_sharding")
+    return parser.parseLess() ? Attribute() : parseOpSharding(parser);
+  if (mnemonic == "move")
+    return parser.parseLess() ? Attribute() : parseMove(parser);
   if (mnemonic != "sharding") {
     parser.emitError(loc) << "unknown attribute 'dist." << mnemonic
-                          << "'; the dialect has #dist.sharding";
+                          << "'; the dialect has #dist.sharding, #dist.op_sharding, #dist.move";
     return {};
   }
   Attribute sharding;
@@ -293,6 +417,14 @@ void DistDialect::printAttribute(Attribute attribute, DialectAsmPrinter &printer
       .Case([&](ShardingAttr sharding) {
         printer << "sharding";
         printSharding(sharding, printer);
+      })
+      .Case([&](OpShardingAttr sharding) {
+        printer << "op_sharding";
+        printOpSharding(sharding, printer);
+      })
+      .Case([&](MoveAttr move) {
+        printer << "move";
+        printMove(move, printer);
       })
       .Case([&](AxisListAttr axes) {
         printer << "axes<";

@@ -284,3 +284,63 @@ ShardingAttr ShardingAttr::get(FlatSymbolRefAttr mesh, const sharding::Mesh &axe
         WindowAttr::get(context, window.dim, window.step, window.offset, window.length));
   return get(context, mesh, true, {}, dims, partial, open, windows, priority);
 }
+
+//===----------------------------------------------------------------------===//
+// Shardings of ops, moves
+//===----------------------------------------------------------------------===//
+
+OpShardingAttr OpShardingAttr::get(FlatSymbolRefAttr mesh, const sharding::Mesh &axes,
+                                   const sharding::OpSharding &sharding, MLIRContext *context) {
+  SmallVector<AxisListAttr> factors;
+  for (const sharding::AxisList &list : sharding.factors)
+    factors.push_back(dist::toIR(context, axes, list));
+  SmallVector<ForwardAttr> forwards;
+  for (const sharding::Forward &forward : sharding.forwards)
+    forwards.push_back(ForwardAttr::get(
+        context,
+        PartialAttr::get(context, dist::toIR(forward.partial.kind),
+                         ::toIR(context, axes, forward.partial.axis)),
+        forward.operands));
+  return get(context, mesh, factors, forwards);
+}
+
+FailureOr<sharding::OpSharding>
+OpShardingAttr::resolve(const sharding::Mesh &mesh,
+                        llvm::function_ref<InFlightDiagnostic()> emitError) const {
+  sharding::OpSharding result;
+  for (AxisListAttr axes : getFactors()) {
+    FailureOr<sharding::AxisList> list = resolveAxes(axes, mesh, emitError);
+    if (failed(list))
+      return failure();
+    result.factors.push_back(std::move(*list));
+  }
+  for (ForwardAttr forward : getForwards()) {
+    PartialAttr partial = forward.getPartial();
+    FailureOr<sharding::AxisList> axis =
+        resolveAxes(AxisListAttr::get(getContext(), {partial.getAxis()}), mesh, emitError);
+    if (failed(axis))
+      return failure();
+    result.forwards.push_back({{axis->front(), toAlgebra(partial.getReduction())},
+                               {forward.getOperands().begin(), forward.getOperands().end()}});
+  }
+  return result;
+}
+
+MoveAttr MoveAttr::get(const sharding::Mesh &mesh, const sharding::Move &move,
+                       MLIRContext *context) {
+  return get(context, move.kind, dist::toIR(context, mesh, move.axes), move.dim, move.splitDim,
+             move.makesPartial, dist::toIR(move.reduction));
+}
+
+FailureOr<sharding::Move>
+MoveAttr::resolve(const sharding::Mesh &mesh, sharding::TensorSharding source,
+                  sharding::TensorSharding target,
+                  llvm::function_ref<InFlightDiagnostic()> emitError) const {
+  FailureOr<sharding::AxisList> axes = resolveAxes(getAxes(), mesh, emitError);
+  if (failed(axes))
+    return failure();
+  return sharding::Move{getKind(),         std::move(*axes),
+                        getDim(),          getSplitDim(),
+                        getMakesPartial(), toAlgebra(getReduction()),
+                        std::move(source), std::move(target)};
+}

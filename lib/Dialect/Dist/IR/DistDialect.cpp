@@ -12,6 +12,7 @@
 #include "Limits.h"
 #include "PartialUses.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Dist/Rules/OpShardings.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -39,6 +40,7 @@ void DistDialect::initialize() {
   registerTypes();
   registerOperations();
   addInterfaces<DistInlinerInterface>();
+  opShardingVerifier = std::make_shared<OpShardingVerifier>();
 }
 
 ProcessMeshOp dist::lookupMesh(Operation *op, FlatSymbolRefAttr name) {
@@ -189,6 +191,35 @@ static LogicalResult verifyGlobalType(FunctionOpInterface function, Attribute va
   return success();
 }
 
+/// Checks that the collective that a planned reshard is leads from its operand to its result.
+static LogicalResult verifyMove(Operation *op, Attribute value) {
+  auto move = dyn_cast<MoveAttr>(value);
+  auto reshard = dyn_cast<ReshardOp>(op);
+  if (!move || !reshard)
+    return op->emitError() << "'" << DistDialect::kMove << "' is a #dist.move and stands on "
+                           << "dist.reshard, found " << value;
+  ShardingAttr from = getSharding(reshard.getOperand()), to = reshard.getSharding();
+  ProcessMeshOp mesh = lookupMesh(op, to.getMesh());
+  auto emitError = [&]() { return op->emitError(); };
+  if (!from || !mesh || failed(mesh.verify()))
+    return success(); // reported elsewhere
+  sharding::Mesh devices = mesh.getMesh();
+  if (from.getMesh() == to.getMesh()) {
+    auto source = from.resolve(devices, reshard.getType(), emitError);
+    auto target = to.resolve(devices, reshard.getType(), emitError);
+    if (failed(source) || failed(target))
+      return failure();
+    auto resolved = move.resolve(devices, source->closed(), target->closed(), emitError);
+    if (failed(resolved))
+      return failure();
+    if (sharding::leadsToTarget(*resolved))
+      return success();
+  }
+  return op->emitError() << "'" << DistDialect::kMove << "' is " << move
+                         << ", which does not lead from " << from << " to " << to
+                         << "; leave it out and run dist-plan-reshards";
+}
+
 LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName();
   Attribute value = attribute.getValue();
@@ -218,12 +249,13 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (name == kSharding)
     return op->emitError() << "'" << name << "' stands on function arguments and results; "
                            << "on an op write '" << kShardings << "' = [ … ]";
-  if (name == kMove) {
-    auto kind = dyn_cast<StringAttr>(value);
-    if (!isa<ReshardOp>(op) || !kind || !sharding::parseCollectiveKind(kind.getValue().str()))
-      return op->emitError() << "'" << name << "' is the name of a collective and stands on "
-                             << "dist.reshard, found " << value;
-    return success();
+  if (name == kMove)
+    return verifyMove(op, value);
+  if (name == kOpSharding) {
+    auto sharding = dyn_cast<OpShardingAttr>(value);
+    if (!sharding)
+      return op->emitError() << "'" << name << "' is " << value << ", not a #dist.op_sharding";
+    return getOpShardingVerifier().verify(op, sharding);
   }
   if (name == kMesh)
     return verifyMeshOfFunction(op, value);

@@ -13,13 +13,13 @@
 
 #include "PartialUses.h"
 
+#include "tessera/Dialect/Dist/IR/ValueFlow.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -50,32 +50,6 @@ static bool differs(Operation *from, Value value, const Partials &partials) {
   return other && *other != partials;
 }
 
-/// What receives an operand that control flow hands on; null when it does not.
-static Value receiverOf(OpOperand &use) {
-  Operation *op = use.getOwner();
-  unsigned index = use.getOperandNumber();
-  if (auto loop = dyn_cast<scf::ForOp>(op))
-    return index < 3 ? Value() : loop.getResult(index - 3);
-  if (auto loop = dyn_cast<scf::WhileOp>(op))
-    return loop.getBeforeArguments()[index];
-  if (isa<scf::ConditionOp>(op))
-    return index == 0 ? Value() : op->getParentOp()->getResult(index - 1);
-  if (!isa<scf::YieldOp>(op))
-    return {};
-  if (auto loop = dyn_cast<scf::WhileOp>(op->getParentOp()))
-    return loop.getBeforeArguments()[index];
-  return op->getParentOp()->getResult(index);
-}
-
-/// Whether the op makes contributions of contributions when `operands` are such and others whole.
-static bool passes(Operation *op, sharding::ReduceKind kind, ArrayRef<int64_t> operands) {
-  if (kind == sharding::ReduceKind::avg) // a sum, scaled
-    kind = sharding::ReduceKind::sum;
-  if (isa<arith::AddFOp, arith::AddIOp, arith::SubFOp, arith::SubIOp>(op))
-    return kind == sharding::ReduceKind::sum && operands.size() == 2;
-  return passesPartial(op, kind, operands);
-}
-
 /// Whether a value is known to be, or known not to be, contributions over an axis. Nothing when it
 /// is both, as a fill of zero for sums, or when it has no sharding: code generation drops them.
 static std::optional<bool> isPartialOver(Operation *from, Value value,
@@ -99,18 +73,12 @@ static bool passesOver(Operation *op, const sharding::PartialAxis &axis) {
     else if (*partial)
       known.push_back(operand.getOperandNumber());
   }
-  constexpr size_t kMostToTry = 6;
-  unknown.truncate(std::min(unknown.size(), kMostToTry));
-  for (uint64_t bits = 0; bits < uint64_t(1) << unknown.size(); ++bits) {
-    SmallVector<int64_t> set = known;
-    for (size_t i = 0; i < unknown.size(); ++i)
-      if (bits >> i & 1)
-        set.push_back(unknown[i]);
-    llvm::sort(set);
-    if (passes(op, axis.kind, set))
-      return true;
-  }
-  return false;
+  sharding::ReduceKind kind = axis.kind;
+  if (kind == sharding::ReduceKind::avg) // a sum, scaled
+    kind = sharding::ReduceKind::sum;
+  if (isa<arith::AddFOp, arith::AddIOp, arith::SubFOp, arith::SubIOp>(op))
+    return kind == sharding::ReduceKind::sum && known.size() + unknown.size() == 2;
+  return passesPartial(op, kind, known, unknown);
 }
 
 /// Whether contributions may reach this operand of an op that computes.
@@ -153,8 +121,8 @@ static LogicalResult verifyUse(OpOperand &use, const Partials &partials,
     auto wanted = partialsOf(op, attr, global ? global.getValue() : use.get().getType());
     return !attr || (wanted && *wanted != partials) ? LogicalResult(refuse()) : success();
   }
-  if (Value receiver = receiverOf(use))
-    return differs(op, receiver, partials) ? LogicalResult(refuse()) : success();
+  if (SmallVector<Value, 2> receivers = receiversOf(use); !receivers.empty())
+    return differs(op, receivers.front(), partials) ? LogicalResult(refuse()) : success();
   if (isa<tensor::DimOp>(op) ||
       !isa_and_nonnull<arith::ArithDialect, linalg::LinalgDialect, math::MathDialect,
                        tensor::TensorDialect>(op->getDialect()))

@@ -21,12 +21,14 @@ using namespace tessera;
 
 namespace {
 
-/// Whether the value yielded is linear in the chosen block arguments, taken together.
+/// Whether the value yielded is linear in the chosen block arguments, taken together. `either`
+/// arguments count as chosen or not, whatever makes it so.
 class Linearity {
 public:
-  enum Class { zero, independent, linear, other };
+  enum Class { zero, independent, linear, either, other };
 
-  Linearity(Block *block, const llvm::SmallBitVector &chosen) : block(block), chosen(chosen) {}
+  Linearity(Block *block, const llvm::SmallBitVector &chosen, const llvm::SmallBitVector &unknown)
+      : block(block), chosen(chosen), unknown(unknown) {}
 
   Class classify(Value value) {
     auto it = known.find(value);
@@ -43,19 +45,30 @@ private:
       return b;
     if (b == zero)
       return a;
+    if (a == either || b == either)
+      return a == either ? b : a;
     return a == b && a != other ? a : other; // linear + independent is affine
   }
   static Class multiply(Class a, Class b) {
     if (a == zero || b == zero)
       return zero;
+    if (a == either || b == either) { // the other one may be whole
+      Class rest = a == either ? b : a;
+      return rest == independent ? either : rest;
+    }
     if (a == other || b == other || (a == linear && b == linear))
       return other;
     return a == linear || b == linear ? linear : independent;
   }
 
   Class compute(Value value) {
-    if (auto argument = dyn_cast<BlockArgument>(value))
-      return argument.getOwner() == block && chosen[argument.getArgNumber()] ? linear : independent;
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      if (argument.getOwner() != block)
+        return independent;
+      if (unknown[argument.getArgNumber()])
+        return either;
+      return chosen[argument.getArgNumber()] ? linear : independent;
+    }
     Operation *op = value.getDefiningOp();
     if (matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero()))
       return zero;
@@ -69,23 +82,24 @@ private:
     if (isa<arith::MulFOp, arith::MulIOp>(op))
       return multiply(operand(0), operand(1));
     if (isa<arith::DivFOp>(op))
-      return operand(1) == independent ? operand(0) : independentOrOther(op);
+      return isWhole(operand(1)) ? operand(0) : independentOrOther(op);
     if (isa<arith::NegFOp, arith::ExtFOp>(op))
       return operand(0);
     if (isa<arith::SelectOp>(op))
-      return operand(0) == independent ? add(operand(1), operand(2)) : other;
+      return isWhole(operand(0)) ? add(operand(1), operand(2)) : other;
     return independentOrOther(op);
   }
 
   Class independentOrOther(Operation *op) {
     for (Value input : op->getOperands())
-      if (classify(input) != independent && classify(input) != zero)
+      if (!isWhole(classify(input)) && classify(input) != zero)
         return other;
     return independent;
   }
+  static bool isWhole(Class c) { return c == independent || c == either; }
 
   Block *block;
-  const llvm::SmallBitVector &chosen;
+  const llvm::SmallBitVector &chosen, &unknown;
   llvm::DenseMap<Value, Class> known;
 };
 
@@ -99,21 +113,25 @@ static bool keepsPartOfInit(linalg::LinalgOp op) {
   });
 }
 
-static bool passesSum(linalg::LinalgOp op, ArrayRef<int64_t> operands) {
+static bool passesSum(linalg::LinalgOp op, ArrayRef<int64_t> operands,
+                      ArrayRef<int64_t> unknown) {
   Block *block = op.getBlock();
-  llvm::SmallBitVector chosen(block->getNumArguments());
+  llvm::SmallBitVector chosen(block->getNumArguments()), either(block->getNumArguments());
   for (int64_t operand : operands)
     chosen.set(operand);
+  for (int64_t operand : unknown)
+    either.set(operand);
   // An accumulator that is read starts the sum: it is counted once a device otherwise. So is what
   // is kept of an init.
   bool kept = keepsPartOfInit(op);
   for (BlockArgument output : op.getRegionOutputArgs())
-    if ((kept || !output.use_empty()) && !chosen[output.getArgNumber()])
+    if ((kept || !output.use_empty()) && !chosen[output.getArgNumber()] &&
+        !either[output.getArgNumber()])
       return false;
-  Linearity linearity(block, chosen);
+  Linearity linearity(block, chosen, either);
   return llvm::all_of(block->getTerminator()->getOperands(), [&](Value yielded) {
     Linearity::Class c = linearity.classify(yielded);
-    return c == Linearity::linear || c == Linearity::zero;
+    return c == Linearity::linear || c == Linearity::zero || c == Linearity::either;
   });
 }
 
@@ -127,15 +145,18 @@ static bool yieldsInput(linalg::LinalgOp op) {
 }
 
 /// Whether every element of the result is an element of the first operand, or of all operands.
-static bool movesOperands(Operation *op, ArrayRef<int64_t> operands) {
+static bool movesOperands(Operation *op, ArrayRef<int64_t> operands, ArrayRef<int64_t> unknown) {
   auto onlyFirst = [&]() { return operands.size() == 1 && operands.front() == 0; };
+  auto all = [&](int64_t count) {
+    return llvm::all_of(llvm::seq<int64_t>(0, count), [&](int64_t i) {
+      return llvm::is_contained(operands, i) || llvm::is_contained(unknown, i);
+    });
+  };
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp>(
           [&](auto) { return onlyFirst(); })
-      .Case([&](tensor::ConcatOp op) { return operands.size() == op.getInputs().size(); })
-      .Case([&](tensor::InsertSliceOp) {
-        return operands.size() == 2 && operands[0] == 0 && operands[1] == 1;
-      })
+      .Case([&](tensor::ConcatOp op) { return all(op.getInputs().size()); })
+      .Case([&](tensor::InsertSliceOp) { return all(2); })
       .Case([&](linalg::LinalgOp op) {
         return op.getNumDpsInputs() == 1 && op.getNumParallelLoops() == op.getNumLoops() &&
                yieldsInput(op) && onlyFirst() && !keepsPartOfInit(op);
@@ -143,15 +164,16 @@ static bool movesOperands(Operation *op, ArrayRef<int64_t> operands) {
       .Default([](Operation *) { return false; });
 }
 
-bool dist::passesPartial(Operation *op, sharding::ReduceKind kind, ArrayRef<int64_t> operands) {
+bool dist::passesPartial(Operation *op, sharding::ReduceKind kind, ArrayRef<int64_t> operands,
+                         ArrayRef<int64_t> unknown) {
   if (op->getNumResults() != 1 || operands.empty())
     return false;
-  if (movesOperands(op, operands))
+  if (movesOperands(op, operands, unknown))
     return true;
   if (kind != sharding::ReduceKind::sum)
     return false;
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
-    return passesSum(linalgOp, operands);
+    return passesSum(linalgOp, operands, unknown);
   auto pad = dyn_cast<tensor::PadOp>(op);
   return pad && operands.size() == 1 && operands.front() == 0 && pad.getConstantPaddingValue() &&
          (matchPattern(pad.getConstantPaddingValue(), m_AnyZeroFloat()) ||

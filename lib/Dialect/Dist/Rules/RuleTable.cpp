@@ -71,8 +71,20 @@ bool RuleTable::keyOf(Operation *op, AddressKey &key) {
     key.push_back(splat ? op->getName().getAsOpaquePointer() : nullptr);
     return true;
   }
-  if (isa<tensor::EmptyOp>(op))
+  if (isa<tensor::EmptyOp, tensor::SplatOp, tensor::ExtractOp, tensor::InsertOp,
+          tensor::FromElementsOp>(op))
     return true;
+  if (isa<tensor::ConcatOp, tensor::ExtractSliceOp, tensor::InsertSliceOp, tensor::GatherOp>(op)) {
+    for (StringRef name : {"dim", "gather_dims", "static_offsets", "static_sizes", "static_strides"})
+      key.push_back(op->getAttr(name).getAsOpaquePointer());
+    return true;
+  }
+  if (auto pad = dyn_cast<tensor::PadOp>(op)) {
+    key.push_back(op->getAttr("static_low").getAsOpaquePointer());
+    key.push_back(op->getAttr("static_high").getAsOpaquePointer());
+    key.push_back(pad.getConstantPaddingValue() ? op->getName().getAsOpaquePointer() : nullptr);
+    return true;
+  }
   if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op)) {
     key.push_back(op->getAttr("reassociation").getAsOpaquePointer());
     return true;
@@ -93,4 +105,19 @@ const ShardingRule *RuleTable::lookup(Operation *op, std::string *why) {
   if (shared)
     known.emplace(std::move(key), &kept);
   return &kept;
+}
+
+const ShardingRule &RuleTable::lookupOrWhole(Operation *op) {
+  if (const ShardingRule *rule = lookup(op))
+    return *rule;
+  AddressKey key{nullptr};
+  for (TypeRange types : {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())}) {
+    for (Type type : types)
+      key.push_back(type.getAsOpaquePointer());
+    key.push_back(nullptr);
+  }
+  const ShardingRule *&rule = known[std::move(key)];
+  if (!rule)
+    rule = &keep(replicatedRule(op));
+  return *rule;
 }

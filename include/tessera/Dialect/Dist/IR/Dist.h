@@ -8,8 +8,8 @@
 #ifndef TESSERA_DIALECT_DIST_IR_DIST_H
 #define TESSERA_DIALECT_DIST_IR_DIST_H
 
-#include "tessera/Sharding/Collective.h"
-#include "tessera/Sharding/TensorSharding.h"
+#include "tessera/Sharding/ReshardPlanner.h"
+#include "tessera/Sharding/ShardingRule.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
@@ -22,6 +22,12 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include <memory>
+
+namespace tessera::dist {
+class OpShardingVerifier;
+} // namespace tessera::dist
 
 #include "tessera/Dialect/Dist/IR/DistDialect.h.inc"
 #include "tessera/Dialect/Dist/IR/DistEnums.h.inc"

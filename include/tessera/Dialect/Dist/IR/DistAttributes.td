@@ -99,6 +99,71 @@ def Dist_ShardingAttr : Dist_Attr<"Sharding"> {
   }];
 }
 
+def Dist_ForwardAttr : Dist_Attr<"Forward"> {
+  let summary = "Contributions over an axis that operands bring and the result keeps";
+  let parameters = (ins "PartialAttr":$partial, ArrayRefParameter<"int64_t">:$operands);
+}
+
+def Dist_OpShardingAttr : Dist_Attr<"OpSharding"> {
+  let summary = "How an op is distributed: which axes run over which of its loops";
+  let description = [{
+    One list of axes for each factor (loop) of the op's sharding rule, major first. Contributions that the op
+    takes from operands and keeps in its result, since it is linear in them, are forwards:
+
+    ```mlir
+    #dist.op_sharding<@pod, factors = [["dp"], ["tp"], []], forwards = [sum("pp") from [0, 2]]>
+    ```
+
+    The shardings of operands and results follow from this and the rule. An op without the attribute is
+    whole: every device computes all of it. Rules O1 to O6.
+  }];
+  let parameters = (ins
+    "::mlir::FlatSymbolRefAttr":$mesh,
+    ArrayRefParameter<"AxisListAttr">:$factors,
+    ArrayRefParameter<"ForwardAttr">:$forwards);
+  let extraClassDeclaration = [{
+    static OpShardingAttr get(::mlir::FlatSymbolRefAttr mesh, const ::tessera::sharding::Mesh &axes,
+                              const ::tessera::sharding::OpSharding &sharding,
+                              ::mlir::MLIRContext *context);
+    /// The value that it describes. Emits what rule of S5 it breaks and fails.
+    ::mlir::FailureOr<::tessera::sharding::OpSharding>
+    resolve(const ::tessera::sharding::Mesh &mesh,
+            ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError) const;
+  }];
+}
+
+def Dist_MoveAttr : Dist_Attr<"Move"> {
+  let summary = "The one collective that a planned reshard is";
+  let description = [{
+    The collective's kind, the axes whose devices take part together, and what else the kind needs; where it
+    leads from and to are the shardings of the reshard's operand and result.
+
+    ```mlir
+    #dist.move<all_gather over ["tp"] dim = 1>
+    #dist.move<all_to_all over ["tp"] split_dim = 0 concat_dim = 1>
+    #dist.move<reduce_scatter over ["dp"] dim = 0 reduction = sum>
+    #dist.move<make_partial over ["dp"] reduction = sum>
+    #dist.move<exchange>
+    ```
+  }];
+  let parameters = (ins
+    "::tessera::sharding::CollectiveKind":$kind,
+    "AxisListAttr":$axes,
+    "int64_t":$dim,
+    "int64_t":$splitDim,
+    "bool":$makesPartial,
+    "ReduceKind":$reduction);
+  let extraClassDeclaration = [{
+    static MoveAttr get(const ::tessera::sharding::Mesh &mesh,
+                        const ::tessera::sharding::Move &move, ::mlir::MLIRContext *context);
+    /// The move between two shardings. Emits what rule of S5 it breaks and fails.
+    ::mlir::FailureOr<::tessera::sharding::Move>
+    resolve(const ::tessera::sharding::Mesh &mesh, ::tessera::sharding::TensorSharding source,
+            ::tessera::sharding::TensorSharding target,
+            ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError) const;
+  }];
+}
+
 def Dist_TypedShardingAttr : Dist_Attr<"TypedSharding"> {
   let summary = "A sharding that swallowed the type behind it";
   let description = [{

@@ -28,6 +28,8 @@ def Dist_Dialect : Dialect {
     |---|---|---|
     | `dist.sharding` | function arguments and results | its `#dist.sharding` |
     | `dist.shardings` | ops with tensor results | one `#dist.sharding` a result (`unit` for what is no tensor) |
+    | `dist.op_sharding` | ops of the global view | its `#dist.op_sharding`: how the op is distributed |
+    | `dist.move` | `dist.reshard` | its `#dist.move`: the one collective that it is, once planned |
     | `dist.before_shardings` | `scf.while` | the same for the arguments of its first region |
     | `dist.name` | function arguments and results | the name in reports and on the command line |
     | `dist.feeds` | function results | index of the argument that it is in the next step |
@@ -52,6 +54,12 @@ def Dist_Dialect : Dialect {
     | S8 | avg of integers does not exist |
     | S9 | by-dimension shardings have as many dimensions as the tensor |
     | S10 | shardings stand on ranked tensors; a list has one entry a result |
+    | O1 | an op sharding stands on an op that has a sharding rule, in the global view |
+    | O2 | it has as many factors as the rule |
+    | O3 | an axis cuts one factor or is forwarded, once |
+    | O4 | factors that must be whole are, and parts of reshaped dimensions are contiguous |
+    | O5 | contributions are forwarded from operands in which the op is linear, taken together |
+    | O6 | the shardings of the op's results are those that follow from it |
     | F1 | `dist.feeds` names an argument of the same type, each argument at most once |
     | F2 | `dist.name` is not empty and unique among arguments and among results |
     | F3 | `dist.range` is `[lo, hi]` with lo < hi on an integer tensor |
@@ -80,11 +88,14 @@ def Dist_Dialect : Dialect {
                                      ::mlir::Type type) const override;
     void printAttribute(::mlir::Attribute attribute,
                         ::mlir::DialectAsmPrinter &printer) const override;
+    /// Op shardings that were verified, so that equal ones are verified once.
+    OpShardingVerifier &getOpShardingVerifier() const { return *opShardingVerifier; }
     void registerAttributes();
     void registerTypes();
     void registerOperations();
     static constexpr ::llvm::StringLiteral kSharding = "dist.sharding";
     static constexpr ::llvm::StringLiteral kShardings = "dist.shardings";
+    static constexpr ::llvm::StringLiteral kOpSharding = "dist.op_sharding";
     static constexpr ::llvm::StringLiteral kBeforeShardings = "dist.before_shardings";
     static constexpr ::llvm::StringLiteral kName = "dist.name";
     static constexpr ::llvm::StringLiteral kFeeds = "dist.feeds";
@@ -100,6 +111,11 @@ def Dist_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kMove = "dist.move";
     static constexpr ::llvm::StringLiteral kSearch = "dist.search";
     static constexpr ::llvm::StringLiteral kCustomVjp = "dist.custom_vjp";
+
+  private:
+    std::shared_ptr<OpShardingVerifier> opShardingVerifier;
+
+  public:
   }];
 }
 

@@ -33,6 +33,8 @@ public:
 
   /// What `getShardingRule` says of the op; null where it says nothing, with the reason in `why`.
   const sharding::ShardingRule *lookup(mlir::Operation *op, std::string *why = nullptr);
+  /// The same, and for an op without a rule one that cuts nothing.
+  const sharding::ShardingRule &lookupOrWhole(mlir::Operation *op);
   /// The rule between two tensors that lie alike.
   const sharding::ShardingRule &identity(mlir::RankedTensorType type);
   /// Keeps another rule, as of an op that has none.

@@ -48,8 +48,11 @@ sharding::ShardingRule replicatedRule(mlir::Operation *op);
 ///   add %a, %b              {0, 1}, not {0}: the other operand would be counted n times
 ///   multiply %a, %b         {0} or {1}, not {0, 1}
 ///   reduce sum %a to %init  {0, 1}
+///
+/// Operands of which nobody knows whether they are contributions are `unknown`: they are taken for
+/// what makes the op right, if anything does.
 bool passesPartial(mlir::Operation *op, sharding::ReduceKind kind,
-                   llvm::ArrayRef<int64_t> operands);
+                   llvm::ArrayRef<int64_t> operands, llvm::ArrayRef<int64_t> unknown = {});
 /// The operands, among them some of `partial`, that should be contributions for the result to be
 /// one: with as many of `partial` as possible, then the fewest others. Empty when there are none.
 llvm::SmallVector<int64_t> operandsToPass(mlir::Operation *op, sharding::ReduceKind kind,

@@ -1,0 +1,59 @@
+//===- ValueFlow.cpp - Values that control flow hands on -------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Dialect/Dist/IR/ValueFlow.h"
+
+using namespace mlir;
+using namespace tessera;
+
+/// Calls with the uses that one branch hands on, and what receives them.
+static void visitBranch(MutableArrayRef<OpOperand> uses, ValueRange receivers,
+                        llvm::function_ref<void(OpOperand &, Value)> visit) {
+  for (auto [use, receiver] : llvm::zip(uses, receivers))
+    visit(use, receiver);
+}
+
+static MutableArrayRef<OpOperand> usesOf(Operation *op, OperandRange operands) {
+  return op->getOpOperands().slice(operands.getBeginOperandIndex(), operands.size());
+}
+
+void dist::forEachHandover(RegionBranchOpInterface op,
+                           llvm::function_ref<void(OpOperand &, Value)> visit) {
+  SmallVector<RegionSuccessor> successors;
+  op.getSuccessorRegions(RegionBranchPoint::parent(), successors);
+  for (RegionSuccessor successor : successors) {
+    OperandRange operands = op.getEntrySuccessorOperands(successor);
+    if (!operands.empty())
+      visitBranch(usesOf(op, operands), successor.getSuccessorInputs(), visit);
+  }
+  for (Region &region : op->getRegions())
+    for (Block &block : region) {
+      auto end = block.empty() ? RegionBranchTerminatorOpInterface()
+                               : dyn_cast<RegionBranchTerminatorOpInterface>(block.back());
+      if (!end)
+        continue;
+      successors.clear();
+      op.getSuccessorRegions(RegionBranchPoint(end), successors);
+      for (RegionSuccessor successor : successors) {
+        OperandRange operands = end.getSuccessorOperands(successor);
+        if (!operands.empty())
+          visitBranch(usesOf(end, operands), successor.getSuccessorInputs(), visit);
+      }
+    }
+}
+
+SmallVector<Value, 2> dist::receiversOf(OpOperand &use) {
+  Operation *owner = use.getOwner();
+  auto op = dyn_cast<RegionBranchOpInterface>(isControlFlow(owner) ? owner : owner->getParentOp());
+  SmallVector<Value, 2> receivers;
+  if (op && (op == owner || isControlFlowEnd(owner)))
+    forEachHandover(op, [&](OpOperand &handed, Value receiver) {
+      if (&handed == &use)
+        receivers.push_back(receiver);
+    });
+  return receivers;
+}

@@ -1,0 +1,240 @@
+//===- OpShardings.cpp - How ops are distributed ---------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Dialect/Dist/Rules/OpShardings.h"
+
+#include "tessera/Dialect/Dist/Rules/Rules.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using sharding::TensorSharding;
+
+//===----------------------------------------------------------------------===//
+// Reading and writing
+//===----------------------------------------------------------------------===//
+
+OpShardingAttr dist::getOpSharding(Operation *op) {
+  return op->getAttrOfType<OpShardingAttr>(DistDialect::kOpSharding);
+}
+
+void dist::setOpSharding(Operation *op, FlatSymbolRefAttr name, const sharding::Mesh &mesh,
+                         const sharding::OpSharding &sharding) {
+  if (sharding.isWhole())
+    op->removeAttr(DistDialect::kOpSharding);
+  else
+    op->setAttr(DistDialect::kOpSharding,
+                OpShardingAttr::get(name, mesh, sharding, op->getContext()));
+}
+
+/// The mesh of the first tensor of an op that has a sharding, results first.
+static FlatSymbolRefAttr meshOf(Operation *op) {
+  for (ValueRange values : {ValueRange(op->getResults()), ValueRange(op->getOperands())})
+    for (Value value : values)
+      if (isa<RankedTensorType>(value.getType()))
+        if (ShardingAttr attr = getSharding(value))
+          return attr.getMesh();
+  return {};
+}
+
+/// The value of an attribute that has passed the verifier.
+static sharding::OpSharding resolveVerified(OpShardingAttr attr, const sharding::Mesh &mesh) {
+  FailureOr<sharding::OpSharding> resolved =
+      attr.resolve(mesh, [&]() { return emitError(UnknownLoc::get(attr.getContext())); });
+  assert(succeeded(resolved) && "the verifier has resolved it");
+  return std::move(*resolved);
+}
+
+const ShardedOp &OpShardings::of(Operation *op) {
+  OpShardingAttr attr = getOpSharding(op);
+  FlatSymbolRefAttr mesh = attr ? attr.getMesh() : meshOf(op);
+  const sharding::ShardingRule &rule = rules.lookupOrWhole(op);
+  const ShardedOp *&found =
+      known[{&rule, attr.getAsOpaquePointer(), mesh ? mesh.getAsOpaquePointer() : nullptr}];
+  if (found)
+    return *found;
+  ShardedOp result{rule, sharding::OpSharding::whole(rule), mesh, {}};
+  if (attr)
+    result.sharding = ::resolveVerified(attr, meshes.get(mesh));
+  for (auto [index, type] : llvm::enumerate(op->getOperandTypes())) {
+    bool isTensor = mesh && isa<RankedTensorType>(type);
+    result.operands.push_back(
+        isTensor ? ShardingAttr::get(mesh, meshes.get(mesh),
+                                     sharding::operandSharding(rule, index, result.sharding),
+                                     op->getContext())
+                 : ShardingAttr());
+  }
+  kept.push_back(std::move(result));
+  return *(found = &kept.back());
+}
+
+//===----------------------------------------------------------------------===//
+// Verification
+//===----------------------------------------------------------------------===//
+
+/// (O6) A result has the sharding that follows from how the op is distributed.
+static LogicalResult verifyResults(Operation *op, const sharding::ShardingRule &rule,
+                                   const sharding::OpSharding &sharding, OpShardingAttr attr,
+                                   const sharding::Mesh &mesh) {
+  for (OpResult result : op->getResults()) {
+    ShardingAttr own =
+        isa<RankedTensorType>(result.getType()) ? getSharding(result) : ShardingAttr();
+    if (!own)
+      continue;
+    ShardingAttr implied = ShardingAttr::get(
+        attr.getMesh(), mesh, sharding::resultSharding(rule, result.getResultNumber(), sharding),
+        op->getContext());
+    if (implied == own)
+      continue;
+    // Another spelling, perhaps.
+    FailureOr<TensorSharding> resolved =
+        own.getMesh() == attr.getMesh()
+            ? own.resolve(mesh, result.getType(), [&]() { return op->emitError(); })
+            : FailureOr<TensorSharding>(TensorSharding());
+    if (failed(resolved))
+      return failure();
+    FailureOr<TensorSharding> wanted =
+        implied.resolve(mesh, result.getType(), [&]() { return op->emitError(); });
+    if (failed(wanted))
+      return failure();
+    if (own.getMesh() != attr.getMesh() || resolved->closed() != *wanted)
+      return op->emitError() << "result " << result.getResultNumber() << " has " << own
+                             << ", but it follows from " << attr << " that it has " << implied
+                             << "; change one of them, or run dist-propagate again";
+  }
+  return success();
+}
+
+/// (O5) The op is linear in what it forwards.
+static LogicalResult verifyForwards(Operation *op, const sharding::OpSharding &sharding,
+                                    const sharding::Mesh &mesh) {
+  for (const sharding::Forward &forward : sharding.forwards)
+    if (!passesPartial(op, forward.partial.kind, forward.operands))
+      return op->emitError() << "'" << DistDialect::kOpSharding << "' forwards "
+                             << sharding::toString(forward.partial.kind) << "("
+                             << sharding::toString(mesh, forward.partial.axis)
+                             << ") from operands " << ArrayRef<int64_t>(forward.operands)
+                             << ", in which '" << op->getName()
+                             << "' is not linear, taken together; reduce them before";
+  return success();
+}
+
+/// Adds all that the verification of an op reads: its name, types, attributes and bodies. Values are
+/// told by their number in a body; those from outside are alike.
+static void addStructure(Operation *op, AddressKey &key) {
+  llvm::SmallDenseMap<Value, uintptr_t, 16> numbers; // looked up only
+  auto number = [&](Value value) { numbers.try_emplace(value, numbers.size() + 1); };
+  auto add = [&](Operation *inner) {
+    key.push_back(inner->getName().getAsOpaquePointer());
+    key.push_back(inner->getAttrDictionary().getAsOpaquePointer());
+    for (Value operand : inner->getOperands()) {
+      key.push_back(reinterpret_cast<const void *>(numbers.lookup(operand)));
+      key.push_back(operand ? operand.getType().getAsOpaquePointer() : nullptr);
+    }
+    for (Value result : inner->getResults()) {
+      key.push_back(result.getType().getAsOpaquePointer());
+      number(result);
+    }
+    for (Region &region : inner->getRegions())
+      for (Block &block : region)
+        for (BlockArgument argument : block.getArguments()) {
+          key.push_back(argument.getType().getAsOpaquePointer());
+          number(argument);
+        }
+    key.push_back(nullptr);
+  };
+  op->walk<WalkOrder::PreOrder>(add);
+}
+
+LogicalResult OpShardingVerifier::verify(Operation *op, OpShardingAttr attr) {
+  ProcessMeshOp declared = lookupMesh(op, attr.getMesh());
+  if (!declared) // (S1)
+    return op->emitError() << "'" << DistDialect::kOpSharding << "': mesh '"
+                           << attr.getMesh().getValue()
+                           << "' is not declared; add dist.process_mesh @"
+                           << attr.getMesh().getValue();
+  if (failed(declared.verify()))
+    return failure();
+  AddressKey key{declared->getAttrDictionary().getAsOpaquePointer()};
+  addStructure(op, key);
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (correct.count(key))
+      return success();
+  }
+  // Rules rely on what the op's own verifier checks, which runs after that of its attributes.
+  if (failed(op->getName().verifyInvariants(op)))
+    return failure();
+  std::optional<sharding::ShardingRule> rule = getShardingRule(op);
+  auto function = op->getParentOfType<FunctionOpInterface>();
+  if (!rule || (function && isLocalView(function))) // (O1)
+    return op->emitError() << "'" << DistDialect::kOpSharding << "' stands on '" << op->getName()
+                           << "'" << (rule ? " in the local view" : ", which has no sharding rule")
+                           << "; only ops of the global view that have one are distributed by it";
+  sharding::Mesh mesh = declared.getMesh();
+  FailureOr<sharding::OpSharding> sharding =
+      attr.resolve(mesh, [&]() { return op->emitError(); });
+  if (failed(sharding))
+    return failure();
+  if (std::string why = sharding::findContradiction(mesh, *rule, *sharding); !why.empty())
+    return op->emitError() << attr << " on '" << op->getName() << "' " << why; // (O2, O3, O4)
+  if (failed(verifyForwards(op, *sharding, mesh)) ||
+      failed(verifyResults(op, *rule, *sharding, attr, mesh)))
+    return failure();
+  std::lock_guard<std::mutex> lock(mutex);
+  correct.insert(std::move(key));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Decided functions
+//===----------------------------------------------------------------------===//
+
+/// Whether a tensor has a sharding that says it is anything but whole on every device.
+static bool isDistributed(Value value, const MeshTable &meshes) {
+  ShardingAttr attr = isa<RankedTensorType>(value.getType()) ? getSharding(value) : ShardingAttr();
+  return attr && !dist::resolveVerified(attr, meshes, value.getType()).isReplicated();
+}
+
+/// Control flow hands values on, reshards and constraints say their sharding themselves: everything
+/// else that makes tensors is distributed by its rule.
+static bool hasOpSharding(Operation *op) {
+  return !isa<scf::ForOp, scf::WhileOp, scf::IfOp, ReshardOp, ShardTensorOp>(op);
+}
+
+LogicalResult dist::checkShardingsDecided(func::FuncOp function, const MeshTable &meshes) {
+  auto isUndecided = [](Value value) {
+    return isa<RankedTensorType>(value.getType()) && !getSharding(value);
+  };
+  for (auto [index, argument] : llvm::enumerate(function.getArguments()))
+    if (isUndecided(argument))
+      return function.emitError() << "argument '" << argumentName(function, index)
+                                  << "' has no sharding; run dist-propagate or dist-search first";
+  WalkResult result = function.walk([&](Operation *op) {
+    if (op->getParentOp() && isa<linalg::LinalgOp>(op->getParentOp()))
+      return WalkResult::advance();
+    StringRef missing;
+    if (llvm::any_of(op->getResults(), isUndecided))
+      missing = DistDialect::kShardings;
+    else if (auto loop = dyn_cast<scf::WhileOp>(op);
+             loop && llvm::any_of(loop.getBeforeArguments(), isUndecided))
+      missing = DistDialect::kBeforeShardings;
+    else if (hasOpSharding(op) && !op->hasAttr(DistDialect::kOpSharding) &&
+             llvm::any_of(op->getResults(),
+                          [&](Value value) { return isDistributed(value, meshes); }))
+      missing = DistDialect::kOpSharding;
+    if (missing.empty())
+      return WalkResult::advance();
+    op->emitError() << "'" << op->getName() << "' has no '" << missing
+                    << "'; run dist-propagate or dist-search first";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
