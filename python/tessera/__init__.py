@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Tessera: programs for one device, run on many."""
 
-from .errors import (ArgumentError, DTypeError, Error, MeshError, PlacementError, ShapeError, StrategyError, TraceError)
+from .errors import (ArgumentError, DTypeError, Error, InternalError, MeshError, OutOfRangeError, PlacementError, ShapeError, StrategyError,
+                     TesseraWarning, TraceError)
 from .program import Program
 from .sharding import Mesh, Open, Partial, Replicate, Shard, Sharding
 
@@ -29,8 +30,9 @@ _LAZY = {
 _MODULES = ("nn", "ops", "optim", "data", "testing", "parallel", "random", "tree")
 _PLACES = {name: module for module, names in _LAZY.items() for name in names}
 
-__all__ = ["ArgumentError", "DTypeError", "Error", "Mesh", "MeshError", "Open", "Partial", "PlacementError", "Program", "Replicate",
-           "Shard", "ShapeError", "Sharding", "StrategyError", "TraceError", *_PLACES, *_MODULES]
+__all__ = ["ArgumentError", "DTypeError", "Error", "InternalError", "Mesh", "MeshError", "Open", "OutOfRangeError", "Partial",
+           "PlacementError", "Program", "Replicate", "Shard", "ShapeError", "Sharding", "StrategyError", "TesseraWarning", "TraceError",
+           *_PLACES, *_MODULES]
 
 
 def __getattr__(name):

@@ -18,7 +18,7 @@ from .errors import ArgumentError
 from .mesh import ProcessMesh
 from .program import Program
 from .record import Recorded
-from .source import refuse
+from .source import entry, refuse, warn
 from .trace import current
 
 
@@ -36,9 +36,21 @@ class Jitted:
         key = arguments.key()
         with self._lock:
             if key not in self._recorded:
+                self._warn_of_numbers(arguments, key)
                 self._recorded[key] = Recorded(self._function, arguments, self._feeds, self._options, self._mesh, self._donate)
             return self._recorded[key]
 
+    def _warn_of_numbers(self, arguments, key):
+        """Plain numbers belong to the program: says so once where it is recorded again and again for another one."""
+        alike = [other for other in self._recorded if other[1:] == key[1:]]
+        if len(alike) != _MANY - 1:
+            return
+        for name, now, before in zip(arguments.argument_names, key[0], alike[-1][0]):
+            if now != before and now.kind == "static" and type(now.meta) is int:
+                warn(f"'{self.__name__}' is recorded for the {_MANY}th time, for another value of '{name}' ({now.meta} after {before.meta}): plain "
+                     f"numbers belong to the program; pass one that changes as a float or an array")
+
+    @entry
     def __call__(self, *args, **kwargs):
         if current() is not None:
             return self._function(*args, **kwargs)
@@ -48,10 +60,12 @@ class Jitted:
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
 
+    @entry
     def lower(self, *args, **kwargs) -> Program:
         """The program for such arguments (tensors, or descriptions made by `spec`)."""
         return self._record(Arguments(self._function, args, kwargs)).program
 
+    @entry
     def explain(self, *args, **kwargs) -> Report:
         """What the program for such arguments communicates, and why."""
         return Report(self.lower(*args, **kwargs).explain(**self._options))
@@ -82,6 +96,8 @@ class Report(dict):
                      f"{self['peak_memory_bytes']} bytes of memory")
         return "\n".join(lines)
 
+
+_MANY = 8  # programs of one function that differ in a number alone
 
 SEARCHES = ("sharding_propagation", "dynamic_programming", "recursive_programming", "exact")
 
@@ -141,6 +157,7 @@ _eager: dict[Any, Recorded] = {}
 _eager_lock = threading.RLock()
 
 
+@entry
 def run_eagerly(function: Callable, args, kwargs):
     """An operation on tensors with values: a program of its own, made once for each kind of operands."""
     from .trace import current as trace

@@ -10,9 +10,9 @@ import math
 import numbers
 import operator
 import os
-import warnings
 
 from .errors import Error
+from .source import warn
 
 
 def module():
@@ -99,5 +99,5 @@ def call(function: str, *args, **options):
     with errors() as core:
         result, messages = getattr(core, function)(*args, **options)
     for line in messages.splitlines():
-        warnings.warn(line, stacklevel=3)
+        warn(line)
     return result

@@ -110,7 +110,7 @@ def main(arguments=None) -> int:
 def _as_error(error):
     location = getattr(error, "location", None)
     if location is None:
-        return f"error: {error}"
+        return str(error) if ": error: " in str(error) else f"error: {error}"
     return f"{location.file}:{location.line}:{location.column}: error: {error.message}"
 
 

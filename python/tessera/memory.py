@@ -11,7 +11,7 @@ from .arguments import Arguments
 from .compiled import Jitted, jit
 from .errors import ArgumentError
 from .nn.module import Module
-from .source import refuse
+from .source import entry, refuse
 
 
 class Memory(dict):
@@ -25,6 +25,7 @@ def _local(tensor) -> int:
     return math.prod(tensor.local_shape) * tensor.dtype.itemsize
 
 
+@entry
 def memory_estimate(function: Callable, *args, **kwargs) -> Memory:
     """What a call of a training step keeps on a device; runs nothing. Arguments may be descriptions (`spec`, LazyGuard).
 

@@ -12,7 +12,7 @@ from .errors import ArgumentError, ShapeError
 from .mesh import ProcessMesh
 from .ops.creation import zeros_like
 from .sharding import Replicate, Shard
-from .source import refuse
+from .source import entry, refuse
 from .tensor import Tensor, asarray, from_array, shard_tensor, spec
 
 State = dict
@@ -26,6 +26,7 @@ class Optimizer:
 
     slots: tuple[str, ...] = ()
 
+    @entry
     def init(self, parameters) -> State:
         """The state: a count of steps, and a tensor of zeros a slot and parameter."""
         return {"count": asarray(0, "int32"), **{slot: {name: self._zeros(slot, name, p) for name, p in _trainable(parameters)}
@@ -37,6 +38,7 @@ class Optimizer:
             return spec(parameter.shape, dtype, parameter.mesh, parameter.placements or ())
         return zeros_like(parameter, dtype)
 
+    @entry
     def update(self, parameters, gradients, state: State):
         """Parameters and state after a step. Gradients have the structure of the parameters; one that has none (None) stays as it is.
 
@@ -263,6 +265,7 @@ def zero_placements(parameter: Tensor, axis: str | None = None) -> list | None:
     return placements
 
 
+@entry
 def shard_parameters(parameters, mesh: ProcessMesh, rule: Callable | None = None, axis: str | None = None):
     """A copy whose parameters lie on `mesh`: by rule(name, tensor), which gives placements or None (replicated); without a rule
     cut over `axis` where that can be (ZeRO-3). Buffers are replicated."""
@@ -270,7 +273,7 @@ def shard_parameters(parameters, mesh: ProcessMesh, rule: Callable | None = None
         tensor = asarray(leaf.value)
         whole = [Replicate()] * len(mesh.shape)
         placements = whole
-        if leaf.trainable:
+        if leaf.parameter:
             placements = rule(leaf.path, tensor) if rule else zero_placements(_placed_like(tensor, mesh, whole), axis)
         return _placed_like(tensor, mesh, whole if placements is None else placements)
     return tree.rebuild(parameters, [one(leaf) for leaf in tree.flatten(parameters)[0]])

@@ -69,6 +69,7 @@ class Recorded:
         with _uncollected(), trace.recording(), trace.function(f"'{self.name}'") as frame, trace.builder.at(of_function(function)):
             traced = [trace.tensor(frame.argument(TensorType(t.shape, t.dtype.element), name), t.sharding, t._weak)
                       for t, name in zip(self.inputs, self.names)]
+            trace.given = len(traced)
             args, kwargs = arguments.rebuilt(traced)
             returned = function(*args, **kwargs)
             self._returned(returned, arguments, traced, feeds)
@@ -171,6 +172,9 @@ class Recorded:
         for i, tensor in enumerate(given):
             if i not in stay and tensor is not self._last.get(i):
                 values[i] = self._value(tensor, self.names[i] if i < len(self.names) else "captured")
+        for i, check in self.trace.checks:
+            if i in values:
+                check(values[i])
         # What the last step left on the devices and somebody still has is fetched before it is overwritten.
         passed = {id(given[i]) for i in stay}
         for reference in self._left:

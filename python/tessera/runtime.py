@@ -11,6 +11,7 @@ import numpy as np
 
 from . import core
 from .errors import Error
+from .source import entry
 
 _DTYPES = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "i64": np.int64, "i32": np.int32, "i16": np.int16,
            "i8": np.int8, "i1": np.bool_, "index": np.int64, "ui64": np.uint64, "ui32": np.uint32, "ui16": np.uint16, "ui8": np.uint8}
@@ -65,6 +66,7 @@ class Session:
             self._session = module.Session(artifact, backend, *numbers)
         self.arguments, self.results = self._session.arguments, self._session.results
 
+    @entry
     def run(self, values: Sequence, steps: int = 1) -> list[np.ndarray]:
         """The results of `steps` executions. `values` are global arrays, one an argument, of its shape and type; in later
         steps results that feed an argument take its place."""
@@ -75,16 +77,19 @@ class Session:
         self.step(steps)
         return [self.read(index) for index in range(len(self.results))]
 
+    @entry
     def set(self, index: int, value) -> None:
         """Gives an argument its value from the next step on; one that is never set again keeps it, or what feeds it."""
         with core.errors():
             self._session.set_argument(index, _bytes(self.arguments[index], value))
 
+    @entry
     def step(self, steps: int = 1) -> None:
         """Executes the program."""
         with core.errors():
             self._session.run(steps)
 
+    @entry
     def read(self, index: int) -> np.ndarray:
         """A result of the last step."""
         tensor = self.results[index]

@@ -11,11 +11,11 @@ import numpy as np
 
 from . import dtypes
 from .dtypes import DType
-from .errors import DTypeError, PlacementError, ShapeError, TraceError
+from .errors import DTypeError, PlacementError, ShapeError, TesseraWarning, TraceError
 from .layout import check, layout, listed, local_value
 from .mesh import ProcessMesh
 from .sharding import Sharding
-from .source import location, refuse
+from .source import entry, location, refuse
 
 
 try:
@@ -170,6 +170,10 @@ class Tensor(_Base):
     def __hash__(self):
         return id(self)
 
+    def _placed(self, sharding: Sharding) -> Tensor:
+        """The same value placed otherwise, nothing moved."""
+        return from_array(self._array, self.dtype, sharding, self.shape)
+
     def _used(self):
         if self._unused is not None:
             self._unused.used = True
@@ -255,10 +259,11 @@ class _Unused:
 
     def __del__(self):
         if not self.used and self.place is not None and warnings is not None:
-            warnings.warn_explicit("the result of shard_tensor is not used; it does not change its argument", UserWarning,
+            warnings.warn_explicit("the result of shard_tensor is not used; it does not change its argument", TesseraWarning,
                                    self.place.file, self.place.line)
 
 
+@entry
 def shard_tensor(data, mesh: ProcessMesh, placements: Sequence, dtype=None) -> Tensor:
     """A distributed tensor of `data` (a tensor, an array, a list).
 
@@ -278,7 +283,6 @@ def shard_tensor(data, mesh: ProcessMesh, placements: Sequence, dtype=None) -> T
     if tensor.sharding is not None and tensor._array is not None:
         from .ops.distributed import reshard
         return reshard(tensor, mesh, sharding.placements)
-    made = Tensor.__new__(Tensor)
-    made._init(tensor.shape, tensor.dtype, tensor._array, sharding)
+    made = tensor._placed(sharding)
     made._unused = _Unused()
     return made

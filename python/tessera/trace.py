@@ -14,7 +14,7 @@ import warnings
 
 from . import ir
 from .dtypes import of_element
-from .errors import MeshError, TraceError
+from .errors import MeshError, TesseraWarning, TraceError
 from .ir import Port, TensorType
 from .ir.core import Block, Value
 from .mesh import ProcessMesh
@@ -64,7 +64,9 @@ class Trace:
         self.passes: list[str] = []
         self.hidden: list = []
         self.derivatives = 0
+        self.given = 0  # arguments that calls give; those behind are captured
         self._hidden: dict[int, Value] = {}
+        self.checks: list = []  # (number of an argument, what its value goes through before each call)
         self.sharded: list = []  # (value, location) of shard_tensor, to find those that nobody uses
 
     @contextlib.contextmanager
@@ -113,6 +115,13 @@ class Trace:
         made._init(value.type.shape, of_element(value.type.element), sharding=sharding, weak=weak)
         made._value, made._scope = value, self.frames[-1].scopes[-1]
         return made
+
+    def argument_of(self, tensor) -> int | None:
+        """The number of the argument of the program that a tensor is, None for what is computed."""
+        if tensor._scope is None or tensor._scope.trace is not self or tensor._scope.frame is not self.frames[0]:
+            return None
+        arguments = self.frames[0].block.arguments
+        return next((i for i, value in enumerate(arguments[:self.given]) if value is tensor._value), None)
 
     def value(self, tensor) -> Value:
         """What stands for a tensor in the innermost function."""
@@ -181,7 +190,7 @@ class Trace:
         used = {v for f in self.builder.module.functions if f.body is not None for o in _operations(f.body) for v in o.operands}
         for value, place in self.sharded:
             if value not in used and place is not None:
-                warnings.warn_explicit("the result of shard_tensor is not used; it does not change its argument", UserWarning,
+                warnings.warn_explicit("the result of shard_tensor is not used; it does not change its argument", TesseraWarning,
                                        place.file, place.line)
 
     def finish(self) -> ir.Module:

@@ -39,7 +39,6 @@ _simple("or", None, "arith.ori")
 _simple("xor", None, "arith.xori")
 _simple("abs", "math.absf", "math.absi")
 _simple("atan2", "math.atan2")
-_simple("pow", "math.powf")
 _simple("clz", None, "math.ctlz")
 _simple("population_count", None, "math.ctpop")
 for _name, _op in dict(exp="exp", exp2="exp2", expm1="expm1", log="log", log1p="log1p", sqrt="sqrt", rsqrt="rsqrt", cbrt="cbrt",
@@ -142,6 +141,26 @@ def _(ctx, eqn, x, y):
     return pointwise(ctx, eqn, [x, y], lambda x, y: compare(ctx.b, eqn.primitive.name, eqn.invars[0].aval.dtype, x, y))
 
 
+@rule("nextafter")
+def _(ctx, eqn, x, y):
+    """The bits of a float are its magnitude in order, below a sign: one more leads away from 0, one less towards it."""
+    b, element = ctx.b, x.type.element
+    bits, size = f"i{width(element)}", width(element)
+
+    def body(x, y):
+        zero = b.constant(0, x.type)
+        here, there = [b.cast("arith.bitcast", v, bits) for v in (x, y)]
+        one, sign, rest = b.constant(1, bits), b.constant(-(1 << (size - 1)), bits), b.constant((1 << (size - 1)) - 1, bits)
+        signs_differ = b.compare("slt", b.apply("arith.xori", here, there), b.constant(0, bits))
+        farther = b.compare("ugt", b.apply("arith.andi", here, rest), b.apply("arith.andi", there, rest))
+        step = b.select(b.apply("arith.ori", signs_differ, farther), b.constant(-1, bits), one)
+        least = b.apply("arith.ori", b.apply("arith.andi", there, sign), one)  # from 0 the smallest number of y's sign
+        moved = b.select(b.compare("oeq", x, zero), least, b.apply("arith.addi", here, step))
+        moved = b.select(b.compare("oeq", x, y), there, moved)
+        return b.select(b.compare("uno", x, y), b.constant(math.nan, x.type), b.cast("arith.bitcast", moved, element))
+    return pointwise(ctx, eqn, [x, y], body)
+
+
 @rule("le_to", "lt_to")
 def _(ctx, eqn, x, y):
     """In the order of sorting, where NaN comes last."""
@@ -194,6 +213,13 @@ def _(ctx, eqn, x):
     return pointwise(ctx, eqn, [x], lambda x: ctx.b.apply(name, x, x))
 
 
+@rule("pow")
+def _(ctx, eqn, x, y):
+    """An integer exponent is brought to the type of the base, as XLA does."""
+    base, power = [v.aval.dtype for v in eqn.invars]
+    return pointwise(ctx, eqn, [x, y], lambda x, y: ctx.b.apply("math.powf", x, convert(ctx.b, y, power, base)))
+
+
 @rule("integer_pow")
 def _(ctx, eqn, x):
     b, power = ctx.b, eqn.params["y"]
@@ -237,7 +263,7 @@ def _(ctx, eqn, which, *cases):
     return pointwise(ctx, eqn, [which, *cases], body)
 
 
-@rule("real", "copy", "copy_p", "stop_gradient", "optimization_barrier", "reduce_precision", "device_put", "pvary", "mesh_cast")
+@rule("real", "copy", "copy_p", "name", "stop_gradient", "optimization_barrier", "reduce_precision", "device_put", "pvary", "mesh_cast")
 def _(ctx, eqn, *values):
     if eqn.primitive.name == "reduce_precision":
         kept = {"f64": (11, 52), "f32": (8, 23), "bf16": (8, 7), "f16": (5, 10)}[values[0].type.element]
