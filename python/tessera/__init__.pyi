@@ -2,10 +2,13 @@
 from .errors import ArgumentError as ArgumentError
 from .errors import DTypeError as DTypeError
 from .errors import Error as Error
+from .errors import InternalError as InternalError
 from .errors import MeshError as MeshError
+from .errors import OutOfRangeError as OutOfRangeError
 from .errors import PlacementError as PlacementError
 from .errors import ShapeError as ShapeError
 from .errors import StrategyError as StrategyError
+from .errors import TesseraWarning as TesseraWarning
 from .errors import TraceError as TraceError
 from .program import Program as Program
 from .sharding import Mesh as Mesh

@@ -171,7 +171,7 @@ def run_eagerly(function: Callable, args, kwargs):
         if key not in _eager:
             if len(_eager) > 4096:
                 _eager.clear()
-            _eager[key] = Recorded(record, arguments, feeds=False)
+            _eager[key] = Recorded(record, arguments, feeds=False, eager=True)
         found = _eager[key]
     return found.run(arguments)
 

@@ -53,9 +53,9 @@ class Recorded:
     """
 
     def __init__(self, function: Callable, arguments: Arguments, feeds: bool = True, options: dict | None = None,
-                 mesh: ProcessMesh | None = None, donate: bool = False):
+                 mesh: ProcessMesh | None = None, donate: bool = False, eager: bool = False):
         self.trace = trace = Trace()
-        self._options, self._donate = options or {}, donate
+        self._options, self._donate, self._eager = options or {}, donate, eager
         if mesh is not None:
             trace.symbol(mesh)
         self.name, self.names = getattr(function, "__name__", "program"), arguments.names
@@ -174,7 +174,7 @@ class Recorded:
                 values[i] = self._value(tensor, self.names[i] if i < len(self.names) else "captured")
         for i, check in self.trace.checks:
             if i in values:
-                check(values[i])
+                check(values[i], self._eager)
         # What the last step left on the devices and somebody still has is fetched before it is overwritten.
         passed = {id(given[i]) for i in stay}
         for reference in self._left:

@@ -22,6 +22,7 @@ from .sharding import Sharding, quoted
 from .source import location, refuse
 
 _local = threading.local()
+_MOVES = ("tensor.expand_shape", "tensor.collapse_shape", "linalg.transpose")  # all elements of the operand, no others
 
 
 def current() -> Trace | None:
@@ -117,11 +118,14 @@ class Trace:
         return made
 
     def argument_of(self, tensor) -> int | None:
-        """The number of the argument of the program that a tensor is, None for what is computed."""
+        """The number of the argument of the program whose elements a tensor has, in any order and as often as it likes; None for what is
+        computed, and for parts."""
         if tensor._scope is None or tensor._scope.trace is not self or tensor._scope.frame is not self.frames[0]:
             return None
-        arguments = self.frames[0].block.arguments
-        return next((i for i, value in enumerate(arguments[:self.given]) if value is tensor._value), None)
+        found = tensor._value
+        while (owner := found.owner) is not None and (owner.name in _MOVES or "broadcast" in owner.attributes):
+            found = owner.operands[0]
+        return next((i for i, value in enumerate(self.frames[0].block.arguments[:self.given]) if value is found), None)
 
     def value(self, tensor) -> Value:
         """What stands for a tensor in the innermost function."""

@@ -258,7 +258,7 @@ def _(ctx, eqn, which, *cases):
             return b.select(which, cases[1], cases[0])
         result = cases[-1]
         for i in reversed(range(len(cases) - 1)):
-            result = b.select(b.compare("slt", which, b.constant(i + 1, which.type)), cases[i], result)
+            result = b.select(compare(b, "lt", eqn.invars[0].aval.dtype, which, b.constant(i + 1, which.type)), cases[i], result)
         return result
     return pointwise(ctx, eqn, [which, *cases], body)
 
