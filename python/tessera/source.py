@@ -148,7 +148,7 @@ def _is_fault(error: Exception) -> bool:
     frames = _frames(error)
     if not frames or not frames[-1][0].startswith(_PACKAGE):
         return False
-    if isinstance(error, TypeError) and re.match(r"[\w.<>]+\(\) (missing|takes|got) ", str(error)):
+    if isinstance(error, TypeError) and re.match(r"([\w.<>]+\(\)|function) (missing|takes|got) ", str(error)):
         return False  # the call of a function with other arguments than it takes
     _, _, code, at = frames[-1]
     raised = error.__traceback__ is not None and dis.opname[code.co_code[at]] == "RAISE_VARARGS"

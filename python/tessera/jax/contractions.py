@@ -18,9 +18,11 @@ def _(ctx, eqn, lhs, rhs):
     for operand in eqn.invars:
         if elements.is_float(operand.aval.dtype) and not elements.is_float(target):
             raise ctx.error(eqn, f"'dot_general' of {operand.aval.dtype} to {target} is not supported; use astype")
-    # Integers are converted first: a contraction only widens floats.
-    lhs, rhs = [v if elements.is_float(o.aval.dtype) or v.type.element == element else b.pointwise([v], v.type.shape, lambda x: convert(b, x, o.aval.dtype, target))
-                for v, o in zip((lhs, rhs), eqn.invars)]
+    def converted(value, dtype):  # integers are, before: a contraction only widens floats
+        if elements.is_float(dtype) or value.type.element == element:
+            return value
+        return b.pointwise([value], value.type.shape, lambda x: convert(b, x, dtype, target))
+    lhs, rhs = [converted(v, o.aval.dtype) for v, o in zip((lhs, rhs), eqn.invars)]
     # Loops: batch, free of lhs, free of rhs, summed.
     sizes, lhs_loops, rhs_loops = [], [None] * lhs.type.rank, [None] * rhs.type.rank
     for i, j in zip(lhs_batch, rhs_batch):

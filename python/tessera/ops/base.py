@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import dtypes
 from ..dtypes import DType
-from ..errors import DTypeError, ShapeError
+from ..errors import ArgumentError, DTypeError, ShapeError
 from ..ir import TensorType
 from ..ir.core import Value
 from ..ir.types import is_unsigned, width
@@ -170,6 +170,20 @@ def need(name: str, tensor: Tensor, *kinds: str) -> None:
     """Raises DTypeError unless the tensor is of one of the kinds."""
     if tensor.dtype.kind not in kinds:
         raise refuse(DTypeError, f"'{name}' takes {' or '.join(kinds)}, not {tensor.dtype}; convert with astype")
+
+
+def listed(name: str, what: str, value, kind: type[Exception] = ArgumentError) -> list:
+    """A list or a tuple of something as a list. Raises `kind` for what is none."""
+    if not isinstance(value, (list, tuple, range)):
+        raise refuse(kind, f"{what} {value!r} of '{name}' are no list")
+    return list(value)
+
+
+def whole(name: str, what: str, value) -> int:
+    """An integer. Raises ArgumentError."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise refuse(ArgumentError, f"{what} {value!r} of '{name}' is no integer")
+    return int(value)
 
 
 def axis_of(name: str, axis, rank: int) -> int:

@@ -33,8 +33,8 @@ from ..ir.types import FLOATS, is_unsigned
 from ..source import location, refuse, standing_name
 from ..tensor import Tensor
 from ..trace import check_meshes
-from .base import axis_of, broadcast_shapes, common_type, convert, op, operand, tensor_of
-from .shapes import _extents, broadcast_to
+from .base import axis_of, broadcast_shapes, common_type, convert, listed, op, operand, tensor_of, whole
+from .shapes import broadcast_to
 
 
 def _indices(name, indices) -> Tensor:
@@ -172,7 +172,7 @@ def take(trace, x, indices, axis=0, outside="zero"):
 def take_at(trace, x, indices, axis=0, outside="zero"):
     """out[.., s.., ..] = x[.., indices[0][s..], indices[1][s..], .., ..]: several index tensors, broadcast to one shape, for the axes from
     `axis` on. Outside, elements are 0."""
-    x, indices = tensor_of(x, "take_at"), [_indices("take_at", i) for i in indices]
+    x, indices = tensor_of(x, "take_at"), [_indices("take_at", i) for i in listed("take_at", "indices", indices)]
     check_meshes("take_at", [x, *indices])
     dim, count = axis_of("take_at", axis, x.ndim), len(indices)
     if not 0 < count <= x.ndim - dim:
@@ -226,7 +226,7 @@ def _scatter(trace, name, x, updates, numbers, loops, read, match, mode):
 def put_at(trace, x, indices, updates, axis=0, mode="set", outside="zero"):
     """x with out[.., indices[0][s..], indices[1][s..], .., ..] = updates[.., s.., ..], or with them added (mode "add"): the inverse of take_at.
     What lies outside is left out (`outside`)."""
-    x, updates, indices = tensor_of(x, "put_at"), tensor_of(updates, "put_at"), [_indices("put_at", i) for i in indices]
+    x, updates, indices = tensor_of(x, "put_at"), tensor_of(updates, "put_at"), [_indices("put_at", i) for i in listed("put_at", "indices", indices)]
     check_meshes("put_at", [x, updates, *indices])
     dim, count = axis_of("put_at", axis, x.ndim), len(indices)
     if not 0 < count <= x.ndim - dim:
@@ -285,7 +285,7 @@ def one_hot(trace, indices, num_classes, dtype="float32"):
     """1 at the index and 0 elsewhere, along a new last axis."""
     b, indices = trace.builder, _signed(_indices("one_hot", indices))
     value, rank, element = operand(trace, indices), indices.ndim, dtypes.dtype(dtype).element
-    classes, = _extents("one_hot", num_classes)
+    classes = whole("one_hot", "num_classes", num_classes)
     if classes < 0:
         raise refuse(ShapeError, f"{classes} classes of 'one_hot': there is no negative number of them")
     type = TensorType((*indices.shape, classes), element)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ..errors import ShapeError
+from ..errors import ArgumentError, ShapeError
 from ..source import refuse
 from ..trace import check_meshes
 from .base import broadcast_shapes, cast, common_type, op, operand, tensor_of
@@ -61,6 +61,8 @@ def matmul(trace, x1, x2):
 
 
 def _parse(text, operands):
+    if not isinstance(text, str):
+        raise refuse(ArgumentError, f"subscripts {text!r} of 'einsum' are no text")
     if "->" not in text:
         joined = text.replace(",", "").replace(" ", "")
         text += "->" + "".join(sorted(c for c in set(joined) if joined.count(c) == 1))

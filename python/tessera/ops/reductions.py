@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 
 from .. import dtypes
-from ..errors import ShapeError
+from ..errors import ArgumentError, ShapeError
 from ..ir import AffineMap, TensorType, constants
 from ..source import refuse
 from .base import axes_of, axis_of, cast, need, op, operand, tensor_of
@@ -108,6 +108,8 @@ def var(trace, x, axis=None, correction=0, keepdims=False):
     """Variances over `axis`: the sum of squared distances from the mean, over the count less `correction`."""
     from .elementwise import divide, square, subtract
     x = tensor_of(x, "var")
+    if isinstance(correction, bool) or not isinstance(correction, (int, float)):
+        raise refuse(ArgumentError, f"correction {correction!r} of 'var' is no number")
     x = x if x.dtype.kind == "float" else x.astype("float32")
     count = math.prod(x.shape[d] for d in axes_of("var", axis, x.ndim))
     if count <= correction:

@@ -13,10 +13,12 @@ from ..errors import ShapeError
 from ..ir import AffineMap, TensorType
 from ..source import refuse
 from ..trace import check_meshes
-from .base import axes_of, axis_of, broadcast_shapes, common_type, op, operand, tensor_of
+from .base import axes_of, axis_of, broadcast_shapes, common_type, listed, op, operand, tensor_of, whole
 
 
 def _extents(name, shape) -> tuple[int, ...]:
+    if not isinstance(shape, (int, np.integer)) and not hasattr(shape, "__iter__"):
+        raise refuse(ShapeError, f"extents {shape!r} of '{name}' are no integer and no list of them")
     shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
     for n in shape:
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
@@ -48,7 +50,7 @@ def flatten(x, start_axis: int = 0):
 def permute_dims(trace, x, axes):
     """Axis i of the result is axis axes[i] of x."""
     x = tensor_of(x, "permute_dims")
-    order = [axis_of("permute_dims", a, x.ndim) for a in axes]
+    order = [axis_of("permute_dims", a, x.ndim) for a in listed("permute_dims", "axes", axes, ShapeError)]
     if sorted(order) != list(range(x.ndim)):
         raise refuse(ShapeError, f"axes {tuple(axes)} of 'permute_dims' are no permutation of the {x.ndim} axes of {x.shape}")
     return trace.tensor(trace.builder.transpose(operand(trace, x), order))
@@ -206,6 +208,7 @@ def diagonal(trace, x, offset=0, axis1=0, axis2=1):
     first, second = axis_of("diagonal", axis1, x.ndim), axis_of("diagonal", axis2, x.ndim)
     if first == second:
         raise refuse(ShapeError, f"axes {axis1} and {axis2} of 'diagonal' are one")
+    offset = whole("diagonal", "offset", offset)
     row, column = max(0, -offset), max(0, offset)
     count = max(0, min(x.shape[first] - row, x.shape[second] - column))
     begin, sizes = [0] * x.ndim, list(x.shape)
@@ -307,7 +310,7 @@ def getitem(trace, x, key):
 
 
 def _triangle(trace, x, k, name, lower):
-    x, b = tensor_of(x, name), trace.builder
+    x, b, k = tensor_of(x, name), trace.builder, whole(name, "k", k)
     if x.ndim < 2:
         raise refuse(ShapeError, f"'{name}' of shape {x.shape}: it takes at least two axes")
     value, rank = operand(trace, x), x.ndim
