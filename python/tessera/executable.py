@@ -9,8 +9,9 @@ import sys
 
 import numpy as np
 
+from .dtypes import numpy_of
 from .errors import Error
-from .runtime import Session, dtype_of
+from .runtime import Session
 from .source import entry
 
 _CPU = 1  # of DLPack's device types
@@ -99,7 +100,7 @@ def _of_torch(value, name: str, torch):
         raise Error(f"argument '{name}' is on device {value.device}, {where}")
     value = value.detach().resolve_conj().resolve_neg()
     if value.dtype == torch.bfloat16:  # NumPy has no such type: its bits
-        return _read(value.view(torch.int16), name).view(dtype_of("bf16"))
+        return _read(value.view(torch.int16), name).view(numpy_of("bf16"))
     return value
 
 

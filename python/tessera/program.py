@@ -10,6 +10,7 @@ import tempfile
 from typing import Any
 
 from . import core
+from .runtime import Session
 from .source import entry
 
 
@@ -54,7 +55,6 @@ class Program:
     @entry
     def __call__(self, *values):
         """Runs one step on virtual devices. Arguments are global NumPy arrays; so are the results, a list."""
-        from .runtime import Session
         if self._session is None:
             self._session = Session(self.compile())
         return self._session.run(values)

@@ -18,6 +18,7 @@ from .ir import TensorType
 from .layout import from_home
 from .mesh import ProcessMesh
 from .program import Program
+from .runtime import Session
 from .sharding import Sharding
 from .source import of_function, refuse
 from .tensor import Tensor, asarray, from_array
@@ -151,7 +152,6 @@ class Recorded:
     @property
     def session(self):
         if self._session is None:
-            from .runtime import Session
             self._session = Session(self.program.compile(**self._options))
             # What was left to the compiler as an argument stays so: the next step is the same program.
             left = [r.feeds is not None and self.inputs[r.feeds].sharding is None for r in self.results]
