@@ -18,6 +18,8 @@ import os
 import sys
 import traceback
 
+from .errors import Error
+
 FIELDS = (("fn",), ("args",), ("in_shardings", "specs"), ("out_shardings", "out"), ("mesh",))
 
 
@@ -79,7 +81,6 @@ def main(arguments=None) -> int:
     except ModuleNotFoundError as error:
         print(f"error: {error}; install jax", file=sys.stderr)
         return 1
-    from .errors import Error
     ranges = {}
     for text in options.range:
         name, _, bounds = text.partition("=")

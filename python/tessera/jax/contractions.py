@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from . import elements
-from .elementwise import convert
+from .elements import convert
 from .reductions import narrow, wide
 from .registry import rule
 

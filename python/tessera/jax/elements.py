@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import ir
 from ..ir import constants
+from ..ir.types import width
 from .errors import ImportFailure
 
 SUPPORTED = "element types are f64, f32, f16, bf16, integers of 8 to 64 bits and bool"
@@ -63,3 +64,39 @@ def _number(value, element):
 
 def _nested(array, element):
     return [_nested(a, element) for a in array] if array.ndim else _number(array[()], element)
+
+
+def convert(b, x, source, target):
+    """A scalar of NumPy type `source` as one of `target`; floats out of an integer's range become its nearest number."""
+    a, c = element_of(source), element_of(target)
+    if a == c:
+        return x
+    if is_float(source) and is_float(target):
+        if width(a) == width(c):  # f16 and bf16
+            x, a = b.cast("arith.extf", x, "f32"), "f32"
+        return b.cast("arith.extf" if width(c) > width(a) else "arith.truncf", x, c)
+    if c == "i1":
+        zero = b.constant(0, x.type)
+        return b.compare("une" if is_float(source) else "ne", x, zero)
+    if is_float(source):
+        return _float_to_integer(b, x, a, c, is_unsigned(target))
+    unsigned = is_unsigned(source) or a == "i1"
+    if is_float(target):
+        return b.cast("arith.uitofp" if unsigned else "arith.sitofp", x, c)
+    if width(c) > width(a):
+        return b.cast("arith.extui" if unsigned else "arith.extsi", x, c)
+    return b.cast("arith.trunci", x, c)
+
+
+def _float_to_integer(b, x, source, target, unsigned):
+    if source in ("f16", "bf16"):
+        x = b.cast("arith.extf", x, "f32")
+    bits = width(target)
+    low, high = (0, 2 ** bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    beyond = b.constant(float(high + 1), x.type)
+    above = b.compare("oge", x, beyond)
+    below = b.compare("ole", x, b.constant(float(low), x.type))
+    defined = b.apply("arith.andi", b.compare("olt", x, beyond), b.compare("ogt", x, b.constant(float(low), x.type)))
+    inside = b.cast("arith.fptoui" if unsigned else "arith.fptosi", b.select(defined, x, b.constant(0, x.type)), target)
+    result = b.select(below, b.constant(low, target), inside)
+    return b.select(above, b.constant(-1 if unsigned else high, target), result)

@@ -217,7 +217,7 @@ def _(ctx, eqn, x):
 def _(ctx, eqn, x, y):
     """An integer exponent is brought to the type of the base, as XLA does."""
     base, power = [v.aval.dtype for v in eqn.invars]
-    return pointwise(ctx, eqn, [x, y], lambda x, y: ctx.b.apply("math.powf", x, convert(ctx.b, y, power, base)))
+    return pointwise(ctx, eqn, [x, y], lambda x, y: ctx.b.apply("math.powf", x, elements.convert(ctx.b, y, power, base)))
 
 
 @rule("integer_pow")
@@ -275,43 +275,7 @@ def _(ctx, eqn, *values):
 @rule("convert_element_type")
 def _(ctx, eqn, x):
     source, target = eqn.invars[0].aval.dtype, eqn.params["new_dtype"]
-    return pointwise(ctx, eqn, [x], lambda x: convert(ctx.b, x, source, target))
-
-
-def convert(b, x, source, target):
-    """A scalar of NumPy type `source` as one of `target`; floats out of an integer's range become its nearest number."""
-    a, c = elements.element_of(source), elements.element_of(target)
-    if a == c:
-        return x
-    if elements.is_float(source) and elements.is_float(target):
-        if width(a) == width(c):  # f16 and bf16
-            x, a = b.cast("arith.extf", x, "f32"), "f32"
-        return b.cast("arith.extf" if width(c) > width(a) else "arith.truncf", x, c)
-    if c == "i1":
-        zero = b.constant(0, x.type)
-        return b.compare("une" if elements.is_float(source) else "ne", x, zero)
-    if elements.is_float(source):
-        return _float_to_integer(b, x, a, c, elements.is_unsigned(target))
-    unsigned = elements.is_unsigned(source) or a == "i1"
-    if elements.is_float(target):
-        return b.cast("arith.uitofp" if unsigned else "arith.sitofp", x, c)
-    if width(c) > width(a):
-        return b.cast("arith.extui" if unsigned else "arith.extsi", x, c)
-    return b.cast("arith.trunci", x, c)
-
-
-def _float_to_integer(b, x, source, target, unsigned):
-    if source in ("f16", "bf16"):
-        x = b.cast("arith.extf", x, "f32")
-    bits = width(target)
-    low, high = (0, 2 ** bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-    beyond = b.constant(float(high + 1), x.type)
-    above = b.compare("oge", x, beyond)
-    below = b.compare("ole", x, b.constant(float(low), x.type))
-    defined = b.apply("arith.andi", b.compare("olt", x, beyond), b.compare("ogt", x, b.constant(float(low), x.type)))
-    inside = b.cast("arith.fptoui" if unsigned else "arith.fptosi", b.select(defined, x, b.constant(0, x.type)), target)
-    result = b.select(below, b.constant(low, target), inside)
-    return b.select(above, b.constant(-1 if unsigned else high, target), result)
+    return pointwise(ctx, eqn, [x], lambda x: elements.convert(ctx.b, x, source, target))
 
 
 @rule("bitcast_convert_type")

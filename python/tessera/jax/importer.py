@@ -10,6 +10,11 @@ import jax
 import numpy as np
 from jax.extend import core as jex_core
 
+try:  # JAX publishes the traceback, but not how its own frames are told from the user's.
+    from jax._src.source_info_util import user_frame
+except ImportError:
+    user_frame = None
+
 from .. import ir
 from ..source import is_of_package, standing_at
 from . import elements
@@ -20,10 +25,9 @@ from .shardings import ShardingReader
 
 def user_location(eqn) -> ir.Location | None:
     """The line of the user's program that an equation comes from."""
-    try:  # JAX publishes the traceback, but not how its own frames are told from the user's.
-        from jax._src.source_info_util import user_frame
+    try:
         frame = user_frame(eqn.source_info.traceback)
-    except (ImportError, AttributeError, TypeError):
+    except (AttributeError, TypeError):
         frame = None
     if frame is None or is_of_package(frame.file_name):  # a program that a rule traced itself
         return None
@@ -93,7 +97,6 @@ class Importer:
 
     def iota(self, shape, dim: int, dtype) -> ir.Value:
         """A tensor whose elements are their index along `dim`."""
-        from .elementwise import convert
         b, element = self.b, elements.element_of(dtype)
         shape = tuple(shape)
         # Made along the dimension alone, then broadcast: readers see the row.
@@ -101,7 +104,7 @@ class Importer:
 
         def body(_):
             if elements.is_float(dtype):
-                return convert(b, b.cast("arith.index_cast", b.index(0), "i32"), np.dtype("int32"), dtype)
+                return elements.convert(b, b.cast("arith.index_cast", b.index(0), "i32"), np.dtype("int32"), dtype)
             return b.cast("arith.index_cast", b.index(0), element)
         if shape[dim] == 1:
             value = b.constant(0, row)

@@ -24,7 +24,8 @@ from ..ir import AffineMap, Block, TensorType
 from ..ir.sorting import add
 from . import elements
 from .control_flow import scalar
-from .elementwise import convert, extremum
+from .elementwise import extremum
+from .elements import convert
 from .reductions import bound, narrow, wide
 from .registry import rule
 

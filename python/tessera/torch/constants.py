@@ -11,6 +11,8 @@ from __future__ import annotations
 import contextlib
 import functools
 
+import torch
+
 from .. import ops
 from .registry import rule
 
@@ -19,7 +21,6 @@ rule("tessera.stop_gradient.default")(ops.stop_gradient)
 
 @functools.cache
 def _operation():
-    import torch
     torch.library.define("tessera::stop_gradient", "(Tensor x) -> Tensor")
     torch.library.impl("tessera::stop_gradient", "CompositeExplicitAutograd")(lambda x: x.clone())
     torch.library.register_fake("tessera::stop_gradient")(lambda x: torch.empty_like(x))
@@ -40,7 +41,6 @@ def marked(program):
 
 def _mark(module, undo, constant=False):
     """Marks each detach in a graph and the graphs inside of it, and the results where it is `constant`."""
-    import torch
     for node in list(module.graph.nodes):
         if node.op == "call_function" and node.target is torch.ops.aten.detach.default and _is_float(node):
             node.target = _operation()

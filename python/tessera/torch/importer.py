@@ -10,14 +10,17 @@ import re
 from typing import Any
 
 import numpy as np
+import torch
+import torch.utils._pytree as pytree
 
 from .. import source
+from ..dtypes import bfloat16
 from ..errors import ArgumentError, DTypeError, Error, ShapeError
 from ..ir import Location
 from ..nn.module import Module
 from ..ops.base import tensor_of
 from ..source import entry, refuse
-from ..tensor import Tensor, asarray
+from ..tensor import Tensor, asarray, from_array
 from ..tree import ParameterDict
 from . import elementwise, indexing, layers, reductions, shapes, windows  # noqa: F401  their rules
 from .constants import marked
@@ -136,7 +139,6 @@ class TorchModule(Module):
                 self.constants[target] = value
             else:
                 returned.append(value)
-        import torch.utils._pytree as pytree
         return pytree.tree_unflatten(returned, form.plan.structure)
 
 
@@ -176,10 +178,7 @@ def _tensor(value) -> Tensor:
     """A parameter without a copy."""
     value = value.detach()
     if str(value.dtype) == "torch.bfloat16":
-        import torch
         bits = value.view(torch.int16).numpy().view(np.uint16)
-        from ..dtypes import bfloat16
-        from ..tensor import from_array
         return from_array(bits.view(bfloat16.numpy), bfloat16)
     return asarray(value.numpy())
 
@@ -209,7 +208,6 @@ def _location(node) -> Location | None:
 
 def _of_user(found) -> Location | None:
     """The innermost of (file, line) outside of PyTorch, or of all."""
-    import torch
     folder = os.path.dirname(torch.__file__) + os.sep
     found = [f for f in found if not f[0].startswith(folder)] or found
     return Location(found[-1][0], int(found[-1][1])) if found else None
@@ -236,7 +234,6 @@ def _reason(error: Exception) -> str:
 
 def _exported(module, args, kwargs):
     """The module as a graph. Raises Error with PyTorch's reason."""
-    import torch
     try:
         return torch.export.export(module, args, kwargs)
     except Exception as error:  # PyTorch's own, of many kinds
@@ -246,7 +243,6 @@ def _exported(module, args, kwargs):
 def _form(program, name: str) -> _Form:
     """A graph of core ATen, but for attention, which has a rule of its own. Raises Error with PyTorch's reason, and for operations
     without a rule."""
-    import torch
     table = torch.export.default_decompositions()
     table.pop(torch.ops.aten.scaled_dot_product_attention.default, None)
     try:
@@ -274,10 +270,6 @@ def from_torch(module, args: tuple = (), kwargs: dict | None = None) -> TorchMod
 
     Raises tessera.Error, which names the user's line, for what there is no rule for, all at once; ImportError without torch.
     """
-    try:
-        import torch
-    except ModuleNotFoundError as error:
-        raise ImportError(f"tessera.from_torch needs the package '{error.name}': pip install torch", name=error.name) from None
     name = type(module).__name__
     if isinstance(module, torch.export.ExportedProgram):
         return TorchModule(_form(module, name))
