@@ -10,7 +10,6 @@ import numbers
 import os
 import threading
 from collections.abc import Callable
-from typing import Any
 
 from . import tree
 from .arguments import Arguments
@@ -153,26 +152,18 @@ def explain(function: Callable, *args, **kwargs) -> Report:
     return made.explain(*args, **kwargs)
 
 
-_eager: dict[Any, Recorded] = {}
-_eager_lock = threading.RLock()
+def infer_layout(function, *args, **kwargs) -> dict[str, str]:
+    """How each argument of a call lies, by name, as compiled; runs nothing."""
+    return {v["name"]: v["sharding"] for v in explain(function, *args, **kwargs)["arguments"]}
 
 
-@entry
-def run_eagerly(function: Callable, args, kwargs):
-    """An operation on tensors with values: a program of its own, made once for each kind of operands."""
-    from .trace import current as trace
+def infer_predict_layout(module: Callable, *inputs) -> dict[str, str]:
+    """How each parameter and buffer of a module lies when it is called with such inputs, by its place in the module; compiles only.
 
-    def record(*args, **kwargs):
-        return function(trace(), *args, **kwargs)
-    record.__name__ = function.__name__
-    arguments = Arguments(record, args, kwargs, tree.is_array)
-    key = function, arguments.key()
-    with _eager_lock:
-        if key not in _eager:
-            if len(_eager) > 4096:
-                _eager.clear()
-            _eager[key] = Recorded(record, arguments, feeds=False, eager=True)
-        found = _eager[key]
-    return found.run(arguments)
-
-
+    Raises what the call would: ShapeError, ... for inputs that do not fit.
+    """
+    def predict(module, *inputs):
+        return module(*inputs)
+    names = [leaf.path for leaf in tree.flatten(module)[0]]
+    found = infer_layout(predict, module, *inputs)
+    return {name: found[f"module.{name}"] for name in names}

@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 
 from . import dtypes, ops, tree
 from .errors import ArgumentError, ShapeError
+from .layout import check
 from .mesh import ProcessMesh
 from .ops.creation import zeros_like
-from .sharding import Replicate, Shard
+from .ops.distributed import shard_tensor
+from .sharding import Replicate, Shard, Sharding
 from .source import entry, refuse
-from .tensor import Tensor, asarray, from_array, shard_tensor, spec
+from .tensor import Tensor, asarray, from_array, spec
 
 State = dict
 
@@ -281,8 +283,6 @@ def shard_parameters(parameters, mesh: ProcessMesh, rule: Callable | None = None
 
 def _placed_like(tensor, mesh, placements):
     if tensor._array is None and tensor._scope is None:  # a description, or lazily made
-        from .layout import check
-        from .sharding import Sharding
         tensor.sharding = check(Sharding(mesh, tuple(placements)), tensor.shape, tensor.dtype.element, "the parameter")
         return tensor
     return _placed(tensor, mesh, placements)

@@ -8,16 +8,19 @@ import contextlib
 from collections.abc import Sequence
 
 from . import ops, tree
+from .compiled import infer_layout, infer_predict_layout
+from .eager import run_eagerly
 from .errors import ArgumentError
 from .layout import layout
 from .mesh import ProcessMesh
 from .nn.convolution import BatchNorm
 from .nn.module import Module
+from .ops.distributed import shard_tensor
 from .optim import shard_parameters
 from .sharding import Partial, Replicate, Shard
 from .source import entry, refuse
 from .strategy import shard
-from .tensor import Tensor, asarray, shard_tensor
+from .tensor import Tensor, asarray
 from .trace import current
 
 __all__ = ["DistributedDataParallel", "accumulate", "check_replicas", "infer_layout", "infer_predict_layout", "shard", "visualize_sharding"]
@@ -79,6 +82,10 @@ class DistributedDataParallel(Module):
             return x
         return shard_tensor(x, self.mesh, self.batch_placements)
 
+    def unreduced(self, tensor: Tensor) -> Tensor:
+        """A traced tensor that stays a sum over the data-parallel axis."""
+        return shard_tensor(tensor, self.mesh, [Partial() if i == self.axis else Replicate() for i in range(len(self.mesh.shape))])
+
     @contextlib.contextmanager
     def no_sync(self):
         """Inside, gradients (and values) that value_and_grad returns stay sums over the processes that nobody has reduced. Add
@@ -89,12 +96,6 @@ class DistributedDataParallel(Module):
             yield self
         finally:
             object.__setattr__(self, "synchronised", before)
-
-
-def unreduced(tensor: Tensor, wrapper: DistributedDataParallel) -> Tensor:
-    """A traced tensor that stays a sum over the data-parallel axis."""
-    placements = [Partial() if i == wrapper.axis else Replicate() for i in range(len(wrapper.mesh.shape))]
-    return shard_tensor(tensor, wrapper.mesh, placements)
 
 
 def accumulate(total, more):
@@ -108,7 +109,6 @@ def accumulate(total, more):
         if partial is None:
             return a + b
         if current() is None:
-            from .compiled import run_eagerly
             return run_eagerly(_added, (a, b, partial), {})
         return _added(current(), a, b, partial)
     return tree.map(add, total, more)
@@ -129,24 +129,6 @@ def check_replicas(*models: Module) -> None:
             if a != b:
                 say = lambda p: f"'{p[0]}' {p[2]} {p[1]}" if p else "nothing"
                 raise refuse(ArgumentError, f"models differ: rank 0 has {say(a)} where rank {rank} has {say(b)}")
-
-
-def infer_layout(function, *args, **kwargs) -> dict[str, str]:
-    """How each argument of a call lies, by name, as compiled; runs nothing."""
-    from .compiled import explain
-    return {v["name"]: v["sharding"] for v in explain(function, *args, **kwargs)["arguments"]}
-
-
-def infer_predict_layout(module: Module, *inputs) -> dict[str, str]:
-    """How each parameter and buffer of a module lies when it is called with such inputs, by its place in the module; compiles only.
-
-    Raises what the call would: ShapeError, ... for inputs that do not fit.
-    """
-    def predict(module, *inputs):
-        return module(*inputs)
-    names = [leaf.path for leaf in tree.flatten(module)[0]]
-    found = infer_layout(predict, module, *inputs)
-    return {name: found[f"module.{name}"] for name in names}
 
 
 @entry

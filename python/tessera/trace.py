@@ -13,6 +13,7 @@ import threading
 import warnings
 
 from . import ir
+from .constants import constant
 from .dtypes import of_element
 from .errors import MeshError, TesseraWarning, TraceError
 from .ir import Port, TensorType
@@ -20,6 +21,7 @@ from .ir.core import Block, Value
 from .mesh import ProcessMesh
 from .sharding import Sharding, quoted
 from .source import location, refuse
+from .tensor import Tensor
 
 _local = threading.local()
 _MOVES = ("tensor.expand_shape", "tensor.collapse_shape", "linalg.transpose")  # all elements of the operand, no others
@@ -111,7 +113,6 @@ class Trace:
 
     def tensor(self, value: Value, sharding: Sharding | None = None, weak: bool = False):
         """A tensor of the innermost scope."""
-        from .tensor import Tensor
         made = Tensor.__new__(Tensor)
         made._init(value.type.shape, of_element(value.type.element), sharding=sharding, weak=weak)
         made._value, made._scope = value, self.frames[-1].scopes[-1]
@@ -126,6 +127,16 @@ class Trace:
         while (owner := found.owner) is not None and (owner.name in _MOVES or "broadcast" in owner.attributes):
             found = owner.operands[0]
         return next((i for i, value in enumerate(self.frames[0].block.arguments[:self.given]) if value is found), None)
+
+    def constrained(self, tensor: Tensor, sharding: Sharding) -> Tensor:
+        """A tensor of the same value that lies as `sharding` says. Raises MeshError for another mesh."""
+        if tensor.mesh is not None and tensor.mesh != sharding.mesh:
+            raise refuse(MeshError, f"shard_tensor of a tensor on {tensor.mesh!r} to {sharding.mesh!r}; another mesh is reached by reshard")
+        tensor._used()
+        with self.builder.at(location()):
+            value = self.builder.shard(self.value(tensor), self.text(sharding))
+        self.sharded.append((value, location()))
+        return self.tensor(value, sharding)
 
     def value(self, tensor) -> Value:
         """What stands for a tensor in the innermost function."""
@@ -153,7 +164,6 @@ class Trace:
     def _concrete(self, tensor, frame) -> Value:
         """Small values are constants, others arguments of the program."""
         if tensor.size <= 16 and tensor.sharding is None and tensor._array is not None:
-            from .constants import constant
             return constant(self.builder, tensor._array, tensor.dtype)
         root = self.frames[0]
         if id(tensor) not in self._hidden:

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from .. import tree
+from ..compiled import infer_predict_layout
 from ..errors import ArgumentError, ShapeError, TraceError
 from ..source import refuse
+from ..strategy import shard
 from ..tensor import Tensor, asarray, from_array
 
 _lazy = threading.local()
@@ -113,12 +115,10 @@ class Module:
 
     def shard(self, in_strategy, out_strategy=None, **options) -> Callable:
         """This module with its inputs (and results) cut as strategies say: tessera.shard."""
-        from ..strategy import shard
         return shard(self, in_strategy, out_strategy, **options)
 
     def infer_predict_layout(self, *inputs) -> dict[str, str]:
         """How each parameter and buffer lies when the module is called with such inputs; compiles only."""
-        from ..parallel import infer_predict_layout
         return infer_predict_layout(self, *inputs)
 
     def initialize(self) -> Module:

@@ -12,11 +12,13 @@ import numpy as np
 
 from .. import dtypes
 from ..dtypes import DType
+from ..eager import run_eagerly
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..ir import TensorType
 from ..ir.core import Value
 from ..ir.types import is_unsigned, width
 from ..source import location, refuse
+from ..strategy import shard
 from ..tensor import Tensor, asarray
 from ..trace import Trace, check_meshes, current
 
@@ -27,7 +29,6 @@ def op(function: Callable) -> Callable:
     def call(*args, **kwargs):
         trace = current()
         if trace is None:
-            from ..compiled import run_eagerly
             return run_eagerly(function, args, kwargs)
         with trace.builder.at(location()):
             result = function(trace, *args, **kwargs)
@@ -42,7 +43,6 @@ def op(function: Callable) -> Callable:
 
 def _sharded(operation, in_strategy, out_strategy=None, **options):
     """The operation with a strategy of its own: in how many parts each dimension of each input is cut (tessera.shard)."""
-    from ..strategy import shard
     return shard(operation, in_strategy, out_strategy, **options)
 
 

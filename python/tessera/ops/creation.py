@@ -13,6 +13,7 @@ from ..source import refuse
 from ..tensor import Tensor
 from ..trace import current
 from .base import convert, op, tensor_of
+from .elementwise import equal
 from .shapes import _extents
 
 
@@ -98,7 +99,6 @@ def linspace(start, stop, num, dtype="float32") -> Tensor:
 
 def eye(n, m=None, k=0, dtype="float32") -> Tensor:
     """1 on diagonal k, 0 elsewhere."""
-    from .elementwise import equal
     shape = (n, n if m is None else m)
     if current() is None:
         return Tensor(np.eye(*shape, k), dtype)

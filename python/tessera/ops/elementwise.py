@@ -13,6 +13,7 @@ from ..ir import constants
 from ..ir.types import is_float, is_unsigned
 from ..source import refuse
 from ..tensor import Tensor
+from ..trace import check_meshes
 from .base import broadcast_shapes, cast, common_type, elementwise, is_number, need, op, operand, tensor_of
 
 __all__ = []
@@ -274,7 +275,6 @@ def _(trace, x):
 @_named("where")
 def _(trace, condition, x1, x2):
     """x1 where the condition holds, x2 elsewhere; all are broadcast."""
-    from ..trace import check_meshes
     condition = tensor_of(condition, "where")
     pair = [x if is_number(x) else tensor_of(x, "where") for x in (x1, x2)]
     check_meshes("where", [condition, *[x for x in pair if isinstance(x, Tensor)]])

@@ -8,7 +8,9 @@ from ..errors import ArgumentError, ShapeError
 from ..source import refuse
 from ..trace import check_meshes
 from .base import broadcast_shapes, cast, common_type, op, operand, tensor_of
-from .reductions import wide
+from .elementwise import multiply
+from .reductions import sum, wide
+from .shapes import permute_dims
 
 
 def contract(trace, name, lhs, rhs, lhs_loops, rhs_loops, loops, sizes):
@@ -89,8 +91,6 @@ def einsum(trace, text, *operands):
     operands = [tensor_of(x, "einsum") for x in operands]
     check_meshes("einsum", operands)
     parts, right, sizes = _parse(text, operands)
-    from .reductions import sum
-    from .shapes import permute_dims
     part, value = parts[0], operands[0]
     for i in range(1, len(operands)):
         later = set(right).union(*parts[i + 1:])
@@ -128,8 +128,6 @@ def outer(x1, x2):
 
 def vecdot(x1, x2, axis=-1):
     """Sums of products along an axis of two tensors of one shape."""
-    from .elementwise import multiply
-    from .reductions import sum
     return sum(multiply(x1, x2), axis)
 
 

@@ -11,7 +11,8 @@ from ..errors import ArgumentError, ShapeError
 from ..ir import AffineMap, TensorType, constants
 from ..source import refuse
 from .base import axes_of, axis_of, cast, need, op, operand, tensor_of
-from .elementwise import extremum
+from .distributed import stop_gradient
+from .elementwise import add, divide, exp, extremum, log, sqrt, square, subtract
 
 
 def wide(element: str) -> str:
@@ -58,7 +59,6 @@ def prod(trace, x, axis=None, keepdims=False):
 @op
 def mean(trace, x, axis=None, keepdims=False):
     """Means over `axis`; of integers as float32."""
-    from .elementwise import divide
     x = tensor_of(x, "mean")
     x = x if x.dtype.kind == "float" else x.astype("float32")
     count = math.prod(x.shape[d] for d in axes_of("mean", axis, x.ndim))
@@ -106,7 +106,6 @@ def all(trace, x, axis=None, keepdims=False):
 @op
 def var(trace, x, axis=None, correction=0, keepdims=False):
     """Variances over `axis`: the sum of squared distances from the mean, over the count less `correction`."""
-    from .elementwise import divide, square, subtract
     x = tensor_of(x, "var")
     if isinstance(correction, bool) or not isinstance(correction, (int, float)):
         raise refuse(ArgumentError, f"correction {correction!r} of 'var' is no number")
@@ -121,7 +120,6 @@ def var(trace, x, axis=None, correction=0, keepdims=False):
 @op
 def std(trace, x, axis=None, correction=0, keepdims=False):
     """Square roots of var."""
-    from .elementwise import sqrt
     return sqrt(var(x, axis, correction, keepdims))
 
 
@@ -192,8 +190,6 @@ def cumulative_prod(trace, x, axis=0):
 
 def _exponents(x, axis, name):
     """exp(x - max) and the maximum, through which nothing is differentiated."""
-    from .distributed import stop_gradient
-    from .elementwise import exp, subtract
     need(name, x, "float")
     greatest = stop_gradient(max(x, axis, True))
     return exp(subtract(x, greatest)), greatest
@@ -202,7 +198,6 @@ def _exponents(x, axis, name):
 @op
 def softmax(trace, x, axis=-1):
     """exp(x) over its sum along `axis`; 16-bit floats are computed in float32."""
-    from .elementwise import divide
     x = tensor_of(x, "softmax")
     if x.dtype.kind == "float" and x.dtype.itemsize == 2:
         return softmax(x.astype("float32"), axis).astype(x.dtype)
@@ -213,7 +208,6 @@ def softmax(trace, x, axis=-1):
 @op
 def logsumexp(trace, x, axis=-1, keepdims=False):
     """The logarithm of the sum of exp(x) along `axis`."""
-    from .elementwise import add, log
     x = tensor_of(x, "logsumexp")
     powers, greatest = _exponents(x, axis, "logsumexp")
     result = add(log(sum(powers, axis, True)), greatest)
@@ -223,7 +217,6 @@ def logsumexp(trace, x, axis=-1, keepdims=False):
 @op
 def log_softmax(trace, x, axis=-1):
     """log(softmax(x)), without overflow."""
-    from .elementwise import log, subtract
     x = tensor_of(x, "log_softmax")
     if x.dtype.kind == "float" and x.dtype.itemsize == 2:
         return log_softmax(x.astype("float32"), axis).astype(x.dtype)
