@@ -164,7 +164,7 @@ class Trace:
     def _concrete(self, tensor, frame) -> Value:
         """Small values are constants, others arguments of the program."""
         if tensor.size <= 16 and tensor.sharding is None and tensor._array is not None:
-            return constant(self.builder, tensor._array, tensor.dtype)
+            return constant(self.builder, tensor._array, tensor.dtype.element)
         root = self.frames[0]
         if id(tensor) not in self._hidden:
             self._hidden[id(tensor)] = root.argument(TensorType(tensor.shape, tensor.dtype.element))

@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
+from ..ir.scalars import wide
 from . import elements
 from .elements import convert
-from .reductions import narrow, wide
+from .reductions import narrow
 from .registry import rule
 
 

@@ -8,7 +8,7 @@ import math
 
 from jax import lax
 
-from ..ir import constants
+from ..ir import scalars
 from ..ir.sorting import ordered
 from ..ir.types import width
 from . import elements
@@ -20,125 +20,71 @@ def pointwise(ctx, eqn, values, body):
     return ctx.b.pointwise(values, eqn.outvars[0].aval.shape, body)
 
 
-def _simple(name, floats, integers=None, unsigned=None):
-    """A primitive that is one op: its names for floats, signed integers, unsigned ones."""
-    @rule(*([name] if isinstance(name, str) else name))
+def _kind(eqn, operand=0) -> str:
+    return elements.kind_of(eqn.invars[operand].aval.dtype)
+
+
+def _simple(primitive, name=None):
+    """A primitive that is one operation of tessera.ir.scalars."""
+    name = name or primitive
+
+    @rule(primitive)
     def _(ctx, eqn, *values):
-        dtype = eqn.invars[0].aval.dtype
-        op = floats if elements.is_float(dtype) else unsigned if elements.is_unsigned(dtype) and unsigned else integers
-        if op is None:
-            raise ctx.error(eqn, f"'{eqn.primitive}' of {dtype} is not supported")
-        return pointwise(ctx, eqn, values, lambda *args: ctx.b.apply(op, *args))
+        if scalars.operation(name, _kind(eqn)) is None:
+            raise ctx.error(eqn, f"'{eqn.primitive}' of {eqn.invars[0].aval.dtype} is not supported")
+        return pointwise(ctx, eqn, values, lambda *args: scalars.apply(ctx.b, name, _kind(eqn), *args))
 
 
-_simple(("add", "add_any"), "arith.addf", "arith.addi")
-_simple("sub", "arith.subf", "arith.subi")
-_simple("mul", "arith.mulf", "arith.muli")
-_simple("and", None, "arith.andi")
-_simple("or", None, "arith.ori")
-_simple("xor", None, "arith.xori")
-_simple("abs", "math.absf", "math.absi")
-_simple("atan2", "math.atan2")
-_simple("clz", None, "math.ctlz")
-_simple("population_count", None, "math.ctpop")
-for _name, _op in dict(exp="exp", exp2="exp2", expm1="expm1", log="log", log1p="log1p", sqrt="sqrt", rsqrt="rsqrt", cbrt="cbrt",
-                       sin="sin", cos="cos", tan="tan", asin="asin", acos="acos", atan="atan", sinh="sinh", cosh="cosh",
-                       tanh="tanh", asinh="asinh", acosh="acosh", atanh="atanh", erf="erf", erfc="erfc", floor="floor",
-                       ceil="ceil").items():
-    _simple(_name, f"math.{_op}")
+for _name in ("acos", "acosh", "add", "and", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "clz", "cos", "cosh", "erf", "erfc",
+              "exp", "exp2", "expm1", "floor", "log", "log1p", "max", "min", "mul", "or", "population_count", "rsqrt", "sin", "sinh", "sqrt",
+              "sub", "tan", "tanh", "xor"):
+    _simple(_name)
+_simple("add_any", "add")
 
 
-def extremum(b, largest, dtype):
-    """max or min of two scalars; NaN wins."""
-    def combine(x, y):
-        kind = "max" if largest else "min"
-        if elements.is_float(dtype):
-            return b.apply(f"arith.{kind}imumf", x, y)
-        sign = "u" if elements.is_unsigned(dtype) or elements.element_of(dtype) == "i1" else "s"
-        if elements.element_of(dtype) == "i1":
-            return b.apply("arith.ori" if largest else "arith.andi", x, y)
-        return b.apply(f"arith.{kind}{sign}i", x, y)
-    return combine
-
-
-@rule("max", "min")
-def _(ctx, eqn, a, c):
-    return pointwise(ctx, eqn, [a, c], extremum(ctx.b, eqn.primitive.name == "max", eqn.invars[0].aval.dtype))
+@rule("abs")
+def _(ctx, eqn, x):
+    return pointwise(ctx, eqn, [x], lambda x: scalars.absolute(ctx.b, _kind(eqn), x))
 
 
 @rule("neg")
 def _(ctx, eqn, x):
-    b = ctx.b
-    if elements.is_float(eqn.invars[0].aval.dtype):
-        return pointwise(ctx, eqn, [x], lambda x: b.apply("arith.negf", x))
-    return pointwise(ctx, eqn, [x], lambda x: b.apply("arith.subi", b.constant(0, x.type), x))
+    return pointwise(ctx, eqn, [x], lambda x: scalars.negative(ctx.b, _kind(eqn), x))
 
 
 @rule("not")
 def _(ctx, eqn, x):
-    return pointwise(ctx, eqn, [x], lambda x: ctx.b.apply("arith.xori", x, ctx.b.constant(1 if x.type == "i1" else -1, x.type)))
+    return pointwise(ctx, eqn, [x], lambda x: scalars.complement(ctx.b, x))
 
 
 @rule("div")
 def _(ctx, eqn, x, y):
-    b, dtype = ctx.b, eqn.invars[0].aval.dtype
-    if elements.is_float(dtype):
+    b = ctx.b
+    if elements.is_float(eqn.invars[0].aval.dtype):
         return pointwise(ctx, eqn, [x, y], lambda x, y: b.apply("arith.divf", x, y))
-    name = "arith.divui" if elements.is_unsigned(dtype) else "arith.divsi"
     # As XLA: x / 0 is -1, and the least number over -1 is itself.
-    return pointwise(ctx, eqn, [x, y], lambda x, y: _divide(b, name, x, y, lambda: b.constant(-1, x.type), lambda: x))
+    return pointwise(ctx, eqn, [x, y], lambda x, y: scalars.divide(b, "div", _kind(eqn), x, y, b.constant(-1, x.type), x))
 
 
 @rule("rem")
 def _(ctx, eqn, x, y):
-    b, dtype = ctx.b, eqn.invars[0].aval.dtype
-    if elements.is_float(dtype):
-        return pointwise(ctx, eqn, [x, y], lambda x, y: b.apply("arith.remf", x, y))
-    name = "arith.remui" if elements.is_unsigned(dtype) else "arith.remsi"
-    return pointwise(ctx, eqn, [x, y], lambda x, y: _divide(b, name, x, y, lambda: x, lambda: b.constant(0, x.type)))
-
-
-def _divide(b, name, x, y, by_zero, overflow):
-    """Division without its traps: by 0, and for signed numbers the least one by -1."""
-    one = b.constant(1, x.type)
-    zero = b.compare("eq", y, b.constant(0, y.type))
-    safe = b.select(zero, one, y)
-    if name.endswith("ui"):
-        return b.select(zero, by_zero(), b.apply(name, x, safe))
-    least = b.compare("eq", x, b.constant(constants.least(x.type), x.type))
-    wraps = b.apply("arith.andi", least, b.compare("eq", y, b.constant(-1, y.type)))
-    quotient = b.apply(name, x, b.select(wraps, one, safe))
-    return b.select(zero, by_zero(), b.select(wraps, overflow(), quotient))
-
-
-@rule("shift_left", "shift_right_logical", "shift_right_arithmetic")
-def _(ctx, eqn, x, y):
     b = ctx.b
-    name = {"shift_left": "arith.shli", "shift_right_logical": "arith.shrui", "shift_right_arithmetic": "arith.shrsi"}[eqn.primitive.name]
-
-    def body(x, y):
-        bits = b.constant(width(x.type), x.type)
-        inside = b.compare("ult", y, bits)
-        if name == "arith.shrsi":
-            return b.apply(name, x, b.select(inside, y, b.constant(width(x.type) - 1, x.type)))
-        zero = b.constant(0, x.type)
-        return b.select(inside, b.apply(name, x, b.select(inside, y, zero)), zero)
-    return pointwise(ctx, eqn, [x, y], body)
+    if elements.is_float(eqn.invars[0].aval.dtype):
+        return pointwise(ctx, eqn, [x, y], lambda x, y: b.apply("arith.remf", x, y))
+    return pointwise(ctx, eqn, [x, y], lambda x, y: scalars.divide(b, "rem", _kind(eqn), x, y, x, b.constant(0, x.type)))
 
 
-_PREDICATES = {"eq": ("oeq", "eq", "eq"), "ne": ("une", "ne", "ne"), "lt": ("olt", "slt", "ult"), "le": ("ole", "sle", "ule"),
-               "gt": ("ogt", "sgt", "ugt"), "ge": ("oge", "sge", "uge")}
+_SHIFTS = {"shift_left": "shli", "shift_right_logical": "shrui", "shift_right_arithmetic": "shrsi"}
 
 
-def compare(b, name, dtype, x, y):
-    floats, signed, unsigned = _PREDICATES[name]
-    plain = elements.is_unsigned(dtype) or elements.element_of(dtype) == "i1"
-    return b.compare(floats if elements.is_float(dtype) else unsigned if plain else signed, x, y)
-
-
-@rule(*_PREDICATES)
+@rule(*_SHIFTS)
 def _(ctx, eqn, x, y):
-    return pointwise(ctx, eqn, [x, y], lambda x, y: compare(ctx.b, eqn.primitive.name, eqn.invars[0].aval.dtype, x, y))
+    return pointwise(ctx, eqn, [x, y], lambda x, y: scalars.shift(ctx.b, _SHIFTS[eqn.primitive.name], x, y))
+
+
+@rule(*scalars.COMPARISONS)
+def _(ctx, eqn, x, y):
+    return pointwise(ctx, eqn, [x, y], lambda x, y: scalars.compare(ctx.b, eqn.primitive.name, _kind(eqn), x, y))
 
 
 @rule("nextafter")
@@ -171,46 +117,28 @@ def _(ctx, eqn, x, y):
 
 @rule("is_finite")
 def _(ctx, eqn, x):
-    b = ctx.b
-    return pointwise(ctx, eqn, [x], lambda x: b.compare("olt", b.apply("math.absf", x), b.constant(math.inf, x.type)))
+    return pointwise(ctx, eqn, [x], lambda x: scalars.is_finite(ctx.b, x))
 
 
 @rule("sign")
 def _(ctx, eqn, x):
-    b, dtype = ctx.b, eqn.invars[0].aval.dtype
-
-    def body(x):
-        zero, one = b.constant(0, x.type), b.constant(1, x.type)
-        if elements.is_unsigned(dtype):
-            return b.select(b.compare("eq", x, zero), zero, one)
-        if elements.is_float(dtype):  # NaN and both zeros are their own sign
-            unit = b.apply("math.copysign", one, x)
-            return b.select(b.compare("one", x, zero), unit, x)
-        return b.select(b.compare("sgt", x, zero), one, b.select(b.compare("slt", x, zero), b.constant(-1, x.type), zero))
-    return pointwise(ctx, eqn, [x], body)
+    return pointwise(ctx, eqn, [x], lambda x: scalars.sign(ctx.b, _kind(eqn), x))
 
 
 @rule("round")
 def _(ctx, eqn, x):
     even = eqn.params["rounding_method"] == lax.RoundingMethod.TO_NEAREST_EVEN
-    name = "math.roundeven" if even else "math.round"
-    return pointwise(ctx, eqn, [x], lambda x: ctx.b.apply(name, x))
+    return pointwise(ctx, eqn, [x], lambda x: scalars.apply(ctx.b, "roundeven" if even else "round", _kind(eqn), x))
 
 
 @rule("logistic")
 def _(ctx, eqn, x):
-    b = ctx.b
-
-    def body(x):
-        one = b.constant(1, x.type)
-        return b.apply("arith.divf", one, b.apply("arith.addf", one, b.apply("math.exp", b.apply("arith.negf", x))))
-    return pointwise(ctx, eqn, [x], body)
+    return pointwise(ctx, eqn, [x], lambda x: scalars.logistic(ctx.b, x))
 
 
 @rule("square")
 def _(ctx, eqn, x):
-    name = "arith.mulf" if elements.is_float(eqn.invars[0].aval.dtype) else "arith.muli"
-    return pointwise(ctx, eqn, [x], lambda x: ctx.b.apply(name, x, x))
+    return pointwise(ctx, eqn, [x], lambda x: scalars.apply(ctx.b, "mul", _kind(eqn), x, x))
 
 
 @rule("pow")
@@ -222,29 +150,12 @@ def _(ctx, eqn, x, y):
 
 @rule("integer_pow")
 def _(ctx, eqn, x):
-    b, power = ctx.b, eqn.params["y"]
-    floats = elements.is_float(eqn.invars[0].aval.dtype)
-    multiply = lambda x, y: b.apply("arith.mulf" if floats else "arith.muli", x, y)
-
-    def body(x):
-        result, square, n = None, x, abs(power)
-        while n:  # by squaring, as XLA does
-            if n & 1:
-                result = square if result is None else multiply(result, square)
-            n >>= 1
-            square = multiply(square, square) if n else square
-        one = b.constant(1, x.type)
-        if result is None:
-            return one
-        return b.apply("arith.divf", one, result) if power < 0 else result
-    return pointwise(ctx, eqn, [x], body)
+    return pointwise(ctx, eqn, [x], lambda x: scalars.power(ctx.b, _kind(eqn), x, eqn.params["y"]))
 
 
 @rule("clamp")
 def _(ctx, eqn, low, x, high):
-    dtype = eqn.invars[1].aval.dtype
-    return pointwise(ctx, eqn, [low, x, high], lambda low, x, high:
-                     extremum(ctx.b, False, dtype)(extremum(ctx.b, True, dtype)(x, low), high))
+    return pointwise(ctx, eqn, [low, x, high], lambda low, x, high: scalars.clamp(ctx.b, _kind(eqn, 1), x, low, high))
 
 
 @rule("select_n")
@@ -258,7 +169,7 @@ def _(ctx, eqn, which, *cases):
             return b.select(which, cases[1], cases[0])
         result = cases[-1]
         for i in reversed(range(len(cases) - 1)):
-            result = b.select(compare(b, "lt", eqn.invars[0].aval.dtype, which, b.constant(i + 1, which.type)), cases[i], result)
+            result = b.select(scalars.compare(b, "lt", _kind(eqn), which, b.constant(i + 1, which.type)), cases[i], result)
         return result
     return pointwise(ctx, eqn, [which, *cases], body)
 

@@ -21,12 +21,12 @@ import jax
 import numpy as np
 
 from ..ir import AffineMap, Block, TensorType
+from ..ir.scalars import combine, negative, wide, widened
 from ..ir.sorting import add
 from . import elements
 from .control_flow import scalar
-from .elementwise import extremum
-from .elements import convert
-from .reductions import bound, narrow, wide
+from .elements import bound, convert, kind_of
+from .reductions import narrow
 from .registry import rule
 
 _NOWHERE = -(1 << 30)  # an index that no loop reaches, also after a window's offset is added
@@ -246,18 +246,17 @@ def _(ctx, eqn, operand, indices, updates):
         return operand
     nest = _Scatter(ctx, eqn, operand, indices, updates)
     if kind in ("min", "max"):
-        return nest.fold(operand, extremum(b, kind == "max", dtype), bound(dtype, kind == "min"))
-    to, floats = wide(element), elements.is_float(dtype)
-    init = operand if to == element else b.pointwise([operand], operand.type.shape, lambda x: b.cast("arith.extf", x, to))
-    widen = (lambda x: x) if to == element else (lambda x: b.cast("arith.extf", x, to))
-    value = widen
+        return nest.fold(operand, combine(b, kind, kind_of(dtype)), bound(dtype, kind == "min"))
+    to = wide(element)
+    value = widen = lambda x: widened(b, x, to)
+    init = operand if to == element else b.pointwise([operand], operand.type.shape, widen)
     if kind == "sub":
-        value = lambda x: b.apply("arith.negf", widen(x)) if floats else b.apply("arith.subi", b.constant(0, x.type), x)
+        value = lambda x: negative(b, to, widen(x))
     if kind == "mul":
-        combine, identity = (lambda acc, x: b.apply("arith.mulf" if floats else "arith.muli", acc, x)), 1
+        folded = nest.fold(init, combine(b, "mul", to), 1, value)
     else:
-        combine, identity = (lambda acc, x: add(b, to, acc, x)), 0
-    return narrow(b, nest.fold(init, combine, identity, value), element)
+        folded = nest.fold(init, lambda acc, x: add(b, to, acc, x), 0, value)
+    return narrow(b, folded, element)
 
 
 @rule("scatter")

@@ -16,7 +16,7 @@ from ..eager import run_eagerly
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..ir import TensorType
 from ..ir.core import Value
-from ..ir.types import is_unsigned, width
+from ..ir.scalars import convert
 from ..source import location, refuse
 from ..strategy import shard
 from ..tensor import Tensor, asarray
@@ -100,43 +100,12 @@ def broadcast_shapes(name: str, shapes: Sequence[Sequence[int]]) -> tuple[int, .
     return tuple(result)
 
 
-def convert(b, x: Value, target: str) -> Value:
-    """A scalar in the body of a nest as one of another element type; floats become integers by truncation, saturated. Integers
-    that get narrower or lose their sign keep their low bits."""
-    source = x.type
-    floats = ("f64", "f32", "f16", "bf16")
-    if source == target:
-        return x
-    if source in floats and target in floats:
-        if width(source) == width(target):  # f16 and bf16
-            x, source = b.cast("arith.extf", x, "f32"), "f32"
-        return b.cast("arith.extf" if width(target) > width(source) else "arith.truncf", x, target)
-    if target == "i1":
-        return b.compare("une" if source in floats else "ne", x, b.constant(0, source))
-    if source in floats:
-        if width(source) == 16:
-            x = b.cast("arith.extf", x, "f32")
-        unsigned = is_unsigned(target)
-        least, high = (0, 2 ** width(target)) if unsigned else (-(2 ** (width(target) - 1)), 2 ** (width(target) - 1))
-        beyond, low = b.constant(float(high), x.type), b.constant(float(least), x.type)
-        defined = b.apply("arith.andi", b.compare("olt", x, beyond), b.compare("ogt", x, low))
-        inside = b.cast("arith.fptoui" if unsigned else "arith.fptosi", b.select(defined, x, b.constant(0, x.type)), target)
-        inside = b.select(b.compare("ole", x, low), b.constant(least, target), inside)
-        return b.select(b.compare("oge", x, beyond), b.constant(high - 1, target), inside)
-    plain = source == "i1" or is_unsigned(source)
-    if target in floats:
-        return b.cast("arith.uitofp" if plain else "arith.sitofp", x, target)
-    if width(target) > width(source):
-        return b.cast("arith.extui" if plain else "arith.extsi", x, target)
-    return b.cast("arith.bitcast" if width(target) == width(source) else "arith.trunci", x, target)
-
-
 def cast(trace: Trace, value: Value, element: str) -> Value:
     """A tensor as one of another element type."""
     if value.type.element == element:
         return value
     b = trace.builder
-    return b.pointwise([value], value.type.shape, lambda x: convert(b, x, element))
+    return b.pointwise([value], value.type.shape, lambda x: convert(b, x, x.type, element))
 
 
 def operand(trace: Trace, value, element: str | None = None) -> Value:

@@ -28,12 +28,13 @@ import numpy as np
 from .. import dtypes
 from ..errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
 from ..ir import AffineMap, Location, TensorType, constants
+from ..ir.scalars import convert
 from ..ir.sorting import add
 from ..ir.types import FLOATS, is_unsigned
 from ..source import location, refuse, standing_name
 from ..tensor import Tensor
 from ..trace import check_meshes
-from .base import axis_of, broadcast_shapes, common_type, convert, listed, op, operand, tensor_of, whole
+from .base import axis_of, broadcast_shapes, common_type, listed, op, operand, tensor_of, whole
 from .shapes import broadcast_to
 
 
@@ -293,7 +294,7 @@ def one_hot(trace, indices, num_classes, dtype="float32"):
         return trace.tensor(b.constant(0, type))
     result, = b.generic([(value, AffineMap(rank + 1, tuple(range(rank))))], [(b.empty(type), AffineMap.identity(rank + 1))],
                         ["parallel"] * (rank + 1),
-                        lambda i, _: convert(b, b.compare("eq", i, b.cast("arith.index_cast", b.index(rank), i.type)), element))
+                        lambda i, _: convert(b, b.compare("eq", i, b.cast("arith.index_cast", b.index(rank), i.type)), "i1", element))
     return trace.tensor(result)
 
 

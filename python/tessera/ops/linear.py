@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 from ..errors import ArgumentError, ShapeError
+from ..ir.scalars import wide
 from ..source import refuse
 from ..trace import check_meshes
 from .base import broadcast_shapes, cast, common_type, op, operand, tensor_of
 from .elementwise import multiply
-from .reductions import sum, wide
+from .reductions import sum
 from .shapes import permute_dims
 
 

@@ -6,33 +6,27 @@ from __future__ import annotations
 
 import math
 
-from .. import dtypes
 from ..errors import ArgumentError, ShapeError
-from ..ir import AffineMap, TensorType, constants
+from ..ir import constants
+from ..ir.reductions import accumulate, first_of
+from ..ir.scalars import combine, wide, widened
 from ..source import refuse
 from .base import axes_of, axis_of, cast, need, op, operand, tensor_of
 from .distributed import stop_gradient
-from .elementwise import add, divide, exp, extremum, log, sqrt, square, subtract
-
-
-def wide(element: str) -> str:
-    """What sums of an element type are kept in."""
-    return "f32" if element in ("f16", "bf16") else element
+from .elementwise import add, divide, exp, log, sqrt, square, subtract
 
 
 def _keep(trace, value, shape, axes, keepdims):
     return trace.builder.reshape(value, [1 if d in axes else n for d, n in enumerate(shape)]) if keepdims else value
 
 
-def fold(trace, name, x, axis, keepdims, what, identity, to=None, prepare=None):
-    """A reduction by arith ops (floats, integers), kept in `to` and rounded once."""
+def fold(trace, name, x, axis, keepdims, what, identity, to=None):
+    """A reduction by an operation of scalars (tessera.ir.scalars), kept in `to` and rounded once."""
     b, axes = trace.builder, axes_of(name, axis, x.ndim)
     value = operand(trace, x)
     element = value.type.element
     to = to or wide(element)
-    combine = what if callable(what) else (lambda acc, x: b.apply(what[0] if to[0] in "fb" else what[1], acc, x))
-    ready = (lambda x: x) if to == element else (lambda x: b.cast("arith.extf", x, to))
-    result = b.reduce(value, axes, combine, identity, to, (lambda x: prepare(ready(x))) if prepare else ready)
+    result = b.reduce(value, axes, combine(b, what, to), identity, to, lambda x: widened(b, x, to))
     return trace.tensor(_keep(trace, cast(trace, result, element), x.shape, axes, keepdims))
 
 
@@ -47,13 +41,13 @@ def _countable(x, name):
 @op
 def sum(trace, x, axis=None, keepdims=False):
     """Sums over `axis` (a number, several, None: all). Sums of 16-bit floats are kept in float32."""
-    return fold(trace, "sum", _countable(x, "sum"), axis, keepdims, ("arith.addf", "arith.addi"), 0)
+    return fold(trace, "sum", _countable(x, "sum"), axis, keepdims, "add", 0)
 
 
 @op
 def prod(trace, x, axis=None, keepdims=False):
     """Products over `axis`."""
-    return fold(trace, "prod", _countable(x, "prod"), axis, keepdims, ("arith.mulf", "arith.muli"), 1)
+    return fold(trace, "prod", _countable(x, "prod"), axis, keepdims, "mul", 1)
 
 
 @op
@@ -76,7 +70,7 @@ def _extreme(trace, name, x, axis, keepdims, largest):
     if 0 in [x.shape[d] for d in axes]:
         raise refuse(ShapeError, f"'{name}' over no elements: the shape is {x.shape}")
     identity = (constants.least if largest else constants.greatest)(x.dtype.element)
-    return fold(trace, name, x, axis, keepdims, extremum(trace.builder, largest), identity, x.dtype.element)
+    return fold(trace, name, x, axis, keepdims, "max" if largest else "min", identity, x.dtype.element)
 
 
 @op
@@ -94,13 +88,13 @@ def min(trace, x, axis=None, keepdims=False):
 @op
 def any(trace, x, axis=None, keepdims=False):
     """Whether an element over `axis` is not 0."""
-    return fold(trace, "any", tensor_of(x, "any").astype("bool"), axis, keepdims, extremum(trace.builder, True), 0, "i1")
+    return fold(trace, "any", tensor_of(x, "any").astype("bool"), axis, keepdims, "max", 0, "i1")
 
 
 @op
 def all(trace, x, axis=None, keepdims=False):
     """Whether no element over `axis` is 0."""
-    return fold(trace, "all", tensor_of(x, "all").astype("bool"), axis, keepdims, extremum(trace.builder, False), 1, "i1")
+    return fold(trace, "all", tensor_of(x, "all").astype("bool"), axis, keepdims, "min", 1, "i1")
 
 
 @op
@@ -132,18 +126,7 @@ def _arg(trace, name, x, axis, keepdims, largest):
     if x.shape[dim] == 0:
         raise refuse(ShapeError, f"'{name}' over no elements: the shape is {x.shape}")
     best = operand(trace, _extreme(trace, name, x, dim, False, largest))
-    value, rank, last = operand(trace, x), x.ndim, x.shape[dim] - 1
-    kept = tuple(d for d in range(rank) if d != dim)
-
-    def body(x, best, acc):
-        floats = x.type[0] in "fb"
-        same = b.compare("oeq" if floats else "eq", x, best)
-        same = b.apply("arith.ori", same, b.compare("une", x, x)) if floats else same
-        here = b.cast("arith.index_cast", b.index(dim), "i64")
-        return b.apply("arith.minsi", acc, b.select(same, here, b.constant(last, "i64")))
-    init = b.constant(last, TensorType(tuple(x.shape[d] for d in kept), "i64"))
-    result, = b.generic([(value, AffineMap.identity(rank)), (best, AffineMap(rank, kept))], [(init, AffineMap(rank, kept))],
-                        ["reduction" if d == dim else "parallel" for d in range(rank)], body)
+    result = first_of(b, operand(trace, x), best, dim, x.dtype.element, "i64")
     return trace.tensor(_keep(trace, result, x.shape, [dim], keepdims))
 
 
@@ -162,30 +145,21 @@ def argmin(trace, x, axis=None, keepdims=False):
 def _cumulative(trace, name, x, axis, what, identity):
     """A reduction over what lies at each place or before, along `axis`; what lies beyond is left out."""
     b, x = trace.builder, _countable(x, name)
-    dim, rank = axis_of(name, axis, x.ndim), x.ndim
-    value = operand(trace, x)
     element, to = x.dtype.element, wide(x.dtype.element)
-
-    def body(x, acc):
-        x = x if x.type == to else b.cast("arith.extf", x, to)
-        x = b.select(b.compare("sle", b.index(rank), b.index(dim)), x, b.constant(identity, to))
-        return b.apply(what + ("f" if to[0] in "fb" else "i"), acc, x)
-    read = AffineMap(rank + 1, tuple(rank if d == dim else d for d in range(rank)))
-    write = AffineMap(rank + 1, tuple(range(rank)))
-    result, = b.generic([(value, read)], [(b.constant(identity, TensorType(x.shape, to)), write)], ["parallel"] * rank + ["reduction"], body)
+    result = accumulate(b, operand(trace, x), axis_of(name, axis, x.ndim), combine(b, what, to), identity, to)
     return trace.tensor(cast(trace, result, element))
 
 
 @op
 def cumulative_sum(trace, x, axis=0):
     """Sums of the elements up to each place along `axis`."""
-    return _cumulative(trace, "cumulative_sum", x, axis, "arith.add", 0)
+    return _cumulative(trace, "cumulative_sum", x, axis, "add", 0)
 
 
 @op
 def cumulative_prod(trace, x, axis=0):
     """Products of the elements up to each place along `axis`."""
-    return _cumulative(trace, "cumulative_prod", x, axis, "arith.mul", 1)
+    return _cumulative(trace, "cumulative_prod", x, axis, "mul", 1)
 
 
 def _exponents(x, axis, name):
