@@ -10,13 +10,13 @@ from .errors import ShapeError as ShapeError
 from .errors import StrategyError as StrategyError
 from .errors import TesseraWarning as TesseraWarning
 from .errors import TraceError as TraceError
-from .program import Program as Program
 from .sharding import Mesh as Mesh
 from .sharding import Open as Open
 from .sharding import Partial as Partial
 from .sharding import Replicate as Replicate
 from .sharding import Shard as Shard
 from .sharding import Sharding as Sharding
+from .program import Program as Program
 from .runtime import Session as Session
 from .executable import Executable as Executable
 from .executable import load as load
@@ -25,7 +25,6 @@ from .torch import from_torch as from_torch
 from .mesh import ProcessMesh as ProcessMesh
 from .tensor import Tensor as Tensor
 from .tensor import asarray as asarray
-from .tensor import shard_tensor as shard_tensor
 from .tensor import spec as spec
 from .dtypes import DType as DType
 from .dtypes import bfloat16 as bfloat16
@@ -54,6 +53,7 @@ from .control import custom_gradient as custom_gradient
 from .control import fori_loop as fori_loop
 from .control import scan as scan
 from .ops.distributed import reshard as reshard
+from .ops.distributed import shard_tensor as shard_tensor
 from .ops.distributed import stop_gradient as stop_gradient
 from .ops.distributed import unshard as unshard
 from .memory import memory_estimate as memory_estimate
