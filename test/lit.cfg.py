@@ -52,5 +52,9 @@ if has("tessera._core", "numpy"):
     config.available_features.add("tessera-core")
     if has("torch"):
         config.available_features.add("torch")
+        if has("transformers"):
+            config.available_features.add("transformers")
     if has("jax"):
         config.available_features.add("jax")
+        if has("optax"):
+            config.available_features.add("optax")

@@ -2,18 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Tessera: programs for one device, run on many."""
 
-from .errors import (ArgumentError, DTypeError, Error, MeshError, PlacementError, ShapeError, StrategyError, TraceError)
-from .program import Program
+import importlib
+import importlib.util
+
+from .errors import (ArgumentError, DTypeError, Error, InternalError, MeshError, OutOfRangeError, PlacementError, ShapeError, StrategyError,
+                     TesseraWarning, TraceError)
 from .sharding import Mesh, Open, Partial, Replicate, Shard, Sharding
 
 # What needs NumPy, JAX or PyTorch is loaded when it is used.
 _LAZY = {
+    "program": ("Program",),
     "runtime": ("Session",),
     "executable": ("Executable", "load"),
     "jax": ("from_jax",),
     "torch": ("from_torch",),
     "mesh": ("ProcessMesh",),
-    "tensor": ("Tensor", "asarray", "shard_tensor", "spec"),
+    "tensor": ("Tensor", "asarray", "spec"),
     "dtypes": ("DType", "bfloat16", "bool_", "float16", "float32", "float64", "int16", "int32", "int64", "int8", "uint16", "uint32",
                "uint64", "uint8"),
     "compiled": ("explain", "jit"),
@@ -21,7 +25,7 @@ _LAZY = {
     "parallel": ("DistributedDataParallel", "accumulate", "visualize_sharding"),
     "strategy": ("shard",),
     "control": ("checkpoint", "custom_gradient", "fori_loop", "scan"),
-    "ops.distributed": ("reshard", "stop_gradient", "unshard"),
+    "ops.distributed": ("reshard", "shard_tensor", "stop_gradient", "unshard"),
     "memory": ("memory_estimate",),
     "optim": ("shard_optimizer",),
     "data": ("BatchSampler", "DataLoader", "DistributedSampler", "shard_dataloader"),
@@ -29,16 +33,15 @@ _LAZY = {
 _MODULES = ("nn", "ops", "optim", "data", "testing", "parallel", "random", "tree")
 _PLACES = {name: module for module, names in _LAZY.items() for name in names}
 
-__all__ = ["ArgumentError", "DTypeError", "Error", "Mesh", "MeshError", "Open", "Partial", "PlacementError", "Program", "Replicate",
-           "Shard", "ShapeError", "Sharding", "StrategyError", "TraceError", *_PLACES, *_MODULES]
+__all__ = ["ArgumentError", "DTypeError", "Error", "InternalError", "Mesh", "MeshError", "Open", "OutOfRangeError", "Partial",
+           "PlacementError", "Replicate", "Shard", "ShapeError", "Sharding", "StrategyError", "TesseraWarning", "TraceError",
+           *_PLACES, *_MODULES]
 
 
 def __getattr__(name):
-    import importlib
-    import importlib.util
     if name in _PLACES:
-        if _PLACES[name] not in ("runtime", "executable", "jax"):
-            importlib.import_module(".ops.operators", __name__)  # operators of tensors
+        if _PLACES[name] not in ("program", "runtime", "executable", "jax"):
+            importlib.import_module(".ops", __name__)  # operators of tensors
         try:
             value = getattr(importlib.import_module(f".{_PLACES[name]}", __name__), name)
         except ModuleNotFoundError as error:
@@ -50,7 +53,6 @@ def __getattr__(name):
         return importlib.import_module(f".{name}", __name__)
     # The operations stand here too: tessera.matmul is tessera.ops.matmul.
     if not name.startswith("_"):
-        importlib.import_module(".ops.operators", __name__)
         ops = importlib.import_module(".ops", __name__)
         if name in ops.__all__:
             globals()[name] = getattr(ops, name)

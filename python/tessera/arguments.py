@@ -32,13 +32,14 @@ class Arguments:
         self._positional, self._keywords = len(args), tuple(kwargs)
         self.leaves: list[Leaf] = []
         self.parts: list[tuple[Node, range]] = []  # an argument's structure and leaves
-        for name, value in zip(self._names(function), self.values):
+        self.argument_names = self._names(function)
+        for name, value in zip(self.argument_names, self.values):
             leaves, node = tree.flatten(value, is_value)
             first = len(self.leaves)
             for leaf in leaves:
                 if isinstance(leaf.value, Tensor):
                     leaf.value._used()
-            self.leaves += [Leaf(f"{name}.{leaf.path}" if leaf.path else name, leaf.value, leaf.trainable) for leaf in leaves]
+            self.leaves += [Leaf(f"{name}.{leaf.path}" if leaf.path else name, leaf.value, leaf.trainable, leaf.parameter) for leaf in leaves]
             self.parts.append((node, range(first, len(self.leaves))))
 
     def _names(self, function) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from . import ir, tree
 from .arguments import Arguments
+from .compiled import Jitted
 from .errors import ArgumentError, DTypeError, ShapeError
 from .ir import Port, TensorType
 from .sharding import Open, Sharding
@@ -34,7 +35,6 @@ def value_and_grad(function: Callable, argnums: int | Sequence[int] = 0, has_aux
     @functools.wraps(function)
     def differentiated(*args, **kwargs):
         if current() is None:
-            from .compiled import Jitted
             made = differentiated.__dict__.setdefault("_jitted", Jitted(differentiated, feeds=False))
             return made(*args, **kwargs)
         return _record(current(), function, args, kwargs, numbers, isinstance(argnums, int), has_aux)
@@ -97,11 +97,10 @@ def _record(trace: Trace, function, args, kwargs, numbers, single, has_aux):
         tensor._mesh = inside.mesh
     wrapper = next((w for n in numbers for w in _wrappers(args[n])), None)
     if wrapper is not None:
-        from .parallel import unreduced
-        out[0] = unreduced(out[0], wrapper)
+        out[0] = wrapper.unreduced(out[0])
     gradients: list[Tensor | None] = [None] * len(tensors)
     for i, tensor in zip(wrt, out[len(outputs):]):
-        gradients[i] = tensor if wrapper is None else unreduced(tensor, wrapper)
+        gradients[i] = tensor if wrapper is None else wrapper.unreduced(tensor)
         gradients[i]._gradient = True
     aux = tree.rebuild(aux, out[1:1 + len(aux_leaves)])
     arguments.assign(dict(zip(changed, out[1 + len(aux_leaves):len(outputs)])))

@@ -10,7 +10,6 @@ import numbers
 import os
 import threading
 from collections.abc import Callable
-from typing import Any
 
 from . import tree
 from .arguments import Arguments
@@ -18,7 +17,7 @@ from .errors import ArgumentError
 from .mesh import ProcessMesh
 from .program import Program
 from .record import Recorded
-from .source import refuse
+from .source import entry, refuse, warn
 from .trace import current
 
 
@@ -36,9 +35,21 @@ class Jitted:
         key = arguments.key()
         with self._lock:
             if key not in self._recorded:
+                self._warn_of_numbers(arguments, key)
                 self._recorded[key] = Recorded(self._function, arguments, self._feeds, self._options, self._mesh, self._donate)
             return self._recorded[key]
 
+    def _warn_of_numbers(self, arguments, key):
+        """Plain numbers belong to the program: says so once where it is recorded again and again for another one."""
+        alike = [other for other in self._recorded if other[1:] == key[1:]]
+        if len(alike) != _MANY - 1:
+            return
+        for name, now, before in zip(arguments.argument_names, key[0], alike[-1][0]):
+            if now != before and now.kind == "static" and type(now.meta) is int:
+                warn(f"'{self.__name__}' is recorded for the {_MANY}th time, for another value of '{name}' ({now.meta} after {before.meta}): plain "
+                     f"numbers belong to the program; pass one that changes as a float or an array")
+
+    @entry
     def __call__(self, *args, **kwargs):
         if current() is not None:
             return self._function(*args, **kwargs)
@@ -48,10 +59,12 @@ class Jitted:
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
 
+    @entry
     def lower(self, *args, **kwargs) -> Program:
         """The program for such arguments (tensors, or descriptions made by `spec`)."""
         return self._record(Arguments(self._function, args, kwargs)).program
 
+    @entry
     def explain(self, *args, **kwargs) -> Report:
         """What the program for such arguments communicates, and why."""
         return Report(self.lower(*args, **kwargs).explain(**self._options))
@@ -82,6 +95,8 @@ class Report(dict):
                      f"{self['peak_memory_bytes']} bytes of memory")
         return "\n".join(lines)
 
+
+_MANY = 8  # programs of one function that differ in a number alone
 
 SEARCHES = ("sharding_propagation", "dynamic_programming", "recursive_programming", "exact")
 
@@ -137,25 +152,18 @@ def explain(function: Callable, *args, **kwargs) -> Report:
     return made.explain(*args, **kwargs)
 
 
-_eager: dict[Any, Recorded] = {}
-_eager_lock = threading.RLock()
+def infer_layout(function, *args, **kwargs) -> dict[str, str]:
+    """How each argument of a call lies, by name, as compiled; runs nothing."""
+    return {v["name"]: v["sharding"] for v in explain(function, *args, **kwargs)["arguments"]}
 
 
-def run_eagerly(function: Callable, args, kwargs):
-    """An operation on tensors with values: a program of its own, made once for each kind of operands."""
-    from .trace import current as trace
+def infer_predict_layout(module: Callable, *inputs) -> dict[str, str]:
+    """How each parameter and buffer of a module lies when it is called with such inputs, by its place in the module; compiles only.
 
-    def record(*args, **kwargs):
-        return function(trace(), *args, **kwargs)
-    record.__name__ = function.__name__
-    arguments = Arguments(record, args, kwargs, tree.is_array)
-    key = function, arguments.key()
-    with _eager_lock:
-        if key not in _eager:
-            if len(_eager) > 4096:
-                _eager.clear()
-            _eager[key] = Recorded(record, arguments, feeds=False)
-        found = _eager[key]
-    return found.run(arguments)
-
-
+    Raises what the call would: ShapeError, ... for inputs that do not fit.
+    """
+    def predict(module, *inputs):
+        return module(*inputs)
+    names = [leaf.path for leaf in tree.flatten(module)[0]]
+    found = infer_layout(predict, module, *inputs)
+    return {name: found[f"module.{name}"] for name in names}

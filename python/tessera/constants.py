@@ -7,29 +7,30 @@ from __future__ import annotations
 import numpy as np
 
 from . import ir
-from .dtypes import DType
 from .ir import TensorType, constants
-from .ir.types import is_float
+from .ir.types import is_float, is_unsigned
 
 
-def constant(builder: ir.Builder, array: np.ndarray, dtype: DType) -> ir.Value:
-    """An array as a constant of its shape."""
-    type = TensorType(array.shape, dtype.element)
+def constant(builder: ir.Builder, array: np.ndarray, element: str) -> ir.Value:
+    """An array as a constant of its shape. Arrays of unsigned integers may be of a signless type: they keep their bits."""
+    type = TensorType(array.shape, element)
     if array.size == 0:
         return builder.constant(0, type)
     bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}").reshape(-1)
     if (bits == bits[0]).all():
-        return builder.constant(_number(array.reshape(-1)[0], dtype), type)
-    if dtype.element != "i1" and array.size > 16:
+        return builder.constant(_number(array.reshape(-1)[0], element), type)
+    if element != "i1" and array.size > 16:
         return builder.dense(constants.raw(np.ascontiguousarray(array).tobytes()), type)
-    return builder.dense(constants.dense(_nested(array, dtype), dtype.element), type)
+    return builder.dense(constants.dense(_nested(array, element), element), type)
 
 
-def _number(value, dtype):
-    if dtype.element == "bf16" and value.dtype.kind == "u":  # without ml_dtypes: the upper half of an f32
+def _number(value, element):
+    if element == "bf16" and value.dtype.kind == "u":  # without ml_dtypes: the upper half of an f32
         value = (np.asarray(value).astype(np.uint32) << 16).view(np.float32)[()]
-    return float(value) if is_float(dtype.element) else int(value)
+    if is_float(element):
+        return float(value)
+    return constants.as_signed(int(value), element) if value.dtype.kind == "u" and not is_unsigned(element) else int(value)
 
 
-def _nested(array, dtype):
-    return [_nested(a, dtype) for a in array] if array.ndim else _number(array[()], dtype)
+def _nested(array, element):
+    return [_nested(a, element) for a in array] if array.ndim else _number(array[()], element)

@@ -8,6 +8,7 @@ import functools
 from collections.abc import Callable, Sequence
 
 from . import ir, ops, tree
+from .compiled import jit
 from .errors import ArgumentError, ShapeError
 from .ir import Port
 from .ir.core import Block
@@ -23,7 +24,6 @@ def _traced(function):
         if current() is not None:
             with current().builder.at(location()):
                 return function(*args, **kwargs)
-        from .compiled import jit
         return jit(call, feeds=False)(*args, **kwargs)
     return call
 

@@ -11,9 +11,9 @@ import numbers
 import operator
 import os
 import subprocess
-import warnings
 
 from .errors import Error
+from .source import warn
 
 
 def module():
@@ -112,5 +112,5 @@ def call(function: str, *args, **options):
     with errors() as core:
         result, messages = getattr(core, function)(*args, **options)
     for line in messages.splitlines():
-        warnings.warn(line, stacklevel=3)
+        warn(line)
     return result

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -12,9 +13,11 @@ import numpy as np
 from . import tree
 from .errors import ArgumentError, StrategyError
 from .mesh import ProcessMesh
+from .ops.distributed import shard_tensor
 from .sharding import Replicate, Shard
 from .source import refuse
-from .tensor import Tensor, asarray, from_array, shard_tensor
+from .strategy import sharding_of
+from .tensor import Tensor, asarray, from_array
 
 
 class TensorDataset:
@@ -197,7 +200,6 @@ def place_batch(batch: Sequence, mesh: ProcessMesh, dataset_strategy="data_paral
 
     Raises StrategyError, which names the input and the dimension.
     """
-    from .strategy import sharding_of
     if not isinstance(batch, (list, tuple)):
         raise refuse(ArgumentError, f"place_batch takes a list of inputs, not {type(batch).__name__}")
     if not isinstance(mesh, ProcessMesh):
@@ -222,7 +224,6 @@ def place_batch(batch: Sequence, mesh: ProcessMesh, dataset_strategy="data_paral
 
 def progress(iterable, description: str = ""):
     """The items of `iterable`, with a bar by tqdm on a terminal where that is installed."""
-    import sys
     if not sys.stderr.isatty():
         return iterable
     try:

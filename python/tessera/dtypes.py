@@ -11,6 +11,20 @@ import numpy as np
 from .errors import DTypeError
 from .source import refuse
 
+_NUMPY = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "i64": np.int64, "i32": np.int32, "i16": np.int16,
+          "i8": np.int8, "i1": np.bool_, "index": np.int64, "ui64": np.uint64, "ui32": np.uint32, "ui16": np.uint16, "ui8": np.uint8}
+
+
+def numpy_of(element: str) -> np.dtype:
+    """The NumPy type of an element type. bf16 needs the package ml_dtypes, which JAX brings; without it, its bits as uint16."""
+    if element == "bf16":
+        try:
+            import ml_dtypes
+            return np.dtype(ml_dtypes.bfloat16)
+        except ImportError:
+            return np.dtype(np.uint16)
+    return np.dtype(_NUMPY[element])
+
 
 @dataclasses.dataclass(frozen=True)
 class DType:
@@ -32,8 +46,7 @@ class DType:
     @property
     def numpy(self) -> np.dtype:
         """bfloat16 needs the package ml_dtypes (JAX brings it); without it, its bits as uint16."""
-        from .runtime import dtype_of
-        return dtype_of(self.element)
+        return numpy_of(self.element)
 
     def of(self, array: np.ndarray) -> np.ndarray:
         """An array of the same bits as one of this type: programs know no signs of integers."""

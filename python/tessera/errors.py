@@ -36,3 +36,16 @@ class ArgumentError(Error, ValueError):
 
 class TraceError(Error, RuntimeError):
     """A traced tensor where its value is needed, or outside of the function it belongs to."""
+
+
+class OutOfRangeError(Error, IndexError):
+    """An index outside of the axis that it reads or writes."""
+
+
+class InternalError(Error):
+    """A fault of this package, not of the program. The text names the user's line and asks for a report; `__cause__` is what
+    was raised."""
+
+
+class TesseraWarning(UserWarning):
+    """What the user should know and what stops nothing: something that is not honoured, a result that nobody uses."""

@@ -9,8 +9,10 @@ import sys
 
 import numpy as np
 
+from .dtypes import numpy_of
 from .errors import Error
-from .runtime import Session, dtype_of
+from .runtime import Session
+from .source import entry
 
 _CPU = 1  # of DLPack's device types
 
@@ -30,6 +32,7 @@ class Executable:
         self.arguments, self.results = session.arguments, session.results
         self._index = {tensor.name: index for index, tensor in enumerate(self.arguments)}
 
+    @entry
     def __call__(self, *values, **named):
         if len(values) > len(self.arguments):
             raise Error(f"{len(values)} values, the program takes {len(self.arguments)}: {', '.join(self._index)}")
@@ -55,6 +58,7 @@ class Executable:
         return self._session.wire_bytes
 
 
+@entry
 def load(artifact: bytes | str | os.PathLike, backend: str = "threads", devices: int = 0, cores: int = 0, seed: int = 0) -> Executable:
     """Opens what `tessera compile` or `jit(...).compile()` wrote: a path, or the bytes. `devices`: how many to offer, 0 as many as
     it needs; `cores`: workers of the backend, 0 all; `seed`: of arguments that are never given, 64 bits. Raises tessera.Error where
@@ -96,7 +100,7 @@ def _of_torch(value, name: str, torch):
         raise Error(f"argument '{name}' is on device {value.device}, {where}")
     value = value.detach().resolve_conj().resolve_neg()
     if value.dtype == torch.bfloat16:  # NumPy has no such type: its bits
-        return _read(value.view(torch.int16), name).view(dtype_of("bf16"))
+        return _read(value.view(torch.int16), name).view(numpy_of("bf16"))
     return value
 
 

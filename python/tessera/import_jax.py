@@ -18,6 +18,8 @@ import os
 import sys
 import traceback
 
+from .errors import Error
+
 FIELDS = (("fn",), ("args",), ("in_shardings", "specs"), ("out_shardings", "out"), ("mesh",))
 
 
@@ -79,7 +81,6 @@ def main(arguments=None) -> int:
     except ModuleNotFoundError as error:
         print(f"error: {error}; install jax", file=sys.stderr)
         return 1
-    from .errors import Error
     ranges = {}
     for text in options.range:
         name, _, bounds = text.partition("=")
@@ -110,7 +111,7 @@ def main(arguments=None) -> int:
 def _as_error(error):
     location = getattr(error, "location", None)
     if location is None:
-        return f"error: {error}"
+        return str(error) if ": error: " in str(error) else f"error: {error}"
     return f"{location.file}:{location.line}:{location.column}: error: {error.message}"
 
 

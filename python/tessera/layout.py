@@ -44,6 +44,12 @@ class Layout:
         return tuple(box)
 
 
+    def term(self, mesh: Mesh, rank: int) -> tuple[int, ...]:
+        """Which term of a partial value a process holds: its place on each partial axis."""
+        place = coordinate(mesh.shape, mesh.devices.index(rank))
+        return tuple(_index([part], mesh, place) for part, _ in self.partial)
+
+
 def _index(parts, mesh, place) -> int:
     index = 0
     for axis, pre, size in parts:

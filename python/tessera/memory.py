@@ -11,7 +11,7 @@ from .arguments import Arguments
 from .compiled import Jitted, jit
 from .errors import ArgumentError
 from .nn.module import Module
-from .source import refuse
+from .source import entry, refuse
 
 
 class Memory(dict):
@@ -25,11 +25,12 @@ def _local(tensor) -> int:
     return math.prod(tensor.local_shape) * tensor.dtype.itemsize
 
 
+@entry
 def memory_estimate(function: Callable, *args, **kwargs) -> Memory:
     """What a call of a training step keeps on a device; runs nothing. Arguments may be descriptions (`spec`, LazyGuard).
 
     parameters: the tensors of modules by their placements; states: those of optimizers; data: the other arguments. estimate: what the
-    model of docs/search.md counts at the worst time; what is left of it are gradients, as many bytes as parameters at most, and
+    model of docs/search.md counts at the worst time; what is left of it are gradients, as many bytes as trained parameters at most, and
     activations. arena: the planned peak, which is what the runtime takes.
 
     Raises ArgumentError for a call without tensors.
@@ -39,12 +40,14 @@ def memory_estimate(function: Callable, *args, **kwargs) -> Memory:
     if not arguments.leaves:
         raise refuse(ArgumentError, "memory_estimate of a call without tensors")
     recorded, sizes = made._record(arguments), {"parameters": 0, "gradients": 0, "states": 0, "data": 0}
+    trained = 0
     for value, (_, places) in zip(arguments.values, arguments.parts):
         kind = "parameters" if isinstance(value, Module) else "states" if isinstance(value, dict) and "count" in value else "data"
         sizes[kind] += sum(_local(recorded.inputs[i]) for i in places)
+        trained += sum(_local(recorded.inputs[i]) for i in places if kind == "parameters" and arguments.leaves[i].trainable)
     arena = made.explain(*args, **kwargs)["peak_memory_bytes"]
     counted = recorded.program.explain(**{**made._options, "search": made._options["search"] or "sharding_propagation"})
     estimate = int(counted["search"]["memory"]) if counted.get("search") else arena
     more = max(0, estimate - sum(sizes.values()))
-    sizes["gradients"] = min(sizes["parameters"], more) if recorded.trace.derivatives else 0
+    sizes["gradients"] = min(trained, more) if recorded.trace.derivatives else 0
     return Memory(**sizes, activations=more - sizes["gradients"], estimate=estimate, arena=arena)

@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 
 from . import dtypes, ops, tree
 from .errors import ArgumentError, ShapeError
+from .layout import check
 from .mesh import ProcessMesh
 from .ops.creation import zeros_like
-from .sharding import Replicate, Shard
-from .source import refuse
-from .tensor import Tensor, asarray, from_array, shard_tensor, spec
+from .ops.distributed import shard_tensor
+from .sharding import Replicate, Shard, Sharding
+from .source import entry, refuse
+from .tensor import Tensor, asarray, from_array, spec
 
 State = dict
 
@@ -26,6 +28,7 @@ class Optimizer:
 
     slots: tuple[str, ...] = ()
 
+    @entry
     def init(self, parameters) -> State:
         """The state: a count of steps, and a tensor of zeros a slot and parameter."""
         return {"count": asarray(0, "int32"), **{slot: {name: self._zeros(slot, name, p) for name, p in _trainable(parameters)}
@@ -37,6 +40,7 @@ class Optimizer:
             return spec(parameter.shape, dtype, parameter.mesh, parameter.placements or ())
         return zeros_like(parameter, dtype)
 
+    @entry
     def update(self, parameters, gradients, state: State):
         """Parameters and state after a step. Gradients have the structure of the parameters; one that has none (None) stays as it is.
 
@@ -263,6 +267,7 @@ def zero_placements(parameter: Tensor, axis: str | None = None) -> list | None:
     return placements
 
 
+@entry
 def shard_parameters(parameters, mesh: ProcessMesh, rule: Callable | None = None, axis: str | None = None):
     """A copy whose parameters lie on `mesh`: by rule(name, tensor), which gives placements or None (replicated); without a rule
     cut over `axis` where that can be (ZeRO-3). Buffers are replicated."""
@@ -270,7 +275,7 @@ def shard_parameters(parameters, mesh: ProcessMesh, rule: Callable | None = None
         tensor = asarray(leaf.value)
         whole = [Replicate()] * len(mesh.shape)
         placements = whole
-        if leaf.trainable:
+        if leaf.parameter:
             placements = rule(leaf.path, tensor) if rule else zero_placements(_placed_like(tensor, mesh, whole), axis)
         return _placed_like(tensor, mesh, whole if placements is None else placements)
     return tree.rebuild(parameters, [one(leaf) for leaf in tree.flatten(parameters)[0]])
@@ -278,8 +283,6 @@ def shard_parameters(parameters, mesh: ProcessMesh, rule: Callable | None = None
 
 def _placed_like(tensor, mesh, placements):
     if tensor._array is None and tensor._scope is None:  # a description, or lazily made
-        from .layout import check
-        from .sharding import Sharding
         tensor.sharding = check(Sharding(mesh, tuple(placements)), tensor.shape, tensor.dtype.element, "the parameter")
         return tensor
     return _placed(tensor, mesh, placements)

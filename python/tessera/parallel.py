@@ -8,16 +8,19 @@ import contextlib
 from collections.abc import Sequence
 
 from . import ops, tree
+from .compiled import infer_layout, infer_predict_layout
+from .eager import run_eagerly
 from .errors import ArgumentError
 from .layout import layout
 from .mesh import ProcessMesh
 from .nn.convolution import BatchNorm
 from .nn.module import Module
+from .ops.distributed import shard_tensor
 from .optim import shard_parameters
 from .sharding import Partial, Replicate, Shard
-from .source import refuse
+from .source import entry, refuse
 from .strategy import shard
-from .tensor import Tensor, asarray, shard_tensor
+from .tensor import Tensor, asarray
 from .trace import current
 
 __all__ = ["DistributedDataParallel", "accumulate", "check_replicas", "infer_layout", "infer_predict_layout", "shard", "visualize_sharding"]
@@ -79,6 +82,10 @@ class DistributedDataParallel(Module):
             return x
         return shard_tensor(x, self.mesh, self.batch_placements)
 
+    def unreduced(self, tensor: Tensor) -> Tensor:
+        """A traced tensor that stays a sum over the data-parallel axis."""
+        return shard_tensor(tensor, self.mesh, [Partial() if i == self.axis else Replicate() for i in range(len(self.mesh.shape))])
+
     @contextlib.contextmanager
     def no_sync(self):
         """Inside, gradients (and values) that value_and_grad returns stay sums over the processes that nobody has reduced. Add
@@ -89,12 +96,6 @@ class DistributedDataParallel(Module):
             yield self
         finally:
             object.__setattr__(self, "synchronised", before)
-
-
-def unreduced(tensor: Tensor, wrapper: DistributedDataParallel) -> Tensor:
-    """A traced tensor that stays a sum over the data-parallel axis."""
-    placements = [Partial() if i == wrapper.axis else Replicate() for i in range(len(wrapper.mesh.shape))]
-    return shard_tensor(tensor, wrapper.mesh, placements)
 
 
 def accumulate(total, more):
@@ -108,7 +109,6 @@ def accumulate(total, more):
         if partial is None:
             return a + b
         if current() is None:
-            from .compiled import run_eagerly
             return run_eagerly(_added, (a, b, partial), {})
         return _added(current(), a, b, partial)
     return tree.map(add, total, more)
@@ -131,46 +131,62 @@ def check_replicas(*models: Module) -> None:
                 raise refuse(ArgumentError, f"models differ: rank 0 has {say(a)} where rank {rank} has {say(b)}")
 
 
-def infer_layout(function, *args, **kwargs) -> dict[str, str]:
-    """How each argument of a call lies, by name, as compiled; runs nothing."""
-    from .compiled import explain
-    return {v["name"]: v["sharding"] for v in explain(function, *args, **kwargs)["arguments"]}
-
-
-def infer_predict_layout(module: Module, *inputs) -> dict[str, str]:
-    """How each parameter and buffer of a module lies when it is called with such inputs, by its place in the module; compiles only.
-
-    Raises what the call would: ShapeError, ... for inputs that do not fit.
-    """
-    def predict(module, *inputs):
-        return module(*inputs)
-    names = [leaf.path for leaf in tree.flatten(module)[0]]
-    found = infer_layout(predict, module, *inputs)
-    return {name: found[f"module.{name}"] for name in names}
-
-
+@entry
 def visualize_sharding(tensor: Tensor, width: int = 60) -> str:
-    """A picture of a tensor of one or two dimensions: which processes hold which part. Prints nothing; print what it returns."""
+    """A picture of a tensor of one or two dimensions: which processes hold which part, drawn as large as it is. Prints nothing; print
+    what it returns.
+
+    Processes that hold the same are named with commas: `0,1`. Of a partial value they hold terms: `sum(0,1; 2,3)` is a sum of two, the
+    first of which 0 and 1 hold. Below, where it is not all, stands what the numbers on the axes do not say: processes without a part.
+    Raises ArgumentError for tensors of other ranks.
+    """
     tensor = asarray(tensor)
     if tensor.ndim not in (1, 2):
         raise refuse(ArgumentError, f"visualize_sharding takes tensors of one or two dimensions, not shape {tensor.shape}")
     tensor._used()
     if tensor.sharding is None:
         return f"everything {list(tensor.shape)} on one device"
-    boxes: dict[tuple, list[int]] = {}
-    of = layout(tensor.sharding, tensor.ndim)
+    of, boxes, empty = layout(tensor.sharding, tensor.ndim), {}, []
     for rank in tensor.mesh.devices:
         box = of.box(tensor.shape, tensor.mesh, rank)
         if all(s.stop > s.start for s in box):
             boxes.setdefault(tuple((s.start, s.stop) for s in box), []).append(rank)
+        else:
+            empty.append(rank)
+    if not boxes:
+        return f"nothing: the tensor of shape {list(tensor.shape)} has no elements"
     rows = sorted({box[0] for box in boxes}) if tensor.ndim == 2 else [(0, 1)]
     columns = sorted({box[-1] for box in boxes})
-    cell = max(max(len(",".join(map(str, ranks))) for ranks in boxes.values()) + 2, width // max(1, len(columns)) - 1)
-    line = "+" + "+".join("-" * cell for _ in columns) + "+"
-    text = [line]
-    for row in rows:
-        cells = [",".join(map(str, boxes.get((row, c) if tensor.ndim == 2 else (c,), ()))).center(cell) for c in columns]
-        text += ["|" + "|".join(cells) + "|", line]
-    return "\n".join(text)
+    text = {(row, column): _holders(of, tensor.mesh, boxes.get((row, column) if tensor.ndim == 2 else (column,), ()))
+            for row in rows for column in columns}
+    side = [f"{row[0]}:{row[1]} " if tensor.ndim == 2 else "" for row in rows]
+    margin = max(map(len, side))
+    least = [max(len(f"{c[0]}:{c[1]}"), *[len(text[row, c]) for row in rows]) + 2 for c in columns]
+    cells = _drawn([c[1] - c[0] for c in columns], least, width - margin - len(columns) - 1)
+    heights = _drawn([row[1] - row[0] for row in rows], [1] * len(rows), len(rows))
+    line = " " * margin + "+" + "+".join("-" * n for n in cells) + "+"
+    lines = [" " * (margin + 1) + " ".join(f"{c[0]}:{c[1]}".center(n) for c, n in zip(columns, cells)).rstrip(), line]
+    for row, label, height in zip(rows, side, heights):
+        for i in range(height):
+            here = i == (height - 1) // 2
+            lines.append((label if here else "").rjust(margin) + "|" + "|".join((text[row, c] if here else "").center(n) for c, n in zip(columns, cells)) + "|")
+        lines.append(line)
+    return "\n".join(lines + ([f"nothing on {','.join(map(str, empty))}"] if empty else []))
 
 
+def _drawn(extents, least, room) -> list[int]:
+    """Characters for parts of such extents: as many for an element everywhere (up to rounding), at least `least`, and about `room`."""
+    scale = max(room / sum(extents), *[low / n for low, n in zip(least, extents)])
+    scale = min(scale, max(4 * room, sum(least)) / sum(extents))  # a part that is very small may be drawn larger than it is
+    return [max(low, round(n * scale)) for low, n in zip(least, extents)]
+
+
+def _holders(of, mesh, ranks) -> str:
+    """Processes that hold one part, those of a partial value by terms."""
+    if not of.partial:
+        return ",".join(map(str, ranks))
+    terms: dict[tuple, list[int]] = {}
+    for rank in ranks:
+        terms.setdefault(of.term(mesh, rank), []).append(rank)
+    kinds = " and ".join(dict.fromkeys(kind for _, kind in of.partial))
+    return f"{kinds}({'; '.join(','.join(map(str, term)) for term in terms.values())})" if ranks else ""

@@ -10,6 +10,8 @@ import tempfile
 from typing import Any
 
 from . import core
+from .runtime import Session
+from .source import entry
 
 
 class Program:
@@ -33,14 +35,17 @@ class Program:
     # Options of all: objective ("time", "bytes"), topology (a file); search (a mode), and of a search minimise ("time", "memory"),
     # memory_budget (GiB), time_limit (seconds), devices (of a program without a mesh).
 
+    @entry
     def lower(self, to: str, **options) -> str:
         """The program as MLIR text in a phase: normalized, propagated, resharded, ..., fused (docs/architecture.md)."""
         return core.call("lower", self.mlir, to, name=self.name, passes=self.passes, **options)
 
+    @entry
     def explain(self, **options) -> dict[str, Any]:
         """The report of docs/report.md: shardings, collectives with bytes, counts, reasons, and the memory of a device."""
         return json.loads(core.call("explain", self.mlir, name=self.name, passes=self.passes, **options))
 
+    @entry
     def compile(self, path: str | None = None, **options) -> bytes:
         """The artifact, for `tessera.load` and `tessera-exec`; also written to `path`, which never holds a part of it. `target`:
         cpu, cuda or stub (docs/gpu.md); `arch`: of cuda, an architecture or a list of them: "sm_90a", "compute_80"."""
@@ -49,9 +54,9 @@ class Program:
             _write(path, artifact)
         return artifact
 
+    @entry
     def __call__(self, *values):
         """Runs one step on virtual devices. Arguments are global NumPy arrays; so are the results, a list."""
-        from .runtime import Session
         if self._session is None:
             self._session = Session(self.compile())
         return self._session.run(values)

@@ -18,6 +18,7 @@ from .ir import TensorType
 from .layout import from_home
 from .mesh import ProcessMesh
 from .program import Program
+from .runtime import Session
 from .sharding import Sharding
 from .source import of_function, refuse
 from .tensor import Tensor, asarray, from_array
@@ -53,9 +54,9 @@ class Recorded:
     """
 
     def __init__(self, function: Callable, arguments: Arguments, feeds: bool = True, options: dict | None = None,
-                 mesh: ProcessMesh | None = None, donate: bool = False):
+                 mesh: ProcessMesh | None = None, donate: bool = False, eager: bool = False):
         self.trace = trace = Trace()
-        self._options, self._donate = options or {}, donate
+        self._options, self._donate, self._eager = options or {}, donate, eager
         if mesh is not None:
             trace.symbol(mesh)
         self.name, self.names = getattr(function, "__name__", "program"), arguments.names
@@ -69,6 +70,7 @@ class Recorded:
         with _uncollected(), trace.recording(), trace.function(f"'{self.name}'") as frame, trace.builder.at(of_function(function)):
             traced = [trace.tensor(frame.argument(TensorType(t.shape, t.dtype.element), name), t.sharding, t._weak)
                       for t, name in zip(self.inputs, self.names)]
+            trace.given = len(traced)
             args, kwargs = arguments.rebuilt(traced)
             returned = function(*args, **kwargs)
             self._returned(returned, arguments, traced, feeds)
@@ -150,7 +152,6 @@ class Recorded:
     @property
     def session(self):
         if self._session is None:
-            from .runtime import Session
             self._session = Session(self.program.compile(**self._options))
             # What was left to the compiler as an argument stays so: the next step is the same program.
             left = [r.feeds is not None and self.inputs[r.feeds].sharding is None for r in self.results]
@@ -171,6 +172,9 @@ class Recorded:
         for i, tensor in enumerate(given):
             if i not in stay and tensor is not self._last.get(i):
                 values[i] = self._value(tensor, self.names[i] if i < len(self.names) else "captured")
+        for i, check in self.trace.checks:
+            if i in values:
+                check(values[i], self._eager)
         # What the last step left on the devices and somebody still has is fetched before it is overwritten.
         passed = {id(given[i]) for i in stay}
         for reference in self._left:

@@ -10,29 +10,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from . import core
+from .dtypes import numpy_of
 from .errors import Error
+from .source import entry
 
-_DTYPES = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "i64": np.int64, "i32": np.int32, "i16": np.int16,
-           "i8": np.int8, "i1": np.bool_, "index": np.int64, "ui64": np.uint64, "ui32": np.uint32, "ui16": np.uint16, "ui8": np.uint8}
 _DLPACK_BFLOAT = 4  # kDLBfloat
-
-
-def dtype_of(element: str) -> np.dtype:
-    """The NumPy type of an element type. bf16 needs the package ml_dtypes, which JAX brings; without it, its bits as uint16."""
-    if element == "bf16":
-        try:
-            import ml_dtypes
-            return np.dtype(ml_dtypes.bfloat16)
-        except ImportError:
-            return np.dtype(np.uint16)
-    return np.dtype(_DTYPES[element])
 
 
 class BFloat16Array(np.ndarray):
     """An array of bfloat16 whose `__dlpack__` hands it on: NumPy's own refuses types that are not NumPy's."""
 
     def __dlpack__(self, **options):
-        if self.dtype != dtype_of("bf16") or self.dtype == np.uint16:
+        if self.dtype != numpy_of("bf16") or self.dtype == np.uint16:
             return super().__dlpack__(**options)
         capsule = np.asarray(self).view(np.int16).__dlpack__(**options)
         api = ctypes.pythonapi
@@ -65,6 +54,7 @@ class Session:
             self._session = module.Session(artifact, backend, *numbers)
         self.arguments, self.results = self._session.arguments, self._session.results
 
+    @entry
     def run(self, values: Sequence, steps: int = 1) -> list[np.ndarray]:
         """The results of `steps` executions. `values` are global arrays, one an argument, of its shape and type; in later
         steps results that feed an argument take its place."""
@@ -75,20 +65,23 @@ class Session:
         self.step(steps)
         return [self.read(index) for index in range(len(self.results))]
 
+    @entry
     def set(self, index: int, value) -> None:
         """Gives an argument its value from the next step on; one that is never set again keeps it, or what feeds it."""
         with core.errors():
             self._session.set_argument(index, _bytes(self.arguments[index], value))
 
+    @entry
     def step(self, steps: int = 1) -> None:
         """Executes the program."""
         with core.errors():
             self._session.run(steps)
 
+    @entry
     def read(self, index: int) -> np.ndarray:
         """A result of the last step."""
         tensor = self.results[index]
-        array = np.empty(tuple(tensor.shape), dtype_of(tensor.dtype))
+        array = np.empty(tuple(tensor.shape), numpy_of(tensor.dtype))
         with core.errors():
             self._session.read_result(index, _flat(array))
         return array.view(BFloat16Array) if tensor.dtype == "bf16" else array
@@ -104,7 +97,7 @@ def _flat(array: np.ndarray) -> np.ndarray:
 
 
 def _bytes(tensor, value) -> np.ndarray:
-    array, wanted = np.asarray(value), dtype_of(tensor.dtype)
+    array, wanted = np.asarray(value), numpy_of(tensor.dtype)
     unsigned = array.dtype.kind == "u" and wanted.kind == "i" and array.dtype.itemsize == wanted.itemsize
     if array.dtype != wanted and not unsigned:
         raise Error(f"argument '{tensor.name}' is {array.dtype}, the program takes {wanted}; convert it with astype")

@@ -9,13 +9,15 @@ import math
 from collections.abc import Callable, Sequence
 
 from . import tree
+from .compiled import jit
 from .errors import StrategyError
+from .ir import TensorType
 from .layout import Layout, SubAxisSharding
 from .mesh import ProcessMesh
 from .sharding import Replicate, Shard, Sharding
 from .source import refuse
 from .tensor import Tensor, asarray
-from .trace import Trace
+from .trace import Trace, current
 
 DEVICES = ("threads", "cpu")
 
@@ -77,7 +79,6 @@ def _links(function: Callable, tensors: Sequence[Tensor]) -> dict[tuple[int, int
     """(input, dimension) -> loop of the nest that an operation of one nest is; equal loops are one. Nothing for other functions."""
     trial, result = Trace(), {}
     with trial.recording(), trial.function("a trial") as frame:
-        from .ir import TensorType
         values = [frame.argument(TensorType(t.shape, t.dtype.element)) for t in tensors]
         function(*[trial.tensor(v) for v in values])
         nests = [o for o in frame.block.operations if "maps" in o.attributes]
@@ -123,8 +124,7 @@ def shard(function: Callable, in_strategy: Sequence, out_strategy: Sequence | No
             if cuts is not None:
                 check_cuts(tensor.shape, cuts, on.size, f"input {i} of '{name}'")
         at = _places(functools.partial(function, **kwargs), tensors, in_strategy, on)
-        from .ops.distributed import constrain
-        placed = []
+        placed, constrain = [], current().constrained
         for i, (tensor, cuts) in enumerate(zip(tensors, in_strategy)):
             placed.append(tensor if cuts is None else constrain(tensor, sharding_of(tensor.shape, cuts, on, f"input {i} of '{name}'", at[i])))
         result = function(*placed, **kwargs)
@@ -137,7 +137,6 @@ def shard(function: Callable, in_strategy: Sequence, out_strategy: Sequence | No
             leaf.value, sharding_of(leaf.value.shape, cuts, on, f"result {i} of '{name}'"))
             for i, (leaf, cuts) in enumerate(zip(leaves, out_strategy))])
 
-    from .compiled import jit
     least_memory = dict(search="dynamic_programming", minimise="memory") if level == 2 else {}
     made = jit(constrained, feeds=False, objective="bytes" if level == 0 else "time", **least_memory)
     functools.update_wrapper(made, function)

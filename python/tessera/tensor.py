@@ -1,21 +1,23 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tensors: with a value (an array and how it lies on a mesh), or traced (a value of a program that is being recorded)."""
+"""Tensors: with a value (an array and how it lies on a mesh), or traced (a value of a program that is being recorded).
+
+Operators and methods that compute are those of `tessera.ops`, which attaches them (`ops/operators.py`).
+"""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
 from . import dtypes
 from .dtypes import DType
-from .errors import DTypeError, PlacementError, ShapeError, TraceError
-from .layout import check, layout, listed, local_value
+from .errors import DTypeError, ShapeError, TraceError
+from .layout import SubAxisSharding, check, layout, listed, local_value
 from .mesh import ProcessMesh
 from .sharding import Sharding
-from .source import location, refuse
+from .source import refuse
 
 
 try:
@@ -117,10 +119,6 @@ class Tensor(_Base):
         array = self.numpy()
         return array.astype(dtype) if dtype is not None and dtype != array.dtype else array.copy() if copy else array
 
-    def __array_namespace__(self, api_version=None):
-        from . import ops
-        return ops
-
     def __dlpack__(self, **options):
         return self.numpy().__dlpack__(**options)
 
@@ -170,6 +168,10 @@ class Tensor(_Base):
     def __hash__(self):
         return id(self)
 
+    def _placed(self, sharding: Sharding) -> Tensor:
+        """The same value placed otherwise, nothing moved."""
+        return from_array(self._array, self.dtype, sharding, self.shape)
+
     def _used(self):
         if self._unused is not None:
             self._unused.used = True
@@ -187,7 +189,6 @@ class Tensor(_Base):
 
 
 def _placements(sharding) -> str:
-    from .layout import SubAxisSharding
     return repr(sharding) if isinstance(sharding, SubAxisSharding) else repr(list(sharding.placements))
 
 
@@ -245,40 +246,3 @@ def asarray(data, dtype=None) -> Tensor:
     if isinstance(data, Tensor):
         return data.astype(dtype)
     return Tensor(data, dtype)
-
-
-class _Unused:
-    """Warns when a distributed tensor goes before anybody used it."""
-
-    def __init__(self):
-        self.place, self.used = location(), False
-
-    def __del__(self):
-        if not self.used and self.place is not None and warnings is not None:
-            warnings.warn_explicit("the result of shard_tensor is not used; it does not change its argument", UserWarning,
-                                   self.place.file, self.place.line)
-
-
-def shard_tensor(data, mesh: ProcessMesh, placements: Sequence, dtype=None) -> Tensor:
-    """A distributed tensor of `data` (a tensor, an array, a list).
-
-    placements: one a mesh axis, Replicate(), Shard(dim) or Partial(reduction); axes left out are replicated. Of Partial the
-    value lives on coordinate 0, others hold the identity. In a traced function it demands that the value lies so.
-
-    Raises PlacementError, which names the placement, and MeshError.
-    """
-    if not isinstance(mesh, ProcessMesh):
-        raise refuse(PlacementError, f"the mesh is a ProcessMesh, not {mesh!r}")
-    tensor = data if isinstance(data, Tensor) and dtype is None else Tensor(data, dtype) if not isinstance(data, Tensor) else data.astype(dtype)
-    sharding = check(Sharding(mesh, listed(placements)), tensor.shape, tensor.dtype.element, f"a tensor of shape {tensor.shape}")
-    tensor._used()
-    if tensor._scope is not None:
-        from .ops.distributed import constrain
-        return constrain(tensor, sharding)
-    if tensor.sharding is not None and tensor._array is not None:
-        from .ops.distributed import reshard
-        return reshard(tensor, mesh, sharding.placements)
-    made = Tensor.__new__(Tensor)
-    made._init(tensor.shape, tensor.dtype, tensor._array, sharding)
-    made._unused = _Unused()
-    return made

@@ -13,15 +13,18 @@ import threading
 import warnings
 
 from . import ir
+from .constants import constant
 from .dtypes import of_element
-from .errors import MeshError, TraceError
+from .errors import MeshError, TesseraWarning, TraceError
 from .ir import Port, TensorType
 from .ir.core import Block, Value
 from .mesh import ProcessMesh
 from .sharding import Sharding, quoted
 from .source import location, refuse
+from .tensor import Tensor
 
 _local = threading.local()
+_MOVES = ("tensor.expand_shape", "tensor.collapse_shape", "linalg.transpose")  # all elements of the operand, no others
 
 
 def current() -> Trace | None:
@@ -64,7 +67,9 @@ class Trace:
         self.passes: list[str] = []
         self.hidden: list = []
         self.derivatives = 0
+        self.given = 0  # arguments that calls give; those behind are captured
         self._hidden: dict[int, Value] = {}
+        self.checks: list = []  # (number of an argument, what its value goes through before each call)
         self.sharded: list = []  # (value, location) of shard_tensor, to find those that nobody uses
 
     @contextlib.contextmanager
@@ -108,11 +113,30 @@ class Trace:
 
     def tensor(self, value: Value, sharding: Sharding | None = None, weak: bool = False):
         """A tensor of the innermost scope."""
-        from .tensor import Tensor
         made = Tensor.__new__(Tensor)
         made._init(value.type.shape, of_element(value.type.element), sharding=sharding, weak=weak)
         made._value, made._scope = value, self.frames[-1].scopes[-1]
         return made
+
+    def argument_of(self, tensor) -> int | None:
+        """The number of the argument of the program whose elements a tensor has, in any order and as often as it likes; None for what is
+        computed, and for parts."""
+        if tensor._scope is None or tensor._scope.trace is not self or tensor._scope.frame is not self.frames[0]:
+            return None
+        found = tensor._value
+        while (owner := found.owner) is not None and (owner.name in _MOVES or "broadcast" in owner.attributes):
+            found = owner.operands[0]
+        return next((i for i, value in enumerate(self.frames[0].block.arguments[:self.given]) if value is found), None)
+
+    def constrained(self, tensor: Tensor, sharding: Sharding) -> Tensor:
+        """A tensor of the same value that lies as `sharding` says. Raises MeshError for another mesh."""
+        if tensor.mesh is not None and tensor.mesh != sharding.mesh:
+            raise refuse(MeshError, f"shard_tensor of a tensor on {tensor.mesh!r} to {sharding.mesh!r}; another mesh is reached by reshard")
+        tensor._used()
+        with self.builder.at(location()):
+            value = self.builder.shard(self.value(tensor), self.text(sharding))
+        self.sharded.append((value, location()))
+        return self.tensor(value, sharding)
 
     def value(self, tensor) -> Value:
         """What stands for a tensor in the innermost function."""
@@ -140,8 +164,7 @@ class Trace:
     def _concrete(self, tensor, frame) -> Value:
         """Small values are constants, others arguments of the program."""
         if tensor.size <= 16 and tensor.sharding is None and tensor._array is not None:
-            from .constants import constant
-            return constant(self.builder, tensor._array, tensor.dtype)
+            return constant(self.builder, tensor._array, tensor.dtype.element)
         root = self.frames[0]
         if id(tensor) not in self._hidden:
             self._hidden[id(tensor)] = root.argument(TensorType(tensor.shape, tensor.dtype.element))
@@ -181,7 +204,7 @@ class Trace:
         used = {v for f in self.builder.module.functions if f.body is not None for o in _operations(f.body) for v in o.operands}
         for value, place in self.sharded:
             if value not in used and place is not None:
-                warnings.warn_explicit("the result of shard_tensor is not used; it does not change its argument", UserWarning,
+                warnings.warn_explicit("the result of shard_tensor is not used; it does not change its argument", TesseraWarning,
                                        place.file, place.line)
 
     def finish(self) -> ir.Module:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,11 +12,13 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Leaf:
-    """An array in a tree. `path` is its place, "layers.0.weight"; buffers of modules are not trainable."""
+    """An array in a tree. `path` is its place, "layers.0.weight"; buffers of modules are no parameters, and what is frozen is
+    not trainable either."""
 
     path: str
     value: Any
     trainable: bool = True
+    parameter: bool = True
 
 
 class Node:
@@ -60,21 +63,37 @@ def is_array(value) -> bool:
 def flatten(value, is_leaf: Callable[[Any], bool] = is_array) -> tuple[list[Leaf], Node]:
     """Leaves from left to right, and the structure. What is neither a container nor a leaf belongs to the structure."""
     leaves: list[Leaf] = []
-    return leaves, _flatten(value, "", True, is_leaf, leaves)
+    return leaves, _flatten(value, "", (True, True), is_leaf, leaves)
 
 
-def _flatten(value, path, trainable, is_leaf, leaves) -> Node:
+def _flatten(value, path, kinds, is_leaf, leaves) -> Node:
+    """`kinds`: whether what is inside is trainable, and whether it is a parameter."""
     if is_leaf(value):
-        leaves.append(Leaf(path, value, trainable))
-        return Node("leaf", trainable)
+        leaves.append(Leaf(path, value, *kinds))
+        return Node("leaf", kinds)
     of = children(value)
     if of is None:
         return Node("static", value)
     kind, meta, pairs, buffers = of
     # Numbers among the attributes of objects are settings; in containers they may be values.
     inner = is_leaf if kind in (list, tuple, dict) or kind == "named" else is_array
-    return Node(kind, meta, [_flatten(child, f"{path}.{key}" if path else str(key), trainable and key not in buffers, inner, leaves)
+    frozen = value.frozen if isinstance(value, ParameterDict) else ()
+    trainable, parameter = kinds
+    return Node(kind, meta, [_flatten(child, f"{path}.{key}" if path else str(key),
+                                      (trainable and key not in buffers and key not in frozen, parameter and key not in buffers), inner, leaves)
                              for key, child in pairs])
+
+
+class ParameterDict(dict):
+    """A dictionary of parameters; those whose names are in `frozen` are not trained: they have no gradient and no state of an
+    optimizer."""
+
+    def __init__(self, values=(), frozen=()):
+        super().__init__(values)
+        self.frozen = frozenset(frozen)
+
+    def __reduce__(self):
+        return ParameterDict, (dict(self), self.frozen)
 
 
 def children(value):
@@ -137,7 +156,12 @@ def _rebuild(value, leaves, is_leaf):
     inner = is_leaf if kind in (list, tuple, dict) or kind == "named" else is_array
     made = [(key, _rebuild(child, leaves, inner)) for key, child in pairs]
     if kind is dict:
-        return dict(made)
+        if type(value) is dict:
+            return dict(made)
+        copied = copy.copy(value)  # of a class of its own, with what that has beside the entries
+        for key, child in made:
+            copied[key] = child
+        return copied
     if kind in (list, tuple):
         return type(value)(child for _, child in made)
     if kind == "named":

@@ -5,9 +5,14 @@
 """scan, while, cond, checkpoint and calls equal JAX's."""
 
 import unittest
+import warnings
 
-from jax_case import I, JaxCase, array, jax, jnp
+from jax_case import I, JaxCase, array, jax, jnp, np
 from jax import lax
+from jax.ad_checkpoint import checkpoint_name
+
+import tessera
+from tessera.testing import difference
 
 
 class Loops(JaxCase):
@@ -65,6 +70,39 @@ class Calls(JaxCase):
         """Branches that JAX takes by platform are those of the host."""
         self.check(lambda x: lax.platform_dependent(x, cpu=lambda x: x + 1, default=lambda x: x * 2), array(3, 4))
         self.check(lambda x: (jnp.trace(x), jnp.diag(x)), array(4, 4))
+
+
+class Checkpoints(JaxCase):
+    """jax.checkpoint imports with one warning where a derivative would compute again; names pass through."""
+
+    def warned(self, fn, *args):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            program = tessera.from_jax(fn, args)
+        return program, [w for w in caught if issubclass(w.category, tessera.TesseraWarning)]
+
+    def test_warning(self):
+        x = np.linspace(-1, 1, 6, dtype=np.float32)
+
+        def fn(x):
+            for _ in range(3):
+                x = jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)))(x)
+            return x.sum()
+        program, (warning,) = self.warned(jax.grad(fn), x)
+        self.assertRegex(str(warning.message), "^jax.checkpoint is not honoured")
+        self.assertEqual((warning.filename, warning.lineno), (__file__, fn.__code__.co_firstlineno + 2))
+        self.assertIsNone(difference(program(x), np.asarray(jax.grad(fn)(x))))
+
+    def test_none_without_a_derivative(self):
+        _, found = self.warned(jax.checkpoint(lambda x: jnp.sin(x)), array(6))
+        self.assertEqual(found, [])
+
+    def test_names(self):
+        named = lambda x: checkpoint_name(jnp.sin(x), "s") * 2
+        self.check(named, array(6))
+        policy = jax.checkpoint_policies.save_only_these_names("s")
+        _, found = self.warned(self.gradient(jax.checkpoint(named, policy=policy), 0), array(6))
+        self.assertEqual(len(found), 1)
 
 
 if __name__ == "__main__":

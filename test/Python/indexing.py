@@ -6,7 +6,7 @@
 
 import unittest
 
-from jax_case import I, JaxCase, array, jax, jnp
+from jax_case import I, JaxCase, array, jax, jnp, np
 from jax import lax
 
 
@@ -62,6 +62,18 @@ class Slices(JaxCase):
         self.check(lambda a, i: jax.vmap(lambda r, j: lax.dynamic_slice(r, (j,), (3,)))(a, i), array(5, 6), array(5, dtype=I), below=7)
         self.check(lambda a, i, u: jax.vmap(lambda r, j, v: lax.dynamic_update_slice(r, v, (j,)))(a, i, u), array(5, 6),
                    array(5, dtype=I), array(5, 2), below=7)
+
+
+    def test_apply(self):
+        """`.at[].apply(f)`: f as often as a place is named, nothing where an index lies outside."""
+        x, i = array(5, 4), array(3, dtype=I)
+        repeated = np.array([2, 0, 2], np.int32)
+        for f in (jnp.sin, lambda v: 2 * v + 1, lambda v: jnp.where(v > 0, v, -v) ** 0.5):
+            self.check(lambda x, i, f=f: (x.at[i].apply(f), x.at[1:3, 2].apply(f), x.at[-1, -1].apply(f), x.at[i, 1].apply(f)), x, i,
+                       values=self.values((x,), 5) + (repeated,))
+        self.check(lambda x, i: (x.at[i].apply(jnp.exp), x.at[i].apply(jnp.exp, mode="clip")), x, i,
+                   values=self.values((x,), 5) + (np.array([9, 1, -7], np.int32),))
+        self.check(lambda x: x.at[jnp.array([1, 1, 1])].apply(lambda v: v * 3 + 1), array(4, dtype=I))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 
 import math
 import unittest
+import warnings
 
 import numpy as np
 
@@ -173,6 +174,23 @@ class Modules(unittest.TestCase):
         with self.assertRaisesRegex(ts.TraceError, "made under LazyGuard; call initialize"):
             later(floats(2, 3))
         np.testing.assert_array_equal(later.initialize().weight.numpy(), now.weight.numpy())
+
+    def test_lazy_and_placed(self):
+        """shard_tensor leaves a parameter lazy: initialize() gives it its value where it lies, without a warning."""
+        nn.init.seed(7)
+        now = nn.Linear(3, 4)
+        nn.init.seed(7)
+        with nn.LazyGuard():
+            later = nn.Linear(3, 4)
+        mesh = ts.ProcessMesh([0, 1], ["x"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            later.weight = ts.shard_tensor(later.weight, mesh, [ts.Shard(1)])
+            later.initialize()
+        self.assertEqual(later.weight.placements, (ts.Shard(1),))
+        np.testing.assert_array_equal(later.weight.numpy(), now.weight.numpy())
+        x = floats(2, 3)
+        np.testing.assert_allclose(later(x).numpy(), now(x).numpy(), rtol=1e-5)
 
     def test_refused(self):
         for kind, message, function in (

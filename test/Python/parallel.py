@@ -339,11 +339,59 @@ class Strategies(Case):
 
 
 class Pictures(Case):
+    def picture(self, array, mesh, *placements, width=40):
+        return parallel.visualize_sharding(shard_tensor(array, mesh, list(placements)), width).splitlines()
+
     def test_picture(self):
-        x = shard_tensor(X, ProcessMesh([[0, 1], [2, 3]], ["x", "y"]), [Shard(0), Replicate()])
-        self.assertEqual(parallel.visualize_sharding(x, 12).splitlines(), ["+-----------+", "|    0,1    |", "+-----------+", "|    2,3    |",
-                                                                           "+-----------+"])
+        grid = ProcessMesh([[0, 1], [2, 3]], ["x", "y"])
+        self.assertEqual(self.picture(X, grid, Shard(0), Replicate(), width=12), [
+            "       0:8",
+            "     +-----+",
+            " 0:8 | 0,1 |",
+            "     +-----+",
+            "8:16 | 2,3 |",
+            "     +-----+"])
         self.refused(ts.ArgumentError, "not shape (2, 2, 4)", lambda: parallel.visualize_sharding(ts.zeros((2, 2, 4))))
+
+    def test_picture_of_partial_values(self):
+        """Terms are told apart from copies."""
+        line, grid = ProcessMesh(range(3), ["x"]), ProcessMesh([[0, 1], [2, 3]], ["x", "y"])
+        cell = lambda *placements, mesh=line: self.picture(X, mesh, *placements)[2].split("|")[1].strip()
+        self.assertEqual(cell(Replicate()), "0,1,2")
+        self.assertEqual(cell(Partial()), "sum(0; 1; 2)")
+        self.assertEqual(cell(Partial("max")), "max(0; 1; 2)")
+        self.assertEqual(cell(Partial(), Replicate(), mesh=grid), "sum(0,1; 2,3)")
+        self.assertEqual(cell(Replicate(), Partial(), mesh=grid), "sum(0,2; 1,3)")
+        self.assertEqual(cell(Partial(), Partial(), mesh=grid), "sum(0; 1; 2; 3)")
+        self.assertEqual(self.picture(X, grid, Shard(0), Partial())[2::2], [
+            " 0:8 |            sum(0; 1)            |", "8:16 |            sum(2; 3)            |"])
+
+    def test_picture_of_uneven_parts(self):
+        """Parts are drawn as large as they are; who has none is named."""
+        line = ProcessMesh(range(4), ["x"])
+        self.assertEqual(self.picture(np.ones((10, 4)), line, Shard(0), width=12), [
+            "       0:4",
+            "     +-----+",
+            "     |     |",
+            " 0:3 |  0  |",
+            "     |     |",
+            "     +-----+",
+            "     |     |",
+            " 3:6 |  1  |",
+            "     |     |",
+            "     +-----+",
+            "     |     |",
+            " 6:9 |  2  |",
+            "     |     |",
+            "     +-----+",
+            "9:10 |  3  |",
+            "     +-----+"])
+        found = self.picture(np.ones(10), line, Shard(0), width=65)
+        self.assertEqual([len(part) for part in found[1].strip("+").split("+")], [18, 18, 18, 6])
+        self.assertEqual(found[0].split(), ["0:3", "3:6", "6:9", "9:10"])
+        self.assertEqual([part.strip() for part in found[2].strip("|").split("|")], ["0", "1", "2", "3"])
+        self.assertEqual(self.picture(np.ones(5), line, Shard(0))[-1], "nothing on 3")
+        self.assertEqual(self.picture(np.ones((0, 3)), line, Shard(0)), ["nothing: the tensor of shape [0, 3] has no elements"])
 
     def test_layout(self):
         mesh = ProcessMesh(range(4), ["dp"])

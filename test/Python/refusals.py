@@ -5,6 +5,7 @@
 """What cannot be imported is refused with the user's line, all unknown primitives at once."""
 
 import unittest
+from unittest import mock
 
 from jax_case import array, jax, jnp, mesh_of, np
 from jax import lax
@@ -35,6 +36,39 @@ class Refusals(unittest.TestCase):
         def fn(x):
             return lax.fori_loop(0, 3, lambda i, c: lax.lgamma(c), x)
         self.refused(fn, (array(3),), line_of(fn, 1), "'lgamma'")
+
+    def test_unknown_primitives_that_a_rule_meets(self):
+        """Those of another generator of random numbers are found when its program is traced."""
+        def fn(key):
+            return jax.random.uniform(key, (4,))
+        self.refused(fn, (jax.random.key(0, impl="rbg"),), line_of(fn, 1), "primitive 'rng_bit_generator' is not supported")
+
+    def test_primitives_without_a_rule(self):
+        """What later versions may import is refused by name until then."""
+        x, square = array(4), array(4, 4)
+        for fn, args, name in ((jax.scipy.special.gammaln, (x,), "lgamma"), (jnp.linalg.cholesky, (square,), "cholesky"),
+                               (lambda x: jnp.abs(jnp.fft.fft(x)), (x,), "fft"), (jnp.linalg.svd, (square,), "svd"),
+                               (lambda x: jax.shard_map(lambda x: lax.psum(x.sum(), "d"), mesh=mesh_of(d=4), in_specs=P("d"), out_specs=P())(x),
+                                (x,), "shard_map")):
+            self.refused(fn, args, f"primitive '{name}' is not supported")
+
+    def test_a_scatter_by_two_values(self):
+        """JAX has no public way to it."""
+        from jax._src.lax import lax as internal, slicing
+        numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+        jaxpr, consts = internal._reduction_jaxpr(lambda x, y: x * 2 + y, jax.typeof(np.float32(0)))
+
+        def fn(x):
+            return slicing.scatter_p.bind(x, np.zeros((1, 1), np.int32), x[:1], update_jaxpr=jaxpr, update_consts=consts, dimension_numbers=numbers,
+                                          indices_are_sorted=False, unique_indices=False, mode=lax.GatherScatterMode.CLIP)
+        self.refused(fn, (array(3),), line_of(fn, 1), "'scatter' by a function of the element and the update is not supported")
+
+    def test_a_fault_of_the_importer(self):
+        def fn(x):
+            return jnp.sin(x)
+        with mock.patch.dict("tessera.jax.registry.RULES", sin=lambda ctx, eqn, x: ctx.b.constant(0, "f32")):
+            with self.assertRaisesRegex(tessera.InternalError, rf"refusals.py:{fn.__code__.co_firstlineno + 1}:\d+: error: internal error: .*report it"):
+                tessera.from_jax(fn, (array(3),))
 
     def test_types(self):
         self.refused(lambda x: x, (array(3, dtype=jnp.complex64),), "argument 'x' has type complex64[3]")

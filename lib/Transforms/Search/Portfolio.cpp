@@ -18,7 +18,7 @@
 #include "ArgumentCuts.h"
 #include "MeshShapes.h"
 
-#include "tessera/Transforms/OpShardings.h"
+#include "tessera/Dialect/Dist/Rules/OpShardings.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -331,14 +331,15 @@ double dist::computeSecondsOf(ModuleOp propagated, const Topology &topology) {
     if (isLocalView(function) || function.isExternal())
       continue;
     OpCosts costs(function, topology);
+    OpShardings shardings(meshes);
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (!isa<linalg::LinalgOp>(op) && !isa<tensor::TensorDialect>(op->getDialect()))
         return WalkResult::advance();
-      OpShardings cut = deriveOpShardings(op, meshes);
+      const ShardedOp &cut = shardings.of(op);
       if (!cut.mesh)
         return WalkResult::skip();
       double iterations = 1;
-      for (auto [factor, axes] : llvm::zip(cut.rule.factors, cut.axes))
+      for (auto [factor, axes] : llvm::zip(cut.rule.factors, cut.sharding.factors))
         iterations *= static_cast<double>(ceilDiv(factor.size, sizeOf(axes)));
       SmallVector<double> elements;
       auto add = [&](Type type, ShardingAttr sharding) {

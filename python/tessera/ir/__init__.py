@@ -3,7 +3,8 @@
 """A small typed builder of MLIR programs: no dependency but Python itself."""
 
 from .build import Builder
-from .core import Block, Function, Location, Module, Operation, Port, Value
+from .core import Block, Function, Location, Operation, Port, Value
+from .module import Module
 from .simplify import simplify
 from .types import AffineMap, TensorType
 

@@ -12,7 +12,8 @@ import contextlib
 from collections.abc import Callable, Sequence
 
 from . import constants
-from .core import Block, Function, Location, Module, Operation, Port, Value
+from .core import Block, Function, Location, Operation, Port, Value
+from .module import Module
 from .shapes import ShapeOps
 from .types import AffineMap, TensorType, Type, element_of, is_float
 

@@ -17,10 +17,7 @@ def literal(value, element: str) -> str:
     if element == "i1":
         return "true" if value else "false"
     if not is_float(element):
-        value = int(value)
-        if is_unsigned(element) and value >= 1 << (width(element) - 1):  # written as the signed number of the same bits
-            value -= 1 << width(element)
-        return str(value)
+        return str(as_signed(int(value), element) if is_unsigned(element) else int(value))
     value = float(value)
     if math.isfinite(value):
         text = repr(value)
@@ -33,6 +30,11 @@ def literal(value, element: str) -> str:
     pack, unpack = _BITS[element]
     bits = struct.unpack(unpack, struct.pack(pack, value))[0]
     return f"0x{bits:0{width(element) // 4}X}"
+
+
+def as_signed(value: int, element: str) -> int:
+    """An integer as the signed number of the same bits, as unsigned ones are written."""
+    return value - (1 << width(element)) if value >= 1 << (width(element) - 1) else value
 
 
 def splat(value, element: str) -> str:

@@ -1,8 +1,8 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Values, operations, blocks, functions and modules: a program before it is text.
+"""Values, operations, blocks and functions: a program before it is text.
 
-The builder (`build.py`) makes these, `printer.py` writes them as MLIR. Nothing here knows where a program comes from.
+The builder (`build.py`) makes these, `module.py` collects them, `printer.py` writes them as MLIR. Nothing here knows where a program comes from.
 """
 
 from __future__ import annotations
@@ -79,15 +79,3 @@ class Function:
         self.results: list[Port] = []
         self.body: Block | None = Block([port.type for port in arguments])  # None: a declaration
         self.private = False
-
-
-class Module:
-    """Meshes and functions. `meshes` maps a symbol to the text behind it in `dist.process_mesh @symbol...`."""
-
-    def __init__(self):
-        self.meshes: dict[str, str] = {}
-        self.functions: list[Function] = []
-
-    def __str__(self):
-        from .printer import print_module
-        return print_module(self)

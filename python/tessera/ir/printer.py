@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from .core import Block, Function, Location, Module, Operation, Value
+from .core import Block, Function, Location, Operation, Value
 from .types import AffineMap, TensorType, written
 
 _PRINTERS = {}
@@ -283,11 +283,12 @@ def _function(p: Printer, function: Function) -> list[str]:
     return [f"{head}\n    {arguments})\n    -> ({results}) {{", *p.block(function.body), "}"]
 
 
-def print_module(module: Module) -> str:
+def print_module(functions: list[Function], meshes: dict[str, str]) -> str:
+    """The text of a module. `meshes` maps a symbol to the text behind it in `dist.process_mesh @symbol...`."""
     printer = Printer()
-    lines = [line for function in module.functions for line in _function(printer, function) + [""]]
+    lines = [line for function in functions for line in _function(printer, function) + [""]]
     maps = [f"{alias} = {text}" for text, alias in printer.maps.items()]
-    meshes = [f"dist.process_mesh @{name}{text}" for name, text in module.meshes.items()]
+    declared = [f"dist.process_mesh @{name}{text}" for name, text in meshes.items()]
     locations = [f"{alias} = {location}" for location, alias in printer.locations.items()]
-    parts = [meshes, maps, lines[:-1], locations]
+    parts = [declared, maps, lines[:-1], locations]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"

@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
+from ..ir.scalars import wide
 from . import elements
-from .elementwise import convert
-from .reductions import narrow, wide
+from .elements import convert
+from .reductions import narrow
 from .registry import rule
 
 
@@ -16,11 +17,13 @@ def _(ctx, eqn, lhs, rhs):
     target = eqn.outvars[0].aval.dtype
     b, element = ctx.b, elements.element_of(target)
     for operand in eqn.invars:
-        if elements.is_float(operand.aval.dtype) != elements.is_float(target):
+        if elements.is_float(operand.aval.dtype) and not elements.is_float(target):
             raise ctx.error(eqn, f"'dot_general' of {operand.aval.dtype} to {target} is not supported; use astype")
-    if not elements.is_float(target):  # integers are widened first: a contraction only widens floats
-        lhs, rhs = [v if v.type.element == element else b.pointwise([v], v.type.shape, lambda x: convert(b, x, o.aval.dtype, target))
-                    for v, o in zip((lhs, rhs), eqn.invars)]
+    def converted(value, dtype):  # integers are, before: a contraction only widens floats
+        if elements.is_float(dtype) or value.type.element == element:
+            return value
+        return b.pointwise([value], value.type.shape, lambda x: convert(b, x, dtype, target))
+    lhs, rhs = [converted(v, o.aval.dtype) for v, o in zip((lhs, rhs), eqn.invars)]
     # Loops: batch, free of lhs, free of rhs, summed.
     sizes, lhs_loops, rhs_loops = [], [None] * lhs.type.rank, [None] * rhs.type.rank
     for i, j in zip(lhs_batch, rhs_batch):

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import ir
-from ..ir import constants
+from .. import constants, ir
+from ..ir import scalars
+from ..ir.constants import as_signed, greatest, least
 from .errors import ImportFailure
 
 SUPPORTED = "element types are f64, f32, f16, bf16, integers of 8 to 64 bits and bool"
@@ -19,6 +20,11 @@ _ELEMENTS = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "
 def element_of(dtype) -> str | None:
     """The element type, None if there is none."""
     return _ELEMENTS.get(np.dtype(dtype).name) if not _is_extended(dtype) else None
+
+
+def kind_of(dtype) -> str:
+    """The element type with its sign: ui32 where values are written i32 (tessera.ir.scalars)."""
+    return f"u{element_of(dtype)}" if is_unsigned(dtype) else element_of(dtype)
 
 
 def is_unsigned(dtype) -> bool:
@@ -40,26 +46,15 @@ def constant(builder: ir.Builder, array) -> ir.Value:
     element = element_of(array.dtype)
     if element is None:
         raise ImportFailure(f"a constant has type {array.dtype}; {SUPPORTED}", builder.location)
-    type = ir.TensorType(array.shape, element)
-    if array.size == 0:
-        return builder.constant(0, type)
-    first = array.reshape(-1)[:1]
-    if (_bits(array) == _bits(first)).all():
-        return builder.constant(_number(first[0], element), type)
-    if element != "i1" and array.size > 16:
-        return builder.dense(constants.raw(np.ascontiguousarray(array).tobytes()), type)
-    return builder.dense(constants.dense(_nested(array, element), element), type)
+    return constants.constant(builder, array, element)
 
 
-def _bits(array):
-    return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
+def convert(builder: ir.Builder, x: ir.Value, source, target) -> ir.Value:
+    """A scalar of NumPy type `source` as one of `target`."""
+    return scalars.convert(builder, x, kind_of(source), kind_of(target), element_of(target))
 
 
-def _number(value, element):
-    if element in ir.types.FLOATS:
-        return float(value)
-    return int(value) if element == "i1" or value.dtype.kind != "u" else int(_bits(np.asarray([value])).view(f"i{value.dtype.itemsize}")[0])
-
-
-def _nested(array, element):
-    return [_nested(a, element) for a in array] if array.ndim else _number(array[()], element)
+def bound(dtype, largest: bool) -> float | int:
+    """The greatest or least number of a type, for unsigned ones as signed numbers of the same bits."""
+    number = (greatest if largest else least)(kind_of(dtype))
+    return as_signed(number, kind_of(dtype)) if is_unsigned(dtype) else number

@@ -10,7 +10,13 @@ import jax
 import numpy as np
 from jax.extend import core as jex_core
 
+try:  # JAX publishes the traceback, but not how its own frames are told from the user's.
+    from jax._src.source_info_util import user_frame
+except ImportError:
+    user_frame = None
+
 from .. import ir
+from ..source import is_of_package, standing_at
 from . import elements
 from .errors import ImportFailure
 from .registry import RULES
@@ -19,12 +25,13 @@ from .shardings import ShardingReader
 
 def user_location(eqn) -> ir.Location | None:
     """The line of the user's program that an equation comes from."""
-    try:  # JAX publishes the traceback, but not how its own frames are told from the user's.
-        from jax._src.source_info_util import user_frame
+    try:
         frame = user_frame(eqn.source_info.traceback)
-    except (ImportError, AttributeError, TypeError):
+    except (AttributeError, TypeError):
         frame = None
-    return ir.Location(frame.file_name, frame.start_line, frame.start_column + 1) if frame else None
+    if frame is None or is_of_package(frame.file_name):  # a program that a rule traced itself
+        return None
+    return ir.Location(frame.file_name, frame.start_line, frame.start_column + 1)
 
 
 def subprograms(eqn):
@@ -58,7 +65,7 @@ def check_primitives(jaxpr) -> None:
 
 
 # Their jaxprs say how two numbers combine; the rule knows it from the primitive's name.
-_NO_PROGRAM_INSIDE = {"scatter-add", "scatter_add", "scatter", "scatter-mul", "scatter_mul", "scatter_min", "scatter_max"}
+_NO_PROGRAM_INSIDE = {"scatter-add", "scatter_add", "scatter-sub", "scatter_sub", "scatter-mul", "scatter_mul", "scatter_min", "scatter_max"}
 
 
 class Importer:
@@ -68,6 +75,7 @@ class Importer:
         self.b = ir.Builder()
         self.shardings = shardings
         self.location: ir.Location | None = None
+        self.dropped_checkpoints: list[ir.Location | None] = []  # where derivatives would compute again
 
     def error(self, eqn, message: str) -> ImportFailure:
         return ImportFailure(message, user_location(eqn) or self.location)
@@ -89,7 +97,6 @@ class Importer:
 
     def iota(self, shape, dim: int, dtype) -> ir.Value:
         """A tensor whose elements are their index along `dim`."""
-        from .elementwise import convert
         b, element = self.b, elements.element_of(dtype)
         shape = tuple(shape)
         # Made along the dimension alone, then broadcast: readers see the row.
@@ -97,7 +104,7 @@ class Importer:
 
         def body(_):
             if elements.is_float(dtype):
-                return convert(b, b.cast("arith.index_cast", b.index(0), "i32"), np.dtype("int32"), dtype)
+                return elements.convert(b, b.cast("arith.index_cast", b.index(0), "i32"), np.dtype("int32"), dtype)
             return b.cast("arith.index_cast", b.index(0), element)
         if shape[dim] == 1:
             value = b.constant(0, row)
@@ -137,16 +144,18 @@ class Importer:
         old, self.location = self.location, location or self.location
         for variable in eqn.outvars:  # before a rule meets a type that it does not know
             self.type(variable.aval, f"result of '{eqn.primitive}'")
-        with self.b.at(location):
+        if eqn.primitive.name not in RULES:  # of a program that a rule traced itself
+            raise self.error(eqn, f"primitive '{eqn.primitive.name}' is not supported")
+        with self.b.at(location), standing_at(self.location):
             values = [self._value(v, environment) for v in eqn.invars]
             results = RULES[eqn.primitive.name](self, eqn, *values)
+            results = [results] if isinstance(results, ir.Value) else results
+            for variable, value in zip(eqn.outvars, results, strict=True):
+                expected = self.type(variable.aval, f"result of '{eqn.primitive}'")
+                if value.type != expected:
+                    raise AssertionError(f"the rule of '{eqn.primitive}' made {value.type}, not {expected}")
+                environment[variable] = value
         self.location = old
-        results = [results] if isinstance(results, ir.Value) else results
-        for variable, value in zip(eqn.outvars, results, strict=True):
-            expected = self.type(variable.aval, f"result of '{eqn.primitive}'")
-            if value.type != expected:
-                raise AssertionError(f"the rule of '{eqn.primitive}' made {value.type}, not {expected}")
-            environment[variable] = value
 
 
 def is_key(dtype) -> bool:

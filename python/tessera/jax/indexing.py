@@ -17,11 +17,16 @@ from __future__ import annotations
 
 import math
 
-from ..ir import AffineMap, TensorType
+import jax
+import numpy as np
+
+from ..ir import AffineMap, Block, TensorType
+from ..ir.scalars import combine, negative, wide, widened
 from ..ir.sorting import add
 from . import elements
-from .elementwise import convert, extremum
-from .reductions import bound, narrow, wide
+from .control_flow import scalar
+from .elements import bound, convert, kind_of
+from .reductions import narrow
 from .registry import rule
 
 _NOWHERE = -(1 << 30)  # an index that no loop reaches, also after a window's offset is added
@@ -241,18 +246,17 @@ def _(ctx, eqn, operand, indices, updates):
         return operand
     nest = _Scatter(ctx, eqn, operand, indices, updates)
     if kind in ("min", "max"):
-        return nest.fold(operand, extremum(b, kind == "max", dtype), bound(dtype, kind == "min"))
-    to, floats = wide(element), elements.is_float(dtype)
-    init = operand if to == element else b.pointwise([operand], operand.type.shape, lambda x: b.cast("arith.extf", x, to))
-    widen = (lambda x: x) if to == element else (lambda x: b.cast("arith.extf", x, to))
-    value = widen
+        return nest.fold(operand, combine(b, kind, kind_of(dtype)), bound(dtype, kind == "min"))
+    to = wide(element)
+    value = widen = lambda x: widened(b, x, to)
+    init = operand if to == element else b.pointwise([operand], operand.type.shape, widen)
     if kind == "sub":
-        value = lambda x: b.apply("arith.negf", widen(x)) if floats else b.apply("arith.subi", b.constant(0, x.type), x)
+        value = lambda x: negative(b, to, widen(x))
     if kind == "mul":
-        combine, identity = (lambda acc, x: b.apply("arith.mulf" if floats else "arith.muli", acc, x)), 1
+        folded = nest.fold(init, combine(b, "mul", to), 1, value)
     else:
-        combine, identity = (lambda acc, x: add(b, to, acc, x)), 0
-    return narrow(b, nest.fold(init, combine, identity, value), element)
+        folded = nest.fold(init, lambda acc, x: add(b, to, acc, x), 0, value)
+    return narrow(b, folded, element)
 
 
 @rule("scatter")
@@ -262,6 +266,8 @@ def _(ctx, eqn, operand, indices, updates):
     if 0 in updates.type.shape or 0 in operand.type.shape:
         return operand
     nest = _Scatter(ctx, eqn, operand, indices, updates)
+    if eqn.params["update_jaxpr"] is not None:
+        return _applied(ctx, eqn, operand, nest)
     none = b.constant(-1, TensorType(operand.type.shape, "i32"))
     winner = nest.fold(none, lambda acc, x: b.apply("arith.maxsi", acc, x), -1, lambda _: nest.update_number("i32"))
     here = AffineMap(nest.loops, tuple(range(nest.rank)))
@@ -269,6 +275,37 @@ def _(ctx, eqn, operand, indices, updates):
                        lambda x, w: b.select(b.compare("eq", w, nest.update_number("i32")), x, b.constant(0, element)), [(winner, here)])
     return b.pointwise([winner, picked, operand], operand.type.shape,
                        lambda w, x, old: b.select(b.compare("sge", w, b.constant(0, w.type)), x, old))
+
+
+def _applied(ctx, eqn, operand, nest):
+    """`.at[].apply(f)`: f as often as a place is named. First that is counted, then f runs until the greatest count."""
+    b, shape, jaxpr = ctx.b, operand.type.shape, eqn.params["update_jaxpr"]
+    reads = [v for inner in jaxpr.eqns for v in inner.invars] + list(jaxpr.outvars)
+    if any(v is jaxpr.invars[1] for v in reads):
+        raise ctx.error(eqn, "'scatter' by a function of the element and the update is not supported; `.at[].apply(f)` is, with f of the element")
+    counts = nest.fold(b.constant(0, TensorType(shape, "i32")), lambda acc, x: b.apply("arith.addi", acc, x), 0, lambda _: b.constant(1, "i32"))
+    function = jax.extend.core.jaxpr_as_fun(jax.extend.core.ClosedJaxpr(jaxpr, eqn.params["update_consts"]))
+    each = lambda x: function(x, np.zeros((), eqn.invars[0].aval.dtype))[0]
+    for _ in shape:
+        each = jax.vmap(each)
+    body = jax.make_jaxpr(each)(jax.ShapeDtypeStruct(shape, eqn.invars[0].aval.dtype))
+
+    def again(x, done):
+        more = b.pointwise([counts, done], shape, lambda n, done: b.compare("sgt", n, done))
+        return b.pointwise([more, ctx.inline(body, [x])[0], x], shape, lambda more, new, old: b.select(more, new, old))
+    if eqn.params["unique_indices"] or math.prod(nest.sizes) == 1:
+        return again(operand, b.constant(0, TensorType((), "i32")))
+    most = b.reduce(counts, range(len(shape)), lambda x, y: b.apply("arith.maxsi", x, y), 0) if shape else counts
+    inits = [b.constant(0, TensorType((), "i32")), operand]
+    before, after = [Block([v.type for v in inits]) for _ in range(2)]
+    with b.inside(before):
+        some = b.pointwise([before.arguments[0], most], (), lambda done, most: b.compare("slt", done, most))
+        b.op("scf.condition", [scalar(b, some), *before.arguments], [])
+    with b.inside(after):
+        done, x = after.arguments
+        following = b.pointwise([done], (), lambda n: b.apply("arith.addi", n, b.constant(1, "i32")))
+        b.op("scf.yield", [following, again(x, done)], [])
+    return b.op("scf.while", inits, [v.type for v in inits], regions=[before, after]).results[1]
 
 
 def scalar_index(ctx, value, dtype, last):

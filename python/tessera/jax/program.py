@@ -14,19 +14,22 @@ from jax.interpreters import partial_eval
 from .. import ir
 from ..program import Program
 from ..sharding import quoted
+from ..source import entry, of_library, warn
 from . import arguments as trees
 from .errors import ImportFailure
 from .importer import Importer, check_primitives, is_key
 from .shardings import ShardingReader
 
 
+@entry
 def to_module(fn: Callable, args: Sequence[Any], in_shardings=None, out_shardings=None, *, mesh=None,
               feeds: str | Mapping[int, int] | None = "auto", ranges: Mapping[str, tuple[int, int]] | None = None,
               name: str = "main"):
     """Imports `fn(*args)`; arguments as of `from_jax`. Returns the module and the leaves of arguments and results."""
     args = tuple(jax.tree.map(_abstract, tuple(args)))
     inputs = trees.arguments(fn, args, in_shardings)
-    closed, shape = jax.make_jaxpr(fn, return_shape=True)(*args)
+    with of_library("jax"):
+        closed, shape = jax.make_jaxpr(fn, return_shape=True)(*args)
     if isinstance(feeds, str):
         feeds = trees.matching_feeds(args, shape)
     feeds = dict(feeds or {})
@@ -60,6 +63,7 @@ def to_module(fn: Callable, args: Sequence[Any], in_shardings=None, out_sharding
             ports = [port(leaf, "result", **({"feeds": str(feeds[i])} if i in feeds else {})) for i, leaf in enumerate(outputs)]
             importer.b.ret(function, values, ports)
     ir.simplify(function)
+    _warn_of_checkpoints(importer.dropped_checkpoints, where)
     if reader.mesh is not None:
         importer.b.module.meshes[reader.mesh.name] = reader.mesh.definition
         for p in (*function.arguments, *function.results):
@@ -75,6 +79,7 @@ class JaxProgram(Program):
         self._in_tree, self._out_tree = jax.tree.structure(tuple(args)), jax.tree.structure(shape)
         super().__init__(str(module), getattr(fn, "__name__", "program"), verify=False)
 
+    @entry
     def __call__(self, *args):
         """Runs one step on virtual devices; the results are global NumPy arrays in the tree of the function's results."""
         leaves, tree = jax.tree.flatten(args)
@@ -98,6 +103,7 @@ def _typed(array, dtype):
     return array.view(dtype) if array.dtype != dtype else array
 
 
+@entry
 def from_jax(fn: Callable, args: Sequence[Any], in_shardings=None, out_shardings=None, *, mesh=None,
              feeds: str | Mapping[int, int] | None = "auto", ranges: Mapping[str, tuple[int, int]] | None = None) -> JaxProgram:
     """Imports `fn(*args)`.
@@ -123,6 +129,14 @@ def _abstract(value):
     if isinstance(array, np.ndarray) and array.dtype == object:
         raise ImportFailure(f"an argument is a {type(value).__name__}; arguments are arrays, numbers or trees of them")
     return jax.ShapeDtypeStruct(array.shape, jax.dtypes.canonicalize_dtype(array.dtype) if not isinstance(array, jax.Array) else array.dtype)
+
+
+def _warn_of_checkpoints(places, where):
+    """One warning for all: where a derivative would compute again, it keeps what it needs."""
+    if places:
+        first, *others = dict.fromkeys(place or where for place in places)
+        more = "".join(f"; also at {place.file}:{place.line}" for place in others if place)
+        warn(f"jax.checkpoint is not honoured: derivatives keep what they need in place of computing it again{more}", first)
 
 
 def _function_location(fn) -> ir.Location | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ..ir.sorting import ordered, placed, places
 from . import elements
-from .elementwise import convert
+from .elements import convert
 from .registry import rule
 
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 
 from ..ir import AffineMap, TensorType
+from ..ir.scalars import combine, compare, wide, widened
 from ..ir.windows import Windows, convolve, dilate, edges
 from . import elements
-from .elementwise import compare, extremum
-from .reductions import bound, narrow, wide
+from .elements import bound, kind_of
+from .reductions import narrow
 from .registry import rule
 
 
@@ -55,14 +56,12 @@ def _(ctx, eqn, x):
     if 0 in out:
         return b.constant(0, TensorType(tuple(out), element))
     if kind == "sum":
-        to, floats = wide(element), elements.is_float(dtype)
+        to = wide(element)
         x, windows = _windows(ctx, eqn, x, out, 0)
-        prepare = (lambda x: x) if to == element else (lambda x: b.cast("arith.extf", x, to))
-        add = lambda acc, x: b.apply("arith.addf" if floats else "arith.addi", acc, x)
-        return narrow(b, windows.fold(b, x, add, 0, to, prepare), element)
+        return narrow(b, windows.fold(b, x, combine(b, "add", to), 0, to, lambda x: widened(b, x, to)), element)
     least = bound(dtype, kind == "min")
     x, windows = _windows(ctx, eqn, x, out, least)
-    return windows.fold(b, x, extremum(b, kind == "max", dtype), least, element)
+    return windows.fold(b, x, combine(b, kind, kind_of(dtype)), least, element)
 
 
 @rule("select_and_scatter_add")
@@ -78,14 +77,14 @@ def _(ctx, eqn, source, operand):
         return b.constant(0, operand.type)
     identity, element = bound(dtype, not largest), operand.type.element
     padded, windows = _windows(ctx, eqn, operand, source.type.shape, identity)
-    best = windows.fold(b, padded, extremum(b, largest, dtype), identity, element)
+    best = windows.fold(b, padded, combine(b, "max" if largest else "min", kind_of(dtype)), identity, element)
     beyond = math.prod(windows.dims)
     if windows.tiles():
         return _undoedges(b, _scatter_tiles(b, source, padded, best, windows, dtype, beyond), operand.type.shape, p["padding"])
     outer, read = windows.outer, windows.read
 
     def first(x, _, best, acc):
-        here = b.select(compare(b, "eq", dtype, x, best), windows.number(b, "i32"), b.constant(beyond, "i32"))
+        here = b.select(compare(b, "eq", kind_of(dtype), x, best), windows.number(b, "i32"), b.constant(beyond, "i32"))
         return b.apply("arith.minsi", acc, here)
     init = b.constant(beyond, TensorType(source.type.shape, "i32"))
     chosen, = b.generic([(padded, read), windows.extents(b, element), (best, outer)], [(init, outer)], windows.iterators(), first)
@@ -107,7 +106,7 @@ def _scatter_tiles(b, source, padded, best, windows, dtype, beyond):
         return number
 
     def first(x, best, acc):
-        return b.apply("arith.minsi", acc, b.select(compare(b, "eq", dtype, x, best), number(), b.constant(beyond, "i32")))
+        return b.apply("arith.minsi", acc, b.select(compare(b, "eq", kind_of(dtype), x, best), number(), b.constant(beyond, "i32")))
     chosen, = b.generic([(parts, every), (best, kept)], [(b.constant(beyond, TensorType(source.type.shape, "i32")), kept)],
                         ["reduction" if d in inner else "parallel" for d in range(rank)], first)
     element = source.type.element

@@ -7,9 +7,9 @@ from __future__ import annotations
 from .. import ops
 from ..errors import ShapeError
 from ..ops.base import tensor_of
+from ..ops.distributed import shard_tensor
 from ..sharding import Shard
 from ..source import refuse
-from ..tensor import shard_tensor
 from . import init
 from .layers import positive
 from .module import Module

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 
-from .. import ops
+from .. import ops, random
 from ..errors import ArgumentError, ShapeError
 from ..ops.base import tensor_of
 from ..ops.elementwise import sigmoid
@@ -83,7 +83,6 @@ def dropout(x, rate: float, key, training: bool = True) -> Tensor:
     x = tensor_of(x, "dropout")
     if not training or rate == 0:
         return x
-    from .. import random
     return ops.where(random.uniform(key, x.shape) >= rate, x / (1 - rate), 0)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .. import ops
+from .. import ops, random
 from ..errors import ArgumentError, ShapeError
 from ..ops.base import tensor_of
 from ..source import refuse
@@ -90,7 +90,6 @@ class Dropout(Module):
     def forward(self, x):
         if not self.training or self.rate == 0:
             return x
-        from .. import random
         y = F.dropout(x, self.rate, random.key(self.seed, self.counter))
         self.counter = self.counter + 1
         return y

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from .. import tree
+from ..compiled import infer_predict_layout
 from ..errors import ArgumentError, ShapeError, TraceError
 from ..source import refuse
+from ..strategy import shard
 from ..tensor import Tensor, asarray, from_array
 
 _lazy = threading.local()
@@ -46,14 +48,14 @@ class Module:
     # What it holds.
 
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
-        """(place, tensor), as "layers.0.weight"."""
-        return ((leaf.path, leaf.value) for leaf in tree.flatten(self)[0] if leaf.trainable)
+        """(place, tensor), as "layers.0.weight"; frozen ones too."""
+        return ((leaf.path, leaf.value) for leaf in tree.flatten(self)[0] if leaf.parameter)
 
     def parameters(self) -> list[Tensor]:
         return [value for _, value in self.named_parameters()]
 
     def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
-        return ((leaf.path, leaf.value) for leaf in tree.flatten(self)[0] if not leaf.trainable)
+        return ((leaf.path, leaf.value) for leaf in tree.flatten(self)[0] if not leaf.parameter)
 
     def modules(self) -> Iterator[Module]:
         """This module and those inside."""
@@ -67,8 +69,12 @@ class Module:
     def train(self, mode: bool = True) -> Module:
         """Sets `training` here and inside: of dropout and batch normalisation."""
         for module in self.modules():
-            object.__setattr__(module, "training", mode)
+            module._set_training(mode)
         return self
+
+    def _set_training(self, mode: bool) -> None:
+        """The mode of this module alone."""
+        object.__setattr__(self, "training", mode)
 
     def eval(self) -> Module:
         return self.train(False)
@@ -109,12 +115,10 @@ class Module:
 
     def shard(self, in_strategy, out_strategy=None, **options) -> Callable:
         """This module with its inputs (and results) cut as strategies say: tessera.shard."""
-        from ..strategy import shard
         return shard(self, in_strategy, out_strategy, **options)
 
     def infer_predict_layout(self, *inputs) -> dict[str, str]:
         """How each parameter and buffer lies when the module is called with such inputs; compiles only."""
-        from ..parallel import infer_predict_layout
         return infer_predict_layout(self, *inputs)
 
     def initialize(self) -> Module:
@@ -143,8 +147,12 @@ class Parameter(Tensor):
     def __reduce__(self):
         return _uninitialised, (self.shape, self.dtype, self._make, self.sharding)
 
+    def _placed(self, sharding) -> Parameter:
+        return _uninitialised(self.shape, self.dtype, self._make, sharding)
+
     def initialize(self) -> Tensor:
         """The tensor with a value, placed as this one is."""
+        self._used()
         return from_array(self._make(), self.dtype, self.sharding)
 
     def _concrete(self, what):
@@ -184,4 +192,4 @@ def eval_mode(module: Module):
         yield module
     finally:
         for inner, mode in modes:
-            object.__setattr__(inner, "training", mode)
+            inner._set_training(mode)

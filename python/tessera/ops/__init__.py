@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Operations on tensors, by their names in NumPy and the array API standard."""
 
-from . import creation, distributed, elementwise, indexing, linear, reductions, shapes, sorting, windows
+import sys as _sys
+
+from . import creation, distributed, elementwise, getitem, indexing, linear, operators, reductions, shapes, sorting, windows
 from .creation import arange, eye, full, full_like, iota, linspace, ones, ones_like, zeros, zeros_like
 from .distributed import reshard, stop_gradient, unshard
 from .elementwise import *  # noqa: F403
@@ -22,3 +24,5 @@ __all__ = [*elementwise.__all__, "all", "any", "arange", "argmax", "argmin", "ar
            "put_along_axis", "put_at", "repeat", "reshape", "reshard", "roll", "softmax", "sort", "split", "squeeze", "stack",
            "std", "stop_gradient", "sum", "sum_pool", "swapaxes", "take", "take_along_axis", "take_at", "tensordot", "tile", "top_k", "tril",
            "triu", "unshard", "var", "vecdot", "zeros", "zeros_like"]
+
+operators.attach(_sys.modules[__name__])

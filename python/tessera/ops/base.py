@@ -12,11 +12,13 @@ import numpy as np
 
 from .. import dtypes
 from ..dtypes import DType
-from ..errors import DTypeError, ShapeError
+from ..eager import run_eagerly
+from ..errors import ArgumentError, DTypeError, ShapeError
 from ..ir import TensorType
 from ..ir.core import Value
-from ..ir.types import is_unsigned, width
+from ..ir.scalars import convert
 from ..source import location, refuse
+from ..strategy import shard
 from ..tensor import Tensor, asarray
 from ..trace import Trace, check_meshes, current
 
@@ -27,7 +29,6 @@ def op(function: Callable) -> Callable:
     def call(*args, **kwargs):
         trace = current()
         if trace is None:
-            from ..compiled import run_eagerly
             return run_eagerly(function, args, kwargs)
         with trace.builder.at(location()):
             result = function(trace, *args, **kwargs)
@@ -42,7 +43,6 @@ def op(function: Callable) -> Callable:
 
 def _sharded(operation, in_strategy, out_strategy=None, **options):
     """The operation with a strategy of its own: in how many parts each dimension of each input is cut (tessera.shard)."""
-    from ..strategy import shard
     return shard(operation, in_strategy, out_strategy, **options)
 
 
@@ -100,43 +100,12 @@ def broadcast_shapes(name: str, shapes: Sequence[Sequence[int]]) -> tuple[int, .
     return tuple(result)
 
 
-def convert(b, x: Value, target: str) -> Value:
-    """A scalar in the body of a nest as one of another element type; floats become integers by truncation, saturated. Integers
-    that get narrower or lose their sign keep their low bits."""
-    source = x.type
-    floats = ("f64", "f32", "f16", "bf16")
-    if source == target:
-        return x
-    if source in floats and target in floats:
-        if width(source) == width(target):  # f16 and bf16
-            x, source = b.cast("arith.extf", x, "f32"), "f32"
-        return b.cast("arith.extf" if width(target) > width(source) else "arith.truncf", x, target)
-    if target == "i1":
-        return b.compare("une" if source in floats else "ne", x, b.constant(0, source))
-    if source in floats:
-        if width(source) == 16:
-            x = b.cast("arith.extf", x, "f32")
-        unsigned = is_unsigned(target)
-        least, high = (0, 2 ** width(target)) if unsigned else (-(2 ** (width(target) - 1)), 2 ** (width(target) - 1))
-        beyond, low = b.constant(float(high), x.type), b.constant(float(least), x.type)
-        defined = b.apply("arith.andi", b.compare("olt", x, beyond), b.compare("ogt", x, low))
-        inside = b.cast("arith.fptoui" if unsigned else "arith.fptosi", b.select(defined, x, b.constant(0, x.type)), target)
-        inside = b.select(b.compare("ole", x, low), b.constant(least, target), inside)
-        return b.select(b.compare("oge", x, beyond), b.constant(high - 1, target), inside)
-    plain = source == "i1" or is_unsigned(source)
-    if target in floats:
-        return b.cast("arith.uitofp" if plain else "arith.sitofp", x, target)
-    if width(target) > width(source):
-        return b.cast("arith.extui" if plain else "arith.extsi", x, target)
-    return b.cast("arith.bitcast" if width(target) == width(source) else "arith.trunci", x, target)
-
-
 def cast(trace: Trace, value: Value, element: str) -> Value:
     """A tensor as one of another element type."""
     if value.type.element == element:
         return value
     b = trace.builder
-    return b.pointwise([value], value.type.shape, lambda x: convert(b, x, element))
+    return b.pointwise([value], value.type.shape, lambda x: convert(b, x, x.type, element))
 
 
 def operand(trace: Trace, value, element: str | None = None) -> Value:
@@ -170,6 +139,20 @@ def need(name: str, tensor: Tensor, *kinds: str) -> None:
     """Raises DTypeError unless the tensor is of one of the kinds."""
     if tensor.dtype.kind not in kinds:
         raise refuse(DTypeError, f"'{name}' takes {' or '.join(kinds)}, not {tensor.dtype}; convert with astype")
+
+
+def listed(name: str, what: str, value, kind: type[Exception] = ArgumentError) -> list:
+    """A list or a tuple of something as a list. Raises `kind` for what is none."""
+    if not isinstance(value, (list, tuple, range)):
+        raise refuse(kind, f"{what} {value!r} of '{name}' are no list")
+    return list(value)
+
+
+def whole(name: str, what: str, value) -> int:
+    """An integer. Raises ArgumentError."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise refuse(ArgumentError, f"{what} {value!r} of '{name}' is no integer")
+    return int(value)
 
 
 def axis_of(name: str, axis, rank: int) -> int:

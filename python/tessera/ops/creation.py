@@ -9,10 +9,12 @@ import numpy as np
 from .. import dtypes
 from ..errors import ShapeError
 from ..ir import AffineMap, TensorType
+from ..ir.scalars import convert
 from ..source import refuse
 from ..tensor import Tensor
 from ..trace import current
-from .base import convert, op, tensor_of
+from .base import op, tensor_of
+from .elementwise import equal
 from .shapes import _extents
 
 
@@ -61,7 +63,7 @@ def ones_like(x, dtype=None) -> Tensor:
 def _iota(trace, shape, dim, element):
     b = trace.builder
     row = TensorType((shape[dim],), element)
-    body = lambda _: convert(b, b.cast("arith.index_cast", b.index(0), "i64"), element)
+    body = lambda _: convert(b, b.cast("arith.index_cast", b.index(0), "i64"), "i64", element)
     value, = b.generic([], [(b.empty(row), AffineMap.identity(1))], ["parallel"], body)
     return trace.tensor(b.broadcast(value, shape, [dim]))
 
@@ -98,7 +100,6 @@ def linspace(start, stop, num, dtype="float32") -> Tensor:
 
 def eye(n, m=None, k=0, dtype="float32") -> Tensor:
     """1 on diagonal k, 0 elsewhere."""
-    from .elementwise import equal
     shape = (n, n if m is None else m)
     if current() is None:
         return Tensor(np.eye(*shape, k), dtype)

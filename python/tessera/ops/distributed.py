@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
-from ..errors import MeshError
+from ..errors import MeshError, PlacementError, TesseraWarning
 from ..layout import check, listed
 from ..mesh import ProcessMesh
 from ..sharding import Replicate, Sharding
-from ..source import location, refuse
+from ..source import entry, location, refuse
 from ..tensor import Tensor, from_array
 from .base import op, operand, tensor_of
 
@@ -18,12 +19,7 @@ from .base import op, operand, tensor_of
 @op
 def constrain(trace, x, sharding):
     """A traced value that lies as `sharding` says."""
-    if x.mesh is not None and x.mesh != sharding.mesh:
-        raise refuse(MeshError, f"shard_tensor of a tensor on {x.mesh!r} to {sharding.mesh!r}; another mesh is reached by reshard")
-    value = operand(trace, x)
-    constrained = trace.builder.shard(value, trace.text(sharding))
-    trace.sharded.append((constrained, location()))
-    return trace.tensor(constrained, sharding)
+    return trace.constrained(x, sharding)
 
 
 @op
@@ -45,6 +41,41 @@ def reshard(x, mesh: ProcessMesh, placements: Sequence) -> Tensor:
     if x._scope is None and x.sharding is None:  # dense: whole everywhere
         return from_array(x._concrete("reshard"), x.dtype, sharding)
     return _move(x, sharding)
+
+
+class _Unused:
+    """Warns when a distributed tensor goes before anybody used it."""
+
+    def __init__(self):
+        self.place, self.used = location(), False
+
+    def __del__(self):
+        if not self.used and self.place is not None and warnings is not None:
+            warnings.warn_explicit("the result of shard_tensor is not used; it does not change its argument", TesseraWarning,
+                                   self.place.file, self.place.line)
+
+
+@entry
+def shard_tensor(data, mesh: ProcessMesh, placements: Sequence, dtype=None) -> Tensor:
+    """A distributed tensor of `data` (a tensor, an array, a list).
+
+    placements: one a mesh axis, Replicate(), Shard(dim) or Partial(reduction); axes left out are replicated. Of Partial the
+    value lives on coordinate 0, others hold the identity. In a traced function it demands that the value lies so.
+
+    Raises PlacementError, which names the placement, and MeshError.
+    """
+    if not isinstance(mesh, ProcessMesh):
+        raise refuse(PlacementError, f"the mesh is a ProcessMesh, not {mesh!r}")
+    tensor = data if isinstance(data, Tensor) and dtype is None else Tensor(data, dtype) if not isinstance(data, Tensor) else data.astype(dtype)
+    sharding = check(Sharding(mesh, listed(placements)), tensor.shape, tensor.dtype.element, f"a tensor of shape {tensor.shape}")
+    tensor._used()
+    if tensor._scope is not None:
+        return constrain(tensor, sharding)
+    if tensor.sharding is not None and tensor._array is not None:
+        return reshard(tensor, mesh, sharding.placements)
+    made = tensor._placed(sharding)
+    made._unused = _Unused()
+    return made
 
 
 def unshard(x) -> Tensor:

@@ -6,28 +6,107 @@
 
 When v is cut, each device looks up what it holds and the results add up; the derivative is the same with the roles changed.
 Nothing is multiplied, so that infinities and NaN stay where they are.
+
+What an index outside of its axis does is decided by `outside`, an argument of all of them:
+
+    "zero"    elements read are 0, those written are left out; -1 is the last one (NumPy's)
+    "poison"  as PyTorch, where -1 is the last one, too
+    "refuse"  as PyTorch, where indices that are negative are outside
+
+PyTorch raises an error there. So do the last two where the indices are known before the program runs: constants, and arguments of the
+compiled function. Elsewhere what is read is NaN (of integers the least number, of bool true), and what is written is that altogether.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import math
+
+import numpy as np
 
 from .. import dtypes
-from ..errors import ArgumentError, DTypeError, ShapeError
-from ..ir import AffineMap, TensorType
+from ..errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
+from ..ir import AffineMap, Location, TensorType, constants
+from ..ir.scalars import convert
 from ..ir.sorting import add
-from ..source import refuse
+from ..ir.types import FLOATS, is_unsigned
+from ..source import location, refuse, standing_name
 from ..tensor import Tensor
 from ..trace import check_meshes
-from .base import axis_of, broadcast_shapes, common_type, convert, op, operand, tensor_of
-from .shapes import _extents, broadcast_to
+from .base import axis_of, broadcast_shapes, common_type, listed, op, operand, tensor_of, whole
+from .shapes import broadcast_to
 
 
 def _indices(name, indices) -> Tensor:
     indices = tensor_of(indices, name)
     if indices.dtype.kind != "integer":
         raise refuse(DTypeError, f"indices of '{name}' are of {indices.dtype}; they are integers: convert with astype")
-    return indices.astype("int64") if indices.dtype.element.startswith("u") else indices
+    return indices
+
+
+def _signed(indices: Tensor) -> Tensor:
+    """Indices in a type that holds every extent and -1."""
+    return indices.astype("int64") if indices.dtype.element.startswith("u") or indices.dtype.itemsize < 4 else indices
+
+
+OUTSIDE = ("zero", "poison", "refuse")
+
+
+def _check(trace, name, indices, n, outside) -> None:
+    """Raises OutOfRangeError for indices of an axis of extent n that lie outside, now or when the program is called."""
+    if outside not in OUTSIDE:
+        raise refuse(ArgumentError, f"outside '{outside}' of '{name}'; there are {', '.join(OUTSIDE)}")
+    if outside == "zero":
+        return
+    check = IndexCheck(standing_name() or name, 0 if outside == "refuse" else -n, n, location())
+    if indices._scope is None and indices._array is not None:
+        check(indices._array)
+    elif (argument := trace.argument_of(indices)) is not None:
+        trace.checks.append((argument, check))
+
+
+@dataclasses.dataclass(frozen=True)
+class IndexCheck:
+    """Indices of operation `name` lie in [low, high)."""
+
+    name: str
+    low: int
+    high: int
+    at: Location | None
+
+    def __call__(self, indices: np.ndarray, here: bool = False) -> None:
+        """`here`: the operation is run where it is called, which may be another line than where it was recorded."""
+        if indices.size:
+            found = next((int(i) for i in (indices.min(), indices.max()) if not self.low <= i < self.high), None)
+            if found is not None:
+                name, at = (standing_name() or self.name, None) if here else (self.name, self.at)
+                raise refuse(OutOfRangeError, f"index {found} of '{name}' is out of range: the axis has extent {self.high}, "
+                                              f"indices are {self.low} to {self.high - 1}", at)
+
+
+def _inside(b, indices, extents, outside):
+    """Where all indices (values of one shape, before they are wrapped) lie in their axes."""
+    def body(*found):
+        return _all(b, [b.apply("arith.andi", b.compare("sge", i, b.constant(0 if outside == "refuse" else -n, i.type)),
+                                b.compare("slt", i, b.constant(n, i.type))) for i, n in zip(found, extents)])
+    return b.pointwise(indices, indices[0].type.shape, body)
+
+
+def _poison(element):
+    """What stands where PyTorch raises an error."""
+    return math.nan if element in FLOATS else True if element == "i1" else 0 if is_unsigned(element) else constants.least(element)
+
+
+def _poisoned(trace, result, indices, extents, outside):
+    """`result`, or poison altogether if an index lies outside."""
+    if outside == "zero":
+        return result
+    b, value = trace.builder, trace.value(result)
+    inside = _inside(b, [operand(trace, i) for i in indices], extents, outside)
+    dims = range(inside.type.rank)
+    every = b.reduce(inside, dims, lambda x, y: b.apply("arith.andi", x, y), 1) if dims else inside
+    return trace.tensor(b.pointwise([every, value], value.type.shape, lambda ok, x: b.select(ok, x, b.constant(_poison(x.type), x.type))))
 
 
 def _wrapped(trace, indices, n):
@@ -48,20 +127,28 @@ def _all(b, conditions):
     return functools.reduce(lambda a, c: b.apply("arith.andi", a, c), conditions)
 
 
-def _lookup(trace, x, indices, places, index_places, loops, kept, looked_up=None):
+def _lookup(trace, name, x, indices, places, index_places, loops, kept, looked_up=None, outside="zero"):
     """The nest: operand dims at `places`, indices (one, or several alike) at `index_places`; the loops `looked_up` (the last one) run
     along what the indices say."""
     b = trace.builder
     indices = indices if isinstance(indices, list) else [indices]
     looked_up = looked_up or [loops - 1]
     sizes = {place: extent for place, extent in zip((*places, *index_places), (*x.shape, *indices[0].shape))}
+    for i, v in zip(indices, looked_up):
+        _check(trace, name, i, sizes[v], outside)
+    indices = [_signed(i) for i in indices]
     numbers = [_wrapped(trace, i, sizes[v]) for i, v in zip(indices, looked_up)]
 
     def body(x, *rest):
         *found, acc = rest
         same = _all(b, [_is(b, i, v) for i, v in zip(found, looked_up)])
         return add(b, x.type, acc, b.select(same, x, b.constant(0, x.type)))
-    init = b.constant(0, TensorType(tuple(sizes[d] for d in kept), x.dtype.element))
+    shape, element = tuple(sizes[d] for d in kept), x.dtype.element
+    init = b.constant(0, TensorType(shape, element))
+    if outside != "zero":  # nothing matches where an index lies outside: the sum starts from the poison
+        inside = _inside(b, [operand(trace, i) for i in indices], [sizes[v] for v in looked_up], outside)
+        start = b.pointwise([inside], inside.type.shape, lambda ok: b.select(ok, b.constant(0, element), b.constant(_poison(element), element)))
+        init = b.broadcast(start, shape, [kept.index(d) for d in index_places])
     at = AffineMap(loops, tuple(index_places))
     result, = b.generic([(operand(trace, x), AffineMap(loops, tuple(places))), *[(n, at) for n in numbers]],
                         [(init, AffineMap(loops, tuple(kept)))], ["reduction" if d in looked_up else "parallel" for d in range(loops)], body)
@@ -69,8 +156,8 @@ def _lookup(trace, x, indices, places, index_places, loops, kept, looked_up=None
 
 
 @op
-def take(trace, x, indices, axis=0):
-    """Slices of x along `axis`, in the shape of the indices. Negative ones count from the end; outside, elements are 0."""
+def take(trace, x, indices, axis=0, outside="zero"):
+    """Slices of x along `axis`, in the shape of the indices. Negative ones count from the end; outside, elements are 0 (`outside`)."""
     x, indices = tensor_of(x, "take"), _indices("take", indices)
     check_meshes("take", [x, indices])
     dim = axis_of("take", axis, x.ndim)
@@ -79,26 +166,27 @@ def take(trace, x, indices, axis=0):
     loops = x.ndim + indices.ndim
     index_places = list(range(dim, dim + indices.ndim))
     places = [*range(dim), loops - 1, *range(dim + indices.ndim, loops - 1)]
-    return _lookup(trace, x, indices, places, index_places, loops, list(range(loops - 1)))
+    return _lookup(trace, "take", x, indices, places, index_places, loops, list(range(loops - 1)), outside=outside)
 
 
 @op
-def take_at(trace, x, indices, axis=0):
+def take_at(trace, x, indices, axis=0, outside="zero"):
     """out[.., s.., ..] = x[.., indices[0][s..], indices[1][s..], .., ..]: several index tensors, broadcast to one shape, for the axes from
     `axis` on. Outside, elements are 0."""
-    x, indices = tensor_of(x, "take_at"), [_indices("take_at", i) for i in indices]
+    x, indices = tensor_of(x, "take_at"), [_indices("take_at", i) for i in listed("take_at", "indices", indices)]
     check_meshes("take_at", [x, *indices])
     dim, count = axis_of("take_at", axis, x.ndim), len(indices)
     if not 0 < count <= x.ndim - dim:
         raise refuse(ShapeError, f"'take_at' of shape {x.shape} by {count} indices from axis {dim} on")
     shape = broadcast_shapes("take_at", [i.shape for i in indices])
-    indices = [broadcast_to(i, shape) for i in indices]
+    indices = [i if i.shape == shape else broadcast_to(i, shape) for i in indices]
     rest = x.ndim - dim - count
     kept = dim + len(shape) + rest
     if not x.size or 0 in shape:
         return trace.tensor(trace.builder.constant(0, TensorType((*x.shape[:dim], *shape, *x.shape[dim + count:]), x.dtype.element)))
     places = [*range(dim), *range(kept, kept + count), *range(dim + len(shape), kept)]
-    return _lookup(trace, x, indices, places, list(range(dim, dim + len(shape))), kept + count, list(range(kept)), list(range(kept, kept + count)))
+    return _lookup(trace, "take_at", x, indices, places, list(range(dim, dim + len(shape))), kept + count, list(range(kept)),
+                   list(range(kept, kept + count)), outside)
 
 
 def _scatter(trace, name, x, updates, numbers, loops, read, match, mode):
@@ -136,10 +224,10 @@ def _scatter(trace, name, x, updates, numbers, loops, read, match, mode):
 
 
 @op
-def put_at(trace, x, indices, updates, axis=0, mode="set"):
+def put_at(trace, x, indices, updates, axis=0, mode="set", outside="zero"):
     """x with out[.., indices[0][s..], indices[1][s..], .., ..] = updates[.., s.., ..], or with them added (mode "add"): the inverse of take_at.
-    What lies outside is left out."""
-    x, updates, indices = tensor_of(x, "put_at"), tensor_of(updates, "put_at"), [_indices("put_at", i) for i in indices]
+    What lies outside is left out (`outside`)."""
+    x, updates, indices = tensor_of(x, "put_at"), tensor_of(updates, "put_at"), [_indices("put_at", i) for i in listed("put_at", "indices", indices)]
     check_meshes("put_at", [x, updates, *indices])
     dim, count = axis_of("put_at", axis, x.ndim), len(indices)
     if not 0 < count <= x.ndim - dim:
@@ -148,16 +236,21 @@ def put_at(trace, x, indices, updates, axis=0, mode="set"):
     updates = broadcast_to(updates, (*x.shape[:dim], *shape, *x.shape[dim + count:]))
     if not updates.size or not x.size:
         return x
-    numbers = [_wrapped(trace, broadcast_to(i, shape), n) for i, n in zip(indices, x.shape[dim:])]
+    extents = x.shape[dim:dim + count]
+    for i, n in zip(indices, extents):
+        _check(trace, "put_at", i, n, outside)
+    indices = [broadcast_to(_signed(i), shape) for i in indices]
+    numbers = [_wrapped(trace, i, n) for i, n in zip(indices, extents)]
     b, loops = trace.builder, x.ndim + len(shape)
     at = AffineMap(loops, tuple(range(x.ndim, loops)))
     read = AffineMap(loops, (*range(dim), *range(x.ndim, loops), *range(dim + count, x.ndim)))
-    return _scatter(trace, "put_at", x, updates, [(n, at) for n in numbers], loops, read,
-                    lambda found: _all(b, [_is(b, i, dim + k) for k, i in enumerate(found)]), mode)
+    result = _scatter(trace, "put_at", x, updates, [(n, at) for n in numbers], loops, read,
+                      lambda found: _all(b, [_is(b, i, dim + k) for k, i in enumerate(found)]), mode)
+    return _poisoned(trace, result, indices, extents, outside)
 
 
 @op
-def put_along_axis(trace, x, indices, values, axis=-1, mode="set"):
+def put_along_axis(trace, x, indices, values, axis=-1, mode="set", outside="zero"):
     """x with out[.., indices[.., i, ..], ..] = values[.., i, ..], or with them added (mode "add"): the inverse of take_along_axis."""
     x, values, indices = tensor_of(x, "put_along_axis"), tensor_of(values, "put_along_axis"), _indices("put_along_axis", indices)
     check_meshes("put_along_axis", [x, values, indices])
@@ -169,12 +262,15 @@ def put_along_axis(trace, x, indices, values, axis=-1, mode="set"):
         return x
     b, loops = trace.builder, x.ndim + 1
     read = AffineMap(loops, tuple(x.ndim if d == dim else d for d in range(x.ndim)))
-    return _scatter(trace, "put_along_axis", x, values, [(_wrapped(trace, indices, x.shape[dim]), read)], loops, read,
-                    lambda found: _is(b, found[0], dim), mode)
+    _check(trace, "put_along_axis", indices, x.shape[dim], outside)
+    indices = _signed(indices)
+    result = _scatter(trace, "put_along_axis", x, values, [(_wrapped(trace, indices, x.shape[dim]), read)], loops, read,
+                      lambda found: _is(b, found[0], dim), mode)
+    return _poisoned(trace, result, [indices], [x.shape[dim]], outside)
 
 
 @op
-def take_along_axis(trace, x, indices, axis=-1):
+def take_along_axis(trace, x, indices, axis=-1, outside="zero"):
     """out[.., i, ..] = x[.., indices[.., i, ..], ..]: the shapes are equal beside `axis`."""
     x, indices = tensor_of(x, "take_along_axis"), _indices("take_along_axis", indices)
     check_meshes("take_along_axis", [x, indices])
@@ -182,15 +278,15 @@ def take_along_axis(trace, x, indices, axis=-1):
     if x.ndim != indices.ndim or any(n != m for d, (n, m) in enumerate(zip(x.shape, indices.shape)) if d != dim):
         raise refuse(ShapeError, f"shapes {x.shape} and {indices.shape} of 'take_along_axis' differ beside axis {dim}")
     places = [x.ndim if d == dim else d for d in range(x.ndim)]
-    return _lookup(trace, x, indices, places, list(range(x.ndim)), x.ndim + 1, list(range(x.ndim)))
+    return _lookup(trace, "take_along_axis", x, indices, places, list(range(x.ndim)), x.ndim + 1, list(range(x.ndim)), outside=outside)
 
 
 @op
 def one_hot(trace, indices, num_classes, dtype="float32"):
     """1 at the index and 0 elsewhere, along a new last axis."""
-    b, indices = trace.builder, _indices("one_hot", indices)
+    b, indices = trace.builder, _signed(_indices("one_hot", indices))
     value, rank, element = operand(trace, indices), indices.ndim, dtypes.dtype(dtype).element
-    classes, = _extents("one_hot", num_classes)
+    classes = whole("one_hot", "num_classes", num_classes)
     if classes < 0:
         raise refuse(ShapeError, f"{classes} classes of 'one_hot': there is no negative number of them")
     type = TensorType((*indices.shape, classes), element)
@@ -198,7 +294,7 @@ def one_hot(trace, indices, num_classes, dtype="float32"):
         return trace.tensor(b.constant(0, type))
     result, = b.generic([(value, AffineMap(rank + 1, tuple(range(rank))))], [(b.empty(type), AffineMap.identity(rank + 1))],
                         ["parallel"] * (rank + 1),
-                        lambda i, _: convert(b, b.compare("eq", i, b.cast("arith.index_cast", b.index(rank), i.type)), element))
+                        lambda i, _: convert(b, b.compare("eq", i, b.cast("arith.index_cast", b.index(rank), i.type)), "i1", element))
     return trace.tensor(result)
 
 

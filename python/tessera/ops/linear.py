@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
-from ..errors import ShapeError
+from ..errors import ArgumentError, ShapeError
+from ..ir.scalars import wide
 from ..source import refuse
 from ..trace import check_meshes
 from .base import broadcast_shapes, cast, common_type, op, operand, tensor_of
-from .reductions import wide
+from .elementwise import multiply
+from .reductions import sum
+from .shapes import permute_dims
 
 
 def contract(trace, name, lhs, rhs, lhs_loops, rhs_loops, loops, sizes):
@@ -61,6 +64,8 @@ def matmul(trace, x1, x2):
 
 
 def _parse(text, operands):
+    if not isinstance(text, str):
+        raise refuse(ArgumentError, f"subscripts {text!r} of 'einsum' are no text")
     if "->" not in text:
         joined = text.replace(",", "").replace(" ", "")
         text += "->" + "".join(sorted(c for c in set(joined) if joined.count(c) == 1))
@@ -87,8 +92,6 @@ def einsum(trace, text, *operands):
     operands = [tensor_of(x, "einsum") for x in operands]
     check_meshes("einsum", operands)
     parts, right, sizes = _parse(text, operands)
-    from .reductions import sum
-    from .shapes import permute_dims
     part, value = parts[0], operands[0]
     for i in range(1, len(operands)):
         later = set(right).union(*parts[i + 1:])
@@ -126,8 +129,6 @@ def outer(x1, x2):
 
 def vecdot(x1, x2, axis=-1):
     """Sums of products along an axis of two tensors of one shape."""
-    from .elementwise import multiply
-    from .reductions import sum
     return sum(multiply(x1, x2), axis)
 
 

@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
-from .. import ops
+from types import ModuleType
+
 from ..tensor import Tensor
+from .getitem import getitem
 
 
-def _install():
+def attach(ops: ModuleType) -> None:
+    """Gives tensors the operators and methods of Python and NumPy, made of the functions of `ops`."""
     for method, name in dict(add="add", sub="subtract", mul="multiply", truediv="divide", floordiv="floor_divide", mod="remainder",
                              pow="pow", matmul="matmul", and_="bitwise_and", or_="bitwise_or", xor="bitwise_xor").items():
         function, method = getattr(ops, name), method.rstrip("_")
@@ -20,7 +23,8 @@ def _install():
     Tensor.__pos__ = lambda self: self
     Tensor.__abs__ = lambda self: ops.abs(self)
     Tensor.__invert__ = lambda self: ops.logical_not(self) if self.dtype.kind == "bool" else ops.bitwise_xor(self, -1)
-    Tensor.__getitem__ = lambda self, key: ops.shapes.getitem(self, key)
+    Tensor.__array_namespace__ = lambda self, api_version=None: ops
+    Tensor.__getitem__ = lambda self, key: getitem(self, key)
     for name in ("sum", "mean", "max", "min", "prod", "any", "all", "var", "std", "argmax", "argmin", "exp", "log", "sqrt", "tanh", "abs",
                  "astype", "flatten", "squeeze", "swapaxes", "clip", "square"):
         setattr(Tensor, name, getattr(ops, name))
@@ -34,6 +38,3 @@ def _install():
     Tensor.mT = property(lambda self: ops.matrix_transpose(self))
     Tensor.reshard = lambda self, mesh, placements: ops.reshard(self, mesh, placements)
     Tensor.unshard = lambda self: ops.unshard(self)
-
-
-_install()

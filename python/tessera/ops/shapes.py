@@ -13,10 +13,12 @@ from ..errors import ShapeError
 from ..ir import AffineMap, TensorType
 from ..source import refuse
 from ..trace import check_meshes
-from .base import axes_of, axis_of, broadcast_shapes, common_type, op, operand, tensor_of
+from .base import axes_of, axis_of, broadcast_shapes, common_type, listed, op, operand, tensor_of, whole
 
 
 def _extents(name, shape) -> tuple[int, ...]:
+    if not isinstance(shape, (int, np.integer)) and not hasattr(shape, "__iter__"):
+        raise refuse(ShapeError, f"extents {shape!r} of '{name}' are no integer and no list of them")
     shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
     for n in shape:
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
@@ -48,7 +50,7 @@ def flatten(x, start_axis: int = 0):
 def permute_dims(trace, x, axes):
     """Axis i of the result is axis axes[i] of x."""
     x = tensor_of(x, "permute_dims")
-    order = [axis_of("permute_dims", a, x.ndim) for a in axes]
+    order = [axis_of("permute_dims", a, x.ndim) for a in listed("permute_dims", "axes", axes, ShapeError)]
     if sorted(order) != list(range(x.ndim)):
         raise refuse(ShapeError, f"axes {tuple(axes)} of 'permute_dims' are no permutation of the {x.ndim} axes of {x.shape}")
     return trace.tensor(trace.builder.transpose(operand(trace, x), order))
@@ -206,6 +208,7 @@ def diagonal(trace, x, offset=0, axis1=0, axis2=1):
     first, second = axis_of("diagonal", axis1, x.ndim), axis_of("diagonal", axis2, x.ndim)
     if first == second:
         raise refuse(ShapeError, f"axes {axis1} and {axis2} of 'diagonal' are one")
+    offset = whole("diagonal", "offset", offset)
     row, column = max(0, -offset), max(0, offset)
     count = max(0, min(x.shape[first] - row, x.shape[second] - column))
     begin, sizes = [0] * x.ndim, list(x.shape)
@@ -245,69 +248,8 @@ def pad(trace, x, widths, value=0):
     return trace.tensor(trace.builder.pad(operand(trace, x), [w[0] for w in widths], [w[1] for w in widths], value))
 
 
-@op
-def getitem(trace, x, key):
-    """x[key]: numbers, slices (steps may be negative), ..., None, and integer tensors (take, take_at)."""
-    key = key if isinstance(key, tuple) else (key,)
-    if any(k is Ellipsis for k in key):
-        at = next(i for i, k in enumerate(key) if k is Ellipsis)
-        missing = x.ndim - sum(k is not None for k in key) + 1
-        if missing < 0:
-            raise refuse(ShapeError, f"too many indices for shape {x.shape}: {key}")
-        key = key[:at] + (slice(None),) * missing + key[at + 1:]
-    if sum(k is not None for k in key) > x.ndim:
-        raise refuse(ShapeError, f"{sum(k is not None for k in key)} indices for a tensor of shape {x.shape}")
-    key = key + (slice(None),) * (x.ndim - sum(k is not None for k in key))
-    offsets, sizes, strides, shape, flips, taken, d = [], [], [], [], [], [], 0
-    for k in key:
-        if k is None:
-            shape.append(1)
-            continue
-        n = x.shape[d]
-        if isinstance(k, slice):
-            start, stop, step = k.indices(n)
-            count = len(range(start, stop, step))
-            if step < 0:
-                start, step = start + (count - 1) * step if count else 0, -step
-                flips.append(len(shape))
-            offsets.append(start if count else 0), sizes.append(count), strides.append(step), shape.append(count)
-        elif hasattr(k, "shape") and len(k.shape) > 0 or isinstance(k, list):
-            taken.append((len(shape), k))
-            offsets.append(0), sizes.append(n), strides.append(1), shape.append(n)
-        elif hasattr(k, "_scope") and k._scope is not None:  # a number that is not known yet
-            taken.append((len(shape), k))
-            offsets.append(0), sizes.append(n), strides.append(1), shape.append(n)
-        else:
-            try:
-                i = k.__index__()
-            except (AttributeError, TypeError):
-                raise refuse(ShapeError, f"index {k!r} of a tensor of shape {x.shape}: there are numbers, slices, None, ..., "
-                                         "and integer tensors") from None
-            if not -n <= i < n:
-                raise refuse(ShapeError, f"index {i} is out of range for axis {d} of extent {n}")
-            offsets.append(i % n), sizes.append(1), strides.append(1)
-        d += 1
-    b = trace.builder
-    value = b.reshape(b.slice(operand(trace, x), offsets, sizes, strides), shape)
-    result = trace.tensor(value)
-    if flips:
-        result = flip(result, tuple(flips))
-    if len(taken) > 1:
-        from .indexing import take_at
-        axes = [axis for axis, _ in taken]
-        together = axes == list(range(axes[0], axes[0] + len(axes)))
-        if not together:  # NumPy puts what they index in front
-            result = permute_dims(result, [*axes, *[d for d in range(result.ndim) if d not in axes]])
-        return take_at(result, [i for _, i in taken], axes[0] if together else 0)
-    if taken:
-        from .indexing import take
-        (axis, indices), = taken
-        result = take(result, indices, axis)
-    return result
-
-
 def _triangle(trace, x, k, name, lower):
-    x, b = tensor_of(x, name), trace.builder
+    x, b, k = tensor_of(x, name), trace.builder, whole(name, "k", k)
     if x.ndim < 2:
         raise refuse(ShapeError, f"'{name}' of shape {x.shape}: it takes at least two axes")
     value, rank = operand(trace, x), x.ndim

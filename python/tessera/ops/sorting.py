@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from ..errors import ShapeError
 from ..ir import TensorType
+from ..ir.scalars import convert
 from ..ir.sorting import ordered, placed, places
 from ..ir.types import is_unsigned
 from ..source import refuse
-from .base import axis_of, convert, op, operand, tensor_of
+from .base import axis_of, op, operand, tensor_of
 from .indexing import take_along_axis
 
 
@@ -29,7 +30,7 @@ def _first(trace, x, dim, count, descending):
         return trace.tensor(b.constant(0, TensorType(tuple(count if d == dim else n for d, n in enumerate(x.shape)), "i64")))
     key = ordered(b, operand(trace, x), is_unsigned(x.dtype.element))
     numbers = placed(b, None, places(b, [key], dim, descending), dim, count)
-    return trace.tensor(b.pointwise([numbers], numbers.type.shape, lambda n: convert(b, n, "i64")))
+    return trace.tensor(b.pointwise([numbers], numbers.type.shape, lambda n: convert(b, n, n.type, "i64")))
 
 
 @op

@@ -8,12 +8,11 @@ import math
 
 from ..errors import ShapeError
 from ..ir import TensorType, constants
+from ..ir.scalars import combine, wide, widened
 from ..ir.windows import Windows, convolve, dilate, edges
 from ..source import refuse
 from ..trace import check_meshes
 from .base import cast, common_type, need, op, operand, tensor_of
-from .elementwise import extremum
-from .reductions import wide
 from .shapes import flip, swapaxes
 
 
@@ -115,7 +114,7 @@ def conv_transpose(trace, x, weight, bias=None, stride=1, padding=0, output_padd
     return made if bias is None else made + tensor_of(bias, "conv_transpose").reshape((-1,) + (1,) * space)
 
 
-def _pool(trace, name, x, window, stride, padding, identity, to, combine, dilation=1):
+def _pool(trace, name, x, window, stride, padding, what, identity, to, dilation=1):
     x = tensor_of(x, name)
     need(name, x, "float", "integer")
     space = x.ndim - 2
@@ -131,24 +130,22 @@ def _pool(trace, name, x, window, stride, padding, identity, to, combine, dilati
         return trace.tensor(b.constant(0, TensorType(tuple(counts), value.type.element)))
     padded = edges(b, value, [(0, 0), (0, 0), *padding], identity)
     nest = Windows(padded.type.shape, [1, 1, *window], [1, 1, *stride], [1, 1, *dilation], counts)
-    prepare = (lambda x: x) if to == value.type.element else (lambda x: b.cast("arith.extf", x, to))
-    return trace.tensor(cast(trace, nest.fold(b, padded, combine, identity, to, prepare), value.type.element))
+    return trace.tensor(cast(trace, nest.fold(b, padded, combine(b, what, to), identity, to, lambda x: widened(b, x, to)), value.type.element))
 
 
 @op
 def max_pool(trace, x, window, stride=None, padding=0, dilation=1):
     """The greatest element of each window; the stride is the window unless given. What is padded never wins."""
     x = tensor_of(x, "max_pool")
-    return _pool(trace, "max_pool", x, window, stride, padding, constants.least(x.dtype.element), x.dtype.element,
-                 extremum(trace.builder, True), dilation)
+    return _pool(trace, "max_pool", x, window, stride, padding, "max", constants.least(x.dtype.element), x.dtype.element, dilation)
 
 
 @op
 def sum_pool(trace, x, window, stride=None, padding=0):
     """The sum of each window."""
-    x, b = tensor_of(x, "sum_pool"), trace.builder
+    x = tensor_of(x, "sum_pool")
     need("sum_pool", x, "float")
-    return _pool(trace, "sum_pool", x, window, stride, padding, 0, wide(x.dtype.element), lambda acc, x: b.apply("arith.addf", acc, x))
+    return _pool(trace, "sum_pool", x, window, stride, padding, "add", 0, wide(x.dtype.element))
 
 
 @op

@@ -98,7 +98,12 @@ def _(x, low=None, high=None):
     return ops.clip(x, low, high)
 
 
-@rule("clone.default", "alias.default", "detach.default", "contiguous.default", "lift_fresh_copy.default", "dropout.default")
+@rule("detach.default", "detach_.default")
+def _(x):
+    return ops.stop_gradient(x)
+
+
+@rule("clone.default", "alias.default", "contiguous.default", "lift_fresh_copy.default", "dropout.default")
 def _(x, *_, **__):
     return x
 

@@ -10,73 +10,136 @@ import re
 from typing import Any
 
 import numpy as np
+import torch
+import torch.utils._pytree as pytree
 
 from .. import source
+from ..dtypes import bfloat16
 from ..errors import ArgumentError, DTypeError, Error, ShapeError
 from ..ir import Location
 from ..nn.module import Module
 from ..ops.base import tensor_of
-from ..source import refuse
-from ..tensor import Tensor, asarray
+from ..source import entry, refuse
+from ..tensor import Tensor, asarray, from_array
+from ..tree import ParameterDict
 from . import elementwise, indexing, layers, reductions, shapes, windows  # noqa: F401  their rules
+from .constants import marked
 from .registry import RULES, dtype_of
 
 
-class TorchModule(Module):
-    """A module whose forward is a graph of PyTorch. `weights` are its parameters, `constants` its buffers, by PyTorch's names."""
+class _Form:
+    """What a module computes in one mode: the graph, where its inputs come from, and the tensors that PyTorch has of it."""
 
     def __init__(self, program, name: str):
-        super().__init__()
         signature, state = program.graph_signature, program.state_dict
-        self.name, self.weights = name, {}
-        self._plan = _Plan(program.graph, program.call_spec.out_spec)
-        constants: dict[str, Tensor] = {}
+        self.name, self.plan = name, _Plan(program.graph, program.call_spec.out_spec)
+        self.weights, self.frozen, self.constants, self.buffers = {}, set(), {}, set()
+        self.keywords = tuple(program.call_spec.in_spec.children()[1].context or ()) if program.call_spec.in_spec is not None else ()
         names: dict[tuple, str] = {}  # of shared parameters the first name
         inputs: list[tuple[str, str, str]] = []
         for spec in signature.input_specs:
             kind, argument, target = spec.kind.name, spec.arg.name, spec.target
             if kind == "PARAMETER":
-                target = first = names.setdefault(_storage(state[target]), target)
+                value = state[target]
+                target = first = names.setdefault(_storage(value), target)
                 if first not in self.weights:
                     self.weights[first] = _tensor(state[first])
+                    if not value.requires_grad:
+                        self.frozen.add(first)
             elif kind in ("BUFFER", "CONSTANT_TENSOR"):
-                constants[target] = _tensor(state[target] if target in state else program.constants[target])
+                self.constants[target] = _tensor(state[target] if target in state else program.constants[target])
+                if kind == "BUFFER":
+                    self.buffers.add(target)
             elif kind != "USER_INPUT":
                 raise refuse(ArgumentError, f"'{name}' takes '{argument}' of kind {kind.lower()}; there are tensors, parameters and buffers")
             inputs.append((kind, argument, target))
-        self._inputs = tuple(inputs)
         for spec in signature.output_specs:
             if spec.kind.name not in ("USER_OUTPUT", "BUFFER_MUTATION"):
                 raise refuse(ArgumentError, f"'{name}' has a result of kind {spec.kind.name.lower()}; export it in evaluation mode")
-        self._outputs = tuple((spec.kind.name, spec.target) for spec in signature.output_specs)
-        object.__setattr__(self, "_buffers", ("constants",))
-        self.constants = constants
+        self.inputs, self.outputs = tuple(inputs), tuple((spec.kind.name, spec.target) for spec in signature.output_specs)
+        self.wanted = tuple(argument for kind, argument, _ in inputs if kind == "USER_INPUT")
 
-    def forward(self, *args):
-        wanted = sum(kind == "USER_INPUT" for kind, *_ in self._inputs)
-        if len(args) != wanted:
-            raise refuse(ArgumentError, f"'{self.name}' was exported with {wanted} inputs, not {len(args)}")
-        wanted = [self._plan.described.get(argument) for kind, argument, _ in self._inputs if kind == "USER_INPUT"]
-        for i, (value, like) in enumerate(zip(args, wanted)):
+
+class _Origin:
+    """The module of PyTorch that was imported, and what it computes in each mode that was asked for."""
+
+    def __init__(self, module, args, kwargs):
+        self.module, self.args, self.kwargs, self.forms = module, args, kwargs, {}
+
+    def form(self, mode: bool | None) -> _Form:
+        """In training (True), in evaluation (False), or as its parts stand (None)."""
+        if mode not in self.forms:
+            modes = [(part, part.training) for part in self.module.modules()]
+            if mode is not None:
+                self.module.train(mode)
+            try:
+                self.forms[mode] = _form(_exported(self.module, self.args, self.kwargs), type(self.module).__name__)
+            finally:
+                for part, training in modes:
+                    part.training = training
+        return self.forms[mode]
+
+
+class TorchModule(Module):
+    """A module whose forward is a graph of PyTorch. `weights` are its parameters, `constants` its buffers, by PyTorch's names. Parameters
+    with requires_grad=False are frozen: they have no gradients and are not trained.
+
+    train() and eval() import PyTorch's module again in that mode; values stay those of this module. Raises ArgumentError where it was
+    imported from an ExportedProgram, which has one mode.
+    """
+
+    def __init__(self, form: _Form, origin: _Origin | None = None, mode: bool | None = None):
+        super().__init__()
+        if origin is not None:
+            object.__setattr__(self, "training", origin.module.training)
+        self.name, self._origin, self._mode, self._form = form.name, origin, mode, form
+        self.weights = ParameterDict(form.weights, form.frozen)
+        object.__setattr__(self, "_buffers", ("constants",))
+        self.constants = dict(form.constants)
+
+    def _set_training(self, mode):
+        mode = bool(mode)
+        if mode == self._mode:
+            return
+        what = "train()" if mode else "eval()"
+        if self._origin is None:
+            raise refuse(ArgumentError, f"{what} of '{self.name}': it was imported from an ExportedProgram, which has one mode; export the module "
+                                        f"after {what} and import that")
+        form = self._origin.form(mode)
+        self.weights = ParameterDict({**form.weights, **self.weights}, form.frozen)
+        self.constants = {**form.constants, **{name: value for name, value in self.constants.items() if name in form.buffers | self._form.buffers}}
+        self._form, self._mode = form, mode
+        object.__setattr__(self, "training", mode)
+
+    @entry
+    def forward(self, *args, **kwargs):
+        form = self._form
+        if set(kwargs) != set(form.keywords):
+            given, known = ", ".join(sorted(kwargs)) or "none", ", ".join(form.keywords) or "none"
+            raise refuse(ArgumentError, f"'{self.name}' was exported with the keyword arguments {known}; given are {given}")
+        args = [*args, *[kwargs[name] for name in form.keywords]]
+        if len(args) != len(form.wanted):
+            raise refuse(ArgumentError, f"'{self.name}' was exported with {len(form.wanted)} inputs, not {len(args)}")
+        for i, (value, argument) in enumerate(zip(args, form.wanted)):
+            like = form.plan.described.get(argument)
             if like is not None:
-                value = tensor_of(value, f"input {i} of '{self.name}'")
+                value = args[i] = tensor_of(value, f"input {i} of '{self.name}'")
                 if value.shape != tuple(like.shape):
                     raise refuse(ShapeError, f"input {i} of '{self.name}' has shape {value.shape}; it was exported for {tuple(like.shape)}")
                 if value.dtype is not dtype_of(like.dtype):
                     raise refuse(DTypeError, f"input {i} of '{self.name}' is of {value.dtype}; it was exported for {dtype_of(like.dtype)}")
         given = iter(args)
         values: dict[str, Any] = {}
-        for kind, argument, target in self._inputs:
+        for kind, argument, target in form.inputs:
             values[argument] = next(given) if kind == "USER_INPUT" else self.weights[target] if kind == "PARAMETER" else self.constants[target]
-        results = self._plan.run(values)
+        results = form.plan.run(values)
         returned = []
-        for (kind, target), value in zip(self._outputs, results):
+        for (kind, target), value in zip(form.outputs, results):
             if kind == "BUFFER_MUTATION":
                 self.constants[target] = value
             else:
                 returned.append(value)
-        import torch.utils._pytree as pytree
-        return pytree.tree_unflatten(returned, self._plan.structure)
+        return pytree.tree_unflatten(returned, form.plan.structure)
 
 
 class _Plan:
@@ -101,8 +164,13 @@ class _Plan:
             if node.op == "placeholder":
                 continue
             args, kwargs = [read(a) for a in node.args], {k: read(v) for k, v in node.kwargs.items()}
-            with source.standing_at(_location(node)):
-                values[node.name] = args[0][args[1]] if node.target is operator.getitem else _result(node, RULES[_name(node)](*args, **kwargs))
+            with source.standing_at(_location(node), _name(node).split(".")[0]):
+                if node.target is not operator.getitem:
+                    values[node.name] = _result(node, RULES[_name(node)](*args, **kwargs))
+                    continue
+                values[node.name] = args[0][args[1]] if node.users else None
+                if values[node.name] is None and node.users and hasattr(node.meta.get("val"), "shape"):
+                    raise refuse(Error, f"result {args[1]} of 'aten.{_name(node.args[0])}' is not supported")
         raise AssertionError("a graph ends with its output")
 
 
@@ -110,10 +178,7 @@ def _tensor(value) -> Tensor:
     """A parameter without a copy."""
     value = value.detach()
     if str(value.dtype) == "torch.bfloat16":
-        import torch
         bits = value.view(torch.int16).numpy().view(np.uint16)
-        from ..dtypes import bfloat16
-        from ..tensor import from_array
         return from_array(bits.view(bfloat16.numpy), bfloat16)
     return asarray(value.numpy())
 
@@ -138,8 +203,11 @@ def _result(node, value):
 
 def _location(node) -> Location | None:
     """The line of the user's module that a node comes from; one of PyTorch where that alone calls it."""
-    found = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
-    import torch
+    return _of_user(re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or ""))
+
+
+def _of_user(found) -> Location | None:
+    """The innermost of (file, line) outside of PyTorch, or of all."""
     folder = os.path.dirname(torch.__file__) + os.sep
     found = [f for f in found if not f[0].startswith(folder)] or found
     return Location(found[-1][0], int(found[-1][1])) if found else None
@@ -160,31 +228,58 @@ def check_operations(graph, name: str) -> None:
         raise refuse(Error, f"operation 'aten.{first}' of '{name}' is not supported{more}{hint}", at)
 
 
-def from_torch(module, args: tuple = ()) -> TorchModule:
+def _reason(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def _exported(module, args, kwargs):
+    """The module as a graph. Raises Error with PyTorch's reason."""
+    try:
+        return torch.export.export(module, args, kwargs)
+    except Exception as error:  # PyTorch's own, of many kinds
+        raise refuse(Error, f"torch.export refuses '{type(module).__name__}': {_reason(error)}", _user_line(error)) from error
+
+
+def _form(program, name: str) -> _Form:
+    """A graph of core ATen, but for attention, which has a rule of its own. Raises Error with PyTorch's reason, and for operations
+    without a rule."""
+    table = torch.export.default_decompositions()
+    table.pop(torch.ops.aten.scaled_dot_product_attention.default, None)
+    try:
+        with marked(program):
+            program = program.run_decompositions(table)
+    except Exception as error:
+        raise refuse(Error, f"PyTorch's run_decompositions fails for '{name}': {_reason(error)}", _user_line(error)) from error
+    check_operations(program.graph, name)
+    return _Form(program, name)
+
+
+def _user_line(error: Exception) -> Location | None:
+    """The line of the module at which PyTorch stopped, where its message has one."""
+    found = re.findall(r'File "([^"]+)", line (\d+)', str(error))
+    return _of_user(found)
+
+
+@entry
+def from_torch(module, args: tuple = (), kwargs: dict | None = None) -> TorchModule:
     """A module of PyTorch, or a torch.export.ExportedProgram, as a module of Tessera: forward of its core-ATen graph.
 
-    args: example inputs (of PyTorch or NumPy), which fix shapes and types; not needed for an ExportedProgram. Parameters share their memory with PyTorch's.
-    The result is differentiated, sharded and trained as other modules: place its weights by `optim.shard_parameters`.
+    args, kwargs: example inputs (of PyTorch or NumPy), which fix shapes and types; not needed for an ExportedProgram. Parameters share
+    their memory with PyTorch's; those with requires_grad=False are frozen. The result is differentiated, sharded and trained as other
+    modules: place its weights by `optim.shard_parameters`.
 
     Raises tessera.Error, which names the user's line, for what there is no rule for, all at once; ImportError without torch.
     """
-    try:
-        import torch
-    except ModuleNotFoundError as error:
-        raise ImportError(f"tessera.from_torch needs the package '{error.name}': pip install torch", name=error.name) from None
     name = type(module).__name__
-    if isinstance(module, torch.nn.Module):
-        args = (args,) if hasattr(args, "shape") else tuple(args)
-        if not args:
-            raise refuse(ArgumentError, f"from_torch({name}) takes example inputs: from_torch(module, (x,))")
-        args = tuple(torch.as_tensor(a) if isinstance(a, np.ndarray) else a for a in args)
-        try:
-            module = torch.export.export(module, args)
-        except Exception as error:  # PyTorch's own, of many kinds
-            reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-            raise refuse(Error, f"torch.export refuses '{name}': {reason}") from error
-    elif not isinstance(module, torch.export.ExportedProgram):
+    if isinstance(module, torch.export.ExportedProgram):
+        return TorchModule(_form(module, name))
+    if not isinstance(module, torch.nn.Module):
         raise refuse(ArgumentError, f"from_torch takes a torch.nn.Module or an ExportedProgram, not {name}")
-    program = module.run_decompositions()
-    check_operations(program.graph, name)
-    return TorchModule(program, name)
+    args, kwargs = (args,) if hasattr(args, "shape") else tuple(args), dict(kwargs or {})
+    if not args and not kwargs:
+        raise refuse(ArgumentError, f"from_torch({name}) takes example inputs: from_torch(module, (x,))")
+    tensor = lambda a: torch.as_tensor(a) if isinstance(a, np.ndarray) else a
+    origin = _Origin(module, tuple(map(tensor, args)), {key: tensor(a) for key, a in kwargs.items()})
+    modes = {part.training for part in module.modules()}
+    mode = modes.pop() if len(modes) == 1 else None
+    return TorchModule(origin.form(mode), origin, mode)

@@ -1,6 +1,10 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations that read and write at computed places."""
+"""Operations that read and write at computed places.
+
+PyTorch raises an error for indices outside; what happens here says tessera.ops.indexing: `x[i]` takes negative ones ("poison"), all
+others do not ("refuse").
+"""
 
 from __future__ import annotations
 
@@ -17,14 +21,14 @@ def _(weight, indices, padding_idx=-1, *_):
     if padding_idx >= 0:  # its row gets no gradient
         padding = ops.equal(ops.iota((weight.shape[0], 1), 0), padding_idx)
         weight = ops.where(padding, ops.stop_gradient(weight), weight)
-    return ops.take(weight, indices, 0)
+    return ops.take(weight, indices, 0, "refuse")
 
 
 @rule("_embedding_bag.default", "_embedding_bag_forward_only.default")
 def _(weight, indices, offsets, scale_grad=False, mode=0, sparse=False, weights=None, include_last=False, padding_idx=-1):
     if mode == 2 or padding_idx >= 0:
         raise refuse(ArgumentError, "'embedding_bag' of maxima or with padding_idx is not supported")
-    rows, count = ops.take(weight, indices, 0), offsets.shape[0] - bool(include_last)
+    rows, count = ops.take(weight, indices, 0, "refuse"), offsets.shape[0] - bool(include_last)
     rows = rows if weights is None else rows * ops.expand_dims(weights, 1)
     bag = ops.sum(ops.less_equal(ops.expand_dims(offsets[:count], 0), ops.expand_dims(ops.iota(indices.shape, 0), 1)), 1) - 1
     inside = ops.equal(ops.expand_dims(ops.iota((count,), 0), 1), ops.expand_dims(bag, 0)).astype(rows.dtype)
@@ -36,12 +40,12 @@ def _(weight, indices, offsets, scale_grad=False, mode=0, sparse=False, weights=
 
 @rule("index_select.default")
 def _(x, axis, indices):
-    return ops.take(x, indices, axis)
+    return ops.take(x, indices, axis, "refuse")
 
 
 @rule("gather.default")
 def _(x, axis, indices, sparse_grad=False):
-    return ops.take_along_axis(_whole(x, axis, indices.shape), indices, axis)
+    return ops.take_along_axis(_whole(x, axis, indices.shape), indices, axis, "refuse")
 
 
 def _whole(x, axis, shape):
@@ -58,7 +62,15 @@ def _checked(indices):
 
 @rule("index.Tensor", "_unsafe_index.Tensor")
 def _(x, indices):
-    return x[tuple(slice(None) if i is None else i for i in _checked(indices))]
+    """NumPy's: adjoining axes are replaced where they stand, others in front."""
+    at = [d for d, i in enumerate(_checked(indices)) if i is not None]
+    if at != list(range(at[0], at[0] + len(at))):
+        x, first = ops.permute_dims(x, [*at, *[d for d in range(x.ndim) if d not in at]]), 0
+    else:
+        first = at[0]
+    if len(at) == 1:
+        return ops.take(x, indices[at[0]], first, "poison")
+    return ops.take_at(x, [indices[d] for d in at], first, "poison")
 
 
 @rule("index_put.default", "_unsafe_index_put.default")
@@ -66,9 +78,9 @@ def _(x, indices, values, accumulate=False):
     at = [d for d, i in enumerate(_checked(indices)) if i is not None]
     mode = "add" if accumulate else "set"
     if at == list(range(at[0], at[0] + len(at))):
-        return ops.put_at(x, [indices[d] for d in at], values.astype(x.dtype), at[0], mode)
+        return ops.put_at(x, [indices[d] for d in at], values.astype(x.dtype), at[0], mode, "poison")
     order = [*at, *[d for d in range(x.ndim) if d not in at]]
-    moved = ops.put_at(ops.permute_dims(x, order), [indices[d] for d in at], values.astype(x.dtype), 0, mode)
+    moved = ops.put_at(ops.permute_dims(x, order), [indices[d] for d in at], values.astype(x.dtype), 0, mode, "poison")
     return ops.permute_dims(moved, [order.index(d) for d in range(x.ndim)])
 
 
@@ -77,7 +89,7 @@ def _scattered(x, axis, indices, values, mode):
     if any(d != axis and n != m for d, (n, m) in enumerate(zip(x.shape, indices.shape))):
         raise refuse(ArgumentError, f"'scatter' of indices {indices.shape} into {x.shape}: beside axis {axis} they are equal")
     values = values if not hasattr(values, "shape") or not values.shape else _part(values, indices.shape)
-    return ops.put_along_axis(x, indices, tensor_of(values, "scatter").astype(x.dtype), axis, mode)
+    return ops.put_along_axis(x, indices, tensor_of(values, "scatter").astype(x.dtype), axis, mode, "refuse")
 
 
 def _part(values, shape):

@@ -9,7 +9,6 @@ import math
 from .. import ops
 from ..errors import ArgumentError
 from ..nn import functional as F
-from ..nn.attention import attention
 from ..ops.base import tensor_of
 from ..source import refuse
 from .registry import rule
@@ -78,13 +77,43 @@ def _(x, weight, bias, mean, var, training, momentum, eps):
     return _normalised(x, weight, bias, here, spread, eps), None, None, mean, var
 
 
-@rule("scaled_dot_product_attention.default", "_scaled_dot_product_flash_attention_for_cpu.default")
-def _(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
-    if isinstance(attn_mask, float):  # the kernel's form has no mask here
-        attn_mask, dropout_p, is_causal = None, attn_mask, dropout_p
-    if dropout_p:
+def _attention(q, k, v, mask=None, causal=False, scale=None, grouped=False):
+    """softmax(q k * scale) v of (..., heads, places, size). Where a mask leaves nothing to look at, the result is 0, as PyTorch's."""
+    lead = q.shape[:-2]
+    if grouped and k.shape[-3] != q.shape[-3]:
+        k, v = [ops.repeat(t, q.shape[-3] // k.shape[-3], t.ndim - 3) for t in (k, v)]
+    if len(lead) != 2:  # without a batch, or with several
+        wide = lambda t: ops.reshape(ops.broadcast_to(t, (*lead, *t.shape[-2:])), (-1, *(lead[-1:] or (1,)), *t.shape[-2:]))
+        mask = mask if mask is None or not any(n != 1 for n in mask.shape[:-2]) else wide(mask)
+        q, k, v = map(wide, (q, k, v))
+        mask = mask if mask is None or mask.ndim == 4 else ops.reshape(mask, mask.shape[-2:])
+    elif k.shape[:-2] != lead:
+        k, v = [ops.broadcast_to(t, (*lead, *t.shape[-2:])) for t in (k, v)]
+    scores = ops.einsum("bhqd,bhkd->bhqk", q, k) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    shape = (q.shape[-2], k.shape[-2])
+    if causal:  # from the first place on, also where there are more keys than queries
+        scores = ops.where(ops.greater_equal(ops.iota(shape, 0), ops.iota(shape, 1)), scores, -math.inf)
+    if mask is None:
+        return ops.reshape(ops.einsum("bhqk,bhkd->bhqd", ops.softmax(scores, -1), v), (*lead, shape[0], v.shape[-1]))
+    looks = mask if mask.dtype.kind == "bool" else ops.greater(mask, -math.inf)
+    some = ops.any(looks, -1, keepdims=True)
+    scores = ops.where(mask, scores, -math.inf) if mask.dtype.kind == "bool" else scores + mask.astype(scores.dtype)
+    weights = ops.where(some, ops.softmax(ops.where(some, scores, 0.0), -1), 0.0)
+    return ops.reshape(ops.einsum("bhqk,bhkd->bhqd", weights, v), (*lead, shape[0], v.shape[-1]))
+
+
+def _without_dropout(probability):
+    if probability:
         raise refuse(ArgumentError, "attention with dropout is not supported; export it in evaluation mode")
-    heads_last = lambda t: ops.swapaxes(t, -2, -3)
-    if scale is not None:
-        q = q * (scale * math.sqrt(q.shape[-1]))
-    return heads_last(attention(heads_last(q), heads_last(k), heads_last(v), bool(is_causal), attn_mask)), None
+
+
+@rule("scaled_dot_product_attention.default")
+def _(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
+    _without_dropout(dropout_p)
+    return _attention(q, k, v, attn_mask, is_causal, scale, enable_gqa)
+
+
+@rule("_scaled_dot_product_flash_attention_for_cpu.default")
+def _(q, k, v, dropout_p=0.0, is_causal=False, attn_mask=None, scale=None):
+    _without_dropout(dropout_p)
+    return _attention(q, k, v, attn_mask, is_causal, scale), None

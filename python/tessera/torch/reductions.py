@@ -62,12 +62,12 @@ def _(x, axes=None, keepdim=False):
 
 @rule("var.correction")
 def _(x, axes=None, correction=1, keepdim=False):
-    return ops.var(x, axes, correction, keepdim)
+    return ops.var(x, axes, 1 if correction is None else correction, keepdim)
 
 
 @rule("var_mean.correction")
 def _(x, axes=None, correction=1, keepdim=False):
-    return ops.var(x, axes, correction, keepdim), ops.mean(x, axes, keepdim)
+    return ops.var(x, axes, 1 if correction is None else correction, keepdim), ops.mean(x, axes, keepdim)
 
 
 @rule("linalg_vector_norm.default", "norm.ScalarOpt_dim", "norm.Scalar")

@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 
 from .. import ops
 from ..errors import ArgumentError
+from ..ir import constants
 from ..source import refuse
 from .registry import rule
 
@@ -44,15 +46,65 @@ def _ranked(x, space):
     return (x, False) if x.ndim == space + 2 else (ops.expand_dims(x, 0), True)
 
 
-def _max_pool(space):
+def _max_pool(space, with_indices=False):
     def pool(x, window, stride=(), padding=0, dilation=1, ceil_mode=False):
         x, single = _ranked(x, space)
-        window = _numbers(window, space)
+        window, padding = _numbers(window, space), _numbers(padding, space)
         stride, dilation = _numbers(stride, space) or window, _numbers(dilation, space)
-        edges = _edges(x, window, stride, _numbers(padding, space), dilation, ceil_mode)
-        y = ops.max_pool(x, window, stride, edges, dilation)
-        return ops.squeeze(y, 0) if single else y
+        edges = _edges(x, window, stride, padding, dilation, ceil_mode)
+        whole = lambda y: ops.squeeze(y, 0) if single else y
+        values = lambda: whole(ops.max_pool(x, window, stride, edges, dilation))
+        return _Made(values, lambda: whole(_places_of_max(x, window, stride, edges, dilation))) if with_indices else values()
     return pool
+
+
+class _Made:
+    """Results of which those are computed that somebody reads."""
+
+    def __init__(self, *make):
+        self._make, self._made = make, {}
+
+    def __getitem__(self, i):
+        if i not in self._made:
+            self._made[i] = self._make[i]()
+        return self._made[i]
+
+
+def _places_of_max(x, window, stride, edges, dilation):
+    """Where the greatest element of each window is, row-major in the space of x: of equal ones the first, of NaN the last."""
+    space = x.shape[2:]
+    counts = [(n + low + high - d * (k - 1) - 1) // s + 1 for n, k, s, d, (low, high) in zip(space, window, stride, dilation, edges)]
+    begins = [np.arange(count) * s - low for count, s, (low, _) in zip(counts, stride, edges)]
+    first = [b + d * np.maximum(0, -(b // d)) for b, d in zip(begins, dilation)]  # the first element of a window that is not of the pad
+    least = constants.least(x.dtype.element)
+    padded = ops.pad(x, [(0, 0), (0, 0), *edges], least)
+    best = place = None
+    for offsets in itertools.product(*map(range, window)):
+        reads = tuple(slice(k * d, k * d + (count - 1) * s + 1, s) for k, d, count, s in zip(offsets, dilation, counts, stride))
+        here = padded[(slice(None), slice(None), *reads)]
+        number = _row_major(space, [b + k * d for b, k, d in zip(begins, offsets, dilation)])
+        if best is None:
+            best, place = ops.full(here.shape, least, x.dtype), ops.broadcast_to(_row_major(space, first), here.shape)
+        inside = ops.base.tensor_of(_box(space, [b + k * d for b, k, d in zip(begins, offsets, dilation)]), "max_pool")
+        more = ops.greater(here, best)
+        greater = ops.logical_and(inside, ops.logical_or(more, ops.isnan(here)) if x.dtype.kind == "float" else more)
+        best, place = ops.where(greater, here, best), ops.where(greater, number, place)
+    return place
+
+
+def _row_major(space, lines):
+    number = np.zeros((), np.int64)
+    for n, line in zip(space, lines):
+        number = np.add.outer(number * n, line)
+    return ops.base.tensor_of(number, "max_pool")
+
+
+def _box(space, lines):
+    """Where the places of all lines lie inside of the space."""
+    inside = np.ones((), bool)
+    for n, line in zip(space, lines):
+        inside = np.logical_and.outer(inside, (line >= 0) & (line < n))
+    return inside
 
 
 def _avg_pool(space):
@@ -75,7 +127,7 @@ def _avg_pool(space):
 
 for _space in (1, 2, 3):
     rule(f"max_pool{_space}d.default")(_max_pool(_space))
-    rule(f"max_pool{_space}d_with_indices.default")(lambda *args, f=_max_pool(_space): (f(*args), None))
+    rule(f"max_pool{_space}d_with_indices.default")(_max_pool(_space, True))
     rule(f"avg_pool{_space}d.default")(_avg_pool(_space))
 
 

@@ -1,0 +1,53 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Reductions that are more than one operation: running ones, and where an extreme value stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from . import scalars
+from .core import Value
+from .types import AffineMap, TensorType, is_float
+
+
+def accumulate(b, x: Value, dim: int, combine: Callable, identity, element: str, reverse: bool = False, others: Sequence[Value] = (),
+               prepare: Callable | None = None) -> Value:
+    """out[i] combines prepare(x[j], others[i]) for j <= i along `dim` (j >= i where it is reversed), from `identity` on.
+
+    A nest with one loop more than `x` has dimensions: loop `dim` is the result's, the last one runs along `x`.
+    """
+    rank = x.type.rank
+    read = AffineMap(rank + 1, tuple(rank if d == dim else d for d in range(rank)))
+    write = AffineMap(rank + 1, tuple(range(rank)))
+
+    def body(x, *rest):
+        *others, acc = rest
+        seen = b.compare("sge" if reverse else "sle", b.index(rank), b.index(dim))
+        x = scalars.widened(b, x, element)
+        x = prepare(x, *others) if prepare else x
+        return combine(acc, b.select(seen, x, b.constant(identity, element)))
+    result, = b.generic([(x, read), *[(o, write) for o in others]],
+                        [(b.constant(identity, TensorType(x.type.shape, element)), write)],
+                        ["parallel"] * rank + ["reduction"], body)
+    return result
+
+
+def first_of(b, x: Value, best: Value, dim: int, kind: str, element: str) -> Value:
+    """The least index along `dim`, as `element`, whose element is the one of `best`, which lacks the dimension. NaN is extreme.
+
+    kind: the element type of `x` with its sign. Extreme value and index are reductions each, so both can be cut along the dimension.
+    """
+    rank, last = x.type.rank, x.type.shape[dim] - 1
+    kept = tuple(d for d in range(rank) if d != dim)
+
+    def body(x, best, acc):
+        same = scalars.compare(b, "eq", kind, x, best)
+        if is_float(kind):
+            same = b.apply("arith.ori", same, scalars.is_nan(b, x))
+        here = b.cast("arith.index_cast", b.index(dim), element)
+        return b.apply("arith.minsi", acc, b.select(same, here, b.constant(last, element)))
+    init = b.constant(last, TensorType(tuple(x.type.shape[d] for d in kept), element))
+    result, = b.generic([(x, AffineMap.identity(rank)), (best, AffineMap(rank, kept))], [(init, AffineMap(rank, kept))],
+                        ["reduction" if d == dim else "parallel" for d in range(rank)], body)
+    return result

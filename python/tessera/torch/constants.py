@@ -1,0 +1,65 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What is a constant to derivatives: `detach()`, and what is computed under `torch.no_grad()`.
+
+PyTorch's decompositions lose both: a detach becomes an alias, a no_grad region a part of the graph around it. An operation of our own
+goes through them unchanged and marks the places; its rule is stop_gradient.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+
+import torch
+
+from .. import ops
+from .registry import rule
+
+rule("tessera.stop_gradient.default")(ops.stop_gradient)
+
+
+@functools.cache
+def _operation():
+    torch.library.define("tessera::stop_gradient", "(Tensor x) -> Tensor")
+    torch.library.impl("tessera::stop_gradient", "CompositeExplicitAutograd")(lambda x: x.clone())
+    torch.library.register_fake("tessera::stop_gradient")(lambda x: torch.empty_like(x))
+    return torch.ops.tessera.stop_gradient.default
+
+
+@contextlib.contextmanager
+def marked(program):
+    """The program with its constants marked inside of the block; it is as before behind it."""
+    undo: list = []
+    try:
+        _mark(program.graph_module, undo)
+        yield program
+    finally:
+        for step in reversed(undo):
+            step()
+
+
+def _mark(module, undo, constant=False):
+    """Marks each detach in a graph and the graphs inside of it, and the results where it is `constant`."""
+    for node in list(module.graph.nodes):
+        if node.op == "call_function" and node.target is torch.ops.aten.detach.default and _is_float(node):
+            node.target = _operation()
+            undo.append(functools.partial(setattr, node, "target", torch.ops.aten.detach.default))
+        elif node.op == "call_function" and node.target is torch.ops.higher_order.wrap_with_set_grad_enabled:
+            enabled, inner = node.args[:2]
+            _mark(getattr(module, inner.target), undo, not enabled)
+        elif node.op == "output" and constant:
+            before, marks = node.args, {}
+            for result in node.all_input_nodes:
+                if _is_float(result):
+                    with module.graph.inserting_before(node):
+                        marks[result] = module.graph.call_function(_operation(), (result,))
+                    marks[result].meta = dict(result.meta)
+                    node.replace_input_with(result, marks[result])
+            undo += [functools.partial(module.graph.erase_node, mark) for mark in marks.values()]
+            undo.append(functools.partial(setattr, node, "args", before))
+
+
+def _is_float(node) -> bool:
+    value = node.meta.get("val")
+    return hasattr(value, "is_floating_point") and value.is_floating_point()

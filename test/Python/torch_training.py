@@ -1,0 +1,242 @@
+# RUN: %tessera_python %s
+# REQUIRES: torch
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What training a module of PyTorch means after its import: frozen parameters, constants, modes."""
+
+import copy
+import unittest
+from unittest import mock
+
+import numpy as np
+import torch
+from torch import nn
+
+import tessera as ts
+from tessera import ProcessMesh, Replicate, Shard, optim
+from tessera.testing import difference
+
+torch.manual_seed(0)
+
+
+def trained(model, x, steps=3):
+    """After steps towards results of 1."""
+    optimizer = optim.SGD(0.05, momentum=0.9)
+
+    @ts.jit
+    def step(model, state, x):
+        value, gradients = ts.value_and_grad(lambda m, x: ((m(x) - 1) ** 2).sum())(model, x)
+        return *optimizer.update(model, gradients, state), value
+    state = optimizer.init(model)
+    for _ in range(steps):
+        model, state, value = step(model, state, x.numpy())
+    return model, state, value
+
+
+def by_torch(module, x, steps=3):
+    optimizer = torch.optim.SGD([p for p in module.parameters() if p.requires_grad], 0.05, momentum=0.9)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        value = ((module(x) - 1) ** 2).sum()
+        value.backward()
+        optimizer.step()
+    return value
+
+
+class Training(unittest.TestCase):
+    def same(self, model, module):
+        for name, p in module.named_parameters():
+            self.assertIsNone(difference(model.weights[name].numpy(), p.detach().numpy(), 3), name)
+        for name, b in module.named_buffers():
+            self.assertIsNone(difference(model.constants[name].numpy(), b.numpy(), 3), name)
+
+
+class Frozen(Training):
+    def module(self):
+        module = nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 6), nn.Linear(6, 2))
+        module[0].weight.requires_grad_(False)
+        module[2].requires_grad_(False)
+        return module
+
+    def test_training(self):
+        module, x = self.module(), torch.randn(4, 6)
+        imported = ts.from_torch(copy.deepcopy(module), (x,))
+        model, state, value = trained(imported, x)
+        self.assertIsNone(difference(value.numpy(), by_torch(module, x).detach().numpy()))
+        self.same(model, module)
+        for name in ("0.weight", "2.weight", "2.bias"):
+            np.testing.assert_array_equal(model.weights[name].numpy(), imported.weights[name].numpy())
+        self.assertEqual(sorted(state["velocity"]), ["weights.0.bias", "weights.3.bias", "weights.3.weight"])
+
+    def test_gradients(self):
+        x = torch.randn(4, 6)
+        imported = ts.from_torch(self.module(), (x,))
+        found = ts.grad(lambda m, x: m(x).sum())(imported, x.numpy())
+        self.assertEqual([name for name, g in found.weights.items() if g is None], ["0.weight", "2.weight", "2.bias"])
+        self.assertEqual(len(imported.parameters()), 6)
+        self.assertEqual(list(imported.named_buffers()), [])
+        whole = nn.Linear(6, 2).requires_grad_(False)
+        with self.assertRaisesRegex(ts.ArgumentError, "no tensor of floats among the arguments to differentiate by"):
+            ts.grad(lambda m, x: m(x).sum())(ts.from_torch(whole, (x,)), x.numpy())
+        by_x = ts.grad(lambda m, x: m(x).sum(), 1)(ts.from_torch(whole, (x,)), x.numpy())
+        self.assertIsNone(difference(by_x.numpy(), np.broadcast_to(whole.weight.numpy().sum(0), (4, 6))))
+
+    def test_placed(self):
+        """Frozen parameters are cut as others are, and stay frozen."""
+        module, x = self.module(), torch.randn(4, 6)
+        mesh = ProcessMesh(range(2), ["tp"])
+        model = optim.shard_parameters(ts.from_torch(copy.deepcopy(module), (x,)), mesh, lambda name, p: [Shard(0)] if p.ndim == 2 else None)
+        self.assertEqual(model.weights["2.weight"].placements, (Shard(0),))
+        by_torch(module, x)
+        model, *_ = trained(model, x)
+        self.same(model, module)
+        self.assertEqual(model.weights["0.weight"].placements, (Shard(0),))
+        self.assertEqual(model.weights["2.bias"].placements, (Replicate(),))
+
+
+class Constants(Training):
+    """What detach() and no_grad() make a constant stays one."""
+
+    def check(self, function):
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.b = nn.Linear(3, 3), nn.Linear(3, 3)
+
+            def forward(self, x):
+                return function(self, x)
+        module, x = Net(), torch.randn(4, 3)
+        exported = torch.export.export(module, (x,))
+        before = str(exported.graph)
+        (module(x) ** 2).sum().backward()
+        for source in (ts.from_torch(module, (x,)), ts.from_torch(exported)):
+            found = ts.grad(lambda m, x: (m(x) ** 2).sum())(source, x.numpy())
+            for name, p in module.named_parameters():
+                wanted = p.grad if p.grad is not None else torch.zeros_like(p)
+                self.assertIsNone(difference(found.weights[name].numpy(), wanted.numpy()), name)
+        self.assertEqual(str(exported.graph), before)
+
+    def test_detach(self):
+        self.check(lambda m, x: m.a(x).detach() * m.b(x) + m.a(x))
+
+    def test_no_grad(self):
+        def forward(m, x):
+            with torch.no_grad():
+                target = m.a(x) * 2
+                ids = target.argmax(-1)
+            return m.b(x) * target + ids[:, None]
+        self.check(forward)
+
+    def test_both(self):
+        def forward(m, x):
+            with torch.no_grad():
+                y = m.a(x).detach()
+            return m.b(y) + m.a(y)
+        self.check(forward)
+
+
+class Modes(Training):
+    def norm(self):
+        return nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6))
+
+    def test_batch_normalisation(self):
+        """eval() and train() change what is computed; values are those that were trained."""
+        module, x = self.norm(), torch.randn(8, 6)
+        model = ts.from_torch(copy.deepcopy(module), (x,))
+        run = ts.jit(lambda m, x: m(x))
+        model, *_ = trained(model, x)
+        by_torch(module, x)
+        self.same(model, module)
+        for mode in (False, True, False):
+            model.train(mode), module.train(mode)
+            self.assertEqual(model.training, mode)
+            self.assertIsNone(difference(run(model, x.numpy()).numpy(), module(x).detach().numpy()), mode)
+            self.same(model, module)
+        self.assertFalse(model._origin.module[1].training is None)
+
+    def test_inside_of_a_module(self):
+        class Outer(ts.nn.Module):
+            def __init__(self, inner):
+                super().__init__()
+                self.inner = inner
+
+            def forward(self, x):
+                return self.inner(x)
+        module, x = self.norm(), torch.randn(8, 6)
+        outer = Outer(ts.from_torch(copy.deepcopy(module), (x,)))
+        with ts.nn.module.eval_mode(outer):
+            self.assertIsNone(difference(outer(x.numpy()).numpy(), module.eval()(x).detach().numpy()))
+        self.assertTrue(outer.inner.training)
+        self.assertIsNone(difference(outer(x.numpy()).numpy(), module.train()(x).detach().numpy()))
+
+    def test_parts_in_other_modes(self):
+        module, x = self.norm(), torch.randn(8, 6)
+        module.train()[1].eval()
+        model = ts.from_torch(module, (x,))
+        self.assertIsNone(difference(model(x.numpy()).numpy(), module(x).detach().numpy()))
+        model.train()
+        self.assertFalse(module[1].training)  # PyTorch's module is as it was
+        self.assertIsNone(difference(model(x.numpy()).numpy(), copy.deepcopy(module).train()(x).detach().numpy()))
+
+    def test_refused(self):
+        x = torch.randn(8, 6)
+        model = ts.from_torch(torch.export.export(self.norm().eval(), (x,)))
+        for call in (model.train, model.eval):
+            with self.assertRaisesRegex(ts.ArgumentError, r"torch_training.py:\d+:\d+: error: \w+\(\) of 'ExportedProgram'.* has one mode; export the module after"):
+                call()
+        dropout = ts.from_torch(nn.Sequential(nn.Linear(6, 6), nn.Dropout(0.5)).eval(), (x,))
+        with self.assertRaisesRegex(ts.Error, "native_dropout.* is not supported"):
+            dropout.train()
+        self.assertFalse(dropout.training)
+
+
+class Exports(unittest.TestCase):
+    def test_what_pytorch_refuses(self):
+        """Errors of export and of decompositions name the module and PyTorch's reason."""
+        x = torch.randn(4, 3)
+        with mock.patch("torch.export.ExportedProgram.run_decompositions", side_effect=RuntimeError("no kernel\nfor it")):
+            with self.assertRaisesRegex(ts.Error, r"torch_training.py:\d+:\d+: error: PyTorch's run_decompositions fails for 'Linear': no kernel$"):
+                ts.from_torch(nn.Linear(3, 2), (x,))
+
+        class Guarded(nn.Module):
+            def forward(self, x):
+                return x * 2 if x.sum() > 0 else x
+        with self.assertRaisesRegex(ts.Error, r"error: torch.export refuses 'Guarded': "):
+            ts.from_torch(Guarded(), (x,))
+
+    def test_keywords(self):
+        class Net(nn.Module):
+            def forward(self, x, *, scale, shift=None):
+                return x * scale + (0 if shift is None else shift)
+        x, scale = torch.randn(4, 3), torch.tensor(2.0)
+        model = ts.from_torch(Net(), (x,), {"scale": scale})
+        self.assertIsNone(difference(model(x.numpy(), scale=scale.numpy()).numpy(), (2 * x).numpy()))
+        with self.assertRaisesRegex(ts.ArgumentError, "'Net' was exported with the keyword arguments scale; given are shift"):
+            model(x.numpy(), shift=scale.numpy())
+
+    def test_a_result_without_a_rule(self):
+        class Net(nn.Module):
+            def forward(self, x):
+                return nn.functional.adaptive_max_pool2d(x, 3, return_indices=True)
+        with self.assertRaisesRegex(ts.Error, r"torch_training.py:\d+:1: error: result 1 of 'aten.adaptive_max_pool2d.default' is not supported"):
+            ts.from_torch(Net(), (torch.randn(1, 2, 7, 7),))(torch.randn(1, 2, 7, 7))
+
+    def test_a_fault(self):
+        class Net(nn.Module):
+            def forward(self, x):
+                return torch.tanh(x)
+        model = ts.from_torch(Net(), (torch.randn(3),))
+        with mock.patch.dict("tessera.torch.registry.RULES", {"tanh.default": lambda x: Exports.fault()}):
+            with self.assertRaisesRegex(KeyError, "user"):  # of a rule that is not ours
+                model(np.ones(3, np.float32))
+        with mock.patch.dict("tessera.torch.registry.RULES", {"tanh.default": ts.ops.linear.einsum}):
+            with self.assertRaisesRegex(ts.Error, rf"torch_training.py:{Net.forward.__code__.co_firstlineno + 1}:1: error: "):
+                model(np.ones(3, np.float32))
+
+    @staticmethod
+    def fault():
+        raise KeyError("user")
+
+
+if __name__ == "__main__":
+    unittest.main()
