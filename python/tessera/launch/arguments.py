@@ -54,6 +54,7 @@ def _table() -> list[Option]:
     add(nodes, "control_port", "port", None, "port of node 0's launcher; default --master_port + 1", 1)
     add(nodes, "bind", "address", None, "address that node 0's launcher listens at; default --master_addr")
     add(nodes, "token_file", "text", None, "file with the job's secret, the same on all nodes; or TESSERA_JOB_TOKEN")
+    add(nodes, "wait_for_name", "flag", False, "retry a --master_addr that does not resolve yet, until --timeout")
     mpi = "MPI: mpirun starts the processes"
     add(mpi, "np n", "count", None, "processes of the job", 1)
     add(mpi, "hosts host H", "text", None, "HOST:SLOTS,...")
