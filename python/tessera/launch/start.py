@@ -97,6 +97,8 @@ def run(plan: Plan) -> int:
         except OSError as error:
             raise Error(f"--log_dir '{arguments.log_dir}' cannot be made: {error.strerror}") from None
 
+    plan.base["TESSERA_LAUNCH_ID"] = secrets.token_hex(16)
+    mark = "TESSERA_LAUNCH_ID=" + plan.base["TESSERA_LAUNCH_ID"]
     job = node.Job(node=arguments.node_rank, nodes=arguments.nnodes, count=plan.count, command=plan.command, environment=plan.environment,
                    max_restarts=arguments.max_restarts, log_dir=arguments.log_dir, grace=arguments.grace, stop_grace=arguments.stop_grace,
                    timeout=arguments.timeout, token=secret, listener=listener, connect=connect)
@@ -110,4 +112,4 @@ def run(plan: Plan) -> int:
         except KeyboardInterrupt as stopped:
             return 128 + stopped.args[0]
 
-    return supervise(work)
+    return supervise(work, mark)

@@ -6,6 +6,7 @@ has the ranks as children.
 Who ends            what ends the rest
 the command         the kernel tells the worker, which ends all ranks in a second and a half at most
 the worker          the kernel kills the ranks, the command adopts and kills what they had started
+both                the kernel kills the ranks, the guard (guard.py) finds what they had started by a mark in the environment
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import subprocess
 import sys
 import time
 import traceback
@@ -25,10 +27,12 @@ FORWARDED = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
 _PATIENCE = 2.0  # seconds that the worker has to obey a second signal
 
 
-def supervise(work: Callable[[int], int]) -> int:
+def supervise(work: Callable[[int], int], mark: str) -> int:
     """Runs `work` in a process of its own, and returns its result as an exit code. Signals to this process are bytes on the
-    descriptor that `work` gets; its end says that this process is gone."""
+    descriptor that `work` gets; its end says that this process is gone. `mark`, NAME=VALUE, is in the environment of all that
+    `work` starts, and of nothing else."""
     processes.adopt_orphans()
+    guard = _start_guard(mark)
     signals, wakeup = os.pipe()
     os.set_blocking(wakeup, False)
     for number in (*FORWARDED, signal.SIGCHLD):
@@ -43,12 +47,26 @@ def supervise(work: Callable[[int], int]) -> int:
         _be_worker(work, parent, orders, (signals, wakeup, tell))
     os.close(orders)
     status = _wait(worker, signals, tell)
-    processes.kill_descendants()
+    processes.kill_descendants()  # the guard, too
+    guard.close()
     code = exit_code(status)
     if os.WIFSIGNALED(status):
         print(f"tessera: error: the launcher's worker process {worker} was ended by signal {os.WTERMSIG(status)}; all ranks are ended",
               file=sys.stderr)
     return code
+
+
+def _start_guard(mark: str):
+    """The pipe that this process and the worker hold open. The program is passed as an open file, so that whoever kills by the
+    name of this package does not find it."""
+    wait, hold = os.pipe()
+    with open(os.path.join(os.path.dirname(__file__), "guard.py"), "rb") as program:
+        os.set_inheritable(program.fileno(), True)
+        guard = subprocess.Popen([sys.executable, "-I", "-S", f"/dev/fd/{program.fileno()}", mark], stdin=wait, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL, pass_fds=[program.fileno()], start_new_session=True, env={})
+    guard.returncode = 0  # reaped with all other children
+    os.close(wait)
+    return os.fdopen(hold, "wb")
 
 
 def _be_worker(work, parent: int, orders: int, theirs) -> None:
