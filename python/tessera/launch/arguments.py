@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
+import os
 import re
 
 from .. import ranks
@@ -190,6 +191,14 @@ def _check(arguments: Arguments) -> None:
                     f"{arguments.nnodes}; the nodes need one port that all know: name one")
     if arguments.script is None:
         raise Error("no script: tessera launch [OPTIONS] SCRIPT [ARGUMENTS]; --help lists the options")
+
+
+def make_folder(path: str) -> None:
+    """Of --log_dir."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise Error(f"--log_dir '{path}' cannot be made: {error.strerror}") from None
 
 
 def usage() -> str:

@@ -56,14 +56,13 @@ def command(arguments: Arguments, kind: str, environ=os.environ) -> list[str]:
         words += ["-npernode", str(arguments.npernode)] if arguments.npernode else []
         words += ["--oversubscribe"] * arguments.oversubscribe + ["--allow-run-as-root"] * arguments.allow_run_as_root
         # The threads of a rank share the host's cores; Open MPI would bind a rank to one.
-        words += ["--bind-to", "none", "--tag-output"]
+        words += ["--bind-to", "none"]
         for name, value in exported.items():
             words += ["-x", f"{name}={value}"]
         return words + own
     words = [arguments.mpirun, "-n", str(arguments.np)]
     words += ["-hosts", arguments.hosts] if arguments.hosts else ["-f", arguments.hostfile] if arguments.hostfile else []
     words += ["-ppn", str(arguments.npernode)] if arguments.npernode else []
-    words += ["-prepend-rank"]
     for name, value in exported.items():
         words += ["-genv", name, value]
     return words + own

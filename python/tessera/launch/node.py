@@ -32,6 +32,9 @@ class Job:
     count: int
     command: Callable[[int], list[str]]
     environment: Callable[..., dict[str, str]]
+    first_rank: int = 0  # where mpirun counts
+    local_rank: int | None = None  # of the only rank, where another launcher says it
+    keep: tuple[int, ...] = ()  # descriptors that ranks inherit
     max_restarts: int = 0
     log_dir: str | None = None
     grace: float = 2.0
@@ -183,7 +186,7 @@ class Node:
         """What the coordinator orders."""
         order = message.get("do")
         if order == "start":
-            self._start(message["base"], message["size"], message["restart"])
+            self._start(message["base"] + self.job.first_rank, message["size"], message["restart"])
         elif order in ("end", "restart"):
             if self.job.node:
                 self._report(message["failure"], None)
@@ -226,7 +229,7 @@ class Node:
             command = job.command(local)
             try:
                 output = Output(rank, job.log_dir and log_path(job.log_dir, rank, restart))
-                process = processes.start(command, environment, self._stdin(rank), streams[0][1], streams[1][1])
+                process = processes.start(command, environment, self._stdin(rank), streams[0][1], streams[1][1], job.keep)
             except (OSError, subprocess.SubprocessError) as error:
                 for end in (*streams[0], *streams[1]):
                     os.close(end)
@@ -311,7 +314,7 @@ class Node:
             self._drain(each)
             if each.code and not self._ending:
                 self._say("failed", failure={
-                    "rank": each.rank, "node": self.job.node, "host": socket.gethostname(), "local_rank": each.local, "pid": pid,
+                    "rank": each.rank, "node": self.job.node, "host": socket.gethostname(), "local_rank": each.local if self.job.local_rank is None else self.job.local_rank, "pid": pid,
                     "code": each.code, "lines": each.output.last()})
         self._say_if_gone()
 

@@ -28,8 +28,9 @@ def end_with_parent(number: int, parent: int) -> None:
         os.kill(os.getpid(), number)
 
 
-def start(command: list[str], environment: dict[str, str], stdin, stdout: int, stderr: int) -> subprocess.Popen:
-    """A process in a session of its own, which the kernel kills when this one ends. OSError where it cannot be executed."""
+def start(command: list[str], environment: dict[str, str], stdin, stdout: int, stderr: int, keep: tuple[int, ...] = ()) -> subprocess.Popen:
+    """A process in a session of its own, which the kernel kills when this one ends; it has the descriptors `keep`, too. OSError where
+    it cannot be executed."""
     parent = os.getpid()
 
     def prepare():
@@ -38,7 +39,7 @@ def start(command: list[str], environment: dict[str, str], stdin, stdout: int, s
             signal.signal(number, signal.SIG_DFL)
         end_with_parent(signal.SIGKILL, parent)
 
-    return subprocess.Popen(command, env=environment, stdin=stdin, stdout=stdout, stderr=stderr, preexec_fn=prepare)
+    return subprocess.Popen(command, env=environment, stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=keep, preexec_fn=prepare)
 
 
 def signal_group(pid: int, number: int) -> None:

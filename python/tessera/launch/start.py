@@ -12,7 +12,7 @@ import sys
 
 from ..errors import Error
 from . import environment, node, nodes, ports, program
-from .arguments import Arguments
+from .arguments import Arguments, make_folder
 from .supervisor import supervise
 
 
@@ -92,10 +92,7 @@ def run(plan: Plan) -> int:
         def connect(poll):
             return nodes.connect(arguments.master_addr, plan.control, secret, hello, arguments.timeout, poll, arguments.wait_for_name)
     if arguments.log_dir:
-        try:
-            os.makedirs(arguments.log_dir, exist_ok=True)
-        except OSError as error:
-            raise Error(f"--log_dir '{arguments.log_dir}' cannot be made: {error.strerror}") from None
+        make_folder(arguments.log_dir)
 
     plan.base["TESSERA_LAUNCH_ID"] = secrets.token_hex(16)
     mark = "TESSERA_LAUNCH_ID=" + plan.base["TESSERA_LAUNCH_ID"]
