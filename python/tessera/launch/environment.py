@@ -1,0 +1,63 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a rank finds in its environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from .. import ranks
+from ..errors import Error
+from .cores import cores
+
+
+def devices(text: str | None, environ: Mapping[str, str] = os.environ) -> list[str] | None:
+    """The names of --devices as CUDA_VISIBLE_DEVICES spells them; numbers count what that variable already shows. None: as
+    they are."""
+    if text is None:
+        return None
+    if text == "cpu":
+        return []
+    names = text.split(",")
+    shown = environ.get("CUDA_VISIBLE_DEVICES")
+    shown_names = shown.split(",") if shown else []
+    found = []
+    for name in names:
+        if not name.isdigit() and not name.startswith(("GPU-", "MIG-")):
+            raise Error(f"--devices is '{text}' and '{name}' is no device; it is numbers, as 0,1,3, or cpu")
+        if name.isdigit() and shown is not None:
+            if int(name) >= len(shown_names):
+                raise Error(f"--devices names {name}, and CUDA_VISIBLE_DEVICES='{shown}' shows {len(shown_names)}; numbers are from 0")
+            name = shown_names[int(name)]
+        if name in found:
+            raise Error(f"--devices is '{text}' and names '{name}' twice; two processes on one device need an explicit program")
+        found.append(name)
+    return found
+
+
+def inherited(environ: Mapping[str, str]) -> dict[str, str]:
+    """`environ` without what another launcher said of this process: its ranks get numbers of their own."""
+    under_mpi = bool({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"} & environ.keys())
+    return {name: value for name, value in environ.items()
+            if name not in ranks.VARIABLES or name.startswith("SLURM_")
+            if not (under_mpi and name.startswith(("OMPI_", "PMIX_", "PMI_", "ORTE_", "HYDI_")))
+            if not name.startswith("TORCHELASTIC_")}
+
+
+def threads(count: int, environ: Mapping[str, str]) -> dict[str, str]:
+    """OMP_NUM_THREADS for `count` processes of this host, unless it is set."""
+    return {} if "OMP_NUM_THREADS" in environ else {"OMP_NUM_THREADS": str(max(1, cores() // count))}
+
+
+def variables(*, rank: int, size: int, local_rank: int, local_size: int, node: int, nodes: int, address: str, port: int,
+              restart: int = 0, shown: list[str] | None = None, isolate: bool = False) -> dict[str, str]:
+    """What the launcher sets for one rank."""
+    both = {"RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": local_size, "MASTER_ADDR": address,
+            "MASTER_PORT": port}
+    found = {prefix + name: str(value) for prefix in ("", "TESSERA_") for name, value in both.items()}
+    found |= {"TESSERA_SIZE": str(size), "TESSERA_NODE_RANK": str(node), "TESSERA_NODES": str(nodes),
+              "TESSERA_RESTART": str(restart), "GROUP_RANK": str(node)}
+    if shown is not None:
+        found["CUDA_VISIBLE_DEVICES"] = shown[local_rank] if isolate and shown else ",".join(shown)
+    return found

@@ -1,0 +1,48 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Why a job ended, and how that is said."""
+
+from __future__ import annotations
+
+import signal
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown"
+
+
+def exit_code(status: int) -> int:
+    """Of a shell: the exit code, or 128 and the signal, of what waitpid's status says."""
+    code = status_code(status)
+    return code if code >= 0 else 128 - code
+
+
+def status_code(status: int) -> int:
+    """The exit code, or the signal as a negative number, of waitpid's status."""
+    import os
+    return os.waitstatus_to_exitcode(status)
+
+
+def ended(code: int) -> str:
+    if code < 0:
+        return f"was ended by signal {-code} ({signal_name(-code)})"
+    return f"ended with exit code {code}"
+
+
+def describe(failure: dict) -> str:
+    """One message of a failure: {"text": ...}, or a rank's: rank, node, host, local_rank, pid, code, lines."""
+    if "rank" not in failure:
+        return failure["text"]
+    text = (f"rank {failure['rank']} (host {failure['host']}, node {failure['node']}, local rank {failure['local_rank']}, "
+            f"process {failure['pid']}) {ended(failure['code'])}")
+    if failure["lines"]:
+        text += "; its last lines:" + "".join(f"\n  {line}" for line in failure["lines"])
+    return text
+
+
+def shell_code(failure: dict) -> int:
+    code = failure.get("code", 1)
+    return code if code >= 0 else 128 - code

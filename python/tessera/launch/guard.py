@@ -1,0 +1,35 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Kills what is left of a job when both processes of its launcher were killed. supervisor.py runs this file as a program of its own:
+it waits for the end of its standard input, which the two hold open, then looks for the job's mark in the environments of all
+processes. Nothing but the standard library's smallest modules is imported."""
+
+import os
+import sys
+import time
+
+
+def marked(mark):
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != os.getpid():
+            try:
+                with open("/proc/%s/environ" % name, "rb") as file:
+                    if mark in file.read().split(b"\0"):
+                        found.append(int(name))
+            except OSError:
+                continue
+    return found
+
+
+if __name__ == "__main__":
+    while os.read(0, 1):
+        pass
+    end = time.monotonic() + 10
+    while (left := marked(os.fsencode(sys.argv[1]))) and time.monotonic() < end:
+        for pid in left:
+            try:
+                os.kill(pid, 9)
+            except OSError:
+                pass
+        time.sleep(0.02)

@@ -1,0 +1,65 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What ranks print: whole lines, each with its rank in front, and the last ones kept for the message of a failure."""
+
+from __future__ import annotations
+
+import collections
+import os
+import re
+
+KEPT_LINES = 10
+LONGEST_LINE = 1 << 16  # bytes; longer ones are cut into lines of this size
+_ENDS = re.compile(rb"\r\n|\n|\r(?!\Z)")  # a carriage return at the end of what was read may be half of \r\n
+
+
+class Lines:
+    """Cuts a stream of bytes into lines. Progress bars end their lines by a carriage return."""
+
+    def __init__(self):
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        *lines, self._rest = _ENDS.split(self._rest + data)
+        while len(self._rest) > LONGEST_LINE:
+            lines.append(self._rest[:LONGEST_LINE])
+            self._rest = self._rest[LONGEST_LINE:]
+        return lines
+
+    def end(self) -> list[bytes]:
+        rest, self._rest = self._rest.rstrip(b"\r"), b""
+        return [rest] if rest else []
+
+
+class Output:
+    """The lines of one rank, of both streams in the order in which they came."""
+
+    def __init__(self, rank: int, path: str | None = None):
+        self._tag = b"[rank %d] " % rank
+        self._last: collections.deque[bytes] = collections.deque(maxlen=KEPT_LINES)
+        self._file = open(path, "wb", buffering=0) if path else None
+
+    def write(self, descriptor: int | None, lines: list[bytes]) -> None:
+        if not lines:
+            return
+        self._last.extend(lines)
+        if self._file:
+            write_all(self._file.fileno(), b"".join(line + b"\n" for line in lines))
+        if descriptor is not None:
+            write_all(descriptor, b"".join(self._tag + line + b"\n" for line in lines))
+
+    def last(self) -> list[str]:
+        return [line[:500].decode(errors="replace") for line in self._last]
+
+    def close(self) -> None:
+        if self._file:
+            self._file.close()
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data):]
+
+
+def log_path(folder: str, rank: int, restart: int) -> str:
+    return os.path.join(folder, f"rank-{rank}.log" if restart == 0 else f"rank-{rank}.restart-{restart}.log")

@@ -1,0 +1,88 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The same by mpirun: it starts the processes on all hosts and ends them together."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+
+from ..errors import Error
+from . import hosts, program
+from .arguments import Arguments
+
+
+def flavour(path: str) -> str:
+    """'open-mpi' or 'mpich' of a program."""
+    if not shutil.which(path):
+        raise Error(f"there is no program '{path}' on PATH; install openmpi-bin or mpich, or name another with --mpirun")
+    try:
+        said = subprocess.run([path, "--version"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=30,
+                              text=True).stdout
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Error(f"--mpirun '{path}' does not say its version: {error}") from None
+    if "Open MPI" in said or "Open RTE" in said or "PRRTE" in said:
+        return "open-mpi"
+    if "HYDRA" in said or "MPICH" in said or "Intel(R) MPI" in said:
+        return "mpich"
+    raise Error(f"--mpirun '{path}' is neither Open MPI's nor MPICH's; its version is '{said.strip()[:80]}'")
+
+
+def command(arguments: Arguments, kind: str, environ=os.environ) -> list[str]:
+    """The command line, after its checks."""
+    if arguments.hosts:
+        option, places = "--hosts", hosts.parse(arguments.hosts)
+    elif arguments.hostfile:
+        option, places = "--hostfile", hosts.read(arguments.hostfile)
+    else:
+        option, places = "this host", {"localhost": hosts.physical_cores() if kind == "open-mpi" else None}
+    hosts.check_room(arguments.np, arguments.npernode, places, option, arguments.oversubscribe)
+    for host in places:
+        hosts.is_here(host, option)
+    first = next(iter(places))
+    exported = {"MASTER_ADDR": arguments.master_addr if "master_addr" in arguments.given or len(places) == 1 else first.strip("[]"),
+                "MASTER_PORT": str(arguments.master_port), "PYTHONPATH": python_path(environ)}
+    own = [sys.executable, "-m", "tessera.launch.rank"]
+    own += ["--module"] * arguments.module + ["--pass_local_rank"] * arguments.pass_local_rank
+    own += [arguments.script, *arguments.args]
+    if kind == "open-mpi":
+        if os.geteuid() == 0 and not arguments.allow_run_as_root and environ.get("OMPI_ALLOW_RUN_AS_ROOT") != "1":
+            raise Error("this is root, whom Open MPI refuses; use another user, or add --allow-run-as-root")
+        words = [arguments.mpirun, "-np", str(arguments.np)]
+        words += ["-H", arguments.hosts] if arguments.hosts else ["--hostfile", arguments.hostfile] if arguments.hostfile else []
+        words += ["-npernode", str(arguments.npernode)] if arguments.npernode else []
+        words += ["--oversubscribe"] * arguments.oversubscribe + ["--allow-run-as-root"] * arguments.allow_run_as_root
+        # The threads of a rank share the host's cores; Open MPI would bind a rank to one.
+        words += ["--bind-to", "none"]
+        for name, value in exported.items():
+            words += ["-x", f"{name}={value}"]
+        return words + own
+    words = [arguments.mpirun, "-n", str(arguments.np)]
+    words += ["-hosts", arguments.hosts] if arguments.hosts else ["-f", arguments.hostfile] if arguments.hostfile else []
+    words += ["-ppn", str(arguments.npernode)] if arguments.npernode else []
+    for name, value in exported.items():
+        words += ["-genv", name, value]
+    return words + own
+
+
+def python_path(environ) -> str:
+    """PYTHONPATH with which the ranks find this package."""
+    place = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    found = [path for path in environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    return os.pathsep.join(found if place in found or place.endswith("-packages") else [place, *found])
+
+
+def run(arguments: Arguments) -> int:
+    program.check(arguments.script, arguments.module)
+    words = command(arguments, flavour(arguments.mpirun))
+    if arguments.dry_run:
+        print(shlex.join(words))
+        return 0
+    option = "--hosts" if arguments.hosts else "--hostfile"
+    if arguments.hosts or arguments.hostfile:
+        hosts.check_reachable(hosts.parse(arguments.hosts) if arguments.hosts else hosts.read(arguments.hostfile), option)
+    sys.stdout.flush()
+    os.execvp(words[0], words)

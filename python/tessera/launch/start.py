@@ -1,0 +1,112 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From options to running ranks: everything that can be refused is refused before anything starts."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+import socket
+import sys
+
+from ..errors import Error
+from . import environment, node, nodes, ports, program
+from .arguments import Arguments, make_folder
+from .supervisor import supervise
+
+
+class Plan:
+    """The checked options of this node."""
+
+    def __init__(self, arguments: Arguments, environ=os.environ):
+        self.arguments, self.environ = arguments, environ
+        program.check(arguments.script, arguments.module)
+        self.shown = environment.devices(arguments.devices, environ)
+        self.count = arguments.nproc_per_node or len(self.shown or ()) or 1
+        if self.shown and self.count > len(self.shown):
+            raise Error(f"--nproc_per_node is {self.count} and --devices names {len(self.shown)}; each process has a device of its own")
+        if arguments.isolate_devices and not self.shown:
+            raise Error("--isolate_devices shows each process its own device; name them with --devices")
+        self.port = arguments.master_port
+        self.control = arguments.control_port or self.port + 1
+        if arguments.nnodes > 1:
+            if self.control > 65535:
+                raise Error(f"--master_port is {self.port}, and the port above it is none; name one with --control_port")
+            if self.control == self.port:
+                raise Error(f"--control_port and --master_port are both {self.port}; rank 0 and node 0's launcher listen at two ports")
+        if not (arguments.wait_for_name and arguments.node_rank):
+            ports.resolve("--master_addr", arguments.master_addr)
+        self.base = environment.inherited(environ) | environment.threads(self.count, environ)
+
+    def command(self, local_rank: int) -> list[str]:
+        arguments = self.arguments
+        return program.command(arguments.script, arguments.args, module=arguments.module,
+                               local_rank=local_rank if arguments.pass_local_rank else None)
+
+    def variables(self, *, rank: int, size: int, local_rank: int, restart: int = 0) -> dict[str, str]:
+        arguments = self.arguments
+        return environment.variables(
+            rank=rank, size=size, local_rank=local_rank, local_size=self.count, node=arguments.node_rank, nodes=arguments.nnodes,
+            address=arguments.master_addr, port=self.port, restart=restart, shown=self.shown, isolate=arguments.isolate_devices)
+
+    def environment(self, **of_rank) -> dict[str, str]:
+        return self.base | self.variables(**of_rank)
+
+
+def dry_run(plan: Plan) -> int:
+    """A line a rank, as a shell would be told it. Other nodes are taken to have as many ranks."""
+    threads = {name: value for name, value in plan.base.items() if plan.environ.get(name) != value}
+    for local in range(plan.count):
+        variables = plan.variables(rank=plan.arguments.node_rank * plan.count + local, size=plan.arguments.nnodes * plan.count,
+                                   local_rank=local)
+        words = [f"{name}={shlex.quote(value)}" for name, value in (threads | variables).items()]
+        print(" ".join(words + [shlex.quote(word) for word in plan.command(local)]))
+    return 0
+
+
+def run(plan: Plan) -> int:
+    """Starts the ranks of this node and returns the job's exit code."""
+    arguments = plan.arguments
+    secret = nodes.token(arguments.token_file, plan.environ)
+    if arguments.token_file:
+        plan.base["TESSERA_JOB_TOKEN_FILE"] = os.path.abspath(arguments.token_file)
+    first = arguments.node_rank == 0
+    listener = connect = None
+    if first and plan.port == 0:
+        plan.port = ports.free_port()
+    elif first:
+        ports.check_free("--master_port", plan.port, arguments.master_addr)
+    if arguments.nnodes == 1:
+        if not secret:  # for this job's ranks alone
+            plan.base["TESSERA_JOB_TOKEN"] = secrets.token_hex(32)
+    else:
+        if first:
+            where, name = (arguments.bind, "--bind") if arguments.bind else (arguments.master_addr, "--master_addr")
+            nodes.check_token(secret, where, name)
+            listener = nodes.listen(where, plan.control, name)
+        elif not arguments.wait_for_name:
+            nodes.check_token(secret, arguments.master_addr, "--master_addr")
+        hello = {"node": arguments.node_rank, "nodes": arguments.nnodes, "count": plan.count, "host": socket.gethostname()}
+
+        def connect(poll):
+            return nodes.connect(arguments.master_addr, plan.control, secret, hello, arguments.timeout, poll, arguments.wait_for_name)
+    if arguments.log_dir:
+        make_folder(arguments.log_dir)
+
+    plan.base["TESSERA_LAUNCH_ID"] = secrets.token_hex(16)
+    mark = "TESSERA_LAUNCH_ID=" + plan.base["TESSERA_LAUNCH_ID"]
+    job = node.Job(node=arguments.node_rank, nodes=arguments.nnodes, count=plan.count, command=plan.command, environment=plan.environment,
+                   max_restarts=arguments.max_restarts, log_dir=arguments.log_dir, grace=arguments.grace, stop_grace=arguments.stop_grace,
+                   timeout=arguments.timeout, token=secret, listener=listener, connect=connect)
+
+    def work(orders: int) -> int:
+        try:
+            return node.Node(job, orders).run()
+        except Error as error:
+            print(f"tessera: error: {error}", file=sys.stderr)
+            return 1
+        except KeyboardInterrupt as stopped:
+            return 128 + stopped.args[0]
+
+    return supervise(work, mark)
