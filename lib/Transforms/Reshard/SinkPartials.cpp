@@ -26,7 +26,7 @@
 #include "tessera/Dialect/Check/Check.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
-#include "tessera/Sharding/MinimumCut.h"
+#include "tessera/Solver/MinimumCut.h"
 #include "tessera/Transforms/OpShardings.h"
 #include "tessera/Transforms/Passes.h"
 
@@ -48,9 +48,9 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 using sharding::AxisRef;
-using sharding::MinimumCut;
 using sharding::PartialAxis;
 using sharding::TensorSharding;
+using solver::MinimumCut;
 
 /// How often the block of an op runs; a loop of unknown length runs more than once.
 static int64_t tripsOf(Operation *op) {
