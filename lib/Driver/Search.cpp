@@ -18,7 +18,7 @@
 #include <cmath>
 
 using namespace tessera;
-using namespace tessera::sharding::search;
+using namespace tessera::solver;
 
 static int fail(const std::string &message) {
   llvm::errs() << "error: " << message << "\n";
@@ -29,7 +29,7 @@ static llvm::json::Value toJson(const Solution &solution, Mode mode) {
   llvm::json::Array choice;
   for (int64_t strategy : solution.choice)
     choice.push_back(strategy);
-  return llvm::json::Object{{"mode", std::string(nameOf(mode))},
+  return llvm::json::Object{{"mode", std::string(dist::nameOf(mode))},
                             {"cost", solution.cost},
                             {"lower_bound", solution.lowerBound},
                             {"gap", solution.gap()},
@@ -61,7 +61,7 @@ static int searchProblem(const SearchOptions &options, Mode mode) {
   if (options.json.empty()) {
     llvm::outs() << llvm::format("%s: cost %.9g, lower bound %.9g, gap %.2f %%, memory %.2f MiB, "
                                  "%.4f s%s\n",
-                                 nameOf(wish.mode).data(), found.cost, found.lowerBound,
+                                 dist::nameOf(wish.mode).data(), found.cost, found.lowerBound,
                                  100 * found.gap(), found.memory / (1 << 20), found.seconds,
                                  found.stoppedByTime ? ", stopped by the time limit" : "");
     return 0;
@@ -90,7 +90,7 @@ static llvm::json::Value toJson(const dist::SearchedPlan &plan) {
                             {"compute_seconds", plan.computeSeconds},
                             {"propagation_cost", plan.propagationCost},
                             {"memory_bytes", plan.memory},
-                            {"mode", std::string(nameOf(plan.mode))},
+                            {"mode", std::string(dist::nameOf(plan.mode))},
                             {"parallelisms", llvm::json::Array(plan.parallelisms)},
                             {"seconds", plan.seconds},
                             {"solver_cpu_seconds", plan.solverCpuSeconds},
@@ -159,14 +159,14 @@ static int searchProgram(const SearchOptions &options, Mode mode) {
   for (const dist::SearchedPlan &plan : plans)
     list.push_back(toJson(plan));
   llvm::json::Value report = llvm::json::Object{{"version", 1},
-                                                {"mode", std::string(nameOf(mode))},
+                                                {"mode", std::string(dist::nameOf(mode))},
                                                 {"topology", settings.topology.name},
                                                 {"plans", std::move(list)}};
   return writeText(options.json, llvm::formatv("{0:2}\n", report).str());
 }
 
 int tessera::search(const SearchOptions &options) {
-  Expected<Mode> mode = parseMode(options.search.mode);
+  Expected<Mode> mode = dist::parseMode(options.search.mode);
   if (auto *error = std::get_if<Error>(&mode))
     return fail(error->message);
   if (options.problem.empty() == options.file.empty())

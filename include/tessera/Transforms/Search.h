@@ -13,20 +13,26 @@
 #ifndef TESSERA_TRANSFORMS_SEARCH_H
 #define TESSERA_TRANSFORMS_SEARCH_H
 
-#include "tessera/Sharding/Search/Solver.h"
 #include "tessera/Sharding/Topology.h"
+#include "tessera/Solver/Solver.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
 #include <memory>
+#include <string_view>
 
 namespace tessera::dist {
 
+/// The name of a mode as users write it.
+std::string_view nameOf(solver::Mode mode);
+/// The mode of a name; the error lists all modes.
+solver::Expected<solver::Mode> parseMode(std::string_view name);
+
 struct SearchSettings {
-  sharding::search::Options solver; ///< mode, budget in bytes a device, time limit
-  sharding::Topology topology;      ///< of the machine
-  bool fullyUseDevices = true;      ///< contractions use every device where their sizes allow
-  int64_t devices = 0;              ///< for a module without a mesh; 0: it stays so
+  solver::Options solver;      ///< mode, budget in bytes a device, time limit
+  sharding::Topology topology; ///< of the machine
+  bool fullyUseDevices = true; ///< contractions use every device where their sizes allow
+  int64_t devices = 0;         ///< for a module without a mesh; 0: it stays so
   /// Where no plan is within the budget the one of least memory is taken, in place of an error.
   bool takeLeast = false;
 
@@ -54,8 +60,8 @@ struct SearchedPlan {
   double seconds = 0;             ///< of building and solving
   double solverCpuSeconds = 0;    ///< of solving, on the one core that it uses
   bool stoppedByTime = false;     ///< the gap is what the time limit left
-  sharding::search::Mode mode = sharding::search::Mode::dynamic_programming; ///< that found it
-  std::vector<std::string> parallelisms; ///< "data over d0", "tensor over d1", …
+  solver::Mode mode = solver::Mode::dynamic_programming; ///< that found it
+  std::vector<std::string> parallelisms;                 ///< "data over d0", "tensor over d1", …
 
   double gap() const { return cost <= lowerBound ? 0 : (cost - lowerBound) / cost; }
 };

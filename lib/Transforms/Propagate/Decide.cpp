@@ -16,7 +16,7 @@
 #include "Strategies.h"
 
 #include "tessera/Sharding/ReshardTable.h"
-#include "tessera/Sharding/Search/Solver.h"
+#include "tessera/Solver/Solver.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -103,7 +103,7 @@ private:
 
   void addOp(size_t index) {
     const RuleNode &node = graph.nodes[index];
-    search::Node own;
+    solver::Node own;
     double trips = tripsOf(node.op);
     // The op's own iterations count, so that no plan undoes the user's cuts to save a few bytes.
     for (const Strategy &strategy : strategies.of(index))
@@ -169,7 +169,7 @@ private:
             place.shardings.size() < kMostPlaces)
           place.shardings.push_back(sharding);
     place.node = static_cast<int64_t>(problem.nodes.size());
-    search::Node node;
+    solver::Node node;
     node.cost.assign(place.shardings.size(), 0);
     problem.nodes.push_back(std::move(node));
     addEdge(tensor, producer, place, trips);
@@ -185,7 +185,7 @@ private:
   }
 
   void addEdge(size_t tensor, const End &from, const End &to, double trips) {
-    search::EdgeTable table{
+    solver::EdgeTable table{
         static_cast<int64_t>(from.shardings.size()), static_cast<int64_t>(to.shardings.size()), {}};
     for (const TensorSharding &source : from.shardings)
       for (const TensorSharding &target : to.shardings)
@@ -216,11 +216,11 @@ private:
   }
 
   void choose(std::vector<int64_t> &choice) {
-    search::Options options;
-    options.mode = search::Mode::recursive_programming;
+    solver::Options options;
+    options.mode = solver::Mode::recursive_programming;
     options.timeLimit = std::numeric_limits<double>::infinity();
-    search::Expected<search::Solution> solved = search::solve(problem, options);
-    auto *solution = std::get_if<search::Solution>(&solved);
+    solver::Expected<solver::Solution> solved = solver::solve(problem, options);
+    auto *solution = std::get_if<solver::Solution>(&solved);
     assert(solution && "a problem without a budget has a plan");
     for (auto &[node, index] : nodeOf)
       choice[node] = solution->choice[index];
@@ -234,7 +234,7 @@ private:
       reshards; ///< by mesh, shape and bytes an element; looked up only
   Strategies strategies;
   std::vector<const TensorSharding *> raw; ///< by tensor; of what ops produce once they are decided
-  search::Problem problem;
+  solver::Problem problem;
   std::map<int64_t, int64_t> nodeOf; ///< of the graph to the problem's
   std::map<std::pair<int64_t, std::vector<double>>, size_t> tables;
 };

@@ -27,7 +27,7 @@
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/OpShardings.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
-#include "tessera/Sharding/MinimumCut.h"
+#include "tessera/Solver/MinimumCut.h"
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -48,9 +48,9 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 using sharding::AxisRef;
-using sharding::MinimumCut;
 using sharding::PartialAxis;
 using sharding::TensorSharding;
+using solver::MinimumCut;
 
 /// How often the block of an op runs; a loop of unknown length runs more than once.
 static int64_t tripsOf(Operation *op) {

@@ -36,24 +36,24 @@ double BudgetSearch::left() const {
   return settings.solver.timeLimit - elapsed.count();
 }
 
-search::Expected<search::Solution> BudgetSearch::solve(const search::Problem &problem,
-                                                       const search::Options &options) {
-  search::Expected<search::Solution> solved = search::solve(problem, options);
-  if (auto *solution = std::get_if<search::Solution>(&solved))
+solver::Expected<solver::Solution> BudgetSearch::solve(const solver::Problem &problem,
+                                                       const solver::Options &options) {
+  solver::Expected<solver::Solution> solved = solver::solve(problem, options);
+  if (auto *solution = std::get_if<solver::Solution>(&solved))
     cpuSeconds += solution->cpuSeconds;
   return solved;
 }
 
-FailureOr<search::Solution> BudgetSearch::solve(double budget, bool isQuick) {
-  search::Options options = settings.solver;
-  if (isQuick && options.mode != search::Mode::sharding_propagation)
-    options.mode = search::Mode::recursive_programming;
+FailureOr<solver::Solution> BudgetSearch::solve(double budget, bool isQuick) {
+  solver::Options options = settings.solver;
+  if (isQuick && options.mode != solver::Mode::completion)
+    options.mode = solver::Mode::recursive_programming;
   options.memoryBudget = budget;
   options.timeLimit = std::max(0.01, left());
-  search::Expected<search::Solution> solved = solve(strategies.problem(), options);
-  if (auto *error = std::get_if<search::Error>(&solved))
+  solver::Expected<solver::Solution> solved = solve(strategies.problem(), options);
+  if (auto *error = std::get_if<solver::Error>(&solved))
     return function.emitError() << error->message;
-  return std::get<search::Solution>(std::move(solved));
+  return std::get<solver::Solution>(std::move(solved));
 }
 
 const Lives &BudgetSearch::livesOf(const std::vector<int64_t> &choice) {
@@ -83,10 +83,10 @@ BudgetSearch::Kept BudgetSearch::keptAt(const Lives &lives, int64_t time, bool s
 }
 
 /// Enters a plan as the cheapest that fits, or as that of least memory.
-void BudgetSearch::consider(const search::Solution &solution) {
+void BudgetSearch::consider(const solver::Solution &solution) {
   const Lives &lives = livesOf(solution.choice);
   Fit fit = fitInto(wish, strategies, graph, lives, solution.choice);
-  search::Solution plan = solution;
+  solver::Solution plan = solution;
   plan.cost += fit.seconds;
   if (fit.peak.bytes <= wish && (!best || plan.cost < best->cost))
     best = plan;
@@ -98,7 +98,7 @@ void BudgetSearch::consider(const search::Solution &solution) {
 
 /// The same of a choice alone, also with everything sent again that can be.
 Peak BudgetSearch::considerLeast(const std::vector<int64_t> &choice) {
-  search::Solution solution;
+  solver::Solution solution;
   solution.choice = choice;
   solution.cost = strategies.problem().cost(choice);
   consider(solution);
@@ -112,9 +112,9 @@ Peak BudgetSearch::considerLeast(const std::vector<int64_t> &choice) {
 }
 
 /// Of equally fast plans the one that takes less memory.
-void BudgetSearch::lowerAtNoCost(const search::Solution &fast) {
-  if (!strategies.problem().pins.empty() ||
-      settings.solver.mode == search::Mode::sharding_propagation || best->choice != fast.choice)
+void BudgetSearch::lowerAtNoCost(const solver::Solution &fast) {
+  if (!strategies.problem().pins.empty() || settings.solver.mode == solver::Mode::completion ||
+      best->choice != fast.choice)
     return;
   std::vector<int64_t> lower =
       dist::lowerAtNoCost(graph, strategies, livesOf(fast.choice), fast.choice);
@@ -129,7 +129,7 @@ void BudgetSearch::lowerAtNoCost(const search::Solution &fast) {
 
 /// Plans whose memory at the worst times of those before them is within the budget. What is left
 /// out of the solvers' sum (copies for single users) is made up for by a smaller budget.
-void BudgetSearch::solveAtTimes(const search::Solution &first, bool sendsAgain) {
+void BudgetSearch::solveAtTimes(const solver::Solution &first, bool sendsAgain) {
   std::set<int64_t> times;
   double given = wish;
   std::vector<int64_t> choice = first.choice;
@@ -142,7 +142,7 @@ void BudgetSearch::solveAtTimes(const search::Solution &first, bool sendsAgain) 
     double smallest = 0;
     for (size_t node = 0; node < strategies.problem().nodes.size(); ++node)
       smallest += strategies.problem().leastMemory(static_cast<int64_t>(node));
-    FailureOr<search::Solution> next = solve(std::max(given, smallest * (1 + 1e-9)));
+    FailureOr<solver::Solution> next = solve(std::max(given, smallest * (1 + 1e-9)));
     if (failed(next))
       return;
     choice = next->choice;
@@ -179,19 +179,19 @@ void BudgetSearch::minimiseMemory() {
     }
     strategies.setMemory(home, place);
     // Bytes are costs here; seconds decide between equals.
-    search::Problem problem = strategies.problem();
+    solver::Problem problem = strategies.problem();
     constexpr double kSeconds = 1e-3;
-    for (search::Node &node : problem.nodes)
+    for (solver::Node &node : problem.nodes)
       for (size_t s = 0; s < node.cost.size(); ++s)
         node.cost[s] = node.memory[s] + kSeconds * node.cost[s];
-    for (search::EdgeTable &table : problem.tables)
+    for (solver::EdgeTable &table : problem.tables)
       for (double &cost : table.cost)
         cost *= kSeconds;
-    search::Options options;
-    options.mode = search::Mode::recursive_programming;
+    solver::Options options;
+    options.mode = solver::Mode::recursive_programming;
     options.timeLimit = std::max(0.1, left());
-    search::Expected<search::Solution> solved = solve(problem, options);
-    search::Solution solution = std::get<search::Solution>(std::move(solved));
+    solver::Expected<solver::Solution> solved = solve(problem, options);
+    solver::Solution solution = std::get<solver::Solution>(std::move(solved));
     Peak peak = considerLeast(solution.choice);
     addTime(livesOf(solution.choice), peak.time, 0.5 * total);
   }
@@ -231,13 +231,13 @@ const MemoryBound &BudgetSearch::bound() {
   return *proved;
 }
 
-FailureOr<search::Solution> BudgetSearch::run(const std::vector<int64_t> &alone) {
+FailureOr<solver::Solution> BudgetSearch::run(const std::vector<int64_t> &alone) {
   bool isHopeless = std::isfinite(wish) && wish < bound().bytes;
-  FailureOr<search::Solution> free = solve(std::numeric_limits<double>::infinity(), isHopeless);
+  FailureOr<solver::Solution> free = solve(std::numeric_limits<double>::infinity(), isHopeless);
   if (failed(free))
     return failure();
   double lowerBound = free->lowerBound;
-  search::Solution propagated = *free;
+  solver::Solution propagated = *free;
   propagated.choice = alone;
   propagated.cost = strategies.problem().cost(alone);
   if (!std::isfinite(wish)) {
@@ -255,7 +255,7 @@ FailureOr<search::Solution> BudgetSearch::run(const std::vector<int64_t> &alone)
   if (!best)
     minimiseMemory();
   tookLeast = !best;
-  search::Solution plan = best ? *best : *least;
+  solver::Solution plan = best ? *best : *least;
   // What the rounds prove holds for the memory that they were told of; this holds for any plan.
   plan.lowerBound = std::min(lowerBound, plan.cost);
   plan.stoppedByTime = free->stoppedByTime || left() <= 0;

@@ -18,7 +18,7 @@
 #include "Memory.h"
 #include "MemoryBound.h"
 
-#include "tessera/Sharding/Search/Solver.h"
+#include "tessera/Solver/Solver.h"
 #include "tessera/Transforms/Search.h"
 
 #include <set>
@@ -36,7 +36,7 @@ public:
 
   /// The cheapest plan found within the budget; never dearer than `alone` where that fits. Its cost
   /// has what is sent again. Without such a plan the one of least memory.
-  mlir::FailureOr<sharding::search::Solution> run(const std::vector<int64_t> &alone);
+  mlir::FailureOr<solver::Solution> run(const std::vector<int64_t> &alone);
   /// Whether nothing takes less memory than the plan, as far as is known.
   bool isLeast() const { return tookLeast; }
   /// Valid until the lives of another plan are asked for.
@@ -49,7 +49,7 @@ public:
   std::string nameOf(int64_t tensor) const;
 
 private:
-  mlir::FailureOr<sharding::search::Solution> solve(double budget, bool isQuick = false);
+  mlir::FailureOr<solver::Solution> solve(double budget, bool isQuick = false);
   /// What is kept at a time, by tensor: weights of where it is made, and of where its users need
   /// it.
   struct Kept {
@@ -58,14 +58,14 @@ private:
 
   /// `sendsAgain`: an argument that is sent again takes its copy only while it is read.
   Kept keptAt(const Lives &lives, int64_t time, bool sendsAgain, bool withHandedOn) const;
-  void consider(const sharding::search::Solution &solution);
+  void consider(const solver::Solution &solution);
   Peak considerLeast(const std::vector<int64_t> &choice);
-  void lowerAtNoCost(const sharding::search::Solution &fast);
-  void solveAtTimes(const sharding::search::Solution &first, bool sendsAgain);
+  void lowerAtNoCost(const solver::Solution &fast);
+  void solveAtTimes(const solver::Solution &first, bool sendsAgain);
   void minimiseMemory();
   double left() const;
-  sharding::search::Expected<sharding::search::Solution>
-  solve(const sharding::search::Problem &problem, const sharding::search::Options &options);
+  solver::Expected<solver::Solution> solve(const solver::Problem &problem,
+                                           const solver::Options &options);
 
   mlir::func::FuncOp function;
   StrategyGraph &strategies;
@@ -73,8 +73,8 @@ private:
   const SearchSettings &settings;
   double wish;
   std::chrono::steady_clock::time_point begin;
-  std::optional<sharding::search::Solution> best;  ///< within the budget, with what it sends again
-  std::optional<sharding::search::Solution> least; ///< of least memory
+  std::optional<solver::Solution> best;  ///< within the budget, with what it sends again
+  std::optional<solver::Solution> least; ///< of least memory
   Peak leastPeak;
   std::optional<Lives> lives; ///< of the last plan that was looked at
   std::vector<int64_t> livesChoice;

@@ -155,9 +155,9 @@ std::vector<std::string> dist::parallelismsOf(const StrategyGraph &strategies,
 std::map<int64_t, std::string> dist::reasonsOf(const StrategyGraph &strategies,
                                                const PropagationGraph &graph,
                                                const std::vector<int64_t> &choice) {
-  const search::Problem &problem = strategies.problem();
-  std::vector<std::vector<const search::Edge *>> edgesOf(problem.nodes.size());
-  for (const search::Edge &edge : problem.edges) {
+  const solver::Problem &problem = strategies.problem();
+  std::vector<std::vector<const solver::Edge *>> edgesOf(problem.nodes.size());
+  for (const solver::Edge &edge : problem.edges) {
     edgesOf[edge.from].push_back(&edge);
     edgesOf[edge.to].push_back(&edge);
   }
@@ -165,11 +165,11 @@ std::map<int64_t, std::string> dist::reasonsOf(const StrategyGraph &strategies,
   std::function<double(int64_t, int64_t, int64_t, bool)> costOf =
       [&](int64_t node, int64_t strategy, int64_t but, bool placesFollow) {
         double cost = problem.nodes[node].cost[strategy];
-        for (const search::Edge *edge : edgesOf[node]) {
+        for (const solver::Edge *edge : edgesOf[node]) {
           int64_t other = edge->from == node ? edge->to : edge->from;
           if (other == but)
             continue;
-          const search::EdgeTable &table = problem.tables[edge->table];
+          const solver::EdgeTable &table = problem.tables[edge->table];
           auto between = [&](int64_t s) {
             return edge->from == node ? table.at(strategy, s) : table.at(s, strategy);
           };

@@ -167,7 +167,7 @@ Descent::Score Descent::score() const {
 }
 
 void Descent::limitCost(double most) {
-  const search::Problem &problem = strategies.problem();
+  const solver::Problem &problem = strategies.problem();
   mostSeconds = most;
   seconds = problem.cost(choice);
   edgesOf.resize(choice.size());
@@ -180,11 +180,11 @@ void Descent::limitCost(double most) {
 double Descent::costAround(int64_t node) const {
   if (edgesOf.empty())
     return 0;
-  const search::Problem &problem = strategies.problem();
+  const solver::Problem &problem = strategies.problem();
   double cost = problem.nodes[node].cost[choice[node]];
   for (size_t index : edgesOf[node]) {
-    const search::Edge &edge = problem.edges[index];
-    const search::EdgeTable &table = problem.tables[edge.table];
+    const solver::Edge &edge = problem.edges[index];
+    const solver::EdgeTable &table = problem.tables[edge.table];
     cost += table.cost[choice[edge.from] * table.columns + choice[edge.to]];
   }
   return cost;

@@ -81,14 +81,14 @@ static PropagatedPlan propagateAlone(const PropagationGraph &graph, const Topolo
 
 /// The propagated plan with the best places for it: all that a place has edges to is decided.
 static std::vector<int64_t> completePropagated(const StrategyGraph &graph) {
-  const search::Problem &problem = graph.problem();
+  const solver::Problem &problem = graph.problem();
   std::vector<int64_t> choice = graph.propagatedChoice();
   std::vector<std::vector<double>> costs(choice.size()); // of places
   for (size_t node = 0; node < choice.size(); ++node)
     if (choice[node] < 0)
       costs[node] = problem.nodes[node].cost;
-  for (const search::Edge &edge : problem.edges) {
-    const search::EdgeTable &table = problem.tables[edge.table];
+  for (const solver::Edge &edge : problem.edges) {
+    const solver::EdgeTable &table = problem.tables[edge.table];
     std::vector<double> &from = costs[edge.from], &to = costs[edge.to];
     for (size_t s = 0; s < from.size(); ++s)
       from[s] += table.at(static_cast<int64_t>(s), choice[edge.to]);
@@ -119,10 +119,10 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
   std::vector<int64_t> alone = completePropagated(strategies);
   double aloneCost = strategies.problem().cost(alone);
   BudgetSearch within(function, strategies, graph, settings, begin);
-  FailureOr<search::Solution> solved = within.run(alone);
+  FailureOr<solver::Solution> solved = within.run(alone);
   if (failed(solved))
     return failure();
-  search::Solution &solution = *solved;
+  solver::Solution &solution = *solved;
   if (strategies.hasHurriedPrices()) {
     solution.cost = strategies.exactCost(solution.choice);
     aloneCost = strategies.exactCost(alone);
@@ -279,7 +279,7 @@ LogicalResult ModuleSearch::searchAll() {
     candidates.push_back(makeMesh(freeMeshName(module), shape));
   SearchSettings quick = settings;
   if (candidates.size() > kMostInFull)
-    quick.solver.mode = search::Mode::recursive_programming;
+    quick.solver.mode = solver::Mode::recursive_programming;
   for (const Mesh &mesh : candidates)
     if (failed(searchMesh(mesh, quick)))
       return failure();
@@ -320,7 +320,7 @@ void ModuleSearch::write(size_t index) {
   auto add = [&](StringRef name, Attribute value) {
     entries.push_back(builder.getNamedAttr(name, value));
   };
-  add("mode", builder.getStringAttr(search::nameOf(plan.mode)));
+  add("mode", builder.getStringAttr(dist::nameOf(plan.mode)));
   add("cost", real(plan.cost));
   add("lower_bound", real(plan.lowerBound));
   add("gap", real(plan.gap()));
@@ -347,8 +347,8 @@ struct DistSearch : dist::impl::DistSearchBase<DistSearch> {
 
   void runOnOperation() override {
     SearchSettings settings;
-    search::Expected<search::Mode> parsed = search::parseMode(mode.getValue());
-    if (auto *error = std::get_if<search::Error>(&parsed)) {
+    solver::Expected<solver::Mode> parsed = parseMode(mode.getValue());
+    if (auto *error = std::get_if<solver::Error>(&parsed)) {
       getOperation().emitError() << "dist-search: " << error->message;
       return signalPassFailure();
     }
@@ -369,7 +369,7 @@ struct DistSearch : dist::impl::DistSearchBase<DistSearch> {
       getOperation().emitError() << "dist-search: " << wrong;
       return signalPassFailure();
     }
-    settings.solver.mode = std::get<search::Mode>(parsed);
+    settings.solver.mode = std::get<solver::Mode>(parsed);
     settings.solver.timeLimit = timeLimit;
     settings.solver.solverLibrary = solver;
     if (memoryBudget > 0)

@@ -205,9 +205,9 @@ void StrategyGraph::addOps(const PropagatedPlan &propagated) {
     kindOfNode[n] = kindOf(static_cast<int64_t>(n), propagated.strategies[n]);
     const Kind &kind = kinds[kindOfNode[n]];
     problemNode[n] = static_cast<int64_t>(result.nodes.size());
-    search::Node own;
+    solver::Node own;
     own.name = node.op->getName().getStringRef().str();
-    own.axes = kind.labels;
+    own.coordinates = kind.labels;
     double trips = tripsOf(node.op);
     for (double seconds : kind.seconds)
       own.cost.push_back(trips * seconds);
@@ -227,10 +227,10 @@ void StrategyGraph::addOps(const PropagatedPlan &propagated) {
 //===----------------------------------------------------------------------===//
 
 StrategyGraph::End StrategyGraph::addPlacements(const Spots &spots, std::string name) {
-  search::Node node;
+  solver::Node node;
   node.name = std::move(name);
   node.cost.assign(lists[spots.lies].of.size(), 0);
-  node.axes = spots.labels;
+  node.coordinates = spots.labels;
   End end{static_cast<int64_t>(result.nodes.size()), spots.lies};
   result.nodes.push_back(std::move(node));
   propagatedOf.push_back(-1);
@@ -380,7 +380,7 @@ void StrategyGraph::addEdge(int64_t tensor, const End &from, const End &to, doub
     std::vector<double> distinct = times.seconds(sources.distinct, targets.distinct);
     for (double &seconds : distinct)
       seconds *= trips;
-    search::EdgeTable table{
+    solver::EdgeTable table{
         static_cast<int64_t>(sources.of.size()), static_cast<int64_t>(targets.of.size()), {}};
     table.cost.reserve(table.rows * table.columns);
     for (int64_t row : sources.of)
@@ -407,7 +407,7 @@ double StrategyGraph::exactCost(const std::vector<int64_t> &choice) {
 
 double StrategyGraph::leastCompute() const {
   double seconds = 0;
-  for (const search::Node &node : result.nodes)
+  for (const solver::Node &node : result.nodes)
     seconds += *llvm::min_element(node.cost);
   return seconds;
 }
@@ -456,7 +456,7 @@ double StrategyGraph::leastBytes(int64_t tensor) const {
 
 void StrategyGraph::setMemory(const std::vector<double> &atHome,
                               const std::vector<double> &atPlace) {
-  for (search::Node &node : result.nodes)
+  for (solver::Node &node : result.nodes)
     node.memory.assign(node.cost.size(), 0);
   for (size_t t = 0; t < graph.tensors.size(); ++t) {
     if (producer[t] == -2)

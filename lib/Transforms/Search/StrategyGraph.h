@@ -25,7 +25,7 @@
 #include "Ways.h"
 
 #include "tessera/Sharding/ReshardTable.h"
-#include "tessera/Sharding/Search/Problem.h"
+#include "tessera/Solver/Problem.h"
 
 #include <chrono>
 #include <limits>
@@ -56,7 +56,7 @@ public:
   StrategyGraph(const PropagationGraph &graph, const PropagatedPlan &propagated,
                 sharding::ReshardPlanner &planner, const OpCosts &costs, const Options &options);
 
-  const sharding::search::Problem &problem() const { return result; }
+  const solver::Problem &problem() const { return result; }
   /// Gives the problem memory: of each tensor its bytes where its home or op puts it times
   /// `atHome`, and its bytes where its place puts it times `atPlace`. By tensor.
   void setMemory(const std::vector<double> &atHome, const std::vector<double> &atPlace);
@@ -124,7 +124,7 @@ private:
   /// What equal ops have in common.
   struct Kind {
     std::vector<Strategy> strategies;
-    sharding::search::AxisChoices labels;
+    solver::Coordinates labels;
     std::vector<double> seconds; ///< of one execution
     std::vector<int64_t> lies;   ///< by operand and result
   };
@@ -138,7 +138,7 @@ private:
   /// Ways to lie, as places of equal tensors have them alike.
   struct Spots {
     int64_t lies; ///< list of shardings
-    sharding::search::AxisChoices labels;
+    solver::Coordinates labels;
   };
   End addPlacements(const Spots &spots, std::string name);
   const Spots &spotsBetween(const TensorState &state, const End &from,
@@ -155,7 +155,7 @@ private:
   const OpCosts &costs;
   Options options;
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
-  sharding::search::Problem result;
+  solver::Problem result;
   std::vector<int64_t> propagatedOf; ///< by node of the problem
   std::vector<Kind> kinds;
   std::vector<Lie> lists;

@@ -1,0 +1,52 @@
+//===- MinimumCut.h - The cheapest way to part a graph ----------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_SOLVER_MINIMUMCUT_H
+#define TESSERA_SOLVER_MINIMUMCUT_H
+
+#include <cstdint>
+#include <vector>
+
+namespace tessera::solver {
+
+/// Splits a directed graph between a source and a sink at the least total capacity of the edges
+/// that lead from the source's side to the sink's (E. Dinic, 1970). Deterministic: of several
+/// cheapest cuts the one nearest to the source.
+class MinimumCut {
+public:
+  static constexpr int64_t kInfinite = int64_t(1) << 60;
+  static constexpr int64_t kSource = 0;
+  static constexpr int64_t kSink = 1;
+
+  MinimumCut() : first{-1, -1} {}
+
+  int64_t addNode();
+  /// Capacities are >= 0; `kInfinite` is never cut unless nothing else parts source and sink.
+  void addEdge(int64_t from, int64_t to, int64_t capacity);
+  /// Capacity of the cut.
+  int64_t solve();
+  /// After `solve`.
+  bool onSourceSide(int64_t node) const { return level[node] >= 0; }
+
+private:
+  struct Edge {
+    int64_t to;
+    int64_t capacity; ///< what is left
+    int64_t next;     ///< edge of the same node, -1 for none
+  };
+  bool computeLevels();
+  int64_t augment();
+
+  std::vector<Edge> edges;    ///< edge e and its reverse e ^ 1
+  std::vector<int64_t> first; ///< by node
+  std::vector<int64_t> level;
+  std::vector<int64_t> current;
+};
+
+} // namespace tessera::solver
+
+#endif // TESSERA_SOLVER_MINIMUMCUT_H

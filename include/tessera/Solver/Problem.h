@@ -1,0 +1,120 @@
+//===- Problem.h - What a strategy search chooses from ----------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each node has a list of strategies, of which one is chosen; the plan costs
+//
+//   sum over nodes of cost[choice] + sum over edges of table[choice of from][choice of to]
+//
+// and takes the sum of memory[choice]. Nothing else is known here: what the numbers
+// mean is the business of whoever builds the problem. docs/search.md has the format
+// of the file and the proofs.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_SOLVER_PROBLEM_H
+#define TESSERA_SOLVER_PROBLEM_H
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace tessera::solver {
+
+/// What is wrong with an input, in one line; or why there is no plan.
+struct Error {
+  std::string message;
+};
+
+/// Either a value or the reason why there is none.
+template <typename T> using Expected = std::variant<T, Error>;
+
+/// By strategy, its point in a grid of independent decisions, coarsest first (any numbers: only
+/// equality counts). Copies share what they hold: equal nodes have equal ones. The JSON form calls
+/// them "axes".
+class Coordinates {
+public:
+  using List = std::vector<std::vector<int64_t>>;
+  Coordinates() = default;
+  Coordinates(List list) : list(std::make_shared<const List>(std::move(list))) {}
+
+  bool empty() const { return !list || list->empty(); }
+  size_t size() const { return list ? list->size() : 0; }
+  const std::vector<int64_t> &front() const { return list->front(); }
+  const std::vector<int64_t> &operator[](size_t strategy) const { return (*list)[strategy]; }
+  auto begin() const { return list ? list->data() : nullptr; }
+  auto end() const { return begin() + size(); }
+
+private:
+  std::shared_ptr<const List> list;
+};
+
+/// The choices of a node. Finite costs (seconds), finite non-negative memory (bytes).
+struct Node {
+  std::string name;
+  int64_t layer = -1;         ///< for people; the solvers find repetition by themselves
+  std::vector<double> cost;   ///< by strategy
+  std::vector<double> memory; ///< by strategy; empty: none
+  Coordinates coordinates;    ///< empty where unknown: only costs tell strategies apart then
+  /// Where neither pins nor wishes reach, `Mode::completion` takes it.
+  int64_t standard = 0;
+  bool isWished = false; ///< somebody said something of it, which its strategies keep to
+
+  int64_t numStrategies() const { return static_cast<int64_t>(cost.size()); }
+  double memoryOf(int64_t strategy) const { return memory.empty() ? 0 : memory[strategy]; }
+};
+
+/// Finite costs of an edge, row-major: rows are strategies of `from`, columns of `to`. Equal tables
+/// are stored once.
+struct EdgeTable {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  std::vector<double> cost;
+
+  double at(int64_t row, int64_t column) const { return cost[row * columns + column]; }
+};
+
+struct Edge {
+  int64_t from = 0;
+  int64_t to = 0; ///< another node
+  int64_t table = 0;
+};
+
+/// A user's decision, which every mode honours.
+struct Pin {
+  int64_t node = 0;
+  int64_t strategy = 0;
+};
+
+struct Problem {
+  std::vector<Node> nodes;
+  std::vector<EdgeTable> tables;
+  std::vector<Edge> edges; ///< several between two nodes add up
+  std::vector<Pin> pins;
+
+  /// Cost of a choice of one strategy a node.
+  double cost(const std::vector<int64_t> &choice) const;
+  double memory(const std::vector<int64_t> &choice) const;
+  /// The least memory of a node that its pins allow.
+  double leastMemory(int64_t node) const;
+  /// The strategy that a node is pinned to, or -1.
+  std::vector<int64_t> pinned() const;
+};
+
+/// The first fault of a problem as "FIELD: what; the rule", or an empty text. Solvers require none.
+std::string verify(const Problem &problem);
+
+/// Reads the JSON form. The error is "FILE:LINE: FIELD: what; the rule".
+Expected<Problem> parseProblem(const std::string &text, const std::string &file);
+/// Reads a file, "-" for standard input.
+Expected<Problem> readProblem(const std::string &file);
+
+} // namespace tessera::solver
+
+#endif // TESSERA_SOLVER_PROBLEM_H

@@ -1,0 +1,164 @@
+//===- Alike.cpp - One strategy for all nodes of a class -------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Alike.h"
+#include "Dominance.h"
+#include "Eliminate.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tessera::solver {
+
+/// How limits of excess grow.
+constexpr double growth = 16;
+/// Pairs of strategies that are compared for an entry of work: more takes longer than it is worth.
+constexpr double comparedPerWork = 0.05;
+
+Alike::Alike(const Folded &folded) : folded(folded), chosen(folded.classes.size(), 0) {
+  best = costOf(chosen);
+}
+
+double Alike::costOf(const std::vector<Index> &position) const {
+  double sum = 0;
+  for (size_t c = 0; c < position.size(); ++c)
+    sum += folded.classes[c].count * folded.classes[c].cost[position[c]];
+  for (const Folded::Edge &edge : folded.edges)
+    sum += edge.count * folded.edgeCost(edge, position[folded.rowClass(edge)],
+                                        position[folded.columnClass(edge)]);
+  return sum;
+}
+
+void Alike::consider(std::vector<Index> position) {
+  if (double cost = costOf(position); cost < best) {
+    best = cost;
+    chosen = std::move(position);
+  }
+}
+
+bool Alike::choose(const std::vector<Domain> &offers, double mostWork) {
+  // Classes without a choice are added to what their neighbours cost; the others are a problem of
+  // their own.
+  std::vector<Index> next(chosen.size()), number(chosen.size(), -1);
+  Problem problem;
+  for (size_t c = 0; c < offers.size(); ++c) {
+    next[c] = offers[c].front();
+    if (offers[c].size() == 1)
+      continue;
+    number[c] = static_cast<Index>(problem.nodes.size());
+    Node &node = problem.nodes.emplace_back();
+    for (Index a : offers[c])
+      node.cost.push_back(folded.classes[c].count * folded.classes[c].cost[a]);
+  }
+  for (const Folded::Edge &edge : folded.edges) {
+    Index u = folded.rowClass(edge), v = folded.columnClass(edge);
+    if (number[u] < 0 && number[v] < 0)
+      continue;
+    EdgeTable table{std::ssize(offers[u]), std::ssize(offers[v]), {}};
+    table.cost.reserve(static_cast<size_t>(table.rows * table.columns));
+    const EdgeTable &whole = *folded.source.tables[edge.whole];
+    const Domain &rows = folded.all(folded.classes[u]), &columns = folded.all(folded.classes[v]);
+    for (Index a : offers[u])
+      for (Index b : offers[v])
+        table.cost.push_back(edge.count * whole.at(rows[a], columns[b]));
+    if (number[u] >= 0 && number[v] >= 0) {
+      problem.edges.push_back({number[u], number[v], std::ssize(problem.tables)});
+      problem.tables.push_back(std::move(table));
+      continue;
+    }
+    std::vector<double> &cost = problem.nodes[std::max(number[u], number[v])].cost;
+    for (size_t a = 0; a < cost.size(); ++a)
+      cost[a] += table.cost[a];
+  }
+  if (!problem.nodes.empty()) {
+    Deadline deadline(1e9);
+    Source source(problem);
+    KindCosts costs = solver::costsOf(source);
+    Domains all = allStrategies(source);
+    PlanOptions wish;
+    wish.prune = false;
+    wish.workLimit = mostWork;
+    Model model(source, costs, all);
+    Plan plan = makePlan(model, wish);
+    if (plan.work > mostWork) {
+      double compared = 0;
+      for (const Node &node : problem.nodes)
+        compared += static_cast<double>(node.cost.size() * node.cost.size());
+      if (compared > comparedPerWork * mostWork)
+        return false;
+      model = Model(source, costs, removeDominated(source, costs, all, false, deadline));
+      plan = makePlan(model, wish);
+      if (plan.work > mostWork)
+        return false;
+    }
+    std::optional<Optimum> found = eliminate(model, plan, deadline);
+    for (size_t c = 0; c < next.size(); ++c)
+      if (number[c] >= 0)
+        next[c] = offers[c][found->choice[number[c]]];
+  }
+  consider(std::move(next));
+  return true;
+}
+
+void Alike::chooseWithin(const std::vector<std::vector<double>> &excess, double bound,
+                         double firstLimit, double goodGap, double mostWork,
+                         const Deadline &deadline) {
+  // Repeated layers are looked at as one is: what each of them costs more adds up for none.
+  double layers = 1;
+  for (const Folded::Class &its : folded.classes)
+    layers = std::max(layers, its.count);
+  size_t before = 0;
+  for (double limit = firstLimit * std::abs(bound) / layers; !deadline.isOver(); limit *= growth) {
+    std::vector<Domain> offers(excess.size());
+    size_t count = 0;
+    for (size_t c = 0; c < excess.size(); ++c) {
+      double least = *std::min_element(excess[c].begin(), excess[c].end());
+      for (Index a = 0; a < std::ssize(excess[c]); ++a)
+        if (excess[c][a] - least <= limit)
+          offers[c].push_back(a);
+      count += offers[c].size();
+    }
+    if (count == before && limit < best - bound)
+      continue;
+    before = count;
+    if (!choose(offers, mostWork) || limit >= best - bound ||
+        best - bound <= goodGap * std::abs(best))
+      return;
+  }
+}
+
+void Alike::sweepAxes(double mostWork) {
+  size_t numAxes = 0;
+  auto axesOf = [&](size_t c) -> const Coordinates & {
+    return folded.source.problem.nodes[folded.classes[c].first].coordinates;
+  };
+  for (size_t c = 0; c < chosen.size(); ++c)
+    if (!axesOf(c).empty())
+      numAxes = std::max(numAxes, axesOf(c).front().size());
+  for (size_t axis = 0; axis < numAxes; ++axis) {
+    std::vector<Domain> offers;
+    for (size_t c = 0; c < chosen.size(); ++c) {
+      const Coordinates &axes = axesOf(c);
+      Domain &its = offers.emplace_back();
+      if (axes.empty() || axis >= axes.front().size()) {
+        its.push_back(chosen[c]);
+        continue;
+      }
+      const Domain &all = folded.all(folded.classes[c]);
+      const std::vector<int64_t> &now = axes[all[chosen[c]]];
+      for (Index a = 0; a < std::ssize(all); ++a) {
+        std::vector<int64_t> other = axes[all[a]];
+        other[axis] = now[axis];
+        if (other == now)
+          its.push_back(a);
+      }
+    }
+    choose(offers, mostWork);
+  }
+}
+
+} // namespace tessera::solver

@@ -1,0 +1,24 @@
+//===- DistinctRows.h - Equal rows of tables once ---------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_SOLVER_DISTINCTROWS_H
+#define TESSERA_LIB_SOLVER_DISTINCTROWS_H
+
+#include "Model.h"
+
+namespace tessera::solver {
+
+/// Keeps the distinct rows, of `length` numbers each, of a row-major table, in their first order.
+/// By row, the number of the one that is kept.
+std::vector<Index> keepDistinct(std::vector<double> &cost, size_t length);
+
+/// The transpose of a row-major table of so many columns.
+std::vector<double> transposed(const std::vector<double> &cost, size_t columns);
+
+} // namespace tessera::solver
+
+#endif // TESSERA_LIB_SOLVER_DISTINCTROWS_H

@@ -1,0 +1,66 @@
+//===- Folded.h - Nodes that look alike, as one ------------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_SOLVER_FOLDED_H
+#define TESSERA_LIB_SOLVER_FOLDED_H
+
+#include "CompactTable.h"
+
+#include <deque>
+
+namespace tessera::solver {
+
+/// Nodes are of one class when they look alike and so do those near them. All nodes of a class have
+/// the same *slots*, for edges with one table that lead to nodes which look alike a step less far.
+/// Inside of repeated layers the two slots of an edge have the same edges, and so the classes are
+/// a graph of one layer; near the ends of a chain of layers more classes are told apart.
+struct Folded {
+  /// Classes are told apart until there are `enough`, or all that differ are.
+  Folded(const Source &source, const KindCosts &costs, const Domains &domains, Index enough);
+
+  struct Slot {
+    Index of;         ///< class
+    bool isRow;       ///< whether the nodes are the rows of the table
+    Index edge = -1;  ///< the one that most of its edges are of
+    double edges = 0; ///< of that one
+  };
+  struct Class {
+    Index first;                                 ///< a node
+    double count = 0;                            ///< of nodes
+    std::vector<double> cost;                    ///< of one node, by position in the domain
+    std::vector<std::pair<Index, double>> slots; ///< and how many edges of a node are in each
+  };
+  /// Edges between the same slots.
+  struct Edge {
+    Index row, column; ///< slots
+    const CompactTable *table;
+    Index whole; ///< the table of the source
+    double count = 0;
+  };
+  const Source &source;
+  const Domains &domains;
+  std::vector<Class> classes;
+  std::vector<Index> classOf; ///< by node
+  std::vector<Slot> slots;
+  std::vector<Edge> edges;
+  std::deque<CompactTable> tables;
+  bool isWhole = false; ///< all that differ are told apart
+
+  const Domain &all(const Class &its) const { return domains.at(its.first); }
+  Index rowClass(const Edge &edge) const { return slots[edge.row].of; }
+  Index columnClass(const Edge &edge) const { return slots[edge.column].of; }
+  double edgeCost(const Edge &edge, Index a, Index b) const {
+    return source.tables[edge.whole]->at(all(classes[rowClass(edge)])[a],
+                                         all(classes[columnClass(edge)])[b]);
+  }
+  /// The choice in which the nodes of each class take one strategy, by class.
+  std::vector<int64_t> unfold(const std::vector<Index> &position) const;
+};
+
+} // namespace tessera::solver
+
+#endif // TESSERA_LIB_SOLVER_FOLDED_H

@@ -1,0 +1,167 @@
+//===- Messages.cpp - Bounds by messages along edges -----------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Messages.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tessera::solver {
+
+static double minimumOf(const std::vector<double> &values) {
+  return *std::min_element(values.begin(), values.end());
+}
+
+/// Classes as the program has them. One behind all its neighbours, as the place of a tensor is,
+/// goes to where the first of them stands: the longer the chains in which messages run, the fewer
+/// sweeps it takes.
+static std::vector<Index> orderOf(const Folded &folded) {
+  auto count = static_cast<Index>(folded.classes.size());
+  std::vector<double> key(count);
+  std::iota(key.begin(), key.end(), 0);
+  std::vector<Index> least(count, count), most(count, -1);
+  for (const Folded::Edge &edge : folded.edges) {
+    Index u = folded.rowClass(edge), v = folded.columnClass(edge);
+    for (auto [own, other] : {std::pair{u, v}, std::pair{v, u}}) {
+      least[own] = std::min(least[own], other);
+      most[own] = std::max(most[own], other);
+    }
+  }
+  for (Index c = 0; c < count; ++c)
+    if (most[c] >= 0 && most[c] < c)
+      key[c] = least[c] + 0.5;
+  std::vector<Index> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return key[a] < key[b]; });
+  return order;
+}
+
+Messages::Messages(const Folded &folded)
+    : folded(folded), order(orderOf(folded)), rank(order.size()), belief(order.size()),
+      listeners(order.size()) {
+  for (size_t place = 0; place < order.size(); ++place)
+    rank[order[place]] = static_cast<Index>(place);
+  for (Index slot = 0; slot < std::ssize(folded.slots); ++slot) {
+    told.emplace_back(folded.classes[folded.slots[slot].of].cost.size(), 0.0);
+    listeners[folded.slots[otherSlot(slot)].of].push_back(slot);
+  }
+}
+
+/// Sums up what a node of the class hears; returns what it costs at least.
+double Messages::believe(Index own) {
+  const Folded::Class &its = folded.classes[own];
+  std::vector<double> &sum = belief[own];
+  sum = its.cost;
+  for (auto [slot, copies] : its.slots)
+    for (size_t a = 0; a < sum.size(); ++a)
+      sum[a] += copies * told[slot][a];
+  double least = minimumOf(sum);
+  for (double &value : sum)
+    value -= least;
+  return least;
+}
+
+/// Tells a slot what its edge costs with what the other end keeps, beyond the least of it, which
+/// stays in the edge.
+void Messages::tell(Index slot, Digits digits) {
+  const Folded::Slot &its = folded.slots[slot];
+  const std::vector<double> &kept = told[otherSlot(slot)];
+  const CompactTable &table = *folded.edges[its.edge].table;
+  if (digits == Digits::all)
+    table.least(!its.isRow, kept, told[slot]);
+  else
+    table.leastRoughly(!its.isRow, kept, told[slot]);
+}
+
+/// At each class what its strategies cost is shared among the chains of edges that run through it,
+/// and handed on to the classes ahead.
+void Messages::pass(bool isForward, Digits digits) {
+  for (size_t place = 0; place < order.size(); ++place) {
+    Index own = order[isForward ? place : order.size() - 1 - place];
+    const Folded::Class &its = folded.classes[own];
+    auto isAhead = [&](Index other) { return (rank[other] > rank[own]) == isForward; };
+    believe(own);
+    double ahead = 0, behind = 0;
+    for (auto [slot, copies] : its.slots)
+      (isMutual(slot) && isAhead(folded.slots[otherSlot(slot)].of) ? ahead : behind) += copies;
+    double share = 1.0 / std::max({ahead, behind, 1.0});
+    for (auto [slot, copies] : its.slots)
+      if (isMutual(slot) && isAhead(folded.slots[otherSlot(slot)].of))
+        for (size_t a = 0; a < belief[own].size(); ++a)
+          told[slot][a] -= share * belief[own][a]; // it goes into the edges
+    for (Index slot : listeners[own])
+      if (isAhead(folded.slots[slot].of))
+        tell(slot, digits);
+  }
+}
+
+void Messages::sweep(int times) {
+  for (; times > 0; --times)
+    for (bool isForward : {true, false})
+      pass(isForward, times > 1 ? Digits::seven : Digits::all);
+}
+
+std::vector<Index> Messages::round() const {
+  std::vector<Index> chosen(order.size(), 0);
+  std::vector<double> sum;
+  for (Index own : order) {
+    const Folded::Class &its = folded.classes[own];
+    sum = its.cost;
+    for (auto [slot, copies] : its.slots) {
+      const Folded::Edge &edge = folded.edges[folded.slots[slot].edge];
+      Index other = folded.slots[otherSlot(slot)].of;
+      bool isRow = folded.slots[slot].isRow;
+      for (Index a = 0; a < std::ssize(sum); ++a)
+        if (rank[other] > rank[own])
+          sum[a] += copies * told[slot][a];
+        else
+          sum[a] += copies * (isRow ? folded.edgeCost(edge, a, chosen[other])
+                                    : folded.edgeCost(edge, chosen[other], a));
+    }
+    chosen[own] = static_cast<Index>(std::min_element(sum.begin(), sum.end()) - sum.begin());
+  }
+  return chosen;
+}
+
+Messages::Proof Messages::prove() {
+  for (Index slot = 0; slot < std::ssize(folded.slots); ++slot)
+    if (!isMutual(slot))
+      tell(slot, Digits::all);
+  Proof proof;
+  // By slot, what its edges cost more than at least with each strategy.
+  std::vector<std::vector<double>> rest(folded.slots.size());
+  std::vector<double> ofRow, ofColumn;
+  auto keep = [](std::vector<double> &least, const std::vector<double> &values, double base) {
+    if (least.empty())
+      least.assign(values.size(), std::numeric_limits<double>::infinity());
+    for (size_t a = 0; a < values.size(); ++a)
+      least[a] = std::min(least[a], values[a] - base);
+  };
+  for (const Folded::Edge &edge : folded.edges) {
+    const std::vector<double> &row = told[edge.row], &column = told[edge.column];
+    double leastOfRows = edge.table->least(false, column, ofRow),
+           leastOfColumns = edge.table->least(true, row, ofColumn);
+    for (size_t a = 0; a < row.size(); ++a)
+      ofRow[a] += leastOfRows - row[a];
+    for (size_t b = 0; b < column.size(); ++b)
+      ofColumn[b] += leastOfColumns - column[b];
+    double least = std::min(minimumOf(ofRow), minimumOf(ofColumn));
+    proof.bound += edge.count * least;
+    keep(rest[edge.row], ofRow, least);
+    keep(rest[edge.column], ofColumn, least);
+  }
+  for (Index own = 0; own < std::ssize(folded.classes); ++own) {
+    proof.bound += folded.classes[own].count * believe(own);
+    std::vector<double> &excess = proof.excess.emplace_back(belief[own]);
+    for (auto [slot, copies] : folded.classes[own].slots)
+      for (size_t a = 0; a < excess.size(); ++a)
+        excess[a] += copies * rest[slot][a];
+  }
+  return proof;
+}
+
+} // namespace tessera::solver

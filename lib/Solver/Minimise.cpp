@@ -1,0 +1,367 @@
+//===- Minimise.cpp - The exact search -------------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Most problems end at the first plan. Where a table would be too large, buckets are
+// split, which gives a lower bound and, traced back, a choice; then the domain of a
+// node that was split is halved, and the halves wait in the order of their bounds.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Dominance.h"
+#include "Eliminate.h"
+#include "Modes.h"
+#include "Reduced.h"
+
+#include <algorithm>
+#include <cmath>
+#include <queue>
+
+namespace tessera::solver {
+
+double costOf(const Source &source, const KindCosts &costs, const std::vector<int64_t> &choice) {
+  double sum = 0;
+  for (Index i = 0; i < source.numNodes(); ++i)
+    sum += costs[source.kind[i]][choice[i]];
+  for (const Source::Pair &pair : source.pairs)
+    sum += source.tables[pair.table]->at(choice[pair.u], choice[pair.v]);
+  return sum;
+}
+
+double leastOf(const Source &source, const KindCosts &costs, const Domains &domains) {
+  double sum = 0;
+  for (Index i = 0; i < source.numNodes(); ++i) {
+    double least = std::numeric_limits<double>::infinity();
+    for (Index s : domains.at(i))
+      least = std::min(least, costs[source.kind[i]][s]);
+    sum += least;
+  }
+  std::unordered_map<Key, double, KeyHash> known; // by table and domains
+  for (const Source::Pair &pair : source.pairs) {
+    auto [it, isNew] = known.try_emplace({pair.table, domains.of[pair.u], domains.of[pair.v]},
+                                         std::numeric_limits<double>::infinity());
+    if (isNew)
+      for (Index a : domains.at(pair.u))
+        for (Index b : domains.at(pair.v))
+          it->second = std::min(it->second, source.tables[pair.table]->at(a, b));
+    sum += it->second;
+  }
+  return sum;
+}
+
+namespace {
+
+/// Entries of a bucket that is done in well under a second.
+constexpr double mostWork = 1e11, mostWorkOnce = 1e9;
+/// The first size to which buckets are split; it doubles while there is time.
+constexpr double splitTo = 2e6;
+
+/// What rounding may add up to, of a cost.
+constexpr double rounding = 1e-9;
+
+/// A part of the cost from which other ways to a good choice are tried.
+constexpr double wideGap = 0.01;
+
+/// Entries of tables for a problem of fewer coordinates: well under a second.
+constexpr double joinedWork = 2e9, joinedWorkOnce = 2e7;
+
+/// Entries of tables that are done at once, and comparisons of strategies before it for each.
+constexpr double workAtOnce = 5e8, comparedPerWork = 0.02;
+
+/// Sums of tables without progress, after which it is given up; what planning takes for a node; the
+/// part of the gap that is progress.
+constexpr double mostIdleWork = 5e9, workPerNode = 2e5, leastProgress = 0.01;
+
+/// Sums for tables in place of nodes.
+constexpr double workToReduce = 1e9;
+
+/// Work from which it pays to look for a better plan, which takes milliseconds.
+constexpr double workToPlan = 1e8;
+
+bool fits(const Plan &plan, const Options &options, Pains pains) {
+  return plan.largest <= options.tableLimit && plan.total <= options.totalLimit &&
+         plan.work <= (pains == Pains::once ? mostWorkOnce : mostWork);
+}
+
+/// The plan of least work among a few orders. Which of them folds repeated layers best cannot be
+/// seen before they are made.
+Plan bestPlan(const Model &model, const Options &options, Pains pains, const Deadline &deadline) {
+  PlanOptions wish;
+  wish.tableLimit = std::min(wish.tableLimit, options.tableLimit);
+  Plan best = makePlan(model, wish);
+  if (best.work < workToPlan)
+    return best;
+  for (Greed greed : {Greed::growth, Greed::bucket})
+    for (double limit : {1e7, 1e6}) {
+      if (deadline.isOver())
+        return best;
+      wish.greed = greed;
+      wish.tableLimit = std::min(limit, options.tableLimit);
+      Plan other = makePlan(model, wish);
+      // Lazy buckets do less than their work, so what is a little better on paper is none.
+      bool isBetter = other.work < 0.4 * best.work ||
+                      (other.work < best.work && other.total < 0.5 * best.total);
+      bool otherFits = fits(other, options, pains);
+      if (otherFits != fits(best, options, pains) ? otherFits : isBetter)
+        best = std::move(other);
+    }
+  return best;
+}
+
+struct Open {
+  Domains domains;
+  double bound;
+  Index branchOn;
+  int64_t number; ///< ties go to the oldest
+  bool operator<(const Open &other) const {
+    return bound != other.bound ? bound > other.bound : number > other.number;
+  }
+};
+
+class Search {
+public:
+  Search(const Source &source, const KindCosts &costs, const Options &options,
+         const Deadline &deadline, Pains pains)
+      : source(source), costs(costs), options(options), deadline(deadline), pains(pains) {}
+
+  Bounded run(Domains domains, std::vector<int64_t> start);
+
+private:
+  void improve(const std::vector<int64_t> &choice);
+  void explore(Domains domains, double parentBound);
+  void noteProgress();
+  double leastOpen() const {
+    return open.empty() ? best.bound : std::min(best.bound, open.top().bound);
+  }
+  bool isWithin(double gap) const { return best.cost - bound <= gap * std::abs(best.cost); }
+  Domains beginCoarsely(const Domains &all);
+
+  const Source &source;
+  const KindCosts &costs;
+  const Options &options;
+  const Deadline &deadline;
+  Pains pains;
+  Bounded best;
+  double bound = -std::numeric_limits<double>::infinity(); ///< of every choice, by messages
+  std::priority_queue<Open> open;
+  int64_t numOpened = 0;
+  double idleWork = 0, lastGap = std::numeric_limits<double>::infinity();
+};
+
+void Search::improve(const std::vector<int64_t> &choice) {
+  double cost = costOf(source, costs, choice);
+  if (best.choice.empty() || cost < best.cost) {
+    best.choice = choice;
+    best.cost = cost;
+  }
+}
+
+/// Solves a part of the space, or bounds it and keeps it for later.
+void Search::explore(Domains domains, double parentBound) {
+  if (deadline.isOver()) {
+    best.stoppedByTime = true;
+    open.push({std::move(domains), parentBound, -1, numOpened++});
+    return;
+  }
+  Reduced reduced(source, costs, domains, workToReduce);
+  if (reduced.problem().nodes.empty()) {
+    improve(reduced.expand({}));
+    best.bound = std::min(best.bound, std::max(parentBound, reduced.constant()));
+    return;
+  }
+  Source rest(reduced.problem());
+  KindCosts restCosts = costsOf(rest);
+  Domains left = removeDominated(rest, restCosts, allStrategies(rest), false, deadline);
+  Model model(rest, restCosts, left, true);
+  Plan plan = bestPlan(model, options, pains, deadline);
+  idleWork += workPerNode * rest.numNodes();
+  bool isExact = fits(plan, options, pains);
+  if (!isExact && pains == Pains::once) {
+    open.push({std::move(domains), parentBound, -1, numOpened++});
+    return;
+  }
+  if (!isExact) {
+    PlanOptions wish;
+    wish.tableLimit = std::min(wish.tableLimit, options.tableLimit);
+    wish.prune = false;
+    wish.splitAt = std::min(splitTo, options.tableLimit);
+    plan = makePlan(model, wish);
+    isExact = plan.split.empty();
+  }
+  // Split buckets are small, but may be so many that memory does not hold them: such a part is
+  // only branched on.
+  bool isHeld = plan.total <= options.totalLimit;
+  isExact &= isHeld;
+  double bound = parentBound;
+  if (isHeld) {
+    idleWork += plan.work;
+    std::optional<Optimum> found = eliminate(model, plan, deadline);
+    if (!found) {
+      best.stoppedByTime = true;
+      open.push({std::move(domains), parentBound, -1, numOpened++});
+      return;
+    }
+    found->cost += reduced.constant();
+    found->choice = reduced.expand(found->choice);
+    improve(found->choice);
+    if (isExact)
+      found->cost = std::max(found->cost, costOf(source, costs, found->choice));
+    bound = std::max(parentBound, found->cost);
+  }
+  if (isExact) {
+    best.bound = std::min(best.bound, bound);
+    return;
+  }
+  // The split node whose strategies are fewest: two halves of it change most.
+  Index branchOn = -1;
+  for (Index node : plan.split)
+    if (left.at(node).size() > 1 &&
+        (branchOn < 0 || rest.neighbours[node].size() > rest.neighbours[branchOn].size()))
+      branchOn = node;
+  if (branchOn < 0)
+    for (Index i = 0; i < rest.numNodes() && branchOn < 0; ++i)
+      if (left.at(i).size() > 1)
+        branchOn = i;
+  if (branchOn < 0) {
+    best.bound = std::min(best.bound, best.cost);
+    return;
+  }
+  for (Index i = 0; i < rest.numNodes(); ++i) {
+    Index node = reduced.nodes()[i];
+    Domain kept;
+    for (Index s : left.at(i))
+      kept.push_back(domains.at(node)[s]);
+    domains.of[node] = domains.intern(kept);
+  }
+  open.push({std::move(domains), bound, reduced.nodes()[branchOn], numOpened++});
+}
+
+/// Parts of the space that bring nothing count as idle work.
+void Search::noteProgress() {
+  double gap = best.cost - std::max(bound, leastOpen());
+  if (gap < lastGap * (1 - leastProgress)) {
+    idleWork = 0;
+    lastGap = gap;
+  }
+}
+
+/// What messages prove and lead to; returns the strategies that a cheaper choice may have.
+Domains Search::beginCoarsely(const Domains &all) {
+  // A plan is needed even where time is over.
+  Deadline extra(options.timeLimit / 4);
+  const Deadline &until = deadline.isOver() ? extra : deadline;
+  Domains hopeful;
+  Bounded coarse = minimiseCoarsely(source, costs, all, until, &hopeful);
+  improve(coarse.choice);
+  bound = std::max(coarse.bound, leastOf(source, costs, all));
+  if (bound >= best.cost - wideGap * std::abs(best.cost))
+    return hopeful;
+  if (auto joined = minimiseOverJoinedCoordinates(
+          source, costs, all, pains == Pains::once ? joinedWorkOnce : joinedWork, until))
+    improve(*joined);
+  return hopeful;
+}
+
+Bounded Search::run(Domains domains, std::vector<int64_t> start) {
+  if (!start.empty())
+    improve(start);
+  if (auto small = minimiseIfSmall(source, costs, domains, options, deadline, workAtOnce))
+    return std::move(*small);
+  Domains all = domains;
+  Domains hopeful = beginCoarsely(all);
+  best.bound = std::numeric_limits<double>::infinity(); // the least bound of what is done
+  bool isEnough = source.numNodes() > largeProblem && isWithin(largeGap);
+  if (!isEnough && !isWithin(rounding)) {
+    // Cheaper choices are among what is left, so that its bound is everything's.
+    explore(std::move(hopeful), bound);
+  }
+  while (pains == Pains::full && !open.empty() && !best.stoppedByTime && idleWork < mostIdleWork) {
+    Open part = open.top();
+    if (part.bound >= best.cost - rounding * std::abs(best.cost))
+      break;
+    open.pop();
+    const Domain whole = part.domains.at(part.branchOn);
+    // What the best choice takes is looked at first and alone.
+    auto taken = best.choice.empty()
+                     ? whole.end()
+                     : std::find(whole.begin(), whole.end(), best.choice[part.branchOn]);
+    Domain one, rest;
+    for (auto it = whole.begin(); it != whole.end(); ++it)
+      (taken != whole.end() ? it == taken : it - whole.begin() < std::ssize(whole) / 2)
+          ? one.push_back(*it)
+          : rest.push_back(*it);
+    for (const Domain &half : {one, rest}) {
+      Domains next = part.domains;
+      next.of[part.branchOn] = next.intern(half);
+      explore(std::move(next), part.bound);
+    }
+    noteProgress();
+  }
+  double least = isEnough ? bound : leastOpen();
+  bound = std::max(bound, std::min(least, best.cost));
+  best.bound = bound >= best.cost - rounding * std::abs(best.cost) ? best.cost : bound;
+  return std::move(best);
+}
+
+} // namespace
+
+/// The best choice of these domains, where that takes no more work, nor too large tables.
+static std::optional<Optimum> eliminateWithin(const Source &source, const KindCosts &costs,
+                                              const Domains &domains, const Options &options,
+                                              const Deadline &deadline, double mostWork) {
+  Model model(source, costs, domains, true);
+  PlanOptions wish;
+  wish.workLimit = mostWork;
+  Plan plan = makePlan(model, wish);
+  if (plan.work > mostWork || plan.largest > options.tableLimit ||
+      plan.total > options.totalLimit || deadline.isOver())
+    return std::nullopt;
+  return eliminate(model, plan, deadline);
+}
+
+std::optional<Bounded> minimiseIfSmall(const Source &source, const KindCosts &costs,
+                                       const Domains &domains, const Options &options,
+                                       const Deadline &deadline, double mostWork) {
+  double compared = 0;
+  for (const EdgeTable *table : source.tables)
+    compared += static_cast<double>(table->rows + table->columns) * table->rows * table->columns;
+  if (compared > comparedPerWork * mostWork)
+    return std::nullopt;
+  std::vector<int64_t> choice;
+  if (source.numNodes() <= largeProblem) {
+    Domains left = removeDominated(source, costs, domains, false, deadline);
+    std::optional<Optimum> found =
+        eliminateWithin(source, costs, left, options, deadline, mostWork);
+    if (!found)
+      return std::nullopt;
+    choice = std::move(found->choice);
+  } else {
+    // Planning takes as long as the problem is large: its thin parts go before.
+    Reduced reduced(source, costs, domains, mostWork);
+    if (!reduced.problem().nodes.empty()) {
+      Source rest(reduced.problem());
+      KindCosts restCosts = costsOf(rest);
+      Domains left = removeDominated(rest, restCosts, allStrategies(rest), false, deadline);
+      std::optional<Optimum> found =
+          eliminateWithin(rest, restCosts, left, options, deadline, mostWork);
+      if (!found)
+        return std::nullopt;
+      choice = std::move(found->choice);
+    }
+    choice = reduced.expand(choice);
+  }
+  Bounded result{choice, costOf(source, costs, choice), 0, false};
+  result.bound = result.cost;
+  return result;
+}
+
+Bounded minimise(const Source &source, const KindCosts &costs, Domains domains,
+                 const Options &options, const Deadline &deadline, std::vector<int64_t> start,
+                 Pains pains) {
+  return Search(source, costs, options, deadline, pains).run(std::move(domains), std::move(start));
+}
+
+} // namespace tessera::solver
