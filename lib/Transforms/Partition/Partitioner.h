@@ -8,8 +8,8 @@
 #ifndef TESSERA_LIB_TRANSFORMS_PARTITION_PARTITIONER_H
 #define TESSERA_LIB_TRANSFORMS_PARTITION_PARTITIONER_H
 
+#include "tessera/Dialect/Dist/IR/ReshardCache.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
-#include "tessera/Sharding/ReshardPlanner.h"
 #include "tessera/Transforms/CostOptions.h"
 #include "tessera/Transforms/OpShardings.h"
 
@@ -39,7 +39,8 @@ class Partitioner {
 public:
   Partitioner(mlir::func::FuncOp global, const MeshTable &meshes, const CostOptions &cost,
               bool remarks)
-      : global(global), meshes(meshes), planner(cost.objective, cost.topology), remarks(remarks) {}
+      : global(global), meshes(meshes),
+        planner(plannerOf(global.getContext(), cost.objective, cost.topology)), remarks(remarks) {}
 
   mlir::LogicalResult run();
 
@@ -122,7 +123,7 @@ private:
 
   mlir::func::FuncOp global;
   const MeshTable &meshes;
-  sharding::ReshardPlanner planner;
+  sharding::ReshardPlanner &planner;
   bool remarks;
   std::vector<std::unique_ptr<Part>> parts;
   std::map<std::pair<Part *, std::pair<std::string, sharding::AxisList>>, mlir::Value> axisIndices;

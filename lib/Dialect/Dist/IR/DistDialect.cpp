@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PartialUses.h"
+#include "tessera/Dialect/Dist/IR/ReshardCache.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -36,7 +37,14 @@ void DistDialect::initialize() {
   registerAttributes();
   registerTypes();
   registerOperations();
-  addInterfaces<DistInlinerInterface>();
+  addInterfaces<DistInlinerInterface, ReshardCacheInterface>();
+}
+
+sharding::ReshardPlanner &dist::plannerOf(MLIRContext *context, sharding::Objective objective,
+                                          const sharding::Topology &topology) {
+  auto *dialect = context->getLoadedDialect<DistDialect>();
+  return dialect->getRegisteredInterface<ReshardCacheInterface>()->plans().planner(objective,
+                                                                                   topology);
 }
 
 ProcessMeshOp dist::lookupMesh(Operation *op, FlatSymbolRefAttr name) {
@@ -156,7 +164,8 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return verifyCustomVjp(op, value);
   if (name == kSearch) {
     if (!isa<ModuleOp>(op) || !isa<DictionaryAttr>(value))
-      return op->emitError() << "'" << name << "' is a dictionary that dist-search writes on modules";
+      return op->emitError() << "'" << name
+                             << "' is a dictionary that dist-search writes on modules";
     return success();
   }
   if (name == kName || name == kFeeds || name == kRange)
