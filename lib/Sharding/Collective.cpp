@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Sharding/Collective.h"
+#include "tessera/Sharding/Buffers.h"
 
 #include <algorithm>
 #include <array>
@@ -84,23 +84,22 @@ static int64_t gatheredElements(const Mesh &mesh, const Layout &source, const La
   return most;
 }
 
-static Traffic sentBy(CollectiveKind kind, int64_t groupSize, int64_t bytesPerElement,
-                      const Mesh &sourceMesh, const Layout &source, const Mesh &targetMesh,
-                      const Layout &target) {
+bool isByBoxes(CollectiveKind kind) {
+  return kind == CollectiveKind::halo_exchange || kind == CollectiveKind::exchange ||
+         kind == CollectiveKind::transfer;
+}
+
+static Traffic sentBy(CollectiveKind kind, int64_t groupSize, const Buffers &buffers) {
   int64_t n = groupSize;
-  int64_t operand = source.maxValidElements() * bytesPerElement;
-  int64_t result = target.maxValidElements() * bytesPerElement;
-  bool byLayout = kind == CollectiveKind::halo_exchange || kind == CollectiveKind::exchange ||
-                  kind == CollectiveKind::transfer;
-  if (n == 1 && !byLayout)
+  int64_t operand = buffers.operand * buffers.bytesPerElement;
+  int64_t result = buffers.result * buffers.bytesPerElement;
+  if (n == 1)
     return {operand, 0, 0, 0}; // a group of one has nobody to talk to
   switch (kind) {
-  case CollectiveKind::slice:
-    return {operand, 0, 0, 0};
   case CollectiveKind::all_reduce:
     return {operand, 2 * operand * (n - 1) / n, 1, 2 * (n - 1)};
   case CollectiveKind::all_gather:
-    return {result, gatheredElements(sourceMesh, source, target) * bytesPerElement, 1, n - 1};
+    return {result, buffers.gathered * buffers.bytesPerElement, 1, n - 1};
   case CollectiveKind::reduce_scatter:
   case CollectiveKind::all_to_all:
   case CollectiveKind::scatter:
@@ -111,33 +110,48 @@ static Traffic sentBy(CollectiveKind kind, int64_t groupSize, int64_t bytesPerEl
   case CollectiveKind::broadcast:
   case CollectiveKind::reduce:
     return {operand, operand, 1, 1};
-  case CollectiveKind::halo_exchange:
-  case CollectiveKind::exchange:
-  case CollectiveKind::transfer: {
-    Redistribution move = redistribute(sourceMesh, source, targetMesh, target);
-    ExchangeTraffic traffic = exchangeTraffic(sourceMesh, targetMesh, move);
-    // What every device already holds is no communication.
-    int64_t count = traffic.busiest() == 0 ? 0 : kind == CollectiveKind::halo_exchange ? 2 : 1;
-    int64_t wire = traffic.busiest() * bytesPerElement;
-    return {kind == CollectiveKind::halo_exchange ? wire : operand, wire, count,
-            traffic.busiestMessages()};
+  default:
+    return {operand, 0, 0, 0};
   }
-  }
-  return {};
+}
+
+Traffic trafficOf(CollectiveKind kind, int64_t groupSize, const Buffers &buffers) {
+  Traffic traffic = sentBy(kind, groupSize, buffers);
+  // A contribution that is made of what a device has begins a sum: it is made where the sum is.
+  bool isCut = kind == CollectiveKind::slice && groupSize > 1 && !buffers.makesPartial;
+  if (traffic.count > 0 || isCut)
+    traffic.setCopies(kind, buffers.bytesPerElement, buffers.sourceShape, buffers.targetShape);
+  return traffic;
 }
 
 Traffic trafficOf(CollectiveKind kind, int64_t groupSize, int64_t bytesPerElement,
                   const Mesh &sourceMesh, const Layout &source, const Mesh &targetMesh,
                   const Layout &target) {
-  Traffic traffic =
-      sentBy(kind, groupSize, bytesPerElement, sourceMesh, source, targetMesh, target);
-  // A contribution that is made of what a device has begins a sum: it is made where the sum is.
-  bool makesPartial = target.partial.size() > source.partial.size();
-  bool isCut = kind == CollectiveKind::slice && groupSize > 1 && !makesPartial;
+  std::vector<int64_t> sourceShape = source.localShape(), targetShape = target.localShape();
+  Buffers buffers{bytesPerElement,
+                  source.maxValidElements(),
+                  target.maxValidElements(),
+                  0,
+                  sourceShape,
+                  targetShape,
+                  target.partial.size() > source.partial.size()};
+  if (!isByBoxes(kind)) {
+    if (kind == CollectiveKind::all_gather)
+      buffers.gathered = gatheredElements(sourceMesh, source, target);
+    return trafficOf(kind, groupSize, buffers);
+  }
+  Redistribution move = redistribute(sourceMesh, source, targetMesh, target);
+  ExchangeTraffic sent = exchangeTraffic(sourceMesh, targetMesh, move);
+  // What every device already holds is no communication.
+  bool isHalo = kind == CollectiveKind::halo_exchange;
+  Traffic traffic;
+  traffic.count = sent.busiest() == 0 ? 0 : isHalo ? 2 : 1;
+  traffic.wireBytes = sent.busiest() * bytesPerElement;
+  traffic.bytes = isHalo ? traffic.wireBytes : buffers.operand * bytesPerElement;
+  traffic.messages = sent.busiestMessages();
   // Where every device has what it needs an exchange is a slice.
-  bool isExchanged = kind == CollectiveKind::exchange && source != target;
-  if (traffic.count > 0 || isCut || isExchanged)
-    traffic.setCopies(kind, bytesPerElement, source.localShape(), target.localShape());
+  if (traffic.count > 0 || (kind == CollectiveKind::exchange && source != target))
+    traffic.setCopies(kind, bytesPerElement, sourceShape, targetShape);
   return traffic;
 }
 

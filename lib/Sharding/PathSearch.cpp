@@ -11,9 +11,6 @@
 
 namespace tessera::sharding {
 
-/// Beyond this many axis parts in play, axes only go where the source or the target has them.
-static constexpr size_t kFreeSearchParts = 2;
-
 //===----------------------------------------------------------------------===//
 // States
 //===----------------------------------------------------------------------===//
@@ -72,77 +69,15 @@ void PathSearch::computeParts() {
   }
 }
 
-/// Whether `axis` may come to cut dimension `dim` on the way.
-bool PathSearch::mayCut(const AxisRef &axis, size_t dim) const {
-  if (inPlay.size() <= kFreeSearchParts)
-    return true;
-  return overlapsAny(target.dims[dim], axis) || overlapsAny(source.dims[dim], axis);
-}
-
 //===----------------------------------------------------------------------===//
-// Steps
+// Moves
 //===----------------------------------------------------------------------===//
-
-/// Whether every device finds what it needs among those that differ from it in `axes` only.
-bool PathSearch::staysInGroup(const AxisList &axes, const TensorSharding &next) const {
-  bool even = true;
-  for (size_t d = 0; d < problem.shape.size(); ++d)
-    even = even && problem.shape[d] % sizeOf(current.dims[d]) == 0 &&
-           problem.shape[d] % sizeOf(next.dims[d]) == 0;
-  if (even)
-    return true;
-  // Reduced or kept contributions lie elsewhere by nature: only the boxes count here.
-  TensorSharding before = current, after = next;
-  before.partial.clear();
-  after.partial.clear();
-  Layout from = makeLayout(before, problem.shape), to = makeLayout(after, problem.shape);
-  std::vector<Box> held;
-  for (int64_t position = 0; position < problem.mesh.numDevices(); ++position)
-    held.push_back(from.valid(problem.mesh, problem.mesh.coordinate(position)));
-  for (const std::vector<int64_t> &group : deviceGroups(problem.mesh, axes))
-    for (int64_t position : group) {
-      std::vector<Box> missing{to.valid(problem.mesh, problem.mesh.coordinate(position))};
-      for (int64_t member : group)
-        missing = without(std::move(missing), held[member]);
-      if (std::any_of(missing.begin(), missing.end(), [](const Box &box) { return !box.empty(); }))
-        return false;
-    }
-  return true;
-}
-
-/// Whether every device's part lies within its part of the next: uneven parts of parts are not
-/// always parts of the whole, 5 over 2x2 is 2, 2, 1, 0 and over 2 it is 3, 2.
-bool PathSearch::keepsOwn(const TensorSharding &next) const {
-  TensorSharding before = current, after = next;
-  before.partial.clear();
-  after.partial.clear();
-  Layout from = makeLayout(before, problem.shape), to = makeLayout(after, problem.shape);
-  for (int64_t position = 0; position < problem.mesh.numDevices(); ++position) {
-    std::vector<int64_t> coordinate = problem.mesh.coordinate(position);
-    if (!to.valid(problem.mesh, coordinate).contains(from.valid(problem.mesh, coordinate)))
-      return false;
-  }
-  return true;
-}
-
-/// What is left of boxes without another.
-std::vector<Box> PathSearch::without(std::vector<Box> boxes, const Box &hole) {
-  if (std::none_of(boxes.begin(), boxes.end(), [&](const Box &box) { return meet(box, hole); }))
-    return boxes;
-  std::vector<Box> rest;
-  for (const Box &box : boxes)
-    for (Box &piece : subtract(box, hole))
-      rest.push_back(std::move(piece));
-  return rest;
-}
 
 void PathSearch::relax(Move move) {
-  move.source = current;
-  std::sort(move.target.partial.begin(), move.target.partial.end());
   if (forbidden && move.kind == forbidden->kind && canonical(move.source) == forbidden->source &&
       canonical(move.target) == forbidden->target)
     return;
-  Traffic traffic = trafficOf(problem, move);
+  Traffic traffic = graph.trafficOf(move);
   double seconds = links.seconds(problem.mesh, move.axes, move.kind, traffic);
   Cost cost = currentCost + Cost::of(objective, seconds, traffic);
   // A step costs a little even when it sends nothing: of equal chains the shorter is taken.
@@ -163,19 +98,15 @@ void PathSearch::relax(Move move) {
 
 /// Boxes of many devices take long to compute, so what depends on them waits until nothing is left
 /// that takes less than it at least takes.
-void PathSearch::defer(Move move, const Traffic &least) {
-  move.source = current;
+void PathSearch::defer(Move move) {
+  Traffic least = graph.leastTrafficOf(move);
   double seconds = links.seconds(problem.mesh, move.axes, move.kind, least);
   deferred.insert({currentCost + Cost::of(objective, seconds, least), std::move(move)});
 }
 
 void PathSearch::settle(Move move) {
-  if (move.kind != CollectiveKind::permute || isPermutation(move.target))
+  if (move.kind != CollectiveKind::permute || graph.isPermutation(move))
     relax(std::move(move));
-}
-
-bool PathSearch::isKept(const PartialAxis &part) const {
-  return std::find(target.partial.begin(), target.partial.end(), part) != target.partial.end();
 }
 
 //===----------------------------------------------------------------------===//
@@ -183,12 +114,22 @@ bool PathSearch::isKept(const PartialAxis &part) const {
 //===----------------------------------------------------------------------===//
 
 PathSearch::PathSearch(const ReshardProblem &problem, Objective objective, const LinkModel &links)
-    : problem(problem), objective(objective), links(links) {
+    : problem(problem), graph(problem.mesh, problem.shape, problem.bytesPerElement),
+      objective(objective), links(links) {
   source = refine(problem.source);
   target = refine(problem.target);
+  walk.source = &source;
+  walk.target = &target;
   for (const AxisRef &part : parts)
     if (!source.isFree(part) || !target.isFree(part))
-      inPlay.push_back(part);
+      walk.axes.push_back(part);
+  // Windows overlap, and only an exchange makes or moves them: reduce, exchange, make partial. So
+  // it is where source and target cut an axis into parts that have no common parts.
+  walk.isExchangeOnly = !nested || !source.windows.empty() || !target.windows.empty();
+  walk.scattersFreely = parts.size() <= 4;
+  // For the sake of time sums are left to the reductions of a library, which have better
+  // algorithms than one message a pair.
+  walk.exchangesReduce = objective == Objective::bytes;
 }
 
 std::optional<ReshardPlan> PathSearch::run() {
@@ -215,19 +156,10 @@ std::optional<ReshardPlan> PathSearch::run() {
 }
 
 void PathSearch::expand() {
-  // Windows overlap, and only an exchange makes or moves them: reduce, exchange, make partial. So
-  // it is where source and target cut an axis into parts that have no common parts.
-  bool exchangeOnly = !nested || !source.windows.empty() || !target.windows.empty();
-  reduceAll();
-  if (!exchangeOnly) {
-    reduceScatter();
-    slice();
-    allToAll();
-    gather();
-    permute();
-  }
-  exchangeToTarget();
-  makePartials();
+  graph.forEachMove(current, walk, [&](Move move) {
+    bool takesLong = move.kind == CollectiveKind::permute || move.kind == CollectiveKind::exchange;
+    takesLong ? defer(std::move(move)) : relax(std::move(move));
+  });
 }
 
 ReshardPlan PathSearch::trace() {
@@ -235,7 +167,7 @@ ReshardPlan PathSearch::trace() {
   for (TensorSharding at = target; at != source;) {
     Move move = best[at].move;
     at = move.source;
-    Traffic traffic = trafficOf(problem, move);
+    Traffic traffic = graph.trafficOf(move);
     plan.seconds += links.seconds(problem.mesh, move.axes, move.kind, traffic);
     plan.traffic += traffic;
     finish(move);

@@ -9,16 +9,15 @@
 
 #include "PathSearch.h"
 
+#include "tessera/Sharding/ReshardTable.h"
+
 #include <algorithm>
 #include <cassert>
 
 namespace tessera::sharding {
 
 Traffic trafficOf(const ReshardProblem &problem, const Move &move) {
-  int64_t group = move.axes.empty() ? problem.mesh.numDevices() : sizeOf(move.axes);
-  return trafficOf(move.kind, group, problem.bytesPerElement, problem.mesh,
-                   makeLayout(move.source, problem.shape), problem.mesh,
-                   makeLayout(move.target, problem.shape));
+  return ReshardGraph(problem.mesh, problem.shape, problem.bytesPerElement).trafficOf(move);
 }
 
 ReshardPlan planReshard(const ReshardProblem &problem, Objective objective,
@@ -51,25 +50,69 @@ std::optional<ReshardPlan> planRunnerUp(const ReshardProblem &problem, const Res
   return search.run();
 }
 
+//===----------------------------------------------------------------------===//
+// What is remembered
+//===----------------------------------------------------------------------===//
+
+ReshardPlanner::ReshardPlanner(Objective objective, Topology topology)
+    : objective(objective), topology(std::move(topology)) {}
+ReshardPlanner::~ReshardPlanner() = default;
+
+bool ReshardPlanner::isFor(Objective wanted, const Topology &machine) const {
+  auto isSame = [](const LinkClass &a, const LinkClass &b) {
+    return a.name == b.name && a.devices == b.devices && a.link == b.link;
+  };
+  return objective == wanted && topology.axisLinks == machine.axisLinks &&
+         topology.algorithms == machine.algorithms &&
+         std::equal(topology.links.begin(), topology.links.end(), machine.links.begin(),
+                    machine.links.end(), isSame);
+}
+
+size_t ReshardPlanner::numberOf(const Mesh &mesh) {
+  auto it = std::find_if(meshes.begin(), meshes.end(),
+                         [&](const KnownMesh &known) { return known.mesh == mesh; });
+  if (it == meshes.end())
+    it = meshes.insert(it, {mesh, topology.linksOf(mesh)});
+  return it - meshes.begin();
+}
+
 ReshardPlanner::Key ReshardPlanner::keyOf(const ReshardProblem &problem) {
-  return {problem.mesh.name, problem.shape, problem.bytesPerElement, problem.source,
+  return {numberOf(problem.mesh), problem.shape, problem.bytesPerElement, problem.source,
           problem.target};
 }
 
 const ReshardPlan &ReshardPlanner::plan(const ReshardProblem &problem) {
+  std::lock_guard lock(mutex);
   Key key = keyOf(problem);
   auto it = known.find(key);
-  if (it == known.end())
-    it =
-        known.emplace(std::move(key), planReshard(problem, objective, linksOf(problem.mesh))).first;
+  if (it == known.end()) {
+    const LinkModel &links = meshes[std::get<0>(key)].links;
+    it = known.emplace(std::move(key), planReshard(problem, objective, links)).first;
+  }
   return it->second;
 }
 
 const LinkModel &ReshardPlanner::linksOf(const Mesh &mesh) {
-  auto it = links.find(mesh.name);
-  if (it == links.end())
-    it = links.emplace(mesh.name, topology.linksOf(mesh)).first;
-  return it->second;
+  std::lock_guard lock(mutex);
+  return meshes[numberOf(mesh)].links;
+}
+
+ReshardTable &ReshardPlanner::table(const Mesh &mesh, const std::vector<int64_t> &shape,
+                                    int64_t bytesPerElement) {
+  std::lock_guard lock(mutex);
+  const KnownMesh &known = meshes[numberOf(mesh)];
+  std::unique_ptr<ReshardTable> &own = tables[{numberOf(mesh), shape, bytesPerElement}];
+  if (!own)
+    own = std::make_unique<ReshardTable>(known.mesh, shape, bytesPerElement, *this, known.links);
+  return *own;
+}
+
+ReshardPlanner &ReshardCache::planner(Objective objective, const Topology &topology) {
+  std::lock_guard lock(mutex);
+  for (ReshardPlanner &known : planners)
+    if (known.isFor(objective, topology))
+      return known;
+  return planners.emplace_back(objective, topology);
 }
 
 } // namespace tessera::sharding

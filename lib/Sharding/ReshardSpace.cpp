@@ -1,4 +1,4 @@
-//===- ReshardSpace.cpp - Placements and the steps between them ------------===//
+//===- ReshardSpace.cpp - Shortest paths to many placements ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,45 +8,84 @@
 #include "ReshardSpace.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
-#include <utility>
+#include <numeric>
 
 namespace tessera::sharding {
 
-/// Placements that one source is asked to reach, before what is left is priced directly; and
-/// partial axes that are reduced, or whole ones that cut, in any order.
-static constexpr size_t kMostSettled = 3000, kMostOrdered = 3;
+/// Placements that one source is asked to reach, before what is left is priced directly.
+static constexpr size_t kMostSettled = 3000;
 
 //===----------------------------------------------------------------------===//
 // States
 //===----------------------------------------------------------------------===//
 
-ReshardSpace::Code ReshardSpace::encode(const State &state) {
+static Mesh meshOf(const std::vector<AxisList> &groups, const std::vector<PartDim> &dims) {
+  Mesh mesh;
+  int64_t devices = 1;
+  auto add = [&](int64_t extent) {
+    mesh.shape.push_back(extent);
+    devices *= extent;
+  };
+  for (const AxisList &group : groups)
+    add(sizeOf(group));
+  for (const PartDim &dim : dims)
+    if (dim.parts > 1)
+      add(dim.parts);
+  mesh.processIds.resize(devices);
+  std::iota(mesh.processIds.begin(), mesh.processIds.end(), 0);
+  return mesh;
+}
+
+static std::vector<int64_t> extentsOf(const std::vector<PartDim> &dims) {
+  std::vector<int64_t> shape;
+  for (const PartDim &dim : dims)
+    shape.push_back(dim.extent);
+  return shape;
+}
+
+ReshardSpace::ReshardSpace(const Mesh &mesh, const LinkModel &links,
+                           const std::vector<PartDim> &dims, int64_t bytesPerElement,
+                           std::vector<AxisList> theGroups)
+    : mesh(mesh), links(links), groups(std::move(theGroups)), groupMesh(meshOf(groups, dims)),
+      shape(extentsOf(dims)), graph(groupMesh, shape, bytesPerElement) {
+  auto axis = static_cast<int64_t>(groups.size());
+  for (const PartDim &dim : dims) {
+    staying.emplace_back();
+    if (dim.parts > 1)
+      staying.back().push_back(AxisRef::full(groupMesh, axis++));
+    walk.staying.push_back(staying.back().size());
+  }
+  for (size_t group = 0; group < groups.size(); ++group)
+    walk.axes.push_back(AxisRef::full(groupMesh, static_cast<int64_t>(group)));
+  walk.joinsSlices = links.countsCopies();
+}
+
+ReshardSpace::Code ReshardSpace::encode(const TensorSharding &state) const {
   Code code = 0;
   for (size_t d = 0; d < state.dims.size(); ++d)
-    for (size_t at = 0; at < state.dims[d].size(); ++at)
-      code |= static_cast<Code>(codeOf(d, at)) << (8 * state.dims[d][at]);
-  for (int8_t group : state.partial)
-    code |= static_cast<Code>(kIsPartial) << (8 * group);
+    for (size_t at = staying[d].size(); at < state.dims[d].size(); ++at)
+      code |= static_cast<Code>(codeOf(d, at - staying[d].size())) << (8 * state.dims[d][at].axis);
+  for (const PartialAxis &partial : state.partial)
+    code |= static_cast<Code>(kIsPartial) << (8 * partial.axis.axis);
   return code;
 }
 
-ReshardSpace::State ReshardSpace::decode(Code code) const {
-  State state;
-  state.dims.resize(dims.size());
+TensorSharding ReshardSpace::decode(Code code) const {
+  TensorSharding state;
+  state.dims = staying;
   for (size_t group = 0; group < groups.size(); ++group) {
     auto place = static_cast<uint8_t>(code >> (8 * group));
     if (place == kIsPartial)
-      state.partial.push_back(static_cast<int8_t>(group));
+      state.partial.push_back({walk.axes[group], ReduceKind::sum});
     if (place < kIsCut)
       continue;
-    Groups &dim = state.dims[(place - kIsCut) / kMostGroups];
-    size_t position = (place - kIsCut) % kMostGroups;
-    if (dim.size() <= position)
-      dim.resize(position + 1);
-    dim[position] = static_cast<int8_t>(group);
+    size_t dim = (place - kIsCut) / kMostGroups;
+    size_t position = (place - kIsCut) % kMostGroups + staying[dim].size();
+    if (state.dims[dim].size() <= position)
+      state.dims[dim].resize(position + 1);
+    state.dims[dim][position] = walk.axes[group];
   }
   return state;
 }
@@ -61,223 +100,39 @@ int32_t ReshardSpace::numberOf(Code code) {
   return it->second;
 }
 
-int64_t ReshardSpace::partsOf(const Groups &chosen) const {
-  int64_t size = 1;
-  for (int8_t group : chosen)
-    size *= sizeOf(groups[group]);
-  return size;
-}
-
-int64_t ReshardSpace::extentOf(const State &state, size_t dim) const {
-  return ceilDiv(dims[dim].extent, dims[dim].parts * partsOf(state.dims[dim]));
-}
-
-bool ReshardSpace::fits(const State &state) const {
-  for (size_t d = 0; d < dims.size(); ++d)
-    if (partsOf(state.dims[d]) > std::max<int64_t>(1, ceilDiv(dims[d].extent, dims[d].parts)))
+bool ReshardSpace::fits(const TensorSharding &state) const {
+  for (size_t d = 0; d < shape.size(); ++d) {
+    int64_t stays = sizeOf(staying[d]);
+    if (sizeOf(state.dims[d]) > stays * std::max<int64_t>(1, ceilDiv(shape[d], stays)))
       return false;
-  return true;
-}
-
-double ReshardSpace::localBytes(const State &state) const {
-  auto bytes = static_cast<double>(bytesPerElement);
-  for (size_t d = 0; d < dims.size(); ++d)
-    bytes *= static_cast<double>(extentOf(state, d));
-  return bytes;
-}
-
-/// Part j of the finer cut is the device's that has part j / ratio of the coarser one.
-ReshardSpace::Lack ReshardSpace::lackOf(const State &coarse, const State &fine, size_t dim,
-                                        bool isGathered) {
-  int64_t extent = dims[dim].extent, parts = dims[dim].parts * partsOf(coarse.dims[dim]);
-  int64_t ratio = dims[dim].parts * partsOf(fine.dims[dim]) / parts;
-  int64_t whole = ceilDiv(extent, parts), part = ceilDiv(extent, parts * ratio);
-  if (parts == 1 || whole == ratio * part)
-    return {};
-  auto [it, isNew] = lacks.try_emplace({static_cast<int64_t>(dim), parts, ratio, isGathered});
-  Lack &most = it->second;
-  // What each group of devices has, and what is wanted of it: one part of the finer cut, or all
-  // parts of the coarser one.
-  int64_t step = isGathered ? ratio : 1, had = isGathered ? part : whole;
-  for (int64_t j = 0; isNew && j < parts * ratio && j * part < extent; j += step) {
-    int64_t group = j / ratio;
-    int64_t from = isGathered ? group * whole : j * part;
-    int64_t to = std::min(from + (isGathered ? whole : part), extent);
-    int64_t begin = isGathered ? j * part : group * whole;
-    int64_t end = std::min(begin + (isGathered ? ratio * part : whole), extent);
-    int64_t lacking = to - from - std::max<int64_t>(0, std::min(to, end) - std::max(from, begin));
-    if (lacking <= most.elements)
-      continue;
-    most.elements = lacking;
-    most.messages = std::max<int64_t>(1, ceilDiv(lacking, had));
   }
-  return most;
+  return true;
 }
 
 //===----------------------------------------------------------------------===//
 // Steps
 //===----------------------------------------------------------------------===//
 
-double ReshardSpace::secondsOf(const Groups &chosen, CollectiveKind kind, const State &source,
-                               const State &target, double wireBytes, int64_t messages) const {
+/// Of an exchange the least that it takes: its boxes are quadratic in devices.
+double ReshardSpace::secondsOf(const Move &move) const {
+  if (move.kind == CollectiveKind::slice && !walk.joinsSlices)
+    return 0;
   AxisList axes; // none: all devices
-  if (kind != CollectiveKind::exchange)
-    for (int8_t group : chosen)
-      axes.insert(axes.end(), groups[group].begin(), groups[group].end());
-  Traffic traffic;
-  traffic.wireBytes = static_cast<int64_t>(wireBytes);
-  traffic.count = kind == CollectiveKind::slice ? 0 : 1;
-  traffic.messages = messages;
-  if (countsCopies) {
-    std::vector<int64_t> from, to;
-    for (size_t d = 0; d < dims.size(); ++d) {
-      from.push_back(extentOf(source, d));
-      to.push_back(extentOf(target, d));
-    }
-    traffic.setCopies(kind, bytesPerElement, from, to);
-  }
-  return links.seconds(mesh, axes, kind, traffic);
-}
-
-void ReshardSpace::step(int32_t from, const State &target, double seconds) {
-  if (!fits(target))
-    return;
-  int32_t number = numberOf(encode(target));
-  steps[from].push_back({number, seconds});
-}
-
-/// Calls `visit` with every sequence of distinct elements of a set (a few).
-template <typename Visit>
-static void forEachSequence(const std::vector<int8_t> &axes, std::vector<int8_t> &prefix,
-                            const Visit &visit) {
-  for (int8_t axis : axes) {
-    if (std::find(prefix.begin(), prefix.end(), axis) != prefix.end())
-      continue;
-    prefix.push_back(axis);
-    visit(prefix);
-    forEachSequence(axes, prefix, visit);
-    prefix.pop_back();
-  }
-}
-
-/// Every sequence of a few, or all at once and one by one.
-template <typename Visit>
-static void forEachChoice(const std::vector<int8_t> &axes, const Visit &visit) {
-  std::vector<int8_t> prefix;
-  if (axes.size() <= kMostOrdered)
-    return forEachSequence(axes, prefix, visit);
-  visit(axes);
-  for (int8_t axis : axes)
-    visit({axis});
-}
-
-void ReshardSpace::reduce(int32_t from, const State &state) {
-  double local = localBytes(state);
-  forEachChoice(state.partial, [&](const Groups &chosen) {
-    auto n = static_cast<double>(partsOf(chosen));
-    State next = state;
-    std::erase_if(next.partial, [&](int8_t group) {
-      return std::find(chosen.begin(), chosen.end(), group) != chosen.end();
-    });
-    if (std::is_sorted(chosen.begin(), chosen.end()))
-      step(from, next,
-           secondsOf(chosen, CollectiveKind::all_reduce, state, next, 2 * local * (n - 1) / n));
-    for (size_t d = 0; d < dims.size(); ++d) {
-      State scattered = next;
-      scattered.dims[d].insert(scattered.dims[d].end(), chosen.begin(), chosen.end());
-      if (!lackOf(next, scattered, d, /*isGathered=*/false))
-        step(from, scattered,
-             secondsOf(chosen, CollectiveKind::reduce_scatter, state, scattered,
-                       local * (n - 1) / n));
-    }
-  });
-}
-
-/// The last groups of a dimension are gathered, or go to another.
-void ReshardSpace::gather(int32_t from, const State &state, size_t dim, size_t length) {
-  const Groups &own = state.dims[dim];
-  Groups tail(own.end() - static_cast<std::ptrdiff_t>(length), own.end());
-  auto n = static_cast<double>(partsOf(tail));
-  double local = localBytes(state);
-  State gathered = state;
-  gathered.dims[dim].resize(own.size() - length);
-  Lack lack = lackOf(gathered, state, dim, /*isGathered=*/true);
-  step(from, gathered,
-       lack ? secondsOf(tail, CollectiveKind::exchange, state, gathered,
-                        localBytes(gathered) - local, static_cast<int64_t>(n) - 1 + lack.messages)
-            : secondsOf(tail, CollectiveKind::all_gather, state, gathered,
-                        localBytes(gathered) * (n - 1) / n));
-  for (size_t to = 0; to < dims.size(); ++to)
-    if (to != dim) {
-      State moved = gathered;
-      moved.dims[to].insert(moved.dims[to].end(), tail.begin(), tail.end());
-      Lack other = lackOf(gathered, moved, to, /*isGathered=*/false);
-      step(from, moved,
-           secondsOf(tail, lack || other ? CollectiveKind::exchange : CollectiveKind::all_to_all,
-                     state, moved, local * (n - 1) / n,
-                     static_cast<int64_t>(n) - 1 + lack.messages + other.messages));
-    }
-  if (length == 1 && !lack) { // a shard is its device's contribution to the whole
-    State partial = gathered;
-    partial.partial.push_back(tail[0]);
-    step(from, partial, 0);
-  }
-}
-
-/// Whole groups make contributions, or cut. Each alone, which sends nothing where parts are whole;
-/// parts of parts that are not may be cut from the whole at once.
-void ReshardSpace::cut(int32_t from, const State &state, const Groups &unused) {
-  for (int8_t group : unused) {
-    State partial = state;
-    partial.partial.push_back(group);
-    step(from, partial, 0);
-  }
-  for (size_t d = 0; d < dims.size(); ++d) {
-    auto cutBy = [&](const Groups &chosen) {
-      State next = state;
-      next.dims[d].insert(next.dims[d].end(), chosen.begin(), chosen.end());
-      if (!fits(next))
-        return;
-      Lack lack = lackOf(state, next, d, /*isGathered=*/false);
-      double rows = localBytes(next) / static_cast<double>(extentOf(next, d));
-      step(from, next,
-           lack           ? secondsOf(chosen, CollectiveKind::exchange, state, next,
-                                      rows * static_cast<double>(lack.elements), lack.messages)
-           : countsCopies ? secondsOf(chosen, CollectiveKind::slice, state, next, 0)
-                          : 0);
-    };
-    bool isEven = dims[d].extent % (dims[d].parts * partsOf(state.dims[d]) * partsOf(unused)) == 0;
-    if (!isEven || countsCopies)
-      forEachChoice(unused, cutBy);
-    else
-      for (int8_t group : unused)
-        cutBy({group});
-  }
-}
-
-void ReshardSpace::addSteps(int32_t from) {
-  const State state = decode(codes[from]);
-  reduce(from, state);
-  std::array<bool, kMostGroups> isUsed = {};
-  for (int8_t group : state.partial)
-    isUsed[group] = true;
-  for (size_t d = 0; d < dims.size(); ++d) {
-    for (int8_t group : state.dims[d])
-      isUsed[group] = true;
-    for (size_t length = 1; length <= state.dims[d].size(); ++length)
-      gather(from, state, d, length);
-  }
-  Groups unused;
-  for (int8_t group = 0; group < std::ssize(groups); ++group)
-    if (!isUsed[group])
-      unused.push_back(group);
-  cut(from, state, unused);
+  for (const AxisRef &axis : move.axes)
+    axes.insert(axes.end(), groups[axis.axis].begin(), groups[axis.axis].end());
+  return links.seconds(mesh, axes, move.kind, graph.leastTrafficOf(move));
 }
 
 const std::vector<ReshardSpace::Step> &ReshardSpace::stepsFrom(int32_t from) {
   if (!hasSteps[from]) {
     hasSteps[from] = 1;
-    addSteps(from);
+    graph.forEachMove(decode(codes[from]), walk, [&](Move move) {
+      if (!fits(move.target))
+        return;
+      double seconds = secondsOf(move);
+      int32_t number = numberOf(encode(move.target));
+      steps[from].push_back({number, seconds});
+    });
   }
   return steps[from];
 }
@@ -303,7 +158,7 @@ double ReshardSpace::shortest(Code source, Code target) {
     }
     if (seconds < run.distance[state]) {
       run.distance[state] = seconds;
-      run.queue.push({seconds, state});
+      run.queue.push({seconds, codes[state], state});
     }
   };
   if (isNew)
@@ -311,7 +166,7 @@ double ReshardSpace::shortest(Code source, Code target) {
   while (last >= std::ssize(run.isSettled) || !run.isSettled[last]) {
     if (run.queue.empty() || run.numSettled >= kMostSettled)
       return std::numeric_limits<double>::infinity();
-    auto [seconds, state] = run.queue.top();
+    auto [seconds, code, state] = run.queue.top();
     run.queue.pop();
     if (run.isSettled[state])
       continue;
@@ -324,21 +179,28 @@ double ReshardSpace::shortest(Code source, Code target) {
 }
 
 /// Sums are reduced and what changes is gathered; cutting is free.
-double ReshardSpace::directSeconds(Code source) const {
-  State now = decode(source);
-  double sum = 0;
-  if (!now.partial.empty()) {
-    auto n = static_cast<double>(partsOf(now.partial));
-    sum += secondsOf(now.partial, CollectiveKind::all_reduce, now, now,
-                     2 * localBytes(now) * (n - 1) / n);
+double ReshardSpace::directSeconds(Code source) {
+  auto [it, isNew] = direct.try_emplace(source, 0);
+  double &sum = it->second;
+  if (!isNew)
+    return sum;
+  Move move;
+  move.target = decode(source);
+  auto add = [&](CollectiveKind kind, AxisList axes) {
+    move.kind = kind;
+    move.axes = std::move(axes);
+    sum += move.axes.empty() ? 0 : secondsOf(move);
+    move.source = move.target;
+  };
+  move.source = move.target;
+  AxisList partial = move.source.partialAxes();
+  move.target.partial.clear();
+  add(CollectiveKind::all_reduce, std::move(partial));
+  for (size_t d = 0; d < shape.size(); ++d) {
+    AxisList axes = removePrefix(staying[d], move.target.dims[d]);
+    move.target.dims[d] = staying[d];
+    add(CollectiveKind::all_gather, std::move(axes));
   }
-  for (Groups &dim : now.dims)
-    if (!dim.empty()) {
-      State cut = now;
-      Groups all = std::exchange(dim, {});
-      auto n = static_cast<double>(partsOf(all));
-      sum += secondsOf(all, CollectiveKind::all_gather, cut, now, localBytes(now) * (n - 1) / n);
-    }
   return sum;
 }
 

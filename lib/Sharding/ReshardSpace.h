@@ -1,29 +1,22 @@
-//===- ReshardSpace.h - Placements and the steps between them ---*- C++ -*-===//
+//===- ReshardSpace.h - Shortest paths to many placements -------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The graph in which ReshardTable looks for shortest paths. A state says of every group
-// of mesh axes whether it is whole, partial, or at which place it cuts which dimension;
-// steps are collectives. States are made as they are reached.
-//
-// Parts have the ceiling of their share, so parts of parts are not always parts of the
-// whole: 5 over 2x2 is 2, 2, 1, 0 and over 2 it is 3, 2. Where a step's parts do not end
-// at common boundaries devices of other groups have what is lacking, and the step is an
-// exchange.
+// The reshard graph (ReshardGraph.h) over groups of mesh axes, as ReshardTable walks it:
+// from a source to all targets. A group is an axis of a mesh of its own, and a
+// placement a number, so that moves and their prices are found once for all walks.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef TESSERA_LIB_SHARDING_RESHARDSPACE_H
 #define TESSERA_LIB_SHARDING_RESHARDSPACE_H
 
-#include "tessera/Sharding/CostModel.h"
+#include "ReshardGraph.h"
 
-#include <array>
 #include <cstdint>
-#include <map>
 #include <queue>
 #include <unordered_map>
 #include <vector>
@@ -49,10 +42,8 @@ public:
   }
 
   /// `mesh` and `links` outlive this. A group's axes are in their order, the major first.
-  ReshardSpace(const Mesh &mesh, const LinkModel &links, std::vector<PartDim> dims,
-               int64_t bytesPerElement, std::vector<AxisList> groups)
-      : mesh(mesh), links(links), dims(std::move(dims)), bytesPerElement(bytesPerElement),
-        groups(std::move(groups)), countsCopies(links.countsCopies()) {}
+  ReshardSpace(const Mesh &mesh, const LinkModel &links, const std::vector<PartDim> &dims,
+               int64_t bytesPerElement, std::vector<AxisList> groups);
 
   /// Seconds of the fastest chain that is found; of one that always works (what is partial is
   /// reduced, all is gathered and cut again) where that takes long, or at once where hurried.
@@ -60,17 +51,13 @@ public:
 
 private:
   static constexpr uint8_t kIsCut = 2;
-  using Groups = std::vector<int8_t>;
-
-  struct State {
-    std::vector<Groups> dims; ///< groups that cut each dimension, major first
-    Groups partial;
-  };
   struct Step {
     int32_t target;
     double seconds;
   };
-  using Entry = std::pair<double, int32_t>;
+  /// Of equally far states the one of the smaller code comes first, so that a run does not depend
+  /// on what was asked for before it.
+  using Entry = std::tuple<double, Code, int32_t>;
   /// A run of Dijkstra's algorithm, which goes on when the next target is asked for.
   struct Run {
     std::vector<double> distance; ///< by state
@@ -78,47 +65,30 @@ private:
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
     size_t numSettled = 0;
   };
-  /// What a device at most has to get from outside its group, along one dimension.
-  struct Lack {
-    int64_t elements = 0;
-    int64_t messages = 0;
-    explicit operator bool() const { return elements > 0; }
-  };
 
   double shortest(Code source, Code target);
-  double directSeconds(Code source) const;
-  static Code encode(const State &state);
-  State decode(Code code) const;
+  double directSeconds(Code source);
+  Code encode(const TensorSharding &state) const;
+  TensorSharding decode(Code code) const;
   int32_t numberOf(Code code);
-
-  bool fits(const State &state) const; ///< every part has an index
-  int64_t partsOf(const Groups &chosen) const;
-  int64_t extentOf(const State &state, size_t dim) const;
-  double localBytes(const State &state) const;
-  Lack lackOf(const State &coarse, const State &fine, size_t dim, bool isGathered);
-  /// Of a collective from one state to another; a slice sends nothing.
-  double secondsOf(const Groups &chosen, CollectiveKind kind, const State &source,
-                   const State &target, double wireBytes, int64_t messages = 0) const;
-
+  bool fits(const TensorSharding &state) const; ///< every part has an index
+  double secondsOf(const Move &move) const;
   const std::vector<Step> &stepsFrom(int32_t from);
-  void addSteps(int32_t from);
-  void step(int32_t from, const State &target, double seconds);
-  void reduce(int32_t from, const State &state);
-  void gather(int32_t from, const State &state, size_t dim, size_t length);
-  void cut(int32_t from, const State &state, const Groups &unused);
 
   const Mesh &mesh;
   const LinkModel &links;
-  std::vector<PartDim> dims;
-  int64_t bytesPerElement;
-  std::vector<AxisList> groups;
-  bool countsCopies;
+  std::vector<AxisList> groups;  ///< axes of `mesh`
+  Mesh groupMesh;                ///< an axis a group, then those that stay
+  std::vector<AxisList> staying; ///< by dimension, axes of `groupMesh`
+  std::vector<int64_t> shape;
+  ReshardGraph graph; ///< over `groupMesh`
+  ReshardWalk walk;
   std::vector<Code> codes;
   std::unordered_map<Code, int32_t> numbers;
   std::vector<std::vector<Step>> steps; ///< by state
   std::vector<char> hasSteps;
-  std::unordered_map<int32_t, Run> runs; ///< by source
-  std::map<std::array<int64_t, 4>, Lack> lacks;
+  std::unordered_map<int32_t, Run> runs;   ///< by source
+  std::unordered_map<Code, double> direct; ///< by source
 };
 
 } // namespace tessera::sharding

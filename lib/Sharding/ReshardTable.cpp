@@ -145,34 +145,42 @@ static std::vector<int64_t> classesOf(const Mesh &mesh, const LinkModel &links) 
 }
 
 ReshardTable::ReshardTable(const Mesh &mesh, std::vector<int64_t> shape, int64_t bytesPerElement,
-                           ReshardPlanner &planner)
+                           ReshardPlanner &planner, const LinkModel &links)
     : mesh(mesh), shape(std::move(shape)), bytesPerElement(bytesPerElement), planner(planner),
-      links(planner.linksOf(mesh)), classOf(classesOf(mesh, links)),
+      links(links), classOf(classesOf(mesh, links)),
       isEven(std::all_of(this->shape.begin(), this->shape.end(), [&](int64_t extent) {
         return extent % mesh.numDevices() == 0 || extent == 1;
       })) {}
 ReshardTable::~ReshardTable() = default;
 
-double ReshardTable::seconds(const TensorSharding &source, const TensorSharding &target) {
+double ReshardTable::seconds(const TensorSharding &source, const TensorSharding &target,
+                             bool isHurried) {
+  std::lock_guard lock(mutex);
+  return price(source, target, isHurried);
+}
+
+double ReshardTable::price(const TensorSharding &source, const TensorSharding &target,
+                           bool isHurried) {
   if (source == target)
     return 0;
   if (!target.windows.empty() && source.windows.empty())
-    return windowSeconds(source, target);
+    return windowSeconds(source, target, isHurried);
   // Contributions of two kinds are two states to the planner, one here.
   bool isMixed = source.isPartial() && target.isPartial() &&
                  source.partial.front().kind != target.partial.front().kind;
   if (isMixed) {
     // One kind is reduced before contributions of the other are made, locally.
     TensorSharding whole = target.withoutPartial();
-    return seconds(source, whole) + seconds(whole, target);
+    return price(source, whole, isHurried) + price(whole, target, isHurried);
   }
   Lies a, b;
   if (!readLies(source, a) || !readLies(target, b))
     return planner.plan({mesh, shape, bytesPerElement, source, target}).seconds;
-  return plainSeconds(a, b);
+  return plainSeconds(source, a, b, isHurried);
 }
 
-double ReshardTable::plainSeconds(const Lies &a, const Lies &b) {
+double ReshardTable::plainSeconds(const TensorSharding &source, const Lies &a, const Lies &b,
+                                  bool isHurried) {
   Small small = makeSmall(a, b);
   // Where nothing is gathered or added up, devices cut what they have. Uneven parts of parts may
   // lie elsewhere.
@@ -182,7 +190,7 @@ double ReshardTable::plainSeconds(const Lies &a, const Lies &b) {
   if (isCut && !links.countsCopies())
     return 0;
   if (small.numGroups > ReshardSpace::kMostGroups)
-    return gatherSeconds(a);
+    return gatherSeconds(source);
   ReshardSpace *&space = bySignature[{small.groupOf, small.staysIn}];
   if (!space) {
     auto [dims, groups] = partsOf(small);
@@ -196,44 +204,36 @@ double ReshardTable::plainSeconds(const Lies &a, const Lies &b) {
     }
     std::unique_ptr<ReshardSpace> &own = spaces[key];
     if (!own)
-      own = std::make_unique<ReshardSpace>(mesh, links, std::move(dims), bytesPerElement,
-                                           std::move(groups));
+      own = std::make_unique<ReshardSpace>(mesh, links, dims, bytesPerElement, std::move(groups));
     space = own.get();
   }
   return space->seconds(small.source, small.target, isHurried);
 }
 
 /// Everything is reduced and gathered.
-double ReshardTable::gatherSeconds(const Lies &source) const {
-  auto local = static_cast<double>(bytesPerElement), whole = local;
-  std::vector<int64_t> parts(shape.size(), 1);
-  AxisList partial, cut;
-  for (int8_t axis = 0; axis < mesh.numAxes(); ++axis)
-    if (source.dim[axis] != Lies::whole) {
-      (source.dim[axis] == Lies::partial ? partial : cut).push_back(AxisRef::full(mesh, axis));
-      if (source.dim[axis] >= 0)
-        parts[source.dim[axis]] *= mesh.shape[axis];
-    }
-  for (size_t d = 0; d < shape.size(); ++d) {
-    local *= static_cast<double>(ceilDiv(shape[d], parts[d]));
-    whole *= static_cast<double>(shape[d]);
-  }
-  std::vector<int64_t> cutShape = shape;
-  for (size_t d = 0; d < shape.size(); ++d)
-    cutShape[d] = ceilDiv(shape[d], parts[d]);
-  auto secondsOf = [&](const AxisList &axes, CollectiveKind kind, double buffers) {
-    auto n = static_cast<double>(sizeOf(axes));
-    Traffic traffic{0, static_cast<int64_t>(buffers * (n - 1) / n), 1, 0};
-    traffic.setCopies(kind, bytesPerElement, cutShape,
-                      kind == CollectiveKind::all_gather ? shape : cutShape);
-    return n > 1 ? links.seconds(mesh, axes, kind, traffic) : 0;
-  };
-  return secondsOf(partial, CollectiveKind::all_reduce, 2 * local) +
-         secondsOf(cut, CollectiveKind::all_gather, whole);
+double ReshardTable::gatherSeconds(const TensorSharding &source) const {
+  ReshardGraph graph(mesh, shape, bytesPerElement);
+  Move reduce, gather;
+  reduce.kind = CollectiveKind::all_reduce;
+  reduce.axes = source.partialAxes();
+  reduce.source = source;
+  reduce.target = source.withoutPartial();
+  gather.kind = CollectiveKind::all_gather;
+  for (const AxisList &axes : source.dims)
+    gather.axes.insert(gather.axes.end(), axes.begin(), axes.end());
+  gather.source = reduce.target;
+  gather.target = TensorSharding::replicated(source.rank());
+  double sum = 0;
+  for (const Move &move : {reduce, gather})
+    if (!move.axes.empty())
+      sum += links.seconds(mesh, move.axes, move.kind, graph.leastTrafficOf(move));
+  return sum;
 }
 
 std::vector<double> ReshardTable::seconds(const std::vector<TensorSharding> &sources,
-                                          const std::vector<TensorSharding> &targets) {
+                                          const std::vector<TensorSharding> &targets,
+                                          bool isHurried) {
+  std::lock_guard lock(mutex);
   auto numbersOf = [&](const std::vector<TensorSharding> &shardings) {
     std::vector<size_t> result;
     for (const TensorSharding &sharding : shardings)
@@ -241,16 +241,22 @@ std::vector<double> ReshardTable::seconds(const std::vector<TensorSharding> &sou
     return result;
   };
   std::vector<size_t> rows = numbersOf(sources), columns = numbersOf(targets);
-  known.resize(numbers.size());
+  auto rowOf = [&](Rows &table, size_t source) -> std::vector<double> & {
+    table.resize(std::max(table.size(), numbers.size()));
+    table[source].resize(numbers.size(), std::numeric_limits<double>::quiet_NaN());
+    return table[source];
+  };
   std::vector<double> result;
   result.reserve(rows.size() * columns.size());
   for (size_t s = 0; s < rows.size(); ++s) {
-    std::vector<double> &row = known[rows[s]];
-    row.resize(numbers.size(), std::numeric_limits<double>::quiet_NaN());
+    std::vector<double> &row = rowOf(known, rows[s]);
+    std::vector<double> &prices = isHurried ? rowOf(hurried, rows[s]) : row;
     for (size_t t = 0; t < columns.size(); ++t) {
-      double &value = row[columns[t]];
+      double value = row[columns[t]];
       if (std::isnan(value))
-        value = seconds(sources[s], targets[t]);
+        value = prices[columns[t]];
+      if (std::isnan(value))
+        value = prices[columns[t]] = price(sources[s], targets[t], isHurried);
       result.push_back(value);
     }
   }
@@ -259,28 +265,25 @@ std::vector<double> ReshardTable::seconds(const std::vector<TensorSharding> &sou
 
 /// To the shard that the window is around, then what the window has beyond it: a halo, or all of a
 /// window that does not follow the shards.
-double ReshardTable::windowSeconds(const TensorSharding &source, const TensorSharding &target) {
+double ReshardTable::windowSeconds(const TensorSharding &source, const TensorSharding &target,
+                                   bool isHurried) {
   TensorSharding shard = target;
   shard.windows.clear();
   shard = canonical(shard);
-  double sum = seconds(source, shard);
+  double sum = price(source, shard, isHurried);
+  ReshardGraph graph(mesh, shape, bytesPerElement);
+  Move move;
+  move.kind = CollectiveKind::halo_exchange;
   for (const Window &window : target.windows) {
-    const AxisList &axes = target.dims[window.dim];
-    if (sizeOf(axes) == 1)
+    move.axes = target.dims[window.dim];
+    if (sizeOf(move.axes) == 1)
       continue;
-    int64_t chunk = ceilDiv(shape[window.dim], sizeOf(axes));
-    int64_t lacking = window.length;
-    if (window.step == chunk)
-      lacking = std::max<int64_t>(0, -window.offset) +
-                std::max<int64_t>(0, window.offset + window.length - chunk);
-    std::vector<int64_t> had = localShape(shard, shape), has = localShape(target, shape);
-    double slab = static_cast<double>(bytesPerElement) * static_cast<double>(lacking);
-    for (size_t d = 0; d < shape.size(); ++d)
-      if (static_cast<int64_t>(d) != window.dim)
-        slab *= static_cast<double>(ceilDiv(shape[d], sizeOf(target.dims[d])));
-    Traffic traffic{static_cast<int64_t>(slab), static_cast<int64_t>(slab), slab > 0 ? 2 : 0, 2};
-    traffic.setCopies(CollectiveKind::halo_exchange, bytesPerElement, had, has);
-    sum += planner.linksOf(mesh).seconds(mesh, axes, CollectiveKind::halo_exchange, traffic);
+    move.source = shard;
+    move.target = shard;
+    move.target.windows.push_back(window);
+    Traffic traffic = graph.leastTrafficOf(move);
+    traffic.messages = std::max<int64_t>(traffic.messages, 2); // a border on either side
+    sum += links.seconds(mesh, move.axes, move.kind, traffic);
   }
   return sum;
 }

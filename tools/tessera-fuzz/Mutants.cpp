@@ -15,7 +15,7 @@
 #include "tessera/Fuzz/Mutation.h"
 #include "tessera/Runtime/CommandLine/Driver.h"
 #include "tessera/Runtime/CommandLine/Npy.h"
-#include "tessera/Sharding/Search/Problem.h"
+#include "tessera/Solver/Problem.h"
 #include "tessera/Sharding/Topology.h"
 
 #include "llvm/Support/FileSystem.h"

@@ -10,7 +10,10 @@
 
 #include "tessera/Sharding/Topology.h"
 
+#include <deque>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 
 namespace tessera::sharding {
@@ -49,7 +52,10 @@ struct ReshardPlan {
   double seconds = 0;
 };
 
-/// Plans reshards under one objective and remembers its plans.
+class ReshardTable;
+
+/// Plans reshards under one objective on one machine, and remembers its plans. Threads may share
+/// it; what it returns by reference stays as long as it does.
 ///
 /// A plan is a shortest path over placements: from each placement lead local slices,
 /// reduce-scatters, all-reduces over merged axes, all-to-alls of the axes at the end of a
@@ -58,22 +64,46 @@ struct ReshardPlan {
 /// is no step.
 class ReshardPlanner {
 public:
-  explicit ReshardPlanner(Objective objective = Objective::time, Topology topology = {})
-      : objective(objective), topology(std::move(topology)) {}
+  explicit ReshardPlanner(Objective objective = Objective::time, Topology topology = {});
+  ReshardPlanner(const ReshardPlanner &) = delete; ///< its tables refer to it
+  ReshardPlanner &operator=(const ReshardPlanner &) = delete;
+  ~ReshardPlanner();
 
   const ReshardPlan &plan(const ReshardProblem &problem);
   /// The links along the axes of a mesh.
   const LinkModel &linksOf(const Mesh &mesh);
+  /// The times of all reshards of tensors of one shape on a mesh.
+  ReshardTable &table(const Mesh &mesh, const std::vector<int64_t> &shape, int64_t bytesPerElement);
+  /// Whether this plans for that: for the objective, over the same links.
+  bool isFor(Objective wanted, const Topology &machine) const;
 
 private:
-  using Key =
-      std::tuple<std::string, std::vector<int64_t>, int64_t, TensorSharding, TensorSharding>;
-  static Key keyOf(const ReshardProblem &problem);
+  using Key = std::tuple<size_t, std::vector<int64_t>, int64_t, TensorSharding, TensorSharding>;
+  size_t numberOf(const Mesh &mesh);
+  Key keyOf(const ReshardProblem &problem);
 
-  Objective objective;
-  Topology topology;
-  std::map<std::string, LinkModel> links; ///< by mesh name
+  const Objective objective;
+  const Topology topology;
+  std::mutex mutex;
+  /// Meshes that were asked about, by value: modules of a context may call others the same.
+  struct KnownMesh {
+    Mesh mesh;
+    LinkModel links;
+  };
+  std::deque<KnownMesh> meshes;
   std::map<Key, ReshardPlan> known;
+  std::map<std::tuple<size_t, std::vector<int64_t>, int64_t>, std::unique_ptr<ReshardTable>> tables;
+};
+
+/// The planners of all who share an owner, by what they plan for: so equal reshards are planned
+/// once, whoever asks. Threads may share it.
+class ReshardCache {
+public:
+  ReshardPlanner &planner(Objective objective, const Topology &topology);
+
+private:
+  std::mutex mutex;
+  std::deque<ReshardPlanner> planners;
 };
 
 /// The plan for one problem, not remembered.

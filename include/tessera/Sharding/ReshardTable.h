@@ -8,11 +8,12 @@
 // A search asks for the time of every way to every other way in which a tensor may
 // lie: tens of thousands of reshards, of which a program later makes a few. This is
 // the planner's shortest path with placements as states: one run of Dijkstra's
-// algorithm a source answers for all targets, as far as they are asked for. Steps are
-// those of the planner but exchanges and permutations, priced by the same formulas
-// (Collective.h, CostModel.h) over parts of ceiling size; so where sizes divide, a time
-// is that of the best chain of collectives. Where they do not, steps between parts that
-// do not end at common boundaries are exchanges (ReshardSpace.h).
+// algorithm a source answers for all targets, as far as they are asked for. Moves and
+// their prices are those of the planner (lib/Sharding/ReshardGraph.h), but for three
+// that need a target or the boxes of all pairs of devices: permutations, exchanges where
+// parts divide, and gathers of several dimensions at once. So where sizes divide, a time
+// is that of the best chain of the others. Where they do not, moves between parts that
+// do not end at common boundaries are exchanges.
 //
 // The number of placements grows with the factorial of the mesh axes, so a reshard is
 // made small first, and equal ones are one:
@@ -37,24 +38,28 @@ namespace tessera::sharding {
 class ReshardSpace;
 struct PartDim;
 
-/// The times of the reshards of tensors of one shape on one mesh.
+/// The times of the reshards of tensors of one shape on one mesh. Threads may share it.
 class ReshardTable {
 public:
   /// `planner` answers for what this does not know: parts of axes, windows that become others.
+  /// `mesh`, `planner` and `links` outlive it.
   ReshardTable(const Mesh &mesh, std::vector<int64_t> shape, int64_t bytesPerElement,
-               ReshardPlanner &planner);
+               ReshardPlanner &planner, const LinkModel &links);
+  ReshardTable(const Mesh &mesh, std::vector<int64_t> shape, int64_t bytesPerElement,
+               ReshardPlanner &planner)
+      : ReshardTable(mesh, std::move(shape), bytesPerElement, planner, planner.linksOf(mesh)) {}
   ReshardTable(const ReshardTable &) = delete; ///< its parts refer to it
   ReshardTable &operator=(const ReshardTable &) = delete;
   ~ReshardTable();
 
-  /// Seconds from `source` to `target`, both closed and canonical.
-  double seconds(const TensorSharding &source, const TensorSharding &target);
+  /// Seconds from `source` to `target`, both closed and canonical. Hurried, what is not known is
+  /// priced by one chain that always works (what changes is reduced, gathered and cut again), which
+  /// takes no time to find.
+  double seconds(const TensorSharding &source, const TensorSharding &target,
+                 bool isHurried = false);
   /// From each source to each target, row-major. What was asked for before is looked up.
   std::vector<double> seconds(const std::vector<TensorSharding> &sources,
-                              const std::vector<TensorSharding> &targets);
-  /// From now on what is not known is priced by one chain that always works (what changes is
-  /// reduced, gathered and cut again), which takes no time to find.
-  void hurry() { isHurried = true; }
+                              const std::vector<TensorSharding> &targets, bool isHurried = false);
 
 private:
   static constexpr size_t kMostAxes = 16, kMostDims = 31;
@@ -73,9 +78,10 @@ private:
     uint64_t source, target; ///< see ReshardSpace
   };
 
-  double windowSeconds(const TensorSharding &source, const TensorSharding &target);
-  double plainSeconds(const Lies &source, const Lies &target);
-  double gatherSeconds(const Lies &source) const;
+  double price(const TensorSharding &source, const TensorSharding &target, bool isHurried);
+  double windowSeconds(const TensorSharding &source, const TensorSharding &target, bool isHurried);
+  double plainSeconds(const TensorSharding &source, const Lies &a, const Lies &b, bool isHurried);
+  double gatherSeconds(const TensorSharding &source) const;
   bool readLies(const TensorSharding &sharding, Lies &lies) const;
   Small makeSmall(const Lies &source, const Lies &target) const;
   std::pair<std::vector<PartDim>, std::vector<AxisList>> partsOf(const Small &small) const;
@@ -90,9 +96,10 @@ private:
   /// By shape and the classes of the groups.
   std::map<std::vector<int64_t>, std::unique_ptr<ReshardSpace>> spaces;
   std::map<std::pair<ByAxis, ByAxis>, ReshardSpace *> bySignature;
-  bool isHurried = false;
+  std::mutex mutex;
   std::map<TensorSharding, size_t> numbers;
-  std::vector<std::vector<double>> known; ///< by source and target; NaN: not asked for yet
+  using Rows = std::vector<std::vector<double>>;
+  Rows known, hurried; ///< by source and target; NaN: not asked for yet
 };
 
 } // namespace tessera::sharding

@@ -56,7 +56,9 @@ private:
 bool combinesTensors(mlir::Operation *op);
 /// Operations of the body of a linalg op, at least one: what an iteration computes.
 int64_t operationsOf(mlir::Operation *op);
-/// How often an op runs in one execution of its function, as far as that is known.
+/// How often an op runs in one execution of its function: the product over the loops around it. A
+/// loop of a known count runs that often, at least once; one of an unknown count (computed bounds,
+/// `scf.while`) is taken to run four times, since what is moved out of it is saved more than once.
 double tripsOf(mlir::Operation *op);
 
 } // namespace tessera::dist

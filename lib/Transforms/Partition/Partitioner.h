@@ -8,8 +8,8 @@
 #ifndef TESSERA_LIB_TRANSFORMS_PARTITION_PARTITIONER_H
 #define TESSERA_LIB_TRANSFORMS_PARTITION_PARTITIONER_H
 
+#include "tessera/Dialect/Dist/IR/ReshardCache.h"
 #include "tessera/Dialect/Dist/Rules/OpShardings.h"
-#include "tessera/Sharding/ReshardPlanner.h"
 #include "tessera/Transforms/CostOptions.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -38,8 +38,8 @@ class Partitioner {
 public:
   Partitioner(mlir::func::FuncOp global, const MeshTable &meshes, const CostOptions &cost,
               bool remarks)
-      : global(global), meshes(meshes), shardings(meshes), planner(cost.objective, cost.topology),
-        remarks(remarks) {}
+      : global(global), meshes(meshes), shardings(meshes),
+        planner(plannerOf(global.getContext(), cost.objective, cost.topology)), remarks(remarks) {}
 
   mlir::LogicalResult run();
 
@@ -125,7 +125,7 @@ private:
   mlir::func::FuncOp global;
   const MeshTable &meshes;
   OpShardings shardings;
-  sharding::ReshardPlanner planner;
+  sharding::ReshardPlanner &planner;
   bool remarks;
   std::vector<std::unique_ptr<Part>> parts;
   std::map<std::pair<Part *, std::pair<std::string, sharding::AxisList>>, mlir::Value> axisIndices;

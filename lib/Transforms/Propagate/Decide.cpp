@@ -15,6 +15,7 @@
 #include "Decide.h"
 #include "Strategies.h"
 
+#include "tessera/Dialect/Dist/IR/ReshardCache.h"
 #include "tessera/Sharding/ReshardTable.h"
 #include "tessera/Solver/Solver.h"
 
@@ -41,8 +42,7 @@ namespace {
 class Decider {
 public:
   Decider(const PropagationGraph &graph, const Topology &topology)
-      : graph(graph), topology(topology), planner(Objective::time, withoutLatencies(topology)),
-        strategies(graph) {
+      : graph(graph), topology(topology), strategies(graph) {
     std::vector<bool> produced(graph.tensors.size()); // by an op that has a strategy
     for (size_t n = 0; n < graph.nodes.size(); ++n)
       if (!strategies.of(n).empty())
@@ -208,11 +208,12 @@ private:
                         const TensorSharding &target) {
     if (source == target)
       return 0;
-    std::vector<int64_t> shape = shapeOf(state.type);
-    int64_t bytes = bytesPerElement(state.type.getElementType());
-    auto key = std::make_tuple(state.mesh, shape, bytes);
-    auto it = reshards.try_emplace(key, *state.mesh, shape, bytes, planner).first;
-    return kSecondsOfAReshard + it->second.seconds(source, target);
+    ReshardTable *&times = reshards[{state.mesh, state.type}];
+    if (!times)
+      times = &plannerOf(state.type.getContext(), Objective::time, withoutLatencies(topology))
+                   .table(*state.mesh, shapeOf(state.type),
+                          bytesPerElement(state.type.getElementType()));
+    return kSecondsOfAReshard + times->seconds(source, target);
   }
 
   void choose(std::vector<int64_t> &choice) {
@@ -229,9 +230,8 @@ private:
   const PropagationGraph &graph;
   const Topology &topology;
   std::optional<OpCosts> costs; ///< once something is to be chosen
-  ReshardPlanner planner;
-  std::map<std::tuple<const Mesh *, std::vector<int64_t>, int64_t>, ReshardTable>
-      reshards; ///< by mesh, shape and bytes an element; looked up only
+  /// By mesh and type; looked up only.
+  llvm::DenseMap<std::pair<const Mesh *, Type>, ReshardTable *> reshards;
   Strategies strategies;
   std::vector<const TensorSharding *> raw; ///< by tensor; of what ops produce once they are decided
   solver::Problem problem;

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "tessera/Dialect/Dist/IR/ReshardCache.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
-#include "tessera/Sharding/ReshardPlanner.h"
 #include "tessera/Transforms/CostOptions.h"
 #include "tessera/Transforms/Passes.h"
 
@@ -57,7 +57,7 @@ struct DistPlanReshards : dist::impl::DistPlanReshardsBase<DistPlanReshards> {
     if (failed(cost))
       return signalPassFailure();
     MeshTable meshes(getOperation());
-    sharding::ReshardPlanner planner(cost->objective, cost->topology);
+    sharding::ReshardPlanner &planner = plannerOf(&getContext(), cost->objective, cost->topology);
     SmallVector<ReshardOp> reshards;
     getOperation().walk([&](ReshardOp op) { reshards.push_back(op); });
     for (ReshardOp op : reshards)

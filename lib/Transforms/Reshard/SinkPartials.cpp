@@ -27,7 +27,9 @@
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/OpShardings.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
+#include "tessera/Sharding/Buffers.h"
 #include "tessera/Solver/MinimumCut.h"
+#include "tessera/Transforms/OpCosts.h"
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -51,21 +53,6 @@ using sharding::AxisRef;
 using sharding::PartialAxis;
 using sharding::TensorSharding;
 using solver::MinimumCut;
-
-/// How often the block of an op runs; a loop of unknown length runs more than once.
-static int64_t tripsOf(Operation *op) {
-  constexpr int64_t kUnknown = 4;
-  int64_t trips = 1;
-  for (auto loop = op->getParentOfType<LoopLikeOpInterface>(); loop;
-       loop = loop->getParentOfType<LoopLikeOpInterface>()) {
-    std::optional<llvm::APInt> count = loop.getStaticTripCount();
-    int64_t own = !count                        ? kUnknown
-                  : count->getActiveBits() < 24 ? std::max<int64_t>(1, count->getSExtValue())
-                                                : int64_t(1) << 24;
-    trips = std::min(trips * own, int64_t(1) << 24);
-  }
-  return trips;
-}
 
 namespace {
 
@@ -300,17 +287,20 @@ private:
 
   /// The reductions, in a block, for the users of one name of a candidate.
   void addCopies(const Candidate &candidate, Value name, const Copies &copies, Block *block) {
-    // Ring algorithms: a reduce-scatter sends B(n-1)/n, the gather behind it as much. One more each
-    // time, so that of plans with equal bytes the one with fewer reductions is taken.
-    TensorSharding own = lies(name);
-    int64_t parts = 1;
-    for (const sharding::AxisList &axes : own.dims)
-      parts *= sharding::sizeOf(axes);
+    // The gather behind a reduce-scatter sends as much as that. One more each time, so that of
+    // plans with equal bytes the one with fewer reductions is taken.
+    constexpr int64_t kMostTrips = int64_t(1) << 24;
     auto type = cast<RankedTensorType>(name.getType());
-    int64_t n = partial.axis.size;
-    int64_t bytes = type.getNumElements() * bytesPerElement(type.getElementType()) / parts;
-    int64_t half = std::min<int64_t>(bytes * (n - 1) / n, MinimumCut::kInfinite >> 30);
-    int64_t trips = tripsOf(block->getTerminator());
+    sharding::Buffers buffers;
+    buffers.bytesPerElement = bytesPerElement(type.getElementType());
+    buffers.operand = 1;
+    for (int64_t extent : sharding::localShape(lies(name), type.getShape().vec()))
+      buffers.operand *= extent;
+    sharding::Traffic scatter =
+        sharding::trafficOf(sharding::CollectiveKind::reduce_scatter, partial.axis.size, buffers);
+    int64_t half = std::min(scatter.wireBytes, MinimumCut::kInfinite >> 30);
+    auto trips =
+        static_cast<int64_t>(std::min<double>(tripsOf(block->getTerminator()), kMostTrips));
     half = half * trips + (reducing.contains(block) ? 0 : trips);
     cut.addEdge(candidate.node, copies.scattered, half);
     cut.addEdge(copies.scattered, copies.whole, half);

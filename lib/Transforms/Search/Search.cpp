@@ -13,6 +13,7 @@
 #include "Memory.h"
 #include "MeshShapes.h"
 
+#include "tessera/Dialect/Dist/IR/ReshardCache.h"
 #include "tessera/Transforms/CostOptions.h"
 #include "tessera/Transforms/Passes.h"
 
@@ -109,7 +110,7 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
   FunctionPlan plan{function, std::make_unique<PropagationGraph>(function, meshes), {}, {}};
   PropagationGraph &graph = *plan.graph;
   PropagatedPlan propagated = propagateAlone(graph, settings.topology, function.getContext());
-  ReshardPlanner planner(Objective::time, settings.topology);
+  ReshardPlanner &planner = plannerOf(function.getContext(), Objective::time, settings.topology);
   StrategyGraph::Options options;
   options.fullyUseDevices = settings.fullyUseDevices;
   options.timeLimit = kTimeForTables * settings.solver.timeLimit;

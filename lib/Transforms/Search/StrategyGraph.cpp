@@ -350,12 +350,12 @@ void StrategyGraph::addTensor(int64_t tensor) {
     addEdge(tensor, between, user, trips);
 }
 
-ReshardTable &StrategyGraph::reshardsOf(const TensorState &state, bool isExact) {
-  std::vector<int64_t> shape = shapeOf(state.type);
-  int64_t bytes = bytesPerElement(state.type.getElementType());
-  auto key = std::make_tuple(state.mesh, shape, bytes);
-  auto &tables = isExact ? exactReshards : reshards;
-  return tables.try_emplace(key, *state.mesh, shape, bytes, planner).first->second;
+ReshardTable &StrategyGraph::reshardsOf(const TensorState &state) {
+  ReshardTable *&times = reshards[{state.mesh, state.type}];
+  if (!times)
+    times = &planner.table(*state.mesh, shapeOf(state.type),
+                           bytesPerElement(state.type.getElementType()));
+  return *times;
 }
 
 double StrategyGraph::reshardSeconds(int64_t tensor, const TensorSharding &from,
@@ -371,13 +371,11 @@ void StrategyGraph::addEdge(int64_t tensor, const End &from, const End &to, doub
                                              static_cast<int64_t>(result.tables.size()));
   if (isNew) {
     const Lie &sources = lists[from.lies], &targets = lists[to.lies];
-    ReshardTable &times = reshardsOf(state);
     if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() >
-        options.timeLimit) {
-      times.hurry();
+        options.timeLimit)
       isHurried = true;
-    }
-    std::vector<double> distinct = times.seconds(sources.distinct, targets.distinct);
+    std::vector<double> distinct =
+        reshardsOf(state).seconds(sources.distinct, targets.distinct, isHurried);
     for (double &seconds : distinct)
       seconds *= trips;
     solver::EdgeTable table{
@@ -399,7 +397,7 @@ double StrategyGraph::exactCost(const std::vector<int64_t> &choice) {
     return lists[end.lies].distinct[lists[end.lies].of[choice[end.node]]];
   };
   for (const Sent &each : sent) {
-    ReshardTable &times = reshardsOf(graph.tensors[each.tensor], /*isExact=*/true);
+    ReshardTable &times = reshardsOf(graph.tensors[each.tensor]);
     seconds += each.trips * times.seconds(shardingAt(each.from), shardingAt(each.to));
   }
   return seconds;

@@ -146,7 +146,7 @@ private:
   int64_t kindOf(int64_t node, const Strategy &propagated);
   bool allowsResults(const RuleNode &node, const Strategy &strategy) const;
   int64_t intern(std::vector<sharding::TensorSharding> shardings);
-  sharding::ReshardTable &reshardsOf(const TensorState &state, bool isExact = false);
+  sharding::ReshardTable &reshardsOf(const TensorState &state);
   const AxisGroups &groupsOf(const sharding::Mesh &mesh);
   double tripsOfTensor(int64_t tensor) const;
 
@@ -163,10 +163,9 @@ private:
   std::vector<End> place;                       ///< by tensor, node -1: none
   std::vector<End> home;                        ///< by tensor; of ops' results the op
   std::vector<int64_t> producer;                ///< by tensor: node of the graph, -1: none
-  std::map<std::tuple<const sharding::Mesh *, std::vector<int64_t>, int64_t>,
-           sharding::ReshardTable>
-      reshards, exactReshards; ///< by mesh, shape and bytes an element; the latter never hurried
-  std::vector<Sent> sent;      ///< by edge
+  /// By mesh and type; looked up, never iterated.
+  llvm::DenseMap<std::pair<const sharding::Mesh *, mlir::Type>, sharding::ReshardTable *> reshards;
+  std::vector<Sent> sent; ///< by edge
   bool isHurried = false;
   std::map<const sharding::Mesh *, AxisGroups> axisGroups; ///< looked up, never iterated
   std::map<std::vector<sharding::TensorSharding>, int64_t> knownLists;

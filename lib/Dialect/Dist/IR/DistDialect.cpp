@@ -11,6 +11,7 @@
 
 #include "Limits.h"
 #include "PartialUses.h"
+#include "tessera/Dialect/Dist/IR/ReshardCache.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/OpShardings.h"
 
@@ -39,8 +40,15 @@ void DistDialect::initialize() {
   registerAttributes();
   registerTypes();
   registerOperations();
-  addInterfaces<DistInlinerInterface>();
+  addInterfaces<DistInlinerInterface, ReshardCacheInterface>();
   opShardingVerifier = std::make_shared<OpShardingVerifier>();
+}
+
+sharding::ReshardPlanner &dist::plannerOf(MLIRContext *context, sharding::Objective objective,
+                                          const sharding::Topology &topology) {
+  auto *dialect = context->getLoadedDialect<DistDialect>();
+  return dialect->getRegisteredInterface<ReshardCacheInterface>()->plans().planner(objective,
+                                                                                   topology);
 }
 
 ProcessMeshOp dist::lookupMesh(Operation *op, FlatSymbolRefAttr name) {
