@@ -79,7 +79,8 @@ class Operations(unittest.TestCase):
         x, y = R.integers(-9, 9, (5, 7)), R.integers(1, 5, (5, 7))
         self.check({n: (getattr(ts, n), getattr(np, n)) for n in ("add", "subtract", "multiply", "floor_divide", "remainder", "maximum",
                                                                  "less", "bitwise_and", "bitwise_or", "bitwise_xor")}
-                   | {"divide": (ts.divide, lambda x, y: (x / y).astype(np.float32)), "sum": (lambda x, y: x.sum(0), lambda x, y: x.sum(0)),
+                   | {"divide": (ts.divide, lambda x, y: (x / y).astype(np.float32)),
+                      "atan2": (ts.atan2, lambda x, y: np.arctan2(x, y).astype(np.float32)), "sum": (lambda x, y: x.sum(0), lambda x, y: x.sum(0)),
                       "by zero": (lambda x, y: x // (y * 0), lambda x, y: x * 0)}, x, y)
 
     def test_unsigned(self):
@@ -190,6 +191,13 @@ class Operations(unittest.TestCase):
         for made, expected in zip(program(floats(4, 2)), (np.arange(5), np.eye(3, 4, 1), np.full((2, 3), 3.5), np.zeros((4, 2)), np.arange(2, 9, 3))):
             np.testing.assert_array_equal(made.numpy(), expected)
         np.testing.assert_array_equal(ts.linspace(0, 1, 5).numpy(), np.linspace(0, 1, 5, dtype=np.float32))
+
+    def test_bits_of_floats(self):
+        """Floats have no bits to combine, as tensors and as numbers."""
+        x = R.integers(0, 9, 4)
+        for other in (2.5, np.float32(2.5), floats(4)):
+            with self.assertRaisesRegex(ts.DTypeError, "'bitwise_and' takes integer or bool, not float"):
+                ts.jit(lambda x, other=other: ts.bitwise_and(x, other)).lower(x)
 
     def test_eager(self):
         """Outside of jit the same operations have values at once."""

@@ -68,12 +68,16 @@ _binary("subtract", "sub", "Differences; operands are broadcast.")
 _binary("multiply", "mul", "Products; operands are broadcast.")
 
 
+def _of_floats(trace, name, x1, x2, what):
+    """An operation of two floats; of integers as float32."""
+    common = common_type(name, [x if is_number(x) else tensor_of(x, name) for x in (x1, x2)])
+    return elementwise(trace, name, [x1, x2], lambda b, x, y: b.apply(what, x, y), common if common.kind == "float" else dtypes.float32)
+
+
 @_named("divide")
 def _(trace, x1, x2):
     """Quotients; of integers as float32."""
-    common = common_type("divide", [x if is_number(x) else tensor_of(x, "divide") for x in (x1, x2)])
-    return elementwise(trace, "divide", [x1, x2], lambda b, x, y: b.apply("arith.divf", x, y),
-                       common if common.kind == "float" else dtypes.float32)
+    return _of_floats(trace, "divide", x1, x2, "arith.divf")
 
 
 @_named("floor_divide")
@@ -102,15 +106,13 @@ def _(trace, x1, x2):
             raise refuse(ArgumentError, f"'pow' of {x1.dtype} by {n}: integers have no negative powers; convert with astype")
         if builtins.abs(n) <= 64:
             return elementwise(trace, "pow", [x1], lambda b, x: scalars.power(b, x.type, x, n))
-    common = common_type("pow", [x if is_number(x) else tensor_of(x, "pow") for x in (x1, x2)])
-    return elementwise(trace, "pow", [x1, x2], lambda b, x, y: b.apply("math.powf", x, y),
-                       common if common.kind == "float" else dtypes.float32)
+    return _of_floats(trace, "pow", x1, x2, "math.powf")
 
 
 @_named("atan2")
 def _(trace, x1, x2):
-    """The angle of the point (x2, x1)."""
-    return elementwise(trace, "atan2", [x1, x2], _both("atan2"))
+    """The angle of the point (x2, x1); of integers as float32."""
+    return _of_floats(trace, "atan2", x1, x2, "math.atan2")
 
 
 @_named("maximum")
@@ -181,7 +183,7 @@ def _logical(name, what, only=None):
         if only:
             return elementwise(trace, name, [x1, x2], _both(what), only)
         for x in (x1, x2):
-            if not is_number(x):
+            if not isinstance(x, (bool, int)):
                 need(name, tensor_of(x, name), "integer", "bool")
         return elementwise(trace, name, [x1, x2], _both(what))
     apply.__doc__ = f"{name} of each pair of elements."
