@@ -125,7 +125,7 @@ def read(environ: Mapping[str, str] = os.environ) -> Ranks:
     if complete:
         winner = found[complete[0]]
         for source, values in found.items():
-            for field in values.keys() & winner.keys():
+            for field in [field for field in _FIELDS if field in values and field in winner]:
                 _agree(winner[field], values[field])
         source = complete[0]
     else:

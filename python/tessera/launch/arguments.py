@@ -75,6 +75,7 @@ def _table() -> list[Option]:
     add(other, "image", "text", None, "of --emit: container image")
     add(other, "namespace", "text", None, "of --emit: Kubernetes namespace")
     add(other, "gpus_per_node", "count", None, "of --emit: GPUs of a node; default none")
+    add(other, "cpus_per_node", "count", None, "of --emit: cores of a node; default all, with Slurm", 1)
     add(other, "time", "text", None, "of --emit=slurm: time limit")
     add(other, "partition", "text", None, "of --emit=slurm: partition")
     add(other, "help h", "flag", False, "print this")
@@ -173,9 +174,11 @@ def _value(name: str, option: Option, text: str):
 def _check(arguments: Arguments) -> None:
     """Rules between options."""
     given = arguments.given
-    if given & {"hosts", "hostfile", "npernode", "mpirun", "oversubscribe", "allow_run_as_root"} and "np" not in given:
-        raise Error(f"--{min(given & {'hosts', 'hostfile', 'npernode', 'mpirun', 'oversubscribe', 'allow_run_as_root'})} is of a job "
-                    "that mpirun starts; add --np N")
+    of_mpi = given & {"hosts", "hostfile", "npernode", "mpirun", "oversubscribe", "allow_run_as_root"}
+    if "emit" in given:
+        of_mpi -= {"allow_run_as_root"}  # of an MPIJob
+    if of_mpi and "np" not in given:
+        raise Error(f"--{min(of_mpi)} is of a job that mpirun starts; add --np N")
     if "np" in given:
         for name in ("nproc_per_node", "nnodes", "node_rank", "control_port", "bind", "max_restarts", "log_dir", "devices",
                      "isolate_devices", "emit"):
@@ -189,6 +192,9 @@ def _check(arguments: Arguments) -> None:
     if arguments.nnodes > 1 and arguments.master_port == 0:
         raise Error("--master_port is 0 and --nnodes is "
                     f"{arguments.nnodes}; the nodes need one port that all know: name one")
+    of_file = given & {"name", "image", "namespace", "gpus_per_node", "cpus_per_node", "time", "partition"}
+    if of_file and "emit" not in given:
+        raise Error(f"--{min(of_file)} is of the file that --emit prints; add --emit=KIND")
     if arguments.script is None:
         raise Error("no script: tessera launch [OPTIONS] SCRIPT [ARGUMENTS]; --help lists the options")
 
