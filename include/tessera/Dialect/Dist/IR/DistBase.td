@@ -54,6 +54,7 @@ def Dist_Dialect : Dialect {
     | S8 | avg of integers does not exist |
     | S9 | by-dimension shardings have as many dimensions as the tensor |
     | S10 | shardings stand on ranked tensors; a list has one entry a result |
+    | S11 | a tensor with a sharding has at most 2^48 elements |
     | O1 | an op sharding stands on an op that has a sharding rule, in the global view |
     | O2 | it has as many factors as the rule |
     | O3 | an axis cuts one factor or is forwarded, once |
@@ -62,7 +63,12 @@ def Dist_Dialect : Dialect {
     | O6 | the shardings of the op's results are those that follow from it |
     | F1 | `dist.feeds` names an argument of the same type, each argument at most once |
     | F2 | `dist.name` is not empty and unique among arguments and among results |
-    | F3 | `dist.range` is `[lo, hi]` with lo < hi on an integer tensor |
+    | F3 | `dist.range` is `[lo, hi]` with lo < hi, values of its element type, on an integer tensor |
+    | L1 | `dist.mesh` names a declared mesh |
+    | L2 | `dist.mesh_devices` lists process ids, each once, those of `dist.mesh` where that is given |
+    | L3 | `dist.argument` and `dist.result` lie in [0, 2^20) |
+    | L4 | an argument or result of the local view has the type that its `dist.sharding` gives a device of its `dist.global_type`, a tensor of static shape |
+    | L5 | `dist.part_of` and `dist.reason` are strings |
     | M1 | a mesh has at least one axis and as many names as axes |
     | M2 | names are unique and not empty |
     | M3 | extents are positive and their product is at most 4096 |
@@ -74,6 +80,7 @@ def Dist_Dialect : Dialect {
     | C5 | a collective does not stand under control flow that may differ between devices |
     | C6 | in the local view a partial value reaches linear operations only |
     | C7 | a token is waited for exactly once, in its own block |
+    | C8 | the root of a collective, and each entry of a permutation, lies in [0, group size) |
     | D1 | `dist.checkpoint` yields values of the types of its results |
     | D2 | `dist.custom_vjp` names a function from the arguments and results of the call and one cotangent a result of floats to one cotangent an argument of floats |
   }];
