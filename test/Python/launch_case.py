@@ -15,7 +15,7 @@ import unittest
 
 from tessera.launch import main
 
-LONG = 120  # seconds until a test gives up
+LONG = 300  # seconds until a test gives up
 
 # What this test's own launcher may have set is not of the jobs below.
 for name in list(os.environ):

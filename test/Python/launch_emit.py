@@ -59,6 +59,10 @@ class Schemas(unittest.TestCase):
         import kubernetes.client.models
         for words in ([], ["--allow_run_as_root", "--cpus_per_node=8"]):
             check_swagger(manifest("mpijob", *words), "KubeflowOrgV1MPIJob", [kubeflow.training.models, kubernetes.client.models])
+        wrong = manifest("mpijob")
+        wrong["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = "2"
+        with self.assertRaisesRegex(AssertionError, "'2' is no int"):
+            check_swagger(wrong, "KubeflowOrgV1MPIJob", [kubeflow.training.models, kubernetes.client.models])
 
     @unittest.skipUnless(installed("kubeflow_trainer_api"), "kubeflow-trainer-api is not installed")
     def test_trainjob_and_jobset(self):
@@ -67,6 +71,8 @@ class Schemas(unittest.TestCase):
             for words in ([], ["--cpus_per_node=8", "--max_restarts=3", "--log_dir=/logs"]):
                 made = manifest(kind, *words)
                 self.assertEqual(model.from_dict(made).to_dict(), made)  # what the model does not know is lost
+            made["spec"]["unknown"] = 1
+            self.assertNotEqual(model.from_dict(made).to_dict(), made)
 
     @unittest.skipUnless(installed("yaml"), "PyYAML is not installed")
     def test_text_is_the_manifest(self):
