@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Random numbers by counters: element i of a draw depends on the key and on i alone, however the tensor lies.
 
-The bits are those of Threefry-2x32 (20 rounds; Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011) of the
-counter (0, i) under the key.
+The bits are those of Threefry-2x32 (tessera.ir.random) of the counter (0, i) under the key.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ import math
 
 from . import ops
 from .ir import AffineMap, TensorType
+from .ir.random import threefry
+from .ir.scalars import row_major
 from .ops.base import op, operand, tensor_of
 from .ops.shapes import _extents
 from .tensor import Tensor
-
-_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
 def key(seed: int, counter=0) -> Tensor:
@@ -37,30 +36,8 @@ def bits(trace, key, shape):
     k0, k1 = [b.reshape(b.slice(words, [i], [1]), ()) for i in (0, 1)]
     none = AffineMap(len(shape), ())
     value, = b.generic([(k0, none), (k1, none)], [(b.empty(result), AffineMap.identity(len(shape)))], ["parallel"] * len(shape),
-                       lambda k0, k1, _: _threefry(b, k0, k1, _number(b, shape)))
+                       lambda k0, k1, _: b.apply("arith.xori", *threefry(b, k0, k1, None, row_major(b, dict(enumerate(shape))))))
     return trace.tensor(value)
-
-
-def _number(b, shape):
-    """In the body: the row-major place of the element."""
-    number = b.constant(0, "i32")
-    for d, n in enumerate(shape):
-        here = b.cast("arith.index_cast", b.index(d), "i32")
-        number = b.apply("arith.addi", b.apply("arith.muli", number, b.constant(n, "i32")), here) if d else here
-    return number
-
-
-def _threefry(b, k0, k1, number):
-    add, xor = (lambda x, y: b.apply("arith.addi", x, y)), (lambda x, y: b.apply("arith.xori", x, y))
-    keys = [k0, k1, xor(xor(k0, k1), b.constant(0x1BD11BDA, "i32"))]
-    x, y = k0, add(number, k1)  # counter (0, number)
-    for i in range(5):
-        for r in _ROTATIONS[i % 2]:
-            x = add(x, y)
-            y = xor(x, b.apply("arith.ori", b.apply("arith.shli", y, b.constant(r, "i32")), b.apply("arith.shrui", y, b.constant(32 - r, "i32"))))
-        x = add(x, keys[(i + 1) % 3])
-        y = add(add(y, keys[(i + 2) % 3]), b.constant(i + 1, "i32"))
-    return xor(x, y)
 
 
 @op
@@ -71,8 +48,8 @@ def uniform(trace, key, shape, low=0.0, high=1.0):
     scale = (high - low) / (1 << 24)
 
     def body(x):
-        number = b.cast("arith.sitofp", b.apply("arith.shrui", x, b.constant(8, "i32")), "f32")
-        scaled = b.apply("arith.mulf", number, b.constant(scale, "f32"))
+        whole = b.cast("arith.sitofp", b.apply("arith.shrui", x, b.constant(8, "i32")), "f32")
+        scaled = b.apply("arith.mulf", whole, b.constant(scale, "f32"))
         return scaled if low == 0 else b.apply("arith.addf", scaled, b.constant(low, "f32"))
     return trace.tensor(b.pointwise([words], words.type.shape, body))
 

@@ -170,14 +170,7 @@ class Trace:
             self._hidden[id(tensor)] = root.argument(TensorType(tensor.shape, tensor.dtype.element))
             self.hidden.append(tensor)
         key = self._hidden[id(tensor)]
-        return key if frame is root else self._capture_concrete(frame, key, tensor)
-
-    def _capture_concrete(self, frame, key, tensor):
-        if key not in frame.inner:
-            self._concrete(tensor, frame.parent)
-            frame.inner[key] = frame.argument(key.type)
-            frame.captured.append(tensor)
-        return frame.inner[key]
+        return key if frame is root else self._capture(frame, key, tensor)
 
     def symbol(self, mesh: ProcessMesh) -> str:
         """The symbol of a mesh in the module."""

@@ -28,6 +28,12 @@ class Imports(unittest.TestCase):
             done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, f"{', '.join(order)}: {done.stderr}")
 
+    def test_operators(self):
+        """Whoever has operations has operators of tensors."""
+        code = "from tessera import ops\nassert (ops.arange(3) + 1)[::-1].tolist() == [3, 2, 1]"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_missing(self):
         """What is not installed is named, with how to get it."""
         for name, call in (("jax", "tessera.from_jax(None, ())"), ("torch", "tessera.from_torch(None)")):

@@ -210,3 +210,12 @@ def wide(element: str) -> str:
 def widened(b, x: Value, to: str) -> Value:
     """A float as one of a type as wide or wider."""
     return x if x.type == to else b.cast("arith.extf", x, to)
+
+
+def row_major(b, extents: dict[int, int], element: str = "i32") -> Value:
+    """The row-major number of the iteration over loops of such extents, by loop; 0 without loops."""
+    result = None
+    for loop, extent in extents.items():
+        here = b.cast("arith.index_cast", b.index(loop), element)
+        result = here if result is None else b.apply("arith.addi", b.apply("arith.muli", result, b.constant(extent, element)), here)
+    return b.constant(0, element) if result is None else result

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from .scalars import row_major
 from .types import AffineMap, TensorType
 
 
@@ -141,11 +142,7 @@ class Windows:
 
     def number(self, b, element):
         """In the body: the place inside the window, row-major."""
-        number = b.constant(0, element)
-        for i, d in enumerate(self.moving):
-            here = b.cast("arith.index_cast", b.index(len(self.counts) + i), element)
-            number = b.apply("arith.addi", b.apply("arith.muli", number, b.constant(self.dims[d], element)), here) if i else here
-        return number
+        return row_major(b, {len(self.counts) + i: self.dims[d] for i, d in enumerate(self.moving)}, element)
 
     def split(self, b, x):
         """For windows that tile: each dimension as (window, inside) where there is something inside; the inner dims."""

@@ -3,7 +3,7 @@
 """Random numbers: keys are their words, and what is drawn from them is the same as in JAX.
 
 Splitting, folding and drawing are programs that JAX writes itself over the words; they are traced and imported. Only the
-block cipher below (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, 2011) is an operation.
+block cipher (tessera.ir.random) is an operation.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ import jax
 import numpy as np
 
 from ..ir import AffineMap, TensorType
+from ..ir.random import threefry
+from ..ir.scalars import row_major
 from .elementwise import pointwise
 from .registry import rule
-
-_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-_PARITY = 0x1BD11BDA
 
 
 @rule("random_wrap", "random_unwrap", "random_clone")
@@ -69,43 +68,16 @@ def _(ctx, eqn):
     b, shape = ctx.b, tuple(eqn.params["shape"])
     if int(np.prod(shape, dtype=np.int64)) >= 1 << 32:
         raise ctx.error(eqn, f"random numbers of shape {shape}: there are 2^32 or more")
-
-    def number(_):
-        result = b.constant(0, "i32")
-        for loop, extent in enumerate(shape):
-            here = b.cast("arith.index_cast", b.index(loop), "i32")
-            result = b.apply("arith.addi", b.apply("arith.muli", result, b.constant(extent, "i32")), here) if loop else here
-        return result
     type = TensorType(shape, "i32")
-    low, = b.generic([], [(b.empty(type), AffineMap.identity(len(shape)))], ["parallel"] * len(shape), number)
+    low, = b.generic([], [(b.empty(type), AffineMap.identity(len(shape)))], ["parallel"] * len(shape),
+                     lambda _: row_major(b, dict(enumerate(shape))))
     return [b.constant(0, type), low]
 
 
 @rule("threefry2x32")
 def _(ctx, eqn, *values):
     b, shape = ctx.b, eqn.outvars[0].aval.shape
-
-    def word(n):
-        n &= 0xFFFFFFFF
-        return b.constant(n - (1 << 32) if n >> 31 else n, "i32")
-
-    def add(x, y):
-        return b.apply("arith.addi", x, y)
-
-    def rotate(x, bits):
-        return b.apply("arith.ori", b.apply("arith.shli", x, word(bits)), b.apply("arith.shrui", x, word(32 - bits)))
-
-    def cipher(k0, k1, x0, x1):
-        keys = [k0, k1, b.apply("arith.xori", b.apply("arith.xori", k0, k1), word(_PARITY))]
-        x0, x1 = add(x0, k0), add(x1, k1)
-        for group in range(5):
-            for bits in _ROTATIONS[group % 2]:
-                x0 = add(x0, x1)
-                x1 = b.apply("arith.xori", rotate(x1, bits), x0)
-            x0 = add(x0, keys[(group + 1) % 3])
-            x1 = add(add(x1, keys[(group + 2) % 3]), word(group + 1))
-        return x0, x1
-    return [b.pointwise(values, shape, lambda *words: cipher(*words)[0]), b.pointwise(values, shape, lambda *words: cipher(*words)[1])]
+    return [b.pointwise(values, shape, lambda *words, i=i: threefry(b, *words)[i]) for i in (0, 1)]
 
 
 _CENTRAL = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164, 0.246640727,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from ..ir import AffineMap, TensorType
-from ..ir.scalars import combine, compare, wide, widened
+from ..ir.scalars import combine, compare, row_major, wide, widened
 from ..ir.windows import Windows, convolve, dilate, edges
 from . import elements
 from .elements import bound, kind_of
@@ -98,12 +98,7 @@ def _scatter_tiles(b, source, padded, best, windows, dtype, beyond):
     rank = parts.type.rank
     every, kept = AffineMap.identity(rank), AffineMap(rank, tuple(outer))
 
-    def number():
-        number = b.constant(0, "i32")
-        for i, d in enumerate(inner):
-            here = b.cast("arith.index_cast", b.index(d), "i32")
-            number = b.apply("arith.addi", b.apply("arith.muli", number, b.constant(parts.type.shape[d], "i32")), here) if i else here
-        return number
+    number = lambda: row_major(b, {d: parts.type.shape[d] for d in inner})
 
     def first(x, best, acc):
         return b.apply("arith.minsi", acc, b.select(compare(b, "eq", kind_of(dtype), x, best), number(), b.constant(beyond, "i32")))
