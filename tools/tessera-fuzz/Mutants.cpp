@@ -15,8 +15,8 @@
 #include "tessera/Fuzz/Mutation.h"
 #include "tessera/Runtime/CommandLine/Driver.h"
 #include "tessera/Runtime/CommandLine/Npy.h"
-#include "tessera/Solver/Problem.h"
 #include "tessera/Sharding/Topology.h"
+#include "tessera/Solver/Problem.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -117,8 +117,8 @@ static bool readJsonMutant(const std::string &text) {
   sharding::TopologyError error;
   if (sharding::parseTopology(text, error))
     return true;
-  auto problem = sharding::search::parseProblem(text, "mutant");
-  return std::holds_alternative<sharding::search::Problem>(problem);
+  auto problem = solver::parseProblem(text, "mutant");
+  return std::holds_alternative<solver::Problem>(problem);
 }
 
 static std::string mutantOf(const Input &input, uint64_t seed) {

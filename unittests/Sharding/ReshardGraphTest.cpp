@@ -30,7 +30,7 @@ template <typename Visit> void forEachMove(const Visit &visit) {
     std::set<TensorSharding> seen{TensorSharding::replicated(2)};
     std::vector<TensorSharding> queue(seen.begin(), seen.end());
     for (size_t next = 0; next < queue.size(); ++next)
-      graph.forEachMove(TensorSharding(queue[next]), walk, std::nullopt, [&](Move move) {
+      graph.forEachMove(TensorSharding(queue[next]), walk, [&](Move move) {
         if (seen.insert(move.target).second)
           queue.push_back(move.target);
         visit(mesh, shape, graph, move);
