@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 
@@ -22,7 +23,6 @@ def exit_code(status: int) -> int:
 
 def status_code(status: int) -> int:
     """The exit code, or the signal as a negative number, of waitpid's status."""
-    import os
     return os.waitstatus_to_exitcode(status)
 
 

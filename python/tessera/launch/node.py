@@ -18,8 +18,10 @@ from collections.abc import Callable
 from . import processes
 from .coordinator import Coordinator, text_of
 from .failure import status_code
+from .hub import Hub
 from .link import Connection, Foreign
 from .logs import Lines, Output, log_path, write_all
+from .supervisor import end_at_once
 
 
 @dataclasses.dataclass
@@ -131,7 +133,6 @@ class Node:
     def _be_first(self) -> None:
         self._coordinator = Coordinator(self.job.nodes, self.job.max_restarts, self._send, self._report)
         if self.job.listener is not None:
-            from .hub import Hub
             self._hub = Hub(self.job.listener, self.job.token, self._coordinator, self._selector, self.job.timeout)
         self._coordinator.join(0, self.job.count)
 
@@ -202,7 +203,6 @@ class Node:
     def _obey(self, _events: int) -> None:
         numbers = os.read(self._orders, 64)
         if not numbers:
-            from .supervisor import end_at_once
             end_at_once()
         for number in numbers:
             if self._coordinator and self._coordinator.missing():
