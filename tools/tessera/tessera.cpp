@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../OptionChecks.h"
+#include "Launch.h"
 #include "tessera/Driver/Commands.h"
 
 #include <cstdlib>
@@ -131,9 +132,14 @@ static bool addFiles(const char *option, const std::vector<std::string> &texts,
 }
 
 int main(int argc, char **argv) {
+  // What follows is of the launcher and of its script.
+  if (argc > 1 && std::string_view(argv[1]) == "launch")
+    return tessera::launch(argv + 2);
   CLI::App app("Tessera: tensor programs for one device, run on many");
   app.require_subcommand(1);
   int code = 0;
+
+  app.add_subcommand("launch", "Start a script as the ranks of one job; launch --help says more");
 
   tessera::ExplainOptions explain;
   CLI::App *command =
