@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../OptionChecks.h"
+#include "Launch.h"
 #include "tessera/Driver/Commands.h"
 #include "tessera/Driver/Supervisor.h"
 
@@ -138,6 +139,8 @@ static int commandMain(int argc, char **argv) {
   app.require_subcommand(1);
   int code = 0;
 
+  app.add_subcommand("launch", "Start a script as the ranks of one job; launch --help says more");
+
   tessera::ExplainOptions explain;
   CLI::App *command =
       app.add_subcommand("explain", "Say what a program would communicate, and why");
@@ -250,5 +253,8 @@ static int commandMain(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+  // What follows is of the launcher and of its script; ranks are children of the launcher itself.
+  if (argc > 1 && std::string_view(argv[1]) == "launch")
+    return tessera::launch(argv + 2);
   return tessera::supervise(argc, argv, commandMain);
 }
