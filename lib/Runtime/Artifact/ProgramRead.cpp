@@ -218,6 +218,10 @@ Program readProgram(const Node &node) {
     program.meshes.push_back({mesh["name"].text(), mesh["shape"].integers(),
                               mesh["dim_names"].texts(), mesh["process_ids"].integers()});
   program.kernels = node["kernels"].texts();
+  // Without them a wrong slot would be an access to memory of nobody.
+  if (!program.kernels.empty() && !node.has("kernel_bytes"))
+    node["kernels"].fail("there are kernels and no 'kernel_bytes', the bounds of what they access; "
+                         "compile the program again");
   if (node.has("kernel_bytes"))
     for (const Node &bytes : node["kernel_bytes"].list())
       program.kernelBytes.push_back(bytes.integers());

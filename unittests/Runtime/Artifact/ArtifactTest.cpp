@@ -32,6 +32,7 @@ static Artifact everything() {
   auto c = static_cast<int64_t>(b.program.parts[p].slots.size()) - 1;
   b.program.parts[p].coordinates.push_back({iv, {whole(mesh, 1)}});
   b.program.kernels = {"k0"};
+  b.program.kernelBytes = {{4, 4, 4}};
   b.add(p, LaunchStep{0, {x, c, z}, 2, 3});
   GemmStep gemm;
   gemm.a = y, gemm.b = c, gemm.c = y;
@@ -180,6 +181,7 @@ TEST(Artifact, EveryWrongReferenceIsRefused) {
       {"cannot be written",
        [](Program &p) { std::get<LaunchStep>(p.parts[0].steps[0].action).reads = 1; }},
       {"reads 9", [](Program &p) { std::get<LaunchStep>(p.parts[0].steps[0].action).reads = 9; }},
+      {"no 'kernel_bytes'", [](Program &p) { p.kernelBytes.clear(); }},
       {"kernel_bytes: there are 2 entries", [](Program &p) { p.kernelBytes.resize(2); }},
       {"has 9 arguments",
        [](Program &p) { p.kernelBytes.assign(p.kernels.size(), std::vector<int64_t>(9, 4)); }},

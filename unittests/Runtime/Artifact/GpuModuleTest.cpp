@@ -22,6 +22,7 @@ static Artifact gpuArtifact() {
   int64_t x = b.argument("x", p, DType::f32, layout), y = b.slot(p, DType::f32, layout);
   int64_t iv = b.slot(p, DType::index, Shape{});
   b.program.kernels = {"k0"};
+  b.program.kernelBytes = {{256, 256}};
   Step loop = b.step(LoopStep{iv, {0, {}}, {2, {}}, {1, {}}, {}});
   std::get<LoopStep>(loop.action).body.push_back(b.step(LaunchStep{0, {x, y}, 1, 1}));
   b.program.parts[p].steps.push_back(loop);
