@@ -66,23 +66,6 @@ Value Partitioner::axisIndex(Part &part, FlatSymbolRefAttr mesh, const sharding:
   return index;
 }
 
-/// The mesh of the first tensor of an op, or of one inside its regions.
-static FlatSymbolRefAttr meshOfOp(Operation *op) {
-  auto meshOf = [](Value value) -> FlatSymbolRefAttr {
-    if (!isa<RankedTensorType>(value.getType()))
-      return {};
-    ShardingAttr sharding = getSharding(value);
-    return sharding ? sharding.getMesh() : FlatSymbolRefAttr();
-  };
-  for (Value result : op->getResults())
-    if (FlatSymbolRefAttr mesh = meshOf(result))
-      return mesh;
-  for (Value operand : op->getOperands())
-    if (FlatSymbolRefAttr mesh = meshOf(operand))
-      return mesh;
-  return {};
-}
-
 //===----------------------------------------------------------------------===//
 // Parts
 //===----------------------------------------------------------------------===//
@@ -108,7 +91,7 @@ SmallVector<Part *> Partitioner::partsOf(Operation *op) {
     if (mesh && !llvm::is_contained(result, &partOf(mesh)))
       result.push_back(&partOf(mesh));
   };
-  op->walk<WalkOrder::PreOrder>([&](Operation *inner) { add(meshOfOp(inner)); });
+  op->walk<WalkOrder::PreOrder>([&](Operation *inner) { add(meshOf(inner)); });
   // In the order of creation, whatever the order of the walk.
   llvm::sort(result, [&](Part *a, Part *b) {
     auto at = [&](Part *part) {
@@ -125,7 +108,7 @@ void Partitioner::createParts() {
             isa<RankedTensorType>(argument.getType()) ? getSharding(argument) : ShardingAttr())
       partOf(sharding.getMesh());
   global.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (FlatSymbolRefAttr mesh = op == global ? FlatSymbolRefAttr() : meshOfOp(op))
+    if (FlatSymbolRefAttr mesh = op == global ? FlatSymbolRefAttr() : meshOf(op))
       partOf(mesh);
   });
   if (parts.empty()) // nothing but scalars: the first mesh runs it
@@ -260,7 +243,7 @@ LogicalResult Partitioner::lower(Operation *op) {
   if (auto reshard = dyn_cast<ReshardOp>(op))
     return lowerReshard(reshard);
 
-  FlatSymbolRefAttr mesh = meshOfOp(op);
+  FlatSymbolRefAttr mesh = meshOf(op);
   if (!mesh) {
     // Scalars are computed wherever their operands are.
     for (auto &part : parts)

@@ -34,8 +34,7 @@ void dist::setOpSharding(Operation *op, FlatSymbolRefAttr name, const sharding::
                 OpShardingAttr::get(name, mesh, sharding, op->getContext()));
 }
 
-/// The mesh of the first tensor of an op that has a sharding, results first.
-static FlatSymbolRefAttr meshOf(Operation *op) {
+FlatSymbolRefAttr dist::meshOf(Operation *op) {
   for (ValueRange values : {ValueRange(op->getResults()), ValueRange(op->getOperands())})
     for (Value value : values)
       if (isa<RankedTensorType>(value.getType()))
@@ -88,26 +87,19 @@ static LogicalResult verifyResults(Operation *op, const sharding::ShardingRule &
         isa<RankedTensorType>(result.getType()) ? getSharding(result) : ShardingAttr();
     if (!own)
       continue;
-    ShardingAttr implied = ShardingAttr::get(
-        attr.getMesh(), mesh, sharding::resultSharding(rule, result.getResultNumber(), sharding),
-        op->getContext());
-    if (implied == own)
-      continue;
-    // Another spelling, perhaps.
-    FailureOr<TensorSharding> resolved =
-        own.getMesh() == attr.getMesh()
-            ? own.resolve(mesh, result.getType(), [&]() { return op->emitError(); })
-            : FailureOr<TensorSharding>(TensorSharding());
-    if (failed(resolved))
-      return failure();
-    FailureOr<TensorSharding> wanted =
-        implied.resolve(mesh, result.getType(), [&]() { return op->emitError(); });
-    if (failed(wanted))
-      return failure();
-    if (own.getMesh() != attr.getMesh() || resolved->closed() != *wanted)
-      return op->emitError() << "result " << result.getResultNumber() << " has " << own
-                             << ", but it follows from " << attr << " that it has " << implied
-                             << "; change one of them, or run dist-propagate again";
+    TensorSharding implied = sharding::resultSharding(rule, result.getResultNumber(), sharding);
+    if (own.getMesh() == attr.getMesh()) {
+      FailureOr<TensorSharding> resolved =
+          own.resolve(mesh, result.getType(), [&]() { return op->emitError(); });
+      if (failed(resolved))
+        return failure();
+      if (resolved->closed() == implied)
+        continue;
+    }
+    return op->emitError() << "result " << result.getResultNumber() << " has " << own
+                           << ", but it follows from " << attr << " that it has "
+                           << ShardingAttr::get(attr.getMesh(), mesh, implied, op->getContext())
+                           << "; change one of them, or run dist-propagate again";
   }
   return success();
 }

@@ -50,6 +50,9 @@ private:
   AddressMap<const ShardedOp *> known;
 };
 
+/// The mesh of the first tensor of an op that has a sharding, results first; null when none has.
+mlir::FlatSymbolRefAttr meshOf(mlir::Operation *op);
+
 /// The attribute of an op, null when it has none.
 OpShardingAttr getOpSharding(mlir::Operation *op);
 /// Writes it; an op that is whole gets none.
