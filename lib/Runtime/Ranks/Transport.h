@@ -1,0 +1,63 @@
+//===- Transport.h - Messages between the processes of a job ----*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Bytes from rank to rank, and nothing else. Collectives are plans of such
+// messages, so that every algorithm runs over every transport: MPI, queues of
+// threads in one process, sockets.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_RANKS_TRANSPORT_H
+#define TESSERA_LIB_RUNTIME_RANKS_TRANSPORT_H
+
+#include "tessera/Runtime/Artifact/Status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tessera::runtime {
+
+/// Sends and receives bytes in host memory. No call waits. Used by one thread at a time.
+///
+/// A channel orders messages: from one rank to another, the n-th receive on a channel meets the
+/// n-th send on it, which has as many bytes (any number, beyond 2^31 too). Channels are independent.
+///
+/// Errors are one line that names the peer and what the library says. After one, only `abandon` is
+/// called.
+class Transport {
+public:
+  /// A message under way. 0 is none.
+  using Request = uint64_t;
+
+  virtual ~Transport() = default;
+
+  virtual int64_t rank() const = 0;
+  virtual int64_t size() const = 0;
+  /// Where a rank runs, for messages and for algorithms that know hosts.
+  virtual const std::string &hostOf(int64_t rank) const = 0;
+
+  /// A new channel between `ranks`, ascending, one of which is this one. Called by all of them, in
+  /// the same order of their common channels.
+  virtual Expected<int64_t> openChannel(const std::vector<int64_t> &ranks) = 0;
+
+  /// `data` belongs to the transport until the message is done. `peer` is a rank of the job, also
+  /// this one.
+  virtual Expected<Request> send(int64_t channel, int64_t peer, const std::byte *data,
+                                 int64_t bytes) = 0;
+  virtual Expected<Request> receive(int64_t channel, int64_t peer, std::byte *data,
+                                    int64_t bytes) = 0;
+  /// Whether a message is done; then its request is no more. Lets all messages go on.
+  virtual Expected<bool> test(Request request) = 0;
+  /// Gives up what is under way, in bounded time, also where peers are gone.
+  virtual void abandon() = 0;
+};
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_RANKS_TRANSPORT_H
