@@ -111,6 +111,25 @@ static LogicalResult guardDistOp(Operation *op) {
                          << "write dist.reshard, or mark the function dist.view = \"local\"";
 }
 
+/// Holds the constant offsets and strides of a slice to the tensor that it is of: with a negative
+/// stride MLIR's verifier misses what lies before the first element.
+static LogicalResult guardSlice(OffsetSizeAndStrideOpInterface slice, RankedTensorType whole) {
+  for (auto [dim, extent] : llvm::enumerate(whole.getShape())) {
+    int64_t offset = slice.getStaticOffsets()[dim], size = slice.getStaticSizes()[dim];
+    int64_t stride = slice.getStaticStrides()[dim];
+    if (ShapedType::isDynamic(offset) || ShapedType::isDynamic(size) ||
+        ShapedType::isDynamic(stride) || size == 0)
+      continue;
+    __int128 last = offset + static_cast<__int128>(size - 1) * stride;
+    if (offset < 0 || offset >= extent || last < 0 || last >= extent)
+      return slice.emitError() << "'" << slice->getName() << "' takes offset " << offset
+                               << ", size " << size << ", stride " << stride << " of dimension "
+                               << dim << " of " << whole << "; its first and last element are "
+                               << "inside";
+  }
+  return success();
+}
+
 /// Offsets and strides may be known when the program runs; how much is written, and that there is
 /// something to read, when it is compiled. (What is read has a static type.)
 static LogicalResult guardPlaces(Operation *op) {
@@ -130,6 +149,8 @@ static LogicalResult guardPlaces(Operation *op) {
     return llvm::to_vector(llvm::seq<int64_t>(0, type.getRank()));
   };
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](tensor::ExtractSliceOp op) { return guardSlice(op, op.getSourceType()); })
+      .Case([&](tensor::InsertSliceOp op) { return guardSlice(op, op.getDestType()); })
       .Case([&](tensor::ExtractOp op) {
         auto type = dyn_cast<RankedTensorType>(op.getTensor().getType());
         return type ? hasNone(type, all(type)) : success();
