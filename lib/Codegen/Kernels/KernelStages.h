@@ -49,7 +49,9 @@ private:
 /// Decomposes aggregates (softmax, concat, pad, gather, scatter) and generalises named ops; then
 /// every scalar op has a result and every index is inside.
 mlir::LogicalResult prepareKernel(mlir::func::FuncOp kernel);
-/// The two parts of it that define results (DefineScalars.cpp, ClampIndices.cpp).
+/// Parts of it: sums that are written at indices become loops in order (LowerScatters.cpp); the two
+/// that define results (DefineScalars.cpp, ClampIndices.cpp).
+void lowerScatters(mlir::func::FuncOp kernel);
 void defineScalars(mlir::func::FuncOp kernel);
 void clampIndices(mlir::func::FuncOp kernel);
 

@@ -14,6 +14,12 @@
 using namespace mlir;
 using namespace tessera::dist;
 
+/// Of a selected loop that is worth it to be replaced by its index.
+static constexpr int64_t kLeastExtent = 8;
+/// As many indices are compared with each row while the row is read and written by who uses the sum:
+/// a kernel that never has the sum in memory.
+static constexpr int64_t kMostCompared = 16;
+
 namespace {
 
 /// Finds the selected loops of one op.
@@ -55,7 +61,10 @@ private:
     bool first = last->getOperand(0) == accumulator;
     if (!first && last->getOperand(1) != accumulator)
       return {};
-    auto select = last->getOperand(first ? 1 : 0).getDefiningOp<arith::SelectOp>();
+    Value added = last->getOperand(first ? 1 : 0);
+    if (auto widened = added.getDefiningOp<arith::ExtFOp>()) // of an accumulator of f32
+      added = widened.getIn();
+    auto select = added.getDefiningOp<arith::SelectOp>();
     return select && isNeutral(select.getFalseValue(), *neutral) ? select.getCondition() : Value();
   }
 
@@ -157,4 +166,28 @@ private:
 
 SmallVector<SelectedLoop, 2> tessera::dist::selectedLoops(linalg::GenericOp op) {
   return SelectionFinder(op).find();
+}
+
+SmallVector<SelectedLoop, 2> tessera::dist::replaceableLoops(linalg::GenericOp op) {
+  SmallVector<SelectedLoop, 2> selected = selectedLoops(op);
+  if (selected.empty())
+    return selected;
+  SmallVector<int64_t> extents = op.getStaticLoopRanges();
+  llvm::erase_if(selected,
+                 [&](const SelectedLoop &each) { return extents[each.loop] < kLeastExtent; });
+  return selected;
+}
+
+bool tessera::dist::isScatter(linalg::GenericOp op) {
+  SmallVector<SelectedLoop, 2> selected = replaceableLoops(op);
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  if (llvm::none_of(selected, [&](const SelectedLoop &each) {
+        return iterators[each.loop] == utils::IteratorType::parallel;
+      }))
+    return false;
+  int64_t summands = 1;
+  for (auto [loop, extent] : llvm::enumerate(op.getStaticLoopRanges()))
+    if (iterators[loop] == utils::IteratorType::reduction)
+      summands *= extent;
+  return summands > kMostCompared;
 }

@@ -33,6 +33,12 @@ struct SelectedLoop {
 
 /// The selected loops of an op with one result; each loop once.
 llvm::SmallVector<SelectedLoop, 2> selectedLoops(mlir::linalg::GenericOp op);
+/// Those that have enough iterations: of a few, a vector compares all faster than it gathers one.
+/// Kernels compute the selected iteration of these alone.
+llvm::SmallVector<SelectedLoop, 2> replaceableLoops(mlir::linalg::GenericOp op);
+/// Whether one of them is parallel, and more than a few terms are added up: a kernel of its own writes
+/// each where its index says. (Fewer are compared with every row, in whatever kernel needs the sums.)
+bool isScatter(mlir::linalg::GenericOp op);
 
 } // namespace tessera::dist
 
