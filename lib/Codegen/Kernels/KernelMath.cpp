@@ -136,44 +136,15 @@ void keepSignOfErf(ModuleOp module) {
 
 } // namespace
 
-LogicalResult expandKernelMath(ModuleOp module, bool f16InIntegers, bool approximate) {
+LogicalResult expandKernelMath(ModuleOp module, const MathTarget &target) {
   MLIRContext *context = module.getContext();
   bool bf16 = uses<BFloat16Type>(module), f16 = uses<Float16Type>(module);
-  if (bf16 || f16) {
-    // Every operation in f32, rounded after each: what the types mean, without library calls.
-    // Upstream's passes leave multiply-adds alone.
-    module.walk([](math::FmaOp fma) {
-      Type type = fma.getType(), element = getElementTypeOrSelf(type);
-      if (!element.isBF16() && !element.isF16())
-        return;
-      OpBuilder b(fma);
-      Type wide = b.getF32Type();
-      if (auto vector = dyn_cast<VectorType>(type))
-        wide = vector.clone(wide);
-      SmallVector<Value> operands;
-      for (Value operand : fma->getOperands())
-        operands.push_back(arith::ExtFOp::create(b, fma.getLoc(), wide, operand));
-      Value result = math::FmaOp::create(b, fma.getLoc(), wide, operands);
-      fma.replaceAllUsesWith(arith::TruncFOp::create(b, fma.getLoc(), type, result).getResult());
-      fma.erase();
-    });
-    PassManager passes(context);
-    SmallVector<std::string> narrow{"bf16", "f16"};
-    math::MathExtendToSupportedTypesOptions extend;
-    extend.extraTypeStrs = {};
-    extend.targetTypeStr = "f32";
-    passes.addNestedPass<func::FuncOp>(math::createMathExtendToSupportedTypes(extend));
-    arith::ArithEmulateUnsupportedFloatsOptions emulate;
-    emulate.sourceTypeStrs = narrow;
-    emulate.targetTypeStr = "f32";
-    passes.addNestedPass<func::FuncOp>(arith::createArithEmulateUnsupportedFloats(emulate));
-    if (failed(passes.run(module)))
-      return failure();
-  }
+  if ((bf16 || f16) && failed(computeInF32(module, target.zeroExtendsNaN)))
+    return failure();
 
   GreedyRewriteConfig config;
   config.setMaxIterations(10);
-  if (approximate) {
+  if (target.approximate) {
     {
       // What other functions say in terms of those that have polynomials.
       RewritePatternSet patterns(context);
@@ -204,7 +175,7 @@ LogicalResult expandKernelMath(ModuleOp module, bool f16InIntegers, bool approxi
   if (bf16)
     arith::populateExpandBFloat16Patterns(patterns);
   if (bf16 || f16)
-    populateNarrowFloatPatterns(patterns, f16InIntegers);
+    populateNarrowFloatPatterns(patterns, target.f16InIntegers);
   return applyPatternsGreedily(module, std::move(patterns), config);
 }
 
