@@ -43,12 +43,6 @@ void Partitioner::annotate(Value local, ShardingAttr sharding, RankedTensorType 
   setGlobalType(local, global);
 }
 
-Operation *Partitioner::cloneInto(Part &part, Operation *op, IRMapping &mapping) {
-  Operation *local = part.builder.clone(*op, mapping);
-  local->removeAttr(DistDialect::kOpSharding);
-  return local;
-}
-
 void Partitioner::define(Part &part, Value global, Value local) {
   part.mapping.map(global, local);
   auto type = dyn_cast<RankedTensorType>(global.getType());
@@ -255,9 +249,7 @@ LogicalResult Partitioner::lower(Operation *op) {
   Part &part = partOf(mesh);
   if (failed(checkAvailable(op, part)))
     return failure();
-  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
-    return lowerLinalg(linalgOp, part);
-  return lowerTensor(op, part);
+  return lowerOnTensors(op, part);
 }
 
 LogicalResult Partitioner::lowerReturn(func::ReturnOp op) {

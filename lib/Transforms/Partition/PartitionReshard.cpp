@@ -188,7 +188,7 @@ Value Partitioner::windowThroughPad(Part &part, ReshardOp op) {
   Value local =
       move(part, op.getLoc(), part.mapping.lookup(inner), type, op.getSharding().getMesh(), source,
            sharding::canonical(wanted), op->getAttr(DistDialect::kReason), fill);
-  return padWholeDims(part, pad, local, target);
+  return padWholeDims(part.builder, pad, local, target);
 }
 
 /// Whether every device holds the same box, in the same buffer, on two meshes over the same
