@@ -239,21 +239,21 @@ static void addToKey(linalg::LinalgOp op, AddressKey &key) {
 
 namespace {
 
-/// Every structured op of linalg.
+/// Every structured op of linalg. Methods that propagation calls often look the interface up once.
 struct LinalgModel : ShardingRuleOpInterface::ExternalModel<LinalgModel, linalg::LinalgOp> {
   std::optional<ShardingRule> getShardingRule(Operation *op) const {
-    return getLinalgRule(cast<linalg::LinalgOp>(op));
+    return getLinalgRule(linalg::LinalgOp(op));
   }
   bool addToRuleKey(Operation *op, AddressKey &key) const {
-    addToKey(cast<linalg::LinalgOp>(op), key);
+    addToKey(linalg::LinalgOp(op), key);
     return true;
   }
   bool passesPartial(Operation *op, sharding::ReduceKind kind, ArrayRef<int64_t> operands,
                      ArrayRef<int64_t> unknown) const {
-    return passesPartialThroughBody(cast<linalg::LinalgOp>(op), kind, operands, unknown);
+    return passesPartialThroughBody(linalg::LinalgOp(op), kind, operands, unknown);
   }
   bool isMadeOfScalars(Operation *op) const {
-    auto linalgOp = cast<linalg::LinalgOp>(op);
+    linalg::LinalgOp linalgOp(op);
     return op->getNumResults() == 1 && linalgOp.getNumParallelLoops() == linalgOp.getNumLoops() &&
            llvm::none_of(linalgOp.getDpsInputs(),
                          [](Value input) { return isa<RankedTensorType>(input.getType()); }) &&
@@ -265,7 +265,7 @@ struct LinalgModel : ShardingRuleOpInterface::ExternalModel<LinalgModel, linalg:
     return std::max<int64_t>(ops - 1, 1);
   }
   FailureOr<SmallVector<Value>> partition(Operation *op, PartitionContext &context) const {
-    return partitionLinalg(cast<linalg::LinalgOp>(op), context);
+    return partitionLinalg(linalg::LinalgOp(op), context);
   }
 };
 

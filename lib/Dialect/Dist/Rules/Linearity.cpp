@@ -182,6 +182,9 @@ bool dist::passesPartial(Operation *op, sharding::ReduceKind kind, ArrayRef<int6
 SmallVector<int64_t> dist::operandsToPass(Operation *op, sharding::ReduceKind kind,
                                           ArrayRef<int64_t> partial) {
   SmallVector<int64_t> tensors, none;
+  auto rule = dyn_cast<ShardingRuleOpInterface>(op);
+  if (!rule || op->getNumResults() != 1)
+    return none;
   for (auto [i, type] : llvm::enumerate(op->getOperandTypes()))
     if (isa<RankedTensorType>(type))
       tensors.push_back(i);
@@ -217,7 +220,7 @@ SmallVector<int64_t> dist::operandsToPass(Operation *op, sharding::ReduceKind ki
            std::make_tuple(-partialIn(b), b.size(), -elements(b));
   });
   for (SmallVector<int64_t> &set : candidates)
-    if (partialIn(set) > 0 && passesPartial(op, kind, set))
+    if (partialIn(set) > 0 && rule.passesPartial(kind, set, {}))
       return set;
   return none;
 }
