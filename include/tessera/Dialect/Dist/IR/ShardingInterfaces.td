@@ -27,8 +27,8 @@ def Dist_ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
   let methods = [
     InterfaceMethod<[{
       The op as a nest of loops (factors), and which dimension of which operand and result runs over which. Operands
-      and results are in the op's order; what is not a ranked tensor has no dimensions, scalars and operands of
-      unknown use are held whole. Sizes are those of the global view, in elements. Build it with `RuleBuilder`.
+      and results are in the op's order; what is not a ranked tensor has no dimensions. Sizes are those of the global
+      view, in elements. Build it with `RuleBuilder`.
 
       Nothing where this op, for its types and attributes, cannot be cut: it is then replicated, with a remark.
     }], "std::optional<::tessera::sharding::ShardingRule>", "getShardingRule", (ins)>,
