@@ -70,9 +70,14 @@ private:
                                                          mlir::ValueRange steering);
   /// Positions of the values that a part has.
   mlir::SmallVector<unsigned> keptBy(Part &part, mlir::ValueRange values);
-  mlir::LogicalResult lowerFor(mlir::scf::ForOp op);
-  mlir::LogicalResult lowerWhile(mlir::scf::WhileOp op);
-  mlir::LogicalResult lowerIf(mlir::scf::IfOp op);
+  /// The type that a value has in a part.
+  mlir::Type typeIn(mlir::Value value);
+  /// The operands of a loop or branch, or of the end of one of its regions, that a part has.
+  mlir::SmallVector<mlir::Value> operandsIn(Part &part, mlir::Operation *op);
+  /// What a part makes of a loop or branch, with empty regions, and of the head of a region.
+  mlir::Operation *openControlFlow(Part &part, mlir::Operation *op);
+  void openRegion(Part &part, mlir::Region &from, mlir::Region &to);
+  mlir::LogicalResult lowerControlFlow(mlir::RegionBranchOpInterface op);
 
   // Ops on tensors (PartitionOp.cpp).
   class OpContext;
