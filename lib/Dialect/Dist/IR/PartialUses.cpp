@@ -58,7 +58,12 @@ static std::optional<bool> isPartialOver(Operation *from, Value value,
   if (isIdentityFill(value, axis.kind))
     return std::nullopt;
   auto lies = partialsOf(from, getSharding(value), value.getType());
-  return lies ? std::optional(llvm::is_contained(*lies, axis)) : std::nullopt;
+  if (!lies)
+    return std::nullopt;
+  // Two parts of an axis are written as the whole of it.
+  return llvm::any_of(*lies, [&](const sharding::PartialAxis &own) {
+    return own.kind == axis.kind && own.axis.contains(axis.axis);
+  });
 }
 
 /// Whether the op makes contributions over an axis of those that reach it: operands known to be
