@@ -74,8 +74,8 @@ static Value reduceLast(OpBuilder &b, Location loc, Value x, double init,
   SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
   iterators.back() = utils::IteratorType::reduction;
   return linalg::GenericOp::create(
-             b, loc, start.getType(), x, start, ArrayRef<AffineMap>{all, all.dropResult(type.getRank() - 1)},
-             iterators,
+             b, loc, start.getType(), x, start,
+             ArrayRef<AffineMap>{all, all.dropResult(type.getRank() - 1)}, iterators,
              [&](OpBuilder &b, Location loc, ValueRange elements) {
                linalg::YieldOp::create(b, loc, body(b, loc, elements[0], elements[1]));
              })

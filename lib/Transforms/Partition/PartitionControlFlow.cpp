@@ -7,7 +7,7 @@
 //
 // A loop over tensors of two meshes becomes a loop in each of their functions. All are opened, then
 // the body is lowered once, each op going where it belongs, then all are closed. Which operand
-// becomes which argument or result is read off RegionBranchOpInterface: a part hands on what it has.
+// becomes which argument or result is read off RegionBranchOpInterface; a part keeps what it has.
 //
 //===----------------------------------------------------------------------===//
 

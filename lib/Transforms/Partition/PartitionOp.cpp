@@ -75,9 +75,8 @@ public:
 
   Value getGlobalIteration(OpBuilder &at, Location loc, unsigned factor, Value local) override {
     const sharding::AxisList &axes = own.axesOf(factor);
-    Value begin =
-        beginOf(at, loc, partitioner.axisIndex(part, own.mesh, axes),
-                sharding::ceilDiv(own.rule.factors[factor].size, sharding::sizeOf(axes)));
+    Value begin = beginOf(at, loc, partitioner.axisIndex(part, own.mesh, axes),
+                          sharding::ceilDiv(own.rule.factors[factor].size, sharding::sizeOf(axes)));
     return arith::AddIOp::create(at, loc, local, begin);
   }
 
@@ -124,7 +123,8 @@ private:
     auto body = [&](OpBuilder &body, Location loc, ValueRange arguments) {
       Value valid;
       for (auto [d, begin] : begins) {
-        Value index = arith::AddIOp::create(body, loc, linalg::IndexOp::create(body, loc, d), begin);
+        Value index =
+            arith::AddIOp::create(body, loc, linalg::IndexOp::create(body, loc, d), begin);
         Value inside =
             arith::CmpIOp::create(body, loc, arith::CmpIPredicate::slt, index,
                                   arith::ConstantIndexOp::create(body, loc, global.getDimSize(d)));
@@ -135,13 +135,12 @@ private:
       Value chosen = arith::SelectOp::create(body, loc, valid, arguments[0], beyond);
       linalg::YieldOp::create(body, loc, chosen);
     };
-    auto generic =
-        linalg::GenericOp::create(b, loc, type, local, init,
-                                  ArrayRef<AffineMap>{identity, identity}, iterators, body);
-    partitioner.annotate(generic.getResult(0),
-                         ShardingAttr::get(own.mesh, partitioner.meshes.get(own.mesh), sharding,
-                                           b.getContext()),
-                         global);
+    auto generic = linalg::GenericOp::create(
+        b, loc, type, local, init, ArrayRef<AffineMap>{identity, identity}, iterators, body);
+    partitioner.annotate(
+        generic.getResult(0),
+        ShardingAttr::get(own.mesh, partitioner.meshes.get(own.mesh), sharding, b.getContext()),
+        global);
     return generic.getResult(0);
   }
 

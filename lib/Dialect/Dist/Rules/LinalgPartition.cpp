@@ -53,16 +53,16 @@ static void maskReductions(linalg::LinalgOp op, ArrayRef<unsigned> reductions,
   OpBuilder builder(yield);
   Value valid;
   for (unsigned loop : reductions) {
-    Value index = context.getGlobalIteration(builder, loc, loop,
-                                             linalg::IndexOp::create(builder, loc, loop));
+    Value index =
+        context.getGlobalIteration(builder, loc, loop, linalg::IndexOp::create(builder, loc, loop));
     Value inside = arith::CmpIOp::create(
         builder, loc, arith::CmpIPredicate::slt, index,
         arith::ConstantIndexOp::create(builder, loc, context.getRule().factors[loop].size));
     valid = valid ? arith::AndIOp::create(builder, loc, valid, inside).getResult() : inside;
   }
   for (auto [index, accumulator] : llvm::enumerate(op.getRegionOutputArgs()))
-    yield->setOperand(index, arith::SelectOp::create(builder, loc, valid, yield->getOperand(index),
-                                                     accumulator));
+    yield->setOperand(
+        index, arith::SelectOp::create(builder, loc, valid, yield->getOperand(index), accumulator));
 }
 
 FailureOr<SmallVector<Value>> dist::partitionLinalg(linalg::LinalgOp op,

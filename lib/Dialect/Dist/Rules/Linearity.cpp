@@ -135,8 +135,7 @@ static bool keepsPartOfInit(linalg::LinalgOp op) {
   });
 }
 
-static bool passesSum(linalg::LinalgOp op, ArrayRef<int64_t> operands,
-                      ArrayRef<int64_t> unknown) {
+static bool passesSum(linalg::LinalgOp op, ArrayRef<int64_t> operands, ArrayRef<int64_t> unknown) {
   Block *block = op.getBlock();
   llvm::SmallBitVector chosen(block->getNumArguments()), either(block->getNumArguments());
   for (int64_t operand : operands)

@@ -14,10 +14,17 @@
 
 namespace tessera::dist {
 
-/// Attach the models of one dialect's ops, which must be loaded.
+/// Attach the models of ops of dialects that are loaded; of the tensor dialect in two files.
 void attachElementwiseRules(mlir::MLIRContext *context);
 void attachLinalgRules(mlir::MLIRContext *context);
+void attachSliceRules(mlir::MLIRContext *context);
 void attachTensorRules(mlir::MLIRContext *context);
+
+/// An op that moves elements and computes nothing.
+template <typename Model, typename Op>
+struct TensorModel : ShardingRuleOpInterface::ExternalModel<Model, Op> {
+  int64_t getOperationsPerIteration(mlir::Operation *) const { return 0; }
+};
 
 /// Linearity of a linalg op, read off its body (Linearity.cpp).
 bool passesPartialThroughBody(mlir::linalg::LinalgOp op, sharding::ReduceKind kind,

@@ -57,5 +57,6 @@ std::optional<ShardingRule> dist::getShardingRule(Operation *op, std::string *wh
 void dist::attachShardingRules(MLIRContext *context) {
   attachElementwiseRules(context);
   attachLinalgRules(context);
+  attachSliceRules(context);
   attachTensorRules(context);
 }

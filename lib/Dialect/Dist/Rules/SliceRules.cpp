@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TensorModel.h"
+#include "Models.h"
+#include "tessera/Dialect/Dist/Rules/RuleBuilder.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -205,9 +206,9 @@ struct ExtractSliceModel : TensorModel<ExtractSliceModel, tensor::ExtractSliceOp
     RankedTensorType type = context.getLocalType(0);
     LocalSlice at(context, cast<tensor::ExtractSliceOp>(op), context.getOperandSharding(0),
                   type.getShape());
-    return SmallVector<Value>{
-        tensor::ExtractSliceOp::create(context.builder, op->getLoc(), type, context.getOperand(0),
-                                       at.offsets, at.sizes, at.strides)};
+    return SmallVector<Value>{tensor::ExtractSliceOp::create(context.builder, op->getLoc(), type,
+                                                             context.getOperand(0), at.offsets,
+                                                             at.sizes, at.strides)};
   }
 };
 

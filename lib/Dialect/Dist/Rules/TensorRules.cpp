@@ -10,7 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TensorModel.h"
+#include "Models.h"
+#include "tessera/Dialect/Dist/Rules/RuleBuilder.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -212,5 +213,4 @@ void dist::attachTensorRules(MLIRContext *context) {
   tensor::InsertOp::attachInterface<WholeModel<tensor::InsertOp>>(*context);
   tensor::ScatterOp::attachInterface<WholeModel<tensor::ScatterOp>>(*context);
   tensor::GenerateOp::attachInterface<WholeModel<tensor::GenerateOp>>(*context);
-  attachSliceRules(context);
 }
