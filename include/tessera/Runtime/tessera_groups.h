@@ -31,8 +31,9 @@ typedef struct tessera_group tessera_group;
 typedef struct tessera_work tessera_work;
 
 typedef struct tessera_group_options {
-  size_t struct_size;  ///< sizeof(tessera_group_options)
-  const char *backend; ///< "tcp", "threads" (ranks are threads of this process), or a registered one
+  size_t struct_size; ///< sizeof(tessera_group_options)
+  const char
+      *backend; ///< "tcp", "threads" (ranks are threads of this process), or a registered one
   /// Where ranks meet: "HOST PORT", where rank 0 listens; "file:PATH", which all see and none has
   /// yet; of threads any text.
   const char *address;
@@ -44,8 +45,8 @@ typedef struct tessera_group_options {
 /// The group of all ranks. Waits for all of them; fails after the timeout, naming who did not come.
 TESSERA_RT_API tessera_status tessera_group_open(const tessera_group_options *options,
                                                  tessera_group **group);
-/// A group of some ranks, ascending. Called by all ranks of `parent`, with the same ranks. `*group` is
-/// null for those that are not of it.
+/// A group of some ranks, ascending. Called by all ranks of `parent`, with the same ranks. `*group`
+/// is null for those that are not of it.
 TESSERA_RT_API tessera_status tessera_group_new(tessera_group *parent, const int64_t *ranks,
                                                 int64_t count, double timeout,
                                                 tessera_group **group);
@@ -101,6 +102,8 @@ TESSERA_RT_API tessera_status tessera_group_receive(tessera_group *group, int64_
 
 /// 1 when the work has ended, or failed.
 TESSERA_RT_API int tessera_work_is_completed(const tessera_work *work);
+/// Waits for the end, at most `seconds`; 1 when it has come.
+TESSERA_RT_API int tessera_work_wait_for(const tessera_work *work, double seconds);
 /// Waits for the end; its failure is that of the call.
 TESSERA_RT_API tessera_status tessera_work_wait(tessera_work *work);
 /// The rank whose message a receive got; -1 of other works.

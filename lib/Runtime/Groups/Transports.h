@@ -17,7 +17,7 @@ namespace tessera::runtime {
 /// How a job of processes, or of threads, begins.
 struct JobOptions {
   LaunchedRank rank;
-  MeetingPlace place; ///< of "threads", its address is any text that ranks of the job share
+  MeetingPlace place;   ///< of "threads", its address is any text that ranks of the job share
   double timeout = 120; ///< seconds to wait for all ranks
 };
 using OpenTransport = std::function<Expected<std::unique_ptr<Transport>>(const JobOptions &)>;

@@ -10,6 +10,7 @@
 #include "CError.h"
 #include "tessera/Runtime/tessera_groups.h"
 
+#include <algorithm>
 #include <cmath>
 
 using namespace tessera::runtime;
@@ -205,6 +206,10 @@ tessera_status tessera_group_receive(tessera_group *group, int64_t peer, int64_t
 
 int tessera_work_is_completed(const tessera_work *work) {
   return !work || work->work->isCompleted();
+}
+
+int tessera_work_wait_for(const tessera_work *work, double seconds) {
+  return !work || work->work->waitFor(std::clamp(seconds, 0.0, 1e8));
 }
 
 tessera_status tessera_work_wait(tessera_work *work) {

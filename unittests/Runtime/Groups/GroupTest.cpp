@@ -69,9 +69,15 @@ TEST(Group, CollectivesOfEveryKind) {
         }
         for (int64_t rank = 0; rank < ranks; ++rank) {
           PlanRequest request = c.request(rank);
-          works.push_back(worlds[rank]->call({kind, {}, GroupReduction::sum, c.root, request.counts,
-                                              request.receives, inputs[rank].data(),
-                                              outputs[rank].data(), std::nullopt}));
+          works.push_back(worlds[rank]->call({kind,
+                                              {},
+                                              GroupReduction::sum,
+                                              c.root,
+                                              request.counts,
+                                              request.receives,
+                                              inputs[rank].data(),
+                                              outputs[rank].data(),
+                                              std::nullopt}));
         }
         expectAll(works, "");
         for (int64_t rank = 0; rank < ranks; ++rank)
@@ -100,9 +106,10 @@ TEST(Group, DifferentCallsAreNamedOnAllRanksAndTheGroupStaysUsable) {
   GroupCall broadcast = reduceOf(b);
   broadcast.kind = CollectiveKind::broadcast;
   broadcast.root = 2;
-  expectAll({worlds[0]->call(reduceOf(a)), worlds[1]->call(broadcast), worlds[2]->call(reduceOf(a))},
-            "the ranks of the group make different calls: ranks 0, 2: all_reduce of 4 f32 by sum; "
-            "rank 1: broadcast of 4 f32, from rank 2");
+  expectAll(
+      {worlds[0]->call(reduceOf(a)), worlds[1]->call(broadcast), worlds[2]->call(reduceOf(a))},
+      "the ranks of the group make different calls: ranks 0, 2: all_reduce of 4 f32 by sum; "
+      "rank 1: broadcast of 4 f32, from rank 2");
   GroupCall whole = reduceOf(b, GroupReduction::max);
   whole.type = {DType::i32, true};
   expectAll({worlds[0]->call(reduceOf(a)), worlds[1]->call(whole), worlds[2]->call(reduceOf(c))},
@@ -110,8 +117,9 @@ TEST(Group, DifferentCallsAreNamedOnAllRanksAndTheGroupStaysUsable) {
             "rank 1: all_reduce of 4 u32 by max; rank 2: all_reduce of 5 f32 by sum");
   EXPECT_EQ(a, std::vector<float>(4, 1)) << "no data has moved";
   c.resize(4);
-  expectAll({worlds[0]->call(reduceOf(a)), worlds[1]->call(reduceOf(b)), worlds[2]->call(reduceOf(c))},
-            "");
+  expectAll(
+      {worlds[0]->call(reduceOf(a)), worlds[1]->call(reduceOf(b)), worlds[2]->call(reduceOf(c))},
+      "");
   EXPECT_EQ(a, std::vector<float>(4, 3));
 }
 
@@ -137,7 +145,8 @@ TEST(Group, ARankThatCannotCallSaysWhyOnAllRanks) {
 
 TEST(Group, AnAllToAllThatDoesNotFitIsNamed) {
   Groups worlds = makeWorlds(2);
-  std::vector<float> data[2] = {std::vector<float>(8), std::vector<float>(8)}, out[2] = {data[0], data[1]};
+  std::vector<float> data[2] = {std::vector<float>(8), std::vector<float>(8)},
+                     out[2] = {data[0], data[1]};
   std::vector<WorkPtr> works;
   for (int64_t rank : {0, 1}) {
     GroupCall call = reduceOf(data[rank]);
