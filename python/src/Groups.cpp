@@ -182,6 +182,8 @@ private:
 NB_MODULE(_groups, m) {
   nb::exception<Error>(m, "Error");
   m.def("backends", [] { return std::string(tessera_group_backends()); });
+  m.def("load_backend",
+        [](const std::string &path) { check(tessera_load_transport(path.c_str())); });
   nb::class_<Work>(m, "Work")
       .def("is_completed", &Work::isCompleted)
       .def("wait", &Work::wait)

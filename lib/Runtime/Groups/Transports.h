@@ -24,6 +24,8 @@ using OpenTransport = std::function<Expected<std::unique_ptr<Transport>>(const J
 
 /// Names are compared without case. Fails where the name is there already.
 Status registerTransport(const std::string &name, OpenTransport open);
+/// Registers the transport of a shared object (tessera_transport_entry of tessera_groups.h).
+Status loadTransport(const std::string &path);
 /// "tcp", "threads", and what was registered; the error for another name lists them.
 Expected<std::unique_ptr<Transport>> openTransport(const std::string &name,
                                                    const JobOptions &options);

@@ -103,6 +103,15 @@ const char *tessera_group_backends(void) {
   return text.c_str();
 }
 
+tessera_status tessera_load_transport(const char *path) {
+  if (!path)
+    return nullArgument();
+  return guarded([&] {
+    Status status = loadTransport(path);
+    return status.ok() ? TESSERA_OK : fail(TESSERA_UNAVAILABLE, status.message());
+  });
+}
+
 /// The call, or what is wrong with it. A barrier has no kind.
 static Expected<GroupCall> callFrom(const tessera_collective &given) {
   GroupCall call;

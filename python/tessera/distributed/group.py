@@ -89,6 +89,13 @@ def backends() -> list[str]:
     return _module().backends().split()
 
 
+def load_backend(path) -> None:
+    """Loads a shared object with a backend, which `init_process_group` then knows by its name (tessera_transport_entry of
+    tessera_groups.h)."""
+    with ProcessGroup.errors() as module:
+        module.load_backend(os.fsdecode(path))
+
+
 def _choose(backend: str | None, source: str) -> str:
     known = backends()
     if backend is None:
