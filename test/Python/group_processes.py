@@ -159,6 +159,11 @@ class Processes(unittest.TestCase):
         for rank in range(3):
             self.assertIn(f"[rank {rank}] tcp 6 3 {rank}", done.stdout)
 
+    def test_processes_that_end_without_a_word(self):
+        script = SCRIPT.replace("dist.destroy_process_group()", "lost = dist.all_reduce(np.ones(1000), async_op=True)")
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=LONG)
+        self.assertEqual((done.returncode, done.stderr, done.stdout), (0, "", "tcp 1 1 0\n"))
+
     def test_one_process_needs_no_launcher(self):
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             exec(SCRIPT, {})

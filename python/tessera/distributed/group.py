@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import datetime
 import importlib
@@ -39,6 +40,7 @@ class ProcessGroup:
     def __init__(self, handle, rank: int, backend: str, timeout: float):
         self.handle, self.ranks, self.global_rank = handle, handle.members(), rank
         self.backend, self.timeout = backend, timeout
+        self._under_way: list = []
 
     def rank(self) -> int:
         """This process's place in the group."""
@@ -46,6 +48,11 @@ class ProcessGroup:
 
     def size(self) -> int:
         return len(self.ranks)
+
+    def keep(self, work, arrays) -> None:
+        """Keeps what a call reads and writes until it has ended, also where nobody waits for it."""
+        self._under_way = [each for each in self._under_way if not each[0].is_completed()]
+        self._under_way.append((work, arrays))
 
     def __repr__(self):
         return f"ProcessGroup(ranks={self.ranks}, backend='{self.backend}')"
@@ -168,6 +175,8 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
     with ProcessGroup.errors() as module:
         handle = module.Group.open(chosen, _place(given, chosen), _token(), self.rank, self.size, self.local_rank or 0, seconds)
     state = _of_thread if chosen == "threads" else _of_process
+    if state is _of_process:
+        atexit.register(_end)
     state.world, state.made = ProcessGroup(handle, self.rank, chosen, seconds), []
     return state.world
 
@@ -223,6 +232,16 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     for each in [*state.made, whole]:
         each.handle.close()
     state.world, state.made = None, []
+    atexit.unregister(_end)
+
+
+def _end() -> None:
+    """At the end of the process: the thread of the runtime ends before the interpreter does."""
+    atexit.unregister(_end)
+    if _of_process.world:
+        for each in [*_of_process.made, _of_process.world]:
+            each.handle.close()
+        _of_process.world, _of_process.made = None, []
 
 
 def get_rank(group=None) -> int:

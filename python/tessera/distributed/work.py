@@ -9,7 +9,8 @@ class Work:
     """A call under way. Its arrays belong to it until `wait` has returned."""
 
     def __init__(self, group, handle, keeps=(), finish=None):
-        self._group, self._handle, self._keeps, self._finish = group, handle, keeps, finish
+        self._group, self._handle, self._finish = group, handle, finish
+        group.keep(handle, keeps)
 
     def is_completed(self) -> bool:
         """Whether it has ended, or failed. Results are there after `wait`."""
@@ -19,7 +20,7 @@ class Work:
         """Waits for the end. Raises DistributedError where the call failed."""
         with self._group.errors():
             self._handle.wait()
-        finish, self._finish, self._keeps = self._finish, None, ()
+        finish, self._finish = self._finish, None
         if finish:
             finish()
         return True
