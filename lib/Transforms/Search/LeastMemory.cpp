@@ -18,10 +18,11 @@ using namespace tessera::sharding;
 /// Bytes by time that descents look at, half a second's worth; what a tensor counts beside those,
 /// and a device of it, over which collectives are planned.
 static constexpr int64_t kMostEntries = 150'000'000, kEntriesOfTensor = 1000, kEntriesOfDevice = 64;
-/// The same where a plan was asked for that takes least time.
-static constexpr int64_t kMostFree = 10'000'000;
-/// Plans whose own lives are looked at, and the ops that these plans together may have.
-static constexpr int64_t kMostTries = 600, kMostOps = 200'000;
+/// The same where a plan was asked for that takes least time, or where no plan fits.
+static constexpr int64_t kMostFree = 10'000'000, kMostQuick = 5'000'000;
+/// Plans whose own lives are looked at, and the ops that these plans together may have: where the
+/// least memory is asked for, and where a budget is.
+static constexpr int64_t kMostTries = 600, kMostOps = 200'000, kMostOpsInBudget = 20'000;
 
 namespace {
 
@@ -274,11 +275,11 @@ void Descent::run() {
 /// The same with the lives that every change leads to, which takes longer.
 static void descendExactly(func::FuncOp function, const PropagationGraph &graph,
                            const StrategyGraph &strategies, std::vector<int64_t> &choice,
-                           Effort effort) {
+                           Effort effort, int64_t mostOps) {
   int64_t devices = 1;
   for (const TensorState &state : graph.tensors)
     devices = std::max(devices, state.mesh->numDevices());
-  int64_t most = kMostOps / std::max<int64_t>(1, std::ssize(graph.nodes)) / ((devices + 15) / 16);
+  int64_t most = mostOps / std::max<int64_t>(1, std::ssize(graph.nodes)) / ((devices + 15) / 16);
   int64_t tries = std::min(kMostTries, most);
   std::vector<int64_t> nodes;
   auto scoreOf = [&](bool listNodes) {
@@ -322,20 +323,24 @@ static void descendExactly(func::FuncOp function, const PropagationGraph &graph,
 
 std::vector<int64_t> dist::descendInMemory(func::FuncOp function, const PropagationGraph &graph,
                                            const StrategyGraph &strategies,
-                                           std::vector<int64_t> choice, double seconds) {
+                                           std::vector<int64_t> choice, double seconds,
+                                           DescentEffort work) {
   constexpr int kMostDescents = 4;
+  bool isQuick = work == DescentEffort::quick;
   auto most = std::chrono::duration<double>(seconds);
-  Effort effort{kMostEntries,
+  Effort effort{isQuick ? kMostQuick : kMostEntries,
                 Effort::Clock::now() + std::chrono::duration_cast<Effort::Clock::duration>(most)};
   for (int round = 0; round < kMostDescents && !effort.isOver(); ++round) {
     Lives lives(function, graph, strategies, choice);
-    Descent descent(graph, strategies, lives, choice, effort);
+    Descent descent(graph, strategies, lives, choice, effort, isQuick);
     descent.run();
     if (descent.plan() == choice)
       break;
     choice = descent.plan();
   }
-  descendExactly(function, graph, strategies, choice, effort);
+  if (!isQuick)
+    descendExactly(function, graph, strategies, choice, effort,
+                   work == DescentEffort::full ? kMostOps : kMostOpsInBudget);
   return choice;
 }
 
