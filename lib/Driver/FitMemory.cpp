@@ -19,7 +19,7 @@
 #include "tessera/Codegen/Compile.h"
 #include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Driver/Memory.h"
-#include "tessera/Transforms/LocalPeak.h"
+#include "tessera/Planning/LocalPeak.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/xxhash.h"

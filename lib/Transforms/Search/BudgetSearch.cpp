@@ -65,8 +65,8 @@ BudgetSearch::Kept BudgetSearch::keptAt(const Lives &lives, int64_t time, bool s
   Kept kept;
   for (size_t t = 0; t < graph.tensors.size(); ++t) {
     const Lives::Life &life = lives.of(static_cast<int64_t>(t));
-    bool isKept = (life.kind == ValueLives::Kind::own ||
-                   (withHandedOn && life.kind == ValueLives::Kind::inside)) &&
+    bool isKept = (life.kind == Liveness::Kind::own ||
+                   (withHandedOn && life.kind == Liveness::Kind::inside)) &&
                   life.from <= time && time <= life.to;
     bool isArgument = life.from == 0, hasPlace = strategies.hasPlace(static_cast<int64_t>(t));
     bool isRead = !sendsAgain || !isArgument;

@@ -80,7 +80,7 @@ private:
   std::vector<std::vector<int64_t>> tensorsOf;     ///< by node of the problem, ascending
   std::vector<std::vector<int64_t>> nodesOfTensor; ///< of the problem, by tensor, ascending
   std::vector<std::vector<Piece>> pieces;          ///< by tensor
-  std::vector<double> bytes;                       ///< by time
+  MemoryProfile profile;
   Score now{};
   double mostSeconds = std::numeric_limits<double>::infinity(), seconds = 0; ///< of the plan
   std::vector<std::vector<size_t>> edgesOf; ///< by node of the problem, where cost is limited
@@ -90,7 +90,7 @@ Descent::Descent(const PropagationGraph &graph, const StrategyGraph &strategies,
                  std::vector<int64_t> given, Effort &effort, bool onlyEnds)
     : graph(graph), strategies(strategies), lives(lives), choice(std::move(given)), effort(effort),
       onlyEnds(onlyEnds), tensorsOf(choice.size()), nodesOfTensor(graph.tensors.size()),
-      bytes(lives.end() + 2, 0.0) {
+      profile(lives.end()) {
   for (size_t t = 0; t < graph.tensors.size(); ++t) {
     auto tensor = static_cast<int64_t>(t);
     std::set<int64_t> nodes;
@@ -113,10 +113,11 @@ std::vector<Descent::Piece> Descent::piecesOf(int64_t tensor) const {
   std::vector<Piece> result;
   int64_t devices = onlyEnds ? 0 : graph.tensors[tensor].mesh->numDevices();
   effort.left -= kEntriesOfTensor + kEntriesOfDevice * devices;
-  std::vector<Kept> list = keptOf(tensor, strategies, graph, lives, choice, nullptr, onlyEnds);
+  std::vector<LiveBuffer> list =
+      keptOf(tensor, strategies, graph, lives, choice, nullptr, onlyEnds);
   // Where the entries of the list begin among the pieces.
   std::vector<size_t> at;
-  for (const Kept &kept : list) {
+  for (const LiveBuffer &kept : list) {
     at.push_back(result.size());
     double own = kept.base >= 0 ? list[kept.base].bytes : 0;
     if (kept.reads.empty() || own > kept.bytes) {
@@ -148,16 +149,15 @@ std::vector<Descent::Piece> Descent::piecesOf(int64_t tensor) const {
 
 void Descent::add(const std::vector<Piece> &list, double sign) {
   for (const Piece &piece : list)
-    for (int64_t time = piece.from; time <= piece.to; ++time)
-      bytes[time] += sign * piece.bytes;
+    profile.add(piece.from, piece.to, sign * piece.bytes);
   for (const Piece &piece : list)
     effort.left -= piece.to - piece.from + 1;
 }
 
 Descent::Score Descent::score() const {
-  Score result{*llvm::max_element(bytes), 0};
-  effort.left -= std::ssize(bytes);
-  for (double at : bytes) {
+  Score result{profile.peak(), 0};
+  effort.left -= std::ssize(profile.byTime());
+  for (double at : profile.byTime()) {
     double part = at / result.peak;
     part *= part;
     part *= part;
@@ -203,7 +203,7 @@ void Descent::set(int64_t node, int64_t strategy) {
 }
 
 std::vector<int64_t> Descent::nodesAtPeak() const {
-  int64_t worst = llvm::max_element(bytes) - bytes.begin();
+  int64_t worst = profile.worst();
   std::set<int64_t> nodes;
   for (size_t t = 0; t < pieces.size(); ++t)
     if (llvm::any_of(pieces[t],

@@ -1,26 +1,36 @@
-//===- Lives.h - How long values are needed ---------------------*- C++ -*-===//
+//===- Timeline.h - When ops run and values are read ------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_CODEGEN_LIVES_H
-#define TESSERA_LIB_CODEGEN_LIVES_H
+#ifndef TESSERA_PLANNING_TIMELINE_H
+#define TESSERA_PLANNING_TIMELINE_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
 
-namespace tessera::codegen {
+namespace tessera::dist {
 
-/// Times of a function's ops and last uses of its tensors. A time is an op's place in the text; a
-/// loop or branch spans from its head to its end. Time 0 is before the first op.
-class Lives {
+/// Times of a function's ops and last uses of its values. A loop or branch spans from its head to
+/// its end. Time 0 is before the first op.
+class Timeline {
 public:
-  explicit Lives(mlir::func::FuncOp function);
+  /// Whether reading what an op makes is reading its operands: of views.
+  using IsView = bool (*)(mlir::Operation *);
+  /// Without times; see `next` and `set`.
+  explicit Timeline(IsView isView) : isView(isView) {}
+  /// Each op of the function is a step, in the order of the text.
+  Timeline(mlir::func::FuncOp function, IsView isView);
+
+  /// Begins the next step, and returns its time.
+  int64_t next() { return ++last; }
+  void set(mlir::Operation *op, int64_t start, int64_t end) { times[op] = {start, end}; }
+  bool knows(mlir::Operation *op) const { return times.count(op); }
 
   int64_t start(mlir::Operation *op) const { return times.lookup(op).first; }
-  /// The time after the last op within `op`.
+  /// The time of the last op within `op`, or behind it.
   int64_t end(mlir::Operation *op) const { return times.lookup(op).second; }
   /// After the last step.
   int64_t end() const { return last; }
@@ -37,11 +47,12 @@ private:
   /// `time`, moved to the end of the outermost loop around `user` that does not contain `value`.
   int64_t outOfLoops(mlir::Value value, mlir::Operation *user, int64_t time) const;
 
-  llvm::DenseMap<mlir::Operation *, std::pair<int64_t, int64_t>> times;
-  llvm::DenseMap<mlir::Value, int64_t> known;
+  IsView isView;
+  llvm::DenseMap<mlir::Operation *, std::pair<int64_t, int64_t>> times; ///< never iterated
+  llvm::DenseMap<mlir::Value, int64_t> known;                           ///< never iterated
   int64_t last = 0;
 };
 
-} // namespace tessera::codegen
+} // namespace tessera::dist
 
-#endif // TESSERA_LIB_CODEGEN_LIVES_H
+#endif // TESSERA_PLANNING_TIMELINE_H
