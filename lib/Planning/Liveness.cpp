@@ -158,11 +158,12 @@ void Liveness::reuse(ArrayRef<Operation *> kernel) {
     }
 }
 
-int64_t Liveness::readUntil(Operation *op) const {
-  int64_t time = timeOf(op);
-  if (isView(op))
-    time = std::max(time, lives.lookup(op->getResult(0)).to);
-  return time;
+std::pair<int64_t, int64_t> Liveness::readOf(OpOperand &operand) const {
+  Operation *user = operand.getOwner(), *reader = Timeline::readerOf(operand.get(), user);
+  int64_t until = reader == user ? timeOf(user) : endOf(reader);
+  if (isView(user))
+    until = std::max(until, lives.lookup(user->getResult(0)).to);
+  return {timeOf(reader), until};
 }
 
 /// What a loop carries on is put where the carry was, once nothing reads that: sums, and slices put

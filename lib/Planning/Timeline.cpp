@@ -32,13 +32,14 @@ Timeline::Timeline(func::FuncOp function, IsView isView) : isView(isView) {
   ++last;
 }
 
-int64_t Timeline::outOfLoops(Value value, Operation *user, int64_t time) const {
+Operation *Timeline::readerOf(Value value, Operation *user) {
+  Operation *reader = user;
   for (Operation *parent = user->getParentOp();
        parent && !parent->isAncestor(value.getParentBlock()->getParentOp());
        parent = parent->getParentOp())
     if (isa<LoopLikeOpInterface>(parent))
-      time = std::max(time, end(parent));
-  return time;
+      reader = parent;
+  return reader;
 }
 
 int64_t Timeline::lastUse(Value value) {
@@ -70,7 +71,8 @@ int64_t Timeline::lastUseUncached(Value value) {
       auto loop = cast<scf::WhileOp>(condition->getParentOp());
       time = std::max(time, lastUse(loop.getAfterArguments()[use.getOperandNumber() - 1]));
     }
-    result = std::max(result, outOfLoops(value, user, time));
+    Operation *reader = readerOf(value, user);
+    result = std::max({result, time, reader == user ? 0 : end(reader)});
   }
   return result;
 }

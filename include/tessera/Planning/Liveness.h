@@ -67,8 +67,9 @@ public:
   int64_t end() const { return timeline.end(); }
   /// An op that was added runs at a time.
   void place(mlir::Operation *op, int64_t time) { timeline.set(op, time, time); }
-  /// When an op has read its operands for the last time: of a view, the last of its readers.
-  int64_t readUntil(mlir::Operation *op) const;
+  /// When an operand is read for the first and the last time: by a view when its readers read that,
+  /// in a loop from its head to its end.
+  std::pair<int64_t, int64_t> readOf(mlir::OpOperand &operand) const;
 
 private:
   void order(mlir::Block &block, FuseGraph::IsSent isSent);

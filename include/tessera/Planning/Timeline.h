@@ -42,10 +42,12 @@ public:
   /// what its condition passes on.
   int64_t lastUse(mlir::Value value);
 
+  /// The outermost loop around `user` that does not contain `value`, else `user`: while it runs,
+  /// the value is read.
+  static mlir::Operation *readerOf(mlir::Value value, mlir::Operation *user);
+
 private:
   int64_t lastUseUncached(mlir::Value value);
-  /// `time`, moved to the end of the outermost loop around `user` that does not contain `value`.
-  int64_t outOfLoops(mlir::Value value, mlir::Operation *user, int64_t time) const;
 
   IsView isView;
   llvm::DenseMap<mlir::Operation *, std::pair<int64_t, int64_t>> times; ///< never iterated

@@ -162,10 +162,10 @@ MemoryLimiter::Buffers::Buffers(MemoryLimiter &limiter)
     buffer.base = isa<BlockArgument>(base) ? -1 : known->second;
     buffer.seconds = limiter.secondsOf(move);
     buffer.isRepeatable = true;
-    for (Operation *user : value.getUsers()) {
-      Operation *place = limiter.placeOf(user);
+    for (OpOperand &use : value.getUses()) {
+      Operation *place = limiter.placeOf(use.getOwner());
       buffer.reads.push_back(
-          {lives.timeOf(place), std::max(lives.readUntil(user), lives.endOf(place))});
+          {lives.timeOf(place), std::max(lives.readOf(use).second, lives.endOf(place))});
     }
     llvm::sort(buffer.reads);
   }

@@ -71,7 +71,11 @@ BudgetSearch::Kept BudgetSearch::keptAt(const Lives &lives, int64_t time, bool s
     bool isArgument = life.from == 0, hasPlace = strategies.hasPlace(static_cast<int64_t>(t));
     bool isRead = !sendsAgain || !isArgument;
     for (int64_t n : graph.nodesOf[t])
-      isRead |= lives.startOf(n) <= time && time <= lives.timeOf(n);
+      for (size_t i = 0; i < graph.nodes[n].rule.operands.size(); ++i)
+        if (graph.nodes[n].tensors[i] == static_cast<int64_t>(t)) {
+          auto [from, until] = lives.readOf(n, i);
+          isRead |= from <= time && time <= until;
+        }
     kept.atHome.push_back(isKept && (isArgument || !hasPlace));
     kept.atPlace.push_back(isKept && isRead);
   }

@@ -18,7 +18,7 @@ using namespace tessera::sharding;
 
 Lives::Lives(func::FuncOp function, const PropagationGraph &graph, const StrategyGraph &strategies,
              const std::vector<int64_t> &choice)
-    : lives(graph.tensors.size()), times(graph.nodes.size(), 0), starts(graph.nodes.size(), 0) {
+    : lives(graph.tensors.size()), reads(graph.nodes.size()) {
   llvm::DenseSet<OpOperand *> sent; // looked up, never iterated
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const RuleNode &node = graph.nodes[n];
@@ -46,11 +46,12 @@ Lives::Lives(func::FuncOp function, const PropagationGraph &graph, const Strateg
     if (op != function && !isa<linalg::LinalgOp>(op->getParentOp()))
       llvm::for_each(op->getResults(), take);
   });
-  for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    Operation *op = graph.nodes[n].op;
-    times[n] = op ? 2 * values.readUntil(op) : last;
-    starts[n] = op ? 2 * values.timeOf(op) : last;
-  }
+  for (size_t n = 0; n < graph.nodes.size(); ++n)
+    if (Operation *op = graph.nodes[n].op)
+      for (OpOperand &operand : op->getOpOperands()) {
+        auto [from, until] = values.readOf(operand);
+        reads[n].push_back({2 * from, 2 * until});
+      }
 }
 
 static double bytesOf(const TensorState &state, const TensorSharding &sharding) {
@@ -84,11 +85,11 @@ static Needs needsOf(int64_t tensor, const TensorSharding &own, const StrategyGr
       if (node.tensors[i] != tensor)
         continue;
       TensorSharding need = strategy ? shardingUnder(node, i, *strategy) : own;
-      int64_t until = std::min(life.to, std::max(life.from, lives.timeOf(n)));
-      std::pair<int64_t, int64_t> read{
-          std::min(until, std::max(life.from + 1, lives.startOf(n) - 1)), until};
+      auto [begin, end] = lives.readOf(n, i);
+      int64_t until = std::min(life.to, std::max(life.from, end));
+      std::pair<int64_t, int64_t> read{std::min(until, std::max(life.from + 1, begin - 1)), until};
       if (strategies.isCopied(n, i))
-        needs.copies.push_back({lives.startOf(n), need});
+        needs.copies.push_back({begin, need});
       if (need == own) {
         needs.own.push_back({until, until});
         continue;

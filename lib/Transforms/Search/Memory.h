@@ -28,14 +28,15 @@ public:
 
   using Life = Liveness::Life;
   const Life &of(int64_t tensor) const { return lives[tensor]; }
-  /// When a node of the graph has read its operands, and when it begins.
-  int64_t timeOf(int64_t node) const { return times[node]; }
-  int64_t startOf(int64_t node) const { return starts[node]; }
+  /// When a node of the graph reads an operand for the first and for the last time.
+  std::pair<int64_t, int64_t> readOf(int64_t node, size_t operand) const {
+    return operand < reads[node].size() ? reads[node][operand] : std::pair(last, last);
+  }
   int64_t end() const { return last; }
 
 private:
-  std::vector<Life> lives;            ///< by tensor
-  std::vector<int64_t> times, starts; ///< by node of the graph
+  std::vector<Life> lives;                                     ///< by tensor
+  std::vector<std::vector<std::pair<int64_t, int64_t>>> reads; ///< by node of the graph and operand
   int64_t last = 0;
 };
 
