@@ -7,7 +7,7 @@
 
 #include "tessera/Transforms/OpCosts.h"
 
-#include "Memory/ValueLives.h"
+#include "tessera/Planning/Liveness.h"
 
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
@@ -49,7 +49,7 @@ double dist::tripsOf(Operation *op) {
 }
 
 OpCosts::OpCosts(func::FuncOp function, const sharding::Topology &topology)
-    : lives(std::make_unique<ValueLives>(function)), topology(topology) {
+    : lives(std::make_unique<Liveness>(function)), topology(topology) {
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (op == function)
       return WalkResult::advance();
@@ -66,10 +66,10 @@ SmallVector<double> OpCosts::loadsAndStores(Operation *op) const {
   auto isKept = [&](Value value) {
     if (!isa<RankedTensorType>(value.getType()))
       return false;
-    ValueLives::Life life = lives->of(value);
+    Liveness::Life life = lives->of(value);
     // Lives know what ops make, and arguments; what is made where it is read has an empty one.
     bool isMade = life.to >= life.from || !value.getDefiningOp();
-    return isMade && life.kind != ValueLives::Kind::inside;
+    return isMade && life.kind != Liveness::Kind::inside;
   };
   auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
   SmallVector<double> counts;
@@ -90,7 +90,7 @@ SmallVector<double> OpCosts::loadsAndStores(Operation *op) const {
 
 double OpCosts::seconds(Operation *op, double iterations, ArrayRef<double> elements,
                         int64_t devices) const {
-  if (isMadeOfScalars(op) || ValueLives::isView(op))
+  if (isMadeOfScalars(op) || Liveness::isView(op))
     return 0;
   SmallVector<double> counts = loadsAndStores(op);
   auto typeOf = [&](size_t i) {

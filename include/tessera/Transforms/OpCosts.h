@@ -23,7 +23,7 @@
 
 namespace tessera::dist {
 
-class ValueLives;
+class Liveness;
 
 class OpCosts {
 public:
@@ -45,7 +45,7 @@ public:
   double seconds(mlir::Operation *op, int64_t devices) const;
 
 private:
-  std::unique_ptr<ValueLives> lives;
+  std::unique_ptr<Liveness> lives;
   /// Ops of a kernel that read a value; looked up, never iterated.
   llvm::DenseMap<std::pair<mlir::Value, int64_t>, int> readers;
   const sharding::Topology &topology;
