@@ -16,14 +16,16 @@
 
 #include "tessera/Runtime/Artifact/Status.h"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace tessera::runtime {
 
-/// Sends and receives bytes in host memory. No call waits. Used by one thread at a time.
+/// Sends and receives bytes in host memory. No call but `rest` waits. Used by one thread at a time.
 ///
 /// A channel orders messages: from one rank to another, the n-th receive on a channel meets the
 /// n-th send on it, which has as many bytes (any number, beyond 2^31 too). Channels are independent.
@@ -54,6 +56,11 @@ public:
                                     int64_t bytes) = 0;
   /// Whether a message is done; then its request is no more. Lets all messages go on.
   virtual Expected<bool> test(Request request) = 0;
+  /// Waits until a message may be done, or about as long as said, whichever comes first. For those
+  /// who have nothing else to do.
+  virtual void rest(int64_t microseconds) {
+    std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+  }
   /// Gives up what is under way, in bounded time, also where peers are gone.
   virtual void abandon() = 0;
 };

@@ -1,0 +1,82 @@
+//===- HostEngine.h - Calls of ranks, over messages -------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_RANKS_HOSTENGINE_H
+#define TESSERA_LIB_RUNTIME_RANKS_HOSTENGINE_H
+
+#include "Algorithm.h"
+#include "Engine.h"
+#include "PlanRun.h"
+
+#include <functional>
+#include <map>
+
+namespace tessera::runtime {
+
+/// Work of a stream that goes on in pieces.
+class HostWork {
+public:
+  virtual ~HostWork() = default;
+  /// Does what can be done without waiting; true at the end. Not called after that, or an error.
+  virtual Expected<bool> advance() = 0;
+};
+
+/// Who has the streams that calls are issued to. `start` is called when the stream has come to the
+/// operation, each time it does, and its work advanced until it ends; then the stream goes on. All
+/// of it happens in the thread that the engine's transport is used by.
+class HostStreams {
+public:
+  using Start = std::function<Expected<std::unique_ptr<HostWork>>()>;
+  virtual ~HostStreams() = default;
+  virtual Status issue(Issue issue, Start start) = 0;
+};
+
+struct HostEngineOptions {
+  /// For every call that it applies to, also where it adds in another order than that of ranks.
+  std::optional<Algorithm> algorithm;
+  int64_t segmentBytes = PlanRun::kSegmentBytes;
+};
+
+/// The engine of one rank, in host memory: collectives are plans of messages, which the order of
+/// ranks adds as performCall does. Devices are ranks of the transport. The calls of a communicator
+/// follow each other in the order in which streams come to them, which is the same on all ranks;
+/// its exchanges are independent of them.
+class HostEngine final : public RankEngine {
+public:
+  HostEngine(Transport &transport, HostStreams &streams, HostEngineOptions options = {})
+      : transport(transport), streams(streams), options(options) {}
+
+  Expected<std::vector<int64_t>> makeCommunicators(const std::vector<std::vector<int64_t>> &groups,
+                                                   const std::vector<int64_t> &here,
+                                                   Calls calls) override;
+  Status call(Issue issue, int64_t communicator, int64_t rank, const RankCall &call,
+              const std::byte *send, std::byte *receive) override;
+  Status exchange(Issue issue, int64_t communicator, int64_t rank,
+                  std::vector<RankMessage> messages) override;
+
+private:
+  class CallWork;
+  class ExchangeWork;
+  struct Communicator {
+    std::vector<int64_t> members, hosts; ///< ranks of the transport; numbers of their hosts
+    int64_t calls = -1, exchanges = -1;  ///< channels; none where this rank is no member
+    uint64_t started = 0, finished = 0;  ///< calls
+  };
+  Expected<std::shared_ptr<const MessagePlan>> planOf(const Communicator &communicator,
+                                                      int64_t rank, const RankCall &call);
+
+  Transport &transport;
+  HostStreams &streams;
+  const HostEngineOptions options;
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  /// By kind, rank, count, bytes of an element, root, and the members' hosts.
+  std::map<std::vector<int64_t>, std::shared_ptr<const MessagePlan>> plans;
+};
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_RANKS_HOSTENGINE_H

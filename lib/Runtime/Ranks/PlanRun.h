@@ -1,0 +1,83 @@
+//===- PlanRun.h - Executing a rank's plan over a transport ----*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_RANKS_PLANRUN_H
+#define TESSERA_LIB_RUNTIME_RANKS_PLANRUN_H
+
+#include "../Execution/Reduce.h"
+#include "MessagePlan.h"
+#include "Transport.h"
+
+#include <deque>
+#include <memory>
+
+namespace tessera::runtime {
+
+/// What the elements of a plan are.
+struct PlanElements {
+  int64_t bytes = 1;                ///< of one, 1 to 8
+  ReduceFunction reduce = nullptr; ///< of plans that combine
+  double scale = 1;
+};
+
+/// One execution of a plan. Messages travel in segments, so that a segment is added while the next
+/// one arrives. Executions that share a channel follow each other, in the same order on all ranks.
+class PlanRun {
+public:
+  static constexpr int64_t kSegmentBytes = int64_t(1) << 19;
+
+  /// `members`: ranks of the transport by place in the group. The buffers are those of the plan's
+  /// request. `segmentBytes` is the same on all ranks.
+  PlanRun(Transport &transport, int64_t channel, const std::vector<int64_t> &members,
+          std::shared_ptr<const MessagePlan> plan, const PlanElements &elements,
+          const std::byte *input, std::byte *output, int64_t segmentBytes = kSegmentBytes);
+
+  /// Does what can be done without waiting; true at the end. Not called after that, or an error.
+  Expected<bool> advance();
+  /// Places of the group whose messages are awaited.
+  std::vector<int64_t> awaited() const;
+
+private:
+  /// A message of the current round. The segments before `posted` are with the transport, those
+  /// before `done` have gone or come.
+  struct Progress {
+    const MessagePlan::Message *message;
+    int64_t before; ///< message of the round that goes first in the same direction, or -1
+    int64_t posted = 0, done = 0; ///< elements
+    std::deque<std::pair<Transport::Request, int64_t>> requests;
+  };
+  struct Sum {
+    const MessagePlan::Combination *combination;
+    std::vector<size_t> receives; ///< messages of the round that it reads
+    int64_t done = 0;
+  };
+
+  void startRound();
+  Status advanceMessages();
+  Status advanceMessage(Progress &each);
+  void advanceSums();
+  void combine(const MessagePlan::Combination &each, int64_t from, int64_t to);
+  const std::byte *at(const Slice &slice) const;
+
+  Transport &transport;
+  const int64_t channel;
+  const std::vector<int64_t> &members;
+  const std::shared_ptr<const MessagePlan> plan;
+  const PlanElements elements;
+  const std::byte *const input;
+  std::byte *const output;
+  std::unique_ptr<std::byte[]> scratch;
+  int64_t segment; ///< elements
+  size_t round = 0;
+  bool started = false;
+  std::vector<Progress> messages;
+  std::vector<Sum> sums;
+};
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_RANKS_PLANRUN_H
