@@ -22,11 +22,13 @@ public:
   Memory &operator=(const Memory &) = delete;
   ~Memory();
 
-  /// `artifact` must outlive this. `only`: the process id of the one device that is here. Fails when
-  /// the machine has not enough memory.
+  /// `artifact` must outlive this. `only`: the process id of the one device that is here. Fails
+  /// when the machine has not enough memory.
   Status allocate(const Artifact &artifact, std::optional<int64_t> only = {});
   /// Whether the device at a position of a part's mesh is here.
   bool holds(int64_t part, int64_t position) const { return arenas[part][position].data; }
+  /// Start of the arena of a device that is here.
+  std::byte *arena(int64_t part, int64_t position) const { return arenas[part][position].data; }
   /// Start of a slot of a device that is here, given by its position in the part's mesh. Constants
   /// are only read.
   std::byte *slot(int64_t part, int64_t position, int64_t slot) const;

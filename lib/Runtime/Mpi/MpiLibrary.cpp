@@ -10,9 +10,11 @@
 #include "../Execution/SharedLibrary.h"
 
 #include <chrono>
+#include <climits>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <thread>
 #include <unistd.h>
@@ -80,8 +82,9 @@ static std::vector<std::string> placesOf(const char *shim) {
   std::vector<std::string> places;
   Dl_info self{};
   if (::dladdr(reinterpret_cast<void *>(&placesOf), &self) && self.dli_fname) {
-    std::string file = self.dli_fname;
-    if (char resolved[4096]; ::realpath(file.c_str(), resolved))
+    // Of a program that was found by PATH, the loader knows the name alone.
+    std::string file = std::strchr(self.dli_fname, '/') ? self.dli_fname : "/proc/self/exe";
+    if (char resolved[PATH_MAX]; ::realpath(file.c_str(), resolved))
       file = resolved;
     std::string folder = file.substr(0, file.rfind('/') + 1);
     places = {folder + shim, folder + "../lib/" + shim};
