@@ -7,17 +7,13 @@
 
 #include "Rendezvous.h"
 
+#include "Hmac.h"
 #include "tessera/Runtime/Artifact/Bytes.h"
 
-#include <arpa/inet.h>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <optional>
-#include <poll.h>
 #include <sys/socket.h>
 #include <thread>
 #include <unistd.h>
@@ -28,8 +24,11 @@ namespace tessera::runtime {
 struct Hello {
   char magic[8];
   int64_t rank, size;
+  char nonce[16];
+  Digest proof; ///< of the token, for the nonce that rank 0 has sent
 };
-constexpr char kMagic[9] = "TESSERA1";
+constexpr char kMagic[9] = "TESSERA2";
+constexpr double kHelloSeconds = 5; ///< a connection that says nothing holds nobody up for longer
 /// What a file of ours begins with; the host and the port follow.
 constexpr char kFileMark[] = "tessera-rendezvous ";
 constexpr uint64_t kMaxBytes = uint64_t(1) << 34;
@@ -68,61 +67,18 @@ Expected<LaunchedRank> launchedRank() {
   return result;
 }
 
-using Deadline = std::chrono::steady_clock::time_point;
-
-/// For poll: -1 waits without an end.
-static int millisecondsTo(Deadline deadline) {
-  if (deadline == Deadline::max())
-    return -1;
-  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-      deadline - std::chrono::steady_clock::now());
-  return static_cast<int>(std::max<int64_t>(left.count(), 0));
-}
-
-static bool transfer(int socket, void *data, size_t size, bool sends, Deadline deadline) {
-  auto *at = static_cast<char *>(data);
-  while (size > 0) {
-    pollfd wait{socket, static_cast<short>(sends ? POLLOUT : POLLIN), 0};
-    int ready = ::poll(&wait, 1, millisecondsTo(deadline));
-    if (ready < 0 && errno == EINTR)
-      continue;
-    if (ready <= 0)
-      return false;
-    ssize_t count = sends ? ::send(socket, at, size, MSG_NOSIGNAL) : ::recv(socket, at, size, 0);
-    if (count < 0 && (errno == EINTR || errno == EAGAIN))
-      continue;
-    if (count <= 0)
-      return false;
-    at += count;
-    size -= static_cast<size_t>(count);
-  }
-  return true;
-}
-
-static bool sendText(int socket, const std::string &text, Deadline deadline) {
+static bool sendText(const Socket &socket, const std::string &text, Deadline deadline) {
   uint64_t size = text.size();
-  return transfer(socket, &size, sizeof(size), true, deadline) &&
-         transfer(socket, const_cast<char *>(text.data()), text.size(), true, deadline);
+  return socket.sendAll(&size, sizeof(size), deadline) &&
+         socket.sendAll(text.data(), text.size(), deadline);
 }
-static bool receiveText(int socket, std::string &text, Deadline deadline) {
+static bool receiveText(const Socket &socket, std::string &text, Deadline deadline,
+                        uint64_t most = kMaxBytes) {
   uint64_t size = 0;
-  if (!transfer(socket, &size, sizeof(size), false, deadline) || size > kMaxBytes)
+  if (!socket.receiveAll(&size, sizeof(size), deadline) || size > most)
     return false;
   text.resize(size);
-  return transfer(socket, text.data(), size, false, deadline);
-}
-
-static Deadline after(double seconds) {
-  return std::chrono::steady_clock::now() +
-         std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
-}
-
-Rendezvous::~Rendezvous() {
-  for (int peer : peers)
-    if (peer >= 0)
-      ::close(peer);
-  if (listener >= 0)
-    ::close(listener);
+  return socket.receiveAll(text.data(), size, deadline);
 }
 
 /// "host", "port" of MASTER_ADDR and MASTER_PORT, or the file of TESSERA_RENDEZVOUS.
@@ -147,15 +103,55 @@ static Expected<std::string> addressOfJob() {
                        "all see and none has yet, or MASTER_ADDR and MASTER_PORT");
 }
 
-Expected<std::unique_ptr<Rendezvous>> Rendezvous::open(const LaunchedRank &rank, double seconds) {
-  std::unique_ptr<Rendezvous> made(new Rendezvous(rank, seconds));
-  if (rank.size == 1)
-    return made;
+Expected<std::string> MeetingPlace::tokenFromEnvironment() {
+  std::string token;
+  const char *path = std::getenv("TESSERA_JOB_TOKEN_FILE");
+  if (const char *text = std::getenv("TESSERA_JOB_TOKEN")) {
+    token = text;
+  } else if (path) {
+    auto bytes = readFile(path);
+    if (!bytes)
+      return bytes.status().in("TESSERA_JOB_TOKEN_FILE");
+    token.assign(reinterpret_cast<const char *>(bytes->data()), bytes->size());
+  } else {
+    return token;
+  }
+  constexpr const char *kSpace = " \t\r\n";
+  size_t begin = token.find_first_not_of(kSpace), end = token.find_last_not_of(kSpace);
+  token = begin == std::string::npos ? "" : token.substr(begin, end - begin + 1);
+  if (token.size() < 16)
+    return Status::error("the job token has " + std::to_string(token.size()) +
+                         " bytes; a token has at least 16, as of: openssl rand -hex 32");
+  return token;
+}
+
+Expected<MeetingPlace> MeetingPlace::fromEnvironment() {
+  MeetingPlace place;
   auto address = addressOfJob();
   if (!address)
     return address.status();
-  TESSERA_RETURN_IF_ERROR(rank.rank == 0 ? made->listenAndAccept(*address)
-                                         : made->connectTo(*address));
+  auto token = tokenFromEnvironment();
+  if (!token)
+    return token.status();
+  place.address = *address;
+  place.token = *token;
+  return place;
+}
+
+Expected<std::unique_ptr<Rendezvous>> Rendezvous::open(const LaunchedRank &rank, double seconds) {
+  if (rank.size == 1)
+    return open(rank, seconds, {});
+  auto place = MeetingPlace::fromEnvironment();
+  if (!place)
+    return place.status();
+  return open(rank, seconds, *place);
+}
+
+Expected<std::unique_ptr<Rendezvous>> Rendezvous::open(const LaunchedRank &rank, double seconds,
+                                                       const MeetingPlace &place) {
+  std::unique_ptr<Rendezvous> made(new Rendezvous(rank, seconds, place));
+  if (rank.size > 1)
+    TESSERA_RETURN_IF_ERROR(rank.rank == 0 ? made->listenAndAccept() : made->connect());
   return made;
 }
 
@@ -174,121 +170,150 @@ static std::string placeIn(const std::string &path) {
 }
 
 /// Rank 0 writes where it is; a file of something else stays what it is.
-static Status writePlace(const std::string &path, const std::string &place) {
+static Status writePlace(const std::string &path, const std::string &place,
+                         const std::string &name) {
   auto there = readFile(path);
   if (there && !there->empty() && placeIn(path).empty())
-    return Status::error("TESSERA_RENDEZVOUS names '" + path +
+    return Status::error(name + " names '" + path +
                          "', which is there and is no rendezvous file; name one that is not");
   return writeFile(path, kFileMark + place);
 }
 
-Status Rendezvous::listenAndAccept(const std::string &address) {
-  std::string path = fileOf(address);
-  TESSERA_RETURN_IF_ERROR(listenAt(address));
+Status Rendezvous::listenAndAccept() {
+  TESSERA_RETURN_IF_ERROR(listen());
   Status met = acceptAll();
-  if (!path.empty())
+  listener = Socket();
+  if (std::string path = fileOf(place.address); !path.empty())
     (void)::unlink(path.c_str()); // all have read it, or nobody shall
   return met;
 }
 
-Status Rendezvous::listenAt(const std::string &address) {
-  bool throughFile = !fileOf(address).empty();
-  sockaddr_in place{};
-  place.sin_family = AF_INET;
-  place.sin_addr.s_addr = INADDR_ANY;
-  if (!throughFile)
-    place.sin_port = htons(static_cast<uint16_t>(std::atoi(&address[address.find(' ') + 1])));
-  listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  int yes = 1;
-  ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-  if (listener < 0 || ::bind(listener, reinterpret_cast<sockaddr *>(&place), sizeof(place)) ||
-      ::listen(listener, 1024))
-    return Status::error("rank 0 cannot listen for the others: " +
-                         std::string(std::strerror(errno)));
-  if (throughFile) {
-    socklen_t length = sizeof(place);
-    char host[256] = "localhost";
-    (void)::getsockname(listener, reinterpret_cast<sockaddr *>(&place), &length);
-    (void)::gethostname(host, sizeof(host) - 1);
-    return writePlace(fileOf(address),
-                      std::string(host) + " " + std::to_string(ntohs(place.sin_port)));
-  }
-  return {};
+Status Rendezvous::listen() {
+  std::string path = fileOf(place.address);
+  int64_t port = 0;
+  if (path.empty())
+    port = std::atoll(place.address.c_str() + place.address.find(' '));
+  auto listening = listenAt(port, place.reach());
+  if (!listening)
+    return listening.status().in("rank 0 cannot listen for the others");
+  listener = std::move(*listening);
+  if (path.empty())
+    return {};
+  return writePlace(path, hostName() + " " + std::to_string(listener.port()), place.name);
 }
 
 Status Rendezvous::acceptAll() {
-  peers.assign(static_cast<size_t>(self.size), -1);
+  for (int64_t rank = 0; rank < self.size; ++rank)
+    peers.emplace_back();
   Deadline deadline = after(seconds);
-  for (int64_t missing = self.size - 1; missing > 0;) {
-    pollfd wait{listener, POLLIN, 0};
-    if (::poll(&wait, 1, millisecondsTo(deadline)) <= 0) {
-      std::string absent;
-      for (int64_t rank = 1; rank < self.size; ++rank)
-        if (peers[rank] < 0)
-          absent += (absent.empty() ? "" : ", ") + std::to_string(rank);
+  while (true) {
+    std::string absent;
+    for (int64_t rank = 1; rank < self.size; ++rank)
+      if (!peers[rank].isOpen())
+        absent += (absent.empty() ? "" : ", ") + std::to_string(rank);
+    if (absent.empty())
+      return {};
+    Socket peer = acceptOne(listener, deadline);
+    if (peer.isOpen())
+      TESSERA_RETURN_IF_ERROR(admit(std::move(peer)));
+    else if (millisecondsTo(deadline) == 0)
       return Status::error("waited " + std::to_string(static_cast<int>(seconds)) + " s for ranks " +
                            absent + " of " + std::to_string(self.size));
-    }
-    int peer = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
-    Hello hello{};
-    if (peer < 0 || !transfer(peer, &hello, sizeof(hello), false, deadline) ||
-        std::memcmp(hello.magic, kMagic, 8) != 0 || hello.rank <= 0 || hello.rank >= self.size ||
-        peers[hello.rank] >= 0) {
-      if (peer >= 0)
-        ::close(peer); // not one of ours
-      continue;
-    }
-    if (hello.size != self.size)
-      return Status::error("rank " + std::to_string(hello.rank) + " is one of " +
-                           std::to_string(hello.size) + ", this one of " +
-                           std::to_string(self.size));
-    peers[hello.rank] = peer;
-    --missing;
   }
+}
+
+/// What both ends sign.
+static std::string signedText(const char *who, const std::string &nonce, const Hello &hello) {
+  return who + nonce + std::string(hello.nonce, sizeof(hello.nonce)) + std::to_string(hello.rank) +
+         " " + std::to_string(hello.size);
+}
+
+/// Rank 0 sends a nonce, the rank signs it and sends its own, rank 0 signs that. Connections of
+/// others are closed, and do not matter.
+Status Rendezvous::admit(Socket peer) {
+  Deadline deadline = after(std::min(seconds, kHelloSeconds));
+  std::string nonce = randomBytes(sizeof(Hello::nonce));
+  Hello hello{};
+  if (!peer.sendAll(nonce.data(), nonce.size(), deadline) ||
+      !peer.receiveAll(&hello, sizeof(hello), deadline) ||
+      std::memcmp(hello.magic, kMagic, 8) != 0 || hello.rank <= 0)
+    return {};
+  std::string refusal;
+  if (!areEqual(hello.proof, hmac(place.token, signedText("rank", nonce, hello))))
+    refusal = "it has another job token; give all ranks the same TESSERA_JOB_TOKEN";
+  else if (hello.size != self.size)
+    refusal = "rank " + std::to_string(hello.rank) + " is one of " + std::to_string(hello.size) +
+              ", rank 0 one of " + std::to_string(self.size);
+  else if (hello.rank >= self.size || peers[hello.rank].isOpen())
+    refusal = "rank " + std::to_string(hello.rank) + " is there already";
+  Digest proof = hmac(place.token, signedText("root", nonce, hello));
+  if (!peer.sendAll(proof.data(), proof.size(), deadline) || !sendText(peer, refusal, deadline))
+    return {};
+  if (refusal.empty())
+    peers[hello.rank] = std::move(peer);
+  else if (hello.size != self.size && hello.size > 0)
+    return Status::error(refusal);
   return {};
 }
 
-Status Rendezvous::connectTo(const std::string &address) {
-  std::string path = fileOf(address);
+/// True when met, false when rank 0 is not there yet; an error when it never will be.
+Expected<bool> Rendezvous::tryToConnect(const std::string &where, std::string &said) {
+  size_t space = where.find(' ');
+  if (space == std::string::npos)
+    return false;
+  std::string host = where.substr(0, space);
+  Connecting reached = connectOnce(host, std::atoll(&where[space + 1]), place.reach());
+  if (reached.isElsewhere)
+    return Status::error("rank 0 is at '" + host + "', which is another host than '" + hostName() +
+                         "'; ranks of several hosts need a job token: TESSERA_JOB_TOKEN or "
+                         "TESSERA_JOB_TOKEN_FILE, the same on all of them");
+  said = reached.failure;
+  if (!reached.socket.isOpen())
+    return false;
+  Deadline deadline = after(std::min(seconds, kHelloSeconds));
+  std::string nonce(sizeof(Hello::nonce), ' '), mine = randomBytes(sizeof(Hello::nonce)), refusal;
+  Hello hello{{}, self.rank, self.size, {}, {}};
+  std::memcpy(hello.magic, kMagic, 8);
+  std::memcpy(hello.nonce, mine.data(), mine.size());
+  Digest proof;
+  said = "it said nothing";
+  if (!reached.socket.receiveAll(nonce.data(), nonce.size(), deadline))
+    return false;
+  hello.proof = hmac(place.token, signedText("rank", nonce, hello));
+  if (!reached.socket.sendAll(&hello, sizeof(hello), deadline) ||
+      !reached.socket.receiveAll(proof.data(), proof.size(), deadline) ||
+      !receiveText(reached.socket, refusal, deadline, 1 << 10))
+    return false;
+  if (!refusal.empty())
+    return Status::error("rank 0 refuses rank " + std::to_string(self.rank) + ": " + refusal);
+  if (!areEqual(proof, hmac(place.token, signedText("root", nonce, hello))))
+    return Status::error("rank 0 at " + where + " does not know the job token");
+  root = host;
+  peers.push_back(std::move(reached.socket));
+  return true;
+}
+
+Status Rendezvous::connect() {
+  std::string path = fileOf(place.address);
   Deadline deadline = after(seconds);
   std::string said = "there is no file";
   do {
-    std::string where = path.empty() ? address : placeIn(path);
-    size_t space = where.find(' ');
-    addrinfo hints{}, *found = nullptr;
-    hints.ai_family = AF_INET;
-    hints.ai_socktype = SOCK_STREAM;
-    int resolved = EAI_NONAME;
-    if (space != std::string::npos) {
-      std::string host = where.substr(0, space);
-      resolved = ::getaddrinfo(host.c_str(), &where[space + 1], &hints, &found);
-      if (resolved != 0)
-        said = "host '" + host + "': " + ::gai_strerror(resolved);
-    }
-    if (resolved == 0) {
-      int peer = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      Hello hello{{}, self.rank, self.size};
-      std::memcpy(hello.magic, kMagic, 8);
-      bool connected = ::connect(peer, found->ai_addr, found->ai_addrlen) == 0;
-      said = connected ? "it said nothing" : std::strerror(errno);
-      ::freeaddrinfo(found);
-      if (connected && transfer(peer, &hello, sizeof(hello), true, deadline)) {
-        peers = {peer};
-        return {};
-      }
-      ::close(peer);
-    }
+    auto met = tryToConnect(path.empty() ? place.address : placeIn(path), said);
+    if (!met)
+      return met.status();
+    if (*met)
+      return {};
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   } while (millisecondsTo(deadline) > 0);
   return Status::error("rank " + std::to_string(self.rank) + " waited " +
-                       std::to_string(static_cast<int>(seconds)) + " s for rank 0 at " + address +
-                       ": " + said);
+                       std::to_string(static_cast<int>(seconds)) + " s for rank 0 at " +
+                       place.address + ": " + said);
 }
 
 Status Rendezvous::checkPeers() const {
   for (size_t i = 0; i < peers.size(); ++i) {
     char byte;
-    if (peers[i] >= 0 && ::recv(peers[i], &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+    if (peers[i].isOpen() && ::recv(peers[i].descriptor(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
       return Status::error("rank " + std::to_string(self.rank > 0 ? 0 : i) + " of " +
                            std::to_string(self.size) + " has ended");
   }

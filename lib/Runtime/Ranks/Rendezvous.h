@@ -8,12 +8,9 @@
 #ifndef TESSERA_LIB_RUNTIME_RANKS_RENDEZVOUS_H
 #define TESSERA_LIB_RUNTIME_RANKS_RENDEZVOUS_H
 
-#include "tessera/Runtime/Artifact/Status.h"
+#include "Sockets.h"
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 namespace tessera::runtime {
@@ -26,13 +23,28 @@ struct LaunchedRank {
 /// Errors quote a variable that is no number, or a rank beyond the size.
 Expected<LaunchedRank> launchedRank();
 
-/// Processes that give each other bytes, through rank 0, over TCP. Rank 0 listens at
-/// MASTER_ADDR:MASTER_PORT, or at any port, which it writes into the file that
-/// TESSERA_RENDEZVOUS=file:PATH names, and which is removed when all have met.
+/// Where ranks meet, and the secret that they prove to each other.
+struct MeetingPlace {
+  /// "HOST PORT", where rank 0 listens, or "file:PATH", into which it writes where it listens, and
+  /// which is removed when all have met.
+  std::string address;
+  std::string token; ///< empty: all ranks are on one host, and rank 0 listens on loopback
+  std::string name = "TESSERA_RENDEZVOUS"; ///< who says `address`, for messages
+
+  Reach reach() const { return token.empty() ? Reach::loopback : Reach::everywhere; }
+  /// TESSERA_RENDEZVOUS=file:PATH, or MASTER_ADDR and MASTER_PORT; TESSERA_JOB_TOKEN, or the file
+  /// that TESSERA_JOB_TOKEN_FILE names.
+  static Expected<MeetingPlace> fromEnvironment();
+  static Expected<std::string> tokenFromEnvironment();
+};
+
+/// Processes that give each other bytes, through rank 0, over TCP.
 class Rendezvous {
 public:
-  ~Rendezvous();
   /// Meets all others. Fails after `seconds`, naming the ranks that did not come.
+  static Expected<std::unique_ptr<Rendezvous>> open(const LaunchedRank &rank, double seconds,
+                                                    const MeetingPlace &place);
+  /// At the place that the environment names.
   static Expected<std::unique_ptr<Rendezvous>> open(const LaunchedRank &rank, double seconds);
   /// How long ranks wait for each other: as long as `open` was told, or, since a step of one may be
   /// any longer than that of another, until one of their processes ends.
@@ -47,20 +59,31 @@ public:
   /// number of them.
   Status broadcast(int64_t owner, std::byte *data, int64_t size, Wait wait);
 
+  /// This end's address on the way to rank 0; empty at rank 0.
+  std::string ownAddress() const { return self.rank > 0 ? peers[0].address() : ""; }
+  /// The host and port at which this rank reached rank 0; empty at rank 0.
+  const std::string &rootAddress() const { return root; }
+  const LaunchedRank &launched() const { return self; }
+
   /// Whether the processes that this one is connected to still run; does not wait.
   Status checkPeers() const;
 
 private:
-  Rendezvous(const LaunchedRank &rank, double seconds) : self(rank), seconds(seconds) {}
-  Status listenAndAccept(const std::string &address);
-  Status listenAt(const std::string &address);
+  Rendezvous(const LaunchedRank &rank, double seconds, const MeetingPlace &place)
+      : self(rank), seconds(seconds), place(place) {}
+  Status listenAndAccept();
+  Status listen();
   Status acceptAll();
-  Status connectTo(const std::string &address);
+  Status admit(Socket peer);
+  Status connect();
+  Expected<bool> tryToConnect(const std::string &where, std::string &said);
 
   LaunchedRank self;
   double seconds;
-  int listener = -1;
-  std::vector<int> peers; ///< rank 0: by rank; others: the connection to rank 0
+  MeetingPlace place;
+  std::string root;
+  Socket listener;
+  std::vector<Socket> peers; ///< rank 0: by rank; others: the connection to rank 0
 };
 
 } // namespace tessera::runtime

@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CError.h"
 #include "tessera/Runtime/Session/Session.h"
-#include "tessera/Runtime/tessera_rt.h"
 
 #include <cstring>
-#include <exception>
 
 using namespace tessera::runtime;
+using namespace tessera::runtime::capi;
 
 struct tessera_session {
   std::unique_ptr<Session> session;
@@ -19,28 +19,6 @@ struct tessera_session {
 };
 
 namespace {
-
-std::string &lastError() {
-  static thread_local std::string message;
-  return message;
-}
-
-tessera_status fail(tessera_status status, std::string message) {
-  lastError() = std::move(message);
-  return status;
-}
-
-/// Runs a body that returns a tessera_status and turns what it throws (out of memory, mostly) into
-/// one: nothing leaves through the C interface.
-template <typename Body> tessera_status guarded(const Body &body) {
-  try {
-    return body();
-  } catch (const std::exception &error) {
-    return fail(TESSERA_FAILED, error.what());
-  } catch (...) {
-    return fail(TESSERA_FAILED, "unknown exception");
-  }
-}
 
 SessionOptions optionsFrom(const tessera_open_options *options) {
   SessionOptions result;
@@ -104,10 +82,6 @@ tessera_status checkBytes(const std::string &name, DType dtype, const Shape &sha
                                             std::to_string(bytes));
 }
 
-tessera_status nullArgument() {
-  return fail(TESSERA_INVALID_ARGUMENT, "a pointer is null");
-}
-
 } // namespace
 
 static_assert(static_cast<int>(DType::index) == TESSERA_INDEX &&
@@ -120,7 +94,7 @@ uint32_t tessera_rt_version(void) {
 }
 
 const char *tessera_last_error(void) {
-  return lastError().c_str();
+  return capi::lastError().c_str();
 }
 
 tessera_status tessera_session_open(const char *path, const tessera_open_options *options,

@@ -5,9 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CollectiveCase.h"
+#include "CollectiveJob.h"
 #include "Ranks/AlgorithmChoice.h"
-#include "Ranks/PlanRun.h"
 #include "Ranks/ThreadTransport.h"
 
 #include <gtest/gtest.h>
@@ -15,107 +14,9 @@
 using namespace tessera::runtime;
 using namespace tessera::runtime::test;
 
-namespace {
-
-/// Ranks of one thread: each advances in turn.
-class Job {
-public:
-  explicit Job(int64_t ranks) : transports(makeThreadTransports(ranks)) {
-    for (int64_t rank = 0; rank < ranks; ++rank)
-      members.push_back(rank);
-    for (auto &transport : transports)
-      channel = *transport->openChannel(members);
-  }
-
-  enum class Place { apart, inPlace };
-  void check(const CollectiveCase &c, Algorithm algorithm, Place place = Place::apart,
-             int64_t segmentBytes = 24) {
-    SCOPED_TRACE(c.text() + ", " + std::string(toString(algorithm)) +
-                 (place == Place::inPlace ? ", in place" : ""));
-    std::vector<Bytes> expected = c.results(), inputs, outputs;
-    std::vector<std::unique_ptr<PlanRun>> runs;
-    PlanElements elements{sizeOf(c.dtype), reduceFunction(c.dtype, c.reduction), c.scale()};
-    for (int64_t rank = 0; rank < c.ranks; ++rank) {
-      inputs.push_back(c.inputOf(rank));
-      auto bytes = static_cast<size_t>(c.outputCount(rank) * elements.bytes);
-      outputs.emplace_back(bytes, std::byte(0xee));
-    }
-    for (int64_t rank = 0; rank < c.ranks; ++rank) {
-      auto plan = makePlan(c.request(rank), algorithm);
-      ASSERT_TRUE(plan) << plan.message();
-      auto [from, to] = place == Place::apart ? std::pair(inputs[rank].data(), outputs[rank].data())
-                                              : inPlace(c, rank, inputs[rank], outputs[rank]);
-      runs.push_back(std::make_unique<PlanRun>(*transports[rank], channel, members,
-                                               std::make_shared<const MessagePlan>(*plan), elements,
-                                               from, to, segmentBytes));
-    }
-    std::vector<bool> done(runs.size());
-    for (size_t left = runs.size(), turns = 0; left > 0; ++turns) {
-      ASSERT_LT(turns, 100000u) << "the ranks wait for each other";
-      for (size_t rank = 0; rank < runs.size(); ++rank) {
-        if (done[rank])
-          continue;
-        auto isDone = runs[rank]->advance();
-        ASSERT_TRUE(isDone) << isDone.message();
-        done[rank] = *isDone;
-        left -= *isDone;
-      }
-    }
-    for (int64_t rank = 0; rank < c.ranks; ++rank)
-      if (c.gets(rank)) {
-        const std::byte *at = results.empty() ? outputs[rank].data() : results[rank];
-        EXPECT_EQ(Bytes(at, at + expected[rank].size()), expected[rank]) << "rank " << rank;
-      }
-    results.clear();
-    if (place == Place::apart) // inputs stay what they were
-      for (int64_t rank = 0; rank < c.ranks; ++rank)
-        EXPECT_EQ(inputs[rank], c.inputOf(rank)) << "rank " << rank;
-  }
-
-private:
-  /// Input and output of a rank that share memory, as the kind allows.
-  std::pair<std::byte *, std::byte *> inPlace(const CollectiveCase &c, int64_t rank, Bytes &input,
-                                              Bytes &output) {
-    results.resize(static_cast<size_t>(c.ranks));
-    if (c.isWhole())
-      return {input.data(), results[rank] = input.data()};
-    std::vector<int64_t> counts = c.request(rank).counts;
-    int64_t before = c.sum({counts.begin(), counts.begin() + rank}) * sizeOf(c.dtype);
-    bool grows = c.kind == CollectiveKind::all_gather || c.kind == CollectiveKind::gather;
-    if (!grows)
-      return {input.data(), results[rank] = input.data() + before};
-    std::copy(input.begin(), input.end(), output.begin() + before);
-    results[rank] = output.data();
-    return {output.data() + before, output.data()};
-  }
-
-  std::vector<std::unique_ptr<Transport>> transports;
-  std::vector<int64_t> members;
-  std::vector<std::byte *> results; ///< by rank, in place
-  int64_t channel = 0;
-};
-
-/// Ranks on hosts of different sizes, not in the order of ranks.
-std::vector<int64_t> severalHosts(int64_t ranks) {
-  std::vector<int64_t> hosts;
-  for (int64_t rank = 0; rank < ranks; ++rank)
-    hosts.push_back(rank < 2 ? 0 : rank == 4 ? 0 : 1 + rank / 7);
-  return hosts;
-}
-
-CollectiveCase caseOf(CollectiveKind kind, int64_t ranks, int64_t count, bool uneven) {
-  CollectiveCase c{kind};
-  c.ranks = ranks, c.count = count, c.uneven = uneven, c.root = (ranks * 2) / 3;
-  if (ranks > 2)
-    c.hosts = severalHosts(ranks);
-  return c;
-}
-
-} // namespace
-
 TEST(Algorithm, EveryKindOverEveryAlgorithm) {
   for (int64_t ranks = 1; ranks <= 9; ++ranks) {
-    Job job(ranks);
+    Job job(makeThreadTransports(ranks));
     for (CollectiveKind kind : kKinds)
       for (int64_t count : {0, 1, 5, 40})
         for (bool uneven : {false, true}) {
@@ -133,11 +34,11 @@ TEST(Algorithm, EveryKindOverEveryAlgorithm) {
 
 TEST(Algorithm, TheOrderOfRanksGivesTheBitsOfOneReduction) {
   for (int64_t ranks : {2, 3, 5, 8}) {
-    Job job(ranks);
+    Job job(makeThreadTransports(ranks));
     for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32,
                         DType::i16, DType::i8, DType::i1, DType::index})
-      for (ReduceKind reduction : {ReduceKind::sum, ReduceKind::avg, ReduceKind::max,
-                                   ReduceKind::min, ReduceKind::prod})
+      for (ReduceKind reduction :
+           {ReduceKind::sum, ReduceKind::avg, ReduceKind::max, ReduceKind::min, ReduceKind::prod})
         for (CollectiveKind kind : kKinds) {
           if (!reduces(kind) || (reduction == ReduceKind::avg && !isFloat(dtype)))
             continue;
@@ -152,9 +53,10 @@ TEST(Algorithm, TheOrderOfRanksGivesTheBitsOfOneReduction) {
 
 TEST(Algorithm, AnyOrderGivesTheReductionsThatDoNotRound) {
   for (int64_t ranks : {3, 6}) {
-    Job job(ranks);
+    Job job(makeThreadTransports(ranks));
     for (DType dtype : {DType::f64, DType::f16, DType::bf16, DType::i64, DType::i16, DType::i8})
-      for (ReduceKind reduction : {ReduceKind::sum, ReduceKind::max, ReduceKind::min, ReduceKind::prod})
+      for (ReduceKind reduction :
+           {ReduceKind::sum, ReduceKind::max, ReduceKind::min, ReduceKind::prod})
         for (CollectiveKind kind :
              {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter, CollectiveKind::reduce}) {
           CollectiveCase c = caseOf(kind, ranks, 100, false);
@@ -240,16 +142,15 @@ TEST(AlgorithmCount, ARingOfFourIsTheTableOfTheBook) {
   c.ranks = 4, c.count = 4;
   auto plan = makePlan(c.request(1), Algorithm::ring);
   ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->text(),
-            "0: send input[1:2] to 2, receive scratch[0:1] from 0, "
-            "scratch[0:1] = scratch[0:1] + input[0:1]\n"
-            "1: send scratch[0:1] to 2, receive scratch[1:2] from 0, "
-            "scratch[1:2] = scratch[1:2] + input[3:4]\n"
-            "2: send scratch[1:2] to 2, receive scratch[0:1] from 0, "
-            "output[2:3] = scratch[0:1] + input[2:3]\n"
-            "3: send output[2:3] to 2, receive output[1:2] from 0\n"
-            "4: send output[1:2] to 2, receive output[0:1] from 0\n"
-            "5: send output[0:1] to 2, receive output[3:4] from 0\n");
+  EXPECT_EQ(plan->text(), "0: send input[1:2] to 2, receive scratch[0:1] from 0, "
+                          "scratch[0:1] = scratch[0:1] + input[0:1]\n"
+                          "1: send scratch[0:1] to 2, receive scratch[1:2] from 0, "
+                          "scratch[1:2] = scratch[1:2] + input[3:4]\n"
+                          "2: send scratch[1:2] to 2, receive scratch[0:1] from 0, "
+                          "output[2:3] = scratch[0:1] + input[2:3]\n"
+                          "3: send output[2:3] to 2, receive output[1:2] from 0\n"
+                          "4: send output[1:2] to 2, receive output[0:1] from 0\n"
+                          "5: send output[0:1] to 2, receive output[3:4] from 0\n");
 }
 
 TEST(AlgorithmCount, HierarchicalCrossesBetweenHostsOnce) {

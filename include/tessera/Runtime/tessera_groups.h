@@ -1,0 +1,115 @@
+//===- tessera_groups.h - Process groups in C ---------------------*- C -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Collectives and messages between the processes of a job, on memory of the
+// host. The rules of tessera_rt.h hold, and:
+//
+// * All ranks of a group make the same calls in the same order. Where one calls
+//   another collective, type, count or root, the call fails on all of them with
+//   the same message, before data moves, and the group stays usable.
+// * Calls return works. Buffers belong to a work until it has ended.
+// * A rank that ends, or does not call within the timeout, ends the job: this
+//   call and all later ones fail, and say who is missing.
+// * A group may be used by several threads, if all ranks call in the same order.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_TESSERA_GROUPS_H
+#define TESSERA_RUNTIME_TESSERA_GROUPS_H
+
+#include "tessera/Runtime/tessera_rt.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tessera_group tessera_group;
+typedef struct tessera_work tessera_work;
+
+typedef struct tessera_group_options {
+  size_t struct_size;  ///< sizeof(tessera_group_options)
+  const char *backend; ///< "tcp", "threads" (ranks are threads of this process), or a registered one
+  /// Where ranks meet: "HOST PORT", where rank 0 listens; "file:PATH", which all see and none has
+  /// yet; of threads any text.
+  const char *address;
+  const char *token; ///< the job's secret, at least 16 bytes; null: all ranks are on one host
+  int64_t rank, size, local_rank;
+  double timeout; ///< seconds; of the meeting and of each call
+} tessera_group_options;
+
+/// The group of all ranks. Waits for all of them; fails after the timeout, naming who did not come.
+TESSERA_RT_API tessera_status tessera_group_open(const tessera_group_options *options,
+                                                 tessera_group **group);
+/// A group of some ranks, ascending. Called by all ranks of `parent`, with the same ranks. `*group` is
+/// null for those that are not of it.
+TESSERA_RT_API tessera_status tessera_group_new(tessera_group *parent, const int64_t *ranks,
+                                                int64_t count, double timeout,
+                                                tessera_group **group);
+/// The last group of a job ends what is under way.
+TESSERA_RT_API void tessera_group_close(tessera_group *group);
+TESSERA_RT_API int64_t tessera_group_size(const tessera_group *group);
+/// The rank of the job at a place of the group.
+TESSERA_RT_API int64_t tessera_group_member(const tessera_group *group, int64_t place);
+/// The host of a rank of the job; null for others.
+TESSERA_RT_API const char *tessera_group_host(const tessera_group *group, int64_t rank);
+/// The names of all backends, separated by spaces.
+TESSERA_RT_API const char *tessera_group_backends(void);
+
+/// A collective. Counts are in elements: of all_reduce, reduce and broadcast one, of the buffer; of
+/// all_gather and gather what each rank gives, of reduce_scatter and scatter what each gets, of
+/// all_to_all what this rank sends to each, and `receives`, what it gets. In place: all_reduce,
+/// reduce and broadcast use one buffer, all_gather and gather send from their place in `output`,
+/// reduce_scatter and scatter receive at theirs in `input`.
+typedef struct tessera_collective {
+  size_t struct_size; ///< sizeof(tessera_collective)
+  /// "all_reduce", "reduce", "broadcast", "all_gather", "gather", "reduce_scatter", "scatter",
+  /// "all_to_all", "barrier"
+  const char *kind;
+  const char *type;      ///< "f32", "bf16", "i64", "u8", … ("i1" is a byte, 0 or 1)
+  const char *reduction; ///< "sum", "avg", "max", "min", "prod", "band", "bor", "bxor"; or null
+  int64_t root;          ///< rank of the job
+  const int64_t *counts;
+  int64_t num_counts;
+  const int64_t *receives; ///< as many; of all_to_all
+  const void *input;
+  void *output;
+  const char *algorithm; ///< null: chosen, and contributions are added in the order of ranks
+} tessera_collective;
+
+TESSERA_RT_API tessera_status tessera_group_call(tessera_group *group,
+                                                 const tessera_collective *collective,
+                                                 tessera_work **work);
+/// The algorithm that a call takes.
+TESSERA_RT_API tessera_status tessera_group_algorithm(tessera_group *group,
+                                                      const tessera_collective *collective,
+                                                      const char **algorithm);
+/// Takes part in the call that the others make, which fails on all ranks with this reason.
+TESSERA_RT_API tessera_status tessera_group_refuse(tessera_group *group, const char *reason,
+                                                   tessera_work **work);
+/// Messages. `what` is compared with the other end's: "16 f32". `peer` is a rank of the job, of a
+/// receive also -1, any. Tags are 0 or more.
+TESSERA_RT_API tessera_status tessera_group_send(tessera_group *group, int64_t peer, int64_t tag,
+                                                 const void *data, size_t bytes, const char *what,
+                                                 tessera_work **work);
+TESSERA_RT_API tessera_status tessera_group_receive(tessera_group *group, int64_t peer, int64_t tag,
+                                                    void *data, size_t bytes, const char *what,
+                                                    tessera_work **work);
+
+/// 1 when the work has ended, or failed.
+TESSERA_RT_API int tessera_work_is_completed(const tessera_work *work);
+/// Waits for the end; its failure is that of the call.
+TESSERA_RT_API tessera_status tessera_work_wait(tessera_work *work);
+/// The rank whose message a receive got; -1 of other works.
+TESSERA_RT_API int64_t tessera_work_source(const tessera_work *work);
+/// Forgets the work, which goes on.
+TESSERA_RT_API void tessera_work_free(tessera_work *work);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // TESSERA_RUNTIME_TESSERA_GROUPS_H

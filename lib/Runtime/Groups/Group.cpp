@@ -1,0 +1,263 @@
+//===- Group.cpp - Ranks that call collectives together --------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Group.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tessera::runtime {
+
+using sharding::CollectiveKind;
+
+static bool reduces(CollectiveKind kind) {
+  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce ||
+         kind == CollectiveKind::reduce_scatter;
+}
+static bool hasRoot(CollectiveKind kind) {
+  return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce ||
+         kind == CollectiveKind::gather || kind == CollectiveKind::scatter;
+}
+static bool isWhole(CollectiveKind kind) {
+  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce ||
+         kind == CollectiveKind::broadcast;
+}
+
+Group::Group(std::shared_ptr<Job> job, std::vector<int64_t> members, double timeout)
+    : owner(std::move(job)), ranks(std::move(members)), timeout(timeout) {}
+
+Status Group::open(Transport &transport) {
+  hosts = hostNumbers(transport, ranks);
+  self = std::find(ranks.begin(), ranks.end(), transport.rank()) - ranks.begin();
+  auto calls = transport.openChannel(ranks);
+  if (!calls)
+    return calls.status();
+  auto messages = transport.openChannel(ranks);
+  if (!messages)
+    return messages.status();
+  channel = *calls;
+  queue = owner->makeQueue();
+  mailbox = std::make_shared<Mailbox>(*owner, *messages, ranks);
+  owner->keep(mailbox);
+  return {};
+}
+
+Expected<std::unique_ptr<Group>> Group::ofJob(std::shared_ptr<Job> job, double timeout) {
+  std::vector<int64_t> all(static_cast<size_t>(job->transport().size()));
+  std::iota(all.begin(), all.end(), 0);
+  std::unique_ptr<Group> group(new Group(std::move(job), all, timeout));
+  TESSERA_RETURN_IF_ERROR(
+      group->owner->withTransport([&](Transport &transport) { return group->open(transport); }));
+  return group;
+}
+
+static std::string listText(const std::vector<int64_t> &numbers) {
+  std::string text;
+  for (int64_t number : numbers)
+    text += (text.empty() ? "" : ", ") + std::to_string(number);
+  return "[" + text + "]";
+}
+
+Expected<std::unique_ptr<Group>> Group::make(const std::vector<int64_t> &members, double limit) {
+  CallDescription description{"new_group of " + listText(members), "", {}, {}};
+  for (size_t i = 0; i < members.size(); ++i) {
+    bool isMember = std::find(ranks.begin(), ranks.end(), members[i]) != ranks.end();
+    if (!isMember)
+      description.isRefused = "new_group of " + listText(members) + ": rank " +
+                              std::to_string(members[i]) + " is not of the group " + listText(ranks);
+    else if (i > 0 && members[i] <= members[i - 1])
+      description.isRefused =
+          "new_group of " + listText(members) + "; ranks are given once each, in ascending order";
+  }
+  if (members.empty())
+    description.isRefused = "new_group of no ranks; a group has at least one";
+  TESSERA_RETURN_IF_ERROR(guarded(std::move(description))->wait());
+  if (std::find(members.begin(), members.end(), ranks[self]) == members.end())
+    return std::unique_ptr<Group>();
+  std::unique_ptr<Group> group(new Group(owner, members, limit));
+  TESSERA_RETURN_IF_ERROR(
+      owner->withTransport([&](Transport &transport) { return group->open(transport); }));
+  return group;
+}
+
+/// Tells, then compares, then runs the plan, where there is one.
+class Group::CallWork final : public Work {
+public:
+  CallWork(Group &group, CallDescription description, Deadline deadline)
+      : Work(description.isRefused.empty() ? description.text : "call", deadline),
+        transport(group.owner->transport()), channel(group.channel), members(group.ranks),
+        guard(transport, channel, members, description) {}
+
+  void setPlan(std::shared_ptr<const MessagePlan> made, const PlanElements &ofElements,
+               const GroupCall &call) {
+    plan = std::move(made);
+    elements = ofElements;
+    input = call.input;
+    output = call.output;
+  }
+
+  Expected<bool> advance() override {
+    if (!isAgreed) {
+      auto haveAllTold = guard.advance();
+      if (!haveAllTold || !*haveAllTold)
+        return haveAllTold;
+      isAgreed = true;
+      Status verdict = guard.verdict();
+      if (!verdict.ok() || !plan) {
+        complete(verdict);
+        return true;
+      }
+      run.emplace(transport, channel, members, plan, elements, input, output);
+    }
+    auto isDone = run->advance();
+    if (isDone && *isDone)
+      complete({});
+    return isDone;
+  }
+
+  std::string awaited() const override {
+    if (!isAgreed)
+      return ranksText(guard.missing()) + (guard.missing().size() == 1 ? " has" : " have") +
+             " not called it";
+    std::vector<int64_t> peers;
+    for (int64_t place : run->awaited())
+      peers.push_back(members[place]);
+    return "messages with " + ranksText(peers) + " are under way";
+  }
+
+private:
+  Transport &transport;
+  const int64_t channel;
+  const std::vector<int64_t> members;
+  Guard guard;
+  bool isAgreed = false;
+  std::shared_ptr<const MessagePlan> plan;
+  PlanElements elements;
+  const std::byte *input = nullptr;
+  std::byte *output = nullptr;
+  std::optional<PlanRun> run;
+};
+
+WorkPtr Group::guarded(CallDescription description) {
+  auto work = std::make_shared<CallWork>(*this, std::move(description), deadline());
+  owner->submit(queue, work);
+  return work;
+}
+
+WorkPtr Group::barrier() {
+  return guarded({"barrier", "", {}, {}});
+}
+
+WorkPtr Group::refuse(const std::string &reason) {
+  return guarded({"", reason, {}, {}});
+}
+
+Expected<PlanRequest> Group::request(const GroupCall &call) const {
+  auto size = static_cast<int64_t>(ranks.size());
+  PlanRequest made{call.kind, self, size, 0, call.counts, call.receives, hosts};
+  if (hasRoot(call.kind)) {
+    made.root = std::find(ranks.begin(), ranks.end(), call.root) - ranks.begin();
+    if (made.root == size)
+      return Status::error("the root is rank " + std::to_string(call.root) +
+                           ", which is not of the group " + listText(ranks));
+  }
+  bool pairs = call.kind == CollectiveKind::all_to_all;
+  size_t wanted = isWhole(call.kind) ? 1 : ranks.size();
+  if (call.counts.size() != wanted || call.receives.size() != (pairs ? wanted : 0))
+    return Status::error(std::to_string(call.counts.size()) + " parts in a group of " +
+                         std::to_string(size) + "; there is one for each rank");
+  for (const std::vector<int64_t> *counts : {&call.counts, &call.receives})
+    for (int64_t count : *counts)
+      if (count < 0)
+        return Status::error("a part has " + std::to_string(count) + " elements");
+  return made;
+}
+
+Expected<Algorithm> Group::algorithmOf(const GroupCall &call) {
+  auto made = request(call);
+  if (!made)
+    return made.status();
+  return chooseAlgorithm(*made, sizeOf(call.type.dtype), {call.algorithm, false});
+}
+
+Expected<std::shared_ptr<const MessagePlan>> Group::planOf(const GroupCall &call,
+                                                           const PlanRequest &made) {
+  std::vector<int64_t> key{static_cast<int64_t>(call.kind), made.root, sizeOf(call.type.dtype),
+                           call.algorithm ? static_cast<int64_t>(*call.algorithm) : -1};
+  key.insert(key.end(), call.counts.begin(), call.counts.end());
+  key.insert(key.end(), call.receives.begin(), call.receives.end());
+  std::lock_guard lock(mutex);
+  auto known = plans.find(key);
+  if (known != plans.end())
+    return known->second;
+  auto algorithm = chooseAlgorithm(made, sizeOf(call.type.dtype), {call.algorithm, false});
+  if (!algorithm)
+    return algorithm.status();
+  auto plan = makePlan(made, *algorithm);
+  if (!plan)
+    return plan.status();
+  constexpr size_t kMostPlans = 256; // programs repeat a few; others need not be kept
+  if (plans.size() >= kMostPlans)
+    plans.clear();
+  return plans[key] = std::make_shared<const MessagePlan>(std::move(*plan));
+}
+
+static CallDescription describe(const GroupCall &call) {
+  CallDescription description;
+  std::string type = " " + call.type.text(), text(toString(call.kind));
+  if (call.kind == CollectiveKind::all_to_all)
+    text += " of" + type;
+  else
+    text += " of " + (isWhole(call.kind) ? std::to_string(call.counts[0]) : listText(call.counts)) +
+            type;
+  if (reduces(call.kind))
+    text += " by " + std::string(toString(call.reduction));
+  if (hasRoot(call.kind))
+    text += (call.kind == CollectiveKind::broadcast || call.kind == CollectiveKind::scatter
+                 ? ", from rank "
+                 : ", to rank ") +
+            std::to_string(call.root);
+  if (call.algorithm)
+    text += ", " + std::string(toString(*call.algorithm));
+  description.text = text;
+  if (call.kind == CollectiveKind::all_to_all) {
+    description.sends = call.counts;
+    description.receives = call.receives;
+  }
+  return description;
+}
+
+WorkPtr Group::call(const GroupCall &call) {
+  std::string where(toString(call.kind));
+  auto made = request(call);
+  if (!made)
+    return refuse(where + ": " + made.message());
+  Expected<PlanElements> elements = PlanElements{sizeOf(call.type.dtype), nullptr, 1};
+  if (reduces(call.kind))
+    elements = elementsOf(call.type, call.reduction, made->ranks);
+  if (!elements)
+    return refuse(where + ": " + elements.message());
+  auto plan = planOf(call, *made);
+  if (!plan)
+    return refuse(where + ": " + plan.message());
+  auto work = std::make_shared<CallWork>(*this, describe(call), deadline());
+  work->setPlan(*plan, *elements, call);
+  owner->submit(queue, work);
+  return work;
+}
+
+WorkPtr Group::send(int64_t peer, int64_t tag, const std::byte *data, int64_t bytes,
+                    const std::string &type) {
+  return mailbox->send(peer, tag, data, bytes, type, deadline());
+}
+
+std::shared_ptr<ReceiveWork> Group::receive(int64_t peer, int64_t tag, std::byte *data,
+                                            int64_t bytes, const std::string &type) {
+  return mailbox->receive(peer, tag, data, bytes, type, deadline());
+}
+
+} // namespace tessera::runtime

@@ -1,0 +1,87 @@
+//===- Group.h - Ranks that call collectives together -------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_GROUPS_GROUP_H
+#define TESSERA_LIB_RUNTIME_GROUPS_GROUP_H
+
+#include "../Ranks/AlgorithmChoice.h"
+#include "Elements.h"
+#include "Guard.h"
+#include "Job.h"
+#include "Mailbox.h"
+
+#include <map>
+
+namespace tessera::runtime {
+
+/// A collective on buffers of this rank. Counts, places and sharing of buffers are those of
+/// PlanRequest; `root` is a rank of the job.
+struct GroupCall {
+  sharding::CollectiveKind kind = sharding::CollectiveKind::all_reduce;
+  ElementType type;
+  GroupReduction reduction = GroupReduction::sum;
+  int64_t root = 0;
+  std::vector<int64_t> counts, receives;
+  const std::byte *input = nullptr;
+  std::byte *output = nullptr;
+  /// Instead of the one that is chosen; it may add in another order than that of ranks.
+  std::optional<Algorithm> algorithm;
+};
+
+/// Ranks of a job. All of them make the same calls in the same order; what a rank calls is compared
+/// with what the others call before data moves, and where they differ, the call fails on all of them
+/// with the same message, and the group stays usable.
+class Group {
+public:
+  /// All ranks of the job.
+  static Expected<std::unique_ptr<Group>> ofJob(std::shared_ptr<Job> job, double timeout);
+  /// Some of them, in ascending order. Called by all ranks of this group, with the same ranks; null
+  /// for those that are not of the new one.
+  Expected<std::unique_ptr<Group>> make(const std::vector<int64_t> &ranks, double timeout);
+
+  const std::vector<int64_t> &members() const { return ranks; }
+  Job &job() { return *owner; }
+
+  WorkPtr call(const GroupCall &call);
+  /// Returns when all ranks have called it, and as their collectives fails where one calls another.
+  WorkPtr barrier();
+  /// This rank cannot make the call that the others make: it fails on all of them with this reason.
+  WorkPtr refuse(const std::string &reason);
+  /// Messages of a peer, a rank of the job, have the order of its sends, tag by tag. `peer` -1
+  /// receives from any.
+  WorkPtr send(int64_t peer, int64_t tag, const std::byte *data, int64_t bytes,
+               const std::string &type);
+  std::shared_ptr<ReceiveWork> receive(int64_t peer, int64_t tag, std::byte *data, int64_t bytes,
+                                       const std::string &type);
+  /// The algorithm that a call takes.
+  Expected<Algorithm> algorithmOf(const GroupCall &call);
+
+private:
+  class CallWork;
+  Group(std::shared_ptr<Job> job, std::vector<int64_t> ranks, double timeout);
+  Status open(Transport &transport);
+  Deadline deadline() const { return after(timeout); }
+  Expected<PlanRequest> request(const GroupCall &call) const;
+  Expected<std::shared_ptr<const MessagePlan>> planOf(const GroupCall &call,
+                                                      const PlanRequest &request);
+  WorkPtr guarded(CallDescription description);
+
+  const std::shared_ptr<Job> owner;
+  const std::vector<int64_t> ranks;
+  const double timeout; ///< seconds
+  std::vector<int64_t> hosts;
+  int64_t self = 0; ///< place
+  int64_t channel = 0;
+  Job::Queue queue = 0;
+  std::shared_ptr<Mailbox> mailbox;
+  std::mutex mutex;
+  std::map<std::vector<int64_t>, std::shared_ptr<const MessagePlan>> plans;
+};
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_GROUPS_GROUP_H

@@ -1,0 +1,165 @@
+//===- Job.cpp - A transport and the thread that works with it --------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Job.h"
+
+#include <exception>
+#include <future>
+
+namespace tessera::runtime {
+
+bool Work::isCompleted() const {
+  std::lock_guard lock(mutex);
+  return isDone;
+}
+
+Status Work::wait() const {
+  std::unique_lock lock(mutex);
+  completed.wait(lock, [&] { return isDone; });
+  return result;
+}
+
+void Work::complete(const Status &status) {
+  std::lock_guard lock(mutex);
+  result = status;
+  isDone = true;
+  completed.notify_all();
+}
+
+Job::Job(std::unique_ptr<Transport> transport) : held(std::move(transport)) {
+  thread = std::thread([this] { run(); });
+}
+
+Job::~Job() {
+  {
+    std::lock_guard lock(mutex);
+    isStopping = true;
+    news.notify_one();
+  }
+  thread.join();
+}
+
+Job::Queue Job::makeQueue() {
+  std::lock_guard lock(mutex);
+  queues.emplace_back();
+  return static_cast<Queue>(queues.size()) - 1;
+}
+
+void Job::keep(std::shared_ptr<void> buffers) {
+  std::lock_guard lock(mutex);
+  kept.push_back(std::move(buffers));
+}
+
+void Job::submit(Queue queue, const WorkPtr &work) {
+  std::lock_guard lock(mutex);
+  if (!failure.ok())
+    return work->complete(failure.in(work->what));
+  if (queue == kIndependent)
+    independent.push_back(work);
+  else
+    queues[queue].push_back(work);
+  news.notify_one();
+}
+
+Status Job::withTransport(const std::function<Status(Transport &)> &action) {
+  std::promise<Status> done;
+  {
+    std::lock_guard lock(mutex);
+    if (!failure.ok())
+      return failure;
+    actions.emplace_back([&] { done.set_value(action(*held)); });
+    news.notify_one();
+  }
+  return done.get_future().get();
+}
+
+Status Job::ended() const {
+  std::lock_guard lock(mutex);
+  return failure;
+}
+
+void Job::run() {
+  int idle = 0;
+  while (true) {
+    std::deque<std::function<void()>> now;
+    {
+      std::unique_lock lock(mutex);
+      auto isIdle = [&] {
+        for (const std::deque<WorkPtr> &queue : queues)
+          if (!queue.empty())
+            return false;
+        return actions.empty() && independent.empty();
+      };
+      news.wait(lock, [&] { return isStopping || !isIdle(); });
+      if (isStopping)
+        break;
+      now.swap(actions);
+    }
+    for (const std::function<void()> &action : now)
+      action();
+    idle = advanceAll() || !now.empty() ? 0 : idle + 1;
+    if (idle > 20) // first short, since most messages come soon
+      held->rest(idle < 200 ? 50 : 500);
+  }
+  held->abandon();
+  fail(Status::error("the process group was closed"));
+}
+
+/// The first work of each queue, and the independent ones. Returns whether one of them ended.
+bool Job::advanceAll() {
+  std::vector<std::pair<Queue, WorkPtr>> fronts;
+  {
+    std::lock_guard lock(mutex);
+    for (size_t queue = 0; queue < queues.size(); ++queue)
+      if (!queues[queue].empty())
+        fronts.emplace_back(queue, queues[queue].front());
+    for (const WorkPtr &work : independent)
+      fronts.emplace_back(kIndependent, work);
+  }
+  bool anyEnded = false;
+  for (auto &[queue, work] : fronts) {
+    Expected<bool> isDone = false;
+    try {
+      isDone = work->advance();
+    } catch (const std::exception &error) {
+      isDone = Status::error(error.what());
+    }
+    if (isDone && !*isDone && std::chrono::steady_clock::now() > work->deadline)
+      isDone = Status::error("it took too long; " + work->awaited());
+    if (!isDone) {
+      held->abandon();
+      fail(isDone.status().in(work->what));
+      return true;
+    }
+    if (!*isDone)
+      continue;
+    anyEnded = true;
+    std::lock_guard lock(mutex);
+    if (queue == kIndependent)
+      std::erase(independent, work);
+    else
+      queues[queue].pop_front();
+  }
+  return anyEnded;
+}
+
+/// Ends all works; the first failure stays.
+void Job::fail(const Status &status) {
+  std::lock_guard lock(mutex);
+  if (failure.ok())
+    failure = status;
+  for (std::deque<WorkPtr> &queue : queues) {
+    for (const WorkPtr &work : queue)
+      work->complete(failure);
+    queue.clear();
+  }
+  for (const WorkPtr &work : independent)
+    work->complete(failure);
+  independent.clear();
+}
+
+} // namespace tessera::runtime

@@ -1,0 +1,63 @@
+//===- Job.h - A transport and the thread that works with it -------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_GROUPS_JOB_H
+#define TESSERA_LIB_RUNTIME_GROUPS_JOB_H
+
+#include "../Ranks/Transport.h"
+#include "Work.h"
+
+#include <deque>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace tessera::runtime {
+
+/// This process's part of a job. One thread uses the transport. A call that fails because of the
+/// transport or takes too long ends the job: all other calls, and later ones, fail with its message.
+class Job {
+public:
+  explicit Job(std::unique_ptr<Transport> transport);
+  ~Job();
+
+  /// Works of one queue follow each other, those of different queues go on side by side.
+  using Queue = int64_t;
+  Queue makeQueue();
+  /// The queue of works that wait for none of their queue, and are advanced in order all the same.
+  static constexpr Queue kIndependent = -1;
+  void submit(Queue queue, const WorkPtr &work);
+  /// Does something with the transport, in its thread.
+  Status withTransport(const std::function<Status(Transport &)> &action);
+
+  /// Keeps what the transport may write to until it is abandoned.
+  void keep(std::shared_ptr<void> buffers);
+
+  Transport &transport() { return *held; }
+  /// For works: a message's failure, which they return, has ended the job.
+  Status ended() const;
+
+private:
+  void run();
+  bool advanceAll();
+  void fail(const Status &status);
+
+  std::vector<std::shared_ptr<void>> kept;
+  const std::unique_ptr<Transport> held;
+  mutable std::mutex mutex;
+  std::condition_variable news;
+  std::vector<std::deque<WorkPtr>> queues;
+  std::vector<WorkPtr> independent;
+  std::deque<std::function<void()>> actions;
+  bool isStopping = false;
+  Status failure;
+  std::thread thread;
+};
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_GROUPS_JOB_H

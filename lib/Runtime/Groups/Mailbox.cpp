@@ -1,0 +1,233 @@
+//===- Mailbox.cpp - Messages between two ranks of a group -----------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Mailbox.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tessera::runtime {
+
+ReceiveWork::ReceiveWork(std::shared_ptr<Mailbox> mailbox, int64_t peer, int64_t tag,
+                         std::byte *data, int64_t bytes, std::string type, Deadline deadline)
+    : Work("receive of " + type + " from " +
+               (peer < 0 ? std::string("any rank") : "rank " + std::to_string(peer)),
+           deadline),
+      mailbox(std::move(mailbox)), peer(peer), tag(tag), data(data), bytes(bytes),
+      type(std::move(type)) {}
+
+Expected<bool> ReceiveWork::advance() {
+  if (!isKnown)
+    mailbox->await(*this);
+  isKnown = true;
+  if (!result)
+    TESSERA_RETURN_IF_ERROR(mailbox->advance());
+  if (!result)
+    return false;
+  complete(*result);
+  return true;
+}
+
+std::string ReceiveWork::awaited() const {
+  return (peer < 0 ? std::string("no rank") : "rank " + std::to_string(peer)) +
+         (peer < 0 ? " has sent it, with tag " : " has not sent it, with tag ") + std::to_string(tag);
+}
+
+class Mailbox::SendWork final : public Work {
+public:
+  SendWork(Mailbox &mailbox, int64_t peer, const Head &head, const std::byte *data,
+           Deadline deadline)
+      : Work("send of " + std::string(head.type) + " to rank " + std::to_string(peer), deadline),
+        mailbox(mailbox.shared_from_this()), peer(peer), head(head), data(data) {}
+
+  Expected<bool> advance() override {
+    Transport &transport = mailbox->job.transport();
+    if (!isPosted) {
+      std::pair<const std::byte *, int64_t> parts[] = {
+          {reinterpret_cast<const std::byte *>(&head), sizeof(head)}, {data, head.bytes}};
+      for (auto [bytes, count] : parts) {
+        auto request = transport.send(mailbox->channel, peer, bytes, count);
+        if (!request)
+          return request.status();
+        requests.push_back(*request);
+      }
+      isPosted = true;
+    }
+    while (!requests.empty()) {
+      auto isDone = transport.test(requests.front());
+      if (!isDone || !*isDone)
+        return isDone;
+      requests.pop_front();
+    }
+    complete({});
+    return true;
+  }
+  std::string awaited() const override {
+    return "rank " + std::to_string(peer) + " has not received it";
+  }
+
+private:
+  const std::shared_ptr<Mailbox> mailbox;
+  const int64_t peer;
+  const Head head;
+  const std::byte *const data;
+  bool isPosted = false;
+  std::list<Transport::Request> requests;
+};
+
+Mailbox::Mailbox(Job &job, int64_t channel, std::vector<int64_t> members)
+    : job(job), channel(channel), members(std::move(members)), incoming(this->members.size()) {}
+
+Status Mailbox::checkPeer(int64_t peer, int64_t tag, bool mayBeAny) const {
+  if ((peer != -1 || !mayBeAny) &&
+      std::find(members.begin(), members.end(), peer) == members.end())
+    return Status::error("rank " + std::to_string(peer) + " is not of the group");
+  if (tag < 0)
+    return Status::error("tag " + std::to_string(tag) + "; tags are 0 or more");
+  return {};
+}
+
+WorkPtr Mailbox::send(int64_t peer, int64_t tag, const std::byte *data, int64_t bytes,
+                      const std::string &type, Deadline deadline) {
+  Head head{tag, bytes, {}};
+  std::memcpy(head.type, type.data(), std::min(type.size(), sizeof(head.type) - 1));
+  auto work = std::make_shared<SendWork>(*this, peer, head, data, deadline);
+  if (Status status = checkPeer(peer, tag, false); !status.ok())
+    work->complete(status.in("send"));
+  else
+    job.submit(Job::kIndependent, work);
+  return work;
+}
+
+std::shared_ptr<ReceiveWork> Mailbox::receive(int64_t peer, int64_t tag, std::byte *data,
+                                              int64_t bytes, const std::string &type,
+                                              Deadline deadline) {
+  auto work = std::make_shared<ReceiveWork>(shared_from_this(), peer, tag, data, bytes, type,
+                                            deadline);
+  if (Status status = checkPeer(peer, tag, true); !status.ok())
+    work->complete(status.in("receive"));
+  else
+    job.submit(Job::kIndependent, work);
+  return work;
+}
+
+bool Mailbox::fits(ReceiveWork &work, int64_t from, const Head &head) {
+  work.source = from;
+  if (work.type == head.type && work.bytes == head.bytes)
+    return true;
+  work.result = Status::error("rank " + std::to_string(from) + " sends " + head.type +
+                              ", and this rank receives " + work.type);
+  return false;
+}
+
+/// A message that came before, or one that will come.
+void Mailbox::await(ReceiveWork &work) {
+  for (auto each = kept.begin(); each != kept.end(); ++each)
+    if (each->head.tag == work.tag && (work.peer < 0 || work.peer == each->from)) {
+      if (fits(work, each->from, each->head)) {
+        if (work.bytes > 0)
+          std::memcpy(work.data, each->data.data(), each->data.size());
+        work.result = Status();
+      }
+      kept.erase(each);
+      return;
+    }
+  awaiting.push_back(&work);
+}
+
+Status Mailbox::advance() {
+  for (size_t place = 0; place < members.size(); ++place) {
+    bool goesOn = true;
+    while (goesOn) {
+      auto is = [&](int64_t peer) {
+        return std::any_of(awaiting.begin(), awaiting.end(),
+                           [&](ReceiveWork *work) { return work->peer == peer; });
+      };
+      bool isBusy = incoming[place].dataRequest != 0;
+      if (!isBusy && !is(members[place]) && !is(-1))
+        break;
+      auto moved = advance(place);
+      if (!moved && (isBusy || is(members[place])))
+        return moved.status();
+      if (!moved)
+        incoming[place].ended = moved.message(); // others may still send to who receives from any
+      goesOn = moved && *moved;
+    }
+  }
+  bool areAllGone = true;
+  for (size_t place = 0; place < members.size(); ++place)
+    areAllGone = areAllGone && !incoming[place].ended.empty();
+  if (areAllGone && !awaiting.empty())
+    return Status::error(incoming.back().ended);
+  return {};
+}
+
+/// Whether something has come from a rank, so that more may be there.
+Expected<bool> Mailbox::advance(size_t place) {
+  Incoming &now = incoming[place];
+  Transport &transport = job.transport();
+  if (!now.ended.empty())
+    return Status::error(now.ended);
+  if (now.dataRequest != 0) {
+    auto isDone = transport.test(now.dataRequest);
+    if (isDone && *isDone)
+      finish(place);
+    return isDone;
+  }
+  if (now.headRequest == 0) {
+    auto posted = transport.receive(channel, members[place],
+                                    reinterpret_cast<std::byte *>(&now.head), sizeof(Head));
+    if (!posted)
+      return posted.status();
+    now.headRequest = *posted;
+  }
+  auto isDone = transport.test(now.headRequest);
+  if (!isDone || !*isDone)
+    return isDone;
+  now.headRequest = 0;
+  TESSERA_RETURN_IF_ERROR(begin(place));
+  return true;
+}
+
+/// Receives what a head announces: where it is awaited, or into memory.
+Status Mailbox::begin(size_t place) {
+  Incoming &now = incoming[place];
+  auto found = std::find_if(awaiting.begin(), awaiting.end(), [&](ReceiveWork *work) {
+    return work->tag == now.head.tag && (work->peer < 0 || work->peer == members[place]);
+  });
+  now.target = nullptr;
+  bool isAwaited = found != awaiting.end();
+  if (isAwaited) {
+    if (fits(**found, members[place], now.head))
+      now.target = *found;
+    awaiting.erase(found);
+  }
+  std::byte *data = now.target ? now.target->data : nullptr;
+  if (!now.target) {
+    now.data.resize(static_cast<size_t>(now.head.bytes));
+    data = now.data.data();
+    now.head.tag = isAwaited ? -1 : now.head.tag; // one that failed its receive is dropped
+  }
+  auto posted = job.transport().receive(channel, members[place], data, now.head.bytes);
+  if (!posted)
+    return posted.status();
+  now.dataRequest = *posted;
+  return {};
+}
+
+void Mailbox::finish(size_t place) {
+  Incoming &now = incoming[place];
+  now.dataRequest = 0;
+  if (now.target)
+    now.target->result = Status();
+  else if (now.head.tag >= 0)
+    kept.push_back({members[place], now.head, std::move(now.data)});
+  now.target = nullptr;
+  now.data = {};
+}
+
+} // namespace tessera::runtime

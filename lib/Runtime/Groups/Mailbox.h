@@ -1,0 +1,93 @@
+//===- Mailbox.h - Messages between two ranks of a group ---------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_GROUPS_MAILBOX_H
+#define TESSERA_LIB_RUNTIME_GROUPS_MAILBOX_H
+
+#include "Job.h"
+
+#include <list>
+#include <optional>
+
+namespace tessera::runtime {
+
+class Mailbox;
+
+/// A message that is awaited; `source` is who has sent it, after it is done.
+class ReceiveWork final : public Work {
+public:
+  ReceiveWork(std::shared_ptr<Mailbox> mailbox, int64_t peer, int64_t tag, std::byte *data,
+              int64_t bytes, std::string type, Deadline deadline);
+  Expected<bool> advance() override;
+  std::string awaited() const override;
+
+  int64_t source = -1;
+
+private:
+  friend class Mailbox;
+  const std::shared_ptr<Mailbox> mailbox;
+  const int64_t peer, tag; ///< peer -1: any
+  std::byte *const data;
+  const int64_t bytes;
+  const std::string type;
+  bool isKnown = false; ///< to the mailbox
+  std::optional<Status> result;
+};
+
+/// In front of each message goes a head with its tag and type, so that it finds its receive, and so
+/// that a receive of another size or type fails with both named. Messages that nobody awaits are
+/// kept. Used by the job's thread, but for `send` and `receive`.
+class Mailbox : public std::enable_shared_from_this<Mailbox> {
+public:
+  Mailbox(Job &job, int64_t channel, std::vector<int64_t> members);
+
+  WorkPtr send(int64_t peer, int64_t tag, const std::byte *data, int64_t bytes,
+               const std::string &type, Deadline deadline);
+  std::shared_ptr<ReceiveWork> receive(int64_t peer, int64_t tag, std::byte *data, int64_t bytes,
+                                       const std::string &type, Deadline deadline);
+
+private:
+  friend class ReceiveWork;
+  class SendWork;
+  struct Head {
+    int64_t tag = 0, bytes = 0;
+    char type[112] = {}; ///< "16 f32"
+  };
+  struct Kept {
+    int64_t from;
+    Head head;
+    std::vector<std::byte> data;
+  };
+  /// What comes from a peer now: a head, then what it announces.
+  struct Incoming {
+    Head head;
+    Transport::Request headRequest = 0, dataRequest = 0;
+    ReceiveWork *target = nullptr; ///< null: it is kept
+    std::vector<std::byte> data;
+    std::string ended; ///< why nothing comes any more
+  };
+
+  Status checkPeer(int64_t peer, int64_t tag, bool mayBeAny) const;
+  void await(ReceiveWork &work);
+  Status advance();
+  Expected<bool> advance(size_t place);
+  Status begin(size_t place);
+  void finish(size_t place);
+  /// Whether a message fits its receive; the receive fails where it does not.
+  static bool fits(ReceiveWork &work, int64_t from, const Head &head);
+
+  Job &job;
+  const int64_t channel;
+  const std::vector<int64_t> members;
+  std::list<ReceiveWork *> awaiting; ///< in the order of their calls
+  std::list<Kept> kept;
+  std::vector<Incoming> incoming; ///< by place
+};
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_GROUPS_MAILBOX_H

@@ -1,0 +1,133 @@
+//===- Transports.cpp - Transports by name ---------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Transports.h"
+
+#include "../Ranks/ThreadTransport.h"
+
+#include <algorithm>
+#include <cctype>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+
+namespace tessera::runtime {
+
+namespace {
+/// Threads of this process that meet under a name. The first that comes makes all transports.
+struct Meeting {
+  std::vector<std::unique_ptr<Transport>> transports;
+  std::vector<bool> hasCome;
+  int64_t arrived = 0;
+};
+std::mutex meetingMutex;
+std::condition_variable someoneCame;
+std::map<std::string, std::shared_ptr<Meeting>> meetings;
+} // namespace
+
+static Expected<std::unique_ptr<Transport>> openThreads(const JobOptions &options) {
+  auto [rank, size, local] = options.rank;
+  std::unique_lock lock(meetingMutex);
+  std::shared_ptr<Meeting> &named = meetings[options.place.address];
+  if (!named) {
+    named = std::make_shared<Meeting>();
+    named->transports = makeThreadTransports(size);
+    named->hasCome.resize(static_cast<size_t>(size));
+  }
+  std::shared_ptr<Meeting> meeting = named;
+  if (static_cast<int64_t>(meeting->hasCome.size()) != size)
+    return Status::error("rank " + std::to_string(rank) + " is one of " + std::to_string(size) +
+                         ", others of the job are of " + std::to_string(meeting->hasCome.size()));
+  if (meeting->hasCome[rank])
+    return Status::error("rank " + std::to_string(rank) + " of " + std::to_string(size) +
+                         " is there already");
+  meeting->hasCome[rank] = true;
+  if (++meeting->arrived == size)
+    meetings.erase(options.place.address); // the name is free again
+  someoneCame.notify_all();
+  bool haveAllCome = someoneCame.wait_until(lock, after(options.timeout),
+                                            [&] { return meeting->arrived == size; });
+  if (haveAllCome)
+    return std::move(meeting->transports[rank]);
+  auto there = meetings.find(options.place.address);
+  if (there != meetings.end() && there->second == meeting)
+    meetings.erase(there);
+  std::string absent;
+  for (int64_t other = 0; other < size; ++other)
+    if (!meeting->hasCome[other])
+      absent += (absent.empty() ? "" : ", ") + std::to_string(other);
+  return Status::error("waited " + std::to_string(static_cast<int>(options.timeout)) +
+                       " s for ranks " + absent + " of " + std::to_string(size));
+}
+
+static Expected<std::unique_ptr<Transport>> openTcp(const JobOptions &options) {
+  return openTcpTransport(options.rank, options.timeout, options.place);
+}
+
+namespace {
+struct Registry {
+  std::mutex mutex;
+  std::vector<std::pair<std::string, OpenTransport>> known{{"tcp", openTcp},
+                                                           {"threads", openThreads}};
+
+  const OpenTransport *find(const std::string &name) const {
+    for (const auto &[other, open] : known)
+      if (other == name)
+        return &open;
+    return nullptr;
+  }
+};
+} // namespace
+
+static Registry &registry() {
+  static Registry instance;
+  return instance;
+}
+
+static std::string lower(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char letter) { return std::tolower(letter); });
+  return name;
+}
+
+Status registerTransport(const std::string &name, OpenTransport open) {
+  std::lock_guard lock(registry().mutex);
+  if (name.empty() || registry().find(lower(name)))
+    return Status::error("backend '" + name + "' is registered already");
+  registry().known.emplace_back(lower(name), std::move(open));
+  return {};
+}
+
+std::vector<std::string> transportNames() {
+  std::lock_guard lock(registry().mutex);
+  std::vector<std::string> names;
+  for (const auto &[name, open] : registry().known)
+    names.push_back(name);
+  return names;
+}
+
+Expected<std::unique_ptr<Transport>> openTransport(const std::string &name,
+                                                   const JobOptions &options) {
+  OpenTransport open;
+  {
+    std::lock_guard lock(registry().mutex);
+    if (const OpenTransport *found = registry().find(lower(name)))
+      open = *found;
+  }
+  std::string known;
+  for (const std::string &each : transportNames())
+    known += (known.empty() ? "" : ", ") + each;
+  if (!open)
+    return Status::error("no backend '" + name + "'; there are " + known);
+  auto [rank, size, local] = options.rank;
+  if (size < 1 || rank < 0 || rank >= size)
+    return Status::error("rank " + std::to_string(rank) + " of " + std::to_string(size) +
+                         "; ranks are counted from 0");
+  return open(options);
+}
+
+} // namespace tessera::runtime

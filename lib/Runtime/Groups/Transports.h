@@ -1,0 +1,35 @@
+//===- Transports.h - Transports by name -----------------------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_GROUPS_TRANSPORTS_H
+#define TESSERA_LIB_RUNTIME_GROUPS_TRANSPORTS_H
+
+#include "../Ranks/TcpTransport.h"
+
+#include <functional>
+
+namespace tessera::runtime {
+
+/// How a job of processes, or of threads, begins.
+struct JobOptions {
+  LaunchedRank rank;
+  MeetingPlace place; ///< of "threads", its address is any text that ranks of the job share
+  double timeout = 120; ///< seconds to wait for all ranks
+};
+using OpenTransport = std::function<Expected<std::unique_ptr<Transport>>(const JobOptions &)>;
+
+/// Names are compared without case. Fails where the name is there already.
+Status registerTransport(const std::string &name, OpenTransport open);
+/// "tcp", "threads", and what was registered; the error for another name lists them.
+Expected<std::unique_ptr<Transport>> openTransport(const std::string &name,
+                                                   const JobOptions &options);
+/// In the order of registration.
+std::vector<std::string> transportNames();
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_GROUPS_TRANSPORTS_H

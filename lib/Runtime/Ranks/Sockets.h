@@ -1,0 +1,71 @@
+//===- Sockets.h - TCP between the processes of a job -----------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_RANKS_SOCKETS_H
+#define TESSERA_LIB_RUNTIME_RANKS_SOCKETS_H
+
+#include "tessera/Runtime/Artifact/Status.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace tessera::runtime {
+
+using Deadline = std::chrono::steady_clock::time_point;
+Deadline after(double seconds);
+/// For poll: -1 waits without an end.
+int millisecondsTo(Deadline deadline);
+
+/// A file descriptor of a socket, closed at the end.
+class Socket {
+public:
+  explicit Socket(int descriptor = -1) : held(descriptor) {}
+  Socket(Socket &&other) noexcept : held(other.held) { other.held = -1; }
+  Socket &operator=(Socket &&other) noexcept {
+    std::swap(held, other.held);
+    return *this;
+  }
+  ~Socket();
+
+  int descriptor() const { return held; }
+  bool isOpen() const { return held >= 0; }
+  /// Sends or receives all of it, by the deadline; false otherwise.
+  bool sendAll(const void *data, size_t size, Deadline deadline) const;
+  bool receiveAll(void *data, size_t size, Deadline deadline) const;
+  /// The number of its port, of this end.
+  int64_t port() const;
+  /// The address of this end, as digits.
+  std::string address() const;
+
+private:
+  int held;
+};
+
+/// Which connections a job takes: those of its host, or, with a token that all ranks prove to have,
+/// of every host.
+enum class Reach { loopback, everywhere };
+
+/// Listens at a port, 0 for any; IPv6 and IPv4.
+Expected<Socket> listenAt(int64_t port, Reach reach);
+/// Waits for a connection; not open after the deadline.
+Socket acceptOne(const Socket &listener, Deadline deadline);
+/// Tries once all addresses of a host. An address of this host stands for loopback where nothing
+/// else is reached; fails with `isElsewhere` where it is another host's.
+struct Connecting {
+  Socket socket;
+  std::string failure;
+  bool isElsewhere = false;
+};
+Connecting connectOnce(const std::string &host, int64_t port, Reach reach);
+/// The name of this host.
+std::string hostName();
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_RANKS_SOCKETS_H

@@ -1,0 +1,225 @@
+//===- GroupsCApi.cpp - Process groups in C -------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Groups/Group.h"
+#include "../Groups/Transports.h"
+#include "CError.h"
+#include "tessera/Runtime/tessera_groups.h"
+
+#include <cmath>
+
+using namespace tessera::runtime;
+using namespace tessera::runtime::capi;
+using tessera::sharding::CollectiveKind;
+
+struct tessera_group {
+  std::unique_ptr<Group> group;
+};
+struct tessera_work {
+  WorkPtr work;
+  std::shared_ptr<ReceiveWork> receive; ///< the same, where it is one
+};
+
+static tessera_status give(WorkPtr work, tessera_work **out,
+                           std::shared_ptr<ReceiveWork> receive = nullptr) {
+  *out = new tessera_work{std::move(work), std::move(receive)};
+  return TESSERA_OK;
+}
+
+static tessera_status check(const tessera_group_options *options) {
+  if (options->struct_size < sizeof(*options))
+    return fail(TESSERA_INVALID_ARGUMENT, "tessera_group_options: struct_size is not set");
+  if (!options->backend || !options->address)
+    return nullArgument();
+  if (!(options->timeout > 0) || !std::isfinite(options->timeout) || options->timeout > 1e8)
+    return fail(TESSERA_INVALID_ARGUMENT, "timeout " + std::to_string(options->timeout) +
+                                              "; it is a number of seconds above 0");
+  if (options->token && std::string_view(options->token).size() < 16)
+    return fail(TESSERA_INVALID_ARGUMENT, "the job token has less than 16 bytes");
+  return TESSERA_OK;
+}
+
+tessera_status tessera_group_open(const tessera_group_options *options, tessera_group **group) {
+  if (!options || !group)
+    return nullArgument();
+  return guarded([&] {
+    if (tessera_status status = check(options); status != TESSERA_OK)
+      return status;
+    JobOptions job{{options->rank, options->size, options->local_rank},
+                   {options->address, options->token ? options->token : "", "init_method"},
+                   options->timeout};
+    auto transport = openTransport(options->backend, job);
+    if (!transport)
+      return fail(TESSERA_UNAVAILABLE, transport.message());
+    auto opened = Group::ofJob(std::make_shared<Job>(std::move(*transport)), options->timeout);
+    if (!opened)
+      return fail(TESSERA_UNAVAILABLE, opened.message());
+    *group = new tessera_group{std::move(*opened)};
+    return TESSERA_OK;
+  });
+}
+
+tessera_status tessera_group_new(tessera_group *parent, const int64_t *ranks, int64_t count,
+                                 double timeout, tessera_group **group) {
+  if (!parent || !group || (!ranks && count > 0))
+    return nullArgument();
+  return guarded([&] {
+    auto made = parent->group->make({ranks, ranks + std::max<int64_t>(count, 0)}, timeout);
+    if (!made)
+      return fail(TESSERA_FAILED, made.message());
+    *group = *made ? new tessera_group{std::move(*made)} : nullptr;
+    return TESSERA_OK;
+  });
+}
+
+void tessera_group_close(tessera_group *group) {
+  delete group;
+}
+
+int64_t tessera_group_size(const tessera_group *group) {
+  return group ? static_cast<int64_t>(group->group->members().size()) : 0;
+}
+
+int64_t tessera_group_member(const tessera_group *group, int64_t place) {
+  return place >= 0 && place < tessera_group_size(group) ? group->group->members()[place] : -1;
+}
+
+const char *tessera_group_host(const tessera_group *group, int64_t rank) {
+  if (!group || rank < 0 || rank >= group->group->job().transport().size())
+    return nullptr;
+  return group->group->job().transport().hostOf(rank).c_str();
+}
+
+const char *tessera_group_backends(void) {
+  static thread_local std::string text;
+  text.clear();
+  for (const std::string &name : transportNames())
+    text += (text.empty() ? "" : " ") + name;
+  return text.c_str();
+}
+
+/// The call, or what is wrong with it. A barrier has no kind.
+static Expected<GroupCall> callFrom(const tessera_collective &given) {
+  GroupCall call;
+  auto unknown = [](const char *what, const char *text) {
+    return Status::error("unknown " + std::string(what) + " '" + text + "'");
+  };
+  auto kind = tessera::sharding::parseCollectiveKind(given.kind);
+  if (!kind || (*kind > CollectiveKind::all_to_all && *kind < CollectiveKind::broadcast) ||
+      *kind > CollectiveKind::reduce || *kind == CollectiveKind::slice)
+    return unknown("collective", given.kind);
+  call.kind = *kind;
+  auto type = ElementType::parse(given.type ? given.type : "");
+  if (!type)
+    return unknown("type", given.type ? given.type : "");
+  call.type = *type;
+  if (given.reduction) {
+    auto reduction = parseGroupReduction(given.reduction);
+    if (!reduction)
+      return Status::error("unknown reduction '" + std::string(given.reduction) +
+                           "'; there are sum, avg, max, min, prod, band, bor, bxor");
+    call.reduction = *reduction;
+  }
+  if (given.algorithm) {
+    call.algorithm = parseAlgorithm(given.algorithm);
+    if (!call.algorithm)
+      return Status::error("unknown algorithm '" + std::string(given.algorithm) +
+                           "'; there are direct, one_shot, ring, halving_doubling, tree, "
+                           "hierarchical");
+  }
+  call.root = given.root;
+  call.counts.assign(given.counts, given.counts + given.num_counts);
+  if (given.receives)
+    call.receives.assign(given.receives, given.receives + given.num_counts);
+  call.input = static_cast<const std::byte *>(given.input);
+  call.output = static_cast<std::byte *>(given.output);
+  return call;
+}
+
+static bool isNull(const tessera_collective *given) {
+  return !given || given->struct_size < sizeof(*given) || !given->kind || given->num_counts < 0 ||
+         (!given->counts && given->num_counts > 0);
+}
+
+tessera_status tessera_group_call(tessera_group *group, const tessera_collective *collective,
+                                  tessera_work **work) {
+  if (!group || !work || isNull(collective))
+    return nullArgument();
+  return guarded([&] {
+    if (std::string_view(collective->kind) == "barrier")
+      return give(group->group->barrier(), work);
+    auto call = callFrom(*collective);
+    return give(call ? group->group->call(*call)
+                     : group->group->refuse(collective->kind + (": " + call.message())),
+                work);
+  });
+}
+
+tessera_status tessera_group_algorithm(tessera_group *group, const tessera_collective *collective,
+                                       const char **algorithm) {
+  if (!group || !algorithm || isNull(collective))
+    return nullArgument();
+  return guarded([&] {
+    auto call = callFrom(*collective);
+    if (!call)
+      return fail(TESSERA_INVALID_ARGUMENT, call.message());
+    auto chosen = group->group->algorithmOf(*call);
+    if (!chosen)
+      return fail(TESSERA_INVALID_ARGUMENT, chosen.message());
+    *algorithm = toString(*chosen).data();
+    return TESSERA_OK;
+  });
+}
+
+tessera_status tessera_group_refuse(tessera_group *group, const char *reason, tessera_work **work) {
+  if (!group || !reason || !work)
+    return nullArgument();
+  return guarded([&] { return give(group->group->refuse(reason), work); });
+}
+
+tessera_status tessera_group_send(tessera_group *group, int64_t peer, int64_t tag, const void *data,
+                                  size_t bytes, const char *what, tessera_work **work) {
+  if (!group || !what || !work || (!data && bytes > 0))
+    return nullArgument();
+  return guarded([&] {
+    return give(group->group->send(peer, tag, static_cast<const std::byte *>(data),
+                                   static_cast<int64_t>(bytes), what),
+                work);
+  });
+}
+
+tessera_status tessera_group_receive(tessera_group *group, int64_t peer, int64_t tag, void *data,
+                                     size_t bytes, const char *what, tessera_work **work) {
+  if (!group || !what || !work || (!data && bytes > 0))
+    return nullArgument();
+  return guarded([&] {
+    auto made = group->group->receive(peer, tag, static_cast<std::byte *>(data),
+                                      static_cast<int64_t>(bytes), what);
+    return give(made, work, made);
+  });
+}
+
+int tessera_work_is_completed(const tessera_work *work) {
+  return !work || work->work->isCompleted();
+}
+
+tessera_status tessera_work_wait(tessera_work *work) {
+  if (!work)
+    return nullArgument();
+  return guarded([&] {
+    Status status = work->work->wait();
+    return status.ok() ? TESSERA_OK : fail(TESSERA_FAILED, status.message());
+  });
+}
+
+int64_t tessera_work_source(const tessera_work *work) {
+  return work && work->receive ? work->receive->source : -1;
+}
+
+void tessera_work_free(tessera_work *work) {
+  delete work;
+}
