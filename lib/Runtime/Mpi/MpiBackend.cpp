@@ -7,6 +7,7 @@
 
 #include "MpiBackend.h"
 
+#include "../Ranks/LaunchedRank.h"
 #include "MpiTransport.h"
 #include "ProcessExecutor.h"
 
@@ -41,8 +42,10 @@ Expected<std::unique_ptr<Executor>> openMpi(std::shared_ptr<const Artifact> arti
                          std::to_string(kMaxCores) + " workers");
   if (!MpiLibrary::isLaunched())
     TESSERA_RETURN_IF_ERROR(checkWorld(artifact->program, 1));
-  double seconds = options.timeoutSeconds > 0 ? options.timeoutSeconds : kDefaultTimeout;
-  auto transport = MpiTransport::open(seconds);
+  auto seconds = timeoutOf(options);
+  if (!seconds)
+    return seconds.status();
+  auto transport = MpiTransport::open(*seconds);
   if (!transport)
     return transport.status();
   MpiTransport &mpi = **transport;
@@ -57,7 +60,7 @@ Expected<std::unique_ptr<Executor>> openMpi(std::shared_ptr<const Artifact> arti
     cores = std::clamp<int64_t>(std::thread::hardware_concurrency() / neighbours, 1, kMaxCores);
   }
   auto executor = std::make_unique<ProcessExecutor>(std::move(artifact), std::move(*transport),
-                                                    seconds, cores, options.trace);
+                                                    *seconds, cores, options.trace);
   TESSERA_RETURN_IF_ERROR(executor->open());
   return std::unique_ptr<Executor>(std::move(executor));
 }

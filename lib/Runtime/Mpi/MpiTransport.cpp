@@ -30,6 +30,19 @@ Expected<std::unique_ptr<MpiTransport>> MpiTransport::open(double seconds) {
   return made;
 }
 
+Expected<std::unique_ptr<Transport>> MpiTransport::openAs(int64_t rank, int64_t size,
+                                                          double seconds) {
+  auto made = open(seconds);
+  if (!made)
+    return made.status();
+  if ((*made)->rank() != rank || (*made)->size() != size)
+    return Status::error("this is rank " + std::to_string(rank) + " of " + std::to_string(size) +
+                         ", and for MPI rank " + std::to_string((*made)->rank()) + " of " +
+                         std::to_string((*made)->size()) +
+                         "; start the processes with MPI's launcher, and leave rank and size out");
+  return std::unique_ptr<Transport>(std::move(*made));
+}
+
 MpiTransport::~MpiTransport() = default;
 
 /// Every rank tells every other its host; done by messages, so that who does not come is named.

@@ -22,6 +22,8 @@ public:
   /// Starts MPI where nobody has, and learns where the ranks are. All ranks must come within
   /// `seconds`.
   static Expected<std::unique_ptr<MpiTransport>> open(double seconds);
+  /// The same for one who says that it is rank `rank` of `size`.
+  static Expected<std::unique_ptr<Transport>> openAs(int64_t rank, int64_t size, double seconds);
   ~MpiTransport() override;
 
   int64_t rank() const override { return library.rank; }

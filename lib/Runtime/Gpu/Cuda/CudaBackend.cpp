@@ -17,9 +17,6 @@
 
 namespace tessera::runtime::gpu {
 
-/// How long ranks wait for each other to come, and for NCCL.
-constexpr double kSeconds = 4;
-
 /// What ranks tell each other before they begin.
 struct RankCard {
   uint64_t fingerprint = 0;
@@ -120,8 +117,12 @@ Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> art
                          "; start one process a GPU, " + std::to_string(program.numDevices()) +
                          " of them, with a launcher that sets rank variables (mpirun, srun, "
                          "torchrun, or TESSERA_RANK, TESSERA_SIZE and TESSERA_LOCAL_RANK)");
+  // How long ranks wait for each other to come, and for NCCL.
+  auto seconds = timeoutOf(given);
+  if (!seconds)
+    return seconds.status();
   auto driver = std::make_unique<CudaDriver>();
-  auto nccl = std::make_unique<Nccl>(*rank, kSeconds);
+  auto nccl = std::make_unique<Nccl>(*rank, *seconds);
   bool needsNccl =
       rank->size > 1 && (hasStep<CollectiveStep>(program) || hasStep<TransferStep>(program));
   auto openHere = [&]() -> Status {
@@ -139,7 +140,7 @@ Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> art
   options.messages = true;
   GatherTexts gather;
   if (rank->size > 1) {
-    auto rendezvous = Rendezvous::open(*rank, kSeconds);
+    auto rendezvous = Rendezvous::open(*rank, *seconds);
     if (!rendezvous)
       return opened.ok() ? rendezvous.status() : opened;
     TESSERA_RETURN_IF_ERROR((*rendezvous)->agree(opened, Rendezvous::Wait::whileOpening));
