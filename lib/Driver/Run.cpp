@@ -184,7 +184,7 @@ static runtime::Expected<runtime::RunReport> runReference(const RunOptions &opti
   driver.steps = report.steps;
   if (options.target != "cpu")
     driver.backend = "threads", driver.scheduleSeed = 0;
-  if (driver.backend == "mpi")
+  if (driver.backend == "mpi" || driver.backend == "tcp")
     driver.backend = "threads"; // one process checks
   return runtime::runProgram(artifact, driver);
 }

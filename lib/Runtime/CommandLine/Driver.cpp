@@ -117,7 +117,7 @@ public:
 private:
   /// Of our own backends one has a use for it; what others do with it is theirs.
   Status checkSeed() {
-    for (const char *each : {"threads", "mpi", "cuda", "vdev"})
+    for (const char *each : {"threads", "mpi", "tcp", "cuda", "vdev"})
       if (options.scheduleSeed != 0 && options.backend == each)
         return Status::error("--schedule-seed " + std::to_string(options.scheduleSeed) +
                              " is of backend stub, the backend is '" + options.backend + "'");

@@ -15,6 +15,9 @@ namespace tessera::runtime {
 /// Backend::open of `mpi`.
 Expected<std::unique_ptr<Executor>> openMpi(std::shared_ptr<const Artifact> artifact,
                                             const BackendOptions &options, const void *);
+/// Backend::open of `tcp`: the same, over connections of ours between ranks of any launcher.
+Expected<std::unique_ptr<Executor>> openTcp(std::shared_ptr<const Artifact> artifact,
+                                            const BackendOptions &options, const void *);
 
 } // namespace tessera::runtime
 

@@ -45,9 +45,9 @@ Expected<LaunchedProcess> launchedProcess(Environment get);
 Expected<LaunchedRank> launchedRank();
 
 /// Where rank 0 listens and the others connect: "HOST PORT", or "file:PATH" of a file into which it
-/// writes that. TESSERA_RENDEZVOUS=file:PATH; or TESSERA_MASTER_ADDR and _PORT, else MASTER_ADDR and
-/// MASTER_PORT (under torchrun the port above, whose agent has that one itself), else the first of
-/// Slurm's hosts; 127.0.0.1 and 29500 where nobody says.
+/// writes that. TESSERA_RENDEZVOUS=file:PATH; or TESSERA_MASTER_ADDR and _PORT, else MASTER_ADDR
+/// and MASTER_PORT (under torchrun the port above, whose agent has that one itself), else the first
+/// of Slurm's hosts; 127.0.0.1 and 29500 where nobody says.
 Expected<std::string> jobAddress();
 Expected<std::string> jobAddress(Environment get);
 

@@ -31,6 +31,7 @@ static Registry &registry() {
     auto *made = new Registry; // never destroyed: a plugin's functions may be called late
     made->backends["threads"] = {"threads", "virtual devices in one process", openThreads, nullptr};
     made->backends["mpi"] = {"mpi", "one process a device, through MPI", openMpi, nullptr};
+    made->backends["tcp"] = {"tcp", "one process a device, over TCP", openTcp, nullptr};
     made->backends["stub"] = {"stub", "GPU programs in host memory, in random legal orders",
                               gpu::openStub, nullptr};
     made->backends["vdev"] = {"vdev", "virtual devices on one GPU", gpu::openVdev, nullptr};
