@@ -14,6 +14,7 @@ config.substitutions.append(("%python", config.python))
 config.substitutions.append(("%examples", os.path.join(config.tessera_source_dir, "examples")))
 config.substitutions.append(("%fake_gpu", os.path.join(config.unittests, "fake-gpu")))
 config.substitutions.append(("%unittests", config.unittests))
+config.substitutions.append(("%demo_dialect", config.demo_dialect))
 config.substitutions.append(("%source", config.tessera_source_dir))
 
 config.substitutions.append(("%tools", config.tessera_tools_dir))

@@ -122,6 +122,39 @@ def llama_block(d=1024, heads=16, groups=4, seq=512, batch=16, ffn=2816):
     return Model(sgd(loss), (params, *data), by_batch(params, *data, more=more))
 
 
+def vit(layers=4, d=384, heads=6, batch=64, size=224, patch=16, classes=1000):
+    """Patches as a convolution, a class token, learned positions, pre-norm blocks, a head on the class token."""
+    e, places = d // heads, (size // patch) ** 2 + 1
+    block = dict(g1=S((d,), F), b1=S((d,), F), qkv=S((d, 3 * d), F), cqkv=S((3 * d,), F), wo=S((d, d), F), co=S((d,), F),
+                 g2=S((d,), F), b2=S((d,), F), w1=S((d, 4 * d), F), c1=S((4 * d,), F), w2=S((4 * d, d), F), c2=S((d,), F))
+    params = dict(patch=S((patch, patch, 3, d), F), cls=S((1, 1, d), F), pos=S((1, places, d), F), blocks=[block] * layers,
+                  g=S((d,), F), b=S((d,), F), head=S((d, classes), F), bias=S((classes,), F))
+
+    def norm(x, gain, bias):
+        mean = jnp.mean(x, -1, keepdims=True)
+        return (x - mean) * lax.rsqrt(jnp.mean((x - mean) ** 2, -1, keepdims=True) + 1e-6) * gain + bias
+
+    def attend(p, x):
+        q, k, v = jnp.moveaxis((x @ p["qkv"] + p["cqkv"]).reshape(batch, places, 3, heads, e), 2, 0)
+        a = jax.nn.softmax(jnp.einsum("bqhe,bkhe->bhqk", q, k) * e ** -0.5, -1)
+        return jnp.einsum("bhqk,bkhe->bqhe", a, v).reshape(batch, places, d) @ p["wo"] + p["co"]
+
+    def loss(p, x, y):
+        h = lax.conv_general_dilated(x, p["patch"], (patch, patch), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        h = jnp.concatenate([jnp.broadcast_to(p["cls"], (batch, 1, d)), h.reshape(batch, places - 1, d)], 1) + p["pos"]
+        for q in p["blocks"]:
+            h = h + attend(q, norm(h, q["g1"], q["b1"]))
+            h = h + jax.nn.gelu(norm(h, q["g2"], q["b2"]) @ q["w1"] + q["c1"]) @ q["w2"] + q["c2"]
+        logits = norm(h, p["g"], p["b"])[:, 0] @ p["head"] + p["bias"]
+        return -jnp.mean(jnp.sum(jax.nn.log_softmax(logits) * jax.nn.one_hot(y, classes), -1))
+
+    data = S((batch, size, size, 3), F), S((batch,), jnp.int32)
+    cut = dict(block, **{name: P(None, "t") for name in ("qkv", "w1")}, cqkv=P("t"), c1=P("t"), wo=P("t"), w2=P("t"))
+    tensor = dict(whole(params), blocks=[{name: p if isinstance(p, P) else P() for name, p in cut.items()}] * layers)
+    more = {"Megatron 4x2": (dict(d=4, t=2), (tensor, P("d"), P("d")))}
+    return Model(sgd(loss), (params, *data), by_batch(params, *data, more=more))
+
+
 def moe():
     program = moe_step(Moe())
     params, data = program.args[0], program.args[1:]
@@ -308,5 +341,5 @@ MODELS = {
     "mlp": mlp,
     "gpt_block": lambda: gpt(1, 512, 8, 128, 8, 2048, 0, embed=False),
     "gpt_4_layers": lambda: gpt(4, 512, 8, 128, 8, 2048, 8192),
-    "llama_block": llama_block, "moe": moe, "moe_top2": moe_top2, "resnet50": resnet50, "unet": unet, "dlrm": dlrm, "lstm": lstm,
+    "llama_block": llama_block, "vit": vit, "moe": moe, "moe_top2": moe_top2, "resnet50": resnet50, "unet": unet, "dlrm": dlrm, "lstm": lstm,
 }

@@ -7,6 +7,7 @@
 
 #include "PrepareScalars.h"
 #include "PrepareTensors.h"
+#include "TakeLookups.h"
 #include "tessera/Codegen/Passes.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 
@@ -40,6 +41,7 @@ struct CodegenPrepare : codegen::impl::CodegenPrepareBase<CodegenPrepare> {
     dropShardings(function);
     if (failed(checkSignature(function)) || failed(prepareTensors(function)))
       return signalPassFailure();
+    takeLookups(function);
     prepareScalars(function);
   }
 

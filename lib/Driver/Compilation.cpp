@@ -16,6 +16,7 @@
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Pass/PassRegistry.h"
+#include "mlir/Tools/Plugins/DialectPlugin.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -46,6 +47,16 @@ Compilation::Compilation(const ProgramOptions &options)
 Compilation::~Compilation() = default;
 
 LogicalResult Compilation::read() {
+  DialectRegistry plugins;
+  for (const std::string &file : options.dialectPlugins) {
+    llvm::Expected<DialectPlugin> plugin = DialectPlugin::load(file);
+    if (!plugin) {
+      errors() << "error: " << llvm::toString(plugin.takeError()) << "\n";
+      return failure();
+    }
+    plugin->registerDialectRegistryCallbacks(plugins);
+  }
+  mlirContext.appendDialectRegistry(plugins);
   mlirContext.loadDialect<dist::DistDialect>(); // meshes are made before passes load it
   program = loadProgram(&mlirContext, options.file, options.text, errors());
   if (!program || options.passes.empty())

@@ -114,7 +114,7 @@ private:
         };
         std::vector<CollectiveReport> &dearer = total(arms[1]) > total(arms[0]) ? arms[1] : arms[0];
         into.insert(into.end(), dearer.begin(), dearer.end());
-      } else if (isa<linalg::LinalgOp>(op) || isa<tensor::TensorDialect>(op.getDialect())) {
+      } else if (dist::hasCost(&op)) {
         report.computeSeconds += static_cast<double>(trips) * costs->seconds(&op, devices);
       } else if (auto start = dyn_cast<StartOp>(op)) {
         if (failed(collect(start.getBody().front(), trips, bounded, into)))

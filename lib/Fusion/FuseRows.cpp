@@ -7,6 +7,8 @@
 
 #include "tessera/Fusion/FuseRows.h"
 
+#include "tessera/Dialect/Dist/Rules/Selection.h"
+
 using namespace mlir;
 using namespace tessera::dist;
 
@@ -16,7 +18,8 @@ static constexpr int64_t kTinyWork = 2048;
 RowSpace RowSpace::of(Operation *op) {
   RowSpace space;
   auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-  if (!linalgOp || linalgOp.hasDynamicShape()) {
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  if (!linalgOp || linalgOp.hasDynamicShape() || (generic && isScatter(generic))) {
     for (Value result : op->getResults())
       if (auto type = dyn_cast<RankedTensorType>(result.getType()))
         space.values[result] = Labels(type.getRank(), -1);

@@ -10,6 +10,7 @@
 #include "tessera/Dialect/Check/Check.h"
 #include "tessera/Interpreter/Compare.h"
 
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
 
 using namespace mlir;
@@ -128,6 +129,12 @@ void Device::step() {
       outcome = execute(*this, op);
   if (outcome == Outcome::unknown)
     outcome = executeHere(op);
+  if (auto aggregate = dyn_cast<linalg::AggregatedOpInterface>(op);
+      aggregate && outcome == Outcome::unknown) {
+    if (failed(enterDecomposed(aggregate)))
+      status = Status::failed;
+    return;
+  }
   if (outcome == Outcome::unknown)
     error(op) << "is not known to the interpreter";
   if (outcome != Outcome::done)
@@ -182,6 +189,26 @@ LogicalResult Device::enterCall(func::CallOp call) {
     if (frame.block->getParentOp() == callee)
       return error(call) << "calls '" << call.getCallee() << "' recursively";
   enter(callee.getBody().front(), get(call.getOperands()));
+  return success();
+}
+
+LogicalResult Device::enterDecomposed(linalg::AggregatedOpInterface op) {
+  OwningOpRef<func::FuncOp> &body = program.decomposed[op];
+  if (!body) {
+    OpBuilder b(op.getContext());
+    auto type = b.getFunctionType(op->getOperandTypes(), op->getResultTypes());
+    body = func::FuncOp::create(op.getLoc(), op->getName().getStringRef(), type);
+    b.setInsertionPointToStart(body->addEntryBlock());
+    IRMapping mapping;
+    mapping.map(op->getOperands(), body->getArguments());
+    auto copy = cast<linalg::AggregatedOpInterface>(b.clone(*op, mapping));
+    FailureOr<SmallVector<Value>> results = copy.decomposeOperation(b);
+    if (failed(results))
+      return error(op) << "is not known to the interpreter, and does not decompose";
+    func::ReturnOp::create(b, op.getLoc(), *results);
+    copy->erase();
+  }
+  enter(body->getBody().front(), get(op->getOperands()));
   return success();
 }
 

@@ -10,6 +10,8 @@
 
 #include "Evaluator.h"
 
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace tessera::interpreter {
@@ -52,6 +54,8 @@ private:
   void enter(mlir::Block &block, llvm::ArrayRef<Tensor> arguments);
   void enterLoop(mlir::scf::ForOp loop);
   mlir::LogicalResult enterCall(mlir::func::CallOp call);
+  /// An op of another dialect in terms of simpler ops.
+  mlir::LogicalResult enterDecomposed(mlir::linalg::AggregatedOpInterface op);
   /// One operation of the topmost frame.
   void step();
   void leave(mlir::Operation *terminator);

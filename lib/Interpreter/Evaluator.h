@@ -26,6 +26,8 @@ struct Program {
   dist::MeshTable meshes;
   uint64_t operations = 0; ///< executed so far
   llvm::DenseMap<mlir::Attribute, Tensor> constants;
+  /// Ops that the interpreter does not know as functions of those that it does.
+  llvm::DenseMap<mlir::Operation *, mlir::OwningOpRef<mlir::func::FuncOp>> decomposed;
   /// For each operation the values that nothing reads after it, by block.
   llvm::DenseMap<mlir::Block *, llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value>>>
       lastUses;

@@ -6,23 +6,41 @@
 //===----------------------------------------------------------------------===//
 
 #include "tessera/Sharding/Buffers.h"
+#include "tessera/Sharding/CollectiveTraits.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 
 namespace tessera::sharding {
 
-static constexpr std::array<std::string_view, 13> kKindNames = {
-    "slice",   "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "permute", "broadcast",
-    "scatter", "gather",     "reduce",     "halo_exchange",  "exchange",   "transfer"};
+/// In the order of the kinds.
+static constexpr CollectiveTraits kTraits[] = {
+    {.name = "slice", .dim = "dim", .rounds = 0},
+    {.name = "all_reduce", .reduces = true, .rounds = 2, .shares = 2},
+    {.name = "all_gather", .dim = "dim", .isRelayed = true, .rounds = 1, .shares = 1},
+    {.name = "reduce_scatter", .dim = "dim", .reduces = true, .rounds = 1, .shares = 1},
+    {.name = "all_to_all", .dim = "concat_dim", .splitDim = "split_dim", .rounds = 1, .shares = 1},
+    {.name = "permute"},
+    {.name = "broadcast", .isRelayed = true, .rounds = 1},
+    {.name = "scatter", .dim = "dim"},
+    {.name = "gather", .dim = "dim"},
+    {.name = "reduce", .reduces = true, .isRelayed = true, .rounds = 1},
+    {.name = "halo_exchange", .dim = "dim"},
+    {.name = "exchange"},
+    {.name = "transfer"},
+};
+
+const CollectiveTraits &traitsOf(CollectiveKind kind) {
+  return kTraits[static_cast<int>(kind)];
+}
 
 std::string_view toString(CollectiveKind kind) {
-  return kKindNames[static_cast<int>(kind)];
+  return traitsOf(kind).name;
 }
 
 std::optional<CollectiveKind> parseCollectiveKind(std::string_view text) {
-  for (size_t i = 0; i < kKindNames.size(); ++i)
-    if (kKindNames[i] == text)
+  for (size_t i = 0; i < std::size(kTraits); ++i)
+    if (kTraits[i].name == text)
       return static_cast<CollectiveKind>(i);
   return std::nullopt;
 }

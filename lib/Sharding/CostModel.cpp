@@ -7,6 +7,8 @@
 
 #include "tessera/Sharding/CostModel.h"
 
+#include "tessera/Sharding/CollectiveTraits.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -54,20 +56,8 @@ Link LinkModel::linkOf(const Mesh &mesh, const AxisList &group) const {
 int64_t roundsOf(CollectiveKind kind, int64_t n, const Traffic &traffic) {
   auto doublings =
       static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(std::max<int64_t>(n, 1) - 1)));
-  switch (kind) {
-  case CollectiveKind::slice:
-    return 0;
-  case CollectiveKind::all_reduce:
-    return 2 * doublings;
-  case CollectiveKind::all_gather:
-  case CollectiveKind::reduce_scatter:
-  case CollectiveKind::all_to_all:
-  case CollectiveKind::broadcast:
-  case CollectiveKind::reduce:
-    return doublings;
-  default:
-    return traffic.messages;
-  }
+  int rounds = traitsOf(kind).rounds;
+  return rounds < 0 ? traffic.messages : rounds * doublings;
 }
 
 constexpr std::pair<Algorithm, std::string_view> algorithmNames[] = {
@@ -101,9 +91,7 @@ bool LinkModel::has(Algorithm algorithm) const {
 
 /// Whether a collective has another algorithm than sending boxes from device to device.
 static bool isCollective(CollectiveKind kind) {
-  using Kind = CollectiveKind;
-  return kind == Kind::all_reduce || kind == Kind::all_gather || kind == Kind::reduce_scatter ||
-         kind == Kind::all_to_all || kind == Kind::broadcast || kind == Kind::reduce;
+  return traitsOf(kind).rounds > 0;
 }
 
 /// Rounds and bytes of one algorithm on one class of links; nothing where it cannot do the kind.
@@ -136,16 +124,8 @@ static std::optional<std::pair<double, double>> workOf(Algorithm algorithm, Coll
 /// reduce-scatter, either of an all-reduce. Inverts what `Collective.h` says of wire bytes.
 static double largerSide(CollectiveKind kind, int64_t devices, double wireBytes) {
   auto n = static_cast<double>(std::max<int64_t>(devices, 2));
-  switch (kind) {
-  case CollectiveKind::all_reduce:
-    return wireBytes * n / (2 * (n - 1));
-  case CollectiveKind::all_gather:
-  case CollectiveKind::reduce_scatter:
-  case CollectiveKind::all_to_all:
-    return wireBytes * n / (n - 1);
-  default:
-    return wireBytes;
-  }
+  int shares = traitsOf(kind).shares;
+  return shares == 0 ? wireBytes : wireBytes * n / (shares * (n - 1));
 }
 
 /// The levels of a group, equal links together, fastest first; empty where parts of axes take part.

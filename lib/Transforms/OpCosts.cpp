@@ -11,6 +11,7 @@
 
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
+#include "tessera/Dialect/Dist/Rules/ShardingRuleInterface.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -19,17 +20,21 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
+bool dist::hasCost(Operation *op) {
+  auto isTensor = llvm::IsaPred<RankedTensorType>;
+  return isa<ShardingRuleOpInterface>(op) && !isa<ShardTensorOp>(op) &&
+         (llvm::any_of(op->getOperandTypes(), isTensor) ||
+          llvm::any_of(op->getResultTypes(), isTensor));
+}
+
 bool dist::combinesTensors(Operation *op) {
   auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
   return linalgOp && linalgOp.getNumReductionLoops() > 0 && linalgOp.getNumDpsInputs() >= 2;
 }
 
 int64_t dist::operationsOf(Operation *op) {
-  int64_t operations = 0;
-  for (Region &region : op->getRegions())
-    for (Block &block : region)
-      operations += static_cast<int64_t>(block.getOperations().size()) - 1;
-  return std::max<int64_t>(operations, 1);
+  auto distributed = dyn_cast<ShardingRuleOpInterface>(op);
+  return distributed ? distributed.getOperationsPerIteration() : 0;
 }
 
 double dist::tripsOf(Operation *op) {
@@ -97,9 +102,7 @@ double OpCosts::seconds(Operation *op, double iterations, ArrayRef<double> eleme
     if (counts[i] > 0)
       bytes += counts[i] * elements[i] *
                static_cast<double>(bytesPerElement(getElementTypeOrSelf(typeOf(i))));
-  // What only moves elements computes nothing, whatever its rule has as loops.
-  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-  double flops = linalgOp ? iterations * static_cast<double>(operationsOf(op)) : 0;
+  double flops = iterations * static_cast<double>(operationsOf(op));
   // Products of narrow numbers run at their rate, however wide the sum is.
   std::string dtype;
   llvm::raw_string_ostream(dtype) << getElementTypeOrSelf(
@@ -109,9 +112,10 @@ double OpCosts::seconds(Operation *op, double iterations, ArrayRef<double> eleme
 
 double OpCosts::seconds(Operation *op, int64_t devices) const {
   double iterations = 1;
-  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
-    for (int64_t range : linalgOp.getStaticLoopRanges())
-      iterations *= static_cast<double>(range);
+  if (operationsOf(op) > 0)
+    if (std::optional<sharding::ShardingRule> rule = getShardingRule(op))
+      for (const sharding::Factor &factor : rule->factors)
+        iterations *= static_cast<double>(factor.size);
   SmallVector<double> elements;
   auto add = [&](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-import copy
+import collections
 import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -158,7 +158,11 @@ def _rebuild(value, leaves, is_leaf):
     if kind is dict:
         if type(value) is dict:
             return dict(made)
-        copied = copy.copy(value)  # of a class of its own, with what that has beside the entries
+        # Of a class of its own, with what that has beside the entries. Its constructor may look into the values.
+        copied = type(value).__new__(type(value))
+        getattr(copied, "__dict__", {}).update(getattr(value, "__dict__", {}))
+        if isinstance(value, collections.defaultdict):
+            copied.default_factory = value.default_factory
         for key, child in made:
             copied[key] = child
         return copied

@@ -57,6 +57,8 @@ MOVES = [
     lambda x, y: torch.zeros(4, 3, 6).scatter_add(-1, x.argmax(-1, keepdim=True), y[..., :1]),
     lambda x, y: torch.zeros(4, 5, 6).index_add(1, torch.tensor([1, 1, 3]), y), lambda x, y: y * F.one_hot(x.argmax(-1), 6),
     lambda x, y: F.pad(y, (-1, 2, 0, 1), value=.5), lambda x, y: F.pad(y, (1, 2), mode="reflect") + F.pad(y, (1, 2), mode="circular"),
+    lambda x, y: y.as_strided((4, 2, 3), (18, 6, 2), 1) * 2, lambda x, y: y.mT.contiguous().as_strided((6, 4, 3), (3, 18, 1)),
+    lambda x, y: y.permute(1, 0, 2).as_strided((3, 4, 6), (6, 18, 1)) + F.adaptive_avg_pool2d(y[:, None].to(memory_format=torch.channels_last), 1)[0, 0],
     lambda x, y: y.unfold(2, 3, 1), lambda x, y: y.repeat_interleave(2, 1) + y.repeat(1, 2, 1), lambda x, y: torch.stack(y.unbind(1), 0),
     lambda x, y: torch.tril(y) + torch.triu(y, 1), lambda x, y: y[:, :, :3].diagonal(dim1=1, dim2=2), lambda x, y: written(y), lambda x, y: inside(y),
     lambda x, y: y @ torch.eye(6) * torch.linspace(0, 1, 6) + torch.empty(6).fill_(2.), lambda x, y: y.flatten(1).unflatten(1, (3, 6)).movedim(0, 1)]

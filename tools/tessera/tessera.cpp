@@ -73,6 +73,10 @@ static void addInputOptions(CLI::App *command, tessera::ProgramOptions &options)
       "--topology", options.topology,
       "Machine that costs are for (JSON), or hwloc: this one; default an 8-GPU NVLink "
       "node");
+  command
+      ->add_option("--load-dialect-plugin", options.dialectPlugins,
+                   "A shared object that registers dialects, as for mlir-opt")
+      ->allow_extra_args(false);
   command->add_flag("--remarks", options.remarks, "Print what the compiler chose and why");
   addSearchOptions(command, options.search);
 }

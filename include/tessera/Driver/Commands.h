@@ -49,6 +49,7 @@ struct ProgramOptions {
   std::string topology;              ///< file of the machine, empty for the default
   std::string fusion;                ///< options of dist-fuse-collectives
   bool remarks = false;              ///< print what the compiler chose and why
+  std::vector<std::string> dialectPlugins; ///< shared objects with dialects of the program
   SearchWish search;
 };
 

@@ -22,7 +22,8 @@ runtime::Expected<runtime::RunReport> interpretReference(const RunOptions &optio
 /// About how many operations on single elements the interpreter executes for one step: iterations
 /// times the ops of a body. Nothing when loops without constant bounds decide it.
 std::optional<double> interpreterWork(mlir::func::FuncOp function);
-/// A run of at most as many is small: `--check` then asks the interpreter, too. About 0.2 s.
+/// A run of at most as many is small: `--check` then asks the interpreter, too. That takes 0.03 to
+/// 0.2 s (bench/interpreter/rate).
 constexpr double kSmallInterpreterWork = 2e6;
 
 /// Compares a run with the interpreter if that is a small matter: adds differences to

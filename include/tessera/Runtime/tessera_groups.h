@@ -31,8 +31,9 @@ typedef struct tessera_group tessera_group;
 typedef struct tessera_work tessera_work;
 
 typedef struct tessera_group_options {
-  size_t struct_size;  ///< sizeof(tessera_group_options)
-  const char *backend; ///< "tcp", "threads" (ranks are threads of this process), or a registered one
+  size_t struct_size; ///< sizeof(tessera_group_options)
+  const char
+      *backend; ///< "tcp", "threads" (ranks are threads of this process), or a registered one
   /// Where ranks meet: "HOST PORT", where rank 0 listens; "file:PATH", which all see and none has
   /// yet; of threads any text.
   const char *address;
@@ -44,8 +45,8 @@ typedef struct tessera_group_options {
 /// The group of all ranks. Waits for all of them; fails after the timeout, naming who did not come.
 TESSERA_RT_API tessera_status tessera_group_open(const tessera_group_options *options,
                                                  tessera_group **group);
-/// A group of some ranks, ascending. Called by all ranks of `parent`, with the same ranks. `*group` is
-/// null for those that are not of it.
+/// A group of some ranks, ascending. Called by all ranks of `parent`, with the same ranks. `*group`
+/// is null for those that are not of it.
 TESSERA_RT_API tessera_status tessera_group_new(tessera_group *parent, const int64_t *ranks,
                                                 int64_t count, double timeout,
                                                 tessera_group **group);
@@ -101,12 +102,59 @@ TESSERA_RT_API tessera_status tessera_group_receive(tessera_group *group, int64_
 
 /// 1 when the work has ended, or failed.
 TESSERA_RT_API int tessera_work_is_completed(const tessera_work *work);
+/// Waits for the end, at most `seconds`; 1 when it has come.
+TESSERA_RT_API int tessera_work_wait_for(const tessera_work *work, double seconds);
 /// Waits for the end; its failure is that of the call.
 TESSERA_RT_API tessera_status tessera_work_wait(tessera_work *work);
 /// The rank whose message a receive got; -1 of other works.
 TESSERA_RT_API int64_t tessera_work_source(const tessera_work *work);
 /// Forgets the work, which goes on.
 TESSERA_RT_API void tessera_work_free(tessera_work *work);
+
+//===----------------------------------------------------------------------===//
+// Backends of others: messages between ranks, over which all of the above runs.
+//===----------------------------------------------------------------------===//
+
+/// Bytes from rank to rank. No function but `rest` waits. One thread uses a transport.
+///
+/// A channel orders messages: from one rank to another, the n-th receive on a channel meets the
+/// n-th send on it, which has as many bytes. Channels are independent. Functions that return an int
+/// give 0 on success; otherwise `error` has one line that names the peer.
+typedef struct tessera_transport {
+  size_t struct_size; ///< set by the caller: sizeof(tessera_transport)
+  void *self;         ///< the first argument of all functions
+  int64_t rank, size;
+  const char *const *hosts; ///< by rank
+  /// A new channel between `ranks`, ascending, one of which is this one. Called by all of them, in
+  /// the same order of their common channels.
+  int (*open_channel)(void *self, const int64_t *ranks, int64_t count, int64_t *channel);
+  /// `data` belongs to the transport until the message is done. The peer may be this rank. Requests
+  /// are not 0.
+  int (*send)(void *self, int64_t channel, int64_t peer, const void *data, int64_t bytes,
+              uint64_t *request);
+  int (*receive)(void *self, int64_t channel, int64_t peer, void *data, int64_t bytes,
+                 uint64_t *request);
+  /// Whether a message is done; then its request is no more. Lets all messages go on.
+  int (*test)(void *self, uint64_t request, int *is_done);
+  /// Waits until a message may be done, or about as long as said; null: sleeps.
+  void (*rest)(void *self, int64_t microseconds);
+  /// Gives up what is under way, in bounded time.
+  void (*abandon)(void *self);
+  void (*close)(void *self);
+  const char *(*error)(void *self);
+} tessera_transport;
+
+/// Makes the transport of this rank, when all have come. Not 0 on failure, with a line of at most
+/// `message_size` bytes.
+typedef int (*tessera_open_transport)(const tessera_group_options *options,
+                                      tessera_transport *transport, char *message,
+                                      size_t message_size);
+/// What a shared object of a backend exports: its name, and how it is opened.
+typedef const char *(*tessera_transport_entry_fn)(tessera_open_transport *open);
+#define TESSERA_TRANSPORT_ENTRY "tessera_transport_entry"
+
+/// Loads a shared object of a backend. Fails where its name is there already.
+TESSERA_RT_API tessera_status tessera_load_transport(const char *path);
 
 #ifdef __cplusplus
 }

@@ -51,10 +51,13 @@ private:
   const sharding::Topology &topology;
 };
 
+/// Whether an op computes or moves tensors on a device: it has a sharding rule, and is more than a
+/// constraint.
+bool hasCost(mlir::Operation *op);
 /// Whether an op sums over several tensors at once: contractions and convolutions, whose work is
 /// larger than their operands. Which of them are calls of a matrix library the kernels decide.
 bool combinesTensors(mlir::Operation *op);
-/// Operations of the body of a linalg op, at least one: what an iteration computes.
+/// Arithmetic operations of one iteration of an op's loops; none of an op without a rule.
 int64_t operationsOf(mlir::Operation *op);
 /// How often an op runs in one execution of its function: the product over the loops around it. A
 /// loop of a known count runs that often, at least once; one of an unknown count (computed bounds,

@@ -70,7 +70,10 @@ static FailureOr<std::string> attempt(MLIRContext &context, StringRef text, Stri
     return fail("vectorisation");
   if (options.keepLoopIR)
     info.loopIR = print(*module);
-  if (failed(expandKernelMath(*module, target.convertsF16InIntegers, vectorise)))
+  MathTarget math{.f16InIntegers = target.convertsF16InIntegers,
+                  .zeroExtendsNaN = target.zeroExtendsNaN,
+                  .approximate = vectorise};
+  if (failed(expandKernelMath(*module, math)))
     return fail("math expansion");
   if (failed(lowerKernelToLLVM(*module, kernel, symbol, mayAlias)) || failed(verify(*module)))
     return fail("lowering to LLVM");

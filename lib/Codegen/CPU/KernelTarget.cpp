@@ -74,14 +74,17 @@ mlir::FailureOr<KernelTarget> KernelTarget::get(const CpuOptions &options, std::
     error = "LLVM has no code generator for " + target.triple;
     return mlir::failure();
   }
-  if (Triple(target.triple).isX86()) {
+  // Their default NaN is 0x7fc00000 or 0xffc00000, and an operand's is kept.
+  Triple triple(target.triple);
+  target.zeroExtendsNaN = triple.isX86() || triple.isAArch64() || triple.isRISCV();
+  if (triple.isX86()) {
     bool avx512 = hasFeature(*machine, "avx512f") && hasFeature(*machine, "avx512vl") &&
                   hasFeature(*machine, "avx512bw") && hasFeature(*machine, "avx512dq");
     target.vectorBits = avx512 ? 512 : hasFeature(*machine, "avx2") ? 256 : 128;
     target.numRegisters = avx512 ? 32 : 16;
     target.fma = hasFeature(*machine, "fma");
     target.convertsF16InIntegers = !hasFeature(*machine, "f16c");
-  } else if (Triple(target.triple).isAArch64()) {
+  } else if (triple.isAArch64()) {
     target.numRegisters = 32;
     target.fma = true;
   }

@@ -26,6 +26,7 @@ struct KernelTarget {
   unsigned numRegisters = 16;         ///< vector registers
   bool fma = false;                   ///< a fused multiply-add instruction exists
   bool convertsF16InIntegers = false; ///< no instruction converts f16 to f32 and back
+  bool zeroExtendsNaN = false;        ///< MathTarget's
 
   /// The target `options` ask for; an error message when LLVM does not know it.
   static mlir::FailureOr<KernelTarget> get(const CpuOptions &options, std::string &error);

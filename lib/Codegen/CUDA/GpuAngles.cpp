@@ -40,25 +40,43 @@ Value Formula::cosineOf(Value x) {
   return sqrt(mul(sub(c(1), x), add(c(1), x)));
 }
 
-/// Up to 3 the series of positive terms (Abramowitz and Stegun 7.1.6), beyond it the continued
-/// fraction of erfc (7.1.14).
+/// erfc of a >= 0 is exp(-a^2) / (1 + 2 a) times a function between 1 and 1.3, whose Chebyshev
+/// series in (a - 3.75) / (a + 3.75) converges fast: M. Shepherd, J. Laframboise, "Chebyshev
+/// Approximation of (1 + 2x) exp(x^2) erfc x in 0 <= x < inf", Math. Comp. 36 (1981). The
+/// coefficients are our own: 25 terms, computed with 70 digits and written in powers. What is left
+/// out is below 10^-16.
+Value Formula::complementaryError(Value a) {
+  static const double coefficients[] = {
+      1.2375126308378275,    -0.14024059858554697,    0.0035854154854644293,
+      0.0822767384901452,    -0.10880393014174886,    0.09230432116037748,
+      -0.05869339858963677,  0.028362277418956406,    -0.009746579558029276,
+      0.0017556258528952954, 0.0002937136655913448,   -0.0002901540805408417,
+      5.164909889268241e-05, 2.238423915508223e-05,   -1.1444146237700524e-05,
+      -9.73559896736775e-07, 1.751637648849062e-06,   -5.7218230603224086e-08,
+      -2.5866850716155884e-07, 2.3263508708859124e-08, 3.8675334242222354e-08,
+      -3.744210080962018e-09, -5.1739902140113095e-09, 3.1114333809799254e-10,
+      4.2514714447963895e-10};
+  a = pick(less(c(40), a), c(40), a); // 0 by then
+  // What the square rounds off is a factor of the result.
+  Value square = mul(a, a), rest = fma(a, a, neg(square));
+  Value decay = exp(neg(square));
+  decay = sub(decay, mul(decay, rest));
+  Value f = series(div(sub(a, c(3.75)), add(a, c(3.75))), coefficients);
+  return mul(decay, div(f, fma(c(2), a, c(1))));
+}
+
+/// Up to 1 the series of positive terms (Abramowitz and Stegun 7.1.6).
 Value Formula::erf(Value x, bool complement) {
-  Value a = abs(x), z = mul(a, a);
-  Value sum = c(1);
-  for (int k = 50; k > 0; --k)
-    sum = fma(mul(sum, z), c(2.0 / (2 * k + 1)), c(1));
-  Value decay = exp(neg(z));
-  Value inner = mul(mul(c(1.12837916709551257390), decay), mul(a, sum));
-  Value safe = pick(less(a, c(3)), c(3), a);
-  Value fraction = safe;
-  for (int k = 24; k > 0; --k)
-    fraction = add(safe, div(c(0.5 * k), fraction));
-  Value outer = div(mul(c(0.56418958354775628695), decay), fraction);
-  Value near = less(a, c(3));
-  if (!complement)
-    return pick(isNaN(x), x, sign(pick(near, inner, sub(c(1), outer)), x));
-  Value positive = pick(near, sub(c(1), inner), outer);
-  Value result = pick(less(x, c(0)), sub(c(2), positive), positive);
+  Value a = abs(x), far = complementaryError(a), result;
+  if (complement) {
+    result = pick(less(x, c(0)), sub(c(2), far), far);
+  } else {
+    Value z = mul(a, a), sum = c(1);
+    for (int k = 24; k > 0; --k)
+      sum = fma(mul(sum, z), c(2.0 / (2 * k + 1)), c(1));
+    Value near = mul(mul(c(1.12837916709551257390), exp(neg(z))), mul(a, sum));
+    result = sign(pick(less(a, c(1)), near, sub(c(1), far)), x);
+  }
   return pick(isNaN(x), x, result);
 }
 

@@ -47,8 +47,8 @@ Value Formula::scaled(Value r, Value k) {
   return mul(mul(series(r, inverse), power(half)), power(rest));
 }
 
-/// x = 2^e m with m in [sqrt(1/2), sqrt(2)); log(m) = 2 artanh((m - 1) / (m + 1)).
-Value Formula::log(Value x) {
+/// x > 0 is 2^e m with m in [sqrt(1/2), sqrt(2)). Returns m, and e as a float.
+std::pair<Value, Value> Formula::split(Value x) {
   Value tiny = less(x, c(2.2250738585072014e-308));
   Value raised = pick(tiny, mul(x, c(18014398509481984.0)), x);
   Value raw = bits(raised);
@@ -60,13 +60,18 @@ Value Formula::log(Value x) {
   Value high = less(c(1.4142135623730951), m);
   m = pick(high, mul(m, c(0.5)), m);
   e = arith::AddIOp::create(b, loc, e, arith::SelectOp::create(b, loc, high, n(1), n(0)));
+  return {m, toFloat(e)};
+}
+
+/// log(m) = 2 artanh((m - 1) / (m + 1)).
+Value Formula::log(Value x) {
+  auto [m, k] = split(x);
   Value f = sub(m, c(1));
   Value s = div(f, add(m, c(1)));
   SmallVector<double> odd;
   for (int i = 0; i <= 11; ++i)
     odd.push_back(2.0 / (2 * i + 1));
   Value part = mul(s, series(mul(s, s), odd));
-  Value k = toFloat(e);
   Value result = fma(k, c(6.93147180369123816490e-01), fma(k, c(1.90821492927058770002e-10), part));
   double infinity = std::numeric_limits<double>::infinity();
   result = pick(equal(x, c(infinity)), x, result);
@@ -131,15 +136,57 @@ Value Formula::atanh(Value x) {
 }
 
 Value Formula::cbrt(Value x) {
-  Value a = abs(x);
+  Value given = abs(x), tiny = less(given, c(0x1p-1022));
+  Value a = pick(tiny, mul(given, c(0x1p54)), given);
   Value y = exp(div(log(a), c(3)));
   y = sub(y, div(sub(mul(y, mul(y, y)), a), mul(c(3), mul(y, y))));
+  y = pick(tiny, mul(y, c(0x1p-18)), y);
   Value plain = both(less(c(0), a), less(a, c(std::numeric_limits<double>::infinity())));
   return pick(plain, sign(y, x), x);
 }
 
+Formula::Pair Formula::sum(Value x, Value y) {
+  Value s = add(x, y), of = sub(s, x);
+  return {s, add(sub(x, sub(s, of)), sub(y, of))};
+}
+
+Formula::Pair Formula::product(Pair x, Pair y) {
+  Value p = mul(x.high, y.high);
+  Value rest = fma(x.high, y.high, neg(p));
+  return {p, add(rest, fma(x.high, y.low, mul(x.low, y.high)))};
+}
+
+/// The series of log with its first two terms in pairs: 2 s + s^3 (2/3 + 2/5 s^2 + ...).
+Formula::Pair Formula::logPair(Value x) {
+  auto [m, k] = split(x);
+  Value f = sub(m, c(1));
+  Pair bottom = sum(m, c(1));
+  Value s = div(f, bottom.high);
+  Value rest = sub(fma(neg(s), bottom.high, f), mul(s, bottom.low));
+  Pair quotient{s, div(rest, bottom.high)};
+  Pair square = product(quotient, quotient);
+  SmallVector<double> odd;
+  for (int i = 2; i <= 12; ++i)
+    odd.push_back(2.0 / (2 * i + 1));
+  Pair factor = sum(c(2.0 / 3), mul(square.high, series(square.high, odd)));
+  factor.low = add(factor.low, c(3.70074341541718826e-17)); // 2/3 less its double
+  Pair cubic = product(product(square, quotient), factor);
+  Pair twice = sum(mul(c(2), quotient.high), cubic.high);
+  Value low = add(twice.low, fma(c(2), quotient.low, cubic.low));
+  Pair whole = sum(mul(k, c(6.93147180369123816490e-01)), twice.high);
+  return sum(whole.high, fma(k, c(1.90821492927058770002e-10), add(whole.low, low)));
+}
+
+/// exp(y log|x|), the logarithm and its product with twice the digits: the error of an exponent is
+/// the relative one of the result.
 Value Formula::pow(Value x, Value y) {
-  Value result = exp(mul(y, log(abs(x))));
+  double large = std::numeric_limits<double>::infinity();
+  Value amount = abs(x), plain = both(less(c(0), amount), less(amount, c(large)));
+  Pair exponent = product(logPair(pick(plain, amount, c(1))), {y, c(0)});
+  Value power = exp(exponent.high);
+  Value finite = both(less(power, c(large)), less(abs(exponent.low), c(1)));
+  power = pick(finite, fma(power, exponent.low, power), power);
+  Value result = pick(plain, power, exp(mul(y, log(amount))));
   Value whole = equal(y, floor(y)), half = mul(y, c(0.5));
   Value odd = both(whole, is(arith::CmpFPredicate::UNE, half, floor(half)));
   Value negative = less(sign(c(1), x), c(0));

@@ -40,6 +40,16 @@ public:
   mlir::Value erf(mlir::Value x, bool complement);
 
 private:
+  /// A number as the sum of two, the second below the last place of the first (T. Dekker, "A
+  /// Floating-Point Technique for Extending the Available Precision", 1971).
+  struct Pair {
+    mlir::Value high, low;
+  };
+  Pair sum(mlir::Value x, mlir::Value y);
+  Pair product(Pair x, Pair y);
+  Pair logPair(mlir::Value x);
+  std::pair<mlir::Value, mlir::Value> split(mlir::Value x);
+  mlir::Value complementaryError(mlir::Value a);
   mlir::Value within(mlir::Value x, double low, double high);
   mlir::Value scaled(mlir::Value r, mlir::Value k);
 };

@@ -104,8 +104,9 @@ static OwningOpRef<ModuleOp> makeLaunches(MLIRContext &context, StringRef text, 
     llvm::raw_string_ostream stream(unit.info.loopIR);
     launches->print(stream);
   }
-  bool f16InIntegers = llvm::all_of(options.archs, isStub);
-  if (failed(expandKernelMath(*launches, f16InIntegers, /*approximate=*/true)) ||
+  MathTarget math;
+  math.f16InIntegers = llvm::all_of(options.archs, isStub);
+  if (failed(expandKernelMath(*launches, math)) ||
       failed(expandGpuMath(*launches)))
     return fail("math expansion");
   // Once more: descriptors of memrefs fold away.

@@ -71,6 +71,9 @@ public:
   Value join(Value m, Value n) { return mlir::arith::OrIOp::create(b, loc, m, n); }
   Value left(Value m, int64_t by) { return mlir::arith::ShLIOp::create(b, loc, m, n(by)); }
   Value right(Value m, int64_t by) { return mlir::arith::ShRUIOp::create(b, loc, m, n(by)); }
+  Value rightSigned(Value m, int64_t by) {
+    return mlir::arith::ShRSIOp::create(b, loc, m, n(by));
+  }
   Value compare(mlir::arith::CmpIPredicate p, Value m, Value n) {
     return mlir::arith::CmpIOp::create(b, loc, p, m, n);
   }

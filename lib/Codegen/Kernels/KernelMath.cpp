@@ -101,26 +101,39 @@ template <typename Op> struct ExpandHyperbolic : OpRewritePattern<Op> {
   }
 };
 
-/// Logarithms of f32 for the polynomials, which take a subnormal number for the least normal one:
-/// log x is log(2^24 x) - 24 log 2 there.
-template <typename Op> void raiseSubnormals(ModuleOp module, double logOfTwo) {
-  SmallVector<Op> ops;
-  module.walk([&](Op op) {
-    if (getElementTypeOrSelf(op.getType()).isF32())
-      ops.push_back(op);
-  });
-  for (Op op : ops) {
-    OpBuilder b(op);
-    ElementBuilder f(b, op.getLoc(), op.getType());
+/// Logarithms of f32: x = 2^k m with m in [sqrt(1/2), sqrt(2)), of a subnormal x by way of 2^23 x;
+/// then the polynomial of Cephes (S. Moshier, logf.c) for log(m), in three parts that do not wait
+/// for each other. Upstream's takes a subnormal number for the least normal one.
+template <typename Op, bool isBase2> struct ExpandLog : OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
+    if (!getElementTypeOrSelf(op.getType()).isF32())
+      return rewriter.notifyMatchFailure(op, "not f32");
+    ElementBuilder f(rewriter, op.getLoc(), op.getType());
     Value x = op.getOperand(), isSmall = f.less(x, f.c(0x1p-126));
-    // The compiler makes masked operations of the two choices.
-    op.getOperandMutable().assign(f.pick(isSmall, f.mul(x, f.c(0x1p24)), x));
-    b.setInsertionPointAfter(op);
-    Value lowered = f.sub(op, f.c(24 * logOfTwo)), result = f.pick(isSmall, lowered, op);
-    SmallPtrSet<Operation *, 2> own{lowered.getDefiningOp(), result.getDefiningOp()};
-    op.getResult().replaceAllUsesExcept(result, own);
+    Value raised = f.minus(f.bits(f.mul(x, f.c(0x1p23))), f.n(23 << 23));
+    Value bits = f.pick(isSmall, raised, f.bits(x));
+    constexpr int32_t kRootOfHalf = 0x3f3504f3;
+    Value power = f.mask(f.minus(bits, f.n(kRootOfHalf)), f.n(-(1 << 23)));
+    Value k = f.toFloat(f.rightSigned(power, 23));
+    Value m = f.sub(f.floats(f.minus(bits, power)), f.c(1));
+    Value square = f.mul(m, m), cube = f.mul(square, m);
+    Value high = f.series(m, {1.1676998740e-1, -1.1514610310e-1, 7.0376836292e-2});
+    Value middle = f.series(m, {-1.6668057665e-1, 1.4249322787e-1, -1.2420140846e-1});
+    Value low = f.series(m, {3.3333331174e-1, -2.4999993993e-1, 2.0000714765e-1});
+    Value rest = f.mul(f.fma(f.fma(high, cube, middle), cube, low), cube);
+    Value result = f.add(m, f.fma(f.c(-0.5), square, rest));
+    result = isBase2 ? f.fma(result, f.c(1.44269504088896340736), k)
+                     : f.fma(k, f.c(0.69314718055994530942), result);
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    Value invalid = f.is(arith::CmpFPredicate::ULT, x, f.c(0));
+    result = f.pick(f.equal(x, f.c(kInfinity)), x, result);
+    result = f.pick(invalid, f.c(std::numeric_limits<double>::quiet_NaN()), result);
+    rewriter.replaceOp(op, f.pick(f.equal(x, f.c(0)), f.c(-kInfinity), result));
+    return success();
   }
-}
+};
 
 /// The polynomial of erf begins with 0, whatever the sign of its argument.
 void keepSignOfErf(ModuleOp module) {
@@ -136,44 +149,15 @@ void keepSignOfErf(ModuleOp module) {
 
 } // namespace
 
-LogicalResult expandKernelMath(ModuleOp module, bool f16InIntegers, bool approximate) {
+LogicalResult expandKernelMath(ModuleOp module, const MathTarget &target) {
   MLIRContext *context = module.getContext();
   bool bf16 = uses<BFloat16Type>(module), f16 = uses<Float16Type>(module);
-  if (bf16 || f16) {
-    // Every operation in f32, rounded after each: what the types mean, without library calls.
-    // Upstream's passes leave multiply-adds alone.
-    module.walk([](math::FmaOp fma) {
-      Type type = fma.getType(), element = getElementTypeOrSelf(type);
-      if (!element.isBF16() && !element.isF16())
-        return;
-      OpBuilder b(fma);
-      Type wide = b.getF32Type();
-      if (auto vector = dyn_cast<VectorType>(type))
-        wide = vector.clone(wide);
-      SmallVector<Value> operands;
-      for (Value operand : fma->getOperands())
-        operands.push_back(arith::ExtFOp::create(b, fma.getLoc(), wide, operand));
-      Value result = math::FmaOp::create(b, fma.getLoc(), wide, operands);
-      fma.replaceAllUsesWith(arith::TruncFOp::create(b, fma.getLoc(), type, result).getResult());
-      fma.erase();
-    });
-    PassManager passes(context);
-    SmallVector<std::string> narrow{"bf16", "f16"};
-    math::MathExtendToSupportedTypesOptions extend;
-    extend.extraTypeStrs = {};
-    extend.targetTypeStr = "f32";
-    passes.addNestedPass<func::FuncOp>(math::createMathExtendToSupportedTypes(extend));
-    arith::ArithEmulateUnsupportedFloatsOptions emulate;
-    emulate.sourceTypeStrs = narrow;
-    emulate.targetTypeStr = "f32";
-    passes.addNestedPass<func::FuncOp>(arith::createArithEmulateUnsupportedFloats(emulate));
-    if (failed(passes.run(module)))
-      return failure();
-  }
+  if ((bf16 || f16) && failed(computeInF32(module, target.zeroExtendsNaN)))
+    return failure();
 
   GreedyRewriteConfig config;
   config.setMaxIterations(10);
-  if (approximate) {
+  if (target.approximate) {
     {
       // What other functions say in terms of those that have polynomials.
       RewritePatternSet patterns(context);
@@ -184,14 +168,14 @@ LogicalResult expandKernelMath(ModuleOp module, bool f16InIntegers, bool approxi
         return failure();
     }
     keepSignOfErf(module);
-    raiseSubnormals<math::LogOp>(module, 0.69314718055994530942);
-    raiseSubnormals<math::Log2Op>(module, 1);
     RewritePatternSet patterns(context);
+    patterns.add<ExpandLog<math::LogOp, false>, ExpandLog<math::Log2Op, true>>(context,
+                                                                               /*benefit=*/2);
     // The polynomials are for f32 and check the type themselves; pow and the arc tangents would
     // lose digits.
     populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
-      return llvm::is_contained({"math.exp", "math.tanh", "math.erf", "math.erfc", "math.log",
-                                 "math.log2", "math.log1p", "math.expm1", "math.asin", "math.acos"},
+      return llvm::is_contained({"math.exp", "math.tanh", "math.erf", "math.erfc", "math.log1p",
+                                 "math.expm1", "math.asin", "math.acos"},
                                 name);
     });
     if (failed(applyPatternsGreedily(module, std::move(patterns), config)))
@@ -204,7 +188,7 @@ LogicalResult expandKernelMath(ModuleOp module, bool f16InIntegers, bool approxi
   if (bf16)
     arith::populateExpandBFloat16Patterns(patterns);
   if (bf16 || f16)
-    populateNarrowFloatPatterns(patterns, f16InIntegers);
+    populateNarrowFloatPatterns(patterns, target.f16InIntegers);
   return applyPatternsGreedily(module, std::move(patterns), config);
 }
 

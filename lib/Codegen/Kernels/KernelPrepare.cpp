@@ -182,6 +182,7 @@ LogicalResult prepareKernel(func::FuncOp kernel) {
   if (failed(applyPatternsGreedily(kernel, std::move(patterns), config)))
     return kernel.emitError("kernel does not reach a normal form");
   widenSums(kernel);
+  lowerScatters(kernel);
   defineScalars(kernel);
   clampIndices(kernel);
   return success();

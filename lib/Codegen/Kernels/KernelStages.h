@@ -49,7 +49,9 @@ private:
 /// Decomposes aggregates (softmax, concat, pad, gather, scatter) and generalises named ops; then
 /// every scalar op has a result and every index is inside.
 mlir::LogicalResult prepareKernel(mlir::func::FuncOp kernel);
-/// The two parts of it that define results (DefineScalars.cpp, ClampIndices.cpp).
+/// Parts of it: sums that are written at indices become loops in order (LowerScatters.cpp); the two
+/// that define results (DefineScalars.cpp, ClampIndices.cpp).
+void lowerScatters(mlir::func::FuncOp kernel);
 void defineScalars(mlir::func::FuncOp kernel);
 void clampIndices(mlir::func::FuncOp kernel);
 
@@ -75,10 +77,15 @@ void contractMultiplyAdds(mlir::linalg::GenericOp op);
 /// Replaces every linalg op on memrefs by scalar loops.
 mlir::LogicalResult lowerToScalarLoops(mlir::func::FuncOp kernel);
 
-/// Rewrites arithmetic that LLVM would turn into slow library calls. `approximate` allows
-/// polynomials for f32 functions; `f16InIntegers` is for targets without an instruction that
-/// converts f16 to f32 and back.
-mlir::LogicalResult expandKernelMath(mlir::ModuleOp module, bool f16InIntegers, bool approximate);
+/// What arithmetic must know of a target.
+struct MathTarget {
+  bool f16InIntegers = false;  ///< no instruction converts f16 to f32 and back
+  bool zeroExtendsNaN = false; ///< a NaN that f32 arithmetic makes has zeros in its lower half
+  bool approximate = true;     ///< polynomials for f32 functions
+};
+
+/// Rewrites arithmetic that LLVM would turn into slow library calls, and 16-bit floats into f32.
+mlir::LogicalResult expandKernelMath(mlir::ModuleOp module, const MathTarget &target);
 
 /// Everything structured becomes a flow graph, everything on memrefs plain addresses.
 mlir::LogicalResult flattenKernel(mlir::ModuleOp module);

@@ -30,11 +30,14 @@ struct TruncateToBF16 : OpRewritePattern<arith::TruncFOp> {
     if (!converts(x.getType(), &Type::isF32, op.getType(), &Type::isBF16))
       return rewriter.notifyMatchFailure(op, "not f32 to bf16");
     ElementBuilder f(rewriter, op.getLoc(), x.getType());
-    // Round to nearest even: add half of the last place, less one when it is even.
-    Value bits = f.bits(x);
-    Value last = f.mask(f.right(bits, 16), f.n(1));
-    Value rounded = f.plus(f.plus(bits, f.n(0x7fff)), last);
-    rounded = f.pick(f.isNaN(x), f.n(0x7fc00000), rounded);
+    Value bits = f.bits(x), rounded = bits;
+    if (op.getFastmath() != arith::FastMathFlags::contract) {
+      // Round to nearest even: add half of the last place, less one when it is even.
+      Value last = f.mask(f.right(bits, 16), f.n(1));
+      rounded = f.plus(f.plus(bits, f.n(0x7fff)), last);
+      if (!op->hasAttr(kKeepsNaNAttr))
+        rounded = f.pick(f.isNaN(x), f.n(0x7fc00000), rounded);
+    }
     Value high = arith::TruncIOp::create(rewriter, op.getLoc(), f.like(rewriter.getI16Type()),
                                          f.right(rounded, 16));
     rewriter.replaceOpWithNewOp<arith::BitcastOp>(op, op.getType(), high);

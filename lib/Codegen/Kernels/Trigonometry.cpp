@@ -31,8 +31,9 @@ static constexpr uint32_t kTwoOverPi[] = {
     0xea6bfb, 0x5fb11f, 0x8d5d08, 0x560330, 0x46fc7b};
 static constexpr int kNumChunks = std::size(kTwoOverPi);
 
-static double chunk(int i) {
-  return i < kNumChunks ? std::ldexp(kTwoOverPi[i], -kChunkBits * (i + 1)) : 0;
+/// Chunk i times 2^scale.
+static double chunk(int i, int scale = 0) {
+  return i < kNumChunks ? std::ldexp(kTwoOverPi[i], scale - kChunkBits * (i + 1)) : 0;
 }
 
 namespace {
@@ -42,8 +43,9 @@ struct Turn {
 };
 } // namespace
 
-/// The turn of the sum of `parts` times 2/pi, of which `chunks` are those that count.
-static Turn turnOf(ElementBuilder &f, ArrayRef<Value> parts, ArrayRef<Value> chunks) {
+/// What exceeds multiples of four turns in the products of `parts` of an angle and the `chunks` of
+/// 2/pi that count, exactly.
+static SmallVector<Value> leftOf(ElementBuilder &f, ArrayRef<Value> parts, ArrayRef<Value> chunks) {
   SmallVector<Value> left;
   for (Value each : chunks)
     for (Value part : parts) {
@@ -51,15 +53,7 @@ static Turn turnOf(ElementBuilder &f, ArrayRef<Value> parts, ArrayRef<Value> chu
       Value wholeTurns = f.mul(f.floor(f.mul(product, f.c(0.25))), f.c(4));
       left.push_back(f.sub(product, wholeTurns));
     }
-  Value sum = left.front();
-  for (Value each : ArrayRef(left).drop_front())
-    sum = f.add(sum, each);
-  Turn turn{f.nearest(sum), {}};
-  // From the largest on: what cancels does so exactly.
-  turn.rest = f.sub(left.front(), turn.whole);
-  for (Value each : ArrayRef(left).drop_front())
-    turn.rest = f.add(turn.rest, each);
-  return turn;
+  return left;
 }
 
 /// `a` >= 0 was f32: 24 bits, below 2^128. Behind nine chunks 2^-88 is left.
@@ -67,25 +61,45 @@ static Turn turnOfNarrow(ElementBuilder &f, Value a) {
   SmallVector<Value> chunks;
   for (int i = 0; i < 9; ++i)
     chunks.push_back(f.c(chunk(i)));
-  return turnOf(f, {a}, chunks);
+  SmallVector<Value> left = leftOf(f, a, chunks);
+  Value sum = left.front();
+  for (Value each : ArrayRef(left).drop_front())
+    sum = f.add(sum, each);
+  // From the largest on: what cancels does so exactly.
+  Value whole = f.nearest(sum), rest = f.sub(left.front(), whole);
+  for (Value each : ArrayRef(left).drop_front())
+    rest = f.add(rest, each);
+  return {whole, rest};
 }
 
 /// `a` >= 0 has 53 bits and may be huge: the chunks that make multiples of four only are left out,
 /// four at a time, by its exponent.
 static Turn turnOfHuge(ElementBuilder &f, Value a) {
-  constexpr int kStep = 4, kWindow = 11;
+  constexpr int kStep = 4, kWindow = 12;
+  constexpr int kScale = 256; // the last chunks by themselves are subnormal
   Value exponent = f.minus(f.right(f.bits(a), 52), f.n(1023));
   SmallVector<Value> chunks;
   for (int i = 0; i < kWindow; ++i)
-    chunks.push_back(f.c(chunk(i)));
+    chunks.push_back(f.c(chunk(i, kScale)));
   for (int skipped = kStep; skipped < kNumChunks; skipped += kStep) {
     // The last place of a is 2^(e - 52), that of chunk i is 2^(-24 (i + 1)).
     Value skips = f.compare(arith::CmpIPredicate::sge, exponent, f.n(54 + kChunkBits * skipped));
     for (int i = 0; i < kWindow; ++i)
-      chunks[i] = f.pick(skips, f.c(chunk(skipped + i)), chunks[i]);
+      chunks[i] = f.pick(skips, f.c(chunk(skipped + i, kScale)), chunks[i]);
   }
+  a = f.mul(a, f.c(std::ldexp(1, -kScale)));
   Value high = f.floats(f.mask(f.bits(a), f.n(~((int64_t(1) << 27) - 1))));
-  return turnOf(f, {high, f.sub(a, high)}, chunks);
+  SmallVector<Value> left = leftOf(f, {high, f.sub(a, high)}, chunks);
+  // The sum with what its additions round off (D. Knuth's two-sum): near a whole turn only that is
+  // left.
+  Value sum = left.front(), lost = f.c(0);
+  for (Value each : ArrayRef(left).drop_front()) {
+    Value next = f.add(sum, each), added = f.sub(next, sum);
+    lost = f.add(lost, f.add(f.sub(sum, f.sub(next, added)), f.sub(each, added)));
+    sum = next;
+  }
+  Value whole = f.nearest(sum);
+  return {whole, f.add(f.sub(sum, whole), lost)};
 }
 
 Value sine(ElementBuilder &f, Value x, int64_t shift, bool wasF32) {

@@ -7,6 +7,8 @@
 
 #include "Move.h"
 
+#include "tessera/Sharding/CollectiveTraits.h"
+
 #include <algorithm>
 
 namespace tessera::runtime {
@@ -18,14 +20,7 @@ using sharding::Mesh;
 using sharding::Redistribution;
 
 Attribution attributionOf(CollectiveKind kind) {
-  switch (kind) {
-  case CollectiveKind::all_gather:
-  case CollectiveKind::broadcast:
-  case CollectiveKind::reduce:
-    return Attribution::relayed;
-  default:
-    return Attribution::direct;
-  }
+  return sharding::traitsOf(kind).isRelayed ? Attribution::relayed : Attribution::direct;
 }
 
 /// Elements between neighbours in each dimension of a dense row-major buffer.

@@ -68,7 +68,8 @@ Expected<std::unique_ptr<Group>> Group::make(const std::vector<int64_t> &members
     bool isMember = std::find(ranks.begin(), ranks.end(), members[i]) != ranks.end();
     if (!isMember)
       description.isRefused = "new_group of " + listText(members) + ": rank " +
-                              std::to_string(members[i]) + " is not of the group " + listText(ranks);
+                              std::to_string(members[i]) + " is not of the group " +
+                              listText(ranks);
     else if (i > 0 && members[i] <= members[i - 1])
       description.isRefused =
           "new_group of " + listText(members) + "; ranks are given once each, in ascending order";

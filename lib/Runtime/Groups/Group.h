@@ -33,8 +33,8 @@ struct GroupCall {
 };
 
 /// Ranks of a job. All of them make the same calls in the same order; what a rank calls is compared
-/// with what the others call before data moves, and where they differ, the call fails on all of them
-/// with the same message, and the group stays usable.
+/// with what the others call before data moves, and where they differ, the call fails on all of
+/// them with the same message, and the group stays usable.
 class Group {
 public:
   /// All ranks of the job.

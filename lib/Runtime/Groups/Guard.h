@@ -19,13 +19,13 @@ namespace tessera::runtime {
 /// What a rank calls. Ranks must have equal `text`, and each rank's `sends[i]` is what rank i
 /// `receives` from it, where it says so.
 struct CallDescription {
-  std::string text;      ///< "all_reduce of 16 f32 by sum"
-  std::string isRefused; ///< why this rank cannot make the call; empty where it can
+  std::string text;                     ///< "all_reduce of 16 f32 by sum"
+  std::string isRefused;                ///< why this rank cannot make the call; empty where it can
   std::vector<int64_t> sends, receives; ///< by place in the group, or empty
 };
 
-/// Before data moves, the ranks of a group tell each other what they call, n - 1 small messages each.
-/// All of them come to the same verdict.
+/// Before data moves, the ranks of a group tell each other what they call, n - 1 small messages
+/// each. All of them come to the same verdict.
 class Guard {
 public:
   /// `members`: ranks of the transport, as the calls of a group name them.

@@ -23,6 +23,11 @@ Status Work::wait() const {
   return result;
 }
 
+bool Work::waitFor(double seconds) const {
+  std::unique_lock lock(mutex);
+  return completed.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return isDone; });
+}
+
 void Work::complete(const Status &status) {
   std::lock_guard lock(mutex);
   result = status;

@@ -19,7 +19,8 @@
 namespace tessera::runtime {
 
 /// This process's part of a job. One thread uses the transport. A call that fails because of the
-/// transport or takes too long ends the job: all other calls, and later ones, fail with its message.
+/// transport or takes too long ends the job: all other calls, and later ones, fail with its
+/// message.
 class Job {
 public:
   explicit Job(std::unique_ptr<Transport> transport);

@@ -34,7 +34,8 @@ Expected<bool> ReceiveWork::advance() {
 
 std::string ReceiveWork::awaited() const {
   return (peer < 0 ? std::string("no rank") : "rank " + std::to_string(peer)) +
-         (peer < 0 ? " has sent it, with tag " : " has not sent it, with tag ") + std::to_string(tag);
+         (peer < 0 ? " has sent it, with tag " : " has not sent it, with tag ") +
+         std::to_string(tag);
 }
 
 class Mailbox::SendWork final : public Work {
@@ -83,8 +84,7 @@ Mailbox::Mailbox(Job &job, int64_t channel, std::vector<int64_t> members)
     : job(job), channel(channel), members(std::move(members)), incoming(this->members.size()) {}
 
 Status Mailbox::checkPeer(int64_t peer, int64_t tag, bool mayBeAny) const {
-  if ((peer != -1 || !mayBeAny) &&
-      std::find(members.begin(), members.end(), peer) == members.end())
+  if ((peer != -1 || !mayBeAny) && std::find(members.begin(), members.end(), peer) == members.end())
     return Status::error("rank " + std::to_string(peer) + " is not of the group");
   if (tag < 0)
     return Status::error("tag " + std::to_string(tag) + "; tags are 0 or more");
@@ -106,8 +106,8 @@ WorkPtr Mailbox::send(int64_t peer, int64_t tag, const std::byte *data, int64_t 
 std::shared_ptr<ReceiveWork> Mailbox::receive(int64_t peer, int64_t tag, std::byte *data,
                                               int64_t bytes, const std::string &type,
                                               Deadline deadline) {
-  auto work = std::make_shared<ReceiveWork>(shared_from_this(), peer, tag, data, bytes, type,
-                                            deadline);
+  auto work =
+      std::make_shared<ReceiveWork>(shared_from_this(), peer, tag, data, bytes, type, deadline);
   if (Status status = checkPeer(peer, tag, true); !status.ok())
     work->complete(status.in("receive"));
   else

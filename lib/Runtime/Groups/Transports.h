@@ -17,13 +17,15 @@ namespace tessera::runtime {
 /// How a job of processes, or of threads, begins.
 struct JobOptions {
   LaunchedRank rank;
-  MeetingPlace place; ///< of "threads", its address is any text that ranks of the job share
+  MeetingPlace place;   ///< of "threads", its address is any text that ranks of the job share
   double timeout = 120; ///< seconds to wait for all ranks
 };
 using OpenTransport = std::function<Expected<std::unique_ptr<Transport>>(const JobOptions &)>;
 
 /// Names are compared without case. Fails where the name is there already.
 Status registerTransport(const std::string &name, OpenTransport open);
+/// Registers the transport of a shared object (tessera_transport_entry of tessera_groups.h).
+Status loadTransport(const std::string &path);
 /// "tcp", "threads", and what was registered; the error for another name lists them.
 Expected<std::unique_ptr<Transport>> openTransport(const std::string &name,
                                                    const JobOptions &options);

@@ -28,6 +28,8 @@ public:
   bool isCompleted() const;
   /// Waits for the end, and says how it was.
   Status wait() const;
+  /// Waits for the end or as long as said; whether it has ended.
+  bool waitFor(double seconds) const;
 
   /// In the job's thread: does what can be done without waiting; true at the end.
   virtual Expected<bool> advance() = 0;

@@ -15,10 +15,10 @@ namespace tessera::runtime {
 
 /// What messages cost, in seconds and bytes a second. Those between hosts share their host's link.
 struct MessageCosts {
-  double perMessage = 1e-6;  ///< of the time of either end
+  double perMessage = 1e-6; ///< of the time of either end
   double localLatency = 2e-6, localBandwidth = 4e9;
   double remoteLatency = 2e-5, remoteBandwidth = 1.25e9; // 10 GbE
-  double combineBandwidth = 8e9; ///< bytes that are read
+  double combineBandwidth = 8e9;                         ///< bytes that are read
 };
 
 /// The time of all ranks' plans: round by round, of the busiest rank or link.

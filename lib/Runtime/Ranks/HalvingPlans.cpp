@@ -65,7 +65,7 @@ public:
     }
     // In the output, or in scratch of what this rank ever adds: its half, or all for a pair.
     int64_t low = 0, high = core, middle = core / 2;
-    Block held = partner >= 0     ? all
+    Block held = partner >= 0    ? all
                  : self < middle ? range(blocks, 0, middle)
                                  : range(blocks, middle, core);
     Slice sums = intoOutput ? output(held) : b.scratch(held.count);
@@ -164,8 +164,9 @@ bool planHalvingDoubling(PlanBuilder &b) {
       b.send(halving.partner, output(own));
     else if (halving.partner >= 0)
       b.receive(halving.partner, output(blocks[halving.partner]));
-    Block surplusHas =
-        halving.outside ? own : halving.partner >= 0 ? blocks[halving.partner] : Block{0, 0};
+    Block surplusHas = halving.outside        ? own
+                       : halving.partner >= 0 ? blocks[halving.partner]
+                                              : Block{0, 0};
     halving.allGather(halving.coreBlocks(blocks), surplusHas);
     return true;
   }

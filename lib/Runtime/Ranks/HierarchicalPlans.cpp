@@ -54,7 +54,8 @@ private:
 } // namespace
 
 /// The buffer is cut into as many pieces as the smallest host has ranks. Rank i of each host owns
-/// piece i: it adds those of its host, the owners of a piece add theirs, and give it to their hosts.
+/// piece i: it adds those of its host, the owners of a piece add theirs, and give it to their
+/// hosts.
 void Hosts::allReduce(Block all) {
   size_t lanes = members[0].size();
   for (const std::vector<int64_t> &host : members)
@@ -80,8 +81,8 @@ void Hosts::allReduce(Block all) {
   b.exchangeBlocks(here(), ofMember);
 }
 
-/// Blocks go to the first rank of the host, the first ranks give each other those of their hosts, and
-/// give all to their hosts.
+/// Blocks go to the first rank of the host, the first ranks give each other those of their hosts,
+/// and give all to their hosts.
 void Hosts::allGather(const std::vector<Block> &blocks) {
   size_t host = hostOf[b.rank];
   int64_t first = here().front();

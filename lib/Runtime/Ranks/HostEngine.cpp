@@ -71,9 +71,9 @@ public:
   Status post(const Communicator &communicator, const std::vector<RankMessage> &messages) {
     for (const RankMessage &each : messages) {
       int64_t peer = communicator.members[each.peer];
-      auto request =
-          each.send ? transport.send(communicator.exchanges, peer, each.data, each.bytes)
-                    : transport.receive(communicator.exchanges, peer, each.data, each.bytes);
+      auto request = each.send
+                         ? transport.send(communicator.exchanges, peer, each.data, each.bytes)
+                         : transport.receive(communicator.exchanges, peer, each.data, each.bytes);
       if (!request)
         return request.status();
       requests.emplace_back(*request, peer);
@@ -144,21 +144,23 @@ Status HostEngine::call(Issue issue, int64_t index, int64_t rank, const RankCall
   if (!plan)
     return plan.status().in(where);
   PlanElements elements{sizeOf(call.dtype), reduceFunction(call.dtype, call.reduction), call.scale};
-  return streams.issue(std::move(issue), [this, &communicator, plan = *plan, elements, send,
-                                          receive]() -> Expected<std::unique_ptr<HostWork>> {
-    return std::unique_ptr<HostWork>(new CallWork(
-        communicator,
-        std::make_unique<PlanRun>(transport, communicator.calls, communicator.members, plan,
-                                  elements, send, receive, options.segmentBytes)));
-  });
+  return streams.issue(
+      std::move(issue),
+      [this, &communicator, plan = *plan, elements, send,
+       receive]() -> Expected<std::unique_ptr<HostWork>> {
+        return std::unique_ptr<HostWork>(new CallWork(
+            communicator,
+            std::make_unique<PlanRun>(transport, communicator.calls, communicator.members, plan,
+                                      elements, send, receive, options.segmentBytes)));
+      });
 }
 
 Status HostEngine::exchange(Issue issue, int64_t index, int64_t rank,
                             std::vector<RankMessage> messages) {
   Communicator &communicator = *communicators[index];
   return streams.issue(std::move(issue),
-                       [this, &communicator, messages = std::move(messages)]()
-                           -> Expected<std::unique_ptr<HostWork>> {
+                       [this, &communicator,
+                        messages = std::move(messages)]() -> Expected<std::unique_ptr<HostWork>> {
                          auto work = std::make_unique<ExchangeWork>(transport);
                          if (Status status = work->post(communicator, messages); !status.ok())
                            return status;

@@ -63,7 +63,8 @@ struct MessagePlan {
   int64_t messagesSent() const;
   int64_t elementsSent() const;
   /// A line for each round that does something:
-  /// `1: send input[4:8] to 1, receive scratch[0:4] from 1, output[0:4] = input[0:4] + scratch[0:4]`
+  /// `1: send input[4:8] to 1, receive scratch[0:4] from 1, output[0:4] = input[0:4] +
+  /// scratch[0:4]`
   std::string text() const;
 };
 

@@ -78,8 +78,8 @@ Status PlanRun::advanceMessages() {
 
 Status PlanRun::advanceMessage(Progress &each) {
   const Slice &slice = each.message->slice;
-  bool isTurn = each.before < 0 ||
-                messages[each.before].posted == messages[each.before].message->slice.count;
+  bool isTurn =
+      each.before < 0 || messages[each.before].posted == messages[each.before].message->slice.count;
   while (true) {
     while (isTurn && each.posted < slice.count && each.requests.size() < kWindow) {
       int64_t count = std::min(segment, slice.count - each.posted);
@@ -122,8 +122,9 @@ void PlanRun::combine(const MessagePlan::Combination &each, int64_t from, int64_
   for (int64_t done = from; done < to; done += kReduceChunk) {
     for (size_t i = 0; i < data.size(); ++i)
       data[i] = at(each.sources[i]) + done * elements.bytes;
-    elements.reduce(data.data(), static_cast<int64_t>(data.size()), std::min(kReduceChunk, to - done),
-                    each.isLast ? elements.scale : 1, target + done * elements.bytes);
+    elements.reduce(data.data(), static_cast<int64_t>(data.size()),
+                    std::min(kReduceChunk, to - done), each.isLast ? elements.scale : 1,
+                    target + done * elements.bytes);
   }
 }
 

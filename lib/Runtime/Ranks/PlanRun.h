@@ -19,7 +19,7 @@ namespace tessera::runtime {
 
 /// What the elements of a plan are.
 struct PlanElements {
-  int64_t bytes = 1;                ///< of one, 1 to 8
+  int64_t bytes = 1;               ///< of one, 1 to 8
   ReduceFunction reduce = nullptr; ///< of plans that combine
   double scale = 1;
 };

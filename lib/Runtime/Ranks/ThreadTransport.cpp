@@ -42,9 +42,9 @@ struct Hub {
   std::map<Key, std::deque<MessagePtr>> queues; ///< of one end or of the other
   std::map<std::pair<std::vector<int64_t>, int64_t>, int64_t> channels; ///< by ranks and number
   std::vector<std::string> hosts;
-  std::vector<bool> gone;                            ///< by rank
-  std::vector<std::condition_variable> news;         ///< by rank
-  std::vector<std::atomic<uint64_t>> finished;       ///< messages, by rank
+  std::vector<bool> gone;                      ///< by rank
+  std::vector<std::condition_variable> news;   ///< by rank
+  std::vector<std::atomic<uint64_t>> finished; ///< messages, by rank
 
   explicit Hub(std::vector<std::string> names)
       : hosts(std::move(names)), gone(hosts.size()), news(hosts.size()), finished(hosts.size()) {}
@@ -121,13 +121,12 @@ Expected<Transport::Request> ThreadTransport::post(const Hub::Key &key, int64_t 
   if (other) {
     bool fits = other->bytes == bytes;
     if (fits && bytes > 0)
-      std::memcpy(send ? other->data : data, send ? data : other->data,
-                  static_cast<size_t>(bytes));
+      std::memcpy(send ? other->data : data, send ? data : other->data, static_cast<size_t>(bytes));
     else if (!fits)
-      other->failure = mine->failure =
-          "rank " + std::to_string(key.from) + " sends " +
-          std::to_string(send ? bytes : other->bytes) + " bytes, rank " + std::to_string(key.to) +
-          " receives " + std::to_string(send ? other->bytes : bytes);
+      other->failure = mine->failure = "rank " + std::to_string(key.from) + " sends " +
+                                       std::to_string(send ? bytes : other->bytes) +
+                                       " bytes, rank " + std::to_string(key.to) + " receives " +
+                                       std::to_string(send ? other->bytes : bytes);
     std::lock_guard lock(hub->mutex);
     for (const MessagePtr &each : {mine, other})
       hub->finish(*each, fits ? QueuedMessage::done : QueuedMessage::failed);

@@ -28,7 +28,8 @@ namespace tessera::runtime {
 /// Sends and receives bytes in host memory. No call but `rest` waits. Used by one thread at a time.
 ///
 /// A channel orders messages: from one rank to another, the n-th receive on a channel meets the
-/// n-th send on it, which has as many bytes (any number, beyond 2^31 too). Channels are independent.
+/// n-th send on it, which has as many bytes (any number, beyond 2^31 too). Channels are
+/// independent.
 ///
 /// Errors are one line that names the peer and what the library says. After one, only `abandon` is
 /// called.

@@ -63,8 +63,8 @@ public:
     }
   }
 
-  /// Blocks of subtrees go up to the root, or down from it. Who is neither leaf nor root keeps those
-  /// of its subtree in scratch, by place.
+  /// Blocks of subtrees go up to the root, or down from it. Who is neither leaf nor root keeps
+  /// those of its subtree in scratch, by place.
   void moveBlocks(const std::vector<Block> &blocks, bool up) {
     int64_t subtree = self == 0 ? top : self & -self;
     std::vector<int64_t> at; // of the places of the subtree, in scratch
@@ -77,8 +77,8 @@ public:
     Block own = blocks[b.rank];
     auto slice = [&](int64_t place, int64_t count) {
       if (self == 0)
-        return Slice{up ? Slice::Buffer::output : Slice::Buffer::input,
-                     blocks[rankOf(place)].begin, count};
+        return Slice{up ? Slice::Buffer::output : Slice::Buffer::input, blocks[rankOf(place)].begin,
+                     count};
       return Slice{store.buffer, store.begin + at[static_cast<size_t>(place - self)], count};
     };
     // Ranks wrap around behind the last place that is no rank beyond the root's buffer's end.

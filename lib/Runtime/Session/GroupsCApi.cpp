@@ -11,6 +11,7 @@
 #include "CError.h"
 #include "tessera/Runtime/tessera_groups.h"
 
+#include <algorithm>
 #include <cmath>
 
 using namespace tessera::runtime;
@@ -111,6 +112,15 @@ const char *tessera_group_backends(void) {
   for (const std::string &name : transportNames())
     text += (text.empty() ? "" : " ") + name;
   return text.c_str();
+}
+
+tessera_status tessera_load_transport(const char *path) {
+  if (!path)
+    return nullArgument();
+  return guarded([&] {
+    Status status = loadTransport(path);
+    return status.ok() ? TESSERA_OK : fail(TESSERA_UNAVAILABLE, status.message());
+  });
 }
 
 /// The call, or what is wrong with it. A barrier has no kind.
@@ -216,6 +226,10 @@ tessera_status tessera_group_receive(tessera_group *group, int64_t peer, int64_t
 
 int tessera_work_is_completed(const tessera_work *work) {
   return !work || work->work->isCompleted();
+}
+
+int tessera_work_wait_for(const tessera_work *work, double seconds) {
+  return !work || work->work->waitFor(std::clamp(seconds, 0.0, 1e8));
 }
 
 tessera_status tessera_work_wait(tessera_work *work) {

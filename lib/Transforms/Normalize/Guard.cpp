@@ -8,6 +8,7 @@
 #include "tessera/Dialect/Check/Check.h"
 #include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Dist/Rules/ShardingRuleInterface.h"
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -16,6 +17,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace tessera::dist {
@@ -111,6 +113,25 @@ static LogicalResult guardDistOp(Operation *op) {
                          << "write dist.reshard, or mark the function dist.view = \"local\"";
 }
 
+/// Holds the constant offsets and strides of a slice to the tensor that it is of: with a negative
+/// stride MLIR's verifier misses what lies before the first element.
+static LogicalResult guardSlice(OffsetSizeAndStrideOpInterface slice, RankedTensorType whole) {
+  for (auto [dim, extent] : llvm::enumerate(whole.getShape())) {
+    int64_t offset = slice.getStaticOffsets()[dim], size = slice.getStaticSizes()[dim];
+    int64_t stride = slice.getStaticStrides()[dim];
+    if (ShapedType::isDynamic(offset) || ShapedType::isDynamic(size) ||
+        ShapedType::isDynamic(stride) || size == 0)
+      continue;
+    __int128 last = offset + static_cast<__int128>(size - 1) * stride;
+    if (offset < 0 || offset >= extent || last < 0 || last >= extent)
+      return slice.emitError() << "'" << slice->getName() << "' takes offset " << offset
+                               << ", size " << size << ", stride " << stride << " of dimension "
+                               << dim << " of " << whole << "; its first and last element are "
+                               << "inside";
+  }
+  return success();
+}
+
 /// Offsets and strides may be known when the program runs; how much is written, and that there is
 /// something to read, when it is compiled. (What is read has a static type.)
 static LogicalResult guardPlaces(Operation *op) {
@@ -130,6 +151,8 @@ static LogicalResult guardPlaces(Operation *op) {
     return llvm::to_vector(llvm::seq<int64_t>(0, type.getRank()));
   };
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](tensor::ExtractSliceOp op) { return guardSlice(op, op.getSourceType()); })
+      .Case([&](tensor::InsertSliceOp op) { return guardSlice(op, op.getDestType()); })
       .Case([&](tensor::ExtractOp op) {
         auto type = dyn_cast<RankedTensorType>(op.getTensor().getType());
         return type ? hasNone(type, all(type)) : success();
@@ -151,6 +174,16 @@ static LogicalResult guardPlaces(Operation *op) {
       .Default([](Operation *) { return success(); });
 }
 
+/// An op of another dialect says itself how it is distributed. The pipeline moves, copies and drops
+/// it like any other, so it has no effects.
+static LogicalResult guardForeignOp(Operation *op) {
+  if (isMemoryEffectFree(op))
+    return success();
+  return op->emitError() << "'" << op->getName()
+                         << "' may have side effects; an op that implements "
+                         << "ShardingRuleOpInterface is marked Pure";
+}
+
 /// Ops of the listed dialects that have effects or structure no later pass takes.
 static LogicalResult guardOp(Operation *op) {
   if (isa<check::CheckDialect>(op->getDialect()))
@@ -162,17 +195,20 @@ static LogicalResult guardOp(Operation *op) {
                              : success();
   if (isa<func::FuncOp, func::ReturnOp, func::CallOp>(op))
     return success();
-  if (isa<scf::ForOp, scf::WhileOp, scf::IfOp, scf::YieldOp, scf::ConditionOp>(op))
-    return success();
-  bool listed =
+  bool isListed =
       isa<arith::ArithDialect, math::MathDialect, linalg::LinalgDialect, tensor::TensorDialect>(
           op->getDialect());
-  if (!listed || op->getName().getStringRef() == "tensor.parallel_insert_slice" ||
+  if (!isListed && isa<dist::ShardingRuleOpInterface>(op))
+    return guardForeignOp(op);
+  if (isa<scf::ForOp, scf::WhileOp, scf::IfOp, scf::YieldOp, scf::ConditionOp>(op))
+    return success();
+  if (!isListed || op->getName().getStringRef() == "tensor.parallel_insert_slice" ||
       isa<tensor::CastOp, tensor::BitcastOp, tensor::ReshapeOp, tensor::DimOp, tensor::RankOp>(op))
     return op->emitError()
            << "'" << op->getName()
            << "' is not supported; programs are written in func, linalg, tensor, arith, "
-           << "math, scf (for, while, if) and dist";
+           << "math, scf (for, while, if) and dist, and in ops that implement "
+           << "ShardingRuleOpInterface";
   return guardPlaces(op);
 }
 

@@ -9,6 +9,7 @@
 
 #include "tessera/Dialect/Check/Check.h"
 #include "tessera/Dialect/Dist/IR/SignatureAttrs.h"
+#include "tessera/Dialect/Dist/IR/ValueFlow.h"
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -41,12 +42,6 @@ RankedTensorType Partitioner::localTypeOf(Value value) {
 void Partitioner::annotate(Value local, ShardingAttr sharding, RankedTensorType global) {
   setSharding(local, sharding);
   setGlobalType(local, global);
-}
-
-Operation *Partitioner::cloneInto(Part &part, Operation *op, IRMapping &mapping) {
-  Operation *local = part.builder.clone(*op, mapping);
-  local->removeAttr(DistDialect::kOpSharding);
-  return local;
 }
 
 void Partitioner::define(Part &part, Value global, Value local) {
@@ -230,16 +225,12 @@ LogicalResult Partitioner::checkAvailable(Operation *op, Part &part) {
 }
 
 LogicalResult Partitioner::lower(Operation *op) {
-  if (auto loop = dyn_cast<scf::ForOp>(op))
-    return lowerFor(loop);
-  if (auto loop = dyn_cast<scf::WhileOp>(op))
-    return lowerWhile(loop);
-  if (auto branch = dyn_cast<scf::IfOp>(op))
-    return lowerIf(branch);
+  if (auto controlFlow = dyn_cast<RegionBranchOpInterface>(op))
+    return lowerControlFlow(controlFlow);
   if (auto ret = dyn_cast<func::ReturnOp>(op))
     return lowerReturn(ret);
-  if (isa<scf::YieldOp, scf::ConditionOp>(op))
-    return success(); // their loop or branch writes them
+  if (isControlFlowEnd(op))
+    return success(); // its loop or branch writes it
   if (auto reshard = dyn_cast<ReshardOp>(op))
     return lowerReshard(reshard);
 
@@ -255,9 +246,7 @@ LogicalResult Partitioner::lower(Operation *op) {
   Part &part = partOf(mesh);
   if (failed(checkAvailable(op, part)))
     return failure();
-  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
-    return lowerLinalg(linalgOp, part);
-  return lowerTensor(op, part);
+  return lowerOnTensors(op, part);
 }
 
 LogicalResult Partitioner::lowerReturn(func::ReturnOp op) {

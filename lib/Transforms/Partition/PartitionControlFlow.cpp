@@ -6,11 +6,14 @@
 //===----------------------------------------------------------------------===//
 //
 // A loop over tensors of two meshes becomes a loop in each of their functions. All are opened, then
-// the body is lowered once, each op going where it belongs, then all are closed.
+// the body is lowered once, each op going where it belongs, then all are closed. Which operand
+// becomes which argument or result is read off RegionBranchOpInterface; a part keeps what it has.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Partitioner.h"
+
+#include "tessera/Dialect/Dist/IR/ValueFlow.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -50,150 +53,80 @@ FailureOr<SmallVector<Part *>> Partitioner::activeParts(Operation *op, ValueRang
   return result;
 }
 
-/// What a part makes of a loop or branch.
-namespace {
-template <typename Op> struct Open {
-  Part *part;
-  Op op;
-  SmallVector<unsigned> kept;   ///< positions of the results that the part has
-  SmallVector<unsigned> before; ///< of a while: positions of the values that enter its condition
-};
-} // namespace
-
-static SmallVector<Value> lookup(Part &part, ValueRange values, ArrayRef<unsigned> kept) {
-  return llvm::map_to_vector(kept,
-                             [&](unsigned index) { return part.mapping.lookup(values[index]); });
+Type Partitioner::typeIn(Value value) {
+  return isa<RankedTensorType>(value.getType()) ? Type(localTypeOf(value)) : value.getType();
 }
 
-static void mapKept(Part &part, ValueRange originals, ArrayRef<unsigned> kept, ValueRange locals) {
-  for (auto [index, local] : llvm::zip_equal(kept, locals))
-    part.mapping.map(originals[index], local);
-}
-
-/// The global types and shardings of a control flow op's results, written on its local op.
-static void annotateResults(Operation *from, ArrayRef<unsigned> kept, Operation *to) {
-  for (auto [local, original] : llvm::enumerate(kept))
-    if (auto type = dyn_cast<RankedTensorType>(from->getResult(original).getType())) {
-      setSharding(to->getResult(local), getSharding(from->getResult(original)));
-      setGlobalType(to->getResult(local), type);
-    }
-}
-
-LogicalResult Partitioner::lowerFor(scf::ForOp op) {
-  SmallVector<Value> bounds{op.getLowerBound(), op.getUpperBound(), op.getStep()};
-  FailureOr<SmallVector<Part *>> active = activeParts(op, bounds);
-  if (failed(active))
-    return failure();
-  SmallVector<Open<scf::ForOp>> opened;
-  for (Part *part : *active) {
-    SmallVector<unsigned> kept = keptBy(*part, op.getResults());
-    auto loop = scf::ForOp::create(part->builder, op.getLoc(), part->mapping.lookup(bounds[0]),
-                                   part->mapping.lookup(bounds[1]), part->mapping.lookup(bounds[2]),
-                                   lookup(*part, op.getInitArgs(), kept));
-    part->mapping.map(op.getInductionVar(), loop.getInductionVar());
-    mapKept(*part, op.getRegionIterArgs(), kept, loop.getRegionIterArgs());
-    annotateResults(op, kept, loop);
-    if (kept.empty()) // the builder has put a yield there already
-      loop.getBody()->getTerminator()->erase();
-    part->builder.setInsertionPointToEnd(loop.getBody());
-    opened.push_back({part, loop, kept, {}});
+SmallVector<Value> Partitioner::operandsIn(Part &part, Operation *op) {
+  SmallVector<Value> result;
+  for (OpOperand &use : op->getOpOperands()) {
+    SmallVector<Value, 2> receivers = receiversOf(use);
+    if (receivers.empty() || has(part, receivers.front()))
+      result.push_back(part.mapping.lookup(use.get()));
   }
-  if (failed(lowerBlock(*op.getBody())))
-    return failure();
-  for (auto &[part, loop, kept, before] : opened) {
-    scf::YieldOp::create(part->builder, op.getLoc(), lookup(*part, op.getYieldedValues(), kept));
-    part->builder.setInsertionPointAfter(loop);
-    mapKept(*part, op.getResults(), kept, loop.getResults());
-  }
-  return success();
+  return result;
 }
 
-LogicalResult Partitioner::lowerWhile(scf::WhileOp op) {
-  FailureOr<SmallVector<Part *>> active = activeParts(op, op.getConditionOp().getCondition());
-  if (failed(active))
-    return failure();
-  auto typesOf = [&](ValueRange values, ArrayRef<unsigned> kept) {
-    return llvm::map_to_vector(kept, [&](unsigned index) -> Type {
-      Value value = values[index];
-      return isa<RankedTensorType>(value.getType()) ? Type(localTypeOf(value)) : value.getType();
-    });
+Operation *Partitioner::openControlFlow(Part &part, Operation *op) {
+  OperationState state(op->getLoc(), op->getName());
+  state.addOperands(operandsIn(part, op));
+  SmallVector<unsigned> kept = keptBy(part, op->getResults());
+  for (unsigned index : kept)
+    state.addTypes(typeIn(op->getResult(index)));
+  for (NamedAttribute attribute : op->getAttrs())
+    if (!isa_and_nonnull<DistDialect>(attribute.getNameDialect()))
+      state.attributes.push_back(attribute);
+  if (auto shardings = op->getAttrOfType<ArrayAttr>(DistDialect::kBeforeShardings)) {
+    auto before = llvm::map_to_vector(keptBy(part, op->getRegion(0).getArguments()),
+                                      [&](unsigned index) { return shardings[index]; });
+    state.addAttribute(DistDialect::kBeforeShardings, part.builder.getArrayAttr(before));
+  }
+  for (unsigned region = 0; region < op->getNumRegions(); ++region)
+    state.addRegion();
+  Operation *local = part.builder.create(state);
+  for (auto [result, index] : llvm::zip_equal(local->getResults(), kept))
+    define(part, op->getResult(index), result);
+  return local;
+}
+
+void Partitioner::openRegion(Part &part, Region &from, Region &to) {
+  Block *block = part.builder.createBlock(&to);
+  for (BlockArgument argument : from.getArguments())
+    if (has(part, argument))
+      part.mapping.map(argument, block->addArgument(typeIn(argument), argument.getLoc()));
+}
+
+LogicalResult Partitioner::lowerControlFlow(RegionBranchOpInterface op) {
+  SmallVector<Value> steering; // conditions and bounds
+  auto addSteering = [&](Operation *reader) {
+    for (OpOperand &use : reader->getOpOperands())
+      if (receiversOf(use).empty())
+        steering.push_back(use.get());
   };
-  auto openBlock = [&](Part &part, Region &region, ValueRange originals, ArrayRef<unsigned> kept) {
-    SmallVector<Type> types = typesOf(originals, kept);
-    Block *block = part.builder.createBlock(&region, region.end(), types,
-                                            SmallVector<Location>(types.size(), op.getLoc()));
-    mapKept(part, originals, kept, block->getArguments());
-  };
-  SmallVector<Open<scf::WhileOp>> opened;
-  for (Part *part : *active) {
-    SmallVector<unsigned> kept = keptBy(*part, op.getResults());
-    SmallVector<unsigned> before = keptBy(*part, op.getBeforeArguments());
-    auto loop = scf::WhileOp::create(part->builder, op.getLoc(), typesOf(op.getResults(), kept),
-                                     lookup(*part, op.getInits(), before));
-    openBlock(*part, loop.getBefore(), op.getBeforeArguments(), before);
-    if (auto shardings = op->getAttrOfType<ArrayAttr>(DistDialect::kBeforeShardings))
-      loop->setAttr(DistDialect::kBeforeShardings,
-                    part->builder.getArrayAttr(llvm::map_to_vector(
-                        before, [&](unsigned index) { return shardings[index]; })));
-    opened.push_back({part, loop, kept, before});
-  }
-  if (failed(lowerBlock(*op.getBeforeBody())))
-    return failure();
-  auto condition = op.getConditionOp();
-  for (auto &[part, loop, kept, before] : opened) {
-    scf::ConditionOp::create(part->builder, op.getLoc(),
-                             part->mapping.lookup(condition.getCondition()),
-                             lookup(*part, condition.getArgs(), kept));
-    openBlock(*part, loop.getAfter(), op.getAfterArguments(), kept);
-  }
-  if (failed(lowerBlock(*op.getAfterBody())))
-    return failure();
-  for (auto &[part, loop, kept, before] : opened) {
-    scf::YieldOp::create(part->builder, op.getLoc(),
-                         lookup(*part, op.getYieldOp()->getOperands(), before));
-    part->builder.setInsertionPointAfter(loop);
-    mapKept(*part, op.getResults(), kept, loop.getResults());
-    annotateResults(op, kept, loop);
-  }
-  return success();
-}
-
-LogicalResult Partitioner::lowerIf(scf::IfOp op) {
-  FailureOr<SmallVector<Part *>> active = activeParts(op, op.getCondition());
+  addSteering(op);
+  for (Region &region : op->getRegions())
+    if (!region.empty())
+      addSteering(region.front().getTerminator());
+  FailureOr<SmallVector<Part *>> active = activeParts(op, steering);
   if (failed(active))
     return failure();
-  SmallVector<Open<scf::IfOp>> opened;
-  for (Part *part : *active) {
-    SmallVector<unsigned> kept = keptBy(*part, op.getResults());
-    SmallVector<Type> types = llvm::map_to_vector(kept, [&](unsigned index) -> Type {
-      Value result = op.getResult(index);
-      return isa<RankedTensorType>(result.getType()) ? Type(localTypeOf(result)) : result.getType();
-    });
-    auto branch = scf::IfOp::create(part->builder, op.getLoc(), types,
-                                    part->mapping.lookup(op.getCondition()),
-                                    /*withElseRegion=*/!op.getElseRegion().empty());
-    annotateResults(op, kept, branch);
-    opened.push_back({part, branch, kept, {}});
-  }
-  for (bool isThen : {true, false}) {
-    Region &from = isThen ? op.getThenRegion() : op.getElseRegion();
-    if (from.empty())
+
+  SmallVector<std::pair<Part *, Operation *>> opened;
+  for (Part *part : *active)
+    opened.push_back({part, openControlFlow(*part, op)});
+  for (Region &region : op->getRegions()) {
+    if (region.empty())
       continue;
-    for (auto &[part, branch, kept, before] : opened) {
-      Block &block = isThen ? *branch.thenBlock() : *branch.elseBlock();
-      if (!block.empty())
-        block.getTerminator()->erase();
-      part->builder.setInsertionPointToEnd(&block);
-    }
-    if (failed(lowerBlock(from.front())))
+    for (auto [part, local] : opened)
+      openRegion(*part, region, local->getRegion(region.getRegionNumber()));
+    if (failed(lowerBlock(region.front())))
       return failure();
-    for (auto &[part, branch, kept, before] : opened)
-      scf::YieldOp::create(part->builder, op.getLoc(),
-                           lookup(*part, from.front().getTerminator()->getOperands(), kept));
+    Operation *end = region.front().getTerminator();
+    for (auto [part, local] : opened)
+      part->builder.create(OperationState(end->getLoc(), end->getName(), operandsIn(*part, end),
+                                          TypeRange(), end->getAttrs()));
   }
-  for (auto &[part, branch, kept, before] : opened) {
-    part->builder.setInsertionPointAfter(branch);
-    mapKept(*part, op.getResults(), kept, branch.getResults());
-  }
+  for (auto [part, local] : opened)
+    part->builder.setInsertionPointAfter(local);
   return success();
 }

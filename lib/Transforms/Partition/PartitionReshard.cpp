@@ -8,6 +8,7 @@
 #include "Partitioner.h"
 
 #include "tessera/Dialect/Dist/Rules/Rules.h"
+#include "tessera/Sharding/CollectiveTraits.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -36,29 +37,6 @@ Value Partitioner::emit(Part &part, Location loc, Value local, RankedTensorType 
   ReduceKindAttr reduction = ReduceKindAttr::get(context, toIR(step.reduction));
   Operation *op = nullptr;
   switch (step.kind) {
-  case CollectiveKind::slice:
-    if (step.makesPartial)
-      op = MakePartialOp::create(b, loc, types, operands, meshName, axes, reduction, sources,
-                                 targets, globals);
-    else
-      op = SliceOp::create(b, loc, types, operands, meshName, axes, dim, sources, targets, globals);
-    break;
-  case CollectiveKind::all_reduce:
-    op = AllReduceOp::create(b, loc, types, operands, meshName, axes, reduction, sources, targets,
-                             globals);
-    break;
-  case CollectiveKind::all_gather:
-    op = AllGatherOp::create(b, loc, types, operands, meshName, axes, dim, sources, targets,
-                             globals);
-    break;
-  case CollectiveKind::reduce_scatter:
-    op = ReduceScatterOp::create(b, loc, types, operands, meshName, axes, dim, reduction, sources,
-                                 targets, globals);
-    break;
-  case CollectiveKind::all_to_all:
-    op = AllToAllOp::create(b, loc, types, operands, meshName, axes,
-                            b.getI64IntegerAttr(step.splitDim), dim, sources, targets, globals);
-    break;
   case CollectiveKind::halo_exchange: {
     auto wanted = llvm::find_if(step.target.windows,
                                 [&](const sharding::Window &w) { return w.dim == step.dim; });
@@ -68,13 +46,28 @@ Value Partitioner::emit(Part &part, Location loc, Value local, RankedTensorType 
                                 fill, sources, targets, globals);
     break;
   }
-  case CollectiveKind::permute:
-    op = PermuteOp::create(b, loc, types, operands, meshName, axes, DenseI64ArrayAttr(), sources,
-                           targets, globals);
-    break;
-  default:
+  case CollectiveKind::exchange:
     op = ExchangeOp::create(b, loc, types, operands, source, target, fill, sources, targets,
                             globals);
+    break;
+  default: { // the op of the kind, with the attributes that its traits name
+    const sharding::CollectiveTraits &traits = sharding::traitsOf(step.kind);
+    StringRef name = step.makesPartial ? StringRef("make_partial") : StringRef(traits.name);
+    OperationState state(loc, (DistDialect::getDialectNamespace() + "." + name).str(), operands,
+                         types);
+    state.addAttribute("mesh", meshName);
+    state.addAttribute("axes", axes);
+    if (!traits.dim.empty() && !step.makesPartial)
+      state.addAttribute(traits.dim, dim);
+    if (!traits.splitDim.empty())
+      state.addAttribute(traits.splitDim, b.getI64IntegerAttr(step.splitDim));
+    if (traits.reduces || step.makesPartial)
+      state.addAttribute("reduction", reduction);
+    state.addAttribute("sources", sources);
+    state.addAttribute("targets", targets);
+    state.addAttribute("global_types", globals);
+    op = b.create(state);
+  }
   }
   if (reason)
     op->setAttr(DistDialect::kReason, reason);
@@ -188,7 +181,7 @@ Value Partitioner::windowThroughPad(Part &part, ReshardOp op) {
   Value local =
       move(part, op.getLoc(), part.mapping.lookup(inner), type, op.getSharding().getMesh(), source,
            sharding::canonical(wanted), op->getAttr(DistDialect::kReason), fill);
-  return padWholeDims(part, pad, local, target);
+  return padWholeDims(part.builder, pad, local, target);
 }
 
 /// Whether every device holds the same box, in the same buffer, on two meshes over the same

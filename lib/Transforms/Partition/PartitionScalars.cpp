@@ -7,6 +7,8 @@
 
 #include "Partitioner.h"
 
+#include "tessera/Dialect/Dist/IR/ValueFlow.h"
+
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
@@ -51,55 +53,44 @@ private:
     if (!isTensor(value))
       changed |= part.missing.insert(value).second;
   }
-  /// What one source lacks its target lacks.
-  void passOn(ValueRange sources, ValueRange targets) {
-    for (auto [source, target] : llvm::zip(sources, targets))
-      if (lacks(source))
-        remove(target);
-  }
-
   void visit(Block &block) {
     for (Operation &op : block)
       visit(&op);
   }
 
   void visit(Operation *op) {
-    if (auto loop = dyn_cast<scf::ForOp>(op)) {
-      if (lacksAny({loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})) {
-        llvm::for_each(loop.getBody()->getArguments(), [&](Value v) { remove(v); });
-      }
-      passOn(loop.getInitArgs(), loop.getRegionIterArgs());
-      visit(*loop.getBody());
-      passOn(loop.getYieldedValues(), loop.getRegionIterArgs());
-      return passOn(loop.getRegionIterArgs(), loop.getResults());
-    }
-    if (auto loop = dyn_cast<scf::WhileOp>(op)) {
-      passOn(loop.getInits(), loop.getBeforeArguments());
-      visit(*loop.getBeforeBody());
-      auto condition = loop.getConditionOp();
-      bool none = lacks(condition.getCondition());
-      for (ValueRange values :
-           {ValueRange(loop.getBeforeArguments()), ValueRange(loop.getResults()),
-            ValueRange(loop.getAfterArguments())})
-        if (none)
-          llvm::for_each(values, [&](Value v) { remove(v); });
-      passOn(condition.getArgs(), loop.getAfterArguments());
-      passOn(condition.getArgs(), loop.getResults());
-      visit(*loop.getAfterBody());
-      return passOn(loop.getYieldOp()->getOperands(), loop.getBeforeArguments());
-    }
-    if (auto branch = dyn_cast<scf::IfOp>(op)) {
-      if (lacks(branch.getCondition()))
-        llvm::for_each(branch.getResults(), [&](Value v) { remove(v); });
-      for (Region *region : {&branch.getThenRegion(), &branch.getElseRegion()})
-        if (!region->empty()) {
-          visit(region->front());
-          passOn(region->front().getTerminator()->getOperands(), branch.getResults());
-        }
-      return;
-    }
+    if (auto controlFlow = dyn_cast<RegionBranchOpInterface>(op))
+      return visit(controlFlow);
     if (isElsewhere(op) || lacksAny(op->getOperands()))
       llvm::for_each(op->getResults(), [&](Value v) { remove(v); });
+  }
+
+  /// What one source of a value lacks the value lacks. Without what steers a loop or branch, a
+  /// condition or a bound, there is nothing of it.
+  void visit(RegionBranchOpInterface op) {
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        visit(block);
+    llvm::DenseSet<OpOperand *> handed; // looked up only
+    forEachHandover(op, [&](OpOperand &use, Value receiver) {
+      handed.insert(&use);
+      if (lacks(use.get()))
+        remove(receiver);
+    });
+    bool isSteered = true;
+    auto check = [&](Operation *reader) {
+      for (OpOperand &use : reader->getOpOperands())
+        isSteered = isSteered && (handed.contains(&use) || !lacks(use.get()));
+    };
+    check(op);
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        check(block.getTerminator());
+    if (isSteered)
+      return;
+    llvm::for_each(op->getResults(), [&](Value v) { remove(v); });
+    for (Region &region : op->getRegions())
+      llvm::for_each(region.getArguments(), [&](Value v) { remove(v); });
   }
 
   Part &part;

@@ -70,26 +70,18 @@ private:
                                                          mlir::ValueRange steering);
   /// Positions of the values that a part has.
   mlir::SmallVector<unsigned> keptBy(Part &part, mlir::ValueRange values);
-  mlir::LogicalResult lowerFor(mlir::scf::ForOp op);
-  mlir::LogicalResult lowerWhile(mlir::scf::WhileOp op);
-  mlir::LogicalResult lowerIf(mlir::scf::IfOp op);
+  /// The type that a value has in a part.
+  mlir::Type typeIn(mlir::Value value);
+  /// The operands of a loop or branch, or of the end of one of its regions, that a part has.
+  mlir::SmallVector<mlir::Value> operandsIn(Part &part, mlir::Operation *op);
+  /// What a part makes of a loop or branch, with empty regions, and of the head of a region.
+  mlir::Operation *openControlFlow(Part &part, mlir::Operation *op);
+  void openRegion(Part &part, mlir::Region &from, mlir::Region &to);
+  mlir::LogicalResult lowerControlFlow(mlir::RegionBranchOpInterface op);
 
-  // Linalg ops (PartitionLinalg.cpp).
-  mlir::LogicalResult lowerLinalg(mlir::linalg::LinalgOp op, Part &part);
-  /// Global index of loop `loop` inside the body at the builder: the local index plus where this
-  /// device's part begins.
-  mlir::Value globalIndex(mlir::OpBuilder &body, mlir::Location loc, Part &part,
-                          const ShardedOp &own, unsigned loop, mlir::Value local);
-  mlir::Value zeroBeyondValid(Part &part, mlir::Location loc, mlir::Value local,
-                              mlir::RankedTensorType global,
-                              const sharding::TensorSharding &sharding, const sharding::Mesh &mesh,
-                              mlir::FlatSymbolRefAttr meshName, llvm::ArrayRef<int64_t> dims);
-
-  // Tensor ops (PartitionTensor.cpp).
-  mlir::LogicalResult lowerTensor(mlir::Operation *op, Part &part);
-  mlir::LogicalResult lowerPad(mlir::tensor::PadOp op, Part &part);
-  mlir::Value padWholeDims(Part &part, mlir::tensor::PadOp op, mlir::Value local,
-                           const sharding::TensorSharding &result);
+  // Ops on tensors (PartitionOp.cpp).
+  class OpContext;
+  mlir::LogicalResult lowerOnTensors(mlir::Operation *op, Part &part);
 
   // Reshards (PartitionReshard.cpp).
   mlir::LogicalResult lowerReshard(ReshardOp op);
@@ -116,8 +108,6 @@ private:
   mlir::RankedTensorType localTypeOf(mlir::Value value);
   /// Gives a local value its sharding and global type, and maps the global value to it.
   void define(Part &part, mlir::Value global, mlir::Value local);
-  /// The op over the part's values, without what the global view alone says of it.
-  mlir::Operation *cloneInto(Part &part, mlir::Operation *op, mlir::IRMapping &mapping);
   void annotate(mlir::Value local, ShardingAttr sharding, mlir::RankedTensorType global);
   /// This device's linear index over axes, computed once at the head of the function.
   mlir::Value axisIndex(Part &part, mlir::FlatSymbolRefAttr mesh, const sharding::AxisList &axes);

@@ -235,14 +235,18 @@ struct DistPropagate : dist::impl::DistPropagateBase<DistPropagate> {
       return signalPassFailure();
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
       if (!isLocalView(function))
-        propagate(function, meshes, cost->topology);
+        if (failed(propagate(function, meshes, cost->topology)))
+          return signalPassFailure();
   }
 
-  void propagate(func::FuncOp function, const MeshTable &meshes,
-                 const sharding::Topology &machine) {
-    PropagationGraph graph(function, meshes);
-    propagateAxes(graph, &getContext());
-    writeShardings(function, graph, decide(graph, machine));
+  LogicalResult propagate(func::FuncOp function, const MeshTable &meshes,
+                          const sharding::Topology &machine) {
+    FailureOr<std::unique_ptr<PropagationGraph>> graph = PropagationGraph::build(function, meshes);
+    if (failed(graph))
+      return failure();
+    propagateAxes(**graph, &getContext());
+    writeShardings(function, **graph, decide(**graph, machine));
+    return success();
   }
 };
 

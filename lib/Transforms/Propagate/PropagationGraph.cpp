@@ -64,10 +64,20 @@ void PropagationGraph::tie(int64_t a, int64_t b) {
   nodes.push_back({nullptr, shared->rules.identity(tensors[a].type), {a, b}});
 }
 
-PropagationGraph::PropagationGraph(func::FuncOp function, const MeshTable &meshes)
-    : meshes(meshes) {
+FailureOr<std::unique_ptr<PropagationGraph>> PropagationGraph::build(func::FuncOp function,
+                                                                     const MeshTable &meshes) {
   FailureOr<MeshAssignment> assignment = MeshAssignment::compute(function, meshes);
-  assert(succeeded(assignment) && "dist-normalize has checked the meshes");
+  if (failed(assignment))
+    return failure();
+  return std::unique_ptr<PropagationGraph>(new PropagationGraph(function, meshes, *assignment));
+}
+
+PropagationGraph::PropagationGraph(func::FuncOp function, const MeshTable &meshes)
+    : PropagationGraph(function, meshes, *MeshAssignment::compute(function, meshes)) {}
+
+PropagationGraph::PropagationGraph(func::FuncOp function, const MeshTable &meshes,
+                                   const MeshAssignment &assignment)
+    : meshes(meshes) {
   size_t numValues = function.getNumArguments() + function.getNumResults();
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (op != function)
@@ -81,12 +91,12 @@ PropagationGraph::PropagationGraph(func::FuncOp function, const MeshTable &meshe
   nodes.reserve(ops.size());
   for (auto [i, argument] : llvm::enumerate(function.getArguments()))
     if (isa<RankedTensorType>(argument.getType())) {
-      addValue(argument, assignment->lookup(argument), getSharding(argument));
+      addValue(argument, assignment.lookup(argument), getSharding(argument));
       tensors.back().name = argumentName(function, i);
     }
   // Definitions first: a loop's yield may name what comes later in the list of nodes.
   for (Operation *op : ops)
-    define(op, *assignment);
+    define(op, assignment);
   for (Operation *op : ops) {
     if (auto controlFlow = dyn_cast<RegionBranchOpInterface>(op))
       addControlFlow(controlFlow);

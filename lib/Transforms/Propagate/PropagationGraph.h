@@ -48,6 +48,10 @@ struct RuleNode {
 /// The tensors of one function and the rules between them, in program order.
 class PropagationGraph {
 public:
+  /// Fails, in a located error, where operands that meet lie on different meshes.
+  static mlir::FailureOr<std::unique_ptr<PropagationGraph>> build(mlir::func::FuncOp function,
+                                                                  const MeshTable &meshes);
+  /// Of a function of which it is known that its operands meet on one mesh.
   PropagationGraph(mlir::func::FuncOp function, const MeshTable &meshes);
 
   /// The function's in program order, without the bodies of linalg ops.
@@ -71,6 +75,8 @@ public:
   int64_t tensorOf(mlir::Value value) const;
 
 private:
+  PropagationGraph(mlir::func::FuncOp function, const MeshTable &meshes,
+                   const MeshAssignment &assignment);
   int64_t addTensor(mlir::RankedTensorType type, mlir::FlatSymbolRefAttr mesh, ShardingAttr given,
                     mlir::Location loc, std::string name = {});
   void addValue(mlir::Value value, mlir::FlatSymbolRefAttr mesh, ShardingAttr given = {});

@@ -208,7 +208,7 @@ private:
   static bool isInBranch(Operation *user, Value value) {
     for (Operation *op = outsideBodies(user)->getParentOp();
          op && op != value.getParentBlock()->getParentOp(); op = op->getParentOp())
-      if (isa<scf::IfOp>(op))
+      if (isControlFlow(op) && !isa<LoopLikeOpInterface>(op))
         return true;
     return false;
   }

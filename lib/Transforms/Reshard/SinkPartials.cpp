@@ -24,6 +24,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tessera/Dialect/Check/Check.h"
+#include "tessera/Dialect/Dist/IR/ValueFlow.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/OpShardings.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
@@ -226,25 +227,14 @@ private:
     if (auto ret = dyn_cast<func::ReturnOp>(user))
       return function.getResultAttrOfType<ShardingAttr>(use.getOperandNumber(),
                                                         DistDialect::kSharding);
-    if (isa<scf::ForOp, scf::WhileOp, scf::YieldOp, scf::ConditionOp>(user))
-      return getSharding(use.get()).getMesh() == mesh ? reducedForControlFlow(use) : ShardingAttr();
-    return shardings.of(user).operands[use.getOperandNumber()];
-  }
-
-  /// What control flow hands on lies as what receives it; that is whole here (a carry that stays
-  /// partial was decided before).
-  ShardingAttr reducedForControlFlow(OpOperand &use) {
-    Operation *user = use.getOwner();
-    Value receiver;
-    if (auto loop = dyn_cast<scf::ForOp>(user)) {
-      receiver = loop.getTiedLoopResult(&use);
-    } else if (isa<scf::YieldOp>(user) && isa<scf::ForOp, scf::IfOp>(user->getParentOp())) {
-      receiver = user->getParentOp()->getResult(use.getOperandNumber());
-    } else {
-      TensorSharding own = lies(use.get()).withoutPartial();
-      return ShardingAttr::get(mesh, meshes.get(mesh), own, function.getContext());
+    // What control flow hands on has the sharding of what receives it; that is whole here (a carry
+    // that stays partial was decided before).
+    if (isControlFlow(user) || isControlFlowEnd(user)) {
+      SmallVector<Value, 2> receivers = receiversOf(use);
+      bool isOurs = !receivers.empty() && getSharding(use.get()).getMesh() == mesh;
+      return isOurs ? getSharding(receivers.front()) : ShardingAttr();
     }
-    return getSharding(receiver);
+    return shardings.of(user).operands[use.getOperandNumber()];
   }
 
   void solve() {
@@ -312,14 +302,10 @@ private:
   const Candidate *passedTo(OpOperand &use) const {
     Operation *user = use.getOwner();
     const Candidate *target = nullptr;
-    if (auto loop = dyn_cast<scf::ForOp>(user)) {
-      if (OpResult result = loop.getTiedLoopResult(&use))
-        target = candidateOf(result);
-    } else if (isa<scf::YieldOp>(user) && isa<scf::ForOp>(user->getParentOp())) {
-      target = candidateOf(user->getParentOp()->getResult(use.getOperandNumber()));
-    } else if (user->getNumResults() == 1) {
+    if (SmallVector<Value, 2> receivers = receiversOf(use); !receivers.empty())
+      target = candidateOf(receivers.front());
+    else if (user->getNumResults() == 1)
       target = candidateOf(user->getResult(0));
-    }
     return target && llvm::is_contained(target->through, &use) ? target : nullptr;
   }
 

@@ -7,9 +7,6 @@
 
 #include "ArgumentCuts.h"
 
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
-
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
@@ -206,8 +203,7 @@ bool ArgumentCuts::gained(const PropagationGraph &spread, unsigned argument) con
 double ArgumentCuts::secondsOf(const PropagationGraph &spread) const {
   double seconds = 0;
   for (const RuleNode &node : spread.nodes) {
-    if (!node.op || node.op->getNumResults() == 0 ||
-        !(isa<linalg::LinalgOp>(node.op) || isa<tensor::TensorDialect>(node.op->getDialect())))
+    if (!node.op || node.op->getNumResults() == 0 || !hasCost(node.op))
       continue;
     Strategy strategy{Strategies::merge(spread, node, std::numeric_limits<int64_t>::max(), true),
                       {}};

@@ -333,7 +333,7 @@ double dist::computeSecondsOf(ModuleOp propagated, const Topology &topology) {
     OpCosts costs(function, topology);
     OpShardings shardings(meshes);
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (!isa<linalg::LinalgOp>(op) && !isa<tensor::TensorDialect>(op->getDialect()))
+      if (!hasCost(op))
         return WalkResult::advance();
       const ShardedOp &cut = shardings.of(op);
       if (!cut.mesh)

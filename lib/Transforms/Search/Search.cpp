@@ -107,7 +107,10 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
                                               const SearchSettings &settings,
                                               SearchedPlan &summary) {
   auto begin = std::chrono::steady_clock::now();
-  FunctionPlan plan{function, std::make_unique<PropagationGraph>(function, meshes), {}, {}};
+  FailureOr<std::unique_ptr<PropagationGraph>> built = PropagationGraph::build(function, meshes);
+  if (failed(built))
+    return failure();
+  FunctionPlan plan{function, std::move(*built), {}, {}};
   PropagationGraph &graph = *plan.graph;
   PropagatedPlan propagated = propagateAlone(graph, settings.topology, function.getContext());
   ReshardPlanner &planner = plannerOf(function.getContext(), Objective::time, settings.topology);

@@ -59,6 +59,8 @@ def _(ctx, eqn, x):
     b, dim, reverse = ctx.b, eqn.params["axis"], eqn.params["reverse"]
     name, dtype, element = eqn.primitive.name.removeprefix("cum"), eqn.invars[0].aval.dtype, x.type.element
     if name == "logsumexp":
+        if not elements.is_float(dtype):  # JAX traces it, and fails when it compiles it
+            raise ctx.error(eqn, f"'cumlogsumexp' of {dtype} is not supported; use astype(float)")
         return cumulative_logsumexp(ctx, x, dim, reverse)
     if name in ("max", "min"):
         return accumulate(b, x, dim, combine(b, name, kind_of(dtype)), bound(dtype, name == "min"), element, reverse)

@@ -164,6 +164,9 @@ class _Plan:
             if node.op == "placeholder":
                 continue
             args, kwargs = [read(a) for a in node.args], {k: read(v) for k, v in node.kwargs.items()}
+            if _name(node) == "as_strided.default":  # the one operation that sees how PyTorch lays its operand out
+                viewed = node.args[0].meta["val"]
+                kwargs["layout"] = viewed.stride(), viewed.storage_offset()
             with source.standing_at(_location(node), _name(node).split(".")[0]):
                 if node.target is not operator.getitem:
                     values[node.name] = _result(node, RULES[_name(node)](*args, **kwargs))

@@ -4,13 +4,47 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from .. import ops
+from ..errors import Error
+from ..source import refuse
 from .registry import rule
 
 
 @rule("view.default", "reshape.default", "_unsafe_view.default")
 def _(x, shape):
     return ops.reshape(x, shape)
+
+
+@rule("as_strided.default")
+def _(x, shape, strides, offset=None, *, layout):
+    """`layout`: strides and offset that x has in PyTorch. Its elements in the order of memory, and views of those."""
+    held, begin = layout
+    order = _outermost_first(x.shape, held)
+    flat = ops.reshape(ops.permute_dims(x, order), (math.prod(x.shape),))
+    if not _dense([x.shape[d] for d in order], [held[d] for d in order]):
+        raise refuse(Error, "operation 'aten.as_strided' of a view that leaves out elements of its tensor is not supported; call contiguous() first")
+    offset = (begin if offset is None else offset) - begin
+    order = _outermost_first(shape, strides)
+    outer, steps = [shape[d] for d in order], [strides[d] for d in order]
+    if offset == 0 and math.prod(shape) == flat.shape[0] and _dense(outer, steps):
+        return ops.permute_dims(ops.reshape(flat, outer), [order.index(d) for d in range(len(shape))])
+    places = sum((np.arange(n).reshape([-1 if e == d else 1 for e in range(len(shape))]) * s
+                  for d, (n, s) in enumerate(zip(shape, strides))), np.full([1] * len(shape), offset))
+    return ops.take(flat, np.broadcast_to(places, shape).astype(np.int64), 0, "refuse")
+
+
+def _outermost_first(shape, strides):
+    """Dimensions by descending stride; those of one element, whose strides mean nothing, first."""
+    return sorted(range(len(shape)), key=lambda d: (shape[d] > 1, -strides[d] if shape[d] > 1 else 0))
+
+
+def _dense(shape, strides):
+    """Whether dimensions, outermost first, are one block without gaps."""
+    return all(n == 1 or s == math.prod(shape[d + 1:]) for d, (n, s) in enumerate(zip(shape, strides)))
 
 
 @rule("permute.default")

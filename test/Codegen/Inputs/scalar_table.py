@@ -62,8 +62,8 @@ def program(dtype, sizes, constant):
     return text, columns, cases
 
 
-def execute(leg, name, text, columns, cases):
-    """The results by name, as arrays of the bits that a file has."""
+def execute(leg, name, text, columns, cases, options=()):
+    """The results by name, as arrays of the bits that a file has. `options` are those of `tessera run`."""
     with open(f"{name}.mlir", "w") as file:
         file.write(text)
     kinds = {result: kind for _, _, results in cases.values() for result, kind in results}
@@ -75,7 +75,7 @@ def execute(leg, name, text, columns, cases):
         lines = [line.split(" = ", 1)[1] for line in done.stdout.splitlines() if line.startswith("result")]
         return {result: ops.encode(ops.parse(line, kind), kind)
                 for (result, kind), line in zip(kinds.items(), lines, strict=True)}
-    command = ["tessera", "run", f"{name}.mlir"] + (["--backend", "stub"] if leg == "stub" else [])
+    command = ["tessera", "run", f"{name}.mlir"] + (["--backend", "stub"] if leg == "stub" else []) + list(options)
     for key, column in columns.items() if leg != "fold" else ():
         np.save(f"{name}-{key}.npy", column)
         command.append(f"--input={key}={name}-{key}.npy")

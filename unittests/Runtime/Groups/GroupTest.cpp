@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 #include <thread>
+#include <unistd.h>
 
 using namespace tessera::runtime;
 using namespace tessera::runtime::test;
@@ -21,15 +22,41 @@ namespace {
 using Groups = std::vector<std::unique_ptr<Group>>;
 
 /// The world of each rank; works go on in threads, so this one may call for all ranks.
-Groups makeWorlds(int64_t ranks, double timeout = 20) {
-  Groups worlds;
-  for (auto &transport : makeThreadTransports(ranks)) {
-    auto world = Group::ofJob(std::make_shared<Job>(std::move(transport)), timeout);
-    EXPECT_TRUE(world) << world.message();
-    worlds.push_back(std::move(*world));
-  }
+Groups makeWorlds(int64_t ranks, double timeout = 20, const std::string &backend = "threads") {
+  static int jobs = 0;
+  std::string place = "job " + std::to_string(++jobs);
+  if (backend == "tcp")
+    place = "file:" + testing::TempDir() + "tessera-group-" + std::to_string(::getpid()) + place;
+  Groups worlds(static_cast<size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      auto transport =
+          openTransport(backend, {{rank, ranks, rank}, {place, "", "init_method"}, 20});
+      ASSERT_TRUE(transport) << transport.message();
+      auto world = Group::ofJob(std::make_shared<Job>(std::move(*transport)), timeout);
+      ASSERT_TRUE(world) << world.message();
+      worlds[rank] = std::move(*world);
+    });
+  for (std::thread &each : threads)
+    each.join();
   return worlds;
 }
+
+/// The backend `toy`, once a process.
+const Status &loadedToy() {
+  static const Status status = loadTransport(TOY_TRANSPORT);
+  return status;
+}
+
+/// What every backend must do.
+class Backend : public testing::TestWithParam<const char *> {
+protected:
+  static void SetUpTestSuite() { ASSERT_TRUE(loadedToy().ok()) << loadedToy().message(); }
+  static Groups makeWorlds(int64_t ranks) { return ::makeWorlds(ranks, 20, GetParam()); }
+};
+INSTANTIATE_TEST_SUITE_P(Groups, Backend, testing::Values("threads", "tcp", "toy"),
+                         [](const auto &info) { return std::string(info.param); });
 
 GroupCall reduceOf(std::vector<float> &values, GroupReduction reduction = GroupReduction::sum) {
   GroupCall call;
@@ -54,7 +81,7 @@ void expectAll(const std::vector<WorkPtr> &works, const std::string &message) {
 
 } // namespace
 
-TEST(Group, CollectivesOfEveryKind) {
+TEST_P(Backend, CollectivesOfEveryKind) {
   for (int64_t ranks : {1, 3, 4}) {
     Groups worlds = makeWorlds(ranks);
     for (CollectiveKind kind : kKinds)
@@ -69,9 +96,15 @@ TEST(Group, CollectivesOfEveryKind) {
         }
         for (int64_t rank = 0; rank < ranks; ++rank) {
           PlanRequest request = c.request(rank);
-          works.push_back(worlds[rank]->call({kind, {}, GroupReduction::sum, c.root, request.counts,
-                                              request.receives, inputs[rank].data(),
-                                              outputs[rank].data(), std::nullopt}));
+          works.push_back(worlds[rank]->call({kind,
+                                              {},
+                                              GroupReduction::sum,
+                                              c.root,
+                                              request.counts,
+                                              request.receives,
+                                              inputs[rank].data(),
+                                              outputs[rank].data(),
+                                              std::nullopt}));
         }
         expectAll(works, "");
         for (int64_t rank = 0; rank < ranks; ++rank)
@@ -81,7 +114,7 @@ TEST(Group, CollectivesOfEveryKind) {
   }
 }
 
-TEST(Group, ManyWorksAreUnderWayAtOnce) {
+TEST_P(Backend, ManyWorksAreUnderWayAtOnce) {
   Groups worlds = makeWorlds(3);
   std::vector<std::vector<float>> values;
   std::vector<WorkPtr> works;
@@ -94,15 +127,16 @@ TEST(Group, ManyWorksAreUnderWayAtOnce) {
     EXPECT_EQ(values[i], (std::vector<float>{static_cast<float>(i / 3 * 9 + 3), 3}));
 }
 
-TEST(Group, DifferentCallsAreNamedOnAllRanksAndTheGroupStaysUsable) {
+TEST_P(Backend, DifferentCallsAreNamedOnAllRanksAndTheGroupStaysUsable) {
   Groups worlds = makeWorlds(3);
   std::vector<float> a(4, 1), b(4, 1), c(5, 1);
   GroupCall broadcast = reduceOf(b);
   broadcast.kind = CollectiveKind::broadcast;
   broadcast.root = 2;
-  expectAll({worlds[0]->call(reduceOf(a)), worlds[1]->call(broadcast), worlds[2]->call(reduceOf(a))},
-            "the ranks of the group make different calls: ranks 0, 2: all_reduce of 4 f32 by sum; "
-            "rank 1: broadcast of 4 f32, from rank 2");
+  expectAll(
+      {worlds[0]->call(reduceOf(a)), worlds[1]->call(broadcast), worlds[2]->call(reduceOf(a))},
+      "the ranks of the group make different calls: ranks 0, 2: all_reduce of 4 f32 by sum; "
+      "rank 1: broadcast of 4 f32, from rank 2");
   GroupCall whole = reduceOf(b, GroupReduction::max);
   whole.type = {DType::i32, true};
   expectAll({worlds[0]->call(reduceOf(a)), worlds[1]->call(whole), worlds[2]->call(reduceOf(c))},
@@ -110,8 +144,9 @@ TEST(Group, DifferentCallsAreNamedOnAllRanksAndTheGroupStaysUsable) {
             "rank 1: all_reduce of 4 u32 by max; rank 2: all_reduce of 5 f32 by sum");
   EXPECT_EQ(a, std::vector<float>(4, 1)) << "no data has moved";
   c.resize(4);
-  expectAll({worlds[0]->call(reduceOf(a)), worlds[1]->call(reduceOf(b)), worlds[2]->call(reduceOf(c))},
-            "");
+  expectAll(
+      {worlds[0]->call(reduceOf(a)), worlds[1]->call(reduceOf(b)), worlds[2]->call(reduceOf(c))},
+      "");
   EXPECT_EQ(a, std::vector<float>(4, 3));
 }
 
@@ -135,9 +170,10 @@ TEST(Group, ARankThatCannotCallSaysWhyOnAllRanks) {
             "direct, ring, tree do");
 }
 
-TEST(Group, AnAllToAllThatDoesNotFitIsNamed) {
+TEST_P(Backend, AnAllToAllThatDoesNotFitIsNamed) {
   Groups worlds = makeWorlds(2);
-  std::vector<float> data[2] = {std::vector<float>(8), std::vector<float>(8)}, out[2] = {data[0], data[1]};
+  std::vector<float> data[2] = {std::vector<float>(8), std::vector<float>(8)},
+                     out[2] = {data[0], data[1]};
   std::vector<WorkPtr> works;
   for (int64_t rank : {0, 1}) {
     GroupCall call = reduceOf(data[rank]);
@@ -171,7 +207,7 @@ TEST(Group, ARankThatEndsFailsTheOthersAtOnce) {
         << said;
 }
 
-TEST(Group, SubgroupsHaveTheirOwnCalls) {
+TEST_P(Backend, SubgroupsHaveTheirOwnCalls) {
   Groups worlds = makeWorlds(4);
   Groups even(4), odd(4);
   std::vector<std::thread> threads;
@@ -204,7 +240,7 @@ TEST(Group, NewGroupsOfDifferentRanksAreNamed) {
   EXPECT_EQ(said[1], said[0]);
 }
 
-TEST(Group, MessagesFindTheirReceives) {
+TEST_P(Backend, MessagesFindTheirReceives) {
   Groups worlds = makeWorlds(3);
   int64_t first = 11, second = 22, third = 33, got[3] = {};
   auto data = [](int64_t &value) { return reinterpret_cast<std::byte *>(&value); };
@@ -219,7 +255,7 @@ TEST(Group, MessagesFindTheirReceives) {
   EXPECT_EQ(got[0] * 10000 + got[1] * 100 + got[2], 112233);
 }
 
-TEST(Group, MessagesThatDoNotFitAreNamed) {
+TEST_P(Backend, MessagesThatDoNotFitAreNamed) {
   Groups worlds = makeWorlds(2);
   int64_t sent[2] = {1, 2}, got[2] = {};
   auto *from = reinterpret_cast<std::byte *>(sent), *to = reinterpret_cast<std::byte *>(got);
@@ -264,13 +300,14 @@ TEST(GroupElements, UnsignedAndBitwise) {
 }
 
 TEST(GroupTransports, NamesAreRegisteredOnce) {
-  auto toy = [](const JobOptions &) -> Expected<std::unique_ptr<Transport>> {
+  auto alone = [](const JobOptions &) -> Expected<std::unique_ptr<Transport>> {
     return std::move(makeThreadTransports(1)[0]);
   };
-  EXPECT_TRUE(registerTransport("Toy", toy).ok());
-  EXPECT_EQ(registerTransport("toy", toy).message(), "backend 'toy' is registered already");
-  EXPECT_TRUE(openTransport("TOY", {}));
-  EXPECT_EQ(openTransport("gloo", {}).message(), "no backend 'gloo'; there are tcp, threads, toy");
+  EXPECT_TRUE(registerTransport("Alone", alone).ok());
+  EXPECT_EQ(registerTransport("alone", alone).message(), "backend 'alone' is registered already");
+  EXPECT_TRUE(openTransport("ALONE", {}));
+  std::string known = openTransport("gloo", {}).message();
+  EXPECT_EQ(known.find("no backend 'gloo'; there are tcp, threads"), 0u) << known;
   EXPECT_EQ(openTransport("tcp", {{3, 2, 0}, {}, 1}).message(),
             "rank 3 of 2; ranks are counted from 0");
 }
@@ -286,4 +323,12 @@ TEST(GroupTransports, ThreadsMeetUnderAName) {
   EXPECT_EQ(said[0] + said[1], "");
   EXPECT_EQ(openTransport("threads", {{1, 3, 0}, {"meeting", "", ""}, 0.1}).message(),
             "waited 0 s for ranks 0, 2 of 3");
+}
+
+TEST(GroupTransports, SharedObjectsThatAreNone) {
+  EXPECT_TRUE(loadedToy().ok());
+  EXPECT_EQ(loadTransport(TOY_TRANSPORT).message(), "backend 'toy' is registered already");
+  EXPECT_FALSE(loadTransport("/nowhere/toy.so").ok());
+  EXPECT_EQ(openTransport("toy", {{0, 101, 0}, {"many", "", ""}, 1}).message(),
+            "backend 'toy': 101 ranks are too many");
 }

@@ -47,8 +47,12 @@ struct CollectiveCase {
   bool exact = false;
   std::vector<int64_t> hosts = {};
 
-  double scale() const { return reduction == ReduceKind::avg ? 1.0 / static_cast<double>(ranks) : 1; }
-  int64_t countOf(int64_t rank) const { return uneven ? (rank * 5 + count) % (2 * count + 1) : count; }
+  double scale() const {
+    return reduction == ReduceKind::avg ? 1.0 / static_cast<double>(ranks) : 1;
+  }
+  int64_t countOf(int64_t rank) const {
+    return uneven ? (rank * 5 + count) % (2 * count + 1) : count;
+  }
   /// all_to_all: what `from` sends to `to`.
   int64_t countOf(int64_t from, int64_t to) const {
     return uneven ? (from * 3 + to * 5 + count) % (2 * count + 1) : count;
@@ -142,9 +146,10 @@ struct CollectiveCase {
   }
 
   std::string text() const {
-    return std::string(toString(kind)) + " of " + std::to_string(count) + (uneven ? " uneven " : " ") +
-           std::string(toString(dtype)) + " by " + std::string(toString(reduction)) + ", " +
-           std::to_string(ranks) + " ranks, root " + std::to_string(root);
+    return std::string(toString(kind)) + " of " + std::to_string(count) +
+           (uneven ? " uneven " : " ") + std::string(toString(dtype)) + " by " +
+           std::string(toString(reduction)) + ", " + std::to_string(ranks) + " ranks, root " +
+           std::to_string(root);
   }
 
 private:

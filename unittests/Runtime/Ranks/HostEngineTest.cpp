@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Ranks/HostEngine.h"
 #include "CollectiveCase.h"
 #include "Ranks/HostCalls.h"
-#include "Ranks/HostEngine.h"
 #include "Ranks/ThreadTransport.h"
 
 #include <gtest/gtest.h>

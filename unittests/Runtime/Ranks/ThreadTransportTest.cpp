@@ -24,7 +24,8 @@ TEST(ThreadTransport, ChannelsAreIndependentAndInOrder) {
   }
   EXPECT_NE(first, second);
   std::string a = "one", b = "two", c = "other", got(3, ' '), next(3, ' '), third(5, ' ');
-  auto sentA = ranks[0]->send(first, 2, bytesOf(a), 3), sentB = ranks[0]->send(first, 2, bytesOf(b), 3);
+  auto sentA = ranks[0]->send(first, 2, bytesOf(a), 3),
+       sentB = ranks[0]->send(first, 2, bytesOf(b), 3);
   auto gotC = ranks[2]->receive(second, 0, reinterpret_cast<std::byte *>(third.data()), 5);
   EXPECT_FALSE(*ranks[2]->test(*gotC));
   auto gotA = ranks[2]->receive(first, 0, reinterpret_cast<std::byte *>(got.data()), 3);

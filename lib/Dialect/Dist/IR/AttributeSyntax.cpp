@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tessera/Dialect/Dist/IR/AttributeSyntax.h"
+#include "tessera/Sharding/CollectiveTraits.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -366,20 +367,19 @@ static Attribute parseMove(AsmParser &parser) {
 }
 
 static void printMove(MoveAttr move, AsmPrinter &printer) {
-  using Kind = sharding::CollectiveKind;
   llvm::raw_ostream &os = printer.getStream();
-  Kind kind = move.getKind();
+  sharding::CollectiveKind kind = move.getKind();
   os << "<" << (move.getMakesPartial() ? StringRef(kMakePartial) : StringRef(toString(kind)));
   if (!move.getAxes().getAxes().empty()) {
     os << " over ";
     printAxes(os, move.getAxes());
   }
-  if (kind == Kind::all_to_all)
-    os << " split_dim = " << move.getSplitDim() << " concat_dim = " << move.getDim();
-  else if (kind == Kind::all_gather || kind == Kind::reduce_scatter ||
-           (kind == Kind::slice && !move.getMakesPartial()))
-    os << " dim = " << move.getDim();
-  if (kind == Kind::all_reduce || kind == Kind::reduce_scatter || move.getMakesPartial())
+  const sharding::CollectiveTraits &traits = sharding::traitsOf(kind);
+  if (!traits.splitDim.empty())
+    os << " " << traits.splitDim << " = " << move.getSplitDim();
+  if (!traits.dim.empty() && !move.getMakesPartial())
+    os << " " << traits.dim << " = " << move.getDim();
+  if (traits.reduces || move.getMakesPartial())
     os << " reduction = " << stringifyReduceKind(move.getReduction());
   os << ">";
 }

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CollectiveRules.h"
 #include "UniformControl.h"
 
 #include "tessera/Dialect/Dist/IR/Dist.h"
@@ -121,7 +122,7 @@ static LogicalResult verifyPositions(CollectiveOpInterface op, int64_t groupSize
   return success();
 }
 
-static LogicalResult verifyCollective(CollectiveOpInterface op) {
+LogicalResult dist::verifyCollective(CollectiveOpInterface op) {
   FlatSymbolRefAttr name = op.getMeshAttr();
   ProcessMeshOp declared = lookupMesh(op, name);
   if (!declared) // (C1)
@@ -187,25 +188,6 @@ static LogicalResult verifyCollective(CollectiveOpInterface op) {
   }
   return verifyUniformControl(op);
 }
-
-#define VERIFY_COLLECTIVE(Op)                                                                      \
-  LogicalResult Op::verifySymbolUses(SymbolTableCollection &) {                                    \
-    return verifyCollective(cast<CollectiveOpInterface>(getOperation()));                          \
-  }
-VERIFY_COLLECTIVE(AllReduceOp)
-VERIFY_COLLECTIVE(AllGatherOp)
-VERIFY_COLLECTIVE(ReduceScatterOp)
-VERIFY_COLLECTIVE(AllToAllOp)
-VERIFY_COLLECTIVE(PermuteOp)
-VERIFY_COLLECTIVE(BroadcastOp)
-VERIFY_COLLECTIVE(ScatterOp)
-VERIFY_COLLECTIVE(GatherOp)
-VERIFY_COLLECTIVE(ReduceOp)
-VERIFY_COLLECTIVE(HaloExchangeOp)
-VERIFY_COLLECTIVE(SliceOp)
-VERIFY_COLLECTIVE(MakePartialOp)
-VERIFY_COLLECTIVE(ExchangeOp)
-#undef VERIFY_COLLECTIVE
 
 static LogicalResult verifyTransfer(Operation *op, FlatSymbolRefAttr peer, ShardingAttr source,
                                     ShardingAttr target, Type global, Type local, bool sends) {

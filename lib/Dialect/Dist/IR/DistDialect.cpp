@@ -14,9 +14,14 @@
 #include "tessera/Dialect/Dist/IR/ReshardCache.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/OpShardings.h"
+#include "tessera/Dialect/Dist/Rules/Rules.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Transforms/InliningUtils.h"
 
@@ -41,6 +46,7 @@ void DistDialect::initialize() {
   registerTypes();
   registerOperations();
   addInterfaces<DistInlinerInterface, ReshardCacheInterface>();
+  attachShardingRules(getContext());
   opShardingVerifier = std::make_shared<OpShardingVerifier>();
 }
 

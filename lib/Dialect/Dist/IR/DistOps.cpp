@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CollectiveRules.h"
 #include "Limits.h"
 
 #include "tessera/Dialect/Dist/IR/AttributeSyntax.h"

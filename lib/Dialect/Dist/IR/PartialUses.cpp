@@ -16,6 +16,7 @@
 #include "tessera/Dialect/Dist/IR/ValueFlow.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
+#include "tessera/Dialect/Dist/Rules/ShardingRuleInterface.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -57,7 +58,12 @@ static std::optional<bool> isPartialOver(Operation *from, Value value,
   if (isIdentityFill(value, axis.kind))
     return std::nullopt;
   auto lies = partialsOf(from, getSharding(value), value.getType());
-  return lies ? std::optional(llvm::is_contained(*lies, axis)) : std::nullopt;
+  if (!lies)
+    return std::nullopt;
+  // Two parts of an axis are written as the whole of it.
+  return llvm::any_of(*lies, [&](const sharding::PartialAxis &own) {
+    return own.kind == axis.kind && own.axis.contains(axis.axis);
+  });
 }
 
 /// Whether the op makes contributions over an axis of those that reach it: operands known to be
@@ -76,8 +82,6 @@ static bool passesOver(Operation *op, const sharding::PartialAxis &axis) {
   sharding::ReduceKind kind = axis.kind;
   if (kind == sharding::ReduceKind::avg) // a sum, scaled
     kind = sharding::ReduceKind::sum;
-  if (isa<arith::AddFOp, arith::AddIOp, arith::SubFOp, arith::SubIOp>(op))
-    return kind == sharding::ReduceKind::sum && known.size() + unknown.size() == 2;
   return passesPartial(op, kind, known, unknown);
 }
 
@@ -97,6 +101,14 @@ static bool mayReach(OpOperand &use, const Partials &partials) {
              !isPartialOver(op, result, axis).value_or(true);
     });
   });
+}
+
+/// Whether an op makes values of what it reads: what says how it is distributed, and every other op
+/// of the dialects that programs are written in.
+static bool computesTensors(Operation *op) {
+  return (isa<ShardingRuleOpInterface>(op) && !isa<ShardTensorOp>(op)) ||
+         isa_and_nonnull<arith::ArithDialect, linalg::LinalgDialect, math::MathDialect,
+                         tensor::TensorDialect>(op->getDialect());
 }
 
 static LogicalResult verifyUse(OpOperand &use, const Partials &partials,
@@ -123,9 +135,7 @@ static LogicalResult verifyUse(OpOperand &use, const Partials &partials,
   }
   if (SmallVector<Value, 2> receivers = receiversOf(use); !receivers.empty())
     return differs(op, receivers.front(), partials) ? LogicalResult(refuse()) : success();
-  if (isa<tensor::DimOp>(op) ||
-      !isa_and_nonnull<arith::ArithDialect, linalg::LinalgDialect, math::MathDialect,
-                       tensor::TensorDialect>(op->getDialect()))
+  if (isa<tensor::DimOp>(op) || !computesTensors(op))
     return success();
   return mayReach(use, partials) ? success() : LogicalResult(refuse());
 }

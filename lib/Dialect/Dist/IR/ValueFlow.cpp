@@ -48,12 +48,25 @@ void dist::forEachHandover(RegionBranchOpInterface op,
 
 SmallVector<Value, 2> dist::receiversOf(OpOperand &use) {
   Operation *owner = use.getOwner();
-  auto op = dyn_cast<RegionBranchOpInterface>(isControlFlow(owner) ? owner : owner->getParentOp());
+  SmallVector<RegionSuccessor> successors;
   SmallVector<Value, 2> receivers;
-  if (op && (op == owner || isControlFlowEnd(owner)))
-    forEachHandover(op, [&](OpOperand &handed, Value receiver) {
-      if (&handed == &use)
-        receivers.push_back(receiver);
-    });
+  auto add = [&](OperandRange operands, RegionSuccessor successor) {
+    unsigned index = use.getOperandNumber() - operands.getBeginOperandIndex(); // wraps below it
+    if (index < operands.size())
+      receivers.push_back(successor.getSuccessorInputs()[index]);
+  };
+  if (auto op = dyn_cast<RegionBranchOpInterface>(owner)) {
+    op.getSuccessorRegions(RegionBranchPoint::parent(), successors);
+    for (RegionSuccessor successor : successors)
+      if (OperandRange operands = op.getEntrySuccessorOperands(successor); !operands.empty())
+        add(operands, successor);
+  } else if (auto end = dyn_cast<RegionBranchTerminatorOpInterface>(owner);
+             end && isControlFlowEnd(owner)) {
+    cast<RegionBranchOpInterface>(owner->getParentOp())
+        .getSuccessorRegions(RegionBranchPoint(end), successors);
+    for (RegionSuccessor successor : successors)
+      if (OperandRange operands = end.getSuccessorOperands(successor); !operands.empty())
+        add(operands, successor);
+  }
   return receivers;
 }

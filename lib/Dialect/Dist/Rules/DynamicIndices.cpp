@@ -9,8 +9,9 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -28,6 +29,24 @@ static ConstantIntRanges between(unsigned width, int64_t least, int64_t greatest
                                        APInt(width, static_cast<uint64_t>(greatest), true));
 }
 
+/// The range of a region argument that is an induction variable with constant bounds, else
+/// `anything`.
+static ConstantIntRanges rangeOfInduction(LoopLikeOpInterface loop, Value argument,
+                                          ConstantIntRanges anything) {
+  auto variables = loop.getLoopInductionVars();
+  auto lower = loop.getLoopLowerBounds(), upper = loop.getLoopUpperBounds();
+  auto steps = loop.getLoopSteps();
+  if (!variables || !lower || !upper || !steps)
+    return anything;
+  for (auto [variable, least, end, step] : llvm::zip(*variables, *lower, *upper, *steps)) {
+    std::optional<int64_t> from = getConstantIntValue(least), to = getConstantIntValue(end);
+    if (variable == argument && from && to && getConstantIntValue(step).value_or(0) > 0 &&
+        *from < *to)
+      return between(anything.smin().getBitWidth(), *from, *to - 1);
+  }
+  return anything;
+}
+
 static ConstantIntRanges rangeWithin(Value value, int steps) {
   unsigned width = ConstantIntRanges::getStorageBitwidth(value.getType());
   ConstantIntRanges anything = ConstantIntRanges::maxRange(width);
@@ -37,15 +56,8 @@ static ConstantIntRanges rangeWithin(Value value, int steps) {
   if (steps == 0 || width == 0)
     return anything;
   if (auto argument = dyn_cast<BlockArgument>(value)) {
-    auto loop = dyn_cast_or_null<scf::ForOp>(argument.getOwner()->getParentOp());
-    IntegerAttr lower, upper, step;
-    if (!loop || argument != loop.getInductionVar() ||
-        !matchPattern(loop.getLowerBound(), m_Constant(&lower)) ||
-        !matchPattern(loop.getUpperBound(), m_Constant(&upper)) ||
-        !matchPattern(loop.getStep(), m_Constant(&step)) || step.getInt() <= 0 ||
-        upper.getInt() <= lower.getInt())
-      return anything;
-    return between(width, lower.getInt(), upper.getInt() - 1);
+    auto loop = dyn_cast_or_null<LoopLikeOpInterface>(argument.getOwner()->getParentOp());
+    return loop ? rangeOfInduction(loop, argument, anything) : anything;
   }
   Operation *op = value.getDefiningOp();
   if (auto index = dyn_cast<linalg::IndexOp>(op)) {

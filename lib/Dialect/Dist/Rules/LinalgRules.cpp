@@ -5,15 +5,18 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Models.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace tessera;
+using namespace tessera::dist;
 using namespace tessera::sharding;
 
 //===----------------------------------------------------------------------===//
@@ -61,7 +64,8 @@ std::optional<ReduceKind> dist::matchReductionKind(linalg::LinalgOp op, unsigned
       .Default([](auto) { return std::nullopt; });
 }
 
-bool dist::yieldsFirstInput(linalg::LinalgOp op) {
+/// Whether the body yields the first input and does nothing else.
+static bool yieldsFirstInput(linalg::LinalgOp op) {
   Block *block = op.getBlock();
   return &block->front() == block->getTerminator() &&
          block->getTerminator()->getOperand(0) == block->getArgument(0);
@@ -101,8 +105,8 @@ static bool flatten(AffineExpr expr, int64_t scale, LinearExpr &result) {
   return false;
 }
 
-/// What this reads of an op, `RuleTable::keyOf` must put into the key by which rules are shared.
-std::optional<ShardingRule> dist::getLinalgRule(linalg::LinalgOp op) {
+/// What this reads of an op, `addToKey` must add to the key by which rules are shared.
+static std::optional<ShardingRule> getLinalgRule(linalg::LinalgOp op) {
   ShardingRule rule;
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
   SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
@@ -203,4 +207,72 @@ std::optional<ShardingRule> dist::getLinalgRule(linalg::LinalgOp op) {
   rule.movesOnly = op.getNumDpsInputs() == 1 && op.getNumParallelLoops() == op.getNumLoops() &&
                    yieldsFirstInput(op);
   return rule;
+}
+
+//===----------------------------------------------------------------------===//
+// The model
+//===----------------------------------------------------------------------===//
+
+/// Whether each iteration writes an element of its own in every result: nothing is reduced.
+static bool isInjective(linalg::LinalgOp op) {
+  return op.getNumParallelLoops() == op.getNumLoops() &&
+         llvm::all_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
+           return op.getMatchingIndexingMap(&init).isPermutation();
+         });
+}
+
+/// Adds maps, iterators, and of the body how its results combine and whether it only moves. Element
+/// types are those of the operands.
+static void addToKey(linalg::LinalgOp op, AddressKey &key) {
+  if (auto generic = dyn_cast<linalg::GenericOp>(op.getOperation()))
+    key.push_back(generic.getIteratorTypes().getAsOpaquePointer());
+  key.push_back(op.getIndexingMaps().getAsOpaquePointer());
+  // Bodies lie apart from their ops: they are read where it matters.
+  if (!isInjective(op))
+    for (unsigned i = 0; i < op.getNumDpsInits(); ++i) {
+      Operation *combiner = matchCombiner(op, i);
+      key.push_back(combiner ? combiner->getName().getAsOpaquePointer() : nullptr);
+    }
+  if (op.getNumDpsInputs() == 1)
+    key.push_back(yieldsFirstInput(op) ? op->getName().getAsOpaquePointer() : nullptr);
+}
+
+namespace {
+
+/// Every structured op of linalg. Methods that propagation calls often look the interface up once.
+struct LinalgModel : ShardingRuleOpInterface::ExternalModel<LinalgModel, linalg::LinalgOp> {
+  std::optional<ShardingRule> getShardingRule(Operation *op) const {
+    return getLinalgRule(linalg::LinalgOp(op));
+  }
+  bool addToRuleKey(Operation *op, AddressKey &key) const {
+    addToKey(linalg::LinalgOp(op), key);
+    return true;
+  }
+  bool passesPartial(Operation *op, sharding::ReduceKind kind, ArrayRef<int64_t> operands,
+                     ArrayRef<int64_t> unknown) const {
+    return passesPartialThroughBody(linalg::LinalgOp(op), kind, operands, unknown);
+  }
+  bool isMadeOfScalars(Operation *op) const {
+    linalg::LinalgOp linalgOp(op);
+    return op->getNumResults() == 1 && linalgOp.getNumParallelLoops() == linalgOp.getNumLoops() &&
+           llvm::none_of(linalgOp.getDpsInputs(),
+                         [](Value input) { return isa<RankedTensorType>(input.getType()); }) &&
+           linalgOp.getRegionOutputArgs().front().use_empty() &&
+           linalgOp.getDpsInits().front().getDefiningOp<tensor::EmptyOp>();
+  }
+  int64_t getOperationsPerIteration(Operation *op) const {
+    auto ops = static_cast<int64_t>(op->getRegion(0).front().getOperations().size());
+    return std::max<int64_t>(ops - 1, 1);
+  }
+  FailureOr<SmallVector<Value>> partition(Operation *op, PartitionContext &context) const {
+    return partitionLinalg(linalg::LinalgOp(op), context);
+  }
+};
+
+} // namespace
+
+void dist::attachLinalgRules(MLIRContext *context) {
+  for (RegisteredOperationName name : context->getRegisteredOperations())
+    if (isa<linalg::LinalgDialect>(name.getDialect()) && name.hasInterface<linalg::LinalgOp>())
+      name.attachInterface<LinalgModel>();
 }

@@ -5,28 +5,90 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Dialect/Dist/IR/Dist.h"
+#include "Models.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallBitVector.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace tessera;
 
 namespace {
 
-/// Whether the value yielded is linear in the chosen block arguments, taken together. `either`
-/// arguments count as chosen or not, whatever makes it so.
+/// How a value depends on chosen values, taken together; `either` ones count as chosen or not,
+/// whatever makes what is asked so.
+enum class Class { zero, independent, linear, either, other };
+
+} // namespace
+
+static bool isWhole(Class c) {
+  return c == Class::independent || c == Class::either;
+}
+
+static bool isLinear(Class c) {
+  return c == Class::linear || c == Class::zero || c == Class::either;
+}
+
+static Class add(Class a, Class b) {
+  if (a == Class::zero)
+    return b;
+  if (b == Class::zero)
+    return a;
+  if (a == Class::either || b == Class::either)
+    return a == Class::either ? b : a;
+  return a == b && a != Class::other ? a : Class::other; // linear + independent is affine
+}
+
+static Class multiply(Class a, Class b) {
+  if (a == Class::zero || b == Class::zero)
+    return Class::zero;
+  if (a == Class::either || b == Class::either) { // the other one may be whole
+    Class rest = a == Class::either ? b : a;
+    return rest == Class::independent ? Class::either : rest;
+  }
+  if (a == Class::other || b == Class::other || (a == Class::linear && b == Class::linear))
+    return Class::other;
+  return a == Class::linear || b == Class::linear ? Class::linear : Class::independent;
+}
+
+/// How the result of an `arith` or `math` op depends, given how its operands do.
+static Class classify(Operation *op, llvm::function_ref<Class(unsigned)> operand) {
+  auto independentOrOther = [&]() {
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      if (!isWhole(operand(i)) && operand(i) != Class::zero)
+        return Class::other;
+    return Class::independent;
+  };
+  if (isa<arith::AddFOp, arith::AddIOp, arith::SubFOp, arith::SubIOp>(op))
+    return add(operand(0), operand(1));
+  if (isa<arith::MulFOp, arith::MulIOp>(op))
+    return multiply(operand(0), operand(1));
+  if (isa<arith::DivFOp>(op))
+    return isWhole(operand(1)) ? operand(0) : independentOrOther();
+  if (isa<arith::NegFOp, arith::ExtFOp>(op))
+    return operand(0);
+  if (isa<arith::SelectOp>(op))
+    return isWhole(operand(0)) ? add(operand(1), operand(2)) : Class::other;
+  return independentOrOther();
+}
+
+bool dist::passesSumElementwise(Operation *op, ArrayRef<int64_t> operands,
+                                ArrayRef<int64_t> unknown) {
+  return isLinear(classify(op, [&](unsigned i) {
+    return llvm::is_contained(unknown, i)    ? Class::either
+           : llvm::is_contained(operands, i) ? Class::linear
+                                             : Class::independent;
+  }));
+}
+
+namespace {
+
+/// How values of a body depend on chosen arguments of its block.
 class Linearity {
 public:
-  enum Class { zero, independent, linear, either, other };
-
   Linearity(Block *block, const llvm::SmallBitVector &chosen, const llvm::SmallBitVector &unknown)
       : block(block), chosen(chosen), unknown(unknown) {}
 
@@ -40,63 +102,23 @@ public:
   }
 
 private:
-  static Class add(Class a, Class b) {
-    if (a == zero)
-      return b;
-    if (b == zero)
-      return a;
-    if (a == either || b == either)
-      return a == either ? b : a;
-    return a == b && a != other ? a : other; // linear + independent is affine
-  }
-  static Class multiply(Class a, Class b) {
-    if (a == zero || b == zero)
-      return zero;
-    if (a == either || b == either) { // the other one may be whole
-      Class rest = a == either ? b : a;
-      return rest == independent ? either : rest;
-    }
-    if (a == other || b == other || (a == linear && b == linear))
-      return other;
-    return a == linear || b == linear ? linear : independent;
-  }
-
   Class compute(Value value) {
     if (auto argument = dyn_cast<BlockArgument>(value)) {
       if (argument.getOwner() != block)
-        return independent;
+        return Class::independent;
       if (unknown[argument.getArgNumber()])
-        return either;
-      return chosen[argument.getArgNumber()] ? linear : independent;
+        return Class::either;
+      return chosen[argument.getArgNumber()] ? Class::linear : Class::independent;
     }
     Operation *op = value.getDefiningOp();
     if (matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero()))
-      return zero;
+      return Class::zero;
     if (op->getBlock() != block)
-      return independent;
+      return Class::independent;
     if (op->getNumRegions() > 0)
-      return other; // its regions may read anything
-    auto operand = [&](unsigned i) { return classify(op->getOperand(i)); };
-    if (isa<arith::AddFOp, arith::AddIOp, arith::SubFOp, arith::SubIOp>(op))
-      return add(operand(0), operand(1));
-    if (isa<arith::MulFOp, arith::MulIOp>(op))
-      return multiply(operand(0), operand(1));
-    if (isa<arith::DivFOp>(op))
-      return isWhole(operand(1)) ? operand(0) : independentOrOther(op);
-    if (isa<arith::NegFOp, arith::ExtFOp>(op))
-      return operand(0);
-    if (isa<arith::SelectOp>(op))
-      return isWhole(operand(0)) ? add(operand(1), operand(2)) : other;
-    return independentOrOther(op);
+      return Class::other; // its regions may read anything
+    return ::classify(op, [&](unsigned i) { return classify(op->getOperand(i)); });
   }
-
-  Class independentOrOther(Operation *op) {
-    for (Value input : op->getOperands())
-      if (!isWhole(classify(input)) && classify(input) != zero)
-        return other;
-    return independent;
-  }
-  static bool isWhole(Class c) { return c == independent || c == either; }
 
   Block *block;
   const llvm::SmallBitVector &chosen, &unknown;
@@ -113,8 +135,7 @@ static bool keepsPartOfInit(linalg::LinalgOp op) {
   });
 }
 
-static bool passesSum(linalg::LinalgOp op, ArrayRef<int64_t> operands,
-                      ArrayRef<int64_t> unknown) {
+static bool passesSum(linalg::LinalgOp op, ArrayRef<int64_t> operands, ArrayRef<int64_t> unknown) {
   Block *block = op.getBlock();
   llvm::SmallBitVector chosen(block->getNumArguments()), either(block->getNumArguments());
   for (int64_t operand : operands)
@@ -129,10 +150,8 @@ static bool passesSum(linalg::LinalgOp op, ArrayRef<int64_t> operands,
         !either[output.getArgNumber()])
       return false;
   Linearity linearity(block, chosen, either);
-  return llvm::all_of(block->getTerminator()->getOperands(), [&](Value yielded) {
-    Linearity::Class c = linearity.classify(yielded);
-    return c == Linearity::linear || c == Linearity::zero || c == Linearity::either;
-  });
+  return llvm::all_of(block->getTerminator()->getOperands(),
+                      [&](Value yielded) { return isLinear(linearity.classify(yielded)); });
 }
 
 /// Whether a body yields its input as it is, or in more bits: that changes no sum, product or
@@ -144,45 +163,27 @@ static bool yieldsInput(linalg::LinalgOp op) {
   return yielded == op.getBlock()->getArgument(0);
 }
 
-/// Whether every element of the result is an element of the first operand, or of all operands.
-static bool movesOperands(Operation *op, ArrayRef<int64_t> operands, ArrayRef<int64_t> unknown) {
-  auto onlyFirst = [&]() { return operands.size() == 1 && operands.front() == 0; };
-  auto all = [&](int64_t count) {
-    return llvm::all_of(llvm::seq<int64_t>(0, count), [&](int64_t i) {
-      return llvm::is_contained(operands, i) || llvm::is_contained(unknown, i);
-    });
-  };
-  return llvm::TypeSwitch<Operation *, bool>(op)
-      .Case<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp>(
-          [&](auto) { return onlyFirst(); })
-      .Case([&](tensor::ConcatOp op) { return all(op.getInputs().size()); })
-      .Case([&](tensor::InsertSliceOp) { return all(2); })
-      .Case([&](linalg::LinalgOp op) {
-        return op.getNumDpsInputs() == 1 && op.getNumParallelLoops() == op.getNumLoops() &&
-               yieldsInput(op) && onlyFirst() && !keepsPartOfInit(op);
-      })
-      .Default([](Operation *) { return false; });
+bool dist::passesPartialThroughBody(linalg::LinalgOp op, sharding::ReduceKind kind,
+                                    ArrayRef<int64_t> operands, ArrayRef<int64_t> unknown) {
+  bool moves = op.getNumDpsInputs() == 1 && op.getNumParallelLoops() == op.getNumLoops() &&
+               yieldsInput(op) && operands == ArrayRef<int64_t>{0} && !keepsPartOfInit(op);
+  return moves || (kind == sharding::ReduceKind::sum && passesSum(op, operands, unknown));
 }
 
 bool dist::passesPartial(Operation *op, sharding::ReduceKind kind, ArrayRef<int64_t> operands,
                          ArrayRef<int64_t> unknown) {
   if (op->getNumResults() != 1 || operands.empty())
     return false;
-  if (movesOperands(op, operands, unknown))
-    return true;
-  if (kind != sharding::ReduceKind::sum)
-    return false;
-  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
-    return passesSum(linalgOp, operands, unknown);
-  auto pad = dyn_cast<tensor::PadOp>(op);
-  return pad && operands.size() == 1 && operands.front() == 0 && pad.getConstantPaddingValue() &&
-         (matchPattern(pad.getConstantPaddingValue(), m_AnyZeroFloat()) ||
-          matchPattern(pad.getConstantPaddingValue(), m_Zero()));
+  auto rule = dyn_cast<ShardingRuleOpInterface>(op);
+  return rule && rule.passesPartial(kind, operands, unknown);
 }
 
 SmallVector<int64_t> dist::operandsToPass(Operation *op, sharding::ReduceKind kind,
                                           ArrayRef<int64_t> partial) {
   SmallVector<int64_t> tensors, none;
+  auto rule = dyn_cast<ShardingRuleOpInterface>(op);
+  if (!rule || op->getNumResults() != 1)
+    return none;
   for (auto [i, type] : llvm::enumerate(op->getOperandTypes()))
     if (isa<RankedTensorType>(type))
       tensors.push_back(i);
@@ -218,7 +219,7 @@ SmallVector<int64_t> dist::operandsToPass(Operation *op, sharding::ReduceKind ki
            std::make_tuple(-partialIn(b), b.size(), -elements(b));
   });
   for (SmallVector<int64_t> &set : candidates)
-    if (partialIn(set) > 0 && passesPartial(op, kind, set))
+    if (partialIn(set) > 0 && rule.passesPartial(kind, set, {}))
       return set;
   return none;
 }

@@ -7,6 +7,7 @@
 
 #include "tessera/Dialect/Dist/Rules/OpShardings.h"
 
+#include "tessera/Dialect/Dist/IR/ValueFlow.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -198,7 +199,7 @@ static bool isDistributed(Value value, const MeshTable &meshes) {
 /// Control flow hands values on, reshards and constraints say their sharding themselves: everything
 /// else that makes tensors is distributed by its rule.
 static bool hasOpSharding(Operation *op) {
-  return !isa<scf::ForOp, scf::WhileOp, scf::IfOp, ReshardOp, ShardTensorOp>(op);
+  return !isControlFlow(op) && !isa<ReshardOp, ShardTensorOp>(op);
 }
 
 LogicalResult dist::checkShardingsDecided(func::FuncOp function, const MeshTable &meshes) {

@@ -6,12 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "tessera/Dialect/Dist/Rules/Rules.h"
-#include "tessera/Dialect/Dist/IR/Dist.h"
-#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "Models.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "tessera/Dialect/Dist/IR/ShardingInterfaces.cpp.inc"
 
 using namespace mlir;
 using namespace tessera;
@@ -32,17 +29,8 @@ static void addWholeDims(TypeRange types, std::vector<TensorRule> &tensors, Shar
 }
 
 bool dist::isMadeOfScalars(Operation *op) {
-  if (!op)
-    return false;
-  if (isa<arith::ConstantOp, tensor::EmptyOp, tensor::SplatOp>(op))
-    return true;
-  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-  return linalgOp && linalgOp->getNumResults() == 1 &&
-         linalgOp.getNumParallelLoops() == linalgOp.getNumLoops() &&
-         llvm::none_of(linalgOp.getDpsInputs(),
-                       [](Value input) { return isa<RankedTensorType>(input.getType()); }) &&
-         linalgOp.getRegionOutputArgs().front().use_empty() &&
-         linalgOp.getDpsInits().front().getDefiningOp<tensor::EmptyOp>();
+  auto distributed = dyn_cast_or_null<ShardingRuleOpInterface>(op);
+  return distributed && distributed.isMadeOfScalars();
 }
 
 ShardingRule dist::replicatedRule(Operation *op) {
@@ -54,25 +42,9 @@ ShardingRule dist::replicatedRule(Operation *op) {
 }
 
 std::optional<ShardingRule> dist::getShardingRule(Operation *op, std::string *why) {
-  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
-    if (auto rule = getLinalgRule(linalgOp))
+  if (auto distributed = dyn_cast<ShardingRuleOpInterface>(op))
+    if (std::optional<ShardingRule> rule = distributed.getShardingRule())
       return rule;
-  if (isa<tensor::TensorDialect>(op->getDialect()))
-    if (auto rule = getTensorRule(op))
-      return rule;
-  if (isa<ShardTensorOp>(op))
-    return identityRule(shapeOf(op->getResult(0).getType()));
-  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
-    if (isa<RankedTensorType>(constant.getType())) {
-      // A splat has any part of itself; other constants are held whole and sliced.
-      if (!isa<SplatElementsAttr>(constant.getValue()))
-        return replicatedRule(op);
-      ShardingRule rule = identityRule(shapeOf(constant.getType()));
-      rule.operands.clear();
-      rule.accumulatorOf.clear();
-      return rule;
-    }
-  }
   bool hasTensor = llvm::any_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>) ||
                    llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>);
   if (!hasTensor)
@@ -80,4 +52,11 @@ std::optional<ShardingRule> dist::getShardingRule(Operation *op, std::string *wh
   if (why)
     *why = ("'" + op->getName().getStringRef() + "' has no sharding rule").str();
   return std::nullopt;
+}
+
+void dist::attachShardingRules(MLIRContext *context) {
+  attachElementwiseRules(context);
+  attachLinalgRules(context);
+  attachSliceRules(context);
+  attachTensorRules(context);
 }

@@ -4,68 +4,26 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// An op is a struct here: its rule, what the rule reads, which contributions pass,
+// and the op on local shapes. Slices and pads are in SliceRules.cpp.
+//
+//===----------------------------------------------------------------------===//
 
-#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "Models.h"
+#include "tessera/Dialect/Dist/Rules/RuleBuilder.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/Matchers.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
-namespace {
-
-/// Builds a rule dimension by dimension.
-class RuleBuilder {
-public:
-  explicit RuleBuilder(Operation *op) {
-    auto empty = [](TypeRange types, std::vector<TensorRule> &tensors) {
-      for (Type type : types) {
-        auto tensor = dyn_cast<RankedTensorType>(type);
-        tensors.emplace_back(tensor ? tensor.getRank() : 0);
-      }
-    };
-    empty(op->getOperandTypes(), rule.operands);
-    empty(op->getResultTypes(), rule.results);
-    rule.accumulatorOf.assign(op->getNumOperands(), -1);
-  }
-
-  int64_t factor(int64_t size, FactorKind kind = FactorKind::parallel) {
-    rule.factors.push_back({size, kind, sharding::ReduceKind::sum});
-    return static_cast<int64_t>(rule.factors.size()) - 1;
-  }
-  RuleBuilder &operand(int64_t index, int64_t dim, int64_t factor) {
-    rule.operands[index][dim].factors.push_back(factor);
-    return *this;
-  }
-  RuleBuilder &result(int64_t dim, int64_t factor) {
-    rule.results[0][dim].factors.push_back(factor);
-    return *this;
-  }
-  /// Dimension `dim` of operand `index` is read as a window of a factor.
-  RuleBuilder &window(int64_t index, int64_t dim, int64_t factor, int64_t stride, int64_t shift) {
-    DimRule &rule = this->rule.operands[index][dim];
-    rule.factors = {factor};
-    rule.isWindow = true;
-    rule.stride = stride;
-    rule.shift = shift;
-    return *this;
-  }
-  RuleBuilder &moves() {
-    rule.movesOnly = true;
-    return *this;
-  }
-  ShardingRule take() { return std::move(rule); }
-
-private:
-  ShardingRule rule;
-};
-
-} // namespace
+//===----------------------------------------------------------------------===//
+// Reshapes
+//===----------------------------------------------------------------------===//
 
 /// `large` has the dimensions of `small` merged by the groups of `reassociation`; both get a factor
 /// a dimension of `large`. Dimensions of extent 1 beside a longer one are none of `small`'s, so
@@ -81,26 +39,49 @@ static ShardingRule reshapeRule(Operation *op, RankedTensorType large, bool expa
                                       isUnit ? FactorKind::replicate : FactorKind::parallel);
       if (isUnit) {
         if (expands)
-          builder.result(dim, factor);
+          builder.result(0, dim, factor);
         else
           builder.operand(0, dim, factor);
         continue;
       }
       if (expands)
-        builder.result(dim, factor).operand(0, small, factor);
+        builder.result(0, dim, factor).operand(0, small, factor);
       else
-        builder.operand(0, dim, factor).result(small, factor);
+        builder.operand(0, dim, factor).result(0, small, factor);
     }
   return builder.moves().take();
 }
 
-static ShardingRule expandRule(tensor::ExpandShapeOp op) {
-  return reshapeRule(op, op.getResultType(), true, op.getReassociationIndices());
-}
+namespace {
 
-static ShardingRule collapseRule(tensor::CollapseShapeOp op) {
-  return reshapeRule(op, op.getSrcType(), false, op.getReassociationIndices());
-}
+template <typename Op> struct ReshapeModel : TensorModel<ReshapeModel<Op>, Op> {
+  static constexpr bool kExpands = std::is_same_v<Op, tensor::ExpandShapeOp>;
+
+  std::optional<ShardingRule> getShardingRule(Operation *op) const {
+    auto reshape = cast<Op>(op);
+    RankedTensorType large = kExpands ? reshape.getResultType() : reshape.getSrcType();
+    return reshapeRule(op, large, kExpands, reshape.getReassociationIndices());
+  }
+  bool addToRuleKey(Operation *op, AddressKey &key) const {
+    key.push_back(cast<Op>(op).getReassociationAttr().getAsOpaquePointer());
+    return true;
+  }
+  bool passesPartial(Operation *, sharding::ReduceKind, ArrayRef<int64_t> operands,
+                     ArrayRef<int64_t>) const {
+    return operands == ArrayRef<int64_t>{0};
+  }
+  FailureOr<SmallVector<Value>> partition(Operation *op, PartitionContext &context) const {
+    return SmallVector<Value>{Op::create(context.builder, op->getLoc(), context.getLocalType(0),
+                                         context.getOperand(0),
+                                         cast<Op>(op).getReassociationIndices())};
+  }
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Concatenation
+//===----------------------------------------------------------------------===//
 
 static ShardingRule concatRule(tensor::ConcatOp op) {
   RuleBuilder builder(op);
@@ -108,7 +89,7 @@ static ShardingRule concatRule(tensor::ConcatOp op) {
   RankedTensorType type = op.getResultType();
   for (int64_t d = 0; d < type.getRank(); ++d) {
     if (d == joined) {
-      builder.result(d, builder.factor(type.getDimSize(d), FactorKind::replicate));
+      builder.result(0, d, builder.factor(type.getDimSize(d), FactorKind::replicate));
       for (auto [i, input] : llvm::enumerate(op.getInputs()))
         builder.operand(i, d,
                         builder.factor(cast<RankedTensorType>(input.getType()).getDimSize(d),
@@ -116,88 +97,36 @@ static ShardingRule concatRule(tensor::ConcatOp op) {
       continue;
     }
     int64_t factor = builder.factor(type.getDimSize(d));
-    builder.result(d, factor);
+    builder.result(0, d, factor);
     for (unsigned i = 0; i < op.getInputs().size(); ++i)
       builder.operand(i, d, factor);
   }
   return builder.take();
 }
 
-static std::optional<ShardingRule> padRule(tensor::PadOp op) {
-  if (!op.getConstantPaddingValue())
-    return std::nullopt;
-  RuleBuilder builder(op);
-  RankedTensorType type = op.getResultType();
-  for (int64_t d = 0; d < type.getRank(); ++d) {
-    int64_t factor = builder.factor(type.getDimSize(d));
-    builder.result(d, factor);
-    int64_t low = op.getStaticLow()[d], high = op.getStaticHigh()[d];
-    if (ShapedType::isDynamic(low) || ShapedType::isDynamic(high))
-      return std::nullopt;
-    if (low == 0 && high == 0)
-      builder.operand(0, d, factor);
-    else
-      builder.window(0, d, factor, 1, -low);
-  }
-  return builder.take();
-}
+namespace {
 
-static std::optional<ShardingRule> extractSliceRule(tensor::ExtractSliceOp op) {
-  RuleBuilder builder(op);
-  llvm::SmallBitVector dropped = op.getDroppedDims();
-  int64_t result = 0;
-  for (int64_t d = 0; d < op.getSourceType().getRank(); ++d) {
-    int64_t source = op.getSourceType().getDimSize(d);
-    int64_t offset = op.getStaticOffsets()[d], size = op.getStaticSizes()[d];
-    int64_t stride = op.getStaticStrides()[d];
-    if (ShapedType::isDynamic(size) || ShapedType::isDynamic(stride))
-      return std::nullopt;
-    if (dropped.test(d)) {
-      builder.operand(0, d, builder.factor(source, FactorKind::replicate));
-      continue;
-    }
-    if (ShapedType::isDynamic(offset)) {
-      // Where it begins is known when it runs: the dimension is held whole.
-      builder.operand(0, d, builder.factor(source, FactorKind::replicate));
-      builder.result(result, builder.factor(size, FactorKind::replicate));
-    } else {
-      int64_t factor = builder.factor(size);
-      builder.result(result, factor);
-      if (size == source)
-        builder.operand(0, d, factor);
-      else
-        builder.window(0, d, factor, stride, offset);
-    }
-    ++result;
+struct ConcatModel : TensorModel<ConcatModel, tensor::ConcatOp> {
+  std::optional<ShardingRule> getShardingRule(Operation *op) const {
+    return concatRule(cast<tensor::ConcatOp>(op));
   }
-  return builder.moves().take();
-}
-
-static std::optional<ShardingRule> insertSliceRule(tensor::InsertSliceOp op) {
-  RuleBuilder builder(op);
-  llvm::SmallBitVector dropped = op.getDroppedDims();
-  int64_t source = 0;
-  for (int64_t d = 0; d < op.getDestType().getRank(); ++d) {
-    int64_t extent = op.getDestType().getDimSize(d);
-    int64_t size = dropped.test(d) ? 1 : op.getSourceType().getDimSize(source);
-    bool whole = !dropped.test(d) && size == extent;
-    int64_t factor = builder.factor(extent, whole ? FactorKind::parallel : FactorKind::replicate);
-    builder.result(d, factor).operand(1, d, factor);
-    if (dropped.test(d))
-      continue;
-    builder.operand(0, source++, whole ? factor : builder.factor(size, FactorKind::replicate));
+  bool addToRuleKey(Operation *op, AddressKey &key) const {
+    key.push_back(cast<tensor::ConcatOp>(op).getDimAttr().getAsOpaquePointer());
+    return true;
   }
-  return builder.take();
-}
+  bool passesPartial(Operation *op, sharding::ReduceKind, ArrayRef<int64_t> operands,
+                     ArrayRef<int64_t> unknown) const {
+    return llvm::all_of(llvm::seq<int64_t>(0, op->getNumOperands()), [&](int64_t i) {
+      return llvm::is_contained(operands, i) || llvm::is_contained(unknown, i);
+    });
+  }
+};
 
-/// Ops whose result has no tensor operands: any part can be made in place.
-static ShardingRule sourceRule(Operation *op) {
-  RuleBuilder builder(op);
-  auto type = cast<RankedTensorType>(op->getResult(0).getType());
-  for (int64_t d = 0; d < type.getRank(); ++d)
-    builder.result(d, builder.factor(type.getDimSize(d)));
-  return builder.take();
-}
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Gathers
+//===----------------------------------------------------------------------===//
 
 /// Leading dimensions of the indices are the gather's own; the source is held whole but for
 /// dimensions that every slice covers.
@@ -208,7 +137,7 @@ static ShardingRule gatherRule(tensor::GatherOp op) {
   int64_t batch = indices.getRank() - 1;
   for (int64_t d = 0; d < batch; ++d) {
     int64_t factor = builder.factor(indices.getDimSize(d));
-    builder.operand(1, d, factor).result(d, factor);
+    builder.operand(1, d, factor).result(0, d, factor);
   }
   builder.operand(1, batch, builder.factor(indices.getDimSize(batch), FactorKind::replicate));
   bool rankReduced = result.getRank() ==
@@ -220,27 +149,68 @@ static ShardingRule gatherRule(tensor::GatherOp op) {
                                     gathered ? FactorKind::replicate : FactorKind::parallel);
     builder.operand(0, d, factor);
     if (!gathered)
-      builder.result(at++, factor);
+      builder.result(0, at++, factor);
     else if (!rankReduced)
-      builder.result(at++, builder.factor(1, FactorKind::replicate));
+      builder.result(0, at++, builder.factor(1, FactorKind::replicate));
   }
   return builder.take();
 }
 
-std::optional<ShardingRule> dist::getTensorRule(Operation *op) {
-  using Result = std::optional<ShardingRule>;
-  return llvm::TypeSwitch<Operation *, Result>(op)
-      .Case([](tensor::ExpandShapeOp op) -> Result { return expandRule(op); })
-      .Case([](tensor::CollapseShapeOp op) -> Result { return collapseRule(op); })
-      .Case([](tensor::ConcatOp op) -> Result { return concatRule(op); })
-      .Case([](tensor::PadOp op) -> Result { return padRule(op); })
-      .Case([](tensor::ExtractSliceOp op) -> Result { return extractSliceRule(op); })
-      .Case([](tensor::InsertSliceOp op) -> Result { return insertSliceRule(op); })
-      .Case([](tensor::GatherOp op) -> Result { return gatherRule(op); })
-      .Case([](tensor::EmptyOp op) -> Result { return sourceRule(op); })
-      .Case([](tensor::SplatOp op) -> Result { return sourceRule(op); })
-      // Whole on every device: scalars out of tensors and tensors out of scalars, scatters.
-      .Case<tensor::ExtractOp, tensor::FromElementsOp, tensor::InsertOp, tensor::ScatterOp,
-            tensor::GenerateOp>([](Operation *op) -> Result { return replicatedRule(op); })
-      .Default([](Operation *) -> Result { return std::nullopt; });
+namespace {
+
+/// Indices beyond the edge are undefined: they name something, which lies beyond the edge too.
+struct GatherModel : TensorModel<GatherModel, tensor::GatherOp> {
+  std::optional<ShardingRule> getShardingRule(Operation *op) const {
+    return gatherRule(cast<tensor::GatherOp>(op));
+  }
+  bool addToRuleKey(Operation *op, AddressKey &key) const {
+    key.push_back(cast<tensor::GatherOp>(op).getGatherDimsAttr().getAsOpaquePointer());
+    return true;
+  }
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Tensors out of scalars, scalars out of tensors
+//===----------------------------------------------------------------------===//
+
+/// Ops whose result has no tensor operands: any part can be made in place.
+static ShardingRule sourceRule(Operation *op) {
+  RuleBuilder builder(op);
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  for (int64_t d = 0; d < type.getRank(); ++d)
+    builder.result(0, d, builder.factor(type.getDimSize(d)));
+  return builder.take();
+}
+
+namespace {
+
+/// `tensor.empty` and `tensor.splat`.
+template <typename Op> struct SourceModel : TensorModel<SourceModel<Op>, Op> {
+  std::optional<ShardingRule> getShardingRule(Operation *op) const { return sourceRule(op); }
+  bool addToRuleKey(Operation *, AddressKey &) const { return true; }
+  bool isMadeOfScalars(Operation *) const { return true; }
+};
+
+/// What is whole on every device.
+template <typename Op> struct WholeModel : TensorModel<WholeModel<Op>, Op> {
+  std::optional<ShardingRule> getShardingRule(Operation *op) const { return replicatedRule(op); }
+  bool addToRuleKey(Operation *op, AddressKey &) const { return op->getNumRegions() == 0; }
+};
+
+} // namespace
+
+void dist::attachTensorRules(MLIRContext *context) {
+  tensor::ExpandShapeOp::attachInterface<ReshapeModel<tensor::ExpandShapeOp>>(*context);
+  tensor::CollapseShapeOp::attachInterface<ReshapeModel<tensor::CollapseShapeOp>>(*context);
+  tensor::ConcatOp::attachInterface<ConcatModel>(*context);
+  tensor::GatherOp::attachInterface<GatherModel>(*context);
+  tensor::EmptyOp::attachInterface<SourceModel<tensor::EmptyOp>>(*context);
+  tensor::SplatOp::attachInterface<SourceModel<tensor::SplatOp>>(*context);
+  tensor::ExtractOp::attachInterface<WholeModel<tensor::ExtractOp>>(*context);
+  tensor::FromElementsOp::attachInterface<WholeModel<tensor::FromElementsOp>>(*context);
+  tensor::InsertOp::attachInterface<WholeModel<tensor::InsertOp>>(*context);
+  tensor::ScatterOp::attachInterface<WholeModel<tensor::ScatterOp>>(*context);
+  tensor::GenerateOp::attachInterface<WholeModel<tensor::GenerateOp>>(*context);
 }

@@ -84,6 +84,9 @@ def Dist_Dialect : Dialect {
     | D1 | `dist.checkpoint` yields values of the types of its results |
     | D2 | `dist.custom_vjp` names a function from the arguments and results of the call and one cotangent a result of floats to one cotangent an argument of floats |
   }];
+  // Their ops get models of ShardingRuleOpInterface.
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
   let useDefaultAttributePrinterParser = 0;
   let useDefaultTypePrinterParser = 1;
   let hasOperationAttrVerify = 1;

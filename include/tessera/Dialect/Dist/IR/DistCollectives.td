@@ -46,9 +46,17 @@ def Dist_CollectiveInterface : OpInterface<"CollectiveOpInterface"> {
   }];
 }
 
-/// `op %a, %b over @mesh ["axes"] <extra> : T, U -> V, W`.
-class Dist_CollectiveOp<string mnemonic, dag extra, string extraFormat>
+class Dist_CollectiveBase<string mnemonic>
     : Dist_Op<mnemonic, [Pure, Dist_CollectiveInterface, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let extraClassDefinition = [{
+    ::mlir::LogicalResult $cppClass::verifySymbolUses(::mlir::SymbolTableCollection &) {
+      return verifyCollective(::mlir::cast<CollectiveOpInterface>(getOperation()));
+    }
+  }];
+}
+
+/// `op %a, %b over @mesh ["axes"] <extra> : T, U -> V, W`.
+class Dist_CollectiveOp<string mnemonic, dag extra, string extraFormat> : Dist_CollectiveBase<mnemonic> {
   dag base = (ins Variadic<AnyRankedTensor>:$operands, FlatSymbolRefAttr:$mesh, Dist_AxisListAttr:$axes);
   dag layouts = (ins OptionalAttr<ArrayAttr>:$sources, OptionalAttr<ArrayAttr>:$targets,
                      OptionalAttr<ArrayAttr>:$global_types);
@@ -135,8 +143,7 @@ def Dist_SliceOp : Dist_CollectiveOp<"slice", (ins I64Attr:$dim), "`dim` `=` $di
   let summary = "Each device keeps its part, along `dim`, of what it holds; nothing is sent";
 }
 
-def Dist_MakePartialOp : Dist_Op<"make_partial", [Pure, Dist_CollectiveInterface,
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Dist_MakePartialOp : Dist_CollectiveBase<"make_partial"> {
   let summary = "Coordinate 0 keeps the value, the others take the reduction's identity; nothing is sent";
   let description = [{
     `avg` has no identity: every device keeps the value. A shard becomes its contribution to the whole.
@@ -157,8 +164,7 @@ def Dist_MakePartialOp : Dist_Op<"make_partial", [Pure, Dist_CollectiveInterface
   }];
 }
 
-def Dist_ExchangeOp : Dist_Op<"exchange", [Pure, Dist_CollectiveInterface,
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Dist_ExchangeOp : Dist_CollectiveBase<"exchange"> {
   let summary = "Every device sends exactly the rectangles that others lack";
   let description = [{
     `%r = dist.exchange %a from #dist.sharding<@pod, [shard(0)]> to #dist.sharding<@pod, [shard(1)]> : tensor<2x8xf32> -> tensor<8x2xf32>`

@@ -41,10 +41,6 @@ public:
   const sharding::ShardingRule &keep(sharding::ShardingRule rule);
 
 private:
-  /// Everything of an op that its rule depends on, its types among it. False where a rule reads
-  /// more than unique addresses tell.
-  static bool keyOf(mlir::Operation *op, AddressKey &key);
-
   std::deque<sharding::ShardingRule> rules;
   AddressMap<const sharding::ShardingRule *> known;
 };

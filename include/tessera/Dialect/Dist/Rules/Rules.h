@@ -5,10 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What may be cut in an op, and what its results then are. Linalg ops are read
-// off their indexing maps, iterator types and bodies; ops without maps have a
-// rule by hand, a file a dialect: to add one, write its function there and name
-// it in that file's table.
+// What may be cut in an op, and what its results then are, as it says by
+// ShardingRuleOpInterface. Linalg ops are read off their indexing maps, iterator
+// types and bodies; ops of other dialects without maps have a rule by hand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,9 +20,15 @@
 
 #include <optional>
 
-namespace mlir::linalg {
+namespace mlir {
+class OpBuilder;
+namespace linalg {
 class LinalgOp;
 }
+namespace tensor {
+class PadOp;
+}
+} // namespace mlir
 
 namespace tessera::dist {
 
@@ -32,9 +37,9 @@ namespace tessera::dist {
 std::optional<sharding::ShardingRule> getShardingRule(mlir::Operation *op,
                                                       std::string *why = nullptr);
 
-/// One dialect's rules.
-std::optional<sharding::ShardingRule> getLinalgRule(mlir::linalg::LinalgOp op);
-std::optional<sharding::ShardingRule> getTensorRule(mlir::Operation *op);
+/// Attaches ShardingRuleOpInterface to the ops of `linalg`, `tensor`, `arith`, `math` and `dist`,
+/// which must be loaded. The dist dialect does so when a context loads it.
+void attachShardingRules(mlir::MLIRContext *context);
 
 /// A rule that cuts nothing: every dimension is a factor of its own that must be whole.
 sharding::ShardingRule replicatedRule(mlir::Operation *op);
@@ -66,10 +71,14 @@ bool isMadeOfScalars(mlir::Operation *op);
 /// devices or as the whole, it is the same. `avg` has none.
 bool isIdentityFill(mlir::Value value, sharding::ReduceKind kind);
 
+/// `local`, a device's part of what a pad reads, padded in the dimensions that `result` leaves
+/// whole: those that are cut got their padding with their window. `padding` is the local value of a
+/// pad value that is not constant.
+mlir::Value padWholeDims(mlir::OpBuilder &b, mlir::tensor::PadOp op, mlir::Value local,
+                         const sharding::TensorSharding &result, mlir::Value padding = {});
+
 /// How result `index` of a linalg op combines over its reduction loops, when its body says so.
 std::optional<sharding::ReduceKind> matchReductionKind(mlir::linalg::LinalgOp op, unsigned index);
-/// Whether the body yields the first input and does nothing else.
-bool yieldsFirstInput(mlir::linalg::LinalgOp op);
 /// The body op that combines the accumulator of result `index` with a new value, or null.
 mlir::Operation *matchCombiner(mlir::linalg::LinalgOp op, unsigned index);
 

@@ -1,0 +1,88 @@
+//===- RuleBuilder.h - Building sharding rules ------------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_DIALECT_DIST_RULES_RULEBUILDER_H
+#define TESSERA_DIALECT_DIST_RULES_RULEBUILDER_H
+
+#include "tessera/Sharding/ShardingRule.h"
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Operation.h"
+
+namespace tessera::dist {
+
+/// Builds the rule of an op dimension by dimension.
+///
+///   RuleBuilder builder(matmul);                          (m, k) x (k, n) -> (m, n)
+///   int64_t m = builder.factor(M), n = builder.factor(N);
+///   int64_t k = builder.factor(K, FactorKind::reduction);
+///   builder.operand(0, 0, m).operand(0, 1, k).operand(1, 0, k).operand(1, 1, n);
+///   return builder.result(0, 0, m).result(0, 1, n).take();
+class RuleBuilder {
+public:
+  /// Starts with no factors. A dimension that no factor is given must have extent 1.
+  explicit RuleBuilder(mlir::Operation *op) {
+    auto addTensors = [](mlir::TypeRange types, std::vector<sharding::TensorRule> &tensors) {
+      for (mlir::Type type : types) {
+        auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+        tensors.emplace_back(tensor ? tensor.getRank() : 0);
+      }
+    };
+    addTensors(op->getOperandTypes(), rule.operands);
+    addTensors(op->getResultTypes(), rule.results);
+    rule.accumulatorOf.assign(op->getNumOperands(), -1);
+  }
+
+  /// Adds a loop of `size` iterations and returns its number. Of a reduction, `combiner` says how
+  /// its iterations combine in every result.
+  int64_t factor(int64_t size, sharding::FactorKind kind = sharding::FactorKind::parallel,
+                 sharding::ReduceKind combiner = sharding::ReduceKind::sum) {
+    rule.factors.push_back({size, kind, combiner});
+    return static_cast<int64_t>(rule.factors.size()) - 1;
+  }
+
+  /// Dimension `dim` of an operand or result runs over a factor. Called more than once for a
+  /// dimension, it is made of several factors, the slowest first.
+  RuleBuilder &operand(int64_t index, int64_t dim, int64_t factor) {
+    rule.operands[index][dim].factors.push_back(factor);
+    return *this;
+  }
+  RuleBuilder &result(int64_t index, int64_t dim, int64_t factor) {
+    rule.results[index][dim].factors.push_back(factor);
+    return *this;
+  }
+
+  /// Iteration i of a factor reads index i * stride + shift of dimension `dim` of an operand.
+  RuleBuilder &window(int64_t index, int64_t dim, int64_t factor, int64_t stride, int64_t shift) {
+    sharding::DimRule &window = rule.operands[index][dim];
+    window.factors = {factor};
+    window.isWindow = true;
+    window.stride = stride;
+    window.shift = shift;
+    return *this;
+  }
+
+  /// The reductions of a result start from an operand, which becomes partial with it.
+  RuleBuilder &accumulates(int64_t operand, int64_t result) {
+    rule.accumulatorOf[operand] = result;
+    return *this;
+  }
+  /// Every element of the result is one of operand 0.
+  RuleBuilder &moves() {
+    rule.movesOnly = true;
+    return *this;
+  }
+
+  sharding::ShardingRule take() { return std::move(rule); }
+
+private:
+  sharding::ShardingRule rule;
+};
+
+} // namespace tessera::dist
+
+#endif // TESSERA_DIALECT_DIST_RULES_RULEBUILDER_H

@@ -1,0 +1,88 @@
+//===- ShardingRuleInterface.h - How ops are distributed --------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What an op must include to implement ShardingRuleOpInterface. Nothing here needs
+// a library of ours: a plug-in that is loaded into a tool uses the tool's.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_DIALECT_DIST_RULES_SHARDINGRULEINTERFACE_H
+#define TESSERA_DIALECT_DIST_RULES_SHARDINGRULEINTERFACE_H
+
+#include "tessera/Sharding/ShardingRule.h"
+#include "tessera/Support/AddressMap.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/OpDefinition.h"
+
+#include <optional>
+
+namespace tessera::dist {
+
+/// One op of the global view while it is written for the devices of one mesh. `dist-partition`
+/// implements it.
+class PartitionContext {
+public:
+  PartitionContext(mlir::Operation *op, mlir::OpBuilder &builder) : op(op), builder(builder) {}
+  virtual ~PartitionContext() = default;
+
+  mlir::Operation *const op; ///< of the global view
+  mlir::OpBuilder &builder;  ///< at the end of what the devices compute so far
+
+  /// The rule of the op and the axes that cut each factor.
+  virtual const sharding::ShardingRule &getRule() const = 0;
+  virtual const sharding::FactorAxes &getFactorAxes() const = 0;
+  /// How the op needs operand `index`, a tensor; it has been moved there.
+  virtual sharding::TensorSharding getOperandSharding(unsigned index) const = 0;
+  /// How result `index`, a tensor, is distributed.
+  virtual sharding::TensorSharding getResultSharding(unsigned index) const = 0;
+
+  /// A device's part of operand `index`, or the scalar.
+  virtual mlir::Value getOperand(unsigned index) const = 0;
+  /// The local value of any value that the op reads, also in its regions.
+  virtual mlir::Value getLocal(mlir::Value global) const = 0;
+  /// The type of a device's part of result `index`, a tensor.
+  virtual mlir::RankedTensorType getLocalType(unsigned index) const = 0;
+
+  /// The op over local operands, with local result types, its regions included.
+  virtual mlir::Operation *clone() = 0;
+  /// `clone` for an op that computes a part as it computes the whole. An error where a reduction is
+  /// cut unevenly.
+  virtual mlir::FailureOr<mlir::SmallVector<mlir::Value>> cloneOp() = 0;
+
+  /// Whether a factor is cut into parts of which some reach beyond its size.
+  virtual bool isUneven(unsigned factor) const = 0;
+  /// The iteration of a factor in the global view, an index, for iteration `local` of a device's
+  /// part. Emitted at `at`.
+  virtual mlir::Value getGlobalIteration(mlir::OpBuilder &at, mlir::Location loc, unsigned factor,
+                                         mlir::Value local) = 0;
+  /// Operand `index`, a tensor, with `fill` (null: zero) where an iteration of a reduction lies
+  /// beyond its size; the operand itself where no reduction that it runs over is cut unevenly. A
+  /// reduction may visit it all if `fill` does not change its result.
+  virtual mlir::Value getMaskedOperand(unsigned index, mlir::TypedAttr fill = {}) = 0;
+  /// Operand `index`, of which a device needs windows, with `fill` where a window reaches beyond
+  /// the tensor. Collectives move the elements.
+  virtual mlir::Value getFilledWindow(unsigned index, mlir::Attribute fill) = 0;
+};
+
+/// Adds what tells two ops without regions apart, beside their names and types. False for others.
+inline bool addInherentAttributes(mlir::Operation *op, AddressKey &key) {
+  if (op->getNumRegions() > 0)
+    return false;
+  mlir::Attribute attributes = op->getPropertiesStorageSize() > 0
+                                   ? op->getPropertiesAsAttribute()
+                                   : mlir::Attribute(op->getRawDictionaryAttrs());
+  key.push_back(attributes.getAsOpaquePointer());
+  return true;
+}
+
+} // namespace tessera::dist
+
+#include "tessera/Dialect/Dist/IR/ShardingInterfaces.h.inc"
+
+#endif // TESSERA_DIALECT_DIST_RULES_SHARDINGRULEINTERFACE_H

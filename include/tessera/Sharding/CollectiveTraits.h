@@ -1,0 +1,33 @@
+//===- CollectiveTraits.h - What is known of each kind ----------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_SHARDING_COLLECTIVETRAITS_H
+#define TESSERA_SHARDING_COLLECTIVETRAITS_H
+
+#include "tessera/Sharding/Collective.h"
+
+namespace tessera::sharding {
+
+/// The table of kinds, apart from what they send (`trafficOf`).
+struct CollectiveTraits {
+  std::string_view name;
+  /// Attributes of an op and fields of a move, by name; empty where a kind has none.
+  std::string_view dim = {}, splitDim = {};
+  bool reduces = false;
+  /// Whether devices forward what is not theirs, so that a byte is sent more than once.
+  bool isRelayed = false;
+  /// Rounds of ceil(log2(n)) messages among n devices; -1: one round per message.
+  int rounds = -1;
+  /// Of the larger of a device's buffers, B, how often B (n - 1) / n bytes are sent; 0: B are.
+  int shares = 0;
+};
+
+const CollectiveTraits &traitsOf(CollectiveKind kind);
+
+} // namespace tessera::sharding
+
+#endif // TESSERA_SHARDING_COLLECTIVETRAITS_H

@@ -1,0 +1,103 @@
+//===- ComputeInF32.cpp - Operations of 16-bit floats ---------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// An operation of f16 or bf16 is computed in f32 and rounded, however many of them a kernel has:
+//
+//   z = maximumf(mulf(a, b), c) : bf16
+//
+//   m = truncf (mulf (extf a), (extf b))         the rounding stays
+//   z = truncf (maximumf (extf m), (extf c))     this one changes nothing
+//
+// Upstream's passes write that, and mark every conversion `contract`, by which folders drop a
+// truncation that is extended again. Here the mark stays where the rounding is the identity.
+//
+//===----------------------------------------------------------------------===//
+
+#include "NarrowFloats.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+namespace {
+
+/// Upstream's passes leave multiply-adds alone.
+void computeMultiplyAdd(math::FmaOp fma) {
+  Type type = fma.getType(), element = getElementTypeOrSelf(type);
+  if (!element.isBF16() && !element.isF16())
+    return;
+  OpBuilder b(fma);
+  Type wide = b.getF32Type();
+  if (auto vector = dyn_cast<VectorType>(type))
+    wide = vector.clone(wide);
+  SmallVector<Value> operands;
+  for (Value operand : fma->getOperands())
+    operands.push_back(arith::ExtFOp::create(b, fma.getLoc(), wide, operand));
+  Value result = math::FmaOp::create(b, fma.getLoc(), wide, operands);
+  fma.replaceAllUsesWith(arith::TruncFOp::create(b, fma.getLoc(), type, result).getResult());
+  fma.erase();
+}
+
+/// Whether `op`, of numbers that fit in 16 bits, gives one that fits.
+bool isExact(Operation *op) {
+  return isa<arith::NegFOp, arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
+             arith::MinNumFOp, arith::SelectOp, math::AbsFOp, math::CopySignOp, math::CeilOp,
+             math::FloorOp, math::RoundOp, math::RoundEvenOp, math::TruncOp>(op);
+}
+
+/// Whether a processor computes `op` with one instruction, whose NaN is that of an operand, or the
+/// default one: both have zeros where f32 is longer than bf16.
+bool isOneInstruction(Operation *op) {
+  return isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp, math::FmaOp, math::SqrtOp>(
+      op);
+}
+
+/// Whether all floats that `op` reads were extended from `narrow`.
+bool readsOnly(Operation *op, Type narrow) {
+  return llvm::all_of(op->getOperands(), [&](Value operand) {
+    if (!isa<FloatType>(getElementTypeOrSelf(operand)))
+      return true;
+    auto extension = operand.getDefiningOp<arith::ExtFOp>();
+    return extension && getElementTypeOrSelf(extension.getIn()) == narrow;
+  });
+}
+
+} // namespace
+
+LogicalResult computeInF32(ModuleOp module, bool zeroExtendsNaN) {
+  module.walk(computeMultiplyAdd);
+  PassManager passes(module.getContext());
+  math::MathExtendToSupportedTypesOptions extend;
+  extend.extraTypeStrs = {};
+  extend.targetTypeStr = "f32";
+  passes.addNestedPass<func::FuncOp>(math::createMathExtendToSupportedTypes(extend));
+  arith::ArithEmulateUnsupportedFloatsOptions emulate;
+  emulate.sourceTypeStrs = SmallVector<std::string>{"bf16", "f16"};
+  emulate.targetTypeStr = "f32";
+  passes.addNestedPass<func::FuncOp>(arith::createArithEmulateUnsupportedFloats(emulate));
+  if (failed(passes.run(module)))
+    return failure();
+
+  module.walk([&](arith::ExtFOp op) { op.setFastmath(arith::FastMathFlags::contract); });
+  module.walk([&](arith::TruncFOp op) {
+    Operation *made = op.getIn().getDefiningOp();
+    bool narrow = made && readsOnly(made, getElementTypeOrSelf(op.getType()));
+    op.setFastmath(narrow && isExact(made) ? arith::FastMathFlags::contract
+                                           : arith::FastMathFlags::none);
+    if (zeroExtendsNaN && narrow && isOneInstruction(made))
+      op->setAttr(kKeepsNaNAttr, UnitAttr::get(op.getContext()));
+  });
+  return success();
+}
+
+} // namespace tessera::codegen

@@ -1,0 +1,102 @@
+//===- TakeLookups.cpp - Look-ups instead of sums over tables -------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The loop v of
+//
+//   y[i, j] = sum over v of select(index[i] == v, x[v, j], 0)
+//
+// becomes the number clamp(index[i], 0, rows - 1), and x an element that the body
+// extracts.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TakeLookups.h"
+
+#include "tessera/Codegen/Kernels/SelectedBody.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::codegen;
+
+/// The constant that a tensor is filled with, as a scalar of the function; null for other tensors.
+static Value splatOf(OpBuilder &b, Value tensor) {
+  DenseElementsAttr elements;
+  if (!matchPattern(tensor, m_Constant(&elements)) || !elements.isSplat())
+    return {};
+  return arith::ConstantOp::create(b, tensor.getLoc(), elements.getSplatValue<TypedAttr>());
+}
+
+static void takeLookup(linalg::GenericOp op, ArrayRef<dist::SelectedLoop> selected) {
+  OpBuilder b(op);
+  llvm::SmallBitVector gone(op.getNumLoops());
+  for (const dist::SelectedLoop &each : selected)
+    gone.set(each.loop);
+  SmallVector<AffineExpr> places; // in the new nest, by loop
+  SmallVector<utils::IteratorType> iterators;
+  for (auto [loop, iterator] : llvm::enumerate(op.getIteratorTypesArray())) {
+    places.push_back(gone.test(loop) ? getAffineConstantExpr(0, b.getContext())
+                                     : getAffineDimExpr(iterators.size(), b.getContext()));
+    if (!gone.test(loop))
+      iterators.push_back(iterator);
+  }
+
+  SmallVector<Value> inputs;
+  SmallVector<AffineMap> maps;
+  SmallVector<BlockArgument> kept; // of the body, by argument of the new one
+  auto keep = [&](OpOperand *operand) {
+    maps.push_back(op.getMatchingIndexingMap(operand)
+                       .replaceDimsAndSymbols(places, {}, iterators.size(), 0));
+    kept.push_back(op.getMatchingBlockArgument(operand));
+  };
+  for (OpOperand *input : op.getDpsInputOperands()) {
+    AffineMap map = op.getMatchingIndexingMap(input);
+    if (llvm::any_of(gone.set_bits(), [&](unsigned loop) { return map.isFunctionOfDim(loop); }))
+      continue;
+    inputs.push_back(input->get());
+    keep(input);
+  }
+  OpOperand *init = op.getDpsInitOperand(0);
+  keep(init);
+  // What is added up starts from a number: nothing reads the tensor that has it.
+  Value start = splatOf(b, init->get()), out = init->get();
+  auto type = cast<RankedTensorType>(out.getType());
+  if (start)
+    out = tensor::EmptyOp::create(b, op.getLoc(), type.getShape(), type.getElementType());
+  auto write = [&](OpBuilder &inner, Location loc, ValueRange arguments) {
+    IRMapping known;
+    for (auto [before, after] : llvm::zip_equal(kept, arguments))
+      known.map(before, after);
+    if (start)
+      known.map(kept.back(), start);
+    SmallVector<Value> loops(op.getNumLoops());
+    for (auto [loop, place] : llvm::enumerate(places))
+      if (auto dim = dyn_cast<AffineDimExpr>(place))
+        loops[loop] = linalg::IndexOp::create(inner, loc, dim.getPosition());
+    linalg::YieldOp::create(inner, loc, SelectedBody(op, selected).write(inner, loops, known));
+  };
+  auto lookup = linalg::GenericOp::create(b, op.getLoc(), TypeRange(type), inputs, out, maps,
+                                          iterators, write);
+  op.getResult(0).replaceAllUsesWith(lookup.getResult(0));
+  op.erase();
+}
+
+void codegen::takeLookups(func::FuncOp function) {
+  SmallVector<linalg::GenericOp> ops;
+  function.walk([&](linalg::GenericOp op) { ops.push_back(op); });
+  for (linalg::GenericOp op : ops) {
+    SmallVector<dist::SelectedLoop, 2> selected = dist::replaceableLoops(op);
+    llvm::erase_if(selected, [&](const dist::SelectedLoop &each) {
+      return op.getIteratorTypesArray()[each.loop] != utils::IteratorType::reduction;
+    });
+    if (!selected.empty())
+      takeLookup(op, selected);
+  }
+}

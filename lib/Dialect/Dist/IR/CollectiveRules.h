@@ -1,0 +1,20 @@
+//===- CollectiveRules.h - Verifier of collectives --------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_DIALECT_DIST_IR_COLLECTIVERULES_H
+#define TESSERA_LIB_DIALECT_DIST_IR_COLLECTIVERULES_H
+
+#include "tessera/Dialect/Dist/IR/Dist.h"
+
+namespace tessera::dist {
+
+/// Rules C1 to C5 and C8; the definition of every collective calls it.
+mlir::LogicalResult verifyCollective(CollectiveOpInterface op);
+
+} // namespace tessera::dist
+
+#endif // TESSERA_LIB_DIALECT_DIST_IR_COLLECTIVERULES_H

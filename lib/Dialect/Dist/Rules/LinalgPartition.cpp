@@ -1,0 +1,113 @@
+//===- LinalgPartition.cpp - Linalg ops on local shapes --------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Models.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using sharding::FactorKind;
+
+/// A device's buffer begins where its first window does: what the map adds to it is already in it.
+static void dropWindowShifts(linalg::GenericOp op, const PartitionContext &context) {
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  for (auto [map, dims] : llvm::zip(maps, context.getRule().operands)) {
+    SmallVector<AffineExpr> exprs(map.getResults());
+    for (auto [expr, dim] : llvm::zip(exprs, dims))
+      if (dim.isWindow && !context.getFactorAxes()[dim.factors[0]].empty())
+        expr = expr - dim.shift;
+    map = AffineMap::get(map.getNumDims(), 0, exprs, op.getContext());
+  }
+  op.setIndexingMapsAttr(Builder(op.getContext()).getAffineMapArrayAttr(maps));
+}
+
+/// As a generic op, whose body can be masked. Null where it cannot become one.
+static linalg::LinalgOp generalize(linalg::LinalgOp op, OpBuilder &builder) {
+  if (isa<linalg::GenericOp>(op))
+    return op;
+  IRRewriter rewriter(builder);
+  rewriter.setInsertionPoint(op);
+  SmallVector<NamedAttribute> attributes(op->getDiscardableAttrs());
+  FailureOr<linalg::GenericOp> generic = linalg::generalizeNamedOp(rewriter, op);
+  if (failed(generic))
+    return {};
+  for (NamedAttribute attribute : attributes)
+    (*generic)->setAttr(attribute.getName(), attribute.getValue());
+  builder.setInsertionPointAfter(*generic);
+  return cast<linalg::LinalgOp>(generic->getOperation());
+}
+
+/// Keeps the accumulators as they are in iterations of `reductions` beyond the tensor.
+static void maskReductions(linalg::LinalgOp op, ArrayRef<unsigned> reductions,
+                           PartitionContext &context) {
+  Location loc = op.getLoc();
+  Operation *yield = op.getBlock()->getTerminator();
+  OpBuilder builder(yield);
+  Value valid;
+  for (unsigned loop : reductions) {
+    Value index =
+        context.getGlobalIteration(builder, loc, loop, linalg::IndexOp::create(builder, loc, loop));
+    Value inside = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::slt, index,
+        arith::ConstantIndexOp::create(builder, loc, context.getRule().factors[loop].size));
+    valid = valid ? arith::AndIOp::create(builder, loc, valid, inside).getResult() : inside;
+  }
+  for (auto [index, accumulator] : llvm::enumerate(op.getRegionOutputArgs()))
+    yield->setOperand(
+        index, arith::SelectOp::create(builder, loc, valid, yield->getOperand(index), accumulator));
+}
+
+FailureOr<SmallVector<Value>> dist::partitionLinalg(linalg::LinalgOp op,
+                                                    PartitionContext &context) {
+  SmallVector<unsigned> cut, unevenReductions;
+  for (unsigned loop = 0; loop < op.getNumLoops(); ++loop) {
+    if (context.getFactorAxes()[loop].empty())
+      continue;
+    cut.push_back(loop);
+    if (context.isUneven(loop) && context.getRule().factors[loop].kind == FactorKind::reduction)
+      unevenReductions.push_back(loop);
+  }
+
+  // A contraction stays one: both operands are zero beyond the edge (0 * NaN would be NaN).
+  bool isMasked = !unevenReductions.empty() && linalg::isaContractionOpInterface(op);
+  SmallVector<Value> inputs;
+  if (isMasked)
+    for (int64_t index = 0; index < op.getNumDpsInputs(); ++index)
+      inputs.push_back(context.getMaskedOperand(index));
+
+  auto local = cast<linalg::LinalgOp>(context.clone());
+  for (auto [index, input] : llvm::enumerate(inputs))
+    local->setOperand(index, input);
+  if (auto generic = dyn_cast<linalg::GenericOp>(local.getOperation()))
+    dropWindowShifts(generic, context);
+
+  bool masksBody = !unevenReductions.empty() && !isMasked;
+  if (masksBody)
+    local = generalize(local, context.builder);
+  if (!local)
+    return op.emitError()
+           << "'" << op->getName()
+           << "' has an uneven edge that cannot be masked; cut a dimension that divides";
+
+  // Where a body reads an index it means the global one.
+  SmallVector<linalg::IndexOp> reads;
+  for (auto index : local.getBlock()->getOps<linalg::IndexOp>())
+    if (llvm::is_contained(cut, index.getDim()))
+      reads.push_back(index);
+  for (linalg::IndexOp index : reads) {
+    OpBuilder builder(index->getBlock(), std::next(index->getIterator()));
+    Value global = context.getGlobalIteration(builder, op.getLoc(), index.getDim(), index);
+    index.getResult().replaceAllUsesExcept(global, global.getDefiningOp());
+  }
+  if (masksBody)
+    maskReductions(local, unevenReductions, context);
+  return SmallVector<Value>(local->getResults());
+}

@@ -1,0 +1,42 @@
+//===- Models.h - Models of ShardingRuleOpInterface -------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_DIALECT_DIST_RULES_MODELS_H
+#define TESSERA_LIB_DIALECT_DIST_RULES_MODELS_H
+
+#include "tessera/Dialect/Dist/Rules/ShardingRuleInterface.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+
+namespace tessera::dist {
+
+/// Attach the models of ops of dialects that are loaded; of the tensor dialect in two files.
+void attachElementwiseRules(mlir::MLIRContext *context);
+void attachLinalgRules(mlir::MLIRContext *context);
+void attachSliceRules(mlir::MLIRContext *context);
+void attachTensorRules(mlir::MLIRContext *context);
+
+/// An op that moves elements and computes nothing.
+template <typename Model, typename Op>
+struct TensorModel : ShardingRuleOpInterface::ExternalModel<Model, Op> {
+  int64_t getOperationsPerIteration(mlir::Operation *) const { return 0; }
+};
+
+/// Linearity of a linalg op, read off its body (Linearity.cpp).
+bool passesPartialThroughBody(mlir::linalg::LinalgOp op, sharding::ReduceKind kind,
+                              llvm::ArrayRef<int64_t> operands, llvm::ArrayRef<int64_t> unknown);
+/// The same of an `arith` or `math` op on tensors, for sums.
+bool passesSumElementwise(mlir::Operation *op, llvm::ArrayRef<int64_t> operands,
+                          llvm::ArrayRef<int64_t> unknown);
+
+/// A linalg op on a device's part of its tensors (LinalgPartition.cpp).
+mlir::FailureOr<llvm::SmallVector<mlir::Value>> partitionLinalg(mlir::linalg::LinalgOp op,
+                                                                PartitionContext &context);
+
+} // namespace tessera::dist
+
+#endif // TESSERA_LIB_DIALECT_DIST_RULES_MODELS_H

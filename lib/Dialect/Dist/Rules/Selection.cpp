@@ -1,0 +1,193 @@
+//===- Selection.cpp - Loops of which one iteration counts ----------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Dialect/Dist/Rules/Selection.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SmallBitVector.h"
+
+using namespace mlir;
+using namespace tessera::dist;
+
+/// Of a selected loop that is worth it to be replaced by its index.
+static constexpr int64_t kLeastExtent = 8;
+/// As many indices are compared with each row while the row is read and written by who uses the sum:
+/// a kernel that never has the sum in memory.
+static constexpr int64_t kMostCompared = 16;
+
+namespace {
+
+/// Finds the selected loops of one op.
+class SelectionFinder {
+public:
+  explicit SelectionFinder(linalg::GenericOp op) : op(op), body(*op.getBody()) {}
+
+  SmallVector<SelectedLoop, 2> find() {
+    if (op.getNumDpsInits() != 1 || !op.hasPureTensorSemantics())
+      return {};
+    Value condition = selector();
+    if (!condition)
+      return {};
+    addConjuncts(condition);
+    // An index that another selected loop changes is not known before that one.
+    llvm::SmallBitVector selected(op.getNumLoops());
+    for (const SelectedLoop &each : found)
+      selected.set(each.loop);
+    llvm::erase_if(found, [&](const SelectedLoop &each) {
+      return loopsOf(each.index).anyCommon(selected) ||
+             llvm::any_of(each.offsets, [&](Value v) { return loopsOf(v).anyCommon(selected); });
+    });
+    return found;
+  }
+
+private:
+  /// The condition without which the accumulator stays as it is; null if there is none.
+  Value selector() {
+    BlockArgument accumulator = body.getArguments().back();
+    Value result = body.getTerminator()->getOperand(0);
+    Operation *last = result.getDefiningOp();
+    if (!last || last->getBlock() != &body)
+      return {};
+    if (auto select = dyn_cast<arith::SelectOp>(last))
+      return select.getFalseValue() == accumulator ? select.getCondition() : Value();
+    std::optional<TypedAttr> neutral = arith::getNeutralElement(last);
+    if (!neutral || last->getNumOperands() != 2 || !accumulator.hasOneUse())
+      return {};
+    bool first = last->getOperand(0) == accumulator;
+    if (!first && last->getOperand(1) != accumulator)
+      return {};
+    Value added = last->getOperand(first ? 1 : 0);
+    if (auto widened = added.getDefiningOp<arith::ExtFOp>()) // of an accumulator of f32
+      added = widened.getIn();
+    auto select = added.getDefiningOp<arith::SelectOp>();
+    return select && isNeutral(select.getFalseValue(), *neutral) ? select.getCondition() : Value();
+  }
+
+  static bool isNeutral(Value value, TypedAttr neutral) {
+    Attribute constant;
+    if (!matchPattern(value, m_Constant(&constant)))
+      return false;
+    if (auto number = dyn_cast<FloatAttr>(constant)) // of sums it is -0, and 0 serves as well
+      return number.getValue().isZero() ? cast<FloatAttr>(neutral).getValue().isZero()
+                                        : constant == neutral;
+    return constant == neutral;
+  }
+
+  void addConjuncts(Value condition) {
+    if (auto both = condition.getDefiningOp<arith::AndIOp>()) {
+      addConjuncts(both.getLhs());
+      addConjuncts(both.getRhs());
+      return;
+    }
+    auto compare = condition.getDefiningOp<arith::CmpIOp>();
+    if (!compare || compare.getPredicate() != arith::CmpIPredicate::eq)
+      return;
+    if (!addSelected(compare.getLhs(), compare.getRhs()))
+      addSelected(compare.getRhs(), compare.getLhs());
+  }
+
+  bool addSelected(Value loopSide, Value index) {
+    SelectedLoop each{0, index, {}};
+    std::optional<unsigned> loop = peel(loopSide, each.offsets);
+    if (!loop || loopsOf(index).test(*loop) ||
+        llvm::any_of(each.offsets, [&](Value offset) { return loopsOf(offset).test(*loop); }) ||
+        llvm::any_of(found, [&](const SelectedLoop &other) { return other.loop == *loop; }))
+      return false;
+    each.loop = *loop;
+    // Narrow integers would wrap: several iterations would be equal to one index.
+    int64_t extent = op.getStaticLoopRanges()[*loop];
+    auto width = static_cast<unsigned>(
+        index.getType().isIndex() ? 64 : index.getType().getIntOrFloatBitWidth());
+    if (ShapedType::isDynamic(extent) || extent == 0 ||
+        (width < 64 && extent >= int64_t(1) << (width - 1)) || (width < 32 && !each.offsets.empty()))
+      return false;
+    found.push_back(std::move(each));
+    return true;
+  }
+
+  /// The loop that `value` is, plus `offsets`.
+  static std::optional<unsigned> peel(Value value, SmallVectorImpl<Value> &offsets) {
+    if (auto index = value.getDefiningOp<linalg::IndexOp>())
+      return index.getDim();
+    if (auto cast = value.getDefiningOp<arith::IndexCastOp>())
+      return peel(cast.getIn(), offsets);
+    auto add = value.getDefiningOp<arith::AddIOp>();
+    if (!add)
+      return std::nullopt;
+    for (auto [one, other] : {std::pair(add.getLhs(), add.getRhs()), {add.getRhs(), add.getLhs()}}) {
+      size_t before = offsets.size();
+      offsets.push_back(other);
+      if (std::optional<unsigned> loop = peel(one, offsets))
+        return loop;
+      offsets.truncate(before);
+    }
+    return std::nullopt;
+  }
+
+  /// The loops that a value of the body changes with.
+  llvm::SmallBitVector loopsOf(Value value) {
+    llvm::SmallBitVector loops(op.getNumLoops());
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      if (argument.getOwner() != &body)
+        return loops;
+      AffineMap map = op.getIndexingMapsArray()[argument.getArgNumber()];
+      for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
+        if (map.isFunctionOfDim(loop))
+          loops.set(loop);
+      if (argument.getArgNumber() + 1 == body.getNumArguments())
+        loops.set(); // the accumulator
+      return loops;
+    }
+    Operation *producer = value.getDefiningOp();
+    if (producer->getBlock() != &body)
+      return loops;
+    if (auto index = dyn_cast<linalg::IndexOp>(producer)) {
+      loops.set(index.getDim());
+      return loops;
+    }
+    if (producer->getNumRegions() != 0)
+      loops.set(); // who knows
+    for (Value operand : producer->getOperands())
+      loops |= loopsOf(operand);
+    return loops;
+  }
+
+  linalg::GenericOp op;
+  Block &body;
+  SmallVector<SelectedLoop, 2> found;
+};
+
+} // namespace
+
+SmallVector<SelectedLoop, 2> tessera::dist::selectedLoops(linalg::GenericOp op) {
+  return SelectionFinder(op).find();
+}
+
+SmallVector<SelectedLoop, 2> tessera::dist::replaceableLoops(linalg::GenericOp op) {
+  SmallVector<SelectedLoop, 2> selected = selectedLoops(op);
+  if (selected.empty())
+    return selected;
+  SmallVector<int64_t> extents = op.getStaticLoopRanges();
+  llvm::erase_if(selected,
+                 [&](const SelectedLoop &each) { return extents[each.loop] < kLeastExtent; });
+  return selected;
+}
+
+bool tessera::dist::isScatter(linalg::GenericOp op) {
+  SmallVector<SelectedLoop, 2> selected = replaceableLoops(op);
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  if (llvm::none_of(selected, [&](const SelectedLoop &each) {
+        return iterators[each.loop] == utils::IteratorType::parallel;
+      }))
+    return false;
+  int64_t summands = 1;
+  for (auto [loop, extent] : llvm::enumerate(op.getStaticLoopRanges()))
+    if (iterators[loop] == utils::IteratorType::reduction)
+      summands *= extent;
+  return summands > kMostCompared;
+}

@@ -1,0 +1,171 @@
+//===- PartitionOp.cpp - Ops on local shapes -------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// An op says itself how it looks on a device's part (ShardingRuleOpInterface); here
+// is what it can ask for meanwhile.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Partitioner.h"
+
+#include "tessera/Dialect/Dist/Rules/ShardingRuleInterface.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using sharding::FactorKind;
+using sharding::TensorSharding;
+
+/// Where the part of a device begins, parts having `chunk` elements.
+static Value beginOf(OpBuilder &b, Location loc, Value device, int64_t chunk) {
+  return arith::MulIOp::create(b, loc, device, arith::ConstantIndexOp::create(b, loc, chunk));
+}
+
+class Partitioner::OpContext : public PartitionContext {
+public:
+  OpContext(Partitioner &partitioner, Operation *op, Part &part)
+      : PartitionContext(op, part.builder), partitioner(partitioner), part(part),
+        own(partitioner.shardings.of(op)) {}
+
+  const sharding::ShardingRule &getRule() const override { return own.rule; }
+  const sharding::FactorAxes &getFactorAxes() const override { return own.sharding.factors; }
+  TensorSharding getOperandSharding(unsigned index) const override {
+    return resolveVerified(own.operands[index], partitioner.meshes,
+                           op->getOperand(index).getType());
+  }
+  TensorSharding getResultSharding(unsigned index) const override {
+    return partitioner.shardingOf(op->getResult(index));
+  }
+  Value getOperand(unsigned index) const override { return getLocal(op->getOperand(index)); }
+  Value getLocal(Value global) const override { return part.mapping.lookup(global); }
+  RankedTensorType getLocalType(unsigned index) const override {
+    return partitioner.localTypeOf(op->getResult(index));
+  }
+
+  Operation *clone() override {
+    Operation *local = builder.clone(*op, part.mapping);
+    local->removeAttr(DistDialect::kOpSharding);
+    for (OpResult result : local->getResults())
+      if (isa<RankedTensorType>(result.getType()))
+        result.setType(getLocalType(result.getResultNumber()));
+    return local;
+  }
+
+  FailureOr<SmallVector<Value>> cloneOp() override {
+    for (auto [factor, info] : llvm::enumerate(own.rule.factors))
+      if (info.kind == FactorKind::reduction && isUneven(factor))
+        return op->emitError() << "'" << op->getName() << "' reduces " << info.size
+                               << " iterations over "
+                               << sharding::sizeOf(own.sharding.factors[factor])
+                               << " devices, which leaves an uneven part that it does not mask; "
+                               << "implement 'partition' of ShardingRuleOpInterface, or cut a "
+                               << "dimension that divides";
+    return SmallVector<Value>(clone()->getResults());
+  }
+
+  bool isUneven(unsigned factor) const override {
+    return own.rule.factors[factor].size % sharding::sizeOf(own.axesOf(factor)) != 0;
+  }
+
+  Value getGlobalIteration(OpBuilder &at, Location loc, unsigned factor, Value local) override {
+    const sharding::AxisList &axes = own.axesOf(factor);
+    Value begin = beginOf(at, loc, partitioner.axisIndex(part, own.mesh, axes),
+                          sharding::ceilDiv(own.rule.factors[factor].size, sharding::sizeOf(axes)));
+    return arith::AddIOp::create(at, loc, local, begin);
+  }
+
+  Value getMaskedOperand(unsigned index, TypedAttr fill) override {
+    SmallVector<int64_t> dims;
+    for (auto [dim, rule] : llvm::enumerate(own.rule.operands[index]))
+      if (rule.factors.size() == 1 && isUneven(rule.factors[0]) &&
+          own.rule.factors[rule.factors[0]].kind == FactorKind::reduction)
+        dims.push_back(dim);
+    return dims.empty() ? getOperand(index) : mask(index, dims, fill);
+  }
+
+  Value getFilledWindow(unsigned index, Attribute fill) override {
+    // Moved again with the fill; the first move goes unused. With what contributions the op passes
+    // on: reduced here, they would be counted again behind it.
+    Value source = op->getOperand(index);
+    if (auto reshard = source.getDefiningOp<ReshardOp>())
+      source = reshard.getOperand();
+    if (getSharding(source).getMesh() != own.mesh)
+      source = op->getOperand(index);
+    std::string reason = (op->getName().getStringRef() + " is cut so").str();
+    return partitioner.move(part, op->getLoc(), getLocal(source),
+                            cast<RankedTensorType>(source.getType()), own.mesh,
+                            partitioner.shardingOf(source), getOperandSharding(index),
+                            builder.getStringAttr(reason), fill);
+  }
+
+private:
+  /// An operand with `fill` where an index of `dims` lies beyond the tensor.
+  Value mask(unsigned operand, ArrayRef<int64_t> dims, TypedAttr fill) {
+    OpBuilder &b = builder;
+    Location loc = op->getLoc();
+    Value local = getOperand(operand);
+    auto type = cast<RankedTensorType>(local.getType());
+    auto global = cast<RankedTensorType>(op->getOperand(operand).getType());
+    TensorSharding sharding = getOperandSharding(operand);
+    Value init = tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
+    AffineMap identity = b.getMultiDimIdentityMap(type.getRank());
+    SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
+    SmallVector<std::pair<int64_t, Value>> begins;
+    for (int64_t d : dims)
+      begins.push_back({d, beginOf(b, loc, partitioner.axisIndex(part, own.mesh, sharding.dims[d]),
+                                   type.getDimSize(d))});
+    auto body = [&](OpBuilder &body, Location loc, ValueRange arguments) {
+      Value valid;
+      for (auto [d, begin] : begins) {
+        Value index =
+            arith::AddIOp::create(body, loc, linalg::IndexOp::create(body, loc, d), begin);
+        Value inside =
+            arith::CmpIOp::create(body, loc, arith::CmpIPredicate::slt, index,
+                                  arith::ConstantIndexOp::create(body, loc, global.getDimSize(d)));
+        valid = valid ? arith::AndIOp::create(body, loc, valid, inside).getResult() : inside;
+      }
+      Value beyond = arith::ConstantOp::create(
+          body, loc, fill ? fill : body.getZeroAttr(type.getElementType()));
+      Value chosen = arith::SelectOp::create(body, loc, valid, arguments[0], beyond);
+      linalg::YieldOp::create(body, loc, chosen);
+    };
+    auto generic = linalg::GenericOp::create(
+        b, loc, type, local, init, ArrayRef<AffineMap>{identity, identity}, iterators, body);
+    partitioner.annotate(
+        generic.getResult(0),
+        ShardingAttr::get(own.mesh, partitioner.meshes.get(own.mesh), sharding, b.getContext()),
+        global);
+    return generic.getResult(0);
+  }
+
+  Partitioner &partitioner;
+  Part &part;
+  const ShardedOp &own;
+};
+
+LogicalResult Partitioner::lowerOnTensors(Operation *op, Part &part) {
+  OpContext context(*this, op, part);
+  auto distributed = dyn_cast<ShardingRuleOpInterface>(op);
+  FailureOr<SmallVector<Value>> locals =
+      distributed ? distributed.partition(context) : context.cloneOp();
+  if (failed(locals))
+    return failure();
+  // A value that was there before, as an operand that needs no padding, has its own sharding.
+  auto isNew = llvm::map_to_vector(*locals, [](Value local) {
+    Operation *maker = local.getDefiningOp();
+    return maker && !maker->hasAttr(DistDialect::kGlobalType);
+  });
+  for (auto [global, local, isNew] : llvm::zip_equal(op->getResults(), *locals, isNew)) {
+    if (isNew)
+      define(part, global, local);
+    else
+      part.mapping.map(global, local);
+  }
+  return success();
+}

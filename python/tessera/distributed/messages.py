@@ -1,0 +1,74 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Messages between two ranks of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..errors import ArgumentError
+from .buffers import buffer
+from .group import member
+from .work import Work
+
+
+def isend(tensor, dst: int, group=None, tag: int = 0) -> Work | None:
+    """Sends an array to a rank of the job. The n-th send with a tag meets the n-th receive with it."""
+    target, data = member(group), buffer("tensor", tensor, writable=False)
+    if target is None:
+        return None
+    if dst == target.global_rank:
+        raise ArgumentError(f"dst {dst} is this rank")
+    with target.errors():
+        return Work(target, target.handle.send(_rank("dst", dst), _rank("tag", tag), data.address, data.bytes, data.text), (data,))
+
+
+def irecv(tensor, src: int | None = None, group=None, tag: int = 0) -> Work | None:
+    """Receives an array of this size and type, from a rank of the job or, with None, from any; `source` of the work says whom."""
+    target, data = member(group), buffer("tensor", tensor)
+    if target is None:
+        return None
+    if src == target.global_rank:
+        raise ArgumentError(f"src {src} is this rank")
+    with target.errors():
+        handle = target.handle.receive(-1 if src is None else _rank("src", src), _rank("tag", tag), data.address, data.bytes, data.text)
+    return Work(target, handle, (data,))
+
+
+def _rank(name: str, value) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 62:
+        raise ArgumentError(f"{name} {value!r} is not a whole number from 0")
+    return value
+
+
+def send(tensor, dst: int, group=None, tag: int = 0) -> None:
+    """isend, and waits until the array may be used again."""
+    if work := isend(tensor, dst, group, tag):
+        work.wait()
+
+
+def recv(tensor, src: int | None = None, group=None, tag: int = 0) -> int:
+    """irecv, and waits. Returns the rank that has sent; -1 on ranks that are not of the group."""
+    work = irecv(tensor, src, group, tag)
+    if work is None:
+        return -1
+    work.wait()
+    return work.source
+
+
+class P2POp:
+    """A message of batch_isend_irecv. op: isend or irecv."""
+
+    def __init__(self, op: Callable, tensor, peer: int, group=None, tag: int = 0):
+        if op not in (isend, irecv):
+            raise ArgumentError(f"op {op!r} is neither isend nor irecv")
+        self.op, self.tensor, self.peer, self.group, self.tag = op, tensor, peer, group, tag
+
+
+def batch_isend_irecv(p2p_op_list) -> list[Work]:
+    """Issues all of them; none waits for another."""
+    for each in p2p_op_list:
+        if not isinstance(each, P2POp):
+            raise ArgumentError(f"{each!r} is no P2POp")
+    works = [each.op(each.tensor, each.peer, each.group, each.tag) for each in p2p_op_list]
+    return [work for work in works if work is not None]

@@ -1,0 +1,87 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Objects instead of arrays, as JSON: nothing that a peer sends is executed.
+
+An object is None, a bool, an int, a float, a str, bytes, or a list or dict of such; keys of a dict are str. A tuple arrives as a
+list.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import numpy as np
+
+from ..errors import ArgumentError
+from .collectives import all_gather, all_gather_into_tensor, broadcast, refuse
+from .group import DistributedError, member
+
+_BYTES = "__bytes__"
+
+
+def _plain(value):
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (bytes, bytearray)):
+        return {_BYTES: base64.b64encode(value).decode()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value) and _BYTES not in value:
+        return {key: _plain(each) for key, each in value.items()}
+    raise ArgumentError(f"an object of type {type(value).__name__} is not sent; None, bool, int, float, str, bytes, lists and dicts "
+                        "with keys of str are")
+
+
+def _encode(value) -> np.ndarray:
+    return np.frombuffer(json.dumps(_plain(value)).encode(), np.uint8)
+
+
+def _restore(value: dict):
+    return base64.b64decode(value[_BYTES]) if list(value) == [_BYTES] else value
+
+
+def _decode(data: np.ndarray):
+    try:
+        return json.loads(data.tobytes(), object_hook=_restore)
+    except (ValueError, TypeError) as error:
+        raise DistributedError(f"a rank has sent what is no object: {error}") from None
+
+
+def all_gather_object(object_list: list, obj, group=None) -> None:
+    """object_list[i] becomes the object of the i-th rank of the group."""
+    target = member(group)
+    if target is None:
+        return
+    try:
+        if len(object_list) != target.size():
+            raise ArgumentError(f"object_list has {len(object_list)} places for {target.size()} ranks")
+        data = _encode(obj)
+    except ArgumentError as error:
+        refuse(target, "all_gather_object", error).wait()
+    sizes = np.zeros(target.size(), np.int64)
+    all_gather_into_tensor(sizes, np.array([data.size]), group=target)
+    parts = [np.empty(size, np.uint8) for size in sizes]
+    all_gather(parts, data, group=target)
+    object_list[:] = [_decode(part) for part in parts]
+
+
+def broadcast_object_list(object_list: list, src: int, group=None) -> None:
+    """The objects of rank src in place of those of all others, which give a list of the same length."""
+    target = member(group)
+    if target is None:
+        return
+    is_source, data = target.global_rank == src, np.empty(0, np.uint8)
+    try:
+        if is_source:
+            data = _encode(list(object_list))
+    except ArgumentError as error:
+        refuse(target, "broadcast_object_list", error).wait()
+    size = np.array([data.size])
+    broadcast(size, src, group=target)
+    data = data.copy() if is_source else np.empty(size[0], np.uint8)
+    broadcast(data, src, group=target)
+    objects = _decode(data)
+    if len(objects) != len(object_list):
+        raise DistributedError(f"rank {src} sends {len(objects)} objects, and this rank has a list of {len(object_list)}")
+    object_list[:] = objects

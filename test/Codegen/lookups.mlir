@@ -1,0 +1,98 @@
+// A reduction of which one iteration counts reads that one: an element that the body extracts, at a place inside the table.
+// RUN: tessera-opt %s --codegen-prepare --split-input-file | FileCheck %s
+
+// A device's part of the rows: its number times 128 is added to the loop.
+// CHECK-LABEL: func.func @rows(
+// CHECK-SAME: %[[TABLE:.*]]: tensor<128x64xf32>, %[[INDICES:.*]]: tensor<16xi32>, %[[FIRST:.*]]: tensor<index>)
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel"]} ins(%[[INDICES]] :
+// CHECK: ^bb0(%[[INDEX:.*]]: i32, %{{.*}}: f32):
+// CHECK: %[[J:.*]] = linalg.index 1
+// CHECK: %[[AT:.*]] = arith.index_cast %[[INDEX]]
+// CHECK: %[[LOCAL:.*]] = arith.subi %[[AT]]
+// CHECK: %[[LOW:.*]] = arith.maxsi %[[LOCAL]]
+// CHECK: %[[ROW:.*]] = arith.minsi %[[LOW]]
+// CHECK: tensor.extract %[[TABLE]][%[[ROW]], %[[J]]]
+// CHECK: arith.cmpi eq, %[[INDEX]]
+func.func @rows(%table: tensor<128x64xf32>, %indices: tensor<16xi32>, %first: tensor<index>) -> tensor<16x64xf32> attributes {dist.view = "local"} {
+  %zero = arith.constant dense<0.0> : tensor<16x64xf32>
+  %begin = tensor.extract %first[] : tensor<index>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j, v) -> (v, j)>, affine_map<(i, j, v) -> (i)>, affine_map<(i, j, v) -> (i, j)>],
+                       iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%table, %indices : tensor<128x64xf32>, tensor<16xi32>) outs(%zero : tensor<16x64xf32>) {
+  ^bb0(%x: f32, %index: i32, %sum: f32):
+    %c0 = arith.constant 0.0 : f32
+    %v = linalg.index 2 : index
+    %row = arith.addi %v, %begin : index
+    %number = arith.index_cast %row : index to i32
+    %here = arith.cmpi eq, %index, %number : i32
+    %term = arith.select %here, %x, %c0 : f32
+    %next = arith.addf %sum, %term : f32
+    linalg.yield %next : f32
+  } -> tensor<16x64xf32>
+  return %y : tensor<16x64xf32>
+}
+
+// -----
+
+// Another conjunct beside, an accumulator that is kept; the other reduction stays.
+// CHECK-LABEL: func.func @kept(
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]}
+// CHECK: tensor.extract
+func.func @kept(%table: tensor<32xi64>, %indices: tensor<4x3xi64>, %valid: tensor<4x3xi1>, %init: tensor<4xi64>) -> tensor<4xi64> attributes {dist.view = "local"} {
+  %y = linalg.generic {indexing_maps = [affine_map<(i, k, v) -> (v)>, affine_map<(i, k, v) -> (i, k)>, affine_map<(i, k, v) -> (i, k)>, affine_map<(i, k, v) -> (i)>],
+                       iterator_types = ["parallel", "reduction", "reduction"]}
+      ins(%table, %indices, %valid : tensor<32xi64>, tensor<4x3xi64>, tensor<4x3xi1>) outs(%init : tensor<4xi64>) {
+  ^bb0(%x: i64, %index: i64, %ok: i1, %most: i64):
+    %v = linalg.index 2 : index
+    %number = arith.index_cast %v : index to i64
+    %here = arith.cmpi eq, %number, %index : i64
+    %both = arith.andi %ok, %here : i1
+    %larger = arith.maxsi %most, %x : i64
+    %next = arith.select %both, %larger, %most : i64
+    linalg.yield %next : i64
+  } -> tensor<4xi64>
+  return %y : tensor<4xi64>
+}
+
+// -----
+
+// What else is added counts in every iteration.
+// CHECK-LABEL: func.func @counts(
+// CHECK: iterator_types = ["parallel", "reduction"]
+// CHECK-NOT: tensor.extract %arg0
+func.func @counts(%table: tensor<32xf32>, %indices: tensor<4xi64>) -> tensor<4xf32> attributes {dist.view = "local"} {
+  %zero = arith.constant dense<0.0> : tensor<4xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, v) -> (v)>, affine_map<(i, v) -> (i)>, affine_map<(i, v) -> (i)>], iterator_types = ["parallel", "reduction"]}
+      ins(%table, %indices : tensor<32xf32>, tensor<4xi64>) outs(%zero : tensor<4xf32>) {
+  ^bb0(%x: f32, %index: i64, %sum: f32):
+    %one = arith.constant 1.0 : f32
+    %v = linalg.index 1 : index
+    %number = arith.index_cast %v : index to i64
+    %here = arith.cmpi eq, %number, %index : i64
+    %term = arith.select %here, %x, %one : f32
+    %next = arith.addf %sum, %term : f32
+    linalg.yield %next : f32
+  } -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+// 8 bits: 300 rows have the same numbers twice.
+// CHECK-LABEL: func.func @narrow(
+// CHECK: iterator_types = ["parallel", "reduction"]
+func.func @narrow(%table: tensor<300xf32>, %indices: tensor<4xi8>) -> tensor<4xf32> attributes {dist.view = "local"} {
+  %zero = arith.constant dense<0.0> : tensor<4xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, v) -> (v)>, affine_map<(i, v) -> (i)>, affine_map<(i, v) -> (i)>], iterator_types = ["parallel", "reduction"]}
+      ins(%table, %indices : tensor<300xf32>, tensor<4xi8>) outs(%zero : tensor<4xf32>) {
+  ^bb0(%x: f32, %index: i8, %sum: f32):
+    %c0 = arith.constant 0.0 : f32
+    %v = linalg.index 1 : index
+    %number = arith.index_cast %v : index to i8
+    %here = arith.cmpi eq, %number, %index : i8
+    %term = arith.select %here, %x, %c0 : f32
+    %next = arith.addf %sum, %term : f32
+    linalg.yield %next : f32
+  } -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}

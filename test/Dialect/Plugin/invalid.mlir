@@ -1,0 +1,28 @@
+// RUN: tessera-opt %s --load-dialect-plugin=%demo_dialect --tessera-pipeline="compile-to=partitioned" --verify-diagnostics --split-input-file
+
+// The pipeline copies and drops ops, so those from outside have no effects.
+func.func @effect(%x: tensor<8xf32>) {
+  // expected-error @+1 {{'demo.log' may have side effects; an op that implements ShardingRuleOpInterface is marked Pure}}
+  demo.log %x : tensor<8xf32>
+  return
+}
+
+// -----
+
+// By default an op is cloned, which for an uneven part of a reduction would reduce what nobody has written.
+dist.process_mesh @m(shape = [4], dim_names = ["a"])
+func.func @uneven(%x: tensor<8x6xf32> {dist.sharding = #dist.sharding<@m, [shard(1)]>}) -> tensor<8xf32> {
+  // expected-error @+1 {{'demo.peak' reduces 6 iterations over 4 devices, which leaves an uneven part that it does not mask; implement 'partition' of ShardingRuleOpInterface, or cut a dimension that divides}}
+  %0 = demo.peak %x : tensor<8x6xf32> -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+// Forwards that the op itself denies are refused.
+dist.process_mesh @m(shape = [4], dim_names = ["a"])
+func.func @forward(%x: tensor<8xf32> {dist.sharding = #dist.sharding<@m, [replicate]>}) -> tensor<8xf32> {
+  // expected-error @+1 {{forwards sum("a") from operands 0, in which 'demo.scaled_add' is not linear, taken together; reduce them before}}
+  %0 = demo.scaled_add %x, %x {scale = 0.5, dist.op_sharding = #dist.op_sharding<@m, factors = [[]], forwards = [sum("a") from [0]]>} : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
