@@ -59,3 +59,19 @@ if has("tessera._core", "numpy"):
         config.available_features.add("jax")
         if has("optax"):
             config.available_features.add("optax")
+
+# Launchers of MPI, each where the shim of its library was built. %mpirun is that of Open MPI, %mpich that of MPICH.
+root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+for feature, substitution, names, mark, options in (
+        ("openmpi", "%mpirun", ("mpirun.openmpi", "mpirun"), "Open MPI", root + ["--oversubscribe", "--bind-to", "none"]),
+        ("mpich", "%mpich", ("mpirun.mpich", "mpiexec.hydra", "mpirun"), "HYDRA", [])):
+    shim = os.path.join(config.tessera_tools_dir, "..", "lib", f"libtessera-mpi-{feature}.so")
+    for name in names:
+        command = shutil.which(name)
+        if command and os.path.exists(shim) and mark in subprocess.run(
+                [command, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout:
+            config.available_features.add(feature)
+            config.substitutions.append((substitution, " ".join([command] + options)))
+            break
+    else:
+        lit_config.note(f"no {feature}, or Tessera was built without it: tests of the backend mpi on it are skipped")

@@ -48,6 +48,10 @@ inline CLI::Validator coreCount() {
   return wholeNumber(1, std::numeric_limits<int64_t>::max(), "a number of cores, at least 1");
 }
 
+inline CLI::Validator timeout() {
+  return wholeNumber(1, 1000000, "a number of seconds, at least 1");
+}
+
 inline CLI::Validator stepCount() {
   return wholeNumber(1, std::numeric_limits<int64_t>::max(), "a number of steps, at least 1");
 }

@@ -24,9 +24,10 @@ from .trace import current
 class Jitted:
     """What `jit` makes. Called inside of another recorded function it is a part of that."""
 
-    def __init__(self, function: Callable, mesh: ProcessMesh | None = None, feeds: bool = True, donate: bool = False, **options):
+    def __init__(self, function: Callable, mesh: ProcessMesh | None = None, feeds: bool = True, donate: bool = False,
+                 backend: str = "threads", **options):
         functools.update_wrapper(self, function)
-        self._function, self._feeds, self._mesh, self._donate = function, feeds, mesh, donate
+        self._function, self._feeds, self._mesh, self._donate, self._backend = function, feeds, mesh, donate, backend
         self._options = options
         self._recorded: dict = {}
         self._lock = threading.RLock()
@@ -36,7 +37,8 @@ class Jitted:
         with self._lock:
             if key not in self._recorded:
                 self._warn_of_numbers(arguments, key)
-                self._recorded[key] = Recorded(self._function, arguments, self._feeds, self._options, self._mesh, self._donate)
+                self._recorded[key] = Recorded(self._function, arguments, self._feeds, self._options, self._mesh, self._donate,
+                                               backend=self._backend)
             return self._recorded[key]
 
     def _warn_of_numbers(self, arguments, key):
@@ -103,7 +105,7 @@ SEARCHES = ("sharding_propagation", "dynamic_programming", "recursive_programmin
 
 def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, search: str | None = None, feeds: bool = True,
         donate: bool = False, objective: str = "time", topology: str | os.PathLike | None = None, minimise: str = "time", memory_budget: float | None = None,
-        time_limit: float | None = None) -> Jitted:
+        time_limit: float | None = None, backend: str = "threads") -> Jitted:
     """Compiles a function of tensors (and trees of them) into one program for all devices that its tensors name.
 
     The function is recorded at its first call, and again for arguments of another structure, shape, type or placement. Floats
@@ -116,6 +118,8 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
     and overwritten by it: using them afterwards is an error. objective: what plans of moves minimise, "time" or "bytes"; topology: the file of
     the machine (docs/report.md). Of a search: minimise: what the plan has the least of, "time" or "memory"; memory_budget: GiB a device at
     the peak, at most; where no plan fits an Error names what takes most; time_limit: seconds, then the best so far (default 10).
+    backend: what executes the program, as of `load`: "threads", all devices in this process; "mpi", one process a device, all of which
+    run the same script and read results together (docs/launch.md).
 
     Raises ArgumentError for another objective or search, a budget or time that is not positive, what is no function and no mesh.
     """
@@ -139,11 +143,13 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
         raise refuse(ArgumentError, f"search '{search}' of jit; there are {', '.join(SEARCHES)}")
     if mesh is not None and not isinstance(mesh, ProcessMesh):
         raise refuse(ArgumentError, f"mesh {mesh!r} of jit is no ProcessMesh")
+    if not isinstance(backend, str):
+        raise refuse(ArgumentError, f"backend {backend!r} of jit is no name")
     if function is None:
-        return functools.partial(jit, mesh=mesh, search=search, feeds=feeds, donate=donate, objective=objective, topology=topology,
+        return functools.partial(jit, mesh=mesh, backend=backend, search=search, feeds=feeds, donate=donate, objective=objective, topology=topology,
                                  minimise=minimise, memory_budget=memory_budget, time_limit=time_limit)
     options = dict(objective=objective, topology=topology, search=search or "", minimise=minimise, memory_budget=memory_budget, time_limit=time_limit)
-    return Jitted(function, mesh, feeds, donate, **options)
+    return Jitted(function, mesh, feeds, donate, backend, **options)
 
 
 def explain(function: Callable, *args, **kwargs) -> Report:

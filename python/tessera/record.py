@@ -54,9 +54,10 @@ class Recorded:
     """
 
     def __init__(self, function: Callable, arguments: Arguments, feeds: bool = True, options: dict | None = None,
-                 mesh: ProcessMesh | None = None, donate: bool = False, eager: bool = False):
+                 mesh: ProcessMesh | None = None, donate: bool = False, eager: bool = False,
+                 backend: str = "threads"):
         self.trace = trace = Trace()
-        self._options, self._donate, self._eager = options or {}, donate, eager
+        self._options, self._donate, self._eager, self._backend = options or {}, donate, eager, backend
         if mesh is not None:
             trace.symbol(mesh)
         self.name, self.names = getattr(function, "__name__", "program"), arguments.names
@@ -152,7 +153,8 @@ class Recorded:
     @property
     def session(self):
         if self._session is None:
-            self._session = Session(self.program.compile(**self._options))
+            target = {"cuda": "cuda", "vdev": "cuda", "stub": "stub"}.get(self._backend, "cpu")
+            self._session = Session(self.program.compile(target=target, **self._options), self._backend)
             # What was left to the compiler as an argument stays so: the next step is the same program.
             left = [r.feeds is not None and self.inputs[r.feeds].sharding is None for r in self.results]
             self._shardings = [from_home(r.home) if self.trace.meshes and not open else None

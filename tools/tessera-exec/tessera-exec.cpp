@@ -33,6 +33,9 @@ int main(int argc, char **argv) {
   app.add_option("--devices", options.devices, "devices to offer (default: what it needs)")
       ->check(tessera::deviceCount());
   app.add_option("--cores", options.cores, "workers (default: all)")->check(tessera::coreCount());
+  app.add_option("--timeout", options.timeout,
+                 "seconds that processes wait for each other (default: TESSERA_TIMEOUT, or 120)")
+      ->check(tessera::timeout());
   app.add_option("--backend", options.backend, "what executes it")->default_val("threads");
   app.add_option("--schedule-seed", options.scheduleSeed,
                  "of the stub backend: which legal order of the streams is run")

@@ -179,6 +179,10 @@ static int commandMain(int argc, char **argv) {
   command->add_option("--plugin", run.plugin, "A shared object that registers a backend");
   command->add_option("--cores", run.driver.cores, "Workers; default all cores")
       ->check(coreCount());
+  command
+      ->add_option("--timeout", run.driver.timeout,
+                   "Seconds that processes wait for each other; default TESSERA_TIMEOUT, or 120")
+      ->check(tessera::timeout());
   command->add_option("--input", inputs, "name=f.npy: the value of an argument; others are random")
       ->allow_extra_args(false);
   command->add_option("--stream", streams, "name=f.npy: a value a step, along the leading axis")

@@ -18,6 +18,7 @@
 #include "Fixtures.h"
 
 #include "Gpu/Stub/StubBackend.h"
+#include "Mpi/ThreadedProcesses.h"
 #include "tessera/Runtime/Session/Backend.h"
 
 #include <cstdio>
@@ -48,8 +49,10 @@ static Expected<std::unique_ptr<Executor>> openInProcess(std::shared_ptr<const A
 
 int main(int argc, char **argv) {
   ::testing::InitGoogleTest(&argc, argv);
-  if (Status status = registerBackend({"vdev-stub", "", openInProcess, nullptr}); !status.ok())
-    return 1;
+  for (const Backend &each : {Backend{"vdev-stub", "", openInProcess, nullptr},
+                              Backend{"mpi-threads", "", openThreadedProcesses, nullptr}})
+    if (!registerBackend(each).ok())
+      return 1;
   for (int i = 1; i < argc; ++i) {
     if (std::strncmp(argv[i], "--backend=", 10) == 0) {
       backendName = argv[i] + 10;

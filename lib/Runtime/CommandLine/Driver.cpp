@@ -105,6 +105,8 @@ public:
     TESSERA_RETURN_IF_ERROR(loadInputs());
     TESSERA_RETURN_IF_ERROR(loadStreams());
     TESSERA_RETURN_IF_ERROR(decideSteps());
+    speaks = session->executor().speaks();
+    printing &= speaks;
     if (printing)
       std::fputs(planSummary(*artifact).c_str(), stdout);
     TESSERA_RETURN_IF_ERROR(runSteps());
@@ -115,7 +117,7 @@ public:
 private:
   /// Of our own backends one has a use for it; what others do with it is theirs.
   Status checkSeed() {
-    for (const char *each : {"threads", "cuda", "vdev"})
+    for (const char *each : {"threads", "mpi", "tcp", "cuda", "vdev"})
       if (options.scheduleSeed != 0 && options.backend == each)
         return Status::error("--schedule-seed " + std::to_string(options.scheduleSeed) +
                              " is of backend stub, the backend is '" + options.backend + "'");
@@ -208,7 +210,8 @@ private:
   Status openSession() {
     SessionOptions session{
         options.backend,
-        {options.devices, options.cores, !options.tracePath.empty(), options.scheduleSeed},
+        {options.devices, options.cores, !options.tracePath.empty(), options.scheduleSeed,
+         options.timeout},
         options.seed};
     auto opened = Session::open(artifact, session);
     if (!opened)
@@ -291,7 +294,7 @@ private:
         scalars.push_back(static_cast<int64_t>(i));
         report.scalarNames.push_back(program.results[i].name);
       }
-    Progress progress(report.steps, options.quiet);
+    Progress progress(report.steps, options.quiet || !speaks);
     for (int64_t step = 0; step < report.steps; ++step) {
       TESSERA_RETURN_IF_ERROR(setStreams(step));
       double begin = progress.elapsed(), beginCores = coreSeconds();
@@ -303,9 +306,11 @@ private:
       std::string line = "step " + std::to_string(step + 1);
       auto &values = report.scalars.emplace_back();
       for (int64_t index : scalars) {
-        auto value = session->result(index);
+        auto value = session->result(index, Executor::Readers::speaker);
         if (!value)
           return value.status();
+        if (!speaks)
+          continue;
         values.push_back(value->number(0));
         line += "  " + program.results[index].name + " " + scalarText(*value);
       }
@@ -334,15 +339,18 @@ private:
 
   Status collect() {
     for (size_t i = 0; i < program.results.size(); ++i) {
-      auto value = session->result(static_cast<int64_t>(i));
+      auto value = session->result(static_cast<int64_t>(i), Executor::Readers::speaker);
       if (!value)
         return value.status();
+      if (!speaks)
+        continue;
       if (printing && !value->shape.empty())
         std::printf("%s  %s  checksum %s\n", program.results[i].name.c_str(),
                     typeText(value->dtype, value->shape).c_str(),
                     hexText(value->checksum()).c_str());
       report.results.push_back({program.results[i].name, std::move(*value)});
     }
+    report.speaks = speaks;
     report.devices = program.numDevices();
     report.seed = options.seed;
     report.backend = options.backend;
@@ -354,7 +362,8 @@ private:
   std::shared_ptr<const Artifact> artifact;
   const Program &program;
   const DriverOptions &options;
-  const bool printing; ///< JSON on standard output stands there alone
+  bool speaks = true; ///< of the processes that run the program, one does
+  bool printing;      ///< JSON on standard output stands there alone
   std::unique_ptr<Session> session;
   std::vector<Stream> streams;
   RunReport report;
@@ -372,6 +381,8 @@ Expected<RunReport> runProgram(std::shared_ptr<const Artifact> artifact,
 }
 
 int printError(const Status &status) {
+  if (status.isSaidElsewhere())
+    return 1;
   std::fflush(stdout);
   std::fprintf(stderr, "tessera: error: %s\n", status.message().c_str());
   return 1;

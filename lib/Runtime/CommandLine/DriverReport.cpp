@@ -165,6 +165,8 @@ std::string reportJson(const RunReport &report) {
 }
 
 Status writeOutputs(const RunReport &report, const DriverOptions &options) {
+  if (!report.speaks)
+    return {};
   for (auto &[name, path] : options.outputs)
     for (const RunReport::Value &result : report.results)
       if (result.name == name)

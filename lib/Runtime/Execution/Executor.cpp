@@ -27,4 +27,19 @@ int64_t CollectiveStats::totalBytes() const {
   return sum;
 }
 
+Expected<std::vector<const std::byte *>>
+Executor::readSlots(int64_t part, const std::vector<int64_t> &positions, int64_t slot, int64_t size,
+                    Readers, std::vector<Bytes> &staging) {
+  std::vector<const std::byte *> result;
+  for (int64_t position : positions) {
+    std::byte *data = slotData(part, position, slot);
+    if (!data) {
+      data = staging.emplace_back(static_cast<size_t>(size)).data();
+      TESSERA_RETURN_IF_ERROR(readSlot(part, position, slot, data, size));
+    }
+    result.push_back(data);
+  }
+  return result;
+}
+
 } // namespace tessera::runtime

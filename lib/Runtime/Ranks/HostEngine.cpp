@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <list>
+#include <set>
 
 namespace tessera::runtime {
 
@@ -51,6 +52,12 @@ public:
       ++communicator.finished;
     return isDone;
   }
+  std::vector<int64_t> awaited() const override {
+    std::vector<int64_t> ranks;
+    for (int64_t place : run->awaited())
+      ranks.push_back(communicator.members[place]);
+    return ranks;
+  }
 
 private:
   Communicator &communicator;
@@ -69,23 +76,29 @@ public:
                          : transport.receive(communicator.exchanges, peer, each.data, each.bytes);
       if (!request)
         return request.status();
-      requests.push_back(*request);
+      requests.emplace_back(*request, peer);
     }
     return {};
   }
   Expected<bool> advance() override {
     for (auto each = requests.begin(); each != requests.end();) {
-      auto isDone = transport.test(*each);
+      auto isDone = transport.test(each->first);
       if (!isDone)
         return isDone.status();
       each = *isDone ? requests.erase(each) : std::next(each);
     }
     return requests.empty();
   }
+  std::vector<int64_t> awaited() const override {
+    std::set<int64_t> ranks;
+    for (auto &[request, peer] : requests)
+      ranks.insert(peer);
+    return {ranks.begin(), ranks.end()};
+  }
 
 private:
   Transport &transport;
-  std::list<Transport::Request> requests;
+  std::list<std::pair<Transport::Request, int64_t>> requests; ///< with their peers
 };
 
 Expected<std::shared_ptr<const MessagePlan>>

@@ -23,6 +23,8 @@ public:
   virtual ~HostWork() = default;
   /// Does what can be done without waiting; true at the end. Not called after that, or an error.
   virtual Expected<bool> advance() = 0;
+  /// Ranks of the transport whose messages it waits for.
+  virtual std::vector<int64_t> awaited() const { return {}; }
 };
 
 /// Who has the streams that calls are issued to. `start` is called when the stream has come to the

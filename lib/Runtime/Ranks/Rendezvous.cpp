@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 #include <sys/socket.h>
 #include <thread>
 #include <unistd.h>
@@ -33,40 +32,6 @@ constexpr double kHelloSeconds = 5; ///< a connection that says nothing holds no
 constexpr char kFileMark[] = "tessera-rendezvous ";
 constexpr uint64_t kMaxBytes = uint64_t(1) << 34;
 
-static Expected<std::optional<int64_t>> fromEnvironment(std::initializer_list<const char *> names) {
-  for (const char *name : names)
-    if (const char *text = std::getenv(name)) {
-      char *end = nullptr;
-      errno = 0;
-      int64_t value = std::strtoll(text, &end, 10);
-      if (errno || end == text || *end || value < 0 || value > 1 << 20)
-        return Status::error(std::string(name) + " is '" + text + "', not a rank or a size");
-      return std::optional<int64_t>(value);
-    }
-  return std::optional<int64_t>();
-}
-
-Expected<LaunchedRank> launchedRank() {
-  auto rank =
-      fromEnvironment({"TESSERA_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"});
-  auto size = fromEnvironment(
-      {"TESSERA_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "WORLD_SIZE"});
-  auto local = fromEnvironment({"TESSERA_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
-                                "MPI_LOCALRANKID", "SLURM_LOCALID", "LOCAL_RANK"});
-  for (auto *each : {&rank, &size, &local})
-    if (!*each)
-      return each->status();
-  if (!rank->has_value() && size->value_or(1) > 1)
-    return Status::error("this is one process of " + std::to_string(**size) +
-                         ", and nothing says which; set TESSERA_RANK, from 0");
-  LaunchedRank result{rank->value_or(0), size->value_or(1), 0};
-  result.local = local->value_or(result.rank);
-  if (result.rank >= result.size)
-    return Status::error("this is rank " + std::to_string(result.rank) + " of " +
-                         std::to_string(result.size) + "; ranks are counted from 0");
-  return result;
-}
-
 static bool sendText(const Socket &socket, const std::string &text, Deadline deadline) {
   uint64_t size = text.size();
   return socket.sendAll(&size, sizeof(size), deadline) &&
@@ -79,28 +44,6 @@ static bool receiveText(const Socket &socket, std::string &text, Deadline deadli
     return false;
   text.resize(size);
   return socket.receiveAll(text.data(), size, deadline);
-}
-
-/// "host", "port" of MASTER_ADDR and MASTER_PORT, or the file of TESSERA_RENDEZVOUS.
-static Expected<std::string> addressOfJob() {
-  if (const char *text = std::getenv("TESSERA_RENDEZVOUS")) {
-    if (std::strncmp(text, "file:", 5) == 0 && text[5])
-      return std::string(text);
-    return Status::error("TESSERA_RENDEZVOUS is '" + std::string(text) + "', not file:PATH");
-  }
-  const char *host = std::getenv("MASTER_ADDR"), *port = std::getenv("MASTER_PORT");
-  if (host && port) {
-    char *end = nullptr;
-    long number = std::strtol(port, &end, 10);
-    if (end == port || *end || number < 1 || number > 65535)
-      return Status::error("MASTER_PORT is '" + std::string(port) +
-                           "', not a port from 1 to 65535");
-    if (!*host || std::strpbrk(host, " \t\n"))
-      return Status::error("MASTER_ADDR is '" + std::string(host) + "', not a host");
-    return std::string(host) + " " + std::to_string(number);
-  }
-  return Status::error("ranks need a place to meet: set TESSERA_RENDEZVOUS=file:PATH, a file that "
-                       "all see and none has yet, or MASTER_ADDR and MASTER_PORT");
 }
 
 Expected<std::string> MeetingPlace::tokenFromEnvironment() {
@@ -127,7 +70,7 @@ Expected<std::string> MeetingPlace::tokenFromEnvironment() {
 
 Expected<MeetingPlace> MeetingPlace::fromEnvironment() {
   MeetingPlace place;
-  auto address = addressOfJob();
+  auto address = jobAddress();
   if (!address)
     return address.status();
   auto token = tokenFromEnvironment();

@@ -8,20 +8,13 @@
 #ifndef TESSERA_LIB_RUNTIME_RANKS_RENDEZVOUS_H
 #define TESSERA_LIB_RUNTIME_RANKS_RENDEZVOUS_H
 
+#include "LaunchedRank.h"
 #include "Sockets.h"
 
 #include <memory>
 #include <vector>
 
 namespace tessera::runtime {
-
-/// Which process of a job this is, as launchers say: TESSERA_RANK, TESSERA_SIZE and
-/// TESSERA_LOCAL_RANK, or the variables of Open MPI, MPICH, Slurm and torchrun.
-struct LaunchedRank {
-  int64_t rank = 0, size = 1, local = 0;
-};
-/// Errors quote a variable that is no number, or a rank beyond the size.
-Expected<LaunchedRank> launchedRank();
 
 /// Where ranks meet, and the secret that they prove to each other.
 struct MeetingPlace {
@@ -32,8 +25,7 @@ struct MeetingPlace {
   std::string name = "TESSERA_RENDEZVOUS"; ///< who says `address`, for messages
 
   Reach reach() const { return token.empty() ? Reach::loopback : Reach::everywhere; }
-  /// TESSERA_RENDEZVOUS=file:PATH, or MASTER_ADDR and MASTER_PORT; TESSERA_JOB_TOKEN, or the file
-  /// that TESSERA_JOB_TOKEN_FILE names.
+  /// What jobAddress says; TESSERA_JOB_TOKEN, or the file that TESSERA_JOB_TOKEN_FILE names.
   static Expected<MeetingPlace> fromEnvironment();
   static Expected<std::string> tokenFromEnvironment();
 };

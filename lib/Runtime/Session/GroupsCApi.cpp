@@ -7,6 +7,7 @@
 
 #include "../Groups/Group.h"
 #include "../Groups/Transports.h"
+#include "../Mpi/MpiTransport.h"
 #include "CError.h"
 #include "tessera/Runtime/tessera_groups.h"
 
@@ -31,6 +32,14 @@ static tessera_status give(WorkPtr work, tessera_work **out,
   return TESSERA_OK;
 }
 
+/// The transports of the rooms that process groups do not know.
+static void registerOthers() {
+  static const Status once = registerTransport("mpi", [](const JobOptions &job) {
+    return MpiTransport::openAs(job.rank.rank, job.rank.size, job.timeout);
+  });
+  (void)once;
+}
+
 static tessera_status check(const tessera_group_options *options) {
   if (options->struct_size < sizeof(*options))
     return fail(TESSERA_INVALID_ARGUMENT, "tessera_group_options: struct_size is not set");
@@ -53,6 +62,7 @@ tessera_status tessera_group_open(const tessera_group_options *options, tessera_
     JobOptions job{{options->rank, options->size, options->local_rank},
                    {options->address, options->token ? options->token : "", "init_method"},
                    options->timeout};
+    registerOthers();
     auto transport = openTransport(options->backend, job);
     if (!transport)
       return fail(TESSERA_UNAVAILABLE, transport.message());
@@ -98,6 +108,7 @@ const char *tessera_group_host(const tessera_group *group, int64_t rank) {
 const char *tessera_group_backends(void) {
   static thread_local std::string text;
   text.clear();
+  registerOthers();
   for (const std::string &name : transportNames())
     text += (text.empty() ? "" : " ") + name;
   return text.c_str();

@@ -76,11 +76,15 @@ struct HostMove::State {
   std::vector<int64_t> positions; ///< in the part's mesh, by position in the layout's
   int64_t bytes;                  ///< of a device's buffer
   Move move;
+
+  Status write(Executor &executor, const HostTensor &value) const;
+  Status read(Executor &executor, HostTensor &value, Executor::Readers readers) const;
 };
 
 static Move makeMove(const sharding::Mesh &mesh, const Home &home, DType dtype, bool toDevices) {
   sharding::Layout whole = wholeLayout(home.layout.globalShape);
-  return toDevices ? Move(dtype, hostMesh(), whole, mesh, home.layout, {})
+  Move::Options each{{}, /*separateTargets=*/true, Attribution::direct};
+  return toDevices ? Move(dtype, hostMesh(), whole, mesh, home.layout, each)
                    : Move(dtype, mesh, home.layout, hostMesh(), whole, {});
 }
 
@@ -98,29 +102,62 @@ HostMove::HostMove(HostMove &&) noexcept = default;
 HostMove &HostMove::operator=(HostMove &&) noexcept = default;
 HostMove::~HostMove() = default;
 
-Status HostMove::run(Executor &executor, HostTensor &value) {
-  const Home &home = state->home;
+Status HostMove::run(Executor &executor, HostTensor &value, Executor::Readers readers) {
+  return state->toDevices ? state->write(executor, value) : state->read(executor, value, readers);
+}
+
+/// What devices of other processes hold is not made here.
+Status HostMove::State::write(Executor &executor, const HostTensor &value) const {
   std::vector<Bytes> staging; // where the host cannot reach the devices' memory
   std::vector<std::byte *> buffers;
-  for (int64_t position : state->positions) {
-    std::byte *data = executor.slotData(home.part, position, home.slot);
+  std::vector<size_t> staged;
+  for (size_t i = 0; i < positions.size(); ++i) {
+    if (!executor.holds(home.part, positions[i])) {
+      buffers.push_back(nullptr);
+      continue;
+    }
+    std::byte *data = executor.slotData(home.part, positions[i], home.slot);
     if (!data) {
-      data = staging.emplace_back(static_cast<size_t>(state->bytes)).data();
-      if (!state->toDevices)
-        TESSERA_RETURN_IF_ERROR(
-            executor.readSlot(home.part, position, home.slot, data, state->bytes));
+      data = staging.emplace_back(static_cast<size_t>(bytes)).data();
+      staged.push_back(i);
     }
     buffers.push_back(data);
   }
+  const std::byte *host = value.data.data();
+  for (const MovePiece &piece : move.pieces()) // each has one target
+    if (buffers[piece.targets.front().position])
+      move.run(piece, 0, piece.strides.elements, &host, buffers.data(), nullptr);
+  for (size_t i : staged)
+    TESSERA_RETURN_IF_ERROR(
+        executor.writeSlot(home.part, positions[i], home.slot, buffers[i], bytes));
+  return {};
+}
+
+/// Of what several devices hold, one is asked.
+Status HostMove::State::read(Executor &executor, HostTensor &value,
+                             Executor::Readers readers) const {
+  std::vector<bool> isNeeded(positions.size());
+  for (const MovePiece &piece : move.pieces())
+    for (const End &from : piece.sources)
+      isNeeded[from.position] = true;
+  std::vector<int64_t> asked;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < positions.size(); ++i)
+    if (isNeeded[i]) {
+      asked.push_back(positions[i]);
+      places.push_back(i);
+    }
+  std::vector<Bytes> staging;
+  auto found = executor.readSlots(home.part, asked, home.slot, bytes, readers, staging);
+  if (!found)
+    return found.status();
+  if (readers == Executor::Readers::speaker && !executor.speaks())
+    return {};
+  std::vector<const std::byte *> buffers(positions.size());
+  for (size_t i = 0; i < places.size(); ++i)
+    buffers[places[i]] = (*found)[i];
   std::byte *host = value.data.data();
-  if (state->toDevices)
-    state->move.runAll(&host, buffers.data(), nullptr);
-  else
-    state->move.runAll(buffers.data(), &host, nullptr);
-  if (state->toDevices && !staging.empty())
-    for (size_t i = 0; i < buffers.size(); ++i)
-      TESSERA_RETURN_IF_ERROR(
-          executor.writeSlot(home.part, state->positions[i], home.slot, buffers[i], state->bytes));
+  move.runAll(buffers.data(), &host, nullptr);
   return {};
 }
 

@@ -14,10 +14,10 @@
 #ifndef TESSERA_LIB_RUNTIME_THREADS_COLLECTIVEOPERATION_H
 #define TESSERA_LIB_RUNTIME_THREADS_COLLECTIVEOPERATION_H
 
+#include "../Execution/Memory.h"
 #include "../Execution/Move.h"
 #include "../Execution/Recorder.h"
 #include "../Execution/WorkerPool.h"
-#include "Memory.h"
 
 namespace tessera::runtime {
 

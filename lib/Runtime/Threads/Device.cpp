@@ -12,8 +12,8 @@
 namespace tessera::runtime {
 
 void Device::prepare() {
-  for (Stream &stream : streams)
-    stream.restart();
+  for (auto &stream : streams)
+    stream->restart();
   state.store(queued);
 }
 
@@ -45,53 +45,38 @@ void Device::run() {
 
 void Device::runStreams() {
   Track *trace = machine.trace ? &track : nullptr;
-  // The merged order of the parts, except that a stream which waits lets the others go on.
   while (!machine.failed.load(std::memory_order_relaxed)) {
-    // The least order first; among equals, the part that was added first.
-    bool progress = false;
-    std::pair<int64_t, size_t> tried{-1, 0};
-    bool anyTried = false;
-    while (!progress) {
-      std::optional<std::pair<int64_t, size_t>> best;
-      for (size_t i = 0; i < streams.size(); ++i) {
-        if (streams[i].finished())
-          continue;
-        std::pair<int64_t, size_t> key{streams[i].order(), i};
-        if ((!anyTried || key > tried) && (!best || key < *best))
-          best = key;
-      }
-      if (!best)
-        return;
-      progress = streams[best->second].advance(trace);
-      tried = *best;
-      anyTried = true;
-    }
+    auto went = advanceOne(order, trace);
+    if (!went)
+      machine.fail(went.message());
+    else if (!*went)
+      return;
   }
 }
 
 bool Device::finished() const {
-  for (const Stream &stream : streams)
-    if (!stream.finished())
+  for (auto &stream : streams)
+    if (!stream->finished())
       return false;
   return true;
 }
 
 std::string Device::describeWait() const {
-  for (const Stream &stream : streams)
-    if (!stream.finished())
-      return stream.describeWait();
+  for (auto &stream : streams)
+    if (!stream->finished())
+      return stream->describeWait();
   return {};
 }
 
 std::string Stream::describeWait() const {
-  const Instruction &instruction = part->code.instructions[place];
+  const Instruction &instruction = current();
   if (instruction.op == Op::recv) {
     auto it = transferred.find(instruction.index);
     int64_t sequence = it == transferred.end() ? 0 : it->second;
     const Channel &channel = *machine->channels.at(instruction.index);
     return waitText(*instruction.step) + " for " + devicesText(channel.missingSenders(sequence));
   }
-  CollectiveOperation &operation = *part->collectives[instruction.index];
+  CollectiveOperation &operation = *loaded->collectives[instruction.index];
   return waitText(operation.definingStep()) + ", execution " +
          std::to_string(started[instruction.index]) + ", with " +
          devicesText(operation.groupOf(device).members());

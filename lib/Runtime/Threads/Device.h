@@ -8,8 +8,7 @@
 #ifndef TESSERA_LIB_RUNTIME_THREADS_DEVICE_H
 #define TESSERA_LIB_RUNTIME_THREADS_DEVICE_H
 
-#include "../Execution/Code.h"
-#include "../Execution/KernelLibrary.h"
+#include "../Execution/PartStream.h"
 #include "Channel.h"
 
 #include <map>
@@ -27,9 +26,8 @@ struct LoadedPart {
 /// What devices need of their executor.
 struct Machine {
   Context &context;
-  const KernelLibrary &kernels;
+  Processor processor;
   std::map<int64_t, std::unique_ptr<Channel>> channels; ///< by transfer id
-  bool splitGemms = false; ///< fewer devices than workers: large products become several tasks
   bool trace = false;
   std::atomic<bool> failed{false};
   std::mutex failureMutex;
@@ -38,44 +36,24 @@ struct Machine {
   void fail(std::string message);
 };
 
-/// One part on one device: a place in its code that advances until it must wait.
-class Stream {
+/// One part on one virtual device.
+class Stream final : public PartStream {
 public:
   Stream(Machine &machine, const LoadedPart &part, int64_t device);
 
-  /// Back to the first step.
-  void restart();
-  bool finished() const { return place == part->code.instructions.size(); }
-  /// Order of the next step.
-  int64_t order() const { return part->code.instructions[place].order; }
-  /// Executes the next step; false when it must wait for others.
-  bool advance(Track *track);
-  /// What a stream that cannot advance is waiting for, in words.
-  std::string describeWait() const;
+  void restart() override;
+  std::string describeWait() const override;
+
+protected:
+  Expected<bool> communicate(const Instruction &instruction) override;
 
 private:
-  using Op = Instruction::Op;
-  bool execute(const Instruction &instruction);
-  void launch(const LaunchStep &step);
-  void gemm(const GemmStep &step);
   bool collective(const Instruction &instruction);
   bool wait(const Instruction &instruction) const;
-  void copy(const CopyStep &step) const;
-  bool beginLoop(const Instruction &instruction);
-  int64_t valueOf(int64_t slot) const;
-  void setIndex(const LoopStep &loop, int64_t value) const;
-  void *at(int64_t slot) const { return slots[slot]; }
 
   Machine *machine;
-  const LoadedPart *part;
-  int64_t device;
-  std::vector<void *> slots;
-  std::vector<void *> arguments; ///< of the launch at hand; grows once
-  size_t place = 0;
-  size_t next = 0;      ///< where to go when the step at `place` is done
-  bool arrived = false; ///< at the synchronous collective at `place`
-  int64_t beganNs = -1; ///< when the step at `place` was first tried; -1 before
-  std::vector<LoopState> loops;
+  const LoadedPart *loaded;
+  bool arrived = false;                   ///< at the synchronous collective at hand
   std::vector<int64_t> started;           ///< executions of each collective that it arrived at
   std::map<int64_t, int64_t> transferred; ///< messages sent or received, by transfer id
 };
@@ -86,7 +64,10 @@ class Device final : public Job, public Waiter {
 public:
   Device(Machine &machine, int64_t id) : id(id), machine(machine) {}
 
-  void addStream(const LoadedPart &part) { streams.emplace_back(machine, part, id); }
+  void addStream(const LoadedPart &part) {
+    streams.push_back(std::make_unique<Stream>(machine, part, id));
+    order.push_back(streams.back().get());
+  }
   /// Goes back to the first step. All devices are prepared before the first of them is pushed: a
   /// notification must not queue one that is about to be pushed.
   void prepare();
@@ -104,7 +85,8 @@ private:
 
   enum State : int { idle, queued, running, notified };
   Machine &machine;
-  std::vector<Stream> streams;
+  std::vector<std::unique_ptr<Stream>> streams;
+  std::vector<PartStream *> order; ///< the same
   std::atomic<int> state{idle};
 };
 

@@ -25,7 +25,7 @@ public:
                   int64_t workers)
       : artifact(std::move(loaded)), pool(workers),
         context{artifact->program, memory, pool, recorder, clock, {}},
-        machine{context, kernels, {}, false, options.trace, {}, {}, {}} {}
+        machine{context, {kernels, pool, clock, false}, {}, options.trace, {}, {}, {}} {}
 
   Status open(int64_t workers) {
     if (pool.size() < workers)
@@ -144,7 +144,7 @@ private:
         }
         devices[id]->addStream(*part);
       }
-    machine.splitGemms = count < pool.size();
+    machine.processor.splits = count < pool.size();
   }
 
   void reportDeadlock() {

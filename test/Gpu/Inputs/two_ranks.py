@@ -1,5 +1,5 @@
-"""Starts two ranks that share a GPU: two_ranks.py LIBRARIES ARTIFACT0 ARTIFACT1 [OPTION...]; prints what each said last. With A_GPU_EACH in
-the environment they are to have one each."""
+"""Starts two ranks that share a GPU: two_ranks.py LIBRARIES ARTIFACT0 ARTIFACT1 [OPTION...]; prints what each said last.
+LOCAL_RANKS=0,2 in the environment are their local ranks (0,0)."""
 
 import os
 import subprocess
@@ -8,10 +8,10 @@ import tempfile
 
 libraries, artifacts, options = sys.argv[1], sys.argv[2:4], sys.argv[4:]
 with tempfile.TemporaryDirectory() as folder:
-    ranks = []
+    ranks, local = [], os.environ.get("LOCAL_RANKS", "0,0").split(",")
     for rank, artifact in enumerate(artifacts):
         environment = dict(os.environ, LD_LIBRARY_PATH=libraries, TESSERA_RANK=str(rank), TESSERA_SIZE="2",
-                           TESSERA_LOCAL_RANK=str(rank) if os.environ.get("A_GPU_EACH") else "0", TESSERA_RENDEZVOUS=f"file:{folder}/meet")
+                           TESSERA_LOCAL_RANK=local[rank], TESSERA_RENDEZVOUS=f"file:{folder}/meet")
         ranks.append(subprocess.Popen(["tessera-exec", artifact, "--backend", "cuda", *options], env=environment, text=True,
                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE))
     for rank, process in enumerate(ranks):

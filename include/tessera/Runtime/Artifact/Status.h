@@ -39,11 +39,22 @@ public:
   }
   /// The same error with where it happened in front: "where: message". Success stays success.
   Status in(const std::string &where) const {
-    return ok() ? Status() : error(where + ": " + *text);
+    Status result = *this;
+    if (!ok())
+      result.text = where + ": " + *text;
+    return result;
   }
+  /// The same error in a process of a job whose first process has it, too: that one prints it.
+  Status saidElsewhere() const {
+    Status result = *this;
+    result.elsewhere = true;
+    return result;
+  }
+  bool isSaidElsewhere() const { return elsewhere; }
 
 private:
   std::optional<std::string> text;
+  bool elsewhere = false;
 };
 
 /// A value or an error. Ask before taking the value.

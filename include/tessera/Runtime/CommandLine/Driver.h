@@ -30,6 +30,7 @@ struct DriverOptions {
   int64_t cores = 0;     ///< 0: as many as the machine has
   std::string backend = "threads";
   uint64_t scheduleSeed = 0; ///< BackendOptions::scheduleSeed
+  double timeout = 0;        ///< BackendOptions::timeoutSeconds
   bool quiet = false;        ///< print nothing (a reference run)
 };
 
@@ -67,6 +68,9 @@ struct RunReport {
   std::vector<CollectiveStats> collectives;
   /// Executor::counters of the first step, and of all later ones together.
   std::vector<std::pair<std::string, int64_t>> firstStep, laterSteps;
+  /// Of processes that run one program together, one speaks: the others have no values, print
+  /// nothing and write no files.
+  bool speaks = true;
   std::string trace;               ///< when DriverOptions::tracePath is set
   std::vector<ResultCheck> checks; ///< filled by checkAgainst
   double seconds = 0;              ///< in steps, without loading
@@ -98,7 +102,8 @@ std::string reportJson(const RunReport &report);
 /// Writes --output, --trace and --json files, each through a temporary file and a rename.
 Status writeOutputs(const RunReport &report, const DriverOptions &options);
 
-/// Prints "tessera: error: MESSAGE" to standard error; returns 1, the exit code.
+/// Prints "tessera: error: MESSAGE" to standard error, unless another process of the job does;
+/// returns 1, the exit code.
 int printError(const Status &status);
 
 /// runProgram and writeOutputs with errors printed: the exit code.

@@ -18,11 +18,16 @@
 
 namespace tessera::runtime {
 
+/// Seconds that processes of a job wait for each other where nobody says how long: MPI and NCCL may
+/// need most of a minute to begin.
+inline constexpr double kDefaultTimeout = 120;
+
 struct BackendOptions {
   int64_t devices = 0;       ///< devices to offer; 0 = as many as the program needs
   int64_t cores = 0;         ///< workers of `threads`; 0 = as many as the machine has
   bool trace = false;        ///< record what every device does, for traceJson
   uint64_t scheduleSeed = 0; ///< of `stub`: which legal order of the streams is run
+  double timeoutSeconds = 0; ///< how long processes wait for each other; 0 = kDefaultTimeout
 };
 
 /// What a collective or transfer has moved so far. Bytes are counted by the routines that move
@@ -63,6 +68,17 @@ public:
                           int64_t size) = 0;
   /// The slot's memory where the host can reach it, else null.
   virtual std::byte *slotData(int64_t part, int64_t position, int64_t slot) { return nullptr; }
+  /// Whether a device is in this process; what is written to others is dropped.
+  virtual bool holds(int64_t part, int64_t position) const { return true; }
+  /// Whether this process speaks for all that run the program: it alone prints and writes files.
+  virtual bool speaks() const { return true; }
+  /// Who needs what is read: all processes, or the one that speaks.
+  enum class Readers { all, speaker };
+  /// The first `size` bytes of a slot of several devices, where they are, or copied to `staging`;
+  /// null in a process that does not need what it has not. Called by all processes together.
+  virtual Expected<std::vector<const std::byte *>>
+  readSlots(int64_t part, const std::vector<int64_t> &positions, int64_t slot, int64_t size,
+            Readers readers, std::vector<Bytes> &staging);
   virtual std::vector<CollectiveStats> stats() const { return {}; }
   virtual std::vector<CollectiveRecord> recorded() const { return {}; }
   /// Waits for what runs by itself; a time that is taken behind it is that of the steps.

@@ -47,8 +47,10 @@ public:
   HostMove(HostMove &&) noexcept;
   HostMove &operator=(HostMove &&) noexcept;
   ~HostMove();
-  /// To or from the devices, as it was made; `value` has the home's global shape.
-  Status run(Executor &executor, HostTensor &value);
+  /// To or from the devices, as it was made; `value` has the home's global shape. A process that is
+  /// none of the readers gets nothing.
+  Status run(Executor &executor, HostTensor &value,
+             Executor::Readers readers = Executor::Readers::all);
 
 private:
   struct State;

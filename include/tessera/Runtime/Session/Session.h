@@ -37,8 +37,9 @@ public:
   Status setArgument(int64_t argument, HostTensor value);
   /// Runs the program once.
   Status step();
-  /// The global value of a result after the last step.
-  Expected<HostTensor> result(int64_t result);
+  /// The global value of a result after the last step. Where devices are in several processes, all
+  /// of them call this in the same order; one that is no reader gets an empty tensor.
+  Expected<HostTensor> result(int64_t result, Executor::Readers readers = Executor::Readers::all);
 
 private:
   Session(std::shared_ptr<const Artifact> artifact, std::unique_ptr<Executor> executor,

@@ -7,6 +7,7 @@
 
 #include "CudaBackend.h"
 #include "../../Artifact/Steps.h"
+#include "../../Execution/RankTracks.h"
 #include "../Executor.h"
 #include "CudaDriver.h"
 #include "Nccl.h"
@@ -15,9 +16,6 @@
 #include <unistd.h>
 
 namespace tessera::runtime::gpu {
-
-/// How long ranks wait for each other to come, and for NCCL.
-constexpr double kSeconds = 4;
 
 /// What ranks tell each other before they begin.
 struct RankCard {
@@ -64,39 +62,18 @@ static RankCard cardOf(const Artifact &artifact, const CudaDriver &driver) {
   return card;
 }
 
-/// What a trace needs of other processes; null where there are none.
-using Gather = std::function<Expected<std::vector<std::string>>(const std::string &)>;
-
 /// The tracks of all devices. Each process has those of its own and gives them to the others.
 static Expected<std::string> traceOf(GpuExecutor &executor, CudaTrace &trace,
-                                     const Gather &gather) {
-  const Program &program = executor.program();
-  auto found = trace.tracks(program.numDevices());
-  if (!found)
-    return found.status();
-  std::vector<Track> &tracks = *found;
-  std::vector<std::unique_ptr<std::string>> names;
-  if (gather) {
-    const int64_t mine = executor.options.devices.front();
-    auto texts = gather(textOf(tracks[mine]));
-    if (!texts)
-      return texts.status();
-    for (int64_t rank = 0; rank < program.numDevices(); ++rank)
-      if (rank != mine)
-        TESSERA_RETURN_IF_ERROR(addSpans((*texts)[rank], program, tracks[rank], names));
-  }
-  std::vector<const Track *> list;
-  std::vector<std::string> titles;
-  for (size_t i = 0; i < tracks.size(); ++i) {
-    list.push_back(&tracks[i]);
-    titles.push_back("device " + std::to_string(i));
-  }
-  return runtime::traceJson(list, titles, program);
+                                     const GatherTexts &gather) {
+  auto tracks = trace.tracks(executor.program().numDevices());
+  if (!tracks)
+    return tracks.status();
+  return traceOfRanks(executor.program(), *tracks, executor.options.devices.front(), gather);
 }
 
 static Expected<std::unique_ptr<Executor>> finish(std::shared_ptr<const Artifact> artifact,
                                                   ExecutorOptions options, CudaDriver &driver,
-                                                  bool traces, const Gather &gather) {
+                                                  bool traces, const GatherTexts &gather) {
   options.capture = !traces;
   auto executor = std::make_unique<GpuExecutor>(std::move(artifact), std::move(options));
   TESSERA_RETURN_IF_ERROR(executor->open());
@@ -140,8 +117,12 @@ Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> art
                          "; start one process a GPU, " + std::to_string(program.numDevices()) +
                          " of them, with a launcher that sets rank variables (mpirun, srun, "
                          "torchrun, or TESSERA_RANK, TESSERA_SIZE and TESSERA_LOCAL_RANK)");
+  // How long ranks wait for each other to come, and for NCCL.
+  auto seconds = timeoutOf(given);
+  if (!seconds)
+    return seconds.status();
   auto driver = std::make_unique<CudaDriver>();
-  auto nccl = std::make_unique<Nccl>(*rank, kSeconds);
+  auto nccl = std::make_unique<Nccl>(*rank, *seconds);
   bool needsNccl =
       rank->size > 1 && (hasStep<CollectiveStep>(program) || hasStep<TransferStep>(program));
   auto openHere = [&]() -> Status {
@@ -157,9 +138,9 @@ Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> art
   ExecutorOptions options;
   options.devices = {rank->rank};
   options.messages = true;
-  Gather gather;
+  GatherTexts gather;
   if (rank->size > 1) {
-    auto rendezvous = Rendezvous::open(*rank, kSeconds);
+    auto rendezvous = Rendezvous::open(*rank, *seconds);
     if (!rendezvous)
       return opened.ok() ? rendezvous.status() : opened;
     TESSERA_RETURN_IF_ERROR((*rendezvous)->agree(opened, Rendezvous::Wait::whileOpening));

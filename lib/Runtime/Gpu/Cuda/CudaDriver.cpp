@@ -27,6 +27,8 @@ static CuPointer cu(const void *pointer) {
 
 Status CudaDriver::open(int64_t ordinal) {
   TESSERA_RETURN_IF_ERROR(api.open());
+  if (api.devices == 1)
+    ordinal = 0; // the launcher shows each process its own, or ranks share one (compareCards)
   if (ordinal >= api.devices)
     return Status::error("GPU " + std::to_string(ordinal) + " is needed, this machine has " +
                          std::to_string(api.devices) +

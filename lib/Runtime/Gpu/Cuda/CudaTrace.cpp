@@ -7,11 +7,6 @@
 
 #include "CudaTrace.h"
 
-#include "../../Artifact/Steps.h"
-
-#include <map>
-#include <sstream>
-
 namespace tessera::runtime::gpu {
 
 Expected<CuEvent> CudaTrace::recorded(CuStream stream) {
@@ -75,42 +70,6 @@ Expected<std::vector<Track>> CudaTrace::tracks(int64_t devices) {
   for (Track &track : tracks)
     track.full |= full;
   return tracks;
-}
-
-std::string textOf(const Track &track) {
-  std::ostringstream text;
-  text << track.full << "\n";
-  for (const TraceEvent &event : track.events)
-    text << event.step->order << " " << event.beginNs << " " << event.endNs << " " << event.what
-         << "\n";
-  return text.str();
-}
-
-Status addSpans(const std::string &text, const Program &program, Track &track,
-                std::vector<std::unique_ptr<std::string>> &names) {
-  std::map<int64_t, const Step *> byOrder;
-  for (const Part &part : program.parts)
-    forEachStep(part.steps, [&](const Step &step) { byOrder[step.order] = &step; });
-  std::map<std::string, const char *> known;
-  std::istringstream lines(text);
-  bool full = false;
-  if (!(lines >> full))
-    return text.empty() ? Status() : Status::error("a rank sent a trace of another form");
-  track.full |= full;
-  int64_t order = 0, begin = 0, end = 0;
-  std::string what;
-  while (lines >> order >> begin >> end >> what) {
-    auto step = byOrder.find(order);
-    if (step == byOrder.end())
-      return Status::error("a rank sent a trace of step " + std::to_string(order));
-    const char *&name = known[what];
-    if (!name) {
-      names.push_back(std::make_unique<std::string>(what));
-      name = names.back()->c_str();
-    }
-    track.add({step->second, name, begin, end});
-  }
-  return {};
 }
 
 } // namespace tessera::runtime::gpu

@@ -43,12 +43,6 @@ private:
   bool full = false, open = false;
 };
 
-/// Spans as text and back, for processes to give each other theirs: steps are told by their order.
-/// `names` keeps what is not a literal.
-std::string textOf(const Track &track);
-Status addSpans(const std::string &text, const Program &program, Track &track,
-                std::vector<std::unique_ptr<std::string>> &names);
-
 } // namespace tessera::runtime::gpu
 
 #endif // TESSERA_LIB_RUNTIME_GPU_CUDA_CUDATRACE_H

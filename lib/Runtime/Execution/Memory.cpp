@@ -15,17 +15,20 @@ namespace tessera::runtime {
 Memory::~Memory() {
   for (auto &part : arenas)
     for (Arena &arena : part)
-      ::munmap(arena.data, arena.size);
+      if (arena.data)
+        ::munmap(arena.data, arena.size);
 }
 
-Status Memory::allocate(const Artifact &loaded) {
+Status Memory::allocate(const Artifact &loaded, std::optional<int64_t> only) {
   artifact = &loaded;
   const Program &program = loaded.program;
   double wanted = 0, machine = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
                                static_cast<double>(::sysconf(_SC_PAGESIZE));
+  auto isHere = [&](int64_t device) { return !only || device == *only; };
   for (const Part &part : program.parts)
-    wanted += static_cast<double>(part.arenaBytes) *
-              static_cast<double>(program.meshes[part.mesh].numDevices());
+    for (int64_t device : program.meshes[part.mesh].processIds)
+      if (isHere(device))
+        wanted += static_cast<double>(part.arenaBytes);
   auto tooMuch = [&] {
     return Status::error("the devices need " + std::to_string(static_cast<int64_t>(wanted)) +
                          " bytes together, this machine has " +
@@ -35,7 +38,11 @@ Status Memory::allocate(const Artifact &loaded) {
     return tooMuch();
   for (const Part &part : program.parts) {
     auto &list = arenas.emplace_back();
-    for (int64_t i = 0; i < program.meshes[part.mesh].numDevices(); ++i) {
+    for (int64_t device : program.meshes[part.mesh].processIds) {
+      if (!isHere(device)) {
+        list.emplace_back();
+        continue;
+      }
       auto size = static_cast<size_t>(std::max<int64_t>(part.arenaBytes, 1));
       void *data =
           ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

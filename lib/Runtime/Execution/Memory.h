@@ -1,0 +1,47 @@
+//===- Memory.h - The devices' arenas ---------------------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_EXECUTION_MEMORY_H
+#define TESSERA_LIB_RUNTIME_EXECUTION_MEMORY_H
+
+#include "tessera/Runtime/Artifact/Artifact.h"
+
+#include <optional>
+
+namespace tessera::runtime {
+
+/// An arena for every device here of every part, zeroed at first, and the shared constants.
+class Memory {
+public:
+  Memory() = default;
+  Memory(const Memory &) = delete;
+  Memory &operator=(const Memory &) = delete;
+  ~Memory();
+
+  /// `artifact` must outlive this. `only`: the process id of the one device that is here. Fails
+  /// when the machine has not enough memory.
+  Status allocate(const Artifact &artifact, std::optional<int64_t> only = {});
+  /// Whether the device at a position of a part's mesh is here.
+  bool holds(int64_t part, int64_t position) const { return arenas[part][position].data; }
+  /// Start of the arena of a device that is here.
+  std::byte *arena(int64_t part, int64_t position) const { return arenas[part][position].data; }
+  /// Start of a slot of a device that is here, given by its position in the part's mesh. Constants
+  /// are only read.
+  std::byte *slot(int64_t part, int64_t position, int64_t slot) const;
+
+private:
+  struct Arena {
+    std::byte *data = nullptr;
+    size_t size = 0;
+  };
+  const Artifact *artifact = nullptr;
+  std::vector<std::vector<Arena>> arenas; ///< by part and position
+};
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_EXECUTION_MEMORY_H

@@ -1,0 +1,186 @@
+//===- PartStream.cpp - A part on a device, in host memory ----------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PartStream.h"
+
+#include "tessera/Runtime/Execution/Gemm.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+namespace tessera::runtime {
+
+PartStream::PartStream(const Processor &processor, const Program &program, const Part &part,
+                       const Code &code, int64_t device, std::vector<std::byte *> slotList)
+    : part(&part), device(device), processor(&processor), code(&code), slots(std::move(slotList)),
+      loops(static_cast<size_t>(code.numLoops)) {
+  for (const Coordinate &coordinate : part.coordinates) {
+    const sharding::Mesh &of = program.meshes[coordinate.mesh.value_or(part.mesh)];
+    int64_t value =
+        sharding::linearIndex(of, coordinate.axes, of.coordinate(of.positionOf(device)));
+    std::memcpy(at(coordinate.slot), &value, sizeof(value));
+  }
+}
+
+void PartStream::restart() {
+  place = 0;
+  beganNs = -1;
+}
+
+Expected<bool> PartStream::advance(Track *track) {
+  const Instruction &instruction = code->instructions[place];
+  if (track && beganNs < 0)
+    beganNs = processor->clock.now();
+  next = place + 1; // unless the step is a jump
+  auto done = execute(instruction);
+  if (!done || !*done)
+    return done;
+  place = next;
+  if (!track)
+    return true;
+  static constexpr const char *kNames[] = {"launch", "gemm", "collective", "wait",
+                                           "send",   "recv", "copy"};
+  if (instruction.op <= Op::copy)
+    track->add({instruction.step, kNames[static_cast<int>(instruction.op)], beganNs,
+                processor->clock.now()});
+  beganNs = -1;
+  return true;
+}
+
+Expected<bool> PartStream::execute(const Instruction &instruction) {
+  const auto &action = instruction.step->action;
+  switch (instruction.op) {
+  case Op::launch:
+    launch(std::get<LaunchStep>(action));
+    return true;
+  case Op::gemm:
+    gemm(std::get<GemmStep>(action));
+    return true;
+  case Op::collective:
+  case Op::wait:
+  case Op::send:
+  case Op::recv:
+    return communicate(instruction);
+  case Op::copy:
+    copy(std::get<CopyStep>(action));
+    return true;
+  case Op::loopBegin:
+    TESSERA_RETURN_IF_ERROR(beginLoop(instruction));
+    return true;
+  case Op::loopNext: {
+    LoopState &loop = loops[instruction.index];
+    if (loop.next()) {
+      setIndex(std::get<LoopStep>(action), loop.value());
+      next = static_cast<size_t>(instruction.target);
+    }
+    return true;
+  }
+  case Op::jumpIfZero:
+    if (valueOf(instruction.index) == 0)
+      next = static_cast<size_t>(instruction.target);
+    return true;
+  case Op::jump:
+    next = static_cast<size_t>(instruction.target);
+    return true;
+  }
+  return true;
+}
+
+void PartStream::launch(const LaunchStep &step) {
+  arguments.clear();
+  for (int64_t slot : step.slots)
+    arguments.push_back(at(slot));
+  Kernel kernel = processor->kernels.kernel(step.kernel);
+  WorkerPool &pool = processor->pool;
+  int64_t chunks = std::min(step.tasks, 4 * pool.size());
+  if (!processor->splits || chunks <= 1) {
+    kernel(arguments.data(), 0, step.tasks);
+    return;
+  }
+  pool.parallelFor(chunks, [&](int64_t chunk) {
+    kernel(arguments.data(), step.tasks * chunk / chunks, step.tasks * (chunk + 1) / chunks);
+  });
+}
+
+void PartStream::gemm(const GemmStep &step) {
+  // How a product is cut depends on the program and the number of workers alone, never on who is
+  // idle: the same run gives the same bits.
+  constexpr double kOperationsPerTask = 1 << 24;
+  constexpr int64_t kRows = 64;
+  double operations = 2.0 * static_cast<double>(step.batch) * static_cast<double>(step.m) *
+                      static_cast<double>(step.n) * static_cast<double>(step.k);
+  auto pieces = static_cast<int64_t>(std::min(
+      operations / kOperationsPerTask, 4.0 * static_cast<double>(processor->pool.size())));
+  const void *bias = step.bias ? at(*step.bias) : nullptr;
+  if (!processor->splits || pieces < 2) {
+    multiply(step, at(step.a), at(step.b), at(step.c), bias, 0, step.batch, 0, step.m);
+    return;
+  }
+  int64_t byBatch = std::min(pieces, step.batch);
+  int64_t byRows = std::clamp<int64_t>(pieces / byBatch, 1, (step.m + kRows - 1) / kRows);
+  int64_t rows = ((step.m + byRows - 1) / byRows + kRows - 1) / kRows * kRows;
+  processor->pool.parallelFor(byBatch * byRows, [&](int64_t task) {
+    int64_t batch = task / byRows, block = task % byRows;
+    multiply(step, at(step.a), at(step.b), at(step.c), bias, step.batch * batch / byBatch,
+             step.batch * (batch + 1) / byBatch, std::min(step.m, block * rows),
+             std::min(step.m, (block + 1) * rows));
+  });
+}
+
+void PartStream::copy(const CopyStep &step) const {
+  // Slots may overlap where a planner shifts a buffer.
+  std::memmove(at(step.dst), at(step.src), static_cast<size_t>(step.bytes));
+}
+
+int64_t PartStream::valueOf(int64_t slot) const {
+  return readInteger(part->slots[slot].dtype, at(slot));
+}
+
+void PartStream::setIndex(const LoopStep &loop, int64_t value) const {
+  std::memcpy(at(loop.iv), &value, sizeof(value));
+}
+
+Status PartStream::beginLoop(const Instruction &instruction) {
+  const auto &loop = std::get<LoopStep>(instruction.step->action);
+  auto valueOfBound = [&](const Bound &bound) {
+    return bound.slot ? valueOf(*bound.slot) : bound.value;
+  };
+  LoopState &state = loops[instruction.index];
+  auto begun = state.begin(valueOfBound(loop.lower), valueOfBound(loop.upper),
+                           valueOfBound(loop.step), *instruction.step, device);
+  if (!begun)
+    return begun.status();
+  if (*begun)
+    setIndex(loop, state.value());
+  else
+    next = static_cast<size_t>(instruction.target);
+  return {};
+}
+
+Expected<bool> advanceOne(const std::vector<PartStream *> &streams, Track *track) {
+  // The least order first; among equals, the part that was added first.
+  std::optional<std::pair<int64_t, size_t>> tried;
+  while (true) {
+    std::optional<std::pair<int64_t, size_t>> best;
+    for (size_t i = 0; i < streams.size(); ++i) {
+      if (streams[i]->finished())
+        continue;
+      std::pair<int64_t, size_t> key{streams[i]->order(), i};
+      if ((!tried || key > *tried) && (!best || key < *best))
+        best = key;
+    }
+    if (!best)
+      return false;
+    auto went = streams[best->second]->advance(track);
+    if (!went || *went)
+      return went;
+    tried = best;
+  }
+}
+
+} // namespace tessera::runtime

@@ -1,0 +1,84 @@
+//===- PartStream.h - A part on a device, in host memory --------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Kernels, products, copies and control flow concern one device alone; how
+// devices meet is the backend's.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_EXECUTION_PARTSTREAM_H
+#define TESSERA_LIB_RUNTIME_EXECUTION_PARTSTREAM_H
+
+#include "Code.h"
+#include "KernelLibrary.h"
+#include "Recorder.h"
+#include "WorkerPool.h"
+
+namespace tessera::runtime {
+
+/// What computes the steps of host devices.
+struct Processor {
+  const KernelLibrary &kernels;
+  WorkerPool &pool;
+  const Clock &clock;
+  bool splits = false; ///< fewer devices than workers: large kernels and products become tasks
+};
+
+/// One part on one device: a place in its code that advances until it must wait.
+class PartStream {
+public:
+  /// `slots` by index of the part's slots. Writes the device's coordinates into theirs.
+  PartStream(const Processor &processor, const Program &program, const Part &part, const Code &code,
+             int64_t device, std::vector<std::byte *> slots);
+  virtual ~PartStream() = default;
+
+  /// Back to the first step.
+  virtual void restart();
+  bool finished() const { return place == code->instructions.size(); }
+  /// Order of the next step.
+  int64_t order() const { return code->instructions[place].order; }
+  /// Executes the next step; false when it must wait for others.
+  Expected<bool> advance(Track *track);
+  /// What a stream that cannot advance is waiting for, in words.
+  virtual std::string describeWait() const = 0;
+
+protected:
+  using Op = Instruction::Op;
+  /// A collective, wait, send or recv; false when it must wait for others, then it is called again.
+  virtual Expected<bool> communicate(const Instruction &instruction) = 0;
+  const Instruction &current() const { return code->instructions[place]; }
+  std::byte *at(int64_t slot) const { return slots[slot]; }
+
+  const Part *part;
+  int64_t device; ///< process id
+
+private:
+  Expected<bool> execute(const Instruction &instruction);
+  void launch(const LaunchStep &step);
+  void gemm(const GemmStep &step);
+  void copy(const CopyStep &step) const;
+  Status beginLoop(const Instruction &instruction);
+  int64_t valueOf(int64_t slot) const;
+  void setIndex(const LoopStep &loop, int64_t value) const;
+
+  const Processor *processor;
+  const Code *code;
+  std::vector<std::byte *> slots;
+  std::vector<void *> arguments; ///< of the launch at hand; grows once
+  size_t place = 0;
+  size_t next = 0;      ///< where to go when the step at `place` is done
+  int64_t beganNs = -1; ///< when the step at `place` was first tried; -1 before
+  std::vector<LoopState> loops;
+};
+
+/// Advances the first of a device's streams that can, in the merged order of their steps: one that
+/// waits lets the others go on. False when all wait or are finished.
+Expected<bool> advanceOne(const std::vector<PartStream *> &streams, Track *track);
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_EXECUTION_PARTSTREAM_H

@@ -1,0 +1,70 @@
+//===- Conversation.h - What ranks tell each other besides steps -*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_MPI_CONVERSATION_H
+#define TESSERA_LIB_RUNTIME_MPI_CONVERSATION_H
+
+#include "../Ranks/Transport.h"
+
+#include <functional>
+
+namespace tessera::runtime {
+
+/// All ranks together, on a channel of its own. Calls wait for the others, `seconds` at most, and
+/// are made by all ranks in the same order; `what` they are about is for the message.
+class Conversation {
+public:
+  Conversation(Transport &transport, double seconds) : transport(transport), seconds(seconds) {}
+  Status open();
+
+  /// What each rank gave, by rank.
+  Expected<std::vector<std::string>> allGather(const std::string &mine, const std::string &what);
+  /// What any rank failed at fails all of them, with its message, its rank and its host. On ranks
+  /// other than 0 the error is one that another process says.
+  Status agree(const Status &mine, const std::string &what);
+  /// A message of each of `owners`, of as many bytes, to all ranks, or to rank 0 alone. `data` by
+  /// owner: this rank's own is sent, others' are written. Those that are not for this rank may be
+  /// null.
+  Status share(const std::vector<int64_t> &owners, const std::vector<std::byte *> &data,
+               int64_t bytes, bool toAll, const std::string &what);
+
+  double deadline() const { return seconds; }
+  /// "rank 3 (gpu02)".
+  std::string rankText(int64_t rank) const;
+
+private:
+  struct Pending {
+    int64_t peer;
+    Transport::Request request;
+  };
+  Status send(std::vector<Pending> &list, int64_t peer, const void *data, int64_t bytes);
+  Status receive(std::vector<Pending> &list, int64_t peer, void *data, int64_t bytes);
+  Status wait(std::vector<Pending> list, const std::string &what);
+
+  Transport &transport;
+  const double seconds;
+  int64_t channel = -1;
+};
+
+/// Yields the core at first, and sleeps once there is nothing to wait for soon.
+class Patience {
+public:
+  explicit Patience(double seconds) : seconds(seconds) {}
+  /// Something has happened.
+  void reset() { rounds = 0; }
+  /// Waits a little; false when nothing has happened for too long.
+  bool wait(Transport &transport);
+
+private:
+  const double seconds;
+  int64_t rounds = 0;
+  double beganAt = 0;
+};
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_MPI_CONVERSATION_H

@@ -1,0 +1,104 @@
+//===- MpiBackend.cpp - One process a device, through MPI -----------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MpiBackend.h"
+
+#include "../Ranks/TcpTransport.h"
+#include "MpiTransport.h"
+#include "ProcessExecutor.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace tessera::runtime {
+
+constexpr int64_t kMaxCores = 1024;
+
+/// Each process of the job is a device: none may be missing, and none left over. `start` says how
+/// they are started.
+static Status checkWorld(const Program &program, int64_t processes, const std::string &start) {
+  int64_t devices = program.numDevices();
+  if (processes == devices)
+    return {};
+  // The mesh that has the last device asks for the most.
+  std::string who = "the program";
+  for (const sharding::Mesh &mesh : program.meshes)
+    for (int64_t id : mesh.processIds)
+      if (id == devices - 1)
+        who = "mesh '" + mesh.name + "'";
+  return Status::error(who + " needs " + std::to_string(devices) +
+                       (devices == 1 ? " process" : " processes") + ", one a device, and " +
+                       std::to_string(processes) + (processes == 1 ? " runs" : " run") +
+                       "; start " + std::to_string(devices) + " (" + start +
+                       std::to_string(devices) + ")");
+}
+constexpr char kStartMpi[] = "mpirun -np ", kStart[] = "tessera launch --nproc_per_node ";
+
+static Status checkCores(const BackendOptions &options) {
+  if (options.cores <= kMaxCores)
+    return {};
+  return Status::error(std::to_string(options.cores) + " cores; there are at most " +
+                       std::to_string(kMaxCores) + " workers");
+}
+
+static Expected<std::unique_ptr<Executor>> openOver(std::unique_ptr<Transport> transport,
+                                                    std::shared_ptr<const Artifact> artifact,
+                                                    const BackendOptions &options, double seconds) {
+  // The ranks of a host share its cores.
+  int64_t cores = options.cores;
+  if (cores <= 0) {
+    int64_t neighbours = 0;
+    for (int64_t rank = 0; rank < transport->size(); ++rank)
+      neighbours += transport->hostOf(rank) == transport->hostOf(transport->rank());
+    cores = std::clamp<int64_t>(std::thread::hardware_concurrency() / neighbours, 1, kMaxCores);
+  }
+  auto executor = std::make_unique<ProcessExecutor>(std::move(artifact), std::move(transport),
+                                                    seconds, cores, options.trace);
+  TESSERA_RETURN_IF_ERROR(executor->open());
+  return std::unique_ptr<Executor>(std::move(executor));
+}
+
+Expected<std::unique_ptr<Executor>> openMpi(std::shared_ptr<const Artifact> artifact,
+                                            const BackendOptions &options, const void *) {
+  TESSERA_RETURN_IF_ERROR(checkCores(options));
+  auto seconds = timeoutOf(options);
+  if (!seconds)
+    return seconds.status();
+  if (!MpiLibrary::isLaunched())
+    TESSERA_RETURN_IF_ERROR(checkWorld(artifact->program, 1, kStartMpi));
+  auto transport = MpiTransport::open(*seconds);
+  if (!transport)
+    return transport.status();
+  if (Status fits = checkWorld(artifact->program, (*transport)->size(), kStartMpi); !fits.ok())
+    return (*transport)->rank() == 0 ? fits : fits.saidElsewhere();
+  return openOver(std::move(*transport), std::move(artifact), options, *seconds);
+}
+
+Expected<std::unique_ptr<Executor>> openTcp(std::shared_ptr<const Artifact> artifact,
+                                            const BackendOptions &options, const void *) {
+  TESSERA_RETURN_IF_ERROR(checkCores(options));
+  auto seconds = timeoutOf(options);
+  auto rank = launchedRank();
+  if (!seconds || !rank)
+    return seconds ? rank.status() : seconds.status();
+  // Known before any of them has come.
+  if (Status fits = checkWorld(artifact->program, rank->size, kStart); !fits.ok())
+    return rank->rank == 0 ? fits : fits.saidElsewhere();
+  MeetingPlace place;
+  if (rank->size > 1) {
+    auto found = MeetingPlace::fromEnvironment();
+    if (!found)
+      return found.status();
+    place = *found;
+  }
+  auto transport = openTcpTransport(*rank, *seconds, place);
+  if (!transport)
+    return transport.status();
+  return openOver(std::move(*transport), std::move(artifact), options, *seconds);
+}
+
+} // namespace tessera::runtime

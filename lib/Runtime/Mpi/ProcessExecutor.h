@@ -1,0 +1,143 @@
+//===- ProcessExecutor.h - One device of a job of processes -----*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The device whose process id is this process's rank, in host memory. Steps are
+// executed by Execution/PartStream.h; collectives are the plans of ranks, and
+// their operations stand in lanes, one for each way in which collectives group
+// devices. Lanes and transfers go on between steps and while a step waits.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_MPI_PROCESSEXECUTOR_H
+#define TESSERA_LIB_RUNTIME_MPI_PROCESSEXECUTOR_H
+
+#include "../Execution/Memory.h"
+#include "../Execution/PartStream.h"
+#include "../Ranks/RankPlan.h"
+#include "Conversation.h"
+#include "ProcessTransfer.h"
+
+namespace tessera::runtime {
+
+class ProcessExecutor;
+
+/// A collective step of a part, and its executions.
+struct ProcessCollective {
+  const Step *step;
+  RankPlan plan;
+  int64_t lane = 0;
+  std::vector<int64_t> group; ///< process ids; empty where the device meets nobody
+  int64_t communicator = -1, rank = 0;
+  int64_t started = 0, completed = 0;
+};
+
+/// A part that this device is in.
+struct ProcessPart {
+  struct Grouping {
+    std::vector<std::vector<int64_t>> groups;
+    std::vector<int64_t> communicators;
+  };
+  int64_t index = 0, position = 0;
+  const Part *part = nullptr;
+  const Code *code = nullptr;
+  std::vector<ProcessCollective> collectives; ///< as Code::collectives
+  std::vector<Grouping> groupings;            ///< of lane 1 + i; lane 0 meets nobody
+  std::vector<Lane> lanes;
+  std::vector<Bytes> staging; ///< by lane
+};
+
+/// A part on this device.
+class ProcessStream final : public PartStream {
+public:
+  ProcessStream(ProcessExecutor &executor, ProcessPart &part, std::vector<std::byte *> slots);
+  void restart() override;
+  std::string describeWait() const override;
+
+protected:
+  Expected<bool> communicate(const Instruction &instruction) override;
+
+private:
+  Expected<bool> collective(const Instruction &instruction);
+
+  ProcessExecutor &executor;
+  ProcessPart &loaded;
+  bool arrived = false; ///< at the synchronous collective or the recv at hand
+};
+
+class ProcessExecutor final : public Executor, public HostStreams {
+public:
+  ProcessExecutor(std::shared_ptr<const Artifact> artifact, std::unique_ptr<Transport> transport,
+                  double seconds, int64_t workers, bool trace);
+  ~ProcessExecutor() override;
+  /// Together with all other ranks, which the transport has as many of as the program has devices.
+  Status open();
+
+  Status run() override;
+  Status finish() override;
+  Status writeSlot(int64_t part, int64_t position, int64_t slot, const std::byte *data,
+                   int64_t size) override;
+  Status readSlot(int64_t part, int64_t position, int64_t slot, std::byte *data,
+                  int64_t size) override;
+  Expected<std::vector<const std::byte *>> readSlots(int64_t part,
+                                                     const std::vector<int64_t> &positions,
+                                                     int64_t slot, int64_t size, Readers readers,
+                                                     std::vector<Bytes> &staging) override;
+  std::byte *slotData(int64_t part, int64_t position, int64_t slot) override;
+  bool holds(int64_t part, int64_t position) const override;
+  bool speaks() const override { return transport->rank() == 0; }
+  std::vector<CollectiveStats> stats() const override;
+  std::vector<CollectiveRecord> recorded() const override { return recorder.last(); }
+  std::string traceJson() const override;
+
+  Status issue(Issue issue, Start start) override;
+
+  const Program &program() const { return artifact->program; }
+  const Processor &computing() const { return processor; }
+  /// Begins an execution: its actions stand in its lane.
+  Status begin(ProcessPart &part, ProcessCollective &collective);
+  Transport &messages() { return *transport; }
+  Conversation &talk() { return conversation; }
+
+  const std::shared_ptr<const Artifact> artifact;
+  std::map<int64_t, std::unique_ptr<ProcessTransfer>> transfers; ///< by id
+  Recorder recorder;
+  Clock clock;
+
+private:
+  Status load();
+  Status loadPart(int64_t index);
+  Status loadTransfers();
+  /// Lets lanes and transfers go on; whether something has happened.
+  Expected<bool> progress();
+  Status runSteps();
+  bool isIdle() const;
+  Status waitedInVain() const;
+  std::byte *resolve(const ProcessPart &part, int64_t lane, int64_t address) const;
+  std::string countsText() const;
+
+  const std::unique_ptr<Transport> transport;
+  mutable Conversation conversation; ///< reports are gathered, too
+  std::unique_ptr<HostEngine> engine;
+  Memory memory;
+  KernelLibrary kernels;
+  WorkerPool pool;
+  const int64_t workers;
+  const Processor processor;
+  const bool trace;
+  Track track;
+  std::vector<Code> codes; ///< of all parts
+  std::vector<std::unique_ptr<ProcessPart>> parts;
+  std::vector<std::unique_ptr<ProcessStream>> streams;
+  std::vector<PartStream *> order; ///< the same
+  std::vector<std::string> counted; ///< of all ranks, since the last `finish`
+  bool failed = false;
+  std::string failure;
+};
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_MPI_PROCESSEXECUTOR_H

@@ -1,0 +1,72 @@
+//===- ProcessTransfer.h - Moves between parts, by messages -----*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_MPI_PROCESSTRANSFER_H
+#define TESSERA_LIB_RUNTIME_MPI_PROCESSTRANSFER_H
+
+#include "../Execution/Move.h"
+#include "../Ranks/TransferPlan.h"
+#include "Lane.h"
+#include "tessera/Runtime/Artifact/Bytes.h"
+
+namespace tessera::runtime {
+
+/// A send step and its recv step on one device. A send packs what others need into a room and goes
+/// on; a room is free again when its messages have gone, and there are as many as are needed, so a
+/// sender never waits.
+class ProcessTransfer {
+public:
+  /// Slots of the device by index, empty where it is not in the part.
+  ProcessTransfer(const Program &program, const Step &send, const Step &recv, int64_t device,
+                  std::vector<std::byte *> sendSlots, std::vector<std::byte *> recvSlots);
+  /// Called by all ranks of both sides, in the same order.
+  Status open(RankEngine &engine);
+
+  Status send();
+  /// False while the messages are not there; then it is called again.
+  Expected<bool> tryReceive();
+  /// Lets messages go on; whether one has ended.
+  Expected<bool> progress();
+  bool isIdle() const;
+
+  const Step &step() const { return recvStep; }
+  /// Process ids whose messages the recv at hand waits for.
+  std::vector<int64_t> awaited() const { return incomingLane.awaited(); }
+  int64_t executions() const { return std::max(sent, received); }
+  int64_t sentBytes() const { return sent * plan.sentBytes[device]; }
+  int64_t receivedBytes() const { return received * plan.receivedBytes[device]; }
+
+private:
+  struct Room { ///< of a message on its way
+    Bytes staging;
+    Lane lane;
+    bool held = false; ///< the device gives itself a part, and has not taken it
+  };
+  Expected<Room *> freeRoom();
+  Status exchange(Lane &lane, std::byte *staging, bool sends);
+  void pack(Room &room) const;
+  void unpack(const Room *own);
+
+  const Step &sendStep, &recvStep;
+  const TransferStep &sending, &receiving;
+  const TransferPlan plan;
+  const int64_t device;
+  const std::vector<std::byte *> sendSlots, recvSlots;
+  RankEngine *engine = nullptr;
+  int64_t communicator = -1;
+  int64_t sendBytes = 0, receiveBytes = 0; ///< of staging
+  std::deque<Room> rooms;
+  std::deque<Room *> toSelf; ///< filled and not taken, oldest first
+  Bytes incoming;
+  Lane incomingLane;
+  bool isReceiver = false, isSender = false, posted = false;
+  int64_t sent = 0, received = 0;
+};
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_MPI_PROCESSTRANSFER_H
