@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../OptionChecks.h"
-#include "Launch.h"
+#include "PythonCommand.h"
 #include "tessera/Driver/Commands.h"
 #include "tessera/Driver/Supervisor.h"
 
@@ -143,7 +143,8 @@ static int commandMain(int argc, char **argv) {
   app.require_subcommand(1);
   int code = 0;
 
-  app.add_subcommand("launch", "Start a script as the ranks of one job; launch --help says more");
+  for (const tessera::PythonCommand &command : tessera::kPythonCommands)
+    app.add_subcommand(command.name, command.help);
 
   tessera::ExplainOptions explain;
   CLI::App *command =
@@ -261,8 +262,9 @@ static int commandMain(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-  // What follows is of the launcher and of its script; ranks are children of the launcher itself.
-  if (argc > 1 && std::string_view(argv[1]) == "launch")
-    return tessera::launch(argv + 2);
+  // What follows is the module's; the ranks of a launcher are children of the launcher itself.
+  for (const tessera::PythonCommand &command : tessera::kPythonCommands)
+    if (argc > 1 && std::string_view(argv[1]) == command.name)
+      return tessera::run(command, argv + 2);
   return tessera::supervise(argc, argv, commandMain);
 }

@@ -1,11 +1,11 @@
-//===- Launch.cpp - tessera launch ----------------------------------------===//
+//===- PythonCommand.cpp - Commands that are Python modules ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "Launch.h"
+#include "PythonCommand.h"
 
 #include "tessera/Runtime/CommandLine/Driver.h"
 
@@ -27,22 +27,22 @@ static std::string packageFolder() {
   return isThere ? folder.string() : "";
 }
 
-int tessera::launch(char **arguments) {
+int tessera::run(const PythonCommand &command, char **arguments) {
   if (std::string folder = packageFolder(); !folder.empty()) {
     const char *others = std::getenv("PYTHONPATH");
     if (others && *others)
       folder += std::string(":") + others;
     ::setenv("PYTHONPATH", folder.c_str(), /*overwrite=*/1);
   }
-  std::string words[] = {"python3", "-m", "tessera.launch"};
-  std::vector<char *> command;
+  std::string words[] = {"python3", "-m", command.module};
+  std::vector<char *> line;
   for (std::string &word : words)
-    command.push_back(word.data());
+    line.push_back(word.data());
   for (char **each = arguments; *each; ++each)
-    command.push_back(*each);
-  command.push_back(nullptr);
-  ::execvp(command[0], command.data());
+    line.push_back(*each);
+  line.push_back(nullptr);
+  ::execvp(line[0], line.data());
   return runtime::printError(runtime::Status::error(
-      "launch runs in python3, which cannot be started: " + std::string(std::strerror(errno)) +
-      "; install Python 3.10 or newer, or put it on PATH"));
+      std::string(command.name) +
+      " runs in python3, which cannot be started: " + std::strerror(errno) + "; install Python 3.10 or newer, or put it on PATH"));
 }

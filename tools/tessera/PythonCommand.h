@@ -1,0 +1,30 @@
+//===- PythonCommand.h - Commands that are Python modules -------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_TOOLS_TESSERA_PYTHONCOMMAND_H
+#define TESSERA_TOOLS_TESSERA_PYTHONCOMMAND_H
+
+namespace tessera {
+
+/// A command that a module of the Python package implements.
+struct PythonCommand {
+  const char *name, *module, *help;
+};
+inline constexpr PythonCommand kPythonCommands[] = {
+    {"launch", "tessera.launch",
+     "Start a script as the ranks of one job; launch --help says more"},
+    {"ckpt", "tessera.checkpoint", "List, verify, convert and merge checkpoints; ckpt --help says more"},
+};
+
+/// Becomes `python3 -m MODULE` with `arguments`, which a null pointer ends. The package is that of the
+/// build folder or installation that this program is in, else python3's own. Returns an exit code only
+/// where there is no python3.
+int run(const PythonCommand &command, char **arguments);
+
+} // namespace tessera
+
+#endif // TESSERA_TOOLS_TESSERA_PYTHONCOMMAND_H
