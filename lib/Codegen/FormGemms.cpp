@@ -31,52 +31,15 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::codegen;
 
-/// A contraction of fewer multiplications is not worth a copy of its operands.
-static constexpr int64_t kMinPacked = 4096;
-
 bool GemmFormer::pack(Contraction &contraction) {
-  // Rows of batch, m, k; batch, k, n; batch, m, n always are a gemm.
-  llvm::SmallDenseSet<unsigned> in[3];
-  for (int i = 0; i < 2; ++i)
-    in[i].insert(contraction.operands[i].loops.begin(), contraction.operands[i].loops.end());
-  in[2].insert(contraction.result.begin(), contraction.result.end());
-  SmallVector<unsigned> batch, m, n, k;
-  for (unsigned loop = 0; loop < contraction.extents.size(); ++loop) {
-    bool a = in[0].contains(loop), b = in[1].contains(loop), c = in[2].contains(loop);
-    if (a && b)
-      (c ? batch : k).push_back(loop);
-    else if (c && (a || b))
-      (a ? m : n).push_back(loop);
-    else
-      return false;
-  }
-  auto join = [](std::initializer_list<ArrayRef<unsigned>> lists) {
-    SmallVector<unsigned> all;
-    for (ArrayRef<unsigned> list : lists)
-      llvm::append_range(all, list);
-    return all;
-  };
-  SmallVector<unsigned> rows[3] = {join({batch, m, k}), join({batch, k, n}), join({batch, m, n})};
-  std::optional<Contraction> best;
-  int64_t least = 0;
-  for (int choice = 1; choice < 8; ++choice) {
-    Contraction tried = contraction;
-    int64_t elements = 0;
-    for (int i = 0; i < 3; ++i) {
-      if (!(choice & (1 << i)))
-        continue;
-      SmallVector<unsigned> &loops = i < 2 ? tried.operands[i].loops : tried.result;
-      loops = rows[i];
-      elements += ShapedType::getNumElements(tried.shapeOf(loops));
-    }
-    if (tried.isGemm(op.getContext()) && (!best || elements < least)) {
-      best = tried;
-      least = elements;
-    }
-  }
-  if (!best)
+  std::optional<dist::GemmLoops> packed = dist::packGemm(
+      {contraction.operands[0].loops, contraction.operands[1].loops, contraction.result},
+      contraction.extents, op.getContext());
+  if (!packed)
     return false;
-  contraction = *best;
+  contraction.operands[0].loops = (*packed)[0];
+  contraction.operands[1].loops = (*packed)[1];
+  contraction.result = (*packed)[2];
   return true;
 }
 
@@ -155,7 +118,7 @@ void GemmFormer::run() {
     rewrite(contraction, contraction.result);
     return;
   }
-  if (original.isGemm(context) || ShapedType::getNumElements(original.extents) < kMinPacked)
+  if (original.isGemm(context) || !dist::isWorthPacking(original.extents))
     return;
   // As it was, with copies.
   parts.clear();

@@ -69,8 +69,6 @@ private:
   bool tookAny = false; ///< a reordering is in the maps
 };
 
-/// The loops that a map's results are.
-llvm::SmallVector<unsigned> gemmLoopsOf(mlir::AffineMap map);
 /// Which dimensions of an operand with its loops split into `parts` are one of the operand before.
 llvm::SmallVector<mlir::ReassociationIndices>
 gemmGroupsOf(llvm::ArrayRef<llvm::SmallVector<unsigned>> parts, llvm::ArrayRef<unsigned> loops);

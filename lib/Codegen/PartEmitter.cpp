@@ -8,9 +8,10 @@
 #include "PartEmitter.h"
 
 #include "StepOps.h"
-#include "tessera/Codegen/Kernels/Kernel.h"
 #include "tessera/Codegen/Gemm.h"
+#include "tessera/Codegen/Kernels/Kernel.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Planning/Views.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -18,9 +19,15 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::codegen;
 
+/// Whether what reads the op's results reads its operands.
+static bool isTransparent(Operation *op) {
+  StepKind kind = classify(op);
+  return kind == StepKind::view || kind == StepKind::scalar;
+}
+
 PartEmitter::PartEmitter(func::FuncOp function, rt::PartOp part, bool reuse)
-    : function(function), part(part), reuse(reuse), lives(function), slots(part->getContext()),
-      homes(part->getContext()), steps(part->getContext()) {
+    : function(function), part(part), reuse(reuse), lives(function, isTransparent),
+      slots(part->getContext()), homes(part->getContext()), steps(part->getContext()) {
   // A block each, joined at the end.
   for (OpBuilder *builder : {&slots, &homes, &steps})
     builder->setInsertionPointToEnd(&part.getBody().emplaceBlock());
@@ -225,7 +232,7 @@ LogicalResult PartEmitter::emitOp(Operation *op) {
   case StepKind::view: {
     Place place = placeOf(op->getOperand(0));
     Type element = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
-    place.offset += *viewOffset(op) * dist::bytesPerElement(element);
+    place.offset += *dist::viewOffset(op) * dist::bytesPerElement(element);
     places[op->getResult(0)] = place;
     return success();
   }

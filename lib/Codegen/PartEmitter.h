@@ -8,7 +8,7 @@
 // Walks a function in order and gives every tensor a place in a buffer. A value
 // is *rooted* in the value whose buffer it is a view of. A buffer holds one
 // rooted value after the other; a step may write over the one before only when
-// that is dead (Lives) and nothing else counts on it.
+// that is dead (Timeline) and nothing else counts on it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,8 @@
 #define TESSERA_LIB_CODEGEN_PARTEMITTER_H
 
 #include "ArenaPlan.h"
-#include "Lives.h"
 #include "tessera/Dialect/Rt/IR/Rt.h"
+#include "tessera/Planning/Timeline.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -115,7 +115,7 @@ private:
   mlir::func::FuncOp function;
   rt::PartOp part;
   bool reuse;
-  Lives lives;
+  dist::Timeline lives;
   mlir::OpBuilder slots; ///< where slots are declared
   mlir::OpBuilder homes; ///< behind them
   mlir::OpBuilder steps;

@@ -7,10 +7,10 @@
 
 #include "StepOps.h"
 
-#include "ArenaPlan.h"
 #include "tessera/Codegen/Gemm.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Rt/IR/Rt.h"
+#include "tessera/Planning/Views.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -23,28 +23,17 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::codegen;
 
-FailureOr<int64_t> codegen::viewOffset(Operation *op) {
-  if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
-    return 0;
-  auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
-  if (!slice || llvm::any_of(slice.getStaticOffsets(), ShapedType::isDynamic) ||
-      llvm::any_of(slice.getStaticSizes(), ShapedType::isDynamic))
-    return failure();
-  // Contiguous: after the first dimension that has more than one index, every one is whole.
-  ArrayRef<int64_t> shape = slice.getSourceType().getShape();
-  int64_t offset = 0;
-  bool many = false;
-  for (auto [extent, first, size, stride] : llvm::zip_equal(
-           shape, slice.getStaticOffsets(), slice.getStaticSizes(), slice.getStaticStrides())) {
-    if ((many && size != extent) || (size > 1 && stride != 1))
-      return failure();
-    many |= size > 1;
-    offset = offset * extent + first;
+std::optional<GemmForm> codegen::matchGemm(Operation *op) {
+  if (auto product = dyn_cast<rt::ProductOp>(op)) {
+    std::optional<GemmForm> form = matchGemm(product.getMapValues(), product.getLoopExtents());
+    bool wants = form && product.getBias();
+    if (wants && (!hasWholeRows(*form) ||
+                  cast<RankedTensorType>(product.getBias().getType()).getNumElements() != form->n))
+      return std::nullopt;
+    return form;
   }
-  // Kernels take aligned buffers.
-  if (offset * dist::bytesPerElement(slice.getType().getElementType()) % kArenaAlignment != 0)
-    return failure();
-  return offset;
+  auto contraction = dyn_cast<linalg::LinalgOp>(op);
+  return contraction ? matchGemm(contraction) : std::nullopt;
 }
 
 /// A slice that only kernels read is cut inside each of them, where it costs nothing.
@@ -78,7 +67,7 @@ StepKind codegen::classify(Operation *op) {
     return StepKind::free;
   if (auto elements = dyn_cast<tensor::FromElementsOp>(op))
     return wrapsCounter(elements) ? StepKind::other : StepKind::compute;
-  if (succeeded(viewOffset(op)))
+  if (succeeded(dist::viewOffset(op)))
     return StepKind::view;
   if (isCutByReaders(op))
     return StepKind::free;

@@ -24,10 +24,6 @@ enum class StepKind {
 
 StepKind classify(mlir::Operation *op);
 
-/// Where the elements of a view begin in its source, in elements; fails when the op is no view: a
-/// slice whose elements are not contiguous, or that is dynamic, or whose start is not aligned.
-mlir::FailureOr<int64_t> viewOffset(mlir::Operation *op);
-
 } // namespace tessera::codegen
 
 #endif // TESSERA_LIB_CODEGEN_STEPOPS_H

@@ -35,11 +35,6 @@ static std::optional<SmallVector<int>> reordering(Value value) {
   return result;
 }
 
-SmallVector<unsigned> codegen::gemmLoopsOf(AffineMap map) {
-  return llvm::map_to_vector(
-      map.getResults(), [](AffineExpr expr) { return cast<AffineDimExpr>(expr).getPosition(); });
-}
-
 SmallVector<ReassociationIndices> codegen::gemmGroupsOf(ArrayRef<SmallVector<unsigned>> parts,
                                                         ArrayRef<unsigned> loops) {
   SmallVector<ReassociationIndices> groups;

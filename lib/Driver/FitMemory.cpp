@@ -19,7 +19,7 @@
 #include "tessera/Codegen/Compile.h"
 #include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Driver/Memory.h"
-#include "tessera/Transforms/LocalPeak.h"
+#include "tessera/Planning/LocalPeak.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/xxhash.h"
@@ -66,23 +66,30 @@ MemoryFitter::MemoryFitter(Compilation &compilation, const PipelineOptions &wish
       middle(std::max(start, Phase::partitioned)), fusions(fusionsToTry(wish.fusion)),
       pending(compilation.context()), normalized(compilation.program->clone()) {
   attempt.takeLeast = true;
-  attempt.search.minimise = "time"; // within almost nothing
 }
 
-LogicalResult MemoryFitter::search(double bytes, bool alone) {
+LogicalResult MemoryFitter::search(std::optional<double> bytes, bool alone) {
   pending.keep(0);
   OwningOpRef<ModuleOp> before = std::move(compilation.program);
   compilation.program = normalized->clone();
   if (alone)
     copyMeshes(*before, *compilation.program);
   attempt.search.mode = alone ? "" : mode;
-  attempt.search.memoryBudget = std::max(bytes, 1.0) / kGiB;
+  attempt.search.minimise = bytes ? "time" : "memory";
+  attempt.search.memoryBudget.reset();
+  if (bytes)
+    attempt.search.memoryBudget = std::max(*bytes, 1.0) / kGiB;
   if (failed(compilation.runPhases(attempt, start, middle)))
     return failure();
   found = (*compilation.program)->getAttrOfType<DictionaryAttr>(dist::DistDialect::kSearch);
   partitioned = compilation.program->clone();
   numSearched = pending.size();
   return success();
+}
+
+bool MemoryFitter::isHopeless(double bytes) const {
+  auto proved = found ? found.getAs<FloatAttr>("proved_memory") : FloatAttr();
+  return proved && bytes < proved.getValueAsDouble();
 }
 
 double MemoryFitter::estimate() const {
@@ -119,6 +126,8 @@ FailureOr<bool> MemoryFitter::fitsInto(double bytes) {
   for (size_t n = 0; n < budgets.size(); ++n) {
     if (failed(search(budgets[n])))
       return failure();
+    if (isHopeless(bytes))
+      return false;
     double given = bytes;
     for (const std::string &fusion : fusions) {
       FailureOr<int64_t> arena = planArena(fusion, given);
@@ -145,15 +154,15 @@ void MemoryFitter::keepIfSmaller(int64_t arena) {
   smallest.messages = pending.copy();
 }
 
-FailureOr<bool> MemoryFitter::tryFusions(double given, double bytes) {
-  for (const std::string &fusion : fusions) {
+FailureOr<bool> MemoryFitter::tryFusions(ArrayRef<std::string> tried, double given, double bytes) {
+  for (const std::string &fusion : tried) {
     FailureOr<int64_t> arena = planArena(fusion, given);
     if (failed(arena))
       return failure();
     keepIfSmaller(*arena);
     if (static_cast<double>(*arena) <= bytes)
       return true;
-    if (&fusion == &fusions.front())
+    if (&fusion == &tried.front())
       given *= kNext;
   }
   return false;
@@ -175,16 +184,27 @@ FailureOr<bool> MemoryFitter::descend(double bytes) {
   return false;
 }
 
+FailureOr<bool> MemoryFitter::tryQuickly(double bytes) {
+  // The plan does not depend on a budget that is below what is proved.
+  if (!isHopeless(bytes) && failed(search(0.0)))
+    return failure();
+  smallest.search = found;
+  return tryFusions({fusions.front(), fusions.back()}, 0, bytes);
+}
+
 FailureOr<bool> MemoryFitter::findLeast(double bytes) {
+  if (bytes > 0 && !mode.empty())
+    if (FailureOr<bool> fits = tryQuickly(bytes); failed(fits) || *fits || isHopeless(bytes))
+      return fits;
   double least = 0; // estimated
   for (double part : kOfLeast) {
     if (part > 0 && !isInTime())
       return false;
-    if (failed(search(part * least)))
+    if (failed(part > 0 ? search(part * least) : search(std::nullopt)))
       return failure();
-    if (!smallest.search)
+    if (part == 0)
       smallest.search = found;
-    FailureOr<bool> fits = tryFusions(part * least, bytes);
+    FailureOr<bool> fits = tryFusions(fusions, part * least, bytes);
     if (failed(fits) || *fits)
       return fits;
     if (!found)
@@ -198,9 +218,9 @@ FailureOr<bool> MemoryFitter::findLeast(double bytes) {
   }
   if (mode.empty() || !isInTime())
     return false;
-  if (failed(search(0, true)))
+  if (failed(search(std::nullopt, true)))
     return failure();
-  return tryFusions(0, bytes);
+  return tryFusions(fusions, 0, bytes);
 }
 
 bool MemoryFitter::isInTime() const {

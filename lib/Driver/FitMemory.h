@@ -37,14 +37,19 @@ public:
   std::vector<mlir::Diagnostic> takeMessages();
 
 private:
-  /// Partitions the plan that is searched within so many bytes, or propagation's `alone`.
-  mlir::LogicalResult search(double bytes, bool alone = false);
+  /// Partitions the plan that is searched within so many bytes; without them the one of least
+  /// memory, or propagation's `alone`.
+  mlir::LogicalResult search(std::optional<double> bytes, bool alone = false);
+  /// Whether the last search has proved that no plan is within so many bytes.
+  bool isHopeless(double bytes) const;
+  /// Arenas of a plan of little memory that is found at once.
+  mlir::FailureOr<bool> tryQuickly(double bytes);
   /// Bytes that the searched plan is estimated to take.
   double estimate() const;
   /// The arena of the partitioned plan, with what dist-limit-memory is given.
   mlir::FailureOr<int64_t> planArena(const std::string &fusion, double bytes);
   /// Arenas of the partitioned plan, until one is within `bytes`.
-  mlir::FailureOr<bool> tryFusions(double given, double bytes);
+  mlir::FailureOr<bool> tryFusions(llvm::ArrayRef<std::string> tried, double given, double bytes);
   void keepIfSmaller(int64_t arena);
   /// Asks for less and less than the smallest arena.
   mlir::FailureOr<bool> descend(double bytes);

@@ -7,10 +7,11 @@
 
 #include "tessera/Transforms/OpCosts.h"
 
-#include "Memory/ValueLives.h"
+#include "tessera/Planning/Liveness.h"
 
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
+#include "tessera/Dialect/Dist/Rules/Selection.h"
 #include "tessera/Dialect/Dist/Rules/ShardingRuleInterface.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -49,27 +50,53 @@ double dist::tripsOf(Operation *op) {
 }
 
 OpCosts::OpCosts(func::FuncOp function, const sharding::Topology &topology)
-    : lives(std::make_unique<ValueLives>(function)), topology(topology) {
+    : lives(std::make_unique<Liveness>(function)), topology(topology) {
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (op == function)
       return WalkResult::advance();
     for (Value operand : llvm::SmallPtrSet<Value, 4>(op->operand_begin(), op->operand_end()))
       ++readers[{operand, lives->kernelOf(op)}];
+    if (auto generic = dyn_cast<linalg::GenericOp>(op))
+      addSelection(generic);
     return isa<linalg::LinalgOp>(op) ? WalkResult::skip() : WalkResult::advance();
   });
 }
 
 OpCosts::~OpCosts() = default;
 
+void OpCosts::addSelection(linalg::GenericOp op) {
+  SmallVector<SelectedLoop, 2> loops = replaceableLoops(op);
+  if (loops.empty())
+    return;
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  bool scatters = isScatter(op);
+  llvm::erase_if(loops, [&](const SelectedLoop &each) { // compared with every row
+    return !scatters && iterators[each.loop] == utils::IteratorType::parallel;
+  });
+  if (loops.empty())
+    return;
+  Selection &selection = selections[op];
+  SmallVector<int64_t> extents = op.getStaticLoopRanges();
+  for (const SelectedLoop &each : loops)
+    selection.rows *= static_cast<double>(extents[each.loop]);
+  for (OpOperand &operand : op->getOpOperands()) {
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    selection.isSelected.push_back(
+        op.isDpsInput(&operand) && llvm::any_of(loops, [&](const SelectedLoop &each) {
+          return map.isFunctionOfDim(each.loop);
+        }));
+  }
+}
+
 SmallVector<double> OpCosts::loadsAndStores(Operation *op) const {
   int64_t kernel = lives->kernelOf(op);
   auto isKept = [&](Value value) {
     if (!isa<RankedTensorType>(value.getType()))
       return false;
-    ValueLives::Life life = lives->of(value);
+    Liveness::Life life = lives->of(value);
     // Lives know what ops make, and arguments; what is made where it is read has an empty one.
     bool isMade = life.to >= life.from || !value.getDefiningOp();
-    return isMade && life.kind != ValueLives::Kind::inside;
+    return isMade && life.kind != Liveness::Kind::inside;
   };
   auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
   SmallVector<double> counts;
@@ -90,18 +117,25 @@ SmallVector<double> OpCosts::loadsAndStores(Operation *op) const {
 
 double OpCosts::seconds(Operation *op, double iterations, ArrayRef<double> elements,
                         int64_t devices) const {
-  if (isMadeOfScalars(op) || ValueLives::isView(op))
+  if (isMadeOfScalars(op) || Liveness::isView(op))
     return 0;
   SmallVector<double> counts = loadsAndStores(op);
   auto typeOf = [&](size_t i) {
     return i < op->getNumOperands() ? op->getOperand(i).getType()
                                     : op->getResult(i - op->getNumOperands()).getType();
   };
+  auto selection = selections.find(op);
+  if (selection != selections.end())
+    iterations = std::max(1.0, iterations / selection->second.rows);
   double bytes = 0;
-  for (size_t i = 0; i < counts.size(); ++i)
-    if (counts[i] > 0)
-      bytes += counts[i] * elements[i] *
-               static_cast<double>(bytesPerElement(getElementTypeOrSelf(typeOf(i))));
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] <= 0)
+      continue;
+    bool isSelected = selection != selections.end() && i < op->getNumOperands() &&
+                      selection->second.isSelected[i];
+    bytes += counts[i] * (isSelected ? std::min(elements[i], iterations) : elements[i]) *
+             static_cast<double>(bytesPerElement(getElementTypeOrSelf(typeOf(i))));
+  }
   double flops = iterations * static_cast<double>(operationsOf(op));
   // Products of narrow numbers run at their rate, however wide the sum is.
   std::string dtype;

@@ -5,7 +5,7 @@
 """Arithmetic of pairs of element types, weak ones included, equals JAX's at the edges of their ranges.
 
 Of the 169 pairs of types each function gets thirteen, other ones than the function before it, with every type on either side;
-`mixed_types.py --all` tries every pair (half an hour).
+`mixed_types.py --all` tries every pair (12 minutes).
 """
 
 import itertools
@@ -23,7 +23,7 @@ jax.config.update("jax_enable_x64", True)
 
 TYPES = [jnp.bool_, jnp.int8, jnp.int16, jnp.int32, jnp.int64, jnp.uint8, jnp.uint16, jnp.uint32, jnp.uint64,
          jnp.float16, jnp.bfloat16, jnp.float32, jnp.float64]
-RELATIVE = {"float64": 1e-10, "float32": 1e-4, "bfloat16": 3e-2, "float16": 1e-2}
+RELATIVE = {"float64": 1e-10, "float32": 1e-4, "bfloat16": 4e-2, "float16": 1e-2}
 ALL = "--all" in sys.argv
 turns = itertools.count()
 

@@ -8,41 +8,18 @@
 #ifndef TESSERA_CODEGEN_GEMM_H
 #define TESSERA_CODEGEN_GEMM_H
 
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-
-#include <array>
-#include <optional>
+#include "tessera/Planning/Gemm.h"
 
 namespace tessera::codegen {
 
-/// A contraction as steps `gemm` over dense row-major operands: A, B, C are the contraction's
-/// operands 0, 1 and its output, or 1, 0 and its output when `swapped`. All in elements.
-struct GemmForm {
-  bool swapped = false;
-  int64_t batch = 1, m = 1, n = 1, k = 1;
-  bool transA = false, transB = false;
-  std::array<int64_t, 3> ld = {1, 1, 1};     ///< leading dimensions of A, B, C
-  std::array<int64_t, 3> stride = {0, 0, 0}; ///< distances of batches; 0 repeats an operand
-  /// Where A, B, C of each step begin: one entry when one batch stride says it all.
-  std::vector<std::array<int64_t, 3>> starts = {{0, 0, 0}};
-};
+using dist::GemmForm;
+using dist::gemmLoopsOf;
+using dist::hasWholeRows;
+using dist::isGemmLike;
+using dist::matchGemm;
 
-/// Whether an op multiplies and adds two tensors of an element type that the gemm interface has
-/// (f64, f32, f16, bf16 and integers of at least 8 bits; C may be f32 for 16-bit floats), with
-/// projected permutations as maps, at least one reduction, and a loop that only one of the two has.
-bool isGemmLike(mlir::linalg::LinalgOp op);
-
-/// The form of a contraction with the given maps (those of its operands A, B and of C) over loops
-/// of these extents; empty when the layouts do not allow it without a copy.
-std::optional<GemmForm> matchGemm(llvm::ArrayRef<mlir::AffineMap> maps,
-                                  llvm::ArrayRef<int64_t> extents);
-
-/// The same of an op: a contraction or an rt.product; empty when it is not gemm-like.
+/// The form of a contraction or an rt.product; empty when it is not gemm-like.
 std::optional<GemmForm> matchGemm(mlir::Operation *op);
-
-/// Whether the columns of every row of C lie together, one row a multiple of n behind another, so
-/// that element i of the result is in column i mod n: what a bias along the columns needs.
-bool hasWholeRows(const GemmForm &form);
 
 } // namespace tessera::codegen
 

@@ -18,12 +18,13 @@
 #include "tessera/Sharding/Topology.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 #include <memory>
 
 namespace tessera::dist {
 
-class ValueLives;
+class Liveness;
 
 class OpCosts {
 public:
@@ -38,16 +39,25 @@ public:
   llvm::SmallVector<double> loadsAndStores(mlir::Operation *op) const;
   /// Seconds of one execution on one of `devices` devices that run it at once. `iterations` are
   /// those of its loops on the device; `elements` are those that the device has of each operand,
-  /// then of each result; what is no ranked tensor has any number.
+  /// then of each result; what is no ranked tensor has any number. Of a look-up or a sum written at
+  /// indices (Rules/Selection.h) the selected iterations count alone, and what they read.
   double seconds(mlir::Operation *op, double iterations, llvm::ArrayRef<double> elements,
                  int64_t devices) const;
   /// The same of an op whose operands lie here whole: of the local view.
   double seconds(mlir::Operation *op, int64_t devices) const;
 
 private:
-  std::unique_ptr<ValueLives> lives;
+  void addSelection(mlir::linalg::GenericOp op);
+
+  std::unique_ptr<Liveness> lives;
   /// Ops of a kernel that read a value; looked up, never iterated.
   llvm::DenseMap<std::pair<mlir::Value, int64_t>, int> readers;
+  /// What a look-up selects from; looked up, never iterated.
+  struct Selection {
+    double rows = 1;                       ///< iterations of which one counts
+    llvm::SmallVector<bool, 4> isSelected; ///< by operand: a row of it, not all
+  };
+  llvm::DenseMap<mlir::Operation *, Selection> selections;
   const sharding::Topology &topology;
 };
 

@@ -35,11 +35,14 @@ struct SearchSettings {
   int64_t devices = 0;         ///< for a module without a mesh; 0: it stays so
   /// Where no plan is within the budget the one of least memory is taken, in place of an error.
   bool takeLeast = false;
+  /// The least memory is what is asked for. Where a budget is below what is proved, a plan of
+  /// little memory that is found at once will do.
+  bool minimisesMemory = false;
 
   /// The plan of the least memory, whatever its time: no plan is within one byte.
   void minimiseMemory() {
     solver.memoryBudget = 1;
-    takeLeast = true;
+    takeLeast = minimisesMemory = true;
   }
 };
 

@@ -91,7 +91,7 @@ public:
   CallWork(Group &group, CallDescription description, Deadline deadline)
       : Work(description.isRefused.empty() ? description.text : "call", deadline),
         transport(group.owner->transport()), channel(group.channel), members(group.ranks),
-        guard(transport, channel, members, description) {}
+        scratch(group.scratch), guard(transport, channel, members, description) {}
 
   void setPlan(std::shared_ptr<const MessagePlan> made, const PlanElements &ofElements,
                const GroupCall &call) {
@@ -112,7 +112,11 @@ public:
         complete(verdict);
         return true;
       }
-      run.emplace(transport, channel, members, plan, elements, input, output);
+      constexpr int64_t kMostKept = int64_t(1) << 26; // a group keeps no more than that
+      if (plan->scratch * elements.bytes > kMostKept)
+        scratch = std::make_shared<Scratch>();
+      run.emplace(transport, channel, members, plan, elements, input, output,
+                  PlanRun::kSegmentBytes, scratch);
     }
     auto isDone = run->advance();
     if (isDone && *isDone)
@@ -134,6 +138,7 @@ private:
   Transport &transport;
   const int64_t channel;
   const std::vector<int64_t> members;
+  std::shared_ptr<Scratch> scratch;
   Guard guard;
   bool isAgreed = false;
   std::shared_ptr<const MessagePlan> plan;

@@ -78,6 +78,8 @@ private:
   int64_t channel = 0;
   Job::Queue queue = 0;
   std::shared_ptr<Mailbox> mailbox;
+  /// Of calls, which follow each other.
+  const std::shared_ptr<Scratch> scratch = std::make_shared<Scratch>();
   std::mutex mutex;
   std::map<std::vector<int64_t>, std::shared_ptr<const MessagePlan>> plans;
 };

@@ -17,16 +17,17 @@ static constexpr size_t kWindow = 4;
 
 PlanRun::PlanRun(Transport &transport, int64_t channel, const std::vector<int64_t> &members,
                  std::shared_ptr<const MessagePlan> plan, const PlanElements &elements,
-                 const std::byte *input, std::byte *output, int64_t segmentBytes)
+                 const std::byte *input, std::byte *output, int64_t segmentBytes,
+                 std::shared_ptr<Scratch> memory)
     : transport(transport), channel(channel), members(members), plan(std::move(plan)),
-      elements(elements), input(input), output(output),
-      scratch(new std::byte[static_cast<size_t>(this->plan->scratch * elements.bytes)]),
+      elements(elements), input(input), output(output), memory(std::move(memory)),
+      scratch(this->memory->atLeast(this->plan->scratch * elements.bytes)),
       segment(std::max<int64_t>(segmentBytes / elements.bytes, 1)) {}
 
 const std::byte *PlanRun::at(const Slice &slice) const {
   const std::byte *base = slice.buffer == Slice::Buffer::input    ? input
                           : slice.buffer == Slice::Buffer::output ? output
-                                                                  : scratch.get();
+                                                                  : scratch;
   return base + slice.begin * elements.bytes;
 }
 

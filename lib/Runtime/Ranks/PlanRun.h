@@ -24,6 +24,23 @@ struct PlanElements {
   double scale = 1;
 };
 
+/// Memory for executions that follow each other; it grows as they need it.
+class Scratch {
+public:
+  std::byte *atLeast(int64_t bytes) {
+    if (bytes > size) {
+      held.reset(); // before there are two of them
+      held.reset(new std::byte[static_cast<size_t>(bytes)]);
+      size = bytes;
+    }
+    return held.get();
+  }
+
+private:
+  std::unique_ptr<std::byte[]> held;
+  int64_t size = 0;
+};
+
 /// One execution of a plan. Messages travel in segments, so that a segment is added while the next
 /// one arrives. Executions that share a channel follow each other, in the same order on all ranks.
 class PlanRun {
@@ -31,10 +48,11 @@ public:
   static constexpr int64_t kSegmentBytes = int64_t(1) << 19;
 
   /// `members`: ranks of the transport by place in the group. The buffers are those of the plan's
-  /// request. `segmentBytes` is the same on all ranks.
+  /// request. `segmentBytes` is the same on all ranks. `memory` is this run's until it has ended.
   PlanRun(Transport &transport, int64_t channel, const std::vector<int64_t> &members,
           std::shared_ptr<const MessagePlan> plan, const PlanElements &elements,
-          const std::byte *input, std::byte *output, int64_t segmentBytes = kSegmentBytes);
+          const std::byte *input, std::byte *output, int64_t segmentBytes = kSegmentBytes,
+          std::shared_ptr<Scratch> memory = std::make_shared<Scratch>());
 
   /// Does what can be done without waiting; true at the end. Not called after that, or an error.
   Expected<bool> advance();
@@ -70,7 +88,8 @@ private:
   const PlanElements elements;
   const std::byte *const input;
   std::byte *const output;
-  std::unique_ptr<std::byte[]> scratch;
+  const std::shared_ptr<Scratch> memory;
+  std::byte *const scratch;
   int64_t segment; ///< elements
   size_t round = 0;
   bool started = false;

@@ -5,17 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A weight that is gathered for the forward pass and read again in the backward pass
-// takes its whole size in between. Under a budget it is gathered twice, as ZeRO-3 does
-// (S. Rajbhandari et al., "ZeRO: memory optimizations toward training trillion
-// parameter models", 2020): of all that lies idle at the worst time, what frees most
-// bytes for a second of sending is sent again, until everything fits.
+// What tessera/Planning/Rematerialize.h chooses, written into a function of the local
+// view: collectives run late, and again.
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Memory/ValueLives.h"
-
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Planning/Liveness.h"
+#include "tessera/Planning/Rematerialize.h"
 #include "tessera/Transforms/CostOptions.h"
 #include "tessera/Transforms/Passes.h"
 
@@ -51,56 +48,29 @@ bool isMove(Operation *op) {
          isa<AllGatherOp, AllToAllOp, PermuteOp, ExchangeOp, SliceOp, HaloExchangeOp>(op);
 }
 
-/// The bytes of a function by time.
-class Profile {
-public:
-  explicit Profile(int64_t end) : bytes(end + 2, 0.0) {}
-  void add(int64_t from, int64_t to, double amount) {
-    for (int64_t time = from; time <= to && time < std::ssize(bytes); ++time)
-      bytes[time] += amount;
-  }
-  int64_t worst() const { return llvm::max_element(bytes) - bytes.begin(); }
-  double at(int64_t time) const { return bytes[time]; }
-
-private:
-  std::vector<double> bytes;
-};
-
 class MemoryLimiter {
 public:
   MemoryLimiter(func::FuncOp function, const MeshTable &meshes, const sharding::Topology &topology)
       : function(function), meshes(meshes), topology(topology) {}
 
-  /// The peak that is left.
-  double run(double budget) {
-    if (double peak = peakNow(); peak <= budget)
-      return peak;
+  void run(double budget) {
+    if (Buffers(*this).plan.peak() <= budget)
+      return;
     sendLate();
-    return sendAgain(budget);
+    Buffers buffers(*this);
+    buffers.plan.run(budget, [&](const Rematerializer::Split &split) {
+      buffers.values.push_back(sendAgain(buffers.values[split.buffer], split, buffers.lives));
+    });
   }
 
 private:
-  /// A value that lies idle from one of its uses to another, and what it costs to send it again.
-  struct Gap {
-    Value value;
-    int64_t from = 0, to = 0;     ///< between these times nothing uses it
-    SmallVector<Operation *> way; ///< the moves that make it, last first
-    double freed = 0;             ///< bytes
-    double seconds = 0;
+  /// The buffers of the function as it is.
+  struct Buffers {
+    explicit Buffers(MemoryLimiter &limiter);
+    Liveness lives;
+    Rematerializer plan;
+    SmallVector<Value> values; ///< by buffer
   };
-
-  Profile profileOf(const ValueLives &lives) {
-    Profile profile(lives.end());
-    forEachOwn(function, lives, [&](Value, ValueLives::Life life, double bytes) {
-      profile.add(life.from, life.to, bytes);
-    });
-    return profile;
-  }
-
-  double peakNow() {
-    Profile profile = profileOf(ValueLives(function));
-    return profile.at(profile.worst());
-  }
 
   /// The op of the function's body in which a use is.
   Operation *placeOf(Operation *user) { return function.front().findAncestorOpInBlock(*user); }
@@ -135,84 +105,29 @@ private:
                : 0;
   }
 
-  /// The longest idle time of a value around `time`, if there is one.
-  std::optional<Gap> gapOf(Value value, const ValueLives &lives, int64_t time) {
-    Gap gap{value, lives.of(value).from, std::numeric_limits<int64_t>::max(), {}, 0, 0};
-    for (Operation *user : value.getUsers()) {
-      int64_t until = lives.readUntil(user), at = lives.timeOf(placeOf(user));
-      if (at > time)
-        gap.to = std::min(gap.to, at);
-      else if (until >= time)
-        return std::nullopt;
-      else
-        gap.from = std::max(gap.from, until);
-    }
-    if (gap.from >= time || gap.to == std::numeric_limits<int64_t>::max())
-      return std::nullopt;
-    gap.freed = bytesOf(value);
-    for (Operation *op = value.getDefiningOp(); isMove(op);
-         op = op->getOperand(0).getDefiningOp()) {
-      gap.way.push_back(op);
-      gap.seconds += secondsOf(op);
-      // What it is made of must be there still, at the price of its bytes.
-      Value base = op->getOperand(0);
-      ValueLives::Life life = lives.of(base);
-      double kept = life.to >= gap.to || isa<BlockArgument>(base) ? 0 : bytesOf(base);
-      if (kept < bytesOf(value) && (kept == 0 || !isMove(base.getDefiningOp()))) {
-        gap.freed -= kept;
-        return gap;
-      }
-    }
-    return std::nullopt;
-  }
-
-  double sendAgain(double budget) {
-    ValueLives lives(function);
-    Profile profile = profileOf(lives);
-    SmallVector<Value> candidates;
-    for (Operation &op : function.front())
-      if (isMove(&op) && lives.of(op.getResult(0)).kind == ValueLives::Kind::own)
-        candidates.push_back(op.getResult(0));
-    for (;;) {
-      int64_t worst = profile.worst();
-      if (profile.at(worst) <= budget)
-        return profile.at(worst);
-      // Freed bytes beyond what is too much count for nothing.
-      double excess = profile.at(worst) - budget;
-      std::optional<Gap> best;
-      auto priceOf = [&](const Gap &gap) { return gap.seconds / std::min(gap.freed, excess); };
-      for (Value value : candidates)
-        if (std::optional<Gap> gap = gapOf(value, lives, worst); gap && gap->freed > 0)
-          if (!best || priceOf(*gap) < priceOf(*best))
-            best = std::move(gap);
-      if (!best)
-        return profile.at(worst);
-      Value again = split(*best, lives);
-      profile.add(best->from + 1, best->to - 1, -best->freed);
-      candidates.push_back(again);
-      lives.split(best->value, best->from, again, best->to);
-    }
-  }
-
-  /// Sends a value again for all uses from `gap.to` on.
-  Value split(const Gap &gap, const ValueLives &lives) {
+  /// Sends a value again for all uses that the split gives to another buffer.
+  Value sendAgain(Value value, const Rematerializer::Split &split, Liveness &lives) {
     SmallVector<OpOperand *> later;
     Operation *first = nullptr;
-    for (OpOperand &use : gap.value.getUses()) {
+    for (OpOperand &use : value.getUses()) {
       Operation *place = placeOf(use.getOwner());
-      if (lives.timeOf(place) < gap.to)
+      if (lives.timeOf(place) < split.from)
         continue;
       later.push_back(&use);
       if (!first || place->isBeforeInBlock(first))
         first = place;
     }
+    SmallVector<Operation *> way{value.getDefiningOp()};
+    while (std::ssize(way) < split.steps)
+      way.push_back(way.back()->getOperand(0).getDefiningOp());
     OpBuilder builder(first);
-    Value made = gap.way.back()->getOperand(0);
-    for (Operation *op : llvm::reverse(gap.way)) {
+    Value made = way.back()->getOperand(0);
+    for (Operation *op : llvm::reverse(way)) {
       Operation *copy = builder.clone(*op);
       copy->setOperand(0, made);
       copy->setAttr(DistDialect::kReason,
                     builder.getStringAttr("sent again, since keeping it takes memory"));
+      lives.place(copy, split.from);
       made = copy->getResult(0);
     }
     for (OpOperand *use : later)
@@ -224,6 +139,38 @@ private:
   const MeshTable &meshes;
   const sharding::Topology &topology;
 };
+
+MemoryLimiter::Buffers::Buffers(MemoryLimiter &limiter)
+    : lives(limiter.function), plan(lives.end()) {
+  std::vector<LiveBuffer> list;
+  llvm::DenseMap<Value, int64_t> indexOf; // looked up, never iterated
+  forEachOwn(limiter.function, lives, [&](Value value, Liveness::Life life, double bytes) {
+    bool isCopy = life.kind == Liveness::Kind::copy;
+    if (!isCopy)
+      indexOf[value] = std::ssize(list);
+    list.push_back({std::ssize(list), life.from, life.to, bytes});
+    values.push_back(isCopy ? Value() : value);
+  });
+  for (auto [value, buffer] : llvm::zip_equal(values, list)) {
+    Operation *move = value ? value.getDefiningOp() : nullptr;
+    if (!isMove(move) || move->getBlock() != &limiter.function.front())
+      continue;
+    Value base = rootOf(move->getOperand(0));
+    auto known = indexOf.find(base);
+    if (known == indexOf.end())
+      continue; // in the place of an argument: it may be gone
+    buffer.base = isa<BlockArgument>(base) ? -1 : known->second;
+    buffer.seconds = limiter.secondsOf(move);
+    buffer.isRepeatable = true;
+    for (OpOperand &use : value.getUses()) {
+      Operation *place = limiter.placeOf(use.getOwner());
+      buffer.reads.push_back(
+          {lives.timeOf(place), std::max(lives.readOf(use).second, lives.endOf(place))});
+    }
+    llvm::sort(buffer.reads);
+  }
+  plan.add(std::move(list));
+}
 
 struct DistLimitMemory : dist::impl::DistLimitMemoryBase<DistLimitMemory> {
   using DistLimitMemoryBase::DistLimitMemoryBase;

@@ -7,8 +7,6 @@
 
 #include "BudgetSearch.h"
 
-#include "LeastMemory.h"
-
 #include <algorithm>
 #include <cmath>
 
@@ -18,7 +16,7 @@ using namespace tessera::dist;
 using namespace tessera::sharding;
 
 /// Plans that are tried: under a budget, and for the least memory.
-static constexpr int kRounds = 8, kLeastRounds = 12;
+static constexpr int kRounds = 8, kLeastRounds = 12, kQuickRounds = 2;
 /// Nodes that the latter together may have. Counted, so that a program has the same plan however
 /// fast the machine is.
 static constexpr int64_t kLeastNodes = 60'000;
@@ -44,10 +42,8 @@ solver::Expected<solver::Solution> BudgetSearch::solve(const solver::Problem &pr
   return solved;
 }
 
-FailureOr<solver::Solution> BudgetSearch::solve(double budget, bool isQuick) {
+FailureOr<solver::Solution> BudgetSearch::solve(double budget) {
   solver::Options options = settings.solver;
-  if (isQuick && options.mode != solver::Mode::completion)
-    options.mode = solver::Mode::recursive_programming;
   options.memoryBudget = budget;
   options.timeLimit = std::max(0.01, left());
   solver::Expected<solver::Solution> solved = solve(strategies.problem(), options);
@@ -69,13 +65,17 @@ BudgetSearch::Kept BudgetSearch::keptAt(const Lives &lives, int64_t time, bool s
   Kept kept;
   for (size_t t = 0; t < graph.tensors.size(); ++t) {
     const Lives::Life &life = lives.of(static_cast<int64_t>(t));
-    bool isKept = (life.kind == ValueLives::Kind::own ||
-                   (withHandedOn && life.kind == ValueLives::Kind::inside)) &&
+    bool isKept = (life.kind == Liveness::Kind::own ||
+                   (withHandedOn && life.kind == Liveness::Kind::inside)) &&
                   life.from <= time && time <= life.to;
     bool isArgument = life.from == 0, hasPlace = strategies.hasPlace(static_cast<int64_t>(t));
     bool isRead = !sendsAgain || !isArgument;
     for (int64_t n : graph.nodesOf[t])
-      isRead |= lives.startOf(n) <= time && time <= lives.timeOf(n);
+      for (size_t i = 0; i < graph.nodes[n].rule.operands.size(); ++i)
+        if (graph.nodes[n].tensors[i] == static_cast<int64_t>(t)) {
+          auto [from, until] = lives.readOf(n, i);
+          isRead |= from <= time && time <= until;
+        }
     kept.atHome.push_back(isKept && (isArgument || !hasPlace));
     kept.atPlace.push_back(isKept && isRead);
   }
@@ -157,7 +157,7 @@ void BudgetSearch::solveAtTimes(const solver::Solution &first, bool sendsAgain) 
 
 /// Plans of least memory: times have weights, which grow where a plan takes most (N. Littlestone
 /// and M. Warmuth, "The weighted majority algorithm", 1994).
-void BudgetSearch::minimiseMemory() {
+void BudgetSearch::minimiseMemory(DescentEffort work) {
   std::vector<double> atHome(graph.tensors.size(), 0), atPlace = atHome;
   double total = 0;
   auto addTime = [&](const Lives &lives, int64_t time, double weight) {
@@ -170,7 +170,8 @@ void BudgetSearch::minimiseMemory() {
   };
   addTime(livesOf(least->choice), leastPeak.time, 1);
   int64_t rounds = kLeastNodes / std::max<int64_t>(1, std::ssize(strategies.problem().nodes));
-  rounds = std::clamp<int64_t>(rounds, 1, kLeastRounds);
+  rounds =
+      std::clamp<int64_t>(rounds, 1, work == DescentEffort::quick ? kQuickRounds : kLeastRounds);
   for (int round = 0; round < rounds && !best && (round == 0 || left() > 0); ++round) {
     std::vector<double> home = atHome, place = atPlace;
     for (size_t t = 0; t < home.size(); ++t) {
@@ -198,7 +199,7 @@ void BudgetSearch::minimiseMemory() {
   if (best)
     return;
   std::vector<int64_t> lower =
-      descendInMemory(function, graph, strategies, least->choice, std::max(0.1, left()));
+      descendInMemory(function, graph, strategies, least->choice, std::max(0.1, left()), work);
   considerLeast(lower);
 }
 
@@ -231,9 +232,22 @@ const MemoryBound &BudgetSearch::bound() {
   return *proved;
 }
 
+solver::Solution BudgetSearch::refuse(const std::vector<int64_t> &alone) {
+  wish = 1;
+  considerLeast(alone);
+  minimiseMemory(DescentEffort::quick);
+  tookLeast = true;
+  solver::Solution plan = *least;
+  plan.lowerBound = strategies.leastCompute();
+  plan.stoppedByTime = left() <= 0;
+  return plan;
+}
+
 FailureOr<solver::Solution> BudgetSearch::run(const std::vector<int64_t> &alone) {
   bool isHopeless = std::isfinite(wish) && wish < bound().bytes;
-  FailureOr<solver::Solution> free = solve(std::numeric_limits<double>::infinity(), isHopeless);
+  if (isHopeless && !settings.minimisesMemory)
+    return refuse(alone);
+  FailureOr<solver::Solution> free = solve(std::numeric_limits<double>::infinity());
   if (failed(free))
     return failure();
   double lowerBound = free->lowerBound;
@@ -253,7 +267,7 @@ FailureOr<solver::Solution> BudgetSearch::run(const std::vector<int64_t> &alone)
     if (!fits && !isHopeless)
       solveAtTimes(*free, sendsAgain);
   if (!best)
-    minimiseMemory();
+    minimiseMemory(settings.minimisesMemory ? DescentEffort::full : DescentEffort::budget);
   tookLeast = !best;
   solver::Solution plan = best ? *best : *least;
   // What the rounds prove holds for the memory that they were told of; this holds for any plan.

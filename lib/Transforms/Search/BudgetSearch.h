@@ -15,7 +15,7 @@
 #ifndef TESSERA_LIB_TRANSFORMS_SEARCH_BUDGETSEARCH_H
 #define TESSERA_LIB_TRANSFORMS_SEARCH_BUDGETSEARCH_H
 
-#include "Memory.h"
+#include "LeastMemory.h"
 #include "MemoryBound.h"
 
 #include "tessera/Solver/Solver.h"
@@ -49,7 +49,7 @@ public:
   std::string nameOf(int64_t tensor) const;
 
 private:
-  mlir::FailureOr<solver::Solution> solve(double budget, bool isQuick = false);
+  mlir::FailureOr<solver::Solution> solve(double budget);
   /// What is kept at a time, by tensor: weights of where it is made, and of where its users need
   /// it.
   struct Kept {
@@ -62,7 +62,9 @@ private:
   Peak considerLeast(const std::vector<int64_t> &choice);
   void lowerAtNoCost(const solver::Solution &fast);
   void solveAtTimes(const solver::Solution &first, bool sendsAgain);
-  void minimiseMemory();
+  void minimiseMemory(DescentEffort work);
+  /// A plan of little memory where `bound` is over the budget, whatever that is.
+  solver::Solution refuse(const std::vector<int64_t> &alone);
   double left() const;
   solver::Expected<solver::Solution> solve(const solver::Problem &problem,
                                            const solver::Options &options);

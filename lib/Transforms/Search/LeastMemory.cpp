@@ -18,10 +18,11 @@ using namespace tessera::sharding;
 /// Bytes by time that descents look at, half a second's worth; what a tensor counts beside those,
 /// and a device of it, over which collectives are planned.
 static constexpr int64_t kMostEntries = 150'000'000, kEntriesOfTensor = 1000, kEntriesOfDevice = 64;
-/// The same where a plan was asked for that takes least time.
-static constexpr int64_t kMostFree = 10'000'000;
-/// Plans whose own lives are looked at, and the ops that these plans together may have.
-static constexpr int64_t kMostTries = 600, kMostOps = 200'000;
+/// The same where a plan was asked for that takes least time, or where no plan fits.
+static constexpr int64_t kMostFree = 10'000'000, kMostQuick = 5'000'000;
+/// Plans whose own lives are looked at, and the ops that these plans together may have: where the
+/// least memory is asked for, and where a budget is.
+static constexpr int64_t kMostTries = 600, kMostOps = 200'000, kMostOpsInBudget = 20'000;
 
 namespace {
 
@@ -79,7 +80,7 @@ private:
   std::vector<std::vector<int64_t>> tensorsOf;     ///< by node of the problem, ascending
   std::vector<std::vector<int64_t>> nodesOfTensor; ///< of the problem, by tensor, ascending
   std::vector<std::vector<Piece>> pieces;          ///< by tensor
-  std::vector<double> bytes;                       ///< by time
+  MemoryProfile profile;
   Score now{};
   double mostSeconds = std::numeric_limits<double>::infinity(), seconds = 0; ///< of the plan
   std::vector<std::vector<size_t>> edgesOf; ///< by node of the problem, where cost is limited
@@ -89,7 +90,7 @@ Descent::Descent(const PropagationGraph &graph, const StrategyGraph &strategies,
                  std::vector<int64_t> given, Effort &effort, bool onlyEnds)
     : graph(graph), strategies(strategies), lives(lives), choice(std::move(given)), effort(effort),
       onlyEnds(onlyEnds), tensorsOf(choice.size()), nodesOfTensor(graph.tensors.size()),
-      bytes(lives.end() + 2, 0.0) {
+      profile(lives.end()) {
   for (size_t t = 0; t < graph.tensors.size(); ++t) {
     auto tensor = static_cast<int64_t>(t);
     std::set<int64_t> nodes;
@@ -112,10 +113,11 @@ std::vector<Descent::Piece> Descent::piecesOf(int64_t tensor) const {
   std::vector<Piece> result;
   int64_t devices = onlyEnds ? 0 : graph.tensors[tensor].mesh->numDevices();
   effort.left -= kEntriesOfTensor + kEntriesOfDevice * devices;
-  std::vector<Kept> list = keptOf(tensor, strategies, graph, lives, choice, nullptr, onlyEnds);
+  std::vector<LiveBuffer> list =
+      keptOf(tensor, strategies, graph, lives, choice, nullptr, onlyEnds);
   // Where the entries of the list begin among the pieces.
   std::vector<size_t> at;
-  for (const Kept &kept : list) {
+  for (const LiveBuffer &kept : list) {
     at.push_back(result.size());
     double own = kept.base >= 0 ? list[kept.base].bytes : 0;
     if (kept.reads.empty() || own > kept.bytes) {
@@ -147,16 +149,15 @@ std::vector<Descent::Piece> Descent::piecesOf(int64_t tensor) const {
 
 void Descent::add(const std::vector<Piece> &list, double sign) {
   for (const Piece &piece : list)
-    for (int64_t time = piece.from; time <= piece.to; ++time)
-      bytes[time] += sign * piece.bytes;
+    profile.add(piece.from, piece.to, sign * piece.bytes);
   for (const Piece &piece : list)
     effort.left -= piece.to - piece.from + 1;
 }
 
 Descent::Score Descent::score() const {
-  Score result{*llvm::max_element(bytes), 0};
-  effort.left -= std::ssize(bytes);
-  for (double at : bytes) {
+  Score result{profile.peak(), 0};
+  effort.left -= std::ssize(profile.byTime());
+  for (double at : profile.byTime()) {
     double part = at / result.peak;
     part *= part;
     part *= part;
@@ -202,7 +203,7 @@ void Descent::set(int64_t node, int64_t strategy) {
 }
 
 std::vector<int64_t> Descent::nodesAtPeak() const {
-  int64_t worst = llvm::max_element(bytes) - bytes.begin();
+  int64_t worst = profile.worst();
   std::set<int64_t> nodes;
   for (size_t t = 0; t < pieces.size(); ++t)
     if (llvm::any_of(pieces[t],
@@ -274,11 +275,11 @@ void Descent::run() {
 /// The same with the lives that every change leads to, which takes longer.
 static void descendExactly(func::FuncOp function, const PropagationGraph &graph,
                            const StrategyGraph &strategies, std::vector<int64_t> &choice,
-                           Effort effort) {
+                           Effort effort, int64_t mostOps) {
   int64_t devices = 1;
   for (const TensorState &state : graph.tensors)
     devices = std::max(devices, state.mesh->numDevices());
-  int64_t most = kMostOps / std::max<int64_t>(1, std::ssize(graph.nodes)) / ((devices + 15) / 16);
+  int64_t most = mostOps / std::max<int64_t>(1, std::ssize(graph.nodes)) / ((devices + 15) / 16);
   int64_t tries = std::min(kMostTries, most);
   std::vector<int64_t> nodes;
   auto scoreOf = [&](bool listNodes) {
@@ -322,20 +323,24 @@ static void descendExactly(func::FuncOp function, const PropagationGraph &graph,
 
 std::vector<int64_t> dist::descendInMemory(func::FuncOp function, const PropagationGraph &graph,
                                            const StrategyGraph &strategies,
-                                           std::vector<int64_t> choice, double seconds) {
+                                           std::vector<int64_t> choice, double seconds,
+                                           DescentEffort work) {
   constexpr int kMostDescents = 4;
+  bool isQuick = work == DescentEffort::quick;
   auto most = std::chrono::duration<double>(seconds);
-  Effort effort{kMostEntries,
+  Effort effort{isQuick ? kMostQuick : kMostEntries,
                 Effort::Clock::now() + std::chrono::duration_cast<Effort::Clock::duration>(most)};
   for (int round = 0; round < kMostDescents && !effort.isOver(); ++round) {
     Lives lives(function, graph, strategies, choice);
-    Descent descent(graph, strategies, lives, choice, effort);
+    Descent descent(graph, strategies, lives, choice, effort, isQuick);
     descent.run();
     if (descent.plan() == choice)
       break;
     choice = descent.plan();
   }
-  descendExactly(function, graph, strategies, choice, effort);
+  if (!isQuick)
+    descendExactly(function, graph, strategies, choice, effort,
+                   work == DescentEffort::full ? kMostOps : kMostOpsInBudget);
   return choice;
 }
 

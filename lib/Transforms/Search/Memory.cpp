@@ -18,7 +18,7 @@ using namespace tessera::sharding;
 
 Lives::Lives(func::FuncOp function, const PropagationGraph &graph, const StrategyGraph &strategies,
              const std::vector<int64_t> &choice)
-    : lives(graph.tensors.size()), times(graph.nodes.size(), 0), starts(graph.nodes.size(), 0) {
+    : lives(graph.tensors.size()), reads(graph.nodes.size()) {
   llvm::DenseSet<OpOperand *> sent; // looked up, never iterated
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const RuleNode &node = graph.nodes[n];
@@ -30,7 +30,7 @@ Lives::Lives(func::FuncOp function, const PropagationGraph &graph, const Strateg
           shardingUnder(node, i, *strategy) != strategies.shardingOf(node.tensors[i], choice))
         sent.insert(&node.op->getOpOperand(static_cast<unsigned>(i)));
   }
-  ValueLives values(function, [&](OpOperand &operand) { return sent.contains(&operand); });
+  Liveness values(function, [&](OpOperand &operand) { return sent.contains(&operand); });
   last = 2 * values.end();
   auto take = [&](Value value) {
     int64_t tensor = graph.tensorOf(value);
@@ -46,11 +46,12 @@ Lives::Lives(func::FuncOp function, const PropagationGraph &graph, const Strateg
     if (op != function && !isa<linalg::LinalgOp>(op->getParentOp()))
       llvm::for_each(op->getResults(), take);
   });
-  for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    Operation *op = graph.nodes[n].op;
-    times[n] = op ? 2 * values.readUntil(op) : last;
-    starts[n] = op ? 2 * values.timeOf(op) : last;
-  }
+  for (size_t n = 0; n < graph.nodes.size(); ++n)
+    if (Operation *op = graph.nodes[n].op)
+      for (OpOperand &operand : op->getOpOperands()) {
+        auto [from, until] = values.readOf(operand);
+        reads[n].push_back({2 * from, 2 * until});
+      }
 }
 
 static double bytesOf(const TensorState &state, const TensorSharding &sharding) {
@@ -64,8 +65,9 @@ using Reads = std::vector<std::pair<int64_t, int64_t>>;
 
 /// How the users of a tensor need it.
 struct Needs {
-  Reads own; ///< as it lies
+  Reads own;                              ///< as it lies
   std::map<TensorSharding, Reads> shared; ///< users that need it in one way share a copy
+  std::vector<std::pair<int64_t, TensorSharding>> copies; ///< times at which it is copied, and how
   size_t numPlaced = 0; ///< uses that have it from its place, if it has one
 };
 
@@ -83,9 +85,11 @@ static Needs needsOf(int64_t tensor, const TensorSharding &own, const StrategyGr
       if (node.tensors[i] != tensor)
         continue;
       TensorSharding need = strategy ? shardingUnder(node, i, *strategy) : own;
-      int64_t until = std::min(life.to, std::max(life.from, lives.timeOf(n)));
-      std::pair<int64_t, int64_t> read{
-          std::min(until, std::max(life.from + 1, lives.startOf(n) - 1)), until};
+      auto [begin, end] = lives.readOf(n, i);
+      int64_t until = std::min(life.to, std::max(life.from, end));
+      std::pair<int64_t, int64_t> read{std::min(until, std::max(life.from + 1, begin - 1)), until};
+      if (strategies.isCopied(n, i))
+        needs.copies.push_back({begin, need});
       if (need == own) {
         needs.own.push_back({until, until});
         continue;
@@ -97,11 +101,11 @@ static Needs needsOf(int64_t tensor, const TensorSharding &own, const StrategyGr
   return needs;
 }
 
-std::vector<Kept> dist::keptOf(int64_t tensor, const StrategyGraph &strategies,
-                               const PropagationGraph &graph, const Lives &lives,
-                               const std::vector<int64_t> &choice, StrategyGraph *prices,
-                               bool onlyEnds) {
-  std::vector<Kept> list;
+std::vector<LiveBuffer> dist::keptOf(int64_t tensor, const StrategyGraph &strategies,
+                                     const PropagationGraph &graph, const Lives &lives,
+                                     const std::vector<int64_t> &choice, StrategyGraph *prices,
+                                     bool onlyEnds) {
+  std::vector<LiveBuffer> list;
   const Lives::Life &life = lives.of(tensor);
   if (life.to < life.from)
     return list;
@@ -123,8 +127,7 @@ std::vector<Kept> dist::keptOf(int64_t tensor, const StrategyGraph &strategies,
   for (auto [from, to] : needs.own)
     lastOwn = std::max(lastOwn, to);
   // What a kernel hands on inside is written down for a reshard.
-  bool isMade =
-      life.kind == ValueLives::Kind::own || (life.kind == ValueLives::Kind::inside && isSent);
+  bool isMade = life.kind == Liveness::Kind::own || (life.kind == Liveness::Kind::inside && isSent);
   // An all-reduce leaves its result where the contributions were.
   bool isInPlace = own.isPartial() && isSent && needs.own.empty() &&
                    (via != own || needs.shared.size() == 1) &&
@@ -136,7 +139,7 @@ std::vector<Kept> dist::keptOf(int64_t tensor, const StrategyGraph &strategies,
   auto add = [&](const TensorSharding &from, const TensorSharding &to, int64_t base, int64_t time,
                  int64_t until, Reads reads) {
     llvm::sort(reads);
-    Kept copy{tensor, time, until, bytesOf(state, to)};
+    LiveBuffer copy{tensor, time, until, bytesOf(state, to)};
     if (!onlyEnds)
       copy.onTheWay = strategies.bytesOnTheWay(tensor, from, to);
     // Contributions are added up once.
@@ -172,157 +175,40 @@ std::vector<Kept> dist::keptOf(int64_t tensor, const StrategyGraph &strategies,
     if (via == own || need != via)
       add(via, need, base, isInPlace && via == own ? life.from : sent, std::max(sent, endOf(reads)),
           reads);
+  for (auto &[time, need] : needs.copies) {
+    auto sharedBy = needs.shared.find(need);
+    if (time < (sharedBy == needs.shared.end() ? lastOwn : endOf(sharedBy->second)))
+      list.push_back({tensor, time, time, bytesOf(state, need)});
+  }
   return list;
 }
 
-namespace {
+static Rematerializer buffersOf(StrategyGraph *prices, const StrategyGraph &strategies,
+                                const PropagationGraph &graph, const Lives &lives,
+                                const std::vector<int64_t> &choice) {
+  Rematerializer buffers(lives.end());
+  for (size_t t = 0; t < graph.tensors.size(); ++t)
+    buffers.add(keptOf(static_cast<int64_t>(t), strategies, graph, lives, choice, prices));
+  return buffers;
+}
 
-class Fitter {
-public:
-  Fitter(StrategyGraph *prices, const StrategyGraph &strategies, const PropagationGraph &graph,
-         const Lives &lives, const std::vector<int64_t> &choice)
-      : bytes(lives.end() + 2, 0.0) {
-    for (size_t t = 0; t < graph.tensors.size(); ++t) {
-      auto first = static_cast<int64_t>(list.size());
-      for (Kept &kept : keptOf(static_cast<int64_t>(t), strategies, graph, lives, choice, prices)) {
-        add(kept.from, kept.to, kept.bytes);
-        add(kept.from, kept.from, kept.onTheWay);
-        baseOf.push_back(kept.base >= 0 ? first + kept.base : -1);
-        list.push_back(std::move(kept));
-      }
-    }
-  }
-
-  double run(double budget) {
-    if (bytes[worst()] <= budget)
-      return 0;
-    sendLate();
-    double seconds = 0;
-    while (bytes[worst()] > budget) {
-      std::optional<Gap> gap = cheapest(worst(), bytes[worst()] - budget);
-      if (!gap)
-        break;
-      seconds += list[gap->copy].seconds;
-      split(*gap);
-    }
-    return seconds;
-  }
-
-  Peak peak() const {
-    Peak peak{bytes[worst()], worst(), -1};
-    double most = -1;
-    for (const Kept &kept : list)
-      if (kept.from <= peak.time && peak.time <= kept.to && kept.bytes > most) {
-        most = kept.bytes;
-        peak.largest = kept.tensor;
-      }
-    return peak;
-  }
-
-private:
-  /// Between two of its reads a copy is idle.
-  struct Gap {
-    size_t copy, read; ///< the first read behind the gap
-    int64_t from, to;  ///< the gap, without the reads
-    double freed;
-  };
-
-  void add(int64_t from, int64_t to, double amount) {
-    for (int64_t time = from; time <= to; ++time)
-      bytes[time] += amount;
-  }
-  int64_t worst() const { return std::max_element(bytes.begin(), bytes.end()) - bytes.begin(); }
-
-  void sendLate() {
-    for (size_t c = 0; c < list.size(); ++c) {
-      Kept &copy = list[c];
-      double own = baseOf[c] >= 0 ? list[baseOf[c]].bytes : 0;
-      if (copy.reads.empty() || copy.reads.front().first <= copy.from || own > copy.bytes)
-        continue;
-      int64_t first = copy.reads.front().first;
-      add(copy.from, copy.to, -copy.bytes);
-      add(first, std::max(copy.to, first), copy.bytes);
-      add(copy.from, copy.from, -copy.onTheWay);
-      add(first, first, copy.onTheWay);
-      copy.from = first;
-      copy.to = std::max(copy.to, first); // of what others are sent from: they keep it until then
-      if (baseOf[c] >= 0)
-        keepUntil(list[baseOf[c]], first);
-    }
-  }
-
-  void keepUntil(Kept &kept, int64_t time) {
-    if (time > kept.to) {
-      add(kept.to + 1, time, kept.bytes);
-      kept.to = time;
-    }
-  }
-
-  std::optional<Gap> gapOf(size_t c, int64_t time) const {
-    const Kept &copy = list[c];
-    if (copy.reads.size() < 2 || time < copy.from || time > copy.to)
-      return std::nullopt;
-    int64_t from = copy.from;
-    for (size_t read = 0; read < copy.reads.size(); ++read) {
-      if (copy.reads[read].first > time) {
-        if (from >= time || read == 0)
-          return std::nullopt;
-        Gap gap{c, read, from + 1, copy.reads[read].first - 1, copy.bytes};
-        if (baseOf[c] >= 0 && list[baseOf[c]].to < gap.to)
-          gap.freed -= list[baseOf[c]].bytes;
-        return gap;
-      }
-      from = std::max(from, copy.reads[read].second);
-    }
-    return std::nullopt;
-  }
-
-  /// What frees most for a second of sending; freed bytes beyond `excess` count for nothing.
-  std::optional<Gap> cheapest(int64_t time, double excess) const {
-    std::optional<Gap> best;
-    auto priceOf = [&](const Gap &gap) {
-      return list[gap.copy].seconds / std::min(gap.freed, excess);
-    };
-    for (size_t c = 0; c < list.size(); ++c)
-      if (std::optional<Gap> gap = gapOf(c, time); gap && gap->freed > 0)
-        if (!best || priceOf(*gap) < priceOf(*best))
-          best = gap;
-    return best;
-  }
-
-  void split(const Gap &gap) {
-    Kept rest = list[gap.copy];
-    rest.reads.erase(rest.reads.begin(),
-                     rest.reads.begin() + static_cast<std::ptrdiff_t>(gap.read));
-    rest.from = gap.to + 1;
-    Kept &copy = list[gap.copy];
-    copy.reads.resize(gap.read);
-    copy.to = gap.from - 1;
-    add(gap.from, gap.to, -copy.bytes);
-    add(rest.from, rest.from, rest.onTheWay);
-    if (baseOf[gap.copy] >= 0)
-      keepUntil(list[baseOf[gap.copy]], rest.from);
-    baseOf.push_back(baseOf[gap.copy]);
-    list.push_back(std::move(rest));
-  }
-
-  std::vector<Kept> list;
-  std::vector<int64_t> baseOf; ///< by entry, what it is sent from; -1: that is there anyway
-  std::vector<double> bytes;   ///< by time
-};
-
-} // namespace
+static Peak peakOf(const Rematerializer &buffers) {
+  return {buffers.peak(), buffers.worst(), buffers.largestOwner()};
+}
 
 Peak dist::peakOf(const StrategyGraph &strategies, const PropagationGraph &graph,
                   const Lives &lives, const std::vector<int64_t> &choice) {
-  return Fitter(nullptr, strategies, graph, lives, choice).peak();
+  return ::peakOf(buffersOf(nullptr, strategies, graph, lives, choice));
 }
 
 Fit dist::fitInto(double budget, StrategyGraph &strategies, const PropagationGraph &graph,
                   const Lives &lives, const std::vector<int64_t> &choice) {
-  Fitter fitter(&strategies, strategies, graph, lives, choice);
+  Rematerializer buffers = buffersOf(&strategies, strategies, graph, lives, choice);
   Fit fit;
-  fit.seconds = fitter.run(budget);
-  fit.peak = fitter.peak();
+  if (buffers.peak() > budget) {
+    buffers.makeLate();
+    fit.seconds = buffers.run(budget);
+  }
+  fit.peak = ::peakOf(buffers);
   return fit;
 }

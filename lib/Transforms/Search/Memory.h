@@ -5,15 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What ValueLives says of values, with the copies that reshards make.
+// What Liveness says of values, with the copies that reshards make.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef TESSERA_LIB_TRANSFORMS_SEARCH_MEMORY_H
 #define TESSERA_LIB_TRANSFORMS_SEARCH_MEMORY_H
 
-#include "../Memory/ValueLives.h"
 #include "StrategyGraph.h"
+
+#include "tessera/Planning/Liveness.h"
+#include "tessera/Planning/Rematerialize.h"
 
 namespace tessera::dist {
 
@@ -24,16 +26,17 @@ public:
   Lives(mlir::func::FuncOp function, const PropagationGraph &graph, const StrategyGraph &strategies,
         const std::vector<int64_t> &choice);
 
-  using Life = ValueLives::Life;
+  using Life = Liveness::Life;
   const Life &of(int64_t tensor) const { return lives[tensor]; }
-  /// When a node of the graph has read its operands, and when it begins.
-  int64_t timeOf(int64_t node) const { return times[node]; }
-  int64_t startOf(int64_t node) const { return starts[node]; }
+  /// When a node of the graph reads an operand for the first and for the last time.
+  std::pair<int64_t, int64_t> readOf(int64_t node, size_t operand) const {
+    return operand < reads[node].size() ? reads[node][operand] : std::pair(last, last);
+  }
   int64_t end() const { return last; }
 
 private:
-  std::vector<Life> lives;            ///< by tensor
-  std::vector<int64_t> times, starts; ///< by node of the graph
+  std::vector<Life> lives;                                     ///< by tensor
+  std::vector<std::vector<std::pair<int64_t, int64_t>>> reads; ///< by node of the graph and operand
   int64_t last = 0;
 };
 
@@ -44,26 +47,13 @@ struct Peak {
   int64_t largest = -1; ///< tensor that takes most then
 };
 
-/// Memory that a plan takes for a while.
-struct Kept {
-  int64_t tensor;
-  int64_t from, to;
-  double bytes;
-  /// Of a copy that a reshard makes: when each reader begins and ends to read it, ascending. Empty
-  /// for what is not sent.
-  std::vector<std::pair<int64_t, int64_t>> reads = {};
-  int64_t base = -1;   ///< sent from this one of the list, which has to be there until then
-  double seconds = 0;  ///< of sending it
-  double onTheWay = 0; ///< bytes of what lies between two collectives, when it is sent
-};
-
 /// What a plan keeps of a tensor: what is made; where several users have it from; then a copy for
 /// each way in which users need it. `prices`: also what sending takes. `onlyEnds`: without what
 /// lies between two collectives, for which they have to be planned.
-std::vector<Kept> keptOf(int64_t tensor, const StrategyGraph &strategies,
-                         const PropagationGraph &graph, const Lives &lives,
-                         const std::vector<int64_t> &choice, StrategyGraph *prices = nullptr,
-                         bool onlyEnds = false);
+std::vector<LiveBuffer> keptOf(int64_t tensor, const StrategyGraph &strategies,
+                               const PropagationGraph &graph, const Lives &lives,
+                               const std::vector<int64_t> &choice, StrategyGraph *prices = nullptr,
+                               bool onlyEnds = false);
 
 /// Bytes on a device at the worst time, with every copy that a reshard makes: one for each way in
 /// which its users need it, from where the tensor is made to the last of them.

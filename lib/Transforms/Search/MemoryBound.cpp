@@ -7,7 +7,8 @@
 
 #include "MemoryBound.h"
 
-#include "../Memory/ValueLives.h"
+#include "tessera/Planning/Liveness.h"
+#include "tessera/Planning/MemoryProfile.h"
 
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 
@@ -39,7 +40,7 @@ static bool isMover(Operation *op) {
 
 /// What holds the elements of a value, at the latest.
 static Value sourceOf(Value value) {
-  for (Operation *op = value.getDefiningOp(); op && (ValueLives::isView(op) || isMover(op));
+  for (Operation *op = value.getDefiningOp(); op && (Liveness::isView(op) || isMover(op));
        op = value.getDefiningOp())
     value = op->getOperand(0);
   return value;
@@ -63,7 +64,7 @@ private:
   func::FuncOp function;
   const PropagationGraph &graph;
   const StrategyGraph &strategies;
-  ValueLives lives;
+  Liveness lives;
   std::vector<Operation *> ops;                                ///< of the function's block
   llvm::DenseMap<Operation *, size_t> number;                  ///< looked up, never iterated
   std::vector<llvm::BitVector> behind;                         ///< by op: ops that it waits for
@@ -104,7 +105,7 @@ void Bounder::findDependences() {
     for (size_t next = 0; next < values.size(); ++next)
       for (Operation *user : values[next].getUsers()) {
         Operation *place = function.front().findAncestorOpInBlock(*user);
-        if (place == user && (ValueLives::isView(user) || isMover(user)))
+        if (place == user && (Liveness::isView(user) || isMover(user)))
           llvm::append_range(values, user->getResults());
         else
           its.push_back(number.lookup(place));
@@ -117,8 +118,8 @@ void Bounder::findDependences() {
 bool Bounder::takesBytes(Operation *op) const {
   if (op->getNumResults() != 1 || !isa<linalg::LinalgOp>(op) || isMover(op))
     return false;
-  ValueLives::Life life = lives.of(op->getResult(0));
-  return life.to >= life.from && life.kind != ValueLives::Kind::view &&
+  Liveness::Life life = lives.of(op->getResult(0));
+  return life.to >= life.from && life.kind != Liveness::Kind::view &&
          graph.tensorOf(op->getResult(0)) >= 0;
 }
 
@@ -158,7 +159,7 @@ double Bounder::ownBytes(int64_t index) const {
     std::vector<std::pair<Value, double>> operands; // those of one source once
     for (size_t i = 0; i < 2; ++i) {
       Value value = node.op->getOperand(static_cast<unsigned>(i)), source = sourceOf(value);
-      ValueLives::Life life = lives.of(source);
+      Liveness::Life life = lives.of(source);
       bool isMoved = value.getDefiningOp() && isMover(value.getDefiningOp());
       if (node.tensors[i] < 0 || isMoved || life.to < life.from)
         continue;
@@ -174,7 +175,7 @@ double Bounder::ownBytes(int64_t index) const {
     double bytes = bytesOnDevice(shardingUnder(node, result, strategy),
                                  graph.tensors[node.tensors[result]].type);
     // A result may take an argument's place, and an accumulator's.
-    if (lives.of(node.op->getResult(0)).kind != ValueLives::Kind::own ||
+    if (lives.of(node.op->getResult(0)).kind != Liveness::Kind::own ||
         llvm::any_of(node.op->getUsers(),
                      [](Operation *user) { return isa<func::ReturnOp>(user); }))
       bytes = 0;
@@ -201,7 +202,7 @@ double Bounder::bytesBeside(Operation *op) const {
     double whole = static_cast<double>(state.type.getNumElements()) *
                    static_cast<double>(bytesPerElement(state.type.getElementType()));
     auto devices = static_cast<double>(state.mesh->numDevices());
-    bytes += kArenaAlignment * std::ceil(whole / devices / kArenaAlignment);
+    bytes += alignedBytes(whole / devices);
   }
   return bytes;
 }

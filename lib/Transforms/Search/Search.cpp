@@ -289,6 +289,9 @@ LogicalResult ModuleSearch::searchAll() {
       return failure();
   if (quick.solver.mode == settings.solver.mode)
     return success();
+  if (!settings.minimisesMemory && found.front().isLeast &&
+      settings.solver.memoryBudget < leastProof(found).provedMemory)
+    return success(); // no mode changes that
   std::vector<Mesh> best;
   for (size_t plan = 0; plan < std::min(kMostInFull, found.size()); ++plan)
     best.push_back(*states[plan]->made);
@@ -339,6 +342,7 @@ void ModuleSearch::write(size_t index) {
     add("largest", builder.getStringAttr(plan.largest));
     if (plan.largestAt)
       add("largest_at", plan.largestAt);
+    add("proved_memory", real(leastProof(found).provedMemory));
     add("proof", builder.getStringAttr(leastProof(found).proof));
   }
   module->setAttr(DistDialect::kSearch, builder.getDictionaryAttr(entries));

@@ -8,14 +8,13 @@
 #include "StrategyGraph.h"
 
 #include "tessera/Dialect/Dist/Rules/Rules.h"
-#include "tessera/Fusion/FuseGraph.h"
+#include "tessera/Planning/Gemm.h"
+#include "tessera/Planning/MemoryProfile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-
-#include <cmath>
 
 using namespace mlir;
 using namespace tessera;
@@ -198,6 +197,10 @@ int64_t StrategyGraph::intern(std::vector<TensorSharding> shardings) {
 }
 
 void StrategyGraph::addOps(const PropagatedPlan &propagated) {
+  for (const RuleNode &node : graph.nodes) {
+    auto linalgOp = dyn_cast_or_null<linalg::LinalgOp>(node.op);
+    copied.push_back(linalgOp ? packedOperands(linalgOp) : std::array<bool, 2>{});
+  }
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const RuleNode &node = graph.nodes[n];
     if (!isChoosing(node))
@@ -414,7 +417,7 @@ double dist::bytesOnDevice(const TensorSharding &sharding, RankedTensorType type
   auto bytes = static_cast<double>(bytesPerElement(type.getElementType()));
   for (int64_t extent : localShape(sharding, shapeOf(type)))
     bytes *= static_cast<double>(extent);
-  return kArenaAlignment * std::ceil(bytes / kArenaAlignment);
+  return alignedBytes(bytes);
 }
 
 double StrategyGraph::bytesOnTheWay(int64_t tensor, const TensorSharding &from,

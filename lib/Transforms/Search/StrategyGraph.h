@@ -96,6 +96,8 @@ public:
     return kinds[kindOfNode[node]].strategies;
   }
   int64_t numStrategies(int64_t node) const { return std::ssize(result.nodes[node].cost); }
+  /// Whether the code generator copies an operand of a node into rows.
+  bool isCopied(int64_t node, size_t operand) const { return operand < 2 && copied[node][operand]; }
   /// The node of the problem for a node of the graph, -1 where it has no choice.
   int64_t problemNodeOf(int64_t node) const { return problemNode[node]; }
   /// Bytes on a device, beside source and target, of what lies between the steps of a reshard.
@@ -159,6 +161,7 @@ private:
   std::vector<int64_t> propagatedOf; ///< by node of the problem
   std::vector<Kind> kinds;
   std::vector<Lie> lists;
+  std::vector<std::array<bool, 2>> copied;      ///< by node of the graph
   std::vector<int64_t> kindOfNode, problemNode; ///< by node of the graph, -1: none
   std::vector<End> place;                       ///< by tensor, node -1: none
   std::vector<End> home;                        ///< by tensor; of ops' results the op

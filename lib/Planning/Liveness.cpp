@@ -1,14 +1,17 @@
-//===- ValueLives.cpp - When values take memory ----------------------------===//
+//===- Liveness.cpp - When values take memory -------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "ValueLives.h"
+#include "tessera/Planning/Liveness.h"
 
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
+#include "tessera/Planning/Gemm.h"
+#include "tessera/Planning/MemoryProfile.h"
+#include "tessera/Planning/Views.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -17,7 +20,6 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
-#include <cmath>
 #include <map>
 
 using namespace mlir;
@@ -35,28 +37,11 @@ static bool isKernelPart(Operation *op) {
   return isa<linalg::LinalgOp>(op) && !isa<linalg::FillOp>(op) && !isContraction(op);
 }
 
-static bool isReshape(Operation *op) {
-  return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
-}
-
-/// Whether a slice is a run of its source's bytes: behind the first dimension of more than one
-/// index all are whole.
-static bool isRun(tensor::ExtractSliceOp slice) {
-  bool isMany = false;
-  for (auto [extent, size, stride] : llvm::zip_equal(
-           slice.getSourceType().getShape(), slice.getStaticSizes(), slice.getStaticStrides())) {
-    if ((isMany && size != extent) || (size > 1 && stride != 1))
-      return false;
-    isMany |= size > 1;
-  }
-  return true;
-}
-
-bool ValueLives::isView(Operation *op) {
+bool Liveness::isView(Operation *op) {
   if (isReshape(op))
     return true;
-  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
-    return isRun(slice) || llvm::all_of(op->getUsers(), [&](Operation *user) {
+  if (isa<tensor::ExtractSliceOp>(op))
+    return succeeded(viewOffset(op)) || llvm::all_of(op->getUsers(), [&](Operation *user) {
              return user->getBlock() == op->getBlock() && isKernelPart(user);
            });
   return isa<linalg::TransposeOp>(op) && llvm::all_of(op->getUsers(), isContraction);
@@ -71,10 +56,9 @@ static bool takesNothing(Operation *op) {
           }));
 }
 
-/// The value whose bytes a value is a view of: itself for most.
-static Value rootOf(Value value) {
+Value dist::rootOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (!ValueLives::isView(op))
+    if (!Liveness::isView(op))
       break;
     value = op->getOperand(0);
   }
@@ -82,36 +66,36 @@ static Value rootOf(Value value) {
 }
 
 static FuseKind kindOf(Operation *op) {
-  if (isKernelPart(op) && !ValueLives::isView(op))
+  if (isKernelPart(op) && !Liveness::isView(op))
     return FuseKind::kernel;
   bool communicates = isa<CollectiveOpInterface, LoopLikeOpInterface, scf::IfOp, StartOp>(op);
   return communicates ? FuseKind::ordered : FuseKind::alone;
 }
 
 /// Gives the ops of a block, and of all blocks within, their times.
-void ValueLives::order(Block &block, FuseGraph::IsSent isSent) {
+void Liveness::order(Block &block, FuseGraph::IsSent isSent) {
   FuseGraph graph(block, kMostFusedOps, kindOf, isSent);
   graph.fuse();
   std::vector<std::vector<Operation *>> groups = graph.order();
   groups.push_back({block.getTerminator()});
   for (std::vector<Operation *> &members : groups) {
-    ++last;
+    int64_t time = timeline.next();
     for (Operation *op : members) {
-      times[op] = last;
+      timeline.set(op, time, time);
       if (!isa<linalg::LinalgOp>(op))
         for (Region &region : op->getRegions())
           for (Block &inner : region)
             order(inner, isSent);
-      ends[op] = last;
+      timeline.set(op, time, timeline.end());
     }
     kernels.push_back(std::move(members));
   }
 }
 
-bool ValueLives::isHandedOn(Operation *op, Value value) const {
+bool Liveness::isHandedOn(Operation *op, Value value) const {
   return isKernelPart(op) && !value.use_empty() &&
          llvm::all_of(value.getUsers(), [&](Operation *user) {
-           return user->getBlock() == op->getBlock() && times.lookup(user) == times.lookup(op);
+           return user->getBlock() == op->getBlock() && timeOf(user) == timeOf(op);
          });
 }
 
@@ -127,7 +111,7 @@ static bool keepsOrder(Operation *op, Value value) {
 }
 
 /// Whether the kernel that makes the result may write it over the operand.
-bool ValueLives::runsInPlace(Value operand, Value result) const {
+bool Liveness::runsInPlace(Value operand, Value result) const {
   Operation *last = result.getDefiningOp();
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(last))
     if (linalgOp.getDpsInits()[cast<OpResult>(result).getResultNumber()] == operand)
@@ -139,7 +123,7 @@ bool ValueLives::runsInPlace(Value operand, Value result) const {
   SmallVector<Value> values{operand};
   for (size_t next = 0; next < values.size(); ++next)
     for (Operation *user : values[next].getUsers()) {
-      if (times.lookup(user) != times.lookup(last))
+      if (timeOf(user) != timeOf(last))
         continue;
       if (!keepsOrder(user, values[next]))
         return false;
@@ -150,8 +134,8 @@ bool ValueLives::runsInPlace(Value operand, Value result) const {
 }
 
 /// What a kernel makes takes the bytes of what it is the last to read, one each.
-void ValueLives::reuse(ArrayRef<Operation *> kernel) {
-  int64_t time = times.lookup(kernel.front());
+void Liveness::reuse(ArrayRef<Operation *> kernel) {
+  int64_t time = timeOf(kernel.front());
   for (Operation *op : kernel)
     for (Value result : op->getResults()) {
       auto made = lives.find(result);
@@ -174,74 +158,30 @@ void ValueLives::reuse(ArrayRef<Operation *> kernel) {
     }
 }
 
-int64_t ValueLives::readUntil(Operation *op) const {
-  int64_t time = times.lookup(op);
-  if (isView(op))
-    time = std::max(time, lives.lookup(op->getResult(0)).to);
-  return time;
-}
-
-void ValueLives::split(Value value, int64_t from, Value other, int64_t to) {
-  Life &life = lives[value];
-  Life rest = {to, std::max(to, life.to), life.kind};
-  life.to = from;
-  lives[other] = rest;
-  // Ops on the way to the other value run when it is needed.
-  for (Operation *op = other.getDefiningOp(); op && !times.count(op);
-       op = op->getOperand(0).getDefiningOp())
-    times[op] = to;
-}
-
-/// A value is read at a time, and what it is a view of.
-void ValueLives::addRead(Value value, int64_t time) {
-  for (;;) {
-    if (auto it = lives.find(value); it != lives.end())
-      it->second.to = std::max(it->second.to, time);
-    Operation *op = value.getDefiningOp();
-    if (!op || !isView(op))
-      return;
-    value = op->getOperand(0);
-  }
-}
-
-/// Readers of an op's operands, at their times.
-void ValueLives::readBy(Operation *op, func::FuncOp function) {
-  for (Value value : op->getOperands()) {
-    if (!lives.count(value))
-      continue;
-    int64_t time = times.lookup(op);
-    for (Operation *loop = op->getParentOp(); loop && loop != function; loop = loop->getParentOp())
-      if (isa<LoopLikeOpInterface>(loop) &&
-          !loop->isAncestor(value.getParentBlock()->getParentOp()))
-        time = std::max(time, ends.lookup(loop));
-    addRead(value, time);
-  }
-}
-
-/// When the last reader of a value, or of a view of it, begins.
-int64_t ValueLives::lastRead(Value value) const {
-  int64_t last = 0;
-  for (Operation *user : value.getUsers())
-    last = std::max(last, isView(user) ? lastRead(user->getResult(0)) : times.lookup(user));
-  return last;
+std::pair<int64_t, int64_t> Liveness::readOf(OpOperand &operand) const {
+  Operation *user = operand.getOwner(), *reader = Timeline::readerOf(operand.get(), user);
+  int64_t until = reader == user ? timeOf(user) : endOf(reader);
+  if (isView(user))
+    until = std::max(until, lives.lookup(user->getResult(0)).to);
+  return {timeOf(reader), until};
 }
 
 /// What a loop carries on is put where the carry was, once nothing reads that: sums, and slices put
 /// into a stack of results.
-void ValueLives::replaceCarries(func::FuncOp function) {
+void Liveness::replaceCarries(func::FuncOp function) {
   function.walk([&](scf::ForOp loop) {
     for (auto [carry, next] : llvm::zip(loop.getRegionIterArgs(), loop.getYieldedValues())) {
       Value root = rootOf(next);
       Operation *op = root.getDefiningOp();
       if (op && op->getBlock() == loop.getBody() && root.getType() == carry.getType() &&
-          lastRead(carry) <= times.lookup(op) && lives.count(root))
+          timeline.lastUse(carry) <= timeOf(op) && lives.count(root))
         lives[root].kind = Kind::view;
     }
   });
 }
 
 /// A result that feeds an argument is put where the argument was, once nothing reads it.
-void ValueLives::replaceArguments(func::FuncOp function) {
+void Liveness::replaceArguments(func::FuncOp function) {
   auto back = dyn_cast<func::ReturnOp>(function.front().getTerminator());
   if (!back)
     return;
@@ -258,16 +198,16 @@ void ValueLives::replaceArguments(func::FuncOp function) {
     if (!feeds || !op)
       continue;
     for (BlockArgument argument : byNumber[feeds.getInt()])
-      if (argument.getType() == root.getType() && lastRead(argument) <= times.lookup(op))
+      if (argument.getType() == root.getType() && timeline.lastUse(argument) <= timeOf(op))
         lives[root].kind = Kind::view;
   }
 }
 
-ValueLives::ValueLives(func::FuncOp function, FuseGraph::IsSent isSent) {
+Liveness::Liveness(func::FuncOp function, FuseGraph::IsSent isSent) : timeline(isView) {
   for (Block &block : function.getBody())
     order(block, isSent);
   for (BlockArgument argument : function.getArguments())
-    lives[argument] = {0, last, Kind::own};
+    lives[argument] = {0, end(), Kind::own};
   auto forEachOp = [&](llvm::function_ref<void(Operation *)> visit) {
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (op != function && !isa<linalg::LinalgOp>(op->getParentOp()))
@@ -279,32 +219,41 @@ ValueLives::ValueLives(func::FuncOp function, FuseGraph::IsSent isSent) {
       return;
     for (Value value : op->getResults())
       if (isa<RankedTensorType>(value.getType()))
-        lives[value] = {times.lookup(op), times.lookup(op),
+        lives[value] = {timeOf(op), std::max(timeOf(op), timeline.lastUse(value)),
                         isView(op)              ? Kind::view
                         : isHandedOn(op, value) ? Kind::inside
                                                 : Kind::own};
   });
-  forEachOp([&](Operation *op) { readBy(op, function); });
   replaceArguments(function);
   replaceCarries(function);
   for (const std::vector<Operation *> &kernel : kernels)
     reuse(kernel);
 }
 
-void dist::forEachOwn(func::FuncOp function, const ValueLives &lives,
-                      llvm::function_ref<void(Value, ValueLives::Life, double)> visit) {
+void dist::forEachOwn(func::FuncOp function, const Liveness &lives,
+                      llvm::function_ref<void(Value, Liveness::Life, double)> visit) {
+  auto take = [&](Value value, Liveness::Life life) {
+    auto type = cast<RankedTensorType>(value.getType());
+    visit(value, life,
+          alignedBytes(
+              static_cast<double>(type.getNumElements() * bytesPerElement(type.getElementType()))));
+  };
   auto add = [&](Value value) {
-    ValueLives::Life life = lives.of(value);
-    auto type = dyn_cast<RankedTensorType>(value.getType());
-    if (!type || life.kind != ValueLives::Kind::own || life.to < life.from)
-      return;
-    auto bytes =
-        static_cast<double>(type.getNumElements() * bytesPerElement(type.getElementType()));
-    visit(value, life, kArenaAlignment * std::ceil(bytes / kArenaAlignment));
+    Liveness::Life life = lives.of(value);
+    if (isa<RankedTensorType>(value.getType()) && life.kind == Liveness::Kind::own &&
+        life.to >= life.from)
+      take(value, life);
   };
   llvm::for_each(function.getArguments(), add);
   function.walk([&](Operation *op) {
-    if (op != function && !isa<linalg::LinalgOp>(op->getParentOp()))
-      llvm::for_each(op->getResults(), add);
+    if (op == function || isa<linalg::LinalgOp>(op->getParentOp()))
+      return;
+    llvm::for_each(op->getResults(), add);
+    auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+    int64_t time = lives.timeOf(op);
+    std::array<bool, 2> packed = linalgOp ? packedOperands(linalgOp) : std::array<bool, 2>{};
+    for (unsigned i = 0; i < packed.size(); ++i)
+      if (packed[i] && lives.of(rootOf(op->getOperand(i))).to > time)
+        take(op->getOperand(i), {time, time, Liveness::Kind::copy});
   });
 }

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_TRANSFORMS_LOCALPEAK_H
-#define TESSERA_TRANSFORMS_LOCALPEAK_H
+#ifndef TESSERA_PLANNING_LOCALPEAK_H
+#define TESSERA_PLANNING_LOCALPEAK_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -23,4 +23,4 @@ LocalPeak localPeakOf(mlir::func::FuncOp function);
 
 } // namespace tessera::dist
 
-#endif // TESSERA_TRANSFORMS_LOCALPEAK_H
+#endif // TESSERA_PLANNING_LOCALPEAK_H

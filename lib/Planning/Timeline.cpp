@@ -1,23 +1,23 @@
-//===- Lives.cpp - How long values are needed ------------------------------===//
+//===- Timeline.cpp - When ops run and values are read ---------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lives.h"
+#include "tessera/Planning/Timeline.h"
 
-#include "StepOps.h"
 #include "tessera/Dialect/Dist/IR/Dist.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 
 using namespace mlir;
 using namespace tessera;
-using namespace tessera::codegen;
+using namespace tessera::dist;
 
-Lives::Lives(func::FuncOp function) {
+Timeline::Timeline(func::FuncOp function, IsView isView) : isView(isView) {
   std::function<void(Region &)> visit = [&](Region &region) {
     for (Block &block : region)
       for (Operation &op : block) {
@@ -32,16 +32,17 @@ Lives::Lives(func::FuncOp function) {
   ++last;
 }
 
-int64_t Lives::outOfLoops(Value value, Operation *user, int64_t time) const {
+Operation *Timeline::readerOf(Value value, Operation *user) {
+  Operation *reader = user;
   for (Operation *parent = user->getParentOp();
        parent && !parent->isAncestor(value.getParentBlock()->getParentOp());
        parent = parent->getParentOp())
-    if (isa<scf::ForOp, scf::WhileOp>(parent))
-      time = std::max(time, end(parent));
-  return time;
+    if (isa<LoopLikeOpInterface>(parent))
+      reader = parent;
+  return reader;
 }
 
-int64_t Lives::lastUse(Value value) {
+int64_t Timeline::lastUse(Value value) {
   auto it = known.find(value);
   if (it != known.end())
     return it->second;
@@ -50,18 +51,19 @@ int64_t Lives::lastUse(Value value) {
   return time;
 }
 
-int64_t Lives::lastUseUncached(Value value) {
+int64_t Timeline::lastUseUncached(Value value) {
   int64_t result = 0;
   for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
+    while (!knows(user)) // in the body of an op on tensors
+      user = user->getParentOp();
     int64_t time = start(user);
-    StepKind kind = classify(user);
-    if (kind == StepKind::view || kind == StepKind::scalar) {
+    if (isView(user)) {
       for (Value viewed : user->getResults())
         time = std::max(time, lastUse(viewed));
     } else if (isa<func::ReturnOp>(user)) {
       time = end();
-    } else if (auto started = dyn_cast<dist::StartOp>(user->getParentOp())) {
+    } else if (auto started = dyn_cast<StartOp>(user->getParentOp())) {
       for (Operation *wait : started.getToken().getUsers())
         time = std::max(time, start(wait));
     } else if (auto condition = dyn_cast<scf::ConditionOp>(user);
@@ -69,7 +71,8 @@ int64_t Lives::lastUseUncached(Value value) {
       auto loop = cast<scf::WhileOp>(condition->getParentOp());
       time = std::max(time, lastUse(loop.getAfterArguments()[use.getOperandNumber() - 1]));
     }
-    result = std::max(result, outOfLoops(value, user, time));
+    Operation *reader = readerOf(value, user);
+    result = std::max({result, time, reader == user ? 0 : end(reader)});
   }
   return result;
 }

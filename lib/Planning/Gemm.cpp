@@ -5,15 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Codegen/Gemm.h"
-
-#include "tessera/Dialect/Rt/IR/Rt.h"
+#include "tessera/Planning/Gemm.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 using namespace tessera;
-using namespace tessera::codegen;
+using namespace tessera::dist;
 
 /// Steps that one contraction may become when its batch dimensions have no common stride. A step
 /// costs about a microsecond; a copy of the operands costs more from here on at the latest.
@@ -54,7 +52,7 @@ static Type elementOf(Value value) {
   return cast<ShapedType>(value.getType()).getElementType();
 }
 
-bool codegen::isGemmLike(linalg::LinalgOp op) {
+bool dist::isGemmLike(linalg::LinalgOp op) {
   if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 || !op.hasPureTensorSemantics() ||
       op.hasDynamicShape() || op.getNumReductionLoops() == 0)
     return false;
@@ -203,7 +201,7 @@ static SmallVector<Dim> exchanged(SmallVector<Dim> dims) {
   return dims;
 }
 
-std::optional<GemmForm> codegen::matchGemm(ArrayRef<AffineMap> maps, ArrayRef<int64_t> extents) {
+std::optional<GemmForm> dist::matchGemm(ArrayRef<AffineMap> maps, ArrayRef<int64_t> extents) {
   std::array<SmallVector<int64_t>, 3> strides;
   for (int operand = 0; operand < 3; ++operand)
     strides[operand] = stridesOf(maps[operand], extents);
@@ -234,22 +232,86 @@ std::optional<GemmForm> codegen::matchGemm(ArrayRef<AffineMap> maps, ArrayRef<in
   return orient(exchanged(ns), exchanged(ms), k, exchanged(batches), true);
 }
 
-std::optional<GemmForm> codegen::matchGemm(Operation *op) {
-  if (auto product = dyn_cast<rt::ProductOp>(op)) {
-    std::optional<GemmForm> form = matchGemm(product.getMapValues(), product.getLoopExtents());
-    bool wants = form && product.getBias();
-    if (wants && (!hasWholeRows(*form) ||
-                  cast<RankedTensorType>(product.getBias().getType()).getNumElements() != form->n))
-      return std::nullopt;
-    return form;
-  }
-  auto contraction = dyn_cast<linalg::LinalgOp>(op);
-  if (!contraction || !isGemmLike(contraction))
+std::optional<GemmForm> dist::matchGemm(linalg::LinalgOp op) {
+  if (!isGemmLike(op))
     return std::nullopt;
-  return matchGemm(contraction.getIndexingMapsArray(), contraction.getStaticLoopRanges());
+  return matchGemm(op.getIndexingMapsArray(), op.getStaticLoopRanges());
 }
 
-bool codegen::hasWholeRows(const GemmForm &form) {
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+SmallVector<unsigned> dist::gemmLoopsOf(AffineMap map) {
+  return llvm::map_to_vector(
+      map.getResults(), [](AffineExpr expr) { return cast<AffineDimExpr>(expr).getPosition(); });
+}
+
+bool dist::isWorthPacking(ArrayRef<int64_t> extents) {
+  constexpr int64_t kFewestProducts = 4096;
+  return ShapedType::getNumElements(extents) >= kFewestProducts;
+}
+
+std::optional<GemmLoops> dist::packGemm(const GemmLoops &loops, ArrayRef<int64_t> extents,
+                                        MLIRContext *context) {
+  // Rows of batch, m, k; batch, k, n; batch, m, n always are a gemm.
+  SmallVector<unsigned> batch, m, n, k;
+  for (unsigned loop = 0; loop < extents.size(); ++loop) {
+    bool a = llvm::is_contained(loops[0], loop), b = llvm::is_contained(loops[1], loop),
+         c = llvm::is_contained(loops[2], loop);
+    if (a && b)
+      (c ? batch : k).push_back(loop);
+    else if (c && (a || b))
+      (a ? m : n).push_back(loop);
+    else
+      return std::nullopt;
+  }
+  auto join = [](std::initializer_list<ArrayRef<unsigned>> lists) {
+    SmallVector<unsigned> all;
+    for (ArrayRef<unsigned> list : lists)
+      llvm::append_range(all, list);
+    return all;
+  };
+  GemmLoops rows = {join({batch, m, k}), join({batch, k, n}), join({batch, m, n})};
+  std::optional<GemmLoops> best;
+  int64_t least = 0;
+  for (int choice = 1; choice < 8; ++choice) {
+    GemmLoops tried = loops;
+    SmallVector<AffineMap> maps;
+    int64_t elements = 0;
+    for (int i = 0; i < 3; ++i) {
+      SmallVector<AffineExpr> exprs;
+      if (choice & (1 << i)) {
+        tried[i] = rows[i];
+        int64_t its = 1;
+        for (unsigned loop : rows[i])
+          its *= extents[loop];
+        elements += its;
+      }
+      for (unsigned loop : tried[i])
+        exprs.push_back(getAffineDimExpr(loop, context));
+      maps.push_back(AffineMap::get(extents.size(), 0, exprs, context));
+    }
+    if ((!best || elements < least) && matchGemm(maps, extents)) {
+      best = tried;
+      least = elements;
+    }
+  }
+  return best;
+}
+
+std::array<bool, 2> dist::packedOperands(linalg::LinalgOp op) {
+  SmallVector<int64_t> extents = op.getStaticLoopRanges();
+  if (!isGemmLike(op) || !isWorthPacking(extents) || matchGemm(op))
+    return {false, false};
+  GemmLoops loops;
+  for (auto [its, map] : llvm::zip_equal(loops, op.getIndexingMapsArray()))
+    its = gemmLoopsOf(map);
+  std::optional<GemmLoops> packed = packGemm(loops, extents, op.getContext());
+  return {packed && (*packed)[0] != loops[0], packed && (*packed)[1] != loops[1]};
+}
+
+bool dist::hasWholeRows(const GemmForm &form) {
   return form.starts.size() == 1 && (form.m == 1 || form.ld[2] % form.n == 0) &&
          form.stride[2] % form.n == 0;
 }

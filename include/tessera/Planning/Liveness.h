@@ -1,4 +1,4 @@
-//===- ValueLives.h - When values take memory -------------------*- C++ -*-===//
+//===- Liveness.h - When values take memory -------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,6 +14,8 @@
 //   reshape, transposition     the operand's bytes (the latter where contractions alone
 //   for contractions, slice    read it; a slice that is a part of the bytes or that kernels
 //                              cut out themselves)
+//   operand of a product that  a copy in rows while the product runs, where the operand is
+//   has no layout of a gemm    read later, too
 //   fill, constant             nothing
 //   handed on within a kernel  nothing: FuseGraph says which ops are one kernel, and that it
 //                              runs where the last of them stands
@@ -25,25 +27,27 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_TRANSFORMS_MEMORY_VALUELIVES_H
-#define TESSERA_LIB_TRANSFORMS_MEMORY_VALUELIVES_H
+#ifndef TESSERA_PLANNING_LIVENESS_H
+#define TESSERA_PLANNING_LIVENESS_H
 
 #include "tessera/Fusion/FuseGraph.h"
+#include "tessera/Planning/Timeline.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace tessera::dist {
 
-class ValueLives {
+class Liveness {
 public:
   /// `isSent`: whether a plan that is not in the text yet sends what an operand reads.
-  explicit ValueLives(mlir::func::FuncOp function, FuseGraph::IsSent isSent = nullptr);
+  explicit Liveness(mlir::func::FuncOp function, FuseGraph::IsSent isSent = nullptr);
 
   enum class Kind {
     own,    ///< takes its bytes
     inside, ///< takes nothing while all its readers take it as it lies
     view,   ///< of another value, whose life covers this one's
+    copy,   ///< of a value that others still read, made for an op by the code generator
   };
   struct Life {
     int64_t from = 0, to = -1; ///< inclusive; empty: takes nothing
@@ -55,37 +59,39 @@ public:
   static bool isView(mlir::Operation *op);
   /// An empty life for what is unknown.
   Life of(mlir::Value value) const { return lives.lookup(value); }
-  int64_t timeOf(mlir::Operation *op) const { return times.lookup(op); }
+  int64_t timeOf(mlir::Operation *op) const { return timeline.start(op); }
   /// A number of the kernel that an op is in.
-  int64_t kernelOf(mlir::Operation *op) const { return times.lookup(op); }
-  int64_t end() const { return last; }
-  /// A value is read until `from`; another one takes its place from `to` on.
-  void split(mlir::Value value, int64_t from, mlir::Value other, int64_t to);
-  /// When an op has read its operands for the last time: of a view, the last of its readers.
-  int64_t readUntil(mlir::Operation *op) const;
+  int64_t kernelOf(mlir::Operation *op) const { return timeline.start(op); }
+  /// Of a loop or branch, when its last op runs.
+  int64_t endOf(mlir::Operation *op) const { return timeline.end(op); }
+  int64_t end() const { return timeline.end(); }
+  /// An op that was added runs at a time.
+  void place(mlir::Operation *op, int64_t time) { timeline.set(op, time, time); }
+  /// When an operand is read for the first and the last time: by a view when its readers read that,
+  /// in a loop from its head to its end.
+  std::pair<int64_t, int64_t> readOf(mlir::OpOperand &operand) const;
 
 private:
   void order(mlir::Block &block, FuseGraph::IsSent isSent);
-  void readBy(mlir::Operation *op, mlir::func::FuncOp function);
-  void addRead(mlir::Value value, int64_t time);
   bool isHandedOn(mlir::Operation *op, mlir::Value value) const;
   void reuse(llvm::ArrayRef<mlir::Operation *> kernel);
   bool runsInPlace(mlir::Value operand, mlir::Value result) const;
   void replaceArguments(mlir::func::FuncOp function);
   void replaceCarries(mlir::func::FuncOp function);
-  int64_t lastRead(mlir::Value value) const;
 
   llvm::DenseMap<mlir::Value, Life> lives;
-  llvm::DenseMap<mlir::Operation *, int64_t> times, ends; ///< looked up, never iterated
-  std::vector<std::vector<mlir::Operation *>> kernels;    ///< in the order in which they run
-  int64_t last = 0;
+  Timeline timeline;
+  std::vector<std::vector<mlir::Operation *>> kernels; ///< in the order in which they run
 };
 
-/// Calls `visit` with each value of a function in the local view that takes bytes of its own, in
-/// order, and how many: those that the arena aligns it to.
-void forEachOwn(mlir::func::FuncOp function, const ValueLives &lives,
-                llvm::function_ref<void(mlir::Value, ValueLives::Life, double)> visit);
+/// The value whose bytes a value is a view of: itself for most.
+mlir::Value rootOf(mlir::Value value);
+
+/// Calls `visit` with each value of a function in the local view that takes bytes of its own, and
+/// with those that are copied, in order, and how many: those that the arena aligns it to.
+void forEachOwn(mlir::func::FuncOp function, const Liveness &lives,
+                llvm::function_ref<void(mlir::Value, Liveness::Life, double)> visit);
 
 } // namespace tessera::dist
 
-#endif // TESSERA_LIB_TRANSFORMS_MEMORY_VALUELIVES_H
+#endif // TESSERA_PLANNING_LIVENESS_H

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Transforms/LocalPeak.h"
+#include "tessera/Planning/LocalPeak.h"
 
-#include "ValueLives.h"
+#include "tessera/Planning/Liveness.h"
+#include "tessera/Planning/Rematerialize.h"
 
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 
@@ -30,23 +31,16 @@ LocalPeak dist::localPeakOf(func::FuncOp function) {
   LocalPeak peak;
   if (function.isExternal())
     return peak;
-  ValueLives lives(function);
-  std::vector<double> bytes(lives.end() + 2, 0.0);
-  SmallVector<std::pair<Value, double>> values;
-  forEachOwn(function, lives, [&](Value value, ValueLives::Life life, double its) {
-    values.push_back({value, its});
-    for (int64_t time = life.from; time <= life.to; ++time)
-      bytes[time] += its;
+  Liveness lives(function);
+  Rematerializer buffers(lives.end());
+  SmallVector<Value> values;
+  forEachOwn(function, lives, [&](Value value, Liveness::Life life, double bytes) {
+    buffers.add({{std::ssize(values), life.from, life.to, bytes}});
+    values.push_back(value);
   });
-  int64_t worst = llvm::max_element(bytes) - bytes.begin();
-  peak.bytes = bytes[worst];
-  double most = 0;
-  for (auto [value, its] : values)
-    if (ValueLives::Life life = lives.of(value);
-        life.from <= worst && worst <= life.to && its > most) {
-      most = its;
-      peak.largest = value;
-    }
+  peak.bytes = buffers.peak();
+  if (int64_t largest = buffers.largestOwner(); largest >= 0)
+    peak.largest = values[largest];
   if (peak.largest)
     peak.name = nameOf(peak.largest);
   return peak;

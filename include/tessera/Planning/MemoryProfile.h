@@ -1,0 +1,46 @@
+//===- MemoryProfile.h - Live bytes by time ---------------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PLANNING_MEMORYPROFILE_H
+#define TESSERA_PLANNING_MEMORYPROFILE_H
+
+#include "tessera/Fusion/FuseGraph.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace tessera::dist {
+
+/// What a buffer of so many bytes takes of the arena.
+inline double alignedBytes(double bytes) {
+  return kArenaAlignment * std::ceil(bytes / kArenaAlignment);
+}
+
+/// Bytes that are live on a device, by time.
+class MemoryProfile {
+public:
+  /// Of times 0 to `end`.
+  explicit MemoryProfile(int64_t end) : live(end + 2, 0.0) {}
+  /// Counts bytes that are live from a time to another one, both included.
+  void add(int64_t from, int64_t to, double bytes) {
+    for (int64_t time = from; time <= to; ++time)
+      live[time] += bytes;
+  }
+  /// The first of the times at which most is live.
+  int64_t worst() const { return std::max_element(live.begin(), live.end()) - live.begin(); }
+  double peak() const { return *std::max_element(live.begin(), live.end()); }
+  const std::vector<double> &byTime() const { return live; }
+
+private:
+  std::vector<double> live;
+};
+
+} // namespace tessera::dist
+
+#endif // TESSERA_PLANNING_MEMORYPROFILE_H
