@@ -4,7 +4,11 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
+import functools
+import os
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -52,6 +56,8 @@ class Session:
                    core.whole("seed", seed, 0, 2**64 - 1))
         with core.errors() as module:
             self._session = module.Session(artifact, backend, *numbers)
+        if backend.lower() in ("mpi", "tcp"):
+            _end_with_errors()
         self.arguments, self.results = self._session.arguments, self._session.results
 
     @entry
@@ -90,6 +96,21 @@ class Session:
     def wire_bytes(self) -> int:
         """Bytes that the collectives have moved a device, counted by the runtime since the session was opened."""
         return self._session.wire_bytes
+
+
+@functools.cache
+def _end_with_errors() -> None:
+    """An error that nobody handles ends this process at once from now on: the exit of MPI would wait for the others, who wait for
+    this one, and the launcher ends them when it sees it gone."""
+    before = sys.excepthook
+
+    def hook(kind, error, trace):
+        before(kind, error, trace)
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)
+    sys.excepthook = hook
 
 
 def _flat(array: np.ndarray) -> np.ndarray:
