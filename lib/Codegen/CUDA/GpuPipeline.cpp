@@ -61,6 +61,7 @@ static OwningOpRef<ModuleOp> makeLaunches(MLIRContext &context, StringRef text, 
   if (failed(prepareKernel(kernel)))
     return fail("preparation");
   if (schemes) {
+    putParallelLoopsFirst(kernel);
     chooseInPadding(kernel);
     splitArgMax(kernel);
     fuseKernel(kernel);

@@ -8,6 +8,7 @@
 // One kernel in a module of its own goes through
 //
 //   prepareKernel         of Kernels/KernelStages.h
+//   putParallelLoopsFirst    sums are the innermost loops
 //   chooseInPadding, splitArgMax    one op for padding, two for the greatest and its place
 //   fuseKernel            of Kernels/KernelStages.h
 //   splitReductions       long reductions to few results in two stages
@@ -45,6 +46,9 @@ struct GpuUnit {
 
   std::vector<std::string> symbols() const;
 };
+
+/// Orders the loops of generics, sums innermost. The kernel is on tensors.
+void putParallelLoopsFirst(mlir::func::FuncOp kernel);
 
 /// Makes one op of a fill and what is put into it. The kernel is on tensors.
 void chooseInPadding(mlir::func::FuncOp kernel);
