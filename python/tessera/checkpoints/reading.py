@@ -80,7 +80,7 @@ class Source:
             if common is None:
                 continue
             reader, stored = self.open(file, name)
-            _read_box(reader, stored[name], boxes.inside(common, of), out[boxes.inside(common, box)], f"tensor '{name}'")
+            _read_box(reader, stored[name], boxes.inside(common, of), out[(*boxes.inside(common, box), ...)], f"tensor '{name}'")
         if entry.dtype == "bool" and (out.view(np.uint8) > 1).any():
             raise CheckpointError(f"{self.path}: tensor '{name}' is of bool and has bytes that are neither 0 nor 1")
         return out
