@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 import zlib
 
 from .errors import CheckpointError
 
 CHUNK = 1 << 20
 MOST_CHUNK = 1 << 26
+_LARGE, _PIECE = 4 << 20, 8 << 20
 
 
 def digest(size: int, checksums: list[int]) -> str:
@@ -35,15 +37,30 @@ class Writer:
         self._crc = self._filled = 0
 
     def write(self, data) -> None:
-        data, at = memoryview(data), 0
+        data = memoryview(data)
+        if len(data) < _LARGE:
+            self._add(data)
+            self._put(data)
+        else:  # both outside of the interpreter's lock
+            adding = threading.Thread(target=self._add, args=(data,))
+            adding.start()
+            try:
+                self._put(data)
+            finally:
+                adding.join()
+        self.size += len(data)
+
+    def _add(self, data: memoryview) -> None:
+        at = 0
         while at < len(data):
             piece = data[at:at + min(len(data) - at, self.chunk - self._filled)]
             self._crc, self._filled, at = zlib.crc32(piece, self._crc), self._filled + len(piece), at + len(piece)
-            while len(piece):
-                piece = piece[os.write(self._file, piece):]
             if self._filled == self.chunk:
                 self._end_chunk()
-        self.size += len(data)
+
+    def _put(self, data: memoryview) -> None:
+        while len(data):
+            data = data[os.write(self._file, data[:_PIECE]):]
 
     def _end_chunk(self) -> None:
         self.checksums.append(self._crc)
