@@ -58,6 +58,12 @@ from .ops.distributed import stop_gradient as stop_gradient
 from .ops.distributed import unshard as unshard
 from .memory import memory_estimate as memory_estimate
 from .optim import shard_optimizer as shard_optimizer
+from .checkpoints import CheckpointError as CheckpointError
+from .checkpoints import load_checkpoint as load_checkpoint
+from .checkpoints import load_distributed_checkpoint as load_distributed_checkpoint
+from .checkpoints import load_state as load_state
+from .checkpoints import save_checkpoint as save_checkpoint
+from .checkpoints import save_state as save_state
 from .data import BatchSampler as BatchSampler
 from .data import DataLoader as DataLoader
 from .data import DistributedSampler as DistributedSampler
@@ -191,6 +197,7 @@ from . import ops as ops
 from . import optim as optim
 from . import data as data
 from . import distributed as distributed
+from . import checkpoints as checkpoints
 from . import testing as testing
 from . import parallel as parallel
 from . import random as random

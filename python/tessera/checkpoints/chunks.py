@@ -1,0 +1,154 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Files with a checksum a chunk.
+
+Chunks have a fixed size and a CRC-32 (that of zlib): it detects every error of up to 32 bits in a row and all but one of 2^32
+others, at 1.5 GB/s a core, four times as fast as BLAKE2 or SHA-256. A cryptographic digest would not protect against intent
+either, for whoever changes the data can change the digest beside it. The digest of a file is the BLAKE2b of its size and of the
+checksums of its chunks, so that it costs nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import zlib
+
+from .errors import CheckpointError
+
+CHUNK = 1 << 20
+MOST_CHUNK = 1 << 26
+_LARGE, _PIECE = 4 << 20, 8 << 20
+
+
+def digest(size: int, checksums: list[int]) -> str:
+    """The checksum of a file, from those of its chunks."""
+    text = f"{size}:" + "".join(f"{each:08x}" for each in checksums)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+class Writer:
+    """A new file; `close` brings it to the disk."""
+
+    def __init__(self, path: str, chunk: int = CHUNK):
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        self.path, self.chunk, self.size, self.checksums = path, chunk, 0, []
+        self._crc = self._filled = 0
+
+    def write(self, data) -> None:
+        data = memoryview(data)
+        if len(data) < _LARGE:
+            self._add(data)
+            self._put(data)
+        else:  # both outside of the interpreter's lock
+            adding = threading.Thread(target=self._add, args=(data,))
+            adding.start()
+            try:
+                self._put(data)
+            finally:
+                adding.join()
+        self.size += len(data)
+
+    def _add(self, data: memoryview) -> None:
+        at = 0
+        while at < len(data):
+            piece = data[at:at + min(len(data) - at, self.chunk - self._filled)]
+            self._crc, self._filled, at = zlib.crc32(piece, self._crc), self._filled + len(piece), at + len(piece)
+            if self._filled == self.chunk:
+                self._end_chunk()
+
+    def _put(self, data: memoryview) -> None:
+        while len(data):
+            data = data[os.write(self._file, data[:_PIECE]):]
+
+    def _end_chunk(self) -> None:
+        self.checksums.append(self._crc)
+        self._crc = self._filled = 0
+
+    def close(self) -> None:
+        if self._filled:
+            self._end_chunk()
+        os.fsync(self._file)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Closes the file, complete or not."""
+        if self._file is not None:
+            os.close(self._file)
+        self._file = None
+
+
+class Reader:
+    """Ranges of a file. With checksums, chunks are read whole, and nothing is handed on before its chunk has been compared.
+
+    `size` and `checksums` are what the manifest says; without it anything is taken as it is. `bytes_read` counts.
+    """
+
+    def __init__(self, path: str, size: int | None = None, checksums: list[int] | None = None, chunk: int = CHUNK):
+        try:
+            self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise CheckpointError(f"{path}: the file is missing") from None
+        except OSError as error:
+            raise CheckpointError(f"{path}: {error.strerror}") from None
+        self.path, self.chunk, self.checksums, self.bytes_read = path, chunk, checksums, 0
+        self.size = os.fstat(self._file).st_size
+        self._cached, self._bytes = -1, b""
+        if size is not None and size != self.size:
+            self.close()
+            how = "truncated" if self.size < size else "longer than what was saved"
+            raise CheckpointError(f"{path}: the file has {self.size} bytes and the manifest says {size}; it is {how}")
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+        self._file = None
+
+    def read_into(self, begin: int, out: memoryview, what: str) -> None:
+        """Fills `out` with the bytes from `begin` on. CheckpointError names `what` where they are not those that were saved."""
+        end = begin + len(out)
+        if begin < 0 or end > self.size:
+            raise CheckpointError(f"{self.path}: {what}: bytes {begin} to {end} of a file of {self.size}")
+        if self.checksums is None:
+            self._fill(begin, out, what)
+            return
+        at = begin
+        while at < end:
+            index = at // self.chunk
+            first, last = index * self.chunk, min((index + 1) * self.chunk, self.size)
+            stop = min(last, end)
+            if first == at and last == stop and index != self._cached:
+                piece = out[at - begin:stop - begin]
+                self._fill(first, piece, what)
+                self._compare(index, piece, what)
+            else:
+                if index != self._cached:
+                    self._cached, data = -1, bytearray(last - first)
+                    self._fill(first, memoryview(data), what)
+                    self._compare(index, data, what)
+                    self._cached, self._bytes = index, data
+                out[at - begin:stop - begin] = memoryview(self._bytes)[at - first:stop - first]
+            at = stop
+
+    def verify(self, what: str) -> None:
+        """Compares every chunk."""
+        data = memoryview(bytearray(min(self.chunk, self.size)))
+        for at in range(0, self.size, self.chunk):
+            self.read_into(at, data[:min(self.chunk, self.size - at)], what)
+
+    def _fill(self, at: int, out: memoryview, what: str) -> None:
+        try:
+            while len(out):
+                count = os.preadv(self._file, [out[:1 << 30]], at)
+                if not count:
+                    raise CheckpointError(f"{self.path}: {what}: the file ends at byte {at}; it was truncated while it was read")
+                self.bytes_read, at, out = self.bytes_read + count, at + count, out[count:]
+        except OSError as error:
+            raise CheckpointError(f"{self.path}: {what}: bytes from {at} on: {error.strerror}") from None
+
+    def _compare(self, index: int, data, what: str) -> None:
+        found = zlib.crc32(data)
+        if found != self.checksums[index]:
+            raise CheckpointError(f"{self.path}: {what}: bytes {index * self.chunk} to {index * self.chunk + len(data)} have the checksum "
+                                  f"{found:08x} and the manifest says {self.checksums[index]:08x}; the file is damaged")

@@ -1,0 +1,213 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Loading: which checkpoint, and its tensors as the state that takes them wants them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from .. import dtypes
+from ..layout import check as check_sharding
+from ..mesh import ProcessMesh
+from ..sharding import Sharding
+from ..source import entry, warn
+from ..tensor import from_array
+from . import folder as folders, manifest, meeting
+from .errors import CheckpointError, located
+from .reading import INDEX, SINGLE, Source
+from .state import LocalTensor, cast as cast_array, decode, dtype_of, is_plain, like as like_leaf, named, rebuild, ties
+
+
+@dataclasses.dataclass
+class Checkpoint:
+    """What was loaded. `state` has the structure that was asked for, or is a dictionary of tensors by name. `loader` and `random` are
+    what was saved of them, `program` the hash of the compiled program. `bytes_read` counts those of the files of tensors."""
+
+    path: str
+    step: int
+    state: object
+    loader: object = None
+    random: object = None
+    program: str | None = None
+    bytes_read: int = 0
+
+
+def _candidates(path: str, step: int | None) -> list[str]:
+    """What `path` may mean: a checkpoint itself, or a folder of them, newest first."""
+    if os.path.isfile(path) or any(os.path.isfile(os.path.join(path, name)) for name in (manifest.NAME, INDEX, SINGLE)):
+        return [path]
+    found = folders.checkpoints(path)
+    if not found:
+        raise CheckpointError(f"{path}: there is no complete checkpoint, no {INDEX} and no {SINGLE}")
+    chosen = [where for number, where in found if step is None or number == step]
+    if not chosen:
+        raise CheckpointError(f"{path}: there is no checkpoint of step {step}; there are {', '.join(str(number) for number, _ in reversed(found))}")
+    return chosen
+
+
+def latest(folder) -> str | None:
+    """The path of the newest checkpoint whose manifest is whole and whose files are there; None where there is none."""
+    for _, path in folders.checkpoints(os.fspath(folder)):
+        with contextlib.suppress(CheckpointError), Source(path) as source:
+            for file in source.manifest.files:
+                source.open(file)
+            return path
+    return None
+
+
+@entry
+@located
+def load_checkpoint(path, like=None, *, step: int | None = None, fallback: bool = False, strict: bool = True, cast: bool = False,
+                    verify: bool = True, random: np.random.Generator | None = None) -> Checkpoint:
+    """Loads the newest checkpoint of a folder, or that of `step`; or one itself, a folder of Hugging Face's, a file of safetensors.
+
+    like: the state that takes it, of any structure: what is returned has its structure, and each tensor lies as it does there,
+    whatever it lay like when it was saved. Of a LocalTensor the part of its rank alone is read. Tensors that `like` has twice (tied
+    weights) may be there once. Without it the state is a dictionary of tensors by name.
+    fallback: a checkpoint that is damaged is left for the one before it, with a warning that says why; in a job of several ranks
+    everything is compared first, so that all choose the same. strict=False: `like` may have and lack tensors. cast: types may differ.
+    verify=False does not compare checksums. random: a generator that goes on where the saved one was.
+
+    Raises CheckpointError, which names the file and the tensor, and which tensors are missing, unexpected, or of another shape.
+    """
+    path = os.fspath(path)
+    candidates = _candidates(path, step)
+    for number, candidate in enumerate(candidates):
+        try:
+            with Source(candidate, verify) as source:
+                if fallback and meeting.job(False).size > 1:
+                    source.verify()
+                return _load(source, like, strict, cast, random)
+        except _Mismatch:
+            raise
+        except CheckpointError as error:
+            if not fallback or number + 1 == len(candidates):
+                more = "" if fallback or number + 1 == len(candidates) else "; fallback=True takes the checkpoint before it"
+                raise CheckpointError(f"{error}{more}") from None
+            warn(f"{candidate} is not loaded: {error}; {candidates[number + 1]} is taken")
+    raise AssertionError("there is a candidate")
+
+
+class _Mismatch(CheckpointError):
+    """The checkpoint is whole, and of another model."""
+
+
+def _load(source: Source, like, strict: bool, cast: bool, random) -> Checkpoint:
+    of = source.manifest
+    if like is None:
+        state = {name: _tensor(source, name) for name in source.names()} | {name: decode(value) for name, value in of.values.items()}
+    else:
+        state = _load_like(source, like, strict, cast)
+    if random is not None:
+        if "random" not in of.extra:
+            raise _Mismatch(f"{source.path}: no state of random numbers was saved")
+        random.bit_generator.state = of.extra["random"]
+    return Checkpoint(source.path, of.step, state, of.extra.get("loader"), of.extra.get("random"), of.extra.get("program"), source.bytes_read)
+
+
+def _tensor(source: Source, name: str, sharding: Sharding | None = None):
+    array, dtype = source.read(name), dtypes.dtype(source.entry(name).dtype)
+    return from_array(array, dtype, sharding)
+
+
+def _load_like(source: Source, like, strict: bool, cast: bool):
+    wanted, tied = named(like), ties(like)
+    leaves, problems = {}, []
+    known, used = set(source.names()), set()
+    for name, leaf in wanted:
+        if is_plain(leaf):
+            leaves[name] = decode(source.manifest.values.get(name, leaf))
+            continue
+        found = next((other for other in (name, *tied.get(name, ())) if other in known), None)
+        if found is None:
+            problems += [f"'{name}' is missing"] if strict else []
+            leaves[name] = leaf
+            continue
+        used.add(found)
+        saved = source.entry(found)
+        if saved.shape != tuple(leaf.shape):
+            problems.append(f"'{name}' has shape {list(saved.shape)}, not {list(leaf.shape)}")
+        elif saved.dtype != dtype_of(leaf).name and not cast:
+            problems.append(f"'{name}' is of {saved.dtype}, not {dtype_of(leaf)} (cast=True converts)")
+        else:
+            leaves[name] = found
+    # Another name of what was taken is not unexpected.
+    aliases = source.manifest.aliases
+    taken = {aliases.get(name, name) for name in used}
+    problems += [f"'{name}' is unexpected" for name in sorted(known - used) if aliases.get(name, name) not in taken] if strict else []
+    if problems:
+        more = f" and {len(problems) - 8} more" if len(problems) > 8 else ""
+        raise _Mismatch(f"{source.path}: the checkpoint is not of this state: {', '.join(problems[:8])}{more}")
+    made: dict = {}
+    for name, leaf in wanted:
+        if is_plain(leaf) or leaves[name] is leaf:
+            continue
+        key = min(tied.get(name, [name]))  # what is tied in `like` is so in the result
+        if key not in made:
+            found, dtype = leaves[name], dtypes.dtype(source.entry(leaves[name]).dtype)
+            array = source.read(found, leaf.box if isinstance(leaf, LocalTensor) else None)
+            wants = dtype_of(leaf)
+            made[key] = like_leaf(leaf, array if wants is dtype else cast_array(array, dtype, wants), wants)
+        leaves[name] = made[key]
+    return rebuild(like, leaves)
+
+
+@entry
+@located
+def load_distributed_checkpoint(network, checkpoint_filenames, predict_strategy: Mapping | None = None, train_strategy_filename=None):
+    """Loads the shards of a training into `network`, and returns it.
+
+    checkpoint_filenames: all files of a checkpoint, in one folder, or the folder. train_strategy_filename: the manifest of the
+    training, by default that of the folder. predict_strategy: how each tensor lies from now on, by name: a Sharding, or a mesh and
+    placements; None, or a name that is not there: as in `network`.
+
+    Raises CheckpointError, which names a file that is missing, and a parameter that is unknown or of another shape.
+    """
+    if isinstance(checkpoint_filenames, (str, os.PathLike)):
+        folder, files = os.fspath(checkpoint_filenames), None
+    else:
+        if not isinstance(checkpoint_filenames, Sequence) or not checkpoint_filenames:
+            raise CheckpointError(f"checkpoint_filenames {checkpoint_filenames!r} are no files, and no folder")
+        paths = [os.path.abspath(os.fspath(each)) for each in checkpoint_filenames]
+        folder, files = os.path.dirname(paths[0]), {os.path.basename(each) for each in paths}
+        for each in paths:
+            if os.path.dirname(each) != folder:
+                raise CheckpointError(f"{each}: the files of a checkpoint lie in one folder, and another one is in {folder}")
+            if not os.path.isfile(each):
+                raise CheckpointError(f"{each}: the file is missing")
+    if train_strategy_filename is not None:
+        where, name = os.path.split(os.path.abspath(os.fspath(train_strategy_filename)))
+        if name != manifest.NAME:
+            raise CheckpointError(f"{train_strategy_filename}: the strategy of a training is its {manifest.NAME}")
+        folder = where if files is None or where == folder else _elsewhere(where, folder)
+    leaves = dict(named(network))
+    strategy = dict(predict_strategy or {})
+    for name in strategy:
+        if name not in leaves:
+            raise CheckpointError(f"predict_strategy: the network has no parameter '{name}'")
+    with Source(_candidates(folder, None)[0]) as source:
+        for name, saved in source.manifest.tensors.items():
+            for file, _ in saved.shards:
+                if files is not None and file not in files:
+                    raise CheckpointError(f"{os.path.join(folder, file)}: the file is not among checkpoint_filenames, and parameter '{name}' lies there")
+        state = _load_like(source, network, True, False)
+    for name, sharding in strategy.items():
+        if sharding is None:
+            continue
+        if not isinstance(sharding, Sharding):
+            mesh, placements = sharding
+            if not isinstance(mesh, ProcessMesh):
+                raise CheckpointError(f"predict_strategy: {mesh!r} of '{name}' is no ProcessMesh")
+            sharding = Sharding(mesh, tuple(placements))
+        strategy[name] = check_sharding(sharding, leaves[name].shape, leaves[name].dtype.element, f"'{name}'")
+    placed = {name: leaf if strategy.get(name) is None else leaf._placed(strategy[name]) for name, leaf in named(state)}
+    return rebuild(state, placed)
+
+
+def _elsewhere(where: str, folder: str):
+    raise CheckpointError(f"{where}: the manifest lies in another folder than the files, {folder}")

@@ -1,0 +1,220 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""How the ranks of a job save together: they agree on a folder, and see each other's files in it.
+
+With a process group they agree by its collectives. Without one, each rank leaves a file `.hello-RANK` with a random word; rank 0
+answers with `.invite`, which repeats the words, so that files of an earlier job mislead nobody. What follows goes by files alone,
+so that it can happen beside collectives of a training step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable
+
+from .. import distributed, ranks
+from . import folder as folders
+from .errors import CheckpointError
+
+TOKEN, INVITE, HELLO = "token", ".invite", ".hello-"
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """The ranks that save together; `group`: they have a process group."""
+
+    rank: int = 0
+    size: int = 1
+    group: bool = False
+
+    @property
+    def me(self) -> str:
+        return f"rank {self.rank} (host {socket.gethostname()})"
+
+
+def job(alone: bool) -> Job:
+    """As the process group says, or the launcher; or this process alone."""
+    if alone:
+        return Job()
+    if distributed.is_initialized():
+        return Job(distributed.get_rank(), distributed.get_world_size(), True)
+    launched = ranks.read()
+    return Job(launched.rank, launched.size)
+
+
+def read_json(path: str) -> dict:
+    """A small file that another rank writes; empty as long as it is not there."""
+    try:
+        with open(path, "rb") as file:
+            found = json.loads(file.read())
+        return found if isinstance(found, dict) else {}
+    except (OSError, ValueError):
+        return {}
+
+
+def wait_for(done: Callable[[], bool], timeout: float, progress: Callable[[], object] = lambda: None) -> bool:
+    """Waits until `done()`, or until `progress()` has not changed for `timeout` seconds."""
+    pause, last, until = 0.001, progress(), time.monotonic() + timeout
+    while not done():
+        now = progress()
+        if now != last:
+            last, until = now, time.monotonic() + timeout
+        if time.monotonic() > until:
+            return False
+        time.sleep(pause)
+        pause = min(0.1, pause * 1.5)
+    return True
+
+
+def propose(folder: str, step: int) -> dict:
+    """A new folder to write into, by rank 0, and the name that it will have."""
+    word = secrets.token_hex(8)
+    name = folders.new_name(folder, step)
+    writing = f"{folders.WRITING}{name}-{word}"
+    os.mkdir(os.path.join(folder, writing))
+    folders.write_file(os.path.join(folder, writing, TOKEN), word.encode())
+    return {"word": word, "name": name, "writing": writing}
+
+
+def agree(job: Job, folder: str, step: int, timeout: float) -> dict:
+    """The proposal of rank 0, on all ranks. CheckpointError names the ranks that do not see its folder."""
+    if job.size == 1:
+        return propose(folder, step)
+    return _by_group(job, folder, step) if job.group else _by_files(job, folder, step, timeout)
+
+
+def _sees(folder: str, proposal: dict) -> bool:
+    with contextlib.suppress(OSError):
+        with open(os.path.join(folder, proposal["writing"], TOKEN), encoding="ascii") as file:
+            return file.read() == proposal["word"]
+    return False
+
+
+def _by_group(job: Job, folder: str, step: int) -> dict:
+    mine, found = None, [None] * job.size
+    if job.rank == 0:
+        try:
+            mine = propose(folder, step)
+        except (CheckpointError, OSError) as error:
+            mine = {"error": str(error)}
+    distributed.all_gather_object(found, mine)
+    proposal = found[0]
+    if "error" in proposal:
+        raise CheckpointError(f"rank 0 cannot save: {proposal['error']}")
+    distributed.all_gather_object(found, [job.me, wait_for(lambda: _sees(folder, proposal), 5)])  # seconds: NFS remembers names for 3
+    blind = [who for who, sees in found if not sees]
+    if blind:
+        raise CheckpointError(f"{folder}: {', '.join(blind)} {'do' if len(blind) > 1 else 'does'} not see the files of {found[0][0]}; the folder is not "
+                              "shared: give one on a file system that all hosts mount")
+    return proposal
+
+
+def _by_files(job: Job, folder: str, step: int, timeout: float) -> dict:
+    invite, others = os.path.join(folder, INVITE), [str(rank) for rank in range(1, job.size)]
+    if job.rank:
+        hello, word, proposal = os.path.join(folder, f"{HELLO}{job.rank}"), secrets.token_hex(8), {}
+        folders.write_file(hello, json.dumps({"word": word}).encode())
+
+        def invited():
+            found = read_json(invite)
+            if found.get("words", {}).get(str(job.rank)) == word and _sees(folder, found["proposal"]):
+                proposal.update(found["proposal"])
+            return bool(proposal)
+        came = wait_for(invited, timeout)
+        with contextlib.suppress(OSError):
+            os.unlink(hello)
+        if not came:
+            raise CheckpointError(f"{folder}: {job.me} has seen no file of rank 0 for {timeout:g} s; the folder is not shared, or rank 0 does not save")
+        folders.write_file(os.path.join(folder, proposal["writing"], f"joined-{job.rank}"), b"")
+        return proposal
+    proposal, written = propose(folder, step), {}
+
+    def joined():
+        words = {rank: read_json(os.path.join(folder, HELLO + rank)).get("word") for rank in others}
+        words = {**written, **{rank: word for rank, word in words.items() if word}}
+        if words != written:
+            written.update(words)
+            folders.write_file(invite, json.dumps({"proposal": proposal, "words": words}).encode())
+        return not _absent(folder, proposal, "joined", others)
+    if not wait_for(joined, timeout):
+        absent = ", ".join(_absent(folder, proposal, "joined", others))
+        discard(folder, proposal)
+        raise CheckpointError(f"{folder}: {job.me} has seen no file of rank {absent} for {timeout:g} s; the folder is not shared, or not all "
+                              "ranks save (alone=True saves what one rank has)")
+    with contextlib.suppress(OSError):
+        os.unlink(invite)
+    return proposal
+
+
+def _absent(folder: str, proposal: dict, kind: str, of: list[str]) -> list[str]:
+    return [rank for rank in of if not os.path.exists(os.path.join(folder, proposal["writing"], f"{kind}-{rank}"))]
+
+
+def discard(folder: str, proposal: dict) -> None:
+    writing = os.path.join(folder, proposal["writing"])
+    with contextlib.suppress(OSError):
+        for name in os.listdir(writing):
+            os.unlink(os.path.join(writing, name))
+        os.rmdir(writing)
+
+
+def say_failed(job: Job, folder: str, proposal: dict, reason: str) -> None:
+    """Tells rank 0, as far as there is room to write, that this rank gives up."""
+    with contextlib.suppress(OSError):
+        path = os.path.join(folder, proposal["writing"], f"failed-{job.rank}")
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o666))
+        with open(path, "w", encoding="utf-8", errors="replace") as file:
+            file.write(f"{job.me}: {reason}")
+
+
+def say_done(job: Job, folder: str, proposal: dict, part: dict) -> None:
+    folders.write_file(os.path.join(folder, proposal["writing"], f"part-{job.rank}"), json.dumps(part, allow_nan=False).encode())
+
+
+def collect(job: Job, folder: str, proposal: dict, timeout: float) -> list[dict]:
+    """On rank 0: what the other ranks have written, in their order."""
+    writing, others = os.path.join(folder, proposal["writing"]), [str(rank) for rank in range(1, job.size)]
+    failed: list[str] = []
+
+    def size():
+        with contextlib.suppress(OSError):
+            return [(each.name, each.stat().st_size) for each in os.scandir(writing)]
+        return None
+
+    def complete():
+        failed[:] = [rank for rank in others if os.path.exists(os.path.join(writing, f"failed-{rank}"))]
+        return bool(failed) or not _absent(folder, proposal, "part", others)
+    if not wait_for(complete, timeout, size):
+        raise CheckpointError(f"{folder}: rank {', '.join(_absent(folder, proposal, 'part', others))} has written nothing for {timeout:g} s; it ended or hangs")
+    if failed:
+        time.sleep(0.05)  # the reason is written after the name
+        with open(os.path.join(writing, f"failed-{failed[0]}"), encoding="utf-8") as file:
+            raise CheckpointError(file.read() or f"rank {failed[0]} cannot write")
+    return [read_json(os.path.join(writing, f"part-{rank}")) for rank in others]
+
+
+def remove_notes(job: Job, folder: str, proposal: dict) -> None:
+    """What the ranks have told each other does not belong to the checkpoint."""
+    for name in (TOKEN, *(f"{kind}-{rank}" for rank in range(1, job.size) for kind in ("joined", "part"))):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(folder, proposal["writing"], name))
+
+
+def wait_until_complete(job: Job, folder: str, proposal: dict, timeout: float) -> None:
+    """On other ranks: until rank 0 has given the checkpoint its name."""
+    writing, path = (os.path.join(folder, proposal[key]) for key in ("writing", "name"))
+
+    def size():
+        with contextlib.suppress(OSError):
+            return [(each.name, each.stat().st_size) for each in os.scandir(writing)]
+        return None
+    came = wait_for(lambda: os.path.isdir(path) or not os.path.isdir(writing), timeout, size)
+    if not os.path.isdir(path):
+        how = "has given up" if came else f"has written nothing for {timeout:g} s"
+        raise CheckpointError(f"{path}: rank 0 {how}; the checkpoint was not saved ({job.me})")

@@ -1,0 +1,229 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Saving: which process writes what, and how a checkpoint becomes complete."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import os
+import threading
+
+import numpy as np
+
+from ..source import entry, location, standing_at
+from . import boxes, folder as folders, manifest, meeting
+from .boxes import Box
+from .chunks import CHUNK, MOST_CHUNK, Writer
+from .errors import CheckpointError, located
+from .manifest import Entry, File, Manifest
+from .meeting import Job
+from .safetensors import header
+from .state import Item, owners, take
+
+
+@dataclasses.dataclass
+class Plan:
+    """The files that this process writes: their parts as (item, box)."""
+
+    files: dict[str, list[tuple[Item, Box]]]
+
+    @staticmethod
+    def of(items: list[Item], job: Job) -> Plan:
+        """In a job a rank writes one file, and one process alone a file for each device that holds something."""
+        placed = [(device, item, box) for item in items for device, box in owners(item.shape, item.sharding)]
+        if job.size == 1:
+            devices = sorted({device for device, *_ in placed})
+            number, mine = {device: i for i, device in enumerate(devices)}, set(devices)
+        else:
+            number = {device: device % job.size for device, *_ in placed}
+            mine = {device for device in number if number[device] == job.rank}
+        total = max(1, len(set(number.values())) if job.size == 1 else job.size)
+        files: dict[str, list] = {}
+        for device, item, box in placed:
+            if device not in mine:
+                continue
+            if item.box is not None and item.box != box and boxes.volume(box):
+                raise CheckpointError(f"tensor '{item.name}': {job.me} holds {list(item.box)} and is to write {list(box)}; in a job of {job.size} the mesh "
+                                      "of a LocalTensor is of its ranks")
+            files.setdefault(f"shard-{number[device]:05d}-of-{total:05d}.safetensors", []).append((item, box))
+        return Plan(files)
+
+    def copied(self) -> Plan:
+        """The same of values of their own, which nobody changes."""
+        return Plan({file: [(dataclasses.replace(item, array=np.array(item.part(box)), box=box), box) for item, box in parts]
+                     for file, parts in self.files.items()})
+
+    def write(self, folder: str, chunk: int) -> Manifest:
+        made = Manifest(chunk=chunk)
+        for file, parts in self.files.items():
+            made.files[file] = write_shard(os.path.join(folder, file), parts, chunk)
+            for item, box in parts:
+                old = made.tensors.get(item.name)
+                sharding = None if item.sharding is None else str(item.sharding)
+                made.tensors[item.name] = Entry(item.dtype.name, item.shape, (*(old.shards if old else ()), (file, box)), sharding)
+        return made
+
+
+def write_shard(path: str, parts: list[tuple[Item, Box]], chunk: int, metadata: dict | None = None) -> File:
+    """A file of safetensors. Of what is not contiguous one part at a time is copied."""
+    writer = Writer(path, chunk)
+    try:
+        writer.write(header({item.name: (item.dtype.name, boxes.extents(box)) for item, box in parts}, metadata))
+        for item, box in parts:
+            writer.write(memoryview(item.part(box).reshape(-1).view(np.uint8)))
+        writer.close()
+    except OSError as error:
+        raise CheckpointError(f"{path}: {error.strerror}; the checkpoint was not saved, and older ones are as they were") from None
+    finally:
+        writer.abandon()
+    return File(writer.size, writer.checksums)
+
+
+class Save:
+    """A checkpoint that is being saved. `wait` returns its path, or raises what went wrong; the next save into the folder does, too."""
+
+    def __init__(self):
+        self.path: str | None = None
+        self._error: BaseException | None = None
+        self._thread: threading.Thread | None = None
+
+    def done(self) -> bool:
+        return self._thread is None or not self._thread.is_alive()
+
+    def wait(self) -> str:
+        if self._thread is not None:
+            self._thread.join()
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        return self.path
+
+
+_last: dict[str, Save] = {}  # by folder and rank
+
+
+def _described(given: dict) -> dict:
+    """The states that are JSON: of the loader, of random numbers, and the hash of the program."""
+    extra = {}
+    for name, value in given.items():
+        if name == "program" and value is not None:
+            data = value if isinstance(value, (bytes, bytearray)) else str(value).encode()
+            value = hashlib.blake2b(data, digest_size=16).hexdigest()
+        elif isinstance(value, np.random.Generator):
+            value = value.bit_generator.state
+        elif hasattr(value, "state_dict"):
+            value = value.state_dict()
+        if value is not None:
+            extra[name] = value
+    return extra
+
+
+@entry
+@located
+def save_checkpoint(folder, state, step: int = 0, *, loader=None, random=None, program=None, keep: int | None = 2, asynchronous: bool = False,
+                    alone: bool = False, timeout: float = 120.0, chunk: int = CHUNK) -> Save:
+    """Saves a state in `folder`/step-..., as safetensors and a manifest; when it returns (or `wait` of an asynchronous save does), the
+    checkpoint is on the disk, and until then the older ones are what there is.
+
+    state: a tree (modules, dictionaries, ...) of tensors and arrays of any library, and of numbers and strings in containers. Of a
+    tensor that lies on a mesh each part is written once. In a job all ranks call it with the same tree; a rank that holds a part
+    alone gives a LocalTensor. alone: saves what this process has, without the other ranks (`if get_rank() == 0: ...`).
+    loader, random: what JSON can say, a numpy.random.Generator, or an object with `state_dict()`; program: the artifact or text of
+    the compiled program, of which the hash is stored. keep: so many checkpoints stay, at least 2; None all. asynchronous: a thread
+    writes copies that are taken now. timeout: seconds that ranks wait for each other's next sign. chunk: bytes a checksum.
+
+    Raises CheckpointError, which names file and rank.
+    """
+    if keep is not None and (type(keep) is not int or keep < 2):
+        raise CheckpointError(f"keep {keep!r} is no number of at least 2: while one checkpoint is written, another one is complete")
+    if isinstance(step, bool) or not isinstance(step, (int, np.integer)) or not 0 <= step < 10**18:
+        raise CheckpointError(f"step {step!r} is no number of steps")
+    if type(chunk) is not int or not 0 < chunk <= MOST_CHUNK:
+        raise CheckpointError(f"chunk {chunk!r} is no number of bytes up to {MOST_CHUNK}")
+    folder, step, job = os.path.abspath(os.fspath(folder)), int(step), meeting.job(alone)
+    before = _last.pop((folder, job.rank), None)
+    if before is not None:
+        before.wait()
+    items, aliases, values = take(state)
+    whole = Manifest(step, chunk, aliases=aliases, values=values, extra=_described({"loader": loader, "random": random, "program": program}))
+    try:
+        whole.text()
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"the states of loader and random numbers are no JSON: {error}") from None
+    plan, save, stack = Plan.of(items, job), Save(), contextlib.ExitStack()
+    try:
+        os.makedirs(folder, exist_ok=True)
+        if job.rank == 0:
+            stack.enter_context(folders.lock(folder))
+            folders.clean(folder)
+        proposal = meeting.agree(job, folder, step, timeout)
+    except OSError as error:
+        stack.close()
+        raise CheckpointError(f"{folder}: {error.strerror}") from None
+    except BaseException:
+        stack.close()
+        raise
+    if not asynchronous:
+        with stack:
+            save.path = _write(folder, job, proposal, plan, whole, keep, timeout)
+        return save
+    plan, place = plan.copied(), location()
+
+    def run():
+        try:
+            with stack, standing_at(place):
+                save.path = located(_write)(folder, job, proposal, plan, whole, keep, timeout)
+        except BaseException as error:
+            save._error = error
+    _last[folder, job.rank] = save
+    save._thread = threading.Thread(target=run, name="tessera-checkpoint")
+    save._thread.start()
+    return save
+
+
+def _write(folder: str, job: Job, proposal: dict, plan: Plan, whole: Manifest, keep: int | None, timeout: float) -> str:
+    writing = os.path.join(folder, proposal["writing"])
+    try:
+        made = plan.write(writing, whole.chunk)
+        if job.rank:
+            meeting.say_done(job, folder, proposal, made.parts())
+            meeting.wait_until_complete(job, folder, proposal, timeout)
+            return os.path.join(folder, proposal["name"])
+        body = {"format": manifest.FORMAT, "version": manifest.VERSION, "step": whole.step, "chunk": whole.chunk, "aliases": whole.aliases,
+                "values": whole.values, "extra": whole.extra, **_merged(made.parts(), meeting.collect(job, folder, proposal, timeout))}
+        text = manifest.check(body, os.path.join(writing, manifest.NAME)).text()
+        meeting.remove_notes(job, folder, proposal)
+        folders.write_file(os.path.join(writing, manifest.NAME), text)
+        path = folders.commit(folder, writing, proposal["name"])
+    except OSError as error:
+        _give_up(job, folder, proposal, error.strerror)
+        raise CheckpointError(f"{writing}: {error.strerror}; the checkpoint was not saved, and older ones are as they were") from None
+    except BaseException as error:
+        _give_up(job, folder, proposal, str(error))
+        raise
+    if keep is not None:
+        folders.prune(folder, keep, path)
+    return path
+
+
+def _give_up(job: Job, folder: str, proposal: dict, reason: str) -> None:
+    if job.rank == 0:
+        meeting.discard(folder, proposal)
+    else:
+        meeting.say_failed(job, folder, proposal, reason)
+
+
+def _merged(first: dict, others: list[dict]) -> dict:
+    """Files and tensors of all ranks."""
+    files, tensors = dict(first["files"]), dict(first["tensors"])
+    for rank, part in enumerate(others, 1):
+        files.update(part["files"])
+        for name, entry in part["tensors"].items():
+            old = tensors.get(name)
+            if old is not None and (old["dtype"], old["shape"]) != (entry["dtype"], entry["shape"]):
+                raise CheckpointError(f"tensor '{name}' is {entry['dtype']} of shape {entry['shape']} on rank {rank}, and {old['dtype']} of shape "
+                                      f"{old['shape']} on others; all ranks save the same state")
+            tensors[name] = entry if old is None else {**old, "shards": old["shards"] + entry["shards"]}
+    return {"files": files, "tensors": tensors}

@@ -1,0 +1,187 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The state of a training as named tensors: trees of arrays of any library taken apart, and put together from what was saved."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+
+from .. import dtypes, tree
+from ..dtypes import DType
+from ..executable import to_host
+from ..layout import layout
+from ..sharding import Sharding
+from ..tensor import Tensor, asarray, from_array
+from . import boxes
+from .boxes import Box
+from .errors import CheckpointError
+
+_PLAIN = (bool, int, float, str, type(None))
+
+
+class LocalTensor:
+    """What one rank of a job holds of a tensor: `array` is its part of a tensor of `shape` that lies as `sharding` says, where ranks
+    are the processes of the mesh."""
+
+    def __init__(self, array, shape: Sequence[int], sharding: Sharding, rank: int):
+        self.array, self.shape, self.sharding, self.rank = np.asarray(array), tuple(shape), sharding, rank
+        self.dtype = dtypes.dtype(self.array.dtype)
+        found = layout(sharding, len(self.shape))
+        if found.partial:
+            raise CheckpointError("a LocalTensor holds a part of the value, and the sharding says a partial value; reduce it first")
+        if rank not in sharding.mesh.devices:
+            raise CheckpointError(f"rank {rank} is not in the mesh {list(sharding.mesh.devices)}")
+        self.box = boxes.of_slices(found.box(self.shape, sharding.mesh, rank))
+        if self.array.shape != boxes.extents(self.box):
+            raise CheckpointError(f"rank {rank} has shape {boxes.extents(self.box)} of a tensor of shape {self.shape}, and the array has "
+                                  f"{self.array.shape}")
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.array, dtype) if copy else np.asarray(self.array, dtype)
+
+    def __repr__(self):
+        return f"LocalTensor(shape={list(self.shape)}, dtype={self.dtype}, box={[list(each) for each in self.box]}, rank={self.rank})"
+
+
+@dataclasses.dataclass(frozen=True)
+class Item:
+    """A tensor to save. `array` is the global value, or the part in `box` alone."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    sharding: Sharding | None
+    array: np.ndarray
+    box: Box | None
+
+    def part(self, box: Box) -> np.ndarray:
+        """The values of a box, which this process has, in the order of the file."""
+        if not boxes.volume(box):
+            return np.empty(boxes.extents(box), self.array.dtype)
+        whole = self.box if self.box is not None else boxes.whole(self.shape)
+        part = self.array[boxes.inside(box, whole)] if box != whole else self.array
+        part = part if part.dtype.byteorder != ">" else part.astype(part.dtype.newbyteorder("<"))
+        return np.ascontiguousarray(part).reshape(boxes.extents(box))
+
+
+def is_plain(value) -> bool:
+    return isinstance(value, _PLAIN) and not tree.is_array(value)  # NumPy's float64 is a float, too
+
+
+def _is_leaf(value) -> bool:
+    return tree.is_array(value) or isinstance(value, _PLAIN)
+
+
+def named(state) -> list[tuple[str, object]]:
+    """Names and leaves: tensors, and what plain values stand in containers."""
+    found: dict[str, object] = {}
+    for leaf in tree.flatten(state, _is_leaf)[0]:
+        name = leaf.path or "value"
+        if name in found:
+            raise CheckpointError(f"two entries of the state are called '{name}'; rename one")
+        found[name] = leaf.value
+    return list(found.items())
+
+
+def _host(name: str, value) -> tuple[DType, np.ndarray]:
+    if isinstance(value, Tensor):
+        value._used()
+        return value.dtype, value._concrete("save_checkpoint")
+    if isinstance(value, LocalTensor):
+        return value.dtype, value.array
+    array = to_host(value, name)
+    return dtypes.bfloat16 if str(value.dtype).endswith("bfloat16") else dtypes.dtype(array.dtype), array
+
+
+def _key(array: np.ndarray, dtype: DType):
+    """Arrays of equal keys share their memory: tied weights."""
+    return (array.__array_interface__["data"][0], array.shape, array.strides, dtype.name) if array.size else object()
+
+
+def take(state) -> tuple[list[Item], dict[str, str], dict[str, object]]:
+    """Tensors, further names of them, and plain values."""
+    items, aliases, values, first = [], {}, {}, {}
+    for name, value in named(state):
+        if is_plain(value):
+            values[name] = _encode(value)
+            continue
+        dtype, array = _host(name, value)
+        key = _key(array, dtype)
+        if key in first:
+            aliases[name] = first[key]
+            continue
+        first[key] = name
+        local = isinstance(value, LocalTensor)
+        sharding = value.sharding if local or isinstance(value, Tensor) else None
+        items.append(Item(name, dtype, tuple(value.shape), sharding, array, value.box if local else None))
+    return items, aliases, values
+
+
+def _encode(value):
+    return {"float": repr(value)} if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def decode(value):
+    return float(value["float"]) if isinstance(value, dict) and isinstance(value.get("float"), str) else value
+
+
+@functools.lru_cache(maxsize=4096)
+def owners(shape: tuple[int, ...], sharding: Sharding | None) -> tuple[tuple[int, Box], ...]:
+    """(device, box) of each part of a tensor; of replicas the lowest device has it. Partial values are not parts of the value: where
+    it is a reduction over an axis, it is taken as reduced."""
+    if sharding is None:
+        return ((0, boxes.whole(shape)),)
+    of, found = layout(sharding, len(shape)), {}
+    for device in sorted(sharding.mesh.devices):
+        box = boxes.of_slices(of.box(shape, sharding.mesh, device))
+        if boxes.volume(box) or not math.prod(shape):
+            found.setdefault(box if math.prod(shape) else boxes.whole(shape), device)
+    return tuple((device, box) for box, device in found.items())
+
+
+def ties(state) -> dict[str, list[str]]:
+    """Names of tensors that are one, by each of them."""
+    groups: dict = {}
+    kept = []  # so that no memory is used again
+    for name, value in named(state):
+        if is_plain(value):
+            continue
+        array = value._array if isinstance(value, Tensor) else value.array if isinstance(value, LocalTensor) else to_host(value, name)
+        kept.append(array)
+        key = _key(array, dtypes.dtype(value.dtype) if isinstance(value, (Tensor, LocalTensor)) else dtypes.dtype(array.dtype)) \
+            if array is not None else id(value)
+        groups.setdefault(key, []).append(name)
+    return {name: group for group in groups.values() if len(group) > 1 for name in group}
+
+
+def like(leaf, array: np.ndarray, dtype: DType):
+    """An array as the leaf is: a tensor in its place on its mesh, PyTorch's, NumPy's."""
+    if isinstance(leaf, Tensor):
+        return from_array(array, dtype, leaf.sharding)
+    if isinstance(leaf, LocalTensor):
+        return LocalTensor(array, leaf.shape, leaf.sharding, leaf.rank)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(leaf, torch.Tensor):
+        made = torch.from_numpy(array.view(np.int16)).view(torch.bfloat16) if dtype is dtypes.bfloat16 else torch.from_numpy(array)
+        return torch.nn.Parameter(made, leaf.requires_grad) if isinstance(leaf, torch.nn.Parameter) else made
+    return array
+
+
+def dtype_of(leaf) -> DType:
+    name = str(leaf.dtype).removeprefix("torch.")
+    return dtypes.bfloat16 if name.endswith("bfloat16") else dtypes.dtype(leaf.dtype if isinstance(leaf.dtype, DType) else name)
+
+
+def cast(array: np.ndarray, dtype: DType, wanted: DType) -> np.ndarray:
+    return asarray(from_array(array, dtype).numpy(), wanted)._concrete("cast")
+
+
+def rebuild(state, leaves: dict[str, object]):
+    """A copy of a tree with other leaves, by name."""
+    return tree.rebuild(state, [leaves[name] for name, _ in named(state)], _is_leaf)
