@@ -30,7 +30,7 @@ _LAZY = {
     "optim": ("shard_optimizer",),
     "data": ("BatchSampler", "DataLoader", "DistributedSampler", "shard_dataloader"),
 }
-_MODULES = ("nn", "ops", "optim", "data", "distributed", "testing", "parallel", "random", "tree")
+_MODULES = ("nn", "ops", "optim", "data", "distributed", "kvstore", "testing", "parallel", "random", "tree")
 _PLACES = {name: module for module, names in _LAZY.items() for name in names}
 
 __all__ = ["ArgumentError", "DTypeError", "Error", "InternalError", "Mesh", "MeshError", "Open", "OutOfRangeError", "Partial",

@@ -191,6 +191,7 @@ from . import ops as ops
 from . import optim as optim
 from . import data as data
 from . import distributed as distributed
+from . import kvstore as kvstore
 from . import testing as testing
 from . import parallel as parallel
 from . import random as random

@@ -50,6 +50,7 @@ class Scheduler:
         self._is_settled = True
         self._specs: dict[str, Spec] = {}
         self._lost: list[str] = []
+        self._last_is_lost = False  # whether the worker that went last did so without a word
         self._new: list[_Member] = []
         self._releases = False  # whether a barrier waits for servers to settle
 
@@ -79,7 +80,7 @@ class Scheduler:
     def _is_over(self) -> bool:
         if self._view.epoch == 0 or self._view.workers or any(each.role == "worker" for each in self._members.values()):
             return False
-        if any(name.startswith("worker") for name in self._lost[-1:]):
+        if self._last_is_lost:
             raise Error(f"all workers are gone; the last was {self._lost[-1]}")
         return True
 
@@ -159,6 +160,8 @@ class Scheduler:
         """Members that left, or are lost with a reason."""
         for member in members:
             del self._members[member.identity]
+            if member.role == "worker":
+                self._last_is_lost = why is not None
             if why is not None:
                 self._lost.append(f"{member}, which {why}")
                 self._gone[member.identity] = f"{member} was taken for dead: it {why}, and the job goes on without it"
@@ -217,6 +220,7 @@ class Scheduler:
                 if member.role == "worker" and member not in self._new:
                     self._send(member, {"do": "view", **self._view.header()})
             self._new = []
+            self._pass()
         self._release()
 
     def _release(self) -> None:
@@ -228,7 +232,10 @@ class Scheduler:
         if "worker" in came or inside and came:
             self._admit()
             return
-        for member in inside:
+        self._pass()
+
+    def _pass(self) -> None:
+        for member in [each for each in self._members.values() if each.waits is not None]:
             member.passed = member.waits
             self._send(member, {"do": "done", "request": member.waits})
             member.waits = None
