@@ -55,6 +55,8 @@ if has("tessera._core", "numpy"):
         config.available_features.add("torch")
         if has("transformers"):
             config.available_features.add("transformers")
+    if has("zmq"):
+        config.available_features.add("zmq")
     if has("jax"):
         config.available_features.add("jax")
         if has("optax"):

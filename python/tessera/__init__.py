@@ -31,7 +31,7 @@ _LAZY = {
     "checkpoints": ("CheckpointError", "load_checkpoint", "load_distributed_checkpoint", "load_state", "save_checkpoint", "save_state"),
     "data": ("BatchSampler", "DataLoader", "DistributedSampler", "shard_dataloader"),
 }
-_MODULES = ("nn", "ops", "optim", "data", "distributed", "checkpoints", "testing", "parallel", "random", "tree")
+_MODULES = ("nn", "ops", "optim", "data", "distributed", "checkpoints", "kvstore", "testing", "parallel", "random", "tree")
 _PLACES = {name: module for module, names in _LAZY.items() for name in names}
 
 __all__ = ["ArgumentError", "DTypeError", "Error", "InternalError", "Mesh", "MeshError", "Open", "OutOfRangeError", "Partial",

@@ -198,6 +198,7 @@ from . import optim as optim
 from . import data as data
 from . import distributed as distributed
 from . import checkpoints as checkpoints
+from . import kvstore as kvstore
 from . import testing as testing
 from . import parallel as parallel
 from . import random as random

@@ -18,6 +18,7 @@ LAZY = {
     ("tessera.dtypes", "ml_dtypes"): "an optional package; without it bfloat16 is read as its bits",
     ("tessera.data", "tqdm"): "an optional package; without it there is no progress bar",
     ("tessera.import_jax", "tessera.jax"): "JAX reads XLA_FLAGS when it is imported; the command sets them first",
+    **{("tessera.kvstore", f"tessera.kvstore.{name}"): "they need ZeroMQ, an optional package" for name in ("run", "worker")},
     **{("tessera.launch", f"tessera.launch.{name}"): "a command loads what its options ask for"
        for name in ("arguments", "emit", "mpi", "start")},
     **{("tessera.launch.emit", f"tessera.launch.emit.{name}"): "a command loads the kind of job it prints"

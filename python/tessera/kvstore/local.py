@@ -1,0 +1,110 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Stores without servers: in one process, and over the collectives of a process group."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import distributed, ranks
+from ..errors import ArgumentError
+from . import compression, updates
+from .store import Entry, KVStore, StoreError, combine
+
+
+class LocalStore(KVStore):
+    """A store in this process."""
+
+    type = "local"
+
+    def __init__(self):
+        super().__init__()
+        self._values: dict[int | str, np.ndarray] = {}
+        self._states: dict[int | str, tuple[int, dict]] = {}
+        self._description: dict | None = None
+        self._updater = None
+
+    def _init(self, key, value, entry):
+        self._values[key] = value.copy()
+
+    def _push(self, key, value, op, entry):
+        codes = self._codes(key, value, op, entry)
+        total = self._total(value, codes, op, entry)
+        if entry.param_only or not self._steps(entry):
+            self._values[key] = total.copy()
+        elif self._updater is not None:
+            self._updater(key, total, self._values[key])
+        else:
+            count, state = self._states.get(key, (0, {}))
+            self._values[key] = updates.apply(self._description, self._values[key], total, state, count + 1)
+            self._states[key] = count + 1, state
+
+    def _total(self, value, codes, op: str, entry: Entry) -> np.ndarray:
+        return value if codes is None else compression.decode(codes, entry.count, entry.dtype, self._limit).reshape(entry.shape)
+
+    def _pull(self, key, entry):
+        return self._values[key].copy()
+
+    def _steps(self, entry):
+        return not entry.param_only and (self._description is not None or self._updater is not None)
+
+    def _optimizer(self, description):
+        self._description, self._updater = description, None
+
+    def set_updater(self, updater):
+        if not callable(updater):
+            raise StoreError(f"updater {updater!r} is no function of key, pushed and stored")
+        self._updater, self._description = updater, None
+
+
+class DeviceStore(LocalStore):
+    """A store without servers: each worker has all values, and a push is an all-reduce, added in the order of ranks."""
+
+    type = "dist_sync_device"
+
+    def __init__(self):
+        super().__init__()
+        self._owns = not distributed.is_initialized()
+        if self._owns:
+            distributed.init_process_group()
+        self.rank, self.num_workers = distributed.get_rank(), distributed.get_world_size()
+        local = ranks.read().local_rank
+        self.local_rank = distributed.get_local_rank() if local is None else local
+
+    def _init(self, key, value, entry):
+        mine = [repr(key), entry.dtype.name, list(entry.shape), entry.param_only]
+        said = [None] * self.num_workers
+        distributed.all_gather_object(said, mine)
+        agree(said)
+        value = value.copy()
+        distributed.broadcast(value, 0)
+        super()._init(key, value, entry)
+
+    def _total(self, value, codes, op, entry):
+        if codes is None:
+            total = value.copy()
+            distributed.all_reduce(total, op)
+            return total
+        every = np.empty((self.num_workers, codes.size), np.uint8)
+        distributed.all_gather_into_tensor(every, codes)
+        return combine(op, [compression.decode(each, entry.count, entry.dtype, self._limit) for each in every]).reshape(entry.shape)
+
+    def barrier(self):
+        distributed.barrier()
+
+    def close(self):
+        if self._owns and distributed.is_initialized():
+            distributed.destroy_process_group()
+        self._owns = False
+
+
+def agree(said: list) -> None:
+    """Error where workers, by place, initialise different things."""
+    for rank, each in enumerate(said):
+        if each != said[0]:
+            raise ArgumentError(f"the workers initialise different keys: worker 0 {_text(said[0])}, worker {rank} {_text(each)}")
+
+
+def _text(said) -> str:
+    key, dtype, shape, param_only = said
+    return f"key {key} as {dtype} of shape {shape}" + (" with param_only" if param_only else "")

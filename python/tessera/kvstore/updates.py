@@ -1,0 +1,81 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The optimizers of tessera.optim as updates of arrays, which servers make. A server gets names and numbers, no code."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .. import optim
+from ..errors import ArgumentError
+
+# The numbers that define each, and its slots.
+_KINDS = {
+    "SGD": (("rate", "momentum", "nesterov", "weight_decay"), ("velocity",)),
+    "Adam": (("rate", "beta1", "beta2", "eps", "weight_decay"), ("m", "v")),
+    "AdamW": (("rate", "beta1", "beta2", "eps", "weight_decay"), ("m", "v")),
+}
+
+
+def describe(optimizer, scale: float = 1.0) -> dict:
+    """An optimizer as names and numbers. `scale` multiplies gradients. ArgumentError for one that a store does not have."""
+    kinds = {optim.SGD: "SGD", optim.Adam: "Adam", optim.AdamW: "AdamW"}
+    kind = kinds.get(type(optimizer))
+    if kind is None:
+        raise ArgumentError(f"{optimizer!r} is no optimizer of a store; there are tessera.optim.{', tessera.optim.'.join(_KINDS)}")
+    values = {name: float(getattr(optimizer, name)) for name in _KINDS[kind][0] if not name.startswith("beta")}
+    if kind != "SGD":
+        values |= {"beta1": float(optimizer.betas[0]), "beta2": float(optimizer.betas[1])}
+    if isinstance(scale, bool) or not isinstance(scale, (int, float)) or not math.isfinite(scale):
+        raise ArgumentError(f"scale {scale!r} is no number")
+    return {"kind": kind, "scale": float(scale), **values}
+
+
+def is_known(optimizer) -> bool:
+    """Whether it is what `describe` makes."""
+    if not isinstance(optimizer, dict) or optimizer.get("kind") not in _KINDS:
+        return False
+    names = {"scale", *_KINDS[optimizer["kind"]][0]}
+    return optimizer.keys() == {"kind", *names} and all(
+        isinstance(optimizer[name], float) and math.isfinite(optimizer[name]) for name in names)
+
+
+def wide(dtype: np.dtype) -> np.dtype:
+    """The type that values of this one are added in."""
+    return np.dtype(np.float32) if dtype.itemsize == 2 and dtype.kind not in "iu" else dtype
+
+
+def slots(optimizer: dict) -> tuple[str, ...]:
+    if optimizer["kind"] == "SGD" and not optimizer["momentum"]:
+        return ()
+    return _KINDS[optimizer["kind"]][1]
+
+
+def apply(optimizer: dict, value: np.ndarray, gradient: np.ndarray, state: dict[str, np.ndarray], count: int) -> np.ndarray:
+    """The new value after step `count` (from 1 on). Slots in `state` are replaced; those that it lacks begin as zeros."""
+    kind = wide(value.dtype)
+    p, g = value.astype(kind), gradient.astype(kind)
+    number = {name: kind.type(each) for name, each in optimizer.items() if name != "kind"}
+    if optimizer["scale"] != 1:
+        g = g * number["scale"]
+    if optimizer["weight_decay"] and optimizer["kind"] != "AdamW":
+        g = g + number["weight_decay"] * p
+    names = slots(optimizer)
+    for name in [name for name in state if name not in names]:
+        del state[name]
+    old = [state.get(name, np.zeros(p.shape, kind)) for name in names]
+    if optimizer["kind"] == "SGD":
+        if names:
+            state["velocity"] = number["momentum"] * old[0] + g
+            g = g + number["momentum"] * state["velocity"] if optimizer["nesterov"] else state["velocity"]
+        return (p - number["rate"] * g).astype(value.dtype)
+    one = kind.type(1)
+    state["m"] = number["beta1"] * old[0] + (one - number["beta1"]) * g
+    state["v"] = number["beta2"] * old[1] + (one - number["beta2"]) * g * g
+    step = (state["m"] / kind.type(1 - optimizer["beta1"] ** count)) / (
+        np.sqrt(state["v"] / kind.type(1 - optimizer["beta2"] ** count)) + number["eps"])
+    if optimizer["kind"] == "AdamW":
+        step = step + number["weight_decay"] * p
+    return (p - number["rate"] * step).astype(value.dtype)

@@ -1,0 +1,146 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Messages over ZeroMQ: a header of JSON and arrays as raw bytes. Nothing that a peer sends is executed.
+
+No message is longer than a shard of an array. With a job token all sockets use CURVE, with keys that are derived from the token:
+whoever lacks it cannot connect, and data is encrypted. Without one sockets are on loopback."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import socket
+
+import zmq
+import zmq.auth.thread
+import zmq.utils.z85
+
+from ..errors import Error
+from ..launch import ports
+
+LARGEST_SHARD = 4 << 20  # bytes
+_LONGEST_HEADER = 1 << 20
+_MOST_FRAMES = 8
+_DOMAIN = "tessera-kvstore"
+
+
+class Garbage(Exception):
+    """What a peer sent is no message of the protocol."""
+
+
+def pack(header: dict, frames=()) -> list[bytes]:
+    return [json.dumps(header, separators=(",", ":")).encode(), *frames]
+
+
+def unpack(frames: list[bytes]) -> tuple[dict, list[bytes]]:
+    if not frames or len(frames) > _MOST_FRAMES or len(frames[0]) > _LONGEST_HEADER:
+        raise Garbage("frames")
+    try:
+        header = json.loads(frames[0])
+    except (ValueError, RecursionError):
+        raise Garbage("no JSON") from None
+    if not isinstance(header, dict) or not isinstance(header.get("do"), str):
+        raise Garbage("no header")
+    return header, frames[1:]
+
+
+def text(header: dict, name: str, longest: int = 1024) -> str:
+    value = header.get(name)
+    if not isinstance(value, str) or len(value) > longest:
+        raise Garbage(name)
+    return value
+
+
+def number(header: dict, name: str, least: int = 0, most: int = 1 << 53) -> int:
+    value = header.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise Garbage(name)
+    return value
+
+
+def real(header: dict, name: str) -> float:
+    value = header.get(name)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise Garbage(name)
+    return float(value)
+
+
+def frame(frames: list[bytes], count: int) -> bytes:
+    """The only frame, of exactly so many bytes."""
+    if len(frames) != 1 or len(frames[0]) != count:
+        raise Garbage("size of an array")
+    return frames[0]
+
+
+def _pair(token: bytes, who: bytes) -> tuple[bytes, bytes]:
+    secret = zmq.utils.z85.encode(hashlib.sha256(b"tessera kvstore " + who + b"\0" + token).digest())
+    return zmq.curve_public(secret), secret
+
+
+class _Known:
+    def __init__(self, key: bytes):
+        self._key = key
+
+    def callback(self, _domain, key: bytes) -> bool:
+        return key == self._key
+
+
+class Sockets:
+    """The sockets of a process. `token` is empty on loopback without one."""
+
+    def __init__(self, token: bytes):
+        self.token, self.context, self._auth = token, zmq.Context(), None
+        if token and not zmq.has("curve"):
+            raise Error("this ZeroMQ was built without CURVE, which a job token needs; install pyzmq from PyPI")
+
+    def listen(self, host: str, port: int, name: str) -> tuple[zmq.Socket, int]:
+        """A ROUTER and its port; port 0 is any free one."""
+        made = self._socket(zmq.ROUTER)
+        made.setsockopt(zmq.ROUTER_HANDOVER, 1)
+        if self.token:
+            if self._auth is None:
+                self._auth = zmq.auth.thread.ThreadAuthenticator(self.context)
+                self._auth.start()
+                self._auth.configure_curve_callback(_DOMAIN, _Known(_pair(self.token, b"client")[0]))
+            public, secret = _pair(self.token, b"server")
+            made.curve_server, made.curve_publickey, made.curve_secretkey = True, public, secret
+            made.zap_domain = _DOMAIN.encode()
+        try:
+            made.bind(address(host, port) if port else address(host, "*"))
+        except zmq.ZMQError as error:
+            made.close()
+            owner = ports.owner_of(port) if port else ""
+            raise Error(f"{name} {host}:{port} cannot be listened at on host {socket.gethostname()}: {error.strerror.lower()}"
+                        + (f", by process {owner}" if owner else "") + "; end that process or name another port") from None
+        return made, int(made.getsockopt(zmq.LAST_ENDPOINT).decode().rpartition(":")[2].rstrip("\0"))
+
+    def connect(self, place: str, identity: bytes) -> zmq.Socket:
+        """A DEALER; ZeroMQ connects when the other side is there, and again when the connection breaks."""
+        made = self._socket(zmq.DEALER)
+        made.setsockopt(zmq.IDENTITY, identity)
+        made.setsockopt(zmq.RECONNECT_IVL, 50)
+        made.setsockopt(zmq.RECONNECT_IVL_MAX, 500)
+        if self.token:
+            made.curve_publickey, made.curve_secretkey = _pair(self.token, b"client")
+            made.curve_serverkey = _pair(self.token, b"server")[0]
+        made.connect(place)
+        return made
+
+    def _socket(self, kind: int) -> zmq.Socket:
+        made = self.context.socket(kind)
+        made.setsockopt(zmq.LINGER, 0)
+        made.setsockopt(zmq.SNDHWM, 0)
+        made.setsockopt(zmq.RCVHWM, 0)
+        made.setsockopt(zmq.IPV6, 1)
+        made.setsockopt(zmq.MAXMSGSIZE, max(LARGEST_SHARD, _LONGEST_HEADER))
+        return made
+
+    def close(self) -> None:
+        if self._auth is not None:
+            self._auth.stop()
+        self.context.destroy(linger=500)  # what was said last still arrives
+
+
+def address(host: str, port) -> str:
+    return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"

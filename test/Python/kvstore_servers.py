@@ -1,0 +1,52 @@
+# RUN: %tessera_python %s
+# REQUIRES: tessera-core, zmq
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""D3-7: servers that are killed."""
+
+import signal
+import unittest
+
+from kvstore_case import StepsCase
+
+
+class Servers(StepsCase):
+    def test_a_server_is_killed(self):
+        scheduler, servers, workers = self.begin(2, 3)
+        servers.pop(1).kill()
+        last = self.lines_until(workers[0], lambda step: step[2] == 2)
+        last = self.lines_until(workers[0], lambda step: step[3] > last[3] + 2)
+        self.assertEqual(last[4], 3 * last[3])  # no step is lost or made twice
+        self.finish(scheduler, servers, workers)
+
+    def test_servers_one_after_the_other(self):
+        scheduler, servers, workers = self.begin(2, 2)
+        servers.pop(0).kill()
+        self.lines_until(workers[0], lambda step: step[2] == 1)
+        servers.append(self.role("server"))
+        self.lines_until(workers[0], lambda step: step[2] == 2)
+        servers.pop(0).kill()
+        last = self.lines_until(workers[0], lambda step: step[2] == 1)
+        self.assertEqual(last[4], 3 * last[3])
+        self.finish(scheduler, servers, workers)
+
+    def test_the_last_server_is_killed(self):
+        scheduler, servers, workers = self.begin(2, 1)
+        servers[0].kill()
+        errors = [self.done(process, 1)[1] for process in (scheduler, *workers)]
+        for error in errors:
+            self.assertRegex(error, r"no server is left with the keys; the last was server 0 \(host \S+, process \d+\), which was silent for 3 s")
+
+    def test_a_server_that_stood_still_changes_nothing(self):
+        scheduler, servers, workers = self.begin(2, 3)
+        servers[0].send_signal(signal.SIGSTOP)
+        last = self.lines_until(workers[0], lambda step: step[2] == 2)
+        servers[0].send_signal(signal.SIGCONT)
+        self.assertRegex(self.done(servers.pop(0), 1)[1], r"(?m)server \d .* was taken for dead: it was silent for 3 s|the scheduler .* is lost")
+        last = self.lines_until(workers[0], lambda step: step[3] > last[3] + 2)
+        self.assertEqual(last[4], 3 * last[3])
+        self.finish(scheduler, servers, workers)
+
+
+if __name__ == "__main__":
+    unittest.main()
