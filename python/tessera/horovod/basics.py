@@ -1,0 +1,136 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The job: how it begins and ends, and which of its ranks this is."""
+
+from __future__ import annotations
+
+import atexit
+import os
+
+from .. import distributed as dist, ranks as launched
+from ..errors import ArgumentError
+from .exchange import Exchange
+from .job import Job, exchange
+from .process_sets import add_process_set
+
+
+def init(comm=None, process_sets=None, *, backend: str | None = None, timeout: float = 120.0) -> None:
+    """Makes this process a rank of the job, as its launcher says, and waits for all others; a second call does nothing.
+
+    comm: all ranks, or None; subsets are process sets, which `process_sets` lists. backend and timeout are those of
+    tessera.distributed.init_process_group, whose group is used where there is one."""
+    if Job.exchange is not None and Job.exchange.ended is None:
+        return
+    shutdown()
+    Job.is_own = not dist.is_initialized()
+    if Job.is_own:
+        dist.init_process_group(backend, timeout=timeout)
+    if comm is not None and list(comm if isinstance(comm, (list, tuple, range)) else []) != list(range(dist.get_world_size())):
+        raise ArgumentError(f"comm {comm!r} is not the list of all {dist.get_world_size()} ranks; give subsets as process_sets")
+    control = dist.new_group()
+    Job.places = _places(control)
+    Job.exchange = Exchange(control)
+    atexit.register(shutdown)
+    for each in process_sets or ():
+        add_process_set(each)
+
+
+def _places(control) -> list:
+    """Of each rank its local rank and node. Hosts with several nodes, as in a rehearsal, are told apart by local ranks that repeat."""
+    self, node = launched.read(), os.environ.get("TESSERA_NODE_RANK")
+    said = [None] * control.size()
+    dist.all_gather_object(said, [control.handle.host(control.global_rank), self.local_rank, node], control)
+    local, names, seen = launched.local_ranks([host for host, *_ in said]), [], {}
+    for rank, (host, given, number) in enumerate(said):
+        given = local[rank][0] if given is None else given
+        count = seen[host, given] = seen.get((host, given), -1) + 1
+        names.append((given, number if number is not None else f"{host} {count}"))
+    order = list(dict.fromkeys(node for _, node in names))
+    return [(given, order.index(node)) for given, node in names]
+
+
+def shutdown() -> None:
+    """Ends the job for all ranks: calls of others fail from now on. Called at the end of the process."""
+    atexit.unregister(shutdown)
+    if Job.exchange is None:
+        return
+    Job.exchange.stop()
+    Job.exchange = None
+    if Job.is_own and dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def is_initialized() -> bool:
+    return Job.exchange is not None
+
+
+def rank() -> int:
+    return exchange().rank
+
+
+def size() -> int:
+    return exchange().size
+
+
+def local_rank() -> int:
+    """This process's place among the ranks of its node: the number of its device."""
+    exchange()
+    return Job.places[rank()][0]
+
+
+def local_size() -> int:
+    """The ranks of this node."""
+    exchange()
+    return sum(node == Job.places[rank()][1] for _, node in Job.places)
+
+
+def cross_rank() -> int:
+    """The place of this node among those that have a rank with this local rank."""
+    exchange()
+    local, node = Job.places[rank()]
+    return sum(other < node for place, other in Job.places if place == local)
+
+
+def cross_size() -> int:
+    """How many nodes have a rank with this local rank."""
+    exchange()
+    return sum(place == local_rank() for place, _ in Job.places)
+
+
+def is_homogeneous() -> bool:
+    """Whether all nodes have as many ranks."""
+    exchange()
+    nodes = [node for _, node in Job.places]
+    return len({nodes.count(node) for node in nodes}) == 1
+
+
+def mpi_built(verbose: bool = False) -> bool:
+    """Whether there is the backend `mpi`."""
+    return "mpi" in dist.backends()
+
+
+def mpi_enabled() -> bool:
+    """Whether the job uses the backend `mpi`."""
+    return exchange().control.backend == "mpi"
+
+
+def mpi_threads_supported() -> bool:
+    """Whether other threads may call MPI beside this package."""
+    return mpi_enabled()
+
+
+def nccl_built(verbose: bool = False) -> int:
+    """0: calls work in memory of the host."""
+    return 0
+
+
+def _never(name: str):
+    def query(verbose: bool = False) -> bool:
+        return False
+    query.__name__ = query.__qualname__ = name
+    query.__doc__ = "False: this package has transports of its own (tessera.distributed.backends())."
+    return query
+
+
+gloo_built, gloo_enabled, ddl_built, ccl_built, cuda_built, rocm_built = map(
+    _never, ("gloo_built", "gloo_enabled", "ddl_built", "ccl_built", "cuda_built", "rocm_built"))

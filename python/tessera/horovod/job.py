@@ -1,0 +1,27 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The job of this process, for all modules of this package."""
+
+from __future__ import annotations
+
+from .calls import Call, Handle
+from .exceptions import NotInitializedError
+from .exchange import Exchange
+
+
+class Job:
+    """What init() has made."""
+
+    exchange: Exchange | None = None
+    is_own = False  # whether init() made the process group, too
+    places: list[tuple[int, int]] = []  # by rank: local rank, node
+
+
+def exchange() -> Exchange:
+    if Job.exchange is None:
+        raise NotInitializedError("tessera.horovod is not initialized; call hvd.init() first")
+    return Job.exchange
+
+
+def submit(call: Call, finish) -> Handle:
+    return exchange().submit(Handle(call, finish))
