@@ -17,6 +17,7 @@ struct PythonCommand {
 inline constexpr PythonCommand kPythonCommands[] = {
     {"launch", "tessera.launch",
      "Start a script as the ranks of one job; launch --help says more"},
+    {"debug", "tessera.debug", "Say from the dumps of a job where it hung; debug --help says more"},
     {"ckpt", "tessera.checkpoint", "List, verify, convert and merge checkpoints; ckpt --help says more"},
 };
 
