@@ -36,6 +36,14 @@ int main(int argc, char **argv) {
   app.add_option("--timeout", options.timeout,
                  "seconds that processes wait for each other (default: TESSERA_TIMEOUT, or 120)")
       ->check(tessera::timeout());
+  app.add_option("--dump-dir", options.dumpFolder,
+                 "of processes: gets a rank's last 1024 calls when one fails (default: "
+                 "TESSERA_DUMP_DIR, or nothing is written)");
+  app.add_option("--guard", options.guard,
+                 "what processes compare: the program when it is loaded, or (full) every call "
+                 "before data moves")
+      ->check(CLI::IsMember({"program", "full"}))
+      ->default_val("program");
   app.add_option("--backend", options.backend, "what executes it")->default_val("threads");
   app.add_option("--schedule-seed", options.scheduleSeed,
                  "of the stub backend: which legal order of the streams is run")

@@ -17,7 +17,9 @@ struct PythonCommand {
 inline constexpr PythonCommand kPythonCommands[] = {
     {"launch", "tessera.launch",
      "Start a script as the ranks of one job; launch --help says more"},
-    {"ckpt", "tessera.checkpoints", "List, verify, convert and merge checkpoints; ckpt --help says more"},
+    {"debug", "tessera.debug", "Say from the dumps of a job where it hung; debug --help says more"},
+    {"ckpt", "tessera.checkpoints",
+     "List, verify, convert and merge checkpoints; ckpt --help says more"},
 };
 
 /// Becomes `python3 -m MODULE` with `arguments`, which a null pointer ends. The package is that of the

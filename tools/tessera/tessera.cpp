@@ -184,6 +184,15 @@ static int commandMain(int argc, char **argv) {
       ->add_option("--timeout", run.driver.timeout,
                    "Seconds that processes wait for each other; default TESSERA_TIMEOUT, or 120")
       ->check(tessera::timeout());
+  command->add_option("--dump-dir", run.driver.dumpFolder,
+                      "Of processes: gets a rank's last 1024 calls when one fails; default "
+                      "TESSERA_DUMP_DIR, or nothing is written");
+  command
+      ->add_option("--guard", run.driver.guard,
+                   "What processes compare: the program when it is loaded, or (full) every call "
+                   "before data moves")
+      ->check(CLI::IsMember({"program", "full"}))
+      ->default_val("program");
   command->add_option("--input", inputs, "name=f.npy: the value of an argument; others are random")
       ->allow_extra_args(false);
   command->add_option("--stream", streams, "name=f.npy: a value a step, along the leading axis")

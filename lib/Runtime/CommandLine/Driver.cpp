@@ -211,7 +211,7 @@ private:
     SessionOptions session{
         options.backend,
         {options.devices, options.cores, !options.tracePath.empty(), options.scheduleSeed,
-         options.timeout},
+         options.timeout, options.dumpFolder, options.guard == "full"},
         options.seed};
     auto opened = Session::open(artifact, session);
     if (!opened)

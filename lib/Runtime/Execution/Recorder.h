@@ -8,25 +8,12 @@
 #ifndef TESSERA_LIB_RUNTIME_EXECUTION_RECORDER_H
 #define TESSERA_LIB_RUNTIME_EXECUTION_RECORDER_H
 
+#include "Clock.h"
 #include "tessera/Runtime/Execution/Executor.h"
 
-#include <chrono>
 #include <mutex>
 
 namespace tessera::runtime {
-
-/// Nanoseconds since it was made.
-class Clock {
-public:
-  int64_t now() const {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() -
-                                                                origin)
-        .count();
-  }
-
-private:
-  std::chrono::steady_clock::time_point origin = std::chrono::steady_clock::now();
-};
 
 /// A ring of the last collectives, for what is asked after something went wrong.
 class Recorder {

@@ -14,6 +14,13 @@ namespace tessera::runtime {
 
 using sharding::CollectiveKind;
 
+static std::string listText(const std::vector<int64_t> &numbers) {
+  std::string text;
+  for (int64_t number : numbers)
+    text += (text.empty() ? "" : ", ") + std::to_string(number);
+  return "[" + text + "]";
+}
+
 static bool reduces(CollectiveKind kind) {
   return kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce ||
          kind == CollectiveKind::reduce_scatter;
@@ -41,6 +48,9 @@ Status Group::open(Transport &transport) {
     return messages.status();
   channel = *calls;
   queue = owner->makeQueue();
+  name = "group " + listText(ranks);
+  if (int64_t number = owner->countGroup(ranks))
+    name += " " + std::to_string(number);
   mailbox = std::make_shared<Mailbox>(*owner, *messages, ranks);
   owner->keep(mailbox);
   return {};
@@ -49,17 +59,11 @@ Status Group::open(Transport &transport) {
 Expected<std::unique_ptr<Group>> Group::ofJob(std::shared_ptr<Job> job, double timeout) {
   std::vector<int64_t> all(static_cast<size_t>(job->transport().size()));
   std::iota(all.begin(), all.end(), 0);
+  TESSERA_RETURN_IF_ERROR(job->watch(timeout));
   std::unique_ptr<Group> group(new Group(std::move(job), all, timeout));
   TESSERA_RETURN_IF_ERROR(
       group->owner->withTransport([&](Transport &transport) { return group->open(transport); }));
   return group;
-}
-
-static std::string listText(const std::vector<int64_t> &numbers) {
-  std::string text;
-  for (int64_t number : numbers)
-    text += (text.empty() ? "" : ", ") + std::to_string(number);
-  return "[" + text + "]";
 }
 
 Expected<std::unique_ptr<Group>> Group::make(const std::vector<int64_t> &members, double limit) {
@@ -90,6 +94,7 @@ class Group::CallWork final : public Work {
 public:
   CallWork(Group &group, CallDescription description, Deadline deadline)
       : Work(description.isRefused.empty() ? description.text : "call", deadline),
+        log(group.owner->log()), sequence(log.issue(group.shapeOf(description))),
         transport(group.owner->transport()), channel(group.channel), members(group.ranks),
         scratch(group.scratch), guard(transport, channel, members, description) {}
 
@@ -102,6 +107,28 @@ public:
   }
 
   Expected<bool> advance() override {
+    if (!hasBegun) {
+      log.begin(sequence);
+      log.progressed();
+      hasBegun = true;
+    }
+    auto isDone = advanceCall();
+    if (isDone && *isDone)
+      log.progressed();
+    else
+      log.waits();
+    return isDone;
+  }
+
+  /// Ends it for those who wait, and for the record.
+  void finish(const Status &status) {
+    log.end(sequence);
+    if (!status.ok())
+      log.dump(status.message());
+    complete(status);
+  }
+
+  Expected<bool> advanceCall() {
     if (!isAgreed) {
       auto haveAllTold = guard.advance();
       if (!haveAllTold || !*haveAllTold)
@@ -109,7 +136,7 @@ public:
       isAgreed = true;
       Status verdict = guard.verdict();
       if (!verdict.ok() || !plan) {
-        complete(verdict);
+        finish(verdict);
         return true;
       }
       constexpr int64_t kMostKept = int64_t(1) << 26; // a group keeps no more than that
@@ -120,7 +147,7 @@ public:
     }
     auto isDone = run->advance();
     if (isDone && *isDone)
-      complete({});
+      finish({});
     return isDone;
   }
 
@@ -135,6 +162,9 @@ public:
   }
 
 private:
+  CallLog &log;
+  const int64_t sequence;
+  bool hasBegun = false;
   Transport &transport;
   const int64_t channel;
   const std::vector<int64_t> members;
@@ -147,6 +177,18 @@ private:
   std::byte *output = nullptr;
   std::optional<PlanRun> run;
 };
+
+/// As the call is recorded.
+CallShapePtr Group::shapeOf(const CallDescription &description) const {
+  auto shape = std::make_shared<CallShape>();
+  shape->text = description.isRefused.empty() ? description.text : description.isRefused;
+  shape->kind = shape->text.substr(0, shape->text.find(' '));
+  shape->stream = name;
+  shape->group = ranks;
+  shape->dtype = description.dtype;
+  shape->count = description.count;
+  return shape;
+}
 
 WorkPtr Group::guarded(CallDescription description) {
   auto work = std::make_shared<CallWork>(*this, std::move(description), deadline());
@@ -230,6 +272,8 @@ static CallDescription describe(const GroupCall &call) {
   if (call.algorithm)
     text += ", " + std::string(toString(*call.algorithm));
   description.text = text;
+  description.dtype = call.type.text();
+  description.count = std::accumulate(call.counts.begin(), call.counts.end(), int64_t(0));
   if (call.kind == CollectiveKind::all_to_all) {
     description.sends = call.counts;
     description.receives = call.receives;

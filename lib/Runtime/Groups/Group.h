@@ -10,7 +10,7 @@
 
 #include "../Ranks/AlgorithmChoice.h"
 #include "Elements.h"
-#include "Guard.h"
+#include "../Ranks/Guard.h"
 #include "Job.h"
 #include "Mailbox.h"
 
@@ -69,6 +69,7 @@ private:
   Expected<std::shared_ptr<const MessagePlan>> planOf(const GroupCall &call,
                                                       const PlanRequest &request);
   WorkPtr guarded(CallDescription description);
+  CallShapePtr shapeOf(const CallDescription &description) const;
 
   const std::shared_ptr<Job> owner;
   const std::vector<int64_t> ranks;
@@ -77,6 +78,7 @@ private:
   int64_t self = 0; ///< place
   int64_t channel = 0;
   Job::Queue queue = 0;
+  std::string name; ///< the same on all members
   std::shared_ptr<Mailbox> mailbox;
   /// Of calls, which follow each other.
   const std::shared_ptr<Scratch> scratch = std::make_shared<Scratch>();

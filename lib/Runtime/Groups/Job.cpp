@@ -35,7 +35,11 @@ void Work::complete(const Status &status) {
   completed.notify_all();
 }
 
-Job::Job(std::unique_ptr<Transport> transport) : held(std::move(transport)) {
+Job::Job(std::unique_ptr<Transport> transport)
+    : held(std::move(transport)), calls(held->rank()) {
+  calls.folder = dumpFolderOf("");
+  calls.host = held->hostOf(held->rank());
+  calls.about = "a process group";
   thread = std::thread([this] { run(); });
 }
 
@@ -46,6 +50,30 @@ Job::~Job() {
     news.notify_one();
   }
   thread.join();
+}
+
+Status Job::watch(double seconds) {
+  return withTransport([&](Transport &transport) -> Status {
+    Conversation conversation(transport, seconds);
+    TESSERA_RETURN_IF_ERROR(conversation.open());
+    auto onVerdict = [this](const std::string &text) {
+      std::lock_guard lock(mutex);
+      verdict = text;
+      news.notify_one();
+    };
+    auto started = Watchdog::start(transport, conversation, calls, {seconds, false, onVerdict});
+    if (!started)
+      return started.status();
+    watchdog = std::move(*started);
+    return {};
+  });
+}
+
+/// The common verdict, where there is one.
+Status Job::explained(const Status &status) {
+  Status said = watchdog ? watchdog->explain(status) : status;
+  calls.dump(said.message());
+  return said;
 }
 
 Job::Queue Job::makeQueue() {
@@ -91,21 +119,28 @@ void Job::run() {
   int idle = 0;
   while (true) {
     std::deque<std::function<void()>> now;
+    std::string ended;
     {
       std::unique_lock lock(mutex);
       auto isIdle = [&] {
         for (const std::deque<WorkPtr> &queue : queues)
           if (!queue.empty())
             return false;
-        return actions.empty() && independent.empty();
+        return actions.empty() && independent.empty() && (verdict.empty() || !failure.ok());
       };
       news.wait(lock, [&] { return isStopping || !isIdle(); });
       if (isStopping)
         break;
       now.swap(actions);
+      ended = failure.ok() ? verdict : "";
     }
     for (const std::function<void()> &action : now)
       action();
+    if (!ended.empty()) {
+      held->abandon();
+      fail(Status::error(ended));
+      continue;
+    }
     idle = advanceAll() || !now.empty() ? 0 : idle + 1;
     if (idle > 20) // first short, since most messages come soon
       held->rest(idle < 200 ? 50 : 500);
@@ -136,8 +171,10 @@ bool Job::advanceAll() {
     if (isDone && !*isDone && std::chrono::steady_clock::now() > work->deadline)
       isDone = Status::error("it took too long; " + work->awaited());
     if (!isDone) {
+      // Others learn the reason before they see that this rank has left.
+      Status said = explained(isDone.status().in(work->what));
       held->abandon();
-      fail(isDone.status().in(work->what));
+      fail(said);
       return true;
     }
     if (!*isDone)

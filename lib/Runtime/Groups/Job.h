@@ -8,7 +8,7 @@
 #ifndef TESSERA_LIB_RUNTIME_GROUPS_JOB_H
 #define TESSERA_LIB_RUNTIME_GROUPS_JOB_H
 
-#include "../Ranks/Transport.h"
+#include "../Ranks/Watchdog.h"
 #include "Work.h"
 
 #include <deque>
@@ -39,6 +39,12 @@ public:
   void keep(std::shared_ptr<void> buffers);
 
   Transport &transport() { return *held; }
+  /// The calls of this rank.
+  CallLog &log() { return calls; }
+  /// How many groups of these ranks there were before: the same on all of them. In its thread.
+  int64_t countGroup(const std::vector<int64_t> &ranks) { return groups[ranks]++; }
+  /// Starts the watchdog. Called by all ranks, before anything else.
+  Status watch(double seconds);
   /// For works: a message's failure, which they return, has ended the job.
   Status ended() const;
 
@@ -46,9 +52,13 @@ private:
   void run();
   bool advanceAll();
   void fail(const Status &status);
+  Status explained(const Status &status);
 
   std::vector<std::shared_ptr<void>> kept;
   const std::unique_ptr<Transport> held;
+  CallLog calls;
+  std::map<std::vector<int64_t>, int64_t> groups;
+  std::string verdict; ///< of the watchdog; empty while there is none
   mutable std::mutex mutex;
   std::condition_variable news;
   std::vector<std::deque<WorkPtr>> queues;
@@ -56,6 +66,7 @@ private:
   std::deque<std::function<void()>> actions;
   bool isStopping = false;
   Status failure;
+  std::unique_ptr<Watchdog> watchdog; ///< null where there is none
   std::thread thread;
 };
 

@@ -57,7 +57,7 @@ static Expected<std::unique_ptr<Executor>> openOver(std::unique_ptr<Transport> t
     cores = std::clamp<int64_t>(std::thread::hardware_concurrency() / neighbours, 1, kMaxCores);
   }
   auto executor = std::make_unique<ProcessExecutor>(std::move(artifact), std::move(transport),
-                                                    seconds, cores, options.trace);
+                                                    seconds, cores, options);
   TESSERA_RETURN_IF_ERROR(executor->open());
   return std::unique_ptr<Executor>(std::move(executor));
 }

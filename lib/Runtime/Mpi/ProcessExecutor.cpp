@@ -18,10 +18,15 @@ namespace tessera::runtime {
 
 ProcessExecutor::ProcessExecutor(std::shared_ptr<const Artifact> loaded,
                                  std::unique_ptr<Transport> messages, double seconds,
-                                 int64_t workers, bool trace)
-    : artifact(std::move(loaded)), transport(std::move(messages)),
+                                 int64_t workers, const BackendOptions &options)
+    : artifact(std::move(loaded)), log(messages->rank()), transport(std::move(messages)),
       conversation(*transport, seconds), pool(workers), workers(workers),
-      processor{kernels, pool, clock, workers > 1}, trace(trace) {}
+      processor{kernels, pool, clock, workers > 1}, trace(options.trace),
+      guardsCalls(options.guardsCalls) {
+  log.folder = dumpFolderOf(options.dumpFolder);
+  log.host = transport->hostOf(transport->rank());
+  log.about = hexText(artifact->fingerprint());
+}
 
 ProcessExecutor::~ProcessExecutor() {
   // Others may wait for messages that stand in our lanes: whoever sees us gone must not wait long.
@@ -49,7 +54,13 @@ Status ProcessExecutor::open() {
   for (size_t part = 0; part < program().parts.size(); ++part)
     TESSERA_RETURN_IF_ERROR(loadPart(static_cast<int64_t>(part)));
   TESSERA_RETURN_IF_ERROR(loadTransfers());
-  return conversation.agree({}, "to load the program");
+  TESSERA_RETURN_IF_ERROR(conversation.agree({}, "to load the program"));
+  auto started = Watchdog::start(*transport, conversation, log, {conversation.deadline(), true});
+  if (!started)
+    return started.status();
+  watchdog = std::move(*started);
+  conversation.record(&log, watchdog.get());
+  return {};
 }
 
 /// What needs no other rank.
@@ -63,6 +74,42 @@ Status ProcessExecutor::load() {
                          "); the backend 'mpi' needs one compiled with --target=cpu");
   TESSERA_RETURN_IF_ERROR(memory.allocate(*artifact, transport->rank()));
   return kernels.open(artifact->kernels, program().kernels);
+}
+
+/// "all_reduce 3 of 16 f32": what members of its group must agree on.
+static CallShapePtr shapeOf(const Step &step, int64_t part, int64_t lane,
+                            const std::vector<int64_t> &group) {
+  const auto &collective = std::get<CollectiveStep>(step.action);
+  auto shape = std::make_shared<CallShape>();
+  shape->id = collective.id;
+  shape->kind = toString(collective.kind);
+  std::string operands;
+  for (const Operand &operand : collective.operands) {
+    int64_t count = 1;
+    for (int64_t size : operand.globalShape)
+      count *= size;
+    shape->count += count;
+    shape->dtype = toString(operand.dtype);
+    operands += (operands.empty() ? "" : ", ") + std::to_string(count) + " " + shape->dtype;
+  }
+  shape->text = shape->kind + " " + std::to_string(shape->id) + " of " + operands;
+  shape->loc = step.loc;
+  shape->stream = "part " + std::to_string(part) + " lane " + std::to_string(lane);
+  for (int64_t rank : group)
+    shape->stream += " " + std::to_string(rank);
+  shape->group = group;
+  return shape;
+}
+
+Status ProcessExecutor::openGuard(ProcessPart::Grouping &grouping) {
+  for (const std::vector<int64_t> &group : grouping.groups)
+    if (std::binary_search(group.begin(), group.end(), transport->rank())) {
+      auto opened = transport->openChannel(group);
+      if (!opened)
+        return opened.status();
+      grouping.guardChannel = *opened;
+    }
+  return {};
 }
 
 Status ProcessExecutor::loadPart(int64_t index) {
@@ -87,6 +134,8 @@ Status ProcessExecutor::loadPart(int64_t index) {
         {},
         -1,
         0,
+        -1,
+        nullptr,
         0,
         0};
     if (made.plan.communicates) {
@@ -101,6 +150,8 @@ Status ProcessExecutor::loadPart(int64_t index) {
         if (!opened)
           return opened.status();
         groupings.push_back({made.plan.groups, std::move(*opened)});
+        if (guardsCalls)
+          TESSERA_RETURN_IF_ERROR(openGuard(loaded->groupings.back()));
         stagingBytes.push_back(0);
       }
       if (int64_t group = made.plan.groupOf[loaded->position]; group >= 0) {
@@ -108,9 +159,11 @@ Status ProcessExecutor::loadPart(int64_t index) {
         made.communicator = groupings[made.lane - 1].communicators[group];
         made.rank = std::lower_bound(made.group.begin(), made.group.end(), transport->rank()) -
                     made.group.begin();
+        made.guardChannel = groupings[made.lane - 1].guardChannel;
       }
     }
     stagingBytes[made.lane] = std::max(stagingBytes[made.lane], made.plan.stagingBytes);
+    made.shape = shapeOf(*step, index, made.lane, made.group);
     loaded->collectives.push_back(std::move(made));
   }
   loaded->lanes = std::vector<Lane>(stagingBytes.size());
@@ -174,8 +227,51 @@ std::byte *ProcessExecutor::resolve(const ProcessPart &part, int64_t lane, int64
   return memory.arena(part.index, part.position) + address;
 }
 
+namespace {
+/// Compares what the members call.
+class GuardWork final : public HostWork {
+public:
+  GuardWork(Transport &transport, int64_t channel, const std::vector<int64_t> &members,
+            const CallDescription &mine)
+      : members(members), guard(transport, channel, members, mine) {}
+
+  Expected<bool> advance() override {
+    auto haveAllTold = guard.advance();
+    if (!haveAllTold || !*haveAllTold)
+      return haveAllTold;
+    TESSERA_RETURN_IF_ERROR(guard.verdict());
+    return true;
+  }
+  std::vector<int64_t> awaited() const override { return guard.missing(); }
+
+private:
+  const std::vector<int64_t> members;
+  Guard guard;
+};
+} // namespace
+
+/// Calls of a lane have the same order on all members, so that the n-th compares with the n-th.
+void ProcessExecutor::guard(Lane &lane, const ProcessCollective &collective) {
+  std::string text = collective.shape->text + ", execution " +
+                     std::to_string(collective.started + 1) + ", of program " + log.about;
+  if (!collective.shape->loc.empty())
+    text += ", at " + collective.shape->loc;
+  lane.push([this, &collective, text]() -> Expected<std::unique_ptr<HostWork>> {
+    return std::unique_ptr<HostWork>(new GuardWork(*transport, collective.guardChannel,
+                                                   collective.group, {text, "", {}, {}}));
+  });
+}
+
 Status ProcessExecutor::begin(ProcessPart &part, ProcessCollective &collective) {
   Lane &lane = part.lanes[collective.lane];
+  bool isRecorded = collective.group.size() > 1;
+  int64_t sequence = -1;
+  if (isRecorded) {
+    sequence = log.issue(collective.shape);
+    lane.pushLocal([this, sequence] { log.begin(sequence); });
+    if (collective.guardChannel >= 0)
+      guard(lane, collective);
+  }
   auto at = [&](int64_t address) { return resolve(part, collective.lane, address); };
   for (const RankAction &action : collective.plan.actions[part.position]) {
     if (action.kind == RankAction::Kind::move) {
@@ -202,8 +298,9 @@ Status ProcessExecutor::begin(ProcessPart &part, ProcessCollective &collective) 
   }
   int64_t arrived = clock.now();
   ++collective.started;
-  lane.pushLocal([this, &collective, arrived] {
-    if (collective.group.size() > 1) {
+  lane.pushLocal([this, &collective, arrived, isRecorded, sequence] {
+    if (isRecorded) {
+      log.end(sequence);
       const auto &step = std::get<CollectiveStep>(collective.step->action);
       recorder.add({step.id, toString(step.kind), collective.step->loc, collective.completed,
                     collective.group.front(), arrived, clock.now()});
@@ -264,9 +361,15 @@ Status ProcessExecutor::runSteps() {
     if (std::all_of(order.begin(), order.end(), [](auto *each) { return each->finished(); }) &&
         isIdle())
       return {};
-    if (*went || *moved)
+    if (*went || *moved) {
       patience.reset();
-    else if (!patience.wait(*transport))
+      log.progressed();
+      continue;
+    }
+    log.waits();
+    if (watchdog && watchdog->hasVerdict())
+      return watchdog->verdict();
+    if (!patience.wait(*transport))
       return waitedInVain();
   }
 }
@@ -277,7 +380,11 @@ Status ProcessExecutor::run() {
   for (auto &stream : streams)
     stream->restart();
   Status status = runSteps();
+  if (!status.ok() && watchdog)
+    status = watchdog->explain(status);
+  log.rests();
   if (!status.ok()) {
+    log.dump(status.message());
     failed = true;
     failure = status.message();
     transport->abandon();

@@ -17,8 +17,10 @@
 
 #include "../Execution/Memory.h"
 #include "../Execution/PartStream.h"
+#include "../Ranks/Guard.h"
 #include "../Ranks/RankPlan.h"
-#include "Conversation.h"
+#include "../Ranks/Watchdog.h"
+#include "../Ranks/Conversation.h"
 #include "ProcessTransfer.h"
 
 namespace tessera::runtime {
@@ -32,6 +34,8 @@ struct ProcessCollective {
   int64_t lane = 0;
   std::vector<int64_t> group; ///< process ids; empty where the device meets nobody
   int64_t communicator = -1, rank = 0;
+  int64_t guardChannel = -1; ///< -1: calls are not compared
+  CallShapePtr shape;
   int64_t started = 0, completed = 0;
 };
 
@@ -40,6 +44,7 @@ struct ProcessPart {
   struct Grouping {
     std::vector<std::vector<int64_t>> groups;
     std::vector<int64_t> communicators;
+    int64_t guardChannel = -1;
   };
   int64_t index = 0, position = 0;
   const Part *part = nullptr;
@@ -66,12 +71,13 @@ private:
   ProcessExecutor &executor;
   ProcessPart &loaded;
   bool arrived = false; ///< at the synchronous collective or the recv at hand
+  int64_t receiving = 0; ///< the number of that recv
 };
 
 class ProcessExecutor final : public Executor, public HostStreams {
 public:
   ProcessExecutor(std::shared_ptr<const Artifact> artifact, std::unique_ptr<Transport> transport,
-                  double seconds, int64_t workers, bool trace);
+                  double seconds, int64_t workers, const BackendOptions &options);
   ~ProcessExecutor() override;
   /// Together with all other ranks, which the transport has as many of as the program has devices.
   Status open();
@@ -106,6 +112,7 @@ public:
   std::map<int64_t, std::unique_ptr<ProcessTransfer>> transfers; ///< by id
   Recorder recorder;
   Clock clock;
+  CallLog log;
 
 private:
   Status load();
@@ -114,6 +121,8 @@ private:
   /// Lets lanes and transfers go on; whether something has happened.
   Expected<bool> progress();
   Status runSteps();
+  Status openGuard(ProcessPart::Grouping &grouping);
+  void guard(Lane &lane, const ProcessCollective &collective);
   bool isIdle() const;
   Status waitedInVain() const;
   std::byte *resolve(const ProcessPart &part, int64_t lane, int64_t address) const;
@@ -127,13 +136,14 @@ private:
   WorkerPool pool;
   const int64_t workers;
   const Processor processor;
-  const bool trace;
+  const bool trace, guardsCalls;
   Track track;
   std::vector<Code> codes; ///< of all parts
   std::vector<std::unique_ptr<ProcessPart>> parts;
   std::vector<std::unique_ptr<ProcessStream>> streams;
   std::vector<PartStream *> order; ///< the same
   std::vector<std::string> counted; ///< of all ranks, since the last `finish`
+  std::unique_ptr<Watchdog> watchdog; ///< null where there is none
   bool failed = false;
   std::string failure;
 };

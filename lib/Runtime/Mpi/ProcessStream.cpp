@@ -29,11 +29,28 @@ Expected<bool> ProcessStream::communicate(const Instruction &instruction) {
     const ProcessCollective &each = loaded.collectives[instruction.index];
     return each.completed >= each.started;
   }
-  case Op::send:
-    TESSERA_RETURN_IF_ERROR(executor.transfers.at(instruction.index)->send());
+  case Op::send: {
+    ProcessTransfer &transfer = *executor.transfers.at(instruction.index);
+    int64_t sequence = executor.log.issue(transfer.sendShape());
+    executor.log.begin(sequence);
+    TESSERA_RETURN_IF_ERROR(transfer.send());
+    executor.log.end(sequence);
     return true;
-  default:
-    return executor.transfers.at(instruction.index)->tryReceive();
+  }
+  default: {
+    ProcessTransfer &transfer = *executor.transfers.at(instruction.index);
+    if (!arrived) {
+      receiving = executor.log.issue(transfer.receiveShape());
+      executor.log.begin(receiving);
+      arrived = true;
+    }
+    auto isDone = transfer.tryReceive();
+    if (isDone && *isDone) {
+      executor.log.end(receiving);
+      arrived = false;
+    }
+    return isDone;
+  }
   }
 }
 

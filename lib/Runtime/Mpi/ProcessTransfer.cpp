@@ -29,6 +29,20 @@ ProcessTransfer::ProcessTransfer(const Program &program, const Step &send, const
       isReceiver = true;
       receiveBytes = side.stagingBytes;
     }
+  auto shape = [&](bool sends) {
+    auto made = std::make_shared<CallShape>();
+    made->id = receiving.id;
+    made->kind = sends ? "send" : "recv";
+    made->text = made->kind + " " + std::to_string(receiving.id);
+    made->loc = (sends ? send : recv).loc;
+    made->stream = "transfer " + std::to_string(receiving.id) + (!sends && isSender ? " here" : "");
+    for (const TransferPlan::Side &side : plan.senders)
+      if (!sends && !isSender)
+        made->group.push_back(side.device);
+    return made;
+  };
+  sendCall = shape(true);
+  receiveCall = shape(false);
 }
 
 Status ProcessTransfer::open(RankEngine &with) {

@@ -9,6 +9,7 @@
 #define TESSERA_LIB_RUNTIME_MPI_PROCESSTRANSFER_H
 
 #include "../Execution/Move.h"
+#include "../Ranks/CallLog.h"
 #include "../Ranks/TransferPlan.h"
 #include "Lane.h"
 #include "tessera/Runtime/Artifact/Bytes.h"
@@ -33,6 +34,10 @@ public:
   Expected<bool> progress();
   bool isIdle() const;
 
+  bool sends() const { return isSender; }
+  /// As calls are recorded: that of a device that only receives waits for the senders' calls.
+  const CallShapePtr &sendShape() const { return sendCall; }
+  const CallShapePtr &receiveShape() const { return receiveCall; }
   const Step &step() const { return recvStep; }
   /// Process ids whose messages the recv at hand waits for.
   std::vector<int64_t> awaited() const { return incomingLane.awaited(); }
@@ -63,6 +68,7 @@ private:
   std::deque<Room *> toSelf; ///< filled and not taken, oldest first
   Bytes incoming;
   Lane incomingLane;
+  CallShapePtr sendCall, receiveCall;
   bool isReceiver = false, isSender = false, posted = false;
   int64_t sent = 0, received = 0;
 };

@@ -155,7 +155,7 @@ static bool isHere(const addrinfo &place) {
   return ::bind(probe.descriptor(), reinterpret_cast<sockaddr *>(&copy), place.ai_addrlen) == 0;
 }
 
-Connecting connectOnce(const std::string &host, int64_t port, Reach reach) {
+Connecting connectOnce(const std::string &host, int64_t port, Reach reach, double seconds) {
   Connecting result;
   addrinfo hints{}, *list = nullptr;
   hints.ai_socktype = SOCK_STREAM;
@@ -168,12 +168,14 @@ Connecting connectOnce(const std::string &host, int64_t port, Reach reach) {
   if (reach == Reach::loopback && host != "127.0.0.1") {
     for (addrinfo *each = list; each; each = each->ai_next)
       if (isHere(*each))
-        return connectOnce("127.0.0.1", port, reach);
+        return connectOnce("127.0.0.1", port, reach, seconds);
     result.isElsewhere = true;
     return result;
   }
   for (addrinfo *each = list; each && !result.socket.isOpen(); each = each->ai_next) {
     Socket socket(::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    timeval limit{static_cast<time_t>(seconds), 0}; // of 0 it is none
+    ::setsockopt(socket.descriptor(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
     if (socket.isOpen() && ::connect(socket.descriptor(), each->ai_addr, each->ai_addrlen) == 0) {
       quicken(socket.descriptor());
       result.socket = std::move(socket);

@@ -62,7 +62,8 @@ struct Connecting {
   std::string failure;
   bool isElsewhere = false;
 };
-Connecting connectOnce(const std::string &host, int64_t port, Reach reach);
+/// `seconds`: the most that each address may take; 0: what the kernel allows.
+Connecting connectOnce(const std::string &host, int64_t port, Reach reach, double seconds = 0);
 /// The name of this host.
 std::string hostName();
 

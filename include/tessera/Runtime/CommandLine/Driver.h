@@ -31,6 +31,8 @@ struct DriverOptions {
   std::string backend = "threads";
   uint64_t scheduleSeed = 0; ///< BackendOptions::scheduleSeed
   double timeout = 0;        ///< BackendOptions::timeoutSeconds
+  std::string dumpFolder;    ///< BackendOptions::dumpFolder
+  std::string guard = "program"; ///< "full": BackendOptions::guardsCalls
   bool quiet = false;        ///< print nothing (a reference run)
 };
 

@@ -28,6 +28,10 @@ struct BackendOptions {
   bool trace = false;        ///< record what every device does, for traceJson
   uint64_t scheduleSeed = 0; ///< of `stub`: which legal order of the streams is run
   double timeoutSeconds = 0; ///< how long processes wait for each other; 0 = kDefaultTimeout
+  /// Of processes: the folder that gets a rank's last calls when one fails; empty: that of
+  /// TESSERA_DUMP_DIR, else none.
+  std::string dumpFolder = {};
+  bool guardsCalls = false; ///< processes compare every call before data moves
 };
 
 /// What a collective or transfer has moved so far. Bytes are counted by the routines that move

@@ -5,14 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_RUNTIME_MPI_CONVERSATION_H
-#define TESSERA_LIB_RUNTIME_MPI_CONVERSATION_H
+#ifndef TESSERA_LIB_RUNTIME_RANKS_CONVERSATION_H
+#define TESSERA_LIB_RUNTIME_RANKS_CONVERSATION_H
 
-#include "../Ranks/Transport.h"
+#include "Transport.h"
 
 #include <functional>
 
 namespace tessera::runtime {
+
+class CallLog;
+class Watchdog;
 
 /// All ranks together, on a channel of its own. Calls wait for the others, `seconds` at most, and
 /// are made by all ranks in the same order; `what` they are about is for the message.
@@ -20,6 +23,11 @@ class Conversation {
 public:
   Conversation(Transport &transport, double seconds) : transport(transport), seconds(seconds) {}
   Status open();
+  /// From now on calls are recorded, and end with the watchdog's verdict, which may be null.
+  void record(CallLog *callLog, Watchdog *of) {
+    log = callLog;
+    watchdog = of;
+  }
 
   /// What each rank gave, by rank.
   Expected<std::vector<std::string>> allGather(const std::string &mine, const std::string &what);
@@ -44,10 +52,13 @@ private:
   Status send(std::vector<Pending> &list, int64_t peer, const void *data, int64_t bytes);
   Status receive(std::vector<Pending> &list, int64_t peer, void *data, int64_t bytes);
   Status wait(std::vector<Pending> list, const std::string &what);
+  Status waitFor(std::vector<Pending> &list, const std::string &what);
 
   Transport &transport;
   const double seconds;
   int64_t channel = -1;
+  CallLog *log = nullptr;
+  Watchdog *watchdog = nullptr;
 };
 
 /// Yields the core at first, and sleeps once there is nothing to wait for soon.
@@ -67,4 +78,4 @@ private:
 
 } // namespace tessera::runtime
 
-#endif // TESSERA_LIB_RUNTIME_MPI_CONVERSATION_H
+#endif // TESSERA_LIB_RUNTIME_RANKS_CONVERSATION_H

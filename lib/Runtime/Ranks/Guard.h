@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_RUNTIME_GROUPS_GUARD_H
-#define TESSERA_LIB_RUNTIME_GROUPS_GUARD_H
+#ifndef TESSERA_LIB_RUNTIME_RANKS_GUARD_H
+#define TESSERA_LIB_RUNTIME_RANKS_GUARD_H
 
-#include "../Ranks/Transport.h"
+#include "Transport.h"
 
 #include <list>
 #include <memory>
@@ -22,6 +22,8 @@ struct CallDescription {
   std::string text;                     ///< "all_reduce of 16 f32 by sum"
   std::string isRefused;                ///< why this rank cannot make the call; empty where it can
   std::vector<int64_t> sends, receives; ///< by place in the group, or empty
+  std::string dtype = {};               ///< for the record
+  int64_t count = 0;
 };
 
 /// Before data moves, the ranks of a group tell each other what they call, n - 1 small messages
@@ -61,4 +63,4 @@ std::string ranksText(const std::vector<int64_t> &ranks);
 
 } // namespace tessera::runtime
 
-#endif // TESSERA_LIB_RUNTIME_GROUPS_GUARD_H
+#endif // TESSERA_LIB_RUNTIME_RANKS_GUARD_H

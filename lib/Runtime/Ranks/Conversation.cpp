@@ -7,6 +7,8 @@
 
 #include "Conversation.h"
 
+#include "Watchdog.h"
+
 #include <algorithm>
 #include <chrono>
 #include <numeric>
@@ -64,6 +66,30 @@ Status Conversation::receive(std::vector<Pending> &list, int64_t peer, void *dat
 }
 
 Status Conversation::wait(std::vector<Pending> list, const std::string &what) {
+  if (!log)
+    return waitFor(list, what);
+  auto shape = std::make_shared<CallShape>();
+  shape->kind = "conversation";
+  shape->text = "a call " + what;
+  shape->stream = "conversation";
+  shape->group.resize(static_cast<size_t>(transport.size()));
+  std::iota(shape->group.begin(), shape->group.end(), 0);
+  int64_t sequence = log->issue(std::move(shape));
+  log->begin(sequence);
+  Status status = waitFor(list, what);
+  if (!status.ok() && watchdog)
+    status = watchdog->explain(status);
+  log->rests();
+  if (status.ok()) {
+    log->end(sequence);
+    return status;
+  }
+  log->dump(status.message());
+  transport.abandon();
+  return status;
+}
+
+Status Conversation::waitFor(std::vector<Pending> &list, const std::string &what) {
   Patience patience(seconds);
   while (!list.empty()) {
     bool went = false;
@@ -76,14 +102,21 @@ Status Conversation::wait(std::vector<Pending> list, const std::string &what) {
     }
     if (went) {
       patience.reset();
+      if (log)
+        log->progressed();
       continue;
     }
+    if (log)
+      log->waits();
+    if (watchdog && watchdog->hasVerdict())
+      return watchdog->verdict();
     if (patience.wait(transport))
       continue;
     std::string text = rankText(transport.rank()) + " waited " +
                        std::to_string(static_cast<int64_t>(seconds)) + " s for " +
                        rankText(list.front().peer) + " " + what;
-    transport.abandon();
+    if (!log)
+      transport.abandon();
     return Status::error(std::move(text));
   }
   return {};

@@ -1,0 +1,39 @@
+//===- Verdict.h - Whom a job waits for -------------------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_RANKS_VERDICT_H
+#define TESSERA_LIB_RUNTIME_RANKS_VERDICT_H
+
+#include "CallLog.h"
+
+namespace tessera::runtime {
+
+/// What rank 0 knows of a rank.
+struct RankReport {
+  std::string host;
+  bool isGone = false;  ///< its connection has ended, and it has not said that it leaves
+  bool hasLeft = false; ///< it has said so
+  double silent = 0;    ///< seconds since it was heard of
+  double stalled = 0;   ///< seconds that it has waited and nothing has come
+  RankState state;
+};
+
+/// Why the job cannot go on: a rank is gone, or one has waited for `deadline` seconds. The message
+/// names the ranks that are missing, where they are instead, and the call that others wait in.
+/// Nothing while all is well.
+std::optional<std::string> verdictOf(const std::vector<RankReport> &ranks, double deadline);
+
+/// "rank 0 (gpu01) has ended", "… is stopped: it gives no sign of life".
+std::string goneText(int64_t rank, const std::string &host);
+std::string silentText(int64_t rank, const std::string &host);
+
+/// How long a rank is silent that counts as stopped.
+double silenceOf(double deadline);
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_RANKS_VERDICT_H

@@ -1,0 +1,93 @@
+//===- Watchdog.h - Who sees that a job stands still ------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A thread of each rank, connected to that of rank 0 by a socket of its own,
+// which no transport uses. Ranks tell rank 0 five times a second what they do;
+// rank 0 judges (Verdict.h) and tells all the verdict, which ends the job.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_RANKS_WATCHDOG_H
+#define TESSERA_LIB_RUNTIME_RANKS_WATCHDOG_H
+
+#include "Conversation.h"
+#include "Sockets.h"
+#include "Verdict.h"
+
+#include <condition_variable>
+#include <thread>
+
+namespace tessera::runtime {
+
+struct WatchdogOptions {
+  double deadline = 120; ///< seconds that a rank may wait while nothing comes
+  /// A rank that has not seen the verdict after a moment prints it and ends: it computes, or stands
+  /// in a library.
+  bool endsProcess = false;
+  std::function<void(const std::string &)> onVerdict = {}; ///< in the watchdog's thread
+};
+
+class Watchdog {
+public:
+  /// Called by all ranks together. None, on all of them, where a rank is alone, two are of one
+  /// process, or they do not reach each other.
+  static Expected<std::unique_ptr<Watchdog>> start(Transport &transport, Conversation &conversation,
+                                                   CallLog &log, WatchdogOptions options);
+  /// Tells the others that this rank leaves.
+  ~Watchdog();
+
+  bool hasVerdict() const { return isOver.load(std::memory_order_relaxed); }
+  /// Why the job has ended; success while it has not.
+  Status verdict() const;
+  /// What the job says where this rank fails: the common verdict, or after a second this rank's own
+  /// error. Tells the others.
+  Status explain(const Status &mine);
+  /// For the end of the process: as the destructor, without waiting.
+  void leave();
+
+private:
+  using Time = std::chrono::steady_clock::time_point;
+  struct Peer {
+    Socket socket;
+    std::string input;
+    bool isStuck = false, hasEnded = false, hasLeft = false;
+    Time heard, changed; ///< when it was heard of; when its counter last changed
+    RankState state;
+  };
+  Watchdog(int64_t rank, std::vector<std::string> hosts, CallLog &log, WatchdogOptions options);
+  Status meet(Transport &transport, Conversation &conversation, bool &isThere);
+  bool accept(const Socket &listener, const std::string &secret);
+  void run();
+  void read(size_t peer);
+  void take(size_t peer, char kind, const std::string &text);
+  void tick(Time now);
+  void note(Peer &peer, RankState state, Time now);
+  void judge(Time now, double deadline);
+  void judgeRoot(Time now, double deadline);
+  void decide(const std::string &text);
+  void send(Peer &peer, char kind, const std::string &text);
+
+  const int64_t self;
+  const std::vector<std::string> hosts;
+  CallLog &log;
+  const WatchdogOptions options;
+  const int64_t process;
+  std::vector<Peer> peers; ///< rank 0: by rank; others: rank 0, and themselves
+  int wake[2] = {-1, -1};
+  std::atomic<bool> isStopping = false, isOver = false;
+  mutable std::atomic<bool> isSeen = false; ///< the verdict
+  mutable std::mutex mutex;
+  std::condition_variable decided;
+  std::string said;              ///< the verdict
+  std::string failure;           ///< of this rank, to be told
+  Time decidedAt;
+  std::thread thread;
+};
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_RANKS_WATCHDOG_H

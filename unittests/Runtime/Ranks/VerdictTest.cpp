@@ -1,0 +1,117 @@
+//===- VerdictTest.cpp - Whom a job waits for -----------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Ranks/Verdict.h"
+
+#include <gtest/gtest.h>
+
+using namespace tessera::runtime;
+
+namespace {
+
+CallShapePtr shape(const std::string &text, const std::string &stream, std::vector<int64_t> group) {
+  auto made = std::make_shared<CallShape>();
+  made->text = text;
+  made->loc = "f.mlir:3";
+  made->stream = stream;
+  made->group = std::move(group);
+  return made;
+}
+
+const CallShapePtr kSum = shape("all_reduce 3 of 16 f32", "a", {0, 1, 2});
+const CallShapePtr kPair = shape("all_gather 4 of 8 f32", "b", {1, 2});
+
+/// A rank that has waited in the `place`-th call of a stream.
+RankReport waits(const CallShapePtr &call, int64_t place, double seconds) {
+  RankReport report;
+  report.host = "h";
+  report.stalled = seconds;
+  report.state = {true, 1, place, call, true, {{call->stream, place + 1}}};
+  return report;
+}
+RankReport computes(int64_t calls) {
+  RankReport report = waits(kSum, calls - 1, 0);
+  report.state.isWaiting = report.state.isOpen = false;
+  return report;
+}
+
+TEST(Verdict, NothingIsSaidWhileRanksWaitForLess) {
+  EXPECT_FALSE(verdictOf({waits(kSum, 4, 4), waits(kSum, 4, 4), computes(4)}, 5));
+}
+
+TEST(Verdict, ARankThatHasNotComeIsNamed) {
+  EXPECT_EQ(verdictOf({waits(kSum, 4, 5), waits(kSum, 4, 4.9), computes(4)}, 5),
+            "rank 2 (h) has not come; it is in no call; its last call is all_reduce 3 of 16 f32, "
+            "call 4, at f.mlir:3; ranks 0, 1 wait in all_reduce 3 of 16 f32, call 5, at f.mlir:3 "
+            "for 5 s");
+}
+
+TEST(Verdict, ASilentRankIsStoppedAlsoWhenItHasCalled) {
+  std::vector<RankReport> ranks{waits(kSum, 4, 5), waits(kSum, 4, 5), waits(kSum, 4, 5)};
+  ranks[1].silent = 4;
+  EXPECT_EQ(verdictOf(ranks, 5)->find("rank 1 (h) is stopped: it gives no sign of life"), 0u);
+}
+
+TEST(Verdict, ARankThatIsSilentForTheDeadlineIsStoppedThoughNobodyWaits) {
+  std::vector<RankReport> ranks{computes(1), computes(1), computes(1)};
+  ranks[2].silent = 4;
+  EXPECT_FALSE(verdictOf(ranks, 5));
+  ranks[2].silent = 5;
+  EXPECT_EQ(verdictOf(ranks, 5)->find("rank 2 (h) is stopped"), 0u);
+}
+
+TEST(Verdict, ARankThatIsGoneIsNamedAtOnce) {
+  std::vector<RankReport> ranks{computes(1), waits(kSum, 1, 0), computes(1)};
+  ranks[0].isGone = true;
+  EXPECT_EQ(verdictOf(ranks, 5)->find("rank 0 (h) has ended"), 0u);
+}
+
+TEST(Verdict, WhoLeavesIsNamedWhenOthersWaitForIt) {
+  std::vector<RankReport> ranks{waits(kSum, 1, 0), waits(kSum, 1, 1), computes(1)};
+  ranks[2].hasLeft = true;
+  EXPECT_FALSE(verdictOf(ranks, 5));
+  ranks[0].stalled = 5;
+  EXPECT_EQ(verdictOf(ranks, 5)->find("rank 2 (h) has left the job"), 0u);
+}
+
+TEST(Verdict, TheCauseOfAChainIsTheRankThatDoesNotWait) {
+  // Rank 0 waits for 1, which waits for 2, which computes.
+  std::vector<RankReport> ranks{waits(kSum, 4, 5), waits(kPair, 0, 5), computes(4)};
+  ranks[1].state.issued["a"] = 4;
+  std::string text = *verdictOf(ranks, 5);
+  EXPECT_EQ(text.find("rank 2 (h) has not come"), 0u) << text;
+  EXPECT_EQ(text.find("instead"), std::string::npos) << text;
+}
+
+TEST(Verdict, RanksThatWaitForEachOtherAreSaidToBeElsewhere) {
+  std::vector<RankReport> ranks{waits(kSum, 4, 5), waits(kPair, 0, 5), waits(kSum, 4, 5)};
+  ranks[1].state.issued["a"] = 4;
+  EXPECT_EQ(verdictOf(ranks, 5)->find(
+                "rank 1 (h) waits in all_gather 4 of 8 f32, call 1, at f.mlir:3 instead; "
+                "rank 2 (h) waits in all_reduce 3 of 16 f32, call 5, at f.mlir:3 instead"),
+            0u);
+}
+
+TEST(CallLog, KeepsTheLastCallsAndWhatIsOpen) {
+  CallLog log(0);
+  for (int i = 0; i < CallLog::kCapacity + 5; ++i) {
+    int64_t call = log.issue(i % 2 ? kPair : kSum);
+    log.begin(call);
+    if (i < CallLog::kCapacity + 3)
+      log.end(call);
+  }
+  std::vector<CallRecord> last = log.last();
+  ASSERT_EQ(last.size(), static_cast<size_t>(CallLog::kCapacity));
+  EXPECT_EQ(last.front().sequence, 5);
+  EXPECT_EQ(last.front().place, 2);
+  RankState state = log.state();
+  EXPECT_TRUE(state.isOpen);
+  EXPECT_EQ(state.call, kPair);
+  EXPECT_EQ(state.issued.at("a"), 515);
+}
+
+} // namespace
