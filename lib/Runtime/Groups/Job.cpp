@@ -7,6 +7,7 @@
 
 #include "Job.h"
 
+#include <algorithm>
 #include <exception>
 #include <future>
 
@@ -145,7 +146,16 @@ void Job::run() {
     if (idle > 20) // first short, since most messages come soon
       held->rest(idle < 200 ? 50 : 500);
   }
-  held->abandon();
+  // What is under way is given up. A transport that is done must not be told so: MPI would take the
+  // process for one that failed.
+  bool isBusy;
+  {
+    std::lock_guard lock(mutex);
+    isBusy = !independent.empty() ||
+             std::any_of(queues.begin(), queues.end(), [](auto &queue) { return !queue.empty(); });
+  }
+  if (isBusy)
+    held->abandon();
   fail(Status::error("the process group was closed"));
 }
 
