@@ -8,7 +8,7 @@ import os
 import signal
 import unittest
 
-from launch_case import DIES, LONG, LaunchCase, marked
+from launch_case import DIES, LONG, LaunchCase, marked, wait_until
 from tessera.launch.logs import LONGEST_LINE, Lines
 
 # Ranks with children, in their session and out of it; argument "deaf": nothing but SIGKILL ends them.
@@ -72,7 +72,7 @@ class Orphans(LaunchCase):
                 with self.subTest(words=words, killed=killed):
                     process = self.start("--nproc_per_node=2", "--master_port=0", self.script(FAMILY), *words)
                     self.read_ready(process, 2)
-                    self.assertGreaterEqual(len(marked(self.mark)), 8)
+                    wait_until(lambda: len(marked(self.mark)) >= 8, "launcher, ranks and their children are there")
                     victims = self.victims(process)
                     for name in killed:
                         os.kill(victims[name], signal.SIGKILL)
