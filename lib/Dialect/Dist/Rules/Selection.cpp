@@ -79,6 +79,8 @@ private:
   }
 
   void addConjuncts(Value condition) {
+    if (!conjuncts.insert(condition).second)
+      return;
     if (auto both = condition.getDefiningOp<arith::AndIOp>()) {
       addConjuncts(both.getLhs());
       addConjuncts(both.getRhs());
@@ -110,14 +112,15 @@ private:
     return true;
   }
 
-  /// The loop that `value` is, plus `offsets`.
-  static std::optional<unsigned> peel(Value value, SmallVectorImpl<Value> &offsets) {
+  /// The loop that `value` is, plus `offsets`. Terms that share a loop are no candidates, so that a
+  /// value is looked at as often as there are loops, not as there are ways to it.
+  std::optional<unsigned> peel(Value value, SmallVectorImpl<Value> &offsets) {
     if (auto index = value.getDefiningOp<linalg::IndexOp>())
       return index.getDim();
     if (auto cast = value.getDefiningOp<arith::IndexCastOp>())
       return peel(cast.getIn(), offsets);
     auto add = value.getDefiningOp<arith::AddIOp>();
-    if (!add)
+    if (!add || loopsOf(add).none() || loopsOf(add.getLhs()).anyCommon(loopsOf(add.getRhs())))
       return std::nullopt;
     for (auto [one, other] : {std::pair(add.getLhs(), add.getRhs()), {add.getRhs(), add.getLhs()}}) {
       size_t before = offsets.size();
@@ -131,6 +134,13 @@ private:
 
   /// The loops that a value of the body changes with.
   llvm::SmallBitVector loopsOf(Value value) {
+    if (auto it = loopsOfValue.find(value); it != loopsOfValue.end())
+      return it->second;
+    llvm::SmallBitVector loops = findLoopsOf(value);
+    return loopsOfValue[value] = loops;
+  }
+
+  llvm::SmallBitVector findLoopsOf(Value value) {
     llvm::SmallBitVector loops(op.getNumLoops());
     if (auto argument = dyn_cast<BlockArgument>(value)) {
       if (argument.getOwner() != &body)
@@ -160,6 +170,8 @@ private:
   linalg::GenericOp op;
   Block &body;
   SmallVector<SelectedLoop, 2> found;
+  llvm::SmallPtrSet<Value, 4> conjuncts;                    ///< that were looked at
+  llvm::DenseMap<Value, llvm::SmallBitVector> loopsOfValue; ///< looked up only
 };
 
 } // namespace
