@@ -43,7 +43,8 @@ void Rematerializer::keepUntil(int64_t index, int64_t time) {
   buffers[index].to = time;
 }
 
-std::optional<Rematerializer::Gap> Rematerializer::gapOf(size_t index, int64_t time) const {
+std::optional<Rematerializer::IdleRange> Rematerializer::idleRangeOf(size_t index,
+                                                                     int64_t time) const {
   const LiveBuffer &buffer = buffers[index];
   if (time < buffer.from || time > buffer.to)
     return std::nullopt;
@@ -53,44 +54,45 @@ std::optional<Rematerializer::Gap> Rematerializer::gapOf(size_t index, int64_t t
     from = std::max(from, buffer.reads[read].second);
   if (read == buffer.reads.size() || from >= time || (read == 0 && !buffer.isRepeatable))
     return std::nullopt;
-  Gap gap{index, read, from + 1, buffer.reads[read].first - 1};
+  IdleRange idle{index, read, from + 1, buffer.reads[read].first - 1};
   // What it is made from must be live, at the price of its bytes.
-  for (const LiveBuffer *made = &buffer;; made = &buffers[gap.base]) {
-    gap.seconds += made->seconds;
-    gap.base = made->base;
-    ++gap.steps;
-    bool isLive = gap.base < 0 || buffers[gap.base].to >= gap.to;
-    bool isLast = isLive || !buffers[gap.base].isRepeatable;
-    gap.freed = buffer.bytes - (isLive ? 0 : buffers[gap.base].bytes);
-    if (isLast && gap.freed > 0)
-      return gap;
+  for (const LiveBuffer *made = &buffer;; made = &buffers[idle.base]) {
+    idle.seconds += made->seconds;
+    idle.base = made->base;
+    ++idle.steps;
+    bool isLive = idle.base < 0 || buffers[idle.base].to >= idle.to;
+    bool isLast = isLive || !buffers[idle.base].isRepeatable;
+    idle.freed = buffer.bytes - (isLive ? 0 : buffers[idle.base].bytes);
+    if (isLast && idle.freed > 0)
+      return idle;
     if (isLast)
       return std::nullopt;
   }
 }
 
-/// The gap that frees most for a second; bytes beyond `excess` count for nothing.
-std::optional<Rematerializer::Gap> Rematerializer::cheapest(int64_t time, double excess) const {
-  std::optional<Gap> best;
-  auto priceOf = [&](const Gap &gap) { return gap.seconds / std::min(gap.freed, excess); };
+/// The idle range that frees most for a second; bytes beyond `excess` count for nothing.
+std::optional<Rematerializer::IdleRange> Rematerializer::cheapest(int64_t time,
+                                                                  double excess) const {
+  std::optional<IdleRange> best;
+  auto priceOf = [&](const IdleRange &idle) { return idle.seconds / std::min(idle.freed, excess); };
   for (size_t index = 0; index < buffers.size(); ++index)
-    if (std::optional<Gap> gap = gapOf(index, time);
-        gap && (!best || priceOf(*gap) < priceOf(*best)))
-      best = gap;
+    if (std::optional<IdleRange> idle = idleRangeOf(index, time);
+        idle && (!best || priceOf(*idle) < priceOf(*best)))
+      best = idle;
   return best;
 }
 
-size_t Rematerializer::split(const Gap &gap) {
-  LiveBuffer again = buffers[gap.buffer];
-  LiveBuffer &buffer = buffers[gap.buffer];
-  profile.add(gap.from, buffer.to, -buffer.bytes);
+size_t Rematerializer::split(const IdleRange &idle) {
+  LiveBuffer again = buffers[idle.buffer];
+  LiveBuffer &buffer = buffers[idle.buffer];
+  profile.add(idle.from, buffer.to, -buffer.bytes);
   again.reads.erase(again.reads.begin(),
-                    again.reads.begin() + static_cast<std::ptrdiff_t>(gap.read));
-  again.from = gap.to + 1;
-  again.base = gap.base;
-  again.seconds = gap.seconds;
-  buffer.reads.resize(gap.read);
-  buffer.to = gap.from - 1;
+                    again.reads.begin() + static_cast<std::ptrdiff_t>(idle.read));
+  again.from = idle.to + 1;
+  again.base = idle.base;
+  again.seconds = idle.seconds;
+  buffer.reads.resize(idle.read);
+  buffer.to = idle.from - 1;
   profile.add(again.from, again.to, again.bytes);
   profile.add(again.from, again.from, again.onTheWay);
   keepUntil(again.base, again.from);
@@ -101,13 +103,13 @@ size_t Rematerializer::split(const Gap &gap) {
 double Rematerializer::run(double budget, llvm::function_ref<void(const Split &)> onSplit) {
   double seconds = 0;
   while (peak() > budget) {
-    std::optional<Gap> gap = cheapest(worst(), peak() - budget);
-    if (!gap)
+    std::optional<IdleRange> idle = cheapest(worst(), peak() - budget);
+    if (!idle)
       break;
-    seconds += gap->seconds;
-    size_t again = split(*gap);
+    seconds += idle->seconds;
+    size_t again = split(*idle);
     if (onSplit)
-      onSplit({gap->buffer, again, gap->to + 1, gap->steps});
+      onSplit({idle->buffer, again, idle->to + 1, idle->steps});
   }
   return seconds;
 }

@@ -23,7 +23,7 @@ namespace tessera::sharding {
 
 /// What both begin with stays, and axes that stay beside each other are one. The signature has what
 /// a shape and groups depend on.
-ReshardTable::Small ReshardTable::makeSmall(const Lies &a, const Lies &b) const {
+ReshardTable::Small ReshardTable::makeSmall(const AxisPlaces &a, const AxisPlaces &b) const {
   Small small;
   auto numAxes = static_cast<int8_t>(mesh.numAxes());
   constexpr int8_t none = -1;
@@ -42,13 +42,13 @@ ReshardTable::Small ReshardTable::makeSmall(const Lies &a, const Lies &b) const 
     return small.staysIn[axis] >= 0 || (a.dim[axis] < 0 && a.dim[axis] == b.dim[axis]);
   };
   // Places without what stays.
-  auto placeIn = [&](const Lies &lies, int8_t axis) {
-    return lies.dim[axis] < 0 ? int8_t(0)
-                              : static_cast<int8_t>(lies.at[axis] - stays[lies.dim[axis]]);
+  auto placeIn = [&](const AxisPlaces &places, int8_t axis) {
+    return places.dim[axis] < 0 ? int8_t(0)
+                                : static_cast<int8_t>(places.at[axis] - stays[places.dim[axis]]);
   };
-  auto follows = [&](const Lies &lies, int8_t axis, int8_t before) {
-    return lies.dim[axis] == lies.dim[before] &&
-           (lies.dim[axis] < 0 || lies.at[axis] == lies.at[before] + 1);
+  auto follows = [&](const AxisPlaces &places, int8_t axis, int8_t before) {
+    return places.dim[axis] == places.dim[before] &&
+           (places.dim[axis] < 0 || places.at[axis] == places.at[before] + 1);
   };
   // Source dimensions, then the rest by target: the next axis joins the group of the one before.
   std::array<int8_t, kMostAxes> &order = small.order;
@@ -74,18 +74,18 @@ ReshardTable::Small ReshardTable::makeSmall(const Lies &a, const Lies &b) const 
       small.first[small.numGroups - 1] = axis;
   }
   // A group's place counts groups.
-  auto codesOf = [&](const Lies &lies) {
+  auto codesOf = [&](const AxisPlaces &places) {
     ReshardSpace::Code code = 0;
     for (int8_t group = 0; group < std::min<int8_t>(small.numGroups, ReshardSpace::kMostGroups);
          ++group) {
-      int8_t axis = small.first[group], dim = lies.dim[axis];
+      int8_t axis = small.first[group], dim = places.dim[axis];
       size_t place = 0;
       for (int8_t other = 0; dim >= 0 && other < small.numGroups; ++other)
-        place += lies.dim[small.first[other]] == dim &&
-                 placeIn(lies, small.first[other]) < placeIn(lies, axis);
-      uint8_t own = dim >= 0               ? ReshardSpace::codeOf(dim, place)
-                    : dim == Lies::partial ? ReshardSpace::kIsPartial
-                                           : ReshardSpace::kIsWhole;
+        place += places.dim[small.first[other]] == dim &&
+                 placeIn(places, small.first[other]) < placeIn(places, axis);
+      uint8_t own = dim >= 0                     ? ReshardSpace::codeOf(dim, place)
+                    : dim == AxisPlaces::partial ? ReshardSpace::kIsPartial
+                                                 : ReshardSpace::kIsWhole;
       code |= static_cast<ReshardSpace::Code>(own) << (8 * group);
     }
     return code;
@@ -173,20 +173,20 @@ double ReshardTable::price(const TensorSharding &source, const TensorSharding &t
     TensorSharding whole = target.withoutPartial();
     return price(source, whole, isHurried) + price(whole, target, isHurried);
   }
-  Lies a, b;
-  if (!readLies(source, a) || !readLies(target, b))
+  AxisPlaces a, b;
+  if (!readAxisPlaces(source, a) || !readAxisPlaces(target, b))
     return planner.plan({mesh, shape, bytesPerElement, source, target}).seconds;
   return plainSeconds(source, a, b, isHurried);
 }
 
-double ReshardTable::plainSeconds(const TensorSharding &source, const Lies &a, const Lies &b,
-                                  bool isHurried) {
+double ReshardTable::plainSeconds(const TensorSharding &source, const AxisPlaces &a,
+                                  const AxisPlaces &b, bool isHurried) {
   Small small = makeSmall(a, b);
   // Where nothing is gathered or added up, devices cut what they have. Uneven parts of parts may
   // lie elsewhere.
   bool isCut = isEven;
   for (int8_t group = 0; group < small.numGroups; ++group)
-    isCut &= a.dim[small.first[group]] == Lies::whole;
+    isCut &= a.dim[small.first[group]] == AxisPlaces::whole;
   if (isCut && !links.countsCopies())
     return 0;
   if (small.numGroups > ReshardSpace::kMostGroups)
@@ -289,9 +289,9 @@ double ReshardTable::windowSeconds(const TensorSharding &source, const TensorSha
 }
 
 /// Fails for windows, parts of axes, and more axes or dimensions than there is room for.
-bool ReshardTable::readLies(const TensorSharding &sharding, Lies &lies) const {
-  lies.dim.fill(Lies::whole);
-  lies.at.fill(0);
+bool ReshardTable::readAxisPlaces(const TensorSharding &sharding, AxisPlaces &places) const {
+  places.dim.fill(AxisPlaces::whole);
+  places.at.fill(0);
   if (!sharding.windows.empty() || !sharding.open.empty() ||
       mesh.numAxes() > static_cast<int64_t>(kMostAxes) || shape.size() > kMostDims)
     return false;
@@ -303,8 +303,8 @@ bool ReshardTable::readLies(const TensorSharding &sharding, Lies &lies) const {
         return false;
       if (axis.size == 1)
         continue;
-      lies.dim[axis.axis] = static_cast<int8_t>(d);
-      lies.at[axis.axis] = place++;
+      places.dim[axis.axis] = static_cast<int8_t>(d);
+      places.at[axis.axis] = place++;
     }
   }
   for (const PartialAxis &partial : sharding.partial) {
@@ -312,7 +312,7 @@ bool ReshardTable::readLies(const TensorSharding &sharding, Lies &lies) const {
       continue;
     if (!partial.axis.isFull(mesh) || partial.kind != sharding.partial.front().kind)
       return false;
-    lies.dim[partial.axis.axis] = Lies::partial;
+    places.dim[partial.axis.axis] = AxisPlaces::partial;
   }
   return true;
 }

@@ -14,7 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Alike.h"
+#include "ClassChoice.h"
 #include "Dominance.h"
 #include "Eliminate.h"
 #include "Messages.h"
@@ -224,26 +224,26 @@ double leastLimit(const Folded &folded, double bound) {
 class Attempt {
 public:
   Attempt(const Source &source, const KindCosts &costs, const Domains &domains, Index classes)
-      : folded(source, costs, domains, classes), messages(folded), alike(folded),
+      : folded(source, costs, domains, classes), messages(folded), uniform(folded),
         proof(messages.prove()) {}
 
   void run(const Effort &effort, const Deadline &deadline);
 
   Folded folded;
   Messages messages;
-  Alike alike;
+  ClassChoice uniform;
   Messages::Proof proof;
 };
 
 void Attempt::run(const Effort &effort, const Deadline &deadline) {
   auto isWithin = [&](double gap) {
-    return alike.cost() - proof.bound <= gap * std::abs(alike.cost());
+    return uniform.cost() - proof.bound <= gap * std::abs(uniform.cost());
   };
   for (int sweeps = 0; sweeps < effort.sweeps && !isWithin(effort.goodGap) && !deadline.isOver();) {
     messages.sweep(effort.sweepsAtOnce);
     sweeps += effort.sweepsAtOnce;
     Messages::Proof better = messages.prove();
-    alike.consider(messages.round());
+    uniform.consider(messages.round());
     double gain = better.bound - proof.bound;
     if (gain > 0)
       proof = std::move(better);
@@ -255,10 +255,10 @@ void Attempt::run(const Effort &effort, const Deadline &deadline) {
       break;
   }
   if (effort.firstLimit > 0 && !isWithin(effort.goodGap))
-    alike.chooseWithin(messages.beliefs(), proof.bound, effort.firstLimit, effort.goodGap,
-                       effort.work, deadline);
+    uniform.chooseWithin(messages.beliefs(), proof.bound, effort.firstLimit, effort.goodGap,
+                         effort.work, deadline);
   if (effort.firstLimit > 0 && !isWithin(effort.wideGap))
-    alike.sweepAxes(effort.work);
+    uniform.sweepAxes(effort.work);
 }
 
 } // namespace
@@ -287,7 +287,7 @@ Bounded minimiseCoarsely(const Source &source, const KindCosts &costs, const Dom
       classes = effort.classes.back();
     attempt = std::make_unique<Attempt>(source, costs, domains, classes);
     attempt->run(effort, deadline);
-    consider(attempt->folded.unfold(attempt->alike.position()));
+    consider(attempt->folded.unfold(attempt->uniform.position()));
     best.bound = std::max(best.bound, attempt->proof.bound);
     // Limits grow as long as eliminations take no time to speak of.
     const std::vector<std::vector<double>> &belief = attempt->messages.beliefs();
@@ -296,7 +296,7 @@ Bounded minimiseCoarsely(const Source &source, const KindCosts &costs, const Dom
          effort.firstLimit == 0 && !isWithin(effort.goodGap) && limit < best.cost - best.bound;
          limit *= isLarge ? growthIfLarge : growth) {
       auto next =
-          refinement.within(belief, limit, attempt->alike.position(), effort.work, deadline);
+          refinement.within(belief, limit, attempt->uniform.position(), effort.work, deadline);
       if (!next)
         break;
       if ((!consider(std::move(*next)) || isLarge) && isWithin(effort.wideGap))

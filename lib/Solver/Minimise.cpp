@@ -81,14 +81,14 @@ constexpr double workToReduce = 1e9;
 /// Work from which it pays to look for a better plan, which takes milliseconds.
 constexpr double workToPlan = 1e8;
 
-bool fits(const Plan &plan, const Options &options, Pains pains) {
+bool fits(const Plan &plan, const Options &options, Depth depth) {
   return plan.largest <= options.tableLimit && plan.total <= options.totalLimit &&
-         plan.work <= (pains == Pains::once ? mostWorkOnce : mostWork);
+         plan.work <= (depth == Depth::once ? mostWorkOnce : mostWork);
 }
 
 /// The plan of least work among a few orders. Which of them folds repeated layers best cannot be
 /// seen before they are made.
-Plan bestPlan(const Model &model, const Options &options, Pains pains, const Deadline &deadline) {
+Plan bestPlan(const Model &model, const Options &options, Depth depth, const Deadline &deadline) {
   PlanOptions wish;
   wish.tableLimit = std::min(wish.tableLimit, options.tableLimit);
   Plan best = makePlan(model, wish);
@@ -104,8 +104,8 @@ Plan bestPlan(const Model &model, const Options &options, Pains pains, const Dea
       // Lazy buckets do less than their work, so what is a little better on paper is none.
       bool isBetter = other.work < 0.4 * best.work ||
                       (other.work < best.work && other.total < 0.5 * best.total);
-      bool otherFits = fits(other, options, pains);
-      if (otherFits != fits(best, options, pains) ? otherFits : isBetter)
+      bool otherFits = fits(other, options, depth);
+      if (otherFits != fits(best, options, depth) ? otherFits : isBetter)
         best = std::move(other);
     }
   return best;
@@ -124,8 +124,8 @@ struct Open {
 class Search {
 public:
   Search(const Source &source, const KindCosts &costs, const Options &options,
-         const Deadline &deadline, Pains pains)
-      : source(source), costs(costs), options(options), deadline(deadline), pains(pains) {}
+         const Deadline &deadline, Depth depth)
+      : source(source), costs(costs), options(options), deadline(deadline), depth(depth) {}
 
   Bounded run(Domains domains, std::vector<int64_t> start);
 
@@ -143,7 +143,7 @@ private:
   const KindCosts &costs;
   const Options &options;
   const Deadline &deadline;
-  Pains pains;
+  Depth depth;
   Bounded best;
   double bound = -std::numeric_limits<double>::infinity(); ///< of every choice, by messages
   std::priority_queue<Open> open;
@@ -176,10 +176,10 @@ void Search::explore(Domains domains, double parentBound) {
   KindCosts restCosts = costsOf(rest);
   Domains left = removeDominated(rest, restCosts, allStrategies(rest), false, deadline);
   Model model(rest, restCosts, left, true);
-  Plan plan = bestPlan(model, options, pains, deadline);
+  Plan plan = bestPlan(model, options, depth, deadline);
   idleWork += workPerNode * rest.numNodes();
-  bool isExact = fits(plan, options, pains);
-  if (!isExact && pains == Pains::once) {
+  bool isExact = fits(plan, options, depth);
+  if (!isExact && depth == Depth::once) {
     open.push({std::move(domains), parentBound, -1, numOpened++});
     return;
   }
@@ -260,7 +260,7 @@ Domains Search::beginCoarsely(const Domains &all) {
   if (bound >= best.cost - wideGap * std::abs(best.cost))
     return hopeful;
   if (auto joined = minimiseOverJoinedCoordinates(
-          source, costs, all, pains == Pains::once ? joinedWorkOnce : joinedWork, until))
+          source, costs, all, depth == Depth::once ? joinedWorkOnce : joinedWork, until))
     improve(*joined);
   return hopeful;
 }
@@ -278,7 +278,7 @@ Bounded Search::run(Domains domains, std::vector<int64_t> start) {
     // Cheaper choices are among what is left, so that its bound is everything's.
     explore(std::move(hopeful), bound);
   }
-  while (pains == Pains::full && !open.empty() && !best.stoppedByTime && idleWork < mostIdleWork) {
+  while (depth == Depth::full && !open.empty() && !best.stoppedByTime && idleWork < mostIdleWork) {
     Open part = open.top();
     if (part.bound >= best.cost - rounding * std::abs(best.cost))
       break;
@@ -360,8 +360,8 @@ std::optional<Bounded> minimiseIfSmall(const Source &source, const KindCosts &co
 
 Bounded minimise(const Source &source, const KindCosts &costs, Domains domains,
                  const Options &options, const Deadline &deadline, std::vector<int64_t> start,
-                 Pains pains) {
-  return Search(source, costs, options, deadline, pains).run(std::move(domains), std::move(start));
+                 Depth depth) {
+  return Search(source, costs, options, deadline, depth).run(std::move(domains), std::move(start));
 }
 
 } // namespace tessera::solver

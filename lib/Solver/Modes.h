@@ -32,7 +32,7 @@ constexpr Index largeProblem = 10000;
 constexpr double largeGap = 1e-3;
 
 /// How much is done for the optimum.
-enum class Pains {
+enum class Depth {
   full, ///< until it is proved or time runs out
   once, ///< one elimination if it is done in about a second, else good choices and their bound
 };
@@ -42,7 +42,7 @@ enum class Pains {
 /// is good enough.
 Bounded minimise(const Source &source, const KindCosts &costs, Domains domains,
                  const Options &options, const Deadline &deadline, std::vector<int64_t> start = {},
-                 Pains pains = Pains::full);
+                 Depth depth = Depth::full);
 
 /// Entries of tables that are done in a few milliseconds.
 constexpr double smallWork = 5e6;

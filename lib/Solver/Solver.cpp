@@ -36,7 +36,7 @@ static void keepUnreachedStandard(const Source &source, Domains &domains) {
   for (const Pin &pin : source.problem.pins)
     reach(pin.node);
   for (Index i = 0; i < source.numNodes(); ++i)
-    if (source.problem.nodes[i].isWished)
+    if (source.problem.nodes[i].isAnnotated)
       reach(i);
   for (size_t next = 0; next < reached.size(); ++next)
     for (const Neighbour &other : source.neighbours[reached[next]])
@@ -110,8 +110,8 @@ Expected<Solution> solve(const Problem &problem, const Options &options) {
           found.cost = cost;
         }
   } else {
-    Pains pains = options.mode == Mode::completion ? Pains::once : Pains::full;
-    found = minimise(source, costsOf(source), domains, options, deadline, {}, pains);
+    Depth depth = options.mode == Mode::completion ? Depth::once : Depth::full;
+    found = minimise(source, costsOf(source), domains, options, deadline, {}, depth);
   }
   Solution solution;
   solution.choice = std::move(found.choice);

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Messages.h"
-#include "Alike.h"
+#include "ClassChoice.h"
 #include "Dominance.h"
 #include "Eliminate.h"
 #include "Modes.h"
@@ -153,19 +153,19 @@ TEST(Messages, ChoicesAlikeCostWhatTheySay) {
     KindCosts costs = costsOf(source);
     Domains domains = allStrategies(source);
     Folded folded(source, costs, domains, 1);
-    Alike alike(folded);
+    ClassChoice uniform(folded);
     std::vector<Domain> offers;
     for (const Folded::Class &its : folded.classes) {
       offers.emplace_back();
       for (Index a = 0; a < std::ssize(its.cost); ++a)
         offers.back().push_back(a);
     }
-    EXPECT_TRUE(alike.choose(offers, 1e9));
-    EXPECT_NEAR(alike.cost(), problem.cost(folded.unfold(alike.position())), 1e-9);
-    // No choice in which classes choose alike is cheaper.
+    EXPECT_TRUE(uniform.choose(offers, 1e9));
+    EXPECT_NEAR(uniform.cost(), problem.cost(folded.unfold(uniform.position())), 1e-9);
+    // No choice in which classes choose uniformly is cheaper.
     std::vector<Index> at(folded.classes.size(), 0);
     for (bool isLast = false; !isLast;) {
-      EXPECT_GE(problem.cost(folded.unfold(at)), alike.cost() - 1e-9) << "seed " << seed;
+      EXPECT_GE(problem.cost(folded.unfold(at)), uniform.cost() - 1e-9) << "seed " << seed;
       isLast = true;
       for (size_t c = 0; c < at.size() && isLast; ++c) {
         isLast = ++at[c] == std::ssize(folded.classes[c].cost);

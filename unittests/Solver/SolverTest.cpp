@@ -209,9 +209,9 @@ TEST(Search, WhatPinsAndWishesReachIsCompletedAtLeastCost) {
     if (how == 0)
       first.pins = {{0, static_cast<int64_t>(random() % first.nodes[0].numStrategies())}};
     if (how == 1)
-      first.nodes.back().isWished = true;
+      first.nodes.back().isAnnotated = true;
     if (isSecondReached)
-      second.nodes.front().isWished = true;
+      second.nodes.front().isAnnotated = true;
     Problem problem = besides(first, second), restricted = problem;
     for (size_t i = 0; i < problem.nodes.size(); ++i) {
       Node &node = problem.nodes[i];

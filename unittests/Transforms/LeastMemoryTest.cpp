@@ -116,7 +116,7 @@ std::optional<double> bruteForce(func::FuncOp function, const sharding::Topology
   for (const std::shared_ptr<const Strategy> &strategy : decide(copy, topology).strategies)
     propagated.strategies.push_back(strategy ? *strategy : Strategy());
   for (const TensorState &state : copy.tensors)
-    propagated.lies.push_back(canonical(state.sharding->closed()));
+    propagated.shardings.push_back(canonical(state.sharding->closed()));
   sharding::ReshardPlanner planner(sharding::Objective::time, topology);
   OpCosts costs(function, topology);
   StrategyGraph strategies(graph, propagated, planner, costs, {});

@@ -67,16 +67,16 @@ public:
 
 private:
   /// The times between two reads of a buffer, and what making it again frees and costs.
-  struct Gap {
-    size_t buffer, read; ///< the first read behind the gap
+  struct IdleRange {
+    size_t buffer, read; ///< the first read after the idle range
     int64_t from, to;
     double freed = 0, seconds = 0;
     int64_t base = -1;
     int steps = 0;
   };
-  std::optional<Gap> gapOf(size_t index, int64_t time) const;
-  std::optional<Gap> cheapest(int64_t time, double excess) const;
-  size_t split(const Gap &gap);
+  std::optional<IdleRange> idleRangeOf(size_t index, int64_t time) const;
+  std::optional<IdleRange> cheapest(int64_t time, double excess) const;
+  size_t split(const IdleRange &idle);
   void keepUntil(int64_t index, int64_t time);
 
   std::vector<LiveBuffer> buffers;

@@ -66,7 +66,7 @@ private:
   using ByAxis = std::array<int8_t, kMostAxes>;
 
   /// Where each mesh axis is: a dimension and the place among its axes, whole or partial.
-  struct Lies {
+  struct AxisPlaces {
     static constexpr int8_t whole = -2, partial = -1;
     ByAxis dim, at;
   };
@@ -80,10 +80,11 @@ private:
 
   double price(const TensorSharding &source, const TensorSharding &target, bool isHurried);
   double windowSeconds(const TensorSharding &source, const TensorSharding &target, bool isHurried);
-  double plainSeconds(const TensorSharding &source, const Lies &a, const Lies &b, bool isHurried);
+  double plainSeconds(const TensorSharding &source, const AxisPlaces &a, const AxisPlaces &b,
+                      bool isHurried);
   double gatherSeconds(const TensorSharding &source) const;
-  bool readLies(const TensorSharding &sharding, Lies &lies) const;
-  Small makeSmall(const Lies &source, const Lies &target) const;
+  bool readAxisPlaces(const TensorSharding &sharding, AxisPlaces &places) const;
+  Small makeSmall(const AxisPlaces &source, const AxisPlaces &target) const;
   std::pair<std::vector<PartDim>, std::vector<AxisList>> partsOf(const Small &small) const;
 
   const Mesh &mesh;

@@ -64,7 +64,7 @@ struct Node {
   Coordinates coordinates;    ///< empty where unknown: only costs tell strategies apart then
   /// Where neither pins nor wishes reach, `Mode::completion` takes it.
   int64_t standard = 0;
-  bool isWished = false; ///< somebody said something of it, which its strategies keep to
+  bool isAnnotated = false; ///< the user annotated it; its strategies respect that
 
   int64_t numStrategies() const { return static_cast<int64_t>(cost.size()); }
   double memoryOf(int64_t strategy) const { return memory.empty() ? 0 : memory[strategy]; }

@@ -60,9 +60,9 @@ const Lives &BudgetSearch::livesOf(const std::vector<int64_t> &choice) {
   return *lives;
 }
 
-BudgetSearch::Kept BudgetSearch::keptAt(const Lives &lives, int64_t time, bool sendsAgain,
-                                        bool withHandedOn) const {
-  Kept kept;
+BudgetSearch::KeptWeights BudgetSearch::keptAt(const Lives &lives, int64_t time, bool sendsAgain,
+                                               bool withHandedOn) const {
+  KeptWeights kept;
   for (size_t t = 0; t < graph.tensors.size(); ++t) {
     const Lives::Life &life = lives.of(static_cast<int64_t>(t));
     bool isKept = (life.kind == Liveness::Kind::own ||
@@ -137,7 +137,7 @@ void BudgetSearch::solveAtTimes(const solver::Solution &first, bool sendsAgain) 
   for (int round = 0; round < kRounds && left() > 0; ++round) {
     if (!times.insert(time).second)
       given *= 0.93;
-    Kept kept = keptAt(livesOf(choice), time, sendsAgain, false);
+    KeptWeights kept = keptAt(livesOf(choice), time, sendsAgain, false);
     strategies.setMemory(kept.atHome, kept.atPlace);
     double smallest = 0;
     for (size_t node = 0; node < strategies.problem().nodes.size(); ++node)
@@ -161,7 +161,7 @@ void BudgetSearch::minimiseMemory(DescentEffort work) {
   std::vector<double> atHome(graph.tensors.size(), 0), atPlace = atHome;
   double total = 0;
   auto addTime = [&](const Lives &lives, int64_t time, double weight) {
-    Kept kept = keptAt(lives, time, true, true);
+    KeptWeights kept = keptAt(lives, time, true, true);
     for (size_t t = 0; t < atHome.size(); ++t) {
       atHome[t] += weight * kept.atHome[t];
       atPlace[t] += weight * kept.atPlace[t];

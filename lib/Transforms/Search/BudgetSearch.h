@@ -52,12 +52,12 @@ private:
   mlir::FailureOr<solver::Solution> solve(double budget);
   /// What is kept at a time, by tensor: weights of where it is made, and of where its users need
   /// it.
-  struct Kept {
+  struct KeptWeights {
     std::vector<double> atHome, atPlace;
   };
 
   /// `sendsAgain`: an argument that is sent again takes its copy only while it is read.
-  Kept keptAt(const Lives &lives, int64_t time, bool sendsAgain, bool withHandedOn) const;
+  KeptWeights keptAt(const Lives &lives, int64_t time, bool sendsAgain, bool withHandedOn) const;
   void consider(const solver::Solution &solution);
   Peak considerLeast(const std::vector<int64_t> &choice);
   void lowerAtNoCost(const solver::Solution &fast);

@@ -76,7 +76,7 @@ static PropagatedPlan propagateAlone(const PropagationGraph &graph, const Topolo
   for (const std::shared_ptr<const Strategy> &strategy : decide(copy, topology).strategies)
     plan.strategies.push_back(strategy ? *strategy : Strategy());
   for (const TensorState &state : copy.tensors)
-    plan.lies.push_back(canonical(state.sharding->closed()));
+    plan.shardings.push_back(canonical(state.sharding->closed()));
   return plan;
 }
 

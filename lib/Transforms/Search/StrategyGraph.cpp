@@ -28,7 +28,7 @@ StrategyGraph::StrategyGraph(const PropagationGraph &graph, const PropagatedPlan
       place(graph.tensors.size()), home(graph.tensors.size()), producer(graph.tensors.size(), -1) {
   addOps(propagated);
   addHomes(propagated);
-  addWishes();
+  markAnnotated();
   addTensors();
 }
 
@@ -96,7 +96,7 @@ static std::vector<int64_t> keyOf(const PropagationGraph &graph, const OpCosts &
     key.insert(key.end(), forward.operands.begin(), forward.operands.end());
   }
   key.push_back(-5);
-  for (const SmallVector<int64_t> &operands : waysToPass(node)) {
+  for (const SmallVector<int64_t> &operands : forwardSetsOf(node)) {
     key.push_back(-6);
     key.insert(key.end(), operands.begin(), operands.end());
   }
@@ -119,17 +119,17 @@ static int64_t devicesUsed(const Strategy &strategy) {
 }
 
 /// Of a contraction only the strategies remain that use as many devices as any does.
-static void keepFullest(Ways &ways) {
+static void keepFullest(Candidates &candidates) {
   int64_t most = 1;
-  for (const Strategy &strategy : ways.strategies)
+  for (const Strategy &strategy : candidates.strategies)
     most = std::max(most, devicesUsed(strategy));
-  Ways kept;
-  for (size_t s = 0; s < ways.strategies.size(); ++s)
-    if (devicesUsed(ways.strategies[s]) == most) {
-      kept.strategies.push_back(ways.strategies[s]);
-      kept.labels.push_back(ways.labels[s]);
+  Candidates kept;
+  for (size_t s = 0; s < candidates.strategies.size(); ++s)
+    if (devicesUsed(candidates.strategies[s]) == most) {
+      kept.strategies.push_back(candidates.strategies[s]);
+      kept.labels.push_back(candidates.labels[s]);
     }
-  ways = std::move(kept);
+  candidates = std::move(kept);
 }
 
 const AxisGroups &StrategyGraph::groupsOf(const Mesh &mesh) {
@@ -145,16 +145,16 @@ int64_t StrategyGraph::kindOf(int64_t index, const Strategy &propagated) {
   auto [known, isNew] = knownKinds.try_emplace(std::move(key), static_cast<int64_t>(kinds.size()));
   if (!isNew)
     return known->second;
-  Ways ways =
-      waysToCut(node, meshOf(graph, node), groupsOf(meshOf(graph, node)), options.mostStrategies);
+  Candidates candidates = candidatesOf(node, meshOf(graph, node), groupsOf(meshOf(graph, node)),
+                                       options.mostStrategies);
   if (options.fullyUseDevices && combinesTensors(node.op))
-    keepFullest(ways);
+    keepFullest(candidates);
   Kind kind;
   std::vector<AxisLabels> allLabels;
-  for (size_t s = 0; s < ways.strategies.size(); ++s)
-    if (allowsResults(node, ways.strategies[s])) {
-      kind.strategies.push_back(std::move(ways.strategies[s]));
-      allLabels.push_back(std::move(ways.labels[s]));
+  for (size_t s = 0; s < candidates.strategies.size(); ++s)
+    if (allowsResults(node, candidates.strategies[s])) {
+      kind.strategies.push_back(std::move(candidates.strategies[s]));
+      allLabels.push_back(std::move(candidates.labels[s]));
     }
   // The plan that propagation alone makes is always among those that are searched.
   if (!llvm::is_contained(kind.strategies, propagated)) {
@@ -171,10 +171,11 @@ int64_t StrategyGraph::kindOf(int64_t index, const Strategy &propagated) {
   for (const Strategy &strategy : kind.strategies)
     kind.seconds.push_back(secondsUnder(costs, graph, node, strategy));
   for (size_t i = 0; i < node.tensors.size(); ++i) {
-    std::vector<TensorSharding> lies;
+    std::vector<TensorSharding> shardings;
     for (const Strategy &strategy : kind.strategies)
-      lies.push_back(node.tensors[i] >= 0 ? shardingUnder(node, i, strategy) : TensorSharding());
-    kind.lies.push_back(intern(std::move(lies)));
+      shardings.push_back(node.tensors[i] >= 0 ? shardingUnder(node, i, strategy)
+                                               : TensorSharding());
+    kind.shardings.push_back(intern(std::move(shardings)));
   }
   kinds.push_back(std::move(kind));
   return known->second;
@@ -184,7 +185,7 @@ int64_t StrategyGraph::intern(std::vector<TensorSharding> shardings) {
   auto [it, isNew] = knownLists.try_emplace(shardings, static_cast<int64_t>(lists.size()));
   if (!isNew)
     return it->second;
-  Lie list;
+  ShardingList list;
   std::map<TensorSharding, int64_t> numbers;
   for (TensorSharding &sharding : shardings) {
     auto [known, fresh] = numbers.try_emplace(sharding, static_cast<int64_t>(list.distinct.size()));
@@ -219,7 +220,7 @@ void StrategyGraph::addOps(const PropagatedPlan &propagated) {
     propagatedOf.push_back(it - kind.strategies.begin());
     for (size_t i = node.rule.operands.size(); i < node.tensors.size(); ++i)
       if (int64_t tensor = node.tensors[i]; tensor >= 0) {
-        home[tensor] = {problemNode[n], kind.lies[i]};
+        home[tensor] = {problemNode[n], kind.shardings[i]};
         producer[tensor] = static_cast<int64_t>(n);
       }
   }
@@ -229,12 +230,12 @@ void StrategyGraph::addOps(const PropagatedPlan &propagated) {
 // Tensors
 //===----------------------------------------------------------------------===//
 
-StrategyGraph::End StrategyGraph::addPlacements(const Spots &spots, std::string name) {
+StrategyGraph::End StrategyGraph::addPlacements(const PlacementList &placements, std::string name) {
   solver::Node node;
   node.name = std::move(name);
-  node.cost.assign(lists[spots.lies].of.size(), 0);
-  node.coordinates = spots.labels;
-  End end{static_cast<int64_t>(result.nodes.size()), spots.lies};
+  node.cost.assign(lists[placements.shardings].of.size(), 0);
+  node.coordinates = placements.labels;
+  End end{static_cast<int64_t>(result.nodes.size()), placements.shardings};
   result.nodes.push_back(std::move(node));
   propagatedOf.push_back(-1);
   return end;
@@ -249,12 +250,12 @@ void StrategyGraph::addHomes(const PropagatedPlan &propagated) {
       continue;
     const TensorState &state = graph.tensors[t];
     Placements placements = placementsOf(state, groupsOf(*state.mesh), options.mostStrategies);
-    TensorSharding lies = canonical(propagated.lies[t]);
-    auto it = llvm::find(placements.shardings, lies);
+    TensorSharding sharding = canonical(propagated.shardings[t]);
+    auto it = llvm::find(placements.shardings, sharding);
     auto index = it - placements.shardings.begin();
     if (it == placements.shardings.end()) {
-      placements.shardings.push_back(lies);
-      placements.labels.push_back(labelsOf(lies, state.mesh->numAxes()));
+      placements.shardings.push_back(sharding);
+      placements.labels.push_back(labelsOf(sharding, state.mesh->numAxes()));
     }
     home[t] = addPlacements({intern(std::move(placements.shardings)), std::move(placements.labels)},
                             state.name);
@@ -269,14 +270,15 @@ void StrategyGraph::addHomes(const PropagatedPlan &propagated) {
 
 /// Tensors of which the user says anything. Where there is none, arguments are as free as can be,
 /// and all that they reach is to be decided.
-void StrategyGraph::addWishes() {
+void StrategyGraph::markAnnotated() {
   auto isSaid = [&](const TensorState &tensor) {
     return sizeOf(tensor.given.open) < tensor.mesh->numDevices();
   };
   bool isAny = llvm::any_of(graph.tensors, isSaid);
   for (size_t t = 0; t < graph.tensors.size(); ++t)
     if (home[t].node >= 0)
-      result.nodes[home[t].node].isWished |= isAny ? isSaid(graph.tensors[t]) : producer[t] == -1;
+      result.nodes[home[t].node].isAnnotated |=
+          isAny ? isSaid(graph.tensors[t]) : producer[t] == -1;
 }
 
 double StrategyGraph::tripsOfTensor(int64_t tensor) const {
@@ -298,18 +300,19 @@ void StrategyGraph::addTensors() {
 
 /// Every way in which a tensor is made or read, but for windows: there a reshard of several can be
 /// shared.
-const StrategyGraph::Spots &StrategyGraph::spotsBetween(const TensorState &state, const End &from,
-                                                        const std::vector<End> &users) {
-  std::vector<int64_t> key{reinterpret_cast<int64_t>(state.mesh), from.lies};
+const StrategyGraph::PlacementList &
+StrategyGraph::placementsBetween(const TensorState &state, const End &from,
+                                 const std::vector<End> &users) {
+  std::vector<int64_t> key{reinterpret_cast<int64_t>(state.mesh), from.shardings};
   for (const End &user : users)
-    key.push_back(user.lies);
-  auto [it, isNew] = knownSpots.try_emplace(std::move(key));
+    key.push_back(user.shardings);
+  auto [it, isNew] = knownPlacements.try_emplace(std::move(key));
   if (!isNew)
     return it->second;
   std::vector<TensorSharding> places;
   std::vector<AxisLabels> labels;
   auto add = [&](const End &end) {
-    for (const TensorSharding &sharding : lists[end.lies].distinct)
+    for (const TensorSharding &sharding : lists[end.shardings].distinct)
       if (sharding.windows.empty() && !llvm::is_contained(places, sharding)) {
         places.push_back(sharding);
         labels.push_back(labelsOf(sharding, state.mesh->numAxes()));
@@ -333,7 +336,7 @@ void StrategyGraph::addTensor(int64_t tensor) {
     } else if (problemNode[n] >= 0) {
       for (size_t i = 0; i < node.rule.operands.size(); ++i)
         if (node.tensors[i] == tensor)
-          users.push_back({problemNode[n], kinds[kindOfNode[n]].lies[i]});
+          users.push_back({problemNode[n], kinds[kindOfNode[n]].shardings[i]});
     }
   }
   const End &own = home[tensor];
@@ -346,7 +349,7 @@ void StrategyGraph::addTensor(int64_t tensor) {
     return;
   }
   const TensorState &state = graph.tensors[tensor];
-  End between = addPlacements(spotsBetween(state, own, users), state.name);
+  End between = addPlacements(placementsBetween(state, own, users), state.name);
   place[tensor] = between;
   addEdge(tensor, own, between, trips);
   for (const End &user : users)
@@ -370,10 +373,10 @@ void StrategyGraph::addEdge(int64_t tensor, const End &from, const End &to, doub
   const TensorState &state = graph.tensors[tensor];
   auto [it, isNew] = knownTables.try_emplace({state.mesh, shapeOf(state.type),
                                               bytesPerElement(state.type.getElementType()),
-                                              from.lies, to.lies, trips},
+                                              from.shardings, to.shardings, trips},
                                              static_cast<int64_t>(result.tables.size()));
   if (isNew) {
-    const Lie &sources = lists[from.lies], &targets = lists[to.lies];
+    const ShardingList &sources = lists[from.shardings], &targets = lists[to.shardings];
     if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() >
         options.timeLimit)
       isHurried = true;
@@ -397,7 +400,7 @@ void StrategyGraph::addEdge(int64_t tensor, const End &from, const End &to, doub
 double StrategyGraph::exactCost(const std::vector<int64_t> &choice) {
   double seconds = computeSeconds(choice);
   auto shardingAt = [&](const End &end) -> const TensorSharding & {
-    return lists[end.lies].distinct[lists[end.lies].of[choice[end.node]]];
+    return lists[end.shardings].distinct[lists[end.shardings].of[choice[end.node]]];
   };
   for (const Sent &each : sent) {
     ReshardTable &times = reshardsOf(graph.tensors[each.tensor]);
@@ -451,7 +454,8 @@ static std::vector<double> bytesUnder(const std::vector<TensorSharding> &shardin
 double StrategyGraph::leastBytes(int64_t tensor) const {
   if (home[tensor].node < 0)
     return 0;
-  std::vector<double> bytes = bytesUnder(lists[home[tensor].lies].distinct, graph.tensors[tensor]);
+  std::vector<double> bytes =
+      bytesUnder(lists[home[tensor].shardings].distinct, graph.tensors[tensor]);
   return *llvm::min_element(bytes);
 }
 
@@ -466,7 +470,7 @@ void StrategyGraph::setMemory(const std::vector<double> &atHome,
     auto add = [&](const End &end, double weight) {
       if (end.node < 0 || weight == 0)
         return;
-      const Lie &list = lists[end.lies];
+      const ShardingList &list = lists[end.shardings];
       std::vector<double> bytes = bytesUnder(list.distinct, state);
       for (size_t s = 0; s < list.of.size(); ++s)
         result.nodes[end.node].memory[s] += weight * bytes[list.of[s]];
@@ -489,7 +493,7 @@ double StrategyGraph::computeSeconds(const std::vector<int64_t> &choice) const {
 
 TensorSharding StrategyGraph::shardingOf(int64_t tensor, const std::vector<int64_t> &choice) const {
   const End &own = home[tensor];
-  const Lie &list = lists[own.lies];
+  const ShardingList &list = lists[own.shardings];
   return list.distinct[list.of[choice[own.node]]];
 }
 
@@ -498,7 +502,7 @@ std::optional<TensorSharding> StrategyGraph::placeOf(int64_t tensor,
   const End &own = place[tensor];
   if (own.node < 0)
     return std::nullopt;
-  const Lie &list = lists[own.lies];
+  const ShardingList &list = lists[own.shardings];
   return list.distinct[list.of[choice[own.node]]];
 }
 

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-//   op                    a node; its strategies are the ways to cut it, its cost the
+//   op                    a node; its strategies are the candidates of its cuts, its cost the
 //                         roofline of what one device then does
-//   argument, loop carry, a node; its strategies are the ways to lie that the
+//   argument, loop carry, a node; its strategies are the shardings that the
 //   constraint            annotation leaves (the *home* of the tensor)
 //   tensor of several     one node more, the *place* where it lies for its users: what two
 //   users                 of them need alike is sent once
@@ -22,7 +22,7 @@
 #ifndef TESSERA_LIB_TRANSFORMS_SEARCH_STRATEGYGRAPH_H
 #define TESSERA_LIB_TRANSFORMS_SEARCH_STRATEGYGRAPH_H
 
-#include "Ways.h"
+#include "Candidates.h"
 
 #include "tessera/Sharding/ReshardTable.h"
 #include "tessera/Solver/Problem.h"
@@ -36,8 +36,8 @@ namespace tessera::dist {
 
 /// What propagation alone decides: the plan to beat.
 struct PropagatedPlan {
-  std::vector<sharding::TensorSharding> lies; ///< by tensor, closed: of arguments and carries
-  std::vector<Strategy> strategies;           ///< by node of the graph
+  std::vector<sharding::TensorSharding> shardings; ///< by tensor, closed: of arguments and carries
+  std::vector<Strategy> strategies;                ///< by node of the graph
 };
 
 /// Bytes of memory that a tensor takes on a device: buffers have the arena's alignment.
@@ -77,7 +77,7 @@ public:
   double exactCost(const std::vector<int64_t> &choice);
   /// What no choice can do without: the least of each node.
   double leastCompute() const;
-  /// How a tensor lies where it is made, partial or not.
+  /// The sharding with which a tensor is produced, partial or not.
   sharding::TensorSharding shardingOf(int64_t tensor, const std::vector<int64_t> &choice) const;
   /// Where a tensor is brought for its users; nothing without several.
   std::optional<sharding::TensorSharding> placeOf(int64_t tensor,
@@ -87,9 +87,9 @@ public:
   /// Seconds of all reshards of a tensor from one way to lie to another, in an execution.
   double reshardSeconds(int64_t tensor, const sharding::TensorSharding &from,
                         const sharding::TensorSharding &to);
-  /// The ways in which a tensor may lie that is made by a home or by an op; not empty.
+  /// The candidate shardings of a tensor that a home or an op produces; not empty.
   const std::vector<sharding::TensorSharding> &homesOf(int64_t tensor) const {
-    return lists[home[tensor].lies].distinct;
+    return lists[home[tensor].shardings].distinct;
   }
   /// All strategies of a node of the graph that has a choice.
   const std::vector<Strategy> &strategiesOf(int64_t node) const {
@@ -100,7 +100,7 @@ public:
   bool isCopied(int64_t node, size_t operand) const { return operand < 2 && copied[node][operand]; }
   /// The node of the problem for a node of the graph, -1 where it has no choice.
   int64_t problemNodeOf(int64_t node) const { return problemNode[node]; }
-  /// Bytes on a device, beside source and target, of what lies between the steps of a reshard.
+  /// Bytes per device, beside source and target, of the intermediate results of a reshard.
   double bytesOnTheWay(int64_t tensor, const sharding::TensorSharding &from,
                        const sharding::TensorSharding &to) const;
   /// The node of the problem that says how a tensor is laid by a home, -1 where an op makes it.
@@ -108,14 +108,14 @@ public:
 
 private:
   /// Shardings by strategy, with equal ones named once.
-  struct Lie {
+  struct ShardingList {
     std::vector<sharding::TensorSharding> distinct;
     std::vector<int64_t> of;
   };
   /// A node of the problem, as one tensor sees it.
   struct End {
-    int64_t node = -1; ///< of the problem
-    int64_t lies = -1; ///< list of shardings
+    int64_t node = -1;      ///< of the problem
+    int64_t shardings = -1; ///< list of shardings
   };
   /// What an edge is the reshard of.
   struct Sent {
@@ -127,24 +127,24 @@ private:
   struct Kind {
     std::vector<Strategy> strategies;
     solver::Coordinates labels;
-    std::vector<double> seconds; ///< of one execution
-    std::vector<int64_t> lies;   ///< by operand and result
+    std::vector<double> seconds;    ///< of one execution
+    std::vector<int64_t> shardings; ///< by operand and result
   };
 
   void addOps(const PropagatedPlan &propagated);
   void addHomes(const PropagatedPlan &propagated);
-  void addWishes();
+  void markAnnotated();
   void addTensors();
   void addTensor(int64_t tensor);
   void addEdge(int64_t tensor, const End &from, const End &to, double trips);
-  /// Ways to lie, as places of equal tensors have them alike.
-  struct Spots {
-    int64_t lies; ///< list of shardings
+  /// Candidates to lie, as places of equal tensors have them alike.
+  struct PlacementList {
+    int64_t shardings; ///< list of shardings
     solver::Coordinates labels;
   };
-  End addPlacements(const Spots &spots, std::string name);
-  const Spots &spotsBetween(const TensorState &state, const End &from,
-                            const std::vector<End> &users);
+  End addPlacements(const PlacementList &placements, std::string name);
+  const PlacementList &placementsBetween(const TensorState &state, const End &from,
+                                         const std::vector<End> &users);
   int64_t kindOf(int64_t node, const Strategy &propagated);
   bool allowsResults(const RuleNode &node, const Strategy &strategy) const;
   int64_t intern(std::vector<sharding::TensorSharding> shardings);
@@ -160,7 +160,7 @@ private:
   solver::Problem result;
   std::vector<int64_t> propagatedOf; ///< by node of the problem
   std::vector<Kind> kinds;
-  std::vector<Lie> lists;
+  std::vector<ShardingList> lists;
   std::vector<std::array<bool, 2>> copied;      ///< by node of the graph
   std::vector<int64_t> kindOfNode, problemNode; ///< by node of the graph, -1: none
   std::vector<End> place;                       ///< by tensor, node -1: none
@@ -172,8 +172,8 @@ private:
   bool isHurried = false;
   std::map<const sharding::Mesh *, AxisGroups> axisGroups; ///< looked up, never iterated
   std::map<std::vector<sharding::TensorSharding>, int64_t> knownLists;
-  std::map<std::vector<int64_t>, int64_t> knownKinds; ///< by all that decides on a kind
-  std::map<std::vector<int64_t>, Spots> knownSpots;   ///< by mesh and lists
+  std::map<std::vector<int64_t>, int64_t> knownKinds;            ///< by all that decides on a kind
+  std::map<std::vector<int64_t>, PlacementList> knownPlacements; ///< by mesh and lists
   std::map<
       std::tuple<const sharding::Mesh *, std::vector<int64_t>, int64_t, int64_t, int64_t, double>,
       int64_t>

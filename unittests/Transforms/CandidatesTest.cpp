@@ -1,4 +1,4 @@
-//===- WaysTest.cpp - Labels of what a strategy does with an axis ----------===//
+//===- CandidatesTest.cpp - Labels of what a strategy does with an axis ----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,7 +8,7 @@
 // Ahead of the headers of dialects, which need it.
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 
-#include "Search/Ways.h"
+#include "Search/Candidates.h"
 
 #include "gtest/gtest.h"
 
@@ -20,7 +20,7 @@ using namespace tessera::sharding;
 
 namespace {
 
-TEST(Ways, LabelsTellEveryListOfDimensionsApart) {
+TEST(Candidates, LabelsTellEveryListOfDimensionsApart) {
   // Up to three parts of one axis of 8, each on a dimension of a tensor of rank 3 or waiting in
   // sums: a set of lists has a label, and no other set has it.
   constexpr int64_t kRank = 3;

@@ -1,21 +1,21 @@
-//===- Alike.h - One strategy for all nodes of a class -----------*- C++ -*-===//
+//===- ClassChoice.h - One strategy for all nodes of a class -----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_SOLVER_ALIKE_H
-#define TESSERA_LIB_SOLVER_ALIKE_H
+#ifndef TESSERA_LIB_SOLVER_CLASSCHOICE_H
+#define TESSERA_LIB_SOLVER_CLASSCHOICE_H
 
 #include "Folded.h"
 
 namespace tessera::solver {
 
 /// Choices in which all nodes of a class take the same strategy. It begins with the first one each.
-class Alike {
+class ClassChoice {
 public:
-  explicit Alike(const Folded &folded);
+  explicit ClassChoice(const Folded &folded);
 
   /// By class, the position of what is chosen.
   const std::vector<Index> &position() const { return chosen; }
@@ -45,4 +45,4 @@ private:
 
 } // namespace tessera::solver
 
-#endif // TESSERA_LIB_SOLVER_ALIKE_H
+#endif // TESSERA_LIB_SOLVER_CLASSCHOICE_H

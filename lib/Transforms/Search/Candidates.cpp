@@ -1,11 +1,11 @@
-//===- Ways.cpp - All ways to cut an op or to lay a tensor -----------------===//
+//===- Candidates.cpp - All candidates to cut an op or to lay a tensor -----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "Ways.h"
+#include "Candidates.h"
 
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 
@@ -38,19 +38,19 @@ static size_t choicesWithin(size_t candidates, size_t others, size_t axes, size_
   return candidates;
 }
 
-std::vector<SmallVector<int64_t>> dist::waysToPass(const RuleNode &node) {
-  std::vector<SmallVector<int64_t>> ways;
+std::vector<SmallVector<int64_t>> dist::forwardSetsOf(const RuleNode &node) {
+  std::vector<SmallVector<int64_t>> candidates;
   if (!node.op || node.op->getNumResults() != 1 || !node.rule.isElementwise())
-    return ways;
+    return candidates;
   for (size_t o = 0; o < node.rule.operands.size(); ++o) {
     if (node.tensors[o] < 0 || node.rule.accumulatorOf[o] >= 0)
       continue;
     SmallVector<int64_t> through =
         operandsToPass(node.op, sharding::ReduceKind::sum, {static_cast<int64_t>(o)});
-    if (!through.empty() && !llvm::is_contained(ways, through))
-      ways.push_back(std::move(through));
+    if (!through.empty() && !llvm::is_contained(candidates, through))
+      candidates.push_back(std::move(through));
   }
-  return ways;
+  return candidates;
 }
 
 /// Whether a cut of the factor leaves windows of it that a neighbour can fill.
@@ -65,11 +65,11 @@ static bool fitsWindows(const ShardingRule &rule, int64_t factor, int64_t parts)
   return true;
 }
 
-Ways dist::waysToCut(const RuleNode &node, const Mesh &mesh, const AxisGroups &groups,
-                     size_t most) {
+Candidates dist::candidatesOf(const RuleNode &node, const Mesh &mesh, const AxisGroups &groups,
+                              size_t most) {
   const ShardingRule &rule = node.rule;
   size_t axes = groups.size();
-  std::vector<SmallVector<int64_t>> passes = waysToPass(node);
+  std::vector<SmallVector<int64_t>> passes = forwardSetsOf(node);
   passes.resize(choicesWithin(passes.size(), 2, axes, most));
   SmallVector<int64_t> factors;
   for (size_t f = 0; f < rule.factors.size(); ++f)
@@ -85,7 +85,7 @@ Ways dist::waysToCut(const RuleNode &node, const Mesh &mesh, const AxisGroups &g
     return digit == 0 || digit > factors.size() || llvm::is_contained(longest, factors[digit - 1]);
   };
 
-  Ways ways;
+  Candidates candidates;
   forEachAssignment(axes, 1 + factors.size() + passes.size(), [&](ArrayRef<size_t> digits) {
     size_t changes = 0;
     for (size_t n = 1; n < digits.size(); ++n)
@@ -119,10 +119,10 @@ Ways dist::waysToCut(const RuleNode &node, const Mesh &mesh, const AxisGroups &g
     }
     if (legalize(rule, strategy.factors) != strategy.factors)
       return; // parts of a reshaped dimension that would be no boxes
-    ways.strategies.push_back(std::move(strategy));
-    ways.labels.push_back(std::move(labels));
+    candidates.strategies.push_back(std::move(strategy));
+    candidates.labels.push_back(std::move(labels));
   });
-  return ways;
+  return candidates;
 }
 
 /// Axes that an annotation leaves open, those of a group together.

@@ -1,11 +1,11 @@
-//===- Alike.cpp - One strategy for all nodes of a class -------------------===//
+//===- ClassChoice.cpp - One strategy for all nodes of a class -------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "Alike.h"
+#include "ClassChoice.h"
 #include "Dominance.h"
 #include "Eliminate.h"
 
@@ -19,11 +19,11 @@ constexpr double growth = 16;
 /// Pairs of strategies that are compared for an entry of work: more takes longer than it is worth.
 constexpr double comparedPerWork = 0.05;
 
-Alike::Alike(const Folded &folded) : folded(folded), chosen(folded.classes.size(), 0) {
+ClassChoice::ClassChoice(const Folded &folded) : folded(folded), chosen(folded.classes.size(), 0) {
   best = costOf(chosen);
 }
 
-double Alike::costOf(const std::vector<Index> &position) const {
+double ClassChoice::costOf(const std::vector<Index> &position) const {
   double sum = 0;
   for (size_t c = 0; c < position.size(); ++c)
     sum += folded.classes[c].count * folded.classes[c].cost[position[c]];
@@ -33,14 +33,14 @@ double Alike::costOf(const std::vector<Index> &position) const {
   return sum;
 }
 
-void Alike::consider(std::vector<Index> position) {
+void ClassChoice::consider(std::vector<Index> position) {
   if (double cost = costOf(position); cost < best) {
     best = cost;
     chosen = std::move(position);
   }
 }
 
-bool Alike::choose(const std::vector<Domain> &offers, double mostWork) {
+bool ClassChoice::choose(const std::vector<Domain> &offers, double mostWork) {
   // Classes without a choice are added to what their neighbours cost; the others are a problem of
   // their own.
   std::vector<Index> next(chosen.size()), number(chosen.size(), -1);
@@ -104,9 +104,9 @@ bool Alike::choose(const std::vector<Domain> &offers, double mostWork) {
   return true;
 }
 
-void Alike::chooseWithin(const std::vector<std::vector<double>> &excess, double bound,
-                         double firstLimit, double goodGap, double mostWork,
-                         const Deadline &deadline) {
+void ClassChoice::chooseWithin(const std::vector<std::vector<double>> &excess, double bound,
+                               double firstLimit, double goodGap, double mostWork,
+                               const Deadline &deadline) {
   // Repeated layers are looked at as one is: what each of them costs more adds up for none.
   double layers = 1;
   for (const Folded::Class &its : folded.classes)
@@ -131,7 +131,7 @@ void Alike::chooseWithin(const std::vector<std::vector<double>> &excess, double 
   }
 }
 
-void Alike::sweepAxes(double mostWork) {
+void ClassChoice::sweepAxes(double mostWork) {
   size_t numAxes = 0;
   auto axesOf = [&](size_t c) -> const Coordinates & {
     return folded.source.problem.nodes[folded.classes[c].first].coordinates;

@@ -1,12 +1,12 @@
-//===- Ways.h - All ways to cut an op or to lay a tensor --------*- C++ -*-===//
+//===- Candidates.h - Candidate cuts and shardings -----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_TRANSFORMS_SEARCH_WAYS_H
-#define TESSERA_LIB_TRANSFORMS_SEARCH_WAYS_H
+#ifndef TESSERA_LIB_TRANSFORMS_SEARCH_CANDIDATES_H
+#define TESSERA_LIB_TRANSFORMS_SEARCH_CANDIDATES_H
 
 #include "../Propagate/Strategies.h"
 #include "AxisGroups.h"
@@ -31,16 +31,16 @@ AxisLabels labelsOf(const sharding::TensorSharding &sharding, int64_t numAxes);
 /// parts of windows are equal and no shorter than the window. About `most` strategies: where
 /// there would be more, the longest factors are kept, and all that do one thing with the first
 /// groups and one with the last.
-struct Ways {
+struct Candidates {
   std::vector<Strategy> strategies;
   std::vector<AxisLabels> labels; ///< by strategy
 };
-Ways waysToCut(const RuleNode &node, const sharding::Mesh &mesh, const AxisGroups &groups,
-               size_t most);
+Candidates candidatesOf(const RuleNode &node, const sharding::Mesh &mesh, const AxisGroups &groups,
+                        size_t most);
 
-/// The sets of operands from which sums pass through the op, each a choice of Ways. Empty for what
-/// reduces: whether contributions should wait behind a contraction is for dist-sink-partials.
-std::vector<llvm::SmallVector<int64_t>> waysToPass(const RuleNode &node);
+/// The sets of operands from which sums pass through the op, each a choice of Candidates. Empty for
+/// what reduces: whether contributions should wait behind a contraction is for dist-sink-partials.
+std::vector<llvm::SmallVector<int64_t>> forwardSetsOf(const RuleNode &node);
 
 /// How a tensor may lie, given what its annotation leaves open: the annotation alone comes first.
 struct Placements {
@@ -51,4 +51,4 @@ Placements placementsOf(const TensorState &tensor, const AxisGroups &groups, siz
 
 } // namespace tessera::dist
 
-#endif // TESSERA_LIB_TRANSFORMS_SEARCH_WAYS_H
+#endif // TESSERA_LIB_TRANSFORMS_SEARCH_CANDIDATES_H
