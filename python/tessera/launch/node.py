@@ -38,6 +38,7 @@ class Job:
     local_rank: int | None = None  # of the only rank, where another launcher says it
     keep: tuple[int, ...] = ()  # descriptors that ranks inherit
     max_restarts: int = 0
+    min_ranks: int | None = None
     log_dir: str | None = None
     grace: float = 2.0
     stop_grace: float = 30.0
@@ -51,6 +52,7 @@ class Job:
 class Rank:
     rank: int
     local: int
+    place: int  # the same at the job's first start
     process: subprocess.Popen
     output: Output
     streams: dict[int, tuple[Lines, int]]  # by pipe: the lines, and the descriptor of this process that they go to
@@ -131,7 +133,7 @@ class Node:
     # --- messages -----------------------------------------------------------------------------------------------------------------
 
     def _be_first(self) -> None:
-        self._coordinator = Coordinator(self.job.nodes, self.job.max_restarts, self._send, self._report)
+        self._coordinator = Coordinator(self.job.nodes, self.job.max_restarts, self._send, self._report, self.job.min_ranks)
         if self.job.listener is not None:
             self._hub = Hub(self.job.listener, self.job.token, self._coordinator, self._selector, self.job.timeout)
         self._coordinator.join(0, self.job.count)
@@ -187,7 +189,7 @@ class Node:
         """What the coordinator orders."""
         order = message.get("do")
         if order == "start":
-            self._start(message["base"] + self.job.first_rank, message["size"], message["restart"])
+            self._start(message["base"] + self.job.first_rank, message["size"], message["restart"], message["places"])
         elif order in ("end", "restart"):
             if self.job.node:
                 self._report(message["failure"], None)
@@ -219,13 +221,13 @@ class Node:
 
     # --- ranks --------------------------------------------------------------------------------------------------------------------
 
-    def _start(self, base: int, size: int, restart: int) -> None:
+    def _start(self, base: int, size: int, restart: int, places: list[int]) -> None:
         job = self.job
         self._ending, self._kill_at = False, None
-        for local in range(job.count):
+        for local, place in enumerate(places):
             rank = base + local
             streams = [os.pipe(), os.pipe()]
-            environment = job.environment(rank=rank, size=size, local_rank=local, restart=restart)
+            environment = job.environment(rank=rank, size=size, local_rank=local, restart=restart, places=places)
             command = job.command(local)
             try:
                 output = Output(rank, job.log_dir and log_path(job.log_dir, rank, restart))
@@ -236,7 +238,7 @@ class Node:
                 text = f"rank {rank} (host {socket.gethostname()}) could not be started: {command[0]}: {getattr(error, 'strerror', None) or error}"
                 self._say("failed", failure={"text": text})
                 return
-            self._ranks[process.pid] = each = Rank(rank, local, process, output, {})
+            self._ranks[process.pid] = each = Rank(rank, local, place, process, output, {})
             for (source, target), descriptor in zip(streams, (1, 2)):
                 os.close(target)
                 os.set_blocking(source, False)
@@ -315,7 +317,7 @@ class Node:
             if each.code and not self._ending:
                 self._say("failed", failure={
                     "rank": each.rank, "node": self.job.node, "host": socket.gethostname(), "local_rank": each.local if self.job.local_rank is None else self.job.local_rank, "pid": pid,
-                    "code": each.code, "lines": each.output.last()})
+                    "place": each.place, "code": each.code, "lines": each.output.last()})
         self._say_if_gone()
 
     def _end_ranks(self, number: int, grace: float) -> None:
