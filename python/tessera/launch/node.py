@@ -24,6 +24,9 @@ from .logs import Lines, Output, log_path, write_all
 from .supervisor import end_at_once
 
 
+_SETTLING = 0.3  # seconds in which a rank that a signal has ended may follow those that end because it is gone
+
+
 @dataclasses.dataclass
 class Job:
     """What the worker needs to know. `command` and `environment` make those of a rank; `listener` is node 0's, `connect` makes the
@@ -71,6 +74,7 @@ class Node:
         self._link: Connection | None = None
         self._ending = self._mute = False
         self._kill_at: float | None = None
+        self._failure: tuple[float, dict] | None = None  # when it is told at the latest, and what
         self._stops = 0
         self._waiting_since = time.monotonic()
         self._next_alive = 0.0
@@ -102,12 +106,15 @@ class Node:
 
     def _pause(self) -> float:
         soon = 1.0
-        if self._kill_at is not None:
-            soon = min(soon, max(0.0, self._kill_at - time.monotonic()))
+        for when in (self._kill_at, self._failure and self._failure[0]):
+            if when is not None:
+                soon = min(soon, max(0.0, when - time.monotonic()))
         return soon
 
     def _tick(self) -> None:
         now, job = time.monotonic(), self.job
+        if self._failure is not None and now >= self._failure[0]:
+            self._tell_failure()
         if self._kill_at is not None and now >= self._kill_at:
             self._kill_at = None
             for pid in self._ranks:
@@ -315,13 +322,26 @@ class Node:
             each.code = each.process.returncode = status_code(status)
             self._drain(each)
             if each.code and not self._ending:
-                self._say("failed", failure={
+                self._fail({
                     "rank": each.rank, "node": self.job.node, "host": socket.gethostname(), "local_rank": each.local if self.job.local_rank is None else self.job.local_rank, "pid": pid,
                     "place": each.place, "code": each.code, "lines": each.output.last()})
         self._say_if_gone()
 
+    def _fail(self, failure: dict) -> None:
+        """Tells the first failure. A rank's peers see its connections end before it can be waited for, and may end before it: one that a
+        signal has ended goes before them."""
+        if self._failure is None or failure["code"] < 0 <= self._failure[1]["code"]:
+            self._failure = time.monotonic() + _SETTLING, failure
+        if failure["code"] < 0:
+            self._tell_failure()
+
+    def _tell_failure(self) -> None:
+        if self._failure is not None:
+            failure, self._failure = self._failure[1], None
+            self._say("failed", failure=failure)
+
     def _end_ranks(self, number: int, grace: float) -> None:
-        self._ending = True
+        self._ending, self._failure = True, None
         self._kill_at = time.monotonic() + grace
         for pid, each in self._ranks.items():
             if each.code is None:
@@ -332,6 +352,8 @@ class Node:
             return
         if not self._ranks and not self._ending:
             return
+        if self._failure is not None:
+            return self._tell_failure()  # what the coordinator orders then comes back here
         had = bool(self._ranks)
         good = all(each.code == 0 for each in self._ranks.values())
         processes.kill_descendants()  # what the ranks left behind
