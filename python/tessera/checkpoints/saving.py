@@ -158,7 +158,7 @@ def save_checkpoint(folder, state, step: int = 0, *, loader=None, random=None, p
         if job.rank == 0:
             stack.enter_context(folders.lock(folder))
             folders.clean(folder)
-        proposal = meeting.agree(job, folder, step, timeout)
+        proposal = meeting.agree(job, folder, step, _lines(step, items, aliases), timeout)
     except OSError as error:
         stack.close()
         raise CheckpointError(f"{folder}: {error.strerror}") from None
@@ -181,6 +181,12 @@ def save_checkpoint(folder, state, step: int = 0, *, loader=None, random=None, p
     save._thread = threading.Thread(target=run, name="tessera-checkpoint")
     save._thread.start()
     return save
+
+
+def _lines(step: int, items: list[Item], aliases: dict[str, str]) -> list[str]:
+    """What all ranks save alike, for people to read where they do not."""
+    return [f"step {step}", *(f"'{item.name}' {item.dtype.name}{list(item.shape)} {item.sharding or 'whole'}" for item in items),
+            *(f"'{name}' = '{of}'" for name, of in sorted(aliases.items()))]
 
 
 def _write(folder: str, job: Job, proposal: dict, plan: Plan, whole: Manifest, keep: int | None, timeout: float) -> str:
