@@ -43,11 +43,28 @@ def _candidates(path: str, step: int | None) -> list[str]:
         return [path]
     found = folders.checkpoints(path)
     if not found:
-        raise CheckpointError(f"{path}: there is no complete checkpoint, no {INDEX} and no {SINGLE}")
+        raise CheckpointError(f"{path}: {_absence(path)}")
     chosen = [where for number, where in found if step is None or number == step]
     if not chosen:
         raise CheckpointError(f"{path}: there is no checkpoint of step {step}; there are {', '.join(str(number) for number, _ in reversed(found))}")
     return chosen
+
+
+def _absence(path: str) -> str:
+    """Why a path has nothing to load."""
+    try:
+        names = sorted(os.listdir(path))
+    except FileNotFoundError:
+        return "there is no such file or folder"
+    except OSError as error:
+        return str(error.strerror).lower()
+    text = f"there is no complete checkpoint, no {INDEX} and no {SINGLE}"
+    if any(name.startswith(folders.WRITING) for name in names):
+        text += "; one that was being written is incomplete"
+    pickled = [name for name in names if name.endswith((".bin", ".pt", ".pth", ".ckpt", ".distcp"))]
+    if pickled:
+        text += f"; '{pickled[0]}' is pickled, which this package never reads: convert it to safetensors"
+    return text
 
 
 def latest(folder) -> str | None:
@@ -76,7 +93,23 @@ def load_checkpoint(path, like=None, *, step: int | None = None, fallback: bool 
     Raises CheckpointError, which names the file and the tensor, and which tensors are missing, unexpected, or of another shape.
     """
     path = os.fspath(path)
-    candidates = _candidates(path, step)
+    with _by_rank():
+        return _load_newest(path, _candidates(path, step), like, fallback, strict, cast, verify, random)
+
+
+@contextlib.contextmanager
+def _by_rank():
+    """In a job of several ranks an error says whose it is: folders may differ between hosts."""
+    try:
+        yield
+    except CheckpointError as error:
+        job = meeting.job(False)
+        if job.size == 1:
+            raise
+        raise CheckpointError(f"{job.me}: {error}") from None
+
+
+def _load_newest(path: str, candidates: list[str], like, fallback: bool, strict: bool, cast: bool, verify: bool, random) -> Checkpoint:
     for number, candidate in enumerate(candidates):
         try:
             with Source(candidate, verify) as source:
