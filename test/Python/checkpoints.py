@@ -23,7 +23,7 @@ from unittest import mock
 import numpy as np
 
 import tessera as ts
-from tessera import ProcessMesh, Replicate, Shard, Sharding
+from tessera import Open, ProcessMesh, Replicate, Shard, Sharding, nn, optim
 from tessera.checkpoints import CheckpointError, LocalTensor, latest, load_checkpoint, load_distributed_checkpoint, load_state, save_checkpoint, save_state
 from tessera.checkpoints import manifest
 from tessera.checkpoints.__main__ import main
@@ -134,6 +134,46 @@ class RoundTrips(Case):
         self.assertEqual(made["w"].placements, (Shard(1),))
         self.refused("shard-00003.*not among checkpoint_filenames, and parameter 'w'", load_distributed_checkpoint, network, files[:3])
         self.refused("no parameter 'v'", load_distributed_checkpoint, network, files, {"v": None})
+        self.refused(r"shard-00001\S+: the file is missing", load_distributed_checkpoint, network, [files[0], files[1] + "x"])
+        self.refused(r"shard-00001\S+: the file is missing", self._without, files[1], network, path)
+        self.refused("'w' has shape \\[4, 6\\], not \\[4, 5\\]", load_distributed_checkpoint, {"w": np.zeros((4, 5), np.float32)}, files)
+        self.refused("'v' is missing, 'w' is unexpected", load_distributed_checkpoint, {"v": np.zeros((4, 6), np.float32)}, files)
+        self.refused("predict_strategy: 3 of 'w' is no Sharding, and no ProcessMesh", load_distributed_checkpoint, network, files, {"w": 3})
+        self.refused("predict_strategy 3 is no dictionary", load_distributed_checkpoint, network, files, 3)
+
+    def _without(self, file, *args):
+        os.rename(file, file + ".away")
+        try:
+            load_distributed_checkpoint(*args)
+        finally:
+            os.rename(file + ".away", file)
+
+    def test_training_for_inference(self):
+        """D3-10, D3-11: trained on 2 x 2 devices, used on 1, 2 and 8 with the layout that the compiler infers; one output."""
+        nn.init.seed(0)
+        net = nn.Sequential(nn.Linear(8, 16), nn.relu, nn.Linear(16, 4))
+        x = np.random.default_rng(0).standard_normal((8, 8)).astype(np.float32)
+        mesh = ProcessMesh([[0, 1], [2, 3]], ["dp", "tp"])
+        cut = {"layers.0.weight": [Replicate(), Shard(1)], "layers.0.bias": [Replicate(), Shard(0)], "layers.2.weight": [Replicate(), Shard(0)]}
+        net = optim.shard_parameters(net, mesh, lambda name, p: cut.get(name))
+        expected = np.asarray(ts.jit(lambda net, x: net(x))(net, x))
+        path = save_checkpoint(self.folder, net).path
+        files = [os.path.join(path, name) for name in os.listdir(path) if name.endswith(".safetensors")]
+        fresh = nn.Sequential(nn.Linear(8, 16), nn.relu, nn.Linear(16, 4))
+        whole = load_distributed_checkpoint(fresh, files, train_strategy_filename=os.path.join(path, "manifest.json"))
+        self.assertEqual([p.placements for p in whole.parameters()], [None] * 4)
+        np.testing.assert_allclose(np.asarray(whole(x)), expected, rtol=1e-5)
+        for size in (1, 2, 8):
+            line = ProcessMesh(range(size), ["x"])
+            layout = optim.shard_parameters(fresh, line, lambda name, p: [Shard(1)] if name == "layers.0.weight" else [Open()]).infer_predict_layout(x) \
+                if size > 1 else fresh.infer_predict_layout(x)
+            placed = load_distributed_checkpoint(fresh, files, layout)
+            for name, parameter in placed.named_parameters():
+                self.assertEqual(parameter.sharding, layout[name].sharding, name)
+                self.assertEqual("" if size == 1 else str(parameter.sharding), "" if size == 1 else layout[name])
+            if size > 1:
+                self.assertEqual(dict(placed.named_parameters())["layers.0.weight"].placements, (Shard(1),))
+            np.testing.assert_allclose(np.asarray(ts.jit(lambda net, x: net(x))(placed, x)), expected, rtol=1e-5)
 
     def test_asynchronous(self):
         w = np.zeros(1000)

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from .. import dtypes
-from ..layout import check as check_sharding
+from ..layout import Placed, check as check_sharding
 from ..mesh import ProcessMesh
 from ..sharding import Sharding
 from ..source import entry, warn
-from ..tensor import from_array
+from ..tensor import Tensor, from_array
 from . import folder as folders, manifest, meeting
 from .errors import CheckpointError, located
 from .reading import INDEX, SINGLE, Source
@@ -196,8 +196,8 @@ def load_distributed_checkpoint(network, checkpoint_filenames, predict_strategy:
     """Loads the shards of a training into `network`, and returns it.
 
     checkpoint_filenames: all files of a checkpoint, in one folder, or the folder. train_strategy_filename: the manifest of the
-    training, by default that of the folder. predict_strategy: how each tensor lies from now on, by name: a Sharding, or a mesh and
-    placements; None, or a name that is not there: as in `network`.
+    training, by default that of the folder. predict_strategy: how each tensor lies from now on, by name: a Sharding, a mesh and
+    placements, or what infer_predict_layout says; of a name that is not there, as in `network`. None: all tensors are whole.
 
     Raises CheckpointError, which names a file that is missing, and a parameter that is unknown or of another shape.
     """
@@ -219,6 +219,8 @@ def load_distributed_checkpoint(network, checkpoint_filenames, predict_strategy:
             raise CheckpointError(f"{train_strategy_filename}: the strategy of a training is its {manifest.NAME}")
         folder = where if files is None or where == folder else _elsewhere(where, folder)
     leaves = dict(named(network))
+    if predict_strategy is not None and not isinstance(predict_strategy, Mapping):
+        raise CheckpointError(f"predict_strategy {predict_strategy!r} is no dictionary of names and shardings")
     strategy = dict(predict_strategy or {})
     for name in strategy:
         if name not in leaves:
@@ -230,16 +232,23 @@ def load_distributed_checkpoint(network, checkpoint_filenames, predict_strategy:
                     raise CheckpointError(f"{os.path.join(folder, file)}: the file is not among checkpoint_filenames, and parameter '{name}' lies there")
         state = _load_like(source, network, True, False)
     for name, sharding in strategy.items():
+        if isinstance(sharding, Placed):
+            sharding = strategy[name] = sharding.sharding
         if sharding is None:
             continue
         if not isinstance(sharding, Sharding):
-            mesh, placements = sharding
-            if not isinstance(mesh, ProcessMesh):
-                raise CheckpointError(f"predict_strategy: {mesh!r} of '{name}' is no ProcessMesh")
-            sharding = Sharding(mesh, tuple(placements))
+            if not isinstance(sharding, Sequence) or len(sharding) != 2 or not isinstance(sharding[0], ProcessMesh):
+                raise CheckpointError(f"predict_strategy: {sharding!r} of '{name}' is no Sharding, and no ProcessMesh with placements")
+            sharding = Sharding(sharding[0], tuple(sharding[1]))
         strategy[name] = check_sharding(sharding, leaves[name].shape, leaves[name].dtype.element, f"'{name}'")
-    placed = {name: leaf if strategy.get(name) is None else leaf._placed(strategy[name]) for name, leaf in named(state)}
-    return rebuild(state, placed)
+    return rebuild(state, {name: _as_predicted(leaf, name, predict_strategy, strategy) for name, leaf in named(state)})
+
+
+def _as_predicted(leaf, name: str, given, strategy: dict):
+    """A tensor as the strategy says; whole where there is none at all. What is no tensor of this package lies nowhere."""
+    if not isinstance(leaf, Tensor) or given is not None and strategy.get(name) is None:
+        return leaf
+    return leaf._placed(strategy.get(name))
 
 
 def _elsewhere(where: str, folder: str):

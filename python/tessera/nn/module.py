@@ -13,6 +13,7 @@ import numpy as np
 from .. import tree
 from ..compiled import infer_predict_layout
 from ..errors import ArgumentError, ShapeError, TraceError
+from ..layout import Placed
 from ..source import refuse
 from ..strategy import shard
 from ..tensor import Tensor, asarray, from_array
@@ -117,8 +118,9 @@ class Module:
         """This module with its inputs (and results) cut as strategies say: tessera.shard."""
         return shard(self, in_strategy, out_strategy, **options)
 
-    def infer_predict_layout(self, *inputs) -> dict[str, str]:
-        """How each parameter and buffer lies when the module is called with such inputs; compiles only."""
+    def infer_predict_layout(self, *inputs) -> dict[str, Placed]:
+        """How each parameter and buffer lies when the module is called with such inputs; compiles only. The values are texts, with the
+        Sharding in `.sharding`."""
         return infer_predict_layout(self, *inputs)
 
     def initialize(self) -> Module:
