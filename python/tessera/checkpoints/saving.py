@@ -69,12 +69,13 @@ class Plan:
 
 
 def write_shard(path: str, parts: list[tuple[Item, Box]], chunk: int, metadata: dict | None = None) -> File:
-    """A file of safetensors. Of what is not contiguous one part at a time is copied."""
+    """A file of safetensors. Of what is not contiguous a few rows at a time are copied."""
     writer = Writer(path, chunk)
     try:
         writer.write(header({item.name: (item.dtype.name, boxes.extents(box)) for item, box in parts}, metadata))
         for item, box in parts:
-            writer.write(memoryview(item.part(box).reshape(-1).view(np.uint8)))
+            for piece in item.pieces(box):
+                writer.write(memoryview(piece.reshape(-1).view(np.uint8)))
         writer.close()
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror}{_room(error, path, parts)}; the checkpoint was not saved, and older ones are as they were") from None
