@@ -175,6 +175,22 @@ class RoundTrips(Case):
                 self.assertEqual(dict(placed.named_parameters())["layers.0.weight"].placements, (Shard(1),))
             np.testing.assert_allclose(np.asarray(ts.jit(lambda net, x: net(x))(placed, x)), expected, rtol=1e-5)
 
+    def test_of_a_wrapped_model(self):
+        """D2-10: what rank 0 saves of a data-parallel training loads into a plain model, which computes the same."""
+        nn.init.seed(0)
+        x, y = np.ones((8, 6), np.float32), np.zeros((8, 3), np.float32)
+        model, optimizer = ts.DistributedDataParallel(nn.Linear(6, 3), ProcessMesh(range(4), ["dp"])), optim.SGD(0.1)
+
+        @ts.jit
+        def step(model, state, x, y):
+            value, gradients = ts.value_and_grad(lambda model, x, y: nn.mse_loss(model(x), y))(model, x, y)
+            return *optimizer.update(model, gradients, state), value
+        model, *_ = step(model, optimizer.init(model), x, y)
+        save_checkpoint(self.folder, model.module.state_dict(), alone=True)
+        plain = nn.Linear(6, 3)
+        plain.load_state_dict(load_checkpoint(self.folder, plain.state_dict()).state)
+        np.testing.assert_allclose(np.asarray(plain(x)), np.asarray(ts.jit(lambda m, x: m(x))(model, x)), rtol=1e-6)
+
     def test_asynchronous(self):
         w = np.zeros(1000)
         save = save_checkpoint(self.folder, {"w": w}, 1, asynchronous=True)
