@@ -8,7 +8,8 @@ import sys
 import numpy as np
 
 import tessera as ts
-from tessera import ProcessMesh, nn, tree
+from tessera import ProcessMesh, nn, ranks, tree
+from tessera.checkpoints import CheckpointManager
 from tessera.data import progress
 from tessera.testing import difference
 
@@ -16,17 +17,26 @@ from tessera.testing import difference
 def parse(description, devices="8", steps=50, **more):
     """Arguments of the command line: --devices 2x4 --steps 50 --check, and what the example adds as name=default."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--devices", default=devices, help="extents of the mesh, as 8 or 2x4")
+    parser.add_argument("--devices", default=devices, help="extents of the mesh, as 8 or 2x4; ranks: one axis of all ranks of the job")
+    parser.add_argument("--backend", default="threads", help="threads: all devices in this process; mpi, tcp: a process a device")
+    parser.add_argument("--checkpoint", metavar="DIR", help="go on from the newest checkpoint there, and save")
+    parser.add_argument("--every", type=int, default=10, help="steps from one checkpoint to the next (default 10)")
     parser.add_argument("--steps", type=int, default=steps)
     parser.add_argument("--check", action="store_true", help="train on one device too, and compare all weights")
     for name, value in more.items():
         parser.add_argument(f"--{name}", type=type(value), default=value)
     options = parser.parse_args()
     try:
-        options.extents = [int(n) for n in options.devices.split("x")]
+        options.extents = [ranks.read().size] if options.devices == "ranks" else [int(n) for n in options.devices.split("x")]
     except ValueError:
-        parser.error(f"--devices {options.devices}: it is 8, 2x4, ...")
+        parser.error(f"--devices {options.devices}: it is 8, 2x4, ..., or ranks")
     return options
+
+
+def say(*words):
+    """Prints on rank 0: with the backends mpi and tcp each rank runs the whole script."""
+    if ranks.read().rank == 0:
+        print(*words, flush=True)
 
 
 def mesh_of(extents, *names):
@@ -46,10 +56,10 @@ def train(build, options):
         wrong = difference(values[name], value, options.steps)
         if wrong:
             sys.exit(f"'{name}' differs from one device: {wrong}")
-    wrong = difference(np.array(losses), np.array(expected), options.steps)
+    wrong = difference(np.array(losses), np.array(expected[-len(losses):]), options.steps)
     if wrong:
         sys.exit(f"losses differ from one device: {wrong}")
-    print(f"equal to one device: {len(values)} tensors after {options.steps} steps")
+    say(f"equal to one device: {len(values)} tensors after {options.steps} steps")
     return model
 
 
@@ -60,21 +70,28 @@ def flat(model):
 
 
 def fit(build, distributed, options, show):
+    """Trains, and goes on where a checkpoint ends; (model, losses of the steps of this process)."""
     nn.init.seed(0)
     model, optimizer, loss, batches = build(distributed)
-    state = optimizer.init(model)
+    state, losses, begin = optimizer.init(model), [], 0
 
-    @ts.jit(donate=True)
+    @ts.jit(donate=True, backend=options.backend if distributed else "threads")
     def step(model, state, *batch):
         value, gradients = ts.value_and_grad(loss)(model, *batch)
         return *optimizer.update(model, gradients, state), value
-    losses = []
-    for i in progress(range(options.steps), "training" if show else "one device"):
+    manager = CheckpointManager(options.checkpoint, options.every) if distributed and options.checkpoint else None
+    loaded = manager.restore({"model": model, "state": state}) if manager else None
+    if loaded:
+        model, state, begin = loaded.state["model"], loaded.state["state"], loaded.step
+        say(f"goes on behind step {begin}")
+    for i in progress(range(begin, options.steps), "training" if show else "one device"):
         batch = batches(i)
-        if show and i == 0:
-            print(step.explain(model, state, *batch))
+        if show and i == begin:
+            say(step.explain(model, state, *batch))
         model, state, value = step(model, state, *batch)
         losses.append(np.float32(value.item()))
         if show and (i % max(1, options.steps // 5) == 0 or i == options.steps - 1):
-            print(f"step {i}  loss {losses[-1]:.5f}")
+            say(f"step {i}  loss {losses[-1]:.5f}")
+        if manager:
+            manager.after(i + 1, {"model": model, "state": state})
     return model, losses

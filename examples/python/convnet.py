@@ -53,7 +53,7 @@ def main():
     model = common.train(build, options)
     predicted = ts.jit(lambda model, x: ops.argmax(model(x), -1))(model, images("test_images")).numpy()
     right = int((predicted == load("test_labels")).sum())
-    print(f"test: {right} of {len(predicted)} right")
+    common.say(f"test: {right} of {len(predicted)} right")
 
 
 if __name__ == "__main__":

@@ -36,7 +36,8 @@ _PLACES = {name: module for module, names in _LAZY.items() for name in names}
 
 __all__ = ["ArgumentError", "DTypeError", "Error", "InternalError", "Mesh", "MeshError", "Open", "OutOfRangeError", "Partial",
            "PlacementError", "Replicate", "Shard", "ShapeError", "Sharding", "StrategyError", "TesseraWarning", "TraceError",
-           *_PLACES, *_MODULES]
+           # `import *` is of what is installed.
+           *(name for name, module in _PLACES.items() if module not in ("jax", "torch") or importlib.util.find_spec(module)), *_MODULES]
 
 
 def __getattr__(name):

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from . import tree
 from .arguments import Arguments
 from .errors import ArgumentError
+from .layout import Placed
 from .mesh import ProcessMesh
 from .program import Program
 from .record import Recorded
@@ -158,13 +159,19 @@ def explain(function: Callable, *args, **kwargs) -> Report:
     return made.explain(*args, **kwargs)
 
 
-def infer_layout(function, *args, **kwargs) -> dict[str, str]:
-    """How each argument of a call lies, by name, as compiled; runs nothing."""
-    return {v["name"]: v["sharding"] for v in explain(function, *args, **kwargs)["arguments"]}
+@entry
+def infer_layout(function, *args, **kwargs) -> dict[str, Placed]:
+    """How each argument of a call lies, by name, as compiled; runs nothing. A value is the text of reports, with the Sharding in
+    `.sharding`."""
+    made = function if isinstance(function, Jitted) else jit(function)
+    recorded = made._record(Arguments(made._function, args, kwargs))
+    meshes = {name: mesh for mesh, name in recorded.trace.meshes.items()}
+    return {v["name"]: Placed(v["sharding"], meshes) for v in recorded.program.explain(**made._options)["arguments"]}
 
 
-def infer_predict_layout(module: Callable, *inputs) -> dict[str, str]:
-    """How each parameter and buffer of a module lies when it is called with such inputs, by its place in the module; compiles only.
+def infer_predict_layout(module: Callable, *inputs) -> dict[str, Placed]:
+    """How each parameter and buffer of a module lies when it is called with such inputs, by its place in the module; compiles only. The
+    result is a predict_strategy of load_distributed_checkpoint.
 
     Raises what the call would: ShapeError, ... for inputs that do not fit.
     """

@@ -10,7 +10,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -112,6 +113,42 @@ def from_home(text: str) -> Sharding | None:
     if whole:
         return Sharding(mesh, tuple(placements))
     return SubAxisSharding(mesh, tuple(placements), Layout(dims, partial))
+
+
+class Placed(str):
+    """How a value lies, as reports write it; `sharding` is the same to place tensors by (None: it lies on no mesh)."""
+
+    sharding: Sharding | None
+
+    def __new__(cls, text: str, meshes: Mapping[str, ProcessMesh]):
+        made = super().__new__(cls, text)
+        made.sharding = _from_text(text, meshes)
+        return made
+
+
+def _from_text(text: str, meshes: Mapping[str, ProcessMesh]) -> Sharding | None:
+    match = re.fullmatch(r'#dist\.sharding<@("(?:[^"\\]|\\.)*"|[^,]+), (?:\[([^\[\]]*)\]|dims = \[(.*?)\](?:, partial = \[(.*)\])?)>', text)
+    mesh = meshes.get(match[1].strip('"')) if match else None
+    if mesh is None:
+        return None
+    if match[2] is not None:
+        placements: list = []
+        for kind, argument, order in re.findall(r"(replicate|shard|partial|\?)(?:\((\w+)(?:, order = (\d+))?\))?", match[2]):
+            placements.append(Shard(int(argument), int(order) if order else None) if kind == "shard" else Partial(argument) if kind == "partial"
+                              else Replicate())
+        return Sharding(mesh, tuple(placements))
+
+    def part(name: str, pre: str, size: str) -> AxisPart:
+        axis = mesh.dim_names.index(name)
+        return (axis, int(pre), int(size)) if pre else (axis, 1, mesh.shape[axis])
+    axis = r'"([^"]*)"(?::\((\d+)\)(\d+))?'
+    dims = tuple(tuple(part(*found) for found in re.findall(axis, dim)) for dim in re.findall(r"\[([^\[\]]*)\]", match[3]))
+    partial = tuple((part(*found), kind) for kind, *found in re.findall(r"(\w+)\(" + axis + r"\)", match[4] or ""))
+    placed = [Replicate()] * len(mesh.shape)
+    for d, parts in enumerate(dims):
+        for at, _, _ in parts:
+            placed[at] = Shard(d)
+    return SubAxisSharding(mesh, tuple(placed), Layout(dims, partial))
 
 
 _IDENTITIES = {"sum": 0, "prod": 1}

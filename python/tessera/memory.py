@@ -46,6 +46,9 @@ def memory_estimate(function: Callable, *args, **kwargs) -> Memory:
         sizes[kind] += sum(_local(recorded.inputs[i]) for i in places)
         trained += sum(_local(recorded.inputs[i]) for i in places if kind == "parameters" and arguments.leaves[i].trainable)
     arena = made.explain(*args, **kwargs)["peak_memory_bytes"]
+    if not recorded.trace.meshes:  # one device: the planned peak is exact, and there is nothing to search
+        sizes["gradients"] = min(trained, max(0, arena - sum(sizes.values()))) if recorded.trace.derivatives else 0
+        return Memory(**sizes, activations=max(0, arena - sum(sizes.values())), estimate=arena, arena=arena)
     counted = recorded.program.explain(**{**made._options, "search": made._options["search"] or "sharding_propagation"})
     estimate = int(counted["search"]["memory"]) if counted.get("search") else arena
     more = max(0, estimate - sum(sizes.values()))

@@ -36,7 +36,7 @@ class Optimizer:
 
     def _zeros(self, slot, name, parameter):
         dtype = "float32" if parameter.dtype.itemsize == 2 else parameter.dtype
-        if parameter._array is None and parameter._scope is None:  # a description has states that are descriptions
+        if parameter._described:  # it has states that are descriptions
             return spec(parameter.shape, dtype, parameter.mesh, parameter.placements or ())
         return zeros_like(parameter, dtype)
 
@@ -282,7 +282,7 @@ def shard_parameters(parameters, mesh: ProcessMesh, rule: Callable | None = None
 
 
 def _placed_like(tensor, mesh, placements):
-    if tensor._array is None and tensor._scope is None:  # a description, or lazily made
+    if tensor._described:  # a description, or lazily made
         tensor.sharding = check(Sharding(mesh, tuple(placements)), tensor.shape, tensor.dtype.element, "the parameter")
         return tensor
     return _placed(tensor, mesh, placements)

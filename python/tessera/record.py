@@ -170,9 +170,13 @@ class Recorded:
     def _run(self, arguments: Arguments):
         given, session = [*arguments.tensors(), *self.hidden], self.session
         stay = {i for i, t in enumerate(given) if t._source is not None and t._source.feeds(self, i)}
-        values = {}
+        values, drawn = {}, {}
         for i, tensor in enumerate(given):
-            if i not in stay and tensor is not self._last.get(i):
+            if i in stay or tensor is self._last.get(i):
+                continue
+            if tensor._data is None and tensor._source is not None and not isinstance(tensor._source, OnDevices):
+                drawn[i] = tensor._source  # one at a time, and not kept
+            else:
                 values[i] = self._value(tensor, self.names[i] if i < len(self.names) else "captured")
         for i, check in self.trace.checks:
             if i in values:
@@ -185,6 +189,8 @@ class Recorded:
                 tensor._array
         for i, value in values.items():
             session.set(i, value)
+        for i, source in drawn.items():
+            session.set(i, source.read())
         session.step()
         self._generation += 1
         for i in stay:

@@ -101,6 +101,11 @@ class Tensor(_Base):
     def _array(self, array):
         self._data = array
 
+    @property
+    def _described(self) -> bool:
+        """Whether it has no value and is not traced; asks for none."""
+        return self._data is None and self._source is None and self._scope is None
+
     def _concrete(self, what: str) -> np.ndarray:
         if self._array is None:
             why = "it is traced: inside of jit there are no values; compute on tensors, or return it" if self._scope else "it is a description"

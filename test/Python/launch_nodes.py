@@ -174,9 +174,9 @@ class Decisions(unittest.TestCase):
     def setUp(self):
         self.told, self.reports = [], []
 
-    def of(self, nodes, restarts=0):
+    def of(self, nodes, restarts=0, least=None):
         made = Coordinator(nodes, restarts, lambda node, message: self.told.append((node, message["do"])),
-                           lambda failure, then: self.reports.append(failure))
+                           lambda failure, then: self.reports.append(failure), least)
         for node in range(nodes):
             made.join(node, node + 1)
         return made
@@ -218,6 +218,32 @@ class Decisions(unittest.TestCase):
         job.done(0)
         job.done(1)
         self.assertEqual(self.take(), [(0, "leave"), (1, "leave")])
+
+    def test_fewer_ranks(self):
+        """A node without ranks is told all, and nobody waits for it; a lost one is not told."""
+        job = self.of(3, restarts=5, least=2)  # 1, 2 and 3 ranks
+        job.failed(0, {"rank": 0, "code": 4, "place": 0})
+        for node in range(3):
+            job.gone(node)
+        self.assertEqual((job.size(), self.take()[-3:]), (5, [(0, "start"), (1, "start"), (2, "start")]))
+        job.lost(2, "gone")
+        self.assertEqual(self.take(), [(0, "restart"), (1, "restart")])
+        job.gone(0)
+        job.gone(1)
+        self.assertEqual((job.size(), self.take()), (2, [(0, "start"), (1, "start")]))
+        job.done(1)
+        self.assertEqual(self.take(), [(0, "leave"), (1, "leave")])
+
+    def test_a_node_lost_during_a_restart_with_enough_others(self):
+        job = self.of(3, restarts=1, least=1)
+        self.take()
+        job.failed(1, {"rank": 1, "code": 4, "place": 0})
+        job.gone(0)
+        job.gone(1)
+        job.lost(2, "gone")
+        self.assertEqual((job.size(), self.take()[-2:]), (2, [(0, "start"), (1, "start")]))
+        job.failed(1, {"rank": 1, "code": 4, "place": 1})  # restarts are used up
+        self.assertEqual(self.take(), [(0, "end"), (1, "end")])
 
 
 if __name__ == "__main__":

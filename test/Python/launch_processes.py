@@ -60,6 +60,24 @@ class Failures(LaunchCase):
         code, _, err = self.launch("--nproc_per_node=2", "--master_port=0", "--max-restarts=1", script)
         self.assertEqual((code, err.count("ended with exit code 3")), (3, 2))
 
+    def test_without_the_rank_that_failed(self):
+        """The others are numbered anew, each with the device that it had, down to --min_ranks."""
+        script = self.script("import os, signal, sys\n"
+                             "if os.environ['TESSERA_RESTART'] == '0' and os.environ['RANK'] == '1':\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+                             "if os.environ['TESSERA_RESTART'] == '0':\n    signal.pause()\n"
+                             "names = 'RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'LOCAL_WORLD_SIZE', 'CUDA_VISIBLE_DEVICES'\n"
+                             "print(*map(os.environ.get, names))\n"
+                             "sys.exit(int(sys.argv[1]) * (os.environ['RANK'] == '0'))")
+        words = "--nproc_per_node=3", "--master_port=0", "--max-restarts=3", "--min_ranks=2", "--devices=4,5,6", script
+        code, out, err = self.launch(*words, 0)
+        self.assertEqual((code, out), (0, ["[rank 0] 0 2 0 2 4,6", "[rank 1] 1 2 1 2 4,6"]), err)
+        self.assertIn("start 1 of at most 3 more follows, with 2 ranks", err)
+        code, _, err = self.launch(*words, 5)
+        self.assertEqual((code, err.count("more follows")), (5, 1), err)
+
+    def test_min_ranks_without_restarts(self):
+        self.refused("--min_ranks=2", self.script(""), says="--min_ranks is of a job that starts again after a failure; add --max_restarts N")
+
 
 class Orphans(LaunchCase):
     def victims(self, process):

@@ -105,22 +105,28 @@ Status Session::setArgument(int64_t index, HostTensor value) {
                          typeText(value.dtype, value.shape));
   arguments[index].value = std::move(value);
   arguments[index].changed = true;
+  // Before the first step there are no results that share memory with arguments: the value need not
+  // wait, and a process whose devices hold a part of it keeps no more than that.
+  return steps == 0 ? placeArgument(index) : Status();
+}
+
+Status Session::placeArgument(int64_t index) {
+  ArgumentState &state = arguments[index];
+  if (!state.changed && (state.fed || !state.overwritten))
+    return {};
+  if (!state.value)
+    state.value = randomInput(artifact->program.arguments[index], index, seed);
+  for (HostMove &move : state.moves)
+    TESSERA_RETURN_IF_ERROR(move.run(*backend, *state.value));
+  state.changed = false;
+  if (state.fed || !state.overwritten)
+    state.value.reset(); // the devices have it
   return {};
 }
 
 Status Session::placeArguments() {
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    ArgumentState &state = arguments[i];
-    if (!state.changed && (state.fed || !state.overwritten))
-      continue;
-    if (!state.value)
-      state.value = randomInput(artifact->program.arguments[i], static_cast<int64_t>(i), seed);
-    for (HostMove &move : state.moves)
-      TESSERA_RETURN_IF_ERROR(move.run(*backend, *state.value));
-    state.changed = false;
-    if (state.fed || !state.overwritten)
-      state.value.reset(); // the devices have it
-  }
+  for (size_t i = 0; i < arguments.size(); ++i)
+    TESSERA_RETURN_IF_ERROR(placeArgument(static_cast<int64_t>(i)));
   return {};
 }
 

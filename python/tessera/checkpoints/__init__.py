@@ -4,10 +4,11 @@
 
 from .errors import CheckpointError
 from .loading import Checkpoint, latest, load_checkpoint, load_distributed_checkpoint
+from .manager import CheckpointManager
 from .reading import Source
 from .saving import Save, save_checkpoint
 from .single import load_state, save_state
 from .state import LocalTensor
 
-__all__ = ["Checkpoint", "CheckpointError", "LocalTensor", "Save", "Source", "latest", "load_checkpoint", "load_distributed_checkpoint",
-           "load_state", "save_checkpoint", "save_state"]
+__all__ = ["Checkpoint", "CheckpointError", "CheckpointManager", "LocalTensor", "Save", "Source", "latest", "load_checkpoint",
+           "load_distributed_checkpoint", "load_state", "save_checkpoint", "save_state"]

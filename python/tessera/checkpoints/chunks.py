@@ -10,8 +10,13 @@ checksums of its chunks, so that it costs nothing.
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import fcntl
 import hashlib
+import mmap
 import os
+import queue
 import threading
 import zlib
 
@@ -19,13 +24,86 @@ from .errors import CheckpointError
 
 CHUNK = 1 << 20
 MOST_CHUNK = 1 << 26
-_LARGE, _PIECE = 4 << 20, 8 << 20
+_LARGE, _BLOCK, _ALIGNED = 4 << 20, 4 << 20, 4096
 
 
 def digest(size: int, checksums: list[int]) -> str:
     """The checksum of a file, from those of its chunks."""
     text = f"{size}:" + "".join(f"{each:08x}" for each in checksums)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+class _Disk:
+    """Writes blocks of a file in a thread, past the page cache where the file system can: a checkpoint is written once and read never, or
+    much later. There are two blocks, one that is filled and one that is written."""
+
+    def __init__(self, file: int):
+        self._file, self._free, self._full = file, queue.SimpleQueue(), queue.SimpleQueue()
+        self._error: BaseException | None = None
+        for _ in range(2):
+            self._free.put(mmap.mmap(-1, _BLOCK))  # aligned to pages, as direct writes want it
+        self._block, self._filled = self._free.get(), 0
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(file, fcntl.F_SETFL, fcntl.fcntl(file, fcntl.F_GETFL) | os.O_DIRECT)
+        self._thread = threading.Thread(target=self._run, name="tessera-write", daemon=True)
+        self._thread.start()
+
+    def put(self, data: memoryview) -> None:
+        while len(data):
+            count = min(len(data), _BLOCK - self._filled)
+            memoryview(self._block)[self._filled:self._filled + count] = data[:count]
+            self._filled, data = self._filled + count, data[count:]
+            if self._filled == _BLOCK:
+                self._send()
+
+    def _send(self) -> None:
+        self._full.put((self._block, self._filled))
+        self._block, self._filled = self._free.get(), 0
+        self._raise()
+
+    def _raise(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        while True:
+            block, count = self._full.get()
+            if block is None:
+                return
+            if self._error is None:
+                try:
+                    self._write(memoryview(block)[:count])
+                except OSError as error:
+                    self._error = error
+            self._free.put(block)
+
+    def _write(self, data: memoryview) -> None:
+        while len(data):
+            if len(data) % _ALIGNED:  # the end of the file, or behind a write that was cut short
+                self._buffered()
+            try:
+                data = data[os.write(self._file, data):]
+            except OSError as error:
+                if error.errno != errno.EINVAL or not self._buffered():
+                    raise
+
+    def _buffered(self) -> bool:
+        """Through the page cache from now on; whether it was not before."""
+        flags = fcntl.fcntl(self._file, fcntl.F_GETFL)
+        fcntl.fcntl(self._file, fcntl.F_SETFL, flags & ~os.O_DIRECT)
+        return bool(flags & os.O_DIRECT)
+
+    def end(self) -> None:
+        """Waits for all that was put; raises what went wrong."""
+        if self._filled:
+            self._full.put((self._block, self._filled))
+            self._filled = 0
+        self.abandon()
+        self._raise()
+
+    def abandon(self) -> None:
+        self._full.put((None, 0))
+        self._thread.join()
 
 
 class Writer:
@@ -35,19 +113,19 @@ class Writer:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         self.path, self.chunk, self.size, self.checksums = path, chunk, 0, []
         self._crc = self._filled = 0
+        self._disk: _Disk | None = None
+        self._first = bytearray()  # as long as it is small
 
     def write(self, data) -> None:
         data = memoryview(data)
-        if len(data) < _LARGE:
-            self._add(data)
-            self._put(data)
-        else:  # both outside of the interpreter's lock
-            adding = threading.Thread(target=self._add, args=(data,))
-            adding.start()
-            try:
-                self._put(data)
-            finally:
-                adding.join()
+        if self._disk is None and self.size + len(data) >= _LARGE:
+            self._disk, first = _Disk(self._file), self._first
+            self._first = bytearray()
+            self._disk.put(memoryview(first))
+        for at in range(0, len(data), _BLOCK):
+            piece = data[at:at + _BLOCK]
+            self._put(piece)
+            self._add(piece)  # while the disk writes
         self.size += len(data)
 
     def _add(self, data: memoryview) -> None:
@@ -59,8 +137,10 @@ class Writer:
                 self._end_chunk()
 
     def _put(self, data: memoryview) -> None:
-        while len(data):
-            data = data[os.write(self._file, data[:_PIECE]):]
+        if self._disk is not None:
+            self._disk.put(data)
+        else:
+            self._first += data
 
     def _end_chunk(self) -> None:
         self.checksums.append(self._crc)
@@ -69,11 +149,20 @@ class Writer:
     def close(self) -> None:
         if self._filled:
             self._end_chunk()
+        if self._disk is not None:
+            disk, self._disk = self._disk, None
+            disk.end()
+        first = memoryview(self._first)
+        while len(first):
+            first = first[os.write(self._file, first):]
         os.fsync(self._file)
         self.abandon()
 
     def abandon(self) -> None:
         """Closes the file, complete or not."""
+        if self._disk is not None:
+            self._disk.abandon()
+            self._disk = None
         if self._file is not None:
             os.close(self._file)
         self._file = None

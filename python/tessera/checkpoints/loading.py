@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from .. import dtypes
-from ..layout import check as check_sharding
+from ..layout import Placed, check as check_sharding
 from ..mesh import ProcessMesh
 from ..sharding import Sharding
 from ..source import entry, warn
-from ..tensor import from_array
+from ..tensor import Tensor, from_array
 from . import folder as folders, manifest, meeting
 from .errors import CheckpointError, located
 from .reading import INDEX, SINGLE, Source
@@ -43,11 +43,28 @@ def _candidates(path: str, step: int | None) -> list[str]:
         return [path]
     found = folders.checkpoints(path)
     if not found:
-        raise CheckpointError(f"{path}: there is no complete checkpoint, no {INDEX} and no {SINGLE}")
+        raise CheckpointError(f"{path}: {_absence(path)}")
     chosen = [where for number, where in found if step is None or number == step]
     if not chosen:
         raise CheckpointError(f"{path}: there is no checkpoint of step {step}; there are {', '.join(str(number) for number, _ in reversed(found))}")
     return chosen
+
+
+def _absence(path: str) -> str:
+    """Why a path has nothing to load."""
+    try:
+        names = sorted(os.listdir(path))
+    except FileNotFoundError:
+        return "there is no such file or folder"
+    except OSError as error:
+        return str(error.strerror).lower()
+    text = f"there is no complete checkpoint, no {INDEX} and no {SINGLE}"
+    if any(name.startswith(folders.WRITING) for name in names):
+        text += "; one that was being written is incomplete"
+    pickled = [name for name in names if name.endswith((".bin", ".pt", ".pth", ".ckpt", ".distcp"))]
+    if pickled:
+        text += f"; '{pickled[0]}' is pickled, which this package never reads: convert it to safetensors"
+    return text
 
 
 def latest(folder) -> str | None:
@@ -76,7 +93,23 @@ def load_checkpoint(path, like=None, *, step: int | None = None, fallback: bool 
     Raises CheckpointError, which names the file and the tensor, and which tensors are missing, unexpected, or of another shape.
     """
     path = os.fspath(path)
-    candidates = _candidates(path, step)
+    with _by_rank():
+        return _load_newest(path, _candidates(path, step), like, fallback, strict, cast, verify, random)
+
+
+@contextlib.contextmanager
+def _by_rank():
+    """In a job of several ranks an error says whose it is: folders may differ between hosts."""
+    try:
+        yield
+    except CheckpointError as error:
+        job = meeting.job(False)
+        if job.size == 1:
+            raise
+        raise CheckpointError(f"{job.me}: {error}") from None
+
+
+def _load_newest(path: str, candidates: list[str], like, fallback: bool, strict: bool, cast: bool, verify: bool, random) -> Checkpoint:
     for number, candidate in enumerate(candidates):
         try:
             with Source(candidate, verify) as source:
@@ -163,8 +196,8 @@ def load_distributed_checkpoint(network, checkpoint_filenames, predict_strategy:
     """Loads the shards of a training into `network`, and returns it.
 
     checkpoint_filenames: all files of a checkpoint, in one folder, or the folder. train_strategy_filename: the manifest of the
-    training, by default that of the folder. predict_strategy: how each tensor lies from now on, by name: a Sharding, or a mesh and
-    placements; None, or a name that is not there: as in `network`.
+    training, by default that of the folder. predict_strategy: how each tensor lies from now on, by name: a Sharding, a mesh and
+    placements, or what infer_predict_layout says; of a name that is not there, as in `network`. None: all tensors are whole.
 
     Raises CheckpointError, which names a file that is missing, and a parameter that is unknown or of another shape.
     """
@@ -186,6 +219,8 @@ def load_distributed_checkpoint(network, checkpoint_filenames, predict_strategy:
             raise CheckpointError(f"{train_strategy_filename}: the strategy of a training is its {manifest.NAME}")
         folder = where if files is None or where == folder else _elsewhere(where, folder)
     leaves = dict(named(network))
+    if predict_strategy is not None and not isinstance(predict_strategy, Mapping):
+        raise CheckpointError(f"predict_strategy {predict_strategy!r} is no dictionary of names and shardings")
     strategy = dict(predict_strategy or {})
     for name in strategy:
         if name not in leaves:
@@ -197,16 +232,23 @@ def load_distributed_checkpoint(network, checkpoint_filenames, predict_strategy:
                     raise CheckpointError(f"{os.path.join(folder, file)}: the file is not among checkpoint_filenames, and parameter '{name}' lies there")
         state = _load_like(source, network, True, False)
     for name, sharding in strategy.items():
+        if isinstance(sharding, Placed):
+            sharding = strategy[name] = sharding.sharding
         if sharding is None:
             continue
         if not isinstance(sharding, Sharding):
-            mesh, placements = sharding
-            if not isinstance(mesh, ProcessMesh):
-                raise CheckpointError(f"predict_strategy: {mesh!r} of '{name}' is no ProcessMesh")
-            sharding = Sharding(mesh, tuple(placements))
+            if not isinstance(sharding, Sequence) or len(sharding) != 2 or not isinstance(sharding[0], ProcessMesh):
+                raise CheckpointError(f"predict_strategy: {sharding!r} of '{name}' is no Sharding, and no ProcessMesh with placements")
+            sharding = Sharding(sharding[0], tuple(sharding[1]))
         strategy[name] = check_sharding(sharding, leaves[name].shape, leaves[name].dtype.element, f"'{name}'")
-    placed = {name: leaf if strategy.get(name) is None else leaf._placed(strategy[name]) for name, leaf in named(state)}
-    return rebuild(state, placed)
+    return rebuild(state, {name: _as_predicted(leaf, name, predict_strategy, strategy) for name, leaf in named(state)})
+
+
+def _as_predicted(leaf, name: str, given, strategy: dict):
+    """A tensor as the strategy says; whole where there is none at all. What is no tensor of this package lies nowhere."""
+    if not isinstance(leaf, Tensor) or given is not None and strategy.get(name) is None:
+        return leaf
+    return leaf._placed(strategy.get(name))
 
 
 def _elsewhere(where: str, folder: str):

@@ -46,7 +46,7 @@ class Entry:
 @dataclasses.dataclass
 class Manifest:
     """`aliases` are further names of tensors (tied weights), `values` what is no tensor in the state, `extra` the states of loader
-    and random numbers, the hash of the program, and the meshes."""
+    and random numbers and the hash of the program. A mesh appears only in the text of a tensor's sharding, which nothing parses."""
 
     step: int = 0
     chunk: int = 1 << 20
@@ -86,9 +86,29 @@ def read(folder: str) -> Manifest:
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror}") from None
     at = len(_PREFIX) + _DIGITS
+    if not text.startswith(_PREFIX):
+        _refuse_other(text, path)
     if text[:len(_PREFIX)] != _PREFIX or _sign(_PREFIX + b"0" * _DIGITS + text[at:]) != text:
         raise CheckpointError(f"{path}: the checksum is not that of the text; the manifest is damaged or was changed by hand")
     return check(parse(text, path), path)
+
+
+def _refuse_other(text: bytes, path: str) -> None:
+    """CheckpointError for a manifest of another format, or of a version that signs in another way; other texts are damaged."""
+    try:
+        body = parse(text, path)
+    except CheckpointError:
+        return
+    if isinstance(body, dict):
+        _check_format(body, path)
+
+
+def _check_format(body: dict, path: str) -> None:
+    if body.get("format") != FORMAT:
+        raise CheckpointError(f"{path}: the format is {str(body.get('format'))[:60]!r}; expected '{FORMAT}': the folder is not a checkpoint of Tessera")
+    version = body.get("version")
+    if type(version) is not int or not 1 <= version <= VERSION:
+        raise CheckpointError(f"{path}: format version {str(version)[:60]}; this version of Tessera reads up to {VERSION}: use a newer one")
 
 
 def check(body, path: str) -> Manifest:
@@ -98,10 +118,9 @@ def check(body, path: str) -> Manifest:
         if type(value) is not kind:
             raise CheckpointError(f"{path}: {where}'{name}' is {str(value)[:60]!r}, not of type {kind.__name__}")
         return value
-    if field(body, "format", str) != FORMAT:
-        raise CheckpointError(f"{path}: format '{body['format'][:60]}'; this reads '{FORMAT}'")
-    if not 1 <= field(body, "version", int) <= VERSION:
-        raise CheckpointError(f"{path}: format version {body['version']}; this version of Tessera reads up to {VERSION}: use a newer one")
+    if not isinstance(body, dict):
+        raise CheckpointError(f"{path}: the manifest is no object of JSON")
+    _check_format(body, path)
     chunk = field(body, "chunk", int)
     if not 0 < chunk <= MOST_CHUNK or not is_count(field(body, "step", int), 1 << 62):
         raise CheckpointError(f"{path}: chunk {str(chunk)[:40]} or step {str(body['step'])[:40]} is out of range")

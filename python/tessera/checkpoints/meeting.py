@@ -72,50 +72,63 @@ def wait_for(done: Callable[[], bool], timeout: float, progress: Callable[[], ob
     return True
 
 
-def propose(folder: str, step: int) -> dict:
+def propose(folder: str, step: int, state: list[str]) -> dict:
     """A new folder to write into, by rank 0, and the name that it will have."""
     word = secrets.token_hex(8)
     name = folders.new_name(folder, step)
     writing = f"{folders.WRITING}{name}-{word}"
     os.mkdir(os.path.join(folder, writing))
-    folders.write_file(os.path.join(folder, writing, TOKEN), word.encode())
+    folders.write_file(os.path.join(folder, writing, TOKEN), json.dumps({"word": word, "state": state}).encode())
     return {"word": word, "name": name, "writing": writing}
 
 
-def agree(job: Job, folder: str, step: int, timeout: float) -> dict:
-    """The proposal of rank 0, on all ranks. CheckpointError names the ranks that do not see its folder."""
+def agree(job: Job, folder: str, step: int, state: list[str], timeout: float) -> dict:
+    """The proposal of rank 0, on all ranks. `state` describes what is saved, a line a tensor. CheckpointError names the ranks that do not
+    see its folder, or that save another state."""
     if job.size == 1:
-        return propose(folder, step)
-    return _by_group(job, folder, step) if job.group else _by_files(job, folder, step, timeout)
+        return propose(folder, step, state)
+    return _by_group(job, folder, step, state) if job.group else _by_files(job, folder, step, state, timeout)
 
 
 def _sees(folder: str, proposal: dict) -> bool:
-    with contextlib.suppress(OSError):
-        with open(os.path.join(folder, proposal["writing"], TOKEN), encoding="ascii") as file:
-            return file.read() == proposal["word"]
-    return False
+    return read_json(os.path.join(folder, proposal["writing"], TOKEN)).get("word") == proposal["word"]
 
 
-def _by_group(job: Job, folder: str, step: int) -> dict:
+def _difference(job: Job, folder: str, proposal: dict, state: list[str]) -> str:
+    """How this rank's state differs from that of rank 0; empty where it does not."""
+    first = read_json(os.path.join(folder, proposal["writing"], TOKEN)).get("state", [])
+    if first == state:
+        return ""
+    at = next((i for i, (a, b) in enumerate(zip(first, state)) if a != b), min(len(first), len(state)))
+    of_first, mine = (lines[at] if at < len(lines) else "nothing more" for lines in (first, state))
+    return f"{job.me} saves {mine}, where rank 0 saves {of_first}; all ranks save the same state of the same step"
+
+
+def _by_group(job: Job, folder: str, step: int, state: list[str]) -> dict:
     mine, found = None, [None] * job.size
     if job.rank == 0:
         try:
-            mine = propose(folder, step)
+            mine = propose(folder, step, state)
         except (CheckpointError, OSError) as error:
             mine = {"error": str(error)}
     distributed.all_gather_object(found, mine)
     proposal = found[0]
     if "error" in proposal:
         raise CheckpointError(f"rank 0 cannot save: {proposal['error']}")
-    distributed.all_gather_object(found, [job.me, wait_for(lambda: _sees(folder, proposal), 5)])  # seconds: NFS remembers names for 3
-    blind = [who for who, sees in found if not sees]
+    sees = wait_for(lambda: _sees(folder, proposal), 5)  # seconds: NFS remembers names for 3
+    distributed.all_gather_object(found, [job.me, sees, _difference(job, folder, proposal, state) if sees else ""])
+    blind, different = [who for who, sees, _ in found if not sees], [how for *_, how in found if how]
+    if job.rank == 0 and (blind or different):
+        discard(folder, proposal)
+    if different and not blind:
+        raise CheckpointError(f"{folder}: {different[0]}")
     if blind:
         raise CheckpointError(f"{folder}: {', '.join(blind)} {'do' if len(blind) > 1 else 'does'} not see the files of {found[0][0]}; the folder is not "
                               "shared: give one on a file system that all hosts mount")
     return proposal
 
 
-def _by_files(job: Job, folder: str, step: int, timeout: float) -> dict:
+def _by_files(job: Job, folder: str, step: int, state: list[str], timeout: float) -> dict:
     invite, others = os.path.join(folder, INVITE), [str(rank) for rank in range(1, job.size)]
     if job.rank:
         hello, word, proposal = os.path.join(folder, f"{HELLO}{job.rank}"), secrets.token_hex(8), {}
@@ -131,9 +144,12 @@ def _by_files(job: Job, folder: str, step: int, timeout: float) -> dict:
             os.unlink(hello)
         if not came:
             raise CheckpointError(f"{folder}: {job.me} has seen no file of rank 0 for {timeout:g} s; the folder is not shared, or rank 0 does not save")
-        folders.write_file(os.path.join(folder, proposal["writing"], f"joined-{job.rank}"), b"")
+        how = _difference(job, folder, proposal, state)
+        folders.write_file(os.path.join(folder, proposal["writing"], f"joined-{job.rank}"), how.encode())
+        if how:
+            raise CheckpointError(f"{folder}: {how}")
         return proposal
-    proposal, written = propose(folder, step), {}
+    proposal, written = propose(folder, step, state), {}
 
     def joined():
         words = {rank: read_json(os.path.join(folder, HELLO + rank)).get("word") for rank in others}
@@ -149,6 +165,12 @@ def _by_files(job: Job, folder: str, step: int, timeout: float) -> dict:
                               "ranks save (alone=True saves what one rank has)")
     with contextlib.suppress(OSError):
         os.unlink(invite)
+    for rank in others:
+        with open(os.path.join(folder, proposal["writing"], f"joined-{rank}"), encoding="utf-8") as file:
+            how = file.read()
+        if how:
+            discard(folder, proposal)
+            raise CheckpointError(f"{folder}: {how}")
     return proposal
 
 

@@ -81,6 +81,9 @@ def read_header(reader: Reader) -> tuple[dict[str, Stored], dict[str, str]]:
         raise CheckpointError(f"{path}: the file has {reader.size} bytes; one of safetensors begins with the length of its header, 8 bytes")
     first = bytearray(8)
     reader.read_into(0, memoryview(first), "header")
+    if first.startswith((b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")):
+        raise CheckpointError(f"{path}: the file is pickled, as torch.save writes it, and reading it could execute code; convert it to safetensors: "
+                              "safetensors.torch.save_file(torch.load(...), ...)")
     length = int.from_bytes(first, "little")
     if length > min(MOST_HEADER, reader.size - 8):
         raise CheckpointError(f"{path}: the header has {length} bytes, of a file of {reader.size} (at most {MOST_HEADER}); the file is "

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import hashlib
 import os
+import resource
 import threading
 
 import numpy as np
@@ -67,18 +69,33 @@ class Plan:
 
 
 def write_shard(path: str, parts: list[tuple[Item, Box]], chunk: int, metadata: dict | None = None) -> File:
-    """A file of safetensors. Of what is not contiguous one part at a time is copied."""
+    """A file of safetensors. Of what is not contiguous a few rows at a time are copied."""
     writer = Writer(path, chunk)
     try:
         writer.write(header({item.name: (item.dtype.name, boxes.extents(box)) for item, box in parts}, metadata))
         for item, box in parts:
-            writer.write(memoryview(item.part(box).reshape(-1).view(np.uint8)))
+            for piece in item.pieces(box):
+                writer.write(memoryview(piece.reshape(-1).view(np.uint8)))
         writer.close()
     except OSError as error:
-        raise CheckpointError(f"{path}: {error.strerror}; the checkpoint was not saved, and older ones are as they were") from None
+        raise CheckpointError(f"{path}: {error.strerror}{_room(error, path, parts)}; the checkpoint was not saved, and older ones are as they were") from None
     finally:
         writer.abandon()
     return File(writer.size, writer.checksums)
+
+
+def _room(error: OSError, path: str, parts: list[tuple[Item, Box]]) -> str:
+    """Where there is not enough: the bytes that the file needs, and those that its file system has beside it."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return ""
+    needs, has = sum(boxes.volume(box) * item.dtype.itemsize for item, box in parts), ""
+    with contextlib.suppress(OSError):
+        system = os.statvfs(os.path.dirname(path))
+        has = f", and the file system has {system.f_bavail * system.f_frsize + os.stat(path).st_blocks * 512} for it"
+    if error.errno == errno.EFBIG:
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+        has = f", and files of this process are limited to {limit} (ulimit -f)" if limit != resource.RLIM_INFINITY else ""
+    return f": the tensors of the file need {needs} bytes{has}"
 
 
 class Save:
@@ -158,7 +175,7 @@ def save_checkpoint(folder, state, step: int = 0, *, loader=None, random=None, p
         if job.rank == 0:
             stack.enter_context(folders.lock(folder))
             folders.clean(folder)
-        proposal = meeting.agree(job, folder, step, timeout)
+        proposal = meeting.agree(job, folder, step, _lines(step, items, aliases), timeout)
     except OSError as error:
         stack.close()
         raise CheckpointError(f"{folder}: {error.strerror}") from None
@@ -183,6 +200,12 @@ def save_checkpoint(folder, state, step: int = 0, *, loader=None, random=None, p
     return save
 
 
+def _lines(step: int, items: list[Item], aliases: dict[str, str]) -> list[str]:
+    """What all ranks save alike, for people to read where they do not."""
+    return [f"step {step}", *(f"'{item.name}' {item.dtype.name}{list(item.shape)} {item.sharding or 'whole'}" for item in items),
+            *(f"'{name}' = '{of}'" for name, of in sorted(aliases.items()))]
+
+
 def _write(folder: str, job: Job, proposal: dict, plan: Plan, whole: Manifest, keep: int | None, timeout: float) -> str:
     writing = os.path.join(folder, proposal["writing"])
     try:
@@ -198,21 +221,24 @@ def _write(folder: str, job: Job, proposal: dict, plan: Plan, whole: Manifest, k
         folders.write_file(os.path.join(writing, manifest.NAME), text)
         path = folders.commit(folder, writing, proposal["name"])
     except OSError as error:
-        _give_up(job, folder, proposal, error.strerror)
+        _give_up(job, folder, proposal, plan, error.strerror)
         raise CheckpointError(f"{writing}: {error.strerror}; the checkpoint was not saved, and older ones are as they were") from None
     except BaseException as error:
-        _give_up(job, folder, proposal, str(error))
+        _give_up(job, folder, proposal, plan, str(error))
         raise
     if keep is not None:
         folders.prune(folder, keep, path)
     return path
 
 
-def _give_up(job: Job, folder: str, proposal: dict, reason: str) -> None:
+def _give_up(job: Job, folder: str, proposal: dict, plan: Plan, reason: str) -> None:
     if job.rank == 0:
         meeting.discard(folder, proposal)
-    else:
-        meeting.say_failed(job, folder, proposal, reason)
+        return
+    for file in plan.files:  # makes room to say why
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(folder, proposal["writing"], file))
+    meeting.say_failed(job, folder, proposal, reason)
 
 
 def _merged(first: dict, others: list[dict]) -> dict:

@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from . import boxes
 from .boxes import Box
 from .errors import CheckpointError
 
+_PIECE = 8 << 20  # bytes
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -62,12 +63,22 @@ class Item:
 
     def part(self, box: Box) -> np.ndarray:
         """The values of a box, which this process has, in the order of the file."""
+        return np.concatenate([piece.reshape(-1) for piece in self.pieces(box)]).reshape(boxes.extents(box))
+
+    def pieces(self, box: Box) -> Iterator[np.ndarray]:
+        """The same in pieces one behind the other: the memory itself where it lies so, else copies of a few rows."""
         if not boxes.volume(box):
-            return np.empty(boxes.extents(box), self.array.dtype)
+            yield np.empty(boxes.extents(box), self.array.dtype)
+            return
         whole = self.box if self.box is not None else boxes.whole(self.shape)
         part = self.array[boxes.inside(box, whole)] if box != whole else self.array
-        part = part if part.dtype.byteorder != ">" else part.astype(part.dtype.newbyteorder("<"))
-        return np.ascontiguousarray(part).reshape(boxes.extents(box))
+        part = np.asarray(part).reshape(boxes.extents(box))
+        if part.dtype.byteorder != ">" and part.flags.c_contiguous:
+            yield part
+            return
+        rows = max(1, _PIECE // max(1, part.nbytes // len(part))) if part.ndim else 1
+        for piece in (part[i:i + rows] for i in range(0, len(part), rows)) if part.ndim else (part,):
+            yield np.ascontiguousarray(piece, piece.dtype.newbyteorder("<"))
 
 
 def is_plain(value) -> bool:

@@ -46,6 +46,7 @@ def _table() -> list[Option]:
     add(here, "pass_local_rank", "flag", False, "pass --local_rank=I before the script's arguments")
     add(here, "log_dir", "text", None, "also write DIR/rank-R.log")
     add(here, "max_restarts", "count", 0, "start all ranks again after a failure, this often; default 0")
+    add(here, "min_ranks", "count", None, "of --max_restarts: without the rank that failed, while N of the job are left", 1)
     nodes = "Nodes: one launch command on each"
     add(nodes, "nnodes", "count", 1, "launch commands of the job; default 1", 1)
     add(nodes, "node_rank", "count", 0, "which of them this is, from 0; default 0")
@@ -181,7 +182,7 @@ def _check(arguments: Arguments) -> None:
         raise Error(f"--{min(of_mpi)} is of a job that mpirun starts; add --np N")
     if "np" in given:
         for name in ("nproc_per_node", "nnodes", "node_rank", "control_port", "bind", "max_restarts", "log_dir", "devices",
-                     "isolate_devices", "emit"):
+                     "min_ranks", "isolate_devices", "emit"):
             if name in given:
                 raise Error(f"--np hands the job to mpirun, and --{name} is of processes that this command starts; give one of them")
         if {"hosts", "hostfile"} <= given:
@@ -189,6 +190,8 @@ def _check(arguments: Arguments) -> None:
     if arguments.node_rank >= arguments.nnodes:
         raise Error(f"--node_rank is {arguments.node_rank} and --nnodes is {arguments.nnodes}; nodes are counted from 0, so it is at most "
                     f"{arguments.nnodes - 1}")
+    if "min_ranks" in given and not arguments.max_restarts:
+        raise Error("--min_ranks is of a job that starts again after a failure; add --max_restarts N")
     if arguments.nnodes > 1 and arguments.master_port == 0:
         raise Error("--master_port is 0 and --nnodes is "
                     f"{arguments.nnodes}; the nodes need one port that all know: name one")

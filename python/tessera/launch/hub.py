@@ -114,7 +114,7 @@ class Hub:
             return f"it was given --nnodes {hello.get('nodes')} and node 0 --nnodes {nodes}; give all nodes the same"
         if not isinstance(node, int) or not isinstance(count, int) or not 0 < node < nodes or count < 1:
             return f"--node_rank {node} is not from 1 to {nodes - 1}"
-        if node in self._coordinator.counts:
+        if node in self._coordinator.places:
             return f"--node_rank {node} is already that of host {self._hosts.get(node)}; give each node its own"
         return None
 

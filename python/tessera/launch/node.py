@@ -24,6 +24,9 @@ from .logs import Lines, Output, log_path, write_all
 from .supervisor import end_at_once
 
 
+_SETTLING = 0.3  # seconds in which a rank that a signal has ended may follow those that end because it is gone
+
+
 @dataclasses.dataclass
 class Job:
     """What the worker needs to know. `command` and `environment` make those of a rank; `listener` is node 0's, `connect` makes the
@@ -38,6 +41,7 @@ class Job:
     local_rank: int | None = None  # of the only rank, where another launcher says it
     keep: tuple[int, ...] = ()  # descriptors that ranks inherit
     max_restarts: int = 0
+    min_ranks: int | None = None
     log_dir: str | None = None
     grace: float = 2.0
     stop_grace: float = 30.0
@@ -51,6 +55,7 @@ class Job:
 class Rank:
     rank: int
     local: int
+    place: int  # the same at the job's first start
     process: subprocess.Popen
     output: Output
     streams: dict[int, tuple[Lines, int]]  # by pipe: the lines, and the descriptor of this process that they go to
@@ -69,6 +74,7 @@ class Node:
         self._link: Connection | None = None
         self._ending = self._mute = False
         self._kill_at: float | None = None
+        self._failure: tuple[float, dict] | None = None  # when it is told at the latest, and what
         self._stops = 0
         self._waiting_since = time.monotonic()
         self._next_alive = 0.0
@@ -100,12 +106,15 @@ class Node:
 
     def _pause(self) -> float:
         soon = 1.0
-        if self._kill_at is not None:
-            soon = min(soon, max(0.0, self._kill_at - time.monotonic()))
+        for when in (self._kill_at, self._failure and self._failure[0]):
+            if when is not None:
+                soon = min(soon, max(0.0, when - time.monotonic()))
         return soon
 
     def _tick(self) -> None:
         now, job = time.monotonic(), self.job
+        if self._failure is not None and now >= self._failure[0]:
+            self._tell_failure()
         if self._kill_at is not None and now >= self._kill_at:
             self._kill_at = None
             for pid in self._ranks:
@@ -131,7 +140,7 @@ class Node:
     # --- messages -----------------------------------------------------------------------------------------------------------------
 
     def _be_first(self) -> None:
-        self._coordinator = Coordinator(self.job.nodes, self.job.max_restarts, self._send, self._report)
+        self._coordinator = Coordinator(self.job.nodes, self.job.max_restarts, self._send, self._report, self.job.min_ranks)
         if self.job.listener is not None:
             self._hub = Hub(self.job.listener, self.job.token, self._coordinator, self._selector, self.job.timeout)
         self._coordinator.join(0, self.job.count)
@@ -187,7 +196,7 @@ class Node:
         """What the coordinator orders."""
         order = message.get("do")
         if order == "start":
-            self._start(message["base"] + self.job.first_rank, message["size"], message["restart"])
+            self._start(message["base"] + self.job.first_rank, message["size"], message["restart"], message["places"])
         elif order in ("end", "restart"):
             if self.job.node:
                 self._report(message["failure"], None)
@@ -219,13 +228,13 @@ class Node:
 
     # --- ranks --------------------------------------------------------------------------------------------------------------------
 
-    def _start(self, base: int, size: int, restart: int) -> None:
+    def _start(self, base: int, size: int, restart: int, places: list[int]) -> None:
         job = self.job
         self._ending, self._kill_at = False, None
-        for local in range(job.count):
+        for local, place in enumerate(places):
             rank = base + local
             streams = [os.pipe(), os.pipe()]
-            environment = job.environment(rank=rank, size=size, local_rank=local, restart=restart)
+            environment = job.environment(rank=rank, size=size, local_rank=local, restart=restart, places=places)
             command = job.command(local)
             try:
                 output = Output(rank, job.log_dir and log_path(job.log_dir, rank, restart))
@@ -236,7 +245,7 @@ class Node:
                 text = f"rank {rank} (host {socket.gethostname()}) could not be started: {command[0]}: {getattr(error, 'strerror', None) or error}"
                 self._say("failed", failure={"text": text})
                 return
-            self._ranks[process.pid] = each = Rank(rank, local, process, output, {})
+            self._ranks[process.pid] = each = Rank(rank, local, place, process, output, {})
             for (source, target), descriptor in zip(streams, (1, 2)):
                 os.close(target)
                 os.set_blocking(source, False)
@@ -313,13 +322,26 @@ class Node:
             each.code = each.process.returncode = status_code(status)
             self._drain(each)
             if each.code and not self._ending:
-                self._say("failed", failure={
+                self._fail({
                     "rank": each.rank, "node": self.job.node, "host": socket.gethostname(), "local_rank": each.local if self.job.local_rank is None else self.job.local_rank, "pid": pid,
-                    "code": each.code, "lines": each.output.last()})
+                    "place": each.place, "code": each.code, "lines": each.output.last()})
         self._say_if_gone()
 
+    def _fail(self, failure: dict) -> None:
+        """Tells the first failure. A rank's peers see its connections end before it can be waited for, and may end before it: one that a
+        signal has ended goes before them."""
+        if self._failure is None or failure["code"] < 0 <= self._failure[1]["code"]:
+            self._failure = time.monotonic() + _SETTLING, failure
+        if failure["code"] < 0:
+            self._tell_failure()
+
+    def _tell_failure(self) -> None:
+        if self._failure is not None:
+            failure, self._failure = self._failure[1], None
+            self._say("failed", failure=failure)
+
     def _end_ranks(self, number: int, grace: float) -> None:
-        self._ending = True
+        self._ending, self._failure = True, None
         self._kill_at = time.monotonic() + grace
         for pid, each in self._ranks.items():
             if each.code is None:
@@ -330,6 +352,8 @@ class Node:
             return
         if not self._ranks and not self._ending:
             return
+        if self._failure is not None:
+            return self._tell_failure()  # what the coordinator orders then comes back here
         had = bool(self._ranks)
         good = all(each.code == 0 for each in self._ranks.values())
         processes.kill_descendants()  # what the ranks left behind

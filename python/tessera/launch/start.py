@@ -44,11 +44,15 @@ class Plan:
         return program.command(arguments.script, arguments.args, module=arguments.module,
                                local_rank=local_rank if arguments.pass_local_rank else None)
 
-    def variables(self, *, rank: int, size: int, local_rank: int, restart: int = 0) -> dict[str, str]:
-        arguments = self.arguments
+    def variables(self, *, rank: int, size: int, local_rank: int, restart: int = 0, places: list[int] | None = None) -> dict[str, str]:
+        """`places`: which of the first start's ranks of this host are left, each with the device that it had."""
+        arguments, shown = self.arguments, self.shown
+        places = places if places is not None else list(range(self.count))
+        if shown and len(places) < self.count:
+            shown = [shown[place] for place in places]
         return environment.variables(
-            rank=rank, size=size, local_rank=local_rank, local_size=self.count, node=arguments.node_rank, nodes=arguments.nnodes,
-            address=arguments.master_addr, port=self.port, restart=restart, shown=self.shown, isolate=arguments.isolate_devices)
+            rank=rank, size=size, local_rank=local_rank, local_size=len(places), node=arguments.node_rank, nodes=arguments.nnodes,
+            address=arguments.master_addr, port=self.port, restart=restart, shown=shown, isolate=arguments.isolate_devices)
 
     def environment(self, **of_rank) -> dict[str, str]:
         return self.base | self.variables(**of_rank)
@@ -97,8 +101,8 @@ def run(plan: Plan) -> int:
     plan.base["TESSERA_LAUNCH_ID"] = secrets.token_hex(16)
     mark = "TESSERA_LAUNCH_ID=" + plan.base["TESSERA_LAUNCH_ID"]
     job = node.Job(node=arguments.node_rank, nodes=arguments.nnodes, count=plan.count, command=plan.command, environment=plan.environment,
-                   max_restarts=arguments.max_restarts, log_dir=arguments.log_dir, grace=arguments.grace, stop_grace=arguments.stop_grace,
-                   timeout=arguments.timeout, token=secret, listener=listener, connect=connect)
+                   max_restarts=arguments.max_restarts, min_ranks=arguments.min_ranks, log_dir=arguments.log_dir, grace=arguments.grace,
+                   stop_grace=arguments.stop_grace, timeout=arguments.timeout, token=secret, listener=listener, connect=connect)
 
     def work(orders: int) -> int:
         try:

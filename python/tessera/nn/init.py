@@ -27,14 +27,24 @@ def _make(shape, dtype, draw) -> Tensor:
     return parameter(shape, kind, lambda: _array(np.asarray(draw(np.random.default_rng(number))), kind))
 
 
+def _scaled(array, *factors, minus=0.0):
+    """In place: large parameters are drawn without copies."""
+    array = np.asarray(array)
+    for factor in factors:
+        array *= np.float32(factor)
+    if minus:
+        array -= np.float32(minus)
+    return array
+
+
 def normal(shape, std: float = 1.0, dtype="float32") -> Tensor:
     """Normally distributed values."""
-    return _make(shape, dtype, lambda g: g.standard_normal(shape, np.float32) * std)
+    return _make(shape, dtype, lambda g: _scaled(g.standard_normal(shape, np.float32), std))
 
 
 def uniform(shape, bound: float, dtype="float32") -> Tensor:
     """Values uniform in [-bound, bound)."""
-    return _make(shape, dtype, lambda g: g.random(shape, np.float32) * 2 * bound - bound)
+    return _make(shape, dtype, lambda g: _scaled(g.random(shape, np.float32), 2, bound, minus=bound))
 
 
 def fan_in(shape, inputs: int, dtype="float32") -> Tensor:

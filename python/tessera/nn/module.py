@@ -13,6 +13,7 @@ import numpy as np
 from .. import tree
 from ..compiled import infer_predict_layout
 from ..errors import ArgumentError, ShapeError, TraceError
+from ..layout import Placed
 from ..source import refuse
 from ..strategy import shard
 from ..tensor import Tensor, asarray, from_array
@@ -117,8 +118,9 @@ class Module:
         """This module with its inputs (and results) cut as strategies say: tessera.shard."""
         return shard(self, in_strategy, out_strategy, **options)
 
-    def infer_predict_layout(self, *inputs) -> dict[str, str]:
-        """How each parameter and buffer lies when the module is called with such inputs; compiles only."""
+    def infer_predict_layout(self, *inputs) -> dict[str, Placed]:
+        """How each parameter and buffer lies when the module is called with such inputs; compiles only. The values are texts, with the
+        Sharding in `.sharding`."""
         return infer_predict_layout(self, *inputs)
 
     def initialize(self) -> Module:
@@ -151,12 +153,29 @@ class Parameter(Tensor):
         return _uninitialised(self.shape, self.dtype, self._make, sharding)
 
     def initialize(self) -> Tensor:
-        """The tensor with a value, placed as this one is."""
+        """The tensor with a value, placed as this one is. One that lies on a mesh is drawn when it is used: a program of several
+        processes puts it on its devices and keeps nothing of it here."""
         self._used()
-        return from_array(self._make(), self.dtype, self.sharding)
+        if self.sharding is None:
+            return from_array(self._make(), self.dtype)
+        made = from_array(None, self.dtype, self.sharding, self.shape)
+        made._source = Drawn(self._make)
+        return made
 
     def _concrete(self, what):
         raise refuse(TraceError, f"'{what}' needs the value of a parameter of shape {self.shape} that was made under LazyGuard; call initialize()")
+
+
+class Drawn:
+    """The value of an initialised parameter, drawn when it is read: the same each time."""
+
+    __slots__ = ("read",)
+
+    def __init__(self, make: Callable[[], np.ndarray]):
+        self.read = make
+
+    def feeds(self, recorded, argument: int) -> bool:
+        return False
 
 
 def _uninitialised(shape, dtype, make, sharding) -> Parameter:
@@ -166,7 +185,9 @@ def _uninitialised(shape, dtype, make, sharding) -> Parameter:
 
 
 class LazyGuard(contextlib.ContextDecorator):
-    """Parameters made inside take no memory until `initialize()`; placements may be given before."""
+    """Parameters made inside take no memory until `initialize()`; placements may be given before. Those on a mesh take none then either,
+    but on the devices of the program that uses them: with the backends mpi and tcp a rank has its parts, and one whole parameter while
+    it cuts it."""
 
     def __enter__(self):
         _lazy.depth = getattr(_lazy, "depth", 0) + 1

@@ -44,6 +44,7 @@ public:
 private:
   Session(std::shared_ptr<const Artifact> artifact, std::unique_ptr<Executor> executor,
           uint64_t seed);
+  Status placeArgument(int64_t index);
   Status placeArguments();
 
   struct ArgumentState {
