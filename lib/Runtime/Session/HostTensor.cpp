@@ -102,6 +102,11 @@ HostMove::HostMove(HostMove &&) noexcept = default;
 HostMove &HostMove::operator=(HostMove &&) noexcept = default;
 HostMove::~HostMove() = default;
 
+/// Whether each device holds all of a tensor and nothing else.
+static bool isWhole(const sharding::Layout &layout) {
+  return layout == wholeLayout(layout.globalShape);
+}
+
 Status HostMove::run(Executor &executor, HostTensor &value, Executor::Readers readers) {
   return state->toDevices ? state->write(executor, value) : state->read(executor, value, readers);
 }
@@ -133,9 +138,16 @@ Status HostMove::State::write(Executor &executor, const HostTensor &value) const
   return {};
 }
 
-/// Of what several devices hold, one is asked.
+/// Of what several devices hold, one is asked: of what all hold, one of this process, where the
+/// others need not take part.
 Status HostMove::State::read(Executor &executor, HostTensor &value,
                              Executor::Readers readers) const {
+  if (readers == Executor::Readers::speaker && !executor.speaks() && isWhole(home.layout))
+    return {};
+  if (isWhole(home.layout))
+    for (int64_t position : positions)
+      if (executor.holds(home.part, position))
+        return executor.readHeld(home.part, position, home.slot, value.data.data(), bytes);
   std::vector<bool> isNeeded(positions.size());
   for (const MovePiece &piece : move.pieces())
     for (const End &from : piece.sources)
