@@ -247,9 +247,7 @@ def _checked(module, mesh, device_ids, broadcast_buffers, bucket_cap_mb, find_un
 
 def _fusion(megabytes: float | None) -> str | None:
     """Options of dist-fuse-collectives for buckets of that size; below 1 MiB each gradient is one."""
-    if megabytes is None:
-        return None
-    return f"all-reduce=size all-reduce-config={int(megabytes)}" if megabytes >= 1 else "all-reduce=off"
+    return None if megabytes is None else f"all-reduce=ready all-reduce-config={int(megabytes)}"
 
 
 def _check_ranks(module: Module) -> None:

@@ -184,6 +184,8 @@ class Recorded:
     @property
     def session(self):
         if self._session is None:
+            if self._whole is not None:
+                replicas.check_programs(self.name, list(zip(self.names, self.inputs)), self.program.mlir)
             target = {"cuda": "cuda", "vdev": "cuda", "stub": "stub"}.get(self._backend, "cpu")
             self._session = Session(self.program.compile(target=target, **self._options), self._backend)
             # What was left to the compiler as an argument stays so: the next step is the same program.

@@ -9,6 +9,7 @@ which the compiler fuses and schedules like any other. All ranks run one program
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Sequence
 
@@ -72,6 +73,21 @@ def backend_of(wanted: str) -> str:
     if wanted not in ("threads", group.backend):
         raise refuse(ArgumentError, f"backend '{wanted}' of jit, in a job whose group is on '{group.backend}'; there are '{group.backend}' and 'cuda'")
     return group.backend
+
+
+def check_programs(name: str, arguments: Sequence[tuple[str, Tensor]], text: str) -> None:
+    """Raises ArgumentError on all ranks unless they have recorded one program. Called by all, before it is loaded."""
+    said: list = [None] * dist.get_world_size()
+    mine = [hashlib.sha256(text.encode()).hexdigest(), [f"'{each}' {tensor.dtype} {tensor.shape}" for each, tensor in arguments]]
+    dist.all_gather_object(said, mine)
+    for rank, (print_, described) in enumerate(said):
+        for first, other in zip([*said[0][1], "nothing"], [*described, "nothing"]):
+            if first != other:
+                raise refuse(ArgumentError, f"'{name}' differs between ranks: rank 0 has {first} where rank {rank} has {other}; ranks run one program, "
+                                            "on batches of one shape")
+        if print_ != said[0][0]:
+            raise refuse(ArgumentError, f"'{name}' differs between ranks: rank {rank} records other operations than rank 0; what differs from rank to "
+                                        "rank is an argument, not a constant or a branch")
 
 
 def mean(trace: Trace, value: Value, mesh: RankMesh, axes: Sequence[str] | None = None) -> Value:

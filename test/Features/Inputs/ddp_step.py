@@ -7,6 +7,7 @@ from tessera import DistributedDataParallel
 
 dist.init_process_group()
 rank, size = dist.get_rank(), dist.get_world_size()
+X, Y = X[:len(X) // size * size], Y[:len(Y) // size * size]  # batches of one shape
 net = DistributedDataParallel(model(seed=rank), device_ids=[dist.get_local_rank()])
 net = train(net, X[rank::size], Y[rank::size], 10)
 say("equal bits:", len(set(on_all(digest(net.parameters())))) == 1)
@@ -26,3 +27,10 @@ try:
 except ts.ArgumentError as error:
     said = on_all(str(error).split("error: ")[1])
     say(len(said), *set(said))
+
+# Batches of different shapes are refused, on all ranks.
+try:
+    train(DistributedDataParallel(model()), X[:4 + rank], Y[:4 + rank])
+except ts.ArgumentError as error:
+    said = on_all(str(error).split("error: ")[1])
+    say(len(set(said)), said[0])
