@@ -32,10 +32,10 @@ func.func @backward(%a: tensor<100000xf32>) -> (tensor<100000xf32>, tensor<10000
   %second = math.tanh %third : tensor<100000xf32>
   %first = math.sin %second : tensor<100000xf32>
   %0 = dist.all_reduce %first over @m ["x"] reduction = avg
-    {sources = [#partial], targets = [#whole], global_types = [tensor<100000xf32>]} : tensor<100000xf32>
+    {dist.shardings = [#whole], sources = [#partial], targets = [#whole], global_types = [tensor<100000xf32>]} : tensor<100000xf32>
   %1 = dist.all_reduce %second over @m ["x"] reduction = avg
-    {sources = [#partial], targets = [#whole], global_types = [tensor<100000xf32>]} : tensor<100000xf32>
+    {dist.shardings = [#whole], sources = [#partial], targets = [#whole], global_types = [tensor<100000xf32>]} : tensor<100000xf32>
   %2 = dist.all_reduce %third over @m ["x"] reduction = avg
-    {sources = [#partial], targets = [#whole], global_types = [tensor<100000xf32>]} : tensor<100000xf32>
+    {dist.shardings = [#whole], sources = [#partial], targets = [#whole], global_types = [tensor<100000xf32>]} : tensor<100000xf32>
   return %0, %1, %2 : tensor<100000xf32>, tensor<100000xf32>, tensor<100000xf32>
 }
