@@ -50,7 +50,7 @@ class DistributedDataParallel(Module):
     """
 
     def __new__(cls, module=None, mesh=None, axis=None, device_ids=None, *args, **kwargs):
-        if cls is DistributedDataParallel and not isinstance(mesh, ProcessMesh) and replicas.is_between_processes():
+        if cls is DistributedDataParallel and module is not None and not isinstance(mesh, ProcessMesh) and replicas.is_between_processes():
             cls = RankDataParallel
         return super().__new__(cls)
 
