@@ -131,10 +131,15 @@ func::FuncOp tessera::selectFunction(ModuleOp module, const std::string &name) {
   SymbolTable symbols(module);
   while (!work.empty()) {
     func::FuncOp function = work.pop_back_val();
-    function.walk([&](func::CallOp call) {
-      auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+    auto need = [&](FlatSymbolRefAttr name) {
+      auto callee = name ? symbols.lookup<func::FuncOp>(name.getValue()) : func::FuncOp();
       if (callee && needed.insert(callee.getSymName()).second)
         work.push_back(callee);
+    };
+    function.walk([&](func::CallOp call) {
+      need(call.getCalleeAttr());
+      // The call names its derivative, also where nobody asks for it.
+      need(call->getAttrOfType<FlatSymbolRefAttr>(dist::DistDialect::kCustomVjp));
     });
   }
   for (func::FuncOp function : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {

@@ -28,7 +28,7 @@ namespace {
 
 /// What every function takes besides the text.
 struct Options {
-  std::string name, function, compileFrom, objective, topology, passes, search, minimise;
+  std::string name, function, compileFrom, objective, topology, passes, search, minimise, fusion;
   double memoryBudget; ///< GiB a device, 0: none
   double timeLimit;    ///< seconds of a search
   int64_t devices;     ///< of a program without a mesh, with a search
@@ -46,6 +46,7 @@ static void fill(ProgramOptions &program, const std::string &text, const Options
   program.objective = options.objective;
   program.topology = options.topology;
   program.passes = options.passes;
+  program.fusion = options.fusion;
   program.search.mode = options.search;
   program.search.minimise = options.minimise;
   if (options.memoryBudget > 0)
@@ -77,7 +78,7 @@ static void define(nb::module_ &module, const char *name, const char *doc, Funct
                    const Extra &...extra) {
   module.def(name, function, "text"_a, extra..., "name"_a = "program", "function"_a = "",
              "compile_from"_a = "input", "objective"_a = "time", "topology"_a = "", "passes"_a = "",
-             "search"_a = "", "minimise"_a = "time", "memory_budget"_a = 0.0,
+             "search"_a = "", "minimise"_a = "time", "fusion"_a = "", "memory_budget"_a = 0.0,
              "time_limit"_a = SearchWish().timeLimit, "devices"_a = 0, "remarks"_a = false, doc);
 }
 
@@ -113,22 +114,24 @@ NB_MODULE(_core, m) {
       "docs/architecture.md; \"input\" only parses and verifies.",
       [](const std::string &text, const std::string &to, std::string name, std::string function,
          std::string from, std::string objective, std::string topology, std::string passes,
-         std::string search, std::string minimise, double budget, double seconds, int64_t devices,
-         bool remarks) {
+         std::string search, std::string minimise, std::string fusion, double budget,
+         double seconds, int64_t devices, bool remarks) {
         return compiled<ProgramOptions>(
             text,
-            {name, function, from, objective, topology, passes, search, minimise, budget, seconds,
-             devices, remarks},
+            {name, function, from, objective, topology, passes, search, minimise, fusion, budget,
+             seconds, devices, remarks},
             [&](const ProgramOptions &program) { return lowerProgram(program, to); });
       },
       "to"_a);
   define(m, "explain", "The report of docs/report.md as JSON text, and what the compiler said.",
          [](const std::string &text, std::string name, std::string function, std::string from,
             std::string objective, std::string topology, std::string passes, std::string search,
-            std::string minimise, double budget, double seconds, int64_t devices, bool remarks) {
+            std::string minimise, std::string fusion, double budget, double seconds,
+            int64_t devices, bool remarks) {
            return compiled<ExplainOptions>(text,
                                            {name, function, from, objective, topology, passes,
-                                            search, minimise, budget, seconds, devices, remarks},
+                                            search, minimise, fusion, budget, seconds, devices,
+                                            remarks},
                                            explainJson);
          });
   define(
@@ -138,11 +141,11 @@ NB_MODULE(_core, m) {
       [](const std::string &text, const std::string &target, const std::string &arch,
          std::string name, std::string function, std::string from, std::string objective,
          std::string topology, std::string passes, std::string search, std::string minimise,
-         double budget, double seconds, int64_t devices, bool remarks) {
+         std::string fusion, double budget, double seconds, int64_t devices, bool remarks) {
         auto [artifact, messages] =
             compiled<CompileOptions>(text,
                                      {name, function, from, objective, topology, passes, search,
-                                      minimise, budget, seconds, devices, remarks},
+                                      minimise, fusion, budget, seconds, devices, remarks},
                                      [&](CompileOptions &program) -> std::optional<runtime::Bytes> {
                                        program.target = target;
                                        if (!arch.empty())

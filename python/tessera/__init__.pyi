@@ -44,9 +44,10 @@ from .compiled import explain as explain
 from .compiled import jit as jit
 from .autodiff import grad as grad
 from .autodiff import value_and_grad as value_and_grad
+from .parallel import DataParallel as DataParallel
 from .parallel import DistributedDataParallel as DistributedDataParallel
 from .parallel import accumulate as accumulate
-from .parallel import visualize_sharding as visualize_sharding
+from .picture import visualize_sharding as visualize_sharding
 from .strategy import shard as shard
 from .control import checkpoint as checkpoint
 from .control import custom_gradient as custom_gradient

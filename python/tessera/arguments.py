@@ -99,4 +99,4 @@ def _signature(leaf: Leaf):
     if type(leaf.value) is float:
         return float
     tensor = asarray(leaf.value)
-    return tensor.shape, tensor.dtype.element, tensor.sharding, tensor._weak
+    return tensor.shape, tensor.dtype.element, tensor.sharding, tensor._weak, tensor._own is not None

@@ -15,7 +15,7 @@ from .ir import Port, TensorType
 from .sharding import Open, Sharding
 from .source import refuse
 from .tensor import Tensor, asarray
-from .trace import Trace, current
+from .trace import Trace, current, operations
 
 
 def value_and_grad(function: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable:
@@ -95,13 +95,17 @@ def _record(trace: Trace, function, args, kwargs, numbers, single, has_aux):
     out = [trace.tensor(v) for v in called.results]
     for tensor, inside in zip(out, [*outputs, *outside]):
         tensor._mesh = inside.mesh
-    wrapper = next((w for n in numbers for w in _wrappers(args[n])), None)
-    if wrapper is not None:
-        out[0] = wrapper.unreduced(out[0])
+    used = {value for operation in operations(frame.block) for value in operation.operands}
     gradients: list[Tensor | None] = [None] * len(tensors)
-    for i, tensor in zip(wrt, out[len(outputs):]):
-        gradients[i] = tensor if wrapper is None else wrapper.unreduced(tensor)
-        gradients[i]._gradient = True
+    cotangents = dict(zip(wrt, out[len(outputs):]))
+    for n in numbers:
+        wrapper, own = next(_wrappers(args[n]), None), [i for i in arguments.parts[n][1] if i in cotangents]
+        if wrapper is not None:
+            out[0] = wrapper.value_of(trace, out[0])
+            wrapper.check_used([arguments.leaves[i].path for i in own if frame.block.arguments[wrt.index(i)] not in used])
+        for i in own:
+            gradients[i] = cotangents[i] if wrapper is None else wrapper.gradient_of(trace, cotangents[i])
+            gradients[i]._gradient = True
     aux = tree.rebuild(aux, out[1:1 + len(aux_leaves)])
     arguments.assign(dict(zip(changed, out[1 + len(aux_leaves):len(outputs)])))
     trees = [_gradient(args[n], [gradients[i] for i in arguments.parts[n][1]]) for n in numbers]
@@ -109,8 +113,8 @@ def _record(trace: Trace, function, args, kwargs, numbers, single, has_aux):
 
 
 def _wrappers(value):
-    """Data-parallel modules inside of no_sync."""
-    if getattr(value, "synchronised", True) is False:
+    """Data-parallel modules, which say what becomes of gradients."""
+    if hasattr(type(value), "gradient_of"):
         yield value
     elif not tree.is_array(value):
         for _, child in (tree.children(value) or (None, None, (), ()))[2]:

@@ -38,7 +38,7 @@ def errors():
 
 
 MOST_DEVICES = 4096  # the runtime's bound
-_TEXTS = ("target", "name", "function", "compile_from", "objective", "passes", "search", "minimise")
+_TEXTS = ("target", "name", "function", "compile_from", "objective", "passes", "search", "minimise", "fusion")
 _OPTIONS = {"lower": (), "explain": (), "compile": ("target", "arch")}
 _OF_ALL = (*_TEXTS[1:], "topology", "memory_budget", "time_limit", "devices", "remarks")
 

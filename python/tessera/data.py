@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from . import distributed as dist
 from . import tree
 from .errors import ArgumentError, StrategyError
 from .mesh import ProcessMesh
@@ -45,13 +46,18 @@ def _at_least_one(name: str, value: int) -> int:
 class DistributedSampler:
     """Indices of one replica's part of a dataset: the same permutation everywhere, every num_replicas-th index from `rank` on.
 
-    The parts have one length: the last indices are filled up from the beginning, or dropped with drop_last. The permutation is that of
-    seed + epoch: call set_epoch before each epoch, or all have the order of epoch 0.
+    num_replicas and rank default to those of the job's process group, else 1 and 0. The parts have one length: the last indices are
+    filled up from the beginning, or dropped with drop_last. The permutation is that of seed + epoch: call set_epoch before each
+    epoch, or all have the order of epoch 0.
 
     Raises ArgumentError for a rank that is not below num_replicas and for an empty dataset.
     """
 
-    def __init__(self, dataset, num_replicas: int = 1, rank: int = 0, shuffle: bool = True, seed: int = 0, drop_last: bool = False):
+    def __init__(self, dataset, num_replicas: int | None = None, rank: int | None = None, shuffle: bool = True, seed: int = 0,
+                 drop_last: bool = False):
+        has_job = dist.is_initialized()
+        num_replicas = (dist.get_world_size() if has_job else 1) if num_replicas is None else num_replicas
+        rank = (dist.get_rank() if has_job else 0) if rank is None else rank
         self.num_replicas = _at_least_one("num_replicas", num_replicas)
         if isinstance(rank, bool) or not isinstance(rank, (int, np.integer)) or not 0 <= rank < num_replicas:
             raise refuse(ArgumentError, f"rank {rank!r} of {num_replicas} replicas; ranks are 0 to {num_replicas - 1}")
@@ -97,15 +103,45 @@ class BatchSampler:
             yield indices[i * self.batch_size:(i + 1) * self.batch_size]
 
 
+class _Indices:
+    """A sampler, or a list of indices, as what it yields."""
+
+    def __init__(self, sampler):
+        self.sampler = sampler
+
+    def set_epoch(self, epoch: int) -> None:
+        if hasattr(self.sampler, "set_epoch"):
+            self.sampler.set_epoch(epoch)
+
+    def __len__(self):
+        return len(self.sampler)
+
+    def __iter__(self):
+        return iter(self.sampler)
+
+
 class DataLoader:
     """Batches of a dataset: items stacked along a new first axis. Nothing is read before it is iterated over.
 
-    batch_sampler yields lists of indices; without it batch_size, shuffle and drop_last make one.
+    batch_sampler yields lists of indices; without it batch_size, shuffle and drop_last make one. sampler yields indices, as a
+    DistributedSampler does: batch_size is then that of each process.
+
+    Raises ArgumentError for a batch_size below 1, and where two of batch_sampler, sampler and shuffle say the order.
     """
 
-    def __init__(self, dataset, batch_sampler=None, batch_size: int = 1, shuffle: bool = False, drop_last: bool = False, seed: int = 0):
-        self.dataset = dataset
-        self.batch_sampler = batch_sampler if batch_sampler is not None else BatchSampler(dataset, batch_size, shuffle, drop_last, seed)
+    def __init__(self, dataset, batch_sampler=None, batch_size: int = 1, shuffle: bool = False, drop_last: bool = False, seed: int = 0,
+                 sampler=None):
+        orders = [name for name, given in (("batch_sampler", batch_sampler is not None), ("sampler", sampler is not None), ("shuffle", shuffle)) if given]
+        if len(orders) > 1:
+            raise refuse(ArgumentError, f"DataLoader takes one of {' and '.join(orders)}; each of them says the order")
+        self.dataset, self.sampler = dataset, sampler
+        source = dataset if sampler is None else _Indices(sampler)
+        self.batch_sampler = batch_sampler if batch_sampler is not None else BatchSampler(source, batch_size, shuffle, drop_last, seed)
+
+    def set_epoch(self, epoch: int) -> None:
+        """That of the sampler, where it has one."""
+        if hasattr(self.batch_sampler, "set_epoch"):
+            self.batch_sampler.set_epoch(epoch)
 
     def __len__(self):
         return len(self.batch_sampler)

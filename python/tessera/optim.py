@@ -7,7 +7,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from . import dtypes, ops, tree
+from . import dtypes, ops, replicas, tree
+from .compiled import jit
 from .errors import ArgumentError, ShapeError
 from .layout import check
 from .mesh import ProcessMesh
@@ -16,6 +17,7 @@ from .ops.distributed import shard_tensor
 from .sharding import Replicate, Shard, Sharding
 from .source import entry, refuse
 from .tensor import Tensor, asarray, from_array, spec
+from .trace import current
 
 State = dict
 
@@ -47,7 +49,7 @@ class Optimizer:
         Raises ArgumentError for gradients of what is no parameter, for none at all, and for a state of other parameters, ShapeError for
         another shape.
         """
-        found = {leaf.path: asarray(leaf.value) for leaf in tree.flatten(gradients)[0]}
+        found = {leaf.path: asarray(leaf.value) for leaf in tree.flatten(reduced(gradients))[0]}
         names = {name for name, _ in _trainable(parameters)}
         if names and not found:
             raise refuse(ArgumentError, f"there is no gradient of any parameter ('{sorted(names)[0]}', ...)")
@@ -92,6 +94,18 @@ class Optimizer:
     def step(self, p: Tensor, g: Tensor, slots: Sequence[Tensor], count: Tensor) -> tuple[Tensor, Sequence[Tensor]]:
         """One parameter: its new value and those of its slots. count is that of the step, from 1 on."""
         raise NotImplementedError
+
+
+def reduced(gradients):
+    """The means over ranks of gradients that no_sync() left unreduced; others as they are. All ranks call it."""
+    if current() is not None or not any(leaf.value._own for leaf in tree.flatten(gradients)[0] if isinstance(leaf.value, Tensor)):
+        return gradients
+    return _reduced(gradients)
+
+
+@jit(feeds=False)
+def _reduced(gradients):
+    return tree.map(lambda g: replicas.settled(g) if g._own else g, gradients)
 
 
 def _trainable(parameters) -> list[tuple[str, Tensor]]:

@@ -1,66 +1,77 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Data parallelism as placements, per-operation strategies, and pictures of how tensors lie."""
+"""Data parallelism: as placements in one program of all devices, and between the processes of a job."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
 
-from . import ops, tree
+import numpy as np
+
+from . import distributed as dist
+from . import ops, replicas, tree
 from .compiled import infer_layout, infer_predict_layout
 from .eager import run_eagerly
 from .errors import ArgumentError
-from .layout import layout
 from .mesh import ProcessMesh
-from .nn.convolution import BatchNorm
 from .nn.module import Module
-from .ops.distributed import shard_tensor
+from .nn.normalization import BatchNorm
+from .ops.distributed import reshard, shard_tensor
 from .optim import shard_parameters
-from .sharding import Partial, Replicate, Shard
-from .source import entry, refuse
+from .picture import visualize_sharding
+from .sharding import Partial, Replicate, Shard, Sharding
+from .source import refuse
 from .strategy import shard
-from .tensor import Tensor, asarray
-from .trace import current
+from .tensor import Tensor, asarray, from_array
+from .trace import Trace, current
 
-__all__ = ["DistributedDataParallel", "accumulate", "check_replicas", "infer_layout", "infer_predict_layout", "shard", "visualize_sharding"]
+__all__ = ["DataParallel", "DistributedDataParallel", "accumulate", "check_replicas", "infer_layout", "infer_predict_layout", "shard", "visualize_sharding"]
 
 
 class DistributedDataParallel(Module):
-    """`module` on every process of a mesh axis, each with its part of the batch.
+    """`module` on several devices, each with its part of the batch; gradients are means. `module` is the one inside: save its state_dict,
+    which a program without a mesh loads.
 
-    Wrapping places parameters and buffers of process 0 on all (Replicate). A call cuts the first axis of dense inputs over
-    `axis`. Gradients are then sums over the processes, which the compiler reduces once. `module` is the one inside: save its
-    state_dict, which a program without a mesh loads.
+    *In one program of all devices*: with a mesh, or device_ids in a process without a process group. Parameters and buffers are
+    placed on all processes of the mesh (Replicate), a call cuts the first axis of dense inputs over `axis`, and gradients are sums over
+    it that the compiler reduces once. Losses and statistics are those of the whole batch; broadcast_buffers=False: each process normalises
+    by its own part, and has statistics of its own (buffers get a first axis of processes).
 
-    In place of a mesh, device_ids names the processes. output_device, as in PyTorch, is one of them; results stay where they are
-    computed. broadcast_buffers: batch normalisation is over the whole batch and its statistics are those of all; False: each process
-    normalises by its own part, and has statistics of its own (buffers get a first axis of processes).
+    *Between processes*: in a job that init_process_group has begun, without a mesh. The script runs once a device, with its own batch;
+    device_ids is that one device, as is output_device. Wrapping compares the models of all ranks, then gives all rank 0's parameters
+    and buffers. A call computes on this rank's batch alone; value_and_grad gives the mean over ranks of the gradients, which are reduced
+    in buckets of bucket_cap_mb MiB (0: one by one) in the order in which the backward pass makes them. broadcast_buffers: buffers of
+    floats are rank 0's at the beginning of each training step; False: they stay this rank's own. A parameter that the loss does not
+    use is refused unless find_unused_parameters, where its gradient is zero. All ranks run the same program: their batches have one shape.
 
-    Raises ArgumentError for what is no module, no mesh, no processes of it.
+    Raises ArgumentError for what is no module, no mesh, no processes of it; between processes for models that differ, on all ranks, with
+    the first parameter that does.
     """
 
+    def __new__(cls, module=None, mesh=None, axis=None, device_ids=None, *args, **kwargs):
+        if cls is DistributedDataParallel and module is not None and not isinstance(mesh, ProcessMesh) and replicas.is_between_processes():
+            cls = RankDataParallel
+        return super().__new__(cls)
+
     def __init__(self, module: Module, mesh: ProcessMesh | Sequence[int] | None = None, axis: str | int | None = None,
-                 device_ids: Sequence[int] | None = None, output_device: int | None = None, broadcast_buffers: bool = True):
+                 device_ids: Sequence[int] | None = None, output_device: int | None = None, broadcast_buffers: bool = True,
+                 bucket_cap_mb: float | None = None, find_unused_parameters: bool = True):
         super().__init__()
-        if not isinstance(module, Module):
-            raise refuse(ArgumentError, f"DistributedDataParallel wraps a Module, not {module!r}")
-        if isinstance(mesh, (list, tuple, range)) and device_ids is None:
-            mesh, device_ids = None, mesh
+        mesh, device_ids = _checked(module, mesh, device_ids, broadcast_buffers, bucket_cap_mb, find_unused_parameters)
         if mesh is None and device_ids is not None:
             mesh = ProcessMesh(list(device_ids), ["dp"])
         if not isinstance(mesh, ProcessMesh):
-            raise refuse(ArgumentError, f"DistributedDataParallel takes a ProcessMesh, or device_ids, not {mesh!r}")
+            raise refuse(ArgumentError, f"DistributedDataParallel takes a ProcessMesh, or device_ids, not {mesh!r}; between processes "
+                                        "call tessera.distributed.init_process_group first")
         if device_ids is not None and list(device_ids) != mesh.process_ids:
             raise refuse(ArgumentError, f"device_ids {list(device_ids)} are not the processes {mesh.process_ids} of the mesh; give one of both")
         if output_device is not None and output_device not in mesh.process_ids:
             raise refuse(ArgumentError, f"output_device {output_device!r} is none of the processes {mesh.process_ids}")
-        if not isinstance(broadcast_buffers, bool):
-            raise refuse(ArgumentError, f"broadcast_buffers {broadcast_buffers!r} of DistributedDataParallel is True or False")
         if isinstance(axis, bool) or not isinstance(axis, (str, int, type(None))) or isinstance(axis, int) and not 0 <= axis < mesh.ndim:
             raise refuse(ArgumentError, f"axis {axis!r} of DistributedDataParallel: a name or number of an axis of {list(mesh.dim_names)}")
         self.mesh, self.axis = mesh, mesh.axis(axis) if isinstance(axis, str) else axis or 0
-        self.synchronised = True
+        self.synchronised, self.fusion = True, _fusion(bucket_cap_mb)
         self.module = shard_parameters(module, mesh, lambda name, tensor: None)
         if not broadcast_buffers:
             for inner in self.module.modules():
@@ -82,20 +93,185 @@ class DistributedDataParallel(Module):
             return x
         return shard_tensor(x, self.mesh, self.batch_placements)
 
-    def unreduced(self, tensor: Tensor) -> Tensor:
-        """A traced tensor that stays a sum over the data-parallel axis."""
-        return shard_tensor(tensor, self.mesh, [Partial() if i == self.axis else Replicate() for i in range(len(self.mesh.shape))])
+    # What value_and_grad asks.
+
+    def value_of(self, trace: Trace, value: Tensor) -> Tensor:
+        """A loss: in no_sync a sum over the data-parallel axis that nobody has reduced."""
+        return value if self.synchronised else self._unreduced(trace, value)
+
+    def gradient_of(self, trace: Trace, gradient: Tensor) -> Tensor:
+        if self.fusion is not None:
+            trace.fusion = self.fusion
+        return gradient if self.synchronised else self._unreduced(trace, gradient)
+
+    def check_used(self, unused: Sequence[str]) -> None:
+        """What to do about parameters that the loss does not use: their gradients are zeros."""
+
+    def _unreduced(self, trace, tensor):
+        partial = [Partial() if i == self.axis else Replicate() for i in range(len(self.mesh.shape))]
+        return trace.constrained(tensor, Sharding(self.mesh, tuple(partial)), by_user=False)
 
     @contextlib.contextmanager
     def no_sync(self):
-        """Inside, gradients (and values) that value_and_grad returns stay sums over the processes that nobody has reduced. Add
-        them up by `accumulate`; the step outside, which adds the last one, reduces once."""
+        """Inside, gradients that value_and_grad returns are not reduced (nor is the value, in one program of all devices). Add them up by
+        `accumulate`; the step outside, which adds the last one to the sum that it is given, or whatever else uses the sum, reduces once."""
         before = self.synchronised
         object.__setattr__(self, "synchronised", False)
         try:
             yield self
         finally:
             object.__setattr__(self, "synchronised", before)
+
+
+class RankDataParallel(DistributedDataParallel):
+    """What DistributedDataParallel is between processes."""
+
+    def __init__(self, module: Module, mesh: Sequence[int] | None = None, axis: str | int | None = None,
+                 device_ids: Sequence[int] | None = None, output_device: int | None = None, broadcast_buffers: bool = True,
+                 bucket_cap_mb: float | None = None, find_unused_parameters: bool = False):
+        Module.__init__(self)
+        mesh, device_ids = _checked(module, mesh, device_ids, broadcast_buffers, bucket_cap_mb, find_unused_parameters)
+        if mesh is not None or axis is not None:
+            raise refuse(ArgumentError, f"{'mesh' if axis is None else 'axis'} {mesh if axis is None else axis!r} of DistributedDataParallel "
+                                        "between processes; give a ProcessMesh for one program of all devices")
+        devices = None if device_ids is None else list(device_ids)
+        if devices is not None and (len(devices) != 1 or isinstance(devices[0], bool) or not isinstance(devices[0], int) or devices[0] < 0):
+            raise refuse(ArgumentError, f"device_ids {devices!r}: between processes each has one device, a number from 0 on; for several devices "
+                                        "in a process give a ProcessMesh of them")
+        if output_device is not None and devices is not None and output_device != devices[0]:
+            raise refuse(ArgumentError, f"output_device {output_device!r} is not the device {devices[0]} of this process")
+        placed = next((name for name, tensor in module.named_parameters() if tensor.is_distributed), None)
+        if placed is not None:
+            raise refuse(ArgumentError, f"'{placed}' lies on a mesh; between processes parameters are dense, on one device a process")
+        self.mesh = replicas.mesh_of_job()
+        self.synchronised, self.broadcast_buffers, self.find_unused = True, broadcast_buffers, find_unused_parameters
+        self.fusion = _fusion(25 if bucket_cap_mb is None else bucket_cap_mb)
+        self.module = module
+        if self.mesh is not None:
+            _check_ranks(module)
+            _take_first(module)
+
+    def forward(self, *inputs, **kwargs):
+        trace = current()
+        if trace is not None and self.mesh is not None and self.training and self.synchronised and self.broadcast_buffers:
+            leaves, _ = tree.flatten(self.module)
+            tree.assign(self.module, [self._of_first(trace, leaf) for leaf in leaves])
+        return self.module(*inputs, **kwargs)
+
+    def _of_first(self, trace, leaf):
+        if leaf.parameter or leaf.value.dtype.kind != "float":
+            return leaf.value
+        return trace.tensor(replicas.of_first(trace, trace.value(leaf.value), self.mesh))
+
+    def value_of(self, trace, value):
+        return value
+
+    def gradient_of(self, trace, gradient):
+        """Inside of a function that is differentiated itself, this rank's: the outer gradient is reduced."""
+        if self.mesh is None or len(trace.frames) > 1:
+            return gradient
+        trace.fusion = self.fusion
+        return replicas.averaged(trace, gradient, self.mesh, held=not self.synchronised)
+
+    def check_used(self, unused):
+        if unused and not self.find_unused:
+            raise refuse(ArgumentError, f"the loss does not use {', '.join(map(repr, unused[:3]))}{', ...' if len(unused) > 3 else ''}; "
+                                        "give find_unused_parameters=True, where such a gradient is zero")
+
+
+class DataParallel(Module):
+    """`module` on several devices of one process, the first of which is the master: it has the parameters, sends them out in each
+    call, and gets all gradients and results. Its traffic grows with the devices; DistributedDataParallel's does not.
+
+    Parameters and buffers lie on device_ids[0]. A call cuts the first axis of its inputs (arrays and tensors) in as many parts as there
+    are devices, equal up to the last ones, and results are joined along it on the master. Buffers that the module changes are those
+    of the first part. module: the one inside.
+
+    Raises ArgumentError for what is no module, device_ids that are not different numbers, an output_device that is not the first of
+    them, inputs without a first axis of at least a row a device.
+    """
+
+    def __init__(self, module: Module, device_ids: Sequence[int], output_device: int | None = None):
+        super().__init__()
+        if not isinstance(module, Module):
+            raise refuse(ArgumentError, f"DataParallel wraps a Module, not {module!r}")
+        if not isinstance(device_ids, (list, tuple, range)) or not device_ids:
+            raise refuse(ArgumentError, f"device_ids {device_ids!r} of DataParallel are a list of devices")
+        if output_device is not None and output_device != device_ids[0]:
+            raise refuse(ArgumentError, f"output_device {output_device!r} is not the master, device {device_ids[0]}")
+        whole = ProcessMesh(list(device_ids), ["dp"])
+        self.meshes = [ProcessMesh([id], ["device"], f"device{id}") for id in whole.process_ids]
+        self.module = shard_parameters(module, self.meshes[0], lambda name, tensor: None)
+
+    def forward(self, *inputs, **kwargs):
+        if current() is None:
+            raise refuse(ArgumentError, "DataParallel is called inside of jit or value_and_grad, which make one program of all devices")
+        rows = [asarray(x).shape[:1] for x in inputs if tree.is_array(x)]
+        count = len(self.meshes)
+        if len(set(rows)) != 1 or not rows[0] or rows[0][0] < count:
+            raise refuse(ArgumentError, f"DataParallel over {count} devices takes inputs of one length along the first axis, a row a device or more, "
+                                        f"not {[row[0] if row else 'none' for row in rows]}")
+        size = -(-rows[0][0] // count)
+        leaves, results = tree.flatten(self.module)[0], []
+        for i, mesh in enumerate(self.meshes):
+            begin, end = min(i * size, rows[0][0]), min((i + 1) * size, rows[0][0])
+            if begin == end:
+                break
+            replica = tree.rebuild(self.module, [self._sent(leaf.value, mesh) for leaf in leaves])
+            result = replica(*[self._sent(asarray(x)[begin:end], mesh) if tree.is_array(x) else x for x in inputs], **kwargs)
+            results.append(tree.map(lambda value: self._sent(asarray(value), self.meshes[0]), result))
+            if i == 0:
+                tree.assign(self.module, [before.value if before.parameter else after.value
+                                          for before, after in zip(leaves, tree.flatten(replica)[0])])
+        return tree.map(lambda *parts: ops.concat(parts, 0), *results)
+
+    def _sent(self, tensor, mesh):
+        if tensor.mesh is None:
+            tensor = shard_tensor(tensor, self.meshes[0], [Replicate()])
+        return tensor if tensor.mesh == mesh else reshard(tensor, mesh, [Replicate()])
+
+
+def _checked(module, mesh, device_ids, broadcast_buffers, bucket_cap_mb, find_unused_parameters):
+    """Arguments of both forms; a list in place of the mesh is that of device_ids."""
+    if not isinstance(module, Module):
+        raise refuse(ArgumentError, f"DistributedDataParallel wraps a Module, not {module!r}")
+    for name, value in (("broadcast_buffers", broadcast_buffers), ("find_unused_parameters", find_unused_parameters)):
+        if not isinstance(value, bool):
+            raise refuse(ArgumentError, f"{name} {value!r} of DistributedDataParallel is True or False")
+    if bucket_cap_mb is not None and (isinstance(bucket_cap_mb, bool) or not isinstance(bucket_cap_mb, (int, float)) or not bucket_cap_mb >= 0):
+        raise refuse(ArgumentError, f"bucket_cap_mb {bucket_cap_mb!r} of DistributedDataParallel is no number of MiB, at least 0")
+    if isinstance(mesh, (list, tuple, range)) and device_ids is None:
+        mesh, device_ids = None, mesh
+    return mesh, device_ids
+
+
+def _fusion(megabytes: float | None) -> str | None:
+    """Options of dist-fuse-collectives for buckets of that size; below 1 MiB each gradient is one."""
+    return None if megabytes is None else f"all-reduce=ready all-reduce-config={int(megabytes)}"
+
+
+def _check_ranks(module: Module) -> None:
+    """Raises ArgumentError on all ranks where their models differ."""
+    said: list = [None] * dist.get_world_size()
+    dist.all_gather_object(said, [[name, list(t.shape), str(t.dtype)] for name, t in [*module.named_parameters(), *module.named_buffers()]])
+    for rank, other in enumerate(said):
+        _compare([tuple(each) for each in said[0]], [tuple(each) for each in other], rank)
+
+
+def _take_first(module: Module) -> None:
+    """Gives all ranks rank 0's values, in one broadcast an element type."""
+    leaves, _ = tree.flatten(module)
+    arrays = [np.ascontiguousarray(leaf.value._concrete("wrapping")) for leaf in leaves]
+    values = list(arrays)
+    for kind in dict.fromkeys(array.dtype for array in arrays):
+        places = [i for i, array in enumerate(arrays) if array.dtype == kind]
+        flat = np.concatenate([arrays[i].reshape(-1) for i in places]).view(np.uint8)
+        dist.broadcast(flat, 0)
+        at = 0
+        for i in places:
+            values[i] = flat[at:at + arrays[i].nbytes].view(kind).reshape(arrays[i].shape).copy()
+            at += arrays[i].nbytes
+    tree.assign(module, [from_array(value, leaf.value.dtype) for value, leaf in zip(values, leaves)])
 
 
 def accumulate(total, more):
@@ -105,6 +281,8 @@ def accumulate(total, more):
 
     def add(a, b):
         a, b = asarray(a), asarray(b)
+        if a._own is not None and b._own is not None:
+            return run_eagerly(_added_own, (a, b), {}) if current() is None else _added_own(current(), a, b)
         partial = next((t.sharding for t in (a, b) if t.placements is not None and any(isinstance(p, Partial) for p in t.placements)), None)
         if partial is None:
             return a + b
@@ -114,9 +292,14 @@ def accumulate(total, more):
     return tree.map(add, total, more)
 
 
+def _added_own(trace, a, b):
+    """The sum of two means over ranks: the mean of the ranks' sums, reduced once."""
+    return replicas.averaged(trace, ops.add(a._own.tensor, b._own.tensor), a._own.mesh, a._own.held and b._own.held)
+
+
 def _added(trace, a, b, sharding):
-    a, b = [t if t.sharding == sharding else shard_tensor(t, sharding.mesh, sharding.placements) for t in (a, b)]
-    return shard_tensor(ops.add(a, b), sharding.mesh, sharding.placements)
+    a, b = [t if t.sharding == sharding else trace.constrained(t, sharding, by_user=False) for t in (a, b)]
+    return trace.constrained(ops.add(a, b), sharding, by_user=False)
 
 
 def check_replicas(*models: Module) -> None:
@@ -124,69 +307,11 @@ def check_replicas(*models: Module) -> None:
     one structure."""
     first = [(name, p.shape, p.dtype) for name, p in models[0].named_parameters()]
     for rank, model in enumerate(models[1:], 1):
-        other = [(name, p.shape, p.dtype) for name, p in model.named_parameters()]
-        for a, b in zip([*first, None], [*other, None]):
-            if a != b:
-                say = lambda p: f"'{p[0]}' {p[2]} {p[1]}" if p else "nothing"
-                raise refuse(ArgumentError, f"models differ: rank 0 has {say(a)} where rank {rank} has {say(b)}")
+        _compare(first, [(name, p.shape, p.dtype) for name, p in model.named_parameters()], rank)
 
 
-@entry
-def visualize_sharding(tensor: Tensor, width: int = 60) -> str:
-    """A picture of a tensor of one or two dimensions: which processes hold which part, drawn as large as it is. Prints nothing; print
-    what it returns.
-
-    Processes that hold the same are named with commas: `0,1`. Of a partial value they hold terms: `sum(0,1; 2,3)` is a sum of two, the
-    first of which 0 and 1 hold. Below, where it is not all, stands what the numbers on the axes do not say: processes without a part.
-    Raises ArgumentError for tensors of other ranks.
-    """
-    tensor = asarray(tensor)
-    if tensor.ndim not in (1, 2):
-        raise refuse(ArgumentError, f"visualize_sharding takes tensors of one or two dimensions, not shape {tensor.shape}")
-    tensor._used()
-    if tensor.sharding is None:
-        return f"everything {list(tensor.shape)} on one device"
-    of, boxes, empty = layout(tensor.sharding, tensor.ndim), {}, []
-    for rank in tensor.mesh.devices:
-        box = of.box(tensor.shape, tensor.mesh, rank)
-        if all(s.stop > s.start for s in box):
-            boxes.setdefault(tuple((s.start, s.stop) for s in box), []).append(rank)
-        else:
-            empty.append(rank)
-    if not boxes:
-        return f"nothing: the tensor of shape {list(tensor.shape)} has no elements"
-    rows = sorted({box[0] for box in boxes}) if tensor.ndim == 2 else [(0, 1)]
-    columns = sorted({box[-1] for box in boxes})
-    text = {(row, column): _holders(of, tensor.mesh, boxes.get((row, column) if tensor.ndim == 2 else (column,), ()))
-            for row in rows for column in columns}
-    side = [f"{row[0]}:{row[1]} " if tensor.ndim == 2 else "" for row in rows]
-    margin = max(map(len, side))
-    least = [max(len(f"{c[0]}:{c[1]}"), *[len(text[row, c]) for row in rows]) + 2 for c in columns]
-    cells = _drawn([c[1] - c[0] for c in columns], least, width - margin - len(columns) - 1)
-    heights = _drawn([row[1] - row[0] for row in rows], [1] * len(rows), len(rows))
-    line = " " * margin + "+" + "+".join("-" * n for n in cells) + "+"
-    lines = [" " * (margin + 1) + " ".join(f"{c[0]}:{c[1]}".center(n) for c, n in zip(columns, cells)).rstrip(), line]
-    for row, label, height in zip(rows, side, heights):
-        for i in range(height):
-            here = i == (height - 1) // 2
-            lines.append((label if here else "").rjust(margin) + "|" + "|".join((text[row, c] if here else "").center(n) for c, n in zip(columns, cells)) + "|")
-        lines.append(line)
-    return "\n".join(lines + ([f"nothing on {','.join(map(str, empty))}"] if empty else []))
-
-
-def _drawn(extents, least, room) -> list[int]:
-    """Characters for parts of such extents: as many for an element everywhere (up to rounding), at least `least`, and about `room`."""
-    scale = max(room / sum(extents), *[low / n for low, n in zip(least, extents)])
-    scale = min(scale, max(4 * room, sum(least)) / sum(extents))  # a part that is very small may be drawn larger than it is
-    return [max(low, round(n * scale)) for low, n in zip(least, extents)]
-
-
-def _holders(of, mesh, ranks) -> str:
-    """Processes that hold one part, those of a partial value by terms."""
-    if not of.partial:
-        return ",".join(map(str, ranks))
-    terms: dict[tuple, list[int]] = {}
-    for rank in ranks:
-        terms.setdefault(of.term(mesh, rank), []).append(rank)
-    kinds = " and ".join(dict.fromkeys(kind for _, kind in of.partial))
-    return f"{kinds}({'; '.join(','.join(map(str, term)) for term in terms.values())})" if ranks else ""
+def _compare(first: list, other: list, rank: int) -> None:
+    for a, b in zip([*first, None], [*other, None]):
+        if a != b:
+            say = lambda p: f"'{p[0]}' {p[2]} {tuple(p[1])}" if p else "nothing"
+            raise refuse(ArgumentError, f"models differ: rank 0 has {say(a)} where rank {rank} has {say(b)}")

@@ -16,14 +16,14 @@ from .source import entry
 
 class Program:
     """An MLIR program. `name` stands in diagnostics for operations without a location; `passes` run on it before the first
-    phase ("dist-autodiff{function=loss wrt=0}").
+    phase ("dist-autodiff{function=loss wrt=0}"), `fusion` are options of dist-fuse-collectives where a call gives none.
 
     Raises tessera.Error where the text is not a program. With `verify=False` that is found later, and text that MLIR's parser
     crashes on ends the process: it is for text that a program wrote.
     """
 
-    def __init__(self, mlir: str, name: str = "program", verify: bool = True, passes: str = ""):
-        self.mlir, self.name, self.passes = mlir, name, passes
+    def __init__(self, mlir: str, name: str = "program", verify: bool = True, passes: str = "", fusion: str = ""):
+        self.mlir, self.name, self.passes, self.fusion = mlir, name, passes, fusion
         self._session = None
         if verify:
             core.check_readable(mlir, name)
@@ -32,24 +32,27 @@ class Program:
     def __str__(self):
         return self.mlir
 
-    # Options of all: objective ("time", "bytes"), topology (a file); search (a mode), and of a search minimise ("time", "memory"),
+    def _with(self, options: dict) -> dict:
+        return {"name": self.name, "passes": self.passes, **({"fusion": self.fusion} if self.fusion else {}), **options}
+
+    # Options of all: fusion (options of dist-fuse-collectives), objective ("time", "bytes"), topology (a file); search (a mode), and of a search minimise ("time", "memory"),
     # memory_budget (GiB), time_limit (seconds), devices (of a program without a mesh).
 
     @entry
     def lower(self, to: str, **options) -> str:
         """The program as MLIR text in a phase: normalized, propagated, resharded, ..., fused (docs/architecture.md)."""
-        return core.call("lower", self.mlir, to, name=self.name, passes=self.passes, **options)
+        return core.call("lower", self.mlir, to, **self._with(options))
 
     @entry
     def explain(self, **options) -> dict[str, Any]:
         """The report of docs/report.md: shardings, collectives with bytes, counts, reasons, and the memory of a device."""
-        return json.loads(core.call("explain", self.mlir, name=self.name, passes=self.passes, **options))
+        return json.loads(core.call("explain", self.mlir, **self._with(options)))
 
     @entry
     def compile(self, path: str | None = None, **options) -> bytes:
         """The artifact, for `tessera.load` and `tessera-exec`; also written to `path`, which never holds a part of it. `target`:
         cpu, cuda or stub (docs/gpu.md); `arch`: of cuda, an architecture or a list of them: "sm_90a", "compute_80"."""
-        artifact = core.call("compile", self.mlir, name=self.name, passes=self.passes, **options)
+        artifact = core.call("compile", self.mlir, **self._with(options))
         if path is not None:
             _write(path, artifact)
         return artifact

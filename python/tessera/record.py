@@ -11,7 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable
 
-from . import ir, tree
+from . import ir, replicas, tree
 from .arguments import Arguments
 from .errors import ArgumentError, TraceError
 from .ir import TensorType
@@ -19,10 +19,10 @@ from .layout import from_home
 from .mesh import ProcessMesh
 from .program import Program
 from .runtime import Session
-from .sharding import Sharding
+from .sharding import Replicate, Sharding
 from .source import of_function, refuse
 from .tensor import Tensor, asarray, from_array
-from .trace import Trace
+from .trace import Trace, operations
 
 
 @contextlib.contextmanager
@@ -45,6 +45,7 @@ class Result:
     tensor: Tensor
     feeds: int | None = None
     sharding: Sharding | None = None
+    own: replicas.Own | None = None  # it stays this rank's, unreduced
 
 
 class Recorded:
@@ -61,36 +62,26 @@ class Recorded:
         if mesh is not None:
             trace.symbol(mesh)
         self.name, self.names = getattr(function, "__name__", "program"), arguments.names
-        self.inputs = arguments.tensors()
+        self.inputs, self._location = arguments.tensors(), of_function(function)
         for tensor in self.inputs:
             if tensor.mesh is not None:
                 trace.symbol(tensor.mesh)
         self.results: list[Result] = []
         self._taken: set[str] = set()
         self.changed: list[tuple[int, int]] = []
-        with _uncollected(), trace.recording(), trace.function(f"'{self.name}'") as frame, trace.builder.at(of_function(function)):
+        with _uncollected(), trace.recording(), trace.function(f"'{self.name}'") as frame, trace.builder.at(self._location):
             traced = [trace.tensor(frame.argument(TensorType(t.shape, t.dtype.element), name), t.sharding, t._weak)
                       for t, name in zip(self.inputs, self.names)]
             trace.given = len(traced)
+            traced = [replicas.averaged(trace, inside, t._own.mesh, held=True) if t._own else inside
+                      for inside, t in zip(traced, self.inputs)]
             args, kwargs = arguments.rebuilt(traced)
             returned = function(*args, **kwargs)
             self._returned(returned, arguments, traced, feeds)
             self._changes(traced, arguments.leaves_of(args, kwargs))
             values = [trace.value(result.tensor) for result in self.results]
-            made = ir.Function("main", [])
-            made.body = frame.block
-            names = [*self.names, *[f"captured{i}" for i in range(len(trace.hidden))]]
-            made.arguments = [trace.port(TensorType(t.shape, t.dtype.element), name, t.sharding)
-                              for t, name in zip([*self.inputs, *trace.hidden], names)]
-            made.results = [trace.port(value.type, r.name, r.sharding, **({} if r.feeds is None else {"feeds": str(r.feeds)}))
-                            for r, value in zip(self.results, values)]
             trace.builder.op("func.return", values, [])
-        trace.builder.module.functions.append(made)
-        trace.warn_unused()
-        for function_ir in trace.builder.module.functions:
-            if function_ir.body is not None:
-                ir.simplify(function_ir)
-        self.hidden = trace.hidden
+        self._finish(frame, values)
         # What was recorded is not needed any more, only how many there are and of which type.
         self._structure = returned
         self._program: Program | None = None
@@ -99,6 +90,42 @@ class Recorded:
         self._fed = {r.feeds for r in self.results if r.feeds is not None}
         self._generation, self._last, self._left = 0, {}, []
 
+    def _finish(self, frame, values) -> None:
+        """The functions of the program, without what nobody uses."""
+        trace, main = self.trace, ir.Function("main", [])
+        main.body = frame.block
+        trace.builder.module.functions.append(main)
+        trace.warn_unused()
+        for function_ir in trace.builder.module.functions:
+            if function_ir.body is not None:
+                ir.simplify(function_ir)
+        self._choose_backend()
+        names = [*self.names, *[f"captured{i}" for i in range(len(trace.hidden))]]
+        with trace.builder.at(self._location):
+            main.arguments = [trace.port(TensorType(t.shape, t.dtype.element), name, t.sharding or self._whole)
+                              for t, name in zip([*self.inputs, *trace.hidden], names)]
+            main.results = [trace.port(value.type, r.name, r.sharding or self._whole, **({} if r.feeds is None else {"feeds": str(r.feeds)}))
+                            for r, value in zip(self.results, values)]
+        self.hidden = trace.hidden
+
+    def _choose_backend(self) -> None:
+        """A program that reduces over ranks runs between processes, on values of each rank's own; any other one here."""
+        self._whole = None
+        mesh = next((m for m in self.trace.meshes if isinstance(m, replicas.RankMesh)), None)
+        if mesh is None:
+            return
+        symbol = f"@{self.trace.meshes[mesh]},"
+        if not any(symbol in o.attributes.get("sharding", "") for f in self.trace.builder.module.functions if f.body is not None
+                   for o in operations(f.body) if o.name == "dist.shard_tensor"):
+            del self.trace.meshes[mesh]
+            return
+        others = [m for m in self.trace.meshes if m is not mesh]
+        if others:
+            raise refuse(ArgumentError, f"'{self.name}' reduces over the ranks of the job and has tensors on {others[0]!r}; between processes "
+                                        "each of them has one device")
+        self._whole = Sharding(mesh, (Replicate(),) * mesh.ndim)
+        self._backend = replicas.backend_of(self._backend)
+
     def _add(self, name: str, value, feeds: int | None = None) -> None:
         base, i = name, 1
         while name in self._taken:
@@ -106,8 +133,11 @@ class Recorded:
         self._taken.add(name)
         tensor = asarray(value)
         tensor._used()
+        own = tensor._own if tensor._own is not None and tensor._own.held else None
+        if own is not None:
+            tensor = own.tensor
         sharding = tensor.sharding if feeds is None else self.inputs[feeds].sharding or tensor.sharding
-        self.results.append(Result(name, tensor, feeds, sharding))
+        self.results.append(Result(name, tensor, feeds, sharding, own and replicas.Own(None, own.mesh, True)))
 
     def _returned(self, returned, arguments, traced, feeds):
         """The results; a container of the structure of an argument is that argument of the next step."""
@@ -147,17 +177,20 @@ class Recorded:
     @property
     def program(self) -> Program:
         if self._program is None:
-            self._program = Program(str(self.trace.finish()), self.name, verify=False, passes=",".join(self.trace.passes))
+            self._program = Program(str(self.trace.finish()), self.name, verify=False, passes=",".join(self.trace.passes),
+                                    fusion=self.trace.fusion or "")
         return self._program
 
     @property
     def session(self):
         if self._session is None:
+            if self._whole is not None:
+                replicas.check_programs(self.name, list(zip(self.names, self.inputs)), self.program.mlir)
             target = {"cuda": "cuda", "vdev": "cuda", "stub": "stub"}.get(self._backend, "cpu")
             self._session = Session(self.program.compile(target=target, **self._options), self._backend)
             # What was left to the compiler as an argument stays so: the next step is the same program.
             left = [r.feeds is not None and self.inputs[r.feeds].sharding is None for r in self.results]
-            self._shardings = [from_home(r.home) if self.trace.meshes and not open else None
+            self._shardings = [from_home(r.home) if self.trace.meshes and not open and self._whole is None else None
                                for r, open in zip(self._session.results, left)]
         return self._session
 
@@ -211,9 +244,11 @@ class Recorded:
 
     def _result(self, index: int, result: Result) -> Tensor:
         if result.feeds is None or not self._donate:
-            return from_array(result.tensor.dtype.of(self.session.read(index)), result.tensor.dtype, self._shardings[index])
-        made = from_array(None, result.tensor.dtype, self._shardings[index], result.tensor.shape)
-        made._source = OnDevices(self, index)
+            made = from_array(result.tensor.dtype.of(self.session.read(index)), result.tensor.dtype, self._shardings[index])
+        else:
+            made = from_array(None, result.tensor.dtype, self._shardings[index], result.tensor.shape)
+            made._source = OnDevices(self, index)
+        made._own = result.own
         return made
 
 

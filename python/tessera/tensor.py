@@ -33,7 +33,7 @@ class Tensor(_Base):
     Raises DTypeError for element types without a kernel.
     """
 
-    __slots__ = ("shape", "dtype", "sharding", "_data", "_value", "_scope", "_weak", "_unused", "_mesh", "_gradient", "_source", "__weakref__")
+    __slots__ = ("shape", "dtype", "sharding", "_data", "_value", "_scope", "_weak", "_unused", "_mesh", "_gradient", "_source", "_own", "__weakref__")
     __array_priority__ = 1000  # NumPy leaves operators of mixed operands to this class
 
     def __init__(self, data, dtype=None):
@@ -41,7 +41,7 @@ class Tensor(_Base):
         self._init(array.shape, dtypes.dtype(array.dtype) if dtype is None else dtypes.dtype(dtype), array)
 
     def _init(self, shape, dtype: DType, array=None, sharding: Sharding | None = None, weak=False):
-        self.shape, self.dtype, self.sharding, self._source = tuple(shape), dtype, sharding, None
+        self.shape, self.dtype, self.sharding, self._source, self._own = tuple(shape), dtype, sharding, None, None
         self._array, self._value, self._scope, self._weak, self._unused, self._mesh, self._gradient = array, None, None, weak, None, None, False
 
     # What it is.

@@ -69,6 +69,7 @@ class Trace:
         self.derivatives = 0
         self.given = 0  # arguments that calls give; those behind are captured
         self._hidden: dict[int, Value] = {}
+        self.fusion: str | None = None  # options of dist-fuse-collectives
         self.checks: list = []  # (number of an argument, what its value goes through before each call)
         self.sharded: list = []  # (value, location) of shard_tensor, to find those that nobody uses
 
@@ -128,14 +129,16 @@ class Trace:
             found = owner.operands[0]
         return next((i for i, value in enumerate(self.frames[0].block.arguments[:self.given]) if value is found), None)
 
-    def constrained(self, tensor: Tensor, sharding: Sharding) -> Tensor:
-        """A tensor of the same value that lies as `sharding` says. Raises MeshError for another mesh."""
+    def constrained(self, tensor: Tensor, sharding: Sharding, by_user: bool = True) -> Tensor:
+        """A tensor of the same value that lies as `sharding` says. A result that nobody uses is warned of where the user asked for it.
+        Raises MeshError for another mesh."""
         if tensor.mesh is not None and tensor.mesh != sharding.mesh:
             raise refuse(MeshError, f"shard_tensor of a tensor on {tensor.mesh!r} to {sharding.mesh!r}; another mesh is reached by reshard")
         tensor._used()
         with self.builder.at(location()):
             value = self.builder.shard(self.value(tensor), self.text(sharding))
-        self.sharded.append((value, location()))
+        if by_user:
+            self.sharded.append((value, location()))
         return self.tensor(value, sharding)
 
     def value(self, tensor) -> Value:
@@ -194,7 +197,7 @@ class Trace:
 
     def warn_unused(self) -> None:
         """Warns of constraints whose result nobody uses: they demand nothing."""
-        used = {v for f in self.builder.module.functions if f.body is not None for o in _operations(f.body) for v in o.operands}
+        used = {v for f in self.builder.module.functions if f.body is not None for o in operations(f.body) for v in o.operands}
         for value, place in self.sharded:
             if value not in used and place is not None:
                 warnings.warn_explicit("the result of shard_tensor is not used; it does not change its argument", TesseraWarning,
@@ -207,11 +210,12 @@ class Trace:
         return module
 
 
-def _operations(block: Block):
+def operations(block: Block):
+    """Those of a block and of the regions inside."""
     for operation in block.operations:
         yield operation
         for region in operation.regions:
-            yield from _operations(region)
+            yield from operations(region)
 
 
 def check_meshes(name: str, tensors) -> None:

@@ -65,6 +65,11 @@ class Control(unittest.TestCase):
             2 * ((g[0] * (1 - out[0] * out[0])) @ args[1].T), 2 * (args[0].T @ (g[0] * (1 - out[0] * out[0])))))
         self.check(lambda w, x: doubled(x, w[0]).sum(), lambda w, x: (lambda y: (2 * y - ts.stop_gradient(y)).sum())(ts.tanh(x @ w[0])))
 
+    def test_custom_gradient_alone(self):
+        """Where nobody asks for the derivative."""
+        doubled = ts.custom_gradient(lambda x: 2 * x, lambda args, out, g: (g[0],))
+        np.testing.assert_array_equal(ts.jit(lambda x: doubled(x) + 1)(X).numpy(), 2 * X + 1)
+
     def test_mesh(self):
         """Values that nothing says anything of lie on the mesh of jit."""
         step = ts.jit(lambda x: x * 2, mesh=MESH)

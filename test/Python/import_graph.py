@@ -26,9 +26,9 @@ LAZY = {
 }
 
 # From the bottom to the top (docs/python.md): a module imports those of lower layers, and of its own package.
-LAYERS = ("errors sharding tree testing ir", "source constants", "dtypes mesh core", "layout runtime",
-          "tensor program executable", "trace arguments jax", "record import_jax", "compiled eager", "strategy autodiff",
-          "ops", "control random optim data", "nn", "parallel memory torch")
+LAYERS = ("errors sharding tree testing ir", "source constants ranks", "dtypes mesh core", "distributed layout runtime",
+          "tensor program executable", "trace arguments jax", "replicas", "record import_jax", "compiled eager", "strategy autodiff",
+          "ops", "control random optim data", "nn", "picture", "parallel memory torch")
 
 
 def modules():

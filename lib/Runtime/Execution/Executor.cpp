@@ -27,6 +27,15 @@ int64_t CollectiveStats::totalBytes() const {
   return sum;
 }
 
+Status Executor::readHeld(int64_t part, int64_t position, int64_t slot, std::byte *data,
+                          int64_t size) {
+  if (const std::byte *held = slotData(part, position, slot)) {
+    std::copy_n(held, size, data);
+    return {};
+  }
+  return readSlot(part, position, slot, data, size);
+}
+
 Expected<std::vector<const std::byte *>>
 Executor::readSlots(int64_t part, const std::vector<int64_t> &positions, int64_t slot, int64_t size,
                     Readers, std::vector<Bytes> &staging) {

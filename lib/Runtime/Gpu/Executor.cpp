@@ -256,17 +256,26 @@ Status GpuExecutor::writeSlot(int64_t part, int64_t position, int64_t slot, cons
   return driver().write(issuer->device, issuer->slot(slot), data, size);
 }
 
+Status GpuExecutor::readHeld(int64_t part, int64_t position, int64_t slot, std::byte *data,
+                             int64_t size) {
+  Issuer *issuer = find(part, position);
+  TESSERA_RETURN_IF_ERROR(settle());
+  return driver().read(issuer->device, data, issuer->slot(slot), size);
+}
+
 Status GpuExecutor::readSlot(int64_t part, int64_t position, int64_t slot, std::byte *data,
                              int64_t size) {
   Issuer *issuer = find(part, position);
-  if (issuer) {
-    TESSERA_RETURN_IF_ERROR(settle());
-    TESSERA_RETURN_IF_ERROR(driver().read(issuer->device, data, issuer->slot(slot), size));
-  }
+  if (issuer)
+    TESSERA_RETURN_IF_ERROR(readHeld(part, position, slot, data, size));
   if (!options.share)
     return {};
   const sharding::Mesh &mesh = program().meshes[program().parts[part].mesh];
   return options.share(mesh.processIds[position], issuer != nullptr, data, size);
+}
+
+bool GpuExecutor::holds(int64_t part, int64_t position) const {
+  return find(part, position) != nullptr;
 }
 
 std::byte *GpuExecutor::slotData(int64_t part, int64_t position, int64_t slot) {

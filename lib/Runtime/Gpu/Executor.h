@@ -120,9 +120,12 @@ public:
   Status run() override;
   Status writeSlot(int64_t part, int64_t position, int64_t slot, const std::byte *data,
                    int64_t size) override;
+  Status readHeld(int64_t part, int64_t position, int64_t slot, std::byte *data,
+                  int64_t size) override;
   Status readSlot(int64_t part, int64_t position, int64_t slot, std::byte *data,
                   int64_t size) override;
   std::byte *slotData(int64_t part, int64_t position, int64_t slot) override;
+  bool holds(int64_t part, int64_t position) const override;
   Status finish() override { return settle(); }
   std::vector<std::pair<std::string, int64_t>> counters() const override;
   std::vector<CollectiveStats> stats() const override;

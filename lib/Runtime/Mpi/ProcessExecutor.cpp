@@ -484,6 +484,13 @@ Status ProcessExecutor::writeSlot(int64_t part, int64_t position, int64_t slot,
   return {};
 }
 
+Status ProcessExecutor::readHeld(int64_t part, int64_t position, int64_t slot, std::byte *data,
+                                 int64_t size) {
+  if (failed)
+    return Status::error("an earlier step failed: " + failure);
+  return Executor::readHeld(part, position, slot, data, size);
+}
+
 Status ProcessExecutor::readSlot(int64_t part, int64_t position, int64_t slot, std::byte *data,
                                  int64_t size) {
   std::vector<Bytes> staging;

@@ -86,6 +86,8 @@ public:
   Status finish() override;
   Status writeSlot(int64_t part, int64_t position, int64_t slot, const std::byte *data,
                    int64_t size) override;
+  Status readHeld(int64_t part, int64_t position, int64_t slot, std::byte *data,
+                  int64_t size) override;
   Status readSlot(int64_t part, int64_t position, int64_t slot, std::byte *data,
                   int64_t size) override;
   Expected<std::vector<const std::byte *>> readSlots(int64_t part,

@@ -75,6 +75,7 @@ struct HostMove::State {
   bool toDevices;
   std::vector<int64_t> positions; ///< in the part's mesh, by position in the layout's
   int64_t bytes;                  ///< of a device's buffer
+  bool everywhere;                ///< every device of the program has all of it and nothing else
   Move move;
 
   Status write(Executor &executor, const HostTensor &value) const;
@@ -94,9 +95,12 @@ HostMove::HostMove(const Program &program, const Home &home, DType dtype, bool t
   std::vector<int64_t> positions;
   for (int64_t device : mesh.processIds)
     positions.push_back(partMesh.positionOf(device));
-  state = std::make_unique<State>(State{home, toDevices, std::move(positions),
-                                        *elementCount(home.layout.localShape()) * sizeOf(dtype),
-                                        makeMove(mesh, home, dtype, toDevices)});
+  state = std::make_unique<State>(
+      State{home, toDevices, std::move(positions),
+            *elementCount(home.layout.localShape()) * sizeOf(dtype),
+            home.layout == wholeLayout(home.layout.globalShape) &&
+                static_cast<int64_t>(mesh.processIds.size()) == program.numDevices(),
+            makeMove(mesh, home, dtype, toDevices)});
 }
 HostMove::HostMove(HostMove &&) noexcept = default;
 HostMove &HostMove::operator=(HostMove &&) noexcept = default;
@@ -133,9 +137,17 @@ Status HostMove::State::write(Executor &executor, const HostTensor &value) const
   return {};
 }
 
-/// Of what several devices hold, one is asked.
+/// Of what several devices hold, one is asked: of what all have, one of this process, where the
+/// others need not take part.
 Status HostMove::State::read(Executor &executor, HostTensor &value,
                              Executor::Readers readers) const {
+  if (everywhere) {
+    if (readers == Executor::Readers::speaker && !executor.speaks())
+      return {};
+    for (int64_t position : positions)
+      if (executor.holds(home.part, position))
+        return executor.readHeld(home.part, position, home.slot, value.data.data(), bytes);
+  }
   std::vector<bool> isNeeded(positions.size());
   for (const MovePiece &piece : move.pieces())
     for (const End &from : piece.sources)

@@ -55,6 +55,16 @@ void mergeEqual(Block &block) {
   }
 }
 
+/// A whole value as a contribution to a mean stays what it is on every device: nothing is copied.
+void dropMeans(func::FuncOp function) {
+  function.walk([](MakePartialOp op) {
+    if (op.getReduction() == ReduceKind::avg && op.getOperandTypes() == op.getResultTypes()) {
+      op.replaceAllUsesWith(op.getOperands());
+      op.erase();
+    }
+  });
+}
+
 struct DistCanonicalizeCollectives
     : dist::impl::DistCanonicalizeCollectivesBase<DistCanonicalizeCollectives> {
   void runOnOperation() override {
@@ -65,6 +75,7 @@ struct DistCanonicalizeCollectives
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>()) {
       if (!isLocalView(function))
         continue;
+      dropMeans(function);
       for (Block &block : function.getBody())
         mergeEqual(block);
       SmallVector<Operation *> reductions;

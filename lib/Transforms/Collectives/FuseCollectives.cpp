@@ -61,7 +61,7 @@ struct Plan {
   /// Bytes that a bucket of several members may have.
   int64_t limit() const {
     int64_t most = std::numeric_limits<int64_t>::max();
-    if (mode == "size")
+    if (mode == "size" || mode == "ready")
       return config.front() > most / kMiB ? most : config.front() * kMiB;
     return mode == "index" && !config.empty() ? most : kAutoBytes;
   }
@@ -72,6 +72,27 @@ struct Plan {
     return mode == "index" ? llvm::upper_bound(config, position) - config.begin() : 0;
   }
 };
+
+/// Moves the all-reduces of a block, and what marks their operands as contributions, to where those
+/// operands are there: behind the op that makes them, or to the front.
+void hoistAllReduces(Block &block) {
+  auto hoist = [&](Operation *op) {
+    Operation *producer = op->getOperand(0).getDefiningOp();
+    if (producer && producer->getBlock() == &block)
+      op->moveAfter(producer);
+    else
+      op->moveBefore(&block, block.begin());
+  };
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    auto reduce = dyn_cast<AllReduceOp>(op);
+    if (!reduce || reduce->getNumOperands() != 1)
+      continue;
+    if (auto partial = op.getOperand(0).getDefiningOp<MakePartialOp>();
+        partial && partial->hasOneUse() && partial->getBlock() == &block)
+      hoist(partial);
+    hoist(&op);
+  }
+}
 
 struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollectives> {
   using DistFuseCollectivesBase::DistFuseCollectivesBase;
@@ -107,6 +128,8 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
             blocks.push_back(&block);
     });
     for (Block *block : blocks) {
+      if (plans[0].mode == "ready")
+        hoistAllReduces(*block);
       std::map<std::pair<int64_t, std::string>, int64_t> groups;
       fuseInBlock(*block, [&](Operation *op) -> std::optional<FusionCandidate> {
         int kind = kindOf(op);
@@ -139,7 +162,8 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
     Plan *taker = nullptr;
     for (Plan &plan : plans) {
       plan.ownConfig = !plan.config.empty();
-      if (config.empty() || plan.ownConfig || (plan.mode != "size" && plan.mode != "index"))
+      if (config.empty() || plan.ownConfig ||
+          (plan.mode != "size" && plan.mode != "ready" && plan.mode != "index"))
         continue;
       if (taker)
         return error(plan.key) << "config is that of '" << taker->key
@@ -151,7 +175,7 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
       if (failed(check(plan)))
         return failure();
     if (!config.empty() && !taker)
-      return error("config") << "no kind has mode size or index, so nothing reads it";
+      return error("config") << "no kind has mode size, ready or index, so nothing reads it";
     return plans;
   }
 
@@ -167,6 +191,11 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
         return error(plan.key) << "mode size needs config = one positive number of MiB";
       return success();
     }
+    if (plan.mode == "ready" && mayIndex) {
+      if (plan.config.size() != 1 || plan.config[0] < 0)
+        return error(plan.key) << "mode ready needs config = one number of MiB, at least 0";
+      return success();
+    }
     if (plan.mode == "index" && mayIndex) {
       for (auto [i, value] : llvm::enumerate(plan.config))
         if (value < 0 || (i && value <= plan.config[i - 1]))
@@ -174,10 +203,10 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
                                  << value;
       return success();
     }
-    if (plan.mode == "index")
-      return error(plan.key) << "mode index is for all-reduce only";
+    if (plan.mode == "index" || plan.mode == "ready")
+      return error(plan.key) << "mode " << plan.mode << " is for all-reduce only";
     return error(plan.key) << "unknown mode '" << plan.mode << "'; it is one of off, auto, size"
-                           << (mayIndex ? ", index" : "");
+                           << (mayIndex ? ", ready, index" : "");
   }
 };
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 from .. import ops
 from ..errors import ShapeError
 from ..ops.base import tensor_of
-from ..ops.distributed import shard_tensor
-from ..sharding import Shard
 from ..source import refuse
 from . import init
 from .layers import positive
@@ -58,50 +56,3 @@ class AvgPool2d(Module):
 
     def forward(self, x):
         return ops.avg_pool(x, self.window, self.stride, self.padding)
-
-
-class BatchNorm(Module):
-    """Mean 0 and variance 1 of each channel (axis 1) over all others, then weight and bias.
-
-    While training over the batch, and the running mean and variance (buffers) move by `momentum`; else over those. The batch is
-    the whole one: of a batch that is cut the sums are reduced. (`separate` makes it one of each part.)
-    """
-
-    def __init__(self, channels: int, eps: float = 1e-5, momentum: float = 0.1, dtype="float32"):
-        super().__init__()
-        positive("BatchNorm", channels=channels)
-        self.eps, self.momentum, self.parts = eps, momentum, 1
-        self.weight, self.bias = init.constant((channels,), 1, dtype), init.constant((channels,), 0, dtype)
-        self.register_buffer("running_mean", init.constant((channels,), 0, dtype))
-        self.register_buffer("running_var", init.constant((channels,), 1, dtype))
-
-    def forward(self, x):
-        x = tensor_of(x, "BatchNorm")
-        if x.ndim < 2 or x.shape[1] != self.weight.shape[0]:
-            raise refuse(ShapeError, f"BatchNorm of {self.weight.shape[0]} channels takes (batch, channels, ...), not shape {x.shape}")
-        shape, mean, var = x.shape, self.running_mean, self.running_var
-        along = lambda t: t.reshape((*t.shape[:-1], *(1,) * (t.ndim - 1), -1) + (1,) * (len(shape) - 2))
-        if self.parts > 1:
-            if shape[0] % self.parts:
-                raise refuse(ShapeError, f"BatchNorm of {self.parts} separate parts takes a batch that they divide, not shape {shape}")
-            x = x.reshape((self.parts, shape[0] // self.parts, *shape[1:]))
-        if self.training:
-            channel = x.ndim - len(shape) + 1
-            axes = tuple(d for d in range(channel > 1, x.ndim) if d != channel)
-            mean, var = ops.mean(x, axes), ops.var(x, axes)
-            count = x.size // (self.parts * shape[1])
-            keep = 1 - self.momentum
-            self.running_mean = self.running_mean * keep + ops.stop_gradient(mean) * self.momentum
-            self.running_var = self.running_var * keep + ops.stop_gradient(var) * (self.momentum * count / max(1, count - 1))
-        return ((x - along(mean)) * along(ops.rsqrt(var + self.eps) * self.weight) + along(self.bias)).reshape(shape)
-
-    def separate(self, mesh, placements) -> None:
-        """Statistics of each process' part of the batch, in place of the whole one: buffers (parts, channels), a row a process of
-        the axis that `placements` cut the batch over."""
-        axis = next(i for i, p in enumerate(placements) if isinstance(p, Shard))
-        self.parts = mesh.shape[axis]
-        for name in ("running_mean", "running_var"):
-            rows = ops.broadcast_to(getattr(self, name).unshard(), (self.parts, self.weight.shape[0]))
-            placed = shard_tensor(rows, mesh, placements)
-            placed._used()
-            setattr(self, name, placed)

@@ -21,3 +21,15 @@ func.func @duplicates(%a: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) attri
   %1 = dist.all_reduce %a over @m ["x"] reduction = sum : tensor<8xf32>
   return %0, %1 : tensor<8xf32>, tensor<8xf32>
 }
+
+// Each device's value is its contribution to a mean; that the devices' values are equal is not assumed.
+// CHECK-LABEL: func.func @mean(
+// CHECK-NEXT: %[[R:.*]] = dist.all_reduce %arg0 over @m ["x"] reduction = avg
+// CHECK-NEXT: %[[S:.*]] = dist.make_partial %arg0
+// CHECK-NEXT: return %[[R]], %[[S]]
+func.func @mean(%a: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) attributes {dist.view = "local"} {
+  %0 = dist.make_partial %a over @m ["x"] reduction = avg : tensor<8xf32>
+  %1 = dist.all_reduce %0 over @m ["x"] reduction = avg : tensor<8xf32>
+  %2 = dist.make_partial %a over @m ["x"] reduction = sum : tensor<8xf32>
+  return %1, %2 : tensor<8xf32>, tensor<8xf32>
+}

@@ -70,6 +70,9 @@ public:
                            int64_t size) = 0;
   virtual Status readSlot(int64_t part, int64_t position, int64_t slot, std::byte *data,
                           int64_t size) = 0;
+  /// The same of a device in this process, without the others.
+  virtual Status readHeld(int64_t part, int64_t position, int64_t slot, std::byte *data,
+                          int64_t size);
   /// The slot's memory where the host can reach it, else null.
   virtual std::byte *slotData(int64_t part, int64_t position, int64_t slot) { return nullptr; }
   /// Whether a device is in this process; what is written to others is dropped.

@@ -1,0 +1,132 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs of a job's ranks: each process computes on values of its own, and means over ranks are collectives of the program.
+
+Such a program is compiled for the mesh of all ranks. Nothing in it is cut: a value is whole on each rank, and may differ from that of
+other ranks as arguments do. A mean over ranks takes each rank's value for its term, `partial(avg)`, and reduces it: one all-reduce,
+which the compiler fuses and schedules like any other. All ranks run one program, whose fingerprints are compared when it is loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+
+from . import distributed as dist
+from . import ranks as launched
+from .errors import ArgumentError
+from .ir.core import Value
+from .mesh import ProcessMesh
+from .sharding import Partial, Replicate, Sharding
+from .source import refuse
+from .tensor import Tensor
+from .trace import Trace
+
+BACKENDS = ("tcp", "mpi")  # of groups, and of programs with one process a device
+
+
+class RankMesh(ProcessMesh):
+    """All ranks of the job: nodes by ranks of a node, or one axis where nodes have different numbers of ranks."""
+
+    def _key(self):
+        return "ranks", *super()._key()
+
+
+def is_between_processes() -> bool:
+    """Whether this process is a rank of a job that has a process group."""
+    return dist.is_initialized()
+
+
+def mesh_of_job() -> RankMesh | None:
+    """The mesh of the group's ranks; None for a job of one. The first call is a call of all ranks.
+
+    Raises ArgumentError for groups of threads, and for ranks that no launcher has numbered.
+    """
+    group = dist.group.world()
+    if group.size() == 1:
+        return None
+    if getattr(group, "rank_mesh", None) is None:
+        _check(group)
+        nodes = [None] * group.size()
+        dist.all_gather_object(nodes, os.environ.get("TESSERA_NODE_RANK") or dist.get_host(group.global_rank))
+        rows = [[rank for rank, node in enumerate(nodes) if node == each] for each in dict.fromkeys(nodes)]
+        even = len({len(row) for row in rows}) == 1
+        group.rank_mesh = RankMesh(rows if even else group.ranks, ["node", "local"] if even else ["rank"], "ranks")
+    return group.rank_mesh
+
+
+def _check(group) -> None:
+    if group.backend not in BACKENDS:
+        raise refuse(ArgumentError, f"the group's backend is '{group.backend}'; programs run between processes, over {' and '.join(BACKENDS)}")
+    said = launched.read()
+    if (said.rank, said.size) != (group.global_rank, group.size()):
+        raise refuse(ArgumentError, f"this is rank {group.global_rank} of {group.size()}, and the environment says rank {said.rank} of {said.size}; "
+                                    "programs between processes need a launcher (tessera launch, torchrun, mpirun, srun)")
+
+
+def backend_of(wanted: str) -> str:
+    """What executes a program of ranks: "cuda" where that is wanted, otherwise the backend of the group."""
+    if wanted == "cuda":
+        return wanted
+    group = dist.group.world()
+    if wanted not in ("threads", group.backend):
+        raise refuse(ArgumentError, f"backend '{wanted}' of jit, in a job whose group is on '{group.backend}'; there are '{group.backend}' and 'cuda'")
+    return group.backend
+
+
+def check_programs(name: str, arguments: Sequence[tuple[str, Tensor]], text: str) -> None:
+    """Raises ArgumentError on all ranks unless they have recorded one program. Called by all, before it is loaded."""
+    said: list = [None] * dist.get_world_size()
+    mine = [hashlib.sha256(text.encode()).hexdigest(), [f"'{each}' {tensor.dtype} {tensor.shape}" for each, tensor in arguments]]
+    dist.all_gather_object(said, mine)
+    for rank, (print_, described) in enumerate(said):
+        for first, other in zip([*said[0][1], "nothing"], [*described, "nothing"]):
+            if first != other:
+                raise refuse(ArgumentError, f"'{name}' differs between ranks: rank 0 has {first} where rank {rank} has {other}; ranks run one program, "
+                                            "on batches of one shape")
+        if print_ != said[0][0]:
+            raise refuse(ArgumentError, f"'{name}' differs between ranks: rank {rank} records other operations than rank 0; what differs from rank to "
+                                        "rank is an argument, not a constant or a branch")
+
+
+def mean(trace: Trace, value: Value, mesh: RankMesh, axes: Sequence[str] | None = None) -> Value:
+    """The mean of the ranks' values over axes of the mesh, by default all."""
+    shared = mesh.dim_names if axes is None else axes
+    return _reduced(trace, value, mesh, [Partial("avg") if name in shared else Replicate() for name in mesh.dim_names])
+
+
+def of_first(trace: Trace, value: Value, mesh: RankMesh) -> Value:
+    """Rank 0's value: of a partial sum the first device has the value and others have zeros."""
+    return _reduced(trace, value, mesh, [Partial("sum")] * mesh.ndim)
+
+
+def _reduced(trace, value, mesh, placements) -> Value:
+    whole = trace.text(Sharding(mesh, (Replicate(),) * mesh.ndim))
+    for text in (whole, trace.text(Sharding(mesh, tuple(placements))), whole):
+        value = trace.builder.shard(value, text)
+    return value
+
+
+class Own:
+    """Of a mean over ranks: `tensor`, whose mean it is, on `mesh`. `held`: as a result of a program it stays this rank's, unreduced;
+    a tensor with a value that has this is unreduced."""
+
+    __slots__ = ("tensor", "mesh", "held")
+
+    def __init__(self, tensor: Tensor | None, mesh: RankMesh, held: bool):
+        self.tensor, self.mesh, self.held = tensor, mesh, held
+
+
+def averaged(trace: Trace, tensor: Tensor, mesh: RankMesh, held: bool = False) -> Tensor:
+    """The mean of a traced tensor. What only needs the sum with others' means, or leaves the program held, does not reduce it."""
+    made = trace.tensor(mean(trace, trace.value(tensor), mesh))
+    made._own = Own(tensor, mesh, held)
+    return made
+
+
+def settled(tensor: Tensor) -> Tensor:
+    """A traced tensor as a mean that has been reduced, whatever it is used for."""
+    made = tensor._scope.trace.tensor(tensor._value)
+    made._scope = tensor._scope
+    return made
