@@ -30,3 +30,12 @@ func.func @recurrence(%a: tensor<8xf32>, %b: tensor<8xf64>) -> (tensor<8xf32>, t
   }
   return %0#0, %0#1 : tensor<8xf32>, tensor<8xf64>
 }
+
+// CHECK-LABEL: func.func @order
+func.func @order(%x: tensor<4x8xf32>, %i: tensor<4x8xi32>) -> (tensor<4x8xi32>, tensor<4x3xi32>) {
+  // CHECK: ext.sort dim = 1 keys = 2 ins(%{{.*}}, %{{.*}} : tensor<4x8xf32>, tensor<4x8xi32>)
+  %0:2 = ext.sort dim = 1 keys = 2 ins(%x, %i : tensor<4x8xf32>, tensor<4x8xi32>)
+  // CHECK: ext.sort dim = 1 keys = 1 descending limit = 3 ins(%{{.*}}, %{{.*}} : tensor<4x8xf32>, tensor<4x8xi32>)
+  %1:2 = ext.sort dim = 1 keys = 1 descending limit = 3 ins(%x, %i : tensor<4x8xf32>, tensor<4x8xi32>)
+  return %0#1, %1#1 : tensor<4x8xi32>, tensor<4x3xi32>
+}

@@ -94,3 +94,34 @@ LogicalResult ScanOp::verifyRegions() {
            << elements << ")";
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// ext.sort
+//===----------------------------------------------------------------------===//
+
+LogicalResult SortOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
+                                       SortOp::Adaptor adaptor, SmallVectorImpl<Type> &inferred) {
+  int64_t dim = adaptor.getDimension();
+  for (Type input : adaptor.getInputs().getTypes()) {
+    auto type = cast<RankedTensorType>(input);
+    SmallVector<int64_t> shape(type.getShape());
+    if (std::optional<int64_t> limit = adaptor.getLimit();
+        limit && *limit >= 0 && dim >= 0 && dim < type.getRank()) // else the verifier refuses it
+      shape[dim] = *limit;
+    inferred.push_back(type.clone(shape));
+  }
+  return success();
+}
+
+LogicalResult SortOp::verify() {
+  if (failed(verifyShapes(*this, getDimension(), getInputs())))
+    return failure();
+  int64_t keys = getKeys(), inputs = getInputs().size(), extent = getShape()[getDim()];
+  if (keys < 1 || keys > inputs) // (E5)
+    return emitOpError() << "has keys = " << keys << " and " << inputs
+                         << " inputs; keys lies in [1, " << inputs << "]";
+  if (std::optional<int64_t> limit = getLimit(); limit && (*limit < 0 || *limit > extent)) // (E6)
+    return emitOpError() << "has limit = " << *limit << ", and dimension " << getDim() << " has "
+                         << extent << " elements; limit lies in [0, " << extent << "]";
+  return success();
+}

@@ -38,7 +38,7 @@ def Ext_YieldOp : Op<Ext_Dialect, "yield", [Pure, ReturnLike, Terminator]> {
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 
-def Ext_ScanOp : Ext_Op<"scan", ["addToRuleKey", "getOperationsPerIteration"],
+def Ext_ScanOp : Ext_Op<"scan", ["addToRuleKey", "getOperationsPerIteration", "getCommunicationSeconds", "partition"],
     [IsolatedFromAbove, SingleBlock, InferTypeOpAdaptor]> {
   let summary = "Every prefix of a dimension, combined by an associative function";
   let description = [{
@@ -83,6 +83,43 @@ def Ext_ScanOp : Ext_Op<"scan", ["addToRuleKey", "getOperationsPerIteration"],
     }
     unsigned getDim() { return static_cast<unsigned>(getDimension()); }
     ::mlir::Block &getBody() { return getCombiner().front(); }
+  }];
+}
+
+def Ext_SortOp : Ext_Op<"sort", ["getOperationsPerIteration", "getCommunicationSeconds", "partition"], [InferTypeOpAdaptor]> {
+  let summary = "Several tensors in the order of the first ones, along a dimension";
+  let description = [{
+    Sorts along `dim` by the first `keys` inputs, of which later ones decide among equals of earlier ones; the others
+    move along. The sort is stable: equal elements stay in their order, also where it is `descending`. NaN is greater
+    than every number and equal to NaN, -0.0 equals 0.0, integers are signed, and true is greater than false.
+
+    With `limit` only the first so many elements are wanted, which takes less work: the greatest k of a tensor and
+    where they are is
+
+    ```mlir
+    %values, %places = ext.sort dim = 0 keys = 1 descending limit = 8
+        ins(%x, %iota : tensor<100xf32>, tensor<100xi32>)
+    ```
+
+    (E1) `dim` is a dimension of the inputs, which have one shape. (E5) There is at least one key, and at most as many
+    as inputs. (E6) `limit` is at most the extent of the dimension.
+  }];
+  let arguments = (ins I64Attr:$dimension, I64Attr:$keys, UnitAttr:$descending, OptionalAttr<I64Attr>:$limit,
+                       Variadic<AnyStaticShapeTensor>:$inputs);
+  let results = (outs Variadic<AnyStaticShapeTensor>:$results);
+  let assemblyFormat = [{
+    `dim` `=` $dimension `keys` `=` $keys (`descending` $descending^)? (`limit` `=` $limit^)?
+    `ins` `(` $inputs `:` type($inputs) `)` attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The inputs' shape.
+    ::llvm::ArrayRef<int64_t> getShape() {
+      return ::llvm::cast<::mlir::RankedTensorType>(getInputs().front().getType()).getShape();
+    }
+    unsigned getDim() { return static_cast<unsigned>(getDimension()); }
+    /// Elements of a result along the dimension.
+    int64_t getCount() { return getLimit().value_or(getShape()[getDim()]); }
   }];
 }
 
