@@ -1,5 +1,6 @@
 // RUN: tessera-opt %s --tessera-pipeline | FileCheck %s
 // RUN: tessera run %s --check=interpreter | FileCheck %s --check-prefix=COMPARED
+// RUN: tessera run %s --check=interpreter --backend stub | FileCheck %s --check-prefix=COMPARED
 // RUN: tessera-opt %s --tessera-pipeline --interpret="poison=high" -o /dev/null
 
 // A scan of a dimension that is cut: each device scans its part, one element a line and device is sent. 10 over 4 is 3,

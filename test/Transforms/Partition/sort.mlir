@@ -1,5 +1,6 @@
 // RUN: tessera-opt %s --tessera-pipeline | FileCheck %s
 // RUN: tessera run %s --check=interpreter | FileCheck %s --check-prefix=COMPARED
+// RUN: tessera run %s --check=interpreter --backend stub | FileCheck %s --check-prefix=COMPARED
 // RUN: tessera-opt %s --tessera-pipeline --interpret="poison=high" -o /dev/null
 
 // A sort of a dimension that is cut makes lines whole, on one device each where another dimension can be cut; the first
