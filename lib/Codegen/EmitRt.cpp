@@ -190,7 +190,9 @@ struct CodegenEmitRt : codegen::impl::CodegenEmitRtBase<CodegenEmitRt> {
 } // namespace
 
 void codegen::buildCodegenPipeline(OpPassManager &manager, const CodegenPipelineOptions &options) {
-  manager.addNestedPass<func::FuncOp>(createCodegenPrepare());
+  CodegenPrepareOptions prepare;
+  prepare.parallel = options.gpu;
+  manager.addNestedPass<func::FuncOp>(createCodegenPrepare(prepare));
   manager.addNestedPass<func::FuncOp>(createCodegenFormGemms());
   if (options.gpu)
     manager.addNestedPass<func::FuncOp>(createCodegenFormEpilogues());

@@ -34,12 +34,13 @@ static void dropShardings(func::FuncOp function) {
 
 namespace {
 struct CodegenPrepare : codegen::impl::CodegenPrepareBase<CodegenPrepare> {
+  using CodegenPrepareBase::CodegenPrepareBase;
   void runOnOperation() override {
     func::FuncOp function = getOperation();
     if (!dist::isLocalView(function))
       return;
     dropShardings(function);
-    if (failed(checkSignature(function)) || failed(prepareTensors(function)))
+    if (failed(checkSignature(function)) || failed(prepareTensors(function, parallel)))
       return signalPassFailure();
     takeLookups(function);
     prepareScalars(function);

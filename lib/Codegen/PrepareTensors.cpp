@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PrepareTensors.h"
+#include "LowerExt.h"
 
 #include "tessera/Codegen/Kernels/DeadInit.h"
 #include "tessera/Dialect/Rt/IR/Rt.h"
@@ -288,8 +289,9 @@ static void fillSplatInits(func::FuncOp function) {
   });
 }
 
-LogicalResult codegen::prepareTensors(func::FuncOp function) {
+LogicalResult codegen::prepareTensors(func::FuncOp function, bool parallel) {
   MLIRContext *context = function.getContext();
+  lowerExtOps(function, parallel);
   RewritePatternSet patterns(context);
   linalg::populateElementwiseToLinalgConversionPatterns(patterns);
   patterns.add<DecomposeAggregate, Generalize, DecomposePad, DecomposeConcat, DecomposeSplat,

@@ -13,8 +13,9 @@
 namespace tessera::codegen {
 
 /// Rewrites what `tensor`, `linalg` and elementwise `arith`/`math` do on tensors into
-/// `linalg.generic`, contractions, windowed ops, fills and slices.
-mlir::LogicalResult prepareTensors(mlir::func::FuncOp function);
+/// `linalg.generic`, contractions, windowed ops, fills and slices; ext ops into groups with loops, or
+/// with `parallel` into steps of parallel nests.
+mlir::LogicalResult prepareTensors(mlir::func::FuncOp function, bool parallel);
 
 } // namespace tessera::codegen
 

@@ -9,6 +9,7 @@
 
 #include "tessera/Dialect/Check/Check.h"
 #include "tessera/Dialect/Dist/IR/Dist.h"
+#include "tessera/Dialect/Ext/IR/ExtDialect.h"
 #include "tessera/Dialect/Rt/IR/Rt.h"
 #include "tessera/Transforms/Passes.h"
 
@@ -185,5 +186,5 @@ void tessera::registerPipeline() {
 void tessera::registerDialects(DialectRegistry &registry) {
   registry.insert<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect, math::MathDialect,
                   scf::SCFDialect, tensor::TensorDialect, check::CheckDialect, dist::DistDialect,
-                  rt::RtDialect>();
+                  ext::ExtDialect, rt::RtDialect>();
 }

@@ -124,7 +124,7 @@ void Device::step() {
   }
 
   Outcome outcome = Outcome::unknown;
-  for (auto execute : {executeElementwise, executeLinalg, executeTensor})
+  for (auto execute : {executeElementwise, executeLinalg, executeTensor, executeExt})
     if (outcome == Outcome::unknown)
       outcome = execute(*this, op);
   if (outcome == Outcome::unknown)

@@ -119,6 +119,8 @@ Outcome executeLinalg(Evaluator &evaluator, mlir::Operation *op);
 /// The tensor dialect (TensorOps.cpp, TensorIndexOps.cpp).
 Outcome executeTensor(Evaluator &evaluator, mlir::Operation *op);
 Outcome executeTensorIndex(Evaluator &evaluator, mlir::Operation *op);
+/// The ext dialect (ExtOps.cpp).
+Outcome executeExt(Evaluator &evaluator, mlir::Operation *op);
 
 } // namespace tessera::interpreter
 

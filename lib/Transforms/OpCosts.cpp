@@ -9,6 +9,7 @@
 
 #include "tessera/Planning/Liveness.h"
 
+#include "tessera/Dialect/Dist/IR/ReshardCache.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 #include "tessera/Dialect/Dist/Rules/Selection.h"
@@ -81,10 +82,10 @@ void OpCosts::addSelection(linalg::GenericOp op) {
     selection.rows *= static_cast<double>(extents[each.loop]);
   for (OpOperand &operand : op->getOpOperands()) {
     AffineMap map = op.getMatchingIndexingMap(&operand);
-    selection.isSelected.push_back(
-        op.isDpsInput(&operand) && llvm::any_of(loops, [&](const SelectedLoop &each) {
-          return map.isFunctionOfDim(each.loop);
-        }));
+    selection.isSelected.push_back(op.isDpsInput(&operand) &&
+                                   llvm::any_of(loops, [&](const SelectedLoop &each) {
+                                     return map.isFunctionOfDim(each.loop);
+                                   }));
   }
 }
 
@@ -142,6 +143,16 @@ double OpCosts::seconds(Operation *op, double iterations, ArrayRef<double> eleme
   llvm::raw_string_ostream(dtype) << getElementTypeOrSelf(
       combinesTensors(op) ? op->getOperand(0).getType() : op->getResult(0).getType());
   return topology.computeSeconds(flops, bytes, dtype, devices);
+}
+
+double OpCosts::communicationSeconds(Operation *op, const sharding::FactorAxes &axes,
+                                     const sharding::Mesh &mesh) const {
+  auto distributed = dyn_cast<ShardingRuleOpInterface>(op);
+  if (!distributed ||
+      llvm::all_of(axes, [](const sharding::AxisList &each) { return each.empty(); }))
+    return 0;
+  return distributed.getCommunicationSeconds(
+      axes, mesh, plannerOf(op->getContext(), sharding::Objective::time, topology));
 }
 
 double OpCosts::seconds(Operation *op, int64_t devices) const {

@@ -15,6 +15,7 @@
 #ifndef TESSERA_TRANSFORMS_OPCOSTS_H
 #define TESSERA_TRANSFORMS_OPCOSTS_H
 
+#include "tessera/Sharding/ShardingRule.h"
 #include "tessera/Sharding/Topology.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -43,6 +44,9 @@ public:
   /// indices (Rules/Selection.h) the selected iterations count alone, and what they read.
   double seconds(mlir::Operation *op, double iterations, llvm::ArrayRef<double> elements,
                  int64_t devices) const;
+  /// Seconds of what an op sends inside when its factors are cut so.
+  double communicationSeconds(mlir::Operation *op, const sharding::FactorAxes &axes,
+                              const sharding::Mesh &mesh) const;
   /// The same of an op whose operands lie here whole: of the local view.
   double seconds(mlir::Operation *op, int64_t devices) const;
 

@@ -226,6 +226,8 @@ LogicalResult Reverse::reverseOp(Operation *op) {
       .Case([&](scf::WhileOp op) {
         return noDerivative(op, "how often it repeats is not known; write scf.for");
       })
+      .Case([&](ext::ScanOp op) { return reverseScan(*this, op, incoming); })
+      .Case([&](ext::SortOp op) { return reverseSort(*this, op, incoming); })
       .Case([&](func::CallOp op) { return reverseDist(*this, op, incoming); })
       .Default([&](Operation *op) -> LogicalResult {
         if (isa<tensor::TensorDialect>(op->getDialect()))

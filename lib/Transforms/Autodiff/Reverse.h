@@ -10,6 +10,8 @@
 
 #include "Activity.h"
 
+#include "tessera/Dialect/Ext/IR/ExtDialect.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -79,6 +81,11 @@ mlir::LogicalResult reverseLoop(Reverse &reverse, mlir::scf::ForOp loop,
                                 llvm::ArrayRef<mlir::Value> cotangents);
 mlir::LogicalResult reverseBranch(Reverse &reverse, mlir::scf::IfOp branch,
                                   llvm::ArrayRef<mlir::Value> cotangents);
+/// The ext dialect.
+mlir::LogicalResult reverseScan(Reverse &reverse, ext::ScanOp op,
+                                llvm::ArrayRef<mlir::Value> cotangents);
+mlir::LogicalResult reverseSort(Reverse &reverse, ext::SortOp op,
+                                llvm::ArrayRef<mlir::Value> cotangents);
 /// Ops of the dist dialect, and calls with a derivative of their own.
 mlir::LogicalResult reverseDist(Reverse &reverse, mlir::Operation *op,
                                 llvm::ArrayRef<mlir::Value> cotangents);

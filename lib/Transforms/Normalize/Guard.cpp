@@ -200,6 +200,9 @@ static LogicalResult guardOp(Operation *op) {
           op->getDialect());
   if (!isListed && isa<dist::ShardingRuleOpInterface>(op))
     return guardForeignOp(op);
+  if (!isListed && op->hasTrait<OpTrait::IsTerminator>() &&
+      isa_and_nonnull<dist::ShardingRuleOpInterface>(op->getParentOp()))
+    return success(); // the end of such an op's region
   if (isa<scf::ForOp, scf::WhileOp, scf::IfOp, scf::YieldOp, scf::ConditionOp>(op))
     return success();
   if (!isListed || op->getName().getStringRef() == "tensor.parallel_insert_slice" ||

@@ -104,6 +104,19 @@ public:
                             builder.getStringAttr(reason), fill);
   }
 
+  const sharding::Mesh &getMesh() const override { return partitioner.meshes.get(own.mesh); }
+  sharding::ReshardPlanner &getPlanner() const override { return partitioner.planner; }
+  Value getDeviceIndex(const sharding::AxisList &axes) override {
+    return partitioner.axisIndex(part, own.mesh, axes);
+  }
+  Value reshard(Value local, RankedTensorType global, const TensorSharding &source,
+                const TensorSharding &target) override {
+    std::string reason = (op->getName().getStringRef() + " is cut so").str();
+    return partitioner.move(part, op->getLoc(), local, global, own.mesh,
+                            sharding::canonical(source), sharding::canonical(target),
+                            builder.getStringAttr(reason));
+  }
+
 private:
   /// An operand with `fill` where an index of `dims` lies beyond the tensor.
   Value mask(unsigned operand, ArrayRef<int64_t> dims, TypedAttr fill) {

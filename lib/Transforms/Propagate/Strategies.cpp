@@ -57,7 +57,9 @@ double dist::secondsUnder(const OpCosts &costs, const PropagationGraph &graph, c
   for (size_t f = 0; f < strategy.factors.size(); ++f)
     iterations *= static_cast<double>(
         std::max<int64_t>(1, ceilDiv(node.rule.factors[f].size, sizeOf(strategy.factors[f]))));
-  return costs.seconds(node.op, iterations, elements, meshOf(graph, node).numDevices());
+  const Mesh &mesh = meshOf(graph, node);
+  return costs.seconds(node.op, iterations, elements, mesh.numDevices()) +
+         costs.communicationSeconds(node.op, strategy.factors, mesh);
 }
 
 /// Adds a strategy that a list lacks, within bounds.

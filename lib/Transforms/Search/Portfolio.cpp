@@ -353,8 +353,9 @@ double dist::computeSecondsOf(ModuleOp propagated, const Topology &topology) {
         add(type, sharding);
       for (Value result : op->getResults())
         add(result.getType(), getSharding(result));
-      seconds +=
-          tripsOf(op) * costs.seconds(op, iterations, elements, meshes.get(cut.mesh).numDevices());
+      seconds += tripsOf(op) *
+                 (costs.seconds(op, iterations, elements, meshes.get(cut.mesh).numDevices()) +
+                  costs.communicationSeconds(op, cut.sharding.factors, meshes.get(cut.mesh)));
       return WalkResult::skip();
     });
   }

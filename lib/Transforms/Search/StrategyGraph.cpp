@@ -65,6 +65,15 @@ static std::vector<int64_t> keyOf(const PropagationGraph &graph, const OpCosts &
   for (double count : costs.loadsAndStores(node.op))
     key.push_back(std::llround(1e6 * count));
   key.push_back(node.rule.movesOnly);
+  // What the op sends inside, factor by factor.
+  const Mesh &mesh = meshOf(graph, node);
+  FactorAxes cut(node.rule.factors.size());
+  for (AxisList &axes : cut) {
+    for (size_t axis = 0; axis < mesh.shape.size(); ++axis)
+      axes.push_back(AxisRef::full(mesh, static_cast<int64_t>(axis)));
+    key.push_back(std::llround(1e12 * costs.communicationSeconds(node.op, cut, mesh)));
+    axes.clear();
+  }
   for (const Factor &factor : node.rule.factors)
     key.insert(key.end(), {factor.size, static_cast<int64_t>(factor.kind),
                            static_cast<int64_t>(factor.reduction)});

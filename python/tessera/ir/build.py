@@ -15,7 +15,7 @@ from . import constants
 from .core import Block, Function, Location, Operation, Port, Value
 from .module import Module
 from .shapes import ShapeOps
-from .types import AffineMap, TensorType, Type, element_of, is_float
+from .types import AffineMap, TensorType, Type, element_of, is_float, written
 
 
 class Builder(ShapeOps):
@@ -67,7 +67,7 @@ class Builder(ShapeOps):
 
     def op(self, name: str, operands: Sequence[Value], types: Sequence[Type], attributes=None, regions=()) -> Operation:
         operation = Operation(name, operands, types, attributes, list(regions), self.location)
-        if not types or (regions and name != "linalg.generic"):
+        if not types or (regions and name not in ("linalg.generic", "ext.scan")):
             self._blocks[-1].operations.append(operation)
             return operation
         key = _key(operation, {})
@@ -214,6 +214,38 @@ class Builder(ShapeOps):
         type = TensorType(tuple(sizes[i] for i in loops), element)
         maps = tuple(AffineMap(len(sizes), tuple(places)) for places in (lhs_loops, rhs_loops, loops))
         return self.op("linalg.contract", [lhs, rhs, self.constant(0, type)], [type], {"maps": maps}).result
+
+    # Along a dimension.
+
+    def scan(self, inputs: Sequence[Value], dim: int, combine: Callable, identity: Sequence | None = None, exclusive: bool = False,
+             reverse: bool = False) -> list[Value]:
+        """`ext.scan`: every prefix along `dim`, combined by an associative function.
+
+        combine: gets two sequences of scalars, those of what comes first and those of what comes behind it, and returns one.
+        identity: a number for each input.
+        """
+        elements = [v.type.element for v in inputs]
+        block = Block([*elements, *elements])
+        with self.isolated(block):
+            results = list(combine(block.arguments[:len(inputs)], block.arguments[len(inputs):]))
+            self.op("ext.yield", results, [])
+        numbers = tuple(f"{constants.literal(n, e)} : {written(e)}" if e != "i1" else constants.literal(n, e)
+                        for n, e in zip(identity or (), elements))
+        attributes = dict(dim=dim, exclusive=exclusive, reverse=reverse, identity=numbers)
+        return self.op("ext.scan", inputs, [v.type for v in inputs], attributes, [block]).results
+
+    def sort(self, inputs: Sequence[Value], dim: int, keys: int = 1, descending: bool = False, limit: int | None = None) -> list[Value]:
+        """`ext.sort`: the inputs in the order of the first `keys` of them along `dim`, or their first `limit` elements."""
+        shape = tuple(limit if d == dim and limit is not None else n for d, n in enumerate(inputs[0].type.shape))
+        attributes = dict(dim=dim, keys=keys, descending=descending, limit=limit)
+        return self.op("ext.sort", inputs, [TensorType(shape, v.type.element) for v in inputs], attributes).results
+
+    def iota(self, shape: Sequence[int], dim: int, element: str = "i32") -> Value:
+        """A tensor of integers whose elements are their index along `dim`."""
+        type = TensorType(tuple(shape), element)
+        result, = self.generic([], [(self.empty(type), AffineMap.identity(type.rank))], ["parallel"] * type.rank,
+                               lambda _: self.cast("arith.index_cast", self.index(dim), element))
+        return result
 
     # Annotations.
 

@@ -120,7 +120,7 @@ def _(p, op):
     return f"linalg.index {op.attributes['dim']} : index"
 
 
-@_prints("linalg.yield", "scf.yield", "dist.yield", "func.return")
+@_prints("linalg.yield", "scf.yield", "dist.yield", "ext.yield", "func.return")
 def _(p, op):
     name = "return" if op.name == "func.return" else op.name
     return f"{name} {p.typed(op.operands)}" if op.operands else name
@@ -138,6 +138,22 @@ def _(p, op):
     return [f"linalg.generic {{indexing_maps = [{maps}], iterator_types = [{iterators}]}}"
             f"{ins} outs({p.typed(op.operands[inputs:])}) {{",
             f"^bb0({arguments}):", *p.block(body, located=False), f"}} -> {results}"]
+
+
+@_prints("ext.scan")
+def _(p, op):
+    body, = op.regions
+    marks = "".join(f" {mark}" for mark in ("exclusive", "reverse") if op.attributes[mark])
+    arguments = ", ".join(f"{p.name(a)}: {written(a.type)}" for a in body.arguments)
+    identity = f" identity [{', '.join(op.attributes['identity'])}]" if op.attributes["identity"] else ""
+    return [f"ext.scan dim = {op.attributes['dim']}{marks} ins({p.typed(op.operands)}){identity} {{", f"^bb0({arguments}):",
+            *p.block(body, located=False), "}"]
+
+
+@_prints("ext.sort")
+def _(p, op):
+    marks = (" descending" if op.attributes["descending"] else "") + (f" limit = {op.attributes['limit']}" if op.attributes["limit"] is not None else "")
+    return f"ext.sort dim = {op.attributes['dim']} keys = {op.attributes['keys']}{marks} ins({p.typed(op.operands)})"
 
 
 @_prints("linalg.contract")

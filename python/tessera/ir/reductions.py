@@ -4,32 +4,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from . import scalars
 from .core import Value
 from .types import AffineMap, TensorType, is_float
 
 
-def accumulate(b, x: Value, dim: int, combine: Callable, identity, element: str, reverse: bool = False, others: Sequence[Value] = (),
-               prepare: Callable | None = None) -> Value:
-    """out[i] combines prepare(x[j], others[i]) for j <= i along `dim` (j >= i where it is reversed), from `identity` on.
-
-    A nest with one loop more than `x` has dimensions: loop `dim` is the result's, the last one runs along `x`.
-    """
-    rank = x.type.rank
-    read = AffineMap(rank + 1, tuple(rank if d == dim else d for d in range(rank)))
-    write = AffineMap(rank + 1, tuple(range(rank)))
-
-    def body(x, *rest):
-        *others, acc = rest
-        seen = b.compare("sge" if reverse else "sle", b.index(rank), b.index(dim))
-        x = scalars.widened(b, x, element)
-        x = prepare(x, *others) if prepare else x
-        return combine(acc, b.select(seen, x, b.constant(identity, element)))
-    result, = b.generic([(x, read), *[(o, write) for o in others]],
-                        [(b.constant(identity, TensorType(x.type.shape, element)), write)],
-                        ["parallel"] * rank + ["reduction"], body)
+def accumulate(b, x: Value, dim: int, combine: Callable, identity, element: str, reverse: bool = False) -> Value:
+    """out[i] combines x[j], as `element`, for j <= i along `dim` (j >= i where it is reversed)."""
+    if x.type.element != element:
+        x = b.pointwise([x], x.type.shape, lambda x: scalars.widened(b, x, element))
+    result, = b.scan([x], dim, lambda before, behind: [combine(before[0], behind[0])], [identity], reverse=reverse)
     return result
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The importer of JAX programs. Needs jax; nothing else of `tessera` does."""
 
-from . import contractions, control_flow, elementwise, indexing, random, reductions, shapes, sorting, structure, windows  # their rules
+from . import associative, contractions, control_flow, elementwise, indexing, random, reductions, shapes, sorting, structure, windows  # their rules
 from .errors import ImportFailure
 from .program import JaxProgram, from_jax, to_module
 

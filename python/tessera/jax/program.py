@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from ..program import Program
 from ..sharding import quoted
 from ..source import entry, of_library, warn
 from . import arguments as trees
+from .associative import recognised
 from .errors import ImportFailure
 from .importer import Importer, check_primitives, is_key
 from .shardings import ShardingReader
@@ -28,8 +30,9 @@ def to_module(fn: Callable, args: Sequence[Any], in_shardings=None, out_sharding
     """Imports `fn(*args)`; arguments as of `from_jax`. Returns the module and the leaves of arguments and results."""
     args = tuple(jax.tree.map(_abstract, tuple(args)))
     inputs = trees.arguments(fn, args, in_shardings)
-    with of_library("jax"):
-        closed, shape = jax.make_jaxpr(fn, return_shape=True)(*args)
+    anew = functools.wraps(fn)(lambda *values: fn(*values))  # JAX keeps what it has traced of a function, as it was then
+    with of_library("jax"), recognised():
+        closed, shape = jax.make_jaxpr(anew, return_shape=True)(*args)
     if isinstance(feeds, str):
         feeds = trees.matching_feeds(args, shape)
     feeds = dict(feeds or {})

@@ -55,13 +55,14 @@ def _(ctx, eqn, x):
 
 @rule("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
 def _(ctx, eqn, x):
-    """out[i] combines x[j] for j <= i: a reduction over j with what lies beyond i left out."""
+    """out[i] combines x[j] for j <= i."""
     b, dim, reverse = ctx.b, eqn.params["axis"], eqn.params["reverse"]
     name, dtype, element = eqn.primitive.name.removeprefix("cum"), eqn.invars[0].aval.dtype, x.type.element
     if name == "logsumexp":
         if not elements.is_float(dtype):  # JAX traces it, and fails when it compiles it
             raise ctx.error(eqn, f"'cumlogsumexp' of {dtype} is not supported; use astype(float)")
-        return cumulative_logsumexp(ctx, x, dim, reverse)
+        to = wide(element)
+        return narrow(b, accumulate(b, x, dim, lambda x, y: log_add_exp(b, x, y), -math.inf, to, reverse), element)
     if name in ("max", "min"):
         return accumulate(b, x, dim, combine(b, name, kind_of(dtype)), bound(dtype, name == "min"), element, reverse)
     to = wide(element)
@@ -69,11 +70,10 @@ def _(ctx, eqn, x):
     return narrow(b, accumulate(b, x, dim, combine(b, name, to), identity, to, reverse), element)
 
 
-def cumulative_logsumexp(ctx, x, dim, reverse):
-    b, element = ctx.b, x.type.element
-    greatest = accumulate(b, x, dim, combine(b, "max", element), -math.inf, element, reverse)
+def log_add_exp(b, x, y):
+    """log(exp(x) + exp(y))."""
+    greatest = b.apply("arith.maximumf", x, y)
     # Of an infinite maximum nothing is subtracted: -inf - -inf would be NaN.
-    shift = b.pointwise([greatest], x.type.shape, lambda m: b.select(is_finite(b, m), m, b.constant(0, m.type)))
-    sums = accumulate(b, x, dim, combine(b, "add", element), 0, element, reverse, [shift],
-                      lambda x, m: b.apply("math.exp", b.apply("arith.subf", x, m)))
-    return b.pointwise([sums, shift], x.type.shape, lambda s, m: b.apply("arith.addf", b.apply("math.log", s), m))
+    shift = b.select(is_finite(b, greatest), greatest, b.constant(0, x.type))
+    total = b.apply("arith.addf", *[b.apply("math.exp", b.apply("arith.subf", v, shift)) for v in (x, y)])
+    return b.apply("arith.addf", b.apply("math.log", total), shift)

@@ -1,28 +1,36 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""sort and top_k, by counting (tessera.ir.sorting)."""
+"""sort and top_k, as ext.sort."""
 
 from __future__ import annotations
 
-from ..ir.sorting import ordered, placed, places
+from ..ir.sorting import sort
 from . import elements
 from .elements import convert
 from .registry import rule
 
 
+def _unsigned(eqn):
+    return [elements.is_unsigned(v.aval.dtype) for v in eqn.invars]
+
+
 @rule("sort")
 def _(ctx, eqn, *values):
-    b, dim = ctx.b, eqn.params["dimension"]
-    keys = [ordered(b, v, elements.is_unsigned(o.aval.dtype)) for v, o in zip(values[:eqn.params["num_keys"]], eqn.invars)]
-    rank_of = places(b, keys, dim, False)
-    return [placed(b, v, rank_of, dim, v.type.shape[dim]) for v in values]
+    return sort(ctx.b, values, eqn.params["dimension"], _unsigned(eqn), eqn.params["num_keys"])
 
 
 @rule("top_k")
 def _(ctx, eqn, x):
     b, dim = ctx.b, eqn.params.get("axis", x.type.rank - 1) % x.type.rank
-    rank_of = places(b, [ordered(b, x, elements.is_unsigned(eqn.invars[0].aval.dtype))], dim, True)
-    count, target = eqn.params["k"], eqn.outvars[1].aval.dtype
-    numbers = placed(b, None, rank_of, dim, count)
-    numbers = b.pointwise([numbers], numbers.type.shape, lambda n: convert(b, n, "int32", target))
-    return [placed(b, x, rank_of, dim, count), numbers]
+    values, numbers = sort(b, [x, b.iota(x.type.shape, dim)], dim, _unsigned(eqn), descending=True, limit=eqn.params["k"])
+    target = eqn.outvars[1].aval.dtype
+    return [values, b.pointwise([numbers], numbers.type.shape, lambda n: convert(b, n, "int32", target))]
+
+
+@rule("approx_top_k")
+def _(ctx, eqn, x):
+    """The exact result, which has a recall of 1."""
+    b, k, dim = ctx.b, eqn.params["k"], eqn.params["reduction_dimension"] % x.type.rank
+    values, numbers = sort(b, [x, b.iota(x.type.shape, dim)], dim, _unsigned(eqn), descending=eqn.params["is_max_k"], limit=k)
+    target = eqn.outvars[1].aval.dtype
+    return [values, b.pointwise([numbers], numbers.type.shape, lambda n: convert(b, n, "int32", target))]

@@ -62,6 +62,13 @@ def Dist_ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
     }], "int64_t", "getOperationsPerIteration", (ins), "", "return 1;">,
 
     InterfaceMethod<[{
+      Modelled seconds of the collectives that `partition` adds when the factors are cut by `axes`. An op may cut a
+      factor whose iterations depend on each other, and communicate inside.
+    }], "double", "getCommunicationSeconds",
+        (ins "const ::tessera::sharding::FactorAxes &":$axes, "const ::tessera::sharding::Mesh &":$mesh,
+             "::tessera::sharding::ReshardPlanner &":$planner), "", "return 0;">,
+
+    InterfaceMethod<[{
       Writes the op for the devices of one mesh, at the context's builder, and returns its results, one value each of
       the type `context.getLocalType` of it (scalars keep theirs). What lies beyond the tensor in an uneven part is
       undefined in operands and may be so in results, but a reduction must leave it out. Fails after an error.

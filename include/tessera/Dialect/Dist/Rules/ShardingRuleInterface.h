@@ -22,6 +22,10 @@
 
 #include <optional>
 
+namespace tessera::sharding {
+class ReshardPlanner;
+} // namespace tessera::sharding
+
 namespace tessera::dist {
 
 /// One op of the global view while it is written for the devices of one mesh. `dist-partition`
@@ -68,6 +72,19 @@ public:
   /// Operand `index`, of which a device needs windows, with `fill` where a window reaches beyond
   /// the tensor. Collectives move the elements.
   virtual mlir::Value getFilledWindow(unsigned index, mlir::Attribute fill) = 0;
+
+  // For ops that communicate inside, as a scan along a dimension that is cut.
+
+  /// The mesh of the op's tensors, and who plans its reshards.
+  virtual const sharding::Mesh &getMesh() const = 0;
+  virtual sharding::ReshardPlanner &getPlanner() const = 0;
+  /// This device's linear index over axes.
+  virtual mlir::Value getDeviceIndex(const sharding::AxisList &axes) = 0;
+  /// Moves this device's part of a tensor that the op makes: `local` lies as `source` says of a
+  /// tensor of type `global`. Elements of `target` outside of the tensor are undefined.
+  virtual mlir::Value reshard(mlir::Value local, mlir::RankedTensorType global,
+                              const sharding::TensorSharding &source,
+                              const sharding::TensorSharding &target) = 0;
 };
 
 /// Adds what tells two ops without regions apart, beside their names and types. False for others.

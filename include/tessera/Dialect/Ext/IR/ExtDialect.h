@@ -1,0 +1,28 @@
+//===- ExtDialect.h - Tensor operations beyond affine loops -----*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_DIALECT_EXT_IR_EXTDIALECT_H
+#define TESSERA_DIALECT_EXT_IR_EXTDIALECT_H
+
+#include "tessera/Dialect/Dist/IR/Dist.h"
+#include "tessera/Dialect/Dist/Rules/ShardingRuleInterface.h"
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "tessera/Dialect/Ext/IR/ExtDialect.h.inc"
+
+#define GET_OP_CLASSES
+#include "tessera/Dialect/Ext/IR/ExtOps.h.inc"
+
+#endif // TESSERA_DIALECT_EXT_IR_EXTDIALECT_H

@@ -1,0 +1,384 @@
+//===- LowerSort.cpp - Sorts as merges, or as a network --------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What is sorted is one or several 64-bit words an element, compared as signed
+// integers, word by word: the keys in the order of sorting, and the element's index,
+// by which equal elements stay in their order and no two elements are equal. A last
+// key of 32 bits or less shares its word with the index:
+//
+//   one f32 key      key << 32 | index
+//   an f64 key       key, index
+//   two i32 keys     key 0, key 1 << 32 | index
+//
+// The operands are then read at the indices.
+//
+// On one core each line is sorted by merges from bottom up, two passes at a time
+// between two buffers. Of few wanted elements a buffer of 2 k candidates is kept: it
+// takes what comes before the k-th so far, and is sorted when it is full, at most
+// every k elements. Where elements are computed at once, all lines are sorted by a
+// bitonic network (K. Batcher, "Sorting Networks and Their Applications", 1968),
+// one nest for each of its log2(n) (log2(n) + 1) / 2 layers.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LowerExt.h"
+
+#include "tessera/Dialect/Rt/IR/Rt.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::codegen;
+using Values = LoopWriter::Values;
+
+namespace {
+class SortWriter {
+public:
+  SortWriter(OpBuilder &b, ext::SortOp op)
+      : op(op), lines(op.getShape(), op.getDim()), write{b, op.getLoc()}, word(b.getI64Type()) {
+    for (Value input : op.getInputs())
+      inputs.push_back(Lines::collapse(b, op.getLoc(), input, op.getDim()));
+    Type last = getElementTypeOrSelf(inputs[op.getKeys() - 1].getType());
+    isPacked = !last.isIndex() && last.getIntOrFloatBitWidth() <= 32;
+    numWords = op.getKeys() + (isPacked ? 0 : 1);
+  }
+  Values loops();
+  Values network();
+
+private:
+  // Words.
+  Value keyWord(LoopWriter at, Value element) const;
+  Values wordsAt(LoopWriter at, Value o, Value i, Value j) const;
+  Values greatest(LoopWriter at) const;
+  Value comesBefore(LoopWriter at, ArrayRef<Value> x, ArrayRef<Value> y) const;
+  Value indexOf(LoopWriter at, ArrayRef<Value> words) const;
+  Values readAll(LoopWriter at, ArrayRef<Value> words, ValueRange place) const;
+  // One line on one core: a buffer of two halves, each with the words of `extent` elements.
+  Values readWords(LoopWriter at, Value buffer, Value half, Value i) const;
+  Value writeWords(LoopWriter at, Value buffer, Value half, Value i, ArrayRef<Value> words) const;
+  Value mergePass(LoopWriter at, Value buffer, Value from, Value into, Value width,
+                  int64_t extent) const;
+  Value mergeSort(LoopWriter at, Value buffer, int64_t extent, Value passes) const;
+  Value sortedLine(LoopWriter at, Value o, Value j, Value buffer) const;
+  Value firstOfLine(LoopWriter at, Value o, Value j, Value buffer) const;
+  /// The operands in order, from the sorted words of one line in a half of the buffer.
+  Values placeLine(LoopWriter at, Value o, Value j, Value buffer, int64_t half,
+                   Values results) const;
+
+  /// Whether a buffer of candidates is worth its while.
+  bool isSelection() const { return op.getCount() * 4 <= lines.extent; }
+  /// Passes that sort so many elements; an even number leaves them in the first half.
+  static int64_t passesFor(int64_t extent) {
+    return llvm::Log2_64_Ceil(std::max<int64_t>(extent, 1));
+  }
+  static int64_t evenPassesFor(int64_t extent) {
+    return 2 * llvm::divideCeil(passesFor(extent), 2);
+  }
+
+  mutable ext::SortOp op; ///< accessors of ops are not const
+  Lines lines;
+  LoopWriter write;
+  Type word;
+  Values inputs;
+  bool isPacked;
+  size_t numWords;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Words
+//===----------------------------------------------------------------------===//
+
+/// A key as a signed integer of 64 bits in the order of sorting, of 32 bits where it has no more.
+Value SortWriter::keyWord(LoopWriter at, Value element) const {
+  OpBuilder &b = at.b;
+  Location loc = at.loc;
+  Type type = element.getType();
+  Value key = element;
+  if (isa<FloatType>(type)) {
+    if (type.getIntOrFloatBitWidth() < 32) {
+      type = b.getF32Type();
+      element = arith::ExtFOp::create(b, loc, type, element);
+    }
+    // -0 as 0; of negative numbers the greater magnitude is less; NaN of either sign is last.
+    auto bits = b.getIntegerType(type.getIntOrFloatBitWidth());
+    int64_t most = llvm::maxIntN(bits.getWidth());
+    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+    Value isZero = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, element, zero);
+    Value isNaN = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, element, element);
+    Value raw = arith::BitcastOp::create(b, loc, bits, at.select(isZero, zero, element));
+    Value flipped = arith::XOrIOp::create(b, loc, raw, at.constant(bits, most));
+    key = at.select(at.less(raw, at.constant(bits, 0)), flipped, raw);
+    key = at.select(isNaN, at.constant(bits, most), key);
+  }
+  if (type.isIndex())
+    key = arith::IndexCastOp::create(b, loc, word, key);
+  else if (type.isInteger(1))
+    key = arith::ExtUIOp::create(b, loc, word, key);
+  else if (key.getType() != word)
+    key = arith::ExtSIOp::create(b, loc, word, key);
+  return op.getDescending() ? arith::XOrIOp::create(b, loc, key, at.constant(word, -1)).getResult()
+                            : key;
+}
+
+Values SortWriter::wordsAt(LoopWriter at, Value o, Value i, Value j) const {
+  Values words;
+  for (size_t key = 0; key < op.getKeys(); ++key)
+    words.push_back(keyWord(at, at.read(inputs[key], {o, i, j})));
+  Value index = arith::IndexCastOp::create(at.b, at.loc, word, i);
+  if (!isPacked) {
+    words.push_back(index);
+    return words;
+  }
+  Value high = arith::ShLIOp::create(at.b, at.loc, words.back(), at.constant(word, 32));
+  words.back() = arith::OrIOp::create(at.b, at.loc, high, index);
+  return words;
+}
+
+Values SortWriter::greatest(LoopWriter at) const {
+  return Values(numWords, at.constant(word, std::numeric_limits<int64_t>::max()));
+}
+
+Value SortWriter::comesBefore(LoopWriter at, ArrayRef<Value> x, ArrayRef<Value> y) const {
+  Value before = at.less(x.back(), y.back());
+  for (auto [a, b] : llvm::reverse(llvm::zip(x.drop_back(), y.drop_back()))) {
+    Value same = arith::CmpIOp::create(at.b, at.loc, arith::CmpIPredicate::eq, a, b);
+    before = at.select(same, before, at.less(a, b));
+  }
+  return before;
+}
+
+Value SortWriter::indexOf(LoopWriter at, ArrayRef<Value> words) const {
+  Value index = words.back();
+  if (isPacked)
+    index = arith::AndIOp::create(at.b, at.loc, index, at.constant(word, 0xffffffff));
+  return arith::IndexCastOp::create(at.b, at.loc, at.b.getIndexType(), index);
+}
+
+Values SortWriter::readAll(LoopWriter at, ArrayRef<Value> words, ValueRange place) const {
+  return llvm::map_to_vector<4>(words, [&](Value each) { return at.read(each, place); });
+}
+
+//===----------------------------------------------------------------------===//
+// Merges
+//===----------------------------------------------------------------------===//
+
+Values SortWriter::readWords(LoopWriter at, Value buffer, Value half, Value i) const {
+  Values words;
+  for (size_t number = 0; number < numWords; ++number)
+    words.push_back(at.read(buffer, {half, at.index(number), i}));
+  return words;
+}
+
+Value SortWriter::writeWords(LoopWriter at, Value buffer, Value half, Value i,
+                             ArrayRef<Value> words) const {
+  for (auto [number, element] : llvm::enumerate(words))
+    buffer = at.write(buffer, {half, at.index(number), i}, element);
+  return buffer;
+}
+
+/// Merges neighbouring runs of `width` elements.
+Value SortWriter::mergePass(LoopWriter at, Value buffer, Value from, Value into, Value width,
+                            int64_t extent) const {
+  Value end = at.index(extent), last = at.index(extent - 1), one = at.index(1);
+  Value zero = at.index(0), both = at.add(width, width);
+  return at.loop(zero, end, both, buffer, [&](LoopWriter outer, Value begin, Values state) {
+    Value middle = outer.min(outer.add(begin, width), end);
+    Value stop = outer.min(outer.add(begin, both), end);
+    state.push_back(begin);
+    state.push_back(middle);
+    state = outer.loop(begin, stop, one, state, [&](LoopWriter inner, Value to, Values state) {
+      Value left = state[1], right = state[2];
+      Values x = readWords(inner, state[0], from, inner.min(left, last));
+      Values y = readWords(inner, state[0], from, inner.min(right, last));
+      Type boolean = inner.b.getI1Type();
+      Value isLess = comesBefore(inner, x, y);
+      Value takesLeft = inner.select(inner.less(right, stop), isLess, inner.constant(boolean, 1));
+      takesLeft = inner.select(inner.less(left, middle), takesLeft, inner.constant(boolean, 0));
+      Values words;
+      for (auto [a, b] : llvm::zip(x, y))
+        words.push_back(inner.select(takesLeft, a, b));
+      Value step = inner.select(takesLeft, one, zero);
+      return Values{writeWords(inner, state[0], into, to, words), inner.add(left, step),
+                    inner.add(right, inner.sub(one, step))};
+    });
+    state.resize(1);
+    return state;
+  })[0];
+}
+
+/// Sorts the elements of the first half; they are in half `passes` & 1 then. Without a pass the
+/// buffer stays as it is.
+Value SortWriter::mergeSort(LoopWriter at, Value buffer, int64_t extent, Value passes) const {
+  return at.loop(at.index(0), passes, at.index(1), buffer,
+                 [&](LoopWriter inner, Value pass, Values state) {
+                   Value width = arith::ShLIOp::create(inner.b, inner.loc, inner.index(1), pass);
+                   Value from = arith::AndIOp::create(inner.b, inner.loc, pass, inner.index(1));
+                   Value into = inner.sub(inner.index(1), from);
+                   return Values{mergePass(inner, state[0], from, into, width, extent)};
+                 })[0];
+}
+
+Value SortWriter::sortedLine(LoopWriter at, Value o, Value j, Value buffer) const {
+  Value zero = at.index(0);
+  buffer = at.loop(zero, at.index(lines.extent), at.index(1), buffer,
+                   [&](LoopWriter inner, Value i, Values state) {
+                     return Values{writeWords(inner, state[0], zero, i, wordsAt(inner, o, i, j))};
+                   })[0];
+  return mergeSort(at, buffer, lines.extent, at.index(passesFor(lines.extent)));
+}
+
+Value SortWriter::firstOfLine(LoopWriter at, Value o, Value j, Value buffer) const {
+  int64_t count = op.getCount(), extent = 2 * count;
+  Value zero = at.index(0), one = at.index(1), full = at.index(extent);
+  Values state{buffer, zero}; // and how many candidates it has
+  llvm::append_range(state, greatest(at));
+  state = at.loop(
+      zero, at.index(lines.extent), one, state, [&](LoopWriter inner, Value i, Values state) {
+        ArrayRef<Value> threshold = ArrayRef<Value>(state).drop_front(2);
+        Value size = state[1];
+        Values words = wordsAt(inner, o, i, j);
+        Value next = writeWords(inner, state[0], zero, size, words);
+        Value isTaken = comesBefore(inner, words, threshold);
+        size = inner.add(size, inner.select(isTaken, one, zero));
+        Value isFull =
+            arith::CmpIOp::create(inner.b, inner.loc, arith::CmpIPredicate::eq, size, full);
+        Value passes = inner.select(isFull, inner.index(evenPassesFor(extent)), zero);
+        next = mergeSort(inner, next, extent, passes);
+        Values kth = readWords(inner, next, zero, inner.index(count - 1));
+        Values results{next, inner.select(isFull, inner.index(count), size)};
+        for (auto [old, now] : llvm::zip(threshold, kth))
+          results.push_back(inner.select(isFull, now, old));
+        return results;
+      });
+  // What is left of the buffer is behind all.
+  buffer = at.loop(state[1], full, one, state[0], [&](LoopWriter inner, Value i, Values state) {
+    return Values{writeWords(inner, state[0], zero, i, greatest(inner))};
+  })[0];
+  return mergeSort(at, buffer, extent, at.index(evenPassesFor(extent)));
+}
+
+Values SortWriter::placeLine(LoopWriter at, Value o, Value j, Value buffer, int64_t half,
+                             Values results) const {
+  Value from = at.index(half);
+  return at.loop(at.index(0), at.index(op.getCount()), at.index(1), results,
+                 [&](LoopWriter inner, Value i, Values state) {
+                   Value place = indexOf(inner, readWords(inner, buffer, from, i));
+                   for (auto [input, result] : llvm::zip(inputs, state))
+                     result = inner.write(result, {o, i, j}, inner.read(input, {o, place, j}));
+                   return state;
+                 });
+}
+
+Values SortWriter::loops() {
+  SmallVector<int64_t> shape{lines.outer, op.getCount(), lines.inner};
+  SmallVector<Type> types;
+  for (Value input : inputs)
+    types.push_back(RankedTensorType::get(shape, getElementTypeOrSelf(input.getType())));
+  auto group = rt::GroupOp::create(write.b, write.loc, types, isSelection() ? "top_k" : "sort");
+  OpBuilder inner = OpBuilder::atBlockEnd(&group.getBody().emplaceBlock());
+  LoopWriter at{inner, write.loc};
+  int64_t extent = isSelection() ? 2 * op.getCount() : lines.extent;
+  int64_t half = isSelection() ? 0 : passesFor(extent) % 2;
+  Values state;
+  for (Type type : types)
+    state.push_back(at.empty(shape, getElementTypeOrSelf(type)));
+  state.push_back(at.empty({2, static_cast<int64_t>(numWords), extent}, word));
+  Value zero = at.index(0), one = at.index(1);
+  auto line = [&](LoopWriter at, Value o, Value j, Values state) {
+    Value buffer = state.pop_back_val();
+    buffer = isSelection() ? firstOfLine(at, o, j, buffer) : sortedLine(at, o, j, buffer);
+    Values next = placeLine(at, o, j, buffer, half, state);
+    next.push_back(buffer);
+    return next;
+  };
+  state = at.loop(zero, at.index(lines.outer), one, state,
+                  [&](LoopWriter outer, Value o, Values state) {
+                    return outer.loop(zero, outer.index(lines.inner), one, state,
+                                      [&](LoopWriter inner, Value j, Values state) {
+                                        return line(inner, o, j, state);
+                                      });
+                  });
+  state.pop_back();
+  rt::YieldOp::create(inner, write.loc, state);
+  return Values(group.getResults());
+}
+
+//===----------------------------------------------------------------------===//
+// The network
+//===----------------------------------------------------------------------===//
+
+Values SortWriter::network() {
+  int64_t rounds = llvm::Log2_64_Ceil(lines.extent), padded = int64_t(1) << rounds;
+  SmallVector<int64_t> shape{lines.outer, padded, lines.inner};
+  SmallVector<Type> types(numWords, word);
+  Values words = write.nest(shape, types, [&](LoopWriter body, Values at) {
+    Value isInside = body.less(at[1], body.index(lines.extent));
+    Value i = body.min(at[1], body.index(lines.extent - 1));
+    Values own = wordsAt(body, at[0], i, at[2]);
+    for (auto [element, beyond] : llvm::zip(own, greatest(body)))
+      element = body.select(isInside, element, beyond);
+    return own;
+  });
+  auto layer = [&](LoopWriter where, ValueRange from, Value block, Value distance) {
+    return where.nest(shape, types, [&](LoopWriter body, Values at) {
+      auto isClear = [&](Value bit) -> Value {
+        Value found = arith::AndIOp::create(body.b, body.loc, at[1], bit);
+        return arith::CmpIOp::create(body.b, body.loc, arith::CmpIPredicate::eq, found,
+                                     body.index(0));
+      };
+      Value partner = arith::XOrIOp::create(body.b, body.loc, at[1], distance);
+      Values own = readAll(body, Values(from), at);
+      Values other = readAll(body, Values(from), {at[0], partner, at[2]});
+      // The lower place of a pair keeps the lesser element, in blocks that ascend.
+      Value keepsLess = arith::CmpIOp::create(body.b, body.loc, arith::CmpIPredicate::eq,
+                                              isClear(block), isClear(distance));
+      Value isLess = comesBefore(body, own, other);
+      Value keeps =
+          arith::CmpIOp::create(body.b, body.loc, arith::CmpIPredicate::eq, isLess, keepsLess);
+      for (auto [mine, theirs] : llvm::zip(own, other))
+        mine = body.select(keeps, mine, theirs);
+      return own;
+    });
+  };
+  Value zero = write.index(0), one = write.index(1);
+  if (rounds > 0)
+    words = write.loop(
+        zero, write.index(rounds), one, words, [&](LoopWriter outer, Value round, Values state) {
+          Value block = arith::ShLIOp::create(outer.b, outer.loc, outer.index(2), round);
+          return outer.loop(zero, outer.add(round, outer.index(1)), one, state,
+                            [&](LoopWriter inner, Value step, Values state) {
+                              Value distance = arith::ShLIOp::create(
+                                  inner.b, inner.loc, inner.index(1), inner.sub(round, step));
+                              return layer(inner, state, block, distance);
+                            });
+        });
+  SmallVector<Type> elements;
+  for (Value input : inputs)
+    elements.push_back(getElementTypeOrSelf(input.getType()));
+  return write.nest({lines.outer, op.getCount(), lines.inner}, elements,
+                    [&](LoopWriter body, Values at) {
+                      Value from = indexOf(body, readAll(body, words, at));
+                      return llvm::map_to_vector<4>(inputs, [&](Value input) {
+                        return body.read(input, {at[0], from, at[2]});
+                      });
+                    });
+}
+
+void codegen::lowerSort(OpBuilder &b, ext::SortOp op, bool parallel) {
+  SortWriter writer(b, op);
+  Values results = parallel ? writer.network() : writer.loops();
+  for (auto [result, value] : llvm::zip(op.getResults(), results))
+    result.replaceAllUsesWith(Lines::expand(b, op.getLoc(), value,
+                                            cast<RankedTensorType>(result.getType()), op.getDim()));
+}

@@ -1,0 +1,323 @@
+//===- ScanRules.cpp - How scans are distributed ---------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Along a dimension that is cut, each device scans its part; what comes before the
+// part is one element for each line, the exclusive scan of the devices' totals
+// (G. Blelloch, "Prefix Sums and Their Applications", 1990):
+//
+//   device        0        1        2        3
+//   x           1 1 1    1 1 1    1 1 1    1         7 + 3 elements over 4
+//   local scan  1 2 3    1 2 3    1 2 3    1
+//   before        -        3        6        9
+//   result      1 2 3    4 5 6    7 8 9   10
+//
+// The totals are gathered, or passed on in log2(n) rounds (W. Hillis, G. Steele,
+// "Data Parallel Algorithms", CACM 29(12), 1986), whichever sends less. No
+// identity is needed: the first device takes its scan as it is. A part that is not
+// full comes last, so a forward scan reads no undefined element; a reverse one
+// begins with them, and has them masked.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Local.h"
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Dist/Rules/RuleBuilder.h"
+#include "tessera/Dialect/Ext/IR/ExtDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::ext;
+using sharding::AxisList;
+using sharding::TensorSharding;
+
+std::optional<sharding::ShardingRule> ScanOp::getShardingRule() {
+  dist::RuleBuilder builder(*this);
+  for (auto [dim, extent] : llvm::enumerate(getShape())) {
+    int64_t factor = builder.factor(extent);
+    for (unsigned index = 0; index < getNumOperands(); ++index)
+      builder.operand(index, dim, factor).result(index, dim, factor);
+  }
+  return builder.take();
+}
+
+bool ScanOp::addToRuleKey(AddressKey &key) {
+  key.push_back(getDimensionAttr().getAsOpaquePointer());
+  return true;
+}
+
+int64_t ScanOp::getOperationsPerIteration() {
+  return std::max<int64_t>(1, std::distance(getBody().begin(), getBody().end()) - 1);
+}
+
+//===----------------------------------------------------------------------===//
+// The totals of devices
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// How the totals travel.
+struct TotalsPlan {
+  bool isGathered = true;
+  double seconds = 0;
+};
+} // namespace
+
+/// The totals lie as the scan's tensors do, one a device along the dimension.
+static std::vector<int64_t> shapeOfTotals(ArrayRef<int64_t> shape, unsigned dim,
+                                          const AxisList &axes) {
+  std::vector<int64_t> totals = shape.vec();
+  totals[dim] = sharding::sizeOf(axes);
+  return totals;
+}
+
+/// The sharding under which device i holds the total of device i - distance (or i + distance).
+static TensorSharding shifted(TensorSharding totals, unsigned dim, int64_t distance, bool reverse) {
+  totals.windows.push_back({dim, 1, reverse ? distance : -distance, 1});
+  return totals;
+}
+
+static TotalsPlan planTotals(ScanOp op, const TensorSharding &totals, const sharding::Mesh &mesh,
+                             sharding::ReshardPlanner &planner) {
+  const AxisList &axes = totals.dims[op.getDim()];
+  TensorSharding whole = totals;
+  whole.dims[op.getDim()].clear();
+  double seconds = 0;
+  auto bytesTo = [&](const TensorSharding &target) {
+    int64_t bytes = 0;
+    for (Value input : op.getInputs()) {
+      const sharding::ReshardPlan &plan =
+          planner.plan({mesh, shapeOfTotals(op.getShape(), op.getDim(), axes),
+                        dist::bytesPerElement(getElementTypeOrSelf(input.getType())),
+                        sharding::canonical(totals), sharding::canonical(target)});
+      bytes += plan.traffic.wireBytes;
+      seconds += plan.seconds;
+    }
+    return bytes;
+  };
+  int64_t gathered = bytesTo(whole), passedOn = 0;
+  double secondsOfGather = std::exchange(seconds, 0);
+  for (int64_t distance = 1; distance < sharding::sizeOf(axes); distance *= 2)
+    passedOn += bytesTo(shifted(totals, op.getDim(), distance, op.getReverse()));
+  bool isGathered = gathered < passedOn;
+  return {isGathered, isGathered ? secondsOfGather : seconds};
+}
+
+double ScanOp::getCommunicationSeconds(const sharding::FactorAxes &axes, const sharding::Mesh &mesh,
+                                       sharding::ReshardPlanner &planner) {
+  if (axes[getDim()].empty())
+    return 0;
+  TensorSharding totals = TensorSharding::replicated(getShape().size());
+  totals.dims.assign(axes.begin(), axes.end());
+  return planTotals(*this, totals, mesh, planner).seconds;
+}
+
+//===----------------------------------------------------------------------===//
+// A device's part
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// One scan along a dimension that is cut, while it is written.
+class CutScan {
+public:
+  CutScan(ScanOp op, dist::PartitionContext &context)
+      : op(op), context(context), write{context.builder, op.getLoc()}, dim(op.getDim()),
+        sharding(context.getResultSharding(0)), axes(sharding.dims[dim]) {}
+  SmallVector<Value> run();
+
+private:
+  using Values = SmallVector<Value>;
+  /// The combiner's ops on scalars.
+  Values combine(OpBuilder &b, ValueRange before, ValueRange behind);
+  /// The same on tensors; `before` may have one element along the dimension for all of `behind`.
+  /// Where `isThere` (a scalar) is false, `behind` alone.
+  Values combineTensors(ValueRange before, ValueRange behind, Value isThere);
+  /// Operands without undefined elements in front of a reverse scan.
+  void maskInputs();
+  /// The combiner over values and flags, of which undefined elements have a false one.
+  void addFlags(Value isInside);
+  Values scan(ValueRange inputs, bool exclusive);
+  /// What comes before this device's part, for each line, and whether anything does.
+  Values exclusiveTotals(Values totals, Value &isThere);
+
+  ScanOp op;
+  dist::PartitionContext &context;
+  Local write;
+  unsigned dim;
+  TensorSharding sharding;
+  AxisList axes;
+  Values inputs;
+  bool isFlagged = false;
+};
+
+} // namespace
+
+CutScan::Values CutScan::combine(OpBuilder &b, ValueRange before, ValueRange behind) {
+  size_t count = op.getInputs().size();
+  IRMapping mapping;
+  mapping.map(op.getBody().getArguments().take_front(count), before.take_front(count));
+  mapping.map(op.getBody().getArguments().drop_front(count), behind.take_front(count));
+  for (Operation &inner : op.getBody().without_terminator())
+    b.clone(inner, mapping);
+  Values results;
+  for (Value yielded : op.getBody().getTerminator()->getOperands())
+    results.push_back(mapping.lookupOrDefault(yielded));
+  if (!isFlagged)
+    return results;
+  Location loc = op.getLoc();
+  for (auto [result, first, second] : llvm::zip(results, before, behind)) {
+    Value right = arith::SelectOp::create(b, loc, behind.back(), result, first);
+    result = arith::SelectOp::create(b, loc, before.back(), right, second);
+  }
+  results.push_back(arith::OrIOp::create(b, loc, before.back(), behind.back()));
+  return results;
+}
+
+CutScan::Values CutScan::combineTensors(ValueRange before, ValueRange behind, Value isThere) {
+  OpBuilder &b = context.builder;
+  auto type = cast<RankedTensorType>(behind[0].getType());
+  AffineMap identity = b.getMultiDimIdentityMap(type.getRank()), first = identity;
+  if (cast<RankedTensorType>(before[0].getType()).getDimSize(dim) != type.getDimSize(dim)) {
+    SmallVector<AffineExpr> exprs(identity.getResults());
+    exprs[dim] = b.getAffineConstantExpr(0);
+    first = AffineMap::get(type.getRank(), 0, exprs, b.getContext());
+  }
+  Values operands(before);
+  llvm::append_range(operands, behind);
+  SmallVector<AffineMap> maps(before.size(), first);
+  maps.append(behind.size(), identity);
+  SmallVector<Type> elements;
+  for (Value value : behind)
+    elements.push_back(getElementTypeOrSelf(value.getType()));
+  return write.pointwise(
+      operands, maps, type.getShape(), elements, [&](OpBuilder &inner, ValueRange args) {
+        ValueRange second = args.drop_front(before.size());
+        Values results = combine(inner, args.take_front(before.size()), second);
+        if (isThere)
+          for (auto [result, own] : llvm::zip(results, second))
+            result = arith::SelectOp::create(inner, op.getLoc(), isThere, result, own);
+        return results;
+      });
+}
+
+void CutScan::addFlags(Value isInside) {
+  inputs.push_back(isInside);
+  isFlagged = true;
+}
+
+void CutScan::maskInputs() {
+  OpBuilder &b = context.builder;
+  auto type = cast<RankedTensorType>(inputs[0].getType());
+  Value begin = arith::MulIOp::create(b, op.getLoc(), context.getDeviceIndex(axes),
+                                      write.index(type.getDimSize(dim)));
+  Value isInside = write.isInside(type.getShape(), dim, begin, op.getShape()[dim]);
+  if (!op.getIdentity())
+    return addFlags(isInside);
+  AffineMap map = b.getMultiDimIdentityMap(type.getRank());
+  for (auto [input, identity] : llvm::zip(inputs, op.getIdentityAttr())) {
+    Type element = getElementTypeOrSelf(input.getType());
+    input = write.pointwise(
+        {input, isInside}, {map, map}, type.getShape(), {element},
+        [&](OpBuilder &inner, ValueRange args) {
+          Value fill = arith::ConstantOp::create(inner, op.getLoc(), cast<TypedAttr>(identity));
+          return Values{arith::SelectOp::create(inner, op.getLoc(), args[1], args[0], fill)};
+        })[0];
+  }
+}
+
+CutScan::Values CutScan::scan(ValueRange operands, bool exclusive) {
+  OpBuilder &b = context.builder;
+  auto local = ScanOp::create(b, op.getLoc(), operands.getTypes(), op.getDimensionAttr(),
+                              exclusive ? b.getUnitAttr() : UnitAttr(), op.getReverseAttr(),
+                              operands, isFlagged ? ArrayAttr() : op.getIdentityAttr());
+  Block &body = local.getCombiner().emplaceBlock();
+  for (int side = 0; side < 2; ++side)
+    for (Value operand : operands)
+      body.addArgument(getElementTypeOrSelf(operand.getType()), op.getLoc());
+  OpBuilder inner = OpBuilder::atBlockEnd(&body);
+  YieldOp::create(inner, op.getLoc(),
+                  combine(inner, body.getArguments().take_front(operands.size()),
+                          body.getArguments().drop_front(operands.size())));
+  return Values(local.getResults());
+}
+
+CutScan::Values CutScan::exclusiveTotals(Values totals, Value &isThere) {
+  OpBuilder &b = context.builder;
+  Location loc = op.getLoc();
+  int64_t devices = sharding::sizeOf(axes);
+  Value device = context.getDeviceIndex(axes);
+  // The number of devices before this one, in the order of the scan.
+  Value before = op.getReverse()
+                     ? arith::SubIOp::create(b, loc, write.index(devices - 1), device).getResult()
+                     : device;
+  auto hasBefore = [&](int64_t distance) -> Value {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, before, write.index(distance));
+  };
+  std::vector<int64_t> shape = shapeOfTotals(op.getShape(), dim, axes);
+  auto moveTo = [&](ValueRange values, const TensorSharding &target) {
+    Values moved;
+    for (Value value : values)
+      moved.push_back(context.reshard(
+          value, RankedTensorType::get(shape, getElementTypeOrSelf(value.getType())), sharding,
+          target));
+    return moved;
+  };
+  isThere = hasBefore(1);
+  if (planTotals(op, sharding, context.getMesh(), context.getPlanner()).isGathered) {
+    TensorSharding whole = sharding;
+    whole.dims[dim].clear();
+    Values prefixes = scan(moveTo(totals, whole), /*exclusive=*/false);
+    // That of the neighbour; of the first device any.
+    Value next = arith::AddIOp::create(b, loc, device, write.index(op.getReverse() ? 1 : -1));
+    Value clamped = arith::MinSIOp::create(
+        b, loc, arith::MaxSIOp::create(b, loc, next, write.index(0)), write.index(devices - 1));
+    for (Value &prefix : prefixes)
+      prefix = write.slice(prefix, dim, clamped, 1);
+    return prefixes;
+  }
+  Values prefixes;
+  for (int64_t distance = 1; distance < devices; distance *= 2) {
+    Values received = moveTo(totals, shifted(sharding, dim, distance, op.getReverse()));
+    Value isReceived = hasBefore(distance);
+    prefixes = prefixes.empty() ? received : combineTensors(received, prefixes, isReceived);
+    if (distance * 2 < devices)
+      totals = combineTensors(received, totals, isReceived);
+  }
+  return prefixes;
+}
+
+SmallVector<Value> CutScan::run() {
+  for (unsigned index = 0; index < op.getNumOperands(); ++index)
+    inputs.push_back(context.getOperand(index));
+  if (op.getReverse() && context.isUneven(dim))
+    maskInputs();
+  Values local = scan(inputs, op.getExclusive());
+  int64_t extent = cast<RankedTensorType>(local[0].getType()).getDimSize(dim);
+  OpFoldResult last = context.builder.getIndexAttr(op.getReverse() ? 0 : extent - 1);
+  Values totals, lastInputs;
+  for (auto [result, input] : llvm::zip(local, inputs)) {
+    totals.push_back(write.slice(result, dim, last, 1));
+    lastInputs.push_back(write.slice(input, dim, last, 1));
+  }
+  if (op.getExclusive())
+    totals = combineTensors(totals, lastInputs, {});
+  Value isThere;
+  Values before = exclusiveTotals(std::move(totals), isThere);
+  Values results = combineTensors(before, local, isThere);
+  results.resize(op.getNumResults()); // without the flags
+  return results;
+}
+
+FailureOr<SmallVector<Value>> ScanOp::partition(dist::PartitionContext &context) {
+  const AxisList &axes = context.getFactorAxes()[getDim()];
+  if (sharding::sizeOf(axes) == 1 || llvm::is_contained(getShape(), 0))
+    return context.cloneOp();
+  return CutScan(*this, context).run();
+}

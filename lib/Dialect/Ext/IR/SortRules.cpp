@@ -1,0 +1,214 @@
+//===- SortRules.cpp - How sorts are distributed ---------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Lines are sorted independently. Where the sorted dimension itself is cut,
+//
+//   * all elements are wanted: lines are made whole, each on one device where another
+//     dimension can be cut instead (an all-to-all there and one back), else on every
+//     device, which keeps its part;
+//   * the first k are wanted: each device finds those of its part, and the first k of
+//     all are among these n * k, which every device gets.
+//
+// Candidates are in the order of the devices, so that equal elements stay in theirs.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Local.h"
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Dist/Rules/RuleBuilder.h"
+#include "tessera/Dialect/Ext/IR/ExtDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::ext;
+using sharding::AxisList;
+using sharding::TensorSharding;
+
+std::optional<sharding::ShardingRule> SortOp::getShardingRule() {
+  dist::RuleBuilder builder(*this);
+  for (auto [dim, extent] : llvm::enumerate(getShape())) {
+    int64_t factor = builder.factor(extent), wanted = factor;
+    if (dim == getDim() && getLimit())
+      wanted = builder.factor(getCount(), sharding::FactorKind::replicate);
+    for (unsigned index = 0; index < getNumOperands(); ++index)
+      builder.operand(index, dim, factor).result(index, dim, wanted);
+  }
+  return builder.take();
+}
+
+int64_t SortOp::getOperationsPerIteration() {
+  int64_t depth = std::max<int64_t>(2, std::min(getShape()[getDim()], getCount() + 1));
+  return static_cast<int64_t>(getKeys()) * llvm::Log2_64_Ceil(depth);
+}
+
+/// The factor of a dimension of the operands.
+static unsigned factorOf(SortOp op, unsigned dim) {
+  return dim + (op.getLimit() && dim > op.getDim() ? 1 : 0);
+}
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct MoveCost {
+  int64_t wireBytes = 0;
+  double seconds = 0;
+  MoveCost operator+(const MoveCost &other) const {
+    return {wireBytes + other.wireBytes, seconds + other.seconds};
+  }
+};
+} // namespace
+
+/// What it takes to move all operands, of `shape`, from one sharding to another.
+static MoveCost costOfMove(SortOp op, const std::vector<int64_t> &shape, const TensorSharding &from,
+                           const TensorSharding &to, const sharding::Mesh &mesh,
+                           sharding::ReshardPlanner &planner) {
+  MoveCost cost;
+  for (Value input : op.getInputs()) {
+    const sharding::ReshardPlan &plan =
+        planner.plan({mesh, shape, dist::bytesPerElement(getElementTypeOrSelf(input.getType())),
+                      sharding::canonical(from), sharding::canonical(to)});
+    cost = cost + MoveCost{plan.traffic.wireBytes, plan.seconds};
+  }
+  return cost;
+}
+
+/// Where lines are whole: another dimension that is cut as well, or none. Bytes decide: what is
+/// gathered is also sorted by every device. Adds what it costs to go there and back.
+static TensorSharding planWholeLines(SortOp op, const TensorSharding &cut,
+                                     const sharding::Mesh &mesh, sharding::ReshardPlanner &planner,
+                                     double &seconds) {
+  std::vector<int64_t> shape = op.getShape().vec();
+  TensorSharding best = cut;
+  best.dims[op.getDim()].clear();
+  MoveCost least = costOfMove(op, shape, cut, best, mesh, planner);
+  for (unsigned dim = 0; dim < shape.size(); ++dim) {
+    TensorSharding other = cut;
+    llvm::append_range(other.dims[dim], other.dims[op.getDim()]);
+    if (dim == op.getDim() || shape[dim] < sharding::sizeOf(other.dims[dim]))
+      continue;
+    other.dims[op.getDim()].clear();
+    MoveCost both = costOfMove(op, shape, cut, other, mesh, planner) +
+                    costOfMove(op, shape, other, cut, mesh, planner);
+    if (both.wireBytes < least.wireBytes) {
+      least = both;
+      best = other;
+    }
+  }
+  seconds = least.seconds;
+  return best;
+}
+
+/// The candidates of all devices for the first k of each line.
+static std::vector<int64_t> shapeOfCandidates(SortOp op, const AxisList &axes) {
+  std::vector<int64_t> shape = op.getShape().vec();
+  int64_t devices = sharding::sizeOf(axes);
+  shape[op.getDim()] =
+      devices * std::min(op.getCount(), sharding::ceilDiv(shape[op.getDim()], devices));
+  return shape;
+}
+
+double SortOp::getCommunicationSeconds(const sharding::FactorAxes &axes, const sharding::Mesh &mesh,
+                                       sharding::ReshardPlanner &planner) {
+  if (axes[getDim()].empty() || llvm::is_contained(getShape(), 0))
+    return 0;
+  TensorSharding cut = TensorSharding::replicated(getShape().size());
+  for (unsigned dim = 0; dim < cut.dims.size(); ++dim)
+    cut.dims[dim] = axes[factorOf(*this, dim)];
+  double seconds = 0;
+  if (!getLimit()) {
+    planWholeLines(*this, cut, mesh, planner, seconds);
+    return seconds;
+  }
+  TensorSharding whole = cut;
+  whole.dims[getDim()].clear();
+  return costOfMove(*this, shapeOfCandidates(*this, cut.dims[getDim()]), cut, whole, mesh, planner)
+      .seconds;
+}
+
+//===----------------------------------------------------------------------===//
+// A device's part
+//===----------------------------------------------------------------------===//
+
+static RankedTensorType withShape(Value value, ArrayRef<int64_t> shape) {
+  return cast<RankedTensorType>(value.getType()).clone(shape);
+}
+
+static SmallVector<Value> sortLocally(SortOp op, OpBuilder &b, ValueRange inputs, int64_t keys,
+                                      std::optional<int64_t> limit) {
+  IntegerAttr count = limit ? b.getI64IntegerAttr(*limit) : IntegerAttr();
+  auto local = SortOp::create(b, op.getLoc(), op.getDimensionAttr(), b.getI64IntegerAttr(keys),
+                              op.getDescendingAttr(), count, inputs);
+  return SmallVector<Value>(local.getResults());
+}
+
+/// Whole lines on one device or on all, and back.
+static SmallVector<Value> sortWholeLines(SortOp op, dist::PartitionContext &context) {
+  TensorSharding cut = context.getOperandSharding(0);
+  double seconds = 0;
+  TensorSharding lines = planWholeLines(op, cut, context.getMesh(), context.getPlanner(), seconds);
+  auto typeOf = [&](unsigned index) {
+    return cast<RankedTensorType>(op->getOperand(index).getType());
+  };
+  SmallVector<Value> values;
+  for (unsigned index = 0; index < op.getNumOperands(); ++index)
+    values.push_back(context.reshard(context.getOperand(index), typeOf(index), cut, lines));
+  values = sortLocally(op, context.builder, values, op.getKeys(), std::nullopt);
+  for (auto [index, value] : llvm::enumerate(values))
+    value = context.reshard(value, typeOf(index), lines, cut);
+  return values;
+}
+
+/// The first of each part, then the first of these. Undefined elements of an uneven part are sorted
+/// behind all others by a key in front.
+static SmallVector<Value> sortCandidates(SortOp op, dist::PartitionContext &context) {
+  OpBuilder &b = context.builder;
+  Local write{b, op.getLoc()};
+  unsigned dim = op.getDim();
+  TensorSharding cut = context.getOperandSharding(0), whole = cut;
+  whole.dims[dim].clear();
+  SmallVector<Value> values;
+  int64_t keys = op.getKeys();
+  for (unsigned index = 0; index < op.getNumOperands(); ++index)
+    values.push_back(context.getOperand(index));
+  ArrayRef<int64_t> part = cast<RankedTensorType>(values[0].getType()).getShape();
+  bool isUneven = context.isUneven(dim);
+  if (isUneven) {
+    Value begin = arith::MulIOp::create(b, op.getLoc(), context.getDeviceIndex(cut.dims[dim]),
+                                        write.index(part[dim]));
+    Value isInside = write.isInside(part, dim, begin, op.getShape()[dim]);
+    if (!op.getDescending()) // false comes first
+      isInside = write.pointwise(
+          {isInside}, {b.getMultiDimIdentityMap(part.size())}, part, {b.getI1Type()},
+          [&](OpBuilder &inner, ValueRange args) {
+            Value one = arith::ConstantIntOp::create(inner, op.getLoc(), 1, 1);
+            return SmallVector<Value>{arith::XOrIOp::create(inner, op.getLoc(), args[0], one)};
+          })[0];
+    values.insert(values.begin(), isInside);
+    ++keys;
+  }
+  values = sortLocally(op, b, values, keys, std::min(op.getCount(), part[dim]));
+  std::vector<int64_t> candidates = shapeOfCandidates(op, cut.dims[dim]);
+  for (Value &value : values)
+    value = context.reshard(value, withShape(value, candidates), cut, whole);
+  values = sortLocally(op, b, values, keys, op.getCount());
+  if (isUneven)
+    values.erase(values.begin());
+  return values;
+}
+
+FailureOr<SmallVector<Value>> SortOp::partition(dist::PartitionContext &context) {
+  const AxisList &axes = context.getFactorAxes()[getDim()];
+  if (sharding::sizeOf(axes) == 1 || llvm::is_contained(getShape(), 0)) // limit 0 as well
+    return context.cloneOp();
+  return getLimit() ? sortCandidates(*this, context) : sortWholeLines(*this, context);
+}

@@ -1,0 +1,272 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`lax.associative_scan` as one operation.
+
+JAX spells it as slices and interleavings of halves, of halves of halves. While a function is traced, calls of `jax.lax.associative_scan`
+bind a primitive instead where the function combines elements alone, so that its operations can be those of scalars. Derivatives are linear
+recurrences, t[i] = M[i] t[i - 1] + u[i], which are scans, too: a second primitive, whose transpose is itself from the other end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.extend import core as jex_core
+from jax.interpreters import ad, batching, mlir
+
+from ..ir import Block, TensorType, Value
+from .errors import ImportFailure
+from .registry import RULES, rule
+
+_spelled_out = lax.associative_scan
+_scan = jex_core.Primitive("tessera_associative_scan")
+_linear = jex_core.Primitive("tessera_linear_recurrence")
+
+
+# What calls of lax.associative_scan become.
+
+@contextlib.contextmanager
+def recognised():
+    """Calls of `jax.lax.associative_scan` inside bind a primitive where they can."""
+    lax.associative_scan = associative_scan
+    try:
+        yield
+    finally:
+        lax.associative_scan = _spelled_out
+
+
+def associative_scan(fn, elems, reverse=False, axis=0):
+    leaves, tree = jax.tree.flatten(elems)
+    leaves = [jnp.asarray(leaf) for leaf in leaves]
+    body = _scalar_program(fn, leaves, tree)
+    if body is None or not all(leaf.shape == leaves[0].shape for leaf in leaves) or not -leaves[0].ndim <= axis < leaves[0].ndim:
+        return _spelled_out(fn, elems, reverse, axis)
+    results = _scan.bind(*leaves, body=body, axis=axis % leaves[0].ndim, reverse=bool(reverse))
+    return jax.tree.unflatten(tree, results)
+
+
+def _scalar_program(fn, leaves, tree):
+    """The function of two elements as a program over scalars; None where it is more than that."""
+    if not callable(fn) or not leaves:
+        return None
+    scalars = [jax.ShapeDtypeStruct((), leaf.dtype) for leaf in leaves]
+
+    def flat(*args):
+        half = len(args) // 2
+        return jax.tree.leaves(fn(jax.tree.unflatten(tree, args[:half]), jax.tree.unflatten(tree, args[half:])))
+    try:
+        program = jax.make_jaxpr(flat)(*scalars, *scalars)
+    except Exception:  # of a function that needs arrays: what is wrong with it JAX says itself
+        return None
+    fits = [(v.shape, v.dtype) for v in program.out_avals] == [((), s.dtype) for s in scalars]
+    return program if fits and not program.consts and _is_elementwise(program.jaxpr) else None
+
+
+_CALLS = ("pjit", "jit", "closed_call", "custom_jvp_call")
+
+
+def _is_elementwise(jaxpr) -> bool:
+    def one(eqn):
+        if eqn.primitive.name in _CALLS:
+            inner = eqn.params.get("jaxpr") or eqn.params.get("call_jaxpr")
+            return not inner.consts and _is_elementwise(inner.jaxpr)
+        known = RULES.get(eqn.primitive.name)
+        return known is not None and known.__module__.endswith(".elementwise")
+    return all(one(eqn) for eqn in jaxpr.eqns)
+
+
+def _on_arrays(body, rank: int):
+    """A program over scalars as a function of arrays."""
+    function = jex_core.jaxpr_as_fun(body)
+    for _ in range(rank):
+        function = jax.vmap(function)
+    return function
+
+
+def _shifted(x, axis: int, reverse: bool):
+    """By one step of the scan; the first step gets zeros."""
+    x = lax.slice_in_dim(x, 1, None, axis=axis) if reverse else lax.slice_in_dim(x, 0, x.shape[axis] - 1, axis=axis)
+    padding = [(0, 0, 0)] * x.ndim
+    padding[axis] = (0, 1, 0) if reverse else (1, 0, 0)
+    return lax.pad(x, jnp.zeros((), x.dtype), padding)
+
+
+def _is_first(x, axis: int, reverse: bool):
+    return lax.broadcasted_iota(jnp.int32, x.shape, axis) == (x.shape[axis] - 1 if reverse else 0)
+
+
+# The scan.
+
+def _evaluate_scan(*xs, body, axis, reverse):
+    fn = _on_arrays(body, xs[0].ndim)
+    return list(_spelled_out(lambda a, b: tuple(fn(*a, *b)), tuple(xs), reverse, axis))
+
+
+def _scan_jvp(primals, tangents, *, body, axis, reverse):
+    results = _scan.bind(*primals, body=body, axis=axis, reverse=reverse)
+    xs, n = list(primals), len(primals)
+    before = [_shifted(y, axis, reverse) for y in results]
+    fn = _on_arrays(body, xs[0].ndim)
+    floats = [i for i in range(n) if jnp.issubdtype(xs[i].dtype, jnp.floating)]
+    zero = lambda x: jnp.zeros(x.shape, jax.dtypes.float0 if not jnp.issubdtype(x.dtype, jnp.inexact) else x.dtype)
+    incoming = [jnp.zeros_like(x) if i in floats and isinstance(t, ad.Zero) else zero(x) if isinstance(t, ad.Zero) else t
+                for i, (x, t) in enumerate(zip(xs, tangents))]
+    zeros = [zero(x) for x in xs]
+    _, own = jax.jvp(lambda *a: fn(*before, *a), xs, incoming)
+    first = _is_first(xs[0], axis, reverse)
+    added = [jnp.where(first, incoming[i], own[i]) for i in floats]
+    reads = _dependences(body.jaxpr, n)
+    pattern = _closed([[k in reads[r] for k in floats] for r in floats])
+    columns = {}
+    for k in floats:
+        ones = [jnp.ones_like(x) if i == k else z for i, (x, z) in enumerate(zip(xs, zeros))]
+        columns[k] = jax.jvp(lambda *a: fn(*a, *xs), before, ones)[1]
+    slopes = [columns[k][r] for i, r in enumerate(floats) for j, k in enumerate(floats) if pattern[i][j]]
+    moved = _linear.bind(*slopes, *added, pattern=pattern, axis=axis, reverse=reverse)
+    out = [ad.Zero(jax.typeof(y).to_tangent_aval()) for y in results]
+    for i, t in zip(floats, moved):
+        out[i] = t
+    return results, out
+
+
+def _dependences(jaxpr, n: int) -> list[set[int]]:
+    """Which of the first `n` inputs each output is computed from."""
+    known = {v: {i} for i, v in enumerate(jaxpr.invars[:n])}
+    read = lambda v: set() if isinstance(v, jex_core.Literal) else known.get(v, set())
+    for eqn in jaxpr.eqns:
+        joined = set().union(*[read(v) for v in eqn.invars])
+        known.update({v: joined for v in eqn.outvars})
+    return [read(v) for v in jaxpr.outvars]
+
+
+def _closed(pattern) -> tuple[tuple[bool, ...], ...]:
+    """The places of matrices with this pattern and of their products that are not zero."""
+    n = len(pattern)
+    while True:
+        more = [[pattern[i][j] or any(pattern[i][k] and pattern[k][j] for k in range(n)) for j in range(n)] for i in range(n)]
+        if more == pattern:
+            return tuple(map(tuple, more))
+        pattern = more
+
+
+# Linear recurrences: matrices by the places of a pattern, then vectors.
+
+def _compose(pattern, multiply, add, before, behind):
+    """(M', u') after (M, u): (M' M, M' u + u')."""
+    n, places = len(pattern), [(i, j) for i, row in enumerate(pattern) for j, there in enumerate(row) if there]
+    first, second = dict(zip(places, before)), dict(zip(places, behind))
+    u, v = before[len(places):], behind[len(places):]
+
+    def total(terms):
+        result, *rest = terms
+        for term in rest:
+            result = add(result, term)
+        return result
+    matrix = []
+    for i, j in places:
+        terms = [multiply(second[i, k], first[k, j]) for k in range(n) if (i, k) in second and (k, j) in first]
+        matrix.append(total(terms) if terms else multiply(second[i, j], first[i, j]))  # a nilpotent place: of zeros
+    vector = [total([*[multiply(second[i, k], u[k]) for k in range(n) if (i, k) in second], v[i]]) for i in range(n)]
+    return [*matrix, *vector]
+
+
+def _evaluate_linear(*values, pattern, axis, reverse):
+    n = len(pattern)
+    combine = lambda a, b: tuple(_compose(pattern, jnp.multiply, jnp.add, list(a), list(b)))
+    return list(_spelled_out(combine, tuple(values), reverse, axis)[-n:])
+
+
+def _linear_jvp(primals, tangents, *, pattern, axis, reverse):
+    n = len(pattern)
+    results = _linear.bind(*primals, pattern=pattern, axis=axis, reverse=reverse)
+    before = [_shifted(t, axis, reverse) for t in results]
+    places = [(i, j) for i, row in enumerate(pattern) for j, there in enumerate(row) if there]
+    slopes, added = primals[:-n], [ad.instantiate_zeros(t) for t in tangents[-n:]]
+    for (i, j), tangent in zip(places, tangents[:-n]):
+        if not isinstance(tangent, ad.Zero):
+            added[i] = added[i] + tangent * before[j]
+    return results, _linear.bind(*slopes, *added, pattern=pattern, axis=axis, reverse=reverse)
+
+
+def _linear_transpose(cotangents, *values, pattern, axis, reverse):
+    n = len(pattern)
+    slopes = values[:-n]
+    if any(ad.is_undefined_primal(m) for m in slopes):
+        raise NotImplementedError("a linear recurrence is linear in what it adds, not in its factors")
+    places = [(i, j) for i, row in enumerate(pattern) for j, there in enumerate(row) if there]
+    by_place = {(j, i): _shifted(m, axis, not reverse) for (i, j), m in zip(places, slopes)}  # M[i + 1], transposed
+    turned = tuple(tuple(pattern[j][i] for j in range(n)) for i in range(n))
+    ordered = [by_place[i, j] for i in range(n) for j in range(n) if turned[i][j]]
+    back = _linear.bind(*ordered, *[ad.instantiate_zeros(c) for c in cotangents], pattern=turned, axis=axis, reverse=not reverse)
+    return [None] * len(slopes) + list(back)
+
+
+def _batched(primitive):
+    def batch(values, dims, *, axis, **params):
+        size = next(v.shape[d] for v, d in zip(values, dims) if d is not None)
+        moved = [jnp.broadcast_to(v, (size, *v.shape)) if d is None else jnp.moveaxis(v, d, 0)
+                 for v, d in zip(values, dims)]
+        results = primitive.bind(*moved, axis=axis + 1, **params)
+        return results, [0] * len(results)
+    return batch
+
+
+for _primitive, _evaluate, _count in ((_scan, _evaluate_scan, lambda values, _: len(values)),
+                                      (_linear, _evaluate_linear, lambda _, params: len(params["pattern"]))):
+    _primitive.multiple_results = True
+    _primitive.def_impl(_evaluate)
+    _primitive.def_abstract_eval(lambda *avals, _count=_count, **params: [
+        jax.core.ShapedArray(a.shape, a.dtype) for a in avals[len(avals) - _count(avals, params):]])
+    mlir.register_lowering(_primitive, mlir.lower_fun(_evaluate, multiple_results=True))
+    batching.primitive_batchers[_primitive] = _batched(_primitive)
+ad.primitive_jvps[_scan], ad.primitive_jvps[_linear] = _scan_jvp, _linear_jvp
+ad.primitive_transposes[_linear] = _linear_transpose
+
+
+# Their rules.
+
+@rule(_scan.name)
+def _(ctx, eqn, *values):
+    body = eqn.params["body"]
+    return ctx.b.scan(values, eqn.params["axis"], lambda before, behind: on_scalars(ctx, body, [*before, *behind]),
+                      reverse=eqn.params["reverse"])
+
+
+@rule(_linear.name)
+def _(ctx, eqn, *values):
+    b, pattern = ctx.b, eqn.params["pattern"]
+    multiply, add = [lambda x, y, name=name: b.apply(name, x, y) for name in ("arith.mulf", "arith.addf")]
+    combine = lambda before, behind: _compose(pattern, multiply, add, before, behind)
+    return b.scan(values, eqn.params["axis"], combine, reverse=eqn.params["reverse"])[-len(pattern):]
+
+
+def on_scalars(ctx, program, values: Sequence[Value]) -> list[Value]:
+    """The results of a program over scalars, as operations on scalars at the end of the current block."""
+    b = ctx.b
+    made = Block([TensorType((), v.type) for v in values])
+    with b.isolated(made):
+        results = ctx.inline(program, made.arguments)
+    known: dict[Value, Value] = dict(zip(made.arguments, values))
+
+    def copy(operation, scalars):
+        if operation.name == "arith.constant" and "splat" in operation.attributes:
+            return b.constant(operation.attributes["splat"], getattr(operation.result.type, "element", operation.result.type))
+        if operation.name == "linalg.generic":
+            body, = operation.regions
+            inside = {**scalars, **{a: scalars.get(v) for a, v in zip(body.arguments, operation.operands)}}
+            for each in body.operations[:-1]:
+                inside[each.result] = copy(each, inside)
+            return inside[body.operations[-1].operands[0]]
+        if operation.name == "tensor.empty":
+            return None
+        if operation.name.split(".")[0] not in ("arith", "math"):
+            raise ImportFailure(f"'{operation.name}' in the function of 'associative_scan' is not supported; combine elements alone", ctx.location)
+        element = getattr(operation.result.type, "element", operation.result.type)
+        return b.op(operation.name, [scalars[v] for v in operation.operands], [element], dict(operation.attributes)).result
+    for operation in made.operations:
+        known[operation.result] = copy(operation, known)
+    return [known[v] for v in results]

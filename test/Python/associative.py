@@ -1,0 +1,62 @@
+# RUN: %tessera_python %s
+# REQUIRES: jax
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""lax.associative_scan of functions of elements is one scan, and so are its derivatives; other functions are spelled out."""
+
+import unittest
+
+from jax_case import I, JaxCase, array, jnp, mesh_of
+import jax
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+import tessera
+
+
+def states(a, b, reverse=False):
+    """y[i] = a[i] y[i - 1] + b[i]"""
+    combine = lambda l, r: (l[0] * r[0], r[0] * l[1] + r[1])
+    return lax.associative_scan(combine, (jax.nn.sigmoid(a), b), reverse=reverse)[1]
+
+
+def running_softmax(x):
+    def combine(l, r):
+        m = jnp.maximum(l[0], r[0])
+        return m, l[1] * jnp.exp(l[0] - m) + r[1] * jnp.exp(r[0] - m)
+    return lax.associative_scan(combine, (x, jnp.ones_like(x)))
+
+
+class AssociativeScan(JaxCase):
+    x, n = array(10, 3), array(10, 3, dtype=I)
+
+    def test_one_scan(self):
+        # The spelling is another than what JAX keeps of the function from an earlier trace.
+        jax.eval_shape(states, self.x, self.x)
+        text = str(tessera.from_jax(states, (self.x, self.x)))
+        self.assertEqual(text.count("ext.scan"), 1)
+
+    def test_values(self):
+        self.check(lambda a, n: (states(a, a), states(a, a, True), lax.associative_scan(jnp.maximum, n, axis=1)), self.x, self.n)
+
+    def test_other_functions(self):
+        products = lambda x: lax.associative_scan(jnp.matmul, x.reshape(-1, 2, 2))
+        self.check(products, array(6, 4))
+
+    def test_mapped(self):
+        self.check(lambda a, b: jax.vmap(jax.jit(states), in_axes=(1, None), out_axes=1)(a, b), self.x, array(10))
+
+    def test_derivatives(self):
+        self.check(self.gradient(states, 0, 1), self.x, self.x)
+        self.check(self.gradient(lambda a: running_softmax(a)[1], 0), self.x)
+        self.check(lambda a: jax.jvp(states, (a, a), (a + 1, a * 2))[1], self.x)
+
+    def test_bytes(self):
+        """Two elements a line and round, in three rounds of eight devices."""
+        a = array(1024, 64)
+        plan = tessera.from_jax(states, (a, a), (P("x"), P("x")), P("x"), mesh=mesh_of(x=8)).explain()
+        self.assertEqual(plan["wire_bytes_total"], 2 * 3 * 64 * 4)
+
+
+if __name__ == "__main__":
+    unittest.main()
