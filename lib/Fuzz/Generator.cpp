@@ -21,6 +21,7 @@ std::vector<Kind> fuzz::allKinds() {
   addShapeKinds(kinds);
   addWindowKinds(kinds);
   addIndexKinds(kinds);
+  addMoveKinds(kinds);
   addBodyKinds(kinds);
   addPartialWriteKinds(kinds);
   kinds.push_back({"for", 5, [](ProgramBuilder &p) { return p.loop(); }});

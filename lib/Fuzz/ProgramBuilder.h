@@ -146,6 +146,7 @@ void addReductionKinds(std::vector<Kind> &kinds);
 void addShapeKinds(std::vector<Kind> &kinds);
 void addWindowKinds(std::vector<Kind> &kinds);
 void addIndexKinds(std::vector<Kind> &kinds);
+void addMoveKinds(std::vector<Kind> &kinds);
 void addBodyKinds(std::vector<Kind> &kinds);
 void addPartialWriteKinds(std::vector<Kind> &kinds);
 /// For programs that are differentiated only.
