@@ -50,6 +50,7 @@ runtime::CollectiveStep Serializer::collective(rt::CollectiveOp op) {
     tokens[op.getToken()] = *step.token;
   }
   step.id = nextCollective++;
+  std::vector<sharding::MovedTensor> moved;
   int64_t group = step.axes.empty() ? mesh.numDevices() : sharding::sizeOf(step.axes);
   for (auto [source, target, from, to, type] :
        llvm::zip_equal(op.getSources(), op.getTargets(), op.getSourceLayouts(),
@@ -63,11 +64,10 @@ runtime::CollectiveStep Serializer::collective(rt::CollectiveOp op) {
     operand.source = layoutOf(cast<dist::ShardingAttr>(from), global);
     operand.target = layoutOf(cast<dist::ShardingAttr>(to), global);
     operand.fill = numberOf(op.getFillAttr());
-    step.wireBytes += sharding::trafficOf(step.kind, group, runtime::sizeOf(operand.dtype), mesh,
-                                          operand.source, targetMesh, operand.target)
-                          .wireBytes;
+    moved.push_back({runtime::sizeOf(operand.dtype), operand.source, operand.target});
     step.operands.push_back(std::move(operand));
   }
+  step.wireBytes = sharding::trafficOf(step.kind, group, mesh, targetMesh, moved).wireBytes;
   return step;
 }
 

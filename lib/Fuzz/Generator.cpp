@@ -22,6 +22,7 @@ std::vector<Kind> fuzz::allKinds() {
   addWindowKinds(kinds);
   addIndexKinds(kinds);
   addLineKinds(kinds);
+  addMoveKinds(kinds);
   addBodyKinds(kinds);
   addPartialWriteKinds(kinds);
   kinds.push_back({"for", 5, [](ProgramBuilder &p) { return p.loop(); }});

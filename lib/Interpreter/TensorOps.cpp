@@ -7,6 +7,8 @@
 
 #include "Evaluator.h"
 
+#include "tessera/Dialect/Dist/IR/Dist.h"
+
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -195,6 +197,28 @@ static Outcome concat(Evaluator &evaluator, tensor::ConcatOp op) {
   return finish(evaluator, op, result);
 }
 
+static Outcome rearrange(Evaluator &evaluator, tessera::dist::RearrangeOp op) {
+  RankedTensorType type = op.getResult().getType();
+  auto dim = static_cast<int64_t>(op.getDim());
+  Tensor result = op.getFill() ? Tensor::filled(type.getElementType(), type.getShape(),
+                                                toTensor(cast<TypedAttr>(op.getFillAttr())).item())
+                               : Tensor(type.getElementType(), type.getShape());
+  for (auto [number, input] : llvm::enumerate(op.getInputs())) {
+    const Tensor &source = evaluator.get(input);
+    tessera::sharding::Segment segment = op.getSegment(number);
+    SmallVector<int64_t> shape(type.getShape());
+    shape[dim] = segment.count;
+    forEachIndex(shape, [&](ArrayRef<int64_t> index) {
+      SmallVector<int64_t> from(index), to(index);
+      from[dim] = segment.from + index[dim] * segment.fromStep;
+      to[dim] = segment.to + index[dim] * segment.toStep;
+      result.store(result.linearize(to), source.load(source.linearize(from)));
+      return true;
+    });
+  }
+  return finish(evaluator, op, result);
+}
+
 static Outcome pad(Evaluator &evaluator, tensor::PadOp op) {
   const Tensor &source = evaluator.get(op.getSource());
   SmallVector<int64_t> low = evaluator.getInts(op.getMixedLowPad());
@@ -284,6 +308,7 @@ Outcome tessera::interpreter::executeTensor(Evaluator &evaluator, Operation *op)
       .Case([&](tensor::InsertSliceOp op) { return insertSlice(evaluator, op); })
       .Case([&](tensor::ConcatOp op) { return concat(evaluator, op); })
       .Case([&](tensor::PadOp op) { return pad(evaluator, op); })
+      .Case([&](tessera::dist::RearrangeOp op) { return rearrange(evaluator, op); })
       .Case([&](tensor::GenerateOp op) { return generate(evaluator, op); })
       .Default([&](Operation *other) { return executeTensorIndex(evaluator, other); });
 }

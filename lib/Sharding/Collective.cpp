@@ -143,8 +143,9 @@ Traffic trafficOf(CollectiveKind kind, int64_t groupSize, const Buffers &buffers
 }
 
 Traffic trafficOf(CollectiveKind kind, int64_t groupSize, int64_t bytesPerElement,
-                  const Mesh &sourceMesh, const Layout &source, const Mesh &targetMesh,
+                  const Mesh &sourceMesh, const Layout &whole, const Mesh &targetMesh,
                   const Layout &target) {
+  const Layout source = selectLike(whole, target);
   std::vector<int64_t> sourceShape = source.localShape(), targetShape = target.localShape();
   Buffers buffers{bytesPerElement,
                   source.maxValidElements(),
@@ -171,6 +172,33 @@ Traffic trafficOf(CollectiveKind kind, int64_t groupSize, int64_t bytesPerElemen
   if (traffic.count > 0 || (kind == CollectiveKind::exchange && source != target))
     traffic.setCopies(kind, bytesPerElement, sourceShape, targetShape);
   return traffic;
+}
+
+Traffic trafficOf(CollectiveKind kind, int64_t groupSize, const Mesh &sourceMesh,
+                  const Mesh &targetMesh, std::span<const MovedTensor> tensors) {
+  Traffic total;
+  std::vector<int64_t> received(targetMesh.numDevices()), sent(sourceMesh.numDevices());
+  for (const MovedTensor &tensor : tensors) {
+    Traffic one = trafficOf(kind, groupSize, tensor.bytesPerElement, sourceMesh, tensor.source,
+                            targetMesh, tensor.target);
+    total.bytes += one.bytes;
+    total.wireBytes += one.wireBytes;
+    total.count = std::max(total.count, one.count);
+    total.messages = std::max(total.messages, one.messages);
+    total.written += one.written;
+    total.added += one.added;
+    if (!isByBoxes(kind) || tensors.size() == 1)
+      continue;
+    ExchangeTraffic boxes = exchangeTraffic(
+        sourceMesh, targetMesh, redistribute(sourceMesh, tensor.source, targetMesh, tensor.target));
+    for (size_t i = 0; i < received.size(); ++i)
+      received[i] += boxes.received[i] * tensor.bytesPerElement;
+    for (size_t i = 0; i < sent.size(); ++i)
+      sent[i] += boxes.sent[i] * tensor.bytesPerElement;
+  }
+  if (isByBoxes(kind) && tensors.size() > 1)
+    total.wireBytes = ExchangeTraffic{std::move(received), std::move(sent), {}}.busiest();
+  return total;
 }
 
 } // namespace tessera::sharding

@@ -61,18 +61,41 @@ std::vector<Box> subtract(const Box &box, const Box &hole) {
   return result;
 }
 
+std::pair<int64_t, int64_t> DimLayout::span(int64_t c) const {
+  int64_t first = c * step + offset;
+  if (divisor == 1)
+    return {first, first + length};
+  return {ceilDiv(first, divisor), ceilDiv(first + length, divisor)};
+}
+
+int64_t DimLayout::size() const {
+  return ceilDiv(length, divisor);
+}
+
+DimLayout DimLayout::simplified() const {
+  DimLayout result = *this;
+  if (divisor == 1 || step % divisor != 0 || length % divisor != 0)
+    return result;
+  result.step = step / divisor;
+  result.offset = ceilDiv(offset, divisor);
+  result.length = length / divisor;
+  result.divisor = 1;
+  return result;
+}
+
 std::vector<int64_t> Layout::localShape() const {
   std::vector<int64_t> result;
   for (const DimLayout &dim : dims)
-    result.push_back(dim.length);
+    result.push_back(dim.size());
   return result;
 }
 
 Box Layout::span(const Mesh &mesh, const std::vector<int64_t> &coordinate) const {
   Box result;
   for (const DimLayout &dim : dims) {
-    result.offset.push_back(linearIndex(mesh, dim.axes, coordinate) * dim.step + dim.offset);
-    result.size.push_back(dim.length);
+    auto [first, last] = dim.span(linearIndex(mesh, dim.axes, coordinate));
+    result.offset.push_back(first);
+    result.size.push_back(last - first);
   }
   return result;
 }
@@ -88,9 +111,8 @@ int64_t Layout::maxValidElements() const {
   for (size_t d = 0; d < dims.size(); ++d) {
     int64_t best = 0;
     for (int64_t c = 0, n = sizeOf(dims[d].axes); c < n; ++c) {
-      int64_t begin = std::max<int64_t>(0, c * dims[d].step + dims[d].offset);
-      int64_t end = std::min(globalShape[d], c * dims[d].step + dims[d].offset + dims[d].length);
-      best = std::max(best, end - begin);
+      auto [first, last] = dims[d].span(c);
+      best = std::max(best, std::min(globalShape[d], last) - std::max<int64_t>(0, first));
     }
     count *= best;
   }
@@ -105,9 +127,28 @@ Layout makeLayout(const TensorSharding &sharding, const std::vector<int64_t> &gl
   }
   for (const Window &window : sharding.windows) {
     DimLayout &dim = result.dims[window.dim];
-    dim.step = window.step;
-    dim.offset = window.offset;
-    dim.length = window.length;
+    dim = {dim.axes,       window.step,  window.offset, window.length,
+           window.divisor, window.begin, window.stride};
+    if (window.isSelection())
+      result.globalShape[window.dim] = window.count;
+  }
+  return result;
+}
+
+Layout selectLike(const Layout &layout, const Layout &like) {
+  Layout result = layout;
+  for (size_t d = 0; d < layout.dims.size(); ++d) {
+    DimLayout &dim = result.dims[d];
+    int64_t begin = like.dims[d].begin, stride = like.dims[d].stride, count = like.globalShape[d];
+    if (dim.begin == begin && dim.stride == stride && result.globalShape[d] == count)
+      continue;
+    result.globalShape[d] = count;
+    if (dim.axes.empty())
+      dim = {{}, 0, 0, count, 1, begin, stride};
+    else
+      dim = DimLayout{dim.axes, dim.step, dim.offset + dim.begin - begin, dim.length, stride,
+                      begin,    stride}
+                .simplified();
   }
   return result;
 }

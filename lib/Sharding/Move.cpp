@@ -47,6 +47,13 @@ static bool gathersAxes(const Move &move) {
     gathered.insert(gathered.end(), tail.begin(), tail.end());
     rest.dims[d] = move.target.dims[d];
   }
+  // What is gathered may be a selection of the elements, whole on every device.
+  if (move.source.windows.empty()) {
+    rest.windows = move.target.windows;
+    for (const Window &window : rest.windows)
+      if (!move.target.dims[window.dim].empty())
+        return false;
+  }
   return canonical(rest) == move.target && mergeAxes(gathered) == move.axes;
 }
 
@@ -95,8 +102,8 @@ bool leadsToTarget(const Move &move) {
       return false;
     TensorSharding split = withCut(source, move.splitDim, move.axes);
     split.dims[move.dim] = target.dims[move.dim];
-    return split == target && withCut(target, move.dim, move.axes).dims[move.dim] ==
-                                  source.dims[move.dim];
+    return split == target &&
+           withCut(target, move.dim, move.axes).dims[move.dim] == source.dims[move.dim];
   }
   case CollectiveKind::all_gather:
     return gathersAxes(move);

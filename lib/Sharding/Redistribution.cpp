@@ -278,7 +278,7 @@ private:
 
 Redistribution redistribute(const Mesh &sourceMesh, const Layout &source, const Mesh &targetMesh,
                             const Layout &target) {
-  return Redistributor(sourceMesh, source, targetMesh, target).run();
+  return Redistributor(sourceMesh, selectLike(source, target), targetMesh, target).run();
 }
 
 int64_t ExchangeTraffic::busiest() const {

@@ -48,29 +48,36 @@ bool ReshardGraph::isPermutation(const Move &move) const {
 
 namespace {
 
-/// A dimension's cut: part c is [c * step + offset, + length) within [0, extent).
+/// How a dimension is cut before and after a move, in the indices of what is moved.
 struct Cut {
-  const AxisList *axes;
-  int64_t extent, step, offset, length;
+  DimLayout had, wants;
+  int64_t extent; ///< of what is moved
+  int64_t chunk;  ///< of the parts before
 
-  std::pair<int64_t, int64_t> range(int64_t part) const {
-    int64_t begin = std::max<int64_t>(0, part * step + offset);
-    return {begin, std::max(begin, std::min(extent, part * step + offset + length))};
+  std::pair<int64_t, int64_t> rangeOf(const DimLayout &dim, int64_t part) const {
+    auto [first, last] = dim.span(part);
+    int64_t begin = std::max<int64_t>(0, first);
+    return {begin, std::max(begin, std::min(extent, last))};
   }
   /// Of parts that do not overlap, how many have something of [begin, end).
   int64_t partsIn(int64_t begin, int64_t end) const {
-    return begin < end ? (end - 1) / step - begin / step + 1 : 0;
+    if (begin >= end)
+      return 0;
+    int64_t first = had.begin + begin * had.stride, last = had.begin + (end - 1) * had.stride;
+    return last / chunk - first / chunk + 1;
   }
 };
 
 } // namespace
 
-static Cut cutOf(const TensorSharding &sharding, size_t dim, int64_t extent) {
-  int64_t chunk = ceilDiv(extent, sizeOf(sharding.dims[dim]));
-  for (const Window &window : sharding.windows)
-    if (window.dim == static_cast<int64_t>(dim))
-      return {&sharding.dims[dim], extent, window.step, window.offset, window.length};
-  return {&sharding.dims[dim], extent, chunk, 0, chunk};
+static std::vector<Cut> cutsOf(const TensorSharding &from, const TensorSharding &to,
+                               const std::vector<int64_t> &shape) {
+  Layout wants = makeLayout(to, shape), had = selectLike(makeLayout(from, shape), wants);
+  std::vector<Cut> cuts;
+  for (size_t d = 0; d < shape.size(); ++d)
+    cuts.push_back({had.dims[d], wants.dims[d], wants.globalShape[d],
+                    std::max<int64_t>(1, ceilDiv(shape[d], sizeOf(from.dims[d])))});
+  return cuts;
 }
 
 /// The buffers under a sharding, and the largest number of valid elements in one.
@@ -104,6 +111,7 @@ bool ReshardGraph::isEven(const TensorSharding &sharding) const {
 std::vector<ReshardGraph::Overlap> ReshardGraph::overlaps(const TensorSharding &from,
                                                           const TensorSharding &to) const {
   std::vector<Overlap> all{{}};
+  const std::vector<Cut> allCuts = cutsOf(from, to, shape);
   int64_t looked = 1; // devices along the axes that were looked at
   std::vector<char> isDone(shape.size());
   for (size_t first = 0; first < shape.size(); ++first) {
@@ -126,9 +134,6 @@ std::vector<ReshardGraph::Overlap> ReshardGraph::overlaps(const TensorSharding &
                   isDone[d] = 1;
                 }
         }
-    std::vector<std::pair<Cut, Cut>> cuts;
-    for (size_t d : dims)
-      cuts.emplace_back(cutOf(from, d, shape[d]), cutOf(to, d, shape[d]));
     int64_t devices = 1;
     for (int64_t axis : axes)
       devices *= mesh.shape[axis];
@@ -142,13 +147,14 @@ std::vector<ReshardGraph::Overlap> ReshardGraph::overlaps(const TensorSharding &
         rest /= mesh.shape[axis];
       }
       Overlap here;
-      for (auto &[had, wants] : cuts) {
-        auto [heldFrom, heldTo] = had.range(linearIndex(mesh, *had.axes, coordinate));
-        auto [begin, end] = wants.range(linearIndex(mesh, *wants.axes, coordinate));
+      for (size_t d : dims) {
+        const Cut &cut = allCuts[d];
+        auto [heldFrom, heldTo] = cut.rangeOf(cut.had, linearIndex(mesh, cut.had.axes, coordinate));
+        auto [begin, end] = cut.rangeOf(cut.wants, linearIndex(mesh, cut.wants.axes, coordinate));
         here.wanted *= end - begin;
         here.held *= heldTo - heldFrom;
         here.both *= std::max<int64_t>(0, std::min(end, heldTo) - std::max(begin, heldFrom));
-        here.parts *= from.windows.empty() ? had.partsIn(begin, end) : 1;
+        here.parts *= from.windows.empty() ? cut.partsIn(begin, end) : 1;
       }
       auto same = std::find_if(own.begin(), own.end(), [&](const Overlap &known) {
         return known.wanted == here.wanted && known.held == here.held && known.both == here.both &&

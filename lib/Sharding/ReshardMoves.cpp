@@ -59,6 +59,7 @@ private:
   void allToAll();
   void gather();
   void gatherSeveral();
+  void gatherSelection();
   void permute();
   void permuteTo(TensorSharding next);
   void exchangeToTarget();
@@ -86,6 +87,8 @@ void MovesFrom::run() {
     gather();
     if (target)
       permute();
+  } else if (target) {
+    gatherSelection();
   }
   if (target)
     exchangeToTarget();
@@ -358,6 +361,28 @@ void MovesFrom::gatherSeveral() {
   }
   if (dims > 1 && current.windows.empty())
     enterWhereEndsMeet(std::move(move));
+}
+
+/// A selection that every device needs whole: each sends what it has of it to all others.
+void MovesFrom::gatherSelection() {
+  Move move;
+  move.kind = CollectiveKind::all_gather;
+  move.target = *target;
+  if (!current.windows.empty() || target->windows.empty() || current.partial != target->partial)
+    return;
+  for (size_t d = 0; d < current.dims.size(); ++d) {
+    bool isSelected =
+        std::any_of(target->windows.begin(), target->windows.end(),
+                    [&](const Window &window) { return window.dim == static_cast<int64_t>(d); });
+    if (isSelected ? !target->dims[d].empty() : target->dims[d] != current.dims[d])
+      return;
+    if (isSelected && !current.dims[d].empty()) {
+      move.axes.insert(move.axes.end(), current.dims[d].begin(), current.dims[d].end());
+      move.dim = static_cast<int64_t>(d);
+    }
+  }
+  if (!move.axes.empty())
+    enter(std::move(move));
 }
 
 /// Where all that differs is which device has which part, each device gets one whole part: the

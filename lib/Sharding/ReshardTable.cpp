@@ -9,6 +9,8 @@
 
 #include "ReshardSpace.h"
 
+#include "tessera/Sharding/Selections.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -161,7 +163,7 @@ double ReshardTable::seconds(const TensorSharding &source, const TensorSharding 
 
 double ReshardTable::price(const TensorSharding &source, const TensorSharding &target,
                            bool isHurried) {
-  if (source == target)
+  if (source == target || hasSelection(source, target))
     return 0;
   if (!target.windows.empty() && source.windows.empty())
     return windowSeconds(source, target, isHurried);
@@ -264,15 +266,29 @@ std::vector<double> ReshardTable::seconds(const std::vector<TensorSharding> &sou
 }
 
 /// To the shard that the window is around, then what the window has beyond it: a halo, or all of a
-/// window that does not follow the shards.
+/// window that does not follow the shards. A selection has no shard around it: what devices lack of
+/// it is sent to them.
 double ReshardTable::windowSeconds(const TensorSharding &source, const TensorSharding &target,
                                    bool isHurried) {
+  ReshardGraph graph(mesh, shape, bytesPerElement);
+  Move move;
+  if (std::any_of(target.windows.begin(), target.windows.end(),
+                  [](const Window &window) { return window.isSelection(); })) {
+    TensorSharding reduced = source;
+    reduced.partial = target.partial;
+    double sum = reduced == source ? 0 : price(source, canonical(reduced), isHurried);
+    move.kind = CollectiveKind::exchange;
+    move.source = canonical(reduced);
+    move.target = target;
+    Traffic traffic = graph.leastTrafficOf(move);
+    for (const AxisList &axes : reduced.dims)
+      move.axes.insert(move.axes.end(), axes.begin(), axes.end());
+    return sum + links.seconds(mesh, mergeAxes(move.axes), move.kind, traffic);
+  }
   TensorSharding shard = target;
   shard.windows.clear();
   shard = canonical(shard);
   double sum = price(source, shard, isHurried);
-  ReshardGraph graph(mesh, shape, bytesPerElement);
-  Move move;
   move.kind = CollectiveKind::halo_exchange;
   for (const Window &window : target.windows) {
     move.axes = target.dims[window.dim];

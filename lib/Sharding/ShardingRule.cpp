@@ -44,7 +44,18 @@ static std::string toString(const DimRule &dim) {
     text += nameOfFactor(factor);
   if (dim.factors.empty())
     text = "1";
-  if (dim.isWindow) {
+  if (dim.segment) {
+    const Segment &segment = *dim.segment;
+    auto run = [](int64_t first, int64_t step) {
+      std::string size = std::abs(step) == 1 ? "" : std::to_string(std::abs(step));
+      std::string steps = size + "t";
+      if (first == 0)
+        return (step < 0 ? "-" : "") + steps;
+      return std::to_string(first) + (step < 0 ? " - " : " + ") + steps;
+    };
+    text += "(" + run(segment.from, segment.fromStep) + " at " + run(segment.to, segment.toStep) +
+            ", t < " + std::to_string(segment.count) + ")";
+  } else if (dim.isWindow) {
     if (dim.stride != 1)
       text += " * " + std::to_string(dim.stride);
     if (dim.shift != 0)
@@ -92,6 +103,9 @@ std::string toString(const ShardingRule &rule) {
 
 void projectDim(const ShardingRule &rule, const DimRule &dim, const AxisList &axes,
                 FactorAxes &factorAxes) {
+  // Of a slice of fewer elements than devices some would have nothing: all need it whole.
+  if (dim.segment && dim.isNarrow && rule.factors[dim.factors[0]].size < sizeOf(axes))
+    return;
   AxisList rest = axes;
   for (size_t i = 0; i < dim.factors.size() && !rest.empty(); ++i) {
     int64_t factor = dim.factors[i], size = rule.factors[factor].size;
@@ -156,6 +170,36 @@ FactorAxes legalize(const ShardingRule &rule, FactorAxes axes) {
   return axes;
 }
 
+/// The window of an operand's dimension, but for its number, that is read by segment by a factor of
+/// `size` that `axes` cut; empty where it is the shard.
+static std::optional<Window> windowOf(int64_t size, const DimRule &dim, const AxisList &axes) {
+  const Segment &segment = *dim.segment;
+  Window window;
+  if (!dim.readsAll()) {
+    window.begin = segment.from;
+    window.stride = segment.fromStep;
+    window.count = segment.count;
+  }
+  if (axes.empty()) {
+    window.length = segment.count;
+    return dim.isNarrow && window.isSelection() ? std::optional(window) : std::nullopt;
+  }
+  // Iterations c * chunk to c * chunk + chunk - 1 read the i between (iteration - to) / toStep.
+  int64_t chunk = ceilDiv(size, sizeOf(axes));
+  DimLayout part = segment.toStep > 0
+                       ? DimLayout{axes, chunk, -segment.to, chunk, segment.toStep}
+                       : DimLayout{axes, -chunk, segment.to - chunk + 1, chunk, -segment.toStep};
+  part = part.simplified();
+  if (!window.isSelection() && part == DimLayout{axes, ceilDiv(dim.segmentOf, sizeOf(axes)), 0,
+                                                 ceilDiv(dim.segmentOf, sizeOf(axes))})
+    return std::nullopt;
+  window.step = part.step;
+  window.offset = part.offset;
+  window.length = part.length;
+  window.divisor = part.divisor;
+  return window;
+}
+
 static TensorSharding tensorSharding(const ShardingRule &rule, const TensorRule &tensor,
                                      const FactorAxes &axes) {
   TensorSharding result = TensorSharding::replicated(tensor.size());
@@ -163,7 +207,14 @@ static TensorSharding tensorSharding(const ShardingRule &rule, const TensorRule 
     const DimRule &dim = tensor[d];
     for (int64_t factor : dim.factors)
       result.dims[d].insert(result.dims[d].end(), axes[factor].begin(), axes[factor].end());
-    if (dim.isWindow && !result.dims[d].empty()) {
+    if (dim.segment) {
+      std::optional<Window> window =
+          windowOf(rule.factors[dim.factors[0]].size, dim, result.dims[d]);
+      if (window) {
+        window->dim = static_cast<int64_t>(d);
+        result.windows.push_back(*window);
+      }
+    } else if (dim.isWindow && !result.dims[d].empty()) {
       int64_t chunk = ceilDiv(rule.factors[dim.factors[0]].size, sizeOf(result.dims[d]));
       result.windows.push_back({static_cast<int64_t>(d), chunk * dim.stride, dim.shift,
                                 (chunk - 1) * dim.stride + dim.extent});

@@ -83,6 +83,16 @@ Traffic trafficOf(CollectiveKind kind, int64_t groupSize, int64_t bytesPerElemen
                   const Mesh &sourceMesh, const Layout &source, const Mesh &targetMesh,
                   const Layout &target);
 
+/// One tensor of a collective that moves several.
+struct MovedTensor {
+  int64_t bytesPerElement = 0;
+  Layout source, target;
+};
+/// The same for a collective of several tensors. It is one: bytes add up, counts and messages do
+/// not. Of an exchange the busiest device is looked for over all of them.
+Traffic trafficOf(CollectiveKind kind, int64_t groupSize, const Mesh &sourceMesh,
+                  const Mesh &targetMesh, std::span<const MovedTensor> tensors);
+
 } // namespace tessera::sharding
 
 #endif // TESSERA_SHARDING_COLLECTIVE_H

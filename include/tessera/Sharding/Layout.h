@@ -37,22 +37,38 @@ std::vector<Box> subtract(const Box &box, const Box &hole);
 
 /// One dimension of a layout. The device with linear index c over `axes` has in its buffer the
 /// global indices [c * step + offset, c * step + offset + length); those outside [0, extent) are
-/// padding, whose content is undefined.
+/// padding, whose content is undefined. With a divisor they are the integers x for which x *
+/// divisor lies there: parts of different sizes, one after the other in buffers of the same size.
 ///
 ///   extent 7 over 4 devices: step 2, offset 0, length 2 -> 0-1, 2-3, 4-5, 6(-7)
 ///   the same with a halo of 1: step 2, offset -1, length 4
+///   every second of those 7: step 2, length 2, divisor 2 -> 0, 1, 2, 3
+///   extent 5 over 4 devices, step 3, offset 0, length 3, divisor 2 -> 0-1, 2, 3-4, 5(-5)
+///
+/// Where the layout selects elements of the dimension, indices count those: index x is element
+/// begin + x * stride.
 struct DimLayout {
   AxisList axes;
   int64_t step = 0;
   int64_t offset = 0;
   int64_t length = 0;
+  int64_t divisor = 1;
+  int64_t begin = 0;
+  int64_t stride = 1;
+
+  /// The indices [first, last) that the buffer of device c spans, padding included.
+  std::pair<int64_t, int64_t> span(int64_t c) const;
+  /// Indices that a buffer has room for.
+  int64_t size() const;
+  /// The same without a divisor, where all parts have equal sizes.
+  DimLayout simplified() const;
   bool operator==(const DimLayout &) const = default;
   auto operator<=>(const DimLayout &) const = default;
 };
 
-/// What every device's buffer holds of one tensor.
+/// What every device's buffer holds of one tensor, or of a selection of its elements.
 struct Layout {
-  std::vector<int64_t> globalShape;
+  std::vector<int64_t> globalShape; ///< of a selection, its own
   std::vector<DimLayout> dims;
   std::vector<PartialAxis> partial;
 
@@ -68,9 +84,15 @@ struct Layout {
   auto operator<=>(const Layout &) const = default;
 };
 
+/// What devices with `layout`, of a whole tensor or of a run of its elements among which those are
+/// that `like` selects, have of these, in the indices of the selection. Parts are intervals there,
+/// too: of a stride s, the multiples of s among a part's indices. Of a dimension that is whole on
+/// every device, the selected elements alone.
+Layout selectLike(const Layout &layout, const Layout &like);
+
 /// Extent of one part when `extent` is cut once over `parts`: the ceiling. 7 over 4 -> 2.
 inline int64_t ceilDiv(int64_t extent, int64_t parts) {
-  return (extent + parts - 1) / parts;
+  return extent >= 0 ? (extent + parts - 1) / parts : -(-extent / parts);
 }
 
 /// The layout that a sharding gives a tensor: one ceiling split over the product of a dimension's

@@ -34,6 +34,21 @@ struct Factor {
   ReduceKind reduction = ReduceKind::sum;
 };
 
+/// Elements of an operand that a result takes over: iteration to + i * toStep of a factor reads
+/// element from + i * fromStep of an operand's dimension, for i in [0, count); others read nothing.
+///
+///   rows 10 to 19 of a table are rows 0 to 9 of the result   from 10, count 10
+///   the second operand of a concatenation, behind 5 rows     to 5, count = its extent
+///   n rows reversed                                          to n - 1, toStep -1, count n
+struct Segment {
+  int64_t from = 0;
+  int64_t fromStep = 1; ///< positive
+  int64_t to = 0;
+  int64_t toStep = 1; ///< not 0
+  int64_t count = 0;
+  bool operator==(const Segment &) const = default;
+};
+
 /// How one dimension of a tensor is made of factors. A dimension of one factor may be a window of
 /// it: iteration i reads the indices [i * stride + shift, i * stride + shift + extent). It is one
 /// also where each iteration reads its own index but the dimension has another extent than the
@@ -44,6 +59,15 @@ struct DimRule {
   int64_t shift = 0;
   int64_t extent = 1;
   bool isWindow = false;
+  /// Of an operand that is read by segment; its dimension has `segmentOf` elements.
+  std::optional<Segment> segment = {};
+  int64_t segmentOf = 0;
+  /// Whether the operand holds no more than the segment where the factor is whole, too.
+  bool isNarrow = false;
+
+  bool readsAll() const {
+    return segment && segment->from == 0 && segment->fromStep == 1 && segment->count == segmentOf;
+  }
 };
 
 /// One rule a dimension; a tensor without dimensions, or something that is no tensor, has none.

@@ -31,13 +31,26 @@ struct PartialAxis {
 };
 
 /// A dimension whose buffer is not a plain shard: the device with linear index c over the
-/// dimension's axes holds the global indices [c * step + offset, c * step + offset + length). Halos
-/// are windows.
+/// dimension's axes holds the indices x with x * divisor in [c * step + offset, c * step + offset +
+/// length). Halos are windows; where the dimension is reversed, the step is negative.
+///
+/// A window may be one of a *selection*: x then counts the elements begin, begin + stride, … of the
+/// dimension, of which there are `count`, and the buffer has no others.
+///
+///   8 over 4 devices, a halo of 1        step 2, offset -1, length 4
+///   8 over 4 devices, reversed           step -2, offset 6, length 2
+///   every third of 24, from 1, over 4    step 2, length 2, begin 1, stride 3, count 8
 struct Window {
   int64_t dim = 0;
   int64_t step = 0;
   int64_t offset = 0;
   int64_t length = 0;
+  int64_t divisor = 1;
+  int64_t begin = 0;
+  int64_t stride = 1;
+  int64_t count = -1; ///< of a selection; -1 where the window is one of all elements
+
+  bool isSelection() const { return count >= 0; }
   bool operator==(const Window &) const = default;
   auto operator<=>(const Window &) const = default;
 };

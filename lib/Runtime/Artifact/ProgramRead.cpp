@@ -17,7 +17,7 @@ sharding::Layout readLayout(const Node &node, const Shape &globalShape) {
   sharding::Layout layout{globalShape, {}, {}};
   for (const Node &dim : node["dims"].list())
     layout.dims.push_back({dim["axes"].axes(), dim["step"].integer(), dim["offset"].integer(),
-                           dim["length"].integer()});
+                           dim["length"].integer(), dim.integerOr("divisor", 1)});
   if (node.has("partial"))
     for (const Node &part : node["partial"].list())
       layout.partial.push_back({part["axis"].axis(), part["kind"].reduceKind()});

@@ -174,9 +174,10 @@ Status Verifier::checkLayout(const Mesh &mesh, const Layout &layout, DType dtype
   for (const sharding::DimLayout &dim : layout.dims) {
     for (const AxisRef &axis : dim.axes)
       TESSERA_RETURN_IF_ERROR(use(axis));
-    if (dim.length < 0 || dim.length > kHuge || dim.step < 0 || dim.step > kHuge / kMaxDevices ||
-        dim.offset < -kHuge || dim.offset > kHuge)
-      return Status::error("step, offset or length of a layout is out of range");
+    if (dim.length < 0 || dim.length > kHuge || dim.step < -kHuge / kMaxDevices ||
+        dim.step > kHuge / kMaxDevices || dim.offset < -kHuge || dim.offset > kHuge ||
+        dim.divisor < 1 || dim.divisor > kHuge)
+      return Status::error("step, offset, length or divisor of a layout is out of range");
   }
   auto linear = [](ReduceKind kind) { return kind == ReduceKind::sum || kind == ReduceKind::avg; };
   for (const sharding::PartialAxis &part : layout.partial) {

@@ -34,11 +34,14 @@ Json write(const sharding::AxisList &axes) {
 
 Json write(const sharding::Layout &layout) {
   Json dims = Json::array(), partial = Json::array();
-  for (const sharding::DimLayout &dim : layout.dims)
+  for (const sharding::DimLayout &dim : layout.dims) {
     dims.push_back({{"axes", write(dim.axes)},
                     {"step", dim.step},
                     {"offset", dim.offset},
                     {"length", dim.length}});
+    if (dim.divisor != 1)
+      dims.back()["divisor"] = dim.divisor;
+  }
   for (const sharding::PartialAxis &part : layout.partial)
     partial.push_back({{"axis", write(part.axis)}, {"kind", sharding::toString(part.kind)}});
   Json json{{"dims", dims}};

@@ -94,6 +94,77 @@ void hoistAllReduces(Block &block) {
   }
 }
 
+/// The exchanges whose results an op reads, in its operands or its body, each once. Of one block,
+/// in its order.
+SmallVector<ExchangeOp> exchangesReadBy(Operation *op) {
+  SmallVector<ExchangeOp> result;
+  auto add = [&](Value value) {
+    auto exchange = value.getDefiningOp<ExchangeOp>();
+    if (exchange && exchange->getBlock() == op->getBlock() && exchange->getNumOperands() == 1 &&
+        exchange.getSourcesAttr() && !llvm::is_contained(result, exchange))
+      result.push_back(exchange);
+  };
+  op->walk([&](Operation *inner) { llvm::for_each(inner->getOperands(), add); });
+  llvm::sort(result, [](ExchangeOp a, ExchangeOp b) { return a->isBeforeInBlock(b); });
+  return result;
+}
+
+/// Exchanges that one op reads are one: what they send at once costs the busiest device less than
+/// what they send one by one.
+void joinExchanges(Operation *reader) {
+  if (!isa<linalg::LinalgOp, tensor::ConcatOp, tensor::InsertSliceOp>(reader))
+    return;
+  SmallVector<ExchangeOp> all = exchangesReadBy(reader);
+  if (all.size() < 2)
+    return;
+  ExchangeOp last = all.back();
+  auto isOne = [&](ExchangeOp op) {
+    // What else reads its result waits for the last of them.
+    bool isFree = llvm::all_of(op->getUsers(), [&](Operation *user) {
+      Operation *here = op->getBlock()->findAncestorOpInBlock(*user);
+      return here && last->isBeforeInBlock(here);
+    });
+    auto elementOf = [](ExchangeOp each) {
+      return cast<RankedTensorType>(each->getResult(0).getType()).getElementType();
+    };
+    return op == last ||
+           (isFree && elementOf(op) == elementOf(last) && op.getFillAttr() == last.getFillAttr() &&
+            op.getFrom().getMesh() == last.getFrom().getMesh() &&
+            op.getTo().getMesh() == last.getTo().getMesh());
+  };
+  SmallVector<ExchangeOp> joined = llvm::filter_to_vector(all, isOne);
+  if (joined.size() < 2)
+    return;
+  SmallVector<Type> types;
+  SmallVector<Value> operands;
+  SmallVector<Attribute> sources, targets, globals;
+  SmallVector<Location> locs;
+  for (ExchangeOp op : joined) {
+    types.push_back(op->getResult(0).getType());
+    operands.push_back(op->getOperand(0));
+    llvm::append_range(sources, op.getSourcesAttr());
+    llvm::append_range(targets, op.getTargetsAttr());
+    llvm::append_range(globals, op.getGlobalTypesAttr());
+    if (!llvm::is_contained(locs, op.getLoc()))
+      locs.push_back(op.getLoc());
+  }
+  OpBuilder b(last);
+  auto made = ExchangeOp::create(b, b.getFusedLoc(locs), types, operands, joined[0].getFrom(),
+                                 joined[0].getTo(), last.getFillAttr(), b.getArrayAttr(sources),
+                                 b.getArrayAttr(targets), b.getArrayAttr(globals));
+  if (Attribute reason = joined[0]->getAttr(DistDialect::kReason))
+    made->setAttr(DistDialect::kReason, reason);
+  for (auto [op, result] : llvm::zip_equal(joined, made->getResults())) {
+    if (ShardingAttr sharding = getSharding(op->getResult(0))) {
+      setSharding(result, sharding);
+      setGlobalType(result, getGlobalType(op->getResult(0)));
+    }
+    op->getResult(0).replaceAllUsesWith(result);
+  }
+  for (ExchangeOp op : joined)
+    op.erase();
+}
+
 struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollectives> {
   using DistFuseCollectivesBase::DistFuseCollectivesBase;
 
@@ -104,6 +175,7 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>()) {
       if (!isLocalView(function))
         continue;
+      function.walk([](Operation *op) { joinExchanges(op); });
       fuse(function, *plans);
     }
   }

@@ -5,8 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FormRearrangements.h"
 #include "HoistInvariants.h"
 #include "MeshAssignment.h"
+#include "ReadByMap.h"
 #include "tessera/Transforms/Elementwise.h"
 #include "tessera/Transforms/Inline.h"
 
@@ -95,8 +97,12 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
       return failure();
     decompose(function);
     hoistInvariants(function);
-    copyCheapOps(function);
     MeshTable meshes(getOperation());
+    if (!meshes.empty()) {
+      readByMap(function);
+      formRearrangements(function);
+    }
+    copyCheapOps(function);
     splitSharedArguments(function, meshes);
     FailureOr<MeshAssignment> assignment = MeshAssignment::compute(function, meshes);
     if (failed(assignment))

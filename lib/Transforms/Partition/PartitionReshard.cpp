@@ -23,6 +23,17 @@ using sharding::TensorSharding;
 Value Partitioner::emit(Part &part, Location loc, Value local, RankedTensorType global,
                         FlatSymbolRefAttr meshName, const sharding::Move &step, Attribute reason,
                         Attribute fill) {
+  if (selects(step.source, step.target)) {
+    Selected moved = select(part, loc, local, global, meshName, step.source, step.target);
+    std::vector<int64_t> shape = moved.global.getShape().vec();
+    if (!fill &&
+        sharding::makeLayout(moved.source, shape) == sharding::makeLayout(moved.target, shape))
+      return moved.local; // every device had what it needs of them
+    sharding::Move dense = step;
+    dense.source = moved.source;
+    dense.target = moved.target;
+    return emit(part, loc, moved.local, moved.global, meshName, dense, reason, fill);
+  }
   MLIRContext *context = global.getContext();
   const sharding::Mesh &mesh = meshes.get(meshName);
   OpBuilder &b = part.builder;
@@ -85,7 +96,8 @@ haloSteps(const TensorSharding &source, const TensorSharding &target, ArrayRef<i
   TensorSharding current = source;
   for (const sharding::Window &window : target.windows) {
     int64_t chunk = sharding::ceilDiv(shape[window.dim], sharding::sizeOf(source.dims[window.dim]));
-    if (window.step != chunk || window.offset > 0 || window.offset + window.length < chunk)
+    if (window.isSelection() || window.divisor != 1 || window.step != chunk || window.offset > 0 ||
+        window.offset + window.length < chunk)
       return {};
     sharding::Move step;
     step.kind = CollectiveKind::halo_exchange;
@@ -105,8 +117,11 @@ Value Partitioner::move(Part &part, Location loc, Value local, RankedTensorType 
   // Two spellings may hold the same elements: a window without a halo is its shard.
   std::vector<int64_t> shape = global.getShape().vec();
   // What lies beyond the tensor differs, when it must be filled.
-  if (!fill && sharding::makeLayout(source, shape) == sharding::makeLayout(target, shape))
-    return local;
+  sharding::Layout held = sharding::makeLayout(source, shape);
+  sharding::Layout wanted = sharding::makeLayout(target, shape);
+  if (!fill && sharding::selectLike(held, wanted) == wanted)
+    return selects(source, target) ? select(part, loc, local, global, mesh, source, target).local
+                                   : local;
   std::vector<sharding::Move> steps = haloSteps(source, target, global.getShape());
   if (steps.empty()) {
     sharding::ReshardProblem problem{meshes.get(mesh), global.getShape().vec(),
@@ -171,7 +186,19 @@ Value Partitioner::windowThroughPad(Part &part, ReshardOp op) {
         return {}; // the padded dimension is cut, but not windowed
       continue;
     }
-    wanted.windows.push_back({d, window->step, window->offset - low, window->length});
+    if (window->stride != 1 || window->divisor != 1)
+      return {};
+    sharding::Window inside{d, window->step, window->offset + window->begin - low, window->length};
+    if (window->isSelection()) { // those elements that are no padding
+      inside.begin = std::max<int64_t>(0, window->begin - low);
+      inside.count = std::min(cast<RankedTensorType>(inner.getType()).getDimSize(d),
+                              window->begin + window->count - low) -
+                     inside.begin;
+      inside.offset -= inside.begin;
+      if (inside.count <= 0)
+        return {};
+    }
+    wanted.windows.push_back(inside);
   }
   Attribute fill;
   matchPattern(pad.getConstantPaddingValue(), m_Constant(&fill));
@@ -223,9 +250,9 @@ LogicalResult Partitioner::lowerReshard(ReshardOp op) {
   Part &sender = partOf(from), &receiver = partOf(to);
   Value local = sender.mapping.lookup(op.getOperand());
   if (auto move = op->getAttrOfType<MoveAttr>(DistDialect::kMove)) {
-    FailureOr<sharding::Move> step = move.resolve(meshes.get(to), sharding::canonical(source),
-                                                  sharding::canonical(target),
-                                                  [&]() { return op.emitError(); });
+    FailureOr<sharding::Move> step =
+        move.resolve(meshes.get(to), sharding::canonical(source), sharding::canonical(target),
+                     [&]() { return op.emitError(); });
     if (failed(step))
       return failure();
     sender.mapping.map(op.getResult(),

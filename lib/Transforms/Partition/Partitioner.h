@@ -103,6 +103,25 @@ private:
   /// A window of a padded value as a window of what was padded; null when it does not apply.
   mlir::Value windowThroughPad(Part &part, ReshardOp op);
 
+  // Moves of selected elements (PartitionSelection.cpp).
+  /// A tensor of selected elements, what a device has of it, and how it is moved.
+  struct Selected {
+    mlir::Value local;
+    mlir::RankedTensorType global;
+    sharding::TensorSharding source, target;
+  };
+  /// Whether a move is one of selected elements.
+  static bool selects(const sharding::TensorSharding &source,
+                      const sharding::TensorSharding &target);
+  /// The move of the elements that the target selects, collected from what a device has.
+  Selected select(Part &part, mlir::Location loc, mlir::Value local, mlir::RankedTensorType global,
+                  mlir::FlatSymbolRefAttr mesh, const sharding::TensorSharding &source,
+                  const sharding::TensorSharding &target);
+  /// The elements of `held` in a buffer of `has`.
+  mlir::Value collect(Part &part, mlir::Location loc, mlir::Value local,
+                      mlir::FlatSymbolRefAttr mesh, const sharding::Layout &has,
+                      const sharding::Layout &held);
+
   // Helpers.
   sharding::TensorSharding shardingOf(mlir::Value value);
   mlir::RankedTensorType localTypeOf(mlir::Value value);

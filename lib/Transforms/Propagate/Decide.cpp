@@ -17,6 +17,7 @@
 
 #include "tessera/Dialect/Dist/IR/ReshardCache.h"
 #include "tessera/Sharding/ReshardTable.h"
+#include "tessera/Sharding/Selections.h"
 #include "tessera/Solver/Solver.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -164,7 +165,7 @@ private:
     // The places where the tensor may lie for its users.
     End place;
     for (const End *end : allOf(producer, users))
-      for (const TensorSharding &sharding : end->shardings)
+      for (const TensorSharding &sharding : llvm::map_range(end->shardings, withoutSelections))
         if (sharding.windows.empty() && !llvm::is_contained(place.shardings, sharding) &&
             place.shardings.size() < kMostPlaces)
           place.shardings.push_back(sharding);
@@ -206,7 +207,7 @@ private:
 
   double reshardSeconds(const TensorState &state, const TensorSharding &source,
                         const TensorSharding &target) {
-    if (source == target)
+    if (source == target || hasSelection(source, target))
       return 0;
     ReshardTable *&times = reshards[{state.mesh, state.type}];
     if (!times)

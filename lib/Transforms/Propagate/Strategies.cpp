@@ -8,6 +8,7 @@
 #include "Strategies.h"
 
 #include "tessera/Dialect/Dist/Rules/Rules.h"
+#include "tessera/Sharding/Selections.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -180,7 +181,8 @@ void Strategies::shareFinerUses(int64_t tensor) {
   TensorSharding own = canonical(graph.tensors[tensor].sharding->closed());
   std::vector<TensorSharding> finer;
   for (auto [node, i] : users) {
-    TensorSharding state = shardingUnder(graph.nodes[node], i, strategies[node]->front());
+    TensorSharding state =
+        withoutSelections(shardingUnder(graph.nodes[node], i, strategies[node]->front()));
     if (state != own && !state.isPartial() && state.windows.empty() &&
         !llvm::is_contained(finer, state))
       finer.push_back(std::move(state));
@@ -190,7 +192,8 @@ void Strategies::shareFinerUses(int64_t tensor) {
       visit(node, i, state);
 }
 
-void Strategies::addState(int64_t tensor, const TensorSharding &state) {
+void Strategies::addState(int64_t tensor, const TensorSharding &needed) {
+  const TensorSharding state = withoutSelections(needed);
   const TensorState &own = graph.tensors[tensor];
   if (own.isFixed || !state.windows.empty() || states[tensor].size() >= kMostStates ||
       llvm::is_contained(states[tensor], state) || !allows(own, state) ||

@@ -11,6 +11,7 @@
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/OpShardings.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
+#include "tessera/Sharding/Selections.h"
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -90,6 +91,14 @@ private:
     need(use, own, "result '" + resultName(function, index) + "' lies so");
   }
 
+  /// Whether devices have the whole of which a slice is taken.
+  bool hasSliceOf(Value value, ShardingAttr wanted) {
+    ShardingAttr own = getSharding(value);
+    return own && own.getMesh() == wanted.getMesh() &&
+           sharding::hasSelection(resolveVerified(own, meshes, value.getType()),
+                                  resolveVerified(wanted, meshes, value.getType()));
+  }
+
   void collect(Operation *op) {
     if (isa<ReshardOp>(op))
       return; // a demanded change takes its operand as it lies
@@ -107,7 +116,7 @@ private:
     if (llvm::none_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>))
       return;
     for (auto [use, wanted] : llvm::zip(op->getOpOperands(), shardings.of(op).operands))
-      if (wanted)
+      if (wanted && !(isa<tensor::ExtractSliceOp>(op) && hasSliceOf(use.get(), wanted)))
         need(use, wanted,
              "operand " + std::to_string(use.getOperandNumber()) + " of " +
                  op->getName().getStringRef().str() + " is cut so");
@@ -146,6 +155,7 @@ private:
                                                lies.withoutPartial(), function.getContext());
       base = reshard(value, reduced, "a partial value is reduced: several uses need it", nullptr);
     }
+    base = moveOnce(base, bySharding);
     std::string why =
         getSharding(base) == own && lies.isPartial() ? "a partial value is reduced: " : "";
     for (auto &[sharding, uses] : bySharding) {
@@ -164,6 +174,82 @@ private:
       for (const Need *need : shared)
         need->use->set(moved);
     }
+  }
+
+  /// Shifted reads of one value need windows that overlap: where all of them together are less to
+  /// move than each for itself, they are moved once, and each is cut from that. Returns what the
+  /// windows are to be cut from, `base` where each is moved for itself.
+  Value moveOnce(Value base, llvm::MapVector<ShardingAttr, SmallVector<const Need *>> &bySharding) {
+    auto type = cast<RankedTensorType>(base.getType());
+    ShardingAttr own = getSharding(base);
+    TensorSharding lies = resolveVerified(own, meshes, type), hull;
+    const sharding::Mesh &mesh = meshes.get(own.getMesh());
+    if (!lies.windows.empty() || lies.isPartial() || bySharding.size() < 2)
+      return base;
+    std::vector<int64_t> shape = shapeOf(type);
+    auto bytesTo = [&](const TensorSharding &target) {
+      return sharding::trafficOf(sharding::CollectiveKind::exchange, mesh.numDevices(), 1, mesh,
+                                 sharding::makeLayout(lies, shape), mesh,
+                                 sharding::makeLayout(target, shape))
+          .wireBytes;
+    };
+    int64_t apart = 0;
+    for (auto &[sharding, uses] : bySharding) {
+      TensorSharding wanted = resolveVerified(sharding, meshes, type);
+      // One value behind `base` serves all uses: none may be in a branch, or want no window.
+      if (sharding.getMesh() != own.getMesh() || wanted.isPartial() ||
+          llvm::any_of(uses,
+                       [&](const Need *need) { return isInBranch(need->use->getOwner(), base); }) ||
+          (hull.dims.empty() ? !startHull(hull, wanted, shape) : !widenHull(hull, wanted, shape)))
+        return base;
+      apart += bytesTo(wanted);
+    }
+    if (bytesTo(hull) >= apart)
+      return base;
+    return reshard(base, ShardingAttr::get(own.getMesh(), mesh, hull, function.getContext()),
+                   "several windows of it are read: " + bySharding.front().second.front()->reason,
+                   nullptr);
+  }
+
+  /// A window in the elements of the whole dimension; nothing where its elements are not a run.
+  static std::optional<sharding::Window> asRun(sharding::Window window, int64_t extent) {
+    if (window.stride != 1 || window.divisor != 1 || window.step < 0)
+      return std::nullopt;
+    window.offset += window.begin;
+    if (!window.isSelection())
+      window.count = extent;
+    return window;
+  }
+  static bool startHull(TensorSharding &hull, const TensorSharding &wanted,
+                        const std::vector<int64_t> &shape) {
+    hull = wanted;
+    for (sharding::Window &window : hull.windows) {
+      std::optional<sharding::Window> run = asRun(window, shape[window.dim]);
+      if (!run || wanted.dims[window.dim].empty())
+        return false;
+      window = *run;
+      window.offset -= window.begin;
+    }
+    return !hull.windows.empty();
+  }
+  static bool widenHull(TensorSharding &hull, const TensorSharding &wanted,
+                        const std::vector<int64_t> &shape) {
+    if (hull.dims != wanted.dims || hull.windows.size() != wanted.windows.size())
+      return false;
+    for (auto [all, one] : llvm::zip_equal(hull.windows, wanted.windows)) {
+      std::optional<sharding::Window> run = asRun(one, shape[one.dim]);
+      if (!run || all.dim != one.dim || all.step != one.step)
+        return false;
+      int64_t begin = std::min(all.begin, run->begin);
+      int64_t end = std::max(all.begin + all.count, run->begin + run->count);
+      int64_t first = std::min(all.offset + all.begin, run->offset);
+      int64_t last = std::max(all.offset + all.begin + all.length, run->offset + run->length);
+      all.begin = begin;
+      all.count = end - begin;
+      all.offset = first - begin;
+      all.length = last - first;
+    }
+    return true;
   }
 
   /// Whether any part of what an op makes can be made again. Of a constant that takes one value.

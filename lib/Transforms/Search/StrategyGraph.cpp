@@ -10,6 +10,7 @@
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 #include "tessera/Planning/Gemm.h"
 #include "tessera/Planning/MemoryProfile.h"
+#include "tessera/Sharding/Selections.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -82,6 +83,9 @@ static std::vector<int64_t> keyOf(const PropagationGraph &graph, const OpCosts &
       key.push_back(-2);
       for (const DimRule &dim : rule) {
         key.insert(key.end(), {-3, dim.stride, dim.shift, dim.extent, dim.isWindow});
+        if (const std::optional<sharding::Segment> &segment = dim.segment)
+          key.insert(key.end(), {-5, segment->from, segment->fromStep, segment->to, segment->toStep,
+                                 segment->count, dim.segmentOf, dim.isNarrow});
         key.insert(key.end(), dim.factors.begin(), dim.factors.end());
       }
     }
@@ -321,7 +325,8 @@ StrategyGraph::placementsBetween(const TensorState &state, const End &from,
   std::vector<TensorSharding> places;
   std::vector<AxisLabels> labels;
   auto add = [&](const End &end) {
-    for (const TensorSharding &sharding : lists[end.shardings].distinct)
+    for (const TensorSharding &sharding :
+         llvm::map_range(lists[end.shardings].distinct, sharding::withoutSelections))
       if (sharding.windows.empty() && !llvm::is_contained(places, sharding)) {
         places.push_back(sharding);
         labels.push_back(labelsOf(sharding, state.mesh->numAxes()));

@@ -78,11 +78,10 @@ func.func @cut_and_forwarded(%a: tensor<4x3xf32>) -> tensor<12xf32> {
 
 // (O4)
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
-func.func @whole(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<16xf32> {
-  // expected-error @+1 {{on 'tensor.concat' cuts factor 0, which the rule of the op keeps whole}}
-  %0 = tensor.concat dim(0) %a, %b {dist.op_sharding = #dist.op_sharding<@m, factors = [["x"], [], []]>}
-      : (tensor<8xf32>, tensor<8xf32>) -> tensor<16xf32>
-  return %0 : tensor<16xf32>
+func.func @whole(%a: tensor<8xf32>, %v: f32, %i: index) -> tensor<8xf32> {
+  // expected-error @+1 {{on 'tensor.insert' cuts factor 0, which the rule of the op keeps whole}}
+  %0 = tensor.insert %v into %a[%i] {dist.op_sharding = #dist.op_sharding<@m, factors = [["x"], []]>} : tensor<8xf32>
+  return %0 : tensor<8xf32>
 }
 
 // -----

@@ -122,10 +122,29 @@ static ParseResult parseWindow(AsmParser &parser, WindowAttr &window) {
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren,
                                      [&]() { return parser.parseInteger(values.emplace_back()); }))
     return failure();
-  if (values.size() != 4)
-    return parser.emitError(loc) << "a window is (dim, step, offset, length)";
-  window = WindowAttr::get(parser.getContext(), values[0], values[1], values[2], values[3]);
+  if (values.size() != 4 && values.size() != 5 && values.size() != 8)
+    return parser.emitError(loc)
+           << "a window is (dim, step, offset, length), with a divisor behind "
+              "them, and behind that the begin, stride and count of a "
+              "selection";
+  if (values.size() == 4)
+    values.push_back(1);
+  if (values.size() == 5)
+    values.append({0, 1, -1});
+  window = WindowAttr::get(parser.getContext(), values[0], values[1], values[2], values[3],
+                           values[4], values[5], values[6], values[7]);
   return success();
+}
+
+static void printWindow(llvm::raw_ostream &os, WindowAttr window) {
+  os << "(" << window.getDim() << ", " << window.getStep() << ", " << window.getOffset() << ", "
+     << window.getLength();
+  bool selects = window.getCount() >= 0;
+  if (selects || window.getDivisor() != 1)
+    os << ", " << window.getDivisor();
+  if (selects)
+    os << ", " << window.getBegin() << ", " << window.getStride() << ", " << window.getCount();
+  os << ")";
 }
 
 /// Parses `name = [element, …]` after the name.
@@ -256,10 +275,8 @@ static void printSharding(ShardingAttr sharding, AsmPrinter &printer) {
     }
     if (!sharding.getWindows().empty()) {
       os << ", windows = [";
-      llvm::interleaveComma(sharding.getWindows(), os, [&](WindowAttr window) {
-        os << "(" << window.getDim() << ", " << window.getStep() << ", " << window.getOffset()
-           << ", " << window.getLength() << ")";
-      });
+      llvm::interleaveComma(sharding.getWindows(), os,
+                            [&](WindowAttr window) { printWindow(os, window); });
       os << "]";
     }
   }

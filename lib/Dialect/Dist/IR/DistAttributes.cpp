@@ -144,15 +144,28 @@ private:
     for (WindowAttr window : attr.getWindows()) {
       auto far = [](int64_t value) { return value < -kMaxExtent || value > kMaxExtent; };
       bool valid = window.getDim() >= 0 && window.getDim() < tensor.getRank() &&
-                   window.getStep() >= 0 && window.getLength() >= 0 && !far(window.getStep()) &&
-                   !far(window.getOffset()) && !far(window.getLength());
+                   window.getLength() >= 0 && !far(window.getStep()) && !far(window.getOffset()) &&
+                   !far(window.getLength());
       if (!valid)
-        return emitError() << "window (" << window.getDim() << ", " << window.getStep() << ", "
-                           << window.getOffset() << ", " << window.getLength() << ") of " << tensor
-                           << ": the dimension lies in [0, " << tensor.getRank()
-                           << "), step and length in [0, 2^40], the offset in [-2^40, 2^40]";
-      result.windows.push_back(
-          {window.getDim(), window.getStep(), window.getOffset(), window.getLength()});
+        return emitError() << window << " of " << tensor << ": the dimension lies in [0, "
+                           << tensor.getRank() << "), the length in [0, 2^40], step and offset in "
+                           << "[-2^40, 2^40]";
+      int64_t extent = tensor.getDimSize(window.getDim());
+      bool selects = window.getCount() >= 0;
+      bool inside = selects ? window.getBegin() >= 0 && window.getStride() > 0 &&
+                                  window.getCount() <= extent &&
+                                  (window.getCount() == 0 ||
+                                   (window.getBegin() < extent &&
+                                    window.getCount() - 1 <=
+                                        (extent - 1 - window.getBegin()) / window.getStride()))
+                            : window.getBegin() == 0 && window.getStride() == 1;
+      if (window.getDivisor() < 1 || far(window.getDivisor()) || window.getCount() < -1 || !inside)
+        return emitError() << window << " of " << tensor << ": the divisor is positive, and the "
+                           << "elements begin, begin + stride, ... that it selects lie in [0, "
+                           << extent << ")";
+      result.windows.push_back({window.getDim(), window.getStep(), window.getOffset(),
+                                window.getLength(), window.getDivisor(), window.getBegin(),
+                                window.getStride(), window.getCount()});
     }
     return success();
   }
@@ -280,8 +293,9 @@ ShardingAttr ShardingAttr::get(FlatSymbolRefAttr mesh, const sharding::Mesh &axe
     open.push_back(::toIR(context, axes, axis));
   SmallVector<WindowAttr> windows;
   for (const sharding::Window &window : sharding.windows)
-    windows.push_back(
-        WindowAttr::get(context, window.dim, window.step, window.offset, window.length));
+    windows.push_back(WindowAttr::get(context, window.dim, window.step, window.offset,
+                                      window.length, window.divisor, window.begin, window.stride,
+                                      window.count));
   return get(context, mesh, true, {}, dims, partial, open, windows, priority);
 }
 
@@ -296,11 +310,11 @@ OpShardingAttr OpShardingAttr::get(FlatSymbolRefAttr mesh, const sharding::Mesh 
     factors.push_back(dist::toIR(context, axes, list));
   SmallVector<ForwardAttr> forwards;
   for (const sharding::Forward &forward : sharding.forwards)
-    forwards.push_back(ForwardAttr::get(
-        context,
-        PartialAttr::get(context, dist::toIR(forward.partial.kind),
-                         ::toIR(context, axes, forward.partial.axis)),
-        forward.operands));
+    forwards.push_back(
+        ForwardAttr::get(context,
+                         PartialAttr::get(context, dist::toIR(forward.partial.kind),
+                                          ::toIR(context, axes, forward.partial.axis)),
+                         forward.operands));
   return get(context, mesh, factors, forwards);
 }
 
@@ -339,8 +353,7 @@ MoveAttr::resolve(const sharding::Mesh &mesh, sharding::TensorSharding source,
   FailureOr<sharding::AxisList> axes = resolveAxes(getAxes(), mesh, emitError);
   if (failed(axes))
     return failure();
-  return sharding::Move{getKind(),         std::move(*axes),
-                        getDim(),          getSplitDim(),
-                        getMakesPartial(), toAlgebra(getReduction()),
+  return sharding::Move{getKind(),         std::move(*axes),  getDim(),
+                        getSplitDim(),     getMakesPartial(), toAlgebra(getReduction()),
                         std::move(source), std::move(target)};
 }

@@ -64,28 +64,19 @@ int64_t CollectiveOpInterface::getGroupSize(const sharding::Mesh &mesh) {
 }
 
 FailureOr<sharding::Traffic> CollectiveOpInterface::getTraffic(const sharding::Mesh &mesh) {
-  sharding::Traffic total;
+  std::vector<sharding::MovedTensor> tensors;
+  std::optional<sharding::Mesh> other;
   for (auto [index, operand] : llvm::enumerate(getOperation()->getOperands())) {
     auto layouts = getLayouts(mesh, index);
     if (failed(layouts))
       return failure();
     Type element = cast<RankedTensorType>(operand.getType()).getElementType();
-    std::optional<sharding::Mesh> other;
     if (ArrayAttr targets = getTargetsAttr())
       if (auto name = cast<ShardingAttr>(targets[index]).getMesh(); name != getMeshAttr())
         other = lookupMesh(getOperation(), name).getMesh();
-    sharding::Traffic one =
-        sharding::trafficOf(getKind(), getGroupSize(mesh), bytesPerElement(element), mesh,
-                            layouts->first, other ? *other : mesh, layouts->second);
-    // A fused collective is one: its operands add bytes, not counts or messages.
-    total.bytes += one.bytes;
-    total.wireBytes += one.wireBytes;
-    total.count = one.count;
-    total.messages = std::max(total.messages, one.messages);
-    total.written += one.written;
-    total.added += one.added;
+    tensors.push_back({bytesPerElement(element), layouts->first, layouts->second});
   }
-  return total;
+  return sharding::trafficOf(getKind(), getGroupSize(mesh), mesh, other ? *other : mesh, tensors);
 }
 
 //===----------------------------------------------------------------------===//

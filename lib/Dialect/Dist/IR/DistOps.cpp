@@ -299,3 +299,83 @@ LogicalResult CheckpointOp::verify() {
                          << getResultTypes() << "); types must be equal";
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// RearrangeOp
+//===----------------------------------------------------------------------===//
+
+static constexpr int64_t kSegmentFields = 5;
+
+/// Whether two segments write the same element.
+static bool meet(const sharding::Segment &a, const sharding::Segment &b) {
+  auto lowest = [](const sharding::Segment &s) {
+    return s.toStep > 0 ? s.to : s.to + s.toStep * (s.count - 1);
+  };
+  if (a.count == 0 || b.count == 0)
+    return false;
+  int64_t stepA = std::abs(a.toStep), stepB = std::abs(b.toStep);
+  int64_t lowA = lowest(a), lowB = lowest(b);
+  int64_t last = std::min(lowA + stepA * (a.count - 1), lowB + stepB * (b.count - 1));
+  int64_t first = lowA + sharding::ceilDiv(std::max(lowB - lowA, int64_t(0)), stepA) * stepA;
+  // Whatever they have in common comes back after as many steps as the other's.
+  for (int64_t n = 0; n < stepB && first + n * stepA <= last; ++n)
+    if ((first + n * stepA - lowB) % stepB == 0)
+      return true;
+  return false;
+}
+
+sharding::Segment RearrangeOp::getSegment(unsigned index) {
+  ArrayRef<int64_t> fields = getSegments().slice(index * kSegmentFields, kSegmentFields);
+  return {fields[0], fields[1], fields[2], fields[3], fields[4]};
+}
+
+LogicalResult RearrangeOp::verify() {
+  RankedTensorType type = getResult().getType();
+  int64_t dim = getDim();
+  if (dim < 0 || dim >= type.getRank()) // (R1)
+    return emitOpError() << "dim = " << dim << " of a rank-" << type.getRank() << " tensor " << type
+                         << "; it lies in [0, " << type.getRank() << ")";
+  if (getInputs().empty() || getSegments().size() != getInputs().size() * kSegmentFields) // (R2)
+    return emitOpError() << "has " << getInputs().size() << " operands and " << getSegments().size()
+                         << " numbers in 'segments'; there are operands, "
+                         << "and five numbers for each: from, from step, to, to step, count";
+  int64_t extent = type.getDimSize(dim);
+  if (!type.hasStaticShape())
+    return emitOpError() << "makes " << type << "; its shape is static";
+  // Steps and counts are bounded by extents before they are multiplied.
+  auto isInside = [](int64_t first, int64_t step, int64_t count, int64_t size) {
+    if (first < 0 || first >= size || step == 0 || step < -size || step > size)
+      return count == 0;
+    return (count - 1) <= (step > 0 ? size - 1 - first : first) / std::abs(step);
+  };
+  int64_t covered = 0;
+  for (auto [index, input] : llvm::enumerate(getInputs())) {
+    auto operand = cast<RankedTensorType>(input.getType());
+    bool agrees = operand.getElementType() == type.getElementType() &&
+                  operand.getRank() == type.getRank() && operand.hasStaticShape();
+    for (int64_t d = 0; agrees && d < type.getRank(); ++d)
+      agrees = d == dim || operand.getDimSize(d) == type.getDimSize(d);
+    if (!agrees) // (R3)
+      return emitOpError() << "operand " << index << " is " << operand << ", the result " << type
+                           << "; they differ in dimension " << dim << " alone";
+    sharding::Segment segment = getSegment(index);
+    if (segment.count < 0 || segment.fromStep < 1 ||
+        !isInside(segment.from, segment.fromStep, segment.count, operand.getDimSize(dim)) ||
+        !isInside(segment.to, segment.toStep, segment.count, extent)) // (R2)
+      return emitOpError() << "segment " << index << " moves " << segment.count << " elements from "
+                           << segment.from << " in steps of " << segment.fromStep << " to "
+                           << segment.to << " in steps of " << segment.toStep
+                           << "; they lie in the " << operand.getDimSize(dim)
+                           << " elements of the operand and the " << extent
+                           << " of the result, and the first step is positive";
+    for (unsigned other = 0; other < index; ++other)
+      if (meet(segment, getSegment(other))) // (R4)
+        return emitOpError() << "segments " << other << " and " << index
+                             << " write the same element; segments are disjoint";
+    covered += segment.count;
+  }
+  if (covered < extent && (!getFill() || getFillAttr().getType() != type.getElementType())) // (R4)
+    return emitOpError() << "leaves " << extent - covered << " of " << extent
+                         << " elements unwritten; give a 'fill' of type " << type.getElementType();
+  return success();
+}

@@ -17,6 +17,7 @@ namespace tessera::dist {
 /// Attach the models of ops of dialects that are loaded; of the tensor dialect in two files.
 void attachElementwiseRules(mlir::MLIRContext *context);
 void attachLinalgRules(mlir::MLIRContext *context);
+void attachRearrangeRules(mlir::MLIRContext *context);
 void attachSliceRules(mlir::MLIRContext *context);
 void attachTensorRules(mlir::MLIRContext *context);
 
@@ -32,6 +33,12 @@ bool passesPartialThroughBody(mlir::linalg::LinalgOp op, sharding::ReduceKind ki
 /// The same of an `arith` or `math` op on tensors, for sums.
 bool passesSumElementwise(mlir::Operation *op, llvm::ArrayRef<int64_t> operands,
                           llvm::ArrayRef<int64_t> unknown);
+
+/// A device's part of a result that is made of segments of the operands, one an operand, along
+/// dimension `dim`, which `factor` cuts; the operands have been moved to the windows that its rule
+/// demands. What no segment writes is `fill`, null where they write everything.
+mlir::Value assembleSegments(PartitionContext &context, int64_t dim, int64_t factor,
+                             llvm::ArrayRef<sharding::Segment> segments, mlir::Attribute fill);
 
 /// A linalg op on a device's part of its tensors (LinalgPartition.cpp).
 mlir::FailureOr<llvm::SmallVector<mlir::Value>> partitionLinalg(mlir::linalg::LinalgOp op,

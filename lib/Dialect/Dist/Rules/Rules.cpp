@@ -57,6 +57,7 @@ std::optional<ShardingRule> dist::getShardingRule(Operation *op, std::string *wh
 void dist::attachShardingRules(MLIRContext *context) {
   attachElementwiseRules(context);
   attachLinalgRules(context);
+  attachRearrangeRules(context);
   attachSliceRules(context);
   attachTensorRules(context);
 }

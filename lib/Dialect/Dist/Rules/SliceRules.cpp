@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Models.h"
+#include "tessera/Dialect/Dist/Rules/DynamicIndices.h"
 #include "tessera/Dialect/Dist/Rules/RuleBuilder.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 
@@ -109,6 +110,12 @@ struct PadModel : TensorModel<PadModel, tensor::PadOp> {
 // Slices
 //===----------------------------------------------------------------------===//
 
+/// Whether a device adds what it does not have of a slice that it cannot place as a zero.
+static bool hasSums(RankedTensorType type) {
+  Type element = type.getElementType();
+  return isa<FloatType>(element) || (element.isInteger() && !element.isInteger(1));
+}
+
 static std::optional<ShardingRule> extractSliceRule(tensor::ExtractSliceOp op) {
   RuleBuilder builder(op);
   llvm::SmallBitVector dropped = op.getDroppedDims();
@@ -119,22 +126,26 @@ static std::optional<ShardingRule> extractSliceRule(tensor::ExtractSliceOp op) {
     int64_t stride = op.getStaticStrides()[d];
     if (ShapedType::isDynamic(size) || ShapedType::isDynamic(stride))
       return std::nullopt;
-    if (dropped.test(d)) {
-      builder.operand(0, d, builder.factor(source, FactorKind::replicate));
+    if (ShapedType::isDynamic(offset)) {
+      // Where it begins is known when it runs: each device adds what it has of the slice.
+      builder.operand(0, d,
+                      builder.factor(source, hasSums(op.getSourceType()) ? FactorKind::reduction
+                                                                         : FactorKind::replicate));
+      if (!dropped.test(d))
+        builder.result(0, result++, builder.factor(size, FactorKind::replicate));
       continue;
     }
-    if (ShapedType::isDynamic(offset)) {
-      // Where it begins is known when it runs: the dimension is held whole.
-      builder.operand(0, d, builder.factor(source, FactorKind::replicate));
-      builder.result(0, result, builder.factor(size, FactorKind::replicate));
-    } else {
-      int64_t factor = builder.factor(size);
-      builder.result(0, result, factor);
-      if (size == source)
-        builder.operand(0, d, factor);
-      else
-        builder.window(0, d, factor, stride, offset);
+    if (dropped.test(d)) {
+      builder.segment(0, d, builder.factor(1, FactorKind::replicate), {offset, 1, 0, 1, 1}, source,
+                      /*isNarrow=*/true);
+      continue;
     }
+    int64_t factor = builder.factor(size);
+    builder.result(0, result, factor);
+    if (size == source)
+      builder.operand(0, d, factor);
+    else
+      builder.segment(0, d, factor, {offset, stride, 0, 1, size}, source, /*isNarrow=*/true);
     ++result;
   }
   return builder.moves().take();
@@ -146,13 +157,20 @@ static std::optional<ShardingRule> insertSliceRule(tensor::InsertSliceOp op) {
   int64_t source = 0;
   for (int64_t d = 0; d < op.getDestType().getRank(); ++d) {
     int64_t extent = op.getDestType().getDimSize(d);
-    int64_t size = dropped.test(d) ? 1 : op.getSourceType().getDimSize(source);
-    bool whole = !dropped.test(d) && size == extent;
-    int64_t factor = builder.factor(extent, whole ? FactorKind::parallel : FactorKind::replicate);
+    int64_t size = op.getStaticSizes()[d], offset = op.getStaticOffsets()[d];
+    // The owner of an element writes it.
+    bool isOwned = op.getStaticStrides()[d] == 1;
+    int64_t factor = builder.factor(extent, isOwned ? FactorKind::parallel : FactorKind::replicate);
     builder.result(0, d, factor).operand(1, d, factor);
     if (dropped.test(d))
       continue;
-    builder.operand(0, source++, whole ? factor : builder.factor(size, FactorKind::replicate));
+    if (size == extent)
+      builder.operand(0, source, factor);
+    else if (isOwned && !ShapedType::isDynamic(offset))
+      builder.segment(0, source, factor, {0, 1, offset, 1, size}, size);
+    else
+      builder.operand(0, source, builder.factor(size, FactorKind::replicate));
+    ++source;
   }
   return builder.take();
 }
@@ -165,12 +183,12 @@ static bool addSliceToKey(OffsetSizeAndStrideOpInterface op, AddressKey &key) {
 
 namespace {
 
-/// Where a slice of the whole tensor lies in a device's part of it. What is cut is taken as far as
-/// the part goes; what is whole is taken as written, known when the program runs or not.
+/// Where a slice of the whole tensor lies in what a device has of it. Of a dimension that is cut a
+/// device has what it needs; what is whole is taken as written, known when the program runs or not.
 struct LocalSlice {
   template <typename Op>
   LocalSlice(const PartitionContext &context, Op op, const TensorSharding &whole,
-             ArrayRef<int64_t> local) {
+             ArrayRef<int64_t> local, RankedTensorType operand = {}) {
     auto here = [&](OpFoldResult value) -> OpFoldResult {
       if (auto dynamic = dyn_cast<Value>(value))
         return context.getLocal(dynamic);
@@ -180,16 +198,96 @@ struct LocalSlice {
     llvm::SmallBitVector dropped = op.getDroppedDims();
     size_t next = 0; ///< of the dimensions of the slice itself
     for (int64_t d = 0; d < whole.rank(); ++d) {
-      bool cut = !whole.dims[d].empty();
+      // An operand that was moved here for the slice has its elements alone.
+      bool isNarrow = operand && operand.getDimSize(d) != op.getSourceType().getDimSize(d);
+      bool cut = !whole.dims[d].empty() || isNarrow;
       int64_t extent = dropped.test(d) ? 1 : local[next++];
       offsets.push_back(cut ? b.getIndexAttr(0) : here(op.getMixedOffsets()[d]));
       sizes.push_back(cut ? b.getIndexAttr(extent) : here(op.getMixedSizes()[d]));
-      strides.push_back(here(op.getMixedStrides()[d]));
+      strides.push_back(cut ? b.getIndexAttr(1) : here(op.getMixedStrides()[d]));
     }
   }
 
   SmallVector<OpFoldResult> offsets, sizes, strides;
 };
+
+/// A slice that begins where only the run tells, in a dimension that is cut: of `size` elements,
+/// some of which lie among the `chunk` that a device has.
+struct OwnedSlice {
+  /// The elements of the device's part that may belong to the slice, and their number.
+  OpFoldResult offset;
+  int64_t size;
+  Value shift;   ///< element i of the slice is element i * stride + shift of these
+  int64_t chunk; ///< ... if that is one of theirs
+  int64_t stride;
+
+  template <typename Op>
+  static OwnedSlice of(PartitionContext &context, Op op, int64_t d, int64_t factor, int64_t chunk) {
+    OpBuilder &b = context.builder;
+    Location loc = op.getLoc();
+    auto constant = [&](int64_t value) { return arith::ConstantIndexOp::create(b, loc, value); };
+    int64_t size = op.getStaticSizes()[d], stride = op.getStaticStrides()[d];
+    Value begin = context.getLocal(cast<Value>(op.getMixedOffsets()[d]));
+    begin = clampIndex(b, loc, begin,
+                       offsetBounds(context.getRule().factors[factor].size, size, stride));
+    Value first = context.getGlobalIteration(b, loc, factor, constant(0));
+    Value shift = arith::SubIOp::create(b, loc, begin, first);
+    if (stride != 1 || size >= chunk)
+      return {b.getIndexAttr(0), chunk, shift, chunk, stride};
+    Value offset = arith::MaxSIOp::create(b, loc, shift, constant(0));
+    offset = arith::MinSIOp::create(b, loc, offset, constant(chunk - size));
+    return {offset, size, arith::SubIOp::create(b, loc, shift, offset), size, 1};
+  }
+
+  /// Element `i` of the slice among the device's; and, added to `isOwned`, whether it is one of
+  /// them.
+  Value place(OpBuilder &b, Location loc, Value i, Value &isOwned) const {
+    auto constant = [&](int64_t value) { return arith::ConstantIndexOp::create(b, loc, value); };
+    Value at = stride == 1 ? i : arith::MulIOp::create(b, loc, i, constant(stride)).getResult();
+    at = arith::AddIOp::create(b, loc, at, shift);
+    return clamp(b, loc, at, chunk, isOwned);
+  }
+  /// The element of the slice that goes to element `i` of the device's; the same.
+  Value source(OpBuilder &b, Location loc, Value i, int64_t extent, Value &isOwned) const {
+    return clamp(b, loc, arith::SubIOp::create(b, loc, i, shift), extent, isOwned);
+  }
+
+private:
+  static Value clamp(OpBuilder &b, Location loc, Value at, int64_t extent, Value &isOwned) {
+    auto constant = [&](int64_t value) { return arith::ConstantIndexOp::create(b, loc, value); };
+    using Predicate = arith::CmpIPredicate;
+    Value low = arith::CmpIOp::create(b, loc, Predicate::sge, at, constant(0));
+    Value high = arith::CmpIOp::create(b, loc, Predicate::slt, at, constant(extent));
+    Value inside = arith::AndIOp::create(b, loc, low, high);
+    isOwned = isOwned ? arith::AndIOp::create(b, loc, isOwned, inside).getResult() : inside;
+    at = arith::MaxSIOp::create(b, loc, at, constant(0));
+    return arith::MinSIOp::create(b, loc, at, constant(extent - 1));
+  }
+};
+
+/// What a sum takes for nothing: -0.0 leaves every float as it is.
+static TypedAttr identityOfSum(OpBuilder &b, Type element) {
+  if (auto type = dyn_cast<FloatType>(element))
+    return b.getFloatAttr(type, APFloat::getZero(type.getFloatSemantics(), /*Negative=*/true));
+  return b.getZeroAttr(element);
+}
+
+/// `body` for every element of a new tensor, by its indices.
+static Value generate(OpBuilder &b, Location loc, RankedTensorType type,
+                      llvm::function_ref<Value(OpBuilder &, ValueRange)> body) {
+  Value init = tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
+  SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
+  return linalg::GenericOp::create(b, loc, type, ValueRange{}, init,
+                                   ArrayRef<AffineMap>{b.getMultiDimIdentityMap(type.getRank())},
+                                   iterators,
+                                   [&](OpBuilder &inner, Location at, ValueRange) {
+                                     SmallVector<Value> indices;
+                                     for (int64_t d = 0; d < type.getRank(); ++d)
+                                       indices.push_back(linalg::IndexOp::create(inner, at, d));
+                                     linalg::YieldOp::create(inner, at, body(inner, indices));
+                                   })
+      .getResult(0);
+}
 
 struct ExtractSliceModel : TensorModel<ExtractSliceModel, tensor::ExtractSliceOp> {
   std::optional<ShardingRule> getShardingRule(Operation *op) const {
@@ -198,17 +296,70 @@ struct ExtractSliceModel : TensorModel<ExtractSliceModel, tensor::ExtractSliceOp
   bool addToRuleKey(Operation *op, AddressKey &key) const {
     return addSliceToKey(cast<tensor::ExtractSliceOp>(op), key);
   }
-  bool passesPartial(Operation *, sharding::ReduceKind, ArrayRef<int64_t> operands,
+  bool passesPartial(Operation *op, sharding::ReduceKind kind, ArrayRef<int64_t> operands,
                      ArrayRef<int64_t>) const {
-    return operands == ArrayRef<int64_t>{0};
+    // Of a slice that its owner adds to nothing, sums alone.
+    bool isAdded = llvm::is_contained(cast<tensor::ExtractSliceOp>(op).getStaticOffsets(),
+                                      ShapedType::kDynamic);
+    return operands == ArrayRef<int64_t>{0} && (kind == sharding::ReduceKind::sum || !isAdded);
   }
   FailureOr<SmallVector<Value>> partition(Operation *op, PartitionContext &context) const {
     RankedTensorType type = context.getLocalType(0);
-    LocalSlice at(context, cast<tensor::ExtractSliceOp>(op), context.getOperandSharding(0),
-                  type.getShape());
+    auto slice = cast<tensor::ExtractSliceOp>(op);
+    for (const DimRule &dim : context.getRule().operands[0])
+      if (context.getRule().factors[dim.factors[0]].kind == FactorKind::reduction &&
+          !context.getFactorAxes()[dim.factors[0]].empty())
+        return SmallVector<Value>{sliceOfOwners(slice, context)};
+    LocalSlice at(context, slice, context.getOperandSharding(0), type.getShape(),
+                  cast<RankedTensorType>(context.getOperand(0).getType()));
     return SmallVector<Value>{tensor::ExtractSliceOp::create(context.builder, op->getLoc(), type,
                                                              context.getOperand(0), at.offsets,
                                                              at.sizes, at.strides)};
+  }
+
+private:
+  /// What a device has of a slice that begins where only the run tells, nothing elsewhere.
+  static Value sliceOfOwners(tensor::ExtractSliceOp op, PartitionContext &context) {
+    OpBuilder &b = context.builder;
+    Location loc = op.getLoc();
+    RankedTensorType type = context.getLocalType(0);
+    Value local = context.getOperand(0);
+    auto localType = cast<RankedTensorType>(local.getType());
+    SmallVector<int64_t> fullShape; // of the slice, dropped dimensions included
+    llvm::SmallBitVector dropped = op.getDroppedDims();
+    size_t next = 0;
+    for (int64_t d = 0; d < localType.getRank(); ++d)
+      fullShape.push_back(dropped.test(d) ? 1 : type.getDimSize(next++));
+    TensorSharding whole = context.getOperandSharding(0);
+    LocalSlice at(context, op, whole, type.getShape(), localType);
+    SmallVector<std::optional<OwnedSlice>> owned(localType.getRank());
+    SmallVector<int64_t> shape;
+    for (auto [d, dim] : llvm::enumerate(context.getRule().operands[0])) {
+      shape.push_back(fullShape[d]);
+      bool isAdded = context.getRule().factors[dim.factors[0]].kind == FactorKind::reduction;
+      if (whole.dims[d].empty() || !isAdded)
+        continue;
+      owned[d] = OwnedSlice::of(context, op, d, dim.factors[0], localType.getDimSize(d));
+      at.offsets[d] = owned[d]->offset;
+      at.sizes[d] = b.getIndexAttr(shape[d] = owned[d]->size);
+    }
+    auto nearType = RankedTensorType::get(shape, type.getElementType());
+    Value near =
+        tensor::ExtractSliceOp::create(b, loc, nearType, local, at.offsets, at.sizes, at.strides);
+    return generate(b, loc, type, [&](OpBuilder &body, ValueRange indices) {
+      SmallVector<Value> places;
+      Value isOwned;
+      size_t next = 0;
+      for (int64_t d = 0; d < localType.getRank(); ++d) {
+        Value i = dropped.test(d) ? arith::ConstantIndexOp::create(body, loc, 0).getResult()
+                                  : indices[next++];
+        places.push_back(owned[d] ? owned[d]->place(body, loc, i, isOwned) : i);
+      }
+      Value element = tensor::ExtractOp::create(body, loc, near, places);
+      Value nothing =
+          arith::ConstantOp::create(body, loc, identityOfSum(body, type.getElementType()));
+      return arith::SelectOp::create(body, loc, isOwned, element, nothing).getResult();
+    });
   }
 };
 
@@ -226,12 +377,92 @@ struct InsertSliceModel : TensorModel<InsertSliceModel, tensor::InsertSliceOp> {
     });
   }
   FailureOr<SmallVector<Value>> partition(Operation *op, PartitionContext &context) const {
+    auto insert = cast<tensor::InsertSliceOp>(op);
     Value source = context.getOperand(0);
-    LocalSlice at(context, cast<tensor::InsertSliceOp>(op), context.getResultSharding(0),
-                  cast<RankedTensorType>(source.getType()).getShape());
+    TensorSharding whole = context.getResultSharding(0);
+    for (int64_t d = 0; d < whole.rank(); ++d)
+      if (!whole.dims[d].empty() &&
+          insert.getStaticSizes()[d] != insert.getDestType().getDimSize(d))
+        return SmallVector<Value>{insertByOwners(insert, context)};
+    LocalSlice at(context, insert, whole, cast<RankedTensorType>(source.getType()).getShape());
     return SmallVector<Value>{tensor::InsertSliceOp::create(context.builder, op->getLoc(), source,
                                                             context.getOperand(1), at.offsets,
                                                             at.sizes, at.strides)};
+  }
+
+private:
+  /// Each device writes what it has of the slice: it reads the elements of its part that the slice
+  /// may reach, as few as there are in the slice, and writes them back with those of the slice.
+  static Value insertByOwners(tensor::InsertSliceOp op, PartitionContext &context) {
+    OpBuilder &b = context.builder;
+    Location loc = op.getLoc();
+    Value source = context.getOperand(0), local = context.getOperand(1);
+    auto sourceType = cast<RankedTensorType>(source.getType());
+    auto localType = cast<RankedTensorType>(local.getType());
+    TensorSharding whole = context.getResultSharding(0);
+    llvm::SmallBitVector dropped = op.getDroppedDims();
+    LocalSlice at(context, op, whole, sourceType.getShape());
+    struct Dim {
+      std::optional<OwnedSlice> owned; ///< cut, known when it runs
+      int64_t factor = -1;             ///< cut, known here: elements [first, end) of the whole
+      int64_t first = 0, end = 0;
+      int64_t size = 0; ///< of the slice
+    };
+    SmallVector<Dim> dims(localType.getRank());
+    SmallVector<int64_t> shape;
+    for (auto [d, dim] : llvm::enumerate(dims)) {
+      dim.size = op.getStaticSizes()[d];
+      int64_t extent = op.getDestType().getDimSize(d), offset = op.getStaticOffsets()[d];
+      int64_t chunk = localType.getDimSize(d);
+      int64_t factor = context.getRule().results[0][d].factors[0];
+      if (whole.dims[d].empty()) {
+        shape.push_back(dim.size);
+        continue;
+      }
+      shape.push_back(chunk);
+      at.offsets[d] = b.getIndexAttr(0);
+      if (dim.size == extent)
+        continue;
+      if (ShapedType::isDynamic(offset)) {
+        dim.owned = OwnedSlice::of(context, op, d, factor, chunk);
+        at.offsets[d] = dim.owned->offset;
+        shape[d] = dim.owned->size;
+      } else {
+        dim.factor = factor;
+        dim.first = offset;
+        dim.end = offset + dim.size;
+      }
+    }
+    for (auto [size, extent] : llvm::zip_equal(at.sizes, shape))
+      size = b.getIndexAttr(extent);
+    auto nearType = RankedTensorType::get(shape, localType.getElementType());
+    Value near =
+        tensor::ExtractSliceOp::create(b, loc, nearType, local, at.offsets, at.sizes, at.strides);
+    Value written = generate(b, loc, nearType, [&](OpBuilder &body, ValueRange indices) {
+      auto constant = [&](int64_t v) { return arith::ConstantIndexOp::create(body, loc, v); };
+      SmallVector<Value> places;
+      Value isOwned;
+      for (auto [d, dim] : llvm::enumerate(dims)) {
+        Value place = indices[d];
+        if (dim.owned) {
+          place = dim.owned->source(body, loc, place, dim.size, isOwned);
+        } else if (dim.factor >= 0) {
+          Value global = context.getGlobalIteration(body, loc, dim.factor, place);
+          using Predicate = arith::CmpIPredicate;
+          Value low = arith::CmpIOp::create(body, loc, Predicate::sge, global, constant(dim.first));
+          Value high = arith::CmpIOp::create(body, loc, Predicate::slt, global, constant(dim.end));
+          Value inside = arith::AndIOp::create(body, loc, low, high);
+          isOwned =
+              isOwned ? arith::AndIOp::create(body, loc, isOwned, inside).getResult() : inside;
+        }
+        if (!dropped.test(d))
+          places.push_back(place);
+      }
+      Value element = tensor::ExtractOp::create(body, loc, source, places);
+      Value old = tensor::ExtractOp::create(body, loc, near, indices);
+      return arith::SelectOp::create(body, loc, isOwned, element, old).getResult();
+    });
+    return tensor::InsertSliceOp::create(b, loc, written, local, at.offsets, at.sizes, at.strides);
   }
 };
 

@@ -83,23 +83,30 @@ template <typename Op> struct ReshapeModel : TensorModel<ReshapeModel<Op>, Op> {
 // Concatenation
 //===----------------------------------------------------------------------===//
 
+static SmallVector<Segment> segmentsOf(tensor::ConcatOp op) {
+  SmallVector<Segment> segments;
+  int64_t end = 0;
+  for (Value input : op.getInputs()) {
+    int64_t size = cast<RankedTensorType>(input.getType()).getDimSize(op.getDim());
+    segments.push_back({0, 1, end, 1, size});
+    end += size;
+  }
+  return segments;
+}
+
 static ShardingRule concatRule(tensor::ConcatOp op) {
   RuleBuilder builder(op);
   int64_t joined = static_cast<int64_t>(op.getDim());
   RankedTensorType type = op.getResultType();
   for (int64_t d = 0; d < type.getRank(); ++d) {
-    if (d == joined) {
-      builder.result(0, d, builder.factor(type.getDimSize(d), FactorKind::replicate));
-      for (auto [i, input] : llvm::enumerate(op.getInputs()))
-        builder.operand(i, d,
-                        builder.factor(cast<RankedTensorType>(input.getType()).getDimSize(d),
-                                       FactorKind::replicate));
-      continue;
-    }
     int64_t factor = builder.factor(type.getDimSize(d));
     builder.result(0, d, factor);
+    SmallVector<Segment> segments = segmentsOf(op);
     for (unsigned i = 0; i < op.getInputs().size(); ++i)
-      builder.operand(i, d, factor);
+      if (d == joined)
+        builder.segment(i, d, factor, segments[i], segments[i].count);
+      else
+        builder.operand(i, d, factor);
   }
   return builder.take();
 }
@@ -119,6 +126,14 @@ struct ConcatModel : TensorModel<ConcatModel, tensor::ConcatOp> {
     return llvm::all_of(llvm::seq<int64_t>(0, op->getNumOperands()), [&](int64_t i) {
       return llvm::is_contained(operands, i) || llvm::is_contained(unknown, i);
     });
+  }
+  FailureOr<SmallVector<Value>> partition(Operation *op, PartitionContext &context) const {
+    auto concat = cast<tensor::ConcatOp>(op);
+    auto dim = static_cast<int64_t>(concat.getDim());
+    int64_t factor = context.getRule().results[0][dim].factors[0];
+    if (context.getFactorAxes()[factor].empty())
+      return context.cloneOp();
+    return SmallVector<Value>{assembleSegments(context, dim, factor, segmentsOf(concat), {})};
   }
 };
 

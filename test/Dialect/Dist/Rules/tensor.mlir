@@ -16,7 +16,7 @@ func.func @collapse(%a: tensor<4x1x6x5xf32>) -> tensor<24x5xf32> {
 }
 
 func.func @concat(%a: tensor<4x5xf32>, %b: tensor<3x5xf32>) -> tensor<7x5xf32> {
-  // expected-remark @+1 {{([j, l], [k, l]) -> ([i, l]) {i = 7, j = 4, k = 3, l = 5} whole i j k; forwards sums from {0, 1}}}
+  // expected-remark @+1 {{([i(t at t, t < 4), j], [i(t at 4 + t, t < 3), j]) -> ([i, j]) {i = 7, j = 5}; forwards sums from {0, 1}}}
   %0 = tensor.concat dim(0) %a, %b : (tensor<4x5xf32>, tensor<3x5xf32>) -> tensor<7x5xf32>
   return %0 : tensor<7x5xf32>
 }
@@ -32,13 +32,13 @@ func.func @pad(%a: tensor<4x5xf32>) -> tensor<7x5xf32> {
 }
 
 func.func @extract_slice(%a: tensor<8x5x3xf32>, %at: index) -> tensor<3x5xf32> {
-  // expected-remark @+1 {{([i * 2 + 1 .. + 1, j, k], []) -> ([i, j]) {i = 3, j = 5, k = 3} whole k; forwards sums from {0}}}
+  // expected-remark @+1 {{([i(1 + 2t at t, t < 3), j, k], []) -> ([i, j]) {i = 3, j = 5, k = 3} sum over k; forwards sums from {0}}}
   %0 = tensor.extract_slice %a[1, 0, %at] [3, 5, 1] [2, 1, 1] : tensor<8x5x3xf32> to tensor<3x5xf32>
   return %0 : tensor<3x5xf32>
 }
 
 func.func @insert_slice(%a: tensor<3x5xf32>, %b: tensor<8x5xf32>) -> tensor<8x5xf32> {
-  // expected-remark @+1 {{([j, k], [i, k]) -> ([i, k]) {i = 8, j = 3, k = 5} whole i j; forwards sums from {0, 1}}}
+  // expected-remark @+1 {{([i(t at 2 + t, t < 3), j], [i, j]) -> ([i, j]) {i = 8, j = 5}; forwards sums from {0, 1}}}
   %0 = tensor.insert_slice %a into %b[2, 0] [3, 5] [1, 1] : tensor<3x5xf32> into tensor<8x5xf32>
   return %0 : tensor<8x5xf32>
 }

@@ -53,7 +53,12 @@ def Dist_PartialAttr : Dist_Attr<"Partial"> {
 
 def Dist_WindowAttr : Dist_Attr<"Window"> {
   let summary = "A dimension whose buffers are windows: [c * step + offset, … + length)";
-  let parameters = (ins "int64_t":$dim, "int64_t":$step, "int64_t":$offset, "int64_t":$length);
+  let description = [{
+    With a divisor behind the length, those x for which x * divisor lies there; then, of a selection, its begin,
+    stride and count: x counts the elements begin, begin + stride, … of the dimension.
+  }];
+  let parameters = (ins "int64_t":$dim, "int64_t":$step, "int64_t":$offset, "int64_t":$length,
+                        "int64_t":$divisor, "int64_t":$begin, "int64_t":$stride, "int64_t":$count);
 }
 
 def Dist_ShardingAttr : Dist_Attr<"Sharding"> {

@@ -83,6 +83,10 @@ def Dist_Dialect : Dialect {
     | C8 | the root of a collective, and each entry of a permutation, lies in [0, group size) |
     | D1 | `dist.checkpoint` yields values of the types of its results |
     | D2 | `dist.custom_vjp` names a function from the arguments and results of the call and one cotangent a result of floats to one cotangent an argument of floats |
+    | R1 | the dimension of a rearrangement lies within the rank of its result |
+    | R2 | its segments are five numbers an operand, and lie within operand and result; the first step is positive |
+    | R3 | operands differ from the result in that dimension alone |
+    | R4 | segments are disjoint; a fill of the element type is given where they leave something over |
   }];
   // Their ops get models of ShardingRuleOpInterface.
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",

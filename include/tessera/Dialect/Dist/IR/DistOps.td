@@ -9,6 +9,7 @@
 #define TESSERA_DIST_OPS
 
 include "tessera/Dialect/Dist/IR/DistAttributes.td"
+include "mlir/IR/BuiltinAttributeInterfaces.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
@@ -69,6 +70,37 @@ def Dist_ReshardOp : Dist_Op<"reshard", [Pure, SameOperandsAndResultType,
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$operand `to` custom<ShardingAndType>($sharding, type($operand), type($result), attr-dict)";
   let hasFolder = 1;
+}
+
+def Dist_RearrangeOp : Dist_Op<"rearrange", [Pure]> {
+  let summary = "Elements of operands in other places of one dimension (global view)";
+  let description = [{
+    ```mlir
+    // The last row in front of all others.
+    %r = dist.rearrange %x, %x dim = 0 segments = [7, 1, 0, 1, 1,  0, 1, 1, 1, 7]
+           : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    // Reversed, behind two rows of zeros.
+    %s = dist.rearrange %x dim = 0 segments = [0, 1, 9, -1, 8] fill = 0.0 : f32 : (tensor<8x4xf32>) -> tensor<10x4xf32>
+    ```
+    A segment is (from, from step, to, to step, count), one an operand: for i in [0, count) the result has at
+    `to + i * to step` along `dim` what the operand has at `from + i * from step`; `fill` is everywhere else. Other
+    dimensions agree.
+
+    `dist-normalize` writes what concatenations, slices, pads and reversals make together as one of these, so that
+    what they move along a cut dimension is one exchange. Rules R1 to R4.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$inputs, I64Attr:$dim, DenseI64ArrayAttr:$segments,
+                       OptionalAttr<TypedAttrInterface>:$fill);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $inputs `dim` `=` $dim `segments` `=` $segments (`fill` `=` $fill^)? attr-dict `:`
+    functional-type($inputs, $result)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// What operand `index` gives to the result.
+    ::tessera::sharding::Segment getSegment(unsigned index);
+  }];
 }
 
 def Dist_AxisIndexOp : Dist_Op<"axis_index", [Pure,

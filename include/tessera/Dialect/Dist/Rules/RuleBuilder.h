@@ -66,6 +66,18 @@ public:
     return *this;
   }
 
+  /// A factor reads elements of dimension `dim`, of extent `extent`, of an operand as the segment
+  /// says. `isNarrow`: the operand holds no others, also where the factor is whole.
+  RuleBuilder &segment(int64_t index, int64_t dim, int64_t factor, const sharding::Segment &segment,
+                       int64_t extent, bool isNarrow = false) {
+    sharding::DimRule &rule = this->rule.operands[index][dim];
+    rule.factors = {factor};
+    rule.segment = segment;
+    rule.segmentOf = extent;
+    rule.isNarrow = isNarrow;
+    return *this;
+  }
+
   /// The reductions of a result start from an operand, which becomes partial with it.
   RuleBuilder &accumulates(int64_t operand, int64_t result) {
     rule.accumulatorOf[operand] = result;

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Prints wire bytes of single operations along a cut dimension: by hand, JAX, Tessera.
+
+    operations.py [--no-jax] [--json FILE] [NAME...]
+
+Tensors are f32 with N = 1024 rows of D = 64 elements, a row is 256 bytes; rows are cut over n = 8 devices, 128 each, unless
+the name says otherwise. Bounds by hand are what the busiest device must send or receive; the last column derives them. Values
+are compared with one device where --values is given. PYTHONPATH must have the build's python folder.
+"""
+
+import argparse
+import json
+import os
+import sys
+
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8".strip()
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+N, D, DEVICES = 1024, 64, 8
+ROW = 4 * D
+SHARD = N * ROW // DEVICES
+
+
+class Case:
+    """An operation: its function, its operands, how they and the results are cut, and its bound."""
+
+    def __init__(self, fn, args, hand, why, cut=None, out="s"):
+        self.fn, self.args, self.hand, self.why, self.out = fn, args, hand, why, out
+        self.cut = cut if cut is not None else ["s"] * len(args)
+
+
+def cases():
+    import jax
+    import jax.numpy as jnp
+    from jax import lax
+    f32, i32 = jnp.float32, jnp.int32
+
+    def shape(*extents, dtype=f32):
+        return jax.ShapeDtypeStruct(extents, dtype)
+
+    x, up = shape(N, D), lambda a, k, v=0: jnp.pad(a, ((k, 0), (0, 0)), constant_values=v)
+    cache, index = shape(4, 512, 8, 16), shape(dtype=i32)
+    combined = 2 * ROW * 7 // 8
+    table = {
+        "roll 1": Case(lambda a: jnp.roll(a, 1, 0), [x], ROW, "a row from the neighbour"),
+        "roll 300": Case(lambda a: jnp.roll(a, 300, 0), [x], SHARD, "a part, of two devices"),
+        "roll a shard": Case(lambda a: jnp.roll(a, N // 8, 0), [x], SHARD, "a part"),
+        "roll of 1000 rows": Case(lambda a: jnp.roll(a, 5, 0), [shape(1000, D)], 5 * ROW, "five rows"),
+        "flip": Case(lambda a: jnp.flip(a, 0), [x], SHARD, "a part, of the device opposite"),
+        "a[::2]": Case(lambda a: a[::2], [x], 0, "every second row of a part is a part of the result"),
+        "a[512::2]": Case(lambda a: a[512::2], [x], SHARD // 2, "device 4 has 64 of the rows and sends them all"),
+        "diff": Case(lambda a: a[1:] - a[:-1], [x], ROW, "a row from the neighbour"),
+        "shift by a pad": Case(lambda a: up(a, 1)[:-1], [x], ROW, "a row from the neighbour"),
+        "shift by a concat": Case(lambda a: jnp.concatenate([jnp.zeros((1, D), f32), a[:-1]]), [x], ROW, "a row"),
+        "concat": Case(lambda a, b: jnp.concatenate([a, b]), [x, x], 2 * SHARD,
+                       "device 1 has rows 128-255 of both and needs 256-511 of the first"),
+        "concat of 100 and 924": Case(lambda a, b: jnp.concatenate([a, b]), [shape(100, D), shape(924, D)], 89 * ROW,
+                                      "device 1 sends 13 rows of the first and 76 of the second"),
+        "pad 3, 5": Case(lambda a: jnp.pad(a, ((3, 5), (0, 0))), [x], 4 * ROW, "parts of 129 from row -3 on: four rows at most"),
+        "interleave by a stack": Case(lambda a, b: jnp.stack([a, b], 1).reshape(2 * N, D), [x, x], 0, "parts are parts"),
+        "interleave by pads": Case(lambda a, b: lax.pad(a, 0., ((0, 1, 1), (0, 0, 0))) + lax.pad(b, 0., ((1, 0, 1), (0, 0, 0))),
+                                   [x, x], 0, "parts are parts"),
+        "causal convolution": Case(lambda a, w: sum(up(a, k)[:N] * w[k] for k in range(4)), [x, shape(4, D)], 3 * ROW,
+                                   "three rows from the neighbour", cut=["s", None]),
+        "windows by index": Case(lambda a: a[jnp.arange(N - 3)[:, None] + jnp.arange(4)[None]].sum(1), [x], 3 * ROW,
+                                 "three rows from the neighbour"),
+        "a[-1]": Case(lambda a: a[-1], [x], ROW, "the last row to all", out=None),
+        "a[:128]": Case(lambda a: a[:128] * 2, [x], SHARD, "a part to all", out=None),
+        "dynamic slice": Case(lambda a, i: lax.dynamic_slice_in_dim(a, i, 1, 0), [x, index], combined,
+                              "its owner's row, added to nothing: 2 B (n-1)/n", cut=["s", None], out=None),
+        "dynamic update": Case(lambda a, u, i: lax.dynamic_update_slice_in_dim(a, u, i, 0), [x, shape(1, D), index], 0,
+                               "its owner writes", cut=["s", None, None]),
+        "repeat": Case(lambda a: jnp.repeat(a, 2, 0), [x], 0, "parts are parts"),
+    }
+    for name, dim in (("batch", 0), ("sequence", 1), ("heads", 2)):
+        batch, heads = ("s" if dim == d else None for d in (0, 2))
+        wide = shape(8, 512, 8, 16) if dim == 0 else cache
+        table[f"cache update, {name} cut"] = Case(
+            lambda c, r, i: lax.dynamic_update_slice(c, r, (0, i, 0, 0)),
+            [wide, shape(wide.shape[0], 1, 8, 16), index], 0, "its owner writes",
+            cut=[tuple("s" if d == dim else None for d in range(4)), (batch, None, heads), None],
+            out=tuple("s" if d == dim else None for d in range(4)))
+    return table
+
+
+def spec(cut):
+    from jax.sharding import PartitionSpec
+    return PartitionSpec() if cut is None else PartitionSpec(*cut) if isinstance(cut, tuple) else PartitionSpec(cut)
+
+
+def tessera_bytes(case, mesh, values):
+    import jax
+    import tessera
+    ins = tuple(spec(cut) for cut in case.cut)
+    outs = jax.tree.map(lambda _: spec(case.out), jax.eval_shape(case.fn, *case.args))
+    program = tessera.from_jax(case.fn, case.args, ins, outs, mesh=mesh)
+    if values:
+        check(case, program)
+    return program.explain(objective="bytes")["wire_bytes_total"]
+
+
+def check(case, program):
+    """Raises where a value differs from that of one device."""
+    import jax
+    import numpy as np
+    random = np.random.default_rng(0)
+    data = [np.array(random.integers(0, 500), "i") if arg.ndim == 0 else random.standard_normal(arg.shape).astype("f")
+            for arg in case.args]
+    got, want = program(*data), jax.jit(case.fn)(*data)
+    for one, other in zip(jax.tree.leaves(got), jax.tree.leaves(want)):
+        np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-6, atol=1e-5)
+
+
+def jax_bytes(case, mesh):
+    """Wire bytes of what JAX compiles; None where it takes no such sharding."""
+    import jax
+    from hlo_stats import collectives
+    from jax.sharding import NamedSharding
+
+    def place(cut):
+        return NamedSharding(mesh, spec(cut))
+    outs = jax.tree.map(lambda _: place(case.out), jax.eval_shape(case.fn, *case.args))
+    try:
+        compiled = jax.jit(case.fn, in_shardings=tuple(map(place, case.cut)), out_shardings=outs).lower(*case.args).compile()
+    except ValueError:
+        return None
+    return int(collectives(compiled.as_text(), DEVICES)["wire_bytes"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="operations; default all")
+    parser.add_argument("--no-jax", action="store_true", help="do not compile with JAX")
+    parser.add_argument("--values", action="store_true", help="run each and compare with one device")
+    parser.add_argument("--json", help="write the figures here")
+    options = parser.parse_args()
+    try:
+        import jax
+        import numpy as np
+    except ModuleNotFoundError as error:
+        print(f"operations.py: {error}; the operations are JAX functions, install jax", file=sys.stderr)
+        return 1
+    table = cases()
+    unknown = [name for name in options.names if name not in table]
+    if unknown:
+        parser.error(f"there is no operation {', '.join(unknown)}; there are {', '.join(table)}")
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:DEVICES]), ("s",))
+    figures = {}
+    print(f"{'operation':26}{'by hand':>9}{'JAX':>9}{'Tessera':>9}{'ratio':>7}  bound")
+    for name in options.names or table:
+        case = table[name]
+        ours = tessera_bytes(case, mesh, options.values)
+        theirs = None if options.no_jax else jax_bytes(case, mesh)
+        least = min(case.hand, case.hand if theirs is None else theirs)
+        ratio = "1.00" if ours == least else f"{ours / least:.2f}" if least else "-"
+        print(f"{name:26}{case.hand:9,}{'-' if theirs is None else format(theirs, ','):>9}{ours:9,}{ratio:>7}  {case.why}",
+              flush=True)
+        figures[name] = dict(hand=case.hand, jax=theirs, tessera=ours)
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(figures, file, indent=1)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

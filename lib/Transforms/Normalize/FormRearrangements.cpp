@@ -1,0 +1,395 @@
+//===- FormRearrangements.cpp - Chains of moves as one op ------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// An op that moves elements along one dimension is a list of segments: runs of an
+// operand, in steps, that are runs of the result. Lists compose: a segment of a
+// result that is itself made of segments is made of what both have in common.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FormRearrangements.h"
+
+#include "tessera/Dialect/Dist/IR/Dist.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using sharding::Segment;
+
+/// More segments than this are left to the ops that they come from.
+static constexpr size_t kMostSegments = 16;
+
+namespace {
+
+/// A tensor as segments of others along one dimension.
+struct Pieces {
+  int64_t dim = -1;
+  SmallVector<std::pair<Value, Segment>> segments;
+  TypedAttr fill; ///< of what no segment writes; null where there is nothing
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Reading ops
+//===----------------------------------------------------------------------===//
+
+static int64_t extentOf(Value value, int64_t dim) {
+  return cast<RankedTensorType>(value.getType()).getDimSize(dim);
+}
+
+/// The value of every element of a constant tensor; null for others.
+static TypedAttr splatOf(Value value) {
+  DenseElementsAttr elements;
+  if (matchPattern(value, m_Constant(&elements)) && elements.isSplat())
+    return dyn_cast<TypedAttr>(elements.getSplatValue<Attribute>());
+  return {};
+}
+
+static bool coversResult(const Pieces &pieces, int64_t extent) {
+  int64_t covered = 0;
+  for (auto &[value, segment] : pieces.segments)
+    covered += segment.count;
+  return covered == extent;
+}
+
+/// The only dimension for which `isMoved`; -1 where there is none, or another.
+static int64_t onlyDim(int64_t rank, llvm::function_ref<bool(int64_t)> isMoved) {
+  int64_t found = -1;
+  for (int64_t d = 0; d < rank; ++d)
+    if (isMoved(d)) {
+      if (found >= 0)
+        return -1;
+      found = d;
+    }
+  return found;
+}
+
+static Pieces piecesOf(tensor::ExtractSliceOp op) {
+  Pieces pieces;
+  if (op.getDroppedDims().any() || !op.getOffsets().empty() || !op.getSizes().empty() ||
+      !op.getStrides().empty() ||
+      llvm::any_of(op.getStaticStrides(), [](int64_t s) { return s < 1; }))
+    return pieces;
+  pieces.dim = onlyDim(op.getType().getRank(), [&](int64_t d) {
+    return op.getStaticSizes()[d] != op.getSourceType().getDimSize(d);
+  });
+  if (pieces.dim >= 0)
+    pieces.segments = {{op.getSource(),
+                        {op.getStaticOffsets()[pieces.dim], op.getStaticStrides()[pieces.dim], 0, 1,
+                         op.getStaticSizes()[pieces.dim]}}};
+  return pieces;
+}
+
+static Pieces piecesOf(tensor::ConcatOp op) {
+  Pieces pieces{static_cast<int64_t>(op.getDim()), {}, {}};
+  int64_t end = 0;
+  for (Value input : op.getInputs()) {
+    int64_t size = extentOf(input, pieces.dim);
+    pieces.segments.push_back({input, {0, 1, end, 1, size}});
+    end += size;
+  }
+  return pieces;
+}
+
+static Pieces piecesOf(tensor::PadOp op) {
+  Pieces pieces;
+  Attribute fill;
+  Value padding = op.getConstantPaddingValue();
+  if (!op.getLow().empty() || !op.getHigh().empty() || !padding ||
+      !matchPattern(padding, m_Constant(&fill)))
+    return pieces;
+  pieces.dim = onlyDim(op.getResultType().getRank(), [&](int64_t d) {
+    return op.getStaticLow()[d] != 0 || op.getStaticHigh()[d] != 0;
+  });
+  pieces.fill = dyn_cast<TypedAttr>(fill);
+  if (pieces.dim >= 0 && pieces.fill)
+    pieces.segments = {
+        {op.getSource(),
+         {0, 1, op.getStaticLow()[pieces.dim], 1, extentOf(op.getSource(), pieces.dim)}}};
+  return pieces;
+}
+
+/// Of elements with gaps between them: each is padded in a dimension of its own, which is then
+/// joined with the one that they were in.
+static Pieces piecesOf(tensor::CollapseShapeOp op) {
+  Pieces pieces;
+  Attribute fill;
+  auto pad = op.getSrc().getDefiningOp<tensor::PadOp>();
+  auto expand = pad ? pad.getSource().getDefiningOp<tensor::ExpandShapeOp>() : nullptr;
+  if (!expand || !pad.getLow().empty() || !pad.getHigh().empty() ||
+      !pad.getConstantPaddingValue() ||
+      !matchPattern(pad.getConstantPaddingValue(), m_Constant(&fill)) ||
+      op.getReassociationIndices() != expand.getReassociationIndices())
+    return pieces;
+  int64_t own = onlyDim(pad.getResultType().getRank(), [&](int64_t d) {
+    return pad.getStaticLow()[d] != 0 || pad.getStaticHigh()[d] != 0;
+  });
+  int64_t joined = -1;
+  for (auto [dim, group] : llvm::enumerate(op.getReassociationIndices()))
+    if (group.size() == 2 && group[1] == own && pad.getSourceType().getDimSize(own) == 1)
+      joined = static_cast<int64_t>(dim);
+    else if (group.size() != 1)
+      return pieces;
+  pieces.fill = dyn_cast<TypedAttr>(fill);
+  if (joined < 0 || !pieces.fill)
+    return pieces;
+  int64_t low = pad.getStaticLow()[own], step = low + 1 + pad.getStaticHigh()[own];
+  pieces.dim = joined;
+  pieces.segments = {{expand.getSrc(), {0, 1, low, step, extentOf(expand.getSrc(), joined)}}};
+  return pieces;
+}
+
+/// Of an insertion into a constant.
+static Pieces piecesOf(tensor::InsertSliceOp op) {
+  Pieces pieces;
+  pieces.fill = splatOf(op.getDest());
+  if (!pieces.fill || op.getDroppedDims().any() || !op.getOffsets().empty() ||
+      !op.getSizes().empty() || !op.getStrides().empty() ||
+      llvm::any_of(op.getStaticStrides(), [](int64_t stride) { return stride < 1; }))
+    return pieces;
+  pieces.dim = onlyDim(op.getType().getRank(), [&](int64_t d) {
+    return op.getStaticSizes()[d] != op.getType().getDimSize(d);
+  });
+  if (pieces.dim >= 0)
+    pieces.segments = {{op.getSource(),
+                        {0, 1, op.getStaticOffsets()[pieces.dim], op.getStaticStrides()[pieces.dim],
+                         op.getStaticSizes()[pieces.dim]}}};
+  return pieces;
+}
+
+/// Of a copy that reads c + a * i where it writes i: a reversal, for example.
+static Pieces piecesOf(linalg::GenericOp op) {
+  Pieces pieces;
+  if (op->getNumResults() != 1 || op.getNumDpsInputs() != 1 || op.getNumReductionLoops() > 0)
+    return pieces;
+  Block &body = op.getRegion().front();
+  if (body.getOperations().size() != 1 ||
+      body.getTerminator()->getOperand(0) != body.getArgument(0))
+    return pieces;
+  AffineMap read = op.getIndexingMapsArray()[0], written = op.getIndexingMapsArray()[1];
+  int64_t rank = written.getNumDims();
+  if (!written.isIdentity() || read.getNumResults() != rank)
+    return pieces;
+  pieces.dim = onlyDim(
+      rank, [&](int64_t d) { return read.getResult(d) != getAffineDimExpr(d, op.getContext()); });
+  if (pieces.dim < 0)
+    return pieces;
+  AffineExpr expr = read.getResult(pieces.dim),
+             loop = getAffineDimExpr(pieces.dim, op.getContext());
+  int64_t size = extentOf(op->getResult(0), pieces.dim);
+  // Two values of an affine function of one loop say it all; the third is the test.
+  auto valueAt = [&](int64_t i) -> std::optional<int64_t> {
+    auto constant =
+        dyn_cast<AffineConstantExpr>(expr.replace(loop, getAffineConstantExpr(i, op.getContext())));
+    return constant ? std::optional(constant.getValue()) : std::nullopt;
+  };
+  std::optional<int64_t> first = valueAt(0), second = valueAt(1);
+  if (!first || !second || *first == *second || !expr.isPureAffine() ||
+      simplifyAffineExpr(expr - (loop * (*second - *first) + *first), rank, 0) !=
+          getAffineConstantExpr(0, op.getContext()))
+    return pieces;
+  int64_t step = *second - *first;
+  Segment segment = step > 0 ? Segment{*first, step, 0, 1, size}
+                             : Segment{*first + step * (size - 1), -step, size - 1, -1, size};
+  pieces.segments = {{op.getInputs()[0], segment}};
+  return pieces;
+}
+
+static Pieces piecesOf(RearrangeOp op) {
+  Pieces pieces{static_cast<int64_t>(op.getDim()), {}, op.getFillAttr()};
+  for (auto [index, input] : llvm::enumerate(op.getInputs()))
+    pieces.segments.push_back({input, op.getSegment(index)});
+  return pieces;
+}
+
+/// No segments where the op moves nothing, or along several dimensions.
+static Pieces read(Operation *op) {
+  if (!op || op->getNumResults() != 1 || !isa<RankedTensorType>(op->getResult(0).getType()) ||
+      !cast<RankedTensorType>(op->getResult(0).getType()).hasStaticShape())
+    return {};
+  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
+    return piecesOf(slice);
+  if (auto concat = dyn_cast<tensor::ConcatOp>(op))
+    return piecesOf(concat);
+  if (auto pad = dyn_cast<tensor::PadOp>(op))
+    return piecesOf(pad);
+  if (auto insert = dyn_cast<tensor::InsertSliceOp>(op))
+    return piecesOf(insert);
+  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op))
+    return piecesOf(collapse);
+  if (auto generic = dyn_cast<linalg::GenericOp>(op))
+    return piecesOf(generic);
+  if (auto rearrange = dyn_cast<RearrangeOp>(op))
+    return piecesOf(rearrange);
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Composition
+//===----------------------------------------------------------------------===//
+
+/// The segment between the ends of two, one after the other: the elements that `inner` writes among
+/// those that `outer` reads. Empty where there are none.
+static Segment through(const Segment &outer, const Segment &inner) {
+  // outer.from + i * outer.fromStep = inner.to + k * inner.toStep, solved for the least i.
+  int64_t a = outer.fromStep, b = inner.toStep, g = std::gcd(a, std::abs(b));
+  Segment none{0, 1, 0, 1, 0};
+  if (outer.count == 0 || inner.count == 0 || (inner.to - outer.from) % g != 0)
+    return none;
+  int64_t period = std::abs(b) / g; // of i
+  int64_t i = 0;
+  while (i < period && (outer.from + i * a - inner.to) % std::abs(b) != 0)
+    ++i;
+  // i = i0 + n * period: k is affine in n.
+  int64_t k = (outer.from + i * a - inner.to) / b, kStep = a * period / b;
+  auto ceilOf = [](int64_t x, int64_t y) { // y positive
+    return x >= 0 ? (x + y - 1) / y : -(-x / y);
+  };
+  int64_t low = 0, high = ceilOf(outer.count - i, period); // n in [low, high)
+  if (kStep > 0) {
+    low = std::max(low, ceilOf(-k, kStep));
+    high = std::min(high, ceilOf(inner.count - k, kStep));
+  } else {
+    low = std::max(low, ceilOf(k - inner.count + 1, -kStep));
+    high = std::min(high, ceilOf(k + 1, -kStep));
+  }
+  if (low >= high)
+    return none;
+  Segment result;
+  result.count = high - low;
+  result.from = inner.from + (k + low * kStep) * inner.fromStep;
+  result.fromStep = kStep * inner.fromStep;
+  result.to = outer.to + (i + low * period) * outer.toStep;
+  result.toStep = period * outer.toStep;
+  if (result.fromStep < 0) { // read ascending
+    result.from += result.fromStep * (result.count - 1);
+    result.to += result.toStep * (result.count - 1);
+    result.fromStep = -result.fromStep;
+    result.toStep = -result.toStep;
+  }
+  if (result.count == 1)
+    result.fromStep = result.toStep = 1;
+  return result;
+}
+
+/// Replaces segments of values that are made of segments themselves. Whether any was.
+static bool compose(Pieces &pieces, int64_t extent) {
+  bool changed = false;
+  for (size_t n = 0; n < pieces.segments.size(); ++n) {
+    auto [value, segment] = pieces.segments[n];
+    if (TypedAttr splat = splatOf(value)) {
+      bool isFill = pieces.fill ? pieces.fill == splat : coversResult(pieces, extent);
+      if (!isFill || pieces.segments.size() == 1)
+        continue;
+      pieces.fill = splat;
+      pieces.segments.erase(pieces.segments.begin() + n--);
+      changed = true;
+      continue;
+    }
+    Pieces inner = read(value.getDefiningOp());
+    if (inner.segments.empty() || inner.dim != pieces.dim ||
+        inner.segments.size() + pieces.segments.size() > kMostSegments)
+      continue;
+    SmallVector<std::pair<Value, Segment>> composed;
+    int64_t count = 0;
+    for (auto &[from, part] : inner.segments) {
+      Segment both = through(segment, part);
+      count += both.count;
+      if (both.count > 0)
+        composed.push_back({from, both});
+    }
+    bool leavesFill = count < segment.count;
+    if (leavesFill && (pieces.fill ? pieces.fill != inner.fill : !coversResult(pieces, extent)))
+      continue;
+    if (composed.empty())
+      continue; // a constant
+    if (leavesFill)
+      pieces.fill = inner.fill;
+    pieces.segments.erase(pieces.segments.begin() + n);
+    pieces.segments.insert(pieces.segments.begin() + n, composed.begin(), composed.end());
+    --n;
+    changed = true;
+  }
+  return changed;
+}
+
+/// Joins segments that continue each other.
+static void join(Pieces &pieces) {
+  for (size_t n = 0; n + 1 < pieces.segments.size();) {
+    auto &[value, first] = pieces.segments[n];
+    auto &[other, next] = pieces.segments[n + 1];
+    if (value == other && first.fromStep == next.fromStep && first.toStep == next.toStep &&
+        next.from == first.from + first.count * first.fromStep &&
+        next.to == first.to + first.count * first.toStep) {
+      first.count += next.count;
+      pieces.segments.erase(pieces.segments.begin() + n + 1);
+    } else {
+      ++n;
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Writing
+//===----------------------------------------------------------------------===//
+
+static Value write(OpBuilder &b, Location loc, RankedTensorType type, const Pieces &pieces) {
+  const Segment &first = pieces.segments.front().second;
+  bool isCovered = coversResult(pieces, type.getDimSize(pieces.dim));
+  if (pieces.segments.size() == 1 && isCovered && first.toStep == 1) {
+    Value source = pieces.segments.front().first;
+    if (source.getType() == type)
+      return source;
+    SmallVector<OpFoldResult> offsets(type.getRank(), b.getIndexAttr(0));
+    SmallVector<OpFoldResult> strides(type.getRank(), b.getIndexAttr(1)), sizes;
+    for (int64_t size : type.getShape())
+      sizes.push_back(b.getIndexAttr(size));
+    offsets[pieces.dim] = b.getIndexAttr(first.from);
+    strides[pieces.dim] = b.getIndexAttr(first.fromStep);
+    return tensor::ExtractSliceOp::create(b, loc, type, source, offsets, sizes, strides);
+  }
+  SmallVector<Value> inputs;
+  SmallVector<int64_t> fields;
+  for (auto &[value, segment] : pieces.segments) {
+    inputs.push_back(value);
+    llvm::append_range(fields, ArrayRef<int64_t>{segment.from, segment.fromStep, segment.to,
+                                                 segment.toStep, segment.count});
+  }
+  return RearrangeOp::create(b, loc, type, inputs, pieces.dim, fields,
+                             isCovered ? TypedAttr() : pieces.fill);
+}
+
+void dist::formRearrangements(func::FuncOp function) {
+  SmallVector<Operation *> moves;
+  function.walk([&](Operation *op) {
+    bool isAnnotated = !op->getDiscardableAttrDictionary().empty(); // the user means this op
+    if (!isAnnotated && !read(op).segments.empty())
+      moves.push_back(op);
+  });
+  for (Operation *op : moves) {
+    Pieces pieces = read(op);
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    bool isComposed = compose(pieces, type.getDimSize(pieces.dim));
+    if (!isComposed && !isa<linalg::GenericOp>(op))
+      continue;
+    join(pieces);
+    OpBuilder builder(op);
+    op->getResult(0).replaceAllUsesWith(write(builder, op->getLoc(), type, pieces));
+  }
+  for (Operation *op : llvm::reverse(moves))
+    if (op->use_empty())
+      op->erase();
+}
