@@ -45,7 +45,7 @@ static double secondsFrom(std::chrono::steady_clock::time_point begin,
 static std::string stateText(const RankState &state) {
   Json json{{"waits", state.isWaiting}, {"counter", state.counter}, {"issued", state.issued}};
   if (state.call) {
-    json["open"] = state.isOpen;
+    json["open"] = state.open;
     json["place"] = state.place;
     json["text"] = state.call->text;
     json["loc"] = state.call->loc;
@@ -74,7 +74,8 @@ static std::optional<RankState> stateIn(const std::string &text, int64_t ranks) 
       if (rank < 0 || rank >= ranks)
         return std::nullopt;
     state.call = call;
-    state.isOpen = json.at("open").get<bool>();
+    state.open = json.at("open").get<int64_t>();
+    state.isOpen = state.open > 0;
     state.place = json.at("place").get<int64_t>();
     return state;
   } catch (const Json::exception &) {
@@ -90,6 +91,7 @@ namespace {
 struct Living {
   std::mutex mutex;
   std::vector<Watchdog *> watchdogs;
+  std::chrono::steady_clock::time_point settled; ///< of the last verdict
 };
 } // namespace
 
@@ -98,11 +100,16 @@ static Living &living() {
   return *instance;
 }
 
+/// After a verdict, the end of this process waits until the others have had a moment to say it: a
+/// launcher may end them as soon as the first of them has ended.
+constexpr std::chrono::milliseconds kSettling(300);
+
 /// A process that ends by itself has left the job; one that is killed does not come here.
 static void leaveAll() {
   std::lock_guard lock(living().mutex);
   for (Watchdog *each : living().watchdogs)
     each->leave();
+  std::this_thread::sleep_until(living().settled);
 }
 
 static std::atomic<int> dumpsAsked = 0;
@@ -253,8 +260,7 @@ Watchdog::~Watchdog() {
     isStopping = true;
     (void)!::write(wake[1], "", 1);
     thread.join();
-    for (Peer &peer : peers)
-      send(peer, kLeave, "");
+    sayLeft();
   }
   for (int descriptor : wake)
     if (descriptor >= 0)
@@ -268,8 +274,14 @@ void Watchdog::leave() {
   (void)!::write(wake[1], "", 1);
   if (thread.joinable())
     thread.join();
+  sayLeft();
+}
+
+/// With what this rank has called: who waits for another call of it waits in vain.
+void Watchdog::sayLeft() {
+  std::string state = stateText(log.state());
   for (Peer &peer : peers)
-    send(peer, kLeave, "");
+    send(peer, kLeave, state);
 }
 
 //===----------------------------------------------------------------------===//
@@ -351,6 +363,8 @@ void Watchdog::take(size_t number, char kind, const std::string &text) {
   peer.heard = now;
   if (kind == kLeave) {
     peer.hasLeft = true;
+    if (auto state = stateIn(text, static_cast<int64_t>(hosts.size())))
+      peer.state = std::move(*state);
   } else if (kind == kVerdict && self != 0) {
     decide(text);
   } else if (kind == kFailure && self == 0 && !isOver) {
@@ -374,6 +388,10 @@ void Watchdog::decide(const std::string &text) {
     isOver = true;
   }
   decided.notify_all();
+  {
+    std::lock_guard lock(living().mutex);
+    living().settled = std::chrono::steady_clock::now() + kSettling;
+  }
   for (size_t other = 1; self == 0 && other < peers.size(); ++other)
     send(peers[other], kVerdict, text);
   log.dump(text);
@@ -390,7 +408,22 @@ void Watchdog::judge(Time now, double deadline) {
                        isHere ? 0 : secondsFrom(peer.heard, now), secondsFrom(peer.changed, now),
                        peer.state});
   }
-  if (auto text = verdictOf(reports, deadline))
+  if (auto text = verdictOf(reports, deadline, options.calls))
+    decide(*text);
+}
+
+/// Rank 0 has left in order: this rank may wait for it. Of the others nothing is known, so that they
+/// are taken to have called what this one has.
+void Watchdog::judgeLeftRoot() {
+  RankState others = peers[self].state;
+  others.isWaiting = false;
+  std::vector<RankReport> reports;
+  for (const std::string &host : hosts)
+    reports.push_back({host, false, false, 0, 0, others});
+  reports[0].hasLeft = true;
+  reports[0].state = peers[0].state;
+  reports[self].state = peers[self].state;
+  if (auto text = verdictOf(reports, options.deadline))
     decide(*text);
 }
 
@@ -398,7 +431,7 @@ void Watchdog::judge(Time now, double deadline) {
 void Watchdog::judgeRoot(Time now, double deadline) {
   const Peer &root = peers[0], &mine = peers[self];
   if (root.hasLeft)
-    return;
+    return judgeLeftRoot();
   double silent = secondsFrom(root.heard, now), stalled = secondsFrom(mine.changed, now);
   if (root.hasEnded)
     decide(goneText(0, hosts[0]));
