@@ -145,7 +145,7 @@ def once(launcher, program, backend, fault, deadline, choose):
         if re.search(rf"\],{victim}\]|rank {victim}\b|pid {pids[victim]}|PID {pids[victim]}|process {pids[victim]}", launched):
             named.add(victim)
         # MPICH's launcher kills the others before they notice, and names nobody.
-        mute = fault == "kill" and not any(text(f"{folder}/said-{rank}") for rank in range(4))
+        mute = fault in ("kill", "exit") and not any(text(f"{folder}/said-{rank}") for rank in range(4))
         if named != {victim} and not (mute and not named):
             wrong.append(f"rank {victim} was broken, and {sorted(named)} are named: " + " | ".join(
                 f"{rank}: {text(f'{folder}/said-{rank}').strip()[-300:]}" for rank in range(4)) + " | " + launched[-300:])
