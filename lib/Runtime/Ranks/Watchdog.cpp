@@ -116,7 +116,7 @@ static std::atomic<int> dumpsAsked = 0;
 
 static void askForDumps() {
   static const bool once = [] {
-    struct sigaction now {};
+    struct sigaction now{};
     if (::sigaction(SIGUSR1, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) {
       now.sa_handler = [](int) { ++dumpsAsked; };
       now.sa_flags = SA_RESTART;
@@ -185,12 +185,16 @@ Status Watchdog::meet(Transport &transport, Conversation &conversation, bool &is
         secret += "0123456789abcdef"[byte & 15];
       }
       mine += secret;
+      for (const std::string &address : isOneHost ? std::vector<std::string>() : ownAddresses())
+        mine += " " + address;
     }
   auto all = conversation.allGather(mine, "to load the program");
   if (!all)
     return all.status();
   std::set<std::pair<std::string, std::string>> processes;
   std::string host, process, secret;
+  // The name of rank 0's host may be known on that host alone.
+  std::vector<std::string> places{isOneHost ? "127.0.0.1" : hosts.front()};
   int64_t port = 0;
   for (const std::string &each : *all) {
     std::istringstream words(each);
@@ -198,6 +202,8 @@ Status Watchdog::meet(Transport &transport, Conversation &conversation, bool &is
     processes.insert({host, process});
     if (processes.size() == 1 && secret.empty())
       words >> port >> secret;
+    for (std::string address; words >> address;)
+      places.push_back(address);
   }
   if (processes.size() != peers.size() || secret.empty())
     return {};
@@ -205,12 +211,20 @@ Status Watchdog::meet(Transport &transport, Conversation &conversation, bool &is
   if (self == 0) {
     hasMet = accept(listener, secret);
   } else {
-    Connecting reached =
-        connectOnce(isOneHost ? "127.0.0.1" : hosts.front(), port, reach, kConnectSeconds);
     Greeting greeting{self, proofOf(secret, self)};
-    hasMet = reached.socket.isOpen() &&
-             reached.socket.sendAll(&greeting, sizeof(greeting), after(kConnectSeconds));
-    peers[0].socket = std::move(reached.socket);
+    Deadline deadline = after(kMeetSeconds * 0.8);
+    std::vector<std::string> mineToo = isOneHost ? std::vector<std::string>() : ownAddresses();
+    for (size_t i = 0; i < places.size() && !hasMet && millisecondsTo(deadline) > 0; ++i) {
+      // Hosts may have equal addresses of their own, of bridges for instance.
+      if (hosts[self] != hosts[0] &&
+          std::find(mineToo.begin(), mineToo.end(), places[i]) != mineToo.end())
+        continue;
+      Connecting reached = connectOnce(places[i], port, reach, kConnectSeconds);
+      hasMet = reached.socket.isOpen() &&
+               reached.socket.sendAll(&greeting, sizeof(greeting), after(kConnectSeconds));
+      if (hasMet)
+        peers[0].socket = std::move(reached.socket);
+    }
   }
   auto met = conversation.allGather(hasMet ? "yes" : "no", "to load the program");
   if (!met)
@@ -218,8 +232,9 @@ Status Watchdog::meet(Transport &transport, Conversation &conversation, bool &is
   isThere = std::all_of(met->begin(), met->end(),
                         [](const std::string &answer) { return answer == "yes"; });
   if (!isThere && self == 0)
-    std::fprintf(stderr, "tessera: warning: ranks do not reach rank 0 (%s) by TCP; a job that "
-                         "stands still is not explained\n",
+    std::fprintf(stderr,
+                 "tessera: warning: ranks do not reach rank 0 (%s) by TCP; a job that "
+                 "stands still is not explained\n",
                  hosts.front().c_str());
   (void)transport;
   return {};
@@ -412,8 +427,8 @@ void Watchdog::judge(Time now, double deadline) {
     decide(*text);
 }
 
-/// Rank 0 has left in order: this rank may wait for it. Of the others nothing is known, so that they
-/// are taken to have called what this one has.
+/// Rank 0 has left in order: this rank may wait for it. Of the others nothing is known, so that
+/// they are taken to have called what this one has.
 void Watchdog::judgeLeftRoot() {
   RankState others = peers[self].state;
   others.isWaiting = false;
