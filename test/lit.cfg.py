@@ -62,6 +62,14 @@ if has("tessera._core", "numpy"):
         if has("optax"):
             config.available_features.add("optax")
 
+# Two hosts on this machine, as network namespaces.
+if os.geteuid() == 0 and shutil.which("ip") and shutil.which("nsenter") and subprocess.run(
+        ["unshare", "--net", "--uts", "--mount", "ip", "link", "add", "one", "type", "veth", "peer", "name", "other"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0:
+    config.available_features.add("netns")
+else:
+    lit_config.note("not root, or no network namespaces: tests between two hosts are skipped")
+
 # Launchers of MPI, each where the shim of its library was built. %mpirun is that of Open MPI, %mpich that of MPICH.
 root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
 for feature, substitution, names, mark, options in (

@@ -115,9 +115,11 @@ public:
                              const std::optional<std::string> &reduction, int64_t root,
                              const std::vector<int64_t> &counts,
                              const std::vector<int64_t> &receives, uintptr_t input,
-                             uintptr_t output, const std::optional<std::string> &algorithm) const {
+                             uintptr_t output, const std::optional<std::string> &algorithm,
+                             const std::optional<std::string> &where) const {
     tessera_collective collective =
         describe(kind, type, reduction, root, counts, receives, algorithm);
+    collective.where = orNull(where);
     collective.input = reinterpret_cast<const void *>(input);
     collective.output = reinterpret_cast<void *>(output);
     tessera_work *work = nullptr;
@@ -196,7 +198,7 @@ NB_MODULE(_groups, m) {
       .def("members", &Group::members)
       .def("host", &Group::host, "rank"_a)
       .def("call", &Group::call, "kind"_a, "type"_a, "reduction"_a.none(), "root"_a, "counts"_a,
-           "receives"_a, "input"_a, "output"_a, "algorithm"_a.none())
+           "receives"_a, "input"_a, "output"_a, "algorithm"_a.none(), "where"_a.none())
       .def("algorithm", &Group::algorithm, "kind"_a, "type"_a, "root"_a, "counts"_a, "receives"_a)
       .def("refuse", &Group::refuse, "reason"_a)
       .def("send", &Group::send, "peer"_a, "tag"_a, "data"_a, "bytes"_a, "what"_a)

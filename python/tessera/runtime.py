@@ -9,6 +9,7 @@ import ctypes
 import functools
 import os
 import sys
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,6 +20,7 @@ from .errors import Error
 from .source import entry
 
 _DLPACK_BFLOAT = 4  # kDLBfloat
+_SETTLING = 0.3  # seconds in which other ranks say the same before a launcher ends them
 
 
 class BFloat16Array(np.ndarray):
@@ -109,6 +111,7 @@ def _end_with_errors() -> None:
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
+        time.sleep(_SETTLING)
         os._exit(1)
     sys.excepthook = hook
 

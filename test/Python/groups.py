@@ -4,6 +4,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Process groups, with ranks that are threads: every collective against NumPy, what is refused, and with what words."""
 
+import re
 import threading
 import unittest
 import warnings
@@ -51,7 +52,7 @@ class Case(unittest.TestCase):
     def refused(self, results, message):
         for result in results:
             self.assertIsInstance(result, dist.DistributedError)
-            self.assertEqual(str(result), message)
+            self.assertEqual(re.sub(r", at [^;:]*/groups\.py:\d+", "", str(result)), message)
 
 
 class Collectives(Case):

@@ -63,6 +63,10 @@ class Commands(LaunchCase):
             self.assertEqual(words[-4:], ["-m", "tessera.launch.rank", "x.py", "a"])
             self.assertNotIn("--allow-run-as-root", words)
 
+    def test_names_that_are_one_host(self):
+        with self.assertRaisesRegex(Error, r"--hosts names this host 2 times \(localhost, 127.0.0.1\), which Open MPI takes for one"):
+            command("open-mpi", "--np=4", "--npernode=2", "-H", "localhost:2,127.0.0.1:2", "--allow-run-as-root")
+
     def test_root_is_refused(self):
         with mock.patch.object(mpi.os, "geteuid", lambda: 0):
             with self.assertRaisesRegex(Error, "this is root, whom Open MPI refuses"):

@@ -11,6 +11,7 @@ import unittest
 from unittest import mock
 
 from launch_case import SHOW, LaunchCase
+from tessera.errors import Error
 from tessera.launch import arguments, cores, environment
 
 
@@ -128,6 +129,12 @@ class Environment(unittest.TestCase):
     def test_devices(self):
         self.assertEqual(environment.devices("1,0", {"CUDA_VISIBLE_DEVICES": "4,GPU-a"}), ["GPU-a", "4"])
         self.assertEqual(environment.devices("cpu", {}), [])
+        self.assertEqual(arguments.parse(["--device=0,1", "x.py"]).devices, "0,1")
+        with tempfile.TemporaryDirectory() as driver:
+            os.mkdir(os.path.join(driver, "0000:01:00.0"))
+            self.assertEqual(environment.devices("0", {}, driver), ["0"])
+            with self.assertRaisesRegex(Error, "names 1, and this host has 1 GPU; numbers are from 0"):
+                environment.devices("0,1", {}, driver)
         self.assertIsNone(environment.devices(None, {}))
 
     def test_another_launcher_is_forgotten(self):

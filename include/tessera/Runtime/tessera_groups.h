@@ -79,6 +79,7 @@ typedef struct tessera_collective {
   const void *input;
   void *output;
   const char *algorithm; ///< null: chosen, and contributions are added in the order of ranks
+  const char *where;     ///< of the caller, for messages: "train.py:12"; or null
 } tessera_collective;
 
 TESSERA_RT_API tessera_status tessera_group_call(tessera_group *group,

@@ -93,7 +93,8 @@ Expected<std::unique_ptr<Group>> Group::make(const std::vector<int64_t> &members
 class Group::CallWork final : public Work {
 public:
   CallWork(Group &group, CallDescription description, Deadline deadline)
-      : Work(description.isRefused.empty() ? description.text : "call", deadline),
+      : Work(callAt(description.isRefused.empty() ? description.text : "call", description.where),
+             deadline),
         log(group.owner->log()), sequence(log.issue(group.shapeOf(description))),
         transport(group.owner->transport()), channel(group.channel), members(group.ranks),
         scratch(group.scratch), guard(transport, channel, members, description) {}
@@ -187,6 +188,7 @@ CallShapePtr Group::shapeOf(const CallDescription &description) const {
   shape->group = ranks;
   shape->dtype = description.dtype;
   shape->count = description.count;
+  shape->loc = description.where;
   return shape;
 }
 
@@ -196,8 +198,8 @@ WorkPtr Group::guarded(CallDescription description) {
   return work;
 }
 
-WorkPtr Group::barrier() {
-  return guarded({"barrier", "", {}, {}});
+WorkPtr Group::barrier(const std::string &where) {
+  return guarded({"barrier", "", {}, {}, "", 0, where});
 }
 
 WorkPtr Group::refuse(const std::string &reason) {
@@ -272,6 +274,7 @@ static CallDescription describe(const GroupCall &call) {
   if (call.algorithm)
     text += ", " + std::string(toString(*call.algorithm));
   description.text = text;
+  description.where = call.where;
   description.dtype = call.type.text();
   description.count = std::accumulate(call.counts.begin(), call.counts.end(), int64_t(0));
   if (call.kind == CollectiveKind::all_to_all) {
@@ -282,18 +285,21 @@ static CallDescription describe(const GroupCall &call) {
 }
 
 WorkPtr Group::call(const GroupCall &call) {
-  std::string where(toString(call.kind));
+  auto refused = [&](const Status &why) {
+    return guarded({"", std::string(toString(call.kind)) + ": " + why.message(), {}, {}, "", 0,
+                    call.where});
+  };
   auto made = request(call);
   if (!made)
-    return refuse(where + ": " + made.message());
+    return refused(made.status());
   Expected<PlanElements> elements = PlanElements{sizeOf(call.type.dtype), nullptr, 1};
   if (reduces(call.kind))
     elements = elementsOf(call.type, call.reduction, made->ranks);
   if (!elements)
-    return refuse(where + ": " + elements.message());
+    return refused(elements.status());
   auto plan = planOf(call, *made);
   if (!plan)
-    return refuse(where + ": " + plan.message());
+    return refused(plan.status());
   auto work = std::make_shared<CallWork>(*this, describe(call), deadline());
   work->setPlan(*plan, *elements, call);
   owner->submit(queue, work);

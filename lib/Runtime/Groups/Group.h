@@ -30,6 +30,7 @@ struct GroupCall {
   std::byte *output = nullptr;
   /// Instead of the one that is chosen; it may add in another order than that of ranks.
   std::optional<Algorithm> algorithm;
+  std::string where = {}; ///< of the caller: "train.py:12"; for messages
 };
 
 /// Ranks of a job. All of them make the same calls in the same order; what a rank calls is compared
@@ -48,7 +49,7 @@ public:
 
   WorkPtr call(const GroupCall &call);
   /// Returns when all ranks have called it, and as their collectives fails where one calls another.
-  WorkPtr barrier();
+  WorkPtr barrier(const std::string &where = "");
   /// This rank cannot make the call that the others make: it fails on all of them with this reason.
   WorkPtr refuse(const std::string &reason);
   /// Messages of a peer, a rank of the job, have the order of its sends, tag by tag. `peer` -1

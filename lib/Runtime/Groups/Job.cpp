@@ -62,7 +62,7 @@ Status Job::watch(double seconds) {
       verdict = text;
       news.notify_one();
     };
-    auto started = Watchdog::start(transport, conversation, calls, {seconds, false, onVerdict});
+    auto started = Watchdog::start(transport, conversation, calls, {seconds, false, Calls::anyhow, onVerdict});
     if (!started)
       return started.status();
     watchdog = std::move(*started);

@@ -55,7 +55,8 @@ Status ProcessExecutor::open() {
     TESSERA_RETURN_IF_ERROR(loadPart(static_cast<int64_t>(part)));
   TESSERA_RETURN_IF_ERROR(loadTransfers());
   TESSERA_RETURN_IF_ERROR(conversation.agree({}, "to load the program"));
-  auto started = Watchdog::start(*transport, conversation, log, {conversation.deadline(), true});
+  auto started = Watchdog::start(*transport, conversation, log,
+                                 {conversation.deadline(), true, Calls::blocking});
   if (!started)
     return started.status();
   watchdog = std::move(*started);
@@ -76,7 +77,14 @@ Status ProcessExecutor::load() {
   return kernels.open(artifact->kernels, program().kernels);
 }
 
-/// "all_reduce 3 of 16 f32": what members of its group must agree on.
+/// " by sum", of what adds up contributions.
+static std::string reductionText(const Operand &operand) {
+  for (const sharding::PartialAxis &axis : operand.source.partial)
+    return " by " + std::string(sharding::toString(axis.kind));
+  return "";
+}
+
+/// "all_reduce 3 of 16 f32 by sum": what members of its group must agree on.
 static CallShapePtr shapeOf(const Step &step, int64_t part, int64_t lane,
                             const std::vector<int64_t> &group) {
   const auto &collective = std::get<CollectiveStep>(step.action);
@@ -90,7 +98,8 @@ static CallShapePtr shapeOf(const Step &step, int64_t part, int64_t lane,
       count *= size;
     shape->count += count;
     shape->dtype = toString(operand.dtype);
-    operands += (operands.empty() ? "" : ", ") + std::to_string(count) + " " + shape->dtype;
+    operands += (operands.empty() ? "" : ", ") + std::to_string(count) + " " + shape->dtype +
+                reductionText(operand);
   }
   shape->text = shape->kind + " " + std::to_string(shape->id) + " of " + operands;
   shape->loc = step.loc;
@@ -254,11 +263,11 @@ private:
 void ProcessExecutor::guard(Lane &lane, const ProcessCollective &collective) {
   std::string text = collective.shape->text + ", execution " +
                      std::to_string(collective.started + 1) + ", of program " + log.about;
-  if (!collective.shape->loc.empty())
-    text += ", at " + collective.shape->loc;
   lane.push([this, &collective, text]() -> Expected<std::unique_ptr<HostWork>> {
     return std::unique_ptr<HostWork>(new GuardWork(*transport, collective.guardChannel,
-                                                   collective.group, {text, "", {}, {}}));
+                                                   collective.group,
+                                                   {text, "", {}, {}, "", 0,
+                                                    collective.shape->loc}));
   });
 }
 

@@ -65,6 +65,7 @@ RankState CallLog::state() const {
   state.call = record.shape;
   state.place = record.place;
   state.isOpen = !open.empty();
+  state.open = static_cast<int64_t>(open.size());
   return state;
 }
 

@@ -47,6 +47,7 @@ struct RankState {
   int64_t place = 0;        ///< of `call`, in its stream
   CallShapePtr call;        ///< the oldest that has not ended; else the last; null: none yet
   bool isOpen = false;      ///< `call` has not ended
+  int64_t open = 0;         ///< how many calls have not ended
   std::map<std::string, int64_t> issued; ///< calls by stream
 };
 

@@ -17,6 +17,7 @@ struct Guard::Head {
   uint64_t hash = 0; ///< of the whole text
   uint8_t isRefused = 0, hasNumbers = 0;
   char text[246] = {};
+  char where[128] = {}; ///< not compared
 };
 
 static uint64_t hashOf(const std::string &text) {
@@ -39,6 +40,9 @@ Guard::Guard(Transport &transport, int64_t channel, const std::vector<int64_t> &
   head.hasNumbers = !mine.sends.empty();
   const std::string &text = head.isRefused ? mine.isRefused : mine.text;
   std::memcpy(head.text, text.data(), std::min(text.size(), sizeof(head.text) - 1));
+  // Of a long path, the end says more.
+  size_t kept = std::min(mine.where.size(), sizeof(head.where) - 1);
+  std::memcpy(head.where, mine.where.data() + mine.where.size() - kept, kept);
   std::byte *at = heads.data() + self * bytes;
   std::memcpy(at, &head, sizeof(head));
   if (head.hasNumbers) {
@@ -100,6 +104,10 @@ std::vector<int64_t> Guard::missing() const {
   return result;
 }
 
+std::string callAt(const std::string &text, const std::string &where) {
+  return where.empty() ? text : text + ", at " + where;
+}
+
 std::string ranksText(const std::vector<int64_t> &ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (size_t i = 0; i < ranks.size(); ++i)
@@ -113,7 +121,8 @@ Status Guard::verdict() const {
   for (size_t place = 0; place < members.size(); ++place) {
     const Head &head = at(place);
     if (head.isRefused)
-      return Status::error("rank " + std::to_string(members[place]) + ": " + head.text);
+      return Status::error("rank " + std::to_string(members[place]) + ": " +
+                           callAt(head.text, head.where));
     auto same = std::find_if(calls.begin(), calls.end(),
                              [&](auto &call) { return call.first->hash == head.hash; });
     if (same == calls.end())
@@ -123,7 +132,8 @@ Status Guard::verdict() const {
   if (calls.size() > 1) {
     std::string text = "the ranks of the group make different calls";
     for (size_t i = 0; i < calls.size(); ++i)
-      text += (i ? "; " : ": ") + ranksText(calls[i].second) + ": " + calls[i].first->text;
+      text += (i ? "; " : ": ") + ranksText(calls[i].second) + ": " +
+              callAt(calls[i].first->text, calls[i].first->where);
     return Status::error(text);
   }
   if (!at(self).hasNumbers)
@@ -135,7 +145,7 @@ Status Guard::verdict() const {
         return Status::error("rank " + std::to_string(members[from]) + " sends " +
                              std::to_string(sent) + " elements to rank " +
                              std::to_string(members[to]) + ", which expects " +
-                             std::to_string(expected));
+                             callAt(std::to_string(expected), at(to).where));
     }
   return {};
 }

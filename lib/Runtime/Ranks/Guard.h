@@ -17,13 +17,15 @@
 namespace tessera::runtime {
 
 /// What a rank calls. Ranks must have equal `text`, and each rank's `sends[i]` is what rank i
-/// `receives` from it, where it says so.
+/// `receives` from it, where it says so. `where` is for messages: ranks may call from different
+/// lines.
 struct CallDescription {
   std::string text;                     ///< "all_reduce of 16 f32 by sum"
   std::string isRefused;                ///< why this rank cannot make the call; empty where it can
   std::vector<int64_t> sends, receives; ///< by place in the group, or empty
   std::string dtype = {};               ///< for the record
   int64_t count = 0;
+  std::string where = {}; ///< "train.py:12"; may be empty
 };
 
 /// Before data moves, the ranks of a group tell each other what they call, n - 1 small messages
@@ -58,6 +60,8 @@ private:
   std::list<Transport::Request> sends;
 };
 
+/// "all_reduce of 4 f32, at train.py:12".
+std::string callAt(const std::string &text, const std::string &where);
 /// "rank 2", "ranks 0, 2".
 std::string ranksText(const std::vector<int64_t> &ranks);
 

@@ -11,7 +11,9 @@
 #include <arpa/inet.h>
 #include <cerrno>
 #include <cstring>
+#include <ifaddrs.h>
 #include <memory>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -190,6 +192,27 @@ std::string hostName() {
   char name[256] = "localhost";
   (void)::gethostname(name, sizeof(name) - 1);
   return name;
+}
+
+std::vector<std::string> ownAddresses() {
+  constexpr size_t kMost = 8;
+  std::vector<std::string> found;
+  ifaddrs *list = nullptr;
+  if (::getifaddrs(&list) != 0)
+    return found;
+  for (ifaddrs *each = list; each && found.size() < kMost; each = each->ifa_next) {
+    if (!each->ifa_addr || !(each->ifa_flags & IFF_UP) || (each->ifa_flags & IFF_LOOPBACK))
+      continue;
+    int family = each->ifa_addr->sa_family;
+    auto size =
+        static_cast<socklen_t>(family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+    char text[NI_MAXHOST];
+    if ((family == AF_INET || family == AF_INET6) &&
+        ::getnameinfo(each->ifa_addr, size, text, sizeof(text), nullptr, 0, NI_NUMERICHOST) == 0)
+      found.emplace_back(text);
+  }
+  ::freeifaddrs(list);
+  return found;
 }
 
 } // namespace tessera::runtime

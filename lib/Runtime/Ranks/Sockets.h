@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace tessera::runtime {
 
@@ -66,6 +67,8 @@ struct Connecting {
 Connecting connectOnce(const std::string &host, int64_t port, Reach reach, double seconds = 0);
 /// The name of this host.
 std::string hostName();
+/// The addresses at which other hosts may reach this one, at most eight.
+std::vector<std::string> ownAddresses();
 
 } // namespace tessera::runtime
 

@@ -22,17 +22,37 @@ namespace tessera::runtime {
 
 namespace {
 
+// Flow control. A message is sent at once as long as the peer has not more than kWindow bytes
+// before it that no receive has taken; otherwise it is announced, and sent when its receive is
+// there. What comes before its receive therefore takes at most kWindow bytes of memory a peer, and
+// a message on another channel passes by one that waits.
+
+/// What follows a head: the message (`data`); nothing, `number` of the announced one; nothing, the
+/// number of one whose receive is there; the announced message; nothing, the bytes taken since the
+/// last time.
+enum class Kind : int32_t { data, announce, grant, granted, credit };
 /// In front of each message.
 struct Head {
   int64_t channel, bytes;
+  Kind kind = Kind::data;
+  int32_t number = 0;
+
+  int64_t payload() const { return kind == Kind::data || kind == Kind::granted ? bytes : 0; }
 };
 constexpr int64_t kMostBytes = int64_t(1) << 46;
+constexpr int64_t kWindow = int64_t(1) << 26, kCredit = kWindow / 4;
 
 struct Sending {
   Transport::Request request;
   Head head;
   const std::byte *data;
   int64_t sent; ///< bytes of both
+};
+/// A message that came before its receive, or is announced.
+struct Early {
+  std::vector<std::byte> data;
+  int64_t bytes = 0;
+  int32_t announced = -1; ///< its number; -1: it is there
 };
 struct Receiving {
   Transport::Request request;
@@ -43,6 +63,10 @@ struct Peer {
   Socket socket;
   std::string failure; ///< nothing comes or goes any more
   std::deque<Sending> outgoing;
+  int64_t untaken = 0, taken = 0; ///< bytes that the peer has not taken; that are not credited yet
+  int32_t announcements = 0;
+  std::map<int32_t, Sending> announced; ///< to the peer
+  std::map<int32_t, Receiving> granted; ///< to it: messages that will come
   // The message that comes in.
   Head head{};
   int64_t read = 0; ///< bytes of it and its head
@@ -90,6 +114,10 @@ private:
   void finish(int64_t from);
   std::optional<Receiving> takeReceive(int64_t from);
   void deliver(const std::vector<std::byte> &message, int64_t from, const Receiving &receiving);
+  void push(Peer &peer, const Sending &sending);
+  void tell(int64_t rank, Kind kind, int64_t bytes, int32_t number);
+  void take(int64_t from, int64_t bytes);
+  void accept(int64_t from, const Early &announced, const Receiving &receiving);
   void fail(int64_t rank, const std::string &why);
   void mismatch(State &state, int64_t from, int64_t sent, int64_t received) const;
 
@@ -97,7 +125,7 @@ private:
   const std::vector<std::string> hosts;
   std::deque<Peer> peers; ///< by rank; this one has no socket
   std::map<Key, std::deque<Receiving>> receives;
-  std::map<Key, std::deque<std::vector<std::byte>>> early; ///< came before their receives
+  std::map<Key, std::deque<Early>> early;
   std::map<std::vector<int64_t>, int64_t> opened;
   std::unordered_map<Request, State> underWay;
   Request last = 0;
@@ -126,9 +154,14 @@ Expected<Transport::Request> TcpTransport::send(int64_t channel, int64_t rank,
   Request request = ++last;
   underWay[request] = {rank, rank == self, {}};
   if (rank != self) {
-    peer.outgoing.push_back({request, {channel, bytes}, data, 0});
-    if (peer.outgoing.size() == 1)
-      write(peer);
+    if (peer.untaken + bytes <= kWindow) {
+      peer.untaken += bytes;
+      push(peer, {request, {channel, bytes}, data, 0});
+      return request;
+    }
+    int32_t number = peer.announcements++;
+    peer.announced[number] = {request, {channel, bytes, Kind::granted, number}, data, 0};
+    push(peer, {0, {channel, bytes, Kind::announce, number}, nullptr, 0});
     return request;
   }
   peer.head = {channel, bytes};
@@ -150,11 +183,47 @@ Expected<Transport::Request> TcpTransport::receive(int64_t channel, int64_t rank
     receives[{channel, rank}].push_back({request, data, bytes});
     return request;
   }
-  deliver(kept->second.front(), rank, {request, data, bytes});
+  Early first = std::move(kept->second.front());
   kept->second.pop_front();
   if (kept->second.empty())
     early.erase(kept);
+  if (first.announced >= 0)
+    accept(rank, first, {request, data, bytes});
+  else
+    deliver(first.data, rank, {request, data, bytes});
   return request;
+}
+
+void TcpTransport::push(Peer &peer, const Sending &sending) {
+  peer.outgoing.push_back(sending);
+  if (peer.outgoing.size() == 1)
+    write(peer);
+}
+
+void TcpTransport::tell(int64_t rank, Kind kind, int64_t bytes, int32_t number) {
+  if (peers[rank].failure.empty())
+    push(peers[rank], {0, {0, bytes, kind, number}, nullptr, 0});
+}
+
+/// A receive has taken a message that was sent at once.
+void TcpTransport::take(int64_t from, int64_t bytes) {
+  Peer &peer = peers[from];
+  peer.taken += bytes;
+  if (from == self || peer.taken < kCredit)
+    return;
+  tell(from, Kind::credit, peer.taken, 0);
+  peer.taken = 0;
+}
+
+/// The receive of an announced message is there.
+void TcpTransport::accept(int64_t from, const Early &announced, const Receiving &receiving) {
+  Receiving target = receiving;
+  if (announced.bytes != receiving.bytes) {
+    mismatch(underWay.at(receiving.request), from, announced.bytes, receiving.bytes);
+    target = {0, nullptr, 0}; // dropped when it comes
+  }
+  peers[from].granted[announced.announced] = target;
+  tell(from, Kind::grant, 0, announced.announced);
 }
 
 Expected<bool> TcpTransport::test(Request request) {
@@ -201,9 +270,9 @@ void TcpTransport::write(Peer &peer) {
       parts[count++] = {reinterpret_cast<char *>(&now.head) + now.sent,
                         static_cast<size_t>(kHead - now.sent)};
     int64_t done = std::max<int64_t>(now.sent - kHead, 0);
-    if (done < now.head.bytes)
+    if (done < now.head.payload())
       parts[count++] = {const_cast<std::byte *>(now.data) + done,
-                        static_cast<size_t>(now.head.bytes - done)};
+                        static_cast<size_t>(now.head.payload() - done)};
     msghdr message{};
     message.msg_iov = parts;
     message.msg_iovlen = static_cast<size_t>(count);
@@ -211,9 +280,10 @@ void TcpTransport::write(Peer &peer) {
     if (sent < 0)
       return; // full; reading says where it has ended
     now.sent += sent;
-    if (now.sent < kHead + now.head.bytes)
+    if (now.sent < kHead + now.head.payload())
       return;
-    underWay.at(now.request).isDone = true;
+    if (now.request != 0)
+      underWay.at(now.request).isDone = true;
     peer.outgoing.pop_front();
   }
 }
@@ -231,7 +301,7 @@ bool TcpTransport::readSome(int64_t from) {
   bool inHead = peer.read < kHead;
   char *at = inHead ? reinterpret_cast<char *>(&peer.head) + peer.read
                     : reinterpret_cast<char *>(peer.target) + (peer.read - kHead);
-  int64_t left = inHead ? kHead - peer.read : peer.head.bytes + kHead - peer.read;
+  int64_t left = inHead ? kHead - peer.read : peer.head.payload() + kHead - peer.read;
   ssize_t count = ::recv(peer.socket.descriptor(), at, static_cast<size_t>(left), MSG_DONTWAIT);
   if (count < 0 && (errno == EAGAIN || errno == EINTR))
     return false;
@@ -241,13 +311,14 @@ bool TcpTransport::readSome(int64_t from) {
   }
   peer.read += count;
   if (inHead && peer.read == kHead) {
-    if (peer.head.bytes < 0 || peer.head.bytes > kMostBytes) {
+    if (peer.head.bytes < 0 || peer.head.bytes > kMostBytes || peer.head.kind < Kind::data ||
+        peer.head.kind > Kind::credit) {
       fail(from, "sends what is no message");
       return false;
     }
     begin(from);
   }
-  if (peer.read == kHead + peer.head.bytes)
+  if (peer.read == kHead + peer.head.payload() && peer.failure.empty())
     finish(from);
   return true;
 }
@@ -256,7 +327,21 @@ bool TcpTransport::readSome(int64_t from) {
 void TcpTransport::begin(int64_t from) {
   Peer &peer = peers[from];
   peer.request = 0;
-  if (std::optional<Receiving> receiving = takeReceive(from)) {
+  std::optional<Receiving> receiving;
+  if (peer.head.kind == Kind::granted) {
+    auto found = peer.granted.find(peer.head.number);
+    if (found == peer.granted.end())
+      return fail(from, "sends what is no message");
+    receiving = found->second;
+    peer.granted.erase(found);
+    if (receiving->request == 0)
+      receiving.reset();
+  } else if (peer.head.kind == Kind::data) {
+    receiving = takeReceive(from);
+  } else {
+    return;
+  }
+  if (receiving) {
     peer.request = receiving->request;
     peer.target = receiving->data;
     if (receiving->bytes == peer.head.bytes)
@@ -274,14 +359,41 @@ void TcpTransport::finish(int64_t from) {
   std::vector<std::byte> kept = std::move(peer.kept);
   peer.request = 0;
   peer.kept = {};
+  switch (peer.head.kind) {
+  case Kind::data:
+    break;
+  case Kind::granted:
+    if (request != 0)
+      underWay.at(request).isDone = true;
+    return;
+  case Kind::announce: {
+    Early announced{{}, peer.head.bytes, peer.head.number};
+    if (std::optional<Receiving> receiving = takeReceive(from))
+      accept(from, announced, *receiving);
+    else
+      early[{peer.head.channel, from}].push_back(std::move(announced));
+    return;
+  }
+  case Kind::grant: {
+    auto found = peer.announced.find(peer.head.number);
+    if (found == peer.announced.end())
+      return fail(from, "sends what is no message");
+    Sending sending = found->second;
+    peer.announced.erase(found);
+    return push(peer, sending);
+  }
+  case Kind::credit:
+    peer.untaken -= peer.head.bytes;
+    return;
+  }
   if (request != 0) {
     underWay.at(request).isDone = true;
-    return;
+    return take(from, peer.head.bytes);
   }
   // Its receive may have come after its head.
   std::optional<Receiving> receiving = takeReceive(from);
   if (!receiving)
-    early[{peer.head.channel, from}].push_back(std::move(kept));
+    early[{peer.head.channel, from}].push_back({std::move(kept), peer.head.bytes, -1});
   else
     deliver(kept, from, *receiving);
 }
@@ -306,6 +418,7 @@ void TcpTransport::deliver(const std::vector<std::byte> &message, int64_t from,
   else if (bytes > 0)
     std::memcpy(receiving.data, message.data(), message.size());
   state.isDone = true;
+  take(from, bytes);
 }
 
 void TcpTransport::mismatch(State &state, int64_t from, int64_t sent, int64_t received) const {

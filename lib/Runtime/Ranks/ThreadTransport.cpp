@@ -14,6 +14,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <thread>
 #include <unordered_map>
 
@@ -43,11 +44,15 @@ struct Hub {
   std::map<std::pair<std::vector<int64_t>, int64_t>, int64_t> channels; ///< by ranks and number
   std::vector<std::string> hosts;
   std::vector<bool> gone;                      ///< by rank
+  std::vector<int64_t> cause; ///< by rank: who had ended when it failed; itself where nobody had
   std::vector<std::condition_variable> news;   ///< by rank
   std::vector<std::atomic<uint64_t>> finished; ///< messages, by rank
 
   explicit Hub(std::vector<std::string> names)
-      : hosts(std::move(names)), gone(hosts.size()), news(hosts.size()), finished(hosts.size()) {}
+      : hosts(std::move(names)), gone(hosts.size()), cause(hosts.size()), news(hosts.size()),
+        finished(hosts.size()) {
+    std::iota(cause.begin(), cause.end(), 0);
+  }
 
   void finish(QueuedMessage &message, QueuedMessage::State state) {
     message.state = state;
@@ -86,8 +91,12 @@ public:
 private:
   Expected<Request> post(const Hub::Key &key, int64_t peer, bool send, std::byte *data,
                          int64_t bytes);
-  Status hasEnded(int64_t peer) const {
-    return Status::error("rank " + std::to_string(peer) + " (" + hub->hosts[peer] + ") has ended");
+  /// A peer is gone. Where it is so because of another one, that one is named, here and to whom this
+  /// rank fails in turn. Under the mutex.
+  Status failsBy(int64_t peer) {
+    int64_t first = hub->cause[self] = hub->cause[peer];
+    return Status::error("rank " + std::to_string(first) + " (" + hub->hosts[first] +
+                         ") has ended");
   }
 
   const std::shared_ptr<Hub> hub;
@@ -110,7 +119,7 @@ Expected<Transport::Request> ThreadTransport::post(const Hub::Key &key, int64_t 
     std::deque<MessagePtr> &queue = hub->queues[key];
     if (queue.empty() || queue.front()->send == send) {
       if (hub->gone[peer])
-        return hasEnded(peer);
+        return failsBy(peer);
       queue.push_back(mine);
     } else {
       other = std::move(queue.front());
@@ -142,8 +151,11 @@ Expected<bool> ThreadTransport::test(Request request) {
   case QueuedMessage::done:
     underWay.erase(found);
     return true;
-  case QueuedMessage::failed:
-    return Status::error(found->second->failure);
+  case QueuedMessage::failed: {
+    std::lock_guard lock(hub->mutex);
+    return found->second->failure.empty() ? failsBy(found->second->peer)
+                                          : Status::error(found->second->failure);
+  }
   default:
     return false;
   }
@@ -163,10 +175,8 @@ void ThreadTransport::abandon() {
     if (key.from != self && key.to != self)
       continue;
     for (const MessagePtr &each : queue)
-      if (each->owner != self) {
-        each->failure = hasEnded(self).message();
-        hub->finish(*each, QueuedMessage::failed);
-      }
+      if (each->owner != self)
+        hub->finish(*each, QueuedMessage::failed); // without a reason: the peer is gone
     queue.clear();
   }
   // A peer may be at one of them just now.

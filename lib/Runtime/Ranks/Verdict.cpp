@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 namespace tessera::runtime {
@@ -39,10 +40,16 @@ static std::string callText(const RankState &state) {
   return text;
 }
 
+/// How long ranks that wait for each other must have done so. Their reports are up to kFresh old,
+/// so that all of them have stood still at one moment.
+constexpr double kStuck = 0.7, kFresh = 0.45;
+
 namespace {
 struct Judge {
   const std::vector<RankReport> &ranks;
   const double deadline;
+  const Calls calls;
+  double patience = deadline / 2; ///< who waits for less is not named
 
   bool isDead(const RankReport &rank) const { return rank.isGone || rank.hasLeft; }
   bool isSilent(const RankReport &rank) const {
@@ -60,10 +67,58 @@ struct Judge {
       const RankReport &rank = ranks[member];
       auto calls = rank.state.issued.find(state.call->stream);
       bool hasCalled = calls != rank.state.issued.end() && calls->second > state.place;
-      if (isDead(rank) ? !hasCalled || rank.isGone : isSilent(rank) || !hasCalled)
+      bool leftIt = rank.hasLeft && rank.state.isOpen && rank.state.call &&
+                    rank.state.call->stream == state.call->stream &&
+                    rank.state.place <= state.place;
+      if (isDead(rank) ? !hasCalled || leftIt || rank.isGone : isSilent(rank) || !hasCalled)
         result.insert(member);
     }
     return result;
+  }
+
+  /// Ranks that have left and that others wait for, who will not come.
+  std::set<int64_t> deserted() const {
+    std::set<int64_t> result;
+    for (const RankReport &rank : ranks)
+      if (waits(rank, 0))
+        for (int64_t member : missing(rank.state))
+          if (ranks[member].hasLeft)
+            result.insert(member);
+    return result;
+  }
+
+  /// The largest set of ranks each of which waits for another of them.
+  std::set<int64_t> stuck() const {
+    std::set<int64_t> result;
+    for (size_t i = 0; i < ranks.size(); ++i)
+      if (waits(ranks[i], kStuck) && ranks[i].silent <= kFresh && ranks[i].state.open == 1)
+        result.insert(static_cast<int64_t>(i));
+    auto waitsForOneOf = [&](int64_t rank) {
+      std::set<int64_t> misses = missing(ranks[rank].state);
+      return std::any_of(misses.begin(), misses.end(),
+                         [&](int64_t each) { return result.count(each) > 0; });
+    };
+    while (std::erase_if(result, [&](int64_t rank) { return !waitsForOneOf(rank); }) > 0)
+      ;
+    return result;
+  }
+
+  /// Of ranks that all wait, those that do not wait where most do.
+  std::set<int64_t> elsewhere(std::set<int64_t> blamed) const {
+    std::map<std::pair<std::string, int64_t>, std::set<int64_t>> waiting; ///< by call
+    for (size_t i = 0; i < ranks.size(); ++i)
+      if (waits(ranks[i], patience))
+        waiting[{ranks[i].state.call->stream, ranks[i].state.place}].insert(
+            static_cast<int64_t>(i));
+    const std::set<int64_t> *most = nullptr;
+    for (const auto &[call, in] : waiting)
+      if (!most || in.size() > most->size() ||
+          (in.size() == most->size() && *in.begin() < *most->begin()))
+        most = &in;
+    std::set<int64_t> others = blamed;
+    if (most)
+      std::erase_if(others, [&](int64_t rank) { return most->count(rank) > 0; });
+    return others.empty() ? blamed : others;
   }
 
   std::string whereIs(int64_t number) const {
@@ -78,21 +133,27 @@ struct Judge {
       return text + " has left the job" + last;
     if (isSilent(rank))
       return silentText(number, rank.host) + last;
-    if (waits(rank, deadline / 2))
+    if (waits(rank, patience))
       return text + " waits in " + callText(state) + " instead";
     if (state.call && state.isOpen)
       return text + " has not come; it is busy, in " + callText(state);
     return text + " has not come; it is in no call" + last;
   }
 
-  std::optional<std::string> text() const;
+  std::optional<std::string> text();
 };
 } // namespace
 
-std::optional<std::string> Judge::text() const {
-  std::set<int64_t> gone, missed, idle;
+std::optional<std::string> Judge::text() {
+  std::set<int64_t> gone, left = deserted(), missed, idle;
   std::vector<int64_t> waiting;
-  bool isLate = false;
+  bool isLate = !left.empty();
+  if (calls == Calls::blocking && !stuck().empty()) {
+    isLate = true;
+    patience = std::min(patience, kStuck);
+  }
+  if (!left.empty())
+    patience = 0;
   for (size_t i = 0; i < ranks.size(); ++i) {
     auto rank = static_cast<int64_t>(i);
     if (ranks[i].isGone)
@@ -101,19 +162,22 @@ std::optional<std::string> Judge::text() const {
     if (isLost)
       idle.insert(rank);
     isLate |= isLost || waits(ranks[i], deadline);
-    if (!waits(ranks[i], deadline / 2))
+    if (!waits(ranks[i], patience))
       continue;
     waiting.push_back(rank);
     for (int64_t member : missing(ranks[i].state)) {
       missed.insert(member);
-      if (!waits(ranks[member], deadline / 2))
+      if (!waits(ranks[member], patience))
         idle.insert(member);
     }
   }
   if (gone.empty() && !isLate)
     return std::nullopt;
   // A rank that waits elsewhere may wait for one that does not wait: that is the cause.
-  std::set<int64_t> blamed = !gone.empty() ? gone : !idle.empty() ? idle : missed;
+  std::set<int64_t> blamed = !gone.empty()   ? gone
+                             : !left.empty() ? left
+                             : !idle.empty() ? idle
+                                             : elsewhere(missed);
   std::string said;
   constexpr size_t kListed = 4;
   size_t listed = 0;
@@ -143,14 +207,15 @@ std::optional<std::string> Judge::text() const {
   if (in) {
     said += (said.empty() ? "" : "; ") + ranksText(with) + (with.size() == 1 ? " waits" : " wait") +
             " in " + callText(*in);
-    if (gone.empty())
+    if (gone.empty() && left.empty())
       said += " for " + std::to_string(std::llround(longest)) + " s";
   }
   return said;
 }
 
-std::optional<std::string> verdictOf(const std::vector<RankReport> &ranks, double deadline) {
-  return Judge{ranks, deadline}.text();
+std::optional<std::string> verdictOf(const std::vector<RankReport> &ranks, double deadline,
+                                     Calls calls) {
+  return Judge{ranks, deadline, calls}.text();
 }
 
 } // namespace tessera::runtime

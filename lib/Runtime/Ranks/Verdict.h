@@ -22,10 +22,18 @@ struct RankReport {
   RankState state;
 };
 
-/// Why the job cannot go on: a rank is gone, or one has waited for `deadline` seconds. The message
-/// names the ranks that are missing, where they are instead, and the call that others wait in.
-/// Nothing while all is well.
-std::optional<std::string> verdictOf(const std::vector<RankReport> &ranks, double deadline);
+/// How ranks call.
+enum class Calls {
+  anyhow,   ///< a rank that waits may issue other calls meanwhile: other threads of the program do
+  blocking, ///< a rank that waits in its only open call issues nothing until that has ended
+};
+
+/// Why the job cannot go on: a rank is gone; one waits for a rank that has left; ranks wait for each
+/// other, which of blocking calls is known after a moment; or one has waited for `deadline` seconds.
+/// The message names the ranks that are missing, where they are instead, and the call that others
+/// wait in. Nothing while all is well.
+std::optional<std::string> verdictOf(const std::vector<RankReport> &ranks, double deadline,
+                                     Calls calls = Calls::anyhow);
 
 /// "rank 0 (gpu01) has ended", "… is stopped: it gives no sign of life".
 std::string goneText(int64_t rank, const std::string &host);

@@ -45,7 +45,7 @@ static double secondsFrom(std::chrono::steady_clock::time_point begin,
 static std::string stateText(const RankState &state) {
   Json json{{"waits", state.isWaiting}, {"counter", state.counter}, {"issued", state.issued}};
   if (state.call) {
-    json["open"] = state.isOpen;
+    json["open"] = state.open;
     json["place"] = state.place;
     json["text"] = state.call->text;
     json["loc"] = state.call->loc;
@@ -74,7 +74,8 @@ static std::optional<RankState> stateIn(const std::string &text, int64_t ranks) 
       if (rank < 0 || rank >= ranks)
         return std::nullopt;
     state.call = call;
-    state.isOpen = json.at("open").get<bool>();
+    state.open = json.at("open").get<int64_t>();
+    state.isOpen = state.open > 0;
     state.place = json.at("place").get<int64_t>();
     return state;
   } catch (const Json::exception &) {
@@ -90,6 +91,7 @@ namespace {
 struct Living {
   std::mutex mutex;
   std::vector<Watchdog *> watchdogs;
+  std::chrono::steady_clock::time_point settled; ///< of the last verdict
 };
 } // namespace
 
@@ -98,18 +100,23 @@ static Living &living() {
   return *instance;
 }
 
+/// After a verdict, the end of this process waits until the others have had a moment to say it: a
+/// launcher may end them as soon as the first of them has ended.
+constexpr std::chrono::milliseconds kSettling(300);
+
 /// A process that ends by itself has left the job; one that is killed does not come here.
 static void leaveAll() {
   std::lock_guard lock(living().mutex);
   for (Watchdog *each : living().watchdogs)
     each->leave();
+  std::this_thread::sleep_until(living().settled);
 }
 
 static std::atomic<int> dumpsAsked = 0;
 
 static void askForDumps() {
   static const bool once = [] {
-    struct sigaction now {};
+    struct sigaction now{};
     if (::sigaction(SIGUSR1, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) {
       now.sa_handler = [](int) { ++dumpsAsked; };
       now.sa_flags = SA_RESTART;
@@ -178,12 +185,16 @@ Status Watchdog::meet(Transport &transport, Conversation &conversation, bool &is
         secret += "0123456789abcdef"[byte & 15];
       }
       mine += secret;
+      for (const std::string &address : isOneHost ? std::vector<std::string>() : ownAddresses())
+        mine += " " + address;
     }
   auto all = conversation.allGather(mine, "to load the program");
   if (!all)
     return all.status();
   std::set<std::pair<std::string, std::string>> processes;
   std::string host, process, secret;
+  // The name of rank 0's host may be known on that host alone.
+  std::vector<std::string> places{isOneHost ? "127.0.0.1" : hosts.front()};
   int64_t port = 0;
   for (const std::string &each : *all) {
     std::istringstream words(each);
@@ -191,6 +202,8 @@ Status Watchdog::meet(Transport &transport, Conversation &conversation, bool &is
     processes.insert({host, process});
     if (processes.size() == 1 && secret.empty())
       words >> port >> secret;
+    for (std::string address; words >> address;)
+      places.push_back(address);
   }
   if (processes.size() != peers.size() || secret.empty())
     return {};
@@ -198,12 +211,20 @@ Status Watchdog::meet(Transport &transport, Conversation &conversation, bool &is
   if (self == 0) {
     hasMet = accept(listener, secret);
   } else {
-    Connecting reached =
-        connectOnce(isOneHost ? "127.0.0.1" : hosts.front(), port, reach, kConnectSeconds);
     Greeting greeting{self, proofOf(secret, self)};
-    hasMet = reached.socket.isOpen() &&
-             reached.socket.sendAll(&greeting, sizeof(greeting), after(kConnectSeconds));
-    peers[0].socket = std::move(reached.socket);
+    Deadline deadline = after(kMeetSeconds * 0.8);
+    std::vector<std::string> mineToo = isOneHost ? std::vector<std::string>() : ownAddresses();
+    for (size_t i = 0; i < places.size() && !hasMet && millisecondsTo(deadline) > 0; ++i) {
+      // Hosts may have equal addresses of their own, of bridges for instance.
+      if (hosts[self] != hosts[0] &&
+          std::find(mineToo.begin(), mineToo.end(), places[i]) != mineToo.end())
+        continue;
+      Connecting reached = connectOnce(places[i], port, reach, kConnectSeconds);
+      hasMet = reached.socket.isOpen() &&
+               reached.socket.sendAll(&greeting, sizeof(greeting), after(kConnectSeconds));
+      if (hasMet)
+        peers[0].socket = std::move(reached.socket);
+    }
   }
   auto met = conversation.allGather(hasMet ? "yes" : "no", "to load the program");
   if (!met)
@@ -211,8 +232,9 @@ Status Watchdog::meet(Transport &transport, Conversation &conversation, bool &is
   isThere = std::all_of(met->begin(), met->end(),
                         [](const std::string &answer) { return answer == "yes"; });
   if (!isThere && self == 0)
-    std::fprintf(stderr, "tessera: warning: ranks do not reach rank 0 (%s) by TCP; a job that "
-                         "stands still is not explained\n",
+    std::fprintf(stderr,
+                 "tessera: warning: ranks do not reach rank 0 (%s) by TCP; a job that "
+                 "stands still is not explained\n",
                  hosts.front().c_str());
   (void)transport;
   return {};
@@ -253,8 +275,7 @@ Watchdog::~Watchdog() {
     isStopping = true;
     (void)!::write(wake[1], "", 1);
     thread.join();
-    for (Peer &peer : peers)
-      send(peer, kLeave, "");
+    sayLeft();
   }
   for (int descriptor : wake)
     if (descriptor >= 0)
@@ -268,8 +289,14 @@ void Watchdog::leave() {
   (void)!::write(wake[1], "", 1);
   if (thread.joinable())
     thread.join();
+  sayLeft();
+}
+
+/// With what this rank has called: who waits for another call of it waits in vain.
+void Watchdog::sayLeft() {
+  std::string state = stateText(log.state());
   for (Peer &peer : peers)
-    send(peer, kLeave, "");
+    send(peer, kLeave, state);
 }
 
 //===----------------------------------------------------------------------===//
@@ -351,6 +378,8 @@ void Watchdog::take(size_t number, char kind, const std::string &text) {
   peer.heard = now;
   if (kind == kLeave) {
     peer.hasLeft = true;
+    if (auto state = stateIn(text, static_cast<int64_t>(hosts.size())))
+      peer.state = std::move(*state);
   } else if (kind == kVerdict && self != 0) {
     decide(text);
   } else if (kind == kFailure && self == 0 && !isOver) {
@@ -374,6 +403,10 @@ void Watchdog::decide(const std::string &text) {
     isOver = true;
   }
   decided.notify_all();
+  {
+    std::lock_guard lock(living().mutex);
+    living().settled = std::chrono::steady_clock::now() + kSettling;
+  }
   for (size_t other = 1; self == 0 && other < peers.size(); ++other)
     send(peers[other], kVerdict, text);
   log.dump(text);
@@ -390,7 +423,22 @@ void Watchdog::judge(Time now, double deadline) {
                        isHere ? 0 : secondsFrom(peer.heard, now), secondsFrom(peer.changed, now),
                        peer.state});
   }
-  if (auto text = verdictOf(reports, deadline))
+  if (auto text = verdictOf(reports, deadline, options.calls))
+    decide(*text);
+}
+
+/// Rank 0 has left in order: this rank may wait for it. Of the others nothing is known, so that
+/// they are taken to have called what this one has.
+void Watchdog::judgeLeftRoot() {
+  RankState others = peers[self].state;
+  others.isWaiting = false;
+  std::vector<RankReport> reports;
+  for (const std::string &host : hosts)
+    reports.push_back({host, false, false, 0, 0, others});
+  reports[0].hasLeft = true;
+  reports[0].state = peers[0].state;
+  reports[self].state = peers[self].state;
+  if (auto text = verdictOf(reports, options.deadline))
     decide(*text);
 }
 
@@ -398,7 +446,7 @@ void Watchdog::judge(Time now, double deadline) {
 void Watchdog::judgeRoot(Time now, double deadline) {
   const Peer &root = peers[0], &mine = peers[self];
   if (root.hasLeft)
-    return;
+    return judgeLeftRoot();
   double silent = secondsFrom(root.heard, now), stalled = secondsFrom(mine.changed, now);
   if (root.hasEnded)
     decide(goneText(0, hosts[0]));

@@ -28,6 +28,7 @@ struct WatchdogOptions {
   /// A rank that has not seen the verdict after a moment prints it and ends: it computes, or stands
   /// in a library.
   bool endsProcess = false;
+  Calls calls = Calls::anyhow;
   std::function<void(const std::string &)> onVerdict = {}; ///< in the watchdog's thread
 };
 
@@ -68,6 +69,8 @@ private:
   void note(Peer &peer, RankState state, Time now);
   void judge(Time now, double deadline);
   void judgeRoot(Time now, double deadline);
+  void judgeLeftRoot();
+  void sayLeft();
   void decide(const std::string &text);
   void send(Peer &peer, char kind, const std::string &text);
 

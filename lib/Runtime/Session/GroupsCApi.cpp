@@ -158,6 +158,7 @@ static Expected<GroupCall> callFrom(const tessera_collective &given) {
     call.receives.assign(given.receives, given.receives + given.num_counts);
   call.input = static_cast<const std::byte *>(given.input);
   call.output = static_cast<std::byte *>(given.output);
+  call.where = given.where ? given.where : "";
   return call;
 }
 
@@ -172,10 +173,13 @@ tessera_status tessera_group_call(tessera_group *group, const tessera_collective
     return nullArgument();
   return guarded([&] {
     if (std::string_view(collective->kind) == "barrier")
-      return give(group->group->barrier(), work);
+      return give(group->group->barrier(collective->where ? collective->where : ""), work);
     auto call = callFrom(*collective);
-    return give(call ? group->group->call(*call)
-                     : group->group->refuse(collective->kind + (": " + call.message())),
+    if (call)
+      return give(group->group->call(*call), work);
+    std::string reason = collective->kind + (": " + call.message());
+    return give(group->group->refuse(collective->where ? reason + ", at " + collective->where
+                                                       : reason),
                 work);
   });
 }

@@ -9,6 +9,7 @@
 
 #include "../Execution/Move.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace tessera::runtime {
@@ -77,8 +78,11 @@ struct HostMove::State {
   int64_t bytes;                  ///< of a device's buffer
   bool everywhere;                ///< every device of the program has all of it and nothing else
   Move move;
+  std::vector<Bytes> kept = {}; ///< by position: what `make` has made
 
-  Status write(Executor &executor, const HostTensor &value) const;
+  /// Fills the buffers that this process holds.
+  using Fill = std::function<void(const MovePiece &piece, std::byte *const *buffers)>;
+  Status write(Executor &executor, const Fill &fill) const;
   Status read(Executor &executor, HostTensor &value, Executor::Readers readers) const;
 };
 
@@ -107,11 +111,63 @@ HostMove &HostMove::operator=(HostMove &&) noexcept = default;
 HostMove::~HostMove() = default;
 
 Status HostMove::run(Executor &executor, HostTensor &value, Executor::Readers readers) {
-  return state->toDevices ? state->write(executor, value) : state->read(executor, value, readers);
+  if (!state->toDevices)
+    return state->read(executor, value, readers);
+  const std::byte *host = value.data.data();
+  const Move &move = state->move;
+  return state->write(executor, [&](const MovePiece &piece, std::byte *const *buffers) {
+    move.run(piece, 0, piece.strides.elements, &host, buffers, nullptr);
+  });
+}
+
+bool HostMove::isHere(const Executor &executor) const {
+  return std::all_of(state->positions.begin(), state->positions.end(),
+                     [&](int64_t position) { return executor.holds(state->home.part, position); });
+}
+
+Status HostMove::make(Executor &executor, const MakeElements &elements, bool keeps) {
+  State &all = *state;
+  if (all.kept.empty()) {
+    std::vector<Bytes> made(all.positions.size());
+    Bytes dense;
+    auto fill = [&](const MovePiece &piece, std::byte *const *buffers) {
+      MovePiece own = piece;
+      if (!piece.isFill()) {
+        // The box of the whole value becomes one that lies dense.
+        dense.resize(static_cast<size_t>(piece.strides.elements * all.move.elementBytes()));
+        own.strides.source = denseStrides(piece.strides);
+        own.sources.front().offset = 0;
+        const Strides &strides = piece.strides;
+        std::byte *at = dense.data();
+        for (int64_t row = 0; row * strides.run < strides.elements; ++row) {
+          int64_t begin = piece.sources.front().offset, index = row;
+          for (size_t d = strides.extents.size(); d-- > 0; index /= strides.extents[d])
+            begin += index % strides.extents[d] * strides.source[d];
+          elements(begin, strides.run, at);
+          at += strides.run * all.move.elementBytes();
+        }
+      }
+      const std::byte *host = dense.data();
+      all.move.run(own, 0, own.strides.elements, &host, buffers, nullptr);
+      int64_t to = piece.targets.front().position;
+      if (keeps) {
+        made[to].resize(static_cast<size_t>(all.bytes));
+        std::copy_n(buffers[to], all.bytes, made[to].data());
+      }
+    };
+    TESSERA_RETURN_IF_ERROR(all.write(executor, fill));
+    all.kept = keeps ? std::move(made) : std::vector<Bytes>();
+    return {};
+  }
+  for (size_t i = 0; i < all.kept.size(); ++i)
+    if (!all.kept[i].empty())
+      TESSERA_RETURN_IF_ERROR(executor.writeSlot(all.home.part, all.positions[i], all.home.slot,
+                                                 all.kept[i].data(), all.bytes));
+  return {};
 }
 
 /// What devices of other processes hold is not made here.
-Status HostMove::State::write(Executor &executor, const HostTensor &value) const {
+Status HostMove::State::write(Executor &executor, const Fill &fill) const {
   std::vector<Bytes> staging; // where the host cannot reach the devices' memory
   std::vector<std::byte *> buffers;
   std::vector<size_t> staged;
@@ -127,10 +183,9 @@ Status HostMove::State::write(Executor &executor, const HostTensor &value) const
     }
     buffers.push_back(data);
   }
-  const std::byte *host = value.data.data();
   for (const MovePiece &piece : move.pieces()) // each has one target
     if (buffers[piece.targets.front().position])
-      move.run(piece, 0, piece.strides.elements, &host, buffers.data(), nullptr);
+      fill(piece, buffers.data());
   for (size_t i : staged)
     TESSERA_RETURN_IF_ERROR(
         executor.writeSlot(home.part, positions[i], home.slot, buffers[i], bytes));

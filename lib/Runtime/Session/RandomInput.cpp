@@ -13,12 +13,11 @@
 
 namespace tessera::runtime {
 
-HostTensor randomInput(const Argument &argument, int64_t argumentIndex, uint64_t seed) {
-  HostTensor tensor = HostTensor::zeros(argument.dtype, argument.globalShape);
+void randomElements(const Argument &argument, int64_t argumentIndex, uint64_t seed, int64_t begin,
+                    int64_t count, std::byte *at) {
   std::array<int64_t, 2> range = argument.range.value_or(std::array<int64_t, 2>{0, 2});
-  std::byte *at = tensor.data.data();
   auto put = [&](auto value) { std::memcpy(at, &value, sizeof(value)); };
-  for (int64_t i = 0, n = tensor.numElements(); i < n; ++i, at += sizeOf(argument.dtype)) {
+  for (int64_t i = begin; i < begin + count; ++i, at += sizeOf(argument.dtype)) {
     uint32_t word =
         randomWord(seed, static_cast<uint64_t>(i), static_cast<uint64_t>(argumentIndex));
     double real = randomReal(word);
@@ -54,6 +53,11 @@ HostTensor randomInput(const Argument &argument, int64_t argumentIndex, uint64_t
       break;
     }
   }
+}
+
+HostTensor randomInput(const Argument &argument, int64_t argumentIndex, uint64_t seed) {
+  HostTensor tensor = HostTensor::zeros(argument.dtype, argument.globalShape);
+  randomElements(argument, argumentIndex, seed, 0, tensor.numElements(), tensor.data.data());
   return tensor;
 }
 

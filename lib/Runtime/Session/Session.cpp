@@ -114,8 +114,20 @@ Status Session::placeArgument(int64_t index) {
   ArgumentState &state = arguments[index];
   if (!state.changed && (state.fed || !state.overwritten))
     return {};
+  const Argument &argument = artifact->program.arguments[index];
+  bool isElsewhere = std::any_of(state.moves.begin(), state.moves.end(),
+                                 [&](const HostMove &move) { return !move.isHere(*backend); });
+  if (!state.value && isElsewhere) {
+    auto elements = [&](int64_t begin, int64_t count, std::byte *at) {
+      randomElements(argument, index, seed, begin, count, at);
+    };
+    for (HostMove &move : state.moves)
+      TESSERA_RETURN_IF_ERROR(move.make(*backend, elements, !state.fed && state.overwritten));
+    state.changed = false;
+    return {};
+  }
   if (!state.value)
-    state.value = randomInput(artifact->program.arguments[index], index, seed);
+    state.value = randomInput(argument, index, seed);
   for (HostMove &move : state.moves)
     TESSERA_RETURN_IF_ERROR(move.run(*backend, *state.value));
   state.changed = false;

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from ..errors import ArgumentError
+from ..source import location
 from .buffers import Buffer, buffer, buffers, joined, pack, same_type, unpack
 from .group import ProcessGroup, member
 from .work import Work
@@ -35,7 +36,7 @@ def _run(group: ProcessGroup | None, kind: str, describe, async_op: bool):
 def refuse(group: ProcessGroup, kind: str, reason) -> Work:
     """Takes part in the call of the others, which fails on all ranks."""
     with group.errors():
-        return Work(group, group.handle.refuse(f"{kind}: {reason}"))
+        return Work(group, group.handle.refuse(f"{kind}: {reason}{_at(', at ')}"))
 
 
 def _call(group: ProcessGroup, kind: str, source: Buffer | None, target: Buffer | None, counts, receives=(), op=None, root=0,
@@ -45,8 +46,14 @@ def _call(group: ProcessGroup, kind: str, source: Buffer | None, target: Buffer 
             raise ArgumentError(f"{name} {value!r} is no name")
     with group.errors():
         handle = group.handle.call(kind, (source or target).type, op, root, counts, list(receives), source.address if source else 0,
-                                   target.address if target else 0, algorithm)
+                                   target.address if target else 0, algorithm, _at())
     return Work(group, handle, (source, target), finish)
+
+
+def _at(prefix: str = "") -> str:
+    """The caller's line, for messages."""
+    place = location()
+    return f"{prefix}{place.file}:{place.line}" if place else ""
 
 
 def _member_of(group: ProcessGroup, name: str, rank) -> int:
@@ -219,7 +226,7 @@ def barrier(group=None, async_op: bool = False):
     if target is None:
         return None
     with target.errors():
-        work = Work(target, target.handle.call("barrier", "i8", None, 0, [], [], 0, 0, None))
+        work = Work(target, target.handle.call("barrier", "i8", None, 0, [], [], 0, 0, None, _at()))
     if async_op:
         return work
     work.wait()

@@ -12,7 +12,10 @@ from ..errors import Error
 from .cores import cores
 
 
-def devices(text: str | None, environ: Mapping[str, str] = os.environ) -> list[str] | None:
+_DRIVER = "/proc/driver/nvidia/gpus"  # a folder a GPU, where NVIDIA's driver is loaded
+
+
+def devices(text: str | None, environ: Mapping[str, str] = os.environ, driver: str = _DRIVER) -> list[str] | None:
     """The names of --devices as CUDA_VISIBLE_DEVICES spells them; numbers count what that variable already shows. None: as
     they are."""
     if text is None:
@@ -30,6 +33,9 @@ def devices(text: str | None, environ: Mapping[str, str] = os.environ) -> list[s
             if int(name) >= len(shown_names):
                 raise Error(f"--devices names {name}, and CUDA_VISIBLE_DEVICES='{shown}' shows {len(shown_names)}; numbers are from 0")
             name = shown_names[int(name)]
+        elif name.isdigit() and os.path.isdir(driver) and int(name) >= len(os.listdir(driver)):
+            count = len(os.listdir(driver))
+            raise Error(f"--devices names {name}, and this host has {count} GPU{'s' * (count != 1)}; numbers are from 0")
         if name in found:
             raise Error(f"--devices is '{text}' and names '{name}' twice; two processes on one device need an explicit program")
         found.append(name)

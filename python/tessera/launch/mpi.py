@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 
@@ -40,8 +41,11 @@ def command(arguments: Arguments, kind: str, environ=os.environ) -> list[str]:
     else:
         option, places = "this host", {"localhost": hosts.physical_cores() if kind == "open-mpi" else None}
     hosts.check_room(arguments.np, arguments.npernode, places, option, arguments.oversubscribe)
-    for host in places:
-        hosts.is_here(host, option)
+    # By these names Open MPI knows that it is this host; it starts processes on 127.0.0.2 as on another one.
+    local = [host for host in places if hosts.is_here(host, option) and host in ("localhost", "127.0.0.1", "[::1]", socket.gethostname())]
+    if kind == "open-mpi" and arguments.npernode and len(local) > 1:
+        raise Error(f"{option} names this host {len(local)} times ({', '.join(local)}), which Open MPI takes for one; name it once, "
+                    f"without --npernode, or use MPICH: --mpirun mpirun.mpich")
     first = next(iter(places))
     exported = {"MASTER_ADDR": arguments.master_addr if "master_addr" in arguments.given or len(places) == 1 else first.strip("[]"),
                 "MASTER_PORT": str(arguments.master_port), "PYTHONPATH": python_path(environ)}

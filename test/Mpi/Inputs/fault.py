@@ -15,7 +15,16 @@ for rank in range(4):
     environment = dict(os.environ, TESSERA_RANK=str(rank), TESSERA_SIZE="4", TESSERA_RENDEZVOUS=f"file:{folder}/meet")
     ranks.append(subprocess.Popen(command + ["--dump-dir", f"{folder}/dumps"], env=environment, stdout=subprocess.DEVNULL,
                                   stderr=subprocess.PIPE, text=True))
-time.sleep(1.5)  # steps run; where they do not yet, meeting fails, which names the victim no less
+
+
+def seconds(pid):
+    """What a process has computed."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        return sum(map(int, file.read().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+while seconds(ranks[victim].pid) < 0.5 and ranks[victim].poll() is None:
+    time.sleep(0.05)  # until steps run
 ranks[victim].send_signal(getattr(signal, name))
 try:
     for rank, process in enumerate(ranks):

@@ -114,6 +114,56 @@ TEST(TcpTransport, ChannelsAreIndependent) {
     ranks[0]->rest(1000);
 }
 
+TEST(TcpTransport, WhatComesBeforeItsReceiveIsBounded) {
+  auto ranks = openRanks("early", 2);
+  int64_t bulk = 0, other = 0;
+  for (auto &rank : ranks)
+    bulk = *rank->openChannel({0, 1}), other = *rank->openChannel({0, 1});
+  constexpr size_t kMessages = 5, kBytes = size_t(24) << 20;
+  std::vector<std::vector<std::byte>> sent, received;
+  std::vector<Transport::Request> requests;
+  for (size_t i = 0; i < kMessages; ++i) {
+    sent.emplace_back(kBytes, std::byte(i + 1));
+    requests.push_back(*ranks[0]->send(bulk, 1, sent[i].data(), kBytes));
+  }
+  int64_t word = 7, got = 0;
+  auto last = ranks[0]->send(other, 1, reinterpret_cast<std::byte *>(&word), 8);
+  auto first = ranks[1]->receive(other, 0, reinterpret_cast<std::byte *>(&got), 8);
+  auto goOn = [&](Transport &rank, Transport::Request request) {
+    while (!*rank.test(request))
+      for (auto &each : ranks)
+        each->rest(100);
+  };
+  goOn(*ranks[1], *first);
+  goOn(*ranks[0], *last);
+  EXPECT_EQ(got, 7) << "it passes by those that wait";
+  goOn(*ranks[0], requests[0]);
+  goOn(*ranks[0], requests[1]);
+  EXPECT_FALSE(*ranks[0]->test(requests[3])) << "more than 64 MiB have not come";
+  EXPECT_FALSE(*ranks[0]->test(requests[4]));
+  for (size_t i = 0; i < kMessages; ++i) {
+    received.emplace_back(kBytes);
+    auto request = ranks[1]->receive(bulk, 0, received[i].data(), kBytes);
+    goOn(*ranks[1], *request);
+    EXPECT_TRUE(received[i] == sent[i]);
+  }
+  for (size_t i = 2; i < kMessages; ++i)
+    goOn(*ranks[0], requests[i]);
+}
+
+TEST(TcpTransport, AnAnnouncedMessageOfAnotherSizeIsNamed) {
+  auto ranks = openRanks("announced", 2);
+  int64_t channel = 0;
+  for (auto &rank : ranks)
+    channel = *rank->openChannel({0, 1});
+  std::vector<std::byte> large(size_t(80) << 20), small(8);
+  auto sent = ranks[0]->send(channel, 1, large.data(), static_cast<int64_t>(large.size()));
+  auto received = ranks[1]->receive(channel, 0, small.data(), 8);
+  while (!*ranks[0]->test(*sent))
+    ranks[1]->rest(100);
+  EXPECT_EQ(ranks[1]->test(*received).message(), "rank 0 sends 83886080 bytes, rank 1 receives 8");
+}
+
 TEST(TcpTransport, WhoHasEndedIsNamedWithItsHost) {
   auto ranks = openRanks("ended", 2);
   int64_t channel = *ranks[0]->openChannel({0, 1});

@@ -30,12 +30,13 @@ RankReport waits(const CallShapePtr &call, int64_t place, double seconds) {
   RankReport report;
   report.host = "h";
   report.stalled = seconds;
-  report.state = {true, 1, place, call, true, {{call->stream, place + 1}}};
+  report.state = {true, 1, place, call, true, 1, {{call->stream, place + 1}}};
   return report;
 }
 RankReport computes(int64_t calls) {
   RankReport report = waits(kSum, calls - 1, 0);
   report.state.isWaiting = report.state.isOpen = false;
+  report.state.open = 0;
   return report;
 }
 
@@ -70,12 +71,41 @@ TEST(Verdict, ARankThatIsGoneIsNamedAtOnce) {
   EXPECT_EQ(verdictOf(ranks, 5)->find("rank 0 (h) has ended"), 0u);
 }
 
-TEST(Verdict, WhoLeavesIsNamedWhenOthersWaitForIt) {
-  std::vector<RankReport> ranks{waits(kSum, 1, 0), waits(kSum, 1, 1), computes(1)};
+TEST(Verdict, WhoLeavesIsNamedAtOnceWhenOthersWaitForIt) {
+  std::vector<RankReport> ranks{waits(kSum, 1, 0), computes(2), computes(2)};
   ranks[2].hasLeft = true;
-  EXPECT_FALSE(verdictOf(ranks, 5));
-  ranks[0].stalled = 5;
-  EXPECT_EQ(verdictOf(ranks, 5)->find("rank 2 (h) has left the job"), 0u);
+  EXPECT_FALSE(verdictOf(ranks, 5)) << "it has called all that they wait in";
+  ranks[2].state.issued["a"] = 1;
+  EXPECT_EQ(verdictOf(ranks, 5),
+            "rank 2 (h) has left the job; its last call is all_reduce 3 of 16 f32, call 2, at "
+            "f.mlir:3; rank 0 waits in all_reduce 3 of 16 f32, call 2, at f.mlir:3");
+}
+
+TEST(Verdict, WhoLeavesInTheMiddleOfACallIsNamedAtOnce) {
+  std::vector<RankReport> ranks{waits(kSum, 1, 0), waits(kSum, 1, 0), waits(kSum, 1, 0)};
+  ranks[1].hasLeft = true;
+  EXPECT_EQ(verdictOf(ranks, 5)->find("rank 1 (h) has left the job"), 0u);
+}
+
+TEST(Verdict, BlockingCallsThatWaitForEachOtherAreKnownBeforeTheDeadline) {
+  std::vector<RankReport> ranks{waits(kSum, 4, 1), waits(kPair, 0, 1), waits(kSum, 4, 1)};
+  ranks[1].state.issued["a"] = 4;
+  EXPECT_FALSE(verdictOf(ranks, 60)) << "another thread of rank 1 may come";
+  EXPECT_EQ(verdictOf(ranks, 60, Calls::blocking)
+                ->find("rank 1 (h) waits in all_gather 4 of 8 f32, call 1, at f.mlir:3 instead"),
+            0u);
+  ranks[1].silent = 0.5;
+  EXPECT_FALSE(verdictOf(ranks, 60, Calls::blocking)) << "it may have gone on since";
+  ranks[1].silent = 0;
+  ranks[1].state.open = 2;
+  EXPECT_FALSE(verdictOf(ranks, 60, Calls::blocking)) << "it may wait for the other one";
+}
+
+TEST(Verdict, BlockingCallsThatAllHaveMadeMayTakeLong) {
+  std::vector<RankReport> ranks{waits(kSum, 4, 1), waits(kSum, 4, 1), waits(kSum, 4, 1)};
+  EXPECT_FALSE(verdictOf(ranks, 60, Calls::blocking));
+  ranks[2] = computes(4);
+  EXPECT_FALSE(verdictOf(ranks, 60, Calls::blocking)) << "rank 2 computes";
 }
 
 TEST(Verdict, TheCauseOfAChainIsTheRankThatDoesNotWait) {
@@ -87,12 +117,12 @@ TEST(Verdict, TheCauseOfAChainIsTheRankThatDoesNotWait) {
   EXPECT_EQ(text.find("instead"), std::string::npos) << text;
 }
 
-TEST(Verdict, RanksThatWaitForEachOtherAreSaidToBeElsewhere) {
+TEST(Verdict, OfRanksThatWaitForEachOtherTheFewerAreSaidToBeElsewhere) {
   std::vector<RankReport> ranks{waits(kSum, 4, 5), waits(kPair, 0, 5), waits(kSum, 4, 5)};
   ranks[1].state.issued["a"] = 4;
   EXPECT_EQ(verdictOf(ranks, 5)->find(
                 "rank 1 (h) waits in all_gather 4 of 8 f32, call 1, at f.mlir:3 instead; "
-                "rank 2 (h) waits in all_reduce 3 of 16 f32, call 5, at f.mlir:3 instead"),
+                "ranks 0, 2 wait in all_reduce 3 of 16 f32, call 5, at f.mlir:3"),
             0u);
 }
 

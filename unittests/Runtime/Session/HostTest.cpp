@@ -61,6 +61,9 @@ TEST(RandomInput, RangesAndIndependence) {
   EXPECT_NE(randomInput(floats, 1, 1).data, x.data) << "another argument";
   EXPECT_NE(randomInput(floats, 0, 2).data, x.data) << "another seed";
   EXPECT_EQ(randomInput(floats, 0, 1).data, x.data);
+  Bytes some(40 * 4);
+  randomElements(floats, 0, 1, 300, 40, some.data());
+  EXPECT_TRUE(std::equal(some.begin(), some.end(), x.data.begin() + 300 * 4)) << "a part of it";
   Argument labels{"l", DType::i32, {1000}, std::array<int64_t, 2>{-3, 4}, {}};
   HostTensor l = randomInput(labels, 0, 1);
   std::array<int, 7> seen{};

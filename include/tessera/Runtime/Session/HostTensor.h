@@ -10,6 +10,8 @@
 
 #include "tessera/Runtime/Execution/Executor.h"
 
+#include <functional>
+
 namespace tessera::runtime {
 
 /// A whole tensor, dense and row-major.
@@ -51,6 +53,14 @@ public:
   /// none of the readers gets nothing.
   Status run(Executor &executor, HostTensor &value,
              Executor::Readers readers = Executor::Readers::all);
+
+  /// Writes elements [begin, begin + count) of the global value, in row-major order.
+  using MakeElements = std::function<void(int64_t begin, int64_t count, std::byte *at)>;
+  /// To the devices of this process, a value of which only what they hold is made. With `keeps` it is
+  /// kept for the next time.
+  Status make(Executor &executor, const MakeElements &elements, bool keeps);
+  /// Whether this process holds all of the home.
+  bool isHere(const Executor &executor) const;
 
 private:
   struct State;
