@@ -14,6 +14,7 @@
 #include "tessera/Transforms/Autodiff/Passes.h"
 #include "tessera/Transforms/CostOptions.h"
 #include "tessera/Transforms/Passes.h"
+#include "tessera/Transforms/Search.h"
 
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Tools/Plugins/DialectPlugin.h"
@@ -191,6 +192,12 @@ LogicalResult Compilation::runPhases(PipelineOptions pipeline, Phase from, Phase
       return failure();
     std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
     seconds.push_back({toString(pipeline.to).str(), elapsed.count()});
+    if (pipeline.to == Phase::propagated) {
+      // Later the ops have the shapes of one device, and no longer say which loops are cut.
+      std::vector<std::string> names = dist::parallelismsOf(*program);
+      SmallVector<StringRef> texts(names.begin(), names.end());
+      (*program)->setAttr(dist::kParallelisms, Builder(&mlirContext).getStrArrayAttr(texts));
+    }
   }
   return success();
 }
@@ -218,12 +225,12 @@ LogicalResult Compilation::toPhase(Phase phase) {
 static void dropMeshes(ModuleOp module) {
   using namespace dist;
   auto drop = [](Operation *op) {
-    for (StringRef name :
-         {DistDialect::kShardings, DistDialect::kBeforeShardings, DistDialect::kOpSharding,
-          DistDialect::kMove, DistDialect::kReason})
+    for (StringRef name : {DistDialect::kShardings, DistDialect::kBeforeShardings,
+                           DistDialect::kOpSharding, DistDialect::kMove, DistDialect::kReason})
       op->removeAttr(name);
   };
   module->removeAttr(DistDialect::kSearch);
+  module->removeAttr(dist::kParallelisms);
   module.walk([&](Operation *op) {
     drop(op);
     if (isa<ShardTensorOp, ReshardOp>(op)) {

@@ -89,10 +89,28 @@ llvm::json::Value Report::toJson() const {
                 {"collective_count_total", collectiveCountTotal()},
                 {"peak_memory_bytes", peakMemoryBytes},
                 {"modelled_compute_seconds", computeSeconds},
-                {"modelled_seconds", modelledSeconds()}};
+                {"modelled_seconds", modelledSeconds()},
+                {"parallelisms", Array(parallelisms)}};
   if (search)
     report["search"] = Object(*search);
   return report;
+}
+
+void Report::printCommunication(llvm::raw_ostream &os) const {
+  os << "communication on " << machine << "\n";
+  if (collectives.empty())
+    os << "  none\n";
+  for (const CollectiveReport &entry : collectives) {
+    os << "  " << entry.kind << " @" << entry.mesh << " [" << llvm::join(entry.axes, ", ")
+       << "] of " << entry.groupSize << ", " << entry.traffic.bytes
+       << " B: " << toString(entry.timing.algorithm) << " " << timeText(entry.timing.seconds);
+    std::string others;
+    for (const sharding::Timing &timing : entry.candidates)
+      if (timing.algorithm != entry.timing.algorithm)
+        others += (others.empty() ? "; " : ", ") + std::string(toString(timing.algorithm)) + " " +
+                  timeText(timing.seconds);
+    os << others << "  " << entry.loc << "\n";
+  }
 }
 
 void Report::printTable(llvm::raw_ostream &os) const {
@@ -138,7 +156,8 @@ void Report::printTable(llvm::raw_ostream &os) const {
   os << "total: " << collectiveCountTotal() << " collectives, " << wireBytesTotal()
      << " bytes on the wire a device; peak memory " << peakMemoryBytes << " bytes a device\n";
   os << "modelled on " << machine << ": " << timeText(modelledSeconds()) << " a step, "
-     << timeText(computeSeconds) << " of it computing\n";
+     << timeText(computeSeconds) << " of it computing\n"
+     << "parallelism: " << (parallelisms.empty() ? "none" : llvm::join(parallelisms, "; ")) << "\n";
   if (!search)
     return;
   auto number = [&](StringRef name) { return search->getNumber(name).value_or(0); };
@@ -156,7 +175,10 @@ void Report::printTable(llvm::raw_ostream &os) const {
       names += (names.empty() ? "" : ", ") + name.getAsString().value_or("").str();
   std::optional<StringRef> taken = search->getString("taken");
   os << llvm::format("        memory %.4g MiB a device estimated", number("memory") / (1 << 20))
-     << (taken ? "" : names.empty() ? "; nothing is parallel" : "; " + names) << "\n";
+     << (taken           ? ""
+         : names.empty() ? "; nothing is parallel"
+                         : "; " + names)
+     << "\n";
   const llvm::json::Array *plans = search->getArray("portfolio");
   if (!plans)
     return;
