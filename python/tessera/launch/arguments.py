@@ -40,7 +40,7 @@ def _table() -> list[Option]:
 
     here = "Processes that this command starts"
     add(here, "nproc_per_node", "count", None, "processes of this host; default the devices of --devices, else 1", 1)
-    add(here, "devices", "text", None, "GPUs of this host, one a process: 0,1,3, or cpu for none")
+    add(here, "devices device", "text", None, "GPUs of this host, one a process: 0,1,3, or cpu for none")
     add(here, "isolate_devices", "flag", False, "show each process its own device only; its number is then 0")
     add(here, "module m", "flag", False, "SCRIPT is the name of a Python module")
     add(here, "pass_local_rank", "flag", False, "pass --local_rank=I before the script's arguments")
