@@ -183,6 +183,12 @@ LogicalResult Compilation::runPhases(PipelineOptions pipeline, Phase from, Phase
   for (int phase = static_cast<int>(from); phase < static_cast<int>(to); ++phase) {
     pipeline.from = static_cast<Phase>(phase);
     pipeline.to = static_cast<Phase>(phase + 1);
+    if (pipeline.from == Phase::propagated) {
+      // Later the ops have the shapes of one device, and no longer say which loops are cut.
+      std::vector<std::string> names = dist::parallelismsOf(*program);
+      SmallVector<StringRef> texts(names.begin(), names.end());
+      (*program)->setAttr(dist::kParallelisms, Builder(&mlirContext).getStrArrayAttr(texts));
+    }
     PassManager manager(&mlirContext, ModuleOp::getOperationName());
     manager.enableVerifier(true);
     if (failed(buildPipeline(manager, pipeline)))
@@ -192,12 +198,6 @@ LogicalResult Compilation::runPhases(PipelineOptions pipeline, Phase from, Phase
       return failure();
     std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
     seconds.push_back({toString(pipeline.to).str(), elapsed.count()});
-    if (pipeline.to == Phase::propagated) {
-      // Later the ops have the shapes of one device, and no longer say which loops are cut.
-      std::vector<std::string> names = dist::parallelismsOf(*program);
-      SmallVector<StringRef> texts(names.begin(), names.end());
-      (*program)->setAttr(dist::kParallelisms, Builder(&mlirContext).getStrArrayAttr(texts));
-    }
   }
   return success();
 }

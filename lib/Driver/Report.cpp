@@ -91,9 +91,12 @@ private:
 
   /// The parallelisms by axis, and the meshes that hand values on to each other.
   void labelPlan() {
-    if (auto names = module->getAttrOfType<ArrayAttr>(dist::kParallelisms))
-      for (auto name : names.getAsRange<StringAttr>())
-        report.parallelisms.push_back(name.str());
+    auto names = module->getAttrOfType<ArrayAttr>(dist::kParallelisms);
+    if (!names)
+      return;
+    report.parallelisms.emplace();
+    for (auto name : names.getAsRange<StringAttr>())
+      report.parallelisms->push_back(name.str());
     std::set<std::string> linked;
     for (const CollectiveReport &entry : report.collectives)
       if (auto [from, to] = StringRef(entry.mesh).split(" -> "); !to.empty())
@@ -103,7 +106,7 @@ private:
       if (linked.count(mesh.name))
         stages += (stages.empty() ? "stages over " : ", ") + mesh.name;
     if (!stages.empty())
-      report.parallelisms.push_back(std::move(stages));
+      report.parallelisms->push_back(std::move(stages));
   }
 
   /// Adds the collectives of a block that runs `trips` times.

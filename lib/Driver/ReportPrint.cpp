@@ -89,8 +89,9 @@ llvm::json::Value Report::toJson() const {
                 {"collective_count_total", collectiveCountTotal()},
                 {"peak_memory_bytes", peakMemoryBytes},
                 {"modelled_compute_seconds", computeSeconds},
-                {"modelled_seconds", modelledSeconds()},
-                {"parallelisms", Array(parallelisms)}};
+                {"modelled_seconds", modelledSeconds()}};
+  if (parallelisms)
+    report["parallelisms"] = Array(*parallelisms);
   if (search)
     report["search"] = Object(*search);
   return report;
@@ -156,8 +157,10 @@ void Report::printTable(llvm::raw_ostream &os) const {
   os << "total: " << collectiveCountTotal() << " collectives, " << wireBytesTotal()
      << " bytes on the wire a device; peak memory " << peakMemoryBytes << " bytes a device\n";
   os << "modelled on " << machine << ": " << timeText(modelledSeconds()) << " a step, "
-     << timeText(computeSeconds) << " of it computing\n"
-     << "parallelism: " << (parallelisms.empty() ? "none" : llvm::join(parallelisms, "; ")) << "\n";
+     << timeText(computeSeconds) << " of it computing\n";
+  if (parallelisms)
+    os << "parallelism: " << (parallelisms->empty() ? "none" : llvm::join(*parallelisms, "; "))
+       << "\n";
   if (!search)
     return;
   auto number = [&](StringRef name) { return search->getNumber(name).value_or(0); };

@@ -45,7 +45,8 @@ struct Report {
   double computeSeconds = 0;   ///< modelled, of the linalg ops of an execution
   /// "data over dp", "tensor over tp", "stages over first, second", …; docs/report.md has the
   /// words.
-  std::vector<std::string> parallelisms;
+  /// Nothing where the program was read in a phase that no longer says.
+  std::optional<std::vector<std::string>> parallelisms;
   std::string machine; ///< name of the topology that times are modelled on
   /// What dist-search says of its plan (the module's `dist.search`); nothing without a search.
   std::optional<llvm::json::Object> search;
