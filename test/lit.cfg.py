@@ -70,6 +70,15 @@ if os.geteuid() == 0 and shutil.which("ip") and shutil.which("nsenter") and subp
 else:
     lit_config.note("not root, or no network namespaces: tests between two hosts are skipped")
 
+# A browser, for the page of `tessera topo view`.
+for name in ("chromium", "chromium-browser", "google-chrome"):
+    if shutil.which(name):
+        config.available_features.add("chromium")
+        config.substitutions.append(("%chromium", f"timeout 60 {shutil.which(name)} --headless --no-sandbox --disable-gpu --hide-scrollbars"))
+        break
+else:
+    lit_config.note("no chromium: the page of tessera topo view is not opened in a browser")
+
 # Launchers of MPI, each where the shim of its library was built. %mpirun is that of Open MPI, %mpich that of MPICH.
 root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
 for feature, substitution, names, mark, options in (

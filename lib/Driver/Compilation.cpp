@@ -14,6 +14,7 @@
 #include "tessera/Transforms/Autodiff/Passes.h"
 #include "tessera/Transforms/CostOptions.h"
 #include "tessera/Transforms/Passes.h"
+#include "tessera/Transforms/Search.h"
 
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Tools/Plugins/DialectPlugin.h"
@@ -182,6 +183,12 @@ LogicalResult Compilation::runPhases(PipelineOptions pipeline, Phase from, Phase
   for (int phase = static_cast<int>(from); phase < static_cast<int>(to); ++phase) {
     pipeline.from = static_cast<Phase>(phase);
     pipeline.to = static_cast<Phase>(phase + 1);
+    if (pipeline.from == Phase::propagated) {
+      // Later the ops have the shapes of one device, and no longer say which loops are cut.
+      std::vector<std::string> names = dist::parallelismsOf(*program);
+      SmallVector<StringRef> texts(names.begin(), names.end());
+      (*program)->setAttr(dist::kParallelisms, Builder(&mlirContext).getStrArrayAttr(texts));
+    }
     PassManager manager(&mlirContext, ModuleOp::getOperationName());
     manager.enableVerifier(true);
     if (failed(buildPipeline(manager, pipeline)))
@@ -218,12 +225,12 @@ LogicalResult Compilation::toPhase(Phase phase) {
 static void dropMeshes(ModuleOp module) {
   using namespace dist;
   auto drop = [](Operation *op) {
-    for (StringRef name :
-         {DistDialect::kShardings, DistDialect::kBeforeShardings, DistDialect::kOpSharding,
-          DistDialect::kMove, DistDialect::kReason})
+    for (StringRef name : {DistDialect::kShardings, DistDialect::kBeforeShardings,
+                           DistDialect::kOpSharding, DistDialect::kMove, DistDialect::kReason})
       op->removeAttr(name);
   };
   module->removeAttr(DistDialect::kSearch);
+  module->removeAttr(dist::kParallelisms);
   module.walk([&](Operation *op) {
     drop(op);
     if (isa<ShardTensorOp, ReshardOp>(op)) {

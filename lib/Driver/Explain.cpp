@@ -37,7 +37,10 @@ int tessera::explain(const ExplainOptions &options) {
     return 1;
   if (!options.json.empty())
     return writeText(options.json, jsonText(*report, compilation, options.timing));
-  report->printTable(llvm::outs());
+  if (options.communication)
+    report->printCommunication(llvm::outs());
+  else
+    report->printTable(llvm::outs());
   return 0;
 }
 

@@ -11,12 +11,15 @@
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Driver/Load.h"
 #include "tessera/Transforms/OpCosts.h"
+#include "tessera/Transforms/Search.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+#include <set>
 
 using namespace mlir;
 using namespace tessera;
@@ -51,6 +54,7 @@ public:
       if (failed(collect(function.getBody().front(), 1, true, report.collectives)))
         return failure();
     }
+    labelPlan();
     for (auto &[index, value] : arguments)
       report.arguments.push_back(std::move(value));
     for (auto &[index, value] : results)
@@ -83,6 +87,26 @@ private:
     else if (value.origin.empty())
       value.origin = value.sharding.empty() ? "one device" : "whole on every device";
     into.emplace(index ? index.getInt() : static_cast<int64_t>(into.size()), std::move(value));
+  }
+
+  /// The parallelisms by axis, and the meshes that hand values on to each other.
+  void labelPlan() {
+    auto names = module->getAttrOfType<ArrayAttr>(dist::kParallelisms);
+    if (!names)
+      return;
+    report.parallelisms.emplace();
+    for (auto name : names.getAsRange<StringAttr>())
+      report.parallelisms->push_back(name.str());
+    std::set<std::string> linked;
+    for (const CollectiveReport &entry : report.collectives)
+      if (auto [from, to] = StringRef(entry.mesh).split(" -> "); !to.empty())
+        linked.insert({from.str(), to.str()});
+    std::string stages;
+    for (const sharding::Mesh &mesh : report.meshes)
+      if (linked.count(mesh.name))
+        stages += (stages.empty() ? "stages over " : ", ") + mesh.name;
+    if (!stages.empty())
+      report.parallelisms->push_back(std::move(stages));
   }
 
   /// Adds the collectives of a block that runs `trips` times.
@@ -151,6 +175,7 @@ private:
         entry.groupSize = collective.getGroupSize(mesh);
         entry.traffic = *traffic;
         entry.timing = timing;
+        entry.candidates = candidatesOf(mesh, *list, collective.getKind(), *traffic);
         entry.dtype = text(getElementTypeOrSelf(op.getOperand(0).getType()));
         entry.trips = trips;
         entry.bounded = bounded;
@@ -159,6 +184,29 @@ private:
       }
     }
     return success();
+  }
+
+  std::vector<sharding::Timing> candidatesOf(const sharding::Mesh &mesh,
+                                             const sharding::AxisList &group,
+                                             sharding::CollectiveKind kind,
+                                             const sharding::Traffic &traffic) const {
+    using sharding::Algorithm;
+    std::vector<sharding::Timing> found;
+    for (Algorithm algorithm : {Algorithm::ring, Algorithm::tree, Algorithm::doubling,
+                                Algorithm::hierarchical, Algorithm::shared_memory}) {
+      sharding::LinkModel links = topology.linksOf(mesh);
+      if (links.algorithms.empty() ? algorithm == Algorithm::shared_memory
+                                   : !llvm::is_contained(links.algorithms, algorithm))
+        continue;
+      links.algorithms = {algorithm};
+      sharding::Timing timing = links.timing(mesh, group, kind, traffic);
+      if (timing.algorithm == algorithm) // else it does not apply
+        found.push_back(timing);
+    }
+    llvm::stable_sort(found, [](const sharding::Timing &a, const sharding::Timing &b) {
+      return a.seconds < b.seconds;
+    });
+    return found;
   }
 
   void locate(Operation *op, CollectiveReport &entry) {

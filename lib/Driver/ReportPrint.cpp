@@ -90,9 +90,28 @@ llvm::json::Value Report::toJson() const {
                 {"peak_memory_bytes", peakMemoryBytes},
                 {"modelled_compute_seconds", computeSeconds},
                 {"modelled_seconds", modelledSeconds()}};
+  if (parallelisms)
+    report["parallelisms"] = Array(*parallelisms);
   if (search)
     report["search"] = Object(*search);
   return report;
+}
+
+void Report::printCommunication(llvm::raw_ostream &os) const {
+  os << "communication on " << machine << "\n";
+  if (collectives.empty())
+    os << "  none\n";
+  for (const CollectiveReport &entry : collectives) {
+    os << "  " << entry.kind << " @" << entry.mesh << " [" << llvm::join(entry.axes, ", ")
+       << "] of " << entry.groupSize << ", " << entry.traffic.bytes
+       << " B: " << toString(entry.timing.algorithm) << " " << timeText(entry.timing.seconds);
+    std::string others;
+    for (const sharding::Timing &timing : entry.candidates)
+      if (timing.algorithm != entry.timing.algorithm)
+        others += (others.empty() ? "; " : ", ") + std::string(toString(timing.algorithm)) + " " +
+                  timeText(timing.seconds);
+    os << others << "  " << entry.loc << "\n";
+  }
 }
 
 void Report::printTable(llvm::raw_ostream &os) const {
@@ -139,6 +158,9 @@ void Report::printTable(llvm::raw_ostream &os) const {
      << " bytes on the wire a device; peak memory " << peakMemoryBytes << " bytes a device\n";
   os << "modelled on " << machine << ": " << timeText(modelledSeconds()) << " a step, "
      << timeText(computeSeconds) << " of it computing\n";
+  if (parallelisms)
+    os << "parallelism: " << (parallelisms->empty() ? "none" : llvm::join(*parallelisms, "; "))
+       << "\n";
   if (!search)
     return;
   auto number = [&](StringRef name) { return search->getNumber(name).value_or(0); };
@@ -156,7 +178,10 @@ void Report::printTable(llvm::raw_ostream &os) const {
       names += (names.empty() ? "" : ", ") + name.getAsString().value_or("").str();
   std::optional<StringRef> taken = search->getString("taken");
   os << llvm::format("        memory %.4g MiB a device estimated", number("memory") / (1 << 20))
-     << (taken ? "" : names.empty() ? "; nothing is parallel" : "; " + names) << "\n";
+     << (taken           ? ""
+         : names.empty() ? "; nothing is parallel"
+                         : "; " + names)
+     << "\n";
   const llvm::json::Array *plans = search->getArray("portfolio");
   if (!plans)
     return;

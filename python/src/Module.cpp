@@ -33,6 +33,7 @@ struct Options {
   double timeLimit;    ///< seconds of a search
   int64_t devices;     ///< of a program without a mesh, with a search
   bool remarks;
+  bool fullyUseDevices; ///< of a search
 };
 
 } // namespace
@@ -54,6 +55,7 @@ static void fill(ProgramOptions &program, const std::string &text, const Options
   program.search.timeLimit = options.timeLimit;
   program.search.devices = options.devices;
   program.remarks = options.remarks;
+  program.search.fullyUseDevices = options.fullyUseDevices;
   program.messages = &messages;
 }
 
@@ -79,7 +81,8 @@ static void define(nb::module_ &module, const char *name, const char *doc, Funct
   module.def(name, function, "text"_a, extra..., "name"_a = "program", "function"_a = "",
              "compile_from"_a = "input", "objective"_a = "time", "topology"_a = "", "passes"_a = "",
              "search"_a = "", "minimise"_a = "time", "fusion"_a = "", "memory_budget"_a = 0.0,
-             "time_limit"_a = SearchWish().timeLimit, "devices"_a = 0, "remarks"_a = false, doc);
+             "time_limit"_a = SearchWish().timeLimit, "devices"_a = 0, "remarks"_a = false,
+             "fully_use_devices"_a = true, doc);
 }
 
 /// The buffer of a tensor is the memoryview that its method `_buffered` gives.
@@ -115,11 +118,11 @@ NB_MODULE(_core, m) {
       [](const std::string &text, const std::string &to, std::string name, std::string function,
          std::string from, std::string objective, std::string topology, std::string passes,
          std::string search, std::string minimise, std::string fusion, double budget,
-         double seconds, int64_t devices, bool remarks) {
+         double seconds, int64_t devices, bool remarks, bool fully) {
         return compiled<ProgramOptions>(
             text,
             {name, function, from, objective, topology, passes, search, minimise, fusion, budget,
-             seconds, devices, remarks},
+             seconds, devices, remarks, fully},
             [&](const ProgramOptions &program) { return lowerProgram(program, to); });
       },
       "to"_a);
@@ -127,11 +130,11 @@ NB_MODULE(_core, m) {
          [](const std::string &text, std::string name, std::string function, std::string from,
             std::string objective, std::string topology, std::string passes, std::string search,
             std::string minimise, std::string fusion, double budget, double seconds,
-            int64_t devices, bool remarks) {
+            int64_t devices, bool remarks, bool fully) {
            return compiled<ExplainOptions>(text,
                                            {name, function, from, objective, topology, passes,
                                             search, minimise, fusion, budget, seconds, devices,
-                                            remarks},
+                                            remarks, fully},
                                            explainJson);
          });
   define(
@@ -141,11 +144,12 @@ NB_MODULE(_core, m) {
       [](const std::string &text, const std::string &target, const std::string &arch,
          std::string name, std::string function, std::string from, std::string objective,
          std::string topology, std::string passes, std::string search, std::string minimise,
-         std::string fusion, double budget, double seconds, int64_t devices, bool remarks) {
+         std::string fusion, double budget, double seconds, int64_t devices, bool remarks,
+         bool fully) {
         auto [artifact, messages] =
             compiled<CompileOptions>(text,
                                      {name, function, from, objective, topology, passes, search,
-                                      minimise, fusion, budget, seconds, devices, remarks},
+                                      minimise, fusion, budget, seconds, devices, remarks, fully},
                                      [&](CompileOptions &program) -> std::optional<runtime::Bytes> {
                                        program.target = target;
                                        if (!arch.empty())

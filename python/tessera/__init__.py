@@ -25,6 +25,8 @@ _LAZY = {
     "parallel": ("DataParallel", "DistributedDataParallel", "accumulate"),
     "picture": ("visualize_sharding",),
     "strategy": ("shard",),
+    "context": ("get_algo_parameters", "get_auto_parallel_context", "reset_algo_parameters", "reset_auto_parallel_context", "set_algo_parameters",
+                "set_auto_parallel_context"),
     "control": ("checkpoint", "custom_gradient", "fori_loop", "scan"),
     "ops.distributed": ("reshard", "shard_tensor", "stop_gradient", "unshard"),
     "memory": ("memory_estimate",),

@@ -48,6 +48,9 @@ from .parallel import DataParallel as DataParallel
 from .parallel import DistributedDataParallel as DistributedDataParallel
 from .parallel import accumulate as accumulate
 from .picture import visualize_sharding as visualize_sharding
+from .context import get_algo_parameters as get_algo_parameters, get_auto_parallel_context as get_auto_parallel_context
+from .context import reset_algo_parameters as reset_algo_parameters, reset_auto_parallel_context as reset_auto_parallel_context
+from .context import set_algo_parameters as set_algo_parameters, set_auto_parallel_context as set_auto_parallel_context
 from .strategy import shard as shard
 from .control import checkpoint as checkpoint
 from .control import custom_gradient as custom_gradient

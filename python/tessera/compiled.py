@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable
 
-from . import tree
+from . import context, tree
 from .arguments import Arguments
 from .errors import ArgumentError
 from .layout import Placed
@@ -34,13 +34,19 @@ class Jitted:
         self._lock = threading.RLock()
 
     def _record(self, arguments: Arguments) -> Recorded:
-        key = arguments.key()
+        key, options = arguments.key(), self._all_options()
+        known = (*key, tuple(sorted(options.items(), key=lambda each: each[0])))
         with self._lock:
-            if key not in self._recorded:
-                self._warn_of_numbers(arguments, key)
-                self._recorded[key] = Recorded(self._function, arguments, self._feeds, self._options, self._mesh, self._donate,
-                                               backend=self._backend)
-            return self._recorded[key]
+            if known not in self._recorded:
+                self._warn_of_numbers(arguments, known)
+                self._recorded[known] = Recorded(self._function, arguments, self._feeds, options, self._mesh, self._donate,
+                                                 backend=self._backend)
+            return self._recorded[known]
+
+    def _all_options(self) -> dict:
+        """Those of `jit`, and of what it was not told those of the context."""
+        of_all = context.options()
+        return {**of_all, **self._options, "search": self._options.get("search") or of_all.get("search", "")}
 
     def _warn_of_numbers(self, arguments, key):
         """Plain numbers belong to the program: says so once where it is recorded again and again for another one."""
@@ -70,7 +76,7 @@ class Jitted:
     @entry
     def explain(self, *args, **kwargs) -> Report:
         """What the program for such arguments communicates, and why."""
-        return Report(self.lower(*args, **kwargs).explain(**self._options))
+        return Report(self.lower(*args, **kwargs).explain(**self._all_options()))
 
     @property
     def wire_bytes(self) -> int:

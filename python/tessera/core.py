@@ -40,7 +40,7 @@ def errors():
 MOST_DEVICES = 4096  # the runtime's bound
 _TEXTS = ("target", "name", "function", "compile_from", "objective", "passes", "search", "minimise", "fusion")
 _OPTIONS = {"lower": (), "explain": (), "compile": ("target", "arch")}
-_OF_ALL = (*_TEXTS[1:], "topology", "memory_budget", "time_limit", "devices", "remarks")
+_OF_ALL = (*_TEXTS[1:], "topology", "memory_budget", "time_limit", "devices", "remarks", "fully_use_devices")
 
 
 def whole(name: str, value, least: int, most: int) -> int:
@@ -88,6 +88,9 @@ def _checked(function: str, options: dict) -> dict:
             value = _amount(name, value, "seconds")
             if value == 0:
                 raise Error("time_limit 0 leaves no time for a search")
+        elif name == "fully_use_devices":
+            if not isinstance(value, bool):
+                raise Error(f"fully_use_devices {value!r} is not True or False")
         elif name == "remarks":
             value = bool(value)
         result[name] = value

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from . import distributed as dist
-from . import tree
+from . import context, tree
 from .errors import ArgumentError, StrategyError
 from .mesh import ProcessMesh
 from .ops.distributed import shard_tensor
@@ -227,10 +227,10 @@ def _placed(tensor: Tensor, mesh, placements) -> Tensor:
     return made
 
 
-def place_batch(batch: Sequence, mesh: ProcessMesh, dataset_strategy="data_parallel") -> tuple:
+def place_batch(batch: Sequence, mesh: ProcessMesh, dataset_strategy=None) -> tuple:
     """Inputs of a step as distributed tensors.
 
-    dataset_strategy: "data_parallel": the first axis over all processes; "full_batch": everything everywhere; or a tuple an
+    dataset_strategy: by default that of `set_auto_parallel_context`. "data_parallel": the first axis over all processes; "full_batch": everything everywhere; or a tuple an
     input that says in how many parts each of its dimensions is cut, ((1, 1, 2, 2),) an image over height and width. Cuts divide
     their dimension, and their product the number of processes; over what is left the input is repeated.
 
@@ -241,6 +241,8 @@ def place_batch(batch: Sequence, mesh: ProcessMesh, dataset_strategy="data_paral
     if not isinstance(mesh, ProcessMesh):
         raise refuse(ArgumentError, f"place_batch takes a ProcessMesh, not {mesh!r}")
     tensors = [asarray(b) for b in batch]
+    if dataset_strategy is None:
+        dataset_strategy = context.get_auto_parallel_context("dataset_strategy")
     if dataset_strategy == "full_batch":
         strategy = [(1,) * t.ndim for t in tensors]
     elif dataset_strategy == "data_parallel":

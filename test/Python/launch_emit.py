@@ -108,11 +108,11 @@ class Manifests(unittest.TestCase):
 
 class Refusals(LaunchCase):
     def test_refusals(self):
-        for words, says in ((["--emit=pod", "x.py"], "--emit is 'pod'; it is one of slurm, mpijob, trainjob, jobset"),
+        for words, says in ((["--emit=pod", "x.py"], "--emit is 'pod'; it is one of slurm, mpijob, trainjob, jobset, tesserajob"),
                             (["--emit=jobset", "x.py"], "--emit=jobset needs the container image"),
                             (["--emit=jobset", "--image=i", "--name=A_b", "x.py"], "--name is 'A_b'; it is at most 40 lower-case letters"),
                             (["--emit=jobset", "--time=1", "x.py"], "--time is of --emit=slurm, not of jobset"),
-                            (["--emit=slurm", "--image=i", "x.py"], "--image is of --emit=mpijob, trainjob, jobset, not of slurm"),
+                            (["--emit=slurm", "--image=i", "x.py"], "--image is of --emit=mpijob, trainjob, jobset, tesserajob, not of slurm"),
                             (["--emit=mpijob", "--image=i", "--max_restarts=1", "x.py"], "in an MPIJob mpirun does"),
                             (["--emit=slurm", "--master_addr=h", "x.py"], "--master_addr is of one start"),
                             (["--image=i", "x.py"], "--image is of the file that --emit prints")):

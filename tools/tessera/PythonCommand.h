@@ -20,6 +20,12 @@ inline constexpr PythonCommand kPythonCommands[] = {
     {"debug", "tessera.debug", "Say from the dumps of a job where it hung; debug --help says more"},
     {"ckpt", "tessera.checkpoints",
      "List, verify, convert and merge checkpoints; ckpt --help says more"},
+    {"topo", "tessera.topo",
+     "Show devices and links, find the best ring of devices; topo --help says more"},
+    {"bench", "tessera.bench",
+     "Measure the speed-up of a script, add up the throughput of logs; bench --help says more"},
+    {"preflight", "tessera.preflight",
+     "Say what is wrong with the hosts of a job before it starts; preflight --help says more"},
 };
 
 /// Becomes `python3 -m MODULE` with `arguments`, which a null pointer ends. The package is that of the

@@ -150,9 +150,13 @@ static int commandMain(int argc, char **argv) {
   CLI::App *command =
       app.add_subcommand("explain", "Say what a program would communicate, and why");
   addProgramOptions(command, explain);
-  command->add_option("--json", explain.json,
-                      "Write the report as JSON to a file, - for standard output");
+  CLI::Option *json = command->add_option(
+      "--json", explain.json, "Write the report as JSON to a file, - for standard output");
   command->add_flag("--timing", explain.timing, "Add compile times to the JSON");
+  command
+      ->add_flag("--explain-comm", explain.communication,
+                 "Print the algorithm of each collective and what the others would take")
+      ->excludes(json);
   addCountOption(command, explain.search)->needs("--mode");
   command->callback([&]() { code = readsAll(explain.search) ? tessera::explain(explain) : 1; });
 

@@ -54,8 +54,9 @@ struct ProgramOptions {
 };
 
 struct ExplainOptions : ProgramOptions {
-  std::string json;    ///< file for the report, "-" for standard output, empty for the table
-  bool timing = false; ///< add compile times under `timing`
+  std::string json;           ///< file for the report, "-" for standard output, empty for the table
+  bool timing = false;        ///< add compile times under `timing`
+  bool communication = false; ///< print the algorithm of each collective instead, with the others
 };
 
 /// Prints what the program would communicate; runs nothing.

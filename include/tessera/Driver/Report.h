@@ -31,6 +31,8 @@ struct CollectiveReport {
   int64_t groupSize = 1;
   sharding::Traffic traffic; ///< of one execution
   sharding::Timing timing;   ///< of one execution, modelled; of a send nothing is
+  /// What each algorithm that the machine has and that applies would take, fastest first.
+  std::vector<sharding::Timing> candidates;
   int64_t trips = 1;
   bool bounded = true; ///< whether the number of trips is known
 };
@@ -41,7 +43,11 @@ struct Report {
   std::vector<CollectiveReport> collectives;
   int64_t peakMemoryBytes = 0; ///< of the largest device
   double computeSeconds = 0;   ///< modelled, of the linalg ops of an execution
-  std::string machine;         ///< name of the topology that times are modelled on
+  /// "data over dp", "tensor over tp", "stages over first, second", …; docs/report.md has the
+  /// words.
+  /// Nothing where the program was read in a phase that no longer says.
+  std::optional<std::vector<std::string>> parallelisms;
+  std::string machine; ///< name of the topology that times are modelled on
   /// What dist-search says of its plan (the module's `dist.search`); nothing without a search.
   std::optional<llvm::json::Object> search;
 
@@ -51,6 +57,8 @@ struct Report {
   double modelledSeconds() const;
   llvm::json::Value toJson() const;
   void printTable(llvm::raw_ostream &os) const;
+  /// The algorithm of each collective and its modelled time beside those of the other candidates.
+  void printCommunication(llvm::raw_ostream &os) const;
 };
 
 /// Reads the report off the local view.

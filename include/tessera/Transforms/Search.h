@@ -52,6 +52,7 @@ struct SearchedPlan {
   double cost = 0;                ///< modelled seconds of an execution
   double lowerBound = 0;          ///< no plan of the model costs less
   double computeSeconds = 0;      ///< the part of `cost` that is not communication
+  double candidates = 0;          ///< strategies of all ops and tensors that were compared
   double propagationCost = 0;     ///< of the plan that propagation alone makes
   double propagationMemory = 0;   ///< of that, as `memory`
   double memory = 0;              ///< bytes on a device at the peak
@@ -95,6 +96,13 @@ private:
   std::vector<SearchedPlan> found;
   std::vector<std::unique_ptr<State>> states; ///< by plan
 };
+
+/// The list of such texts that the driver writes on a module, for reports.
+inline constexpr llvm::StringLiteral kParallelisms = "dist.parallelisms";
+
+/// What the plan of a module in phase 'propagated' amounts to, "data over d0" and the like; the
+/// names are those of lib/Transforms/Search/Describe.h.
+std::vector<std::string> parallelismsOf(mlir::ModuleOp module);
 
 } // namespace tessera::dist
 

@@ -7,7 +7,9 @@
 
 #include "Describe.h"
 
+#include "tessera/Dialect/Dist/Rules/OpShardings.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
+#include "tessera/Transforms/Search.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "llvm/Support/Format.h"
@@ -103,16 +105,18 @@ StringRef nameOf(const RuleNode &node, int64_t factor, int64_t weight) {
 
 } // namespace
 
-std::vector<std::string> dist::parallelismsOf(const StrategyGraph &strategies,
-                                              const PropagationGraph &graph,
-                                              const std::vector<int64_t> &choice) {
+/// The names by axis. `axesOf` gives the axes of a node's factors, null where it is whole or has no
+/// part in the plan; `layOf` how a tensor that is an argument lies, none for other tensors.
+static std::vector<std::string>
+parallelismsOf(const PropagationGraph &graph, llvm::function_ref<const OpSharding *(size_t)> axesOf,
+               llvm::function_ref<std::optional<TensorSharding>(int64_t)> layOf) {
   Weights weights(graph);
   std::map<std::string, std::map<std::string, double>> work; // by axis, by name
   std::map<std::string, double> total;
   std::map<std::string, double> laid, gathered; // bytes of arguments by axis
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const RuleNode &node = graph.nodes[n];
-    const Strategy *strategy = strategies.strategyOf(static_cast<int64_t>(n), choice);
+    const OpSharding *strategy = axesOf(n);
     auto linalgOp = dyn_cast_or_null<linalg::LinalgOp>(node.op);
     if (!strategy || !linalgOp || linalgOp.getNumReductionLoops() == 0 ||
         linalgOp.getNumDpsInputs() < 2)
@@ -129,11 +133,11 @@ std::vector<std::string> dist::parallelismsOf(const StrategyGraph &strategies,
           work[mesh.axisNames[axis.axis]][name.str()] += iterations;
           total[mesh.axisNames[axis.axis]] += iterations;
         }
-    if (weight < 0 || strategies.homeOf(node.tensors[weight]) < 0)
+    std::optional<TensorSharding> own = weight < 0 ? std::nullopt : layOf(node.tensors[weight]);
+    if (!own)
       continue;
-    TensorSharding own = strategies.shardingOf(node.tensors[weight], choice);
     TensorSharding need = shardingUnder(node, weight, *strategy);
-    for (const AxisRef &axis : own.usedAxes()) {
+    for (const AxisRef &axis : own->usedAxes()) {
       if (axis.size == 1)
         continue;
       laid[mesh.axisNames[axis.axis]] += 1;
@@ -149,6 +153,47 @@ std::vector<std::string> dist::parallelismsOf(const StrategyGraph &strategies,
   for (auto &[axis, count] : gathered)
     if (count >= 0.1 * laid[axis])
       found.push_back("ZeRO over " + axis);
+  return found;
+}
+
+std::vector<std::string> dist::parallelismsOf(const StrategyGraph &strategies,
+                                              const PropagationGraph &graph,
+                                              const std::vector<int64_t> &choice) {
+  return ::parallelismsOf(
+      graph, [&](size_t node) { return strategies.strategyOf(static_cast<int64_t>(node), choice); },
+      [&](int64_t tensor) -> std::optional<TensorSharding> {
+        if (strategies.homeOf(tensor) < 0)
+          return std::nullopt;
+        return strategies.shardingOf(tensor, choice);
+      });
+}
+
+std::vector<std::string> dist::parallelismsOf(ModuleOp module) {
+  if (module.getOps<ProcessMeshOp>().empty())
+    return {};
+  MeshTable meshes(module);
+  OpShardings shardings(meshes);
+  std::vector<std::string> found;
+  for (func::FuncOp function : module.getOps<func::FuncOp>()) {
+    if (function.isDeclaration())
+      continue;
+    PropagationGraph graph(function, meshes);
+    auto names = ::parallelismsOf(
+        graph,
+        [&](size_t node) {
+          Operation *op = graph.nodes[node].op;
+          bool isPlaced = op && graph.tensors[graph.nodes[node].tensors.back()].mesh;
+          return isPlaced ? &shardings.of(op).sharding : nullptr;
+        },
+        [&](int64_t tensor) -> std::optional<TensorSharding> {
+          if (graph.tensors[tensor].name.empty())
+            return std::nullopt;
+          return graph.tensors[tensor].given;
+        });
+    for (std::string &name : names)
+      if (!llvm::is_contained(found, name))
+        found.push_back(std::move(name));
+  }
   return found;
 }
 

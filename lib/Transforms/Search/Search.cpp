@@ -169,6 +169,8 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
   summary.cost += solution.cost;
   summary.lowerBound += std::min(solution.lowerBound, solution.cost);
   summary.propagationCost += aloneCost;
+  for (const solver::Node &node : strategies.problem().nodes)
+    summary.candidates += static_cast<double>(node.numStrategies());
   summary.computeSeconds += strategies.computeSeconds(solution.choice);
   summary.stoppedByTime |= solution.stoppedByTime;
   summary.solverCpuSeconds += within.solverCpuSeconds();
@@ -332,6 +334,7 @@ void ModuleSearch::write(size_t index) {
   add("lower_bound", real(plan.lowerBound));
   add("gap", real(plan.gap()));
   add("stopped_by_time", builder.getBoolAttr(plan.stoppedByTime));
+  add("candidates", real(plan.candidates));
   add("compute", real(plan.computeSeconds));
   add("propagation_cost", real(plan.propagationCost));
   add("parallelisms", builder.getStrArrayAttr(names));

@@ -82,9 +82,10 @@ class _State(threading.local):
 
     world: ProcessGroup | None = None
     made: list = []
+    local_rank: int | None = None  # as the launcher says
 
 
-_of_thread, _of_process = _State(), type("State", (), {"world": None, "made": []})()
+_of_thread, _of_process = _State(), type("State", (), {"world": None, "made": [], "local_rank": None})()
 
 
 def _state():
@@ -177,7 +178,7 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
     state = _of_thread if chosen == "threads" else _of_process
     if state is _of_process:
         atexit.register(_end)
-    state.world, state.made = ProcessGroup(handle, self.rank, chosen, seconds), []
+    state.world, state.made, state.local_rank = ProcessGroup(handle, self.rank, chosen, seconds), [], self.local_rank
     return state.world
 
 
@@ -272,6 +273,9 @@ def get_host(rank: int) -> str:
 
 
 def get_local_rank() -> int:
-    """This process's place among the ranks of its host."""
-    whole = world()
+    """This process's place among the ranks of its node: as its launcher says (two launchers on one host are two nodes), else among
+    those of its host."""
+    whole, told = world(), _state().local_rank
+    if told is not None:
+        return told
     return launched.local_ranks([whole.handle.host(rank) for rank in whole.ranks])[whole.global_rank][0]

@@ -13,7 +13,7 @@ import re
 from .. import ranks
 from ..errors import Error
 
-EMITTED = ("slurm", "mpijob", "trainjob", "jobset")
+EMITTED = ("slurm", "mpijob", "trainjob", "jobset", "tesserajob")
 
 
 @dataclasses.dataclass
@@ -75,6 +75,7 @@ def _table() -> list[Option]:
     add(other, "name", "text", None, "of --emit: name of the job; default the script's")
     add(other, "image", "text", None, "of --emit: container image")
     add(other, "namespace", "text", None, "of --emit: Kubernetes namespace")
+    add(other, "roles", "text", None, "of --emit=tesserajob: worker=4, scheduler=1,ps=2,worker=4 or scheduler=1,worker=4; default worker=NNODES")
     add(other, "gpus_per_node", "count", None, "of --emit: GPUs of a node; default none")
     add(other, "cpus_per_node", "count", None, "of --emit: cores of a node; default all, with Slurm", 1)
     add(other, "time", "text", None, "of --emit=slurm: time limit")
@@ -195,7 +196,7 @@ def _check(arguments: Arguments) -> None:
     if arguments.nnodes > 1 and arguments.master_port == 0:
         raise Error("--master_port is 0 and --nnodes is "
                     f"{arguments.nnodes}; the nodes need one port that all know: name one")
-    of_file = given & {"name", "image", "namespace", "gpus_per_node", "cpus_per_node", "time", "partition"}
+    of_file = given & {"name", "image", "roles", "namespace", "gpus_per_node", "cpus_per_node", "time", "partition"}
     if of_file and "emit" not in given:
         raise Error(f"--{min(of_file)} is of the file that --emit prints; add --emit=KIND")
     if arguments.script is None:

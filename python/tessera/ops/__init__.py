@@ -26,3 +26,10 @@ __all__ = [*elementwise.__all__, "all", "any", "arange", "argmax", "argmin", "ar
            "triu", "unshard", "var", "vecdot", "zeros", "zeros_like"]
 
 operators.attach(_sys.modules[__name__])
+
+
+def __getattr__(name):
+    if name == "shard":  # it compiles, which needs the operations
+        from ..strategy import shard
+        return shard
+    raise AttributeError(f"module 'tessera.ops' has no attribute '{name}'")

@@ -288,6 +288,13 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
                              << "' is a dictionary that dist-search writes on modules";
     return success();
   }
+  if (name == "dist.parallelisms") { // the driver writes it, for reports
+    auto list = dyn_cast<ArrayAttr>(value);
+    if (!isa<ModuleOp>(op) || !list || !llvm::all_of(list, llvm::IsaPred<StringAttr>))
+      return op->emitError() << "'" << name << "' is a list of strings on a module, found "
+                             << value;
+    return success();
+  }
   if (name == kName || name == kFeeds || name == kRange)
     return op->emitError() << "'" << name << "' stands on function arguments and results";
   return op->emitError() << "unknown attribute '" << name << "' of the dist dialect";

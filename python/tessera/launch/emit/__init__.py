@@ -11,7 +11,7 @@ from ...errors import Error
 from ..arguments import TABLE, Arguments
 
 # What says how to start, in place of what a job file says itself.
-_OF_THE_FILE = {"emit", "name", "image", "namespace", "gpus_per_node", "cpus_per_node", "time", "partition", "nnodes", "node_rank",
+_OF_THE_FILE = {"emit", "roles", "name", "image", "namespace", "gpus_per_node", "cpus_per_node", "time", "partition", "nnodes", "node_rank",
                 "nproc_per_node", "master_addr", "dry_run", "help", "np", "hosts", "hostfile", "npernode", "mpirun", "oversubscribe",
                 "allow_run_as_root", "token_file", "bind"}
 
@@ -21,15 +21,16 @@ def text(arguments: Arguments) -> str:
     for name in ("node_rank", "master_addr", "token_file", "bind"):
         if name in arguments.given:
             raise Error(f"--{name} is of one start; the file that --emit={arguments.emit} prints finds it where it runs")
-    for name, kinds in (("image", ("mpijob", "trainjob", "jobset")), ("namespace", ("mpijob", "trainjob", "jobset")),
+    pods = ("mpijob", "trainjob", "jobset", "tesserajob")
+    for name, kinds in (("image", pods), ("namespace", pods), ("roles", ("tesserajob",)),
                         ("time", ("slurm",)), ("partition", ("slurm",)), ("allow_run_as_root", ("mpijob",))):
         if name in arguments.given and arguments.emit not in kinds:
             raise Error(f"--{name} is of --emit={', '.join(kinds)}, not of {arguments.emit}")
     if arguments.emit == "slurm":
         from . import slurm
         return slurm.script(arguments)
-    from . import kubernetes, yaml
-    kind = kubernetes.KINDS[arguments.emit]
+    from . import kubernetes, roles, yaml
+    kind = {**kubernetes.KINDS, **roles.KINDS}[arguments.emit]
     return kind.notes(arguments) + yaml.text(kind.manifest(arguments))
 
 

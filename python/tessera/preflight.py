@@ -1,0 +1,206 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What is wrong with the hosts of a job before it starts.
+
+    tessera preflight                                               this host
+    tessera launch --nnodes 2 --node_rank 0 ... -m tessera.preflight    all nodes of a job, with its options and environment
+
+Each process looks at its host: other processes on the devices that it would use, ranks of other jobs, versions of libraries, threads.
+Rank 0 compares what all found and prints one line for each trouble, with the host and what it is about; the exit code is then 1. Ranks
+of other jobs that disturb neither its devices nor its port are notes.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+
+from . import ranks
+from .errors import Error
+from .launch.cores import cores
+
+_OWN = ("TESSERA_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _output(*words: str) -> str:
+    if not shutil.which(words[0]):
+        return ""
+    try:
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
+
+
+def _processes() -> list[int]:
+    return sorted(int(name) for name in os.listdir("/proc") if name.isdigit())
+
+
+def _command(process: int) -> str:
+    words = _read(f"/proc/{process}/cmdline").replace(b"\0", b" ").decode(errors="replace").strip()
+    return words[:80] or _read(f"/proc/{process}/comm").decode(errors="replace").strip() or "?"
+
+
+def _parent(process: int) -> int:
+    # The name in parentheses may have blanks and parentheses itself.
+    fields = _read(f"/proc/{process}/stat").rpartition(b")")[2].split()
+    return int(fields[1]) if len(fields) > 1 else 0
+
+
+def _job(process: int) -> dict[str, str]:
+    """What a launcher told a process, of the variables that name a job; nothing for other processes."""
+    entries = [entry.partition(b"=") for entry in _read(f"/proc/{process}/environ").split(b"\0")]
+    found = {name.decode(errors="replace"): value.decode(errors="replace") for name, _, value in entries}
+    return {name: found[name] for name in (*_OWN, "MASTER_PORT") if name in found} if any(name in found for name in _OWN) else {}
+
+
+def _jobs() -> list[dict]:
+    """Ranks of jobs on this host, with the processes above them. Of a process that a rank started, the topmost counts."""
+    found = {process: job for process in _processes() if (job := _job(process))}
+    return [{"process": process, "parents": _above(process), "command": _command(process), "rank": next(job[name] for name in _OWN if name in job),
+             "port": job.get("MASTER_PORT", "")}
+            for process, job in found.items() if found.get(_parent(process)) != job]
+
+
+def _above(process: int) -> list[int]:
+    above = []
+    while process > 1 and len(above) < 64:
+        process = _parent(process)
+        above.append(process)
+    return above
+
+
+def _devices() -> tuple[list[str], list[dict]]:
+    """(ids of the host's devices, processes that compute on them), both by nvidia-smi; the devices are those of CUDA_VISIBLE_DEVICES."""
+    rows = [[cell.strip() for cell in line.split(",")] for line in _output("nvidia-smi", "--query-gpu=index,uuid", "--format=csv,noheader").splitlines()]
+    all_devices = {row[0]: row[1] for row in rows if len(row) == 2}
+    shown = os.environ.get("CUDA_VISIBLE_DEVICES")
+    own = list(all_devices.values())
+    if shown is not None:
+        own = [all_devices.get(name, name) for name in filter(None, (name.strip() for name in shown.split(",")))]
+    rows = [[cell.strip() for cell in line.split(",")]
+            for line in _output("nvidia-smi", "--query-compute-apps=pid,gpu_uuid,used_memory", "--format=csv,noheader").splitlines()]
+    numbers = {uuid: index for index, uuid in all_devices.items()}
+    used = [{"process": int(row[0]), "device": numbers.get(row[1], row[1]), "memory": row[2], "command": _command(int(row[0]))}
+            for row in rows if len(row) == 3 and row[0].isdigit() and row[1] in own]
+    return own, used
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version(), "machine": platform.machine(), "libc": "-".join(platform.libc_ver())}
+    import importlib.metadata
+    for name in ("numpy", "jax", "jaxlib", "torch", "pyzmq", "tessera", "nvidia-nccl-cu12", "nvidia-nccl-cu13"):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    if driver := _output("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").split("\n")[0].strip():
+        found["NVIDIA driver"] = driver
+    return found
+
+
+def facts() -> dict:
+    """What this process sees of its host; plain values, which ranks can exchange."""
+    devices, used = _devices()
+    threads = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return {"host": platform.node(), "process": os.getpid(), "parents": _above(os.getpid()), "jobs": _jobs(), "devices": devices, "used": used, "versions": _versions(),
+            "cores": cores(), "threads": int(threads) if threads.isdigit() and int(threads) else None,
+            "port": os.environ.get("MASTER_PORT", ""), "local_rank": ranks.read().local_rank}
+
+
+def troubles(found: list[dict]) -> tuple[list[str], list[str]]:
+    """(troubles, notes), a line each, from the facts of all ranks in their order."""
+    lines: list[str] = []
+    notes: list[str] = []
+    hosts: dict[str, list[dict]] = {}
+    for each in found:
+        hosts.setdefault(each["host"], []).append(each)
+    for host, here in hosts.items():
+        own = {each["process"] for each in here}
+        own |= {process for each in here for process in each["parents"]}
+        seen: set[int] = set()
+        for used in (used for each in here for used in each["used"]):
+            if used["process"] not in own | seen:
+                seen.add(used["process"])
+                lines.append(f"host {host}: process {used['process']} ({used['command']}) is on device {used['device']} with {used['memory']}; "
+                             "end it, or leave the device out with --devices")
+        for job in (job for each in here for job in each["jobs"]):
+            is_own = job["process"] in own or {each["process"] for each in here} & set(job["parents"])
+            if is_own or job["process"] in seen:
+                continue
+            seen.add(job["process"])
+            port = f" with port {job['port']}" if job["port"] else ""
+            what = f"host {host}: process {job['process']} ({job['command']}) is rank {job['rank']} of another job{port}"
+            if job["port"] and any(each["port"] == job["port"] for each in here):
+                lines.append(what + "; this job has the same port: end it, or give another --master_port")
+            elif job["parents"][:1] == [1]:
+                lines.append(what + " whose launcher is gone; end it")
+            else:
+                notes.append(what)
+        lines += _threads(host, here)
+    return lines + _differences(hosts), notes
+
+
+def _threads(host: str, here: list[dict]) -> list[str]:
+    count = here[0]["cores"]
+    wanted = sum(each["threads"] or count for each in here)
+    if wanted <= max(count, len(here)):
+        return []
+    unset = sum(each["threads"] is None for each in here)
+    what = f"OMP_NUM_THREADS is not set for {unset} of them" if unset else f"OMP_NUM_THREADS is {here[0]['threads']}"
+    return [f"host {host}: {len(here)} process{'es' * (len(here) > 1)} start {wanted} threads on {count} core{'s' * (count > 1)}: {what}; "
+            f"{max(1, count // len(here))} a process fit"]
+
+
+def _differences(hosts: dict[str, list[dict]]) -> list[str]:
+    lines = []
+    every = [(host, each["versions"]) for host, here in hosts.items() for each in here]
+    for name in sorted({name for _, versions in every for name in versions}):
+        first_host, first = every[0][0], every[0][1].get(name, "not there")
+        for host, versions in every[1:]:
+            if versions.get(name, "not there") != first:
+                lines.append(f"{name} is {first} on host {first_host} and {versions.get(name, 'not there')} on host {host}; install one version")
+                break
+    return lines
+
+
+def main(arguments=None) -> int:
+    if arguments if arguments is not None else sys.argv[1:]:
+        print(__doc__.strip())
+        return 0 if (arguments or sys.argv[1:])[0] in ("-h", "--help") else 1
+    try:
+        me = ranks.read()
+        found: list = [facts()]
+        if me.size > 1:
+            from . import distributed
+            distributed.init_process_group()
+            found = [None] * me.size
+            distributed.all_gather_object(found, facts())
+            distributed.destroy_process_group()
+        if me.rank:
+            return 0  # rank 0 says it all, and its code ends the job
+        lines, notes = troubles(found)
+    except Error as error:
+        print(f"tessera: error: {error}", file=sys.stderr)
+        return 1
+    for line in [*lines, *(f"note: {note}" for note in notes)]:
+        print(f"preflight: {line}")
+    hosts = len({each["host"] for each in found})
+    if not lines:
+        print(f"preflight: {len(found)} process{'es' * (len(found) > 1)} on {hosts} host{'s' * (hosts > 1)}: no trouble found")
+    return 1 if lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
