@@ -182,23 +182,23 @@ LogicalResult PartEmitter::emitCollective(Operation *op, Operation *timed, bool 
 }
 
 LogicalResult PartEmitter::emitStart(dist::StartOp start) {
-  Operation *collective = &start.getBody().front().front();
-  auto yield = cast<dist::YieldOp>(start.getBody().front().back());
-  // The result's buffer is written from the start on, and is the wait's result then.
-  auto wait = cast<dist::WaitOp>(*start.getToken().user_begin());
+  Operation *collective = start.getCollective();
+  // A result's buffer is written from the start on, and is the wait's result then.
+  dist::WaitOp wait = start.getWait();
   int64_t time = lives.start(start);
-  for (Value result : collective->getResults()) {
-    Storage *storage = nullptr;
-    if (result == yield->getOperand(0)) {
-      storage = wanted(wait.getResult(), time);
-      if (!storage)
-        storage = newStorage(result.getType(), collective->getName().stripDialect());
-      settle(wait.getResult(), storage, time);
-      places[result] = places[wait.getResult()];
-    } else {
+  for (auto [operand, result, waited] :
+       llvm::zip_equal(collective->getOperands(), collective->getResults(), wait.getResults())) {
+    Storage *storage = wanted(waited, time);
+    bool mayReplace = isa<dist::AllReduceOp>(collective) && placeOf(operand).offset == 0 &&
+                      placeOf(operand).root == operand && lives.diesInStart(operand, start) &&
+                      isDead(operand, lives.start(wait)) &&
+                      placeOf(operand).storage->bytes == bytesOf(result.getType());
+    if (!storage && mayReplace)
+      storage = placeOf(operand).storage;
+    if (!storage)
       storage = newStorage(result.getType(), collective->getName().stripDialect());
-      settle(result, storage, time);
-    }
+    settle(waited, storage, time);
+    places[result] = places[waited];
     storage->live(time, lives.start(wait));
   }
   return emitCollective(collective, start, true);

@@ -121,14 +121,14 @@ FailureOr<double> PlanComparison::modelledSeconds() {
   FailureOr<Report> report = compilation.report();
   if (failed(report))
     return failure();
-  return report->modelledSeconds();
+  return report->stepSeconds;
 }
 
 LogicalResult PlanComparison::compileSearched() {
   bool isLimited = wish.search.memoryBudget.has_value();
   PendingMessages pending(compilation.context());
   LogicalResult result = isLimited ? LogicalResult(compilation.fitMemory(wish, start, false))
-                                   : compilation.runPhases(wish, start, Phase::fused);
+                                   : compilation.runPhases(wish, start, Phase::scheduled);
   messages = pending.take();
   if (failed(result))
     return failure();
@@ -153,7 +153,7 @@ FailureOr<std::optional<double>> PlanComparison::price(const sharding::Topology 
   const double least = compiled[taken].seconds;
   if (dist::computeSecondsOf(compilation.module(), topology) > least)
     return none;
-  if (failed(compilation.runPhases(options, Phase::propagated, Phase::fused)))
+  if (failed(compilation.runPhases(options, Phase::propagated, Phase::scheduled)))
     return failure();
   FailureOr<double> seconds = modelledSeconds();
   if (failed(seconds))

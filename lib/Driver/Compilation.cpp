@@ -149,7 +149,7 @@ LogicalResult Compilation::runPhases(Phase to) {
   if (!search.mode.empty() && failed(checkCanSearch()))
     return failure();
   bool hasMesh = !program->getOps<dist::ProcessMeshOp>().empty();
-  if (!search.mode.empty() && search.devices == 0 && !hasMesh && *from < Phase::fused) {
+  if (!search.mode.empty() && search.devices == 0 && !hasMesh && *from < Phase::scheduled) {
     errors()
         << "error: " << options.file
         << ": the program declares no mesh; say for how many devices to search by --devices, in "
@@ -160,16 +160,17 @@ LogicalResult Compilation::runPhases(Phase to) {
     return failure();
   pipeline.objective = options.objective;
   pipeline.narrowReductions = options.narrowReductions;
+  pipeline.overlaps = options.overlaps;
   pipeline.topology = options.topology;
   pipeline.fusion = options.fusion;
   pipeline.remarks = options.remarks;
   pipeline.search = options.search;
   bool minimises = !search.mode.empty() && search.minimise == "memory";
   bool isLimited = search.memoryBudget.has_value() != minimises; // both: the search refuses
-  if (!search.mode.empty() && search.minimise == "time" && to == Phase::fused &&
+  if (!search.mode.empty() && search.minimise == "time" && to == Phase::scheduled &&
       *from < Phase::propagated)
     return keepBetter(pipeline, *from);
-  if (isLimited && to == Phase::fused && *from < Phase::fused) {
+  if (isLimited && to == Phase::scheduled && *from < Phase::scheduled) {
     Phase start = std::max(*from, Phase::normalized);
     if (failed(runPhases(pipeline, *from, start)))
       return failure();
@@ -212,7 +213,7 @@ LogicalResult Compilation::toSteps(bool forGpu) {
 }
 
 LogicalResult Compilation::toLocalView() {
-  return toPhase(Phase::fused);
+  return toPhase(Phase::scheduled);
 }
 
 LogicalResult Compilation::toPhase(Phase phase) {

@@ -26,7 +26,7 @@ using namespace mlir;
 using namespace tessera;
 
 static constexpr StringRef kPhaseNames[] = {"input",   "normalized",  "propagated", "resharded",
-                                            "planned", "partitioned", "fused"};
+                                            "planned", "partitioned", "fused", "scheduled"};
 
 StringRef tessera::toString(Phase phase) {
   return kPhaseNames[static_cast<int>(phase)];
@@ -114,10 +114,21 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
     manager.addPass(dist::createDistLimitMemory(limit));
   }
   if (leadsTo(Phase::fused)) {
-    std::unique_ptr<Pass> pass = dist::createDistFuseCollectives();
-    if (failed(readFusion(*pass, options.fusion)))
+    dist::DistFuseCollectivesOptions fuse;
+    fuse.topology = options.topology;
+    std::unique_ptr<Pass> pass = dist::createDistFuseCollectives(fuse);
+    std::string fusion = options.fusion;
+    if (fusion.empty() && options.overlaps)
+      fusion = "all-reduce=bucket all-gather=bucket reduce-scatter=bucket";
+    if (failed(readFusion(*pass, fusion)))
       return failure();
     manager.addPass(std::move(pass));
+  }
+  if (leadsTo(Phase::scheduled) && options.overlaps) {
+    dist::DistOverlapCollectivesOptions overlap;
+    overlap.memoryBudget = options.search.memoryBudget.value_or(0);
+    overlap.topology = options.topology;
+    manager.addPass(dist::createDistOverlapCollectives(overlap));
   }
   return success();
 }
@@ -127,11 +138,13 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
   Option<std::string> from{*this, "compile-from", llvm::cl::desc("Phase of the input"),
                            llvm::cl::init("input")};
   Option<std::string> to{*this, "compile-to", llvm::cl::desc("Phase to stop behind"),
-                         llvm::cl::init("fused")};
+                         llvm::cl::init("scheduled")};
   Option<std::string> objective{*this, "objective", llvm::cl::desc("time or bytes"),
                                 llvm::cl::init("time")};
   Option<bool> narrowReductions{*this, "narrow-reductions",
                                 llvm::cl::desc("Reduce 16-bit floats in 16 bits")};
+  Option<bool> overlap{*this, "overlap", llvm::cl::desc("Compute while collectives are under way"),
+                       llvm::cl::init(false)};
   Option<std::string> topology{*this, "topology", llvm::cl::desc("Topology file (JSON)")};
   Option<std::string> mode{*this, "mode", llvm::cl::desc("Mode of dist-search; none: propagate")};
   Option<int64_t> devices{*this, "devices", llvm::cl::desc("Devices of a program without a mesh"),
@@ -167,6 +180,7 @@ void tessera::registerPipeline() {
         options.to = *to;
         options.objective = text.objective;
         options.narrowReductions = text.narrowReductions;
+        options.overlaps = text.overlap;
         options.topology = text.topology;
         options.search.mode = text.mode;
         options.search.devices = text.devices;

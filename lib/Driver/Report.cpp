@@ -10,8 +10,8 @@
 #include "SaturatingCounts.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Driver/Load.h"
-#include "tessera/Transforms/OpCosts.h"
 #include "tessera/Transforms/Search.h"
+#include "tessera/Transforms/StepCosts.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -48,11 +48,12 @@ public:
         describe(
             function, results, function.getResultAttrOfType<IntegerAttr>(i, DistDialect::kResult),
             function.getResultTypes()[i], function.getResultAttrDict(i), resultName(function, i));
-      costs = std::make_unique<OpCosts>(function, topology);
-      auto ids = function->getAttrOfType<DenseI64ArrayAttr>(DistDialect::kMeshDevices);
-      devices = ids ? ids.size() : 1;
+      StepCosts ofFunction(function, meshes, topology);
+      costs = &ofFunction;
+      clock = DeviceClock();
       if (failed(collect(function.getBody().front(), 1, true, report.collectives)))
         return failure();
+      report.stepSeconds += clock.now();
     }
     labelPlan();
     for (auto &[index, value] : arguments)
@@ -109,7 +110,7 @@ private:
       report.parallelisms->push_back(std::move(stages));
   }
 
-  /// Adds the collectives of a block that runs `trips` times.
+  /// Adds the collectives of a block that runs `trips` times; the clock goes on by one execution.
   LogicalResult collect(Block &block, int64_t trips, bool bounded,
                         std::vector<CollectiveReport> &into) {
     for (Operation &op : block) {
@@ -118,72 +119,104 @@ private:
         // What does not fit counts as the most that does, and is no longer bounded.
         int64_t inner = !count ? 1 : count->getActiveBits() > 63 ? kMost : count->getSExtValue();
         int64_t product = times(trips, inner);
+        double begin = clock.now();
         if (failed(collect(*loop.getBody(), product, bounded && count && product < kMost, into)))
           return failure();
+        clock.repeat(begin, inner);
       } else if (auto loop = dyn_cast<scf::WhileOp>(op)) {
         if (failed(collect(*loop.getBeforeBody(), trips, false, into)) ||
             failed(collect(*loop.getAfterBody(), trips, false, into)))
           return failure();
       } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
-        // The dearer arm stands for both.
-        std::vector<CollectiveReport> arms[2];
-        if (failed(collect(*branch.thenBlock(), trips, bounded, arms[0])) ||
-            (branch.elseBlock() && failed(collect(*branch.elseBlock(), trips, bounded, arms[1]))))
+        if (failed(collectDearer(branch, trips, bounded, into)))
           return failure();
-        auto total = [](const std::vector<CollectiveReport> &arm) {
-          int64_t bytes = 0;
-          for (const CollectiveReport &entry : arm)
-            bytes = plus(bytes, times(entry.traffic.wireBytes, entry.trips));
-          return bytes;
-        };
-        std::vector<CollectiveReport> &dearer = total(arms[1]) > total(arms[0]) ? arms[1] : arms[0];
-        into.insert(into.end(), dearer.begin(), dearer.end());
-      } else if (dist::hasCost(&op)) {
-        report.computeSeconds += static_cast<double>(trips) * costs->seconds(&op, devices);
       } else if (auto start = dyn_cast<StartOp>(op)) {
-        if (failed(collect(start.getBody().front(), trips, bounded, into)))
+        auto collective = cast<CollectiveOpInterface>(start.getCollective());
+        FailureOr<CommunicationCost> cost = costs->communicationOf(collective);
+        if (failed(cost))
           return failure();
+        started[start] = {clock.begin(collective, *cost), into.size()};
+        into.push_back(describe(collective, *cost, trips, bounded));
+        into.back().isOverlapped = true;
+      } else if (auto wait = dyn_cast<WaitOp>(op)) {
+        auto [done, entry] = started.lookup(wait.getStart());
+        into[entry].exposedSeconds = clock.waitUntil(done);
       } else if (auto send = dyn_cast<SendOp>(op)) {
         into.push_back(reportSend(send));
         into.back().trips = trips;
         into.back().bounded = bounded;
       } else if (auto collective = dyn_cast<CollectiveOpInterface>(op)) {
-        const sharding::Mesh &mesh = meshes.get(collective.getMeshAttr());
-        FailureOr<sharding::Traffic> traffic = collective.getTraffic(mesh);
-        if (failed(traffic))
+        FailureOr<CommunicationCost> cost = costs->communicationOf(collective);
+        if (failed(cost))
           return failure();
-        FailureOr<sharding::AxisList> list = sharding::AxisList();
-        if (AxisListAttr axes = collective.getGroupAxes())
-          list = resolveAxes(axes, mesh, [&]() { return op.emitOpError(); });
-        sharding::Timing timing =
-            topology.linksOf(mesh).timing(mesh, *list, collective.getKind(), *traffic);
-        if (traffic->count == 0) { // local
-          report.computeSeconds += static_cast<double>(trips) * timing.seconds;
+        if (cost->isLocal()) {
+          compute(cost->timing.seconds, trips);
           continue;
         }
-        CollectiveReport entry;
-        entry.kind = collective.getKind() == sharding::CollectiveKind::slice
-                         ? "slice"
-                         : std::string(sharding::toString(collective.getKind()));
-        entry.mesh = mesh.name;
-        if (ArrayAttr targets = collective.getTargetsAttr())
-          if (auto to = cast<ShardingAttr>(targets[0]).getMesh(); to != collective.getMeshAttr())
-            entry.mesh += " -> " + to.getValue().str();
-        for (const sharding::AxisRef &axis : *list)
-          entry.axes.push_back(axis.isFull(mesh) ? mesh.axisNames[axis.axis]
-                                                 : sharding::toString(mesh, axis));
-        entry.groupSize = collective.getGroupSize(mesh);
-        entry.traffic = *traffic;
-        entry.timing = timing;
-        entry.candidates = candidatesOf(mesh, *list, collective.getKind(), *traffic);
-        entry.dtype = text(getElementTypeOrSelf(op.getOperand(0).getType()));
-        entry.trips = trips;
-        entry.bounded = bounded;
-        locate(&op, entry);
-        into.push_back(std::move(entry));
+        into.push_back(describe(collective, *cost, trips, bounded));
+        into.back().exposedSeconds = clock.waitUntil(clock.begin(collective, *cost));
+      } else {
+        compute(costs->computeSeconds(&op), trips);
       }
     }
     return success();
+  }
+
+  /// Of a branch, the collectives of the arm that sends more bytes, and the time of the longer one.
+  LogicalResult collectDearer(scf::IfOp branch, int64_t trips, bool bounded,
+                              std::vector<CollectiveReport> &into) {
+    DeviceClock before = clock;
+    double computed = report.computeSeconds;
+    std::vector<CollectiveReport> arms[2];
+    if (failed(collect(*branch.thenBlock(), trips, bounded, arms[0])))
+      return failure();
+    DeviceClock afterThen = std::exchange(clock, before);
+    double computedThen = std::exchange(report.computeSeconds, computed);
+    if (branch.elseBlock() && failed(collect(*branch.elseBlock(), trips, bounded, arms[1])))
+      return failure();
+    if (afterThen.now() > clock.now()) {
+      clock = afterThen;
+      report.computeSeconds = computedThen;
+    }
+    auto total = [](const std::vector<CollectiveReport> &arm) {
+      int64_t bytes = 0;
+      for (const CollectiveReport &entry : arm)
+        bytes = plus(bytes, times(entry.traffic.wireBytes, entry.trips));
+      return bytes;
+    };
+    std::vector<CollectiveReport> &dearer = total(arms[1]) > total(arms[0]) ? arms[1] : arms[0];
+    into.insert(into.end(), dearer.begin(), dearer.end());
+    return success();
+  }
+
+  void compute(double seconds, int64_t trips) {
+    report.computeSeconds += static_cast<double>(trips) * seconds;
+    clock.compute(seconds);
+  }
+
+  CollectiveReport describe(CollectiveOpInterface op, const CommunicationCost &cost, int64_t trips,
+                            bool bounded) {
+    const sharding::Mesh &mesh = meshes.get(op.getMeshAttr());
+    CollectiveReport entry;
+    entry.kind = op.getKind() == sharding::CollectiveKind::slice
+                     ? "slice"
+                     : std::string(sharding::toString(op.getKind()));
+    entry.mesh = mesh.name;
+    if (ArrayAttr targets = op.getTargetsAttr())
+      if (auto to = cast<ShardingAttr>(targets[0]).getMesh(); to != op.getMeshAttr())
+        entry.mesh += " -> " + to.getValue().str();
+    for (const sharding::AxisRef &axis : cost.axes)
+      entry.axes.push_back(axis.isFull(mesh) ? mesh.axisNames[axis.axis]
+                                             : sharding::toString(mesh, axis));
+    entry.groupSize = op.getGroupSize(mesh);
+    entry.traffic = cost.traffic;
+    entry.timing = cost.timing;
+    entry.candidates = candidatesOf(mesh, cost.axes, op.getKind(), cost.traffic);
+    entry.dtype = text(getElementTypeOrSelf(op->getOperand(0).getType()));
+    entry.trips = trips;
+    entry.bounded = bounded;
+    locate(op, entry);
+    return entry;
   }
 
   std::vector<sharding::Timing> candidatesOf(const sharding::Mesh &mesh,
@@ -237,8 +270,10 @@ private:
   MeshTable meshes;
   const OriginRecorder &origins;
   const sharding::Topology &topology;
-  std::unique_ptr<OpCosts> costs; ///< of the function that is read
-  int64_t devices = 1;            ///< that run it
+  const StepCosts *costs = nullptr; ///< of the function that is read
+  DeviceClock clock;
+  /// When a started collective is done, and its number in the list; looked up only.
+  llvm::DenseMap<Operation *, std::pair<double, size_t>> started;
   Report report;
 };
 

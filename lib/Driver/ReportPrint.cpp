@@ -28,10 +28,17 @@ int64_t Report::collectiveCountTotal() const {
   return total;
 }
 
-double Report::modelledSeconds() const {
-  double seconds = computeSeconds;
+double Report::communicationSeconds() const {
+  double seconds = 0;
   for (const CollectiveReport &entry : collectives)
     seconds += static_cast<double>(entry.trips) * entry.timing.seconds;
+  return seconds;
+}
+
+double Report::exposedSeconds() const {
+  double seconds = 0;
+  for (const CollectiveReport &entry : collectives)
+    seconds += static_cast<double>(entry.trips) * entry.exposedSeconds;
   return seconds;
 }
 
@@ -77,6 +84,8 @@ llvm::json::Value Report::toJson() const {
                                     {"messages", entry.traffic.messages},
                                     {"algorithm", std::string(toString(entry.timing.algorithm))},
                                     {"modelled_seconds", entry.timing.seconds},
+                                    {"exposed_seconds", entry.exposedSeconds},
+                                    {"overlapped", entry.isOverlapped},
                                     {"bounded", entry.bounded},
                                     {"loc", entry.loc},
                                     {"reason", entry.reason}});
@@ -89,7 +98,9 @@ llvm::json::Value Report::toJson() const {
                 {"collective_count_total", collectiveCountTotal()},
                 {"peak_memory_bytes", peakMemoryBytes},
                 {"modelled_compute_seconds", computeSeconds},
-                {"modelled_seconds", modelledSeconds()}};
+                {"modelled_communication_seconds", communicationSeconds()},
+                {"modelled_exposed_seconds", exposedSeconds()},
+                {"modelled_seconds", stepSeconds}};
   if (parallelisms)
     report["parallelisms"] = Array(*parallelisms);
   if (search)
@@ -153,11 +164,18 @@ void Report::printTable(llvm::raw_ostream &os) const {
        << entry.traffic.bytes << " B, " << entry.traffic.wireBytes << " on the wire"
        << (entry.trips != 1 ? " x " + std::to_string(entry.trips) + " trips" : std::string())
        << (entry.bounded ? "" : " (trips unknown)") << "  " << entry.loc << "  " << entry.reason
+       << (entry.isOverlapped ? "  (overlapped: " + timeText(entry.exposedSeconds) + " of " +
+                                    timeText(entry.timing.seconds) + " exposed)"
+                              : std::string())
        << "\n";
   os << "total: " << collectiveCountTotal() << " collectives, " << wireBytesTotal()
      << " bytes on the wire a device; peak memory " << peakMemoryBytes << " bytes a device\n";
-  os << "modelled on " << machine << ": " << timeText(modelledSeconds()) << " a step, "
-     << timeText(computeSeconds) << " of it computing\n";
+  os << "modelled on " << machine << ": " << timeText(stepSeconds) << " a step, "
+     << timeText(computeSeconds) << " of it computing";
+  if (llvm::any_of(collectives, [](const CollectiveReport &entry) { return entry.isOverlapped; }))
+    os << ", " << timeText(exposedSeconds()) << " of " << timeText(communicationSeconds())
+       << " of communication exposed";
+  os << "\n";
   if (parallelisms)
     os << "parallelism: " << (parallelisms->empty() ? "none" : llvm::join(*parallelisms, "; "))
        << "\n";

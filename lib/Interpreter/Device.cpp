@@ -40,13 +40,16 @@ Operation *Device::waitingAt() const {
 Operation *Device::collective() const {
   Operation *op = waitingAt();
   if (auto start = dyn_cast_or_null<dist::StartOp>(op))
-    return &start.getBody().front().front();
+    return start.getCollective();
   return isa_and_nonnull<dist::CollectiveOpInterface>(op) ? op : nullptr;
 }
 
 void Device::resume(ArrayRef<Tensor> values) {
   assert(status == Status::waiting && "only a waiting device is given results");
-  for (auto [result, value] : llvm::zip_equal(current()->getResults(), values))
+  // A started collective is complete at once; its wait finds the values.
+  auto start = dyn_cast<dist::StartOp>(current());
+  Operation *receiver = start ? start.getWait() : current();
+  for (auto [result, value] : llvm::zip_equal(receiver->getResults(), values))
     set(result, value);
   status = Status::running;
   advance();
@@ -312,10 +315,8 @@ Outcome Device::executeDist(Operation *op) {
                       sharding::linearIndex(mesh, *axes, mesh.coordinate(position))));
     return Outcome::done;
   }
-  if (auto wait = dyn_cast<dist::WaitOp>(op)) {
-    set(wait.getResult(), get(wait.getToken())); // the start has waited already
-    return Outcome::done;
-  }
+  if (isa<dist::WaitOp>(op))
+    return Outcome::done; // see `resume`
   if (!isa<dist::CollectiveOpInterface, dist::StartOp, dist::SendOp, dist::RecvOp>(op))
     return Outcome::unknown;
   status = Status::waiting;

@@ -68,15 +68,20 @@ Value dist::rootOf(Value value) {
 static FuseKind kindOf(Operation *op) {
   if (isKernelPart(op) && !Liveness::isView(op))
     return FuseKind::kernel;
-  bool communicates = isa<CollectiveOpInterface, LoopLikeOpInterface, scf::IfOp, StartOp>(op);
+  bool communicates =
+      isa<CollectiveOpInterface, LoopLikeOpInterface, scf::IfOp, StartOp, WaitOp>(op);
   return communicates ? FuseKind::ordered : FuseKind::alone;
+}
+
+std::vector<std::vector<Operation *>> Liveness::kernelsOf(Block &block, FuseGraph::IsSent isSent) {
+  FuseGraph graph(block, kMostFusedOps, kindOf, isSent);
+  graph.fuse();
+  return graph.order();
 }
 
 /// Gives the ops of a block, and of all blocks within, their times.
 void Liveness::order(Block &block, FuseGraph::IsSent isSent) {
-  FuseGraph graph(block, kMostFusedOps, kindOf, isSent);
-  graph.fuse();
-  std::vector<std::vector<Operation *>> groups = graph.order();
+  std::vector<std::vector<Operation *>> groups = kernelsOf(block, isSent);
   groups.push_back({block.getTerminator()});
   for (std::vector<Operation *> &members : groups) {
     int64_t time = timeline.next();
@@ -158,6 +163,24 @@ void Liveness::reuse(ArrayRef<Operation *> kernel) {
     }
 }
 
+/// An all-reduce that is under way leaves its result where its operand was, if nothing else reads
+/// that from the start on.
+void Liveness::reuseStarted(WaitOp wait) {
+  StartOp start = wait.getStart();
+  if (!isa<AllReduceOp>(start.getCollective()))
+    return;
+  for (auto [operand, result] :
+       llvm::zip_equal(start.getCollective()->getOperands(), wait.getResults())) {
+    auto made = lives.find(result), dying = lives.find(operand);
+    if (made != lives.end() && made->second.kind == Kind::own && dying != lives.end() &&
+        dying->second.kind == Kind::own && dying->second.from < timeOf(start) &&
+        timeline.diesInStart(operand, start)) {
+      dying->second.to = timeOf(start) - 1;
+      dying->second.isTaken = true;
+    }
+  }
+}
+
 std::pair<int64_t, int64_t> Liveness::readOf(OpOperand &operand) const {
   Operation *user = operand.getOwner(), *reader = Timeline::readerOf(operand.get(), user);
   int64_t until = reader == user ? timeOf(user) : endOf(reader);
@@ -210,16 +233,19 @@ Liveness::Liveness(func::FuncOp function, FuseGraph::IsSent isSent) : timeline(i
     lives[argument] = {0, end(), Kind::own};
   auto forEachOp = [&](llvm::function_ref<void(Operation *)> visit) {
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (op != function && !isa<linalg::LinalgOp>(op->getParentOp()))
+      if (op != function && !isa<linalg::LinalgOp, StartOp>(op->getParentOp()))
         visit(op);
     });
   };
   forEachOp([&](Operation *op) {
     if (takesNothing(op))
       return;
+    // What a started collective makes is written from the start on.
+    auto wait = dyn_cast<WaitOp>(op);
+    int64_t made = timeOf(wait ? wait.getStart() : op);
     for (Value value : op->getResults())
       if (isa<RankedTensorType>(value.getType()))
-        lives[value] = {timeOf(op), std::max(timeOf(op), timeline.lastUse(value)),
+        lives[value] = {made, std::max(timeOf(op), timeline.lastUse(value)),
                         isView(op)              ? Kind::view
                         : isHandedOn(op, value) ? Kind::inside
                                                 : Kind::own};
@@ -228,6 +254,7 @@ Liveness::Liveness(func::FuncOp function, FuseGraph::IsSent isSent) : timeline(i
   replaceCarries(function);
   for (const std::vector<Operation *> &kernel : kernels)
     reuse(kernel);
+  function.walk([&](WaitOp wait) { reuseStarted(wait); });
 }
 
 void dist::forEachOwn(func::FuncOp function, const Liveness &lives,
@@ -246,7 +273,7 @@ void dist::forEachOwn(func::FuncOp function, const Liveness &lives,
   };
   llvm::for_each(function.getArguments(), add);
   function.walk([&](Operation *op) {
-    if (op == function || isa<linalg::LinalgOp>(op->getParentOp()))
+    if (op == function || isa<linalg::LinalgOp, StartOp>(op->getParentOp()))
       return;
     llvm::for_each(op->getResults(), add);
     auto linalgOp = dyn_cast<linalg::LinalgOp>(op);

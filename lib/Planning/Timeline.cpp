@@ -51,28 +51,38 @@ int64_t Timeline::lastUse(Value value) {
   return time;
 }
 
+int64_t Timeline::lastUseOf(OpOperand &use) {
+  Operation *user = use.getOwner();
+  while (!knows(user)) // in the body of an op on tensors
+    user = user->getParentOp();
+  int64_t time = start(user);
+  if (isView(user)) {
+    for (Value viewed : user->getResults())
+      time = std::max(time, lastUse(viewed));
+  } else if (isa<func::ReturnOp>(user)) {
+    time = end();
+  } else if (auto started = dyn_cast<StartOp>(user->getParentOp())) {
+    for (Operation *wait : started.getToken().getUsers())
+      time = std::max(time, start(wait));
+  } else if (auto condition = dyn_cast<scf::ConditionOp>(user);
+             condition && use.getOperandNumber() > 0) {
+    auto loop = cast<scf::WhileOp>(condition->getParentOp());
+    time = std::max(time, lastUse(loop.getAfterArguments()[use.getOperandNumber() - 1]));
+  }
+  Operation *reader = readerOf(use.get(), user);
+  return std::max(time, reader == user ? 0 : end(reader));
+}
+
 int64_t Timeline::lastUseUncached(Value value) {
   int64_t result = 0;
-  for (OpOperand &use : value.getUses()) {
-    Operation *user = use.getOwner();
-    while (!knows(user)) // in the body of an op on tensors
-      user = user->getParentOp();
-    int64_t time = start(user);
-    if (isView(user)) {
-      for (Value viewed : user->getResults())
-        time = std::max(time, lastUse(viewed));
-    } else if (isa<func::ReturnOp>(user)) {
-      time = end();
-    } else if (auto started = dyn_cast<StartOp>(user->getParentOp())) {
-      for (Operation *wait : started.getToken().getUsers())
-        time = std::max(time, start(wait));
-    } else if (auto condition = dyn_cast<scf::ConditionOp>(user);
-               condition && use.getOperandNumber() > 0) {
-      auto loop = cast<scf::WhileOp>(condition->getParentOp());
-      time = std::max(time, lastUse(loop.getAfterArguments()[use.getOperandNumber() - 1]));
-    }
-    Operation *reader = readerOf(value, user);
-    result = std::max({result, time, reader == user ? 0 : end(reader)});
-  }
+  for (OpOperand &use : value.getUses())
+    result = std::max(result, lastUseOf(use));
   return result;
+}
+
+bool Timeline::diesInStart(Value value, StartOp started) {
+  return llvm::count(started.getCollective()->getOperands(), value) == 1 &&
+         llvm::all_of(value.getUses(), [&](OpOperand &use) {
+           return use.getOwner() == started.getCollective() || lastUseOf(use) < start(started);
+         });
 }

@@ -34,6 +34,7 @@ struct Options {
   int64_t devices;     ///< of a program without a mesh, with a search
   bool remarks;
   bool fullyUseDevices; ///< of a search
+  bool overlap;
 };
 
 } // namespace
@@ -56,6 +57,7 @@ static void fill(ProgramOptions &program, const std::string &text, const Options
   program.search.devices = options.devices;
   program.remarks = options.remarks;
   program.search.fullyUseDevices = options.fullyUseDevices;
+  program.overlaps = options.overlap;
   program.messages = &messages;
 }
 
@@ -82,7 +84,7 @@ static void define(nb::module_ &module, const char *name, const char *doc, Funct
              "compile_from"_a = "input", "objective"_a = "time", "topology"_a = "", "passes"_a = "",
              "search"_a = "", "minimise"_a = "time", "fusion"_a = "", "memory_budget"_a = 0.0,
              "time_limit"_a = SearchWish().timeLimit, "devices"_a = 0, "remarks"_a = false,
-             "fully_use_devices"_a = true, doc);
+             "fully_use_devices"_a = true, "overlap"_a = false, doc);
 }
 
 /// The buffer of a tensor is the memoryview that its method `_buffered` gives.
@@ -118,11 +120,11 @@ NB_MODULE(_core, m) {
       [](const std::string &text, const std::string &to, std::string name, std::string function,
          std::string from, std::string objective, std::string topology, std::string passes,
          std::string search, std::string minimise, std::string fusion, double budget,
-         double seconds, int64_t devices, bool remarks, bool fully) {
+         double seconds, int64_t devices, bool remarks, bool fully, bool overlap) {
         return compiled<ProgramOptions>(
             text,
             {name, function, from, objective, topology, passes, search, minimise, fusion, budget,
-             seconds, devices, remarks, fully},
+             seconds, devices, remarks, fully, overlap},
             [&](const ProgramOptions &program) { return lowerProgram(program, to); });
       },
       "to"_a);
@@ -130,11 +132,11 @@ NB_MODULE(_core, m) {
          [](const std::string &text, std::string name, std::string function, std::string from,
             std::string objective, std::string topology, std::string passes, std::string search,
             std::string minimise, std::string fusion, double budget, double seconds,
-            int64_t devices, bool remarks, bool fully) {
+            int64_t devices, bool remarks, bool fully, bool overlap) {
            return compiled<ExplainOptions>(text,
                                            {name, function, from, objective, topology, passes,
                                             search, minimise, fusion, budget, seconds, devices,
-                                            remarks, fully},
+                                            remarks, fully, overlap},
                                            explainJson);
          });
   define(
@@ -145,20 +147,20 @@ NB_MODULE(_core, m) {
          std::string name, std::string function, std::string from, std::string objective,
          std::string topology, std::string passes, std::string search, std::string minimise,
          std::string fusion, double budget, double seconds, int64_t devices, bool remarks,
-         bool fully) {
-        auto [artifact, messages] =
-            compiled<CompileOptions>(text,
-                                     {name, function, from, objective, topology, passes, search,
-                                      minimise, fusion, budget, seconds, devices, remarks, fully},
-                                     [&](CompileOptions &program) -> std::optional<runtime::Bytes> {
-                                       program.target = target;
-                                       if (!arch.empty())
-                                         program.archs = {arch};
-                                       auto artifact = compileProgram(program);
-                                       if (!artifact)
-                                         return std::nullopt;
-                                       return runtime::serialize(*artifact);
-                                     });
+         bool fully, bool overlap) {
+        auto [artifact, messages] = compiled<CompileOptions>(
+            text,
+            {name, function, from, objective, topology, passes, search, minimise, fusion, budget,
+             seconds, devices, remarks, fully, overlap},
+            [&](CompileOptions &program) -> std::optional<runtime::Bytes> {
+              program.target = target;
+              if (!arch.empty())
+                program.archs = {arch};
+              auto artifact = compileProgram(program);
+              if (!artifact)
+                return std::nullopt;
+              return runtime::serialize(*artifact);
+            });
         return std::pair(nb::bytes(artifact.data(), artifact.size()), messages);
       },
       "target"_a = "cpu", "arch"_a = "");

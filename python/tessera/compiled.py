@@ -112,7 +112,7 @@ SEARCHES = ("sharding_propagation", "dynamic_programming", "recursive_programmin
 
 def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, search: str | None = None, feeds: bool = True,
         donate: bool = False, objective: str = "time", topology: str | os.PathLike | None = None, minimise: str = "time", memory_budget: float | None = None,
-        time_limit: float | None = None, backend: str = "threads") -> Jitted:
+        time_limit: float | None = None, overlap: bool = False, backend: str = "threads") -> Jitted:
     """Compiles a function of tensors (and trees of them) into one program for all devices that its tensors name.
 
     The function is recorded at its first call, and again for arguments of another structure, shape, type or placement. Floats
@@ -125,6 +125,7 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
     and overwritten by it: using them afterwards is an error. objective: what plans of moves minimise, "time" or "bytes"; topology: the file of
     the machine (docs/report.md). Of a search: minimise: what the plan has the least of, "time" or "memory"; memory_budget: GiB a device at
     the peak, at most; where no plan fits an Error names what takes most; time_limit: seconds, then the best so far (default 10).
+    overlap: whether devices compute while collectives are under way (docs/report.md), else they wait for each.
     backend: what executes the program, as of `load`: "threads", all devices in this process; "mpi", one process a device, all of which
     run the same script and read results together (docs/launch.md).
 
@@ -154,8 +155,9 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
         raise refuse(ArgumentError, f"backend {backend!r} of jit is no name")
     if function is None:
         return functools.partial(jit, mesh=mesh, backend=backend, search=search, feeds=feeds, donate=donate, objective=objective, topology=topology,
-                                 minimise=minimise, memory_budget=memory_budget, time_limit=time_limit)
-    options = dict(objective=objective, topology=topology, search=search or "", minimise=minimise, memory_budget=memory_budget, time_limit=time_limit)
+                                 minimise=minimise, memory_budget=memory_budget, time_limit=time_limit, overlap=overlap)
+    options = dict(objective=objective, topology=topology, search=search or "", minimise=minimise, memory_budget=memory_budget, time_limit=time_limit,
+                   overlap=overlap)
     return Jitted(function, mesh, feeds, donate, backend, **options)
 
 

@@ -40,7 +40,7 @@ def errors():
 MOST_DEVICES = 4096  # the runtime's bound
 _TEXTS = ("target", "name", "function", "compile_from", "objective", "passes", "search", "minimise", "fusion")
 _OPTIONS = {"lower": (), "explain": (), "compile": ("target", "arch")}
-_OF_ALL = (*_TEXTS[1:], "topology", "memory_budget", "time_limit", "devices", "remarks", "fully_use_devices")
+_OF_ALL = (*_TEXTS[1:], "topology", "memory_budget", "time_limit", "devices", "remarks", "fully_use_devices", "overlap")
 
 
 def whole(name: str, value, least: int, most: int) -> int:
@@ -91,7 +91,7 @@ def _checked(function: str, options: dict) -> dict:
         elif name == "fully_use_devices":
             if not isinstance(value, bool):
                 raise Error(f"fully_use_devices {value!r} is not True or False")
-        elif name == "remarks":
+        elif name in ("remarks", "overlap"):
             value = bool(value)
         result[name] = value
     return result

@@ -36,11 +36,12 @@ class Program:
         return {"name": self.name, "passes": self.passes, **({"fusion": self.fusion} if self.fusion else {}), **options}
 
     # Options of all: fusion (options of dist-fuse-collectives), objective ("time", "bytes"), topology (a file); search (a mode), and of a search minimise ("time", "memory"),
-    # memory_budget (GiB), time_limit (seconds), devices (of a program without a mesh).
+    # memory_budget (GiB), time_limit (seconds), devices (of a program without a mesh);
+    # overlap (compute while collectives are under way).
 
     @entry
     def lower(self, to: str, **options) -> str:
-        """The program as MLIR text in a phase: normalized, propagated, resharded, ..., fused (docs/architecture.md)."""
+        """The program as MLIR text in a phase: normalized, propagated, resharded, ..., scheduled (docs/architecture.md)."""
         return core.call("lower", self.mlir, to, **self._with(options))
 
     @entry

@@ -86,6 +86,8 @@ static void addProgramOptions(CLI::App *command, tessera::ProgramOptions &option
   addInputOptions(command, options);
   command->add_flag("--narrow-reductions", options.narrowReductions,
                     "Add contributions of 16-bit floats in 16 bits: half the bytes, less exact");
+  command->add_flag("--overlap", options.overlaps,
+                    "Compute while collectives are under way, where the model says it is faster");
   command->add_option("--objective", options.objective,
                       "What reshard plans minimise: time or bytes");
   command->add_option(

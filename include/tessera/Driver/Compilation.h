@@ -26,7 +26,7 @@ public:
   explicit Compilation(const ProgramOptions &options);
   ~Compilation();
 
-  /// Loads the program, selects its function, runs the phases up to `fused`, or to another one.
+  /// Loads the program, selects its function, runs the phases up to `scheduled`, or to another one.
   mlir::LogicalResult toLocalView();
   mlir::LogicalResult toPhase(Phase phase);
   /// The same for the program without its meshes: the reference that `--check` compares with.
@@ -60,15 +60,17 @@ private:
   mlir::LogicalResult load();
   /// What the passes that are left out (--compile-from) would have seen to.
   mlir::LogicalResult checkNormalized();
-  mlir::LogicalResult runPhases(Phase to = Phase::fused);
+  mlir::LogicalResult runPhases(Phase to = Phase::scheduled);
   /// Some phases, with the options of the pipeline.
   mlir::LogicalResult runPhases(PipelineOptions pipeline, Phase from, Phase to);
-  /// From `start` up to `fused`, with choices that keep the planned arena within the memory budget,
+  /// From `start` up to `scheduled`, with choices that keep the planned arena within the memory budget,
   /// or without one as small as can be. Where nothing fits that is an error, or false if the search
   /// `mayFail`, which then looks for no least memory.
   mlir::FailureOr<bool> fitMemory(const PipelineOptions &pipeline, Phase start, bool mayFail);
+  /// From `fused` to `scheduled`, if the arena stays within the budget.
+  mlir::LogicalResult overlapWithinBudget(const PipelineOptions &pipeline);
 
-  /// The phases up to `fused`, of the plan that is searched or of a plain one: whichever program
+  /// The phases up to `scheduled`, of the plan that is searched or of a plain one: whichever program
   /// takes least time by the report, of those within the memory budget if there is one.
   mlir::LogicalResult keepBetter(const PipelineOptions &pipeline, Phase from);
   friend class MemoryFitter;

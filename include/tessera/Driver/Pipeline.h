@@ -25,7 +25,8 @@ enum class Phase {
   resharded,   ///< dist-sink-partials, dist-insert-reshards, dist-widen-partials
   planned,     ///< dist-plan-reshards
   partitioned, ///< dist-partition, dist-canonicalize-collectives
-  fused,       ///< dist-limit-memory under a budget, dist-fuse-collectives: what is compiled
+  fused,       ///< dist-limit-memory under a budget, dist-fuse-collectives
+  scheduled,   ///< dist-overlap-collectives: what is compiled
 };
 
 /// "input", "normalized", …
@@ -36,9 +37,10 @@ std::string phaseNames();
 
 struct PipelineOptions {
   Phase from = Phase::input;
-  Phase to = Phase::fused;
+  Phase to = Phase::scheduled;
   std::string objective = "time"; ///< of reshard plans: time or bytes
   bool narrowReductions = false;  ///< 16-bit contributions are rounded before they are added
+  bool overlaps = false;          ///< computes while collectives are under way
   std::string topology;           ///< file of the machine, empty for the default
   bool remarks = false;           ///< of what was chosen and why
   SearchWish search;              ///< without a mode annotations decide

@@ -31,6 +31,8 @@ struct CollectiveReport {
   int64_t groupSize = 1;
   sharding::Traffic traffic; ///< of one execution
   sharding::Timing timing;   ///< of one execution, modelled; of a send nothing is
+  double exposedSeconds = 0; ///< of them, those for which the device stands still
+  bool isOverlapped = false; ///< started, and waited for later
   /// What each algorithm that the machine has and that applies would take, fastest first.
   std::vector<sharding::Timing> candidates;
   int64_t trips = 1;
@@ -43,6 +45,7 @@ struct Report {
   std::vector<CollectiveReport> collectives;
   int64_t peakMemoryBytes = 0; ///< of the largest device
   double computeSeconds = 0;   ///< modelled, of the linalg ops of an execution
+  double stepSeconds = 0;      ///< modelled, of an execution; the parts of several meshes add up
   /// "data over dp", "tensor over tp", "stages over first, second", …; docs/report.md has the
   /// words.
   /// Nothing where the program was read in a phase that no longer says.
@@ -53,8 +56,9 @@ struct Report {
 
   int64_t wireBytesTotal() const;
   int64_t collectiveCountTotal() const;
-  /// Computing and communication of an execution, one after the other.
-  double modelledSeconds() const;
+  /// Modelled seconds of communication in an execution, and those that computing does not hide.
+  double communicationSeconds() const;
+  double exposedSeconds() const;
   llvm::json::Value toJson() const;
   void printTable(llvm::raw_ostream &os) const;
   /// The algorithm of each collective and its modelled time beside those of the other candidates.

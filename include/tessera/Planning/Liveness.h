@@ -30,6 +30,7 @@
 #ifndef TESSERA_PLANNING_LIVENESS_H
 #define TESSERA_PLANNING_LIVENESS_H
 
+#include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Fusion/FuseGraph.h"
 #include "tessera/Planning/Timeline.h"
 
@@ -54,6 +55,10 @@ public:
     Kind kind = Kind::own;
     bool isTaken = false; ///< from then on its bytes are another value's
   };
+  /// The ops of a block but for its terminator as kernels, single ops too, in the order in which
+  /// they run.
+  static std::vector<std::vector<mlir::Operation *>> kernelsOf(mlir::Block &block,
+                                                               FuseGraph::IsSent isSent = nullptr);
   /// Whether an op makes no bytes of its own: a reshape, a slice that its readers can take where it
   /// lies, or a transposition that goes into the contractions that read it.
   static bool isView(mlir::Operation *op);
@@ -75,6 +80,7 @@ private:
   void order(mlir::Block &block, FuseGraph::IsSent isSent);
   bool isHandedOn(mlir::Operation *op, mlir::Value value) const;
   void reuse(llvm::ArrayRef<mlir::Operation *> kernel);
+  void reuseStarted(WaitOp wait);
   bool runsInPlace(mlir::Value operand, mlir::Value result) const;
   void replaceArguments(mlir::func::FuncOp function);
   void replaceCarries(mlir::func::FuncOp function);

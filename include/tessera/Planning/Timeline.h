@@ -8,6 +8,8 @@
 #ifndef TESSERA_PLANNING_TIMELINE_H
 #define TESSERA_PLANNING_TIMELINE_H
 
+#include "tessera/Dialect/Dist/IR/Dist.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -42,12 +44,16 @@ public:
   /// what its condition passes on.
   int64_t lastUse(mlir::Value value);
 
+  /// Whether nothing but the collective in `start` reads `value` when that starts or later.
+  bool diesInStart(mlir::Value value, StartOp start);
+
   /// The outermost loop around `user` that does not contain `value`, else `user`: while it runs,
   /// the value is read.
   static mlir::Operation *readerOf(mlir::Value value, mlir::Operation *user);
 
 private:
   int64_t lastUseUncached(mlir::Value value);
+  int64_t lastUseOf(mlir::OpOperand &use);
 
   IsView isView;
   llvm::DenseMap<mlir::Operation *, std::pair<int64_t, int64_t>> times; ///< never iterated

@@ -147,20 +147,36 @@ def DistPartition : Dist_Pass<"dist-partition"> {
 def DistFuseCollectives : Dist_Pass<"dist-fuse-collectives"> {
   let summary = "Join collectives of one kind, group, reduction and element type";
   let description = [{
-    `auto` joins up to 64 MiB; `size` up to `config` MiB (a larger tensor stays alone); `ready`, all-reduce only, the same
+    `auto` joins up to 64 MiB; `bucket` as little as takes four times its latency by the model, from 1 to 25 MiB; `size` up
+    to `config` MiB (a larger tensor stays alone); `ready`, all-reduce only, the same
     in the order in which operands are computed, each bucket where the last of its operands is (0: joins nothing), so that
     gradients are reduced while the backward pass goes on; `index`, all-reduce only, cuts the
     all-reduces of a function in their order at the indices of `config`: [20, 35] joins 0..19, 20..34 and the rest; none is
     `auto`, those beyond the last all-reduce are named in a remark. `off` joins nothing.
   }];
   let options = [
-    Option<"allReduce", "all-reduce", "std::string", "\"auto\"", "Mode for all-reduce: off, auto, size, ready or index">,
-    Option<"allGather", "all-gather", "std::string", "\"auto\"", "Mode for all-gather: off, auto or size">,
-    Option<"reduceScatter", "reduce-scatter", "std::string", "\"auto\"", "Mode for reduce-scatter: off, auto or size">,
+    Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
+    Option<"allReduce", "all-reduce", "std::string", "\"auto\"", "Mode for all-reduce: off, auto, bucket, size, ready or index">,
+    Option<"allGather", "all-gather", "std::string", "\"auto\"", "Mode for all-gather: off, auto, bucket or size">,
+    Option<"reduceScatter", "reduce-scatter", "std::string", "\"auto\"", "Mode for reduce-scatter: off, auto, bucket or size">,
     ListOption<"config", "config", "int64_t", "MiB for size and ready (one number), or ascending indices for index, of the one kind that has this mode">,
     ListOption<"allReduceConfig", "all-reduce-config", "int64_t", "The same for all-reduce alone">,
     ListOption<"allGatherConfig", "all-gather-config", "int64_t", "The same for all-gather alone">,
     ListOption<"reduceScatterConfig", "reduce-scatter-config", "int64_t", "The same for reduce-scatter alone">,
+  ];
+}
+
+def DistOverlapCollectives : Dist_Pass<"dist-overlap-collectives"> {
+  let summary = "Compute while collectives are under way";
+  let description = [{
+    Schedules each block of a function of the local view on one queue that computes and one for each group of mesh axes,
+    by modelled times. A collective is started where its operands are there (one that grows, as an all-gather does: late
+    enough to end just before it is read) and waited for in front of its first reader; ops that do not need it run in
+    between. Without `memory-budget`, overlap adds at most a tenth to the memory of a device.
+  }];
+  let options = [
+    Option<"memoryBudget", "memory-budget", "double", "0", "GiB per device; 0: no budget">,
+    Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
   ];
 }
 

@@ -8,6 +8,7 @@
 #include "FusionSchedule.h"
 
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Transforms/CostOptions.h"
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -27,6 +28,10 @@ using namespace tessera;
 using namespace tessera::dist;
 
 static constexpr int64_t kAutoBytes = int64_t(64) << 20;
+/// Mode bucket: the bytes of the wire take this many times the latency, within these bounds. 25 MiB
+/// are the buckets of S. Li et al., "PyTorch Distributed", VLDB 2020.
+static constexpr double kBucketLatencies = 4;
+static constexpr double kLeastBucket = 1 << 20, kMostBucket = 25 << 20;
 static constexpr int64_t kMiB = int64_t(1) << 20;
 
 namespace {
@@ -172,16 +177,39 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
     FailureOr<SmallVector<Plan>> plans = readOptions();
     if (failed(plans))
       return signalPassFailure();
-    for (func::FuncOp function : getOperation().getOps<func::FuncOp>()) {
-      if (!isLocalView(function))
-        continue;
-      function.walk([](Operation *op) { joinExchanges(op); });
-      fuse(function, *plans);
-    }
+    FailureOr<CostOptions> cost = readCostOptions(getOperation(), "time", topology);
+    if (failed(cost))
+      return signalPassFailure();
+    meshes.emplace(getOperation());
+    machine = cost->topology;
+    for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
+      if (isLocalView(function)) {
+        function.walk([](Operation *op) { joinExchanges(op); });
+        fuse(function, *plans);
+      }
+  }
+
+  /// Bytes of operands that a bucket with `op` may have: more is ready later, less is mostly
+  /// latency.
+  int64_t bucketBytes(Operation *op) {
+    auto collective = cast<CollectiveOpInterface>(op);
+    const sharding::Mesh &mesh = meshes->get(collective.getMeshAttr());
+    FailureOr<sharding::Traffic> traffic = collective.getTraffic(mesh);
+    AxisListAttr group = collective.getGroupAxes();
+    FailureOr<sharding::AxisList> axes =
+        resolveAxes(group, mesh, [&]() { return op->emitOpError(); });
+    if (failed(traffic) || failed(axes) || traffic->wireBytes <= 0)
+      return kAutoBytes;
+    sharding::Link link = machine.linksOf(mesh).linkOf(mesh, *axes);
+    auto rounds = static_cast<double>(
+        sharding::roundsOf(collective.getKind(), collective.getGroupSize(mesh), *traffic));
+    double wireBytes = kBucketLatencies * (1 + rounds) * link.alpha * link.rate;
+    double ofOperand = static_cast<double>(bytesOf(op)) / static_cast<double>(traffic->wireBytes);
+    return static_cast<int64_t>(std::clamp(wireBytes * ofOperand, kLeastBucket, kMostBucket));
   }
 
   /// Joins what the plans of all-reduce, all-gather and reduce-scatter say, block by block.
-  static void fuse(func::FuncOp function, ArrayRef<Plan> plans) {
+  void fuse(func::FuncOp function, ArrayRef<Plan> plans) {
     auto kindOf = [](Operation *op) {
       return isa<AllReduceOp>(op)       ? 0
              : isa<AllGatherOp>(op)     ? 1
@@ -203,14 +231,17 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
       if (plans[0].mode == "ready")
         hoistAllReduces(*block);
       std::map<std::pair<int64_t, std::string>, int64_t> groups;
+      std::vector<int64_t> limits; // by group
       fuseInBlock(*block, [&](Operation *op) -> std::optional<FusionCandidate> {
         int kind = kindOf(op);
         if (kind < 0 || plans[kind].mode == "off" || op->getNumOperands() != 1 ||
             !op->getAttr("sources"))
           return std::nullopt;
         auto key = std::make_pair(plans[kind].groupAt(positions.lookup(op)), groupOf(op));
-        int64_t group = groups.try_emplace(key, groups.size()).first->second;
-        return FusionCandidate{group, bytesOf(op), plans[kind].limit()};
+        auto [group, isNew] = groups.try_emplace(key, groups.size());
+        if (isNew)
+          limits.push_back(plans[kind].mode == "bucket" ? bucketBytes(op) : plans[kind].limit());
+        return FusionCandidate{group->second, bytesOf(op), limits[group->second]};
       });
     }
     for (auto [plan, count] : llvm::zip(plans, counts))
@@ -219,6 +250,9 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
           function.emitRemark() << "comm_fusion '" << plan.key << "': index " << index
                                 << " is beyond the " << count << " there are; it cuts nothing";
   }
+
+  std::optional<MeshTable> meshes;
+  sharding::Topology machine;
 
   InFlightDiagnostic error(StringRef key) {
     return getOperation().emitError() << "comm_fusion '" << key << "': ";
@@ -253,7 +287,7 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
 
   LogicalResult check(const Plan &plan) {
     bool mayIndex = plan.key == "allreduce";
-    if (plan.mode == "off" || plan.mode == "auto") {
+    if (plan.mode == "off" || plan.mode == "auto" || plan.mode == "bucket") {
       if (plan.ownConfig)
         return error(plan.key) << "mode " << plan.mode << " takes no config";
       return success();
@@ -277,7 +311,7 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
     }
     if (plan.mode == "index" || plan.mode == "ready")
       return error(plan.key) << "mode " << plan.mode << " is for all-reduce only";
-    return error(plan.key) << "unknown mode '" << plan.mode << "'; it is one of off, auto, size"
+    return error(plan.key) << "unknown mode '" << plan.mode << "'; it is one of off, auto, bucket, size"
                            << (mayIndex ? ", ready, index" : "");
   }
 };

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 
-PHASES = ["input", "normalized", "propagated", "resharded", "planned", "partitioned", "fused"]
+PHASES = ["input", "normalized", "propagated", "resharded", "planned", "partitioned", "fused", "scheduled"]
 failures = 0
 
 

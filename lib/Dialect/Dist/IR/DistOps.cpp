@@ -264,11 +264,11 @@ LogicalResult StartOp::verify() {
       !isa<CollectiveOpInterface>(block.front()) || !isa<YieldOp>(block.back()))
     return emitOpError() << "holds one collective and its dist.yield, nothing else";
   auto yield = cast<YieldOp>(block.back());
-  if (yield.getNumOperands() != 1 || yield->getOperand(0).getDefiningOp() != &block.front())
-    return emitOpError() << "yields something else than its collective's result";
-  Type yielded = yield->getOperand(0).getType();
-  if (cast<TokenType>(getToken().getType()).getValueType() != yielded)
-    return emitOpError() << "has token type " << getToken().getType() << " but yields " << yielded;
+  if (!llvm::equal(yield->getOperands(), block.front().getResults()))
+    return emitOpError() << "must yield the results of its collective, all and in order";
+  if (TypeRange(getToken().getType().getValueTypes()) != yield->getOperandTypes())
+    return emitOpError() << "has token type " << getToken().getType() << " but yields "
+                         << yield->getOperandTypes();
   if (!getToken().hasOneUse()) // (C7)
     return emitOpError() << "is waited for " << llvm::range_size(getToken().getUses())
                          << " times; a token is waited for exactly once";
@@ -278,10 +278,16 @@ LogicalResult StartOp::verify() {
   return success();
 }
 
+WaitOp StartOp::getWait() {
+  return cast<WaitOp>(*getToken().getUsers().begin());
+}
+
 LogicalResult WaitOp::verify() {
-  if (cast<TokenType>(getToken().getType()).getValueType() != getType())
-    return emitOpError() << "waits for " << getToken().getType() << " but gives " << getType()
-                         << "";
+  if (!getStart()) // (C7)
+    return emitOpError() << "waits for a token that no dist.start of its block made; add the start";
+  if (TypeRange(getToken().getType().getValueTypes()) != getResultTypes())
+    return emitOpError() << "waits for " << getToken().getType() << " but gives "
+                         << getResultTypes();
   return success();
 }
 

@@ -19,9 +19,9 @@ class Dist_Op<string mnemonic, list<Trait> traits = []> : Op<Dist_Dialect, mnemo
 
 def Dist_TokenType : TypeDef<Dist_Dialect, "Token"> {
   let mnemonic = "token";
-  let summary = "A value on its way";
-  let parameters = (ins "::mlir::Type":$valueType);
-  let assemblyFormat = "`<` $valueType `>`";
+  let summary = "The results of a collective that is under way";
+  let parameters = (ins ArrayRefParameter<"::mlir::Type">:$valueTypes);
+  let assemblyFormat = "`<` $valueTypes `>`";
 }
 
 def Dist_ProcessMeshOp : Dist_Op<"process_mesh", [Symbol]> {
@@ -119,11 +119,16 @@ def Dist_StartOp : Dist_Op<"start", [SingleBlock, NoTerminator]> {
                       dist.yield %r : tensor<4xf32> } : !dist.token<tensor<4xf32>>
     %q = dist.wait %t : !dist.token<tensor<4xf32>> -> tensor<4xf32>
     ```
-    Its region holds one collective and a yield. Rule C7.
+    Its region holds one collective and a yield of all its results. Rule C7.
   }];
   let regions = (region SizedRegion<1>:$body);
   let results = (outs Dist_TokenType:$token);
   let assemblyFormat = "$body attr-dict `:` qualified(type($token))";
+  let extraClassDeclaration = [{
+    mlir::Operation *getCollective() { return &getBody().front().front(); }
+    /// The one op that waits for it, in the same block.
+    WaitOp getWait();
+  }];
   let hasVerifier = 1;
 }
 
@@ -136,8 +141,9 @@ def Dist_YieldOp : Dist_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<[
 def Dist_WaitOp : Dist_Op<"wait"> {
   let summary = "Waits for a started collective";
   let arguments = (ins Dist_TokenType:$token);
-  let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$token attr-dict `:` qualified(type($token)) `->` type($result)";
+  let extraClassDeclaration = "StartOp getStart() { return getToken().getDefiningOp<StartOp>(); }";
+  let results = (outs Variadic<AnyRankedTensor>:$values);
+  let assemblyFormat = "$token attr-dict `:` qualified(type($token)) `->` type($values)";
   let hasVerifier = 1;
 }
 

@@ -1,0 +1,321 @@
+//===- OverlapSchedule.cpp - When collectives start and end -----------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "OverlapSchedule.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <map>
+#include <queue>
+#include <set>
+#include <utility>
+
+using namespace tessera::dist;
+
+/// Collectives that end just in time start this much earlier than their modelled time asks for.
+static constexpr double kMargin = 1.25;
+
+namespace {
+
+class Scheduler {
+public:
+  Scheduler(const std::vector<OverlapStep> &steps, const OverlapLimits &limits)
+      : steps(steps), limits(limits) {}
+  OverlapSchedule run();
+
+private:
+  using Kind = OverlapEvent::Kind;
+  using Timed = std::pair<double, unsigned>;
+  using Earliest = std::priority_queue<Timed, std::vector<Timed>, std::greater<>>;
+
+  bool isCollective(unsigned step) const { return steps[step].queue >= 0; }
+  /// Runs where a reader needs it: a view, a constant.
+  bool isFree(unsigned step) const {
+    return steps[step].seconds <= 0 && !isCollective(step) && !steps[step].isOrdered;
+  }
+
+  void findSources();
+  void findStarts();
+  void release(unsigned step);
+  void finish(unsigned step, double at);
+  void emitSources(unsigned step);
+  void compute(unsigned step);
+  void start(unsigned step);
+  bool startDue();
+  bool startFirst();
+  bool mayStart(unsigned step) const {
+    return !steps[step].grows || ahead[steps[step].queue] < limits.mostAhead;
+  }
+  unsigned nextToCompute() const;
+  std::vector<OverlapEvent> withoutIdleStarts() const;
+
+  const std::vector<OverlapStep> &steps;
+  const OverlapLimits &limits;
+  std::vector<std::vector<unsigned>> sources, users; ///< without the free steps in between
+  std::vector<unsigned> missing;                     ///< by step: sources that are not scheduled
+  std::vector<double> readyAt, doneAt;               ///< by step
+  std::vector<double> startAt;    ///< of what grows: seconds of computing that precede it
+  std::vector<unsigned> readerOf; ///< of a collective: its first reader in the program
+  std::vector<bool> isEmitted, isStarted, isWaited;
+  std::vector<double> queueFreeAt;
+  std::vector<int> ahead;       ///< by queue
+  std::set<unsigned> ready;     ///< to compute, operands there
+  Earliest waiting;             ///< to compute or to start, by when its operands are there
+  std::set<unsigned> startable; ///< collectives that do not grow
+  std::set<Timed> deferred;     ///< collectives that grow, by `startAt`
+  std::set<unsigned> left;      ///< what computes and has not
+  double now = 0, progress = 0; ///< seconds, and those of them that computed
+  std::vector<OverlapEvent> events;
+};
+
+} // namespace
+
+/// Free steps are taken out of the graph: their readers wait for what they wait for.
+void Scheduler::findSources() {
+  size_t count = steps.size();
+  sources.resize(count);
+  users.resize(count);
+  missing.assign(count, 0);
+  int64_t lastOrdered = -1;
+  for (unsigned step = 0; step < count; ++step) {
+    std::vector<unsigned> &all = sources[step];
+    for (unsigned source : steps[step].sources)
+      if (isFree(source))
+        all.insert(all.end(), sources[source].begin(), sources[source].end());
+      else
+        all.push_back(source);
+    if (steps[step].isOrdered)
+      if (int64_t previous = std::exchange(lastOrdered, step); previous >= 0)
+        all.push_back(static_cast<unsigned>(previous));
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    if (isFree(step))
+      continue;
+    missing[step] = all.size();
+    for (unsigned source : all)
+      users[source].push_back(step);
+  }
+}
+
+/// What grows ends where the computing before its first reader ends, or where the next one on its
+/// queue starts.
+void Scheduler::findStarts() {
+  std::vector<double> before(steps.size() + 1, 0);
+  int queues = 0;
+  for (size_t step = 0; step < steps.size(); ++step) {
+    before[step + 1] = before[step] + (isCollective(step) ? 0 : steps[step].seconds);
+    queues = std::max(queues, steps[step].queue + 1);
+  }
+  queueFreeAt.assign(queues, 0);
+  ahead.assign(queues, 0);
+  startAt.assign(steps.size(), 0);
+  readerOf.assign(steps.size(), static_cast<unsigned>(steps.size()));
+  std::vector<unsigned> growing;
+  for (unsigned step = 0; step < steps.size(); ++step) {
+    if (!isCollective(step))
+      continue;
+    if (!users[step].empty())
+      readerOf[step] = users[step].front();
+    if (steps[step].grows)
+      growing.push_back(step);
+  }
+  std::sort(growing.begin(), growing.end(), [&](unsigned a, unsigned b) {
+    return std::pair(readerOf[a], a) > std::pair(readerOf[b], b);
+  });
+  std::vector<double> nextStart(queues, std::numeric_limits<double>::infinity());
+  for (unsigned step : growing) {
+    double &next = nextStart[steps[step].queue];
+    startAt[step] = std::min(next, before[readerOf[step]]) - kMargin * steps[step].seconds;
+    next = startAt[step];
+  }
+}
+
+/// All its sources are scheduled.
+void Scheduler::release(unsigned step) {
+  if (isCollective(step) && steps[step].grows && readyAt[step] <= now)
+    deferred.insert({startAt[step], step});
+  else if (readyAt[step] > now)
+    waiting.push({readyAt[step], step});
+  else if (isCollective(step))
+    startable.insert(step);
+  else
+    ready.insert(step);
+}
+
+void Scheduler::finish(unsigned step, double at) {
+  doneAt[step] = at;
+  for (unsigned user : users[step]) {
+    readyAt[user] = std::max(readyAt[user], at);
+    if (--missing[user] == 0)
+      release(user);
+  }
+}
+
+/// Emits the free steps that a step reads, and waits for the collectives that it or they read.
+void Scheduler::emitSources(unsigned step) {
+  for (unsigned source : steps[step].sources) {
+    if (isCollective(source) && isStarted[source] && !isWaited[source]) {
+      isWaited[source] = true;
+      ahead[steps[source].queue] -= steps[source].grows;
+      events.push_back({Kind::wait, source});
+    } else if (isFree(source) && !isEmitted[source]) {
+      isEmitted[source] = true;
+      emitSources(source);
+      events.push_back({Kind::run, source});
+    }
+  }
+}
+
+void Scheduler::compute(unsigned step) {
+  now = std::max(now, readyAt[step]);
+  emitSources(step);
+  events.push_back({Kind::run, step});
+  isEmitted[step] = true;
+  ready.erase(step);
+  left.erase(step);
+  now += steps[step].seconds;
+  progress += steps[step].seconds;
+  finish(step, now);
+}
+
+void Scheduler::start(unsigned step) {
+  emitSources(step);
+  events.push_back({Kind::start, step});
+  isEmitted[step] = isStarted[step] = true;
+  double &freeAt = queueFreeAt[steps[step].queue];
+  freeAt = std::max({freeAt, now, readyAt[step]}) + steps[step].seconds;
+  ahead[steps[step].queue] += steps[step].grows;
+  finish(step, freeAt);
+}
+
+/// Starts a collective whose time has come, or will come while the next step computes, if there is
+/// one.
+bool Scheduler::startDue() {
+  if (!startable.empty()) {
+    unsigned step = *startable.begin();
+    startable.erase(startable.begin());
+    start(step);
+    return true;
+  }
+  unsigned next = nextToCompute();
+  double until = progress + (next < steps.size() ? steps[next].seconds : 0);
+  for (auto it = deferred.begin(); it != deferred.end() && it->first < until; ++it)
+    if (unsigned step = it->second; mayStart(step)) {
+      deferred.erase(it);
+      start(step);
+      return true;
+    }
+  return false;
+}
+
+/// Starts the deferred collective that is read first, however early that is, if the next step of
+/// the program waits for it, or nothing else is under way.
+bool Scheduler::startFirst() {
+  auto first = std::min_element(deferred.begin(), deferred.end(), [&](auto &a, auto &b) {
+    return std::pair(readerOf[a.second], a.second) < std::pair(readerOf[b.second], b.second);
+  });
+  if (first == deferred.end() ||
+      (!waiting.empty() && !left.empty() && readerOf[first->second] > *left.begin()))
+    return false;
+  unsigned step = first->second;
+  deferred.erase(first);
+  start(step);
+  return true;
+}
+
+/// A step whose operands are there, or none: the number of steps.
+unsigned Scheduler::nextToCompute() const {
+  bool isNext = !ready.empty() && (limits.reorders || *ready.begin() == *left.begin());
+  return isNext ? *ready.begin() : static_cast<unsigned>(steps.size());
+}
+
+OverlapSchedule Scheduler::run() {
+  auto count = static_cast<unsigned>(steps.size());
+  findSources();
+  findStarts();
+  readyAt.assign(count, 0);
+  doneAt.assign(count, 0);
+  isEmitted.assign(count, false);
+  isStarted.assign(count, false);
+  isWaited.assign(count, false);
+  for (unsigned step = 0; step < count; ++step)
+    if (!isFree(step) && !isCollective(step))
+      left.insert(step);
+  for (unsigned step = 0; step < count; ++step)
+    if (!isFree(step) && missing[step] == 0)
+      release(step);
+  for (;;) {
+    while (!waiting.empty() && waiting.top().first <= now) {
+      unsigned step = waiting.top().second;
+      waiting.pop();
+      release(step);
+    }
+    if (startDue())
+      continue;
+    if (unsigned step = nextToCompute(); step < count) {
+      compute(step);
+      continue;
+    }
+    // Nothing can run now. A collective that was put off may be what the next step waits for.
+    if (startFirst())
+      continue;
+    if (waiting.empty())
+      break;
+    now = std::max(now, waiting.top().first);
+  }
+  for (unsigned step = 0; step < count; ++step)
+    if (isFree(step) && !isEmitted[step]) {
+      isEmitted[step] = true;
+      emitSources(step);
+      events.push_back({Kind::run, step});
+    }
+  for (unsigned step = 0; step < count; ++step)
+    if (isStarted[step] && !isWaited[step])
+      events.push_back({Kind::wait, step});
+  double end = now;
+  for (double done : doneAt)
+    end = std::max(end, done);
+  return {withoutIdleStarts(), end};
+}
+
+/// A start runs as a whole where nothing goes on between it and its wait.
+std::vector<OverlapEvent> Scheduler::withoutIdleStarts() const {
+  // By step: the number of its event; by event: how much computes, or communicates, before it.
+  std::vector<size_t> startOf(steps.size());
+  std::vector<bool> isHidden(steps.size());
+  std::vector<size_t> computing(events.size() + 1, 0);
+  std::vector<std::vector<size_t>> starts(queueFreeAt.size() + 1);
+  size_t allStarts = 0;
+  std::map<int, size_t> ofQueue;
+  std::vector<std::pair<size_t, size_t>> startsBefore(events.size() + 1); // all, of the same queue
+  for (size_t i = 0; i < events.size(); ++i) {
+    const OverlapStep &step = steps[events[i].step];
+    computing[i + 1] = computing[i] + (events[i].kind == Kind::run && step.seconds > 0 ? 1 : 0);
+    if (events[i].kind == Kind::start) {
+      startOf[events[i].step] = i;
+      startsBefore[i] = {++allStarts, ++ofQueue[step.queue]};
+    } else if (events[i].kind == Kind::wait) {
+      size_t from = startOf[events[i].step];
+      bool others =
+          allStarts - startsBefore[from].first > ofQueue[step.queue] - startsBefore[from].second;
+      isHidden[events[i].step] = computing[i] > computing[from] || others;
+    }
+  }
+  std::vector<OverlapEvent> result;
+  for (const OverlapEvent &event : events)
+    if (event.kind == Kind::run || isHidden[event.step])
+      result.push_back(event);
+    else if (event.kind == Kind::start)
+      result.push_back({Kind::run, event.step});
+  return result;
+}
+
+OverlapSchedule tessera::dist::scheduleOverlap(const std::vector<OverlapStep> &steps,
+                                               const OverlapLimits &limits) {
+  return Scheduler(steps, limits).run();
+}
