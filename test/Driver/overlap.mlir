@@ -1,0 +1,43 @@
+// What is under way while others compute is reported, and gives the values of one device on threads and on the stub GPU.
+// RUN: tessera explain %s --topology %source/share/topologies/2core.json | FileCheck %s --check-prefix=PLAIN
+// RUN: tessera explain %s --overlap --topology %source/share/topologies/2core.json | FileCheck %s
+// RUN: tessera run %s --overlap --check --topology %source/share/topologies/2core.json
+// RUN: tessera run %s --overlap --check --backend stub --topology %source/share/topologies/2core.json
+// RUN: not tessera-opt %s --dist-overlap-collectives=memory-budget=-1 2>&1 | FileCheck %s --check-prefix=BUDGET
+
+// PLAIN-NOT: overlapped
+// CHECK: all_reduce {{.*}} (overlapped: {{.*}} of {{.*}} exposed)
+// CHECK: modelled on 2core: {{.*}} of communication exposed
+// BUDGET: error: dist-overlap-collectives: memory-budget is -1.00; it is 0, for none, or a number of GiB
+dist.process_mesh @line(shape = [4], dim_names = ["d"])
+
+#transposed = affine_map<(i, j, k) -> (k, i)>
+#right = affine_map<(i, j, k) -> (k, j)>
+#result = affine_map<(i, j, k) -> (i, j)>
+#each = affine_map<(i, j) -> (i, j)>
+
+// Two gradients, summed over the batch: the first sum is under way while the second gradient is computed.
+func.func @main(%x: tensor<256x640xf32> {dist.name = "x", dist.sharding = #dist.sharding<@line, [shard(0)]>},
+                %y: tensor<256x640xf32> {dist.name = "y", dist.sharding = #dist.sharding<@line, [shard(0)]>},
+                %w: tensor<640x640xf32> {dist.name = "w"})
+    -> (tensor<640x640xf32> {dist.name = "first"}, tensor<640x640xf32> {dist.name = "second"}) {
+  %zero = arith.constant dense<0.0> : tensor<640x640xf32>
+  %empty = tensor.empty() : tensor<640x640xf32>
+  %g = linalg.generic {indexing_maps = [#transposed, #right, #result], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %y : tensor<256x640xf32>, tensor<256x640xf32>) outs(%zero : tensor<640x640xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %sum, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<640x640xf32>
+  %u = math.tanh %g : tensor<640x640xf32>
+  %h = linalg.generic {indexing_maps = [#transposed, #right, #result], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%y, %y : tensor<256x640xf32>, tensor<256x640xf32>) outs(%w : tensor<640x640xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %sum, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<640x640xf32>
+  %v = math.tanh %h : tensor<640x640xf32>
+  return %u, %v : tensor<640x640xf32>, tensor<640x640xf32>
+}
