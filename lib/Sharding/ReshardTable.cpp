@@ -274,8 +274,11 @@ double ReshardTable::windowSeconds(const TensorSharding &source, const TensorSha
   Move move;
   if (std::any_of(target.windows.begin(), target.windows.end(),
                   [](const Window &window) { return window.isSelection(); })) {
+    // Contributions that the target alone has are made of what was moved, locally.
     TensorSharding reduced = source;
-    reduced.partial = target.partial;
+    std::erase_if(reduced.partial, [&](const PartialAxis &part) {
+      return std::find(target.partial.begin(), target.partial.end(), part) == target.partial.end();
+    });
     double sum = reduced == source ? 0 : price(source, canonical(reduced), isHurried);
     move.kind = CollectiveKind::exchange;
     move.source = canonical(reduced);

@@ -12,13 +12,14 @@ of other jobs that disturb neither its devices nor its port are notes.
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import platform
 import shutil
 import subprocess
 import sys
 
-from . import ranks
+from . import distributed, ranks
 from .errors import Error
 from .launch.cores import cores
 
@@ -99,7 +100,6 @@ def _devices() -> tuple[list[str], list[dict]]:
 
 def _versions() -> dict[str, str]:
     found = {"python": platform.python_version(), "machine": platform.machine(), "libc": "-".join(platform.libc_ver())}
-    import importlib.metadata
     for name in ("numpy", "jax", "jaxlib", "torch", "pyzmq", "tessera", "nvidia-nccl-cu12", "nvidia-nccl-cu13"):
         try:
             found[name] = importlib.metadata.version(name)
@@ -183,7 +183,6 @@ def main(arguments=None) -> int:
         me = ranks.read()
         found: list = [facts()]
         if me.size > 1:
-            from . import distributed
             distributed.init_process_group()
             found = [None] * me.size
             distributed.all_gather_object(found, facts())

@@ -22,11 +22,12 @@ LAZY = {
     **{("tessera.launch", f"tessera.launch.{name}"): "a command loads what its options ask for"
        for name in ("arguments", "emit", "mpi", "start")},
     **{("tessera.launch.emit", f"tessera.launch.emit.{name}"): "a command loads the kind of job it prints"
-       for name in ("kubernetes", "slurm", "yaml")},
+       for name in ("kubernetes", "roles", "slurm", "yaml")},
+    ("tessera.ops", "tessera.strategy"): "ops.shard compiles, which needs the operations",
 }
 
 # From the bottom to the top (docs/python.md): a module imports those of lower layers, and of its own package.
-LAYERS = ("errors sharding tree testing ir", "source constants ranks", "dtypes mesh core", "distributed layout runtime",
+LAYERS = ("errors sharding tree testing ir", "source constants ranks", "dtypes mesh core context", "distributed layout runtime",
           "tensor program executable", "trace arguments jax", "replicas", "record import_jax", "compiled eager", "strategy autodiff",
           "ops", "control random optim data", "nn", "picture", "parallel memory torch")
 

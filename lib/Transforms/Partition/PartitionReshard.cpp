@@ -174,10 +174,13 @@ Value Partitioner::windowThroughPad(Part &part, ReshardOp op) {
   TensorSharding wanted = TensorSharding::replicated(target.rank());
   wanted.dims = target.dims;
   for (int64_t d = 0; d < target.rank(); ++d) {
-    if (target.dims[d].empty())
-      continue;
     auto window =
         llvm::find_if(target.windows, [&](const sharding::Window &w) { return w.dim == d; });
+    if (target.dims[d].empty()) {
+      if (window != target.windows.end())
+        return {}; // selected of the padded value, which is whole
+      continue;
+    }
     int64_t low = pad.getStaticLow()[d], high = pad.getStaticHigh()[d];
     if (ShapedType::isDynamic(low) || ShapedType::isDynamic(high))
       return {}; // it is known only when the program runs

@@ -3,7 +3,7 @@
 // RUN: tessera-opt %s --dist-normalize --dist-search="devices=8 mode=recursive_programming" | FileCheck %s
 // RUN: tessera-opt %s --dist-normalize --dist-search=devices=8 --dist-insert-reshards | FileCheck %s --check-prefixes=CHECK,INSERTED
 
-// CHECK: module attributes {dist.search = {compute = {{.*}}, cost = {{.*}}, lower_bound = {{.*}}, mode = "{{.*}}", parallelisms = {{.*}}, propagation_cost =
+// CHECK: module attributes {dist.search = {candidates = {{.*}}, compute = {{.*}}, cost = {{.*}}, lower_bound = {{.*}}, mode = "{{.*}}", parallelisms = {{.*}}, propagation_cost =
 // CHECK: dist.process_mesh @mesh
 // CHECK-LABEL: func.func @main
 func.func @main(%x: tensor<4096x4096xf32>, %w: tensor<4096x4096xf32>) -> tensor<4096x4096xf32> {

@@ -46,6 +46,21 @@ ReduceKind dist::toIR(sharding::ReduceKind kind) {
 
 namespace {
 
+/// "window (0, 2, 3, 2)" as the attribute's syntax has it, with all of a selection.
+std::string textOf(WindowAttr window) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "window (" << window.getDim() << ", " << window.getStep() << ", " << window.getOffset()
+     << ", " << window.getLength();
+  bool selects = window.getCount() >= 0;
+  if (selects || window.getDivisor() != 1)
+    os << ", " << window.getDivisor();
+  if (selects)
+    os << ", " << window.getBegin() << ", " << window.getStride() << ", " << window.getCount();
+  os << ")";
+  return text;
+}
+
 /// Turns one attribute into the algebra's value, reporting the first rule that it breaks.
 class Resolver {
 public:
@@ -147,7 +162,7 @@ private:
                    window.getLength() >= 0 && !far(window.getStep()) && !far(window.getOffset()) &&
                    !far(window.getLength());
       if (!valid)
-        return emitError() << window << " of " << tensor << ": the dimension lies in [0, "
+        return emitError() << textOf(window) << " of " << tensor << ": the dimension lies in [0, "
                            << tensor.getRank() << "), the length in [0, 2^40], step and offset in "
                            << "[-2^40, 2^40]";
       int64_t extent = tensor.getDimSize(window.getDim());
@@ -160,7 +175,7 @@ private:
                                         (extent - 1 - window.getBegin()) / window.getStride()))
                             : window.getBegin() == 0 && window.getStride() == 1;
       if (window.getDivisor() < 1 || far(window.getDivisor()) || window.getCount() < -1 || !inside)
-        return emitError() << window << " of " << tensor << ": the divisor is positive, and the "
+        return emitError() << textOf(window) << " of " << tensor << ": the divisor is positive, and the "
                            << "elements begin, begin + stride, ... that it selects lie in [0, "
                            << extent << ")";
       result.windows.push_back({window.getDim(), window.getStep(), window.getOffset(),

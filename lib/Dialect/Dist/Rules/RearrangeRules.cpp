@@ -135,7 +135,13 @@ private:
           return begin;
         return arith::CeilDivSIOp::create(b, loc, begin, indexOf(b, loc, step));
       }
-    return indexOf(b, loc, 0);
+    if (context.getOperandSharding(index).dims[dim].empty())
+      return indexOf(b, loc, 0);
+    // The window is the operand's own part: coordinate times its elements.
+    auto local = cast<RankedTensorType>(context.getOperand(index).getType());
+    Value begin = context.getGlobalIteration(b, loc, factor, indexOf(b, loc, 0));
+    begin = arith::DivSIOp::create(b, loc, begin, indexOf(b, loc, chunk));
+    return arith::MulIOp::create(b, loc, begin, indexOf(b, loc, local.getDimSize(dim)));
   }
 
   /// The element that a segment with steps writes at `at`; any element where it writes none.
