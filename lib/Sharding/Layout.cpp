@@ -143,7 +143,7 @@ Layout selectLike(const Layout &layout, const Layout &like) {
     if (dim.begin == begin && dim.stride == stride && result.globalShape[d] == count)
       continue;
     result.globalShape[d] = count;
-    if (dim.axes.empty())
+    if (sizeOf(dim.axes) == 1)
       dim = {{}, 0, 0, count, 1, begin, stride};
     else
       dim = DimLayout{dim.axes, dim.step, dim.offset + dim.begin - begin, dim.length, stride,

@@ -128,6 +128,8 @@ Value Partitioner::move(Part &part, Location loc, Value local, RankedTensorType 
                                      bytesPerElement(global.getElementType()), source, target};
     const sharding::ReshardPlan &plan = planner.plan(problem);
     steps = plan.moves;
+    if (steps.empty() && selects(source, target)) // every device has what it needs
+      return select(part, loc, local, global, mesh, source, target).local;
     if (remarks && plan.traffic.count > 0) {
       std::string chain;
       for (const sharding::Move &step : steps)
@@ -153,8 +155,11 @@ Value Partitioner::emitSteps(Part &part, Location loc, Value local, RankedTensor
         localType(global, step.source) == localType(global, step.target))
       continue;
     if (!step.axes.empty() && sharding::sizeOf(step.axes) == 1 &&
-        step.kind != CollectiveKind::halo_exchange)
-      continue; // an axis of one device: nothing moves
+        step.kind != CollectiveKind::halo_exchange) { // an axis of one device: nothing moves
+      if (selects(step.source, step.target))
+        local = select(part, loc, local, global, mesh, step.source, step.target).local;
+      continue;
+    }
     local = emit(part, loc, local, global, mesh, step, reason, fill);
   }
   return local;

@@ -55,7 +55,7 @@ Partitioner::Selected Partitioner::select(Part &part, Location loc, Value local,
   Selected result{local, type, ::shardingOf(held), ::shardingOf(wants)};
   if (held.localShape() == has.localShape() &&
       llvm::all_of_zip(held.dims, has.dims, [](auto &a, auto &b) {
-        return a.stride == b.stride && (!a.axes.empty() || a.begin == b.begin);
+        return a.stride == b.stride && (sharding::sizeOf(a.axes) > 1 || a.begin == b.begin);
       }))
     return result; // the same buffer, whose elements count from elsewhere
   result.local = collect(part, loc, local, mesh, has, held);
@@ -79,7 +79,7 @@ Value Partitioner::collect(Part &part, Location loc, Value local, FlatSymbolRefA
     int64_t stride = kept.stride / own.stride, offset = 0;
     bool isSame = own.begin == kept.begin && own.stride == kept.stride &&
                   has.globalShape[d] == held.globalShape[d];
-    if (!isSame && own.axes.empty()) {
+    if (!isSame && sharding::sizeOf(own.axes) == 1) {
       offset = (kept.begin - own.begin) / own.stride - own.offset;
     } else if (!isSame && stride > 1) {
       // The first of them that a device has, counted from where its buffer begins.
