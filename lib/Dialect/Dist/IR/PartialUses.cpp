@@ -111,6 +111,16 @@ static bool computesTensors(Operation *op) {
                          tensor::TensorDialect>(op->getDialect());
 }
 
+/// Whether an op takes out elements for a linalg op around it, which yields them as they are and
+/// makes the same contributions of them.
+static bool isPickedFrom(Operation *op, const Partials &partials) {
+  auto around = isa<tensor::ExtractOp>(op) ? dyn_cast<linalg::LinalgOp>(op->getParentOp())
+                                           : linalg::LinalgOp();
+  return around && llvm::all_of(op->getUsers(), llvm::IsaPred<linalg::YieldOp>) &&
+         llvm::none_of(around->getResults(),
+                       [&](Value result) { return differs(around, result, partials); });
+}
+
 static LogicalResult verifyUse(OpOperand &use, const Partials &partials,
                                FunctionOpInterface function) {
   Operation *op = use.getOwner();
@@ -125,6 +135,8 @@ static LogicalResult verifyUse(OpOperand &use, const Partials &partials,
   // Its own rules come first: what follows relies on them.
   if (failed(op->getName().verifyInvariants(op)))
     return failure();
+  if (isPickedFrom(op, partials))
+    return success();
   if (op->hasTrait<OpTrait::ReturnLike>() && op->getParentOp() == function) {
     auto attr =
         function.getResultAttrOfType<ShardingAttr>(use.getOperandNumber(), DistDialect::kSharding);
