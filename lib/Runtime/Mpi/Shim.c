@@ -9,6 +9,7 @@
 
 #include <mpi.h>
 #include <string.h>
+#include <time.h>
 
 #define MUST(call)                                                                                 \
   do {                                                                                             \
@@ -121,7 +122,19 @@ static void cancel(uint64_t *request) {
 static int finalize(void) {
   int finalized = 0;
   MUST(MPI_Finalized(&finalized));
-  return finalized ? 0 : MPI_Finalize();
+  if (finalized)
+    return 0;
+  /* MPI_Finalize enters a fence of the launcher's server. Open MPI 4's mpirun deadlocks when it has
+   * to end a job with a rank in that fence, so a rank enters only when all others are about to. */
+  MPI_Request barrier;
+  int done = 0;
+  MUST(MPI_Ibarrier(ourWorld, &barrier));
+  MUST(MPI_Test(&barrier, &done, MPI_STATUS_IGNORE));
+  for (long pause = 20000; !done; pause = pause < 1000000 ? 2 * pause : pause) {
+    nanosleep(&(struct timespec){.tv_nsec = pause}, NULL);
+    MUST(MPI_Test(&barrier, &done, MPI_STATUS_IGNORE));
+  }
+  return MPI_Finalize();
 }
 
 static void abortJob(int code) {
