@@ -184,6 +184,9 @@ LogicalResult Compilation::runPhases(PipelineOptions pipeline, Phase from, Phase
   for (int phase = static_cast<int>(from); phase < static_cast<int>(to); ++phase) {
     pipeline.from = static_cast<Phase>(phase);
     pipeline.to = static_cast<Phase>(phase + 1);
+    if (pipeline.from == Phase::partitioned && to == Phase::scheduled && pipeline.overlaps &&
+        pipeline.fusion.empty())
+      return overlapBest(pipeline);
     if (pipeline.from == Phase::propagated) {
       // Later the ops have the shapes of one device, and no longer say which loops are cut.
       std::vector<std::string> names = dist::parallelismsOf(*program);

@@ -292,15 +292,3 @@ FailureOr<bool> Compilation::fitMemory(const PipelineOptions &wish, Phase start,
     return failure();
   return true;
 }
-
-LogicalResult Compilation::overlapWithinBudget(const PipelineOptions &wish) {
-  OwningOpRef<ModuleOp> fused = program->clone();
-  if (failed(runPhases(wish, Phase::fused, Phase::scheduled)))
-    return failure();
-  OwningOpRef<ModuleOp> copy = program->clone();
-  if (failed(codegen::lowerToRt(*copy)))
-    return failure();
-  if (static_cast<double>(peakMemory(*copy)) > *wish.search.memoryBudget * kGiB)
-    program = std::move(fused);
-  return success();
-}

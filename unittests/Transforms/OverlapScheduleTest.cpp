@@ -46,9 +46,9 @@ TEST(OverlapSchedule, StartsWhereOperandsAreThereAndWaitsForTheFirstReader) {
 TEST(OverlapSchedule, WhatWaitsLetsLaterStepsGoFirst) {
   EXPECT_EQ(scheduled({computes(1), reduces(1, {0}), computes(1, {1}), computes(2, {0})}),
             "0 s1 3 w1 2");
-  EXPECT_EQ(
-      scheduled({computes(1), reduces(1, {0}), computes(1, {1}), computes(2, {0})}, {false, 2}),
-      "0 1 2 3");
+  EXPECT_EQ(scheduled({computes(1), reduces(1, {0}), computes(1, {1}), computes(2, {0})},
+                      {false, false, 2}),
+            "0 1 2 3");
 }
 
 TEST(OverlapSchedule, NothingToHideBehindIsNotStarted) {
@@ -78,7 +78,7 @@ TEST(OverlapSchedule, FewGathersAreAheadOfTheirReaders) {
   }
   for (int most : {1, 2, 3}) {
     int ahead = 0, greatest = 0;
-    for (const OverlapEvent &event : scheduleOverlap(steps, {true, most}).events) {
+    for (const OverlapEvent &event : scheduleOverlap(steps, {true, true, most}).events) {
       ahead += event.kind == OverlapEvent::Kind::start;
       greatest = std::max(greatest, ahead);
       ahead -= event.kind == OverlapEvent::Kind::wait;
@@ -90,6 +90,22 @@ TEST(OverlapSchedule, FewGathersAreAheadOfTheirReaders) {
 TEST(OverlapSchedule, SecondsAreThoseOfTheLastStepOrCollective) {
   EXPECT_EQ(scheduleOverlap({computes(1), reduces(5, {0}), computes(2, {0})}, {}).seconds, 6);
   EXPECT_EQ(scheduleOverlap({computes(1), reduces(1, {0}), computes(2, {0})}, {}).seconds, 3);
+}
+
+TEST(OverlapSchedule, TheLongestPathGoesFirstWhereItHasNoSlack) {
+  // Nothing is left to hide 3 behind when 1, which nothing waits for, runs in its turn.
+  std::vector<OverlapStep> steps{computes(1), computes(3, {0}), computes(1, {0}), reduces(2, {2}),
+                                 computes(1, {3})};
+  EXPECT_EQ(scheduled(steps), "0 2 s3 1 w3 4");
+  EXPECT_EQ(scheduled(steps, {true, false, 2}), "0 1 2 3 4");
+}
+
+TEST(OverlapSchedule, LoopsWaitForTheQueuesOfTheirCollectives) {
+  OverlapStep loop = computes(3);
+  loop.uses = {0};
+  EXPECT_EQ(scheduleOverlap({computes(1), reduces(2, {0}), loop, computes(1, {1})}, {}).seconds, 7);
+  loop.uses = {1};
+  EXPECT_EQ(scheduleOverlap({computes(1), reduces(2, {0}), loop, computes(1, {1})}, {}).seconds, 5);
 }
 
 TEST(OverlapSchedule, FreeStepsRunWhereTheyAreRead) {
@@ -110,13 +126,15 @@ TEST(OverlapSchedule, EachStepRunsOnceBehindWhatItReads) {
         step.queue = static_cast<int>(random() % 3);
       step.grows = step.queue >= 0 && random() % 2;
       step.isOrdered = random() % 6 == 0;
+      if (step.queue < 0 && random() % 8 == 0)
+        step.uses = {static_cast<int>(random() % 4)};
       for (unsigned n = random() % 4; i > 0 && n > 0; --n)
         step.sources.push_back(random() % i);
       std::sort(step.sources.begin(), step.sources.end());
       step.sources.erase(std::unique(step.sources.begin(), step.sources.end()), step.sources.end());
       steps.push_back(step);
     }
-    OverlapLimits limits{round % 2 == 0, 1 + round % 3};
+    OverlapLimits limits{round % 2 == 0, round % 4 < 2, 1 + round % 3};
     std::vector<OverlapEvent> events = scheduleOverlap(steps, limits).events;
     EXPECT_EQ(events, scheduleOverlap(steps, limits).events);
     std::vector<bool> isBegun(count), isDone(count);

@@ -67,6 +67,8 @@ private:
   /// or without one as small as can be. Where nothing fits that is an error, or false if the search
   /// `mayFail`, which then looks for no least memory.
   mlir::FailureOr<bool> fitMemory(const PipelineOptions &pipeline, Phase start, bool mayFail);
+  /// From `partitioned` to `scheduled`, with the fusion of collectives that makes the shortest step.
+  mlir::LogicalResult overlapBest(PipelineOptions pipeline);
   /// From `fused` to `scheduled`, if the arena stays within the budget.
   mlir::LogicalResult overlapWithinBudget(const PipelineOptions &pipeline);
 

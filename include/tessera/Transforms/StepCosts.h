@@ -62,6 +62,13 @@ public:
   double begin(CollectiveOpInterface op, const CommunicationCost &cost);
   /// Stands still until then; returns for how many seconds.
   double waitUntil(double done);
+  /// Whether a collective is under way.
+  bool isBusy() const {
+    for (const auto &[queue, free] : freeAt)
+      if (free > time)
+        return true;
+    return false;
+  }
   /// What ran since `begin` runs so often in all.
   void repeat(double begin, int64_t trips) {
     time = begin + static_cast<double>(trips) * (time - begin);
@@ -69,7 +76,7 @@ public:
 
 private:
   double time = 0;
-  std::map<Queue, double> freeAt; ///< looked up only
+  std::map<Queue, double> freeAt;
 };
 
 } // namespace tessera::dist

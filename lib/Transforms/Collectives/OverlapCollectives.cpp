@@ -44,7 +44,8 @@ static constexpr double kMemoryFactor = 1.1;
 /// A block that would not end this part of its time earlier stays as it is.
 static constexpr double kLeastGain = 0.001;
 
-static constexpr OverlapLimits kLimits[] = {{true, 2}, {false, 2}, {false, 1}};
+static constexpr OverlapLimits kLimits[] = {
+    {true, true, 2}, {true, false, 2}, {false, false, 2}, {false, false, 1}};
 
 namespace {
 
@@ -70,6 +71,9 @@ public:
 
 private:
   OverlapStep describe(ArrayRef<Operation *> ops, bool keepsOrder);
+  int queueOf(CollectiveOpInterface op, const CommunicationCost &cost) {
+    return queues.try_emplace(DeviceClock::queueOf(op, cost), queues.size()).first->second;
+  }
   double secondsOf(Operation *op) const;
 
   Block &block;
@@ -111,8 +115,7 @@ OverlapStep BlockSteps::describe(ArrayRef<Operation *> members, bool keepsOrder)
   if (collective)
     cost = costs.communicationOf(collective);
   if (succeeded(cost) && !cost->isLocal()) {
-    auto queue = queues.try_emplace(DeviceClock::queueOf(collective, *cost), queues.size());
-    step.queue = queue.first->second;
+    step.queue = queueOf(collective, *cost);
     step.seconds = cost->timing.seconds;
     step.grows = bytesOf(first->getResultTypes()) > bytesOf(first->getOperandTypes());
     step.isOrdered = keepsOrder;
@@ -122,7 +125,15 @@ OverlapStep BlockSteps::describe(ArrayRef<Operation *> members, bool keepsOrder)
   for (Operation *op : members) {
     step.seconds += secondsOf(op);
     step.isOrdered |= isOrdered(op);
+    for (Region &region : op->getRegions())
+      region.walk([&](CollectiveOpInterface inner) {
+        if (FailureOr<CommunicationCost> its = costs.communicationOf(inner);
+            succeeded(its) && !its->isLocal())
+          step.uses.push_back(queueOf(inner, *its));
+      });
   }
+  llvm::sort(step.uses);
+  step.uses.erase(llvm::unique(step.uses), step.uses.end());
   return step;
 }
 

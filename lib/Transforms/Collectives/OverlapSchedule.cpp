@@ -41,6 +41,7 @@ private:
 
   void findSources();
   void findStarts();
+  void findLatest();
   void release(unsigned step);
   void finish(unsigned step, double at);
   void emitSources(unsigned step);
@@ -59,12 +60,14 @@ private:
   std::vector<std::vector<unsigned>> sources, users; ///< without the free steps in between
   std::vector<unsigned> missing;                     ///< by step: sources that are not scheduled
   std::vector<double> readyAt, doneAt;               ///< by step
+  std::vector<double> latest;     ///< by step: a start after which it delays the end
   std::vector<double> startAt;    ///< of what grows: seconds of computing that precede it
   std::vector<unsigned> readerOf; ///< of a collective: its first reader in the program
   std::vector<bool> isEmitted, isStarted, isWaited;
   std::vector<double> queueFreeAt;
   std::vector<int> ahead;       ///< by queue
   std::set<unsigned> ready;     ///< to compute, operands there
+  std::set<Timed> urgent;       ///< the same, by `latest`
   Earliest waiting;             ///< to compute or to start, by when its operands are there
   std::set<unsigned> startable; ///< collectives that do not grow
   std::set<Timed> deferred;     ///< collectives that grow, by `startAt`
@@ -110,6 +113,8 @@ void Scheduler::findStarts() {
   for (size_t step = 0; step < steps.size(); ++step) {
     before[step + 1] = before[step] + (isCollective(step) ? 0 : steps[step].seconds);
     queues = std::max(queues, steps[step].queue + 1);
+    for (int queue : steps[step].uses)
+      queues = std::max(queues, queue + 1);
   }
   queueFreeAt.assign(queues, 0);
   ahead.assign(queues, 0);
@@ -135,6 +140,23 @@ void Scheduler::findStarts() {
   }
 }
 
+/// The end is at best that of all computing, or of the longest path.
+void Scheduler::findLatest() {
+  std::vector<double> path(steps.size(), 0);
+  double end = 0, longest = 0;
+  for (size_t step = steps.size(); step-- > 0;) {
+    for (unsigned user : users[step])
+      path[step] = std::max(path[step], path[user]);
+    path[step] += steps[step].seconds;
+    longest = std::max(longest, path[step]);
+    end += isCollective(step) ? 0 : steps[step].seconds;
+  }
+  end = std::max(end, longest);
+  latest.resize(steps.size());
+  for (size_t step = 0; step < steps.size(); ++step)
+    latest[step] = end - path[step];
+}
+
 /// All its sources are scheduled.
 void Scheduler::release(unsigned step) {
   if (isCollective(step) && steps[step].grows && readyAt[step] <= now)
@@ -143,8 +165,10 @@ void Scheduler::release(unsigned step) {
     waiting.push({readyAt[step], step});
   else if (isCollective(step))
     startable.insert(step);
-  else
+  else {
     ready.insert(step);
+    urgent.insert({latest[step], step});
+  }
 }
 
 void Scheduler::finish(unsigned step, double at) {
@@ -173,10 +197,13 @@ void Scheduler::emitSources(unsigned step) {
 
 void Scheduler::compute(unsigned step) {
   now = std::max(now, readyAt[step]);
+  for (int queue : steps[step].uses)
+    now = std::max(now, queueFreeAt[queue]);
   emitSources(step);
   events.push_back({Kind::run, step});
   isEmitted[step] = true;
   ready.erase(step);
+  urgent.erase({latest[step], step});
   left.erase(step);
   now += steps[step].seconds;
   progress += steps[step].seconds;
@@ -230,14 +257,19 @@ bool Scheduler::startFirst() {
 
 /// A step whose operands are there, or none: the number of steps.
 unsigned Scheduler::nextToCompute() const {
-  bool isNext = !ready.empty() && (limits.reorders || *ready.begin() == *left.begin());
-  return isNext ? *ready.begin() : static_cast<unsigned>(steps.size());
+  if (ready.empty() || (!limits.reorders && *ready.begin() != *left.begin()))
+    return static_cast<unsigned>(steps.size());
+  unsigned first = *ready.begin();
+  if (limits.reorders && limits.hurries && urgent.begin()->first < now + steps[first].seconds)
+    return urgent.begin()->second;
+  return first;
 }
 
 OverlapSchedule Scheduler::run() {
   auto count = static_cast<unsigned>(steps.size());
   findSources();
   findStarts();
+  findLatest();
   readyAt.assign(count, 0);
   doneAt.assign(count, 0);
   isEmitted.assign(count, false);

@@ -8,7 +8,9 @@
 // List scheduling of the steps of one block on the queues of a device (R. L. Graham,
 // "Bounds on multiprocessing timing anomalies", SIAM J. Appl. Math. 17(2), 1969). The
 // computing queue takes, of all steps whose operands are there, the first in the order of
-// the program, so that what waits for a collective lets later steps go first.
+// the program, so that what waits for a collective lets later steps go first. A step goes
+// before its turn when what follows it, communication included, would otherwise end later
+// than computing could: so the last collectives find something to hide behind.
 //
 //   all-reduce, reduce-scatter   start as soon as their operands are there: their results
 //   and what else does not grow  take no more memory than those
@@ -34,10 +36,12 @@ struct OverlapStep {
   bool grows = false;     ///< a collective whose result has more bytes than its operand
   bool isOrdered = false; ///< keeps its order among the ordered steps
   std::vector<unsigned> sources; ///< earlier steps whose results it reads
+  std::vector<int> uses; ///< queues of the collectives in a loop: it starts when they are free
 };
 
 struct OverlapLimits {
   bool reorders = true; ///< steps may run before steps that stand before them
+  bool hurries = true;  ///< they do so where the longest path from them leaves no slack
   int mostAhead = 2;    ///< collectives that grow, of one queue, that are started and not read yet
 };
 
