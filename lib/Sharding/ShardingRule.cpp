@@ -223,10 +223,21 @@ static TensorSharding tensorSharding(const ShardingRule &rule, const TensorRule 
   return result;
 }
 
-static void addPartials(const ShardingRule &rule, const FactorAxes &axes,
+static bool runsOver(const TensorRule &tensor, size_t factor) {
+  return std::any_of(tensor.begin(), tensor.end(), [&](const DimRule &dim) {
+    return std::find(dim.factors.begin(), dim.factors.end(), static_cast<int64_t>(factor)) !=
+           dim.factors.end();
+  });
+}
+
+/// Adds the partial axes of a result.
+static void addPartials(const ShardingRule &rule, size_t result, const FactorAxes &axes,
                         TensorSharding &sharding) {
+  if (result < rule.completes.size() && rule.completes[result])
+    return;
   for (size_t f = 0; f < axes.size(); ++f)
-    if (rule.factors[f].kind == FactorKind::reduction)
+    if (rule.factors[f].kind == FactorKind::reduction && !axes[f].empty() &&
+        !runsOver(rule.results[result], f))
       for (const AxisRef &axis : axes[f])
         sharding.partial.push_back({axis, rule.factors[f].reduction});
 }
@@ -234,13 +245,13 @@ static void addPartials(const ShardingRule &rule, const FactorAxes &axes,
 TensorSharding operandSharding(const ShardingRule &rule, int64_t index, const FactorAxes &axes) {
   TensorSharding result = tensorSharding(rule, rule.operands[index], axes);
   if (rule.accumulatorOf[index] >= 0)
-    addPartials(rule, axes, result);
+    addPartials(rule, rule.accumulatorOf[index], axes, result);
   return canonical(result);
 }
 
 TensorSharding resultSharding(const ShardingRule &rule, int64_t index, const FactorAxes &axes) {
   TensorSharding result = tensorSharding(rule, rule.results[index], axes);
-  addPartials(rule, axes, result);
+  addPartials(rule, index, axes, result);
   return canonical(result);
 }
 

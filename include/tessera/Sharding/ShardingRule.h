@@ -24,7 +24,8 @@ namespace tessera::sharding {
 
 enum class FactorKind {
   parallel,  ///< iterations are independent and appear in the results
-  reduction, ///< iterations combine by `reduction`: cutting it makes the results partial
+  reduction, ///< iterations combine by `reduction`: cutting it makes the results partial, apart
+             ///< from those that run over it
   replicate, ///< must not be cut
 };
 
@@ -80,6 +81,9 @@ struct ShardingRule {
   std::vector<TensorRule> operands;
   std::vector<TensorRule> results;
   std::vector<int64_t> accumulatorOf; ///< by operand: the result that it starts, or -1
+  /// By result, empty for none: whether the op combines the parts of its reductions itself, so that
+  /// the result is whole.
+  std::vector<bool> completes;
   /// Whether it only moves elements, so that partials of any reduction pass from operand 0.
   bool movesOnly = false;
 

@@ -89,6 +89,24 @@ public:
     return dims.empty() ? getOperand(index) : mask(index, dims, fill);
   }
 
+  Value getCombined(Value local, ArrayRef<int64_t> factors, int64_t reduced,
+                    sharding::ReduceKind kind) override {
+    SmallVector<int64_t> shape;
+    TensorSharding whole = TensorSharding::replicated(factors.size());
+    for (auto [dim, factor] : llvm::enumerate(factors)) {
+      shape.push_back(own.rule.factors[factor].size);
+      whole.dims[dim] = own.axesOf(factor);
+    }
+    auto global = RankedTensorType::get(shape, getElementTypeOrSelf(local.getType()));
+    TensorSharding contributed = whole;
+    for (const sharding::AxisRef &axis : own.axesOf(reduced))
+      contributed.partial.push_back({axis, kind});
+    contributed = sharding::canonical(contributed);
+    std::string reason = (op->getName().getStringRef() + " combines its parts").str();
+    return partitioner.move(part, op->getLoc(), local, global, own.mesh, contributed,
+                            sharding::canonical(whole), builder.getStringAttr(reason));
+  }
+
   Value getFilledWindow(unsigned index, Attribute fill) override {
     // Moved again with the fill; the first move goes unused. With what contributions the op passes
     // on: reduced here, they would be counted again behind it.

@@ -8,6 +8,7 @@
 #include "Strategies.h"
 
 #include "tessera/Dialect/Dist/Rules/Rules.h"
+#include "tessera/Dialect/Dist/Rules/ShardingRuleInterface.h"
 #include "tessera/Sharding/Selections.h"
 
 using namespace mlir;
@@ -152,6 +153,7 @@ Strategies::List Strategies::fromClaims(const RuleNode &node) const {
   }
   if (!contested)
     return list;
+  addAlternatives(node, all, list);
   for (const Claim &claim : all) {
     Claims first = all;
     first.insert(first.begin(), claim);
@@ -160,6 +162,32 @@ Strategies::List Strategies::fromClaims(const RuleNode &node) const {
     addTo(list, {settle(node.rule, std::move(first)), {}});
   }
   return list;
+}
+
+/// Axes that two factors are claimed for, on a third that the op proposes.
+void Strategies::addAlternatives(const RuleNode &node, const Claims &all, List &list) {
+  auto distributed = dyn_cast<ShardingRuleOpInterface>(node.op);
+  if (!distributed)
+    return;
+  for (int64_t factor : distributed.getAlternatives()) {
+    for (const Claim &claim : all) {
+      bool isContested = llvm::any_of(all, [&](const Claim &other) {
+        return other.factor != claim.factor && *other.axes == *claim.axes;
+      });
+      if (!isContested || claim.factor == factor)
+        continue;
+      Claims rest = all;
+      llvm::erase_if(rest, [&](const Claim &other) {
+        return llvm::any_of(*claim.axes,
+                            [&](const AxisRef &axis) { return overlapsAny(*other.axes, axis); });
+      });
+      FactorAxes axes = settle(node.rule, std::move(rest));
+      axes[factor].insert(axes[factor].end(), claim.axes->begin(), claim.axes->end());
+      axes[factor] = mergeAxes(std::move(axes[factor]));
+      if (node.rule.factors[factor].size % sizeOf(axes[factor]) == 0)
+        addTo(list, {legalize(node.rule, std::move(axes)), {}});
+    }
+  }
 }
 
 void Strategies::spread(size_t index, const Strategy &strategy) {

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "VerifyRegion.h"
 #include "tessera/Dialect/Ext/IR/ExtDialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -35,8 +36,7 @@ static LogicalResult verifyShapes(Operation *op, int64_t dim, ValueRange inputs)
   return success();
 }
 
-/// Checks (E3): a region computes scalars of scalars.
-static LogicalResult verifyScalarRegion(Operation *op, Region &region) {
+LogicalResult tessera::ext::verifyScalarRegion(Operation *op, Region &region) {
   for (Operation &inner : region.front().without_terminator())
     if (!isMemoryEffectFree(&inner) || inner.getNumRegions() > 0 ||
         llvm::any_of(inner.getResultTypes(), llvm::IsaPred<ShapedType>))

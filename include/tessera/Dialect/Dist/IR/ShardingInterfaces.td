@@ -69,6 +69,12 @@ def Dist_ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
              "::tessera::sharding::ReshardPlanner &":$planner), "", "return 0;">,
 
     InterfaceMethod<[{
+      Factors that may take the axes that operands and results claim for other factors, though no tensor is cut so:
+      moving all of them there and back may be less than gathering one. Propagation tries them where claims contradict
+      each other.
+    }], "::llvm::SmallVector<int64_t>", "getAlternatives", (ins), "", "return {};">,
+
+    InterfaceMethod<[{
       Writes the op for the devices of one mesh, at the context's builder, and returns its results, one value each of
       the type `context.getLocalType` of it (scalars keep theirs). What lies beyond the tensor in an uneven part is
       undefined in operands and may be so in results, but a reduction must leave it out. Fails after an error.

@@ -69,6 +69,10 @@ public:
   /// beyond its size; the operand itself where no reduction that it runs over is cut unevenly. A
   /// reduction may visit it all if `fill` does not change its result.
   virtual mlir::Value getMaskedOperand(unsigned index, mlir::TypedAttr fill = {}) = 0;
+  /// What the devices hold of a new value, combined over the axes that cut a factor. The value has
+  /// a dimension for each of `factors` (its local part is `local`), none for the one reduced.
+  virtual mlir::Value getCombined(mlir::Value local, llvm::ArrayRef<int64_t> factors,
+                                  int64_t reduced, sharding::ReduceKind kind) = 0;
   /// Operand `index`, of which a device needs windows, with `fill` where a window reaches beyond
   /// the tensor. Collectives move the elements.
   virtual mlir::Value getFilledWindow(unsigned index, mlir::Attribute fill) = 0;

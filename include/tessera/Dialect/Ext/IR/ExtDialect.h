@@ -10,8 +10,10 @@
 
 #include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Dialect/Dist/Rules/ShardingRuleInterface.h"
+#include "tessera/Dialect/Ext/IR/AttentionDomain.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
@@ -21,6 +23,13 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "tessera/Dialect/Ext/IR/ExtDialect.h.inc"
+
+namespace tessera::ext {
+using mlir::FailureOr; // what the declarations of AggregatedOpInterface expect
+using mlir::OpBuilder;
+using mlir::SmallVector;
+using mlir::Value;
+} // namespace tessera::ext
 
 #define GET_OP_CLASSES
 #include "tessera/Dialect/Ext/IR/ExtOps.h.inc"

@@ -8,6 +8,7 @@
 #ifndef TESSERA_EXT_OPS
 #define TESSERA_EXT_OPS
 
+include "mlir/Dialect/Linalg/IR/LinalgInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -23,6 +24,7 @@ def Ext_Dialect : Dialect {
     Ops have value semantics and static shapes. The labels of constraints (E1, E2, …) are those of the verifier.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
                            "::mlir::tensor::TensorDialect", "::tessera::dist::DistDialect"];
 }
 
@@ -121,6 +123,102 @@ def Ext_SortOp : Ext_Op<"sort", ["getOperationsPerIteration", "getCommunicationS
     /// Elements of a result along the dimension.
     int64_t getCount() { return getLimit().value_or(getShape()[getDim()]); }
   }];
+}
+
+def Ext_AttentionOp : Ext_Op<"attention", ["addToRuleKey", "getOperationsPerIteration", "getAlternatives", "partition"],
+    [SingleBlock, DeclareOpInterfaceMethods<AggregatedOpInterface, ["decomposeOperation"]>]> {
+  let summary = "Products with keys, softmax over the keys, a product with values";
+  let description = [{
+    The loops of an attention are the dimensions of its indexing maps, one map for each operand and result, each a
+    projected permutation:
+
+    | loops | run over dimensions of |
+    |---|---|
+    | batch, head, key-value group | query, key, value and output |
+    | query position, head in a group | query and output |
+    | key position, exactly one | key and value |
+    | features of the scores | query and key |
+    | features of the output | value and output |
+
+    ```
+    score[i, n]  = region(sum_f query[i, f] * key[n, f], extras…, indices…)
+    output[i, g] = sum_n softmax_n(score[i, n]) * value[n, g]
+    logsumexp[i] = log(sum_n exp(score[i, n]))
+    ```
+
+    The region computes a score from the product, an element of each extra operand and the index in every loop: scale,
+    bias, mask, soft cap. A mask made of indices is code there and never a tensor. The type of the first argument is
+    that of the products, the type it yields that of the scores. The softmax is computed in that type, or in f32 where
+    the scores are narrower.
+
+    ```mlir
+    // Causal: batch b, query m, key n, features f and g.
+    %o = ext.attention indexing_maps = [affine_map<(b, m, n, f, g) -> (b, m, f)>, affine_map<(b, m, n, f, g) -> (b, n, f)>,
+                                        affine_map<(b, m, n, f, g) -> (b, n, g)>, affine_map<(b, m, n, f, g) -> (b, m, g)>]
+        ins(%q, %k, %v : tensor<8x64x16xf32>, tensor<8x64x16xf32>, tensor<8x64x16xf32>) {
+    ^bb0(%product: f32, %b: index, %m: index, %n: index, %f: index, %g: index):
+      %least = arith.constant 0xFF800000 : f32
+      %visible = arith.cmpi sge, %m, %n : index
+      %score = arith.select %visible, %product, %least : f32
+      ext.yield %score : f32
+    } -> tensor<8x64x16xf32>
+    ```
+
+    Memory is linear in the sequence: large scores are computed in blocks of rows. Cutting the key position leaves
+    contributions to the output: each device weights its own by what all have as largest score and sum, which are two
+    small reductions. The features are not cut.
+
+    (E7) Each operand and result has an indexing map, a projected permutation of one result a dimension; loops have one
+    extent. (E8) Every loop is one of the table; extras and the log-sum-exp run over no features, and the
+    log-sum-exp over every other loop but the key position. (E9) The region takes the product, an element of each extra
+    and an index a loop, of which those of features are unused, and yields one float. Its ops are those of (E3).
+  }];
+  let arguments = (ins AnyStaticShapeTensor:$query, AnyStaticShapeTensor:$key, AnyStaticShapeTensor:$value,
+                       Variadic<AnyStaticShapeTensor>:$extras, AffineMapArrayAttr:$indexing_maps);
+  let results = (outs AnyStaticShapeTensor:$output, Optional<AnyStaticShapeTensor>:$logsumexp);
+  let regions = (region SizedRegion<1>:$score);
+  let assemblyFormat = [{
+    `indexing_maps` `=` $indexing_maps `ins` `(` operands `:` type(operands) `)` attr-dict-with-keyword
+    $score `->` type(results)
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def Ext_AttentionBackwardOp : Ext_Op<"attention_backward",
+    ["addToRuleKey", "getOperationsPerIteration", "getAlternatives", "partition"],
+    [SingleBlock, DeclareOpInterfaceMethods<AggregatedOpInterface, ["decomposeOperation"]>]> {
+  let summary = "The derivative of an attention by query, key and value";
+  let description = [{
+    Computes the scores again from query and key; the log-sum-exp of the forward op gives their softmax. With
+    `delta[i] = sum_g output[i, g] * gradient[i, g]`:
+
+    ```
+    share[i, n]   = exp(score[i, n] - logsumexp[i])
+    d_value[n, g] = sum_i share[i, n] * gradient[i, g]
+    d_score[i, n] = share[i, n] * (sum_g gradient[i, g] * value[n, g] - delta[i])
+    d_product     = derivative(product, extras…, indices…, d_score)
+    d_query[i, f] = sum_n d_product[i, n] * key[n, f]
+    d_key[n, f]   = sum_i d_product[i, n] * query[i, f]
+    ```
+
+    Loops, maps and the region of scores are those of `ext.attention`; the gradient is that of its output. The second
+    region takes the same arguments and the derivative by the score, and yields the one by the product. Results have
+    the maps of query, key and value; a loop that a result lacks is summed, and cutting it makes the result partial.
+    (E7), (E8) and (E9) hold as they do for `ext.attention`.
+  }];
+  let arguments = (ins AnyStaticShapeTensor:$query, AnyStaticShapeTensor:$key, AnyStaticShapeTensor:$value,
+                       AnyStaticShapeTensor:$gradient, AnyStaticShapeTensor:$logsumexp, AnyStaticShapeTensor:$delta,
+                       Variadic<AnyStaticShapeTensor>:$extras, AffineMapArrayAttr:$indexing_maps);
+  let results = (outs AnyStaticShapeTensor:$query_gradient, AnyStaticShapeTensor:$key_gradient,
+                      AnyStaticShapeTensor:$value_gradient);
+  let regions = (region SizedRegion<1>:$score, SizedRegion<1>:$derivative);
+  let assemblyFormat = [{
+    `indexing_maps` `=` $indexing_maps `ins` `(` operands `:` type(operands) `)` attr-dict-with-keyword
+    $score `derivative` $derivative `->` type(results)
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 #endif // TESSERA_EXT_OPS

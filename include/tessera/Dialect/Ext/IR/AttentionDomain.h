@@ -1,0 +1,67 @@
+//===- AttentionDomain.h - The loops of an attention ------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_DIALECT_EXT_IR_ATTENTIONDOMAIN_H
+#define TESSERA_DIALECT_EXT_IR_ATTENTIONDOMAIN_H
+
+#include "mlir/IR/AffineMap.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Operation.h"
+
+namespace tessera::ext {
+
+/// The loops of an attention by their role, ascending.
+struct AttentionDomain {
+  llvm::SmallVector<int64_t> extents; ///< by loop
+  llvm::SmallVector<unsigned> batch;  ///< in query, key, value and output
+  llvm::SmallVector<unsigned> query;  ///< in query and output alone
+  unsigned key = 0;
+  llvm::SmallVector<unsigned> features;       ///< in query and key alone
+  llvm::SmallVector<unsigned> outputFeatures; ///< in value and output alone
+
+  int64_t sizeOf(llvm::ArrayRef<unsigned> loops) const {
+    int64_t size = 1;
+    for (unsigned loop : loops)
+      size *= extents[loop];
+    return size;
+  }
+};
+
+/// What forward and backward op have alike. The op has passed the verifier.
+struct AttentionParts {
+  mlir::Operation *op;
+  llvm::SmallVector<mlir::AffineMap> maps; ///< of the operands, then of the results
+  mlir::AffineMap output;                  ///< of the forward output
+  llvm::SmallVector<unsigned> rows; ///< batch and query loops, in the order of the log-sum-exp
+  unsigned firstExtra;              ///< operands from here on are extras
+  AttentionDomain domain;
+
+  unsigned numExtras() const { return op->getNumOperands() - firstExtra; }
+  mlir::Region &score() const { return op->getRegion(0); }
+  /// The type of the softmax: that of the scores, at least f32.
+  mlir::FloatType scoreType() const {
+    auto yielded =
+        mlir::cast<mlir::FloatType>(score().front().getTerminator()->getOperand(0).getType());
+    return yielded.getWidth() < 32 ? mlir::Float32Type::get(op->getContext()) : yielded;
+  }
+  /// The factor of each loop in the sharding rule; -1: a feature, which is whole.
+  llvm::SmallVector<int64_t> factors() const;
+};
+/// Of an ext.attention or ext.attention_backward.
+AttentionParts partsOf(mlir::Operation *op);
+
+/// Whether a map, a projected permutation, has a result that is the loop.
+inline bool hasLoop(mlir::AffineMap map, unsigned loop) {
+  return map.isFunctionOfDim(loop);
+}
+
+/// The extent of every loop, from the shapes of what the maps belong to. -1: no map has the loop.
+llvm::SmallVector<int64_t> loopExtents(llvm::ArrayRef<mlir::AffineMap> maps, mlir::TypeRange types);
+
+} // namespace tessera::ext
+
+#endif // TESSERA_DIALECT_EXT_IR_ATTENTIONDOMAIN_H

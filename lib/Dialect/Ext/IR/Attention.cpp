@@ -1,0 +1,222 @@
+//===- Attention.cpp - What an attention must be ---------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "VerifyRegion.h"
+#include "tessera/Dialect/Ext/IR/ExtDialect.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::ext;
+
+SmallVector<int64_t> ext::loopExtents(ArrayRef<AffineMap> maps, TypeRange types) {
+  SmallVector<int64_t> extents(maps.front().getNumDims(), -1);
+  for (auto [map, type] : llvm::zip_equal(maps, types))
+    for (auto [dim, expr] : llvm::enumerate(map.getResults()))
+      extents[cast<AffineDimExpr>(expr).getPosition()] =
+          cast<RankedTensorType>(type).getDimSize(dim);
+  return extents;
+}
+
+static AttentionDomain domainOf(ArrayRef<AffineMap> maps, AffineMap output,
+                                ArrayRef<int64_t> extents) {
+  AttentionDomain domain;
+  domain.extents.assign(extents.begin(), extents.end());
+  for (unsigned loop = 0; loop < extents.size(); ++loop) {
+    bool inQuery = hasLoop(maps[0], loop), inKey = hasLoop(maps[1], loop);
+    if (!hasLoop(output, loop)) {
+      if (inQuery)
+        domain.features.push_back(loop);
+      else
+        domain.key = loop;
+    } else if (!inQuery) {
+      domain.outputFeatures.push_back(loop);
+    } else if (inKey) {
+      domain.batch.push_back(loop);
+    } else {
+      domain.query.push_back(loop);
+    }
+  }
+  return domain;
+}
+
+AttentionParts ext::partsOf(Operation *op) {
+  AttentionParts parts{op, {}, {}, {}, 3, {}};
+  parts.maps = llvm::to_vector(
+      op->getAttrOfType<ArrayAttr>("indexing_maps").getAsValueRange<AffineMapAttr>());
+  SmallVector<Type> types = llvm::to_vector(op->getOperandTypes());
+  llvm::append_range(types, op->getResultTypes());
+  AffineMap rows;
+  if (isa<AttentionBackwardOp>(op)) {
+    parts.output = parts.maps[3];
+    rows = parts.maps[4];
+    parts.firstExtra = 6;
+  } else {
+    parts.output = parts.maps[op->getNumOperands()];
+    if (op->getNumResults() > 1)
+      rows = parts.maps.back();
+  }
+  parts.domain = domainOf(parts.maps, parts.output, loopExtents(parts.maps, types));
+  if (rows)
+    parts.rows = llvm::map_to_vector(
+        rows.getResults(), [](AffineExpr expr) { return cast<AffineDimExpr>(expr).getPosition(); });
+  else
+    for (ArrayRef<unsigned> loops : {ArrayRef(parts.domain.batch), ArrayRef(parts.domain.query)})
+      parts.rows.append(loops.begin(), loops.end());
+  return parts;
+}
+
+SmallVector<int64_t> AttentionParts::factors() const {
+  SmallVector<int64_t> result(domain.extents.size(), -1);
+  for (auto [factor, loop] : llvm::enumerate(rows))
+    result[loop] = static_cast<int64_t>(factor);
+  result[domain.key] = static_cast<int64_t>(rows.size());
+  return result;
+}
+
+/// What a loop is, by the tensors that have it; empty where it is nothing that an attention has.
+static StringRef roleOf(bool inQuery, bool inKey, bool inValue, bool inOutput) {
+  if (inOutput && inQuery)
+    return inKey == inValue ? (inKey ? "batch" : "query") : "";
+  if (inOutput)
+    return inValue && !inKey ? "output feature" : "";
+  if (inKey && inValue && !inQuery)
+    return "key";
+  return inQuery && inKey && !inValue ? "feature" : "";
+}
+
+/// Checks (E7): maps that fit what they belong to.
+static LogicalResult verifyMaps(Operation *op, ArrayRef<AffineMap> maps) {
+  SmallVector<Type> types = llvm::to_vector(op->getOperandTypes());
+  llvm::append_range(types, op->getResultTypes());
+  if (maps.size() != types.size())
+    return op->emitOpError() << "has " << maps.size() << " indexing maps for " << types.size()
+                             << " operands and results; give one each";
+  SmallVector<int64_t> extents(maps.front().getNumDims(), -1);
+  for (auto [index, map, type] : llvm::enumerate(maps, types)) {
+    auto tensor = cast<RankedTensorType>(type);
+    bool isOperand = index < op->getNumOperands();
+    auto say = [&](InFlightDiagnostic error) -> InFlightDiagnostic {
+      error << (isOperand ? "operand " : "result ")
+            << (isOperand ? index : index - op->getNumOperands()) << " of " << type << " with map "
+            << AffineMapAttr::get(map);
+      return error;
+    };
+    if (!map.isProjectedPermutation() || map.getNumDims() != extents.size() ||
+        map.getNumResults() != static_cast<unsigned>(tensor.getRank()))
+      return say(op->emitOpError() << "has ")
+             << "; a map has the loops of all and a loop of its own for each dimension";
+    for (auto [dim, expr] : llvm::enumerate(map.getResults())) {
+      int64_t &extent = extents[cast<AffineDimExpr>(expr).getPosition()];
+      if (extent >= 0 && extent != tensor.getDimSize(dim))
+        return say(op->emitOpError() << "has ")
+               << ", where loop d" << cast<AffineDimExpr>(expr).getPosition() << " has extent "
+               << tensor.getDimSize(dim) << " and elsewhere " << extent
+               << "; a loop has one extent";
+      extent = tensor.getDimSize(dim);
+    }
+  }
+  return success();
+}
+
+/// Checks (E8): the role of each loop. `output` is the map of the forward output, `rows` are maps
+/// of what has an element a row of scores, and extras are the operands from `firstExtra` on.
+static LogicalResult verifyRoles(Operation *op, ArrayRef<AffineMap> maps, AffineMap output,
+                                 ArrayRef<AffineMap> rows, unsigned firstExtra) {
+  int64_t keys = 0;
+  for (unsigned loop = 0; loop < output.getNumDims(); ++loop) {
+    StringRef role = roleOf(hasLoop(maps[0], loop), hasLoop(maps[1], loop), hasLoop(maps[2], loop),
+                            hasLoop(output, loop));
+    if (role.empty())
+      return op->emitOpError() << "has loop d" << loop << ", which is neither batch, query, key "
+                               << "nor feature by the tensors that have it";
+    keys += role == "key";
+    for (unsigned extra = firstExtra; extra < op->getNumOperands(); ++extra)
+      if (role.ends_with("feature") && hasLoop(maps[extra], loop))
+        return op->emitOpError() << "has extra operand " << extra << " over loop d" << loop
+                                 << ", a feature; scores have none";
+    for (AffineMap row : rows)
+      if (hasLoop(row, loop) != (role == "batch" || role == "query"))
+        return op->emitOpError() << "has map " << AffineMapAttr::get(row)
+                                 << " of what has an element a row, and loop d" << loop << ", a "
+                                 << role << "; a row has the loops of batch and query";
+  }
+  if (keys != 1)
+    return op->emitOpError() << "has " << keys << " loops over keys; it has one";
+  return success();
+}
+
+static LogicalResult verifyAttention(Operation *op) {
+  SmallVector<AffineMap> maps = llvm::to_vector(
+      op->getAttrOfType<ArrayAttr>("indexing_maps").getAsValueRange<AffineMapAttr>());
+  for (Type type : op->getOperands().take_front(3).getTypes())
+    if (!isa<FloatType>(getElementTypeOrSelf(type)))
+      return op->emitOpError() << "has an operand of " << type
+                               << "; query, key and value are tensors of floats";
+  if (failed(verifyMaps(op, maps)))
+    return failure();
+  if (isa<AttentionBackwardOp>(op)) {
+    for (unsigned i = 0; i < 3; ++i)
+      if (maps[op->getNumOperands() + i] != maps[i])
+        return op->emitOpError() << "has result " << i << " with another map than operand " << i
+                                 << "; a gradient has the map of what it is of";
+    return verifyRoles(op, maps, maps[3], {maps[4], maps[5]}, 6);
+  }
+  ArrayRef<AffineMap> rows = ArrayRef(maps).drop_front(op->getNumOperands() + 1);
+  return verifyRoles(op, maps, maps[op->getNumOperands()], rows, 3);
+}
+
+/// Checks (E9): a region over the product, elements of the extras, indices, and `more` floats.
+static LogicalResult verifyScores(Operation *op, Region &region, unsigned more) {
+  AttentionParts parts = partsOf(op);
+  Block &body = region.front();
+  unsigned loops = parts.domain.extents.size(), extras = parts.numExtras();
+  auto isFloat = [](Type type) { return isa<FloatType>(type); };
+  bool fits =
+      body.getNumArguments() == 1 + extras + loops + more && isFloat(body.getArgument(0).getType());
+  for (unsigned i = 0; fits && i < extras; ++i)
+    fits = body.getArgument(1 + i).getType() ==
+           getElementTypeOrSelf(op->getOperand(parts.firstExtra + i).getType());
+  for (unsigned i = 0; fits && i < loops; ++i)
+    fits = body.getArgument(1 + extras + i).getType().isIndex();
+  for (unsigned i = 0; fits && i < more; ++i)
+    fits = isFloat(body.getArgument(1 + extras + loops + i).getType());
+  if (!fits)
+    return op->emitOpError() << "has a region over (" << body.getArgumentTypes()
+                             << "); it takes a float, an element of each extra operand, " << loops
+                             << " indices" << (more ? " and the derivative by the score" : "");
+  if (failed(verifyScalarRegion(op, region)))
+    return failure();
+  for (ArrayRef<unsigned> features :
+       {ArrayRef(parts.domain.features), ArrayRef(parts.domain.outputFeatures)})
+    for (unsigned loop : features)
+      if (!body.getArgument(1 + extras + loop).use_empty())
+        return op->emitOpError() << "reads the index of loop d" << loop
+                                 << ", a feature; scores have none";
+  TypeRange yielded = body.getTerminator()->getOperandTypes();
+  if (yielded.size() != 1 || !isFloat(yielded.front()))
+    return body.getTerminator()->emitOpError()
+           << "yields (" << yielded << ") in '" << op->getName() << "'; it yields one float";
+  return success();
+}
+
+LogicalResult AttentionOp::verify() {
+  return verifyAttention(*this);
+}
+
+LogicalResult AttentionOp::verifyRegions() {
+  return verifyScores(*this, getScore(), 0);
+}
+
+LogicalResult AttentionBackwardOp::verify() {
+  return verifyAttention(*this);
+}
+
+LogicalResult AttentionBackwardOp::verifyRegions() {
+  if (failed(verifyScores(*this, getScore(), 0)))
+    return failure();
+  return verifyScores(*this, getDerivative(), 1);
+}

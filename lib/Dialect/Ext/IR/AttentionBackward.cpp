@@ -1,0 +1,101 @@
+//===- AttentionBackward.cpp - The derivative of attention -----------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionWriter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::ext;
+
+namespace {
+
+/// The derivative of one block of rows, whose scores are computed again.
+class BackwardWriter : public AttentionWriter {
+public:
+  BackwardWriter(OpBuilder &b, AttentionBackwardOp op, LoopLimits limits, GlobalIndex globalIndex)
+      : AttentionWriter(b, op, globalIndex, limits), derivative(op.getDerivative()) {}
+
+  SmallVector<Result> results() const {
+    SmallVector<Result> results;
+    for (unsigned i = 0; i < 3; ++i)
+      results.push_back({operandMap(i), elementOf(i)});
+    return results;
+  }
+
+  SmallVector<Value> write(ArrayRef<Value> operands, ArrayRef<Value> offsets) override {
+    enum { query, key, value, gradient, logsumexp, delta };
+    FloatType type = parts.scoreType();
+    AffineMap scoreMap = mapOf(scoreLoops);
+    AffineMap all = over(scoreLoops, scoreMap), row = over(scoreLoops, operandMap(logsumexp));
+    Value products = writeProducts(operands);
+    Value shares =
+        elementwise({writeScores(products, operands, offsets), operands[logsumexp]}, {all, row},
+                    scoreLoops, type, [&](OpBuilder &b, Location loc, ValueRange in) -> Value {
+                      Value sum = convertFloat(b, loc, in[1], type);
+                      return math::ExpOp::create(b, loc, arith::SubFOp::create(b, loc, in[0], sum));
+                    });
+    Value byShares = contract(operands[gradient], operandMap(gradient), operands[value],
+                              operandMap(value), scoreMap, type);
+    // The derivative by the products: that of the softmax, then that of the region.
+    SmallVector<Value> inputs{products};
+    SmallVector<AffineMap> inputMaps{all};
+    auto add = [&](Value input, AffineMap map) {
+      inputs.push_back(input);
+      inputMaps.push_back(map);
+    };
+    for (unsigned extra = parts.firstExtra; extra < operands.size(); ++extra)
+      add(operands[extra], over(scoreLoops, operandMap(extra)));
+    unsigned own = inputs.size();
+    add(shares, all);
+    add(byShares, all);
+    add(operands[delta], over(scoreLoops, operandMap(delta)));
+    Type narrow = elementOf(key);
+    Value byProducts = elementwise(
+        inputs, inputMaps, scoreLoops, narrow,
+        [&](OpBuilder &b, Location loc, ValueRange in) -> Value {
+          Value mean = convertFloat(b, loc, in[own + 2], type);
+          Value byScore = arith::MulFOp::create(b, loc, in[own],
+                                                arith::SubFOp::create(b, loc, in[own + 1], mean));
+          SmallVector<Value> arguments(in.take_front(own));
+          Type wanted = derivative.front().getArguments().back().getType();
+          arguments.push_back(convertFloat(b, loc, byScore, wanted));
+          Value result = writeRegion(b, loc, derivative, arguments, offsets, scoreLoops);
+          return convertFloat(b, loc, result, narrow);
+        });
+    auto sum = [&](Value scores, unsigned operand, unsigned result) {
+      return contract(scores, scoreMap, operands[operand], operandMap(operand), operandMap(result),
+                      elementOf(result));
+    };
+    return {sum(byProducts, key, query), sum(byProducts, query, key),
+            sum(convert(shares, scoreLoops, elementOf(value)), gradient, value)};
+  }
+
+private:
+  Type elementOf(unsigned operand) const {
+    return getElementTypeOrSelf(parts.op->getOperand(operand).getType());
+  }
+
+  Region &derivative;
+};
+
+} // namespace
+
+SmallVector<Value> ext::writeAttentionBackward(OpBuilder &b, AttentionBackwardOp op,
+                                               ArrayRef<Value> operands, LoopLimits limits,
+                                               GlobalIndex globalIndex) {
+  BackwardWriter writer(b, op, limits, globalIndex);
+  return writer.writeInBlocks(operands, writer.results());
+}
+
+FailureOr<SmallVector<Value>> AttentionBackwardOp::decomposeOperation(OpBuilder &b) {
+  return ext::writeAttentionBackward(
+      b, *this, llvm::to_vector(getOperands()), {},
+      [](OpBuilder &, Location, unsigned, Value local) { return local; });
+}

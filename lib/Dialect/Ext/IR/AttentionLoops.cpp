@@ -1,0 +1,112 @@
+//===- AttentionLoops.cpp - Attention as products and softmax --------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Small scores are computed at once: two products, which have tuned kernels, and a
+// softmax of rows. Large ones are computed in blocks of rows, whose scores fit a
+// cache: loops over slices of the query, and of what else has its loops. All keys
+// of a row are in one block, so that a row is summed in the order of the small case
+// whatever the block is.
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionLoops.h"
+#include "AttentionWriter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::ext;
+
+namespace {
+
+/// The forward computation of one block.
+class RowWriter : public AttentionWriter {
+public:
+  RowWriter(OpBuilder &b, AttentionOp op, RowResults wanted, LoopLimits limits,
+            GlobalIndex globalIndex)
+      : AttentionWriter(b, op, globalIndex, limits), wanted(wanted) {}
+
+  SmallVector<Result> results() const {
+    if (wanted == RowResults::accumulators) {
+      Result row{mapOf(rows), parts.scoreType()};
+      return {{parts.output, parts.scoreType()}, row, row};
+    }
+    SmallVector<Result> results{{parts.output, elementOf(0)}};
+    if (wanted == RowResults::logsumexp)
+      results.push_back({mapOf(rows), elementOf(1)});
+    return results;
+  }
+
+  SmallVector<Value> write(ArrayRef<Value> operands, ArrayRef<Value> offsets) override {
+    Value scores = writeScores(writeProducts(operands), operands, offsets);
+    FloatType type = parts.scoreType();
+    // The least float, where a row may have no key at all: its sum is then 0, not NaN.
+    bool mayLackKeys = wanted == RowResults::accumulators;
+    APFloat least = mayLackKeys ? APFloat::getLargest(type.getFloatSemantics(), true)
+                                : APFloat::getInf(type.getFloatSemantics(), true);
+    Value largest = reduceKeys(scores, scoreLoops, rows, least,
+                               [](OpBuilder &b, Location loc, Value element, Value all) -> Value {
+                                 return arith::MaximumFOp::create(b, loc, all, element);
+                               });
+    AffineMap all = over(scoreLoops, mapOf(scoreLoops)), row = over(scoreLoops, mapOf(rows));
+    Value weights = elementwise({scores, largest}, {all, row}, scoreLoops, type,
+                                [](OpBuilder &b, Location loc, ValueRange in) -> Value {
+                                  return math::ExpOp::create(
+                                      b, loc, arith::SubFOp::create(b, loc, in[0], in[1]));
+                                });
+    Value sum = reduceKeys(weights, scoreLoops, rows, APFloat::getZero(type.getFloatSemantics()),
+                           [](OpBuilder &b, Location loc, Value element, Value all) -> Value {
+                             return arith::AddFOp::create(b, loc, all, element);
+                           });
+    Type narrow = getElementTypeOrSelf(operands[2].getType());
+    if (wanted == RowResults::accumulators)
+      return {contract(convert(weights, scoreLoops, narrow), mapOf(scoreLoops), operands[2],
+                       operandMap(2), parts.output, type),
+              largest, sum};
+    Value shares = elementwise({weights, sum}, {all, row}, scoreLoops, narrow,
+                               [&](OpBuilder &b, Location loc, ValueRange in) -> Value {
+                                 return convertFloat(
+                                     b, loc, arith::DivFOp::create(b, loc, in[0], in[1]), narrow);
+                               });
+    SmallVector<Value> results{contract(shares, mapOf(scoreLoops), operands[2], operandMap(2),
+                                        parts.output, elementOf(0))};
+    if (wanted == RowResults::logsumexp) {
+      AffineMap identity = b.getMultiDimIdentityMap(rows.size());
+      results.push_back(elementwise(
+          {largest, sum}, {identity, identity}, rows, elementOf(1),
+          [&](OpBuilder &b, Location loc, ValueRange in) -> Value {
+            Value log = math::LogOp::create(b, loc, in[1]);
+            return convertFloat(b, loc, arith::AddFOp::create(b, loc, in[0], log), elementOf(1));
+          }));
+    }
+    return results;
+  }
+
+private:
+  Type elementOf(unsigned result) const {
+    return getElementTypeOrSelf(parts.op->getResult(result).getType());
+  }
+
+  RowResults wanted;
+};
+
+} // namespace
+
+SmallVector<Value> ext::writeAttention(OpBuilder &b, AttentionOp op, ArrayRef<Value> operands,
+                                       RowResults results, LoopLimits limits,
+                                       GlobalIndex globalIndex) {
+  RowWriter writer(b, op, results, limits, globalIndex);
+  return writer.writeInBlocks(operands, writer.results());
+}
+
+FailureOr<SmallVector<Value>> AttentionOp::decomposeOperation(OpBuilder &b) {
+  return ext::writeAttention(b, *this, llvm::to_vector(getOperands()),
+                             getLogsumexp() ? RowResults::logsumexp : RowResults::output, {},
+                             [](OpBuilder &, Location, unsigned, Value local) { return local; });
+}

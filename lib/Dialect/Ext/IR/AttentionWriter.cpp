@@ -1,0 +1,345 @@
+//===- AttentionWriter.cpp - What attentions are written with --------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionWriter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::ext;
+
+/// Scores of up to so many bytes are computed at once; those of a block take at most as many as
+/// the second says, about what a cache holds.
+static constexpr int64_t kSmallBytes = int64_t(32) << 20;
+static constexpr int64_t kBlockBytes = int64_t(8) << 20;
+/// Products of fewer rows are slow.
+static constexpr int64_t kMostRows = 128, kFewestRows = 8;
+
+AttentionWriter::AttentionWriter(OpBuilder &b, Operation *op, GlobalIndex globalIndex,
+                                 ArrayRef<std::pair<unsigned, int64_t>> limits)
+    : b(b), loc(op->getLoc()), parts(partsOf(op)), domain(parts.domain), rows(parts.rows),
+      scoreLoops(parts.rows), globalIndex(globalIndex), limits(limits) {
+  scoreLoops.push_back(domain.key);
+}
+
+//===----------------------------------------------------------------------===//
+// Maps and shapes
+//===----------------------------------------------------------------------===//
+
+AffineMap AttentionWriter::mapOf(ArrayRef<unsigned> loops) const {
+  SmallVector<AffineExpr> exprs;
+  for (unsigned loop : loops)
+    exprs.push_back(getAffineDimExpr(loop, b.getContext()));
+  return AffineMap::get(domain.extents.size(), 0, exprs, b.getContext());
+}
+
+AffineMap AttentionWriter::over(ArrayRef<unsigned> loops, AffineMap map) const {
+  SmallVector<AffineExpr> exprs;
+  for (AffineExpr expr : map.getResults())
+    exprs.push_back(
+        getAffineDimExpr(llvm::find(loops, cast<AffineDimExpr>(expr).getPosition()) - loops.begin(),
+                         b.getContext()));
+  return AffineMap::get(loops.size(), 0, exprs, b.getContext());
+}
+
+SmallVector<int64_t> AttentionWriter::shapeOver(ArrayRef<unsigned> loops) const {
+  return llvm::map_to_vector(loops, [&](unsigned loop) { return domain.extents[loop]; });
+}
+
+SmallVector<int64_t> AttentionWriter::shapeOf(AffineMap map) const {
+  return llvm::map_to_vector(map.getResults(), [&](AffineExpr expr) {
+    return domain.extents[cast<AffineDimExpr>(expr).getPosition()];
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+Value AttentionWriter::zeros(ArrayRef<int64_t> shape, Type element) {
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
+  Value empty = tensor::EmptyOp::create(b, loc, shape, element);
+  return linalg::FillOp::create(b, loc, zero, empty).getResult(0);
+}
+
+Value ext::convertFloat(OpBuilder &b, Location loc, Value x, Type type) {
+  unsigned from = x.getType().getIntOrFloatBitWidth(), to = type.getIntOrFloatBitWidth();
+  if (x.getType() == type)
+    return x;
+  if (from < to)
+    return arith::ExtFOp::create(b, loc, type, x);
+  if (from == to) // f16 and bf16
+    x = arith::ExtFOp::create(b, loc, b.getF32Type(), x);
+  return arith::TruncFOp::create(b, loc, type, x);
+}
+
+Value AttentionWriter::elementwise(ValueRange inputs, ArrayRef<AffineMap> inputMaps,
+                                   ArrayRef<unsigned> loops, Type element, ScalarBody body) {
+  SmallVector<AffineMap> all(inputMaps);
+  all.push_back(b.getMultiDimIdentityMap(loops.size()));
+  SmallVector<utils::IteratorType> parallel(loops.size(), utils::IteratorType::parallel);
+  Value init = tensor::EmptyOp::create(b, loc, shapeOver(loops), element);
+  return linalg::GenericOp::create(b, loc, init.getType(), inputs, init, all, parallel,
+                                   [&](OpBuilder &inner, Location loc, ValueRange arguments) {
+                                     linalg::YieldOp::create(inner, loc,
+                                                             body(inner, loc, arguments));
+                                   })
+      .getResult(0);
+}
+
+Value AttentionWriter::convert(Value x, ArrayRef<unsigned> loops, Type element) {
+  if (getElementTypeOrSelf(x.getType()) == element)
+    return x;
+  return elementwise(x, b.getMultiDimIdentityMap(loops.size()), loops, element,
+                     [&](OpBuilder &b, Location loc, ValueRange in) {
+                       return convertFloat(b, loc, in[0], element);
+                     });
+}
+
+Value AttentionWriter::reduceKeys(
+    Value x, ArrayRef<unsigned> loops, ArrayRef<unsigned> rows, APFloat init,
+    llvm::function_ref<Value(OpBuilder &, Location, Value, Value)> body) {
+  Type element = getElementTypeOrSelf(x.getType());
+  Value start = arith::ConstantOp::create(b, loc, cast<TypedAttr>(FloatAttr::get(element, init)));
+  Value empty = tensor::EmptyOp::create(b, loc, shapeOver(rows), element);
+  Value filled = linalg::FillOp::create(b, loc, start, empty).getResult(0);
+  SmallVector<utils::IteratorType> iterators;
+  for (unsigned loop : loops)
+    iterators.push_back(llvm::is_contained(rows, loop) ? utils::IteratorType::parallel
+                                                       : utils::IteratorType::reduction);
+  return linalg::GenericOp::create(
+             b, loc, filled.getType(), x, filled,
+             ArrayRef<AffineMap>{b.getMultiDimIdentityMap(loops.size()), over(loops, mapOf(rows))},
+             iterators,
+             [&](OpBuilder &inner, Location loc, ValueRange arguments) {
+               linalg::YieldOp::create(inner, loc, body(inner, loc, arguments[0], arguments[1]));
+             })
+      .getResult(0);
+}
+
+Value AttentionWriter::contract(Value lhs, AffineMap lhsMap, Value rhs, AffineMap rhsMap,
+                                AffineMap resultMap, Type element) {
+  SmallVector<unsigned> loops;
+  for (unsigned loop = 0; loop < domain.extents.size(); ++loop)
+    if (llvm::any_of(ArrayRef<AffineMap>{lhsMap, rhsMap, resultMap},
+                     [&](AffineMap map) { return hasLoop(map, loop); }))
+      loops.push_back(loop);
+  Value init = zeros(shapeOf(resultMap), element);
+  ArrayAttr own =
+      b.getAffineMapArrayAttr({over(loops, lhsMap), over(loops, rhsMap), over(loops, resultMap)});
+  return linalg::ContractOp::create(b, loc, TypeRange{init.getType()}, ValueRange{lhs, rhs}, init,
+                                    own)
+      .getResult(0);
+}
+
+//===----------------------------------------------------------------------===//
+// Scores
+//===----------------------------------------------------------------------===//
+
+Value AttentionWriter::indexOf(OpBuilder &body, Location loc, unsigned loop,
+                               ArrayRef<Value> offsets, ArrayRef<unsigned> loops) {
+  Value index =
+      linalg::IndexOp::create(body, loc, llvm::find(loops, loop) - loops.begin()).getResult();
+  if (offsets[loop])
+    index = arith::AddIOp::create(body, loc, index, offsets[loop]);
+  return globalIndex(body, loc, loop, index);
+}
+
+Value AttentionWriter::writeRegion(OpBuilder &body, Location loc, Region &region,
+                                   ValueRange arguments, ArrayRef<Value> offsets,
+                                   ArrayRef<unsigned> loops) {
+  Block &block = region.front();
+  unsigned firstIndex = 1 + parts.numExtras(), numIndices = domain.extents.size();
+  IRMapping mapping;
+  for (BlockArgument argument : block.getArguments()) {
+    unsigned number = argument.getArgNumber();
+    if (number < firstIndex)
+      mapping.map(argument, arguments[number]);
+    else if (number >= firstIndex + numIndices)
+      mapping.map(argument, arguments[number - numIndices]);
+    else if (!argument.use_empty())
+      mapping.map(argument, indexOf(body, loc, number - firstIndex, offsets, loops));
+  }
+  for (Operation &op : block.without_terminator())
+    body.clone(op, mapping);
+  return mapping.lookupOrDefault(block.getTerminator()->getOperand(0));
+}
+
+Value AttentionWriter::writeProducts(ArrayRef<Value> operands) {
+  return contract(operands[0], operandMap(0), operands[1], operandMap(1), mapOf(scoreLoops),
+                  parts.score().front().getArgument(0).getType());
+}
+
+Value AttentionWriter::writeScores(Value products, ArrayRef<Value> operands,
+                                   ArrayRef<Value> offsets) {
+  Block &block = parts.score().front();
+  FloatType type = parts.scoreType();
+  if (block.getTerminator()->getOperand(0) == block.getArgument(0) && limits.empty())
+    return convert(products, scoreLoops, type);
+  SmallVector<Value> inputs{products};
+  SmallVector<AffineMap> inputMaps{b.getMultiDimIdentityMap(scoreLoops.size())};
+  for (unsigned extra = parts.firstExtra; extra < operands.size(); ++extra) {
+    inputs.push_back(operands[extra]);
+    inputMaps.push_back(over(scoreLoops, operandMap(extra)));
+  }
+  return elementwise(
+      inputs, inputMaps, scoreLoops, type,
+      [&](OpBuilder &body, Location loc, ValueRange in) -> Value {
+        Value score = writeRegion(body, loc, parts.score(), in.take_front(inputs.size()), offsets,
+                                  scoreLoops);
+        Value result = convertFloat(body, loc, score, type);
+        for (auto [loop, limit] : limits) {
+          Value inside = arith::CmpIOp::create(body, loc, arith::CmpIPredicate::slt,
+                                               indexOf(body, loc, loop, offsets, scoreLoops),
+                                               arith::ConstantIndexOp::create(body, loc, limit));
+          Value least = arith::ConstantOp::create(
+              body, loc,
+              cast<TypedAttr>(
+                  FloatAttr::get(type, APFloat::getInf(type.getFloatSemantics(), true))));
+          result = arith::SelectOp::create(body, loc, inside, result, least);
+        }
+        return result;
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+/// The largest divisor of `extent` in (size / 2, size], else `size`: without a remainder there is
+/// one copy of a block's code.
+static int64_t evenBlock(int64_t extent, int64_t size) {
+  for (int64_t divisor = size; divisor > size / 2; --divisor)
+    if (extent % divisor == 0)
+      return divisor;
+  return size;
+}
+
+SmallVector<int64_t> AttentionWriter::chooseBlocks() const {
+  SmallVector<int64_t> blocks(domain.extents);
+  auto bytes = [&]() {
+    int64_t result = domain.extents[domain.key] * (parts.scoreType().getWidth() / 8);
+    for (unsigned loop : rows)
+      result *= blocks[loop];
+    return result;
+  };
+  if (bytes() <= kSmallBytes)
+    return blocks;
+  auto shrink = [&](unsigned loop, int64_t least) {
+    while (bytes() > kBlockBytes && blocks[loop] > least)
+      blocks[loop] = std::max(least, sharding::ceilDiv(blocks[loop], 2));
+    blocks[loop] = evenBlock(domain.extents[loop], blocks[loop]);
+  };
+  auto longest = llvm::max_element(
+      domain.query, [&](unsigned a, unsigned b) { return domain.extents[a] < domain.extents[b]; });
+  if (longest != domain.query.end())
+    shrink(*longest, std::min(kMostRows, domain.extents[*longest]));
+  for (unsigned loop : rows)
+    if (longest == domain.query.end() || loop != *longest)
+      shrink(loop, 1);
+  if (longest != domain.query.end())
+    shrink(*longest, std::min(kFewestRows, domain.extents[*longest]));
+  return blocks;
+}
+
+SmallVector<Value> AttentionWriter::writeInBlocks(ArrayRef<Value> operands,
+                                                  ArrayRef<Result> results) {
+  domain.extents =
+      loopExtents(ArrayRef(parts.maps).take_front(operands.size()), ValueRange(operands));
+  return walk(rows, chooseBlocks(), operands, SmallVector<Value>(domain.extents.size()), results);
+}
+
+static Value sliceOf(OpBuilder &b, Location loc, Value x, unsigned dim, Value begin, int64_t size) {
+  auto type = cast<RankedTensorType>(x.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape[dim] = size;
+  SmallVector<OpFoldResult> offsets(shape.size(), b.getIndexAttr(0));
+  SmallVector<OpFoldResult> strides(shape.size(), b.getIndexAttr(1));
+  offsets[dim] = begin;
+  return tensor::ExtractSliceOp::create(b, loc, type.clone(shape), x, offsets,
+                                        getAsIndexOpFoldResult(b.getContext(), shape), strides);
+}
+
+SmallVector<Value> AttentionWriter::putBlock(ArrayRef<unsigned> order, ArrayRef<int64_t> blocks,
+                                             ArrayRef<Value> operands, ArrayRef<Value> offsets,
+                                             ArrayRef<Result> results, Value begin, int64_t size,
+                                             ValueRange into) {
+  unsigned loop = order.front();
+  auto dimOf = [&](AffineMap map) {
+    return *map.getResultPosition(getAffineDimExpr(loop, b.getContext()));
+  };
+  SmallVector<Value> slices(operands), begins(offsets);
+  for (auto [i, slice] : llvm::enumerate(slices))
+    if (hasLoop(operandMap(i), loop))
+      slice = sliceOf(b, loc, slice, dimOf(operandMap(i)), begin, size);
+  begins[loop] = begin;
+  int64_t whole = std::exchange(domain.extents[loop], size);
+  SmallVector<Value> made = walk(order.drop_front(), blocks, slices, begins, results);
+  domain.extents[loop] = whole;
+  SmallVector<Value> next;
+  for (auto [result, carry, block] : llvm::zip_equal(results, into, made)) {
+    auto type = cast<RankedTensorType>(block.getType());
+    if (!hasLoop(result.map, loop)) {
+      AffineMap identity = b.getMultiDimIdentityMap(type.getRank());
+      SmallVector<utils::IteratorType> parallel(type.getRank(), utils::IteratorType::parallel);
+      next.push_back(linalg::GenericOp::create(b, loc, type, block, carry,
+                                               ArrayRef<AffineMap>{identity, identity}, parallel,
+                                               [](OpBuilder &inner, Location loc, ValueRange in) {
+                                                 Value sum = arith::AddFOp::create(inner, loc,
+                                                                                   in[1], in[0]);
+                                                 linalg::YieldOp::create(inner, loc, sum);
+                                               })
+                         .getResult(0));
+      continue;
+    }
+    SmallVector<OpFoldResult> at(type.getRank(), b.getIndexAttr(0));
+    SmallVector<OpFoldResult> strides(type.getRank(), b.getIndexAttr(1));
+    at[dimOf(result.map)] = begin;
+    next.push_back(tensor::InsertSliceOp::create(
+        b, loc, block, carry, at, getAsIndexOpFoldResult(b.getContext(), type.getShape()),
+        strides));
+  }
+  return next;
+}
+
+SmallVector<Value> AttentionWriter::walk(ArrayRef<unsigned> order, ArrayRef<int64_t> blocks,
+                                         ArrayRef<Value> operands, ArrayRef<Value> offsets,
+                                         ArrayRef<Result> results) {
+  if (order.empty())
+    return write(operands, offsets);
+  unsigned loop = order.front();
+  int64_t extent = domain.extents[loop], size = blocks[loop];
+  if (size >= extent)
+    return walk(order.drop_front(), blocks, operands, offsets, results);
+  SmallVector<Value> carries;
+  for (const Result &result : results)
+    carries.push_back(
+        hasLoop(result.map, loop)
+            ? tensor::EmptyOp::create(b, loc, shapeOf(result.map), result.element).getResult()
+            : zeros(shapeOf(result.map), result.element));
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  int64_t whole = extent / size * size;
+  auto loopOp = scf::ForOp::create(b, loc, constant(0), constant(whole), constant(size), carries);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(loopOp.getBody());
+    SmallVector<Value> next = putBlock(order, blocks, operands, offsets, results,
+                                       loopOp.getInductionVar(), size, loopOp.getRegionIterArgs());
+    scf::YieldOp::create(b, loc, next);
+  }
+  SmallVector<Value> done = llvm::to_vector(ValueRange(loopOp.getResults()));
+  if (whole < extent)
+    done =
+        putBlock(order, blocks, operands, offsets, results, constant(whole), extent - whole, done);
+  return done;
+}
