@@ -58,6 +58,7 @@ LogicalResult vectoriseKernel(func::FuncOp kernel, const KernelTarget &target, K
   for (linalg::GenericOp op : ops) {
     std::string reason;
     rewriter.setInsertionPoint(op);
+    expandIndices(rewriter, op);
     FailureOr<Nest> nest = failure();
     if (hasLaneForm(op, reason))
       nest = Nest::get(op, reason);

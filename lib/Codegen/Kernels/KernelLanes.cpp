@@ -7,12 +7,25 @@
 
 #include "KernelLanes.h"
 
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
 namespace tessera::codegen {
+
+void expandIndices(OpBuilder &b, linalg::GenericOp op) {
+  OpBuilder::InsertionGuard guard(b);
+  for (auto apply : llvm::make_early_inc_range(op.getBody()->getOps<affine::AffineApplyOp>())) {
+    b.setInsertionPoint(apply);
+    apply.getResult().replaceAllUsesWith(
+        affine::expandAffineMap(b, apply.getLoc(), apply.getAffineMap(), apply.getMapOperands())
+            ->front());
+    apply.erase();
+  }
+}
 
 bool hasLaneForm(linalg::GenericOp op, std::string &reason) {
   for (Operation &inner : op.getBody()->without_terminator()) {

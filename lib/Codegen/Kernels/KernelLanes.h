@@ -18,6 +18,9 @@
 
 namespace tessera::codegen {
 
+/// Writes the indices that fusion and tiling have mapped as arithmetic, which has a vector form.
+void expandIndices(mlir::OpBuilder &b, mlir::linalg::GenericOp op);
+
 /// Whether every op of the body has a form on vectors; else `reason` names the first that has not.
 bool hasLaneForm(mlir::linalg::GenericOp op, std::string &reason);
 
