@@ -68,6 +68,7 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
   if (leadsTo(Phase::normalized)) {
     manager.addPass(dist::createDistGuard());
     manager.addPass(dist::createDistNormalize());
+    manager.addPass(dist::createDistRecognizeAttention());
   }
   if (leadsTo(Phase::propagated) && !options.search.mode.empty()) {
     dist::DistSearchOptions search;

@@ -35,6 +35,21 @@ def DistNormalize : Dist_Pass<"dist-normalize"> {
   }];
 }
 
+def DistRecognizeAttention : Dist_Pass<"dist-recognize-attention"> {
+  let summary = "Write products and softmax as one op where a program attends";
+  let description = [{
+    Where a product sums over the keys of a softmax of another product, both become an `ext.attention`, with everything
+    elementwise between them (scale, bias, mask, soft cap) as its region. Programs are compared by the formula of an
+    element, so that it does not matter where scales stand, whether masks are selected, added or multiplied, which
+    dimension the heads are, what is transposed, reshaped or broadcast on the way, or whether the softmax is divided
+    before or behind the product. Masks made of indices become code; heads that share keys and values by a broadcast
+    read them as they are. Where something else reads the scores, or the user constrained them, nothing changes.
+  }];
+  let dependentDialects = ["::tessera::dist::DistDialect", "::tessera::ext::ExtDialect",
+                           "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
+                           "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
 def DistPropagate : Dist_Pass<"dist-propagate"> {
   let summary = "Give every value a sharding";
   let description = [{

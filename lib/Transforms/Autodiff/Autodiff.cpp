@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AttentionReverse.h"
 #include "LoopNest.h"
 #include "Reverse.h"
 #include "tessera/Transforms/Elementwise.h"
@@ -46,6 +47,7 @@ struct Derivative {
   func::FuncOp function;
   SmallVector<unsigned> wrt, of;
   bool keepsValue, seedIsArgument;
+  int64_t recomputedScores;
 
   LogicalResult write();
 
@@ -211,6 +213,7 @@ LogicalResult Derivative::write() {
   SmallVector<Value> inputs, outputs, seeds, gradients;
   for (unsigned i : wrt)
     inputs.push_back(function.getArgument(i));
+  prepareAttention(function, inputs, of, recomputedScores);
   for (unsigned i : of)
     outputs.push_back(ret->getOperand(i));
   OpBuilder b(ret);
@@ -280,7 +283,7 @@ LogicalResult DistAutodiff::differentiate() {
   func::FuncOp made = source.clone();
   made.setSymName(declaration ? target + "_made" : target);
   module.insert(std::next(source->getIterator()), made);
-  Derivative derivative{made, *arguments, *results, value, seed == "argument"};
+  Derivative derivative{made, *arguments, *results, value, seed == "argument", recomputedScores};
   if (failed(derivative.write()))
     return failure();
   if (declaration && failed(fillDeclaration(declaration, made)))

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Reverse.h"
+#include "AttentionReverse.h"
 #include "LoopNest.h"
 #include "ScalarRules.h"
 
@@ -221,6 +222,7 @@ LogicalResult Reverse::reverseOp(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](linalg::SoftmaxOp op) { return reverseSoftmax(*this, op, incoming[0]); })
       .Case([&](linalg::LinalgOp op) { return reverseLinalg(*this, op, incoming); })
+      .Case([&](ext::AttentionOp op) { return reverseAttention(*this, op, incoming); })
       .Case([&](scf::ForOp op) { return reverseLoop(*this, op, incoming); })
       .Case([&](scf::IfOp op) { return reverseBranch(*this, op, incoming); })
       .Case([&](scf::WhileOp op) {

@@ -195,9 +195,6 @@ static LogicalResult guardOp(Operation *op) {
                              : success();
   if (isa<func::FuncOp, func::ReturnOp, func::CallOp>(op))
     return success();
-  if (op->hasTrait<OpTrait::IsTerminator>() &&
-      isa<dist::ShardingRuleOpInterface>(op->getParentOp()))
-    return success(); // its verifier has checked what it ends
   bool isListed =
       isa<arith::ArithDialect, math::MathDialect, linalg::LinalgDialect, tensor::TensorDialect>(
           op->getDialect());

@@ -32,8 +32,11 @@ def DistAutodiff : Pass<"dist-autodiff", "::mlir::ModuleOp"> {
     Option<"value", "value", "bool", "true", "Whether the new function also returns the old results">,
     Option<"seed", "seed", "std::string", "\"one\"",
            "one: the results differentiated are scalars, their cotangents 1; argument: cotangents are further arguments">,
+    Option<"recomputedScores", "recomputed-scores", "int64_t", "33554432",
+           "Least bytes of an attention's scores that the derivative computes again; smaller ones are kept">,
   ];
-  let dependentDialects = ["::tessera::dist::DistDialect", "::mlir::linalg::LinalgDialect",
+  let dependentDialects = ["::tessera::dist::DistDialect", "::tessera::ext::ExtDialect",
+                           "::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect", "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];
 }

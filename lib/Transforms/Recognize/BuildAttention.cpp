@@ -1,0 +1,283 @@
+//===- BuildAttention.cpp - The op of a recognised attention ---------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MatchAttention.h"
+#include "tessera/Dialect/Ext/IR/ExtDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using Kind = ElementExpressions::Kind;
+
+/// Groups of dimensions for a reshape that adds or drops dimensions of extent 1: each kept one has
+/// those in front of it, the last those behind it, too.
+static SmallVector<ReassociationIndices> groupsOf(ArrayRef<bool> isKept) {
+  SmallVector<ReassociationIndices> groups;
+  ReassociationIndices pending;
+  for (auto [dim, kept] : llvm::enumerate(isKept)) {
+    pending.push_back(dim);
+    if (kept)
+      groups.push_back(std::exchange(pending, {}));
+  }
+  if (!groups.empty())
+    groups.back().append(pending);
+  return groups;
+}
+
+namespace {
+
+class AttentionBuilder {
+public:
+  AttentionBuilder(OpBuilder &b, AttentionMatch &match)
+      : b(b), loc(match.root->getLoc()), match(match), all(*match.expressions) {}
+
+  Value build();
+
+private:
+  /// A tensor with one dimension a loop, no units; adds its map.
+  Value takeOperand(const Access &access);
+  AffineMap mapOf(ArrayRef<unsigned> loops) {
+    SmallVector<AffineExpr> exprs;
+    for (unsigned loop : loops)
+      exprs.push_back(b.getAffineDimExpr(numbers.find(loop)->second));
+    return AffineMap::get(numbers.size(), 0, exprs, b.getContext());
+  }
+  void number(ArrayRef<AffineExpr> indices) {
+    for (AffineExpr index : indices)
+      if (std::optional<Terms> terms = termsOf(index))
+        for (auto [loop, coefficient] : *terms)
+          numbers[loop] = 0;
+  }
+  void collectElements(int node);
+  Value emit(int node, OpBuilder &body, Block &block);
+  Value emitIndex(AffineExpr index, OpBuilder &body, Block &block);
+  Value asRootType(Value flat, ArrayRef<SmallVector<unsigned>> groups);
+
+  OpBuilder &b;
+  Location loc;
+  AttentionMatch &match;
+  ElementExpressions &all;
+  std::map<unsigned, unsigned> numbers; ///< loops of the match to those of the op
+  SmallVector<int> elements;            ///< nodes that are extra operands
+  llvm::SmallDenseSet<int> collected;
+  SmallVector<AffineMap> maps;
+  llvm::DenseMap<int, Value> emitted; ///< looked up only
+};
+
+} // namespace
+
+Value AttentionBuilder::takeOperand(const Access &access) {
+  Value tensor = access.tensor;
+  auto type = cast<RankedTensorType>(tensor.getType());
+  SmallVector<int64_t> shape;
+  SmallVector<ReassociationIndices> groups;
+  SmallVector<bool> isKept;
+  SmallVector<unsigned> own;
+  for (auto [dim, index] : llvm::enumerate(access.indices)) {
+    Terms terms = *termsOf(index);
+    ReassociationIndices group;
+    if (terms.empty())
+      terms.push_back({~0u, 1});
+    for (auto [loop, coefficient] : terms) {
+      bool isUnit = loop == ~0u;
+      group.push_back(shape.size());
+      shape.push_back(isUnit ? 1 : match.loops->extents[loop]);
+      isKept.push_back(!isUnit);
+      if (!isUnit)
+        own.push_back(loop);
+    }
+    groups.push_back(group);
+  }
+  if (shape.size() != static_cast<size_t>(type.getRank()))
+    tensor = tensor::ExpandShapeOp::create(b, loc, type.clone(shape), tensor, groups);
+  if (own.size() != shape.size()) {
+    SmallVector<int64_t> kept =
+        llvm::map_to_vector(own, [&](unsigned loop) { return match.loops->extents[loop]; });
+    tensor = tensor::CollapseShapeOp::create(b, loc, type.clone(kept), tensor, groupsOf(isKept));
+  }
+  maps.push_back(mapOf(own));
+  return tensor;
+}
+
+void AttentionBuilder::collectElements(int node) {
+  if (!collected.insert(node).second)
+    return;
+  if (all[node].kind == Kind::element)
+    elements.push_back(node);
+  for (int operand : all[node].operands)
+    collectElements(operand);
+}
+
+Value AttentionBuilder::emitIndex(AffineExpr index, OpBuilder &body, Block &block) {
+  unsigned first = 1 + elements.size();
+  Value sum;
+  Terms terms = *termsOf(index);
+  for (auto [loop, coefficient] : terms) {
+    Value term = block.getArgument(first + numbers.find(loop)->second);
+    if (coefficient != 1)
+      term = arith::MulIOp::create(body, loc, term,
+                                   arith::ConstantIndexOp::create(body, loc, coefficient));
+    sum = sum ? arith::AddIOp::create(body, loc, sum, term).getResult() : term;
+  }
+  return sum ? sum : arith::ConstantIndexOp::create(body, loc, 0).getResult();
+}
+
+Value AttentionBuilder::emit(int node, OpBuilder &body, Block &block) {
+  if (Value known = emitted.lookup(node))
+    return known;
+  const ElementExpressions::Node &own = all[node];
+  auto finish = [&](Value value) { return emitted[node] = value; };
+  switch (own.kind) {
+  case Kind::product:
+    return finish(block.getArgument(0));
+  case Kind::element:
+    return finish(block.getArgument(1 + (llvm::find(elements, node) - elements.begin())));
+  case Kind::index:
+    return finish(emitIndex(own.index, body, block));
+  default: {
+    IRMapping mapping;
+    for (auto [operand, from] : llvm::zip_equal(own.operands, own.op->getOperands()))
+      mapping.map(from, emit(operand, body, block));
+    // An operand that stands twice maps by position, not by value.
+    Operation *copy = body.clone(*own.op, mapping);
+    for (auto [index, operand] : llvm::enumerate(own.operands))
+      copy->setOperand(index, emit(operand, body, block));
+    return finish(copy->getResult(0));
+  }
+  }
+}
+
+/// Puts split loops together again, and adds the dimensions of extent 1.
+Value AttentionBuilder::asRootType(Value flat, ArrayRef<SmallVector<unsigned>> groups) {
+  auto wanted = cast<RankedTensorType>(match.root->getResult(0).getType());
+  SmallVector<int64_t> shape;
+  SmallVector<ReassociationIndices> joined;
+  SmallVector<bool> isKept;
+  int64_t next = 0;
+  for (auto [group, extent] : llvm::zip_equal(groups, wanted.getShape())) {
+    isKept.push_back(!group.empty());
+    if (group.empty())
+      continue;
+    shape.push_back(extent);
+    joined.push_back(llvm::to_vector<2>(llvm::seq<int64_t>(next, next + group.size())));
+    next += group.size();
+  }
+  if (shape.size() != static_cast<size_t>(next))
+    flat = tensor::CollapseShapeOp::create(b, loc, wanted.clone(shape), flat, joined);
+  if (shape.size() != static_cast<size_t>(wanted.getRank()))
+    flat = tensor::ExpandShapeOp::create(b, loc, wanted, flat, groupsOf(isKept));
+  return flat;
+}
+
+Value AttentionBuilder::build() {
+  collectElements(match.score);
+  for (const Access *access : {&match.query, &match.key, &match.value})
+    number(access->indices);
+  number(match.output);
+  for (auto [position, loop] : llvm::enumerate(numbers))
+    loop.second = position;
+  SmallVector<Value> operands;
+  for (const Access *access : {&match.query, &match.key, &match.value})
+    operands.push_back(takeOperand(*access));
+  for (int node : elements)
+    operands.push_back(takeOperand({all[node].tensor, all[node].indices}));
+  SmallVector<unsigned> flat;
+  SmallVector<SmallVector<unsigned>> groups;
+  for (AffineExpr index : match.output) {
+    SmallVector<unsigned> group;
+    Terms terms = *termsOf(index);
+    for (auto [loop, coefficient] : terms)
+      group.push_back(loop);
+    llvm::append_range(flat, group);
+    groups.push_back(group);
+  }
+  maps.push_back(mapOf(flat));
+  SmallVector<int64_t> shape =
+      llvm::map_to_vector(flat, [&](unsigned loop) { return match.loops->extents[loop]; });
+  auto wanted = cast<RankedTensorType>(match.root->getResult(0).getType());
+  auto op = ext::AttentionOp::create(b, loc, TypeRange{wanted.clone(shape)}, operands[0],
+                                     operands[1], operands[2], ArrayRef(operands).drop_front(3),
+                                     b.getAffineMapArrayAttr(maps));
+  Block &block = op.getScore().emplaceBlock();
+  Type product = b.getF32Type();
+  for (int candidate : collected)
+    if (all[candidate].kind == Kind::product)
+      product = all[candidate].type;
+  block.addArgument(product, loc);
+  for (int element : elements)
+    block.addArgument(all[element].type, loc);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    block.addArgument(b.getIndexType(), loc);
+  OpBuilder body = OpBuilder::atBlockEnd(&block);
+  Value score = emit(match.score, body, block);
+  ext::YieldOp::create(body, loc, score);
+  return asRootType(op.getOutput(), groups);
+}
+
+/// Whether elements are read by sums of loops that a reshape takes apart, each loop once.
+static bool isReadable(const AttentionMatch &match, Value tensor, ArrayRef<AffineExpr> indices) {
+  llvm::SmallDenseSet<unsigned> seen;
+  auto type = cast<RankedTensorType>(tensor.getType());
+  for (auto [index, extent] : llvm::zip_equal(indices, type.getShape())) {
+    std::optional<Terms> terms = termsOf(index);
+    if (!terms)
+      return false;
+    int64_t size = 1;
+    for (auto [loop, coefficient] : llvm::reverse(*terms)) {
+      if (coefficient != size || !seen.insert(loop).second)
+        return false;
+      size *= match.loops->extents[loop];
+    }
+    if (size != extent)
+      return false;
+  }
+  return true;
+}
+
+bool dist::canBuild(const AttentionMatch &match) {
+  const ElementExpressions &all = *match.expressions;
+  llvm::SmallDenseSet<int> done;
+  SmallVector<int> work{match.score};
+  while (!work.empty()) {
+    int node = work.pop_back_val();
+    if (!done.insert(node).second)
+      continue;
+    if (all[node].kind == Kind::element && !isReadable(match, all[node].tensor, all[node].indices))
+      return false;
+    llvm::append_range(work, all[node].operands);
+  }
+  return isReadable(match, match.root->getResult(0), match.output) &&
+         llvm::all_of(ArrayRef{&match.query, &match.key, &match.value}, [&](const Access *access) {
+           return isReadable(match, access->tensor, access->indices);
+         });
+}
+
+int64_t dist::scoreBytes(const AttentionMatch &match) {
+  llvm::SmallDenseSet<unsigned> rows;
+  for (AffineExpr index : match.output)
+    if (std::optional<Terms> terms = termsOf(index))
+      for (auto [loop, coefficient] : *terms)
+        rows.insert(loop);
+  auto reads = [](const Access &access, unsigned loop) {
+    return llvm::any_of(access.indices,
+                        [&](AffineExpr index) { return index.isFunctionOfDim(loop); });
+  };
+  int64_t elements = 1;
+  for (auto [loop, extent] : llvm::enumerate(match.loops->extents)) {
+    bool isKey = reads(match.key, loop) && reads(match.value, loop) && !reads(match.query, loop);
+    if (isKey || (rows.contains(loop) && reads(match.query, loop)))
+      elements *= extent;
+  }
+  return elements * (*match.expressions)[match.score].type.getIntOrFloatBitWidth() / 8;
+}
+
+Value dist::writeAttention(OpBuilder &b, AttentionMatch &match) {
+  return AttentionBuilder(b, match).build();
+}

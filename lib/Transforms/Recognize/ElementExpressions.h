@@ -1,0 +1,123 @@
+//===- ElementExpressions.h - What an element is computed of ----*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A program of many small ops computes one scalar formula for each element. Seen
+// as formulas, spellings agree: where a scale stands, whether a mask is selected or
+// added, what is transposed, reshaped or broadcast on the way.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_TRANSFORMS_RECOGNIZE_ELEMENTEXPRESSIONS_H
+#define TESSERA_LIB_TRANSFORMS_RECOGNIZE_ELEMENTEXPRESSIONS_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <map>
+#include <optional>
+
+namespace tessera::dist {
+
+/// The loops that elements are enumerated by. Indices are sums of loops with coefficients. A loop
+/// is split in two where a reshape takes an index apart.
+struct Loops {
+  llvm::SmallVector<int64_t> extents; ///< by dimension of the affine expressions
+
+  /// `index` divided by a constant, and the rest; nothing where loops would have to be split.
+  std::optional<std::pair<mlir::AffineExpr, mlir::AffineExpr>> divide(mlir::AffineExpr index,
+                                                                      int64_t divisor) const;
+};
+
+/// The terms (loop, coefficient) of an index without a constant; nothing where it is no such sum.
+using Terms = llvm::SmallVector<std::pair<unsigned, int64_t>, 2>;
+std::optional<Terms> termsOf(mlir::AffineExpr index);
+
+using Indices = llvm::SmallVector<mlir::AffineExpr, 4>;
+
+/// A loop of `extent` iterations that must become two, the inner of `inner` iterations.
+struct Split {
+  unsigned loop;
+  int64_t inner;
+};
+
+class ElementExpressions {
+public:
+  enum class Kind {
+    index,   ///< of a loop
+    element, ///< of a tensor that is not looked into
+    op,      ///< a scalar op over others
+    product, ///< an element of the product that is `root`
+    reduced, ///< of its operand, over the loop `reducedLoop`
+  };
+  struct Node {
+    Kind kind = Kind::op;
+    mlir::AffineExpr index;
+    mlir::Value tensor;
+    Indices indices;               ///< of the element
+    mlir::Operation *op = nullptr; ///< an op like this; of a reduction the combiner
+    mlir::Type type;
+    llvm::SmallVector<int, 3> operands;
+  };
+  static constexpr int kNone = -1;
+
+  /// `root` is the product that formulas end at; a reduction is one over `reducedLoop`.
+  ElementExpressions(const Loops &loops, mlir::linalg::LinalgOp root, unsigned reducedLoop)
+      : loops(loops), root(root), reducedLoop(reducedLoop) {}
+  ~ElementExpressions();
+
+  /// The formula of an element; kNone where there is none. `wantedSplit` may say what would help.
+  int evaluate(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices);
+
+  const Node &operator[](int node) const { return nodes[node]; }
+  /// Whether a formula depends on the loop, other than by a reduction over it.
+  bool dependsOn(int node, unsigned loop) const;
+  /// Whether a formula reads something of a kind.
+  bool contains(int node, Kind kind) const;
+  /// The formula behind conversions between floats.
+  int behindConversions(int node) const;
+  /// Whether it is an op of this type.
+  template <typename Op> bool isOp(int node) const {
+    return nodes[node].kind == Kind::op && llvm::isa<Op>(nodes[node].op);
+  }
+
+  /// Values computed from the root on the way to what was evaluated, and by which ops.
+  bool dependsOnRoot(mlir::Value value);
+  const llvm::SetVector<mlir::Operation *> &visited() const { return seen; }
+  /// A tensor that is read as it is although it depends on the root.
+  mlir::Value opaque;
+  std::optional<Split> wantedSplit;
+
+private:
+  int add(Node node);
+  int addOp(mlir::Operation *like, llvm::ArrayRef<int> operands, mlir::Type type);
+  int element(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices);
+  int ofLinalg(mlir::linalg::LinalgOp op, unsigned result,
+               llvm::ArrayRef<mlir::AffineExpr> indices);
+  int ofBody(mlir::linalg::LinalgOp op, mlir::Value scalar,
+             llvm::ArrayRef<mlir::AffineExpr> loopsOf, llvm::DenseMap<mlir::Value, int> &known);
+  bool isWorthInlining(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices);
+
+  const Loops &loops;
+  mlir::linalg::LinalgOp root;
+  unsigned reducedLoop;
+  std::vector<Node> nodes;
+  std::map<std::vector<const void *>, int> known;
+  llvm::DenseMap<mlir::Value, bool> depends; ///< looked up only
+  llvm::SetVector<mlir::Operation *> seen;
+  std::vector<mlir::Operation *> scratch; ///< scalars that stand for splat constants
+};
+
+/// The indices of a reshape's source at indices of its result; nothing where a loop would have to
+/// be split, which `wanted` then says.
+std::optional<Indices> throughReshape(const Loops &loops, mlir::Operation *reshape,
+                                      llvm::ArrayRef<mlir::AffineExpr> indices,
+                                      std::optional<Split> &wanted);
+
+} // namespace tessera::dist
+
+#endif // TESSERA_LIB_TRANSFORMS_RECOGNIZE_ELEMENTEXPRESSIONS_H

@@ -1,0 +1,435 @@
+//===- MatchAttention.cpp - Where a program attends ------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MatchAttention.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Utils/StructuredOpsUtils.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using Kind = ElementExpressions::Kind;
+static constexpr int kNone = ElementExpressions::kNone;
+
+bool dist::isProduct(linalg::LinalgOp op) {
+  if (!linalg::isaContractionOpInterface(op) || op.getNumDpsInputs() != 2 ||
+      op->getNumResults() != 1 || !op.hasPureTensorSemantics() ||
+      !isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType())))
+    return false;
+  Value init = op.getDpsInits()[0];
+  if (auto fill = init.getDefiningOp<linalg::FillOp>())
+    return matchPattern(fill.getInputs()[0], m_AnyZeroFloat());
+  return matchPattern(init, m_AnyZeroFloat());
+}
+
+/// Moves an access through transposes, broadcasts and reshapes to what they read.
+static void lookThrough(const Loops &loops, Access &access, std::optional<Split> &wanted) {
+  while (Operation *op = access.tensor.getDefiningOp()) {
+    auto isPlain = [](AffineExpr index) {
+      std::optional<Terms> terms = termsOf(index);
+      return terms && (terms->empty() || (terms->size() == 1 && terms->front().second == 1));
+    };
+    if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op)) {
+      std::optional<Split> split;
+      std::optional<Indices> source = throughReshape(loops, op, access.indices, split);
+      if (!source) // worth a split where something is broadcast behind the reshape
+        if (auto before = op->getOperand(0).getDefiningOp<linalg::LinalgOp>();
+            before && before.getNumParallelLoops() == before.getNumLoops() &&
+            before.getNumDpsInputs() == 1)
+          wanted = wanted ? wanted : split;
+      if (!source || !llvm::all_of(*source, isPlain))
+        return;
+      access = {op->getOperand(0), *source};
+      continue;
+    }
+    auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+    if (!linalgOp || linalgOp.getNumDpsInputs() != 1 || op->getNumResults() != 1 ||
+        linalgOp.getNumParallelLoops() != linalgOp.getNumLoops() ||
+        linalgOp.getBlock()->getOperations().size() != 1 ||
+        linalgOp.getBlock()->getTerminator()->getOperand(0) !=
+            linalgOp.getBlock()->getArgument(0) ||
+        !isa<RankedTensorType>(op->getOperand(0).getType()))
+      return;
+    AffineMap from = linalgOp.getMatchingIndexingMap(linalgOp.getDpsInputOperand(0));
+    AffineMap to = linalgOp.getMatchingIndexingMap(linalgOp.getDpsInitOperand(0));
+    if (!to.isPermutation())
+      return;
+    Indices at(to.getNumDims());
+    for (auto [expr, index] : llvm::zip_equal(to.getResults(), access.indices))
+      at[cast<AffineDimExpr>(expr).getPosition()] = index;
+    Indices source;
+    for (AffineExpr expr : from.getResults())
+      source.push_back(expr.replaceDims(at));
+    access = {op->getOperand(0), source};
+  }
+}
+
+namespace {
+
+class Matcher {
+public:
+  explicit Matcher(linalg::LinalgOp product) : product(product), context(product.getContext()) {
+    ranges = product.getStaticLoopRanges();
+    loops = std::make_unique<Loops>();
+    AffineExpr zero = getAffineConstantExpr(0, context);
+    for (int64_t range : ranges)
+      at.push_back(range == 1 ? zero : newLoop(range));
+  }
+
+  std::optional<AttentionMatch> run() {
+    for (unsigned shares = 0; shares < 2; ++shares) {
+      std::optional<unsigned> key = findKey(shares);
+      if (!key)
+        continue;
+      for (linalg::LinalgOp root : findRoots(product->getOperand(shares)))
+        for (constexpr int kMostSplits = 8; splits <= kMostSplits;) {
+          wanted.reset();
+          if (std::optional<AttentionMatch> match = matchFrom(root, shares, *key))
+            return match;
+          if (!wanted || !split(*wanted, *key))
+            break;
+        }
+    }
+    return std::nullopt;
+  }
+
+private:
+  AffineExpr newLoop(int64_t extent) {
+    loops->extents.push_back(extent);
+    return getAffineDimExpr(loops->extents.size() - 1, context);
+  }
+
+  /// Indices of an operand or the result of the product.
+  Indices indicesOf(OpOperand &operand) {
+    Indices result;
+    for (AffineExpr expr : product.getMatchingIndexingMap(&operand).getResults())
+      result.push_back(expr.replaceDims(at));
+    return result;
+  }
+
+  /// The loop over keys, where `shares` is the operand of softmax: the only one that is summed.
+  std::optional<unsigned> findKey(unsigned shares) {
+    AffineMap own = product.getMatchingIndexingMap(product.getDpsInputOperand(shares));
+    AffineMap other = product.getMatchingIndexingMap(product.getDpsInputOperand(1 - shares));
+    AffineMap output = product.getMatchingIndexingMap(product.getDpsInitOperand(0));
+    std::optional<unsigned> key;
+    for (unsigned loop = 0; loop < ranges.size(); ++loop) {
+      if (ranges[loop] == 1)
+        continue;
+      bool inOwn = own.isFunctionOfDim(loop), inOther = other.isFunctionOfDim(loop);
+      if (output.isFunctionOfDim(loop))
+        continue;
+      if (key || !inOwn || !inOther)
+        return std::nullopt;
+      key = cast<AffineDimExpr>(at[loop]).getPosition();
+    }
+    return key;
+  }
+
+  /// The products that a tensor is computed of by other ops.
+  SmallVector<linalg::LinalgOp> findRoots(Value shares) {
+    SmallVector<linalg::LinalgOp> roots;
+    SetVector<Value> work;
+    work.insert(shares);
+    constexpr size_t kMost = 256;
+    for (size_t next = 0; next < work.size() && work.size() < kMost; ++next) {
+      Operation *op = work[next].getDefiningOp();
+      if (!op || op->getBlock() != product->getBlock())
+        continue;
+      auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+      if (linalgOp && isProduct(linalgOp)) {
+        if (!llvm::is_contained(roots, linalgOp))
+          roots.push_back(linalgOp);
+        continue;
+      }
+      if (linalgOp || isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
+        for (Value operand : op->getOperands())
+          if (isa<RankedTensorType>(operand.getType()))
+            work.insert(operand);
+    }
+    return roots;
+  }
+
+  bool split(Split wish, unsigned key) {
+    ++splits;
+    int64_t extent = loops->extents[wish.loop];
+    if (wish.loop == key || extent % wish.inner != 0)
+      return false;
+    AffineExpr old = getAffineDimExpr(wish.loop, context);
+    AffineExpr outer = newLoop(extent / wish.inner), inner = newLoop(wish.inner);
+    for (AffineExpr &expr : at)
+      expr = expr.replace(old, outer * wish.inner + inner);
+    return true;
+  }
+
+  std::optional<AttentionMatch> matchFrom(linalg::LinalgOp root, unsigned shares, unsigned key);
+  std::optional<int> matchSoftmax(ElementExpressions &all, int node, unsigned key, int &sum) const;
+  std::optional<int> matchLogSoftmax(ElementExpressions &all, int exponent, unsigned key) const;
+  bool matchDivision(AttentionMatch &match, unsigned key, int sum);
+  std::optional<int> findProductNode(const ElementExpressions &all, int score) const;
+  bool findOperands(AttentionMatch &match, linalg::LinalgOp root, int node, unsigned key);
+  bool isReplacedWhole(const AttentionMatch &match, ElementExpressions &all, linalg::LinalgOp root);
+
+  linalg::LinalgOp product;
+  MLIRContext *context;
+  SmallVector<int64_t> ranges;
+  std::unique_ptr<Loops> loops;
+  Indices at; ///< by loop of the product
+  std::optional<Split> wanted;
+  int splits = 0;
+};
+
+} // namespace
+
+/// The sum over keys of an exponential that is itself `exponential`.
+static bool isSumOf(const ElementExpressions &all, int node, int exponential) {
+  node = all.behindConversions(node);
+  return all[node].kind == Kind::reduced && isa<arith::AddFOp>(all[node].op) &&
+         all.behindConversions(all[node].operands[0]) == exponential;
+}
+
+/// exp(x - m - log(sum exp(x - m))) and exp(x - (m + log(sum exp(x - m)))): the exponent x - m.
+std::optional<int> Matcher::matchLogSoftmax(ElementExpressions &all, int exponent,
+                                            unsigned key) const {
+  auto sumUnderLog = [&](int node) {
+    node = all.behindConversions(node);
+    return all.isOp<math::LogOp>(node) ? all.behindConversions(all[node].operands[0]) : kNone;
+  };
+  auto exponentOf = [&](int sum) {
+    if (sum == kNone || all[sum].kind != Kind::reduced || !isa<arith::AddFOp>(all[sum].op))
+      return kNone;
+    int inner = all.behindConversions(all[sum].operands[0]);
+    return all.isOp<math::ExpOp>(inner) ? all.behindConversions(all[inner].operands[0]) : kNone;
+  };
+  if (!all.isOp<arith::SubFOp>(exponent))
+    return std::nullopt;
+  int left = all.behindConversions(all[exponent].operands[0]);
+  int right = all.behindConversions(all[exponent].operands[1]);
+  if (exponentOf(sumUnderLog(right)) == left)
+    return left;
+  if (!all.isOp<arith::AddFOp>(right) || all.dependsOn(right, key))
+    return std::nullopt;
+  for (int side = 0; side < 2; ++side) {
+    int shift = all.behindConversions(all[right].operands[side]);
+    int inner = exponentOf(sumUnderLog(all[right].operands[1 - side]));
+    if (inner != kNone && all.isOp<arith::SubFOp>(inner) &&
+        all.behindConversions(all[inner].operands[0]) == left &&
+        all.behindConversions(all[inner].operands[1]) == shift)
+      return left;
+  }
+  return std::nullopt;
+}
+
+/// The scores that a formula is the softmax of. Where it is their exponential only, `sum` is what
+/// the output must be divided by.
+std::optional<int> Matcher::matchSoftmax(ElementExpressions &all, int node, unsigned key,
+                                         int &sum) const {
+  node = all.behindConversions(node);
+  int exponential = node;
+  sum = kNone;
+  auto isOne = [&](int n) {
+    return all[n].kind == Kind::op && all[n].operands.empty() &&
+           matchPattern(all[n].op, m_OneFloat());
+  };
+  bool isDivided = false;
+  if (all.isOp<arith::DivFOp>(node)) {
+    exponential = all.behindConversions(all[node].operands[0]);
+    isDivided = isSumOf(all, all[node].operands[1], exponential);
+  } else if (all.isOp<arith::MulFOp>(node)) {
+    for (int side = 0; side < 2 && !isDivided; ++side) {
+      int inverse = all.behindConversions(all[node].operands[1 - side]);
+      exponential = all.behindConversions(all[node].operands[side]);
+      isDivided = all.isOp<arith::DivFOp>(inverse) &&
+                  isOne(all.behindConversions(all[inverse].operands[0])) &&
+                  isSumOf(all, all[inverse].operands[1], exponential);
+    }
+  }
+  if (!isDivided && exponential != node)
+    return std::nullopt;
+  if (!all.isOp<math::ExpOp>(exponential))
+    return std::nullopt;
+  int score = all[exponential].operands[0];
+  if (!isDivided) {
+    std::optional<int> inner = matchLogSoftmax(all, all.behindConversions(score), key);
+    if (inner)
+      score = *inner;
+    else
+      sum = exponential; // its sum must be found behind the product
+  }
+  // Softmax does not see what is subtracted from a whole row.
+  while (all.isOp<arith::SubFOp>(all.behindConversions(score)) &&
+         !all.dependsOn(all[all.behindConversions(score)].operands[1], key))
+    score = all[all.behindConversions(score)].operands[0];
+  if (all.contains(score, Kind::reduced) || !all.dependsOn(score, key) ||
+      !all.contains(score, Kind::product))
+    return std::nullopt;
+  return score;
+}
+
+/// The product with values of exponentials alone: its only user divides it by their sum.
+bool Matcher::matchDivision(AttentionMatch &match, unsigned key, int exponential) {
+  if (!product->hasOneUse())
+    return false;
+  auto user = dyn_cast<linalg::LinalgOp>(*product->user_begin());
+  if (!user || user->getNumResults() != 1 || user->getBlock() != product->getBlock() ||
+      user->getResult(0).getType() != product->getResult(0).getType())
+    return false;
+  ElementExpressions &all = *match.expressions;
+  all.opaque = product->getResult(0);
+  int node = all.evaluate(user->getResult(0), match.output);
+  if (node == kNone)
+    return false;
+  node = all.behindConversions(node);
+  auto isOutput = [&](int n) {
+    n = all.behindConversions(n);
+    return all[n].kind == Kind::element && all[n].tensor == all.opaque &&
+           all[n].indices == match.output;
+  };
+  bool divides = all.isOp<arith::DivFOp>(node) && isOutput(all[node].operands[0]) &&
+                 isSumOf(all, all[node].operands[1], exponential);
+  match.root = user;
+  return divides;
+}
+
+/// The only node of a score that is the product of query and key.
+std::optional<int> Matcher::findProductNode(const ElementExpressions &all, int score) const {
+  std::optional<int> found;
+  llvm::SmallDenseSet<int> done;
+  SmallVector<int> work{score};
+  while (!work.empty()) {
+    int node = work.pop_back_val();
+    if (!done.insert(node).second)
+      continue;
+    if (all[node].kind == Kind::product) {
+      if (found)
+        return std::nullopt;
+      found = node;
+    }
+    llvm::append_range(work, all[node].operands);
+  }
+  return found;
+}
+
+static bool readsLoop(const Access &access, unsigned loop) {
+  return llvm::any_of(access.indices,
+                      [&](AffineExpr index) { return index.isFunctionOfDim(loop); });
+}
+
+/// Query and key of the product that scores are made of.
+bool Matcher::findOperands(AttentionMatch &match, linalg::LinalgOp root, int node, unsigned key) {
+  const ElementExpressions::Node &own = (*match.expressions)[node];
+  SmallVector<int64_t> rootRanges = root.getStaticLoopRanges();
+  Indices rootAt(rootRanges.size());
+  AffineMap result = root.getMatchingIndexingMap(root.getDpsInitOperand(0));
+  for (auto [expr, index] : llvm::zip_equal(result.getResults(), own.indices)) {
+    if (!isa<AffineDimExpr>(expr))
+      return false;
+    rootAt[cast<AffineDimExpr>(expr).getPosition()] = index;
+  }
+  bool hasFeature = false;
+  for (auto [expr, range] : llvm::zip_equal(rootAt, rootRanges))
+    if (!expr) {
+      hasFeature = hasFeature || range > 1;
+      expr = range == 1 ? getAffineConstantExpr(0, context) : newLoop(range);
+    }
+  Access operands[2];
+  for (unsigned i = 0; i < 2; ++i) {
+    operands[i].tensor = root->getOperand(i);
+    for (AffineExpr expr : root.getMatchingIndexingMap(root.getDpsInputOperand(i)).getResults())
+      operands[i].indices.push_back(expr.replaceDims(rootAt));
+  }
+  bool first = readsLoop(operands[0], key), second = readsLoop(operands[1], key);
+  if (first == second || !hasFeature)
+    return false;
+  match.query = operands[first ? 1 : 0];
+  match.key = operands[first ? 0 : 1];
+  lookThrough(*loops, match.query, wanted);
+  lookThrough(*loops, match.key, wanted);
+  return !wanted;
+}
+
+/// Whether nothing but the attention reads what comes from the scores.
+bool Matcher::isReplacedWhole(const AttentionMatch &match, ElementExpressions &all,
+                              linalg::LinalgOp root) {
+  llvm::SmallPtrSet<Operation *, 16> own(all.visited().begin(), all.visited().end());
+  for (Operation *op : {root.getOperation(), product.getOperation(), match.root})
+    own.insert(op);
+  for (Operation *op : own)
+    if (op != match.root &&
+        llvm::any_of(op->getResults(), [&](Value result) { return all.dependsOnRoot(result); }))
+      for (Operation *user : op->getUsers())
+        if (!own.contains(user))
+          return false;
+  return true;
+}
+
+/// Whether the tensors have the loops of an attention: those of key and value that the output has
+/// are the same.
+static bool hasRoles(const AttentionMatch &match, unsigned key) {
+  auto reads = [](ArrayRef<AffineExpr> indices, unsigned loop) {
+    return llvm::any_of(indices, [&](AffineExpr index) { return index.isFunctionOfDim(loop); });
+  };
+  for (unsigned loop = 0; loop < match.loops->extents.size(); ++loop) {
+    bool inQuery = readsLoop(match.query, loop), inKey = readsLoop(match.key, loop);
+    bool inValue = readsLoop(match.value, loop), inOutput = reads(match.output, loop);
+    if (!inQuery && !inKey && !inValue && !inOutput)
+      continue;
+    bool fits = loop == key           ? inKey && inValue && !inQuery && !inOutput
+                : inOutput && inQuery ? inKey == inValue
+                : inOutput            ? inValue && !inKey
+                                      : inQuery && inKey && !inValue;
+    if (!fits)
+      return false;
+  }
+  return true;
+}
+
+std::optional<AttentionMatch> Matcher::matchFrom(linalg::LinalgOp root, unsigned shares,
+                                                 unsigned key) {
+  AttentionMatch match;
+  match.root = product;
+  match.expressions = std::make_unique<ElementExpressions>(*loops, root, key);
+  ElementExpressions &all = *match.expressions;
+  int node =
+      all.evaluate(product->getOperand(shares), indicesOf(*product.getDpsInputOperand(shares)));
+  if (node == kNone) {
+    wanted = all.wantedSplit;
+    return std::nullopt;
+  }
+  int exponential = kNone;
+  std::optional<int> score = matchSoftmax(all, node, key, exponential);
+  if (!score)
+    return std::nullopt;
+  match.score = *score;
+  match.output = indicesOf(*product.getDpsInitOperand(0));
+  if (exponential != kNone && !matchDivision(match, key, exponential))
+    return std::nullopt;
+  std::optional<int> scores = findProductNode(all, *score);
+  size_t before = loops->extents.size();
+  match.value = {product->getOperand(1 - shares),
+                 indicesOf(*product.getDpsInputOperand(1 - shares))};
+  lookThrough(*loops, match.value, wanted);
+  match.loops = std::make_unique<Loops>();
+  if (!scores || wanted || !findOperands(match, root, *scores, key)) {
+    loops->extents.resize(before);
+    return std::nullopt;
+  }
+  match.loops->extents = loops->extents;
+  if (!hasRoles(match, key) || !canBuild(match) || !isReplacedWhole(match, all, root))
+    return std::nullopt;
+  match.replaced = all.visited();
+  for (Operation *op : {root.getOperation(), product.getOperation(), match.root})
+    match.replaced.insert(op);
+  return match;
+}
+
+std::optional<AttentionMatch> dist::matchAttention(linalg::LinalgOp product) {
+  return Matcher(product).run();
+}
