@@ -107,7 +107,14 @@ class Refusals(unittest.TestCase):
         self.refused(lambda x: x, (array(8),), "has P('q',)", "no axis 'q'", in_shardings=P("q"), mesh=mesh)
         self.refused(lambda x: x, (array(8),), "of rank 1", in_shardings=P("d", None), mesh=mesh)
         self.refused(lambda x: x, (array(8),), "without a mesh", in_shardings=P("d"))
+        self.refused(lambda x: x, (array(8),), "mesh is a list", "tessera.ProcessMesh", in_shardings=P("d"), mesh=[8])
         self.refused(lambda x, y: x, (array(8), array(8)), "in_shardings do not fit", in_shardings=(P(),), mesh=mesh)
+
+    def test_a_mesh_of_tessera(self):
+        mesh = tessera.ProcessMesh([3, 1, 2, 0], ["d"])
+        text = str(tessera.from_jax(lambda x: x, (array(8),), P("d"), mesh=mesh))
+        self.assertIn("shape = [4]", text)
+        self.assertIn("[3, 1, 2, 0]", text)
 
     def test_shapes_that_jax_refuses(self):
         with self.assertRaises(TypeError):

@@ -112,8 +112,9 @@ def from_jax(fn: Callable, args: Sequence[Any], in_shardings=None, out_shardings
     """Imports `fn(*args)`.
 
     args: arrays, jax.ShapeDtypeStructs, or trees of them. in_shardings, out_shardings: tree prefixes of NamedSharding,
-    PartitionSpec (on `mesh`) or None (left to the compiler); extents need not divide. feeds: which result is which argument
-    of the next step, by leaf numbers; "auto": a tree of results feeds the argument of the same tree and types; None: none.
+    PartitionSpec (on `mesh`, JAX's or a ProcessMesh) or None (left to the compiler); extents need not divide. feeds: which
+    result is which argument of the next step, by leaf numbers; "auto": a tree of results feeds the argument of the same tree
+    and types; None: none.
     ranges: [lo, hi) of integer arguments by name, for random values.
 
     Raises tessera.jax.ImportFailure, which names the user's line, for a primitive, type or sharding that is not supported;

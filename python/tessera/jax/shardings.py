@@ -20,7 +20,6 @@ class ShardingReader:
     """All shardings of one program, which lie on one mesh. `mesh` is that of bare PartitionSpecs, if given."""
 
     def __init__(self, mesh=None):
-        self._jax_mesh = mesh
         self.mesh: Mesh | None = _mesh(mesh) if mesh is not None else None
 
     def convert(self, sharding, rank: int, what: str, location: Location | None = None) -> Sharding | None:
@@ -28,7 +27,7 @@ class ShardingReader:
         if sharding is None or type(sharding).__name__ == "UnspecifiedValue":
             return None
         if isinstance(sharding, PartitionSpec):
-            if self._jax_mesh is None:
+            if self.mesh is None:
                 raise ImportFailure(f"{what} has {sharding} without a mesh; use NamedSharding or pass mesh=", location)
             spec = sharding
         elif isinstance(sharding, NamedSharding):
@@ -39,16 +38,15 @@ class ShardingReader:
         return self._placements(spec, rank, what, location)
 
     def _use(self, mesh, what, location):
-        axes = tuple(zip(mesh.axis_names, mesh.axis_sizes))
-        if self._jax_mesh is None:
-            self._jax_mesh, self.mesh = mesh, _mesh(mesh)
-        known = tuple(zip(self.mesh.dim_names, self.mesh.shape))
-        devices = _devices(mesh)
-        if axes != known or (devices is not None and self.mesh.devices is not None and devices != self.mesh.devices):
-            raise ImportFailure(f"{what} lies on mesh {_show(mesh)}, the program on {_show(self._jax_mesh)}; all shardings use one mesh",
+        used = _mesh(mesh)
+        if self.mesh is None:
+            self.mesh = used
+        same = (used.dim_names, used.shape) == (self.mesh.dim_names, self.mesh.shape)
+        if not same or (None not in (used.devices, self.mesh.devices) and used.devices != self.mesh.devices):
+            raise ImportFailure(f"{what} lies on mesh {_show(used)}, the program on {_show(self.mesh)}; all shardings use one mesh",
                               location)
-        if devices is not None and self.mesh.devices is None:
-            self.mesh = _mesh(mesh)
+        if self.mesh.devices is None:
+            self.mesh = used
 
     def _placements(self, spec, rank, what, location):
         if len(spec) > rank:
@@ -71,15 +69,15 @@ class ShardingReader:
         return Sharding(self.mesh, tuple(placements))
 
 
-def _devices(mesh):
-    return tuple(int(d.id) for d in mesh.devices.flat) if isinstance(mesh, jax.sharding.Mesh) else None
-
-
 def _mesh(mesh) -> Mesh:
-    return Mesh(tuple(mesh.axis_sizes), tuple(mesh.axis_names), _devices(mesh))
+    if isinstance(mesh, Mesh):
+        return mesh
+    if not hasattr(mesh, "axis_names") or not hasattr(mesh, "axis_sizes"):
+        raise ImportFailure(f"mesh is a {type(mesh).__name__}; it is a jax.sharding.Mesh, an AbstractMesh or a tessera.ProcessMesh")
+    devices = tuple(int(d.id) for d in mesh.devices.flat) if isinstance(mesh, jax.sharding.Mesh) else None
+    return Mesh(tuple(mesh.axis_sizes), tuple(mesh.axis_names), devices)
 
 
-def _show(mesh) -> str:
-    devices = _devices(mesh)
-    shape = ", ".join(f"{n}={s}" for n, s in zip(mesh.axis_names, mesh.axis_sizes))
-    return f"({shape})" + (f" of devices {list(devices)}" if devices is not None else "")
+def _show(mesh: Mesh) -> str:
+    shape = ", ".join(f"{n}={s}" for n, s in zip(mesh.dim_names, mesh.shape))
+    return f"({shape})" + (f" of devices {list(mesh.devices)}" if mesh.devices is not None else "")
