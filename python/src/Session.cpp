@@ -10,9 +10,12 @@
 #include "tessera/Runtime/tessera_rt.h"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
 
 namespace nb = nanobind;
@@ -73,9 +76,38 @@ public:
   void readResult(int64_t index, Buffer data) const {
     check(tessera_session_read_result(session.get(), index, data.data(), data.size()));
   }
+  using Boxes = std::vector<std::vector<std::pair<int64_t, int64_t>>>;
+  std::optional<Boxes> argumentBox(int64_t index) const {
+    return box(index, tessera_session_argument, tessera_session_argument_box);
+  }
+  std::optional<Boxes> resultBox(int64_t index) const {
+    return box(index, tessera_session_result, tessera_session_result_box);
+  }
+  void setArgumentBox(int64_t index, ConstBuffer data) {
+    check(tessera_session_set_argument_box(session.get(), index, data.data(), data.size()));
+  }
+  void readResultBox(int64_t index, Buffer data) const {
+    check(tessera_session_read_result_box(session.get(), index, data.data(), data.size()));
+  }
   int64_t wireBytes() const { return tessera_session_wire_bytes(session.get()); }
 
 private:
+  template <typename Describe, typename Ask>
+  std::optional<Boxes> box(int64_t index, Describe describe, Ask ask) const {
+    tessera_tensor_info info{};
+    info.struct_size = sizeof(info);
+    check(describe(session.get(), index, &info));
+    std::vector<int64_t> pairs(2 * static_cast<size_t>(info.rank) + 1);
+    int count = 0;
+    check(ask(session.get(), index, pairs.data(), &count));
+    if (count < 0)
+      return {};
+    Boxes boxes(static_cast<size_t>(count));
+    for (auto &each : boxes)
+      for (int64_t d = 0; d < info.rank; ++d)
+        each.emplace_back(pairs[2 * d], pairs[2 * d + 1]);
+    return boxes;
+  }
   template <typename Ask> std::vector<Tensor> list(int64_t count, Ask ask) const {
     static const char *const names[] = {"f64", "f32", "f16", "bf16", "i64",
                                         "i32", "i16", "i8",  "i1",   "index"};
@@ -113,5 +145,35 @@ void tessera::python::defineSession(nb::module_ &m) {
       .def("set_argument", &Session::setArgument, "index"_a, "data"_a)
       .def("run", &Session::run, "steps"_a = 1)
       .def("read_result", &Session::readResult, "index"_a, "data"_a)
+      .def("argument_box", &Session::argumentBox, "index"_a,
+           "The box that this process holds of an argument, in a list that is empty where it holds "
+           "nothing; None where whole values are to be given.")
+      .def("result_box", &Session::resultBox, "index"_a)
+      .def("set_argument_box", &Session::setArgumentBox, "index"_a, "data"_a)
+      .def("read_result_box", &Session::readResultBox, "index"_a, "data"_a)
       .def_prop_ro("wire_bytes", &Session::wireBytes, "what the runtime counted since it opened");
+  m.def(
+      "device_memory",
+      [](int64_t device) {
+        tessera_memory_use use{};
+        use.struct_size = sizeof(use);
+        check(tessera_device_memory(device, &use));
+        return std::vector<int64_t>{use.allocated, use.reserved, use.peak_allocated,
+                                    use.peak_reserved};
+      },
+      "device"_a,
+      "Bytes that the open sessions have on a device: used, reserved, and the peaks of both.");
+  m.def(
+      "reset_peak_memory", [](int64_t device) { check(tessera_device_reset_peak_memory(device)); },
+      "device"_a, "The peaks begin again from what there is now.");
+  m.def(
+      "devices_with_memory",
+      [] {
+        std::vector<int64_t> devices(static_cast<size_t>(tessera_devices_with_memory(nullptr, 0)));
+        devices.resize(static_cast<size_t>(std::min<int64_t>(
+            static_cast<int64_t>(devices.size()),
+            tessera_devices_with_memory(devices.data(), static_cast<int64_t>(devices.size())))));
+        return devices;
+      },
+      "The devices that have had memory in this process, ascending.");
 }

@@ -29,7 +29,7 @@ _LAZY = {
                 "set_auto_parallel_context"),
     "control": ("checkpoint", "custom_gradient", "fori_loop", "scan"),
     "ops.distributed": ("reshard", "shard_tensor", "stop_gradient", "unshard"),
-    "memory": ("memory_estimate",),
+    "memory": ("max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_estimate", "memory_reserved", "reset_peak_memory_stats"),
     "optim": ("shard_optimizer",),
     "checkpoints": ("CheckpointError", "load_checkpoint", "load_distributed_checkpoint", "load_state", "save_checkpoint", "save_state"),
     "data": ("BatchSampler", "DataLoader", "DistributedSampler", "shard_dataloader"),

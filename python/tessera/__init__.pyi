@@ -48,10 +48,13 @@ from .parallel import DataParallel as DataParallel
 from .parallel import DistributedDataParallel as DistributedDataParallel
 from .parallel import accumulate as accumulate
 from .picture import visualize_sharding as visualize_sharding
-from .context import get_algo_parameters as get_algo_parameters, get_auto_parallel_context as get_auto_parallel_context
-from .context import reset_algo_parameters as reset_algo_parameters, reset_auto_parallel_context as reset_auto_parallel_context
-from .context import set_algo_parameters as set_algo_parameters, set_auto_parallel_context as set_auto_parallel_context
 from .strategy import shard as shard
+from .context import get_algo_parameters as get_algo_parameters
+from .context import get_auto_parallel_context as get_auto_parallel_context
+from .context import reset_algo_parameters as reset_algo_parameters
+from .context import reset_auto_parallel_context as reset_auto_parallel_context
+from .context import set_algo_parameters as set_algo_parameters
+from .context import set_auto_parallel_context as set_auto_parallel_context
 from .control import checkpoint as checkpoint
 from .control import custom_gradient as custom_gradient
 from .control import fori_loop as fori_loop
@@ -60,7 +63,12 @@ from .ops.distributed import reshard as reshard
 from .ops.distributed import shard_tensor as shard_tensor
 from .ops.distributed import stop_gradient as stop_gradient
 from .ops.distributed import unshard as unshard
+from .memory import max_memory_allocated as max_memory_allocated
+from .memory import max_memory_reserved as max_memory_reserved
+from .memory import memory_allocated as memory_allocated
 from .memory import memory_estimate as memory_estimate
+from .memory import memory_reserved as memory_reserved
+from .memory import reset_peak_memory_stats as reset_peak_memory_stats
 from .optim import shard_optimizer as shard_optimizer
 from .checkpoints import CheckpointError as CheckpointError
 from .checkpoints import load_checkpoint as load_checkpoint

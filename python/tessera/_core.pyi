@@ -63,9 +63,31 @@ class Session:
 
     def read_result(self, index: int, data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
 
+    def argument_box(self, index: int) -> list[list[tuple[int, int]]] | None:
+        """
+        The box that this process holds of an argument, in a list that is empty where it holds nothing; None where whole values are to be given.
+        """
+
+    def result_box(self, index: int) -> list[list[tuple[int, int]]] | None: ...
+
+    def set_argument_box(self, index: int, data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def read_result_box(self, index: int, data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
     @property
     def wire_bytes(self) -> int:
         """what the runtime counted since it opened"""
+
+def device_memory(device: int) -> list[int]:
+    """
+    Bytes that the open sessions have on a device: used, reserved, and the peaks of both.
+    """
+
+def reset_peak_memory(device: int) -> None:
+    """The peaks begin again from what there is now."""
+
+def devices_with_memory() -> list[int]:
+    """The devices that have had memory in this process, ascending."""
 
 class Buffered:
     """What has the buffer protocol."""

@@ -1,12 +1,13 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a program keeps on a device: an estimate from placements and lives of values, and the arena that is planned."""
+"""What a program keeps on a device: an estimate from placements and lives of values, the arena that is planned, and what is measured."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
+from . import core
 from .arguments import Arguments
 from .compiled import Jitted, jit
 from .errors import ArgumentError
@@ -54,3 +55,54 @@ def memory_estimate(function: Callable, *args, **kwargs) -> Memory:
     more = max(0, estimate - sum(sizes.values()))
     sizes["gradients"] = min(trained, more) if recorded.trace.derivatives else 0
     return Memory(**sizes, activations=more - sizes["gradients"], estimate=estimate, arena=arena)
+
+
+def _measured(device, index: int) -> int:
+    with core.errors() as module:
+        return max((module.device_memory(each)[index] for each in _devices(device, module)), default=0)
+
+
+def _devices(device, module) -> list[int]:
+    if device is None:
+        return module.devices_with_memory()
+    if isinstance(device, bool) or not isinstance(device, int) or device < 0:
+        raise refuse(ArgumentError, f"device {device!r} is no number of a device; devices are counted from 0")
+    return [device]
+
+
+@entry
+def memory_allocated(device: int | None = None) -> int:
+    """Bytes that compiled programs use on a device now, as the runtime finds them: of devices in host memory the pages that steps have
+    touched, of GPUs the blocks. It counts arenas, staging buffers and workspaces of all programs of this process that are open; constants,
+    which devices share, are not counted. A program is open until its function is gone.
+
+    device: a process id of a mesh; 0 bytes for one that has no program in this process. None: the largest figure of all devices here;
+    between processes that is this rank's. Raises ArgumentError for what is no number.
+    """
+    return _measured(device, 0)
+
+
+@entry
+def memory_reserved(device: int | None = None) -> int:
+    """The same of the bytes that programs have taken from the system or the GPU's driver, used or not."""
+    return _measured(device, 1)
+
+
+@entry
+def max_memory_allocated(device: int | None = None) -> int:
+    """The most that `memory_allocated` has been, since the start or the last `reset_peak_memory_stats`."""
+    return _measured(device, 2)
+
+
+@entry
+def max_memory_reserved(device: int | None = None) -> int:
+    """The most that `memory_reserved` has been, since the start or the last `reset_peak_memory_stats`."""
+    return _measured(device, 3)
+
+
+@entry
+def reset_peak_memory_stats(device: int | None = None) -> None:
+    """Peaks begin again from what there is now; None: of all devices here."""
+    with core.errors() as module:
+        for each in _devices(device, module):
+            module.reset_peak_memory(each)

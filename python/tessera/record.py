@@ -21,7 +21,7 @@ from .program import Program
 from .runtime import Session
 from .sharding import Replicate, Sharding
 from .source import of_function, refuse
-from .tensor import Tensor, asarray, from_array
+from .tensor import Part, Tensor, asarray, from_array
 from .trace import Trace, operations
 
 
@@ -207,7 +207,7 @@ class Recorded:
         for i, tensor in enumerate(given):
             if i in stay or tensor is self._last.get(i):
                 continue
-            if tensor._data is None and tensor._source is not None and not isinstance(tensor._source, OnDevices):
+            if tensor._data is None and tensor._source is not None and tensor._source.is_drawn(session.arguments[i].home):
                 drawn[i] = tensor._source  # one at a time, and not kept
             else:
                 values[i] = self._value(tensor, self.names[i] if i < len(self.names) else "captured")
@@ -223,7 +223,12 @@ class Recorded:
         for i, value in values.items():
             session.set(i, value)
         for i, source in drawn.items():
-            session.set(i, source.read())
+            part = source.part()
+            held = session.argument_box(i)
+            if part is not None and part.fits(held):
+                session.set_box(i, part.array if held else None)
+            else:
+                session.set(i, source.read())
         session.step()
         self._generation += 1
         for i in stay:
@@ -265,15 +270,34 @@ class OnDevices:
         return self.recorded is recorded and not self.taken and self.generation == recorded._generation \
             and recorded.results[self.index].feeds == argument
 
+    def is_drawn(self, home: str) -> bool:
+        """Whether each process hands on its part to an argument that lies so."""
+        session = self.recorded.session
+        return session.results[self.index].home == home and session.result_box(self.index) is not None
+
     def read(self):
         with self.recorded._lock:
-            return self._read()
+            self._check()
+            return self._typed(self.recorded.session.read(self.index))
 
-    def _read(self):
+    def part(self) -> Part | None:
+        """What this process holds, where devices are in several; other processes need not take part."""
+        with self.recorded._lock:
+            self._check()
+            session = self.recorded.session
+            held, sharding = session.result_box(self.index), from_home(session.results[self.index].home)
+            if held is None or sharding is None or self.recorded._whole is not None:
+                return None
+            array = session.read_box(self.index)
+            return Part(array if array is None else self._typed(array), held, sharding)
+
+    def _typed(self, array):
+        return self.recorded.results[self.index].tensor.dtype.of(array)
+
+    def _check(self):
         if self.taken:
             raise refuse(TraceError, f"the value of '{self.recorded.results[self.index].name}' was given to '{self.recorded.name}', which has "
                                      "overwritten it (donate=True); use what that returned")
-        return self.recorded.results[self.index].tensor.dtype.of(self.recorded.session.read(self.index))
 
 
 def _feeds(value, argument) -> bool:

@@ -20,6 +20,7 @@ from .errors import Error
 from .source import entry
 
 _DLPACK_BFLOAT = 4  # kDLBfloat
+Box = tuple[tuple[int, int], ...]  # (begin, end) a dimension
 _SETTLING = 0.3  # seconds in which other ranks say the same before a launcher ends them
 
 
@@ -94,6 +95,31 @@ class Session:
             self._session.read_result(index, _flat(array))
         return array.view(BFloat16Array) if tensor.dtype == "bf16" else array
 
+    # Where the devices are in several processes: what this one holds, without the others.
+
+    def argument_box(self, index: int) -> list[Box] | None:
+        """The box of global indices that this process holds of an argument, or an empty list where it holds nothing. None, on all
+        processes, where values are given as a whole."""
+        with core.errors():
+            return _boxes(self._session.argument_box(index))
+
+    def result_box(self, index: int) -> list[Box] | None:
+        with core.errors():
+            return _boxes(self._session.result_box(index))
+
+    def set_box(self, index: int, value: np.ndarray | None) -> None:
+        """As `set`, of the elements of `argument_box` alone; None where that is empty."""
+        with core.errors():
+            self._session.set_argument_box(index, np.empty(0, np.uint8) if value is None else _flat(np.ascontiguousarray(value)))
+
+    def read_box(self, index: int) -> np.ndarray | None:
+        """The elements of a result that this process holds; None where it holds nothing."""
+        held = self.result_box(index)
+        array = np.empty(tuple(end - begin for begin, end in held[0]), numpy_of(self.results[index].dtype)) if held else None
+        with core.errors():
+            self._session.read_result_box(index, np.empty(0, np.uint8) if array is None else _flat(array))
+        return array
+
     @property
     def wire_bytes(self) -> int:
         """Bytes that the collectives have moved a device, counted by the runtime since the session was opened."""
@@ -114,6 +140,10 @@ def _end_with_errors() -> None:
         time.sleep(_SETTLING)
         os._exit(1)
     sys.excepthook = hook
+
+
+def _boxes(found) -> list[Box] | None:
+    return None if found is None else [tuple(map(tuple, box)) for box in found]
 
 
 def _flat(array: np.ndarray) -> np.ndarray:

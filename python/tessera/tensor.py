@@ -7,6 +7,7 @@ Operators and methods that compute are those of `tessera.ops`, which attaches th
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,6 +25,22 @@ try:
     from ._core import Buffered as _Base  # the buffer protocol, which classes of Python have from 3.12 on
 except ImportError:
     _Base = object
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """What this process has of a value that lies in several processes as `sharding` says: `array`, the elements of the one box in
+    `boxes`, or None and no box. A tensor's `_source` gives it without the other processes."""
+
+    array: np.ndarray | None
+    boxes: list[tuple[tuple[int, int], ...]]
+    sharding: Sharding
+
+    def fits(self, boxes) -> bool:
+        """Whether it has what a process has to hold: those boxes, of which empty ones have no place."""
+        def filled(found):
+            return [each for each in found if all(begin < end for begin, end in each)]
+        return boxes is not None and filled(boxes) == filled(self.boxes)
 
 
 class Tensor(_Base):

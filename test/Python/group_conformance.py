@@ -21,10 +21,13 @@ import threading
 import numpy as np
 
 import tessera.distributed as dist
+from tessera.dtypes import numpy_of
 
 KINDS = ("all_reduce", "reduce", "broadcast", "all_gather", "gather", "reduce_scatter", "scatter", "all_to_all")
 REDUCING = ("all_reduce", "reduce", "reduce_scatter")
-TYPES = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool")
+BFLOAT16 = numpy_of("bf16")
+TYPES = ("float64", "float32", "float16", *(["bfloat16"] if BFLOAT16 != np.uint16 else []), "int64", "int32", "int16", "int8", "uint64", "uint32",
+         "uint16", "uint8", "bool")
 REDUCTIONS = ("sum", "avg", "max", "min", "prod", "band", "bor", "bxor")
 ALGORITHMS = (None, "direct", "one_shot", "ring", "halving_doubling", "tree", "hierarchical")
 COUNTS = (0, 1, 7, 1000)
@@ -35,7 +38,7 @@ def cases():
     """(kind, type, reduction, algorithm, elements, uneven)"""
     for kind, dtype, algorithm, count in itertools.product(KINDS, TYPES, ALGORITHMS, COUNTS):
         for op in REDUCTIONS if kind in REDUCING else (None,):
-            isFloat = dtype.startswith("float")
+            isFloat = "float" in dtype
             if (op == "avg" and not isFloat) or (op in ("band", "bor", "bxor") and isFloat):
                 continue
             for uneven in (False, True) if kind not in ("all_reduce", "reduce", "broadcast") else (False,):
@@ -45,7 +48,11 @@ def cases():
 def data(rank, count, dtype):
     """Small whole numbers, so that sums and products are exact in all types."""
     values = (np.arange(count) * 3 + rank * 5 + 1) % 4
-    return values.astype(dtype)
+    return values.astype(type_of(dtype))
+
+
+def type_of(name):
+    return BFLOAT16 if name == "bfloat16" else np.dtype(name)
 
 
 def combine(op, parts):
@@ -58,6 +65,8 @@ def combine(op, parts):
         return table[op].reduce(parts)
     table = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "band": np.bitwise_and, "bor": np.bitwise_or,
              "bxor": np.bitwise_xor}
+    if dtype == BFLOAT16:  # added in float32, rounded once
+        return table[op].reduce([part.astype(np.float32) for part in parts]).astype(dtype)
     with np.errstate(over="ignore"):
         return table[op].reduce(parts, dtype=dtype)
 
@@ -74,7 +83,7 @@ def check(case, rank, size):
     inputs = [data(other, count if whole else sizes[other], dtype) for other in range(size)]
     parts = [[data(other + to, sizes[to], dtype) for to in range(size)] for other in range(size)]  # of a rank for each other
     mine = inputs[rank].copy()
-    outs = [np.zeros(sizes[other], dtype) for other in range(size)]
+    outs = [np.zeros(sizes[other], type_of(dtype)) for other in range(size)]
     expected, found = [], []
     try:
         if kind == "all_reduce":
@@ -99,7 +108,7 @@ def check(case, rank, size):
             dist.scatter(mine, parts[root] if rank == root else None, root, counts=sizes, **more)
             expected, found = [parts[root][rank]], [mine]
         else:
-            gets = [np.zeros(sizes[rank], dtype) for _ in range(size)]
+            gets = [np.zeros(sizes[rank], type_of(dtype)) for _ in range(size)]
             dist.all_to_all(gets, parts[rank], **more)
             expected, found = [parts[other][rank] for other in range(size)], gets
     except dist.DistributedError as error:
@@ -107,7 +116,7 @@ def check(case, rank, size):
             return 0
         raise AssertionError(f"{case} on {size} ranks: {error}") from None
     for want, have in zip(expected, found, strict=True):
-        same = np.array_equal(want, have) if op != "avg" else np.allclose(want.astype(float), have.astype(float), rtol=2e-3)
+        same = np.array_equal(want, have) if op != "avg" else np.allclose(want.astype(float), have.astype(float), rtol=8e-3 if dtype == "bfloat16" else 2e-3)
         assert same, f"{case}, rank {rank} of {size}: {have} and not {want}"
     return 1
 

@@ -114,9 +114,41 @@ TESSERA_RT_API tessera_status tessera_session_run(tessera_session *session, int6
 /// Copies a result of the last step out. `bytes` must be the tensor's.
 TESSERA_RT_API tessera_status tessera_session_read_result(tessera_session *session, int64_t index,
                                                           void *data, size_t bytes);
+/// Where the devices of a program are in several processes: what this process holds of an argument
+/// or a result. `*count` is 1: the box of global indices whose `rank` pairs [begin, end) are
+/// written to `box`; 0: nothing; -1, the same in all processes: whole values are to be given and
+/// read, since the process holds all devices, or what a device holds is no box.
+TESSERA_RT_API tessera_status tessera_session_argument_box(const tessera_session *session,
+                                                           int64_t index, int64_t *box, int *count);
+TESSERA_RT_API tessera_status tessera_session_result_box(const tessera_session *session,
+                                                         int64_t index, int64_t *box, int *count);
+/// As tessera_session_set_argument and tessera_session_read_result, of the elements of that box,
+/// dense and row-major. Other processes need not take part.
+TESSERA_RT_API tessera_status tessera_session_set_argument_box(tessera_session *session,
+                                                               int64_t index, const void *data,
+                                                               size_t bytes);
+TESSERA_RT_API tessera_status tessera_session_read_result_box(tessera_session *session,
+                                                              int64_t index, void *data,
+                                                              size_t bytes);
 /// Bytes that collectives have moved since the session was opened: the sum over collectives of what
 /// their busiest device sent or received.
 TESSERA_RT_API int64_t tessera_session_wire_bytes(const tessera_session *session);
+
+/// Bytes that the open sessions of this process have on a device: arenas and buffers of steps.
+typedef struct tessera_memory_use {
+  size_t struct_size; ///< set by the caller: sizeof(tessera_memory_use)
+  int64_t allocated;  ///< used; of devices in host memory the pages that steps have touched
+  int64_t reserved;   ///< taken from the system or the driver
+  int64_t peak_allocated, peak_reserved; ///< at most, since the start or the last reset
+} tessera_memory_use;
+
+/// Zeros for a device that never had a program in this process.
+TESSERA_RT_API tessera_status tessera_device_memory(int64_t device, tessera_memory_use *use);
+/// The peaks begin again from what there is now.
+TESSERA_RT_API tessera_status tessera_device_reset_peak_memory(int64_t device);
+/// Writes up to `room` ids of devices that have had memory here, ascending; returns how many there
+/// are.
+TESSERA_RT_API int64_t tessera_devices_with_memory(int64_t *devices, int64_t room);
 
 //===----------------------------------------------------------------------===//
 // Backends

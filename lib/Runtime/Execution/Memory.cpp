@@ -13,6 +13,7 @@
 namespace tessera::runtime {
 
 Memory::~Memory() {
+  claims.clear();
   for (auto &part : arenas)
     for (Arena &arena : part)
       if (arena.data)
@@ -49,6 +50,7 @@ Status Memory::allocate(const Artifact &loaded, std::optional<int64_t> only) {
       if (data == MAP_FAILED)
         return tooMuch();
       list.push_back({static_cast<std::byte *>(data), size});
+      claims.emplace_back(device, list.back().data, part.arenaBytes);
     }
   }
   return {};

@@ -8,6 +8,7 @@
 #ifndef TESSERA_LIB_RUNTIME_EXECUTION_MEMORY_H
 #define TESSERA_LIB_RUNTIME_EXECUTION_MEMORY_H
 
+#include "DeviceMemory.h"
 #include "tessera/Runtime/Artifact/Artifact.h"
 
 #include <optional>
@@ -40,6 +41,7 @@ private:
   };
   const Artifact *artifact = nullptr;
   std::vector<std::vector<Arena>> arenas; ///< by part and position
+  std::vector<MemoryClaim> claims;        ///< of the arenas
 };
 
 } // namespace tessera::runtime

@@ -15,6 +15,7 @@
 #ifndef TESSERA_LIB_RUNTIME_GPU_DRIVER_H
 #define TESSERA_LIB_RUNTIME_GPU_DRIVER_H
 
+#include "../Execution/DeviceMemory.h"
 #include "../Execution/MoveJob.h"
 #include "tessera/Runtime/Artifact/Artifact.h"
 
@@ -104,6 +105,7 @@ public:
 
 protected:
   DriverCounts counted;
+  std::vector<MemoryClaim> claims; ///< of what `allocate` gave
 };
 
 } // namespace tessera::runtime::gpu

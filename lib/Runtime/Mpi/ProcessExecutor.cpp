@@ -176,8 +176,10 @@ Status ProcessExecutor::loadPart(int64_t index) {
     loaded->collectives.push_back(std::move(made));
   }
   loaded->lanes = std::vector<Lane>(stagingBytes.size());
-  for (int64_t bytes : stagingBytes)
+  for (int64_t bytes : stagingBytes) {
     loaded->staging.emplace_back(static_cast<size_t>(bytes));
+    loaded->claims.emplace_back(transport->rank(), nullptr, bytes);
+  }
   std::vector<std::byte *> slots;
   for (size_t slot = 0; slot < part.slots.size(); ++slot)
     slots.push_back(memory.slot(index, loaded->position, static_cast<int64_t>(slot)));

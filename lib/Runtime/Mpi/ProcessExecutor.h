@@ -53,6 +53,7 @@ struct ProcessPart {
   std::vector<Grouping> groupings;            ///< of lane 1 + i; lane 0 meets nobody
   std::vector<Lane> lanes;
   std::vector<Bytes> staging; ///< by lane
+  std::vector<MemoryClaim> claims;
 };
 
 /// A part on this device.

@@ -54,6 +54,7 @@ Status ProcessTransfer::open(RankEngine &with) {
     return made.status();
   communicator = made->front();
   incoming.resize(static_cast<size_t>(receiveBytes));
+  incomingClaim.emplace(device, nullptr, receiveBytes);
   return {};
 }
 
@@ -65,9 +66,7 @@ Expected<ProcessTransfer::Room *> ProcessTransfer::freeRoom() {
     if (room.lane.idle() && !room.held)
       return &room;
   }
-  Room &room = rooms.emplace_back();
-  room.staging.resize(static_cast<size_t>(sendBytes));
-  return &room;
+  return &rooms.emplace_back(device, sendBytes);
 }
 
 Status ProcessTransfer::exchange(Lane &lane, std::byte *staging, bool sends) {

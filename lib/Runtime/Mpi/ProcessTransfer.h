@@ -8,6 +8,7 @@
 #ifndef TESSERA_LIB_RUNTIME_MPI_PROCESSTRANSFER_H
 #define TESSERA_LIB_RUNTIME_MPI_PROCESSTRANSFER_H
 
+#include "../Execution/DeviceMemory.h"
 #include "../Execution/Move.h"
 #include "../Ranks/CallLog.h"
 #include "../Ranks/TransferPlan.h"
@@ -47,7 +48,10 @@ public:
 
 private:
   struct Room { ///< of a message on its way
+    Room(int64_t device, int64_t bytes)
+        : staging(static_cast<size_t>(bytes)), claim(device, nullptr, bytes) {}
     Bytes staging;
+    MemoryClaim claim; ///< of `staging`
     Lane lane;
     bool held = false; ///< the device gives itself a part, and has not taken it
   };
@@ -67,6 +71,7 @@ private:
   std::deque<Room> rooms;
   std::deque<Room *> toSelf; ///< filled and not taken, oldest first
   Bytes incoming;
+  std::optional<MemoryClaim> incomingClaim;
   Lane incomingLane;
   CallShapePtr sendCall, receiveCall;
   bool isReceiver = false, isSender = false, posted = false;

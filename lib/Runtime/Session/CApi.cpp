@@ -5,9 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Execution/DeviceMemory.h"
 #include "CError.h"
 #include "tessera/Runtime/Session/Session.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace tessera::runtime;
@@ -201,6 +203,94 @@ tessera_status tessera_session_read_result(tessera_session *session, int64_t ind
   });
 }
 
+/// The pairs of a box, and how many boxes there are.
+static tessera_status describeHeld(const Session::Held &held, int64_t *box, int *count) {
+  *count = held ? static_cast<int>(held->size()) : -1;
+  if (held && !held->empty())
+    for (size_t d = 0; d < held->front().size.size(); ++d) {
+      box[2 * d] = held->front().offset[d];
+      box[2 * d + 1] = held->front().offset[d] + held->front().size[d];
+    }
+  return TESSERA_OK;
+}
+
+/// Whether an index is one of a list, and `bytes` those of the box that this process holds.
+template <typename Tensor>
+static tessera_status checkBox(const std::vector<Tensor> &list, int64_t index,
+                               Session::Held (Session::*heldOf)(int64_t) const,
+                               const Session &session, size_t bytes) {
+  if (index < 0 || index >= static_cast<int64_t>(list.size()))
+    return fail(TESSERA_INVALID_ARGUMENT,
+                "index " + std::to_string(index) + " of " + std::to_string(list.size()));
+  Session::Held held = (session.*heldOf)(index);
+  if (!held)
+    return fail(TESSERA_INVALID_ARGUMENT, "'" + list[index].name +
+                                              "' is given and read as a whole: this process does "
+                                              "not hold one box of it");
+  auto wanted = held->empty()
+                    ? size_t(0)
+                    : static_cast<size_t>(held->front().numElements() * sizeOf(list[index].dtype));
+  return bytes == wanted ? TESSERA_OK
+                         : fail(TESSERA_INVALID_ARGUMENT,
+                                "this process holds " + std::to_string(wanted) + " bytes of '" +
+                                    list[index].name + "', not " + std::to_string(bytes));
+}
+
+tessera_status tessera_session_argument_box(const tessera_session *session, int64_t index,
+                                            int64_t *box, int *count) {
+  if (!session || !box || !count)
+    return nullArgument();
+  return guarded([&] {
+    if (index < 0 || index >= tessera_session_num_arguments(session))
+      return fail(TESSERA_INVALID_ARGUMENT, "there is no argument " + std::to_string(index));
+    return describeHeld(session->session->heldOfArgument(index), box, count);
+  });
+}
+
+tessera_status tessera_session_result_box(const tessera_session *session, int64_t index,
+                                          int64_t *box, int *count) {
+  if (!session || !box || !count)
+    return nullArgument();
+  return guarded([&] {
+    if (index < 0 || index >= tessera_session_num_results(session))
+      return fail(TESSERA_INVALID_ARGUMENT, "there is no result " + std::to_string(index));
+    return describeHeld(session->session->heldOfResult(index), box, count);
+  });
+}
+
+tessera_status tessera_session_set_argument_box(tessera_session *session, int64_t index,
+                                                const void *data, size_t bytes) {
+  if (!session || (!data && bytes > 0))
+    return nullArgument();
+  return guarded([&] {
+    Session &opened = *session->session;
+    tessera_status status =
+        checkBox(opened.program().arguments, index, &Session::heldOfArgument, opened, bytes);
+    if (status != TESSERA_OK)
+      return status;
+    Bytes box(bytes);
+    if (bytes > 0)
+      std::memcpy(box.data(), data, bytes);
+    Status set = opened.setArgumentBox(index, std::move(box));
+    return set.ok() ? TESSERA_OK : fail(TESSERA_INVALID_ARGUMENT, set.message());
+  });
+}
+
+tessera_status tessera_session_read_result_box(tessera_session *session, int64_t index, void *data,
+                                               size_t bytes) {
+  if (!session || (!data && bytes > 0))
+    return nullArgument();
+  return guarded([&] {
+    Session &opened = *session->session;
+    tessera_status status =
+        checkBox(opened.program().results, index, &Session::heldOfResult, opened, bytes);
+    if (status != TESSERA_OK)
+      return status;
+    Status read = opened.readResultBox(index, static_cast<std::byte *>(data));
+    return read.ok() ? TESSERA_OK : fail(TESSERA_FAILED, read.message());
+  });
+}
+
 int64_t tessera_session_wire_bytes(const tessera_session *session) {
   int64_t sum = 0;
   if (session)
@@ -216,4 +306,31 @@ tessera_status tessera_load_backend(const char *path) {
     Status status = loadBackend(path);
     return status.ok() ? TESSERA_OK : fail(TESSERA_UNAVAILABLE, status.message());
   });
+}
+
+tessera_status tessera_device_memory(int64_t device, tessera_memory_use *use) {
+  if (!use || use->struct_size < sizeof(tessera_memory_use))
+    return fail(TESSERA_INVALID_ARGUMENT, "tessera_memory_use: null, or struct_size is not set");
+  return guarded([&] {
+    MemoryUse found = memoryUse(device);
+    use->allocated = found.allocated;
+    use->reserved = found.reserved;
+    use->peak_allocated = found.peakAllocated;
+    use->peak_reserved = found.peakReserved;
+    return TESSERA_OK;
+  });
+}
+
+tessera_status tessera_device_reset_peak_memory(int64_t device) {
+  return guarded([&] {
+    resetPeakMemory(device);
+    return TESSERA_OK;
+  });
+}
+
+int64_t tessera_devices_with_memory(int64_t *devices, int64_t room) {
+  std::vector<int64_t> found = devicesWithMemory();
+  for (int64_t i = 0; devices && i < std::min(room, static_cast<int64_t>(found.size())); ++i)
+    devices[i] = found[static_cast<size_t>(i)];
+  return static_cast<int64_t>(found.size());
 }

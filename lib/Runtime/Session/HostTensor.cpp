@@ -78,6 +78,7 @@ struct HostMove::State {
   int64_t bytes;                  ///< of a device's buffer
   bool everywhere;                ///< every device of the program has all of it and nothing else
   Move move;
+  sharding::Mesh mesh;          ///< of the layout
   std::vector<Bytes> kept = {}; ///< by position: what `make` has made
 
   /// Fills the buffers that this process holds.
@@ -104,7 +105,7 @@ HostMove::HostMove(const Program &program, const Home &home, DType dtype, bool t
             *elementCount(home.layout.localShape()) * sizeOf(dtype),
             home.layout == wholeLayout(home.layout.globalShape) &&
                 static_cast<int64_t>(mesh.processIds.size()) == program.numDevices(),
-            makeMove(mesh, home, dtype, toDevices)});
+            makeMove(mesh, home, dtype, toDevices), mesh});
 }
 HostMove::HostMove(HostMove &&) noexcept = default;
 HostMove &HostMove::operator=(HostMove &&) noexcept = default;
@@ -163,6 +164,81 @@ Status HostMove::make(Executor &executor, const MakeElements &elements, bool kee
     if (!all.kept[i].empty())
       TESSERA_RETURN_IF_ERROR(executor.writeSlot(all.home.part, all.positions[i], all.home.slot,
                                                  all.kept[i].data(), all.bytes));
+  return {};
+}
+
+std::optional<std::vector<sharding::Box>> HostMove::heldBoxes(const Executor &executor) const {
+  const sharding::Layout &layout = state->home.layout;
+  bool isBox = layout.partial.empty() &&
+               std::all_of(layout.dims.begin(), layout.dims.end(), [](const auto &dim) {
+                 return dim.divisor == 1 && dim.begin == 0 && dim.stride == 1;
+               });
+  if (!isBox)
+    return {};
+  std::vector<sharding::Box> boxes;
+  for (size_t i = 0; i < state->positions.size(); ++i)
+    if (executor.holds(state->home.part, state->positions[i]))
+      boxes.push_back(layout.valid(state->mesh, state->mesh.coordinate(static_cast<int64_t>(i))));
+  return boxes;
+}
+
+/// Calls `copy(inBuffer, inBox, elements)` for each row of a device's valid elements, where offsets
+/// are in elements.
+template <typename Copy>
+static void forEachRow(const sharding::Layout &layout, const sharding::Mesh &mesh, int64_t position,
+                       Copy copy) {
+  std::vector<int64_t> coordinate = mesh.coordinate(position), shape = layout.localShape();
+  sharding::Box span = layout.span(mesh, coordinate), valid = layout.valid(mesh, coordinate);
+  if (valid.empty())
+    return;
+  int64_t run = shape.empty() ? 1 : valid.size.back();
+  for (int64_t row = 0; row * run < valid.numElements(); ++row) {
+    int64_t at = 0, stride = 1, index = row;
+    for (size_t d = shape.size(); d-- > 0; stride *= shape[d]) {
+      at += (valid.offset[d] - span.offset[d]) * stride;
+      if (d + 1 < shape.size()) {
+        at += index % valid.size[d] * stride;
+        index /= valid.size[d];
+      }
+    }
+    copy(at, row * run, run);
+  }
+}
+
+Status HostMove::writeBox(Executor &executor, const std::byte *box) {
+  const size_t size = static_cast<size_t>(state->move.elementBytes());
+  for (size_t i = 0; i < state->positions.size(); ++i) {
+    if (!executor.holds(state->home.part, state->positions[i]))
+      continue;
+    Bytes buffer(static_cast<size_t>(state->bytes));
+    forEachRow(state->home.layout, state->mesh, static_cast<int64_t>(i),
+               [&](int64_t at, int64_t from, int64_t elements) {
+                 std::memcpy(buffer.data() + static_cast<size_t>(at) * size,
+                             box + static_cast<size_t>(from) * size,
+                             static_cast<size_t>(elements) * size);
+               });
+    return executor.writeSlot(state->home.part, state->positions[i], state->home.slot,
+                              buffer.data(), state->bytes);
+  }
+  return {};
+}
+
+Status HostMove::readBox(Executor &executor, std::byte *box) {
+  const size_t size = static_cast<size_t>(state->move.elementBytes());
+  for (size_t i = 0; i < state->positions.size(); ++i) {
+    if (!executor.holds(state->home.part, state->positions[i]))
+      continue;
+    Bytes buffer(static_cast<size_t>(state->bytes));
+    TESSERA_RETURN_IF_ERROR(executor.readHeld(state->home.part, state->positions[i],
+                                              state->home.slot, buffer.data(), state->bytes));
+    forEachRow(state->home.layout, state->mesh, static_cast<int64_t>(i),
+               [&](int64_t at, int64_t to, int64_t elements) {
+                 std::memcpy(box + static_cast<size_t>(to) * size,
+                             buffer.data() + static_cast<size_t>(at) * size,
+                             static_cast<size_t>(elements) * size);
+               });
+    return {};
+  }
   return {};
 }
 

@@ -88,6 +88,11 @@ Session::Session(std::shared_ptr<const Artifact> loaded, std::unique_ptr<Executo
       arguments[i].overwritten |=
           isOverwritten(program.parts[home.part], written[home.part], home.slot);
     }
+  for (size_t part = 0; part < program.parts.size(); ++part) {
+    const sharding::Mesh &mesh = program.meshes[program.parts[part].mesh];
+    for (size_t position = 0; position < mesh.processIds.size(); ++position)
+      isAlone &= backend->holds(static_cast<int64_t>(part), static_cast<int64_t>(position));
+  }
   for (const Result &result : program.results) {
     if (result.feeds)
       arguments[*result.feeds].fed = true;
@@ -104,16 +109,49 @@ Status Session::setArgument(int64_t index, HostTensor value) {
                          typeText(argument.dtype, argument.globalShape) + ", not " +
                          typeText(value.dtype, value.shape));
   arguments[index].value = std::move(value);
+  arguments[index].box.reset();
   arguments[index].changed = true;
   // Before the first step there are no results that share memory with arguments: the value need not
   // wait, and a process whose devices hold a part of it keeps no more than that.
   return steps == 0 ? placeArgument(index) : Status();
 }
 
+static Session::Held atMostOne(Session::Held held) {
+  return held && held->size() <= 1 ? held : Session::Held();
+}
+
+Session::Held Session::heldOfArgument(int64_t index) const {
+  const std::vector<HostMove> &moves = arguments[index].moves;
+  return isAlone || moves.size() != 1 ? Held() : atMostOne(moves.front().heldBoxes(*backend));
+}
+
+Session::Held Session::heldOfResult(int64_t index) const {
+  return isAlone ? Held() : atMostOne(resultMoves[index].heldBoxes(*backend));
+}
+
+Status Session::setArgumentBox(int64_t index, Bytes box) {
+  ArgumentState &state = arguments[index];
+  state.value.reset();
+  state.box = std::move(box);
+  state.changed = true;
+  return steps == 0 ? placeArgument(index) : Status();
+}
+
+Status Session::readResultBox(int64_t index, std::byte *box) {
+  return resultMoves[index].readBox(*backend, box);
+}
+
 Status Session::placeArgument(int64_t index) {
   ArgumentState &state = arguments[index];
   if (!state.changed && (state.fed || !state.overwritten))
     return {};
+  if (state.box) {
+    TESSERA_RETURN_IF_ERROR(state.moves.front().writeBox(*backend, state.box->data()));
+    state.changed = false;
+    if (state.fed || !state.overwritten)
+      state.box.reset();
+    return {};
+  }
   const Argument &argument = artifact->program.arguments[index];
   bool isElsewhere = std::any_of(state.moves.begin(), state.moves.end(),
                                  [&](const HostMove &move) { return !move.isHere(*backend); });

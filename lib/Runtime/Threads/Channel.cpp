@@ -46,9 +46,10 @@ std::unique_ptr<Channel::Message> Channel::makeMessage() const {
   for (const Route &route : routes) {
     auto &buffers = message->buffers.emplace_back(sourceMesh.processIds.size());
     auto &sources = message->sources.emplace_back();
-    for (Bytes &buffer : buffers) {
-      buffer.resize(static_cast<size_t>(route.sourceBytes));
-      sources.push_back(buffer.data());
+    for (size_t position = 0; position < buffers.size(); ++position) {
+      buffers[position].resize(static_cast<size_t>(route.sourceBytes));
+      sources.push_back(buffers[position].data());
+      message->claims.emplace_back(sourceMesh.processIds[position], nullptr, route.sourceBytes);
     }
   }
   return message;

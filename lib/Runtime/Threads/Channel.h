@@ -36,6 +36,7 @@ private:
     std::vector<std::vector<const std::byte *>> sources;
     std::vector<bool> sent; ///< by source position
     int64_t arrived = 0, received = 0;
+    std::vector<MemoryClaim> claims; ///< of the buffers
   };
   struct Route {
     std::unique_ptr<Move> move;

@@ -68,6 +68,7 @@ void CollectiveOperation::stageWhereUnsafe(int64_t part) {
       operands[i].staging[p].resize(static_cast<size_t>(bytes));
       operands[i].arenaSources.push_back(operands[i].sources[p]);
       operands[i].sources[p] = operands[i].staging[p].data();
+      operands[i].claims.emplace_back(mesh.processIds[p], nullptr, bytes);
     }
   }
 }

@@ -98,6 +98,7 @@ private:
     /// Where sources are copied on arrival because a target may overwrite them; else empty.
     std::vector<Bytes> staging;
     std::vector<const std::byte *> arenaSources; ///< what is copied there
+    std::vector<MemoryClaim> claims = {};        ///< of `staging`
   };
   void build(int64_t part);
   void stageWhereUnsafe(int64_t part);

@@ -12,15 +12,17 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from .. import dtypes
-from ..layout import Placed, check as check_sharding
+from ..layout import Placed, check as check_sharding, layout
 from ..mesh import ProcessMesh
 from ..sharding import Sharding
 from ..source import entry, warn
-from ..tensor import Tensor, from_array
-from . import folder as folders, manifest, meeting
+from ..tensor import Part, Tensor, from_array
+from . import boxes, folder as folders, manifest, meeting
+from .boxes import Box
 from .errors import CheckpointError, located
+from .meeting import Job
 from .reading import INDEX, SINGLE, Source
-from .state import LocalTensor, cast as cast_array, decode, dtype_of, is_plain, like as like_leaf, named, rebuild, ties
+from .state import LocalTensor, cast as cast_array, decode, dtype_of, held, is_plain, like as like_leaf, named, rebuild, ties
 
 
 @dataclasses.dataclass
@@ -84,7 +86,8 @@ def load_checkpoint(path, like=None, *, step: int | None = None, fallback: bool 
     """Loads the newest checkpoint of a folder, or that of `step`; or one itself, a folder of Hugging Face's, a file of safetensors.
 
     like: the state that takes it, of any structure: what is returned has its structure, and each tensor lies as it does there,
-    whatever it lay like when it was saved. Of a LocalTensor the part of its rank alone is read. Tensors that `like` has twice (tied
+    whatever it lay like when it was saved. Of a LocalTensor, and in a job of one process a device of a tensor on the job's devices, the
+    part of this rank alone is read. Tensors that `like` has twice (tied
     weights) may be there once. Without it the state is a dictionary of tensors by name.
     fallback: a checkpoint that is damaged is left for the one before it, with a warning that says why; in a job of several ranks
     everything is compared first, so that all choose the same. strict=False: `like` may have and lack tensors. cast: types may differ.
@@ -135,7 +138,7 @@ def _load(source: Source, like, strict: bool, cast: bool, random) -> Checkpoint:
     if like is None:
         state = {name: _tensor(source, name) for name in source.names()} | {name: decode(value) for name, value in of.values.items()}
     else:
-        state = _load_like(source, like, strict, cast)
+        state = _load_like(source, like, strict, cast, meeting.job(False))
     if random is not None:
         if "random" not in of.extra:
             raise _Mismatch(f"{source.path}: no state of random numbers was saved")
@@ -148,7 +151,7 @@ def _tensor(source: Source, name: str, sharding: Sharding | None = None):
     return from_array(array, dtype, sharding)
 
 
-def _load_like(source: Source, like, strict: bool, cast: bool):
+def _load_like(source: Source, like, strict: bool, cast: bool, job: Job):
     wanted, tied = named(like), ties(like)
     leaves, problems = {}, []
     known, used = set(source.names()), set()
@@ -183,11 +186,65 @@ def _load_like(source: Source, like, strict: bool, cast: bool):
         key = min(tied.get(name, [name]))  # what is tied in `like` is so in the result
         if key not in made:
             found, dtype = leaves[name], dtypes.dtype(source.entry(leaves[name]).dtype)
-            array = source.read(found, leaf.box if isinstance(leaf, LocalTensor) else None)
-            wants = dtype_of(leaf)
-            made[key] = like_leaf(leaf, array if wants is dtype else cast_array(array, dtype, wants), wants)
+            wants, mine = dtype_of(leaf), _held(leaf, job)
+            if mine is not None:
+                made[key] = _by_part(source, found, leaf, mine, wants)
+            else:
+                array = source.read(found, leaf.box if isinstance(leaf, LocalTensor) else None)
+                made[key] = like_leaf(leaf, array if wants is dtype else cast_array(array, dtype, wants), wants)
         leaves[name] = made[key]
     return rebuild(like, leaves)
+
+
+def _held(leaf, job: Job) -> list[Box] | None:
+    """What this rank of a job holds of a tensor that lies on the devices of the job; None where that is all of it."""
+    if job.size == 1 or not isinstance(leaf, Tensor) or leaf.sharding is None or max(leaf.sharding.mesh.devices) >= job.size:
+        return None
+    found = held(leaf.shape, leaf.sharding, job.rank)
+    return None if layout(leaf.sharding, leaf.ndim).partial or found == [boxes.whole(leaf.shape)] else found
+
+
+def _by_part(source: Source, name: str, leaf: Tensor, mine: list[Box], wants) -> Tensor:
+    saved = Saved(os.path.abspath(source.path), source.verifies, name, wants, leaf.sharding, mine)
+    saved.load(source)
+    made = from_array(None, wants, leaf.sharding, leaf.shape)
+    made._source = saved
+    return made
+
+
+class Saved:
+    """The value of a tensor in a checkpoint, of which this rank has read its part. Programs between processes take that; whoever asks
+    for the whole value reads it from the files, which are there as long as the checkpoint is."""
+
+    __slots__ = ("_array", "_boxes", "_dtype", "_name", "_path", "_sharding", "_verify")
+
+    def __init__(self, path: str, verify: bool, name: str, dtype: dtypes.DType, sharding: Sharding, mine: list[Box]):
+        self._path, self._verify, self._name, self._dtype, self._sharding, self._boxes = path, verify, name, dtype, sharding, mine
+        self._array: np.ndarray | None = None
+
+    def _read(self, source: Source, box: Box | None = None) -> np.ndarray:
+        dtype = dtypes.dtype(source.entry(self._name).dtype)
+        array = source.read(self._name, box)
+        return array if dtype is self._dtype else cast_array(array, dtype, self._dtype)
+
+    def load(self, source: Source) -> None:
+        self._array = self._read(source, self._boxes[0]) if self._boxes else None
+
+    def feeds(self, recorded, argument: int) -> bool:
+        return False
+
+    def is_drawn(self, home: str) -> bool:
+        return True
+
+    def part(self) -> Part:
+        return Part(self._array, self._boxes, self._sharding)
+
+    def read(self) -> np.ndarray:
+        try:
+            with Source(self._path, self._verify) as source:
+                return self._read(source)
+        except CheckpointError as error:
+            raise CheckpointError(f"the whole value of '{self._name}', of which this rank has loaded its part: {error}") from None
 
 
 @entry
@@ -230,7 +287,7 @@ def load_distributed_checkpoint(network, checkpoint_filenames, predict_strategy:
             for file, _ in saved.shards:
                 if files is not None and file not in files:
                     raise CheckpointError(f"{os.path.join(folder, file)}: the file is not among checkpoint_filenames, and parameter '{name}' lies there")
-        state = _load_like(source, network, True, False)
+        state = _load_like(source, network, True, False, Job())
     for name, sharding in strategy.items():
         if isinstance(sharding, Placed):
             sharding = strategy[name] = sharding.sharding

@@ -25,7 +25,7 @@ class Source:
     """A folder with a manifest, a folder of Hugging Face's (an index, or one file), or one file of safetensors."""
 
     def __init__(self, path, verify: bool = True):
-        self.path, self._verify = os.fspath(path), verify
+        self.path, self.verifies = os.fspath(path), verify
         self._readers: dict[str, tuple[Reader, dict[str, Stored]]] = {}
         self.folder = self.path
         try:
@@ -90,7 +90,7 @@ class Source:
         if file not in self._readers:
             info = self.manifest.files[file] if file in self.manifest.files else File(None, None)
             try:
-                reader = Reader(os.path.join(self.folder, file), info.size, info.checksums if self._verify else None, self.manifest.chunk)
+                reader = Reader(os.path.join(self.folder, file), info.size, info.checksums if self.verifies else None, self.manifest.chunk)
             except CheckpointError as error:
                 raise CheckpointError(f"{error}; tensor '{name}' lies there") if name else error from None
             try:

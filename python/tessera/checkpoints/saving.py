@@ -163,7 +163,7 @@ def save_checkpoint(folder, state, step: int = 0, *, loader=None, random=None, p
     before = _last.pop((folder, job.rank), None)
     if before is not None:
         before.wait()
-    items, aliases, values = take(state)
+    items, aliases, values = take(state, job.rank if job.size > 1 else None)
     whole = Manifest(step, chunk, aliases=aliases, values=values, extra=_described({"loader": loader, "random": random, "program": program}))
     try:
         whole.text()

@@ -17,7 +17,7 @@ from ..dtypes import DType
 from ..executable import to_host
 from ..layout import layout
 from ..sharding import Sharding
-from ..tensor import Tensor, asarray, from_array
+from ..tensor import Part, Tensor, asarray, from_array
 from . import boxes
 from .boxes import Box
 from .errors import CheckpointError
@@ -115,20 +115,48 @@ def _key(array: np.ndarray, dtype: DType):
     return (array.__array_interface__["data"][0], array.shape, array.strides, dtype.name) if array.size else object()
 
 
-def take(state) -> tuple[list[Item], dict[str, str], dict[str, object]]:
-    """Tensors, further names of them, and plain values."""
+def _part(value, rank: int | None) -> Part | None:
+    """What rank `rank` of a job holds of a tensor that lies on the devices of all ranks; None where it is to be taken as a whole."""
+    if rank is None or not isinstance(value, Tensor) or value._data is not None or value._source is None:
+        return None
+    part = value._source.part()
+    if part is None:
+        return None
+    value._used()
+    if not part.fits(held(value.shape, part.sharding, rank)):
+        raise CheckpointError(f"this process is rank {rank} of the job, and holds {part.boxes} of a tensor that lies as {part.sharding}, where rank "
+                              f"{rank} has {held(value.shape, part.sharding, rank)}; count ranks as the launcher does")
+    return part
+
+
+def held(shape: Sequence[int], sharding: Sharding, rank: int) -> list[Box]:
+    """What a rank has of a tensor that lies on the devices of all ranks: one box, or none."""
+    if rank not in sharding.mesh.devices:
+        return []
+    return [boxes.of_slices(layout(sharding, len(shape)).box(shape, sharding.mesh, rank))]
+
+
+def take(state, rank: int | None = None) -> tuple[list[Item], dict[str, str], dict[str, object]]:
+    """Tensors, further names of them, and plain values. With a rank, that of this process in a job, of tensors that lie on the devices
+    of the job's processes their part here alone."""
     items, aliases, values, first = [], {}, {}, {}
     for name, value in named(state):
         if is_plain(value):
             values[name] = _encode(value)
             continue
-        dtype, array = _host(name, value)
-        key = _key(array, dtype)
+        part = _part(value, rank)
+        dtype, array = (value.dtype, part.array) if part is not None else _host(name, value)
+        key = _key(array, dtype) if part is None else id(value)  # its copy of a part is new each time
         if key in first:
             aliases[name] = first[key]
             continue
         first[key] = name
         local = isinstance(value, LocalTensor)
+        if part is not None:
+            nothing = tuple((0, 0) for _ in value.shape)
+            array = np.empty(boxes.extents(nothing), value.dtype.numpy) if array is None else array
+            items.append(Item(name, dtype, tuple(value.shape), part.sharding, array, part.boxes[0] if part.boxes else nothing))
+            continue
         sharding = value.sharding if local or isinstance(value, Tensor) else None
         items.append(Item(name, dtype, tuple(value.shape), sharding, array, value.box if local else None))
     return items, aliases, values
@@ -163,7 +191,7 @@ def ties(state) -> dict[str, list[str]]:
     for name, value in named(state):
         if is_plain(value):
             continue
-        array = value._array if isinstance(value, Tensor) else value.array if isinstance(value, LocalTensor) else to_host(value, name)
+        array = value._data if isinstance(value, Tensor) else value.array if isinstance(value, LocalTensor) else to_host(value, name)
         kept.append(array)
         key = _key(array, dtypes.dtype(value.dtype) if isinstance(value, (Tensor, LocalTensor)) else dtypes.dtype(array.dtype)) \
             if array is not None else id(value)

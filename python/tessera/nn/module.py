@@ -177,6 +177,12 @@ class Drawn:
     def feeds(self, recorded, argument: int) -> bool:
         return False
 
+    def is_drawn(self, home: str) -> bool:
+        return True
+
+    def part(self) -> None:
+        return None
+
 
 def _uninitialised(shape, dtype, make, sharding) -> Parameter:
     made = Parameter(shape, dtype, make)

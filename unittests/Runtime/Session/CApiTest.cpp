@@ -45,6 +45,22 @@ TEST(CApi, WholeLife) {
   EXPECT_NE(std::string(info.home).find("\"layout\""), std::string::npos) << info.home;
   ASSERT_EQ(tessera_session_result(session, 0, &info), TESSERA_OK);
   EXPECT_EQ(info.feeds, 0);
+  // All devices are here: values are given and read as a whole.
+  int64_t box[2] = {};
+  int count = 0;
+  ASSERT_EQ(tessera_session_argument_box(session, 0, box, &count), TESSERA_OK);
+  EXPECT_EQ(count, -1);
+  ASSERT_EQ(tessera_session_result_box(session, 0, box, &count), TESSERA_OK);
+  EXPECT_EQ(count, -1);
+  EXPECT_EQ(tessera_session_read_result_box(session, 0, box, sizeof(box)),
+            TESSERA_INVALID_ARGUMENT);
+  EXPECT_EQ(tessera_session_argument_box(session, 1, box, &count), TESSERA_INVALID_ARGUMENT);
+  tessera_memory_use use{};
+  EXPECT_EQ(tessera_device_memory(0, &use), TESSERA_INVALID_ARGUMENT);
+  use.struct_size = sizeof(use);
+  ASSERT_EQ(tessera_device_memory(2, &use), TESSERA_OK);
+  EXPECT_GT(use.reserved, 0);
+  EXPECT_GE(use.peak_reserved, use.reserved);
   float x[5] = {1, 2, 3, 4, 5}, y[5] = {};
   ASSERT_EQ(tessera_session_set_argument(session, 0, x, sizeof(x)), TESSERA_OK);
   ASSERT_EQ(tessera_session_run(session, 2), TESSERA_OK) << tessera_last_error();

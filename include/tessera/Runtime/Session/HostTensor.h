@@ -56,11 +56,19 @@ public:
 
   /// Writes elements [begin, begin + count) of the global value, in row-major order.
   using MakeElements = std::function<void(int64_t begin, int64_t count, std::byte *at)>;
-  /// To the devices of this process, a value of which only what they hold is made. With `keeps` it is
-  /// kept for the next time.
+  /// To the devices of this process, a value of which only what they hold is made. With `keeps` it
+  /// is kept for the next time.
   Status make(Executor &executor, const MakeElements &elements, bool keeps);
   /// Whether this process holds all of the home.
   bool isHere(const Executor &executor) const;
+
+  /// The boxes of the global value that the devices of this process hold, a box a device; nothing
+  /// where what a device holds is no box (a term of a sum, a selection of elements).
+  std::optional<std::vector<sharding::Box>> heldBoxes(const Executor &executor) const;
+  /// Copies the box of the one device that this process has of the home. `box` is dense and
+  /// row-major; padding of the device's buffer is zero. Without a device here nothing happens.
+  Status writeBox(Executor &executor, const std::byte *box);
+  Status readBox(Executor &executor, std::byte *box);
 
 private:
   struct State;

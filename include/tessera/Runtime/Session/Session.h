@@ -41,6 +41,18 @@ public:
   /// of them call this in the same order; one that is no reader gets an empty tensor.
   Expected<HostTensor> result(int64_t result, Executor::Readers readers = Executor::Readers::all);
 
+  /// What this process holds of an argument or a result: one box, or none. Nothing where whole
+  /// values have to be given and read: the process has all devices, or several, an argument has
+  /// several homes, or a device holds no box (HostMove::heldBoxes). Whether it is nothing is the
+  /// same on all processes.
+  using Held = std::optional<std::vector<sharding::Box>>;
+  Held heldOfArgument(int64_t argument) const;
+  Held heldOfResult(int64_t result) const;
+  /// As setArgument, of the box alone, whose elements are dense and row-major.
+  Status setArgumentBox(int64_t argument, Bytes box);
+  /// The box of a result, without the other processes.
+  Status readResultBox(int64_t result, std::byte *box);
+
 private:
   Session(std::shared_ptr<const Artifact> artifact, std::unique_ptr<Executor> executor,
           uint64_t seed);
@@ -49,6 +61,7 @@ private:
 
   struct ArgumentState {
     std::optional<HostTensor> value;
+    std::optional<Bytes> box; ///< the value's part of this process, in its place
     bool changed = true;      ///< must be written before the next step
     bool fed = false;         ///< a result of the last step is its value
     bool overwritten = false; ///< the steps reuse its memory: write it before every step
@@ -58,6 +71,7 @@ private:
   std::shared_ptr<const Artifact> artifact;
   std::unique_ptr<Executor> backend;
   uint64_t seed;
+  bool isAlone = true; ///< all devices are in this process
   int64_t steps = 0;
   std::vector<ArgumentState> arguments;
   std::vector<HostMove> resultMoves;

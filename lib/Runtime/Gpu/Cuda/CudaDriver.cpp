@@ -55,7 +55,7 @@ CudaDriver::~CudaDriver() {
     (void)api.memFree(each);
 }
 
-Expected<std::byte *> CudaDriver::allocate(int64_t, int64_t bytes) {
+Expected<std::byte *> CudaDriver::allocate(int64_t device, int64_t bytes) {
   ++counted.allocations;
   CuPointer pointer = 0;
   auto size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
@@ -70,6 +70,7 @@ Expected<std::byte *> CudaDriver::allocate(int64_t, int64_t bytes) {
   } else {
     memory.push_back(pointer);
   }
+  claims.emplace_back(device, nullptr, bytes);
   TESSERA_RETURN_IF_ERROR(api.check(api.memsetD8(pointer, 0, size), "memory is zeroed"));
   return reinterpret_cast<std::byte *>(pointer);
 }

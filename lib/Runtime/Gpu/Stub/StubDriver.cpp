@@ -18,7 +18,7 @@ namespace tessera::runtime::gpu {
 StubDriver::StubDriver(uint64_t seed) : random(seed) {}
 StubDriver::~StubDriver() = default;
 
-Expected<std::byte *> StubDriver::allocate(int64_t, int64_t bytes) {
+Expected<std::byte *> StubDriver::allocate(int64_t device, int64_t bytes) {
   double machine =
       static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
   double wanted = static_cast<double>(bytes);
@@ -29,6 +29,7 @@ Expected<std::byte *> StubDriver::allocate(int64_t, int64_t bytes) {
                          " bytes together, this machine has " +
                          std::to_string(static_cast<int64_t>(machine)));
   ++counted.allocations;
+  claims.emplace_back(device, nullptr, bytes);
   return memory.emplace_back(static_cast<size_t>(std::max<int64_t>(bytes, 1))).data();
 }
 
