@@ -7,6 +7,10 @@
 
 #include "tessera/Transforms/CostOptions.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
+
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
@@ -27,4 +31,11 @@ FailureOr<CostOptions> dist::readCostOptions(Operation *at, StringRef objective,
   }
   options.topology = std::move(*read);
   return options;
+}
+
+FailureOr<double> dist::readMemoryBudget(Operation *at, StringRef pass, double gibibytes) {
+  if (std::isfinite(gibibytes) && gibibytes >= 0)
+    return gibibytes * 1024 * 1024 * 1024;
+  return at->emitError() << pass << ": memory-budget is " << llvm::formatv("{0}", gibibytes).str()
+                         << "; it is 0, for none, or a number of GiB";
 }

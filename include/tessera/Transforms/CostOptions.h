@@ -25,6 +25,11 @@ struct CostOptions {
 mlir::FailureOr<CostOptions> readCostOptions(mlir::Operation *at, llvm::StringRef objective,
                                              llvm::StringRef topology);
 
+/// The bytes of a memory budget in GiB; 0: none. Emits an error on `at`, in the name of the pass,
+/// for one that is negative or no finite number.
+mlir::FailureOr<double> readMemoryBudget(mlir::Operation *at, llvm::StringRef pass,
+                                         double gibibytes);
+
 } // namespace tessera::dist
 
 #endif // TESSERA_TRANSFORMS_COSTOPTIONS_H

@@ -15,15 +15,13 @@
 #include "tessera/Planning/Rematerialize.h"
 #include "tessera/Transforms/CostOptions.h"
 #include "tessera/Transforms/Passes.h"
+#include "tessera/Transforms/StepCosts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "llvm/Support/FormatVariadic.h"
-
-#include <cmath>
 
 namespace tessera::dist {
 #define GEN_PASS_DEF_DISTLIMITMEMORY
@@ -51,7 +49,7 @@ bool isMove(Operation *op) {
 class MemoryLimiter {
 public:
   MemoryLimiter(func::FuncOp function, const MeshTable &meshes, const sharding::Topology &topology)
-      : function(function), meshes(meshes), topology(topology) {}
+      : function(function), costs(function, meshes, topology) {}
 
   void run(double budget) {
     if (Buffers(*this).plan.peak() <= budget)
@@ -91,18 +89,9 @@ private:
     }
   }
 
-  double secondsOf(Operation *move) {
-    auto collective = cast<CollectiveOpInterface>(move);
-    const sharding::Mesh &mesh = meshes.get(collective.getMeshAttr());
-    FailureOr<sharding::Traffic> traffic = collective.getTraffic(mesh);
-    sharding::AxisList axes;
-    if (AxisListAttr group = collective.getGroupAxes())
-      if (auto list = resolveAxes(group, mesh, [&]() { return move->emitOpError(); });
-          succeeded(list))
-        axes = *list;
-    return succeeded(traffic)
-               ? topology.linksOf(mesh).seconds(mesh, axes, collective.getKind(), *traffic)
-               : 0;
+  double secondsOf(Operation *move) const {
+    FailureOr<CommunicationCost> cost = costs.communicationOf(cast<CollectiveOpInterface>(move));
+    return succeeded(cost) ? cost->timing.seconds : 0;
   }
 
   /// Sends a value again for all uses that the split gives to another buffer.
@@ -136,8 +125,7 @@ private:
   }
 
   func::FuncOp function;
-  const MeshTable &meshes;
-  const sharding::Topology &topology;
+  StepCosts costs;
 };
 
 MemoryLimiter::Buffers::Buffers(MemoryLimiter &limiter)
@@ -176,19 +164,16 @@ struct DistLimitMemory : dist::impl::DistLimitMemoryBase<DistLimitMemory> {
   using DistLimitMemoryBase::DistLimitMemoryBase;
 
   void runOnOperation() override {
-    if (double budget = memoryBudget; !(budget >= 0 && std::isfinite(budget))) { // NaN neither
-      getOperation().emitError() << "dist-limit-memory: memory-budget is "
-                                 << llvm::formatv("{0}", budget).str()
-                                 << "; it is 0, for none, or a number of GiB";
+    FailureOr<double> budget = readMemoryBudget(getOperation(), "dist-limit-memory", memoryBudget);
+    if (failed(budget))
       return signalPassFailure();
-    }
     FailureOr<CostOptions> cost = readCostOptions(getOperation(), "time", topology);
     if (failed(cost))
       return signalPassFailure();
     MeshTable meshes(getOperation());
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
-      if (isLocalView(function) && memoryBudget > 0 && function.getBody().hasOneBlock())
-        MemoryLimiter(function, meshes, cost->topology).run(memoryBudget * 1024 * 1024 * 1024);
+      if (isLocalView(function) && *budget > 0 && function.getBody().hasOneBlock())
+        MemoryLimiter(function, meshes, cost->topology).run(*budget);
   }
 };
 

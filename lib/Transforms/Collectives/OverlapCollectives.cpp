@@ -25,9 +25,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/RegionUtils.h"
-#include "llvm/Support/FormatVariadic.h"
-
-#include <cmath>
 
 namespace tessera::dist {
 #define GEN_PASS_DEF_DISTOVERLAPCOLLECTIVES
@@ -244,12 +241,10 @@ struct DistOverlapCollectives : dist::impl::DistOverlapCollectivesBase<DistOverl
   using DistOverlapCollectivesBase::DistOverlapCollectivesBase;
 
   void runOnOperation() override {
-    if (double budget = memoryBudget; !(budget >= 0 && std::isfinite(budget))) { // NaN neither
-      getOperation().emitError() << "dist-overlap-collectives: memory-budget is "
-                                 << llvm::formatv("{0}", budget).str()
-                                 << "; it is 0, for none, or a number of GiB";
+    FailureOr<double> budget =
+        readMemoryBudget(getOperation(), "dist-overlap-collectives", memoryBudget);
+    if (failed(budget))
       return signalPassFailure();
-    }
     FailureOr<CostOptions> cost = readCostOptions(getOperation(), "time", topology);
     if (failed(cost))
       return signalPassFailure();
@@ -260,8 +255,7 @@ struct DistOverlapCollectives : dist::impl::DistOverlapCollectivesBase<DistOverl
         functions.push_back(function);
     // Parts of several meshes meet in transfers, in the order of all their steps.
     for (func::FuncOp function : functions)
-      overlap(function, StepCosts(function, meshes, cost->topology), functions.size() > 1,
-              memoryBudget * 1024 * 1024 * 1024);
+      overlap(function, StepCosts(function, meshes, cost->topology), functions.size() > 1, *budget);
   }
 };
 } // namespace

@@ -366,7 +366,7 @@ struct DistSearch : dist::impl::DistSearchBase<DistSearch> {
     FailureOr<CostOptions> cost = readCostOptions(getOperation(), "time", topology);
     if (failed(cost))
       return signalPassFailure();
-    double limit = timeLimit, budget = memoryBudget;
+    double limit = timeLimit;
     std::string wrong; // a NaN is wrong, too
     if (!(limit > 0))
       wrong = llvm::formatv("time-limit is {0}; it is a positive number of seconds", limit);
@@ -374,17 +374,18 @@ struct DistSearch : dist::impl::DistSearchBase<DistSearch> {
       wrong = llvm::formatv("devices is {0}; it is 0, for a program with a mesh, or a number of "
                             "devices",
                             devices.getValue());
-    else if (!(budget >= 0 && std::isfinite(budget)))
-      wrong = llvm::formatv("memory-budget is {0}; it is 0, for none, or a number of GiB", budget);
     if (!wrong.empty()) {
       getOperation().emitError() << "dist-search: " << wrong;
       return signalPassFailure();
     }
+    FailureOr<double> budget = readMemoryBudget(getOperation(), "dist-search", memoryBudget);
+    if (failed(budget))
+      return signalPassFailure();
     settings.solver.mode = std::get<solver::Mode>(parsed);
     settings.solver.timeLimit = timeLimit;
     settings.solver.solverLibrary = solver;
-    if (memoryBudget > 0)
-      settings.solver.memoryBudget = memoryBudget * 1024 * 1024 * 1024;
+    if (*budget > 0)
+      settings.solver.memoryBudget = *budget;
     if (minimise != "time" && minimise != "memory") {
       getOperation().emitError() << "dist-search: minimise is '" << minimise
                                  << "'; a plan has the least time or the least memory";

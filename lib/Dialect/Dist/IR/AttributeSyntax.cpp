@@ -136,7 +136,7 @@ static ParseResult parseWindow(AsmParser &parser, WindowAttr &window) {
   return success();
 }
 
-static void printWindow(llvm::raw_ostream &os, WindowAttr window) {
+void dist::printWindow(llvm::raw_ostream &os, WindowAttr window) {
   os << "(" << window.getDim() << ", " << window.getStep() << ", " << window.getOffset() << ", "
      << window.getLength();
   bool selects = window.getCount() >= 0;

@@ -46,18 +46,10 @@ ReduceKind dist::toIR(sharding::ReduceKind kind) {
 
 namespace {
 
-/// "window (0, 2, 3, 2)" as the attribute's syntax has it, with all of a selection.
 std::string textOf(WindowAttr window) {
-  std::string text;
+  std::string text = "window ";
   llvm::raw_string_ostream os(text);
-  os << "window (" << window.getDim() << ", " << window.getStep() << ", " << window.getOffset()
-     << ", " << window.getLength();
-  bool selects = window.getCount() >= 0;
-  if (selects || window.getDivisor() != 1)
-    os << ", " << window.getDivisor();
-  if (selects)
-    os << ", " << window.getBegin() << ", " << window.getStride() << ", " << window.getCount();
-  os << ")";
+  printWindow(os, window);
   return text;
 }
 
@@ -175,7 +167,8 @@ private:
                                         (extent - 1 - window.getBegin()) / window.getStride()))
                             : window.getBegin() == 0 && window.getStride() == 1;
       if (window.getDivisor() < 1 || far(window.getDivisor()) || window.getCount() < -1 || !inside)
-        return emitError() << textOf(window) << " of " << tensor << ": the divisor is positive, and the "
+        return emitError() << textOf(window) << " of " << tensor
+                           << ": the divisor is positive, and the "
                            << "elements begin, begin + stride, ... that it selects lie in [0, "
                            << extent << ")";
       result.windows.push_back({window.getDim(), window.getStep(), window.getOffset(),

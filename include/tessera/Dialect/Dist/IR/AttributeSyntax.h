@@ -23,6 +23,10 @@ void printAxes(llvm::raw_ostream &os, AxisListAttr axes);
 mlir::ParseResult parseShardingOperand(mlir::AsmParser &parser, ShardingAttr &sharding,
                                        mlir::Type &swallowed);
 
+/// `(dim, step, offset, length)`, with the divisor and the selection where they are not the
+/// default.
+void printWindow(llvm::raw_ostream &os, WindowAttr window);
+
 } // namespace tessera::dist
 
 #endif // TESSERA_DIALECT_DIST_IR_ATTRIBUTESYNTAX_H
