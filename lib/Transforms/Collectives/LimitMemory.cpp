@@ -115,7 +115,7 @@ private:
       Operation *copy = builder.clone(*op);
       copy->setOperand(0, made);
       copy->setAttr(DistDialect::kReason,
-                    builder.getStringAttr("sent again, since keeping it takes memory"));
+                    builder.getStringAttr("sent again to save memory"));
       lives.place(copy, split.from);
       made = copy->getResult(0);
     }

@@ -115,7 +115,7 @@ public:
       source = reshard.getOperand();
     if (getSharding(source).getMesh() != own.mesh)
       source = op->getOperand(index);
-    std::string reason = (op->getName().getStringRef() + " is cut so").str();
+    std::string reason = ("required by " + op->getName().getStringRef()).str();
     return partitioner.move(part, op->getLoc(), getLocal(source),
                             cast<RankedTensorType>(source.getType()), own.mesh,
                             partitioner.shardingOf(source), getOperandSharding(index),
@@ -129,7 +129,7 @@ public:
   }
   Value reshard(Value local, RankedTensorType global, const TensorSharding &source,
                 const TensorSharding &target) override {
-    std::string reason = (op->getName().getStringRef() + " is cut so").str();
+    std::string reason = ("required by " + op->getName().getStringRef()).str();
     return partitioner.move(part, op->getLoc(), local, global, own.mesh,
                             sharding::canonical(source), sharding::canonical(target),
                             builder.getStringAttr(reason));

@@ -254,7 +254,7 @@ LogicalResult Partitioner::lowerReshard(ReshardOp op) {
   TensorSharding source = shardingOf(op.getOperand()), target = shardingOf(op.getResult());
   Attribute reason = op->getAttr(DistDialect::kReason);
   if (!reason)
-    reason = StringAttr::get(op.getContext(), "dist.reshard demands it");
+    reason = StringAttr::get(op.getContext(), "required by dist.reshard");
   Part &sender = partOf(from), &receiver = partOf(to);
   Value local = sender.mapping.lookup(op.getOperand());
   if (auto move = op->getAttrOfType<MoveAttr>(DistDialect::kMove)) {

@@ -52,7 +52,7 @@ static void writePlaces(const PropagationGraph &graph, const Decision &decision,
     builder.setInsertionPointAfterValue(value);
     auto reshard = ReshardOp::create(builder, value.getLoc(), value.getType(), value, place);
     reshard->setAttr(DistDialect::kReason,
-                     builder.getStringAttr("several uses have it from there"));
+                     builder.getStringAttr("required by several uses"));
     setSharding(reshard.getResult(), place);
     for (OpOperand *use : uses)
       use->set(reshard.getResult());

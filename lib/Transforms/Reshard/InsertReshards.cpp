@@ -32,6 +32,33 @@ using namespace tessera;
 using namespace tessera::dist;
 using sharding::TensorSharding;
 
+/// "partial sums reduced: ", by the kind of the contributions.
+static std::string reductionsOf(const TensorSharding &sharding) {
+  StringRef kind = "results";
+  bool isOneKind = llvm::all_of(sharding.partial, [&](const sharding::PartialAxis &axis) {
+    return axis.kind == sharding.partial.front().kind;
+  });
+  if (isOneKind)
+    switch (sharding.partial.front().kind) {
+    case sharding::ReduceKind::sum:
+      kind = "sums";
+      break;
+    case sharding::ReduceKind::avg:
+      kind = "means";
+      break;
+    case sharding::ReduceKind::max:
+      kind = "maxima";
+      break;
+    case sharding::ReduceKind::min:
+      kind = "minima";
+      break;
+    case sharding::ReduceKind::prod:
+      kind = "products";
+      break;
+    }
+  return "partial " + kind.str() + " reduced: ";
+}
+
 namespace {
 
 /// One use of a value and how the value must lie there.
@@ -70,7 +97,7 @@ private:
     forEachHandover(op, [&](OpOperand &use, Value receiver) {
       if (isa<RankedTensorType>(receiver.getType()) && seen.insert(&use).second)
         need(use, getSharding(receiver),
-             loops ? "a loop carries it so" : "both branches yield it so");
+             loops ? "required by what a loop carries" : "required by what both branches yield");
     });
   }
 
@@ -84,11 +111,11 @@ private:
       if (ShardingAttr wanted = getSharding(fed); wanted && wanted != own) {
         signature.ofResult(index).set(DistDialect::kSharding, wanted);
         return need(use, wanted,
-                    "argument '" + argumentName(function, fed.getArgNumber()) +
-                        "', which it feeds, lies so");
+                    "required by argument '" + argumentName(function, fed.getArgNumber()) +
+                        "', which it feeds");
       }
     }
-    need(use, own, "result '" + resultName(function, index) + "' lies so");
+    need(use, own, "required by result '" + resultName(function, index) + "'");
   }
 
   /// Whether devices have the whole of which a slice is taken.
@@ -103,7 +130,7 @@ private:
     if (isa<ReshardOp>(op))
       return; // a demanded change takes its operand as it lies
     if (auto constraint = dyn_cast<ShardTensorOp>(op))
-      return need(op->getOpOperand(0), constraint.getSharding(), "dist.shard_tensor demands it");
+      return need(op->getOpOperand(0), constraint.getSharding(), "required by dist.shard_tensor");
     if (auto ret = dyn_cast<func::ReturnOp>(op)) {
       for (OpOperand &use : ret->getOpOperands())
         collectResult(use);
@@ -118,8 +145,8 @@ private:
     for (auto [use, wanted] : llvm::zip(op->getOpOperands(), shardings.of(op).operands))
       if (wanted && !(isa<tensor::ExtractSliceOp>(op) && hasSliceOf(use.get(), wanted)))
         need(use, wanted,
-             "operand " + std::to_string(use.getOperandNumber()) + " of " +
-                 op->getName().getStringRef().str() + " is cut so");
+             "required by operand " + std::to_string(use.getOperandNumber()) + " of " +
+                 op->getName().getStringRef().str());
   }
 
   /// Places the reshards of one value: what several uses need alike is made once, behind the value;
@@ -153,11 +180,10 @@ private:
     if (lies.isPartial() && bySharding.size() > 1 && targetsWhole) {
       ShardingAttr reduced = ShardingAttr::get(own.getMesh(), meshes.get(own.getMesh()),
                                                lies.withoutPartial(), function.getContext());
-      base = reshard(value, reduced, "a partial value is reduced: several uses need it", nullptr);
+      base = reshard(value, reduced, reductionsOf(lies) + "required by several uses", nullptr);
     }
     base = moveOnce(base, bySharding);
-    std::string why =
-        getSharding(base) == own && lies.isPartial() ? "a partial value is reduced: " : "";
+    std::string why = getSharding(base) == own && lies.isPartial() ? reductionsOf(lies) : "";
     for (auto &[sharding, uses] : bySharding) {
       // A use inside a branch pays only when the branch is taken.
       SmallVector<const Need *> shared;

@@ -104,7 +104,7 @@ struct DistPlanReshards : dist::impl::DistPlanReshardsBase<DistPlanReshards> {
         sharding::receiveBound(problem.mesh, sharding::makeLayout(problem.source, problem.shape),
                                problem.mesh, sharding::makeLayout(problem.target, problem.shape));
     auto reason = op->getAttrOfType<StringAttr>(DistDialect::kReason);
-    op.emitRemark() << (reason ? reason.getValue() : "dist.reshard demands it") << ": "
+    op.emitRemark() << (reason ? reason.getValue() : "required by dist.reshard") << ": "
                     << describe(chosen, problem, links)
                     << "; runner-up: " << (second ? describe(*second, problem, links) : "none")
                     << "; no plan receives less than " << bound << " bytes";

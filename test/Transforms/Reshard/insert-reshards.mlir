@@ -18,7 +18,7 @@ func.func @shared(%a: tensor<8x8xf32> {dist.sharding = #dist.sharding<@m, [shard
 // A partial value that two uses want differently is reduced once.
 // CHECK-LABEL: func.func @reduced_once(
 // CHECK: %[[P:.*]] = linalg.matmul
-// CHECK: %[[R:.*]] = dist.reshard %[[P]] to #dist.sharding<@m, [replicate]> {dist.reason = "a partial value is reduced: several uses need it"
+// CHECK: %[[R:.*]] = dist.reshard %[[P]] to #dist.sharding<@m, [replicate]> {dist.reason = "partial sums reduced: required by several uses"
 // CHECK: dist.reshard %[[R]] to #dist.sharding<@m, [shard(0)]>
 func.func @reduced_once(%a: tensor<8x8xf32> {dist.sharding = #dist.sharding<@m, [shard(1)]>},
                         %b: tensor<8x8xf32>)

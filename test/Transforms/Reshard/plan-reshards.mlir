@@ -17,7 +17,7 @@ dist.process_mesh @m(shape = [2, 4], dim_names = ["x", "y"])
 // LOCAL-LABEL: func.func @chain(
 // LOCAL: %[[SUM:.*]] = dist.reduce_scatter {{.*}} over @m ["x"]
 // LOCAL: dist.all_gather %[[SUM]] over @m ["y"]
-// BYTES: remark: a partial value is reduced: result 'result0' lies so: reduce_scatter by ring, all_gather by doubling ({{.*}} bytes on the wire, 2 collectives, {{.*}}; runner-up: {{.*}}; no plan receives less than
+// BYTES: remark: partial sums reduced: required by result 'result0': reduce_scatter by ring, all_gather by doubling ({{.*}} bytes on the wire, 2 collectives, {{.*}}; runner-up: {{.*}}; no plan receives less than
 func.func @chain(%a: tensor<64x64xf32> {dist.sharding = #dist.sharding<@m, [partial(sum), shard(0)]>})
     -> (tensor<64x64xf32> {dist.sharding = #dist.sharding<@m, [shard(1), replicate]>}) {
   return %a : tensor<64x64xf32>

@@ -6,7 +6,7 @@ dist.process_mesh @m(shape = [2, 4], dim_names = ["a", "b"])
 
 // CHECK-LABEL: func.func @main
 // CHECK: %[[WHOLE:.*]] = dist.reshard %arg0 to #dist.sharding<@m, [replicate, replicate]>
-// CHECK-SAME: several uses have it from there
+// CHECK-SAME: required by several uses
 // CHECK-DAG: dist.reshard %[[WHOLE]] to #dist.sharding<@m, [replicate, shard(1)]>
 // CHECK-DAG: dist.reshard %[[WHOLE]] to #dist.sharding<@m, [replicate, shard(0)]>
 // REPORT: collectives
