@@ -9,6 +9,7 @@
 #include "HoistInvariants.h"
 #include "MeshAssignment.h"
 #include "ReadByMap.h"
+#include "SplitMergedDims.h"
 #include "tessera/Transforms/Elementwise.h"
 #include "tessera/Transforms/Inline.h"
 
@@ -101,6 +102,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
     if (!meshes.empty()) {
       readByMap(function);
       formRearrangements(function);
+      splitMergedDims(function);
     }
     copyCheapOps(function);
     splitSharedArguments(function, meshes);

@@ -1,0 +1,522 @@
+//===- SplitMergedDims.cpp - Undo merges of dimensions ---------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The merged dimension is followed from value to value: along the loop of a linalg
+// op that runs over it, and through reshapes that leave it alone. The values that
+// have it are a region. At its border stand reshapes that merge or split the
+// dimension in the same way, which disappear, reshapes that merge it with more
+// dimensions, which change, and other ops and arguments, in front of which a
+// reshape must be inserted. The region is rewritten where more disappear than are
+// inserted.
+//
+//===----------------------------------------------------------------------===//
+
+#include "SplitMergedDims.h"
+
+#include "tessera/Dialect/Dist/IR/Dist.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+
+namespace {
+
+using Groups = SmallVector<ReassociationIndices>;
+
+/// A reshape between a tensor and one in which groups of its dimensions are merged.
+struct Reshape {
+  Operation *op = nullptr;
+  Value large, small; ///< the tensor with more dimensions, and the other
+  Groups groups;      ///< by dimension of `small`: the dimensions of `large`
+
+  ArrayRef<int64_t> shape() const { return cast<RankedTensorType>(large.getType()).getShape(); }
+
+  /// The dimensions of a group that have more than one index.
+  SmallVector<int64_t> longDims(int64_t group) const {
+    SmallVector<int64_t> dims;
+    for (int64_t dim : groups[group])
+      if (shape()[dim] != 1)
+        dims.push_back(dim);
+    return dims;
+  }
+  SmallVector<int64_t> longExtents(int64_t group) const {
+    return llvm::map_to_vector(longDims(group), [&](int64_t dim) { return shape()[dim]; });
+  }
+  int64_t groupOf(int64_t largeDim) const {
+    for (auto [g, group] : llvm::enumerate(groups))
+      if (llvm::is_contained(group, largeDim))
+        return static_cast<int64_t>(g);
+    llvm_unreachable("every dimension is in a group");
+  }
+};
+
+/// What the user wrote about an op stays with it.
+bool isAnnotated(Operation *op) {
+  return llvm::any_of(op->getDiscardableAttrs(), [](NamedAttribute attribute) {
+    return attribute.getNameDialect() && isa<DistDialect>(attribute.getNameDialect());
+  });
+}
+
+std::optional<Reshape> reshapeOf(Operation *op) {
+  if (!op || isAnnotated(op))
+    return std::nullopt;
+  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op))
+    return Reshape{op, collapse.getSrc(), collapse.getResult(), collapse.getReassociationIndices()};
+  if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
+    return Reshape{op, expand.getResult(), expand.getSrc(), expand.getReassociationIndices()};
+  return std::nullopt;
+}
+
+/// A merged dimension in all values that have it.
+class MergedDim {
+public:
+  using Dim = std::pair<Value, int64_t>;
+
+  MergedDim(const Reshape &seed, int64_t group) {
+    follow({seed.small, group});
+    while (!work.empty()) {
+      Dim dim = work.pop_back_val();
+      visitProducer(dim);
+      for (OpOperand &use : dim.first.getUses())
+        visitUse(use, dim);
+    }
+    refine();
+  }
+
+  const llvm::SetVector<Dim> &members() const { return seen; }
+
+  /// Whether more reshapes disappear than must be inserted.
+  bool isWorthSplitting() const {
+    bool isMixed = // one dimension of a value is split at an op, and another one is not
+        llvm::any_of(entries,
+                     [&](Value value) { return followed.contains(value.getDefiningOp()); });
+    for (auto &[value, uses] : leaving)
+      for (OpOperand *use : uses)
+        isMixed = isMixed || followed.contains(use->getOwner());
+    auto removed = llvm::count(merges, factors); // the others become finer
+    return !isMixed && removed > static_cast<int64_t>(entries.size() + leaving.size());
+  }
+
+  /// Rewrites the region. `erased` is told of every op that goes.
+  void split(llvm::function_ref<void(Operation *)> erased) {
+    for (Operation *op : followed)
+      rewriteBehindOperands(op);
+    for (auto &[value, uses] : leaving) {
+      Value made = replacementOf(value);
+      OpBuilder builder(value.getContext());
+      builder.setInsertionPointAfterValue(made);
+      Value merged = tensor::CollapseShapeOp::create(builder, value.getLoc(), value.getType(), made,
+                                                     splitGroups(value));
+      for (OpOperand *use : uses)
+        use->set(merged);
+    }
+    for (Operation *op : llvm::reverse(rewritten)) {
+      assert(op->use_empty() && "every user was rewritten");
+      erased(op);
+      op->erase();
+    }
+  }
+
+private:
+  //===--------------------------------------------------------------------===//
+  // Collecting the region
+  //===--------------------------------------------------------------------===//
+
+  void follow(Dim dim) {
+    if (seen.insert(dim))
+      work.push_back(dim);
+    SmallVector<int64_t> &dims = dimsOf[dim.first];
+    if (!llvm::is_contained(dims, dim.second)) {
+      dims.push_back(dim.second);
+      llvm::sort(dims);
+    }
+  }
+
+  /// Follows a loop of an op through all its tensors; false where the op does not just run over it.
+  bool followLoop(linalg::LinalgOp op, int64_t loop) {
+    if (isAnnotated(op) || !op.hasPureTensorSemantics())
+      return false;
+    bool canSplit = llvm::all_of(op.getIndexingMapsArray(),
+                                 [](AffineMap map) { return map.isProjectedPermutation(); });
+    canSplit = canSplit && !op.getBlock()
+                                ->walk([&](linalg::IndexOp index) {
+                                  return static_cast<int64_t>(index.getDim()) == loop
+                                             ? WalkResult::interrupt()
+                                             : WalkResult::advance();
+                                })
+                                .wasInterrupted();
+    if (!canSplit)
+      return false;
+    followed.insert(op);
+    auto &loops = loopsOf[op];
+    if (!llvm::is_contained(loops, loop))
+      loops.push_back(loop);
+    auto add = [&](Value value, AffineMap map) {
+      for (auto [d, expr] : llvm::enumerate(map.getResults()))
+        if (expr == getAffineDimExpr(loop, op.getContext()))
+          follow({value, static_cast<int64_t>(d)});
+    };
+    for (OpOperand &operand : op->getOpOperands())
+      add(operand.get(), op.getMatchingIndexingMap(&operand));
+    for (OpResult result : op->getResults())
+      add(result, op.getIndexingMapMatchingResult(result));
+    return true;
+  }
+
+  /// Follows a dimension of a result or operand of a linalg op.
+  bool followMap(linalg::LinalgOp op, AffineMap map, int64_t dim) {
+    auto loop = dyn_cast<AffineDimExpr>(map.getResult(dim));
+    return loop && followLoop(op, loop.getPosition());
+  }
+
+  /// Follows a dimension through a reshape, or notes the reshape as one of the border.
+  void followReshape(const Reshape &reshape, Value value, int64_t dim) {
+    bool isSmall = value == reshape.small;
+    int64_t group = isSmall ? dim : reshape.groupOf(dim);
+    SmallVector<int64_t> dims = reshape.longDims(group);
+    if (dims.size() == 1) {
+      followed.insert(reshape.op);
+      follow({isSmall ? reshape.large : reshape.small, isSmall ? dims.front() : group});
+      return;
+    }
+    if (isSmall) {
+      if (followed.insert(reshape.op))
+        merges.push_back(reshape.longExtents(group));
+      return;
+    }
+    // What merges it with more, or splits more than it, does so with the factors.
+    followed.insert(reshape.op);
+  }
+
+  /// The factors are the coarsest of which every reshape at the border merges or splits some:
+  ///   (b, kv, g) -> 64 -> (b, h)    b, kv, g
+  void refine() {
+    std::set<int64_t> ends; // of factors, counted from the outermost
+    for (ArrayRef<int64_t> merge : merges)
+      for (int64_t end = 1; int64_t extent : merge)
+        ends.insert(end *= extent);
+    int64_t last = 1;
+    for (int64_t end : ends) {
+      if (end % last != 0)
+        return factors.clear();
+      factors.push_back(end / last);
+      last = end;
+    }
+  }
+
+  void visitProducer(Dim dim) {
+    auto [value, index] = dim;
+    Operation *op = value.getDefiningOp();
+    if (auto linalgOp = dyn_cast_or_null<linalg::LinalgOp>(op)) {
+      OpResult result = cast<OpResult>(value);
+      if (followMap(linalgOp, linalgOp.getIndexingMapMatchingResult(result), index))
+        return;
+    } else if (std::optional<Reshape> reshape = reshapeOf(op)) {
+      return followReshape(*reshape, value, index);
+    }
+    bool isRemade = isa_and_nonnull<arith::ConstantOp, tensor::EmptyOp>(op) && !isAnnotated(op);
+    (isRemade ? remade : entries).insert(value);
+  }
+
+  void visitUse(OpOperand &use, Dim dim) {
+    auto [value, index] = dim;
+    Operation *op = use.getOwner();
+    if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
+      if (followMap(linalgOp, linalgOp.getMatchingIndexingMap(&use), index))
+        return;
+    } else if (std::optional<Reshape> reshape = reshapeOf(op)) {
+      return followReshape(*reshape, value, index);
+    }
+    SmallVector<OpOperand *> &uses = leaving[value];
+    if (!llvm::is_contained(uses, &use))
+      uses.push_back(&use);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Rewriting it
+  //===--------------------------------------------------------------------===//
+
+  bool isSplit(Value value, int64_t dim) const { return seen.contains({value, dim}); }
+
+  /// By dimension of a value, its dimensions once it is split.
+  Groups splitGroups(Value value) const {
+    Groups groups;
+    int64_t next = 0;
+    for (int64_t d = 0; d < cast<RankedTensorType>(value.getType()).getRank(); ++d) {
+      int64_t parts = isSplit(value, d) ? std::ssize(factors) : 1;
+      groups.emplace_back(llvm::to_vector(llvm::seq(next, next + parts)));
+      next += parts;
+    }
+    return groups;
+  }
+
+  RankedTensorType splitType(Value value) const {
+    auto type = cast<RankedTensorType>(value.getType());
+    SmallVector<int64_t> shape;
+    for (int64_t d = 0; d < type.getRank(); ++d)
+      if (isSplit(value, d))
+        shape.append(factors);
+      else
+        shape.push_back(type.getDimSize(d));
+    return type.clone(shape);
+  }
+
+  /// Rewrites an op behind what it reads.
+  void rewriteBehindOperands(Operation *op) {
+    SmallVector<Operation *> stack{op};
+    while (!stack.empty()) {
+      Operation *top = stack.back();
+      if (done.contains(top)) {
+        stack.pop_back();
+        continue;
+      }
+      size_t before = stack.size();
+      for (Value operand : top->getOperands())
+        if (Operation *made = operand.getDefiningOp();
+            made && followed.contains(made) && !done.contains(made))
+          stack.push_back(made);
+      if (stack.size() > before)
+        continue;
+      rewrite(top);
+      done.insert(top);
+      rewritten.push_back(top);
+      stack.pop_back();
+    }
+  }
+
+  /// The value with the dimension split; values without it stay as they are.
+  Value replacementOf(Value value) {
+    if (!dimsOf.contains(value))
+      return value;
+    Value &made = replacement[value];
+    if (made)
+      return made;
+    OpBuilder builder(value.getContext());
+    builder.setInsertionPointAfterValue(value);
+    RankedTensorType type = splitType(value);
+    Operation *op = value.getDefiningOp();
+    if (remade.contains(value)) {
+      if (auto constant = dyn_cast<arith::ConstantOp>(op))
+        made = arith::ConstantOp::create(
+            builder, op->getLoc(), cast<DenseElementsAttr>(constant.getValue()).reshape(type));
+      else
+        made =
+            tensor::EmptyOp::create(builder, op->getLoc(), type.getShape(), type.getElementType());
+    } else {
+      made =
+          tensor::ExpandShapeOp::create(builder, value.getLoc(), type, value, splitGroups(value));
+    }
+    return made;
+  }
+
+  void rewrite(Operation *op) {
+    if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
+      return replace(op, rewriteLinalg(linalgOp)->getResults());
+    Reshape reshape = *reshapeOf(op);
+    replace(op, rewriteReshape(reshape));
+  }
+
+  /// What has the dimension is split in its users, too; for the rest nothing changes.
+  void replace(Operation *op, ValueRange made) {
+    for (auto [old, result] : llvm::zip(op->getResults(), made))
+      if (dimsOf.contains(old))
+        replacement[old] = result;
+      else
+        old.replaceAllUsesWith(result);
+  }
+
+  /// The factors of which a dimension of the larger tensor of a reshape consists, as a range; empty
+  /// where it has nothing to do with what is split.
+  std::pair<int64_t, int64_t> factorsOf(const Reshape &reshape, int64_t dim) const {
+    if (isSplit(reshape.large, dim))
+      return {0, std::ssize(factors)};
+    int64_t group = reshape.groupOf(dim), extent = reshape.shape()[dim];
+    if (!isSplit(reshape.small, group) || extent == 1)
+      return {0, 0};
+    int64_t before = 1, at = 1, first = 0;
+    for (int64_t other : reshape.groups[group])
+      before *= other < dim ? reshape.shape()[other] : 1;
+    while (at < before)
+      at *= factors[first++];
+    int64_t last = first;
+    while (at < before * extent)
+      at *= factors[last++];
+    return {first, last};
+  }
+
+  /// The groups of a reshape once the dimension is split on both sides.
+  Groups groupsOf(const Reshape &reshape) const {
+    Groups result;
+    int64_t next = 0;
+    for (auto [small, group] : llvm::enumerate(reshape.groups)) {
+      bool splitsSmall = isSplit(reshape.small, static_cast<int64_t>(small));
+      result.emplace_back();
+      bool isFirst = true; // of the parts of a split dimension; those of one index stay with one
+      for (int64_t dim : group) {
+        auto [begin, end] = factorsOf(reshape, dim);
+        for (int64_t part = begin; part < std::max(end, begin + 1); ++part) {
+          if (splitsSmall && reshape.shape()[dim] != 1) {
+            if (!isFirst)
+              result.emplace_back();
+            isFirst = false;
+          }
+          result.back().push_back(next++);
+        }
+      }
+    }
+    return result;
+  }
+
+  /// The reshape once the dimension is split; its operand where nothing remains to be done.
+  Value rewriteReshape(const Reshape &reshape) {
+    OpBuilder builder(reshape.op);
+    Location loc = reshape.op->getLoc();
+    auto changes = [](const Groups &groups) {
+      return llvm::any_of(groups, [](auto &group) { return group.size() != 1; });
+    };
+    // Dimensions of the larger tensor that consist of several factors are split on their own.
+    Groups finer, groups = groupsOf(reshape);
+    SmallVector<int64_t> shape;
+    for (auto [dim, extent] : llvm::enumerate(reshape.shape())) {
+      auto [begin, end] = factorsOf(reshape, static_cast<int64_t>(dim));
+      bool isSplitAlready = isSplit(reshape.large, static_cast<int64_t>(dim));
+      for (int64_t part = begin; part < std::max(end, begin + 1); ++part) {
+        if (part == begin || isSplitAlready)
+          finer.emplace_back();
+        finer.back().push_back(std::ssize(shape));
+        shape.push_back(end > begin ? factors[part] : extent);
+      }
+    }
+    auto type = cast<RankedTensorType>(reshape.large.getType()).clone(shape);
+    Value value = replacementOf(reshape.op->getOperand(0));
+    if (isa<tensor::CollapseShapeOp>(reshape.op)) {
+      if (changes(finer))
+        value = tensor::ExpandShapeOp::create(builder, loc, type, value, finer);
+      if (changes(groups))
+        value = tensor::CollapseShapeOp::create(builder, loc, value, groups);
+      return value;
+    }
+    if (changes(groups))
+      value = tensor::ExpandShapeOp::create(builder, loc, type, value, groups);
+    if (changes(finer))
+      value = tensor::CollapseShapeOp::create(builder, loc, value, finer);
+    return value;
+  }
+
+  Operation *rewriteLinalg(linalg::LinalgOp op) {
+    MLIRContext *context = op.getContext();
+    SmallVector<int64_t> first; // by loop: the first of its new loops
+    SmallVector<utils::IteratorType> iterators;
+    for (auto [loop, iterator] : llvm::enumerate(op.getIteratorTypesArray())) {
+      first.push_back(std::ssize(iterators));
+      iterators.append(isSplitLoop(op, loop) ? factors.size() : 1, iterator);
+    }
+    SmallVector<AffineMap> maps;
+    for (AffineMap map : op.getIndexingMapsArray()) {
+      SmallVector<AffineExpr> exprs;
+      for (AffineExpr expr : map.getResults()) {
+        int64_t loop = cast<AffineDimExpr>(expr).getPosition();
+        for (size_t part = 0; part < (isSplitLoop(op, loop) ? factors.size() : 1); ++part)
+          exprs.push_back(getAffineDimExpr(first[loop] + part, context));
+      }
+      maps.push_back(AffineMap::get(iterators.size(), 0, exprs, context));
+    }
+    SmallVector<Value> inputs, inits;
+    for (Value input : op.getDpsInputs())
+      inputs.push_back(replacementOf(input));
+    for (Value init : op.getDpsInits())
+      inits.push_back(replacementOf(init));
+    OpBuilder builder(op);
+    Operation *made = nullptr;
+    if (isa<linalg::FillOp>(op)) {
+      made = linalg::FillOp::create(builder, op.getLoc(), inputs, inits);
+    } else if (isa<linalg::TransposeOp>(op)) {
+      SmallVector<int64_t> permutation;
+      for (AffineExpr expr : maps[1].getResults())
+        permutation.push_back(llvm::find(maps[0].getResults(), expr) -
+                              maps[0].getResults().begin());
+      made = linalg::TransposeOp::create(builder, op.getLoc(), inputs[0], inits[0], permutation);
+    } else if (isa<linalg::ContractOp>(op) ||
+               (isa<linalg::MatmulOp, linalg::BatchMatmulOp>(op) && !op->hasAttr("cast"))) {
+      made = linalg::ContractOp::create(builder, op.getLoc(), TypeRange(inits), inputs, inits,
+                                        builder.getAffineMapArrayAttr(maps));
+      if (Attribute cast = op->getAttr("cast"))
+        made->setAttr("cast", cast);
+    } else {
+      auto generic = linalg::GenericOp::create(builder, op.getLoc(), TypeRange(inits), inputs,
+                                               inits, maps, iterators);
+      IRMapping mapping;
+      op->getRegion(0).cloneInto(&generic.getRegion(), mapping);
+      generic.walk([&](linalg::IndexOp index) { index.setDim(first[index.getDim()]); });
+      made = generic;
+    }
+    made->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+    return made;
+  }
+
+  bool isSplitLoop(linalg::LinalgOp op, int64_t loop) const {
+    return llvm::is_contained(loopsOf.find(op)->second, loop);
+  }
+
+  SmallVector<SmallVector<int64_t>> merges; ///< extents, of each reshape that merges or splits it
+  SmallVector<int64_t> factors;             ///< extents of what it is split into
+  llvm::SetVector<Dim> seen;
+  SmallVector<Dim> work;
+  llvm::DenseMap<Value, SmallVector<int64_t>> dimsOf;        // looked up only
+  llvm::SetVector<Operation *> followed;                     ///< ops that get the dimension split
+  llvm::DenseMap<Operation *, SmallVector<int64_t>> loopsOf; // looked up only
+  llvm::SetVector<Value> entries, remade;                    ///< values that something else makes
+  llvm::MapVector<Value, SmallVector<OpOperand *>> leaving;  ///< uses that need it merged
+  llvm::DenseMap<Value, Value> replacement;                  // looked up only
+  llvm::DenseSet<Operation *> done;                          // looked up only
+  SmallVector<Operation *> rewritten;                        ///< in the order of their operands
+};
+
+} // namespace
+
+/// Tries every merge of a function once; whether any is split.
+static bool splitEach(func::FuncOp function) {
+  llvm::SetVector<Operation *> collapses;
+  llvm::DenseSet<MergedDim::Dim> kept; // looked up only
+  function.walk([&](tensor::CollapseShapeOp op) { collapses.insert(op); });
+  bool changed = false;
+  auto split = [&](Operation *op) {
+    std::optional<Reshape> reshape = reshapeOf(op);
+    for (int64_t group = 0; reshape && group < std::ssize(reshape->groups); ++group) {
+      if (reshape->longDims(group).size() < 2 || kept.contains({reshape->small, group}))
+        continue;
+      MergedDim merged(*reshape, group);
+      if (merged.isWorthSplitting()) {
+        merged.split([&](Operation *gone) { collapses.remove(gone); });
+        changed = true;
+        return;
+      }
+      kept.insert(merged.members().begin(), merged.members().end());
+    }
+  };
+  while (!collapses.empty()) {
+    Operation *op = collapses.back();
+    split(op);
+    collapses.remove(op);
+  }
+  return changed;
+}
+
+void dist::splitMergedDims(func::FuncOp function) {
+  // A reshape may merge more than once; every round leaves fewer of them.
+  while (splitEach(function))
+    ;
+}
