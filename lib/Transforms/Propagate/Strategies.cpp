@@ -87,9 +87,11 @@ Strategies::Strategies(const PropagationGraph &graph) : graph(graph), states(gra
     strategies.push_back(list);
   }
   for (size_t n = 0; n < graph.nodes.size(); ++n)
-    if (std::shared_ptr<const List> list = strategies[n]; list->size() > 1)
+    if (std::shared_ptr<const List> list = strategies[n]; list->size() > 1) {
       for (const Strategy &strategy : *list)
         spread(n, strategy);
+      passOnOperands(n);
+    }
   for (size_t t = 0; t < graph.tensors.size(); ++t)
     if (graph.tensors[t].given.open.empty())
       shareFinerUses(t);
@@ -106,8 +108,30 @@ bool Strategies::add(size_t node, Strategy strategy) {
   List own = *strategies[node];
   if (!addTo(own, std::move(strategy)))
     return false;
+  bool hasChoice = own.size() == 2;
   strategies[node] = std::make_shared<const List>(std::move(own));
+  if (hasChoice)
+    passOnOperands(node);
   return true;
+}
+
+/// Of ops without a choice, later passes decide where contributions wait. One that has a choice may
+/// have to take those that its operands are made as.
+void Strategies::passOnOperands(size_t index) {
+  const RuleNode &node = graph.nodes[index];
+  for (size_t i = 0; i < node.rule.operands.size(); ++i) {
+    if (follows(node, i) || graph.nodesOf[node.tensors[i]].empty())
+      continue;
+    auto producer = static_cast<size_t>(graph.nodesOf[node.tensors[i]].front());
+    const RuleNode &from = graph.nodes[producer];
+    if (producer == index || strategies[producer]->empty())
+      continue;
+    for (size_t r = from.rule.operands.size(); r < from.tensors.size(); ++r)
+      if (from.tensors[r] == node.tensors[i])
+        if (TensorSharding made = shardingUnder(from, r, strategies[producer]->front());
+            made.isPartial())
+          visit(index, i, made);
+  }
 }
 
 Strategies::List Strategies::fromClaims(const RuleNode &node) const {

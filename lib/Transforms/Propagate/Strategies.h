@@ -75,6 +75,7 @@ private:
   void shareFinerUses(int64_t tensor);
   void addState(int64_t tensor, const sharding::TensorSharding &state);
   void visit(size_t node, size_t position, const sharding::TensorSharding &state);
+  void passOnOperands(size_t node);
   void passOn(size_t node, size_t position, const sharding::TensorSharding &state,
               const Claims &claims);
 

@@ -163,7 +163,7 @@ private:
       return;
     if (Operation *source = value.getDefiningOp(); source && isSource(source))
       for (auto &[sharding, uses] : bySharding)
-        if (Value made = makeAgain(source, sharding)) {
+        if (Value made = makeAgain(source, sharding, uses.front()->reason)) {
           for (const Need *need : uses)
             need->use->set(made);
           uses.clear();
@@ -285,10 +285,18 @@ private:
   }
 
   /// The same source with another sharding, behind itself; null where the sharding cannot be made.
-  Value makeAgain(Operation *source, ShardingAttr sharding) {
+  /// Contributions to it are the parts that they add up to, on one device of each group.
+  Value makeAgain(Operation *source, ShardingAttr sharding, const std::string &reason) {
     TensorSharding wanted = resolveVerified(sharding, meshes, source->getResult(0).getType());
-    if (wanted.isPartial() || !wanted.windows.empty())
+    if (!wanted.windows.empty())
       return {};
+    if (wanted.isPartial()) {
+      ShardingAttr whole = ShardingAttr::get(sharding.getMesh(), meshes.get(sharding.getMesh()),
+                                             wanted.withoutPartial(), function.getContext());
+      Value made = whole == getSharding(source->getResult(0)) ? source->getResult(0)
+                                                              : makeAgain(source, whole, reason);
+      return reshard(made, sharding, reason, nullptr);
+    }
     OpBuilder builder(source);
     auto make = [&](Operation *op) {
       Operation *made = builder.clone(*op);
