@@ -12,7 +12,7 @@ using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
-static const TensorRule &ruleOf(const RuleNode &node, size_t position) {
+const TensorRule &dist::ruleOf(const RuleNode &node, size_t position) {
   size_t numOperands = node.rule.operands.size();
   return position < numOperands ? node.rule.operands[position]
                                 : node.rule.results[position - numOperands];

@@ -42,8 +42,9 @@ namespace {
 
 class Decider {
 public:
-  Decider(const PropagationGraph &graph, const Topology &topology)
-      : graph(graph), topology(topology), strategies(graph) {
+  Decider(const PropagationGraph &graph, const Topology &topology,
+          ArrayRef<Strategies::Seed> seeds = {})
+      : graph(graph), topology(topology), strategies(graph, seeds) {
     std::vector<bool> produced(graph.tensors.size()); // by an op that has a strategy
     for (size_t n = 0; n < graph.nodes.size(); ++n)
       if (!strategies.of(n).empty())
@@ -86,7 +87,65 @@ public:
     return decision;
   }
 
+  /// What to try in place of gathers that take longer than the op that needs them: its other cuts
+  /// over the gathered axes, and its operand made whole. The region around follows where that is
+  /// cheaper: brought into its cut at the border, or computed whole.
+  std::vector<Strategies::Seed> alternativesTo(const Decision &decision) {
+    std::vector<Strategies::Seed> seeds;
+    // Alike nodes share their strategies; looked up only.
+    llvm::DenseMap<std::pair<const Strategy *, size_t>, const TensorSharding *> needs;
+    for (size_t n = 0; n < graph.nodes.size(); ++n) {
+      const RuleNode &node = graph.nodes[n];
+      const Strategy *strategy = decision.strategies[n].get();
+      if (!strategy)
+        continue;
+      for (size_t i = 0; i < node.rule.operands.size(); ++i) {
+        if (follows(node, i) || decision.tensors[node.tensors[i]]->isPartial())
+          continue;
+        const TensorSharding *&need = needs[{strategy, i}];
+        if (!need)
+          need = graph.keep(shardingUnder(node, i, *strategy));
+        if (need != decision.tensors[node.tensors[i]])
+          addAlternatives(n, i, *strategy, *decision.tensors[node.tensors[i]], *need, seeds);
+      }
+    }
+    return seeds;
+  }
+
 private:
+  void addAlternatives(size_t n, size_t position, const Strategy &strategy,
+                       const TensorSharding &from, const TensorSharding &need,
+                       std::vector<Strategies::Seed> &seeds) {
+    const RuleNode &node = graph.nodes[n];
+    AxisList gathered;
+    for (const AxisList &axes : from.dims)
+      for (const AxisRef &axis : axes)
+        if (llvm::none_of(need.dims, [&](const AxisList &to) { return overlapsAny(to, axis); }))
+          gathered.push_back(axis);
+    if (gathered.empty() || !need.windows.empty())
+      return;
+    if (!costs)
+      costs.emplace(node.op->getParentOfType<func::FuncOp>(), topology);
+    int64_t tensor = node.tensors[position];
+    if (reshardSeconds(graph.tensors[tensor], from, need) <=
+        secondsUnder(*costs, graph, node, strategy))
+      return;
+    if (!graph.tensors[tensor].isFixed && !graph.nodesOf[tensor].empty())
+      seeds.push_back({-1, {}, tensor, need});
+    Strategy rest = strategy;
+    for (AxisList &axes : rest.factors)
+      llvm::erase_if(axes, [&](const AxisRef &axis) { return overlapsAny(gathered, axis); });
+    for (auto [f, factor] : llvm::enumerate(node.rule.factors)) {
+      if (factor.kind == FactorKind::replicate || factor.size < sizeOf(gathered))
+        continue;
+      Strategy other = rest;
+      other.factors[f].insert(other.factors[f].end(), gathered.begin(), gathered.end());
+      other.factors[f] = mergeAxes(std::move(other.factors[f]));
+      other.factors = legalize(node.rule, std::move(other.factors));
+      seeds.push_back({static_cast<int64_t>(n), std::move(other)});
+    }
+  }
+
   /// Calls with the position and the tensor of every result of a node.
   void forEachResult(size_t n, llvm::function_ref<void(size_t, int64_t)> visit) const {
     const RuleNode &node = graph.nodes[n];
@@ -243,5 +302,8 @@ private:
 } // namespace
 
 Decision dist::decide(const PropagationGraph &graph, const Topology &topology) {
-  return Decider(graph, topology).run();
+  Decider first(graph, topology);
+  Decision decision = first.run();
+  std::vector<Strategies::Seed> seeds = first.alternativesTo(decision);
+  return seeds.empty() ? decision : Decider(graph, topology, seeds).run();
 }

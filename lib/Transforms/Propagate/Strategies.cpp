@@ -16,10 +16,6 @@ using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
-/// Bounds that keep the choice small where claims contradict each other everywhere.
-static constexpr size_t kMostStrategies = 8;
-static constexpr size_t kMostStates = 5;
-
 TensorSharding dist::shardingUnder(const RuleNode &node, size_t position,
                                    const Strategy &strategy) {
   size_t numOperands = node.rule.operands.size();
@@ -65,14 +61,16 @@ double dist::secondsUnder(const OpCosts &costs, const PropagationGraph &graph, c
 }
 
 /// Adds a strategy that a list lacks, within bounds.
-static bool addTo(std::vector<Strategy> &list, Strategy strategy) {
-  if (list.size() >= kMostStrategies || llvm::is_contained(list, strategy))
+bool Strategies::addTo(List &list, Strategy strategy) const {
+  if (list.size() >= mostStrategies || llvm::is_contained(list, strategy))
     return false;
   list.push_back(std::move(strategy));
   return true;
 }
 
-Strategies::Strategies(const PropagationGraph &graph) : graph(graph), states(graph.tensors.size()) {
+Strategies::Strategies(const PropagationGraph &graph, ArrayRef<Seed> seeds)
+    : graph(graph), mostStrategies(seeds.empty() ? 8 : 16), mostStates(seeds.empty() ? 5 : 10),
+      isSeeded(!seeds.empty()), states(graph.tensors.size()) {
   // Alike nodes have alike strategies.
   AddressMap<std::shared_ptr<const List>> known;
   auto none = std::make_shared<const List>();
@@ -95,6 +93,11 @@ Strategies::Strategies(const PropagationGraph &graph) : graph(graph), states(gra
   for (size_t t = 0; t < graph.tensors.size(); ++t)
     if (graph.tensors[t].given.open.empty())
       shareFinerUses(t);
+  for (const Seed &seed : seeds)
+    if (seed.tensor >= 0)
+      addState(seed.tensor, seed.state);
+    else if (add(seed.node, seed.strategy))
+      spread(seed.node, seed.strategy);
   for (size_t w = 0; w < work.size(); ++w) {
     auto [tensor, state] = work[w];
     for (int64_t node : graph.nodesOf[tensor])
@@ -247,7 +250,7 @@ void Strategies::shareFinerUses(int64_t tensor) {
 void Strategies::addState(int64_t tensor, const TensorSharding &needed) {
   const TensorSharding state = withoutSelections(needed);
   const TensorState &own = graph.tensors[tensor];
-  if (own.isFixed || !state.windows.empty() || states[tensor].size() >= kMostStates ||
+  if (own.isFixed || !state.windows.empty() || states[tensor].size() >= mostStates ||
       llvm::is_contained(states[tensor], state) || !allows(own, state) ||
       state == canonical(own.sharding->closed()))
     return;
@@ -257,7 +260,7 @@ void Strategies::addState(int64_t tensor, const TensorSharding &needed) {
 
 void Strategies::visit(size_t index, size_t position, const TensorSharding &state) {
   const RuleNode &node = graph.nodes[index];
-  if (strategies[index]->empty() || strategies[index]->size() >= kMostStrategies)
+  if (strategies[index]->empty() || strategies[index]->size() >= mostStrategies)
     return;
   Claims claims = claimsOf(node);
   llvm::erase_if(claims, [&](const Claim &claim) { return claim.position == position; });
@@ -267,9 +270,22 @@ void Strategies::visit(size_t index, size_t position, const TensorSharding &stat
     passOn(index, position, state, claims);
     return;
   }
-  Strategy strategy{settle(node.rule, claims), {}};
-  if (add(index, strategy))
-    spread(index, strategy);
+  auto addSettled = [&](const Claims &claims) {
+    Strategy strategy{settle(node.rule, claims), {}};
+    if (add(index, strategy))
+      spread(index, strategy);
+  };
+  addSettled(claims);
+  if (!isSeeded)
+    return;
+  // The op may follow the state to the letter, too: a factor that the tensor has is cut as it says.
+  const TensorRule &rule = ruleOf(node, position);
+  llvm::erase_if(claims, [&](const Claim &claim) {
+    return claim.position != position && llvm::any_of(rule, [&](const DimRule &dim) {
+             return llvm::is_contained(dim.factors, claim.factor);
+           });
+  });
+  addSettled(claims);
 }
 
 /// The op takes the contributions as they are, where it is linear in them.

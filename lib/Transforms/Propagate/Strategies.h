@@ -27,7 +27,16 @@ sharding::TensorSharding shardingUnder(const RuleNode &node, size_t position,
 /// spreads to the ops around them, up to tensors that the user annotated.
 class Strategies {
 public:
-  explicit Strategies(const PropagationGraph &graph);
+  /// Something to try beyond what claims say: a strategy of a node, or how a tensor may lie.
+  struct Seed {
+    int64_t node = -1;
+    Strategy strategy = {};
+    int64_t tensor = -1;
+    sharding::TensorSharding state = {};
+  };
+
+  /// What seeds imply for the tensors around them spreads like the rest.
+  explicit Strategies(const PropagationGraph &graph, llvm::ArrayRef<Seed> seeds = {});
 
   /// The axes that a rule's factors get when every tensor keeps its sharding as far as all can: the
   /// heaviest tensor that names a factor says its axes, longer ones extend it. Tensors whose
@@ -75,11 +84,14 @@ private:
   void shareFinerUses(int64_t tensor);
   void addState(int64_t tensor, const sharding::TensorSharding &state);
   void visit(size_t node, size_t position, const sharding::TensorSharding &state);
+  bool addTo(List &list, Strategy strategy) const;
   void passOnOperands(size_t node);
   void passOn(size_t node, size_t position, const sharding::TensorSharding &state,
               const Claims &claims);
 
   const PropagationGraph &graph;
+  size_t mostStrategies, mostStates; ///< keep the choice small where claims contradict each other
+  bool isSeeded;
   /// By node; nodes of one rule whose tensors lie alike share a list until one gets more.
   std::vector<std::shared_ptr<const List>> strategies;
   std::vector<std::vector<sharding::TensorSharding>> states; ///< by tensor, beyond the propagated
@@ -94,6 +106,9 @@ const sharding::Mesh &meshOf(const PropagationGraph &graph, const RuleNode &node
 /// Seconds of one execution of an op that is cut so, of the device that has most to do.
 double secondsUnder(const OpCosts &costs, const PropagationGraph &graph, const RuleNode &node,
                     const Strategy &strategy);
+
+/// The rule of tensor `position` of a node, operands first.
+const sharding::TensorRule &ruleOf(const RuleNode &node, size_t position);
 
 /// Whether tensor `position` makes no claims: the accumulator of a reduction follows its result.
 bool follows(const RuleNode &node, size_t position);
