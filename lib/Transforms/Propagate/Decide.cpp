@@ -135,6 +135,10 @@ private:
     Strategy rest = strategy;
     for (AxisList &axes : rest.factors)
       llvm::erase_if(axes, [&](const AxisRef &axis) { return overlapsAny(gathered, axis); });
+    // Contributions over an axis that now cuts a loop are reduced in front of the op.
+    llvm::erase_if(rest.forwards, [&](const Forward &forward) {
+      return overlapsAny(gathered, forward.partial.axis);
+    });
     for (auto [f, factor] : llvm::enumerate(node.rule.factors)) {
       if (factor.kind == FactorKind::replicate || factor.size < sizeOf(gathered))
         continue;
