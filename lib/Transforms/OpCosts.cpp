@@ -116,39 +116,45 @@ SmallVector<double> OpCosts::loadsAndStores(Operation *op) const {
   return counts;
 }
 
-double OpCosts::seconds(Operation *op, double iterations, ArrayRef<double> elements,
-                        int64_t devices) const {
+OpCosts::Work OpCosts::workOf(Operation *op) const {
+  Work work;
   if (isMadeOfScalars(op) || Liveness::isView(op))
-    return 0;
-  SmallVector<double> counts = loadsAndStores(op);
-  auto typeOf = [&](size_t i) {
-    return i < op->getNumOperands() ? op->getOperand(i).getType()
-                                    : op->getResult(i - op->getNumOperands()).getType();
-  };
-  auto selection = selections.find(op);
-  if (selection != selections.end())
-    iterations = std::max(1.0, iterations / selection->second.rows);
-  double bytes = 0;
-  for (size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i] <= 0)
-      continue;
-    bool isSelected = selection != selections.end() && i < op->getNumOperands() &&
-                      selection->second.isSelected[i];
-    bytes += counts[i] * (isSelected ? std::min(elements[i], iterations) : elements[i]) *
-             static_cast<double>(bytesPerElement(getElementTypeOrSelf(typeOf(i))));
+    return work;
+  work.bytes = loadsAndStores(op);
+  for (size_t i = 0; i < work.bytes.size(); ++i) {
+    Type type = i < op->getNumOperands() ? op->getOperand(i).getType()
+                                         : op->getResult(i - op->getNumOperands()).getType();
+    if (work.bytes[i] > 0)
+      work.bytes[i] *= static_cast<double>(bytesPerElement(getElementTypeOrSelf(type)));
   }
-  double flops = iterations * static_cast<double>(operationsOf(op));
+  if (auto selection = selections.find(op); selection != selections.end()) {
+    work.rows = selection->second.rows;
+    work.isSelected = selection->second.isSelected;
+  }
+  work.operations = static_cast<double>(operationsOf(op));
   // Products of narrow numbers run at their rate, however wide the sum is.
-  std::string dtype;
-  llvm::raw_string_ostream(dtype) << getElementTypeOrSelf(
+  llvm::raw_string_ostream(work.dtype) << getElementTypeOrSelf(
       combinesTensors(op) ? op->getOperand(0).getType() : op->getResult(0).getType());
-  return topology.computeSeconds(flops, bytes, dtype, devices);
+  return work;
+}
+
+double OpCosts::seconds(const Work &work, double iterations, ArrayRef<double> elements,
+                        int64_t devices) const {
+  if (!work.isSelected.empty())
+    iterations = std::max(1.0, iterations / work.rows);
+  double bytes = 0;
+  for (size_t i = 0; i < work.bytes.size(); ++i)
+    if (work.bytes[i] > 0) {
+      bool isSelected = i < work.isSelected.size() && work.isSelected[i];
+      bytes += work.bytes[i] * (isSelected ? std::min(elements[i], iterations) : elements[i]);
+    }
+  return topology.computeSeconds(iterations * work.operations, bytes, work.dtype, devices);
 }
 
 double OpCosts::communicationSeconds(Operation *op, const sharding::FactorAxes &axes,
                                      const sharding::Mesh &mesh) const {
   auto distributed = dyn_cast<ShardingRuleOpInterface>(op);
-  if (!distributed ||
+  if (!distributed || isa<linalg::LinalgOp>(op) || // their iterations do not need each other
       llvm::all_of(axes, [](const sharding::AxisList &each) { return each.empty(); }))
     return 0;
   return distributed.getCommunicationSeconds(

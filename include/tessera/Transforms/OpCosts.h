@@ -38,12 +38,25 @@ public:
   /// a kernel hands on inside, what is made where it is read (fills, constants, views), and an
   /// initial value that the op does not look at.
   llvm::SmallVector<double> loadsAndStores(mlir::Operation *op) const;
+  /// What an op takes, however it is cut.
+  struct Work {
+    llvm::SmallVector<double, 4> bytes;    ///< by operand, then by result: of an element, to memory
+    llvm::SmallVector<bool, 4> isSelected; ///< by operand: a row counts, not all; empty: none is
+    double rows = 1;                       ///< iterations of which one counts
+    double operations = 0;                 ///< of an iteration
+    std::string dtype = "f32";             ///< that they compute in
+  };
+  Work workOf(mlir::Operation *op) const;
   /// Seconds of one execution on one of `devices` devices that run it at once. `iterations` are
   /// those of its loops on the device; `elements` are those that the device has of each operand,
   /// then of each result; what is no ranked tensor has any number. Of a look-up or a sum written at
   /// indices (Rules/Selection.h) the selected iterations count alone, and what they read.
-  double seconds(mlir::Operation *op, double iterations, llvm::ArrayRef<double> elements,
+  double seconds(const Work &work, double iterations, llvm::ArrayRef<double> elements,
                  int64_t devices) const;
+  double seconds(mlir::Operation *op, double iterations, llvm::ArrayRef<double> elements,
+                 int64_t devices) const {
+    return seconds(workOf(op), iterations, elements, devices);
+  }
   /// Seconds of what an op sends inside when its factors are cut so.
   double communicationSeconds(mlir::Operation *op, const sharding::FactorAxes &axes,
                               const sharding::Mesh &mesh) const;

@@ -147,6 +147,13 @@ private:
 
   /// Follows a loop of an op through all its tensors; false where the op does not just run over it.
   bool followLoop(linalg::LinalgOp op, int64_t loop) {
+    auto [known, isNew] = canFollow.try_emplace({op, loop}, false);
+    if (isNew)
+      known->second = tryLoop(op, loop);
+    return known->second;
+  }
+
+  bool tryLoop(linalg::LinalgOp op, int64_t loop) {
     if (isAnnotated(op) || !op.hasPureTensorSemantics())
       return false;
     bool canSplit = llvm::all_of(op.getIndexingMapsArray(),
@@ -475,7 +482,8 @@ private:
   SmallVector<int64_t> factors;             ///< extents of what it is split into
   llvm::SetVector<Dim> seen;
   SmallVector<Dim> work;
-  llvm::DenseMap<Value, SmallVector<int64_t>> dimsOf;        // looked up only
+  llvm::DenseMap<Value, SmallVector<int64_t>> dimsOf;              // looked up only
+  llvm::DenseMap<std::pair<Operation *, int64_t>, bool> canFollow; // looked up only
   llvm::SetVector<Operation *> followed;                     ///< ops that get the dimension split
   llvm::DenseMap<Operation *, SmallVector<int64_t>> loopsOf; // looked up only
   llvm::SetVector<Value> entries, remade;                    ///< values that something else makes

@@ -32,6 +32,9 @@ using namespace tessera::sharding;
 static constexpr double kSecondsOfAReshard = 1e-9;
 static constexpr size_t kMostPlaces = 12;
 
+/// The part of a plan's time that gathers take where other cuts are tried in their place.
+static constexpr double kWorthRecutting = 0.01;
+
 static Topology withoutLatencies(Topology topology) {
   for (LinkClass &link : topology.links)
     link.link.alpha = 0;
@@ -42,9 +45,35 @@ namespace {
 
 class Decider {
 public:
-  Decider(const PropagationGraph &graph, const Topology &topology,
-          ArrayRef<Strategies::Seed> seeds = {})
-      : graph(graph), topology(topology), strategies(graph, seeds) {
+  Decider(const PropagationGraph &graph, const Topology &topology)
+      : graph(graph), topology(topology), strategies(graph) {}
+
+  Decision run() {
+    choice.assign(graph.nodes.size(), 0);
+    placeInputs();
+    std::vector<size_t> contested;
+    for (size_t n = 0; n < graph.nodes.size(); ++n)
+      if (strategies.of(n).size() > 1)
+        contested.push_back(n);
+    if (!contested.empty()) {
+      pose(contested);
+      std::vector<int64_t> solved = solve();
+      planned = problem.cost(solved);
+      for (size_t n : contested)
+        choice[n] = solved[nodeOf[n]];
+      placed.assign(graph.tensors.size(), nullptr);
+      for (const Place &place : places)
+        placed[place.tensor] = place.shardings[solved[place.node]];
+    }
+    Decision decision = decided();
+    return !contested.empty() && recut(decision) ? decided() : decision;
+  }
+
+private:
+  using Shardings = SmallVector<const TensorSharding *, 8>;
+
+  /// How what no op makes lies.
+  void placeInputs() {
     std::vector<bool> produced(graph.tensors.size()); // by an op that has a strategy
     for (size_t n = 0; n < graph.nodes.size(); ++n)
       if (!strategies.of(n).empty())
@@ -55,36 +84,58 @@ public:
         raw[t] = graph.keep(canonical(graph.tensors[t].sharding->closed()));
   }
 
-  Decision run() {
-    std::vector<int64_t> choice(graph.nodes.size());
-    for (size_t n = 0; n < graph.nodes.size(); ++n)
-      if (strategies.of(n).size() > 1) {
-        if (!costs)
-          costs.emplace(graph.nodes[n].op->getParentOfType<func::FuncOp>(), topology);
-        addOp(n);
-      }
-    if (!problem.nodes.empty()) {
-      addTensors();
-      choose(choice);
-    }
+  /// What the choice means.
+  Decision decided() {
     Decision decision;
+    decision.tensors = raw;
     decision.strategies.resize(graph.nodes.size());
-    // Alike nodes share their strategies; looked up only.
-    llvm::DenseMap<std::pair<const Strategy *, size_t>, const TensorSharding *> results;
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
       if (strategies.of(n).empty())
         continue;
-      const Strategy &strategy = strategies.of(n)[choice[n]];
       forEachResult(n, [&](size_t i, int64_t tensor) {
-        const TensorSharding *&known = results[{&strategy, i}];
-        if (!known)
-          known = graph.keep(shardingUnder(graph.nodes[n], i, strategy));
-        raw[tensor] = known;
+        decision.tensors[tensor] = shardingsOf(n, i)[choice[n]];
       });
       decision.strategies[n] = strategies.share(n, choice[n]);
     }
-    decision.tensors = std::move(raw);
     return decision;
+  }
+
+  /// Tries to do without the gathers of a decision: adds what they suggest to the strategies, and
+  /// lets the ops that got more of them, and those beside them, choose anew. Whether that leads to
+  /// a plan of less time; the choice stays as it is where it does not.
+  bool recut(const Decision &decision) {
+    std::vector<Strategies::Seed> seeds = alternativesTo(decision);
+    if (seeds.empty())
+      return false;
+    std::vector<size_t> before(graph.nodes.size());
+    for (size_t n = 0; n < before.size(); ++n)
+      before[n] = strategies.of(n).size();
+    shardings.clear(); // of lists that are replaced
+    strategies.extend(seeds);
+    std::vector<bool> concerned(before.size());
+    for (size_t n = 0; n < before.size(); ++n)
+      if (strategies.of(n).size() > before[n])
+        for (int64_t tensor : graph.nodes[n].tensors)
+          if (tensor >= 0)
+            for (int64_t other : graph.nodesOf[tensor])
+              concerned[other] = true;
+    std::vector<size_t> open;
+    for (size_t n = 0; n < concerned.size(); ++n)
+      if (concerned[n] && strategies.of(n).size() > 1)
+        open.push_back(n);
+    if (open.empty())
+      return false;
+    pose(open);
+    std::vector<int64_t> now(problem.nodes.size(), -1);
+    for (size_t n : open)
+      now[nodeOf[n]] = choice[n];
+    double seconds = problem.cost(withBestPlaces(std::move(now)));
+    std::vector<int64_t> solved = solve();
+    if (problem.cost(solved) > seconds - kSecondsOfAReshard)
+      return false;
+    for (size_t n : open)
+      choice[n] = solved[nodeOf[n]];
+    return true;
   }
 
   /// What to try in place of gathers that take longer than the op that needs them: its other cuts
@@ -92,47 +143,50 @@ public:
   /// cheaper: brought into its cut at the border, or computed whole.
   std::vector<Strategies::Seed> alternativesTo(const Decision &decision) {
     std::vector<Strategies::Seed> seeds;
-    // Alike nodes share their strategies; looked up only.
-    llvm::DenseMap<std::pair<const Strategy *, size_t>, const TensorSharding *> needs;
+    double atStake = 0; // seconds of the gathers
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
       const RuleNode &node = graph.nodes[n];
-      const Strategy *strategy = decision.strategies[n].get();
-      if (!strategy)
+      if (strategies.of(n).empty())
         continue;
       for (size_t i = 0; i < node.rule.operands.size(); ++i) {
         if (follows(node, i) || decision.tensors[node.tensors[i]]->isPartial())
           continue;
-        const TensorSharding *&need = needs[{strategy, i}];
-        if (!need)
-          need = graph.keep(shardingUnder(node, i, *strategy));
+        const TensorSharding *need = shardingsOf(n, i)[choice[n]];
         if (need != decision.tensors[node.tensors[i]])
-          addAlternatives(n, i, *strategy, *decision.tensors[node.tensors[i]], *need, seeds);
+          addAlternatives(n, i, decision.tensors[node.tensors[i]], need, seeds, atStake);
       }
     }
+    if (atStake < kWorthRecutting * planned)
+      seeds.clear();
     return seeds;
   }
 
-private:
-  void addAlternatives(size_t n, size_t position, const Strategy &strategy,
-                       const TensorSharding &from, const TensorSharding &need,
-                       std::vector<Strategies::Seed> &seeds) {
+  void addAlternatives(size_t n, size_t position, const TensorSharding *from,
+                       const TensorSharding *need, std::vector<Strategies::Seed> &seeds,
+                       double &atStake) {
     const RuleNode &node = graph.nodes[n];
     AxisList gathered;
-    for (const AxisList &axes : from.dims)
+    for (const AxisList &axes : from->dims)
       for (const AxisRef &axis : axes)
-        if (llvm::none_of(need.dims, [&](const AxisList &to) { return overlapsAny(to, axis); }))
+        if (llvm::none_of(need->dims, [&](const AxisList &to) { return overlapsAny(to, axis); }))
           gathered.push_back(axis);
-    if (gathered.empty() || !need.windows.empty())
+    if (gathered.empty() || !need->windows.empty())
       return;
-    if (!costs)
-      costs.emplace(node.op->getParentOfType<func::FuncOp>(), topology);
     int64_t tensor = node.tensors[position];
-    if (reshardSeconds(graph.tensors[tensor], from, need) <=
-        secondsUnder(*costs, graph, node, strategy))
+    double times = 1; // that the gather runs
+    for (int64_t other : graph.nodesOf[tensor])
+      if (!strategies.of(other).empty())
+        forEachResult(other, [&](size_t, int64_t result) {
+          if (result == tensor)
+            times = tripsOf(graph.nodes[other].op);
+        });
+    double gather = times * reshardSeconds(tableOf(tensor), from, need);
+    if (gather <= secondsOf(n)[choice[n]])
       return;
+    atStake += gather;
     if (!graph.tensors[tensor].isFixed && !graph.nodesOf[tensor].empty())
-      seeds.push_back({-1, {}, tensor, need});
-    Strategy rest = strategy;
+      seeds.push_back({-1, {}, tensor, *need});
+    Strategy rest = strategies.of(n)[choice[n]];
     for (AxisList &axes : rest.factors)
       llvm::erase_if(axes, [&](const AxisRef &axis) { return overlapsAny(gathered, axis); });
     // Contributions over an axis that now cuts a loop are reduced in front of the op.
@@ -158,39 +212,79 @@ private:
         visit(i, node.tensors[i]);
   }
 
+  /// Of a tensor of a node, by strategy.
+  const Shardings &shardingsOf(size_t n, size_t position) {
+    Shardings &known = shardings[{&strategies.of(n), position}];
+    if (known.empty())
+      for (const Strategy &strategy : strategies.of(n))
+        known.push_back(graph.keep(shardingUnder(graph.nodes[n], position, strategy)));
+    return known;
+  }
+
+  /// Seconds of an op in one execution of the function, by strategy.
+  const std::vector<double> &secondsOf(size_t n) {
+    seconds.resize(graph.nodes.size());
+    std::vector<double> &known = seconds[n];
+    const std::vector<Strategy> &own = strategies.of(n);
+    if (known.size() == own.size())
+      return known;
+    const RuleNode &node = graph.nodes[n];
+    if (!costs)
+      costs.emplace(node.op->getParentOfType<func::FuncOp>(), topology);
+    OpCosts::Work work = costs->workOf(node.op);
+    double trips = tripsOf(node.op);
+    Shardings of(node.tensors.size());
+    for (size_t s = known.size(); s < own.size(); ++s) {
+      for (size_t i = 0; i < of.size(); ++i)
+        of[i] = node.tensors[i] < 0 ? nullptr : shardingsOf(n, i)[s];
+      known.push_back(trips * secondsUnder(*costs, work, graph, node, own[s], of));
+    }
+    return known;
+  }
+
   /// One end of an edge: a node of the problem with its shardings of the tensor, or something that
   /// lies in one way.
   struct End {
     int64_t node = -1;
-    std::vector<TensorSharding> shardings; ///< by strategy of the node
+    Shardings shardings; ///< by strategy of the node
   };
 
-  void addOp(size_t index) {
-    const RuleNode &node = graph.nodes[index];
-    solver::Node own;
-    double trips = tripsOf(node.op);
-    // The op's own iterations count, so that no plan undoes the user's cuts to save a few bytes.
-    for (const Strategy &strategy : strategies.of(index))
-      own.cost.push_back(trips * secondsUnder(*costs, graph, node, strategy));
-    nodeOf.try_emplace(static_cast<int64_t>(index), problem.nodes.size());
-    problem.nodes.push_back(std::move(own));
+  /// A node of the problem that stands for where a tensor lies for its users.
+  struct Place {
+    size_t tensor;
+    int64_t node;
+    Shardings shardings;
+  };
+
+  /// The problem in which these ops choose a strategy, and the others keep theirs.
+  void pose(ArrayRef<size_t> open) {
+    problem = {};
+    places.clear();
+    tables.clear();
+    nodeOf.assign(graph.nodes.size(), -1);
+    for (size_t n : open) {
+      // The op's own iterations count, so that no plan undoes the user's cuts to save a few bytes.
+      solver::Node own;
+      own.cost = secondsOf(n);
+      nodeOf[n] = static_cast<int64_t>(problem.nodes.size());
+      problem.nodes.push_back(std::move(own));
+    }
+    addTensors();
   }
 
-  End endOf(int64_t node, size_t position) const {
-    const RuleNode &rule = graph.nodes[node];
-    End end;
-    auto it = nodeOf.find(node);
-    end.node = it == nodeOf.end() ? -1 : it->second;
-    for (const Strategy &strategy : strategies.of(node))
-      end.shardings.push_back(shardingUnder(rule, position, strategy));
-    if (end.shardings.empty()) // a constraint or control flow: what receives it lies as propagated
-      end.shardings.push_back(*raw[rule.tensors.back()]);
-    return end;
+  End endOf(int64_t n, size_t position) {
+    if (strategies.of(n)
+            .empty()) // a constraint or control flow: what receives it lies as propagated
+      return {-1, {raw[graph.nodes[n].tensors.back()]}};
+    const Shardings &all = shardingsOf(n, position);
+    if (nodeOf[n] < 0)
+      return {-1, {all[choice[n]]}};
+    return {nodeOf[n], all};
   }
 
   void addTensors() {
     for (size_t t = 0; t < graph.tensors.size(); ++t) {
-      if (llvm::none_of(graph.nodesOf[t], [&](int64_t node) { return nodeOf.count(node); }))
+      if (llvm::none_of(graph.nodesOf[t], [&](int64_t node) { return nodeOf[node] >= 0; }))
         continue; // it lies in one way for all
       End producer;
       Operation *source = nullptr;
@@ -212,7 +306,7 @@ private:
         }
       }
       if (!produced)
-        producer.shardings.push_back(*raw[t]);
+        producer.shardings.push_back(raw[t]);
       // What is made of scalars alone is made anew wherever it is needed.
       if (source && llvm::none_of(source->getOperandTypes(), llvm::IsaPred<RankedTensorType>))
         continue;
@@ -221,39 +315,54 @@ private:
   }
 
   void addTensor(size_t tensor, const End &producer, const std::vector<End> &users, double trips) {
+    ReshardTable &times = tableOf(static_cast<int64_t>(tensor));
     if (users.empty())
       return;
     if (users.size() == 1)
-      return addEdge(tensor, producer, users.front(), trips);
-    // The places where the tensor may lie for its users.
+      return addEdge(times, producer, users.front(), trips);
     End place;
-    for (const End *end : allOf(producer, users))
-      for (const TensorSharding &sharding : llvm::map_range(end->shardings, withoutSelections))
-        if (sharding.windows.empty() && !llvm::is_contained(place.shardings, sharding) &&
-            place.shardings.size() < kMostPlaces)
-          place.shardings.push_back(sharding);
     place.node = static_cast<int64_t>(problem.nodes.size());
-    solver::Node node;
-    node.cost.assign(place.shardings.size(), 0);
-    problem.nodes.push_back(std::move(node));
-    addEdge(tensor, producer, place, trips);
+    place.shardings = placesFor(tensor, producer, users);
+    problem.nodes.emplace_back().cost.assign(place.shardings.size(), 0);
+    addEdge(times, producer, place, trips);
     for (const End &user : users)
-      addEdge(tensor, place, user, trips);
+      addEdge(times, place, user, trips);
+    places.push_back({tensor, place.node, std::move(place.shardings)});
   }
 
-  static std::vector<const End *> allOf(const End &producer, const std::vector<End> &users) {
-    std::vector<const End *> ends{&producer};
-    for (const End &user : users)
-      ends.push_back(&user);
-    return ends;
+  /// Where a tensor may lie for its users: as one of them needs it, or as it is made. Once it has a
+  /// place, other places are those that several of them name.
+  Shardings placesFor(size_t tensor, const End &producer, const std::vector<End> &users) const {
+    Shardings result, once;
+    auto add = [&](const TensorSharding *sharding, bool isShared) {
+      if (!sharding->windows.empty())
+        sharding = graph.keep(withoutSelections(*sharding));
+      if (!sharding->windows.empty() || llvm::is_contained(result, sharding) ||
+          result.size() >= kMostPlaces)
+        return;
+      (isShared ? result : once).push_back(sharding);
+    };
+    const TensorSharding *now = placed.empty() ? nullptr : placed[tensor];
+    if (now)
+      add(now, true);
+    for (const TensorSharding *sharding : producer.shardings)
+      add(sharding, true);
+    for (const End &user : users) {
+      Shardings named;
+      std::swap(named, once);
+      for (const TensorSharding *sharding : user.shardings)
+        add(sharding, !now || llvm::is_contained(named, sharding));
+      once.append(named);
+    }
+    return result;
   }
 
-  void addEdge(size_t tensor, const End &from, const End &to, double trips) {
+  void addEdge(ReshardTable &times, const End &from, const End &to, double trips) {
     solver::EdgeTable table{
         static_cast<int64_t>(from.shardings.size()), static_cast<int64_t>(to.shardings.size()), {}};
-    for (const TensorSharding &source : from.shardings)
-      for (const TensorSharding &target : to.shardings)
-        table.cost.push_back(trips * reshardSeconds(graph.tensors[tensor], source, target));
+    for (const TensorSharding *source : from.shardings)
+      for (const TensorSharding *target : to.shardings)
+        table.cost.push_back(trips * reshardSeconds(times, source, target));
     if (from.node < 0 || to.node < 0) { // one end lies in one way: its cost is the other's own
       const End &open = from.node < 0 ? to : from;
       if (open.node >= 0)
@@ -268,46 +377,79 @@ private:
     problem.edges.push_back({from.node, to.node, static_cast<int64_t>(it->second)});
   }
 
-  double reshardSeconds(const TensorState &state, const TensorSharding &source,
-                        const TensorSharding &target) {
-    if (source == target || hasSelection(source, target))
-      return 0;
+  ReshardTable &tableOf(int64_t tensor) {
+    const TensorState &state = graph.tensors[tensor];
     ReshardTable *&times = reshards[{state.mesh, state.type}];
     if (!times)
       times = &plannerOf(state.type.getContext(), Objective::time, withoutLatencies(topology))
                    .table(*state.mesh, shapeOf(state.type),
                           bytesPerElement(state.type.getElementType()));
-    return kSecondsOfAReshard + times->seconds(source, target);
+    return *times;
   }
 
-  void choose(std::vector<int64_t> &choice) {
+  double reshardSeconds(ReshardTable &times, const TensorSharding *source,
+                        const TensorSharding *target) {
+    if (source == target)
+      return 0;
+    auto [it, fresh] = reshardTimes.try_emplace({&times, {source, target}}, 0);
+    if (fresh && !hasSelection(*source, *target))
+      it->second = kSecondsOfAReshard + times.seconds(*source, *target);
+    return it->second;
+  }
+
+  std::vector<int64_t> solve() const {
     solver::Options options;
     options.mode = solver::Mode::recursive_programming;
     options.timeLimit = std::numeric_limits<double>::infinity();
     solver::Expected<solver::Solution> solved = solver::solve(problem, options);
     auto *solution = std::get_if<solver::Solution>(&solved);
     assert(solution && "a problem without a budget has a plan");
-    for (auto &[node, index] : nodeOf)
-      choice[node] = solution->choice[index];
+    return std::move(solution->choice);
+  }
+
+  /// Completes a choice of all ops: a place, which has edges to ops alone, is -1.
+  std::vector<int64_t> withBestPlaces(std::vector<int64_t> of) const {
+    std::vector<std::vector<double>> costs(of.size());
+    for (size_t node = 0; node < of.size(); ++node)
+      if (of[node] < 0)
+        costs[node] = problem.nodes[node].cost;
+    for (const solver::Edge &edge : problem.edges) {
+      const solver::EdgeTable &table = problem.tables[edge.table];
+      for (size_t s = 0; s < costs[edge.from].size(); ++s)
+        costs[edge.from][s] += table.at(static_cast<int64_t>(s), of[edge.to]);
+      for (size_t s = 0; s < costs[edge.to].size(); ++s)
+        costs[edge.to][s] += table.at(of[edge.from], static_cast<int64_t>(s));
+    }
+    for (size_t node = 0; node < of.size(); ++node)
+      if (of[node] < 0)
+        of[node] = llvm::min_element(costs[node]) - costs[node].begin();
+    return of;
   }
 
   const PropagationGraph &graph;
   const Topology &topology;
   std::optional<OpCosts> costs; ///< once something is to be chosen
-  /// By mesh and type; looked up only.
-  llvm::DenseMap<std::pair<const Mesh *, Type>, ReshardTable *> reshards;
   Strategies strategies;
-  std::vector<const TensorSharding *> raw; ///< by tensor; of what ops produce once they are decided
+  std::vector<int64_t> choice;             ///< by node of the graph: its strategy
+  std::vector<const TensorSharding *> raw; ///< by tensor; null for what ops with strategies produce
+  std::vector<std::vector<double>> seconds; ///< see secondsOf
+  // Looked up only:
+  llvm::DenseMap<std::pair<const Mesh *, Type>, ReshardTable *> reshards;
+  llvm::DenseMap<
+      std::pair<ReshardTable *, std::pair<const TensorSharding *, const TensorSharding *>>, double>
+      reshardTimes;
+  /// By list of strategies, which alike nodes share, and position.
+  llvm::DenseMap<std::pair<const std::vector<Strategy> *, size_t>, Shardings> shardings;
   solver::Problem problem;
-  std::map<int64_t, int64_t> nodeOf; ///< of the graph to the problem's
+  std::vector<int64_t> nodeOf;                ///< of the graph to the problem's, or -1
+  std::vector<Place> places;                  ///< of the problem
+  double planned = 0;                         ///< seconds of the first plan, of what was contested
+  std::vector<const TensorSharding *> placed; ///< by tensor: the place of the first plan, or null
   std::map<std::pair<int64_t, std::vector<double>>, size_t> tables;
 };
 
 } // namespace
 
 Decision dist::decide(const PropagationGraph &graph, const Topology &topology) {
-  Decider first(graph, topology);
-  Decision decision = first.run();
-  std::vector<Strategies::Seed> seeds = first.alternativesTo(decision);
-  return seeds.empty() ? decision : Decider(graph, topology, seeds).run();
+  return Decider(graph, topology).run();
 }

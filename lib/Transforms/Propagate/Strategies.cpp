@@ -43,20 +43,39 @@ const Mesh &dist::meshOf(const PropagationGraph &graph, const RuleNode &node) {
 
 double dist::secondsUnder(const OpCosts &costs, const PropagationGraph &graph, const RuleNode &node,
                           const Strategy &strategy) {
+  SmallVector<TensorSharding> shardings(node.tensors.size());
+  SmallVector<const TensorSharding *> addresses;
+  for (size_t i = 0; i < node.tensors.size(); ++i) {
+    if (node.tensors[i] >= 0)
+      shardings[i] = shardingUnder(node, i, strategy);
+    addresses.push_back(&shardings[i]);
+  }
+  return secondsUnder(costs, costs.workOf(node.op), graph, node, strategy, addresses);
+}
+
+double dist::secondsUnder(const OpCosts &costs, const OpCosts::Work &work,
+                          const PropagationGraph &graph, const RuleNode &node,
+                          const Strategy &strategy, ArrayRef<const TensorSharding *> shardings) {
   double iterations = 1;
   SmallVector<double> elements;
   for (size_t i = 0; i < node.tensors.size(); ++i) {
     elements.push_back(1);
-    if (node.tensors[i] >= 0)
-      for (int64_t extent : localShape(shardingUnder(node, i, strategy),
-                                       shapeOf(graph.tensors[node.tensors[i]].type)))
+    if (node.tensors[i] < 0)
+      continue;
+    ArrayRef<int64_t> shape = graph.tensors[node.tensors[i]].type.getShape();
+    if (!shardings[i]->windows.empty()) {
+      for (int64_t extent : localShape(*shardings[i], {shape.begin(), shape.end()}))
         elements.back() *= static_cast<double>(extent);
+      continue;
+    }
+    for (auto [extent, axes] : llvm::zip_equal(shape, shardings[i]->dims))
+      elements.back() *= static_cast<double>(ceilDiv(extent, sizeOf(axes)));
   }
   for (size_t f = 0; f < strategy.factors.size(); ++f)
     iterations *= static_cast<double>(
         std::max<int64_t>(1, ceilDiv(node.rule.factors[f].size, sizeOf(strategy.factors[f]))));
   const Mesh &mesh = meshOf(graph, node);
-  return costs.seconds(node.op, iterations, elements, mesh.numDevices()) +
+  return costs.seconds(work, iterations, elements, mesh.numDevices()) +
          costs.communicationSeconds(node.op, strategy.factors, mesh);
 }
 
@@ -68,9 +87,7 @@ bool Strategies::addTo(List &list, Strategy strategy) const {
   return true;
 }
 
-Strategies::Strategies(const PropagationGraph &graph, ArrayRef<Seed> seeds)
-    : graph(graph), mostStrategies(seeds.empty() ? 8 : 16), mostStates(seeds.empty() ? 5 : 10),
-      isSeeded(!seeds.empty()), states(graph.tensors.size()) {
+Strategies::Strategies(const PropagationGraph &graph) : graph(graph), states(graph.tensors.size()) {
   // Alike nodes have alike strategies.
   AddressMap<std::shared_ptr<const List>> known;
   auto none = std::make_shared<const List>();
@@ -93,17 +110,48 @@ Strategies::Strategies(const PropagationGraph &graph, ArrayRef<Seed> seeds)
   for (size_t t = 0; t < graph.tensors.size(); ++t)
     if (graph.tensors[t].given.open.empty())
       shareFinerUses(t);
+  spreadAll();
+}
+
+void Strategies::extend(ArrayRef<Seed> seeds) {
+  isExtended = true;
+  mostStrategies *= 2;
+  mostStates *= 2;
   for (const Seed &seed : seeds)
     if (seed.tensor >= 0)
       addState(seed.tensor, seed.state);
     else if (add(seed.node, seed.strategy))
       spread(seed.node, seed.strategy);
+  spreadAll();
+}
+
+/// Visits the ops around every state of `work`, which grows meanwhile.
+void Strategies::spreadAll() {
   for (size_t w = 0; w < work.size(); ++w) {
     auto [tensor, state] = work[w];
     for (int64_t node : graph.nodesOf[tensor])
       for (size_t i = 0; i < graph.nodes[node].tensors.size(); ++i)
         if (graph.nodes[node].tensors[i] == tensor && !follows(graph.nodes[node], i))
           visit(node, i, state);
+  }
+  work.clear();
+  shareLists();
+}
+
+/// Gives nodes of one rule with the same strategies one list, so that what is worked out for it
+/// holds for all of them.
+void Strategies::shareLists() {
+  llvm::DenseMap<const ShardingRule *, SmallVector<std::shared_ptr<const List>, 2>> known;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    std::shared_ptr<const List> &own = strategies[n];
+    if (own->size() < 2)
+      continue;
+    SmallVector<std::shared_ptr<const List>, 2> &lists = known[&graph.nodes[n].rule];
+    auto same = llvm::find_if(lists, [&](auto &list) { return list == own || *list == *own; });
+    if (same == lists.end())
+      lists.push_back(own);
+    else
+      own = *same;
   }
 }
 
@@ -276,7 +324,7 @@ void Strategies::visit(size_t index, size_t position, const TensorSharding &stat
       spread(index, strategy);
   };
   addSettled(claims);
-  if (!isSeeded)
+  if (!isExtended)
     return;
   // The op may follow the state to the letter, too: a factor that the tensor has is cut as it says.
   const TensorRule &rule = ruleOf(node, position);

@@ -35,8 +35,11 @@ public:
     sharding::TensorSharding state = {};
   };
 
-  /// What seeds imply for the tensors around them spreads like the rest.
-  explicit Strategies(const PropagationGraph &graph, llvm::ArrayRef<Seed> seeds = {});
+  explicit Strategies(const PropagationGraph &graph);
+
+  /// Adds seeds, and what they imply for the ops around them, beyond the bounds so far. A strategy
+  /// keeps its index.
+  void extend(llvm::ArrayRef<Seed> seeds);
 
   /// The axes that a rule's factors get when every tensor keeps its sharding as far as all can: the
   /// heaviest tensor that names a factor says its axes, longer ones extend it. Tensors whose
@@ -84,15 +87,18 @@ private:
   void shareFinerUses(int64_t tensor);
   void addState(int64_t tensor, const sharding::TensorSharding &state);
   void visit(size_t node, size_t position, const sharding::TensorSharding &state);
+  void spreadAll();
+  void shareLists();
   bool addTo(List &list, Strategy strategy) const;
   void passOnOperands(size_t node);
   void passOn(size_t node, size_t position, const sharding::TensorSharding &state,
               const Claims &claims);
 
   const PropagationGraph &graph;
-  size_t mostStrategies, mostStates; ///< keep the choice small where claims contradict each other
-  bool isSeeded;
-  /// By node; nodes of one rule whose tensors lie alike share a list until one gets more.
+  /// Bounds that keep the choice small where claims contradict each other everywhere.
+  size_t mostStrategies = 8, mostStates = 5;
+  bool isExtended = false;
+  /// By node; nodes of one rule that have the same strategies share a list.
   std::vector<std::shared_ptr<const List>> strategies;
   std::vector<std::vector<sharding::TensorSharding>> states; ///< by tensor, beyond the propagated
   std::vector<std::pair<int64_t, sharding::TensorSharding>> work;
@@ -106,6 +112,10 @@ const sharding::Mesh &meshOf(const PropagationGraph &graph, const RuleNode &node
 /// Seconds of one execution of an op that is cut so, of the device that has most to do.
 double secondsUnder(const OpCosts &costs, const PropagationGraph &graph, const RuleNode &node,
                     const Strategy &strategy);
+/// The same where the op's work and the shardings of its tensors are known.
+double secondsUnder(const OpCosts &costs, const OpCosts::Work &work, const PropagationGraph &graph,
+                    const RuleNode &node, const Strategy &strategy,
+                    llvm::ArrayRef<const sharding::TensorSharding *> shardings);
 
 /// The rule of tensor `position` of a node, operands first.
 const sharding::TensorRule &ruleOf(const RuleNode &node, size_t position);
