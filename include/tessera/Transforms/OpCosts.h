@@ -44,7 +44,7 @@ public:
     llvm::SmallVector<bool, 4> isSelected; ///< by operand: a row counts, not all; empty: none is
     double rows = 1;                       ///< iterations of which one counts
     double operations = 0;                 ///< of an iteration
-    std::string dtype = "f32";             ///< that they compute in
+    std::string dtype;                     ///< that they compute in
   };
   Work workOf(mlir::Operation *op) const;
   /// Seconds of one execution on one of `devices` devices that run it at once. `iterations` are
