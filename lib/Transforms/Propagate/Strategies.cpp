@@ -240,7 +240,7 @@ Strategies::List Strategies::fromClaims(const RuleNode &node) const {
 }
 
 /// Axes that two factors are claimed for, on a third that the op proposes.
-void Strategies::addAlternatives(const RuleNode &node, const Claims &all, List &list) {
+void Strategies::addAlternatives(const RuleNode &node, const Claims &all, List &list) const {
   auto distributed = dyn_cast<ShardingRuleOpInterface>(node.op);
   if (!distributed)
     return;

@@ -80,7 +80,7 @@ private:
 
   // Strategies.cpp
   List fromClaims(const RuleNode &node) const;
-  static void addAlternatives(const RuleNode &node, const Claims &all, List &list);
+  void addAlternatives(const RuleNode &node, const Claims &all, List &list) const;
   bool add(size_t node, Strategy strategy);
   void spread(size_t node, const Strategy &strategy);
   /// A tensor that the user has pinned is cut further for some uses: others may take it so.
