@@ -8,6 +8,7 @@
 #include "KernelNames.h"
 #include "StepOps.h"
 #include "tessera/Codegen/Passes.h"
+#include "tessera/Dialect/Dist/IR/Pipeline.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Fusion/FuseGraph.h"
 
@@ -138,7 +139,7 @@ static dist::FuseKind fuseKindOf(Operation *op) {
   StepKind kind = classify(op);
   if (kind == StepKind::compute)
     return dist::FuseKind::kernel;
-  bool communicates = kind == StepKind::other && !isa<rt::GroupOp, dist::AxisIndexOp>(op);
+  bool communicates = kind == StepKind::other && !isa<rt::GroupOp, dist::AxisIndexOp, dist::SegmentOp>(op);
   return communicates ? dist::FuseKind::ordered : dist::FuseKind::alone;
 }
 

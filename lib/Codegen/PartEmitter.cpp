@@ -10,6 +10,7 @@
 #include "StepOps.h"
 #include "tessera/Codegen/Gemm.h"
 #include "tessera/Codegen/Kernels/Kernel.h"
+#include "tessera/Dialect/Dist/IR/Pipeline.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Planning/Views.h"
 
@@ -261,7 +262,7 @@ LogicalResult PartEmitter::emitOp(Operation *op) {
       .Case([&](dist::SendOp send) { return emitSend(send), success(); })
       .Case([&](dist::RecvOp recv) { return emitRecv(recv), success(); })
       .Case([&](dist::CollectiveOpInterface) { return emitCollective(op, op, false); })
-      .Case([&](dist::AxisIndexOp) { return success(); })
+      .Case<dist::AxisIndexOp, dist::SegmentOp>([&](auto) { return success(); })
       .Case([&](tensor::FromElementsOp elements) {
         // Of a coordinate: a slot that the executor fills.
         Value counter = elements.getElements()[0];

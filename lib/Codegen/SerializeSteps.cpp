@@ -7,6 +7,8 @@
 
 #include "Serializer.h"
 
+#include <set>
+
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::codegen;
@@ -215,24 +217,39 @@ LogicalResult Serializer::assignOrders() {
                ? std::get_if<runtime::TransferStep>(&parts[part][next[part]]->action)
                : nullptr;
   };
+  std::set<int64_t> sent; // without their receives
   while (true) {
-    // Everything up to the next transfer of each part, then the first transfer both of whose sides
-    // are next.
+    // Everything up to the next transfer of each part, and receives of what is sent; then the first
+    // transfer both of whose sides are next. Where there is none, a pipeline sends ahead: the first
+    // send alone, which waits for nobody.
     std::map<int64_t, SmallVector<size_t, 2>> waiting;
     for (size_t part = 0; part < parts.size(); ++part) {
-      while (next[part] < parts[part].size() && !transferAt(part))
-        parts[part][next[part]++]->order = order++;
-      if (runtime::TransferStep *transfer = transferAt(part))
+      runtime::TransferStep *transfer = nullptr;
+      for (; next[part] < parts[part].size(); parts[part][next[part]++]->order = order++)
+        if (transfer = transferAt(part);
+            transfer && (transfer->isSend || sent.erase(transfer->id) == 0))
+          break;
+        else
+          transfer = nullptr;
+      if (transfer)
         waiting[transfer->id].push_back(part);
     }
     if (waiting.empty())
       return success();
     auto both = llvm::find_if(waiting, [](auto &entry) { return entry.second.size() == 2; });
     if (both == waiting.end()) {
+      auto ahead = llvm::find_if(
+          waiting, [&](auto &entry) { return transferAt(entry.second.front())->isSend; });
+      if (ahead != waiting.end()) {
+        size_t part = ahead->second.front();
+        parts[part][next[part]++]->order = order++;
+        sent.insert(ahead->first);
+        continue;
+      }
       size_t part = waiting.begin()->second.front();
       return op.emitError() << "the transfers of the parts wait for each other; part '"
-                            << result.program.parts[part].name << "' is at transfer "
-                            << waiting.begin()->first;
+                            << result.program.parts[part].name << "' receives transfer "
+                            << waiting.begin()->first << ", which is sent after what it waits for";
     }
     auto [first, second] = std::pair(both->second[0], both->second[1]);
     if (!transferAt(first)->isSend)

@@ -12,6 +12,7 @@
 #include "tessera/Dialect/Ext/IR/ExtDialect.h"
 #include "tessera/Dialect/Rt/IR/Rt.h"
 #include "tessera/Transforms/Passes.h"
+#include "tessera/Transforms/Pipeline/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -107,6 +108,11 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
     partition.remarks = options.remarks;
     manager.addPass(dist::createDistPartition(partition));
     manager.addPass(dist::createDistCanonicalizeCollectives());
+  }
+  if (leadsTo(Phase::fused)) {
+    dist::DistSchedulePipelineOptions pipeline;
+    pipeline.memoryBudget = options.search.memoryBudget.value_or(0);
+    manager.addPass(dist::createDistSchedulePipeline(pipeline));
   }
   if (leadsTo(Phase::fused) && options.search.memoryBudget) {
     dist::DistLimitMemoryOptions limit;

@@ -56,6 +56,12 @@ public:
       report.stepSeconds += clock.now();
     }
     labelPlan();
+    FailureOr<std::optional<pipeline::PipelineTimeline>> timeline =
+        pipeline::simulatePipeline(module, topology);
+    if (failed(timeline))
+      return failure();
+    if (report.pipeline = std::move(*timeline); report.pipeline)
+      report.stepSeconds = report.pipeline->seconds;
     for (auto &[index, value] : arguments)
       report.arguments.push_back(std::move(value));
     for (auto &[index, value] : results)

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PipelineReport.h"
 #include "SaturatingCounts.h"
 #include "tessera/Driver/Report.h"
 
@@ -105,6 +106,8 @@ llvm::json::Value Report::toJson() const {
     report["parallelisms"] = Array(*parallelisms);
   if (search)
     report["search"] = Object(*search);
+  if (pipeline)
+    report["pipeline"] = tessera::toJson(*pipeline);
   return report;
 }
 
@@ -179,6 +182,8 @@ void Report::printTable(llvm::raw_ostream &os) const {
   if (parallelisms)
     os << "parallelism: " << (parallelisms->empty() ? "none" : llvm::join(*parallelisms, "; "))
        << "\n";
+  if (pipeline)
+    printPipeline(os);
   if (!search)
     return;
   auto number = [&](StringRef name) { return search->getNumber(name).value_or(0); };

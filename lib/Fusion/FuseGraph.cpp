@@ -7,6 +7,8 @@
 
 #include "tessera/Fusion/FuseGraph.h"
 
+#include "tessera/Dialect/Dist/IR/Pipeline.h"
+
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -31,7 +33,7 @@ FuseGraph::FuseGraph(Block &block, unsigned maxOps, KindOf kindOf, IsSent isSent
   groups.resize(ops.size());
   visited.resize(ops.size());
   visitedAhead.resize(ops.size());
-  std::optional<unsigned> lastCollective;
+  std::optional<unsigned> lastCollective, segment;
   for (unsigned i = 0; i < ops.size(); ++i) {
     kinds.push_back(kindOf(ops[i]));
     groupOf[i] = i;
@@ -57,6 +59,14 @@ FuseGraph::FuseGraph(Block &block, unsigned maxOps, KindOf kindOf, IsSent isSent
       if (lastCollective)
         from.push_back(*lastCollective);
       lastCollective = i;
+    }
+    // No group reaches over the head of a segment: it waits for all before it, all behind for it.
+    if (segment)
+      from.push_back(*segment);
+    if (isa<SegmentOp>(ops[i])) {
+      for (unsigned before = segment.value_or(0); before < i; ++before)
+        from.push_back(before);
+      segment = i;
     }
     llvm::sort(from);
     from.erase(std::unique(from.begin(), from.end()), from.end());

@@ -8,6 +8,7 @@
 #include "Device.h"
 
 #include "tessera/Dialect/Check/Check.h"
+#include "tessera/Dialect/Dist/IR/Pipeline.h"
 #include "tessera/Interpreter/Compare.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -315,8 +316,8 @@ Outcome Device::executeDist(Operation *op) {
                       sharding::linearIndex(mesh, *axes, mesh.coordinate(position))));
     return Outcome::done;
   }
-  if (isa<dist::WaitOp>(op))
-    return Outcome::done; // see `resume`
+  if (isa<dist::WaitOp, dist::SegmentOp>(op))
+    return Outcome::done; // a wait: see `resume`
   if (!isa<dist::CollectiveOpInterface, dist::StartOp, dist::SendOp, dist::RecvOp>(op))
     return Outcome::unknown;
   status = Status::waiting;

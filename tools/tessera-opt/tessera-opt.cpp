@@ -13,6 +13,7 @@
 #include "tessera/Driver/Supervisor.h"
 #include "tessera/Interpreter/Passes.h"
 #include "tessera/Transforms/Autodiff/Passes.h"
+#include "tessera/Transforms/Pipeline/Passes.h"
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Support/FileUtilities.h"
@@ -31,6 +32,7 @@ static int optMain(int argc, char **argv) {
   tessera::registerDialects(registry);
   tessera::dist::registerTesseraDistPasses();
   tessera::dist::registerTesseraAutodiffPasses();
+  tessera::dist::registerTesseraPipelinePasses();
   tessera::interpreter::registerTesseraInterpreterPasses();
   tessera::registerPipeline();
   tessera::codegen::registerCodegenPasses();

@@ -10,6 +10,7 @@
 
 #include "tessera/Driver/OriginRecorder.h"
 #include "tessera/Sharding/Topology.h"
+#include "tessera/Transforms/Pipeline/Timeline.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/JSON.h"
@@ -45,7 +46,8 @@ struct Report {
   std::vector<CollectiveReport> collectives;
   int64_t peakMemoryBytes = 0; ///< of the largest device
   double computeSeconds = 0;   ///< modelled, of the linalg ops of an execution
-  double stepSeconds = 0;      ///< modelled, of an execution; the parts of several meshes add up
+  /// Modelled, of an execution; the parts of several meshes add up, but those of a pipeline overlap.
+  double stepSeconds = 0;
   /// "data over dp", "tensor over tp", "stages over first, second", …; docs/report.md has the
   /// words.
   /// Nothing where the program was read in a phase that no longer says.
@@ -53,6 +55,8 @@ struct Report {
   std::string machine; ///< name of the topology that times are modelled on
   /// What dist-search says of its plan (the module's `dist.search`); nothing without a search.
   std::optional<llvm::json::Object> search;
+  /// Of a program with `dist.schedule`.
+  std::optional<pipeline::PipelineTimeline> pipeline;
 
   int64_t wireBytesTotal() const;
   int64_t collectiveCountTotal() const;
@@ -61,6 +65,7 @@ struct Report {
   double exposedSeconds() const;
   llvm::json::Value toJson() const;
   void printTable(llvm::raw_ostream &os) const;
+  void printPipeline(llvm::raw_ostream &os) const;
   /// The algorithm of each collective and its modelled time beside those of the other candidates.
   void printCommunication(llvm::raw_ostream &os) const;
 };

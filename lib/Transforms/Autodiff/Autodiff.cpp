@@ -11,7 +11,7 @@
 #include "tessera/Transforms/Elementwise.h"
 #include "tessera/Transforms/Inline.h"
 
-#include "tessera/Dialect/Dist/IR/Dist.h"
+#include "tessera/Dialect/Dist/IR/Pipeline.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Transforms/Autodiff/Passes.h"
 
@@ -199,6 +199,22 @@ void Derivative::setSignature(ArrayRef<Value> gradients) {
   function.setResAttrsAttr(ArrayAttr::get(context, attributes));
 }
 
+namespace {
+/// Marks ops, but not those in bodies of `linalg` ops, as the backward pass of a pipeline.
+struct BackwardListener : OpBuilder::Listener {
+  void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override {
+    if (!isa_and_nonnull<linalg::LinalgOp>(op->getParentOp()))
+      op->setAttr(kBackward, UnitAttr::get(op->getContext()));
+  }
+};
+} // namespace
+
+/// Whether stages may be on different meshes.
+static bool hasSeveralMeshes(ModuleOp module) {
+  auto meshes = module.getOps<ProcessMeshOp>();
+  return !meshes.empty() && !llvm::hasSingleElement(meshes);
+}
+
 LogicalResult Derivative::write() {
   if (failed(inlineCallsForDerivative(function)))
     return failure();
@@ -216,7 +232,10 @@ LogicalResult Derivative::write() {
   prepareAttention(function, inputs, of, recomputedScores);
   for (unsigned i : of)
     outputs.push_back(ret->getOperand(i));
+  BackwardListener listener;
   OpBuilder b(ret);
+  if (hasSeveralMeshes(function->getParentOfType<ModuleOp>()))
+    b.setListener(&listener);
   if (seedIsArgument) {
     addCotangentArguments(seeds);
   } else {

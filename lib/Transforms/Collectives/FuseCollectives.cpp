@@ -7,6 +7,7 @@
 
 #include "FusionSchedule.h"
 
+#include "tessera/Dialect/Dist/IR/Pipeline.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Transforms/CostOptions.h"
 #include "tessera/Transforms/Passes.h"
@@ -218,10 +219,15 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
     };
     SmallVector<int64_t> counts(plans.size());
     llvm::DenseMap<Operation *, int64_t> positions; // looked up, never iterated
+    llvm::DenseMap<Operation *, int64_t> segments; // of a pipeline, which would wait for each other
+    int64_t segment = 0;
     SmallVector<Block *> blocks;
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (int kind = kindOf(op); kind >= 0)
+      segment += isa<SegmentOp>(op);
+      if (int kind = kindOf(op); kind >= 0) {
         positions[op] = counts[kind]++;
+        segments[op] = segment;
+      }
       if (!isa<linalg::LinalgOp>(op))
         for (Region &region : op->getRegions())
           for (Block &block : region)
@@ -230,14 +236,15 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
     for (Block *block : blocks) {
       if (plans[0].mode == "ready")
         hoistAllReduces(*block);
-      std::map<std::pair<int64_t, std::string>, int64_t> groups;
+      std::map<std::tuple<int64_t, int64_t, std::string>, int64_t> groups;
       std::vector<int64_t> limits; // by group
       fuseInBlock(*block, [&](Operation *op) -> std::optional<FusionCandidate> {
         int kind = kindOf(op);
         if (kind < 0 || plans[kind].mode == "off" || op->getNumOperands() != 1 ||
             !op->getAttr("sources"))
           return std::nullopt;
-        auto key = std::make_pair(plans[kind].groupAt(positions.lookup(op)), groupOf(op));
+        auto key = std::make_tuple(plans[kind].groupAt(positions.lookup(op)), segments.lookup(op),
+                                   groupOf(op));
         auto [group, isNew] = groups.try_emplace(key, groups.size());
         if (isNew)
           limits.push_back(plans[kind].mode == "bucket" ? bucketBytes(op) : plans[kind].limit());
@@ -311,7 +318,8 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
     }
     if (plan.mode == "index" || plan.mode == "ready")
       return error(plan.key) << "mode " << plan.mode << " is for all-reduce only";
-    return error(plan.key) << "unknown mode '" << plan.mode << "'; it is one of off, auto, bucket, size"
+    return error(plan.key) << "unknown mode '" << plan.mode
+                           << "'; it is one of off, auto, bucket, size"
                            << (mayIndex ? ", ready, index" : "");
   }
 };

@@ -13,6 +13,7 @@
 
 #include "OverlapSchedule.h"
 
+#include "tessera/Dialect/Dist/IR/Pipeline.h"
 #include "tessera/Planning/Liveness.h"
 #include "tessera/Planning/LocalPeak.h"
 #include "tessera/Transforms/CostOptions.h"
@@ -227,6 +228,8 @@ static void overlap(func::FuncOp function, const StepCosts &costs, bool keepsOrd
   double peak = localPeakOf(function).bytes;
   double most = std::max(peak, budget > 0 ? budget : kMemoryFactor * peak);
   for (const OverlapLimits &limits : kLimits) {
+    if (limits.reorders && function->hasAttr(kSchedule))
+      continue; // its order is that of a pipeline
     for (BlockSteps &steps : blocks)
       steps.apply(limits);
     if (localPeakOf(function).bytes <= most)

@@ -7,7 +7,7 @@
 
 #include "tessera/Transforms/Inline.h"
 
-#include "tessera/Dialect/Dist/IR/Dist.h"
+#include "tessera/Dialect/Dist/IR/Pipeline.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -99,8 +99,11 @@ private:
     for (auto [index, argument] : llvm::enumerate(callee.getArguments()))
       mapping.map(argument, constrain(builder, call.getLoc(), call.getOperand(index),
                                       callee.getArgAttr(index, DistDialect::kSharding)));
-    for (Operation &op : callee.getBody().front().without_terminator())
-      builder.clone(op, mapping)->setLoc(CallSiteLoc::get(op.getLoc(), call.getLoc()));
+    for (Operation &op : callee.getBody().front().without_terminator()) {
+      Operation *copy = builder.clone(op, mapping);
+      copy->setLoc(CallSiteLoc::get(op.getLoc(), call.getLoc()));
+      copyPipelineMarks(call, copy);
+    }
     Operation *terminator = callee.getBody().front().getTerminator();
     for (auto [index, value] : llvm::enumerate(terminator->getOperands()))
       call.getResult(index).replaceAllUsesWith(

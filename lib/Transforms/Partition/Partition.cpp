@@ -8,6 +8,7 @@
 #include "Partitioner.h"
 
 #include "tessera/Dialect/Check/Check.h"
+#include "tessera/Dialect/Dist/IR/Pipeline.h"
 #include "tessera/Dialect/Dist/IR/SignatureAttrs.h"
 #include "tessera/Dialect/Dist/IR/ValueFlow.h"
 #include "tessera/Transforms/Passes.h"
@@ -147,6 +148,8 @@ void Partitioner::createFunction(Part &part, unsigned index) {
   part.function->setAttr(DistDialect::kMesh, part.mesh);
   part.function->setAttr(DistDialect::kMeshDevices, builder.getDenseI64ArrayAttr(part.devices));
   part.function->setAttr(DistDialect::kPartOf, builder.getStringAttr(name));
+  if (Attribute schedule = global->getAttr(kSchedule))
+    part.function->setAttr(kSchedule, schedule);
   Block *entry = part.function.addEntryBlock();
   part.builder.setInsertionPointToEnd(entry);
   auto carry = [&](NamedAttrList attributes, Type type, StringRef what, unsigned original) {
@@ -197,10 +200,29 @@ LogicalResult Partitioner::run() {
   return success();
 }
 
+namespace {
+/// What is made of an op belongs to its micro-batch.
+struct MarkListener : OpBuilder::Listener {
+  explicit MarkListener(Operation *from) : from(from) {}
+  void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override {
+    copyPipelineMarks(from, op);
+  }
+  Operation *from;
+};
+} // namespace
+
 LogicalResult Partitioner::lowerBlock(Block &block) {
-  for (Operation &op : block)
-    if (failed(lower(&op)))
+  for (Operation &op : block) {
+    MarkListener listener(&op);
+    if (op.hasAttr(kMicroBatch) || op.hasAttr(kBackward))
+      for (auto &part : parts)
+        part->builder.setListener(&listener);
+    LogicalResult lowered = lower(&op);
+    for (auto &part : parts)
+      part->builder.setListener(nullptr);
+    if (failed(lowered))
       return failure();
+  }
   return success();
 }
 

@@ -11,6 +11,7 @@
 
 #include "Limits.h"
 #include "PartialUses.h"
+#include "tessera/Dialect/Dist/IR/Pipeline.h"
 #include "tessera/Dialect/Dist/IR/ReshardCache.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/OpShardings.h"
@@ -295,6 +296,8 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
                              << value;
     return success();
   }
+  if (std::optional<LogicalResult> verified = verifyPipelineMark(op, attribute))
+    return *verified;
   if (name == kName || name == kFeeds || name == kRange)
     return op->emitError() << "'" << name << "' stands on function arguments and results";
   return op->emitError() << "unknown attribute '" << name << "' of the dist dialect";

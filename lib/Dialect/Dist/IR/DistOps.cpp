@@ -10,6 +10,7 @@
 
 #include "tessera/Dialect/Dist/IR/AttributeSyntax.h"
 #include "tessera/Dialect/Dist/IR/Dist.h"
+#include "tessera/Dialect/Dist/IR/Pipeline.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -132,6 +133,10 @@ void DistDialect::registerOperations() {
   addOperations<
 #define GET_OP_LIST
 #include "tessera/Dialect/Dist/IR/DistOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "tessera/Dialect/Dist/IR/DistPipeline.cpp.inc"
       >();
 }
 

@@ -1,0 +1,50 @@
+//===- Timeline.h - When the meshes of a pipeline work ----------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_TRANSFORMS_PIPELINE_TIMELINE_H
+#define TESSERA_TRANSFORMS_PIPELINE_TIMELINE_H
+
+#include "tessera/Sharding/Topology.h"
+#include "tessera/Transforms/Pipeline/Schedule.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace tessera::pipeline {
+
+/// What one mesh does.
+struct MeshTimeline {
+  std::string mesh;
+  std::vector<Segment> segments; ///< in its order
+  std::vector<Times> seconds;    ///< by chunk: of a micro-batch, the mean
+  double busy = 0;               ///< seconds in segments
+  int64_t alive = 0;             ///< mostAlive of its segments
+};
+
+/// A program that dist-schedule-pipeline has ordered, with modelled times.
+struct PipelineTimeline {
+  Schedule schedule = Schedule::sequential;
+  Shape shape;
+  std::vector<MeshTimeline> meshes; ///< in the order of the stages
+  double seconds = 0;               ///< from the start of the program to its end, updates included
+  double span = 0;                  ///< of that, from the first segment to the end of the last
+  double formulaIdle = 0;           ///< idleShare with the mean times of all stages
+  double modelledIdle = 0;          ///< the share of `span` for which a mesh is idle, the mean
+};
+
+/// Simulates the functions of the local view that have segments: each does its ops in their order,
+/// a receive waits for its send. Nothing where no function has segments; fails, with an error,
+/// where a collective is not one of its mesh.
+mlir::FailureOr<std::optional<PipelineTimeline>>
+simulatePipeline(mlir::ModuleOp module, const sharding::Topology &topology);
+
+/// "F0 F1 B0 W0 …"; of meshes with several chunks "F0.1": micro-batch 0, chunk 1. A backward
+/// segment with the weights' one behind it is one "B0".
+std::string text(const std::vector<Segment> &segments, bool hasChunks);
+
+} // namespace tessera::pipeline
+
+#endif // TESSERA_TRANSFORMS_PIPELINE_TIMELINE_H

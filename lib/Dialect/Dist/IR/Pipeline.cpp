@@ -1,0 +1,56 @@
+//===- Pipeline.cpp - Micro-batches, stages and their segments ------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Dialect/Dist/IR/Pipeline.h"
+
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+
+#define GET_OP_CLASSES
+#include "tessera/Dialect/Dist/IR/DistPipeline.cpp.inc"
+
+LogicalResult SegmentOp::verify() {
+  if (!llvm::is_contained({kForwardPass, kBackwardPass, kWeightPass, kUpdatePass}, getPass()))
+    return emitOpError() << "has pass '" << getPass()
+                         << "'; passes are forward, backward, weight, update";
+  if (static_cast<int64_t>(getMicroBatch()) < 0 || static_cast<int64_t>(getStage()) < 0)
+    return emitOpError() << "has a negative micro-batch or stage; both count from 0";
+  return success();
+}
+
+void dist::copyPipelineMarks(Operation *from, Operation *to) {
+  for (StringRef name : {kMicroBatch, kBackward})
+    if (Attribute mark = from->getAttr(name); mark && !to->hasAttr(name))
+      to->setAttr(name, mark);
+}
+
+std::optional<LogicalResult> dist::verifyPipelineMark(Operation *op, NamedAttribute attribute) {
+  StringRef name = attribute.getName();
+  Attribute value = attribute.getValue();
+  if (name == kMicroBatch) {
+    auto number = dyn_cast<IntegerAttr>(value);
+    if (!number || !number.getType().isSignlessInteger(64) || number.getInt() < 0)
+      return op->emitError() << "'" << name << "' is " << value
+                             << "; micro-batches are numbered from 0, in i64";
+    return success();
+  }
+  if (name == kBackward) {
+    if (!isa<UnitAttr>(value))
+      return op->emitError() << "'" << name << "' is " << value << "; it has no value";
+    return success();
+  }
+  if (name == kSchedule) {
+    if (!isa<FunctionOpInterface>(op) || !isa<StringAttr>(value))
+      return op->emitError() << "'" << name << "' is the name of a schedule and stands on "
+                             << "functions, found " << value;
+    return success();
+  }
+  return std::nullopt;
+}

@@ -1,0 +1,186 @@
+//===- SchedulePipeline.cpp - Order the micro-batches of a pipeline -------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "StageGraph.h"
+
+#include "tessera/Dialect/Dist/IR/Pipeline.h"
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Planning/LocalPeak.h"
+#include "tessera/Transforms/Pipeline/Passes.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
+
+namespace tessera::dist {
+#define GEN_PASS_DEF_DISTSCHEDULEPIPELINE
+#include "tessera/Transforms/Pipeline/Passes.h.inc"
+} // namespace tessera::dist
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using namespace tessera::pipeline;
+
+static StringRef nameOf(pipeline::Pass pass) {
+  return pass == pipeline::Pass::forward    ? kForwardPass
+         : pass == pipeline::Pass::backward ? kBackwardPass
+                                            : kWeightPass;
+}
+
+/// Puts the ops of a part in the order of its segments, the head in front and the update behind.
+static void apply(const StageOps &ops, ArrayRef<Segment> order, int64_t place, int64_t meshes) {
+  func::FuncOp function = ops.function;
+  Operation *end = function.getBody().front().getTerminator();
+  OpBuilder builder(end);
+  auto move = [&](ArrayRef<Operation *> list) {
+    for (Operation *op : list)
+      op->moveBefore(end);
+  };
+  auto begin = [&](StringRef pass, int64_t microBatch, int64_t stage) {
+    SegmentOp::create(builder, function.getLoc(), pass, microBatch, stage);
+  };
+  for (SegmentOp old : llvm::make_early_inc_range(function.getOps<SegmentOp>()))
+    old.erase();
+  move(ops.head);
+  for (const Segment &segment : order) {
+    auto list = ops.segments.find({segment.pass, segment.microBatch, segment.chunk});
+    if (list == ops.segments.end())
+      continue;
+    begin(nameOf(segment.pass), segment.microBatch, segment.chunk * meshes + place);
+    move(list->second);
+  }
+  begin(kUpdatePass, 0, place);
+  move(ops.update);
+}
+
+/// Whether each op stands behind what it reads.
+static LogicalResult checkOrder(func::FuncOp function) {
+  llvm::DenseSet<Operation *> seen; // looked up, never iterated
+  for (Operation &op : function.getBody().front()) {
+    WalkResult result = op.walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands()) {
+        Operation *source = operand.getDefiningOp();
+        if (!source || source->getBlock() != op.getBlock() || seen.contains(source))
+          continue;
+        InFlightDiagnostic error =
+            op.emitError() << "reads a value of a later micro-batch, which a pipeline computes "
+                           << "later; what micro-batches share comes before all of them, or behind";
+        error.attachNote(source->getLoc()) << "it is made here";
+        return WalkResult::interrupt();
+      }
+      return WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      return failure();
+    seen.insert(&op);
+  }
+  return success();
+}
+
+namespace {
+struct DistSchedulePipeline : dist::impl::DistSchedulePipelineBase<DistSchedulePipeline> {
+  using DistSchedulePipelineBase::DistSchedulePipelineBase;
+
+  void runOnOperation() override {
+    if (!(memoryBudget >= 0 && std::isfinite(memoryBudget))) { // NaN neither
+      getOperation().emitError() << "dist-schedule-pipeline: memory-budget is "
+                                 << llvm::formatv("{0}", static_cast<double>(memoryBudget)).str()
+                                 << "; it is 0, for none, or a number of GiB";
+      return signalPassFailure();
+    }
+    llvm::MapVector<StringAttr, SmallVector<func::FuncOp>> programs;
+    for (func::FuncOp function : getOperation().getOps<func::FuncOp>()) {
+      if (!isLocalView(function) || !function.getBody().hasOneBlock())
+        continue;
+      if (!schedule.empty() && !function->hasAttr(kSchedule))
+        function->setAttr(kSchedule, StringAttr::get(&getContext(), schedule));
+      auto partOf = function->getAttrOfType<StringAttr>(DistDialect::kPartOf);
+      if (function->hasAttr(kSchedule))
+        programs[partOf ? partOf : function.getSymNameAttr()].push_back(function);
+    }
+    for (auto &[name, functions] : programs)
+      if (failed(scheduleParts(functions)))
+        return signalPassFailure();
+  }
+
+  /// The schedule of a program by its name.
+  FailureOr<Schedule> scheduleOf(func::FuncOp function) {
+    std::string name = schedule;
+    if (name.empty())
+      name = function->getAttrOfType<StringAttr>(kSchedule).str();
+    if (std::optional<Schedule> known = parseSchedule(name))
+      return *known;
+    return function.emitError() << "unknown schedule '" << name << "'; schedules are "
+                                << scheduleNames();
+  }
+
+  LogicalResult scheduleParts(ArrayRef<func::FuncOp> functions) {
+    FailureOr<Schedule> chosen = scheduleOf(functions.front());
+    if (failed(chosen))
+      return failure();
+    for (func::FuncOp function : functions) // of an earlier schedule
+      for (SegmentOp old : llvm::make_early_inc_range(function.getOps<SegmentOp>()))
+        old.erase();
+    StageGraph graph;
+    if (failed(graph.read(functions)))
+      return failure();
+    func::FuncOp first = functions.front();
+    if (std::optional<std::string> why = refuse(*chosen, graph.getShape()))
+      return first.emitError() << "schedule '" << std::string(toString(*chosen)) << "' " << *why;
+    for (func::FuncOp function : functions)
+      function->setAttr(kSchedule, StringAttr::get(&getContext(), std::string(toString(*chosen))));
+    applyAll(graph, *chosen);
+    for (const StageOps &stage : graph.getStages())
+      if (failed(checkOrder(stage.function)))
+        return failure();
+    return checkMemory(graph, *chosen);
+  }
+
+  static void applyAll(const StageGraph &graph, Schedule schedule) {
+    auto orders = pipeline::order(schedule, graph.getShape());
+    for (auto [place, stage] : llvm::enumerate(graph.getStages()))
+      apply(stage, orders[place], static_cast<int64_t>(place), graph.getShape().meshes);
+  }
+
+  /// The part that takes most, and its bytes.
+  static std::pair<func::FuncOp, double> largestOf(const StageGraph &graph) {
+    std::pair<func::FuncOp, double> largest;
+    for (const StageOps &stage : graph.getStages())
+      if (double bytes = localPeakOf(stage.function).bytes; bytes > largest.second)
+        largest = {stage.function, bytes};
+    return largest;
+  }
+
+  LogicalResult checkMemory(const StageGraph &graph, Schedule chosen) {
+    constexpr double kMiB = 1 << 20;
+    double budget = memoryBudget * 1024 * kMiB;
+    if (budget == 0)
+      return success();
+    auto [function, bytes] = largestOf(graph);
+    if (bytes <= budget)
+      return success();
+    std::pair<double, Schedule> least{bytes, chosen};
+    for (Schedule other : allSchedules()) {
+      if (refuse(other, graph.getShape()))
+        continue;
+      applyAll(graph, other);
+      least = std::min(least, {largestOf(graph).second, other});
+    }
+    applyAll(graph, chosen);
+    auto mesh = function->getAttrOfType<FlatSymbolRefAttr>(DistDialect::kMesh);
+    return function.emitError()
+           << llvm::formatv(
+                  "schedule '{0}' takes {1:F1} MiB on mesh '{2}', the budget is {3:F1} MiB; '{4}' "
+                  "takes least, {5:F1} MiB",
+                  std::string(toString(chosen)), bytes / kMiB, mesh ? mesh.getValue() : "",
+                  budget / kMiB, std::string(toString(least.second)), least.first / kMiB)
+                  .str();
+  }
+};
+} // namespace
