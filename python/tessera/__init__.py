@@ -23,6 +23,7 @@ _LAZY = {
     "compiled": ("explain", "jit"),
     "autodiff": ("grad", "value_and_grad"),
     "parallel": ("DataParallel", "DistributedDataParallel", "accumulate"),
+    "stages": ("pipeline",),
     "picture": ("visualize_sharding",),
     "strategy": ("shard",),
     "context": ("get_algo_parameters", "get_auto_parallel_context", "reset_algo_parameters", "reset_auto_parallel_context", "set_algo_parameters",

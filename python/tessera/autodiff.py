@@ -91,7 +91,8 @@ def _record(trace: Trace, function, args, kwargs, numbers, single, has_aux):
     trace.passes.append(f"dist-autodiff{{function={name} wrt={','.join(map(str, range(len(wrt))))} of=0}}")
 
     operands = [trace.value(t) for t in outside]
-    called = trace.builder.op("func.call", operands, [port.type for port in declared.results], {"callee": declared.name})
+    called = trace.builder.op("func.call", operands, [port.type for port in declared.results],
+                              {"callee": declared.name, "micro_batch": trace.micro_batch})
     out = [trace.tensor(v) for v in called.results]
     for tensor, inside in zip(out, [*outputs, *outside]):
         tensor._mesh = inside.mesh

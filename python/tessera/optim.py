@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 
@@ -20,6 +21,7 @@ from .tensor import Tensor, asarray, from_array, spec
 from .trace import current
 
 State = dict
+SCHEDULES = ("sequential", "gpipe", "1f1b", "interleaved", "zb-h1")
 
 
 class Optimizer:
@@ -321,18 +323,25 @@ def mixed_precision(function: Callable, dtype="bfloat16") -> Callable:
     return computed
 
 
-def accumulated(value_and_gradients: Callable, parts: int) -> Callable:
+def accumulated(value_and_gradients: Callable, parts: int, schedule: str | None = None) -> Callable:
     """value_and_grad over `parts` equal parts of the batch, one after the other: means of values and of gradients. Arguments after
     the first are taken apart along their first axis: part i has the rows i, i + parts, ..., which are on every device that has rows.
-    Gradients are summed before they are reduced over devices."""
+    Gradients are summed before they are reduced over devices. schedule: where the function is on several meshes, the order in which
+    these compute the parts at the same time (docs/pipelines.md); the bits are the same in every one."""
+    if schedule is not None and schedule not in SCHEDULES:
+        raise refuse(ArgumentError, f"schedule {schedule!r} of 'accumulated'; there are {', '.join(SCHEDULES)}")
     if isinstance(parts, bool) or not isinstance(parts, int) or parts < 1:
         raise refuse(ArgumentError, f"{parts!r} parts of 'accumulated'; there is at least one")
 
     def run(parameters, *batch):
         total = None
         pieces = [_apart(b, parts) for b in batch]
+        trace = current()
+        if trace is not None and schedule is not None:
+            trace.schedule = schedule
         for i in range(parts):
-            value, gradients = value_and_gradients(parameters, *[p[:, i] for p in pieces])
+            with trace.of_micro_batch(i) if trace is not None else contextlib.nullcontext():
+                value, gradients = value_and_gradients(parameters, *[p[:, i] for p in pieces])
             now = (value, gradients)
             total = now if total is None else tree.map(lambda a, b: a + b, total, now)
         return tree.map(lambda t: t / parts, total)

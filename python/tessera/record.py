@@ -19,7 +19,7 @@ from .layout import from_home
 from .mesh import ProcessMesh
 from .program import Program
 from .runtime import Session
-from .sharding import Replicate, Sharding
+from .sharding import Replicate, Sharding, quoted
 from .source import of_function, refuse
 from .tensor import Part, Tensor, asarray, from_array
 from .trace import Trace, operations
@@ -94,6 +94,8 @@ class Recorded:
         """The functions of the program, without what nobody uses."""
         trace, main = self.trace, ir.Function("main", [])
         main.body = frame.block
+        if trace.schedule is not None:
+            main.attributes["schedule"] = quoted(trace.schedule)
         trace.builder.module.functions.append(main)
         trace.warn_unused()
         for function_ir in trace.builder.module.functions:

@@ -70,6 +70,8 @@ class Trace:
         self.given = 0  # arguments that calls give; those behind are captured
         self._hidden: dict[int, Value] = {}
         self.fusion: str | None = None  # options of dist-fuse-collectives
+        self.micro_batch: int | None = None  # that is being recorded
+        self.schedule: str | None = None  # of micro-batches
         self.checks: list = []  # (number of an argument, what its value goes through before each call)
         self.sharded: list = []  # (value, location) of shard_tensor, to find those that nobody uses
 
@@ -98,6 +100,15 @@ class Trace:
             self.frames.pop()
             for scope in frame.scopes:
                 scope.open = False
+
+    @contextlib.contextmanager
+    def of_micro_batch(self, number: int):
+        """Derivatives that are recorded inside belong to a micro-batch."""
+        before, self.micro_batch = self.micro_batch, number
+        try:
+            yield
+        finally:
+            self.micro_batch = before
 
     @contextlib.contextmanager
     def region(self, block: Block, what: str):

@@ -79,3 +79,4 @@ class Function:
         self.results: list[Port] = []
         self.body: Block | None = Block([port.type for port in arguments])  # None: a declaration
         self.private = False
+        self.attributes: dict[str, str] = {}  # its `dist.` attributes, as those of ports

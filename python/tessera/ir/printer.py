@@ -247,8 +247,11 @@ def _(p, op):
 @_prints("func.call")
 def _(p, op):
     results = types(op.results) if len(op.results) == 1 else f"({types(op.results)})"
-    vjp = f" {{dist.custom_vjp = @{op.attributes['vjp']}}}" if "vjp" in op.attributes else ""
-    return f"func.call @{op.attributes['callee']}({p.list(op.operands)}){vjp} : ({types(op.operands)}) -> {results}"
+    marks = {"dist.custom_vjp": f"@{op.attributes['vjp']}"} if "vjp" in op.attributes else {}
+    if op.attributes.get("micro_batch") is not None:
+        marks["dist.micro_batch"] = f"{op.attributes['micro_batch']} : i64"
+    text = f" {_dictionary(marks)}" if marks else ""
+    return f"func.call @{op.attributes['callee']}({p.list(op.operands)}){text} : ({types(op.operands)}) -> {results}"
 
 
 @_prints("scf.for")
@@ -296,7 +299,9 @@ def _function(p: Printer, function: Function) -> list[str]:
     names = [f"{p.name(a)}: " for a in function.body.arguments]
     arguments = ",\n    ".join(
         _ports([port], [name])[1:-1] + p.location(port.location) for port, name in zip(function.arguments, names))
-    return [f"{head}\n    {arguments})\n    -> ({results}) {{", *p.block(function.body), "}"]
+    attributes = _dictionary({f"dist.{k}": v for k, v in function.attributes.items()})
+    return [f"{head}\n    {arguments})\n    -> ({results}) " + (f"attributes {attributes} " if attributes else "") + "{",
+            *p.block(function.body), "}"]
 
 
 def print_module(functions: list[Function], meshes: dict[str, str]) -> str:

@@ -1,0 +1,135 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Pipelines: the layers of a model in stages on meshes, through which micro-batches go (docs/pipelines.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from .autodiff import value_and_grad
+from .errors import ArgumentError, MeshError
+from .mesh import ProcessMesh
+from .nn.layers import Sequential
+from .nn.module import Module
+from .ops.distributed import reshard, shard_tensor
+from .optim import SCHEDULES, accumulated, shard_parameters
+from .sharding import Replicate, Shard
+from .source import entry, refuse
+from .tensor import asarray
+
+
+class Pipeline(Module):
+    """`layers`, the parts of a model in order, placed on the mesh of their stage; a call moves the activation from mesh to mesh."""
+
+    def __init__(self, layers: Sequence, stages: Sequence[ProcessMesh], split: Sequence[int], microbatches: int, schedule: str,
+                 rule: Callable | None, batch_axis: str | None):
+        super().__init__()
+        self.stages, self.split, self.microbatches, self.schedule, self.batch_axis = tuple(stages), tuple(split), microbatches, schedule, batch_axis
+        homes = [mesh for mesh, count in zip(stages, split) for _ in range(count)]
+        self.layers = [shard_parameters(layer, mesh, _named(rule, i)) for i, (layer, mesh) in enumerate(zip(layers, homes))]
+
+    def forward(self, x):
+        first = 0
+        for mesh, count in zip(self.stages, self.split):
+            x = asarray(x)
+            place = shard_tensor if x.mesh is None or x.mesh == mesh else reshard
+            x = place(x, mesh, self._placements(mesh))
+            for layer in self.layers[first:first + count]:
+                x = layer(x)
+            first += count
+        return x
+
+    def _placements(self, mesh):
+        return [Shard(0) if name == self.batch_axis else Replicate() for name in mesh.dim_names]
+
+    def value_and_grad(self, loss: Callable) -> Callable:
+        """A function of (pipeline, *batch) that returns the mean of `loss(pipeline, *micro_batch)` over the micro-batches and its gradient
+        by the pipeline. Micro-batch i has the rows i, i + microbatches, ... of the batch. Recorded by `jit`, the stages work on several
+        micro-batches at a time; sums are those of one after the other. Raises ShapeError where the micro-batches do not divide the rows."""
+        if not callable(loss):
+            raise refuse(ArgumentError, f"value_and_grad of a pipeline takes a function of (pipeline, *batch), not {loss!r}")
+        return accumulated(value_and_grad(loss), self.microbatches, self.schedule)
+
+
+@entry
+def pipeline(model: Module | Sequence[Callable], stages: int | Sequence[ProcessMesh], microbatches: int, schedule: str = "1f1b",
+             split: Sequence[int] | None = None, rule: Callable | None = None, batch_axis: str | None = None) -> Pipeline:
+    """`model` in stages: layers one after the other, an nn.Sequential or a list of modules and functions of one tensor.
+
+    stages: a mesh for each, which repeat in turn for "interleaved"; or their number, then stage i is on process i. split: how many
+    layers each stage has; without it as equal as possible, the first stages one more. microbatches: into how many equal parts a batch
+    is taken apart. schedule: "sequential", "gpipe", "1f1b", "interleaved", "zb-h1" (docs/pipelines.md). Within a stage, rule(name, tensor)
+    gives the placements of a parameter ("3.weight" of layer 3) or None, which is Replicate(), and batch_axis names the mesh axis over
+    which each micro-batch is cut.
+
+    Raises ArgumentError for what is no model, stages or micro-batches that are none, a split that does not sum to the layers, and an
+    unknown schedule; MeshError for stages of different meshes that share processes.
+    """
+    layers = list(model.layers) if isinstance(model, Sequential) else list(model) if isinstance(model, (list, tuple)) else None
+    if layers is None:
+        raise refuse(ArgumentError, f"a pipeline takes an nn.Sequential or a list of layers, not {type(model).__name__}; give the layers in "
+                                    "their order")
+    layers = list(Sequential(*layers).layers)
+    meshes = _meshes(stages)
+    if isinstance(microbatches, bool) or not isinstance(microbatches, int) or microbatches < 1:
+        raise refuse(ArgumentError, f"{microbatches!r} micro-batches of a pipeline; there is at least one")
+    if schedule not in SCHEDULES:
+        raise refuse(ArgumentError, f"schedule {schedule!r} of a pipeline; there are {', '.join(SCHEDULES)}")
+    if batch_axis is not None:
+        for mesh in meshes:
+            if batch_axis not in mesh.dim_names:
+                raise refuse(ArgumentError, f"batch_axis {batch_axis!r} of a pipeline is no axis of {mesh!r}")
+    counts = _split(len(layers), len(meshes), split)
+    _check_schedule(schedule, meshes, microbatches)
+    return Pipeline(layers, meshes, counts, microbatches, schedule, rule, batch_axis)
+
+
+def _meshes(stages) -> list[ProcessMesh]:
+    if isinstance(stages, int) and not isinstance(stages, bool):
+        if stages < 1:
+            raise refuse(ArgumentError, f"{stages} stages of a pipeline; there is at least one")
+        return [ProcessMesh([i], ["x"], f"stage{i}") for i in range(stages)]
+    meshes = list(stages) if isinstance(stages, (list, tuple)) else []
+    if not meshes or not all(isinstance(mesh, ProcessMesh) for mesh in meshes):
+        raise refuse(ArgumentError, f"stages {stages!r} of a pipeline; they are a number, or a ProcessMesh for each")
+    owners: dict[int, ProcessMesh] = {}
+    for mesh in meshes:
+        for process in mesh.process_ids:
+            if owners.setdefault(process, mesh) != mesh:
+                raise refuse(MeshError, f"process {process} is in {owners[process]!r} and in {mesh!r}; meshes of a pipeline's stages are equal "
+                                        "or share no process")
+    return meshes
+
+
+def _split(layers: int, stages: int, split) -> list[int]:
+    if split is None:
+        if layers < stages:
+            raise refuse(ArgumentError, f"{layers} layers in {stages} stages; each stage has at least one layer")
+        return [layers // stages + (i < layers % stages) for i in range(stages)]
+    counts = list(split)
+    if len(counts) != stages or not all(isinstance(n, int) and n > 0 for n in counts) or sum(counts) != layers:
+        raise refuse(ArgumentError, f"split {counts} of {layers} layers in {stages} stages; it has a positive number for each stage, {layers} in sum")
+    return counts
+
+
+def _check_schedule(schedule: str, meshes, microbatches: int) -> None:
+    """What dist-schedule-pipeline would refuse, at the caller's line."""
+    distinct = list(dict.fromkeys(meshes))
+    if meshes != distinct * (len(meshes) // len(distinct)):
+        raise refuse(ArgumentError, f"stages on {[mesh.name for mesh in meshes]} are a cycle; they visit the meshes in turn, each as often: "
+                                    f"{[mesh.name for mesh in distinct] * max(1, len(meshes) // len(distinct))}")
+    wraps = len(meshes) > len(distinct)
+    if wraps and schedule not in ("interleaved", "sequential"):
+        raise refuse(ArgumentError, f"schedule '{schedule}' takes one stage of each mesh, here there are {len(meshes)} on {len(distinct)}; "
+                                    "take interleaved")
+    if schedule == "interleaved" and not wraps:
+        raise refuse(ArgumentError, "schedule 'interleaved' takes several stages of each mesh; repeat the meshes, or take 1f1b")
+    if schedule == "interleaved" and microbatches % len(distinct):
+        raise refuse(ArgumentError, f"schedule 'interleaved' takes micro-batches in groups of {len(distinct)}, one for each mesh; {microbatches} "
+                                    f"are no multiple of that: take {(microbatches // len(distinct) + 1) * len(distinct)}")
+
+
+def _named(rule: Callable | None, layer: int) -> Callable:
+    if rule is None:
+        return lambda name, tensor: None
+    return lambda name, tensor: rule(f"{layer}.{name}", tensor)
