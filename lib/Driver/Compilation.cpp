@@ -64,6 +64,7 @@ LogicalResult Compilation::read() {
     return success(static_cast<bool>(program));
   static const bool registered = [] {
     dist::registerTesseraAutodiffPasses();
+    dist::registerTesseraDistPasses();
     return true;
   }();
   (void)registered;

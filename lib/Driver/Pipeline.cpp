@@ -11,6 +11,7 @@
 #include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Dialect/Ext/IR/ExtDialect.h"
 #include "tessera/Dialect/Rt/IR/Rt.h"
+#include "tessera/Transforms/Autodiff/Passes.h"
 #include "tessera/Transforms/Passes.h"
 #include "tessera/Transforms/Pipeline/Passes.h"
 
@@ -27,7 +28,7 @@ using namespace mlir;
 using namespace tessera;
 
 static constexpr StringRef kPhaseNames[] = {"input",   "normalized",  "propagated", "resharded",
-                                            "planned", "partitioned", "fused", "scheduled"};
+                                            "planned", "partitioned", "fused",      "scheduled"};
 
 StringRef tessera::toString(Phase phase) {
   return kPhaseNames[static_cast<int>(phase)];
@@ -69,6 +70,7 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
   if (leadsTo(Phase::normalized)) {
     manager.addPass(dist::createDistGuard());
     manager.addPass(dist::createDistNormalize());
+    manager.addPass(dist::createDistRecognizeAttentionBackward());
     manager.addPass(dist::createDistRecognizeAttention());
   }
   if (leadsTo(Phase::propagated) && !options.search.mode.empty()) {

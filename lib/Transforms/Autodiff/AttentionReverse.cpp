@@ -15,8 +15,7 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// Replaces an op by one that returns its log-sum-exp, too.
-static void addLogsumexp(ext::AttentionOp op) {
+ext::AttentionOp dist::addLogsumexp(ext::AttentionOp op) {
   ext::AttentionParts parts = ext::partsOf(op);
   OpBuilder b(op);
   SmallVector<int64_t> shape =
@@ -33,10 +32,11 @@ static void addLogsumexp(ext::AttentionOp op) {
   op.getScore().cloneInto(&made.getScore(), mapping);
   op.getOutput().replaceAllUsesWith(made.getOutput());
   op.erase();
+  return made;
 }
 
 /// sum_g output * gradient, an element a row.
-static Value rowProducts(OpBuilder &b, ext::AttentionOp op, Value gradient) {
+static Value rowProducts(OpBuilder &b, ext::AttentionOp op, Value gradient, AffineMap gradientMap) {
   ext::AttentionParts parts = ext::partsOf(op);
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(op.getLogsumexp().getType());
@@ -50,6 +50,10 @@ static Value rowProducts(OpBuilder &b, ext::AttentionOp op, Value gradient) {
     iterators[dim] = utils::IteratorType::parallel;
   }
   AffineMap identity = b.getMultiDimIdentityMap(rank);
+  SmallVector<AffineExpr> ofGradient =
+      llvm::map_to_vector(gradientMap.getResults(), [&](AffineExpr loop) {
+        return b.getAffineDimExpr(*parts.output.getResultPosition(loop));
+      });
   auto wide = [&](OpBuilder &b, Location loc, Value x) -> Value {
     return cast<FloatType>(x.getType()).getWidth() < element.getWidth()
                ? arith::ExtFOp::create(b, loc, element, x).getResult()
@@ -58,7 +62,8 @@ static Value rowProducts(OpBuilder &b, ext::AttentionOp op, Value gradient) {
   };
   return linalg::GenericOp::create(
              b, loc, type, ValueRange{op.getOutput(), gradient}, zeros(b, loc, type),
-             ArrayRef<AffineMap>{identity, identity, AffineMap::get(rank, 0, rows, b.getContext())},
+             ArrayRef<AffineMap>{identity, AffineMap::get(rank, 0, ofGradient, b.getContext()),
+                                 AffineMap::get(rank, 0, rows, b.getContext())},
              iterators,
              [&](OpBuilder &b, Location loc, ValueRange in) {
                Value product =
@@ -69,8 +74,9 @@ static Value rowProducts(OpBuilder &b, ext::AttentionOp op, Value gradient) {
       .getResult(0);
 }
 
-/// Writes the region that leads from the derivative by a score to that by the product.
-static LogicalResult writeDerivative(ext::AttentionOp op, Region &region) {
+/// Writes the region that leads from the derivative by a score to that by the product. Returns the
+/// op that has no derivative, if any.
+static Operation *writeDerivative(ext::AttentionOp op, Region &region) {
   Block &score = op.getScore().front();
   Block &block = region.emplaceBlock();
   IRMapping copies;
@@ -78,7 +84,8 @@ static LogicalResult writeDerivative(ext::AttentionOp op, Region &region) {
     copies.map(argument, block.addArgument(argument.getType(), argument.getLoc()));
   Value yielded = score.getTerminator()->getOperand(0);
   Value seed = block.addArgument(yielded.getType(), op.getLoc());
-  OpBuilder b = OpBuilder::atBlockEnd(&block);
+  OpBuilder b(op.getContext()); // the region has no op yet
+  b.setInsertionPointToEnd(&block);
   llvm::DenseSet<Value> dependent{score.getArgument(0)};
   for (Operation &inner : score.without_terminator()) {
     b.clone(inner, copies);
@@ -105,38 +112,45 @@ static LogicalResult writeDerivative(ext::AttentionOp op, Region &region) {
                        [&](unsigned i) { return depends(inner.getOperand(i)); },
                        [&](unsigned i, Value value) { add(inner.getOperand(i), value); }};
     if (failed(reverseScalar(b, rule)))
-      return noDerivative(&inner, "no rule is known; write it with other ops, or stop the "
-                                  "gradient with dist.stop_gradient");
+      return &inner;
   }
   Value result = cotangents.lookup(score.getArgument(0));
   if (!result)
     result = zeros(b, op.getLoc(), score.getArgument(0).getType());
   ext::YieldOp::create(b, op.getLoc(), result);
-  return success();
+  return nullptr;
+}
+
+DerivedAttention dist::deriveAttention(OpBuilder &b, ext::AttentionOp op, Value gradient,
+                                       AffineMap gradientMap, TypeRange types) {
+  Region derivative;
+  if (Operation *without = writeDerivative(op, derivative))
+    return {{}, without};
+  ext::AttentionParts parts = ext::partsOf(op);
+  Value delta = rowProducts(b, op, gradient, gradientMap);
+  AffineMap rows = parts.maps.back();
+  SmallVector<AffineMap> maps{parts.maps[0], parts.maps[1], parts.maps[2], gradientMap, rows, rows};
+  for (unsigned extra = 3; extra < op->getNumOperands(); ++extra)
+    maps.push_back(parts.maps[extra]);
+  maps.append(parts.maps.begin(), parts.maps.begin() + 3);
+  auto made = ext::AttentionBackwardOp::create(b, op.getLoc(), types, op.getQuery(), op.getKey(),
+                                               op.getValue(), gradient, op.getLogsumexp(), delta,
+                                               op.getExtras(), b.getAffineMapArrayAttr(maps));
+  IRMapping mapping;
+  op.getScore().cloneInto(&made.getScore(), mapping);
+  made.getDerivative().takeBody(derivative);
+  return {made, nullptr};
 }
 
 LogicalResult dist::reverseAttention(Reverse &reverse, ext::AttentionOp op,
                                      ArrayRef<Value> cotangents) {
   assert(op.getLogsumexp() && !cotangents[1] && "prepareAttention has seen the op");
-  OpBuilder &b = reverse.b;
-  ext::AttentionParts parts = ext::partsOf(op);
-  Value gradient = cotangents[0], delta = rowProducts(b, op, gradient);
-  AffineMap rows = parts.maps.back();
-  SmallVector<AffineMap> maps{parts.maps[0], parts.maps[1], parts.maps[2],
-                              parts.output,  rows,          rows};
-  for (unsigned extra = 3; extra < op->getNumOperands(); ++extra)
-    maps.push_back(parts.maps[extra]);
-  maps.append(parts.maps.begin(), parts.maps.begin() + 3);
-  auto made = ext::AttentionBackwardOp::create(
-      b, op.getLoc(),
-      TypeRange{op.getQuery().getType(), op.getKey().getType(), op.getValue().getType()},
-      op.getQuery(), op.getKey(), op.getValue(), gradient, op.getLogsumexp(), delta, op.getExtras(),
-      b.getAffineMapArrayAttr(maps));
-  IRMapping mapping;
-  op.getScore().cloneInto(&made.getScore(), mapping);
-  if (failed(writeDerivative(op, made.getDerivative())))
-    return failure();
-  for (auto [operand, result] : llvm::zip(op.getOperands(), made.getResults()))
+  DerivedAttention derived = deriveAttention(reverse.b, op, cotangents[0], ext::partsOf(op).output,
+                                             op.getOperands().take_front(3).getTypes());
+  if (derived.without)
+    return noDerivative(derived.without, "no rule is known; write it with other ops, or stop the "
+                                         "gradient with dist.stop_gradient");
+  for (auto [operand, result] : llvm::zip(op.getOperands(), derived.op.getResults()))
     reverse.add(operand, result);
   return success();
 }
@@ -170,5 +184,6 @@ void dist::prepareAttention(func::FuncOp function, ValueRange inputs, ArrayRef<u
     op->replaceAllUsesWith(*results);
     op->erase();
   }
-  llvm::for_each(kept, addLogsumexp);
+  for (ext::AttentionOp op : kept)
+    addLogsumexp(op);
 }

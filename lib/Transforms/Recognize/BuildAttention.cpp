@@ -31,56 +31,22 @@ static SmallVector<ReassociationIndices> groupsOf(ArrayRef<bool> isKept) {
   return groups;
 }
 
-namespace {
+static AffineMap mapOf(MLIRContext *context, const LoopNumbers &numbers, ArrayRef<unsigned> loops) {
+  SmallVector<AffineExpr> exprs;
+  for (unsigned loop : loops)
+    exprs.push_back(getAffineDimExpr(numbers.find(loop)->second, context));
+  return AffineMap::get(numbers.size(), 0, exprs, context);
+}
 
-class AttentionBuilder {
-public:
-  AttentionBuilder(OpBuilder &b, AttentionMatch &match)
-      : b(b), loc(match.root->getLoc()), match(match), all(*match.expressions) {}
-
-  Value build();
-
-private:
-  /// A tensor with one dimension a loop, no units; adds its map.
-  Value takeOperand(const Access &access);
-  AffineMap mapOf(ArrayRef<unsigned> loops) {
-    SmallVector<AffineExpr> exprs;
-    for (unsigned loop : loops)
-      exprs.push_back(b.getAffineDimExpr(numbers.find(loop)->second));
-    return AffineMap::get(numbers.size(), 0, exprs, b.getContext());
-  }
-  void number(ArrayRef<AffineExpr> indices) {
-    for (AffineExpr index : indices)
-      if (std::optional<Terms> terms = termsOf(index))
-        for (auto [loop, coefficient] : *terms)
-          numbers[loop] = 0;
-  }
-  void collectElements(int node);
-  Value emit(int node, OpBuilder &body, Block &block);
-  Value emitIndex(AffineExpr index, OpBuilder &body, Block &block);
-  Value asRootType(Value flat, ArrayRef<SmallVector<unsigned>> groups);
-
-  OpBuilder &b;
-  Location loc;
-  AttentionMatch &match;
-  ElementExpressions &all;
-  std::map<unsigned, unsigned> numbers; ///< loops of the match to those of the op
-  SmallVector<int> elements;            ///< nodes that are extra operands
-  llvm::SmallDenseSet<int> collected;
-  SmallVector<AffineMap> maps;
-  llvm::DenseMap<int, Value> emitted; ///< looked up only
-};
-
-} // namespace
-
-Value AttentionBuilder::takeOperand(const Access &access) {
+std::pair<Value, AffineMap> dist::asOperand(OpBuilder &b, Location loc, const Loops &loops,
+                                            const LoopNumbers &numbers, const Access &access) {
   Value tensor = access.tensor;
   auto type = cast<RankedTensorType>(tensor.getType());
   SmallVector<int64_t> shape;
   SmallVector<ReassociationIndices> groups;
   SmallVector<bool> isKept;
   SmallVector<unsigned> own;
-  for (auto [dim, index] : llvm::enumerate(access.indices)) {
+  for (AffineExpr index : access.indices) {
     Terms terms = *termsOf(index);
     ReassociationIndices group;
     if (terms.empty())
@@ -88,7 +54,7 @@ Value AttentionBuilder::takeOperand(const Access &access) {
     for (auto [loop, coefficient] : terms) {
       bool isUnit = loop == ~0u;
       group.push_back(shape.size());
-      shape.push_back(isUnit ? 1 : match.loops->extents[loop]);
+      shape.push_back(isUnit ? 1 : loops.extents[loop]);
       isKept.push_back(!isUnit);
       if (!isUnit)
         own.push_back(loop);
@@ -99,12 +65,106 @@ Value AttentionBuilder::takeOperand(const Access &access) {
     tensor = tensor::ExpandShapeOp::create(b, loc, type.clone(shape), tensor, groups);
   if (own.size() != shape.size()) {
     SmallVector<int64_t> kept =
-        llvm::map_to_vector(own, [&](unsigned loop) { return match.loops->extents[loop]; });
+        llvm::map_to_vector(own, [&](unsigned loop) { return loops.extents[loop]; });
     tensor = tensor::CollapseShapeOp::create(b, loc, type.clone(kept), tensor, groupsOf(isKept));
   }
-  maps.push_back(mapOf(own));
-  return tensor;
+  return {tensor, mapOf(b.getContext(), numbers, own)};
 }
+
+/// Puts split loops together again, and adds the dimensions of extent 1.
+static Value asType(OpBuilder &b, Location loc, Value flat, ArrayRef<SmallVector<unsigned>> groups,
+                    RankedTensorType wanted) {
+  SmallVector<int64_t> shape;
+  SmallVector<ReassociationIndices> joined;
+  SmallVector<bool> isKept;
+  int64_t next = 0;
+  for (auto [group, extent] : llvm::zip_equal(groups, wanted.getShape())) {
+    isKept.push_back(!group.empty());
+    if (group.empty())
+      continue;
+    shape.push_back(extent);
+    joined.push_back(llvm::to_vector<2>(llvm::seq<int64_t>(next, next + group.size())));
+    next += group.size();
+  }
+  if (shape.size() != static_cast<size_t>(next))
+    flat = tensor::CollapseShapeOp::create(b, loc, wanted.clone(shape), flat, joined);
+  if (shape.size() != static_cast<size_t>(wanted.getRank()))
+    flat = tensor::ExpandShapeOp::create(b, loc, wanted, flat, groupsOf(isKept));
+  return flat;
+}
+
+/// The loops of each index, those of all indices in `flat`.
+static SmallVector<SmallVector<unsigned>> groupLoops(ArrayRef<AffineExpr> indices,
+                                                     SmallVector<unsigned> &flat) {
+  SmallVector<SmallVector<unsigned>> groups;
+  for (AffineExpr index : indices) {
+    SmallVector<unsigned> group;
+    Terms terms = *termsOf(index);
+    for (auto [loop, coefficient] : terms)
+      group.push_back(loop);
+    llvm::append_range(flat, group);
+    groups.push_back(group);
+  }
+  return groups;
+}
+
+Value dist::atIndices(OpBuilder &b, Location loc, Value tensor, AffineMap map,
+                      const LoopNumbers &numbers, ArrayRef<AffineExpr> indices,
+                      RankedTensorType wanted) {
+  SmallVector<unsigned> flat;
+  SmallVector<SmallVector<unsigned>> groups = groupLoops(indices, flat);
+  SmallVector<int64_t> permutation, shape;
+  auto type = cast<RankedTensorType>(tensor.getType());
+  for (unsigned loop : flat) {
+    AffineExpr dim = b.getAffineDimExpr(numbers.find(loop)->second);
+    permutation.push_back(*map.getResultPosition(dim));
+    shape.push_back(type.getDimSize(permutation.back()));
+  }
+  if (!llvm::is_sorted(permutation)) {
+    Value init = tensor::EmptyOp::create(b, loc, shape, type.getElementType());
+    tensor = linalg::TransposeOp::create(b, loc, tensor, init, permutation)->getResult(0);
+  }
+  return asType(b, loc, tensor, groups, wanted);
+}
+
+namespace {
+
+class AttentionBuilder {
+public:
+  AttentionBuilder(OpBuilder &b, AttentionMatch &match)
+      : b(b), loc(match.root->getLoc()), match(match), all(*match.expressions) {}
+
+  WrittenAttention build();
+
+private:
+  /// A tensor with one dimension a loop, no units; adds its map.
+  Value takeOperand(const Access &access) {
+    auto [tensor, map] = asOperand(b, loc, *match.loops, numbers, access);
+    maps.push_back(map);
+    return tensor;
+  }
+  void number(ArrayRef<AffineExpr> indices) {
+    for (AffineExpr index : indices)
+      if (std::optional<Terms> terms = termsOf(index))
+        for (auto [loop, coefficient] : *terms)
+          numbers[loop] = 0;
+  }
+  void collectElements(int node);
+  Value emit(int node, OpBuilder &body, Block &block);
+  Value emitIndex(AffineExpr index, OpBuilder &body, Block &block);
+
+  OpBuilder &b;
+  Location loc;
+  AttentionMatch &match;
+  ElementExpressions &all;
+  LoopNumbers numbers;
+  SmallVector<int> elements; ///< nodes that are extra operands
+  llvm::SmallDenseSet<int> collected;
+  SmallVector<AffineMap> maps;
+  llvm::DenseMap<int, Value> emitted; ///< looked up only
+};
+
+} // namespace
 
 void AttentionBuilder::collectElements(int node) {
   if (!collected.insert(node).second)
@@ -154,29 +214,7 @@ Value AttentionBuilder::emit(int node, OpBuilder &body, Block &block) {
   }
 }
 
-/// Puts split loops together again, and adds the dimensions of extent 1.
-Value AttentionBuilder::asRootType(Value flat, ArrayRef<SmallVector<unsigned>> groups) {
-  auto wanted = cast<RankedTensorType>(match.root->getResult(0).getType());
-  SmallVector<int64_t> shape;
-  SmallVector<ReassociationIndices> joined;
-  SmallVector<bool> isKept;
-  int64_t next = 0;
-  for (auto [group, extent] : llvm::zip_equal(groups, wanted.getShape())) {
-    isKept.push_back(!group.empty());
-    if (group.empty())
-      continue;
-    shape.push_back(extent);
-    joined.push_back(llvm::to_vector<2>(llvm::seq<int64_t>(next, next + group.size())));
-    next += group.size();
-  }
-  if (shape.size() != static_cast<size_t>(next))
-    flat = tensor::CollapseShapeOp::create(b, loc, wanted.clone(shape), flat, joined);
-  if (shape.size() != static_cast<size_t>(wanted.getRank()))
-    flat = tensor::ExpandShapeOp::create(b, loc, wanted, flat, groupsOf(isKept));
-  return flat;
-}
-
-Value AttentionBuilder::build() {
+WrittenAttention AttentionBuilder::build() {
   collectElements(match.score);
   for (const Access *access : {&match.query, &match.key, &match.value})
     number(access->indices);
@@ -189,16 +227,8 @@ Value AttentionBuilder::build() {
   for (int node : elements)
     operands.push_back(takeOperand({all[node].tensor, all[node].indices}));
   SmallVector<unsigned> flat;
-  SmallVector<SmallVector<unsigned>> groups;
-  for (AffineExpr index : match.output) {
-    SmallVector<unsigned> group;
-    Terms terms = *termsOf(index);
-    for (auto [loop, coefficient] : terms)
-      group.push_back(loop);
-    llvm::append_range(flat, group);
-    groups.push_back(group);
-  }
-  maps.push_back(mapOf(flat));
+  SmallVector<SmallVector<unsigned>> groups = groupLoops(match.output, flat);
+  maps.push_back(mapOf(b.getContext(), numbers, flat));
   SmallVector<int64_t> shape =
       llvm::map_to_vector(flat, [&](unsigned loop) { return match.loops->extents[loop]; });
   auto wanted = cast<RankedTensorType>(match.root->getResult(0).getType());
@@ -218,11 +248,10 @@ Value AttentionBuilder::build() {
   OpBuilder body = OpBuilder::atBlockEnd(&block);
   Value score = emit(match.score, body, block);
   ext::YieldOp::create(body, loc, score);
-  return asRootType(op.getOutput(), groups);
+  return {op, asType(b, loc, op.getOutput(), groups, wanted), numbers};
 }
 
-/// Whether elements are read by sums of loops that a reshape takes apart, each loop once.
-static bool isReadable(const AttentionMatch &match, Value tensor, ArrayRef<AffineExpr> indices) {
+bool dist::isReadable(const Loops &loops, Value tensor, ArrayRef<AffineExpr> indices) {
   llvm::SmallDenseSet<unsigned> seen;
   auto type = cast<RankedTensorType>(tensor.getType());
   for (auto [index, extent] : llvm::zip_equal(indices, type.getShape())) {
@@ -233,7 +262,7 @@ static bool isReadable(const AttentionMatch &match, Value tensor, ArrayRef<Affin
     for (auto [loop, coefficient] : llvm::reverse(*terms)) {
       if (coefficient != size || !seen.insert(loop).second)
         return false;
-      size *= match.loops->extents[loop];
+      size *= loops.extents[loop];
     }
     if (size != extent)
       return false;
@@ -249,13 +278,14 @@ bool dist::canBuild(const AttentionMatch &match) {
     int node = work.pop_back_val();
     if (!done.insert(node).second)
       continue;
-    if (all[node].kind == Kind::element && !isReadable(match, all[node].tensor, all[node].indices))
+    if (all[node].kind == Kind::element &&
+        !isReadable(*match.loops, all[node].tensor, all[node].indices))
       return false;
     llvm::append_range(work, all[node].operands);
   }
-  return isReadable(match, match.root->getResult(0), match.output) &&
+  return isReadable(*match.loops, match.root->getResult(0), match.output) &&
          llvm::all_of(ArrayRef{&match.query, &match.key, &match.value}, [&](const Access *access) {
-           return isReadable(match, access->tensor, access->indices);
+           return isReadable(*match.loops, access->tensor, access->indices);
          });
 }
 
@@ -278,6 +308,6 @@ int64_t dist::scoreBytes(const AttentionMatch &match) {
   return elements * (*match.expressions)[match.score].type.getIntOrFloatBitWidth() / 8;
 }
 
-Value dist::writeAttention(OpBuilder &b, AttentionMatch &match) {
+WrittenAttention dist::writeAttention(OpBuilder &b, AttentionMatch &match) {
   return AttentionBuilder(b, match).build();
 }

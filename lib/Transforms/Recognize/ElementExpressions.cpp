@@ -315,11 +315,10 @@ static Indices loopsAt(linalg::LinalgOp op, unsigned result, ArrayRef<AffineExpr
   return exprs;
 }
 
-/// Whether a reduction is known by its combiner: a sum starts from zero. What others start from
-/// does not matter, since only sums are compared.
+/// Whether a reduction is known by its combiner and its start: a sum starts from zero.
 static bool startsPlainly(linalg::LinalgOp op, Operation *combiner) {
   if (!isa<arith::AddFOp>(combiner))
-    return isa<FloatType>(combiner->getResult(0).getType());
+    return true;
   Value init = op.getDpsInits()[0];
   if (auto fill = init.getDefiningOp<linalg::FillOp>())
     return matchPattern(fill.getInputs()[0], m_AnyZeroFloat());
@@ -375,6 +374,11 @@ int ElementExpressions::ofLinalg(linalg::LinalgOp op, unsigned result,
   node.op = combiner;
   node.type = nodes[inner].type;
   node.operands = {inner};
+  if (!isa<arith::AddFOp>(combiner)) {
+    node.operands.push_back(evaluate(op.getDpsInits()[0], indices));
+    if (node.operands.back() == kNone)
+      return kNone;
+  }
   return add(std::move(node));
 }
 

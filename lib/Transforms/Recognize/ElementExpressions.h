@@ -52,7 +52,7 @@ public:
     element, ///< of a tensor that is not looked into
     op,      ///< a scalar op over others
     product, ///< an element of the product that is `root`
-    reduced, ///< of its operand, over the loop `reducedLoop`
+    reduced, ///< of its operand, over the loop `reducedLoop`; a second one is the start, else 0
   };
   struct Node {
     Kind kind = Kind::op;
@@ -90,6 +90,11 @@ public:
   const llvm::SetVector<mlir::Operation *> &visited() const { return seen; }
   /// A tensor that is read as it is although it depends on the root.
   mlir::Value opaque;
+  /// What depends on the root by this value alone does not count as dependent.
+  void stopAt(mlir::Value value) {
+    depends.clear();
+    depends[value] = false;
+  }
   std::optional<Split> wantedSplit;
 
 private:

@@ -29,8 +29,7 @@ bool dist::isProduct(linalg::LinalgOp op) {
   return matchPattern(init, m_AnyZeroFloat());
 }
 
-/// Moves an access through transposes, broadcasts and reshapes to what they read.
-static void lookThrough(const Loops &loops, Access &access, std::optional<Split> &wanted) {
+void dist::lookThrough(const Loops &loops, Access &access, std::optional<Split> &wanted) {
   while (Operation *op = access.tensor.getDefiningOp()) {
     auto isPlain = [](AffineExpr index) {
       std::optional<Terms> terms = termsOf(index);
@@ -75,9 +74,10 @@ namespace {
 
 class Matcher {
 public:
-  explicit Matcher(linalg::LinalgOp product) : product(product), context(product.getContext()) {
+  Matcher(linalg::LinalgOp product, bool mayBeRead)
+      : product(product), mayBeRead(mayBeRead), context(product.getContext()) {
     ranges = product.getStaticLoopRanges();
-    loops = std::make_unique<Loops>();
+    loops = std::make_shared<Loops>();
     AffineExpr zero = getAffineConstantExpr(0, context);
     for (int64_t range : ranges)
       at.push_back(range == 1 ? zero : newLoop(range));
@@ -178,9 +178,10 @@ private:
   bool isReplacedWhole(const AttentionMatch &match, ElementExpressions &all, linalg::LinalgOp root);
 
   linalg::LinalgOp product;
+  bool mayBeRead;
   MLIRContext *context;
   SmallVector<int64_t> ranges;
-  std::unique_ptr<Loops> loops;
+  std::shared_ptr<Loops> loops;
   Indices at; ///< by loop of the product
   std::optional<Split> wanted;
   int splits = 0;
@@ -408,6 +409,7 @@ std::optional<AttentionMatch> Matcher::matchFrom(linalg::LinalgOp root, unsigned
   if (!score)
     return std::nullopt;
   match.score = *score;
+  match.shares = exponential == kNone ? node : kNone;
   match.output = indicesOf(*product.getDpsInitOperand(0));
   if (exponential != kNone && !matchDivision(match, key, exponential))
     return std::nullopt;
@@ -416,20 +418,21 @@ std::optional<AttentionMatch> Matcher::matchFrom(linalg::LinalgOp root, unsigned
   match.value = {product->getOperand(1 - shares),
                  indicesOf(*product.getDpsInputOperand(1 - shares))};
   lookThrough(*loops, match.value, wanted);
-  match.loops = std::make_unique<Loops>();
-  if (!scores || wanted || !findOperands(match, root, *scores, key)) {
+  match.loops = loops;
+  if (!scores || wanted || !findOperands(match, root, *scores, key) || !hasRoles(match, key) ||
+      !canBuild(match) || !(mayBeRead || isReplacedWhole(match, all, root))) {
     loops->extents.resize(before);
     return std::nullopt;
   }
-  match.loops->extents = loops->extents;
-  if (!hasRoles(match, key) || !canBuild(match) || !isReplacedWhole(match, all, root))
-    return std::nullopt;
+  match.keyLoop = key;
+  match.scores = root;
+  match.product = *scores;
   match.replaced = all.visited();
   for (Operation *op : {root.getOperation(), product.getOperation(), match.root})
     match.replaced.insert(op);
   return match;
 }
 
-std::optional<AttentionMatch> dist::matchAttention(linalg::LinalgOp product) {
-  return Matcher(product).run();
+std::optional<AttentionMatch> dist::matchAttention(linalg::LinalgOp product, bool mayBeRead) {
+  return Matcher(product, mayBeRead).run();
 }

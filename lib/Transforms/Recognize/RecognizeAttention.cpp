@@ -24,17 +24,16 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// Erases what is no longer read, users before producers.
-static void eraseUnused(ArrayRef<Operation *> ops) {
-  SmallVector<Operation *> sorted(ops);
+static void eraseReplaced(ArrayRef<Operation *> ops, Block *block) {
+  SmallVector<Operation *> sorted(
+      llvm::make_filter_range(ops, [&](Operation *op) { return op->getBlock() == block; }));
   llvm::sort(sorted, [](Operation *a, Operation *b) { return b->isBeforeInBlock(a); });
   for (Operation *op : sorted)
     if (isOpTriviallyDead(op))
       op->erase();
 }
 
-/// What only masks were made of.
-static void eraseDeadIn(func::FuncOp function) {
+void dist::eraseDeadTensorOps(func::FuncOp function) {
   SmallVector<Operation *> ops;
   function.walk([&](Operation *op) {
     if (!isa<linalg::LinalgOp>(op->getParentOp()))
@@ -42,7 +41,7 @@ static void eraseDeadIn(func::FuncOp function) {
   });
   for (Operation *op : llvm::reverse(ops))
     if (isa<linalg::LinalgOp, tensor::EmptyOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
-            arith::ConstantOp>(op) &&
+            arith::ConstantOp, ext::AttentionOp>(op) &&
         isOpTriviallyDead(op))
       op->erase();
 }
@@ -58,6 +57,13 @@ static void cancelReshapes(Value output) {
       expand.replaceAllUsesWith(collapse.getSrc());
 }
 
+void dist::replaceWithAttention(Operation *root, Value output, ArrayRef<Operation *> replaced) {
+  Block *block = root->getBlock();
+  root->getResult(0).replaceAllUsesWith(output);
+  cancelReshapes(output);
+  eraseReplaced(replaced, block);
+}
+
 void dist::recognizeAttention(func::FuncOp function, int64_t leastScoreBytes) {
   SmallVector<linalg::LinalgOp> products;
   function.walk([&](linalg::LinalgOp op) {
@@ -70,16 +76,14 @@ void dist::recognizeAttention(func::FuncOp function, int64_t leastScoreBytes) {
     if (!match || scoreBytes(*match) < leastScoreBytes)
       continue;
     OpBuilder b(match->root);
-    Value output = writeAttention(b, *match);
+    Value output = writeAttention(b, *match).output;
     SmallVector<Operation *> replaced(match->replaced.begin(), match->replaced.end());
     match->expressions.reset(); // it refers to what is erased
-    match->root->getResult(0).replaceAllUsesWith(output);
-    cancelReshapes(output);
-    eraseUnused(replaced);
+    replaceWithAttention(match->root, output, replaced);
     any = true;
   }
   if (any)
-    eraseDeadIn(function);
+    eraseDeadTensorOps(function);
 }
 
 namespace {

@@ -41,4 +41,27 @@ def DistAutodiff : Pass<"dist-autodiff", "::mlir::ModuleOp"> {
                            "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];
 }
 
+def DistRecognizeAttentionBackward : Pass<"dist-recognize-attention-backward", "::mlir::ModuleOp"> {
+  let summary = "Write attention and its derivative as ops where a program arrives differentiated";
+  let description = [{
+    Programs of JAX and PyTorch arrive with their gradients, which read the shares of an attention that the forward
+    computation keeps. Where the products that read what comes from the scores are the derivatives by query, key and
+    value, the forward computation becomes an `ext.attention` that returns its log-sum-exp, and its derivative an
+    `ext.attention_backward`, which computes the scores again: what is kept is linear in the sequence.
+
+    The forward computation is found as `dist-recognize-attention` finds it. Which derivative a product is, is decided by
+    values: the formula of what it reads is computed for a few keys of random rows, and compared with the shares and with
+    the derivative by the product of query and key. So the spelling does not matter. Where something else reads the
+    scores, the shares or their derivative, nothing changes.
+  }];
+  let options = [
+    Option<"recomputedScores", "recomputed-scores", "int64_t", "33554432",
+           "Least bytes of an attention's scores that the derivative computes again; smaller ones are kept">,
+  ];
+  let dependentDialects = ["::tessera::dist::DistDialect", "::tessera::ext::ExtDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
+}
+
 #endif // TESSERA_TRANSFORMS_AUTODIFF_PASSES

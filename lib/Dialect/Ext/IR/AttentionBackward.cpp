@@ -25,7 +25,7 @@ public:
   SmallVector<Result> results() const {
     SmallVector<Result> results;
     for (unsigned i = 0; i < 3; ++i)
-      results.push_back({operandMap(i), elementOf(i)});
+      results.push_back({operandMap(i), sumType(i)});
     return results;
   }
 
@@ -71,13 +71,35 @@ public:
         });
     auto sum = [&](Value scores, unsigned operand, unsigned result) {
       return contract(scores, scoreMap, operands[operand], operandMap(operand), operandMap(result),
-                      elementOf(result));
+                      sumType(result));
     };
     return {sum(byProducts, key, query), sum(byProducts, query, key),
             sum(convert(shares, scoreLoops, elementOf(value)), gradient, value)};
   }
 
+  /// The results as the op has them.
+  SmallVector<Value> convertSums(SmallVector<Value> sums) {
+    for (auto [i, sum] : llvm::enumerate(sums))
+      sum = convert(sum, loopsOf(operandMap(i)), typeOf(i));
+    return sums;
+  }
+
 private:
+  Type typeOf(unsigned result) const {
+    return getElementTypeOrSelf(parts.op->getResult(result).getType());
+  }
+  /// What lacks a loop over rows may be summed block by block: in the type of the softmax.
+  Type sumType(unsigned result) const {
+    bool isSum =
+        llvm::any_of(rows, [&](unsigned loop) { return !hasLoop(operandMap(result), loop); });
+    Type own = typeOf(result);
+    return isSum && own.getIntOrFloatBitWidth() < parts.scoreType().getWidth() ? parts.scoreType()
+                                                                               : own;
+  }
+  static SmallVector<unsigned> loopsOf(AffineMap map) {
+    return llvm::map_to_vector(
+        map.getResults(), [](AffineExpr expr) { return cast<AffineDimExpr>(expr).getPosition(); });
+  }
   Type elementOf(unsigned operand) const {
     return getElementTypeOrSelf(parts.op->getOperand(operand).getType());
   }
@@ -91,7 +113,7 @@ SmallVector<Value> ext::writeAttentionBackward(OpBuilder &b, AttentionBackwardOp
                                                ArrayRef<Value> operands, LoopLimits limits,
                                                GlobalIndex globalIndex) {
   BackwardWriter writer(b, op, limits, globalIndex);
-  return writer.writeInBlocks(operands, writer.results());
+  return writer.convertSums(writer.writeInBlocks(operands, writer.results()));
 }
 
 FailureOr<SmallVector<Value>> AttentionBackwardOp::decomposeOperation(OpBuilder &b) {

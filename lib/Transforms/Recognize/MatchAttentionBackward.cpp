@@ -1,0 +1,412 @@
+//===- MatchAttentionBackward.cpp - Where attention is derived -------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The derivative of an attention is up to four products beside the forward two:
+//
+//   d_share = gradient · value      read by the derivative of the softmax
+//   d_value = share · gradient      reads the shares
+//   d_query = d_product · key       both read the derivative of the softmax,
+//   d_key   = d_product · query     d_product
+//
+// Products that read what comes from the scores are found first, then which of the
+// three they are: by the values of what they read (RowValues.h), so that neither the
+// spelling of the softmax's derivative nor that of masks, scales and caps matters.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MatchAttentionBackward.h"
+#include "RowValues.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using Kind = ElementExpressions::Kind;
+static constexpr int kNone = ElementExpressions::kNone;
+
+/// Loops of one enumeration as indices in loops of another.
+using Substitution = std::map<unsigned, AffineExpr>;
+
+static bool assign(Substitution &loops, unsigned loop, AffineExpr index) {
+  auto [it, isNew] = loops.try_emplace(loop, index);
+  return isNew || it->second == index;
+}
+
+/// Finds what the loops of `indices` (with `extents`) are, so that they are `wanted`: each index is
+/// one loop, or a sum of as many as the wanted one.
+static bool unify(ArrayRef<AffineExpr> indices, ArrayRef<int64_t> extents,
+                  ArrayRef<AffineExpr> wanted, const Loops &wantedLoops, Substitution &loops) {
+  if (indices.size() != wanted.size())
+    return false;
+  for (auto [index, target] : llvm::zip_equal(indices, wanted)) {
+    std::optional<Terms> from = termsOf(index), to = termsOf(target);
+    if (!from || !to || from->empty() != to->empty())
+      return false;
+    if (from->size() == 1 && from->front().second == 1) {
+      int64_t size = 1;
+      for (auto [loop, coefficient] : *to)
+        size *= wantedLoops.extents[loop];
+      if (size != extents[from->front().first] || !assign(loops, from->front().first, target))
+        return false;
+      continue;
+    }
+    if (from->size() != to->size())
+      return false;
+    for (auto [own, other] : llvm::zip_equal(*from, *to))
+      if (own.second != other.second || extents[own.first] != wantedLoops.extents[other.first] ||
+          !assign(loops, own.first, getAffineDimExpr(other.first, index.getContext())))
+        return false;
+  }
+  return true;
+}
+
+static Indices substitute(ArrayRef<AffineExpr> indices, const Substitution &loops) {
+  Indices result;
+  for (AffineExpr index : indices) {
+    DenseMap<AffineExpr, AffineExpr> replacements; // looked up only
+    for (const auto &[loop, expr] : loops)
+      replacements[getAffineDimExpr(loop, index.getContext())] = expr;
+    result.push_back(index.replace(replacements));
+  }
+  return result;
+}
+
+static llvm::SmallBitVector loopsOf(ArrayRef<AffineExpr> indices, size_t numLoops) {
+  llvm::SmallBitVector result(numLoops);
+  for (unsigned loop = 0; loop < numLoops; ++loop)
+    result[loop] =
+        llvm::any_of(indices, [&](AffineExpr index) { return index.isFunctionOfDim(loop); });
+  return result;
+}
+
+static Indices indicesOf(linalg::LinalgOp op, OpOperand *operand, ArrayRef<AffineExpr> at) {
+  Indices result;
+  for (AffineExpr expr : op.getMatchingIndexingMap(operand).getResults())
+    result.push_back(expr.replaceDims(at));
+  return result;
+}
+
+namespace {
+
+/// A product that reads what comes from the scores.
+struct Reader {
+  linalg::LinalgOp op;
+  unsigned side; ///< its operand that does
+  Indices at;    ///< by loop of the op
+  int node;      ///< the formula of that operand
+};
+
+class BackwardMatcher {
+public:
+  explicit BackwardMatcher(AttentionBackwardMatch &match)
+      : match(match), forward(match.forward), all(*forward.expressions), loops(*forward.loops),
+        context(forward.root->getContext()) {}
+
+  bool run();
+
+private:
+  SmallVector<int> nodesIn(const ElementExpressions &expressions, int node, Kind kind) const;
+  std::optional<Reader> read(linalg::LinalgOp op, unsigned side);
+  bool findReaders();
+  bool findGradient();
+  bool classify(const Reader &reader, bool &isOfShares);
+  bool take(const Reader &reader, bool isOfShares);
+  std::optional<Substitution> matchOperand(linalg::LinalgOp op, unsigned side,
+                                           ArrayRef<AffineExpr> at, Access known) const;
+  bool isReplacedWhole();
+
+  AttentionBackwardMatch &match;
+  AttentionMatch &forward;
+  ElementExpressions &all;
+  Loops &loops;
+  MLIRContext *context;
+  SmallVector<Reader> readers;
+  int byShares = kNone; ///< the derivative by a share, an element of a product
+  linalg::LinalgOp bySharesOp;
+};
+
+} // namespace
+
+/// The nodes of a kind in a formula, ascending.
+SmallVector<int> BackwardMatcher::nodesIn(const ElementExpressions &expressions, int node,
+                                          Kind kind) const {
+  SmallVector<int> found, work{node};
+  llvm::SmallDenseSet<int> done;
+  while (!work.empty()) {
+    int next = work.pop_back_val();
+    if (!done.insert(next).second)
+      continue;
+    if (expressions[next].kind == kind)
+      found.push_back(next);
+    llvm::append_range(work, expressions[next].operands);
+  }
+  llvm::sort(found);
+  return found;
+}
+
+/// The formula of what a product reads, in loops of the attention. They are found by where the
+/// formula, in loops of the product, reads the product of query and key.
+std::optional<Reader> BackwardMatcher::read(linalg::LinalgOp op, unsigned side) {
+  Loops own;
+  own.extents = op.getStaticLoopRanges();
+  Indices at;
+  for (auto [loop, range] : llvm::enumerate(own.extents))
+    at.push_back(range == 1 ? getAffineConstantExpr(0, context) : getAffineDimExpr(loop, context));
+  OpOperand *operand = op.getDpsInputOperand(side);
+  Indices indices = indicesOf(op, operand, at);
+  for (AffineExpr candidate : indices) {
+    auto key = dyn_cast<AffineDimExpr>(candidate);
+    if (!key || own.extents[key.getPosition()] != loops.extents[forward.keyLoop])
+      continue;
+    Substitution found;
+    {
+      ElementExpressions probe(own, forward.scores, key.getPosition());
+      probe.stopAt(forward.root->getResult(0));
+      int node = probe.evaluate(operand->get(), indices);
+      if (node == kNone)
+        continue;
+      SmallVector<int> products = nodesIn(probe, node, Kind::product);
+      if (products.size() != 1 ||
+          !unify(probe[products[0]].indices, own.extents, all[forward.product].indices, loops,
+                 found) ||
+          found[key.getPosition()] != getAffineDimExpr(forward.keyLoop, context))
+        continue;
+    }
+    Reader reader{op, side, {}, kNone};
+    llvm::SmallBitVector isRead = loopsOf(indices, own.extents.size());
+    size_t before = loops.extents.size();
+    bool isWhole = true;
+    for (auto [loop, expr] : llvm::enumerate(at)) {
+      auto it = found.find(loop);
+      if (it != found.end()) {
+        reader.at.push_back(it->second);
+      } else if (own.extents[loop] == 1) {
+        reader.at.push_back(expr);
+      } else {
+        isWhole = isWhole && !isRead[loop];
+        reader.at.push_back(getAffineDimExpr(loops.extents.size(), context));
+        loops.extents.push_back(own.extents[loop]);
+      }
+    }
+    Indices known = indicesOf(op, operand, reader.at);
+    if (isWhole && isReadable(loops, operand->get(), known))
+      reader.node = all.evaluate(operand->get(), known);
+    if (reader.node != kNone)
+      return reader;
+    loops.extents.resize(before);
+  }
+  return std::nullopt;
+}
+
+bool BackwardMatcher::findReaders() {
+  for (Operation &op : *forward.root->getBlock()) {
+    auto product = dyn_cast<linalg::LinalgOp>(op);
+    if (!product || !isProduct(product) || &op == forward.root || product == forward.scores)
+      continue;
+    bool reads[2] = {all.dependsOnRoot(op.getOperand(0)), all.dependsOnRoot(op.getOperand(1))};
+    if (!reads[0] && !reads[1])
+      continue;
+    if ((reads[0] && reads[1]) || !forward.root->isBeforeInBlock(&op))
+      return false;
+    std::optional<Reader> reader = read(product, reads[0] ? 0 : 1);
+    if (!reader)
+      return false;
+    readers.push_back(std::move(*reader));
+  }
+  return !readers.empty();
+}
+
+/// Which loops of a product are features, where its operand is an element of `known`; nothing where
+/// it is not.
+std::optional<Substitution> BackwardMatcher::matchOperand(linalg::LinalgOp op, unsigned side,
+                                                          ArrayRef<AffineExpr> at,
+                                                          Access known) const {
+  OpOperand *operand = op.getDpsInputOperand(side);
+  Access access{operand->get(), indicesOf(op, operand, at)};
+  std::optional<Split> wanted;
+  lookThrough(loops, access, wanted);
+  lookThrough(loops, known, wanted);
+  Substitution found;
+  if (access.tensor != known.tensor ||
+      !unify(access.indices, loops.extents, known.indices, loops, found))
+    return std::nullopt;
+  // Loops of rows and keys are what they are.
+  llvm::SmallBitVector scores = loopsOf(all[forward.product].indices, loops.extents.size());
+  for (const auto &[loop, expr] : found)
+    if (scores[loop] && expr != getAffineDimExpr(loop, context))
+      return std::nullopt;
+  return found;
+}
+
+/// The derivative by the shares is a product with the values, of what is the gradient.
+bool BackwardMatcher::findGradient() {
+  SmallVector<int> own = nodesIn(all, forward.score, Kind::element);
+  for (const Reader &reader : readers)
+    for (int node : nodesIn(all, reader.node, Kind::element)) {
+      auto op = all[node].tensor.getDefiningOp<linalg::LinalgOp>();
+      if (!op || !isProduct(op) || llvm::is_contained(own, node) ||
+          !all.dependsOn(node, forward.keyLoop))
+        continue;
+      if (byShares != kNone && byShares != node)
+        return false;
+      byShares = node;
+      bySharesOp = op;
+    }
+  if (byShares == kNone)
+    return false;
+  Indices at(bySharesOp.getNumLoops());
+  AffineMap map = bySharesOp.getMatchingIndexingMap(bySharesOp.getDpsInitOperand(0));
+  for (auto [expr, index] : llvm::zip_equal(map.getResults(), all[byShares].indices)) {
+    auto dim = dyn_cast<AffineDimExpr>(expr);
+    if (!dim)
+      return false;
+    at[dim.getPosition()] = index;
+  }
+  for (auto [range, expr] : llvm::zip_equal(bySharesOp.getStaticLoopRanges(), at))
+    if (!expr) {
+      expr = range == 1 ? getAffineConstantExpr(0, context)
+                        : getAffineDimExpr(loops.extents.size(), context);
+      if (range != 1)
+        loops.extents.push_back(range);
+    }
+  for (unsigned side = 0; side < 2; ++side) {
+    std::optional<Substitution> features = matchOperand(bySharesOp, side, at, forward.value);
+    if (!features)
+      continue;
+    OpOperand *other = bySharesOp.getDpsInputOperand(1 - side);
+    match.gradient = {other->get(), substitute(indicesOf(bySharesOp, other, at), *features)};
+    Access simple = match.gradient;
+    std::optional<Split> wanted;
+    lookThrough(loops, simple, wanted);
+    size_t numLoops = loops.extents.size();
+    auto isWhole = [&](const Access &access) {
+      return loopsOf(access.indices, numLoops) == loopsOf(forward.output, numLoops) &&
+             isReadable(loops, access.tensor, access.indices);
+    };
+    if (isWhole(simple))
+      match.gradient = simple;
+    if (isWhole(match.gradient))
+      return true;
+  }
+  return false;
+}
+
+/// Compares what a product reads with the shares and with the derivative by products of query and
+/// key, as numbers. Fails where it is neither.
+bool BackwardMatcher::classify(const Reader &reader, bool &isOfShares) {
+  constexpr unsigned kTries = 24;
+  constexpr int kWanted = 6;
+  constexpr double kTolerance = 1e-5;
+  int compared = 0;
+  bool maybeShares = true, maybeProduct = true;
+  for (unsigned seed = 1; seed <= kTries && compared < kWanted; ++seed) {
+    RowValues row(all, loops, forward.keyLoop, seed);
+    auto score = row.of(forward.score), bySharesRow = row.of(byShares), own = row.of(reader.node);
+    if (!score || !bySharesRow || !own)
+      return false;
+    double largest = score->front().value, sum = 0, mean = 0, size = 0;
+    for (const Dual &element : *score)
+      largest = std::max(largest, element.value);
+    SmallVector<double> shares;
+    for (const Dual &element : *score)
+      sum += shares.emplace_back(std::exp(element.value - largest));
+    for (auto [share, derivative] : llvm::zip_equal(shares, *bySharesRow))
+      mean += (share /= sum) * derivative.value;
+    if (!std::isfinite(mean))
+      continue; // a row without keys
+    ++compared;
+    auto byProduct = [&](size_t at) {
+      return shares[at] * ((*bySharesRow)[at].value - mean) * (*score)[at].slope;
+    };
+    for (size_t at = 0; at < row.numKeys(); ++at)
+      size = std::max(size, std::abs(byProduct(at)));
+    for (size_t at = 0; at < row.numKeys(); ++at) {
+      auto isClose = [&](double wanted, double size) {
+        return std::abs((*own)[at].value - wanted) <= kTolerance * size;
+      };
+      maybeShares = maybeShares && isClose(shares[at], 1);
+      maybeProduct = maybeProduct && isClose(byProduct(at), size);
+    }
+  }
+  isOfShares = maybeShares;
+  return compared == kWanted && maybeShares != maybeProduct;
+}
+
+/// Records which derivative a product is.
+bool BackwardMatcher::take(const Reader &reader, bool isOfShares) {
+  enum { query, key, value };
+  auto tryAs = [&](int which, const Access &factor, const Access &of) {
+    std::optional<Substitution> features =
+        matchOperand(reader.op, 1 - reader.side, reader.at, factor);
+    if (!features)
+      return false;
+    linalg::LinalgOp op = reader.op;
+    Indices indices = substitute(indicesOf(op, op.getDpsInitOperand(0), reader.at), *features);
+    size_t numLoops = loops.extents.size();
+    if (loopsOf(indices, numLoops) != loopsOf(of.indices, numLoops) ||
+        !isReadable(loops, op->getResult(0), indices) || match.targets[which].op)
+      return false;
+    match.targets[which] = {op, std::move(indices)};
+    return true;
+  };
+  if (isOfShares)
+    return tryAs(value, match.gradient, forward.value);
+  return tryAs(query, forward.key, forward.query) || tryAs(key, forward.query, forward.key);
+}
+
+/// Whether nothing but the attention and its derivative reads what comes from the scores, nor the
+/// derivative by the shares.
+bool BackwardMatcher::isReplacedWhole() {
+  llvm::SmallPtrSet<Operation *, 32> own(all.visited().begin(), all.visited().end());
+  for (Operation *op : {forward.scores.getOperation(), bySharesOp.getOperation(), forward.root})
+    own.insert(op);
+  SmallVector<Operation *> inner(own.begin(), own.end()); // the order does not matter
+  for (const AttentionBackwardMatch::Target &target : match.targets)
+    if (target.op)
+      own.insert(target.op);
+  for (Operation *op : inner)
+    for (Value result : op->getResults())
+      if (op != forward.root && (op == bySharesOp || all.dependsOnRoot(result)))
+        for (Operation *user : op->getUsers())
+          if (!own.contains(user) && !isOpTriviallyDead(user))
+            return false;
+  return true;
+}
+
+bool BackwardMatcher::run() {
+  if (forward.shares == kNone)
+    return false;
+  all.stopAt(forward.root->getResult(0));
+  if (!findReaders() || !findGradient())
+    return false;
+  for (const Reader &reader : readers) {
+    bool isOfShares = false;
+    if (!classify(reader, isOfShares) || !take(reader, isOfShares))
+      return false;
+  }
+  if (!isReplacedWhole())
+    return false;
+  match.replaced = all.visited();
+  for (Operation *op : {forward.scores.getOperation(), bySharesOp.getOperation(), forward.root})
+    match.replaced.insert(op);
+  for (const AttentionBackwardMatch::Target &target : match.targets)
+    if (target.op)
+      match.replaced.insert(target.op);
+  return true;
+}
+
+std::optional<AttentionBackwardMatch> dist::matchAttentionBackward(linalg::LinalgOp product) {
+  std::optional<AttentionMatch> forward = matchAttention(product, /*mayBeRead=*/true);
+  if (!forward)
+    return std::nullopt;
+  AttentionBackwardMatch match;
+  match.forward = std::move(*forward);
+  if (!BackwardMatcher(match).run())
+    return std::nullopt;
+  return match;
+}
