@@ -31,6 +31,7 @@ def capped(q, k, v):
 
 SPELLINGS = [spelled.scale_behind, spelled.scale_before, spelled.matmul_heads_first, spelled.mask_by_where, spelled.mask_by_addition,
              spelled.mask_by_product, spelled.window_and_cap, spelled.log_softmax, spelled.library, spelled.library_grouped,
+             spelled.merged_heads, spelled.grouped_by_repeat, spelled.grouped_by_broadcast,
              spelled.grouped_by_reshape, spelled.positions_as_bias, spelled.segments, spelled.narrow,
              softmax_with_derivative_of_maximum, capped]
 

@@ -52,7 +52,7 @@ static bool write(AttentionBackwardMatch &match) {
   SmallVector<AffineMap> maps = ext::partsOf(derived.op).maps;
   unsigned firstResult = derived.op->getNumOperands();
   for (unsigned i = 0; i < 3; ++i)
-    if (linalg::LinalgOp target = match.targets[i].op)
+    if (Operation *target = match.targets[i].op)
       target->getResult(0).replaceAllUsesWith(atIndices(
           b, loc, derived.op->getResult(i), maps[firstResult + i], written.numbers,
           match.targets[i].indices, cast<RankedTensorType>(target->getResult(0).getType())));

@@ -18,15 +18,18 @@ using namespace tessera::dist;
 using Kind = ElementExpressions::Kind;
 static constexpr int kNone = ElementExpressions::kNone;
 
+bool dist::isZero(Value init) {
+  if (auto fill = init.getDefiningOp<linalg::FillOp>())
+    return matchPattern(fill.getInputs()[0], m_AnyZeroFloat());
+  return matchPattern(init, m_AnyZeroFloat());
+}
+
 bool dist::isProduct(linalg::LinalgOp op) {
   if (!linalg::isaContractionOpInterface(op) || op.getNumDpsInputs() != 2 ||
       op->getNumResults() != 1 || !op.hasPureTensorSemantics() ||
       !isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType())))
     return false;
-  Value init = op.getDpsInits()[0];
-  if (auto fill = init.getDefiningOp<linalg::FillOp>())
-    return matchPattern(fill.getInputs()[0], m_AnyZeroFloat());
-  return matchPattern(init, m_AnyZeroFloat());
+  return isZero(op.getDpsInits()[0]);
 }
 
 void dist::lookThrough(const Loops &loops, Access &access, std::optional<Split> &wanted) {

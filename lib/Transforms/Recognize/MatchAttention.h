@@ -43,6 +43,9 @@ struct AttentionMatch {
 /// Whether an op is a sum of products of two tensors, from zero.
 bool isProduct(mlir::linalg::LinalgOp op);
 
+/// Whether a tensor that results are summed into is zero.
+bool isZero(mlir::Value init);
+
 /// The attention whose product with values is `product`. Unless `mayBeRead`, nothing else reads the
 /// scores, nor what is made of them.
 std::optional<AttentionMatch> matchAttention(mlir::linalg::LinalgOp product,

@@ -21,6 +21,8 @@
 #include "MatchAttentionBackward.h"
 #include "RowValues.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -111,6 +113,9 @@ public:
 
 private:
   SmallVector<int> nodesIn(const ElementExpressions &expressions, int node, Kind kind) const;
+  std::optional<Substitution> matchLoops(const Loops &own, Value tensor,
+                                         ArrayRef<AffineExpr> indices,
+                                         std::optional<Split> &wanted) const;
   std::optional<Reader> read(linalg::LinalgOp op, unsigned side);
   bool findReaders();
   bool findGradient();
@@ -118,6 +123,7 @@ private:
   bool take(const Reader &reader, bool isOfShares);
   std::optional<Substitution> matchOperand(linalg::LinalgOp op, unsigned side,
                                            ArrayRef<AffineExpr> at, Access known) const;
+  bool followSum(AttentionBackwardMatch::Target &target, const Access &of);
   bool isReplacedWhole();
 
   AttentionBackwardMatch &match;
@@ -126,7 +132,8 @@ private:
   Loops &loops;
   MLIRContext *context;
   SmallVector<Reader> readers;
-  int byShares = kNone; ///< the derivative by a share, an element of a product
+  SmallVector<Operation *> chain; ///< between a product and its target
+  int byShares = kNone;           ///< the derivative by a share, an element of a product
   linalg::LinalgOp bySharesOp;
 };
 
@@ -149,8 +156,34 @@ SmallVector<int> BackwardMatcher::nodesIn(const ElementExpressions &expressions,
   return found;
 }
 
-/// The formula of what a product reads, in loops of the attention. They are found by where the
-/// formula, in loops of the product, reads the product of query and key.
+/// Which loops of the attention a product's own loops are, by where the formula of what it reads
+/// has the product of query and key. `wanted` is a loop to split if there is no formula.
+std::optional<Substitution> BackwardMatcher::matchLoops(const Loops &own, Value tensor,
+                                                        ArrayRef<AffineExpr> indices,
+                                                        std::optional<Split> &wanted) const {
+  for (AffineExpr candidate : indices) {
+    auto key = dyn_cast<AffineDimExpr>(candidate);
+    if (!key || own.extents[key.getPosition()] != loops.extents[forward.keyLoop])
+      continue;
+    ElementExpressions probe(own, forward.scores, key.getPosition());
+    probe.stopAt(forward.root->getResult(0));
+    int node = probe.evaluate(tensor, indices);
+    if (node == kNone) {
+      wanted = wanted ? wanted : probe.wantedSplit;
+      continue;
+    }
+    Substitution found;
+    SmallVector<int> products = nodesIn(probe, node, Kind::product);
+    if (products.size() == 1 &&
+        unify(probe[products[0]].indices, own.extents, all[forward.product].indices, loops,
+              found) &&
+        found[key.getPosition()] == getAffineDimExpr(forward.keyLoop, context))
+      return found;
+  }
+  return std::nullopt;
+}
+
+/// The formula of what a product reads, in loops of the attention.
 std::optional<Reader> BackwardMatcher::read(linalg::LinalgOp op, unsigned side) {
   Loops own;
   own.extents = op.getStaticLoopRanges();
@@ -158,48 +191,43 @@ std::optional<Reader> BackwardMatcher::read(linalg::LinalgOp op, unsigned side) 
   for (auto [loop, range] : llvm::enumerate(own.extents))
     at.push_back(range == 1 ? getAffineConstantExpr(0, context) : getAffineDimExpr(loop, context));
   OpOperand *operand = op.getDpsInputOperand(side);
-  Indices indices = indicesOf(op, operand, at);
-  for (AffineExpr candidate : indices) {
-    auto key = dyn_cast<AffineDimExpr>(candidate);
-    if (!key || own.extents[key.getPosition()] != loops.extents[forward.keyLoop])
-      continue;
-    Substitution found;
-    {
-      ElementExpressions probe(own, forward.scores, key.getPosition());
-      probe.stopAt(forward.root->getResult(0));
-      int node = probe.evaluate(operand->get(), indices);
-      if (node == kNone)
-        continue;
-      SmallVector<int> products = nodesIn(probe, node, Kind::product);
-      if (products.size() != 1 ||
-          !unify(probe[products[0]].indices, own.extents, all[forward.product].indices, loops,
-                 found) ||
-          found[key.getPosition()] != getAffineDimExpr(forward.keyLoop, context))
-        continue;
-    }
-    Reader reader{op, side, {}, kNone};
-    llvm::SmallBitVector isRead = loopsOf(indices, own.extents.size());
-    size_t before = loops.extents.size();
-    bool isWhole = true;
-    for (auto [loop, expr] : llvm::enumerate(at)) {
-      auto it = found.find(loop);
-      if (it != found.end()) {
-        reader.at.push_back(it->second);
-      } else if (own.extents[loop] == 1) {
-        reader.at.push_back(expr);
-      } else {
-        isWhole = isWhole && !isRead[loop];
-        reader.at.push_back(getAffineDimExpr(loops.extents.size(), context));
-        loops.extents.push_back(own.extents[loop]);
-      }
-    }
-    Indices known = indicesOf(op, operand, reader.at);
-    if (isWhole && isReadable(loops, operand->get(), known))
-      reader.node = all.evaluate(operand->get(), known);
-    if (reader.node != kNone)
-      return reader;
-    loops.extents.resize(before);
+  std::optional<Substitution> found;
+  constexpr int kMostSplits = 8;
+  for (int splits = 0; splits < kMostSplits && !found; ++splits) {
+    std::optional<Split> wanted;
+    found = matchLoops(own, operand->get(), indicesOf(op, operand, at), wanted);
+    if (found)
+      break;
+    if (!wanted || own.extents[wanted->loop] % wanted->inner != 0)
+      return std::nullopt;
+    AffineExpr outer = getAffineDimExpr(own.extents.size(), context);
+    AffineExpr inner = getAffineDimExpr(own.extents.size() + 1, context);
+    own.extents.push_back(own.extents[wanted->loop] / wanted->inner);
+    own.extents.push_back(wanted->inner);
+    for (AffineExpr &expr : at)
+      expr = expr.replace(getAffineDimExpr(wanted->loop, context), outer * wanted->inner + inner);
   }
+  if (!found)
+    return std::nullopt;
+  // Its features are new loops.
+  llvm::SmallBitVector isRead = loopsOf(indicesOf(op, operand, at), own.extents.size());
+  llvm::SmallBitVector isUsed = loopsOf(at, own.extents.size());
+  size_t before = loops.extents.size();
+  for (size_t loop = 0; loop < own.extents.size(); ++loop) {
+    if (!isUsed[loop] || found->count(loop))
+      continue;
+    if (isRead[loop])
+      return std::nullopt;
+    (*found)[loop] = getAffineDimExpr(loops.extents.size(), context);
+    loops.extents.push_back(own.extents[loop]);
+  }
+  Reader reader{op, side, substitute(at, *found), kNone};
+  Indices known = indicesOf(op, operand, reader.at);
+  if (isReadable(loops, operand->get(), known))
+    reader.node = all.evaluate(operand->get(), known);
+  if (reader.node != kNone)
+    return reader;
+  loops.extents.resize(before);
   return std::nullopt;
 }
 
@@ -337,6 +365,86 @@ bool BackwardMatcher::classify(const Reader &reader, bool &isOfShares) {
   return compared == kWanted && maybeShares != maybeProduct;
 }
 
+/// The indices of a result at indices of an operand, where an op only moves elements or sums them
+/// over dimensions; nothing where it does something else.
+static std::optional<Indices> indicesBehind(const Loops &loops, Operation *op,
+                                            ArrayRef<AffineExpr> indices) {
+  MLIRContext *context = op->getContext();
+  Indices result;
+  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
+    for (const ReassociationIndices &group : collapse.getReassociationIndices()) {
+      AffineExpr index = getAffineConstantExpr(0, context);
+      for (int64_t dim : group)
+        index = index * collapse.getSrcType().getDimSize(dim) + indices[dim];
+      result.push_back(index);
+    }
+    return result;
+  }
+  if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op)) {
+    result.assign(expand.getResultType().getRank(), getAffineConstantExpr(0, context));
+    for (auto [dim, group] : llvm::enumerate(expand.getReassociationIndices())) {
+      AffineExpr index = indices[dim];
+      for (int64_t inner : llvm::reverse(group)) {
+        if (inner == group.front()) {
+          result[inner] = index;
+        } else if (int64_t extent = expand.getResultType().getDimSize(inner); extent != 1) {
+          auto parts = loops.divide(index, extent);
+          if (!parts)
+            return std::nullopt;
+          std::tie(index, result[inner]) = *parts;
+        }
+      }
+    }
+    return result;
+  }
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+  if (!linalgOp || linalgOp.getNumDpsInputs() != 1 || op->getNumResults() != 1 ||
+      !linalgOp.hasPureTensorSemantics())
+    return std::nullopt;
+  AffineMap from = linalgOp.getMatchingIndexingMap(linalgOp.getDpsInputOperand(0));
+  AffineMap to = linalgOp.getMatchingIndexingMap(linalgOp.getDpsInitOperand(0));
+  Block *body = linalgOp.getBlock();
+  Value yielded = body->getTerminator()->getOperand(0);
+  bool moves = yielded == body->getArgument(0) && to.isPermutation();
+  auto sum = yielded.getDefiningOp<arith::AddFOp>();
+  bool sums = sum && llvm::is_contained(sum->getOperands(), body->getArgument(0)) &&
+              llvm::is_contained(sum->getOperands(), body->getArgument(1)) &&
+              isZero(linalgOp.getDpsInits()[0]);
+  if (!from.isPermutation() || (!moves && !sums))
+    return std::nullopt;
+  for (AffineExpr expr : to.getResults()) {
+    auto loop = dyn_cast<AffineDimExpr>(expr);
+    if (!loop)
+      return std::nullopt;
+    result.push_back(indices[*from.getResultPosition(loop)]);
+  }
+  return result;
+}
+
+/// Follows the result of a product to where it is summed over the loops that `of` lacks: heads that
+/// share keys and values by a broadcast.
+bool BackwardMatcher::followSum(AttentionBackwardMatch::Target &target, const Access &of) {
+  size_t numLoops = loops.extents.size();
+  constexpr int kMostOps = 8;
+  for (int ops = 0; ops < kMostOps; ++ops) {
+    Value value = target.op->getResult(0);
+    if (loopsOf(target.indices, numLoops) == loopsOf(of.indices, numLoops) &&
+        isReadable(loops, value, target.indices))
+      return true;
+    if (!value.hasOneUse())
+      return false;
+    Operation *user = *value.user_begin();
+    if (user->getBlock() != forward.root->getBlock())
+      return false;
+    std::optional<Indices> indices = indicesBehind(loops, user, target.indices);
+    if (!indices)
+      return false;
+    chain.push_back(target.op);
+    target = {user, std::move(*indices)};
+  }
+  return false;
+}
+
 /// Records which derivative a product is.
 bool BackwardMatcher::take(const Reader &reader, bool isOfShares) {
   enum { query, key, value };
@@ -347,11 +455,10 @@ bool BackwardMatcher::take(const Reader &reader, bool isOfShares) {
       return false;
     linalg::LinalgOp op = reader.op;
     Indices indices = substitute(indicesOf(op, op.getDpsInitOperand(0), reader.at), *features);
-    size_t numLoops = loops.extents.size();
-    if (loopsOf(indices, numLoops) != loopsOf(of.indices, numLoops) ||
-        !isReadable(loops, op->getResult(0), indices) || match.targets[which].op)
+    AttentionBackwardMatch::Target target{op, std::move(indices)};
+    if (match.targets[which].op || !followSum(target, of))
       return false;
-    match.targets[which] = {op, std::move(indices)};
+    match.targets[which] = std::move(target);
     return true;
   };
   if (isOfShares)
@@ -369,6 +476,7 @@ bool BackwardMatcher::isReplacedWhole() {
   for (const AttentionBackwardMatch::Target &target : match.targets)
     if (target.op)
       own.insert(target.op);
+  own.insert(chain.begin(), chain.end());
   for (Operation *op : inner)
     for (Value result : op->getResults())
       if (op != forward.root && (op == bySharesOp || all.dependsOnRoot(result)))
@@ -397,6 +505,7 @@ bool BackwardMatcher::run() {
   for (const AttentionBackwardMatch::Target &target : match.targets)
     if (target.op)
       match.replaced.insert(target.op);
+  match.replaced.insert(chain.begin(), chain.end());
   return true;
 }
 

@@ -16,9 +16,9 @@ namespace tessera::dist {
 struct AttentionBackwardMatch {
   AttentionMatch forward;
   Access gradient; ///< of the output
-  /// A product that is the derivative by query, key or value; null where the program has none.
+  /// What computes the derivative by query, key or value; null where the program has none.
   struct Target {
-    mlir::linalg::LinalgOp op;
+    mlir::Operation *op = nullptr;
     Indices indices; ///< of its result
   };
   Target targets[3];
