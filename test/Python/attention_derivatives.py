@@ -74,6 +74,21 @@ class Derivatives(JaxCase):
             for leaf, wanted, found in zip(program.outputs, expected, jax.tree.leaves(program(*values))):
                 np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=3e-5, err_msg=f"{leaf.name} cut by turn {turn}")
 
+    def test_a_block(self):
+        """Whose weights are differentiated: what comes from the gradients by query, key and value is read by products, too."""
+        def loss(p, x):
+            q, k, v = ((x @ p[name]).reshape(B, S, H, D) for name in "qkv")
+            return jnp.mean((x + spelled.mask_by_where(q, k, v).reshape(B, S, H * D) @ p["o"]) ** 2)
+        arguments = {name: array(H * D, H * D) for name in "qkvo"}, array(B, S, H * D)
+        values = self.values(arguments, 0)
+        expected = jax.tree.leaves(jax.jit(jax.value_and_grad(loss))(*values))
+        for turn in None, 0, 1:
+            cuts = () if turn is None else (({name: cut(2, turn) for name in "qkvo"}, cut(3, turn)),)
+            program = imported(jax.value_and_grad(loss), arguments, *cuts, mesh=None if turn is None else mesh_of(x=2, y=3))
+            self.assertEqual(program.lower("normalized").count("= ext.attention_backward"), 1)
+            for wanted, found in zip(expected, jax.tree.leaves(program(*values))):
+                np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=3e-5, err_msg=f"cut by turn {turn}")
+
     def test_narrow_gradients(self):
         values = self.values(self.arguments, 0)
         expected = jax.jit(gradient(spelled.narrow))(*values)

@@ -195,7 +195,8 @@ bool ElementExpressions::dependsOnRoot(Value value) {
   if (value == root->getResult(0))
     return true;
   Operation *op = value.getDefiningOp();
-  if (!op || op->getBlock() != root->getBlock() || op->isBeforeInBlock(root))
+  if (!op || op->getBlock() != root->getBlock() || op->isBeforeInBlock(root) ||
+      stops.contains(value))
     return false;
   if (auto it = depends.find(value); it != depends.end())
     return it->second;

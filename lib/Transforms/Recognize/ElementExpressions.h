@@ -90,10 +90,10 @@ public:
   const llvm::SetVector<mlir::Operation *> &visited() const { return seen; }
   /// A tensor that is read as it is although it depends on the root.
   mlir::Value opaque;
-  /// What depends on the root by this value alone does not count as dependent.
-  void stopAt(mlir::Value value) {
+  /// What depends on the root by such values alone does not count as dependent.
+  void stopAt(llvm::ArrayRef<mlir::Value> values) {
     depends.clear();
-    depends[value] = false;
+    stops.insert(values.begin(), values.end());
   }
   std::optional<Split> wantedSplit;
 
@@ -113,6 +113,7 @@ private:
   std::vector<Node> nodes;
   std::map<std::vector<const void *>, int> known;
   llvm::DenseMap<mlir::Value, bool> depends; ///< looked up only
+  llvm::DenseSet<mlir::Value> stops;         ///< looked up only
   llvm::SetVector<mlir::Operation *> seen;
   std::vector<mlir::Operation *> scratch; ///< scalars that stand for splat constants
 };

@@ -132,6 +132,7 @@ private:
   Loops &loops;
   MLIRContext *context;
   SmallVector<Reader> readers;
+  SmallVector<Value> ends;        ///< of the attention: what reads them is not looked at
   SmallVector<Operation *> chain; ///< between a product and its target
   int byShares = kNone;           ///< the derivative by a share, an element of a product
   linalg::LinalgOp bySharesOp;
@@ -166,7 +167,7 @@ std::optional<Substitution> BackwardMatcher::matchLoops(const Loops &own, Value 
     if (!key || own.extents[key.getPosition()] != loops.extents[forward.keyLoop])
       continue;
     ElementExpressions probe(own, forward.scores, key.getPosition());
-    probe.stopAt(forward.root->getResult(0));
+    probe.stopAt(ends);
     int node = probe.evaluate(tensor, indices);
     if (node == kNone) {
       wanted = wanted ? wanted : probe.wantedSplit;
@@ -245,6 +246,8 @@ bool BackwardMatcher::findReaders() {
     if (!reader)
       return false;
     readers.push_back(std::move(*reader));
+    ends.push_back(op.getResult(0));
+    all.stopAt(ends.back());
   }
   return !readers.empty();
 }
@@ -489,7 +492,8 @@ bool BackwardMatcher::isReplacedWhole() {
 bool BackwardMatcher::run() {
   if (forward.shares == kNone)
     return false;
-  all.stopAt(forward.root->getResult(0));
+  ends.push_back(forward.root->getResult(0));
+  all.stopAt(ends);
   if (!findReaders() || !findGradient())
     return false;
   for (const Reader &reader : readers) {

@@ -98,8 +98,9 @@ def _attention(q, k, v, mask=None, causal=False, scale=None, grouped=False):
     looks = mask if mask.dtype.kind == "bool" else ops.greater(mask, -math.inf)
     some = ops.any(looks, -1, keepdims=True)
     scores = ops.where(mask, scores, -math.inf) if mask.dtype.kind == "bool" else scores + mask.astype(scores.dtype)
-    weights = ops.where(some, ops.softmax(ops.where(some, scores, 0.0), -1), 0.0)
-    return ops.reshape(ops.einsum("bhqk,bhkd->bhqd", weights, v), (*lead, shape[0], v.shape[-1]))
+    weights = ops.softmax(ops.where(some, scores, 0.0), -1)
+    seen = ops.where(some, ops.einsum("bhqk,bhkd->bhqd", weights, v), 0.0)
+    return ops.reshape(seen, (*lead, shape[0], v.shape[-1]))
 
 
 def _without_dropout(probability):

@@ -1,0 +1,91 @@
+# RUN: %tessera_python %s
+# REQUIRES: torch
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Attention as PyTorch exports it, and as its autograd differentiates it, is recognised."""
+
+import math
+import unittest
+
+import numpy as np
+import torch
+from torch import nn
+from torch.fx.experimental.proxy_tensor import make_fx
+
+import tessera as ts
+
+PASSES = "dist-normalize,dist-recognize-attention-backward{recomputed-scores=0}"
+B, S, H, D = 2, 12, 4, 6
+
+
+def library(q, k, v):
+    return nn.functional.scaled_dot_product_attention(q, k, v)
+
+
+def library_causal(q, k, v):
+    return nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def library_masked(q, k, v):
+    return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=torch.ones(S, S, dtype=torch.bool).tril())
+
+
+def filled(q, k, v):
+    a = (q @ k.transpose(-1, -2) / math.sqrt(D)).masked_fill(~torch.ones(S, S, dtype=torch.bool).tril(), -math.inf)
+    return torch.softmax(a, -1) @ v
+
+
+def added(q, k, v):
+    mask = torch.where(torch.ones(S, S, dtype=torch.bool).tril(), 0.0, -1e9)
+    return torch.softmax((q * D ** -0.5) @ k.transpose(-1, -2) + mask, -1) @ v
+
+
+class Block(nn.Module):
+    def __init__(self, attend):
+        super().__init__()
+        self.attend, self.qkv, self.out = attend, nn.Linear(H * D, 3 * H * D), nn.Linear(H * D, H * D)
+
+    def forward(self, x):
+        q, k, v = (t.view(B, S, H, D).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+        return self.out(self.attend(q, k, v).transpose(1, 2).reshape(B, S, H * D))
+
+
+class Attention(unittest.TestCase):
+    x = torch.randn(B, S, H * D, generator=torch.Generator().manual_seed(0))
+
+    def setUp(self):
+        torch.manual_seed(1)
+
+    def lowered(self, module, *arguments):
+        values = [a.detach().numpy() for a in arguments]
+        return ts.jit(lambda m, *a: m(*a)).lower(ts.from_torch(module, arguments), *values)
+
+    def test_forward(self):
+        for attend in library, library_causal, library_masked, filled, added:
+            with self.subTest(attend.__name__):
+                text = self.lowered(Block(attend), self.x).lower("normalized")
+                self.assertEqual(text.count("= ext.attention "), 1, text)
+                self.assertNotIn("math.exp", text)
+
+    def test_graphs_of_autograd(self):
+        for attend in filled, added:
+            with self.subTest(attend.__name__):
+                module = Block(attend)
+                names, weights = zip(*module.named_parameters())
+
+                def step(x, *weights):
+                    weights = [w.detach().requires_grad_() for w in weights]
+                    loss = (torch.func.functional_call(module, dict(zip(names, weights)), (x,)) ** 2).mean()
+                    return loss, *torch.autograd.grad(loss, weights)
+                arguments = self.x, *(w.detach() for w in weights)
+                program = self.lowered(make_fx(step)(*arguments), *arguments)
+                program.passes = PASSES
+                text = program.lower("normalized")
+                self.assertEqual(text.count("= ext.attention_backward"), 1, text)
+                self.assertNotIn(f"{S}x{S}x", text)
+                for found, wanted in zip(program(*(a.numpy() for a in arguments)), step(*arguments)):
+                    np.testing.assert_allclose(found, wanted.detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+if __name__ == "__main__":
+    unittest.main()
