@@ -134,6 +134,15 @@ public:
     check(tessera_group_algorithm(group.get(), &collective, &name));
     return name;
   }
+  std::vector<int64_t> sentBytes(const std::string &kind, const std::string &type, int64_t root,
+                                 const std::vector<int64_t> &counts,
+                                 const std::vector<int64_t> &receives,
+                                 const std::optional<std::string> &algorithm) const {
+    tessera_collective collective = describe(kind, type, {}, root, counts, receives, algorithm);
+    std::vector<int64_t> bytes(static_cast<size_t>(tessera_group_size(group.get())));
+    check(tessera_group_sent_bytes(group.get(), &collective, bytes.data()));
+    return bytes;
+  }
   std::unique_ptr<Work> refuse(const std::string &reason) const {
     tessera_work *work = nullptr;
     check(tessera_group_refuse(group.get(), reason.c_str(), &work));
@@ -200,6 +209,8 @@ NB_MODULE(_groups, m) {
       .def("call", &Group::call, "kind"_a, "type"_a, "reduction"_a.none(), "root"_a, "counts"_a,
            "receives"_a, "input"_a, "output"_a, "algorithm"_a.none(), "where"_a.none())
       .def("algorithm", &Group::algorithm, "kind"_a, "type"_a, "root"_a, "counts"_a, "receives"_a)
+      .def("sent_bytes", &Group::sentBytes, "kind"_a, "type"_a, "root"_a, "counts"_a, "receives"_a,
+           "algorithm"_a.none())
       .def("refuse", &Group::refuse, "reason"_a)
       .def("send", &Group::send, "peer"_a, "tag"_a, "data"_a, "bytes"_a, "what"_a)
       .def("receive", &Group::receive, "peer"_a, "tag"_a, "data"_a, "bytes"_a, "what"_a);

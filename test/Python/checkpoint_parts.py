@@ -22,7 +22,7 @@ class Parts(LaunchCase):
     def check(self, **environment):
         folder = os.path.join(self.folder, "run")
         code, out, err = self.launch("--nproc_per_node=3", "--master_port=0", SCRIPT, folder, **environment)
-        self.assertEqual((code, err), (0, ""))
+        self.assertEqual(code, 0, err)
         self.assertEqual(out, sorted(f"[rank {rank}] {line}" for rank in range(3) for line in SAID))
         # What the ranks have written is what one process computes.
         random = np.random.default_rng(0)

@@ -89,6 +89,11 @@ TESSERA_RT_API tessera_status tessera_group_call(tessera_group *group,
 TESSERA_RT_API tessera_status tessera_group_algorithm(tessera_group *group,
                                                       const tessera_collective *collective,
                                                       const char **algorithm);
+/// The bytes that this rank sends to each rank of the group in a call, by place: as many as the
+/// group has ranks.
+TESSERA_RT_API tessera_status tessera_group_sent_bytes(tessera_group *group,
+                                                       const tessera_collective *collective,
+                                                       int64_t *bytes);
 /// Takes part in the call that the others make, which fails on all ranks with this reason.
 TESSERA_RT_API tessera_status tessera_group_refuse(tessera_group *group, const char *reason,
                                                    tessera_work **work);

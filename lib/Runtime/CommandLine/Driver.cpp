@@ -7,6 +7,7 @@
 
 #include "tessera/Runtime/CommandLine/Driver.h"
 
+#include "../Ranks/Routes.h"
 #include "tessera/Runtime/CommandLine/Npy.h"
 #include "tessera/Runtime/Session/Compare.h"
 
@@ -208,11 +209,11 @@ private:
   }
 
   Status openSession() {
-    SessionOptions session{
-        options.backend,
-        {options.devices, options.cores, !options.tracePath.empty(), options.scheduleSeed,
-         options.timeout, options.dumpFolder, options.guard == "full"},
-        options.seed};
+    SessionOptions session{options.backend,
+                           {options.devices, options.cores, !options.tracePath.empty(),
+                            options.scheduleSeed, options.timeout, options.dumpFolder,
+                            options.guard == "full"},
+                           options.seed};
     auto opened = Session::open(artifact, session);
     if (!opened)
       return opened.status();
@@ -355,7 +356,22 @@ private:
     report.seed = options.seed;
     report.backend = options.backend;
     report.collectives = session->executor().stats();
+    if (options.backend == "mpi" || options.backend == "tcp")
+      TESSERA_RETURN_IF_ERROR(tellRoutes());
     report.trace = session->executor().traceJson();
+    return {};
+  }
+
+  Status tellRoutes() {
+    auto all = routesOf(program);
+    if (!all)
+      return all.status();
+    for (CollectiveRoutes &each : *all) {
+      auto &routes =
+          report.routes.emplace_back(RunReport::Routes{each.id, std::move(each.algorithms), {}});
+      for (auto &[ends, bytes] : each.bytes)
+        routes.sent.push_back({ends.first, ends.second, bytes});
+    }
     return {};
   }
 

@@ -141,6 +141,16 @@ std::string reportJson(const RunReport &report) {
     predicted += stats.predictedWireBytes * stats.executions;
     moved += stats.totalBytes();
   }
+  for (const RunReport::Routes &routes : report.routes) {
+    Json sent = Json::array();
+    for (const RunReport::Routes::Bytes &each : routes.sent)
+      sent.push_back({{"from", each.from}, {"to", each.to}, {"bytes", each.bytes}});
+    for (Json &each : json["collectives"])
+      if (each["id"] == routes.id) {
+        each["algorithms"] = routes.algorithms;
+        each["sent"] = sent;
+      }
+  }
   json["wire_bytes_total"] = predicted;
   json["counted_wire_bytes_total"] = report.countedWireBytes();
   json["counted_bytes_total"] = moved;

@@ -7,6 +7,8 @@
 
 #include "Group.h"
 
+#include "../Ranks/Routes.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -51,7 +53,7 @@ Status Group::open(Transport &transport) {
   name = "group " + listText(ranks);
   if (int64_t number = owner->countGroup(ranks))
     name += " " + std::to_string(number);
-  mailbox = std::make_shared<Mailbox>(*owner, *messages, ranks);
+  mailbox = std::make_shared<Mailbox>(*owner, *messages, ranks, name);
   owner->keep(mailbox);
   return {};
 }
@@ -254,6 +256,16 @@ Expected<std::shared_ptr<const MessagePlan>> Group::planOf(const GroupCall &call
   if (plans.size() >= kMostPlans)
     plans.clear();
   return plans[key] = std::make_shared<const MessagePlan>(std::move(*plan));
+}
+
+Expected<std::vector<int64_t>> Group::sentBytesOf(const GroupCall &call) {
+  auto made = request(call);
+  if (!made)
+    return made.status();
+  auto plan = planOf(call, *made);
+  if (!plan)
+    return plan.status();
+  return bytesSentTo(**plan, static_cast<int64_t>(ranks.size()), sizeOf(call.type.dtype));
 }
 
 static CallDescription describe(const GroupCall &call) {

@@ -60,6 +60,8 @@ public:
                                        const std::string &type);
   /// The algorithm that a call takes.
   Expected<Algorithm> algorithmOf(const GroupCall &call);
+  /// The bytes that this rank sends in a call, by place of the group.
+  Expected<std::vector<int64_t>> sentBytesOf(const GroupCall &call);
 
 private:
   class CallWork;

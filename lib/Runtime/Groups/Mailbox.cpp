@@ -21,13 +21,19 @@ ReceiveWork::ReceiveWork(std::shared_ptr<Mailbox> mailbox, int64_t peer, int64_t
       type(std::move(type)) {}
 
 Expected<bool> ReceiveWork::advance() {
+  CallLog &log = mailbox->job.log();
   if (!isKnown)
     mailbox->await(*this);
   isKnown = true;
   if (!result)
     TESSERA_RETURN_IF_ERROR(mailbox->advance());
-  if (!result)
+  if (!result) {
+    log.waits();
     return false;
+  }
+  log.progressed();
+  if (sequence >= 0)
+    log.end(sequence);
   complete(*result);
   return true;
 }
@@ -57,6 +63,7 @@ public:
         requests.push_back(*request);
       }
       isPosted = true;
+      mailbox->job.log().sent(mailbox->streamOf(transport.rank(), peer));
     }
     while (!requests.empty()) {
       auto isDone = transport.test(requests.front());
@@ -80,8 +87,13 @@ private:
   std::list<Transport::Request> requests;
 };
 
-Mailbox::Mailbox(Job &job, int64_t channel, std::vector<int64_t> members)
-    : job(job), channel(channel), members(std::move(members)), incoming(this->members.size()) {}
+Mailbox::Mailbox(Job &job, int64_t channel, std::vector<int64_t> members, std::string group)
+    : job(job), channel(channel), members(std::move(members)), group(std::move(group)),
+      incoming(this->members.size()) {}
+
+std::string Mailbox::streamOf(int64_t from, int64_t to) const {
+  return group + " from " + std::to_string(from) + " to " + std::to_string(to);
+}
 
 Status Mailbox::checkPeer(int64_t peer, int64_t tag, bool mayBeAny) const {
   if ((peer != -1 || !mayBeAny) && std::find(members.begin(), members.end(), peer) == members.end())
@@ -137,6 +149,22 @@ void Mailbox::await(ReceiveWork &work) {
       return;
     }
   awaiting.push_back(&work);
+  record(work);
+}
+
+/// So that it fails when its sender leaves without having sent it. Of a receive from any rank
+/// nothing is known.
+void Mailbox::record(ReceiveWork &work) {
+  if (work.peer < 0)
+    return;
+  auto shape = std::make_shared<CallShape>();
+  shape->kind = "receive";
+  shape->text = work.what;
+  shape->stream = streamOf(work.peer, job.transport().rank());
+  shape->group = {work.peer};
+  shape->isReceive = true;
+  auto place = std::find(members.begin(), members.end(), work.peer) - members.begin();
+  work.sequence = job.log().receive(shape, incoming[place].count);
 }
 
 Status Mailbox::advance() {
@@ -228,6 +256,10 @@ void Mailbox::finish(size_t place) {
     kept.push_back({members[place], now.head, std::move(now.data)});
   now.target = nullptr;
   now.data = {};
+  ++now.count;
+  for (ReceiveWork *work : awaiting)
+    if (work->sequence >= 0 && work->peer == members[place])
+      job.log().setPlace(work->sequence, now.count);
 }
 
 } // namespace tessera::runtime

@@ -34,7 +34,8 @@ private:
   std::byte *const data;
   const int64_t bytes;
   const std::string type;
-  bool isKnown = false; ///< to the mailbox
+  bool isKnown = false;  ///< to the mailbox
+  int64_t sequence = -1; ///< in the record; -1: it is not there
   std::optional<Status> result;
 };
 
@@ -43,7 +44,8 @@ private:
 /// kept. Used by the job's thread, but for `send` and `receive`.
 class Mailbox : public std::enable_shared_from_this<Mailbox> {
 public:
-  Mailbox(Job &job, int64_t channel, std::vector<int64_t> members);
+  /// `group` is its name in the record.
+  Mailbox(Job &job, int64_t channel, std::vector<int64_t> members, std::string group);
 
   WorkPtr send(int64_t peer, int64_t tag, const std::byte *data, int64_t bytes,
                const std::string &type, Deadline deadline);
@@ -69,10 +71,13 @@ private:
     ReceiveWork *target = nullptr; ///< null: it is kept
     std::vector<std::byte> data;
     std::string ended; ///< why nothing comes any more
+    int64_t count = 0; ///< messages that have come
   };
 
   Status checkPeer(int64_t peer, int64_t tag, bool mayBeAny) const;
   void await(ReceiveWork &work);
+  void record(ReceiveWork &work);
+  std::string streamOf(int64_t from, int64_t to) const;
   Status advance();
   Expected<bool> advance(size_t place);
   Status begin(size_t place);
@@ -83,6 +88,7 @@ private:
   Job &job;
   const int64_t channel;
   const std::vector<int64_t> members;
+  const std::string group;
   std::list<ReceiveWork *> awaiting; ///< in the order of their calls
   std::list<Kept> kept;
   std::vector<Incoming> incoming; ///< by place

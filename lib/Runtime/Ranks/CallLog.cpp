@@ -22,11 +22,16 @@ namespace tessera::runtime {
 
 int64_t CallLog::issue(CallShapePtr shape) {
   std::lock_guard lock(mutex);
+  int64_t place = streams[shape->stream]++;
+  return record(std::move(shape), place);
+}
+
+/// Holds the lock.
+int64_t CallLog::record(CallShapePtr shape, int64_t place) {
   int64_t sequence = issued++;
   if (open.size() >= static_cast<size_t>(kCapacity))
     open.erase(open.begin()); // its record is overwritten
   open.push_back(sequence);
-  int64_t place = streams[shape->stream]++;
   at(sequence) = {std::move(shape), sequence, place, clock.now(), 0, 0};
   return sequence;
 }
@@ -46,6 +51,24 @@ void CallLog::end(int64_t sequence) {
     open.erase(found);
 }
 
+void CallLog::sent(const std::string &stream) {
+  std::lock_guard lock(mutex);
+  ++streams[stream];
+}
+
+int64_t CallLog::receive(CallShapePtr shape, int64_t place) {
+  std::lock_guard lock(mutex);
+  int64_t sequence = record(std::move(shape), place);
+  at(sequence).begunNs = clock.now();
+  return sequence;
+}
+
+void CallLog::setPlace(int64_t sequence, int64_t place) {
+  std::lock_guard lock(mutex);
+  if (at(sequence).sequence == sequence)
+    at(sequence).place = place;
+}
+
 RankState CallLog::state() const {
   std::lock_guard lock(mutex);
   RankState state;
@@ -55,12 +78,15 @@ RankState CallLog::state() const {
   if (issued == 0)
     return state;
   // Of several, one that has begun is what it waits in.
-  int64_t sequence = open.empty() ? issued - 1 : open.front();
-  for (int64_t each : open)
-    if (ring[each % kCapacity].begunNs != 0) {
+  int64_t sequence = open.empty() ? issued - 1 : open.front(), rank = 0;
+  for (int64_t each : open) {
+    const CallRecord &record = ring[each % kCapacity];
+    int64_t better = record.begunNs == 0 ? 1 : record.shape->isReceive ? 2 : 3;
+    if (better > rank) {
       sequence = each;
-      break;
+      rank = better;
     }
+  }
   const CallRecord &record = ring[sequence % kCapacity];
   state.call = record.shape;
   state.place = record.place;
@@ -95,9 +121,15 @@ std::string CallLog::dumpText(const std::string &reason) const {
                      {"issued_ns", each.issuedNs},
                      {"begun_ns", each.begunNs},
                      {"ended_ns", each.endedNs}});
-  Json json{{"version", 1},        {"rank", rank},     {"host", host},
-            {"pid", ::getpid()},   {"about", about},   {"reason", reason},
-            {"waiting", now.isWaiting}, {"now_ns", clock.now()}, {"calls", std::move(calls)}};
+  Json json{{"version", 1},
+            {"rank", rank},
+            {"host", host},
+            {"pid", ::getpid()},
+            {"about", about},
+            {"reason", reason},
+            {"waiting", now.isWaiting},
+            {"now_ns", clock.now()},
+            {"calls", std::move(calls)}};
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

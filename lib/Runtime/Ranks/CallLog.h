@@ -28,7 +28,8 @@ struct CallShape {
   std::string text;           ///< "all_reduce 3 of 16 f32"
   std::string loc;            ///< of the source, may be empty
   std::string stream;         ///< calls of one stream have the same order on all members
-  std::vector<int64_t> group; ///< ranks
+  std::vector<int64_t> group; ///< ranks; of a receive the one that it is from
+  bool isReceive = false;     ///< of a single message: only the end of its sender makes it hopeless
 };
 using CallShapePtr = std::shared_ptr<const CallShape>;
 
@@ -42,12 +43,13 @@ struct CallRecord {
 
 /// What a rank does, as it tells the others.
 struct RankState {
-  bool isWaiting = false;   ///< for a message
-  int64_t counter = 0;      ///< changes whenever something goes on
-  int64_t place = 0;        ///< of `call`, in its stream
-  CallShapePtr call;        ///< the oldest that has not ended; else the last; null: none yet
-  bool isOpen = false;      ///< `call` has not ended
-  int64_t open = 0;         ///< how many calls have not ended
+  bool isWaiting = false; ///< for a message
+  int64_t counter = 0;    ///< changes whenever something goes on
+  int64_t place = 0;      ///< of `call`, in its stream
+  CallShapePtr call;      ///< the oldest that has not ended, a receive only where there is no
+                          ///< other; else the last; null: none yet
+  bool isOpen = false;    ///< `call` has not ended
+  int64_t open = 0;       ///< how many calls have not ended
   std::map<std::string, int64_t> issued; ///< calls by stream
 };
 
@@ -62,6 +64,13 @@ public:
   int64_t issue(CallShapePtr shape);
   void begin(int64_t sequence);
   void end(int64_t sequence);
+
+  /// A message of a stream from this rank to another one has been sent.
+  void sent(const std::string &stream);
+  /// The number of a new receive of a message of such a stream, of which `place` have come.
+  int64_t receive(CallShapePtr shape, int64_t place);
+  /// So many have come, and the one that it waits for was not among them.
+  void setPlace(int64_t sequence, int64_t place);
 
   /// Something has gone on.
   void progressed() {
@@ -83,6 +92,7 @@ public:
   std::string host, about; ///< for them: where, and which program
 
 private:
+  int64_t record(CallShapePtr shape, int64_t place);
   CallRecord &at(int64_t sequence) { return ring[sequence % kCapacity]; }
 
   const int64_t rank, number;

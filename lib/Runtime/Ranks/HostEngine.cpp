@@ -9,6 +9,7 @@
 
 #include "AlgorithmChoice.h"
 #include "HostCalls.h"
+#include "Routes.h"
 
 #include <algorithm>
 #include <list>
@@ -104,15 +105,7 @@ private:
 Expected<std::shared_ptr<const MessagePlan>>
 HostEngine::planOf(const Communicator &communicator, int64_t rank, const RankCall &call) {
   auto ranks = static_cast<int64_t>(communicator.members.size());
-  bool perRank =
-      call.kind == CollectiveKind::all_gather || call.kind == CollectiveKind::reduce_scatter;
-  PlanRequest request{call.kind,
-                      rank,
-                      ranks,
-                      call.root,
-                      std::vector<int64_t>(static_cast<size_t>(perRank ? ranks : 1), call.count),
-                      {},
-                      communicator.hosts};
+  PlanRequest request = requestOf(call, rank, ranks, communicator.hosts);
   std::vector<int64_t> key{static_cast<int64_t>(call.kind), rank, call.count, sizeOf(call.dtype),
                            call.root};
   key.insert(key.end(), communicator.hosts.begin(), communicator.hosts.end());

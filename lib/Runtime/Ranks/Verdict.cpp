@@ -161,7 +161,9 @@ std::optional<std::string> Judge::text() {
     bool isLost = isSilent(ranks[i]) && ranks[i].silent >= deadline;
     if (isLost)
       idle.insert(rank);
-    isLate |= isLost || waits(ranks[i], deadline);
+    // A receive may be posted long ahead, and has a deadline of its own.
+    bool isReceive = ranks[i].state.call && ranks[i].state.call->isReceive;
+    isLate |= isLost || (!isReceive && waits(ranks[i], deadline));
     if (!waits(ranks[i], patience))
       continue;
     waiting.push_back(rank);
@@ -216,6 +218,15 @@ std::optional<std::string> Judge::text() {
 std::optional<std::string> verdictOf(const std::vector<RankReport> &ranks, double deadline,
                                      Calls calls) {
   return Judge{ranks, deadline, calls}.text();
+}
+
+std::optional<LateCall> lateIn(const std::vector<RankReport> &ranks, double seconds) {
+  Judge judge{ranks, seconds, Calls::anyhow};
+  for (const RankReport &rank : ranks)
+    if (judge.waits(rank, seconds) && !rank.state.call->isReceive)
+      if (auto text = judge.text())
+        return LateCall{*text, rank.state.call->stream + " " + std::to_string(rank.state.place)};
+  return {};
 }
 
 } // namespace tessera::runtime

@@ -28,12 +28,20 @@ enum class Calls {
   blocking, ///< a rank that waits in its only open call issues nothing until that has ended
 };
 
-/// Why the job cannot go on: a rank is gone; one waits for a rank that has left; ranks wait for each
-/// other, which of blocking calls is known after a moment; or one has waited for `deadline` seconds.
-/// The message names the ranks that are missing, where they are instead, and the call that others
-/// wait in. Nothing while all is well.
+/// Why the job cannot go on: a rank is gone; one waits for a rank that has left; ranks wait for
+/// each other, which of blocking calls is known after a moment; or one has waited for `deadline`
+/// seconds. The message names the ranks that are missing, where they are instead, and the call that
+/// others wait in. Nothing while all is well.
 std::optional<std::string> verdictOf(const std::vector<RankReport> &ranks, double deadline,
                                      Calls calls = Calls::anyhow);
+
+/// What stands still in a job that may yet go on: a rank has waited in a call for `seconds`. A rank
+/// that is alive and has not called may compute, so this is for people, and ends nothing. `call` is
+/// the one that is waited in, as a key.
+struct LateCall {
+  std::string text, call;
+};
+std::optional<LateCall> lateIn(const std::vector<RankReport> &ranks, double seconds);
 
 /// "rank 0 (gpu01) has ended", "… is stopped: it gives no sign of life".
 std::string goneText(int64_t rank, const std::string &host);

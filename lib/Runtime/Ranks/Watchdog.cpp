@@ -32,6 +32,7 @@ constexpr double kMeetSeconds = 10, kConnectSeconds = 3;
 /// From the verdict to the end of a process that has not seen it.
 constexpr std::chrono::milliseconds kGrace(600);
 constexpr double kExplainSeconds = 0.7;
+constexpr double kLeastWarning = 2; ///< seconds; of shorter waits nobody is told
 constexpr uint32_t kMostBytes = 1 << 20;
 
 // What ranks say.
@@ -51,6 +52,7 @@ static std::string stateText(const RankState &state) {
     json["loc"] = state.call->loc;
     json["stream"] = state.call->stream;
     json["group"] = state.call->group;
+    json["receives"] = state.call->isReceive;
   }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -70,6 +72,7 @@ static std::optional<RankState> stateIn(const std::string &text, int64_t ranks) 
     call->loc = json.at("loc").get<std::string>();
     call->stream = json.at("stream").get<std::string>();
     call->group = json.at("group").get<std::vector<int64_t>>();
+    call->isReceive = json.at("receives").get<bool>();
     for (int64_t rank : call->group)
       if (rank < 0 || rank >= ranks)
         return std::nullopt;
@@ -414,7 +417,7 @@ void Watchdog::decide(const std::string &text) {
     options.onVerdict(text);
 }
 
-void Watchdog::judge(Time now, double deadline) {
+std::vector<RankReport> Watchdog::reports(Time now) const {
   std::vector<RankReport> reports;
   for (size_t rank = 0; rank < peers.size(); ++rank) {
     const Peer &peer = peers[rank];
@@ -423,8 +426,26 @@ void Watchdog::judge(Time now, double deadline) {
                        isHere ? 0 : secondsFrom(peer.heard, now), secondsFrom(peer.changed, now),
                        peer.state});
   }
-  if (auto text = verdictOf(reports, deadline, options.calls))
+  return reports;
+}
+
+void Watchdog::judge(Time now, double deadline) {
+  if (auto text = verdictOf(reports(now), deadline, options.calls))
     decide(*text);
+}
+
+/// Names who does not come long before the deadline, once a call.
+void Watchdog::warn(Time now) {
+  const double seconds = options.deadline / 4;
+  if (seconds < kLeastWarning)
+    return;
+  auto late = lateIn(reports(now), seconds);
+  if (!late || late->call == warned)
+    return;
+  warned = late->call;
+  std::fprintf(stderr, "tessera: warning: %s; the job ends when that has taken %lld s\n",
+               late->text.c_str(), static_cast<long long>(options.deadline));
+  std::fflush(stderr);
 }
 
 /// Rank 0 has left in order: this rank may wait for it. Of the others nothing is known, so that
@@ -488,6 +509,8 @@ void Watchdog::tick(Time now) {
     }
   } else if (self == 0) {
     judge(now, options.deadline);
+    if (!isOver)
+      warn(now);
   } else {
     judgeRoot(now, options.deadline);
   }

@@ -67,7 +67,9 @@ private:
   void take(size_t peer, char kind, const std::string &text);
   void tick(Time now);
   void note(Peer &peer, RankState state, Time now);
+  std::vector<RankReport> reports(Time now) const;
   void judge(Time now, double deadline);
+  void warn(Time now);
   void judgeRoot(Time now, double deadline);
   void judgeLeftRoot();
   void sayLeft();
@@ -87,6 +89,7 @@ private:
   std::condition_variable decided;
   std::string said;              ///< the verdict
   std::string failure;           ///< of this rank, to be told
+  std::string warned;            ///< the call that was last warned of
   Time decidedAt;
   std::thread thread;
 };

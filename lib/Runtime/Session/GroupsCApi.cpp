@@ -178,9 +178,9 @@ tessera_status tessera_group_call(tessera_group *group, const tessera_collective
     if (call)
       return give(group->group->call(*call), work);
     std::string reason = collective->kind + (": " + call.message());
-    return give(group->group->refuse(collective->where ? reason + ", at " + collective->where
-                                                       : reason),
-                work);
+    return give(
+        group->group->refuse(collective->where ? reason + ", at " + collective->where : reason),
+        work);
   });
 }
 
@@ -196,6 +196,22 @@ tessera_status tessera_group_algorithm(tessera_group *group, const tessera_colle
     if (!chosen)
       return fail(TESSERA_INVALID_ARGUMENT, chosen.message());
     *algorithm = toString(*chosen).data();
+    return TESSERA_OK;
+  });
+}
+
+tessera_status tessera_group_sent_bytes(tessera_group *group, const tessera_collective *collective,
+                                        int64_t *bytes) {
+  if (!group || !bytes || isNull(collective))
+    return nullArgument();
+  return guarded([&] {
+    auto call = callFrom(*collective);
+    if (!call)
+      return fail(TESSERA_INVALID_ARGUMENT, call.message());
+    auto sent = group->group->sentBytesOf(*call);
+    if (!sent)
+      return fail(TESSERA_INVALID_ARGUMENT, sent.message());
+    std::copy(sent->begin(), sent->end(), bytes);
     return TESSERA_OK;
   });
 }

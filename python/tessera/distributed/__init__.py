@@ -7,7 +7,7 @@ or DLPack. All ranks of a group make the same calls in the same order; a call th
 """
 
 from .collectives import (ReduceOp, all_gather, all_gather_into_tensor, all_reduce, all_to_all, all_to_all_single, barrier, broadcast,
-                          gather, reduce, reduce_scatter, reduce_scatter_tensor, scatter, which_algorithm)
+                          gather, reduce, reduce_scatter, reduce_scatter_tensor, scatter, sent_bytes, which_algorithm)
 from .group import (NON_GROUP_MEMBER, DistributedError, ProcessGroup, backends, destroy_process_group, get_backend, get_host,
                     get_local_rank, get_process_group_ranks, get_rank, get_world_size, init_process_group, is_initialized, load_backend, new_group)
 from .messages import P2POp, batch_isend_irecv, irecv, isend, recv, send
@@ -20,4 +20,4 @@ __all__ = ["NON_GROUP_MEMBER", "DistributedError", "P2POp", "ProcessGroup", "Red
            "batch_isend_irecv", "broadcast", "broadcast_object_list", "destroy_process_group", "gather", "get_backend", "get_host",
            "get_local_rank", "get_process_group_ranks", "get_rank", "get_world_size", "init_process_group", "irecv",
            "is_initialized", "isend", "load_backend", "new_group", "recv", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter", "send",
-           "spawn", "which_algorithm"]
+           "sent_bytes", "spawn", "which_algorithm"]

@@ -236,10 +236,28 @@ def barrier(group=None, async_op: bool = False):
 def which_algorithm(kind: str, tensor, group=None, root: int = 0) -> str:
     """The algorithm that a call takes by default, for the group, its hosts and the size: of all_gather and gather with this rank's
     array, of reduce_scatter and scatter with a part, of the others with the buffer. Rank by rank the same."""
-    target, data = member(group), buffer("tensor", tensor, writable=False)
+    target, call = _sized(kind, tensor, group, root)
     if target is None:
         return ""
+    with target.errors():
+        return target.handle.algorithm(*call)
+
+
+def sent_bytes(kind: str, tensor, group=None, root: int = 0, algorithm: str | None = None) -> dict[int, int]:
+    """The bytes that this rank sends in such a call, by rank of the job; of `all_to_all` with this array for each. Calls count no more
+    than data: beside it go a head a message of TCP, and what ranks tell each other before data moves."""
+    target, call = _sized(kind, tensor, group, root)
+    if target is None:
+        return {}
+    with target.errors():
+        return {rank: count for rank, count in zip(target.ranks, target.handle.sent_bytes(*call, algorithm)) if count}
+
+
+def _sized(kind: str, tensor, group, root: int):
+    """The group, and what its calls take: kind, type, root, and the elements of each rank."""
+    target, data = member(group), buffer("tensor", tensor, writable=False)
+    if target is None:
+        return None, ()
     whole = kind in ("all_reduce", "reduce", "broadcast")
     counts = [data.count] * (1 if whole else target.size())
-    with target.errors():
-        return target.handle.algorithm(kind, data.type, root, counts, counts if kind == "all_to_all" else [])
+    return target, (kind, data.type, root, counts, counts if kind == "all_to_all" else [])

@@ -1,12 +1,14 @@
-# Executes the rest of the command line; rank 3 gets the signal when it has computed for half a second: then steps run.
+# signal-rank-3.sh SIGNAL FILE COMMAND...: executes the command; what rank 0 prints goes to the file, and when that has a step, rank 3 gets
+# the signal.
 signal=$1
-shift
-[ "${OMPI_COMM_WORLD_RANK-$PMI_RANK}" = 3 ] && (
-  ticks=0
-  while [ "$ticks" -lt 50 ]; do
+file=$2
+shift 2
+rank=${OMPI_COMM_WORLD_RANK-$PMI_RANK}
+[ "$rank" = 0 ] && exec "$@" > "$file"
+[ "$rank" = 3 ] && (
+  until grep -q '^step' "$file" 2> /dev/null; do
     sleep 0.1
-    ticks=$(sed 's/.*) //' /proc/$$/stat | cut -d ' ' -f 12) || exit
-    ticks=${ticks:-0}
+    kill -0 $$ || exit
   done
   kill -"$signal" $$
 ) &

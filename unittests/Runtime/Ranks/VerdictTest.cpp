@@ -126,6 +126,68 @@ TEST(Verdict, OfRanksThatWaitForEachOtherTheFewerAreSaidToBeElsewhere) {
             0u);
 }
 
+TEST(Verdict, WhoIsLateIsNamedThoughTheJobGoesOn) {
+  EXPECT_FALSE(lateIn({waits(kSum, 4, 2.9), waits(kSum, 4, 2), computes(4)}, 3));
+  auto late = lateIn({waits(kSum, 4, 3), waits(kSum, 4, 2), computes(4)}, 3);
+  ASSERT_TRUE(late);
+  EXPECT_EQ(late->text,
+            "rank 2 (h) has not come; it is in no call; its last call is all_reduce 3 of 16 f32, "
+            "call 4, at f.mlir:3; ranks 0, 1 wait in all_reduce 3 of 16 f32, call 5, at f.mlir:3 "
+            "for 3 s");
+  EXPECT_EQ(late->call, "a 4");
+}
+
+/// A receive from rank 1, of whose messages `came` have come.
+RankReport receives(int64_t came, double seconds) {
+  auto made = std::make_shared<CallShape>();
+  made->text = "receive of 4 f32 from rank 1";
+  made->stream = "group [0, 1] from 1 to 0";
+  made->group = {1};
+  made->isReceive = true;
+  RankReport report = waits(made, came, seconds);
+  report.state.issued = {};
+  return report;
+}
+RankReport hasSent(int64_t count, bool hasLeft) {
+  RankReport report = computes(0);
+  report.state.call = nullptr;
+  report.state.issued = {{"group [0, 1] from 1 to 0", count}};
+  report.hasLeft = hasLeft;
+  return report;
+}
+
+TEST(Verdict, AReceiveOfWhatWasNeverSentEndsWhenItsSenderLeaves) {
+  EXPECT_EQ(verdictOf({receives(2, 0.1), hasSent(2, true)}, 5),
+            "rank 1 (h) has left the job; it has called nothing yet; rank 0 waits in receive of 4 "
+            "f32 from rank 1, call 3");
+  EXPECT_FALSE(verdictOf({receives(2, 0.1), hasSent(3, true)}, 5)) << "it is on its way";
+  EXPECT_FALSE(verdictOf({receives(2, 0.1), hasSent(2, false)}, 5)) << "it may yet be sent";
+}
+
+TEST(Verdict, AReceiveMayBePostedLongAhead) {
+  EXPECT_FALSE(verdictOf({receives(0, 100), hasSent(0, false)}, 5));
+  EXPECT_FALSE(lateIn({receives(0, 100), hasSent(0, false)}, 3));
+}
+
+TEST(CallLog, AReceiveIsTheCallOnlyWhereThereIsNoOther) {
+  CallLog log(0);
+  int64_t receive = log.receive(receives(0, 0).state.call, 0);
+  EXPECT_EQ(log.state().call->kind, receives(0, 0).state.call->kind);
+  EXPECT_TRUE(log.state().call->isReceive);
+  EXPECT_TRUE(log.state().issued.empty()) << "the sender counts";
+  log.setPlace(receive, 3);
+  EXPECT_EQ(log.state().place, 3);
+  int64_t sum = log.issue(kSum);
+  log.begin(sum);
+  EXPECT_EQ(log.state().call, kSum);
+  log.end(sum);
+  EXPECT_TRUE(log.state().call->isReceive);
+  log.end(receive);
+  EXPECT_FALSE(log.state().isOpen);
+  log.sent("s");
+  EXPECT_EQ(log.state().issued.at("s"), 1);
+}
+
 TEST(CallLog, KeepsTheLastCallsAndWhatIsOpen) {
   CallLog log(0);
   for (int i = 0; i < CallLog::kCapacity + 5; ++i) {

@@ -29,11 +29,11 @@ struct DriverOptions {
   int64_t devices = 0;   ///< 0: as many as the program needs
   int64_t cores = 0;     ///< 0: as many as the machine has
   std::string backend = "threads";
-  uint64_t scheduleSeed = 0; ///< BackendOptions::scheduleSeed
-  double timeout = 0;        ///< BackendOptions::timeoutSeconds
-  std::string dumpFolder;    ///< BackendOptions::dumpFolder
+  uint64_t scheduleSeed = 0;     ///< BackendOptions::scheduleSeed
+  double timeout = 0;            ///< BackendOptions::timeoutSeconds
+  std::string dumpFolder;        ///< BackendOptions::dumpFolder
   std::string guard = "program"; ///< "full": BackendOptions::guardsCalls
-  bool quiet = false;        ///< print nothing (a reference run)
+  bool quiet = false;            ///< print nothing (a reference run)
 };
 
 /// What the compiler left to be printed before a run: the string "summary" of the artifact's
@@ -68,6 +68,17 @@ struct RunReport {
   uint64_t seed = 0;
   std::string backend;
   std::vector<CollectiveStats> collectives;
+  /// Of a program between processes, by collective: how it is executed (`direct`, …), and the bytes
+  /// that process `from` sends to process `to` each time.
+  struct Routes {
+    int64_t id;
+    std::vector<std::string> algorithms;
+    struct Bytes {
+      int64_t from, to, bytes;
+    };
+    std::vector<Bytes> sent;
+  };
+  std::vector<Routes> routes;
   /// Executor::counters of the first step, and of all later ones together.
   std::vector<std::pair<std::string, int64_t>> firstStep, laterSteps;
   /// Of processes that run one program together, one speaks: the others have no values, print

@@ -1,0 +1,113 @@
+//===- Routes.cpp - Who sends how much to whom ----------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Routes.h"
+
+#include "../Execution/Code.h"
+#include "AlgorithmChoice.h"
+#include "RankPlan.h"
+
+#include <algorithm>
+
+namespace tessera::runtime {
+
+using sharding::CollectiveKind;
+
+PlanRequest requestOf(const RankCall &call, int64_t rank, int64_t ranks,
+                      std::vector<int64_t> hosts) {
+  bool perRank =
+      call.kind == CollectiveKind::all_gather || call.kind == CollectiveKind::reduce_scatter;
+  return {call.kind,
+          rank,
+          ranks,
+          call.root,
+          std::vector<int64_t>(static_cast<size_t>(perRank ? ranks : 1), call.count),
+          {},
+          std::move(hosts)};
+}
+
+std::vector<int64_t> bytesSentTo(const MessagePlan &plan, int64_t ranks, int64_t elementBytes) {
+  std::vector<int64_t> bytes(static_cast<size_t>(ranks));
+  for (const MessagePlan::Round &round : plan.rounds)
+    for (const MessagePlan::Message &message : round.messages)
+      if (message.send)
+        bytes[message.peer] += message.slice.count * elementBytes;
+  return bytes;
+}
+
+namespace {
+/// Adds what one process does in one collective.
+struct Tally {
+  CollectiveRoutes &routes;
+  const std::vector<int64_t> &group, &hosts; ///< the communicator; hosts of its members
+  const int64_t rank;
+
+  void name(std::string_view algorithm) {
+    if (std::find(routes.algorithms.begin(), routes.algorithms.end(), algorithm) ==
+        routes.algorithms.end())
+      routes.algorithms.emplace_back(algorithm);
+  }
+  void send(int64_t peer, int64_t bytes) {
+    if (peer != rank && bytes > 0)
+      routes.bytes[{group[rank], group[peer]}] += bytes;
+  }
+  Status add(const RankAction &action) {
+    if (action.kind == RankAction::Kind::exchange) {
+      name("exchange");
+      for (const RankAction::Message &each : action.messages)
+        if (each.send)
+          send(each.peer, each.bytes);
+      return {};
+    }
+    if (action.kind != RankAction::Kind::call)
+      return {};
+    auto ranks = static_cast<int64_t>(group.size());
+    PlanRequest request = requestOf(action.call, rank, ranks, hosts);
+    auto algorithm = chooseAlgorithm(request, sizeOf(action.call.dtype), {});
+    if (!algorithm)
+      return algorithm.status();
+    auto plan = makePlan(request, *algorithm);
+    if (!plan)
+      return plan.status();
+    name(toString(*algorithm));
+    std::vector<int64_t> bytes = bytesSentTo(*plan, ranks, sizeOf(action.call.dtype));
+    for (int64_t peer = 0; peer < ranks; ++peer)
+      send(peer, bytes[peer]);
+    return {};
+  }
+};
+} // namespace
+
+Expected<std::vector<CollectiveRoutes>> routesOf(const Program &program,
+                                                 const std::vector<int64_t> &hosts) {
+  std::vector<CollectiveRoutes> all;
+  for (const Part &part : program.parts)
+    for (const Step *step : flatten(part).collectives) {
+      const auto &collective = std::get<CollectiveStep>(step->action);
+      RankPlan plan =
+          planRanks(program, part, collective, [](DType, sharding::ReduceKind) { return true; });
+      CollectiveRoutes &routes = all.emplace_back(CollectiveRoutes{
+          collective.id, std::string(toString(collective.kind)), step->loc, {}, {}});
+      const std::vector<int64_t> &ids = program.meshes[part.mesh].processIds;
+      for (size_t place = 0; place < ids.size(); ++place) {
+        if (plan.groupOf[place] < 0)
+          continue;
+        const std::vector<int64_t> &group = plan.groups[plan.groupOf[place]];
+        std::vector<int64_t> of;
+        for (int64_t id : group)
+          of.push_back(hosts.empty() ? 0 : hosts[id]);
+        Tally tally{routes, group, of,
+                    std::lower_bound(group.begin(), group.end(), ids[place]) - group.begin()};
+        for (const RankAction &action : plan.actions[place])
+          TESSERA_RETURN_IF_ERROR(tally.add(action));
+      }
+    }
+  std::sort(all.begin(), all.end(), [](const auto &a, const auto &b) { return a.id < b.id; });
+  return all;
+}
+
+} // namespace tessera::runtime
