@@ -26,9 +26,9 @@ class Jitted:
     """What `jit` makes. Called inside of another recorded function it is a part of that."""
 
     def __init__(self, function: Callable, mesh: ProcessMesh | None = None, feeds: bool = True, donate: bool = False,
-                 backend: str = "threads", **options):
+                 backend: str = "threads", devices: int = 0, **options):
         functools.update_wrapper(self, function)
-        self._function, self._feeds, self._mesh, self._donate, self._backend = function, feeds, mesh, donate, backend
+        self._function, self._feeds, self._mesh, self._donate, self._backend, self._devices = function, feeds, mesh, donate, backend, devices
         self._options = options
         self._recorded: dict = {}
         self._lock = threading.RLock()
@@ -40,7 +40,7 @@ class Jitted:
             if known not in self._recorded:
                 self._warn_of_numbers(arguments, known)
                 self._recorded[known] = Recorded(self._function, arguments, self._feeds, options, self._mesh, self._donate,
-                                                 backend=self._backend)
+                                                 backend=self._backend, devices=self._devices)
             return self._recorded[known]
 
     def _all_options(self) -> dict:
@@ -112,7 +112,7 @@ SEARCHES = ("sharding_propagation", "dynamic_programming", "recursive_programmin
 
 def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, search: str | None = None, feeds: bool = True,
         donate: bool = False, objective: str = "time", topology: str | os.PathLike | None = None, minimise: str = "time", memory_budget: float | None = None,
-        time_limit: float | None = None, overlap: bool = False, backend: str = "threads") -> Jitted:
+        time_limit: float | None = None, overlap: bool = False, backend: str = "threads", devices: int = 0) -> Jitted:
     """Compiles a function of tensors (and trees of them) into one program for all devices that its tensors name.
 
     The function is recorded at its first call, and again for arguments of another structure, shape, type or placement. Floats
@@ -127,7 +127,8 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
     the peak, at most; where no plan fits an Error names what takes most; time_limit: seconds, then the best so far (default 10).
     overlap: whether devices compute while collectives are under way (docs/report.md), else they wait for each.
     backend: what executes the program, as of `load`: "threads", all devices in this process; "mpi", one process a device, all of which
-    run the same script and read results together (docs/launch.md).
+    run the same script and read results together (docs/launch.md). devices: of backend "tcp": how many each process has, if several; process p
+    has those from p * devices on.
 
     Raises ArgumentError for another objective or search, a budget or time that is not positive, what is no function and no mesh.
     """
@@ -153,12 +154,14 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
         raise refuse(ArgumentError, f"mesh {mesh!r} of jit is no ProcessMesh")
     if not isinstance(backend, str):
         raise refuse(ArgumentError, f"backend {backend!r} of jit is no name")
+    if type(devices) is not int or devices < 0 or devices > 1 and backend.lower() != "tcp":
+        raise refuse(ArgumentError, f"devices {devices!r} of jit is a number of devices of each process, of backend 'tcp'")
     if function is None:
-        return functools.partial(jit, mesh=mesh, backend=backend, search=search, feeds=feeds, donate=donate, objective=objective, topology=topology,
+        return functools.partial(jit, mesh=mesh, backend=backend, devices=devices, search=search, feeds=feeds, donate=donate, objective=objective, topology=topology,
                                  minimise=minimise, memory_budget=memory_budget, time_limit=time_limit, overlap=overlap)
     options = dict(objective=objective, topology=topology, search=search or "", minimise=minimise, memory_budget=memory_budget, time_limit=time_limit,
                    overlap=overlap)
-    return Jitted(function, mesh, feeds, donate, backend, **options)
+    return Jitted(function, mesh, feeds, donate, backend, devices, **options)
 
 
 def explain(function: Callable, *args, **kwargs) -> Report:

@@ -39,7 +39,8 @@ class DistributedDataParallel(Module):
     by its own part, and has statistics of its own (buffers get a first axis of processes).
 
     *Between processes*: in a job that init_process_group has begun, without a mesh. The script runs once a device, with its own batch;
-    device_ids is that one device, as is output_device. Wrapping compares the models of all ranks, then gives all rank 0's parameters
+    device_ids is that one device, as is output_device. With several device_ids a process has as many: each has the model and a part of
+    the batch, or, where parameters lie on a mesh of one axis of device_ids, a part of the model. Wrapping compares the models of all ranks, then gives all rank 0's parameters
     and buffers. A call computes on this rank's batch alone; value_and_grad gives the mean over ranks of the gradients, which are reduced
     in buckets of bucket_cap_mb MiB (0: one by one) in the order in which the backward pass makes them. broadcast_buffers: buffers of
     floats are rank 0's at the beginning of each training step; False: they stay this rank's own. A parameter that the loss does not
@@ -51,7 +52,8 @@ class DistributedDataParallel(Module):
 
     def __new__(cls, module=None, mesh=None, axis=None, device_ids=None, *args, **kwargs):
         if cls is DistributedDataParallel and module is not None and not isinstance(mesh, ProcessMesh) and replicas.is_between_processes():
-            cls = RankDataParallel
+            several = isinstance(mesh or device_ids, (list, tuple, range)) and len(mesh or device_ids) > 1
+            cls = RankDataParallel if dist.get_world_size() > 1 or not several else cls
         return super().__new__(cls)
 
     def __init__(self, module: Module, mesh: ProcessMesh | Sequence[int] | None = None, axis: str | int | None = None,
@@ -135,24 +137,37 @@ class RankDataParallel(DistributedDataParallel):
             raise refuse(ArgumentError, f"{'mesh' if axis is None else 'axis'} {mesh if axis is None else axis!r} of DistributedDataParallel "
                                         "between processes; give a ProcessMesh for one program of all devices")
         devices = None if device_ids is None else list(device_ids)
-        if devices is not None and (len(devices) != 1 or isinstance(devices[0], bool) or not isinstance(devices[0], int) or devices[0] < 0):
-            raise refuse(ArgumentError, f"device_ids {devices!r}: between processes each has one device, a number from 0 on; for several devices "
-                                        "in a process give a ProcessMesh of them")
-        if output_device is not None and devices is not None and output_device != devices[0]:
-            raise refuse(ArgumentError, f"output_device {output_device!r} is not the device {devices[0]} of this process")
-        placed = next((name for name, tensor in module.named_parameters() if tensor.is_distributed), None)
-        if placed is not None:
-            raise refuse(ArgumentError, f"'{placed}' lies on a mesh; between processes parameters are dense, on one device a process")
-        self.mesh = replicas.mesh_of_job()
+        if devices is not None and (not devices or any(isinstance(id, bool) or not isinstance(id, int) or id < 0 for id in devices)
+                                    or len(set(devices)) < len(devices)):
+            raise refuse(ArgumentError, f"device_ids {devices!r} are the devices of this process, different numbers from 0 on")
+        if output_device is not None and devices is not None and output_device not in devices:
+            raise refuse(ArgumentError, f"output_device {output_device!r} is none of the devices {devices} of this process")
+        self.devices = devices or [0]
+        self.is_split = _check_split(module, self.devices)
+        self.mesh = replicas.mesh_of_job(_same_number(len(self.devices)))
         self.synchronised, self.broadcast_buffers, self.find_unused = True, broadcast_buffers, find_unused_parameters
         self.fusion = _fusion(25 if bucket_cap_mb is None else bucket_cap_mb)
         self.module = module
         if self.mesh is not None:
             _check_ranks(module)
-            _take_first(module)
+            _take_first(module, self._on_ranks)
+
+    def _on_ranks(self, tensor: Tensor) -> Sharding | None:
+        """Of a parameter that the devices of a process split: the same on those of each process."""
+        if not tensor.is_distributed or isinstance(tensor.mesh, replicas.RankMesh):
+            return tensor.sharding
+        return Sharding(self.mesh, (Replicate(),) * (self.mesh.ndim - 1) + tuple(tensor.placements))
+
+    def _cut(self, x):
+        """This rank's batch over its devices, each of which has the whole model."""
+        if not tree.is_array(x) or asarray(x).ndim == 0 or asarray(x).is_distributed:
+            return x
+        return shard_tensor(asarray(x), self.mesh, [Replicate()] * (self.mesh.ndim - 1) + [Shard(0)])
 
     def forward(self, *inputs, **kwargs):
         trace = current()
+        if trace is not None and self.mesh is not None and len(self.devices) > 1 and not self.is_split and self.training:
+            inputs = [self._cut(x) for x in inputs]
         if trace is not None and self.mesh is not None and self.training and self.synchronised and self.broadcast_buffers:
             leaves, _ = tree.flatten(self.module)
             tree.assign(self.module, [self._of_first(trace, leaf) for leaf in leaves])
@@ -258,7 +273,31 @@ def _check_ranks(module: Module) -> None:
         _compare([tuple(each) for each in said[0]], [tuple(each) for each in other], rank)
 
 
-def _take_first(module: Module) -> None:
+def _check_split(module: Module, devices: list[int]) -> bool:
+    """Whether parameters lie on the devices of this process."""
+    placed = [(name, tensor.mesh) for name, tensor in module.named_parameters() if tensor.is_distributed]
+    for name, mesh in placed:
+        if isinstance(mesh, replicas.RankMesh) and mesh.devices_each == len(devices):
+            continue  # it was wrapped before
+        if len(devices) == 1:
+            raise refuse(ArgumentError, f"'{name}' lies on a mesh; between processes parameters are dense, on one device a process")
+        if mesh.ndim != 1 or list(mesh.process_ids) != devices:
+            raise refuse(ArgumentError, f"'{name}' lies on {mesh!r}; the parameters of a process lie on a mesh of one axis of its device_ids {devices}")
+    return bool(placed)
+
+
+def _same_number(devices: int) -> int:
+    """Raises ArgumentError on all ranks where they have different numbers of devices."""
+    if dist.get_world_size() > 1:
+        said: list = [None] * dist.get_world_size()
+        dist.all_gather_object(said, devices)
+        if len(set(said)) > 1:
+            other = next(rank for rank, number in enumerate(said) if number != said[0])
+            raise refuse(ArgumentError, f"rank 0 has {said[0]} devices in device_ids, and rank {other} has {said[other]}; ranks have equal numbers")
+    return devices
+
+
+def _take_first(module: Module, sharding_of) -> None:
     """Gives all ranks rank 0's values, in one broadcast an element type."""
     leaves, _ = tree.flatten(module)
     arrays = [np.ascontiguousarray(leaf.value._concrete("wrapping")) for leaf in leaves]
@@ -271,7 +310,7 @@ def _take_first(module: Module) -> None:
         for i in places:
             values[i] = flat[at:at + arrays[i].nbytes].view(kind).reshape(arrays[i].shape).copy()
             at += arrays[i].nbytes
-    tree.assign(module, [from_array(value, leaf.value.dtype) for value, leaf in zip(values, leaves)])
+    tree.assign(module, [from_array(value, leaf.value.dtype, sharding_of(leaf.value)) for value, leaf in zip(values, leaves)])
 
 
 def accumulate(total, more):

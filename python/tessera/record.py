@@ -56,9 +56,9 @@ class Recorded:
 
     def __init__(self, function: Callable, arguments: Arguments, feeds: bool = True, options: dict | None = None,
                  mesh: ProcessMesh | None = None, donate: bool = False, eager: bool = False,
-                 backend: str = "threads"):
+                 backend: str = "threads", devices: int = 0):
         self.trace = trace = Trace()
-        self._options, self._donate, self._eager, self._backend = options or {}, donate, eager, backend
+        self._options, self._donate, self._eager, self._backend, self._devices = options or {}, donate, eager, backend, devices
         if mesh is not None:
             trace.symbol(mesh)
         self.name, self.names = getattr(function, "__name__", "program"), arguments.names
@@ -126,7 +126,8 @@ class Recorded:
             raise refuse(ArgumentError, f"'{self.name}' reduces over the ranks of the job and has tensors on {others[0]!r}; between processes "
                                         "each of them has one device")
         self._whole = Sharding(mesh, (Replicate(),) * mesh.ndim)
-        self._backend = replicas.backend_of(self._backend)
+        self._backend = replicas.backend_of(self._backend, mesh.devices_each)
+        self._devices = mesh.devices_each if mesh.devices_each > 1 else 0
 
     def _add(self, name: str, value, feeds: int | None = None) -> None:
         base, i = name, 1
@@ -189,11 +190,13 @@ class Recorded:
             if self._whole is not None:
                 replicas.check_programs(self.name, list(zip(self.names, self.inputs)), self.program.mlir)
             target = {"cuda": "cuda", "vdev": "cuda", "stub": "stub"}.get(self._backend, "cpu")
-            self._session = Session(self.program.compile(target=target, **self._options), self._backend)
+            self._session = Session(self.program.compile(target=target, **self._options), self._backend, self._devices)
             # What was left to the compiler as an argument stays so: the next step is the same program.
             left = [r.feeds is not None and self.inputs[r.feeds].sharding is None for r in self.results]
             self._shardings = [from_home(r.home) if self.trace.meshes and not open and self._whole is None else None
                                for r, open in zip(self._session.results, left)]
+            if self._whole is not None:  # parameters that the devices of a rank split stay so
+                self._shardings = [r.sharding if r.feeds is not None else None for r in self.results]
         return self._session
 
     def run(self, arguments: Arguments):

@@ -13,6 +13,8 @@ import hashlib
 import os
 from collections.abc import Sequence
 
+import numpy as np
+
 from . import distributed as dist
 from . import ranks as launched
 from .errors import ArgumentError
@@ -27,7 +29,15 @@ BACKENDS = ("tcp", "mpi")  # of groups, and of programs with one process a devic
 
 
 class RankMesh(ProcessMesh):
-    """All ranks of the job: nodes by ranks of a node, or one axis where nodes have different numbers of ranks."""
+    """All ranks of the job: nodes by ranks of a node, or one axis where nodes have different numbers of ranks. Where each rank has several
+    devices, a last axis "device" of them: rank r has the ids r * devices_each and those behind it."""
+
+    devices_each = 1
+
+    @property
+    def rank_names(self) -> tuple[str, ...]:
+        """The axes of ranks: values may differ over them."""
+        return tuple(self.dim_names[:-1] if self.devices_each > 1 else self.dim_names)
 
     def _key(self):
         return "ranks", *super()._key()
@@ -38,22 +48,28 @@ def is_between_processes() -> bool:
     return dist.is_initialized()
 
 
-def mesh_of_job() -> RankMesh | None:
-    """The mesh of the group's ranks; None for a job of one. The first call is a call of all ranks.
+def mesh_of_job(devices_each: int = 1) -> RankMesh | None:
+    """The mesh of the group's ranks, and of the devices of each; None for a job of one. The first call for a number of devices is a call
+    of all ranks.
 
     Raises ArgumentError for groups of threads, and for ranks that no launcher has numbered.
     """
     group = dist.group.world()
     if group.size() == 1:
         return None
-    if getattr(group, "rank_mesh", None) is None:
+    known = group.__dict__.setdefault("rank_meshes", {})
+    if devices_each not in known:
         _check(group)
         nodes = [None] * group.size()
         dist.all_gather_object(nodes, os.environ.get("TESSERA_NODE_RANK") or dist.get_host(group.global_rank))
         rows = [[rank for rank, node in enumerate(nodes) if node == each] for each in dict.fromkeys(nodes)]
         even = len({len(row) for row in rows}) == 1
-        group.rank_mesh = RankMesh(rows if even else group.ranks, ["node", "local"] if even else ["rank"], "ranks")
-    return group.rank_mesh
+        ids, names = rows if even else group.ranks, ["node", "local"] if even else ["rank"]
+        if devices_each > 1:
+            ids, names = np.array(ids)[..., None] * devices_each + np.arange(devices_each), [*names, "device"]
+        known[devices_each] = RankMesh(ids, names, "ranks")
+        known[devices_each].devices_each = devices_each
+    return known[devices_each]
 
 
 def _check(group) -> None:
@@ -65,11 +81,14 @@ def _check(group) -> None:
                                     "programs between processes need a launcher (tessera launch, torchrun, mpirun, srun)")
 
 
-def backend_of(wanted: str) -> str:
+def backend_of(wanted: str, devices_each: int = 1) -> str:
     """What executes a program of ranks: "cuda" where that is wanted, otherwise the backend of the group."""
+    group = dist.group.world()
+    if devices_each > 1 and (group.backend != "tcp" or wanted not in ("threads", "tcp")):
+        raise refuse(ArgumentError, f"each rank has {devices_each} devices, on backend '{wanted if wanted == 'cuda' else group.backend}'; several devices "
+                                    "a process work on backend 'tcp'")
     if wanted == "cuda":
         return wanted
-    group = dist.group.world()
     if wanted not in ("threads", group.backend):
         raise refuse(ArgumentError, f"backend '{wanted}' of jit, in a job whose group is on '{group.backend}'; there are '{group.backend}' and 'cuda'")
     return group.backend
@@ -92,7 +111,7 @@ def check_programs(name: str, arguments: Sequence[tuple[str, Tensor]], text: str
 
 def mean(trace: Trace, value: Value, mesh: RankMesh, axes: Sequence[str] | None = None) -> Value:
     """The mean of the ranks' values over axes of the mesh, by default all."""
-    shared = mesh.dim_names if axes is None else axes
+    shared = mesh.rank_names if axes is None else axes
     return _reduced(trace, value, mesh, [Partial("avg") if name in shared else Replicate() for name in mesh.dim_names])
 
 

@@ -8,8 +8,8 @@
 #include "MpiBackend.h"
 
 #include "../Ranks/TcpTransport.h"
+#include "DevicesExecutor.h"
 #include "MpiTransport.h"
-#include "ProcessExecutor.h"
 
 #include <algorithm>
 #include <thread>
@@ -30,11 +30,10 @@ static Status checkWorld(const Program &program, int64_t processes, const std::s
     for (int64_t id : mesh.processIds)
       if (id == devices - 1)
         who = "mesh '" + mesh.name + "'";
-  return Status::error(who + " needs " + std::to_string(devices) +
-                       (devices == 1 ? " process" : " processes") + ", one a device, and " +
-                       std::to_string(processes) + (processes == 1 ? " runs" : " run") +
-                       "; start " + std::to_string(devices) + " (" + start +
-                       std::to_string(devices) + ")");
+  return Status::error(
+      who + " needs " + std::to_string(devices) + (devices == 1 ? " process" : " processes") +
+      ", one a device, and " + std::to_string(processes) + (processes == 1 ? " runs" : " run") +
+      "; start " + std::to_string(devices) + " (" + start + std::to_string(devices) + ")");
 }
 constexpr char kStartMpi[] = "mpirun -np ", kStart[] = "tessera launch --nproc_per_node ";
 
@@ -45,9 +44,10 @@ static Status checkCores(const BackendOptions &options) {
                        std::to_string(kMaxCores) + " workers");
 }
 
-static Expected<std::unique_ptr<Executor>> openOver(std::unique_ptr<Transport> transport,
-                                                    std::shared_ptr<const Artifact> artifact,
-                                                    const BackendOptions &options, double seconds) {
+static Expected<std::unique_ptr<ProcessExecutor>> openOver(std::unique_ptr<Transport> transport,
+                                                           std::shared_ptr<const Artifact> artifact,
+                                                           const BackendOptions &options,
+                                                           double seconds) {
   // The ranks of a host share its cores.
   int64_t cores = options.cores;
   if (cores <= 0) {
@@ -59,7 +59,14 @@ static Expected<std::unique_ptr<Executor>> openOver(std::unique_ptr<Transport> t
   auto executor = std::make_unique<ProcessExecutor>(std::move(artifact), std::move(transport),
                                                     seconds, cores, options);
   TESSERA_RETURN_IF_ERROR(executor->open());
-  return std::unique_ptr<Executor>(std::move(executor));
+  return executor;
+}
+
+static Expected<std::unique_ptr<Executor>>
+asExecutor(Expected<std::unique_ptr<ProcessExecutor>> opened) {
+  if (!opened)
+    return opened.status();
+  return std::unique_ptr<Executor>(std::move(*opened));
 }
 
 Expected<std::unique_ptr<Executor>> openMpi(std::shared_ptr<const Artifact> artifact,
@@ -75,7 +82,41 @@ Expected<std::unique_ptr<Executor>> openMpi(std::shared_ptr<const Artifact> arti
     return transport.status();
   if (Status fits = checkWorld(artifact->program, (*transport)->size(), kStartMpi); !fits.ok())
     return (*transport)->rank() == 0 ? fits : fits.saidElsewhere();
-  return openOver(std::move(*transport), std::move(artifact), options, *seconds);
+  return asExecutor(openOver(std::move(*transport), std::move(artifact), options, *seconds));
+}
+
+/// Process p of the job has devices [p * each, (p + 1) * each), with a transport for each of them.
+static Expected<std::unique_ptr<Executor>> openDevices(const LaunchedRank &process, int64_t each,
+                                                       std::shared_ptr<const Artifact> artifact,
+                                                       const BackendOptions &options,
+                                                       double seconds, const MeetingPlace &place) {
+  int64_t needed = artifact->program.numDevices();
+  if (process.size * each != needed) {
+    Status status = Status::error(
+        "the program needs " + std::to_string(needed) + " devices, and " +
+        std::to_string(process.size) + (process.size == 1 ? " process" : " processes") + " with " +
+        std::to_string(each) + " each " + (process.size == 1 ? "runs" : "run") +
+        (needed % each == 0 ? "; start " + std::to_string(needed / each) + " (" + kStart +
+                                  std::to_string(needed / each) + ")"
+                            : ""));
+    return process.rank == 0 ? status : status.saidElsewhere();
+  }
+  std::vector<std::unique_ptr<ProcessExecutor>> devices(static_cast<size_t>(each));
+  Status opened = DevicesExecutor::onAll(devices.size(), [&](size_t i) -> Status {
+    auto index = static_cast<int64_t>(i);
+    auto transport = openTcpTransport(
+        {process.rank * each + index, needed, process.local * each + index}, seconds, place);
+    if (!transport)
+      return transport.status();
+    auto device = openOver(std::move(*transport), artifact, options, seconds);
+    if (!device)
+      return device.status();
+    devices[i] = std::move(*device);
+    return {};
+  });
+  if (!opened.ok())
+    return opened;
+  return std::unique_ptr<Executor>(new DevicesExecutor(std::move(devices)));
 }
 
 Expected<std::unique_ptr<Executor>> openTcp(std::shared_ptr<const Artifact> artifact,
@@ -85,20 +126,24 @@ Expected<std::unique_ptr<Executor>> openTcp(std::shared_ptr<const Artifact> arti
   auto rank = launchedRank();
   if (!seconds || !rank)
     return seconds ? rank.status() : seconds.status();
-  // Known before any of them has come.
-  if (Status fits = checkWorld(artifact->program, rank->size, kStart); !fits.ok())
+  // Known before any of them has come. Who offers fewer devices than there are offers them for this
+  // process.
+  bool hasSeveral = options.devices > 1 && options.devices < artifact->program.numDevices();
+  if (Status fits = checkWorld(artifact->program, rank->size, kStart); !fits.ok() && !hasSeveral)
     return rank->rank == 0 ? fits : fits.saidElsewhere();
   MeetingPlace place;
-  if (rank->size > 1) {
+  if (rank->size > 1 || hasSeveral) {
     auto found = MeetingPlace::fromEnvironment();
     if (!found)
       return found.status();
     place = *found;
   }
+  if (hasSeveral)
+    return openDevices(*rank, options.devices, std::move(artifact), options, *seconds, place);
   auto transport = openTcpTransport(*rank, *seconds, place);
   if (!transport)
     return transport.status();
-  return openOver(std::move(*transport), std::move(artifact), options, *seconds);
+  return asExecutor(openOver(std::move(*transport), std::move(artifact), options, *seconds));
 }
 
 } // namespace tessera::runtime

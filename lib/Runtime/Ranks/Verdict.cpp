@@ -42,7 +42,7 @@ static std::string callText(const RankState &state) {
 
 /// How long ranks that wait for each other must have done so. Their reports are up to kFresh old,
 /// so that all of them have stood still at one moment.
-constexpr double kStuck = 0.7, kFresh = 0.45;
+constexpr double kStuck = 0.7, kFresh = 0.45, kSettled = 5;
 
 namespace {
 struct Judge {
@@ -103,6 +103,19 @@ struct Judge {
     return result;
   }
 
+  /// Whether the others that are in a call have stood there for a moment, too, so that the message
+  /// tells of them; on a busy machine one may have come late. They are not waited for for ever.
+  bool isSettled(const std::set<int64_t> &hopeless) const {
+    for (int64_t rank : hopeless)
+      if (ranks[rank].stalled >= kSettled)
+        return true;
+    for (size_t i = 0; i < ranks.size(); ++i)
+      if (!isDead(ranks[i]) && !isSilent(ranks[i]) && ranks[i].state.isOpen &&
+          ranks[i].stalled < kStuck)
+        return false;
+    return true;
+  }
+
   /// Of ranks that all wait, those that do not wait where most do.
   std::set<int64_t> elsewhere(std::set<int64_t> blamed) const {
     std::map<std::pair<std::string, int64_t>, std::set<int64_t>> waiting; ///< by call
@@ -148,9 +161,12 @@ std::optional<std::string> Judge::text() {
   std::set<int64_t> gone, left = deserted(), missed, idle;
   std::vector<int64_t> waiting;
   bool isLate = !left.empty();
-  if (calls == Calls::blocking && !stuck().empty()) {
+  std::set<int64_t> hopeless = calls == Calls::blocking ? stuck() : std::set<int64_t>();
+  if (!hopeless.empty() && isSettled(hopeless)) {
     isLate = true;
     patience = std::min(patience, kStuck);
+  } else {
+    hopeless.clear();
   }
   if (!left.empty())
     patience = 0;
@@ -175,6 +191,11 @@ std::optional<std::string> Judge::text() {
   }
   if (gone.empty() && !isLate)
     return std::nullopt;
+  // Ranks that wait for each other do so whatever others do.
+  if (!hopeless.empty())
+    std::erase_if(missed, [&](int64_t rank) { return hopeless.count(rank) == 0; });
+  if (!hopeless.empty() && left.empty())
+    idle.clear();
   // A rank that waits elsewhere may wait for one that does not wait: that is the cause.
   std::set<int64_t> blamed = !gone.empty()   ? gone
                              : !left.empty() ? left

@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <set>
 
 namespace tessera::runtime {
 
@@ -79,7 +81,12 @@ struct HostMove::State {
   bool everywhere;                ///< every device of the program has all of it and nothing else
   Move move;
   sharding::Mesh mesh;          ///< of the layout
+  int64_t devices;              ///< of the program
   std::vector<Bytes> kept = {}; ///< by position: what `make` has made
+  bool ownIsWhole = false;      ///< the devices of each process hold all of it
+
+  bool isBox() const;
+  Status readOwn(Executor &executor, std::byte *value) const;
 
   /// Fills the buffers that this process holds.
   using Fill = std::function<void(const MovePiece &piece, std::byte *const *buffers)>;
@@ -105,7 +112,7 @@ HostMove::HostMove(const Program &program, const Home &home, DType dtype, bool t
             *elementCount(home.layout.localShape()) * sizeOf(dtype),
             home.layout == wholeLayout(home.layout.globalShape) &&
                 static_cast<int64_t>(mesh.processIds.size()) == program.numDevices(),
-            makeMove(mesh, home, dtype, toDevices), mesh});
+            makeMove(mesh, home, dtype, toDevices), mesh, program.numDevices()});
 }
 HostMove::HostMove(HostMove &&) noexcept = default;
 HostMove &HostMove::operator=(HostMove &&) noexcept = default;
@@ -167,13 +174,17 @@ Status HostMove::make(Executor &executor, const MakeElements &elements, bool kee
   return {};
 }
 
+bool HostMove::State::isBox() const {
+  const sharding::Layout &layout = home.layout;
+  return layout.partial.empty() &&
+         std::all_of(layout.dims.begin(), layout.dims.end(), [](const auto &dim) {
+           return dim.divisor == 1 && dim.begin == 0 && dim.stride == 1;
+         });
+}
+
 std::optional<std::vector<sharding::Box>> HostMove::heldBoxes(const Executor &executor) const {
   const sharding::Layout &layout = state->home.layout;
-  bool isBox = layout.partial.empty() &&
-               std::all_of(layout.dims.begin(), layout.dims.end(), [](const auto &dim) {
-                 return dim.divisor == 1 && dim.begin == 0 && dim.stride == 1;
-               });
-  if (!isBox)
+  if (!state->isBox())
     return {};
   std::vector<sharding::Box> boxes;
   for (size_t i = 0; i < state->positions.size(); ++i)
@@ -242,6 +253,46 @@ Status HostMove::readBox(Executor &executor, std::byte *box) {
   return {};
 }
 
+void HostMove::preferOwn(int64_t devices) {
+  State &all = *state;
+  std::map<int64_t, std::set<sharding::Box>> boxes; ///< by process
+  for (size_t i = 0; i < all.positions.size(); ++i)
+    boxes[all.mesh.processIds[i] / devices].insert(
+        all.home.layout.valid(all.mesh, all.mesh.coordinate(static_cast<int64_t>(i))));
+  all.ownIsWhole = all.isBox() && static_cast<int64_t>(boxes.size()) * devices == all.devices;
+  for (auto &[process, held] : boxes) {
+    int64_t elements = 0;
+    for (const sharding::Box &box : held)
+      elements += box.numElements();
+    all.ownIsWhole &= elements == *elementCount(all.home.layout.globalShape);
+  }
+}
+
+Status HostMove::State::readOwn(Executor &executor, std::byte *value) const {
+  const auto size = static_cast<size_t>(move.elementBytes());
+  const Shape &shape = home.layout.globalShape;
+  Bytes buffer(static_cast<size_t>(bytes));
+  for (size_t i = 0; i < positions.size(); ++i) {
+    if (!executor.holds(home.part, positions[i]))
+      continue;
+    TESSERA_RETURN_IF_ERROR(
+        executor.readHeld(home.part, positions[i], home.slot, buffer.data(), bytes));
+    auto position = static_cast<int64_t>(i);
+    sharding::Box valid = home.layout.valid(mesh, mesh.coordinate(position));
+    forEachRow(home.layout, mesh, position, [&](int64_t at, int64_t inBox, int64_t elements) {
+      int64_t to = 0, stride = 1, index = inBox;
+      for (size_t d = shape.size(); d-- > 0; stride *= shape[d]) {
+        to += (valid.offset[d] + index % valid.size[d]) * stride;
+        index /= valid.size[d];
+      }
+      std::memcpy(value + static_cast<size_t>(to) * size,
+                  buffer.data() + static_cast<size_t>(at) * size,
+                  static_cast<size_t>(elements) * size);
+    });
+  }
+  return {};
+}
+
 /// What devices of other processes hold is not made here.
 Status HostMove::State::write(Executor &executor, const Fill &fill) const {
   std::vector<Bytes> staging; // where the host cannot reach the devices' memory
@@ -278,6 +329,11 @@ Status HostMove::State::read(Executor &executor, HostTensor &value,
     for (int64_t position : positions)
       if (executor.holds(home.part, position))
         return executor.readHeld(home.part, position, home.slot, value.data.data(), bytes);
+  }
+  if (ownIsWhole) {
+    if (readers == Executor::Readers::speaker && !executor.speaks())
+      return {};
+    return readOwn(executor, value.data.data());
   }
   std::vector<bool> isNeeded(positions.size());
   for (const MovePiece &piece : move.pieces())

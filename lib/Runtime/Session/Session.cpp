@@ -63,10 +63,11 @@ Status checkDevices(const Program &program, int64_t devices) {
 
 Expected<std::unique_ptr<Session>> Session::open(std::shared_ptr<const Artifact> artifact,
                                                  const SessionOptions &options) {
-  TESSERA_RETURN_IF_ERROR(checkDevices(artifact->program, options.devices.devices));
   auto found = findBackend(options.backend);
   if (!found)
     return found.status();
+  if (found->name != "tcp") // whose processes may have several devices each
+    TESSERA_RETURN_IF_ERROR(checkDevices(artifact->program, options.devices.devices));
   auto executor = found->open(artifact, options.devices, found->userData);
   if (!executor)
     return executor.status().in("backend " + found->name);
@@ -88,15 +89,22 @@ Session::Session(std::shared_ptr<const Artifact> loaded, std::unique_ptr<Executo
       arguments[i].overwritten |=
           isOverwritten(program.parts[home.part], written[home.part], home.slot);
     }
+  std::set<int64_t> here;
   for (size_t part = 0; part < program.parts.size(); ++part) {
     const sharding::Mesh &mesh = program.meshes[program.parts[part].mesh];
-    for (size_t position = 0; position < mesh.processIds.size(); ++position)
-      isAlone &= backend->holds(static_cast<int64_t>(part), static_cast<int64_t>(position));
+    for (size_t position = 0; position < mesh.processIds.size(); ++position) {
+      bool isHere = backend->holds(static_cast<int64_t>(part), static_cast<int64_t>(position));
+      isAlone &= isHere;
+      if (isHere)
+        here.insert(mesh.processIds[position]);
+    }
   }
   for (const Result &result : program.results) {
     if (result.feeds)
       arguments[*result.feeds].fed = true;
     resultMoves.emplace_back(program, result.home, result.dtype, false);
+    if (!isAlone && here.size() > 1)
+      resultMoves.back().preferOwn(static_cast<int64_t>(here.size()));
   }
 }
 

@@ -37,7 +37,7 @@ own = train(DistributedDataParallel(model(norm=True), broadcast_buffers=False), 
 check_same(own, train(model(norm=True), x, y, 1, optim.SGD(0.0)))
 say("this rank's statistics")
 
-for arguments in (dict(device_ids=[0, 1]), dict(device_ids=[0], output_device=3), dict(bucket_cap_mb=-1), dict(find_unused_parameters=1)):
+for arguments in (dict(device_ids=[1, 1]), dict(device_ids=[0], output_device=3), dict(bucket_cap_mb=-1), dict(find_unused_parameters=1)):
     try:
         DistributedDataParallel(model(), **arguments)
     except ts.ArgumentError as error:

@@ -17,6 +17,9 @@ def run(artifact, words, backend):
     with open(report, encoding="utf-8") as file:
         found = json.load(file)
     del found["timing"], found["backend"]
+    for each in found["collectives"]:  # how processes send it, which threads do not
+        if (each.pop("algorithms", None) is None) != (backend == "threads") or (each.pop("sent", None) is None) != (backend == "threads"):
+            sys.exit(f"{artifact}: on {backend} {each['kind']} has no algorithm, or one too many")
     return {"printed": done.stdout, **found}
 
 

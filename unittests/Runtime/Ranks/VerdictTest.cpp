@@ -101,6 +101,18 @@ TEST(Verdict, BlockingCallsThatWaitForEachOtherAreKnownBeforeTheDeadline) {
   EXPECT_FALSE(verdictOf(ranks, 60, Calls::blocking)) << "it may wait for the other one";
 }
 
+TEST(Verdict, OfRanksThatWaitForEachOtherAnotherIsNotBlamed) {
+  // Rank 0 has called, too, and has only just come.
+  std::vector<RankReport> ranks{waits(kSum, 4, 0.1), waits(kSum, 4, 1), waits(kPair, 0, 1)};
+  ranks[0].state.isWaiting = false;
+  ranks[2].state.issued["a"] = 4;
+  EXPECT_FALSE(verdictOf(ranks, 60, Calls::blocking)) << "in a moment more is known";
+  ranks[1].stalled = ranks[2].stalled = 6;
+  EXPECT_EQ(verdictOf(ranks, 60, Calls::blocking),
+            "rank 2 (h) waits in all_gather 4 of 8 f32, call 1, at f.mlir:3 instead; rank 1 waits "
+            "in all_reduce 3 of 16 f32, call 5, at f.mlir:3 for 6 s");
+}
+
 TEST(Verdict, BlockingCallsThatAllHaveMadeMayTakeLong) {
   std::vector<RankReport> ranks{waits(kSum, 4, 1), waits(kSum, 4, 1), waits(kSum, 4, 1)};
   EXPECT_FALSE(verdictOf(ranks, 60, Calls::blocking));

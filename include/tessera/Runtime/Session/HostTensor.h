@@ -65,6 +65,9 @@ public:
   /// The boxes of the global value that the devices of this process hold, a box a device; nothing
   /// where what a device holds is no box (a term of a sum, a selection of elements).
   std::optional<std::vector<sharding::Box>> heldBoxes(const Executor &executor) const;
+  /// Each process has `devices` consecutive ids. Where those of each together hold all of the value,
+  /// `run` takes it from them: it may be another one in other processes.
+  void preferOwn(int64_t devices);
   /// Copies the box of the one device that this process has of the home. `box` is dense and
   /// row-major; padding of the device's buffer is zero. Without a device here nothing happens.
   Status writeBox(Executor &executor, const std::byte *box);

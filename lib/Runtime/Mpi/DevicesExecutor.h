@@ -1,0 +1,54 @@
+//===- DevicesExecutor.h - Several devices of a process ---------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_MPI_DEVICESEXECUTOR_H
+#define TESSERA_LIB_RUNTIME_MPI_DEVICESEXECUTOR_H
+
+#include "ProcessExecutor.h"
+
+#include <functional>
+
+namespace tessera::runtime {
+
+/// The devices of one process of a job in which each has several: a ProcessExecutor a device, which
+/// run in threads. To each other they are as devices of other processes.
+class DevicesExecutor final : public Executor {
+public:
+  explicit DevicesExecutor(std::vector<std::unique_ptr<ProcessExecutor>> devices)
+      : devices(std::move(devices)) {}
+
+  /// Does something for each number below `count` at once, each in a thread of its own. The first
+  /// error, one that others do not say before one that they do.
+  static Status onAll(size_t count, const std::function<Status(size_t)> &body);
+
+  Status run() override;
+  Status finish() override;
+  Status writeSlot(int64_t part, int64_t position, int64_t slot, const std::byte *data,
+                   int64_t size) override;
+  Status readSlot(int64_t part, int64_t position, int64_t slot, std::byte *data,
+                  int64_t size) override;
+  Expected<std::vector<const std::byte *>> readSlots(int64_t part,
+                                                     const std::vector<int64_t> &positions,
+                                                     int64_t slot, int64_t size, Readers readers,
+                                                     std::vector<Bytes> &staging) override;
+  std::byte *slotData(int64_t part, int64_t position, int64_t slot) override;
+  bool holds(int64_t part, int64_t position) const override { return holder(part, position); }
+  bool speaks() const override { return devices.front()->speaks(); }
+  std::vector<CollectiveStats> stats() const override;
+  std::vector<CollectiveRecord> recorded() const override { return devices.front()->recorded(); }
+  std::string traceJson() const override;
+
+private:
+  ProcessExecutor *holder(int64_t part, int64_t position) const;
+
+  const std::vector<std::unique_ptr<ProcessExecutor>> devices; ///< ascending
+  bool isCounted = false; ///< each device knows what all have counted
+};
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_MPI_DEVICESEXECUTOR_H
