@@ -25,7 +25,7 @@ import sys
 import tempfile
 
 WIDTH = 120
-TIMEOUT = 60  # seconds a block
+TIMEOUT = 300  # seconds until a block counts as one that hangs
 
 
 def fail(document, line, message):
