@@ -224,15 +224,13 @@ LogicalResult Serializer::assignOrders() {
     // send alone, which waits for nobody.
     std::map<int64_t, SmallVector<size_t, 2>> waiting;
     for (size_t part = 0; part < parts.size(); ++part) {
-      runtime::TransferStep *transfer = nullptr;
-      for (; next[part] < parts[part].size(); parts[part][next[part]++]->order = order++)
-        if (transfer = transferAt(part);
-            transfer && (transfer->isSend || sent.erase(transfer->id) == 0))
-          break;
-        else
-          transfer = nullptr;
-      if (transfer)
+      for (; next[part] < parts[part].size(); parts[part][next[part]++]->order = order++) {
+        runtime::TransferStep *transfer = transferAt(part);
+        if (!transfer || (!transfer->isSend && sent.erase(transfer->id)))
+          continue;
         waiting[transfer->id].push_back(part);
+        break;
+      }
     }
     if (waiting.empty())
       return success();

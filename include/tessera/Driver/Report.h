@@ -46,7 +46,8 @@ struct Report {
   std::vector<CollectiveReport> collectives;
   int64_t peakMemoryBytes = 0; ///< of the largest device
   double computeSeconds = 0;   ///< modelled, of the linalg ops of an execution
-  /// Modelled, of an execution; the parts of several meshes add up, but those of a pipeline overlap.
+  /// Modelled, of an execution; the parts of several meshes add up, but those of a pipeline
+  /// overlap.
   double stepSeconds = 0;
   /// "data over dp", "tensor over tp", "stages over first, second", …; docs/report.md has the
   /// words.

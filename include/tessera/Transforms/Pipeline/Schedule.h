@@ -78,13 +78,13 @@ struct Times {
   double forward = 1, backward = 1, weight = 1;
 };
 
-/// The formula of the table: idle time over all time of a mesh, from the first segment of all meshes
-/// to the last, where all stages take the same time and transfers none.
+/// The formula of the table: idle time over all time of a mesh, from the first segment of all
+/// meshes to the last, where all stages take the same time and transfers none.
 double idleShare(Schedule schedule, const Shape &shape, const Times &times);
 
 /// How many micro-batches a mesh keeps the activations of at a time, at most, each of its chunks
-/// counted: from the forward segment to the weight segment, or to the backward one where there is no
-/// such.
+/// counted: from the forward segment to the weight segment, or to the backward one where there is
+/// no such.
 int64_t mostAlive(const std::vector<Segment> &segments);
 
 } // namespace tessera::pipeline
