@@ -196,6 +196,8 @@ void codegen::buildCodegenPipeline(OpPassManager &manager, const CodegenPipeline
   manager.addNestedPass<func::FuncOp>(createCodegenFormGemms());
   if (options.gpu)
     manager.addNestedPass<func::FuncOp>(createCodegenFormEpilogues());
+  else
+    manager.addNestedPass<func::FuncOp>(createCodegenFormContractions());
   CodegenFuseOptions fuse;
   fuse.sums = options.gpu;
   manager.addNestedPass<func::FuncOp>(createCodegenFuse(fuse));

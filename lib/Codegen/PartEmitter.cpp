@@ -108,6 +108,21 @@ void PartEmitter::emitGemm(Operation *op) {
                        product ? product.getEpilogueAttr() : StringAttr());
 }
 
+void PartEmitter::emitContraction(rt::ContractionOp op) {
+  // What is added to a new tensor is undefined.
+  bool accumulate = !isa_and_nonnull<linalg::FillOp, tensor::EmptyOp>(op.getInit().getDefiningOp());
+  if (accumulate) {
+    Storage *target = placeOf(op.getInit()).storage;
+    settleTied(op.getResult(), op.getInit(), op,
+               placeOf(op.getA()).storage != target && placeOf(op.getB()).storage != target);
+  } else {
+    settleResult(op.getResult(), op, "contract");
+  }
+  rt::ContractOp::create(steps, op.getLoc(), slotOf(op.getA()), slotOf(op.getB()),
+                         slotOf(op.getResult()), op.getStarts(), op.getExtents(), op.getAStrides(),
+                         op.getBStrides(), op.getCStrides(), accumulate);
+}
+
 /// Layouts of a collective as shardings, given or implied by its kind.
 static LogicalResult layoutsOf(dist::CollectiveOpInterface op, SmallVector<Attribute> &sources,
                                SmallVector<Attribute> &targets, SmallVector<Attribute> &globals) {
@@ -222,7 +237,8 @@ static bool isDestination(OpOperand &use) {
   if (auto call = dyn_cast<func::CallOp>(use.getOwner()))
     return use.getOperandNumber() >= call.getNumOperands() - call.getNumResults();
   auto op = dyn_cast<DestinationStyleOpInterface>(use.getOwner());
-  return (op && isa<linalg::LinalgOp, rt::ProductOp>(use.getOwner()) && op.isDpsInit(&use)) ||
+  return (op && isa<linalg::LinalgOp, rt::ProductOp, rt::ContractionOp>(use.getOwner()) &&
+          op.isDpsInit(&use)) ||
          isa<scf::ForOp, scf::WhileOp>(use.getOwner());
 }
 
@@ -244,7 +260,10 @@ LogicalResult PartEmitter::emitOp(Operation *op) {
       settleResult(op->getResult(0), op, "empty");
     return success(); // a fill here is the zero that a gemm starts from
   case StepKind::gemm:
-    emitGemm(op);
+    if (auto contraction = dyn_cast<rt::ContractionOp>(op))
+      emitContraction(contraction);
+    else
+      emitGemm(op);
     return success();
   default:
     break;

@@ -81,6 +81,7 @@ private:
   mlir::LogicalResult emitOp(mlir::Operation *op);
   void emitCall(mlir::func::CallOp call);
   void emitGemm(mlir::Operation *op);
+  void emitContraction(rt::ContractionOp op);
   mlir::LogicalResult emitCollective(mlir::Operation *op, mlir::Operation *timed, bool async);
   mlir::LogicalResult emitStart(dist::StartOp start);
   void emitSend(dist::SendOp send);

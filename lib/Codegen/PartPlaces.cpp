@@ -113,7 +113,7 @@ void PartEmitter::want(Value value, Storage *storage) {
   else if (auto loop = dyn_cast<scf::ForOp>(made.getOwner()))
     want(loop.getInitArgs()[made.getResultNumber()], storage);
   else if (auto op = dyn_cast<DestinationStyleOpInterface>(made.getOwner());
-           op && isa<linalg::LinalgOp, rt::ProductOp>(made.getOwner()))
+           op && isa<linalg::LinalgOp, rt::ProductOp, rt::ContractionOp>(made.getOwner()))
     want(op.getDpsInits()[made.getResultNumber()], storage);
 }
 

@@ -133,6 +133,19 @@ std::optional<runtime::Step> Serializer::stepOf(Operation *op) {
         step.name = "gemm";
         step.action = one;
       })
+      .Case([&](rt::ContractOp contract) {
+        runtime::ContractStep one;
+        one.dtype = toDType(contract.getA().getType().getElementType());
+        one.a = slotOf(contract.getA()), one.b = slotOf(contract.getB());
+        one.c = slotOf(contract.getC());
+        llvm::copy(contract.getStarts(), one.starts.begin());
+        for (auto [extent, a, b, c] :
+             llvm::zip_equal(contract.getExtents(), contract.getAStrides(), contract.getBStrides(),
+                             contract.getCStrides()))
+          one.loops.push_back({extent, {a, b, c}});
+        one.accumulate = contract.getAccumulate();
+        step.action = std::move(one);
+      })
       .Case([&](rt::CollectiveOp one) {
         step.name = one.getKind().str();
         step.action = collective(one);

@@ -71,6 +71,8 @@ StepKind codegen::classify(Operation *op) {
     return StepKind::view;
   if (isCutByReaders(op))
     return StepKind::free;
+  if (isa<rt::ContractionOp>(op))
+    return StepKind::gemm;
   if (isa<rt::ProductOp>(op))
     return matchGemm(op) ? StepKind::gemm : StepKind::other;
   if (isa<linalg::LinalgOp>(op))

@@ -27,8 +27,7 @@ static Value withoutExtension(Value value) {
   return isa_and_nonnull<arith::ExtFOp>(op) ? op->getOperand(0) : value;
 }
 
-/// yield(out + a * b), in any order of operands.
-static bool isMultiplyAdd(Block &body) {
+bool dist::isMultiplyAdd(Block &body) {
   if (body.getNumArguments() != 3)
     return false;
   Value yielded = body.getTerminator()->getOperand(0);

@@ -47,6 +47,16 @@ def CodegenFormGemms : CodegenPass<"codegen-form-gemms", "::mlir::func::FuncOp">
   }];
 }
 
+def CodegenFormContractions : CodegenPass<"codegen-form-contractions", "::mlir::func::FuncOp"> {
+  let summary = "Make convolutions and their derivatives steps";
+  let description = [{
+    A sum of products of two tensors that no gemm expresses, since an operand is read in windows (`stride * i +
+    dilation * k`), becomes an `rt.contraction`, where it has enough rows, columns and products that the packed product of
+    the runtime is faster than a kernel. Copies that only flip, transpose, split, merge or cut an operand go into its
+    strides. Depthwise convolutions and those of few channels stay kernels. For CPUs.
+  }];
+}
+
 def CodegenFormEpilogues : CodegenPass<"codegen-form-epilogues", "::mlir::func::FuncOp"> {
   let summary = "Make a bias and an activation a part of the product before them";
   let description = [{

@@ -120,6 +120,27 @@ GemmStep readGemm(const Node &node) {
   return gemm;
 }
 
+std::array<int64_t, 3> readTriple(const Node &node) {
+  Shape numbers = node.integers();
+  if (numbers.size() != 3)
+    node.fail("expected three numbers, of a, b and c");
+  numbers.resize(3);
+  return {numbers[0], numbers[1], numbers[2]};
+}
+
+ContractStep readContract(const Node &node) {
+  ContractStep contract;
+  contract.dtype = node["dtype"].dtype();
+  contract.a = node["a"].integer();
+  contract.b = node["b"].integer();
+  contract.c = node["c"].integer();
+  contract.starts = readTriple(node["starts"]);
+  for (const Node &loop : node["loops"].list())
+    contract.loops.push_back({loop["extent"].integer(), readTriple(loop["strides"])});
+  contract.accumulate = node.booleanOr("accumulate", false);
+  return contract;
+}
+
 CollectiveStep readCollective(const Node &node) {
   CollectiveStep step;
   auto kind = sharding::parseCollectiveKind(node["kind"].text());
@@ -165,6 +186,8 @@ Step readStep(const Node &node, int depth) {
                              node["reads"].integer(), node.integerOr("tasks", 1)};
   else if (op == "gemm")
     step.action = readGemm(node);
+  else if (op == "contract")
+    step.action = readContract(node);
   else if (op == "collective")
     step.action = readCollective(node);
   else if (op == "send" || op == "recv")

@@ -161,6 +161,19 @@ struct ActionWriter {
     if (gemm.epilogue != Epilogue::none)
       json["epilogue"] = toString(gemm.epilogue);
   }
+  void operator()(const ContractStep &contract) const {
+    Json loops = Json::array();
+    for (const ContractLoop &loop : contract.loops)
+      loops.push_back({{"extent", loop.extent}, {"strides", loop.strides}});
+    json.update({{"op", "contract"},
+                 {"dtype", toString(contract.dtype)},
+                 {"a", contract.a},
+                 {"b", contract.b},
+                 {"c", contract.c},
+                 {"starts", contract.starts},
+                 {"loops", loops},
+                 {"accumulate", contract.accumulate}});
+  }
   void operator()(const CollectiveStep &collective) const {
     json.update({{"op", "collective"},
                  {"kind", sharding::toString(collective.kind)},

@@ -7,6 +7,9 @@
 
 #include "Verifier.h"
 
+#include <algorithm>
+#include <cstdlib>
+
 namespace tessera::runtime {
 
 using Use = Verifier::Use;
@@ -123,6 +126,73 @@ Status StepVerifier::check(const GemmStep &gemm) {
       checkMatrix(gemm.c, Use::write, result, gemm.batch, gemm.m, gemm.n, gemm.ldc, gemm.strideC)
           .in("c"));
   return checkEpilogue(gemm);
+}
+
+/// The least and the greatest element that an operand is accessed at; false where that overflows.
+static bool reachOf(const ContractStep &step, int operand, int64_t &least, int64_t &greatest) {
+  least = greatest = step.starts[operand];
+  for (const ContractLoop &loop : step.loops) {
+    int64_t reach;
+    if (__builtin_mul_overflow(loop.extent - 1, loop.strides[operand], &reach) ||
+        __builtin_add_overflow(reach < 0 ? least : greatest, reach, reach < 0 ? &least : &greatest))
+      return false;
+  }
+  return true;
+}
+
+/// Whether no two iterations of the loops that C depends on write one element: each loop steps
+/// over all that those of smaller strides reach.
+static bool writesOnce(const ContractStep &step) {
+  std::vector<std::pair<int64_t, int64_t>> loops; // stride, extent
+  for (const ContractLoop &loop : step.loops)
+    if (loop.strides[2] != 0 && loop.extent > 1)
+      loops.emplace_back(std::abs(loop.strides[2]), loop.extent);
+  std::sort(loops.begin(), loops.end());
+  int64_t reach = 0;
+  for (auto [stride, extent] : loops) {
+    if (stride <= reach)
+      return false;
+    reach += stride * (extent - 1);
+  }
+  return true;
+}
+
+Status StepVerifier::check(const ContractStep &contract) {
+  if (contract.dtype != DType::f32 && !isHalf(contract.dtype))
+    return Status::error("a contraction of " + std::string(toString(contract.dtype)) +
+                         "; f32, f16 and bf16 are contracted");
+  // The offsets of all summands are kept in a table.
+  constexpr int64_t kMost = (int64_t(1) << 31) - 1;
+  int64_t summands = 1;
+  for (const ContractLoop &loop : contract.loops) {
+    if (loop.extent < 1 || loop.extent > kMost)
+      return Status::error("extent " + text(loop.extent) + " is out of range");
+    if (loop.strides[2] == 0 && __builtin_mul_overflow(summands, loop.extent, &summands))
+      summands = kMost + 1;
+    if (summands > kMost)
+      return Status::error("more than 2^31 - 1 products are added to an element");
+  }
+  const int64_t slots[] = {contract.a, contract.b, contract.c};
+  const char *const names[] = {"a", "b", "c"};
+  for (int operand = 0; operand < 3; ++operand) {
+    bool written = operand == 2;
+    TESSERA_RETURN_IF_ERROR(
+        base.checkSlot(*part, slots[operand], written ? Use::write : Use::read).in(names[operand]));
+    const Slot &slot = part->slots[slots[operand]];
+    DType dtype = written ? DType::f32 : contract.dtype;
+    if (slot.dtype != dtype)
+      return Status::error("slot " + text(slots[operand]) + " has elements of " +
+                           std::string(toString(slot.dtype)))
+          .in(names[operand]);
+    int64_t least = 0, greatest = 0;
+    if (!reachOf(contract, operand, least, greatest) || least < 0 ||
+        greatest >= slot.bytes / sizeOf(dtype))
+      return Status::error("the loops reach beyond slot " + text(slots[operand]))
+          .in(names[operand]);
+  }
+  if (!writesOnce(contract))
+    return Status::error("two iterations write the same element").in("c");
+  return {};
 }
 
 Status StepVerifier::checkEpilogue(const GemmStep &gemm) {

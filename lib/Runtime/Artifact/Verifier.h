@@ -61,6 +61,7 @@ private:
   Status checkStep(const Step &step, const std::string &path);
   Status check(const LaunchStep &launch);
   Status check(const GemmStep &gemm);
+  Status check(const ContractStep &contract);
   Status check(const CollectiveStep &collective);
   Status check(const TransferStep &transfer);
   Status check(const WaitStep &wait);

@@ -33,6 +33,7 @@ private:
 
   void add(const Step &step, const LaunchStep &) { emit(Op::launch, step); }
   void add(const Step &step, const GemmStep &) { emit(Op::gemm, step); }
+  void add(const Step &step, const ContractStep &) { emit(Op::contract, step); }
   void add(const Step &step, const CopyStep &) { emit(Op::copy, step); }
   void add(const Step &step, const CollectiveStep &collective) {
     auto index = static_cast<int64_t>(code.collectives.size());

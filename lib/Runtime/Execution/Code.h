@@ -26,6 +26,7 @@ struct Instruction {
     send,
     recv,
     copy,
+    contract,
     loopBegin,  ///< evaluates the bounds of loop `index`; no trip: to `target`
     loopNext,   ///< another trip: to `target`
     jumpIfZero, ///< slot `index` is 0: to `target`

@@ -7,6 +7,7 @@
 
 #include "PartStream.h"
 
+#include "tessera/Runtime/Execution/Contract.h"
 #include "tessera/Runtime/Execution/Gemm.h"
 
 #include <algorithm>
@@ -44,8 +45,8 @@ Expected<bool> PartStream::advance(Track *track) {
   if (!track)
     return true;
   static constexpr const char *kNames[] = {"launch", "gemm", "collective", "wait",
-                                           "send",   "recv", "copy"};
-  if (instruction.op <= Op::copy)
+                                           "send",   "recv", "copy",       "contract"};
+  if (instruction.op <= Op::contract)
     track->add({instruction.step, kNames[static_cast<int>(instruction.op)], beganNs,
                 processor->clock.now()});
   beganNs = -1;
@@ -60,6 +61,9 @@ Expected<bool> PartStream::execute(const Instruction &instruction) {
     return true;
   case Op::gemm:
     gemm(std::get<GemmStep>(action));
+    return true;
+  case Op::contract:
+    contract(std::get<ContractStep>(action));
     return true;
   case Op::collective:
   case Op::wait:
@@ -114,8 +118,8 @@ void PartStream::gemm(const GemmStep &step) {
   constexpr int64_t kRows = 64;
   double operations = 2.0 * static_cast<double>(step.batch) * static_cast<double>(step.m) *
                       static_cast<double>(step.n) * static_cast<double>(step.k);
-  auto pieces = static_cast<int64_t>(std::min(
-      operations / kOperationsPerTask, 4.0 * static_cast<double>(processor->pool.size())));
+  auto pieces = static_cast<int64_t>(
+      std::min(operations / kOperationsPerTask, 4.0 * static_cast<double>(processor->pool.size())));
   const void *bias = step.bias ? at(*step.bias) : nullptr;
   if (!processor->splits || pieces < 2) {
     multiply(step, at(step.a), at(step.b), at(step.c), bias, 0, step.batch, 0, step.m);
@@ -130,6 +134,21 @@ void PartStream::gemm(const GemmStep &step) {
              step.batch * (batch + 1) / byBatch, std::min(step.m, block * rows),
              std::min(step.m, (block + 1) * rows));
   });
+}
+
+void PartStream::contract(const ContractStep &step) {
+  constexpr double kProductsPerTask = 1 << 22;
+  Contraction contraction(step);
+  auto *c = reinterpret_cast<float *>(at(step.c));
+  WorkerPool &pool = processor->pool;
+  auto most = static_cast<int64_t>(
+      std::min(contraction.products() / kProductsPerTask, 4.0 * static_cast<double>(pool.size())));
+  int64_t pieces = contraction.split(processor->splits ? most : 1);
+  auto run = [&](int64_t piece) { contraction.run(piece, at(step.a), at(step.b), c); };
+  if (pieces > 1)
+    pool.parallelFor(pieces, run);
+  else
+    run(0);
 }
 
 void PartStream::copy(const CopyStep &step) const {

@@ -60,6 +60,7 @@ private:
   Expected<bool> execute(const Instruction &instruction);
   void launch(const LaunchStep &step);
   void gemm(const GemmStep &step);
+  void contract(const ContractStep &step);
   void copy(const CopyStep &step) const;
   Status beginLoop(const Instruction &instruction);
   int64_t valueOf(int64_t slot) const;

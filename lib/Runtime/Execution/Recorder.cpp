@@ -41,6 +41,10 @@ static Json describe(const TraceEvent &event, const Program &program) {
   } else if (auto *gemm = std::get_if<GemmStep>(&step.action)) {
     name = "gemm " + std::to_string(gemm->m) + "x" + std::to_string(gemm->n) + "x" +
            std::to_string(gemm->k);
+  } else if (auto *contract = std::get_if<ContractStep>(&step.action)) {
+    name = "contract";
+    for (const ContractLoop &loop : contract->loops)
+      name += (&loop == contract->loops.data() ? " " : "x") + std::to_string(loop.extent);
   } else if (auto *collective = std::get_if<CollectiveStep>(&step.action)) {
     name = sharding::toString(collective->kind);
     details["id"] = collective->id;

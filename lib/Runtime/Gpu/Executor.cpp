@@ -52,6 +52,10 @@ Status GpuExecutor::openPart(int64_t index, int64_t workspaceBytes) {
   GpuPart &part = *opened;
   part.index = index;
   part.part = &program().parts[index];
+  if (hasStep<ContractStep>(part.part->steps))
+    return Status::error("part '" + part.part->name +
+                         "' has steps 'contract', which run in host memory; compile the program "
+                         "for this target");
   if (hasStep<GemmStep>(part.part->steps))
     workspaceBytes = std::max(workspaceBytes, driver().gemmWorkspaceBytes());
   part.plan = planPart(program(), index, workspaceBytes, options.plan);

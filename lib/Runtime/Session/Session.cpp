@@ -23,6 +23,8 @@ static std::set<int64_t> writtenBy(const StepList &steps) {
       written.insert(launch->slots.begin() + launch->reads, launch->slots.end());
     else if (auto *gemm = std::get_if<GemmStep>(&step.action))
       written.insert(gemm->c);
+    else if (auto *contract = std::get_if<ContractStep>(&step.action))
+      written.insert(contract->c);
     else if (auto *copy = std::get_if<CopyStep>(&step.action))
       written.insert(copy->dst);
     else if (auto *collective = std::get_if<CollectiveStep>(&step.action))

@@ -138,3 +138,69 @@ rt.program @main {
     rt.recv %x : !rt.slot<4xf32> id 3 global tensor<4xf32> from #dist.sharding<@m, [replicate]> to #dist.sharding<@n, [replicate]>
   }
 }
+
+// -----
+
+// R13: a contraction stays within its operands.
+dist.process_mesh @m(shape = [1], dim_names = ["d"])
+rt.program @main {
+  rt.part "main" over @m arena 192 {
+    %a = rt.slot "a" at 0 : !rt.slot<6xf32>
+    %b = rt.slot "b" at 64 : !rt.slot<3xf32>
+    %c = rt.slot "c" at 128 : !rt.slot<4xf32>
+    // expected-error @below {{reaches beyond the 6 elements of a}}
+    rt.contract %a, %b to %c starts [0, 0, 0] extents [4, 3] strides [1, 2], [0, 1], [1, 0] : !rt.slot<6xf32>, !rt.slot<3xf32> to !rt.slot<4xf32>
+  }
+}
+
+// -----
+
+// R13: also where it reads backwards.
+dist.process_mesh @m(shape = [1], dim_names = ["d"])
+rt.program @main {
+  rt.part "main" over @m arena 192 {
+    %a = rt.slot "a" at 0 : !rt.slot<6xf32>
+    %b = rt.slot "b" at 64 : !rt.slot<3xf32>
+    %c = rt.slot "c" at 128 : !rt.slot<4xf32>
+    // expected-error @below {{reaches beyond the 3 elements of b}}
+    rt.contract %a, %b to %c starts [0, 1, 0] extents [4, 3] strides [1, 1], [0, -1], [1, 0] : !rt.slot<6xf32>, !rt.slot<3xf32> to !rt.slot<4xf32>
+  }
+}
+
+// -----
+
+// R13: a loop has a stride in each operand.
+dist.process_mesh @m(shape = [1], dim_names = ["d"])
+rt.program @main {
+  rt.part "main" over @m arena 192 {
+    %a = rt.slot "a" at 0 : !rt.slot<6xf32>
+    %b = rt.slot "b" at 64 : !rt.slot<3xf32>
+    %c = rt.slot "c" at 128 : !rt.slot<4xf32>
+    // expected-error @below {{has 1 strides of b for 2 loops}}
+    rt.contract %a, %b to %c starts [0, 0, 0] extents [4, 3] strides [1, 1], [0], [1, 0] : !rt.slot<6xf32>, !rt.slot<3xf32> to !rt.slot<4xf32>
+  }
+}
+
+// -----
+
+// R13: extents are positive.
+dist.process_mesh @m(shape = [1], dim_names = ["d"])
+rt.program @main {
+  rt.part "main" over @m arena 192 {
+    %a = rt.slot "a" at 0 : !rt.slot<6xf32>
+    %b = rt.slot "b" at 64 : !rt.slot<3xf32>
+    %c = rt.slot "c" at 128 : !rt.slot<4xf32>
+    // expected-error @below {{has a loop of extent 0; extents are positive}}
+    rt.contract %a, %b to %c starts [0, 0, 0] extents [4, 0] strides [1, 1], [0, 1], [1, 0] : !rt.slot<6xf32>, !rt.slot<3xf32> to !rt.slot<4xf32>
+  }
+}
+
+// -----
+
+// R13: C is f32.
+func.func @f(%a: tensor<6xbf16>, %b: tensor<3xbf16>, %c: tensor<4xbf16>) -> tensor<4xbf16> {
+  // expected-error @below {{contracts elements of 'bf16' and 'bf16' to 'bf16'; a and b are both f32, f16 or bf16, and c is f32}}
+  %y = rt.contraction %a, %b into %c starts [0, 0, 0] extents [4, 3] strides [1, 1], [0, 1], [1, 0]
+    : tensor<6xbf16>, tensor<3xbf16> into tensor<4xbf16>
+  return %y : tensor<4xbf16>
+}

@@ -41,6 +41,8 @@ rt.program @main peak 512 {
     rt.gemm %y, %w to %o batch 1 m 4 n 2 k 8 ld [8, 2, 2] stride [0, 0, 0] accumulate : !rt.slot<4x8xf32>, !rt.slot<8x2xf32> to !rt.slot<4x2xf32>
     // CHECK: rt.gemm %[[Y]], %{{.*}} to %[[O:.*]] bias %[[V:.*]] batch 1 m 4 n 2 k 8 {{.*}} epilogue "relu" : {{.*}} to !rt.slot<4x2xf32> bias !rt.slot<2xf32>
     rt.gemm %y, %w to %o bias %v batch 1 m 4 n 2 k 8 ld [8, 2, 2] stride [0, 0, 0] epilogue "relu" : !rt.slot<4x8xf32>, !rt.slot<8x2xf32> to !rt.slot<4x2xf32> bias !rt.slot<2xf32>
+    // CHECK: rt.contract %[[Y]], %{{.*}} to %[[O]] starts [0, 2, 0] extents [4, 2, 3] strides [8, 0, 2], [0, 1, -1], [2, 1, 0] accumulate : !rt.slot<4x8xf32>, !rt.slot<8x2xf32> to !rt.slot<4x2xf32>
+    rt.contract %y, %w to %o starts [0, 2, 0] extents [4, 2, 3] strides [8, 0, 2], [0, 1, -1], [2, 1, 0] accumulate : !rt.slot<4x8xf32>, !rt.slot<8x2xf32> to !rt.slot<4x2xf32>
     // CHECK: %[[T:.*]] = rt.collective "all_reduce"(%[[Y]]) to (%[[X]]) over @pod ["dp"] reduction sum from
     %t = rt.collective "all_reduce" (%y) to (%x) over @pod ["dp"] reduction sum
       from [#dist.sharding<@pod, [partial(sum)]>] to [#dist.sharding<@pod, [replicate]>] global [tensor<4x8xf32>]

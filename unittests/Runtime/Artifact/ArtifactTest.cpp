@@ -57,6 +57,12 @@ static Artifact everything() {
   std::get<IfStep>(branch.action).thenSteps.push_back(b.step(CopyStep{y, w, 8}));
   std::get<IfStep>(branch.action).elseSteps.push_back(b.step(CopyStep{y, w, 4}));
   b.program.parts[p].steps.push_back(branch);
+  ContractStep contract;
+  contract.a = y, contract.b = c, contract.c = z;
+  contract.starts = {0, 3, 0};
+  contract.loops = {{3, {1, 0, 4}}, {4, {0, 4, 1}}, {2, {2, -1, 0}}};
+  contract.accumulate = true;
+  b.add(p, contract);
   Step again = b.step(WhileStep{{}, flag, {}});
   std::get<WhileStep>(again.action).before.push_back(b.step(CopyStep{y, w, 8}));
   b.program.parts[p].steps.push_back(again);
@@ -210,6 +216,21 @@ TEST(Artifact, EveryWrongReferenceIsRefused) {
          gemm.bias = gemm.c;
        }},
       {"with k = 0", [](Program &p) { std::get<GemmStep>(p.parts[0].steps[1].action).k = 0; }},
+      {"reach beyond slot",
+       [](Program &p) { std::get<ContractStep>(p.parts[0].steps[7].action).starts[1] = 0; }},
+      {"reach beyond slot",
+       [](Program &p) {
+         auto &contract = std::get<ContractStep>(p.parts[0].steps[7].action);
+         contract.loops[1].strides[1] = int64_t(1) << 62;
+       }},
+      {"write the same element",
+       [](Program &p) {
+         std::get<ContractStep>(p.parts[0].steps[7].action).loops[0].strides[2] = 3;
+       }},
+      {"extent 0 is out of range",
+       [](Program &p) { std::get<ContractStep>(p.parts[0].steps[7].action).loops[0].extent = 0; }},
+      {"a contraction of i32",
+       [](Program &p) { std::get<ContractStep>(p.parts[0].steps[7].action).dtype = DType::i32; }},
       {"never waited for",
        [](Program &p) { p.parts[0].steps.erase(p.parts[0].steps.begin() + 3); }},
       {"not started", [](Program &p) { std::get<WaitStep>(p.parts[0].steps[3].action).token = 2; }},

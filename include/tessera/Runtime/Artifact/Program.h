@@ -102,6 +102,24 @@ struct GemmStep {
   bool hasEpilogue() const { return bias.has_value() || epilogue != Epilogue::none; }
 };
 
+/// A loop of a contraction: its trips, and how many elements lie between neighbours in A, B and C
+/// (0 where an operand does not depend on the loop; negative where it is read backwards).
+struct ContractLoop {
+  int64_t extent = 1;
+  std::array<int64_t, 3> strides = {0, 0, 0};
+};
+
+/// C (+)= sum A · B over all loops: each operand is read or written at `starts` plus the sum of
+/// index times stride. Loops that C depends on are parallel, the others are summed over. Windows
+/// overlap in A or B, so convolutions and their derivatives are contractions, too. C is f32.
+struct ContractStep {
+  DType dtype = DType::f32;    ///< of A and B: f32, f16 or bf16
+  int64_t a = 0, b = 0, c = 0; ///< slots
+  std::array<int64_t, 3> starts = {0, 0, 0};
+  std::vector<ContractLoop> loops;
+  bool accumulate = false;
+};
+
 /// One tensor of a collective or of a transfer. `src` is unused in a `recv`, `dst` in a `send`.
 struct Operand {
   int64_t src = -1;
@@ -172,7 +190,7 @@ struct Step {
   std::string loc;   ///< source location, may be empty
   std::string name;  ///< for traces, may be empty
   std::variant<LaunchStep, GemmStep, CollectiveStep, TransferStep, WaitStep, CopyStep, LoopStep,
-               WhileStep, IfStep>
+               WhileStep, IfStep, ContractStep>
       action;
 };
 

@@ -140,6 +140,65 @@ LogicalResult ProductOp::verify() {
                         getBias() ? elementOf(getBias().getType()) : Type(), elementOf(types[2]));
 }
 
+/// Rule R13, for operands of these element types and sizes.
+static LogicalResult verifyContraction(Operation *op, ArrayRef<Type> elements,
+                                       ArrayRef<int64_t> sizes, ArrayRef<int64_t> starts,
+                                       ArrayRef<int64_t> extents,
+                                       ArrayRef<ArrayRef<int64_t>> strides) {
+  if (starts.size() != 3)
+    return op->emitOpError() << "has " << starts.size() << " starts; it needs three, of a, b and c";
+  Type a = elements[0], b = elements[1], c = elements[2];
+  if (a != b || !(a.isF32() || a.isF16() || a.isBF16()) || !c.isF32())
+    return op->emitOpError() << "contracts elements of " << a << " and " << b << " to " << c
+                             << "; a and b are both f32, f16 or bf16, and c is f32";
+  for (int64_t extent : extents)
+    if (extent < 1)
+      return op->emitOpError() << "has a loop of extent " << extent << "; extents are positive";
+  static constexpr const char *kNames[] = {"a", "b", "c"};
+  for (unsigned operand = 0; operand < 3; ++operand) {
+    if (strides[operand].size() != extents.size())
+      return op->emitOpError() << "has " << strides[operand].size() << " strides of "
+                               << kNames[operand] << " for " << extents.size() << " loops";
+    std::optional<int64_t> least = starts[operand], most = least;
+    for (auto [extent, stride] : llvm::zip_equal(extents, strides[operand])) {
+      std::optional<int64_t> &end = stride < 0 ? least : most;
+      if (end)
+        end = llvm::checkedMulAdd(extent - 1, stride, *end);
+    }
+    if (!least || !most || *least < 0 || *most >= sizes[operand])
+      return op->emitOpError() << "reaches beyond the " << sizes[operand] << " elements of "
+                               << kNames[operand];
+  }
+  return success();
+}
+
+LogicalResult ContractionOp::verify() {
+  SmallVector<Type> elements;
+  SmallVector<int64_t> sizes;
+  for (Value operand : getOperands()) {
+    auto type = cast<RankedTensorType>(operand.getType());
+    if (!type.hasStaticShape())
+      return emitOpError() << "contracts " << type << "; shapes are static";
+    elements.push_back(type.getElementType());
+    sizes.push_back(type.getNumElements());
+  }
+  return verifyContraction(*this, elements, sizes, getStarts(), getExtents(),
+                           {getAStrides(), getBStrides(), getCStrides()});
+}
+
+LogicalResult ContractOp::verify() {
+  if (failed(verifyWritten(*this, getC())))
+    return failure();
+  SmallVector<Type> elements;
+  SmallVector<int64_t> sizes;
+  for (SlotType slot : {getA().getType(), getB().getType(), getC().getType()}) {
+    elements.push_back(slot.getElementType());
+    sizes.push_back(slot.getNumElements());
+  }
+  return verifyContraction(*this, elements, sizes, getStarts(), getExtents(),
+                           {getAStrides(), getBStrides(), getCStrides()});
+}
+
 LogicalResult GemmOp::verify() {
   if (failed(verifyWritten(*this, getC())))
     return failure();

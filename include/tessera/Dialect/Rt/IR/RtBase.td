@@ -25,7 +25,8 @@ def Rt_Dialect : Dialect {
 
     `rt.group` and `rt.yield` belong to the stage before: they hold the ops of the local view that
     become one kernel (`codegen-fuse`), until `codegen-outline-kernels` makes them functions. `rt.product` is a
-    contraction with what a library does to its result (`codegen-form-epilogues`), until it is a gemm.
+    contraction with what a library does to its result (`codegen-form-epilogues`), until it is a gemm. `rt.contraction`
+    is one whose operands are accessed at strides (`codegen-form-contractions`), until it is an `rt.contract`.
 
     A kernel is a private function with the attribute `kernel.reads = n`: its first n arguments are only read,
     the others are the destinations, one a result, whose incoming value may be an accumulator's init.
@@ -46,6 +47,7 @@ def Rt_Dialect : Dialect {
     | R10 | a loop's constant step is positive |
     | R11 | send and recv of an id come in pairs and agree |
     | R12 | a bias has n elements of C's type, an epilogue is "relu" or "gelu"; both stand in products of f32, f16 or bf16 |
+    | R13 | the loops of a contraction have positive extents and a stride for each operand, and stay within the operands; A and B are both f32, f16 or bf16, C is f32 |
   }];
   let useDefaultTypePrinterParser = 1;
   let extraClassDeclaration = [{

@@ -42,6 +42,30 @@ def Rt_YieldOp : Rt_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<["Gro
   let assemblyFormat = "$operands attr-dict `:` type($operands)";
 }
 
+def Rt_ContractionOp : Rt_Op<"contraction", [Pure, AllTypesMatch<["init", "result"]>, DestinationStyleOpInterface]> {
+  let summary = "A sum of products of two tensors, read and written at strides";
+  let description = [{
+    ```mlir
+    %y = rt.contraction %a, %b into %init starts [0, 2, 0] extents [4, 3] strides [1, 1], [0, -1], [1, 0]
+      : tensor<6xf32>, tensor<3xf32> into tensor<4xf32>
+    ```
+    init + the sum of a · b over all loops: a dense operand is accessed at its start plus the sum of index times stride,
+    in elements. What `rt.contract` does to slots. Rule R13.
+  }];
+  let arguments = (ins AnyRankedTensor:$a, AnyRankedTensor:$b, AnyRankedTensor:$init, DenseI64ArrayAttr:$starts,
+                       DenseI64ArrayAttr:$extents, DenseI64ArrayAttr:$a_strides, DenseI64ArrayAttr:$b_strides,
+                       DenseI64ArrayAttr:$c_strides);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $a `,` $b `into` $init `starts` $starts `extents` $extents `strides` $a_strides `,` $b_strides `,` $c_strides attr-dict
+    `:` type($a) `,` type($b) `into` type($init)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
+  }];
+}
+
 def Rt_ProductOp : Rt_Op<"product", [Pure, AllTypesMatch<["init", "result"]>, DestinationStyleOpInterface]> {
   let summary = "A contraction with a bias and an epilogue";
   let description = [{

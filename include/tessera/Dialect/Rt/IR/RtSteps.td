@@ -49,6 +49,27 @@ def Rt_GemmOp : Rt_Step<"gemm"> {
   let hasVerifier = 1;
 }
 
+def Rt_ContractOp : Rt_Step<"contract"> {
+  let summary = "C (+)= sum A · B over loops that access slots at strides";
+  let description = [{
+    ```mlir
+    rt.contract %a, %b to %c starts [0, 2, 0] extents [4, 3] strides [1, 1], [0, -1], [1, 0] accumulate
+      : !rt.slot<6xf32>, !rt.slot<3xf32> to !rt.slot<4xf32>
+    ```
+    In each iteration of all loops an operand is accessed at its start plus the sum of index times stride, in elements.
+    Loops in which C has a stride are parallel, the others are summed over. A and B are f32, f16 or bf16, C is f32. CPU
+    targets have them. Rules R9, R13.
+  }];
+  let arguments = (ins Rt_SlotType:$a, Rt_SlotType:$b, Rt_SlotType:$c, DenseI64ArrayAttr:$starts,
+                       DenseI64ArrayAttr:$extents, DenseI64ArrayAttr:$a_strides, DenseI64ArrayAttr:$b_strides,
+                       DenseI64ArrayAttr:$c_strides, UnitAttr:$accumulate);
+  let assemblyFormat = [{
+    $a `,` $b `to` $c `starts` $starts `extents` $extents `strides` $a_strides `,` $b_strides `,` $c_strides
+    (`accumulate` $accumulate^)? attr-dict `:` qualified(type($a)) `,` qualified(type($b)) `to` qualified(type($c))
+  }];
+  let hasVerifier = 1;
+}
+
 def Rt_CollectiveOp : Rt_Step<"collective", [AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Moves every operand from its source layout to its target layout";

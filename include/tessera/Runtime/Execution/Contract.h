@@ -1,0 +1,69 @@
+//===- Contract.h - Contractions of strided operands ------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A contraction is a matrix product whose rows, columns and summed index are
+// groups of loops: an element of A lies at the offset of its row plus that of its
+// place in the sum. The sums run over packed panels of one operand and elements of
+// the other where they lie ("implicit gemm": no matrix of windows is written).
+//
+// D. Matthews, "High-Performance Tensor Contraction without Transposition", 2018
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_EXECUTION_CONTRACT_H
+#define TESSERA_RUNTIME_EXECUTION_CONTRACT_H
+
+#include "tessera/Runtime/Artifact/Program.h"
+
+namespace tessera::runtime {
+
+/// A contract step as a product of matrices. C[row][column] = sum A[row][k] · B[k][column], for
+/// each batch. All offsets are in elements.
+class Contraction {
+public:
+  explicit Contraction(const ContractStep &step);
+
+  /// Pieces of C that can be computed at once, at most `most` where there are as many. No element
+  /// depends on how many there are.
+  int64_t split(int64_t most);
+  /// Computes a piece on the calling thread. `a`, `b`, `c` are the slots of the step.
+  void run(int64_t piece, const void *a, const void *b, float *c) const;
+
+  /// Multiplications, of all batches.
+  double products() const;
+
+private:
+  /// The offsets of a group of loops in two operands.
+  struct Offsets {
+    std::vector<int64_t> x, y;
+    int64_t size() const { return static_cast<int64_t>(x.size()); }
+  };
+  struct Shape;
+  struct Block;
+
+  static Offsets offsetsOf(const std::vector<ContractLoop> &loops, int x, int y, int order);
+  double estimate(const std::vector<ContractLoop> &m, const std::vector<ContractLoop> &n, double k,
+                  int right) const;
+  void multiply(const Block &block) const;
+  void pack(const Block &block, int64_t kBegin, int64_t kEnd, float *packed) const;
+  void write(const Block &block, const float *tile, int64_t row, int64_t column,
+             bool accumulate) const;
+
+  DType dtype;
+  bool accumulate;
+  bool swapped = false;                        ///< A of the product is the step's B
+  std::vector<std::array<int64_t, 3>> batches; ///< where A, B and C of each begin
+  Offsets rows;                                ///< in A and C
+  Offsets columns;                             ///< in B and C
+  Offsets sums;                                ///< in A and B
+  int64_t vectors = 1;                         ///< of a tile's width
+  int64_t byBatch = 1, byRows = 1, byColumns = 1;
+};
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_RUNTIME_EXECUTION_CONTRACT_H

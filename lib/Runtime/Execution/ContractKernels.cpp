@@ -1,0 +1,71 @@
+//===- ContractKernels.cpp - Tiles of a contraction -----------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A tile is kept in registers: R rows of V vectors, to which each i adds the
+// product of R broadcast elements and V vectors. AVX-512 has 32 registers for
+// 8 x 3 sums, the others 16 for 4 x 3.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ContractKernels.h"
+
+namespace tessera::runtime {
+
+// A macro, because a function template does not inherit the target of its caller.
+#define TESSERA_TILE_KERNEL(NAME, TARGET, BYTES, R)                                                \
+  template <int V>                                                                                 \
+  TARGET static void NAME(int64_t k, const float *const *rows, const int64_t *offsets,             \
+                          const float *b, float *tile) {                                           \
+    typedef float Vector __attribute__((vector_size(BYTES), may_alias));                           \
+    Vector sums[R][V];                                                                             \
+    const float *row[R];                                                                           \
+    _Pragma("GCC unroll 8") for (int r = 0; r < (R); ++r) {                                        \
+      row[r] = rows[r];                                                                            \
+      _Pragma("GCC unroll 4") for (int v = 0; v < V; ++v) sums[r][v] = Vector{};                   \
+    }                                                                                              \
+    const auto *right = reinterpret_cast<const Vector *>(b);                                       \
+    for (int64_t i = 0; i < k; ++i, right += V) {                                                  \
+      const int64_t at = offsets[i];                                                               \
+      Vector x[V];                                                                                 \
+      _Pragma("GCC unroll 4") for (int v = 0; v < V; ++v) x[v] = right[v];                         \
+      _Pragma("GCC unroll 8") for (int r = 0; r < (R); ++r) {                                      \
+        const float left = row[r][at];                                                             \
+        _Pragma("GCC unroll 4") for (int v = 0; v < V; ++v) sums[r][v] += left * x[v];             \
+      }                                                                                            \
+    }                                                                                              \
+    auto *out = reinterpret_cast<Vector *>(tile);                                                  \
+    _Pragma("GCC unroll 8") for (int r = 0; r < (R); ++r)                                          \
+        _Pragma("GCC unroll 4") for (int v = 0; v < V; ++v) out[r * V + v] = sums[r][v];           \
+  }
+
+TESSERA_TILE_KERNEL(plainTile, , 16, 4)
+static const TileKernels kPlain = {"plain", 4, 4, {plainTile<1>, plainTile<2>, plainTile<3>}};
+
+#ifdef __x86_64__
+TESSERA_TILE_KERNEL(avx2Tile, __attribute__((target("avx2,fma"))), 32, 4)
+TESSERA_TILE_KERNEL(avx512Tile, __attribute__((target("avx512f"))), 64, 8)
+static const TileKernels kAvx2 = {"avx2", 4, 8, {avx2Tile<1>, avx2Tile<2>, avx2Tile<3>}};
+static const TileKernels kAvx512 = {"avx512", 8, 16, {avx512Tile<1>, avx512Tile<2>, avx512Tile<3>}};
+#endif
+
+const TileKernels &tileKernels() {
+  static const TileKernels &best = *allTileKernels().front();
+  return best;
+}
+
+std::span<const TileKernels *const> allTileKernels() {
+#ifdef __x86_64__
+  static const TileKernels *const all[] = {&kAvx512, &kAvx2, &kPlain};
+  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  return std::span(all).subspan(__builtin_cpu_supports("avx512f") ? 0 : avx2 ? 1 : 2);
+#else
+  static const TileKernels *const all[] = {&kPlain};
+  return all;
+#endif
+}
+
+} // namespace tessera::runtime

@@ -1,0 +1,42 @@
+//===- ContractKernels.h - Tiles of a contraction ---------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The inner loops of Contract.cpp, one set per instruction set.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_EXECUTION_CONTRACTKERNELS_H
+#define TESSERA_LIB_RUNTIME_EXECUTION_CONTRACTKERNELS_H
+
+#include <cstdint>
+#include <span>
+
+namespace tessera::runtime {
+
+constexpr int64_t kMostVectors = 3; ///< a tile's width in vectors
+
+/// tile[r][c] = sum over i < k of rows[r][offsets[i]] * b[i][c], r over the set's rows, c over the
+/// columns of `vectors` vectors. `b` and `tile` are dense, row-major, and aligned to 64 bytes.
+using TileKernel = void (*)(int64_t k, const float *const *rows, const int64_t *offsets,
+                            const float *b, float *tile);
+
+struct TileKernels {
+  const char *name;
+  int64_t rows;                     ///< of a tile
+  int64_t lanes;                    ///< f32 elements of a vector
+  TileKernel kernels[kMostVectors]; ///< by vectors - 1
+};
+
+/// The fastest set that this processor executes.
+const TileKernels &tileKernels();
+
+/// All sets that this processor executes, the fastest first.
+std::span<const TileKernels *const> allTileKernels();
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_EXECUTION_CONTRACTKERNELS_H

@@ -1,0 +1,79 @@
+// RUN: tessera-opt %s --codegen-form-contractions --split-input-file | FileCheck %s
+//
+// Convolutions and their derivatives are read at strides.
+
+// CHECK-LABEL: func.func @forward(
+// CHECK-SAME: %[[X:.*]]: tensor<2x16x11x9xf32>, %[[W:.*]]: tensor<24x16x3x3xf32>, %[[Z:.*]]: tensor<2x24x5x7xf32>
+// CHECK: %[[Y:.*]] = rt.contraction %[[X]], %[[W]] into %[[Z]] starts [0, 0, 0] extents [2, 24, 5, 7, 16, 3, 3]
+// CHECK-SAME: strides [1584, 0, 18, 1, 99, 9, 1], [0, 144, 0, 0, 9, 3, 1], [840, 35, 7, 1, 0, 0, 0]
+// CHECK: return %[[Y]]
+#x = affine_map<(n, o, h, w, c, i, j) -> (n, c, h * 2 + i, w + j)>
+#k = affine_map<(n, o, h, w, c, i, j) -> (o, c, i, j)>
+#y = affine_map<(n, o, h, w, c, i, j) -> (n, o, h, w)>
+func.func @forward(%x: tensor<2x16x11x9xf32>, %w: tensor<24x16x3x3xf32>, %zero: tensor<2x24x5x7xf32>) -> tensor<2x24x5x7xf32>
+    attributes {dist.view = "local"} {
+  %y = linalg.generic {indexing_maps = [#x, #k, #y],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%x, %w : tensor<2x16x11x9xf32>, tensor<24x16x3x3xf32>) outs(%zero : tensor<2x24x5x7xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %0 = arith.mulf %a, %b : f32
+    %1 = arith.addf %sum, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<2x24x5x7xf32>
+  return %y : tensor<2x24x5x7xf32>
+}
+
+// -----
+
+// A kernel that is flipped and transposed first is read backwards; 16-bit floats are extended inside.
+
+// CHECK-LABEL: func.func @flipped(
+// CHECK-SAME: %[[G:.*]]: tensor<2x24x13xbf16>, %[[W:.*]]: tensor<24x16x3xbf16>, %[[Z:.*]]: tensor<2x16x11xf32>
+// CHECK-NEXT: rt.contraction %[[G]], %[[W]] into %[[Z]] starts [0, 2, 0] extents [2, 16, 11, 24, 3]
+// CHECK-SAME: strides [312, 0, 1, 13, 1], [0, 3, 0, 48, -1], [176, 11, 1, 0, 0]
+#flip = affine_map<(c, o, j) -> (o, c, -j + 2)>
+#id = affine_map<(c, o, j) -> (c, o, j)>
+#g = affine_map<(n, c, w, o, j) -> (n, o, w + j)>
+#k = affine_map<(n, c, w, o, j) -> (c, o, j)>
+#d = affine_map<(n, c, w, o, j) -> (n, c, w)>
+func.func @flipped(%g: tensor<2x24x13xbf16>, %w: tensor<24x16x3xbf16>, %zero: tensor<2x16x11xf32>) -> tensor<2x16x11xf32>
+    attributes {dist.view = "local"} {
+  %empty = tensor.empty() : tensor<16x24x3xbf16>
+  %f = linalg.generic {indexing_maps = [#flip, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%w : tensor<24x16x3xbf16>) outs(%empty : tensor<16x24x3xbf16>) {
+  ^bb0(%a: bf16, %b: bf16):
+    linalg.yield %a : bf16
+  } -> tensor<16x24x3xbf16>
+  %y = linalg.generic {indexing_maps = [#g, #k, #d],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%g, %f : tensor<2x24x13xbf16>, tensor<16x24x3xbf16>) outs(%zero : tensor<2x16x11xf32>) {
+  ^bb0(%a: bf16, %b: bf16, %sum: f32):
+    %0 = arith.extf %a : bf16 to f32
+    %1 = arith.extf %b : bf16 to f32
+    %2 = arith.mulf %0, %1 : f32
+    %3 = arith.addf %sum, %2 : f32
+    linalg.yield %3 : f32
+  } -> tensor<2x16x11xf32>
+  return %y : tensor<2x16x11xf32>
+}
+
+// -----
+
+// Depthwise: one row. A kernel is faster.
+
+// CHECK-LABEL: func.func @depthwise(
+// CHECK-NOT: rt.contraction
+#x = affine_map<(n, c, w, j) -> (n, c, w + j)>
+#k = affine_map<(n, c, w, j) -> (c, j)>
+#y = affine_map<(n, c, w, j) -> (n, c, w)>
+func.func @depthwise(%x: tensor<2x512x66xf32>, %w: tensor<512x3xf32>, %zero: tensor<2x512x64xf32>) -> tensor<2x512x64xf32>
+    attributes {dist.view = "local"} {
+  %y = linalg.generic {indexing_maps = [#x, #k, #y], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<2x512x66xf32>, tensor<512x3xf32>) outs(%zero : tensor<2x512x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %0 = arith.mulf %a, %b : f32
+    %1 = arith.addf %sum, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<2x512x64xf32>
+  return %y : tensor<2x512x64xf32>
+}

@@ -1,0 +1,219 @@
+//===- ContractTest.cpp - Contractions against plain loops ----------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Reference.h"
+
+#include "Execution/ContractKernels.h"
+#include "tessera/Runtime/Execution/Contract.h"
+
+#include <cmath>
+#include <random>
+
+using namespace tessera::runtime;
+
+namespace {
+
+/// A convolution of any rank, channels first, and what derives from it.
+struct Convolution {
+  int64_t batch = 1, groups = 1, in = 1, out = 1; ///< channels of a group
+  std::vector<int64_t> size, window, stride, dilation;
+
+  int64_t rank() const { return static_cast<int64_t>(size.size()); }
+  int64_t places(int64_t d) const {
+    return (size[d] - dilation[d] * (window[d] - 1) - 1) / stride[d] + 1;
+  }
+  /// Elements in front of which dimension d steps.
+  static int64_t inside(const std::vector<int64_t> &shape, int64_t d) {
+    int64_t count = 1;
+    for (size_t i = d + 1; i < shape.size(); ++i)
+      count *= shape[i];
+    return count;
+  }
+  enum class Kind { forward, weights };
+
+  ContractStep step(Kind kind) const {
+    std::vector<int64_t> to;
+    for (int64_t d = 0; d < rank(); ++d)
+      to.push_back(places(d));
+    int64_t x = inside(size, -1), y = inside(to, -1), w = inside(window, -1);
+    std::vector<ContractLoop> loops;
+    // Strides in the image, the kernel and the result.
+    loops.push_back({batch, {groups * in * x, 0, groups * out * y}});
+    loops.push_back({groups, {in * x, out * in * w, out * y}});
+    loops.push_back({out, {0, in * w, y}});
+    loops.push_back({in, {x, w, 0}});
+    for (int64_t d = 0; d < rank(); ++d) {
+      loops.push_back({to[d], {stride[d] * inside(size, d), 0, inside(to, d)}});
+      loops.push_back({window[d], {dilation[d] * inside(size, d), inside(window, d), 0}});
+    }
+    ContractStep made;
+    made.loops = loops;
+    if (kind == Kind::weights)
+      for (ContractLoop &loop : made.loops)
+        std::swap(loop.strides[1], loop.strides[2]);
+    return made;
+  }
+};
+
+/// Random operands of a step, and what it computes in double.
+class Trial {
+public:
+  Trial(const ContractStep &given, std::mt19937 &random) : step(given) {
+    int64_t least[3], most[3];
+    for (int operand = 0; operand < 3; ++operand) {
+      least[operand] = most[operand] = 0;
+      for (const ContractLoop &loop : step.loops)
+        (loop.strides[operand] < 0 ? least : most)[operand] +=
+            (loop.extent - 1) * loop.strides[operand];
+      step.starts[operand] = 2 - least[operand];
+    }
+    auto make = [&](DType dtype, int operand) {
+      int64_t count = most[operand] - least[operand] + 4; // two elements around, not touched
+      Bytes bytes(static_cast<size_t>(count * sizeOf(dtype)));
+      for (int64_t i = 0; i < count; ++i)
+        writeElement(dtype, static_cast<double>(random() % 33) / 8 - 2,
+                     bytes.data() + i * sizeOf(dtype));
+      return bytes;
+    };
+    a = make(step.dtype, 0), b = make(step.dtype, 1), c = make(DType::f32, 2);
+    expected.resize(c.size() / sizeof(float));
+    for (size_t i = 0; i < expected.size(); ++i)
+      expected[i] = readElement(DType::f32, c.data() + i * sizeof(float));
+    sizes.assign(expected.size(), 0);
+    std::vector<bool> seen(expected.size());
+    add(0, step.starts, seen);
+  }
+
+  Bytes run(int64_t most) const {
+    Bytes result = c;
+    Contraction contraction(step);
+    int64_t pieces = contraction.split(most);
+    EXPECT_LE(pieces, std::max<int64_t>(most, 1));
+    for (int64_t piece = pieces; piece-- > 0;)
+      contraction.run(piece, a.data(), b.data(), reinterpret_cast<float *>(result.data()));
+    return result;
+  }
+
+  void check() const {
+    Bytes whole = run(1);
+    for (size_t i = 0; i < expected.size(); ++i)
+      ASSERT_NEAR(readElement(DType::f32, whole.data() + i * sizeof(float)), expected[i],
+                  1e-6 * (sizes[i] + 1))
+          << "element " << i;
+    for (int64_t most : {2, 3, 8, 64})
+      ASSERT_EQ(run(most), whole) << "in " << most << " pieces";
+  }
+
+private:
+  void add(size_t loop, std::array<int64_t, 3> at, std::vector<bool> &seen) {
+    if (loop < step.loops.size()) {
+      for (int64_t i = 0; i < step.loops[loop].extent; ++i) {
+        add(loop + 1, at, seen);
+        for (int operand = 0; operand < 3; ++operand)
+          at[operand] += step.loops[loop].strides[operand];
+      }
+      return;
+    }
+    double &sum = expected[at[2]];
+    if (!seen[at[2]] && !step.accumulate)
+      sum = 0;
+    seen[at[2]] = true;
+    double term = readElement(step.dtype, a.data() + at[0] * sizeOf(step.dtype)) *
+                  readElement(step.dtype, b.data() + at[1] * sizeOf(step.dtype));
+    sum += term;
+    sizes[at[2]] += std::abs(term);
+  }
+
+  ContractStep step;
+  Bytes a, b, c;
+  std::vector<double> expected, sizes;
+};
+
+TEST(Contract, ConvolutionsOfAnyRank) {
+  std::mt19937 random(1);
+  auto upTo = [&](int64_t n) { return static_cast<int64_t>(1 + random() % n); };
+  for (int trial = 0; trial < 60; ++trial) {
+    Convolution conv{upTo(3), upTo(2), upTo(9), upTo(20), {}, {}, {}, {}};
+    for (int64_t rank = upTo(3), d = 0; d < rank; ++d) {
+      conv.window.push_back(upTo(3));
+      conv.stride.push_back(upTo(3));
+      conv.dilation.push_back(upTo(2));
+      conv.size.push_back(conv.dilation[d] * (conv.window[d] - 1) + upTo(rank == 1 ? 60 : 9));
+    }
+    for (auto kind : {Convolution::Kind::forward, Convolution::Kind::weights}) {
+      ContractStep step = conv.step(kind);
+      step.accumulate = trial % 3 == 0;
+      step.dtype = std::array{DType::f32, DType::bf16, DType::f16}[trial / 4 % 3];
+      SCOPED_TRACE(trial);
+      Trial(step, random).check();
+    }
+  }
+}
+
+TEST(Contract, OrderOfLoopsAndDirectionsDoNotMatter) {
+  std::mt19937 random(2);
+  Convolution conv{2, 1, 5, 19, {7, 9}, {3, 2}, {1, 2}, {2, 1}};
+  for (int trial = 0; trial < 20; ++trial) {
+    ContractStep step = conv.step(Convolution::Kind::forward);
+    std::shuffle(step.loops.begin(), step.loops.end(), random);
+    for (ContractLoop &loop : step.loops)
+      for (int operand = 0; operand < 3; ++operand)
+        if (random() % 2)
+          loop.strides[operand] *= -1;
+    Trial(step, random).check();
+  }
+}
+
+TEST(Contract, SumsLongerThanABlock) {
+  std::mt19937 random(3);
+  for (bool accumulate : {false, true}) {
+    ContractStep step;
+    step.accumulate = accumulate;
+    step.loops = {{11, {1000, 0, 37}}, {37, {0, 1, 1}}, {1000, {1, 37, 0}}};
+    Trial(step, random).check();
+    // Columns of the result far apart: the operands change places.
+    step.loops = {{11, {1000, 0, 1}}, {37, {0, 1, 11}}, {1000, {1, 37, 0}}};
+    Trial(step, random).check();
+  }
+}
+
+TEST(Contract, NoLoops) {
+  std::mt19937 random(4);
+  Trial(ContractStep(), random).check();
+}
+
+TEST(Contract, TilesOfAllSets) {
+  constexpr int64_t kDepth = 29;
+  std::mt19937 random(5);
+  std::vector<float> a(8 * kDepth);
+  alignas(64) float b[kDepth * 48], tile[8 * 48];
+  std::vector<int64_t> offsets(kDepth);
+  for (float &x : a)
+    x = static_cast<float>(random() % 17) - 8;
+  for (float &x : b)
+    x = static_cast<float>(random() % 17) - 8;
+  for (int64_t i = 0; i < kDepth; ++i)
+    offsets[i] = kDepth - 1 - i;
+  for (const TileKernels *set : allTileKernels()) {
+    std::vector<const float *> rows;
+    for (int64_t r = 0; r < set->rows; ++r)
+      rows.push_back(a.data() + r * kDepth);
+    for (int64_t vectors = 1; vectors <= kMostVectors; ++vectors) {
+      int64_t width = vectors * set->lanes;
+      set->kernels[vectors - 1](kDepth, rows.data(), offsets.data(), b, tile);
+      for (int64_t r = 0; r < set->rows; ++r)
+        for (int64_t column = 0; column < width; ++column) {
+          float sum = 0;
+          for (int64_t i = 0; i < kDepth; ++i)
+            sum += a[r * kDepth + offsets[i]] * b[i * width + column];
+          ASSERT_EQ(tile[r * width + column], sum) << set->name;
+        }
+    }
+  }
+}
+
+} // namespace
