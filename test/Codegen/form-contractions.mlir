@@ -28,15 +28,15 @@ func.func @forward(%x: tensor<2x16x11x9xf32>, %w: tensor<24x16x3x3xf32>, %zero: 
 // A kernel that is flipped and transposed first is read backwards; 16-bit floats are extended inside.
 
 // CHECK-LABEL: func.func @flipped(
-// CHECK-SAME: %[[G:.*]]: tensor<2x24x13xbf16>, %[[W:.*]]: tensor<24x16x3xbf16>, %[[Z:.*]]: tensor<2x16x11xf32>
-// CHECK-NEXT: rt.contraction %[[G]], %[[W]] into %[[Z]] starts [0, 2, 0] extents [2, 16, 11, 24, 3]
+// CHECK-SAME: %[[G:.*]]: tensor<8x24x13xbf16>, %[[W:.*]]: tensor<24x16x3xbf16>, %[[Z:.*]]: tensor<8x16x11xf32>
+// CHECK: rt.contraction %[[G]], %[[W]] into %[[Z]] starts [0, 2, 0] extents [8, 16, 11, 24, 3]
 // CHECK-SAME: strides [312, 0, 1, 13, 1], [0, 3, 0, 48, -1], [176, 11, 1, 0, 0]
 #flip = affine_map<(c, o, j) -> (o, c, -j + 2)>
 #id = affine_map<(c, o, j) -> (c, o, j)>
 #g = affine_map<(n, c, w, o, j) -> (n, o, w + j)>
 #k = affine_map<(n, c, w, o, j) -> (c, o, j)>
 #d = affine_map<(n, c, w, o, j) -> (n, c, w)>
-func.func @flipped(%g: tensor<2x24x13xbf16>, %w: tensor<24x16x3xbf16>, %zero: tensor<2x16x11xf32>) -> tensor<2x16x11xf32>
+func.func @flipped(%g: tensor<8x24x13xbf16>, %w: tensor<24x16x3xbf16>, %zero: tensor<8x16x11xf32>) -> tensor<8x16x11xf32>
     attributes {dist.view = "local"} {
   %empty = tensor.empty() : tensor<16x24x3xbf16>
   %f = linalg.generic {indexing_maps = [#flip, #id], iterator_types = ["parallel", "parallel", "parallel"]}
@@ -46,15 +46,15 @@ func.func @flipped(%g: tensor<2x24x13xbf16>, %w: tensor<24x16x3xbf16>, %zero: te
   } -> tensor<16x24x3xbf16>
   %y = linalg.generic {indexing_maps = [#g, #k, #d],
       iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
-      ins(%g, %f : tensor<2x24x13xbf16>, tensor<16x24x3xbf16>) outs(%zero : tensor<2x16x11xf32>) {
+      ins(%g, %f : tensor<8x24x13xbf16>, tensor<16x24x3xbf16>) outs(%zero : tensor<8x16x11xf32>) {
   ^bb0(%a: bf16, %b: bf16, %sum: f32):
     %0 = arith.extf %a : bf16 to f32
     %1 = arith.extf %b : bf16 to f32
     %2 = arith.mulf %0, %1 : f32
     %3 = arith.addf %sum, %2 : f32
     linalg.yield %3 : f32
-  } -> tensor<2x16x11xf32>
-  return %y : tensor<2x16x11xf32>
+  } -> tensor<8x16x11xf32>
+  return %y : tensor<8x16x11xf32>
 }
 
 // -----
