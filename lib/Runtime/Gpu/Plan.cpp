@@ -255,6 +255,8 @@ size_t PlanBuilder::add(size_t index) {
   case Instruction::Op::collective:
     addCollective(step, at.index);
     break;
+  case Instruction::Op::contract:
+    break; // refused when the program is loaded (Executor.cpp)
   case Instruction::Op::wait:
     break; // what reads the result conflicts with the collective
   case Instruction::Op::send:
