@@ -67,6 +67,12 @@ public:
   /// `bias` is null where the step has none.
   virtual Status gemm(Issue issue, const GemmStep &step, const void *a, const void *b, void *c,
                       const void *bias, std::byte *workspace) = 0;
+  /// Contractions that are steps are those of hosts; drivers of devices have them as kernels.
+  virtual bool runsContractions() const { return false; }
+  virtual Status contract(Issue issue, const ContractStep &step, const void *a, const void *b,
+                          void *c) {
+    return Status::error("this driver runs no steps 'contract'");
+  }
 
   /// Around what others issue to a stream of this driver (calls of a library), for traces.
   virtual Status beginTimed(const Issue &issue) { return {}; }

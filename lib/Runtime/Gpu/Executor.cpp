@@ -52,7 +52,7 @@ Status GpuExecutor::openPart(int64_t index, int64_t workspaceBytes) {
   GpuPart &part = *opened;
   part.index = index;
   part.part = &program().parts[index];
-  if (hasStep<ContractStep>(part.part->steps))
+  if (hasStep<ContractStep>(part.part->steps) && !driver().runsContractions())
     return Status::error("part '" + part.part->name +
                          "' has steps 'contract', which run in host memory; compile the program "
                          "for this target");

@@ -80,6 +80,10 @@ Status Issuer::issue(const Operation &op, int64_t collective) {
     return driver.gemm(withWorkspace(issueOf(op, "gemm")), step, slot(step.a), slot(step.b),
                        slot(step.c), step.bias ? slot(*step.bias) : nullptr, workspace);
   }
+  case Operation::Kind::contract: {
+    const auto &step = std::get<ContractStep>(op.step->action);
+    return driver.contract(issueOf(op, "contract"), step, slot(step.a), slot(step.b), slot(step.c));
+  }
   case Operation::Kind::copy: {
     const auto &step = std::get<CopyStep>(op.step->action);
     if (!overlaps(*part.part, step))

@@ -56,6 +56,7 @@ private:
   size_t add(size_t index);
   void add(const Step &step, const LaunchStep &launch);
   void add(const Step &step, const GemmStep &gemm);
+  void add(const Step &step, const ContractStep &contract);
   void add(const Step &step, const CopyStep &copy);
   void addCollective(const Step &step, int64_t index);
   size_t addLoop(size_t index);
@@ -172,6 +173,13 @@ void PlanBuilder::add(const Step &step, const GemmStep &gemm) {
   emit({Operation::Kind::gemm, &step, 0, 0, 0, 0, accessesOf(step, make), {}, -1});
 }
 
+void PlanBuilder::add(const Step &step, const ContractStep &contract) {
+  auto make = [&] {
+    return Accesses{access(contract.a, false), access(contract.b, false), access(contract.c, true)};
+  };
+  emit({Operation::Kind::contract, &step, 0, 0, 0, 0, accessesOf(step, make), {}, -1});
+}
+
 void PlanBuilder::add(const Step &step, const CopyStep &copy) {
   if (overlaps(part, copy)) {
     int64_t &bytes = plan.stagingBytes[plan.copyStream()];
@@ -256,7 +264,8 @@ size_t PlanBuilder::add(size_t index) {
     addCollective(step, at.index);
     break;
   case Instruction::Op::contract:
-    break; // refused when the program is loaded (Executor.cpp)
+    add(step, std::get<ContractStep>(step.action));
+    break;
   case Instruction::Op::wait:
     break; // what reads the result conflicts with the collective
   case Instruction::Op::send:

@@ -30,7 +30,7 @@ struct Access {
 };
 
 struct Operation {
-  enum class Kind { launch, gemm, copy, index, collective, none };
+  enum class Kind { launch, gemm, contract, copy, index, collective, none };
   Kind kind = Kind::none;
   const Step *step = nullptr; ///< of the program
   int64_t index = 0;          ///< of the collective in the plan

@@ -8,6 +8,7 @@
 #include "StubStreams.h"
 
 #include "../../Execution/MoveJob.h"
+#include "tessera/Runtime/Execution/Contract.h"
 #include "tessera/Runtime/Execution/Gemm.h"
 
 #include <cstring>
@@ -94,6 +95,16 @@ Status StubDriver::gemm(Issue issue, const GemmStep &step, const void *a, const 
                         const void *bias, std::byte *) {
   return enqueue(std::move(issue), [=, &step] {
     multiply(step, a, b, c, bias, 0, step.batch, 0, step.m);
+    return Status();
+  });
+}
+
+Status StubDriver::contract(Issue issue, const ContractStep &step, const void *a, const void *b,
+                            void *c) {
+  return enqueue(std::move(issue), [=, &step] {
+    Contraction contraction(step);
+    contraction.split(1);
+    contraction.run(0, a, b, static_cast<float *>(c));
     return Status();
   });
 }

@@ -83,6 +83,9 @@ public:
                 std::byte *workspace) override;
   Status gemm(Issue issue, const GemmStep &step, const void *a, const void *b, void *c,
               const void *bias, std::byte *workspace) override;
+  bool runsContractions() const override { return true; }
+  Status contract(Issue issue, const ContractStep &step, const void *a, const void *b,
+                  void *c) override;
   Status beginCapture(Stream origin) override;
   Expected<Graph> endCapture(Stream origin) override;
   Status launchGraph(Graph graph, Stream stream) override;
