@@ -70,7 +70,7 @@ static void recognizeIn(Block &block, int64_t leastScoreBytes) {
   while (!products.empty()) {
     auto product = cast<linalg::LinalgOp>(products.front());
     products.erase(products.begin());
-    std::optional<AttentionBackwardMatch> match = matchAttentionBackward(product);
+    std::optional<AttentionBackwardMatch> match = matchAttentionBackward(product, leastScoreBytes);
     if (!match || scoreBytes(match->forward) < leastScoreBytes)
       continue;
     SmallVector<Operation *> replaced(match->replaced.begin(), match->replaced.end());

@@ -292,7 +292,7 @@ int ElementExpressions::evaluate(Value tensor, ArrayRef<AffineExpr> indices) {
 }
 
 /// The loops of an op at indices of a result: those that the result has, and `reduced` for a
-/// reduction. Empty where the result is no permutation of its loops.
+/// reduction. Empty where the result is not a permutation of its loops.
 static Indices loopsAt(linalg::LinalgOp op, unsigned result, ArrayRef<AffineExpr> indices,
                        AffineExpr reduced) {
   MLIRContext *context = op.getContext();

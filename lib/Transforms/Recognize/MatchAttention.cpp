@@ -77,8 +77,9 @@ namespace {
 
 class Matcher {
 public:
-  Matcher(linalg::LinalgOp product, bool mayBeRead)
-      : product(product), mayBeRead(mayBeRead), context(product.getContext()) {
+  Matcher(linalg::LinalgOp product, bool mayBeRead, int64_t leastScoreBytes)
+      : product(product), mayBeRead(mayBeRead), leastScoreBytes(leastScoreBytes),
+        context(product.getContext()) {
     ranges = product.getStaticLoopRanges();
     loops = std::make_shared<Loops>();
     AffineExpr zero = getAffineConstantExpr(0, context);
@@ -136,9 +137,11 @@ private:
     return key;
   }
 
-  /// The products that a tensor is computed of by other ops.
+  /// The products that a tensor is computed of by other ops, one of which is an exponential: none
+  /// otherwise, since most products are no part of an attention.
   SmallVector<linalg::LinalgOp> findRoots(Value shares) {
     SmallVector<linalg::LinalgOp> roots;
+    bool hasExponential = false;
     SetVector<Value> work;
     work.insert(shares);
     constexpr size_t kMost = 256;
@@ -148,15 +151,22 @@ private:
         continue;
       auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
       if (linalgOp && isProduct(linalgOp)) {
-        if (!llvm::is_contained(roots, linalgOp))
+        constexpr int64_t kMostBytes = 8; // of an element, after conversions
+        auto scores = cast<RankedTensorType>(linalgOp->getResult(0).getType());
+        if (scores.getNumElements() >= leastScoreBytes / kMostBytes &&
+            !llvm::is_contained(roots, linalgOp))
           roots.push_back(linalgOp);
         continue;
       }
+      if (linalgOp)
+        hasExponential |= llvm::any_of(*linalgOp.getBlock(), llvm::IsaPred<math::ExpOp>);
       if (linalgOp || isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
         for (Value operand : op->getOperands())
           if (isa<RankedTensorType>(operand.getType()))
             work.insert(operand);
     }
+    if (!hasExponential)
+      roots.clear();
     return roots;
   }
 
@@ -182,6 +192,7 @@ private:
 
   linalg::LinalgOp product;
   bool mayBeRead;
+  int64_t leastScoreBytes;
   MLIRContext *context;
   SmallVector<int64_t> ranges;
   std::shared_ptr<Loops> loops;
@@ -436,6 +447,7 @@ std::optional<AttentionMatch> Matcher::matchFrom(linalg::LinalgOp root, unsigned
   return match;
 }
 
-std::optional<AttentionMatch> dist::matchAttention(linalg::LinalgOp product, bool mayBeRead) {
-  return Matcher(product, mayBeRead).run();
+std::optional<AttentionMatch> dist::matchAttention(linalg::LinalgOp product, bool mayBeRead,
+                                                   int64_t leastScoreBytes) {
+  return Matcher(product, mayBeRead, leastScoreBytes).run();
 }

@@ -47,9 +47,10 @@ bool isProduct(mlir::linalg::LinalgOp op);
 bool isZero(mlir::Value init);
 
 /// The attention whose product with values is `product`. Unless `mayBeRead`, nothing else reads the
-/// scores, nor what is made of them.
-std::optional<AttentionMatch> matchAttention(mlir::linalg::LinalgOp product,
-                                             bool mayBeRead = false);
+/// scores, nor what is made of them. Products that are too small to be scores of `leastScoreBytes`
+/// are passed over early; what is found may still have a little less (`scoreBytes`).
+std::optional<AttentionMatch> matchAttention(mlir::linalg::LinalgOp product, bool mayBeRead = false,
+                                             int64_t leastScoreBytes = 0);
 
 /// Moves an access through transposes, broadcasts and reshapes to what they read. A loop that would
 /// have to be split is `wanted`.

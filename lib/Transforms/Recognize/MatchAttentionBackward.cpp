@@ -513,8 +513,10 @@ bool BackwardMatcher::run() {
   return true;
 }
 
-std::optional<AttentionBackwardMatch> dist::matchAttentionBackward(linalg::LinalgOp product) {
-  std::optional<AttentionMatch> forward = matchAttention(product, /*mayBeRead=*/true);
+std::optional<AttentionBackwardMatch> dist::matchAttentionBackward(linalg::LinalgOp product,
+                                                                   int64_t leastScoreBytes) {
+  std::optional<AttentionMatch> forward =
+      matchAttention(product, /*mayBeRead=*/true, leastScoreBytes);
   if (!forward)
     return std::nullopt;
   AttentionBackwardMatch match;

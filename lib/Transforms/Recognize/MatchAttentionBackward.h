@@ -26,8 +26,9 @@ struct AttentionBackwardMatch {
 };
 
 /// The attention whose product with values is `product`, where all else that reads its scores, or
-/// what they become, is its derivative.
-std::optional<AttentionBackwardMatch> matchAttentionBackward(mlir::linalg::LinalgOp product);
+/// what they become, is its derivative. `leastScoreBytes`: as of `matchAttention`.
+std::optional<AttentionBackwardMatch> matchAttentionBackward(mlir::linalg::LinalgOp product,
+                                                             int64_t leastScoreBytes);
 
 } // namespace tessera::dist
 

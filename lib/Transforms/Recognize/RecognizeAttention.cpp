@@ -72,7 +72,7 @@ void dist::recognizeAttention(func::FuncOp function, int64_t leastScoreBytes) {
   });
   bool any = false;
   for (linalg::LinalgOp product : products) {
-    std::optional<AttentionMatch> match = matchAttention(product);
+    std::optional<AttentionMatch> match = matchAttention(product, false, leastScoreBytes);
     if (!match || scoreBytes(*match) < leastScoreBytes)
       continue;
     OpBuilder b(match->root);
