@@ -107,7 +107,7 @@ void GroupBuilder::build() {
                            [&](OpOperand &use) { return !group->isAncestor(use.getOwner()); });
 }
 
-/// Whether a gemm starts from zero, so that the fill is no step.
+/// Whether a gemm starts from zero, so that the fill is not a step.
 static bool isZeroFill(linalg::FillOp fill) {
   return matchPattern(fill.getInputs()[0], m_Zero()) ||
          matchPattern(fill.getInputs()[0], m_AnyZeroFloat());

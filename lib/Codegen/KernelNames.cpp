@@ -18,7 +18,7 @@ using namespace tessera;
 
 static constexpr size_t kMaxWords = 4;
 
-/// "add" of arith.addf, "exp" of math.exp; empty for what is no word of its own.
+/// "add" of arith.addf, "exp" of math.exp; empty for what is not a word of its own.
 static std::string wordOf(Operation &op) {
   if (isa<tensor::ExtractOp>(op))
     return "gather";

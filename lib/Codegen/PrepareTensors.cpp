@@ -172,7 +172,7 @@ struct LowerGather : OpRewritePattern<tensor::GatherOp> {
 };
 
 /// scatter = a loop over its windows that puts each into the destination: a kernel of its own,
-/// whose loop is no step.
+/// whose loop is not a step.
 struct LowerScatter : OpRewritePattern<tensor::ScatterOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(tensor::ScatterOp op, PatternRewriter &rewriter) const override {

@@ -46,10 +46,10 @@ std::string tessera::phaseNames() {
 }
 
 /// Gives `--comm-fusion` to the pass. LLVM's parser prints an error of its own about a value that
-/// is no number, so such values are refused before.
+/// is not a number, so such values are refused before.
 static LogicalResult readFusion(Pass &pass, StringRef text) {
   auto refuse = [&](StringRef detail) {
-    llvm::errs() << "error: comm-fusion: '" << text << "' is no list of options"
+    llvm::errs() << "error: comm-fusion: '" << text << "' is not a list of options"
                  << (detail.empty() ? "" : ": ") << detail.rtrim()
                  << "; write for example \"all-reduce=size all-reduce-config=16\"\n";
     return failure();
@@ -60,7 +60,7 @@ static LogicalResult readFusion(Pass &pass, StringRef text) {
       continue;
     for (StringRef value : llvm::split(values, ','))
       if (int64_t number; value.trim("{}").getAsInteger(10, number))
-        return refuse(("'" + value + "' is no whole number").str());
+        return refuse(("'" + value + "' is not a whole number").str());
   }
   return pass.initializeOptions(text, [&](const Twine &detail) { return refuse(detail.str()); });
 }

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Generics whose output map is no permutation of loops: what they do not write
+// Generics whose output map is not a permutation of loops: what they do not write
 // stays as the init has it, whether or not the body reads the init.
 //
 //===----------------------------------------------------------------------===//

@@ -186,7 +186,7 @@ static bool softmax(ProgramBuilder &p) {
 }
 
 /// The greatest element of each row and where it first stands: two results, one of them an index,
-/// and a body that is no plain reduction.
+/// and a body that is not a plain reduction.
 static bool argmax(ProgramBuilder &p) {
   Entry x = p.any(2, 2, [&](const Entry &entry) {
     return entry.exact && (!entry.isFloat() || p.comparesFloats);

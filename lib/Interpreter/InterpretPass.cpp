@@ -45,7 +45,7 @@ private:
       if (poison == text)
         return Options{kind};
     return mlir::emitError(getOperation().getLoc())
-           << "poison '" << poison << "' is none of nan, high, low, zero";
+           << "poison '" << poison << "' is not one of nan, high, low, zero";
   }
 
   LogicalResult runOne(StringRef name, const Options &options) {

@@ -64,7 +64,7 @@ template <typename Function> bool load(void *library, const char *name, Function
   return function != nullptr;
 }
 
-/// Null when there is no such library, or it is none of HiGHS.
+/// Null when there is no such library, or it is not one of HiGHS.
 void *openHighs(const std::string &path, Highs &highs) {
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)

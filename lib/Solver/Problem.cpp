@@ -91,7 +91,7 @@ static std::string faultOf(const Node &node, const std::string &field) {
   for (const std::vector<int64_t> &point : node.coordinates)
     if (point.size() != node.coordinates.front().size())
       return field + ".axes: has entries of different lengths; each names every axis";
-  return field + ".default: " + text(node.standard) + " is no strategy; there are " + text(count);
+  return field + ".default: " + text(node.standard) + " is not a strategy; there are " + text(count);
 }
 
 std::string verify(const Problem &problem) {
@@ -117,11 +117,11 @@ std::string verify(const Problem &problem) {
     auto field = [&]() { return "edges[" + text(e) + "]"; };
     for (int64_t node : {edge.from, edge.to})
       if (node < 0 || node >= count)
-        return field() + ": " + text(node) + " is no node; there are " + text(count);
+        return field() + ": " + text(node) + " is not a node; there are " + text(count);
     if (edge.from == edge.to)
       return field() + ": leads from node " + text(edge.from) + " to itself; ends differ";
     if (edge.table < 0 || edge.table >= static_cast<int64_t>(problem.tables.size()))
-      return field() + ": " + text(edge.table) + " is no table; there are " +
+      return field() + ": " + text(edge.table) + " is not a table; there are " +
              text(problem.tables.size());
     const EdgeTable &table = problem.tables[edge.table];
     int64_t rows = problem.nodes[edge.from].numStrategies();
@@ -136,9 +136,9 @@ std::string verify(const Problem &problem) {
     const Pin &pin = problem.pins[p];
     auto field = [&]() { return "pins[" + text(p) + "]"; };
     if (pin.node < 0 || pin.node >= count)
-      return field() + ": " + text(pin.node) + " is no node; there are " + text(count);
+      return field() + ": " + text(pin.node) + " is not a node; there are " + text(count);
     if (pin.strategy < 0 || pin.strategy >= problem.nodes[pin.node].numStrategies())
-      return field() + ": " + text(pin.strategy) + " is no strategy of node " + text(pin.node) +
+      return field() + ": " + text(pin.strategy) + " is not a strategy of node " + text(pin.node) +
              "; there are " + text(problem.nodes[pin.node].numStrategies());
     if (pinned[pin.node] >= 0 && pinned[pin.node] != pin.strategy)
       return field() + ": node " + text(pin.node) + " is pinned to " + text(pinned[pin.node]) +

@@ -26,7 +26,7 @@
 namespace tessera::solver {
 namespace {
 
-/// A value nested deeper than this is no problem file.
+/// A value nested deeper than this is not a problem file.
 constexpr int maxDepth = 64;
 /// Costs and bytes beyond it could add up to infinity.
 constexpr double largestNumber = 1e100;

@@ -25,7 +25,7 @@ def value_and_grad(function: Callable, argnums: int | Sequence[int] = 0, has_aux
     of its argument; in place of integers, and of buffers of modules, it has None. has_aux: the function returns (scalar, more),
     and the value is that pair. Buffers that the function changes in modules are changed.
 
-    Raises ShapeError and DTypeError where the result is no scalar of floats, ArgumentError where there is nothing to
+    Raises ShapeError and DTypeError where the result is not a scalar of floats, ArgumentError where there is nothing to
     differentiate by.
     """
     if not callable(function):

@@ -119,7 +119,7 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
     are arguments of the program, other plain values are part of it. What it changes in its arguments (attributes of modules,
     entries of lists) is changed in them.
 
-    mesh: where values lie that nothing says it of. search: how placements that nobody gave are searched for ("dynamic_programming", ...);
+    mesh: default mesh of values without a placement. search: how missing placements are searched for ("dynamic_programming", ...);
     without one they follow from those that are given. feeds: a result of the
     structure of an argument takes its placements. donate: such results stay on the devices; given to the next call they are not copied,
     and overwritten by it: using them afterwards is an error. objective: what plans of moves minimise, "time" or "bytes"; topology: the file of
@@ -130,7 +130,7 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
     run the same script and read results together (docs/launch.md). devices: of backend "tcp": how many each process has, if several; process p
     has those from p * devices on.
 
-    Raises ArgumentError for another objective or search, a budget or time that is not positive, what is no function and no mesh.
+    Raises ArgumentError for another objective or search, a budget or time that is not positive, what is not a function and no mesh.
     """
     if function is not None and not callable(function):
         raise refuse(ArgumentError, f"jit takes a function, not {function!r}")
@@ -138,14 +138,14 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
         raise refuse(ArgumentError, f"minimise '{minimise}' of jit; there are time and memory")
     for name, value, unit in (("memory_budget", memory_budget, "GiB"), ("time_limit", time_limit, "seconds")):
         if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value < math.inf):
-            raise refuse(ArgumentError, f"{name} {value!r} of jit is no positive number of {unit}")
+            raise refuse(ArgumentError, f"{name} {value!r} of jit is not a positive number of {unit}")
     if search is None and (minimise != "time" or memory_budget is not None or time_limit is not None):
         raise refuse(ArgumentError, "minimise, memory_budget and time_limit of jit are those of a search; "
                                     "give search=\"dynamic_programming\", ...")
     if minimise == "memory" and memory_budget is not None:
         raise refuse(ArgumentError, "jit with minimise=\"memory\" takes no memory_budget; the plan has the least memory")
     if topology is not None and not isinstance(topology, (str, os.PathLike)):
-        raise refuse(ArgumentError, f"topology {topology!r} of jit is no path of a file")
+        raise refuse(ArgumentError, f"topology {topology!r} of jit is not a path of a file")
     if objective not in ("time", "bytes"):
         raise refuse(ArgumentError, f"objective '{objective}' of jit; there are time and bytes")
     if search is not None and search not in SEARCHES:
@@ -153,7 +153,7 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
     if mesh is not None and not isinstance(mesh, ProcessMesh):
         raise refuse(ArgumentError, f"mesh {mesh!r} of jit is no ProcessMesh")
     if not isinstance(backend, str):
-        raise refuse(ArgumentError, f"backend {backend!r} of jit is no name")
+        raise refuse(ArgumentError, f"backend {backend!r} of jit is not a name")
     if type(devices) is not int or devices < 0 or devices > 1 and backend.lower() != "tcp":
         raise refuse(ArgumentError, f"devices {devices!r} of jit is a number of devices of each process, of backend 'tcp'")
     if function is None:

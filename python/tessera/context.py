@@ -31,7 +31,7 @@ def _whole(value) -> bool:
 
 def _indices(name: str, value) -> list[int]:
     if not isinstance(value, (list, tuple)):
-        raise refuse(ArgumentError, f"{name} {value!r} is no list of indices; give ascending numbers, as [20, 35], or [] for the default")
+        raise refuse(ArgumentError, f"{name} {value!r} is not a list of indices; give ascending numbers, as [20, 35], or [] for the default")
     for each in value:
         if not _whole(each) or each < 0:
             raise refuse(ArgumentError, f"{name} has {each!r}; indices are whole numbers, at least 0")
@@ -43,7 +43,7 @@ def _indices(name: str, value) -> list[int]:
 
 def _fusion(value) -> dict:
     if not isinstance(value, dict):
-        raise refuse(ArgumentError, f"comm_fusion {value!r} is no dictionary, as {{'allreduce': {{'mode': 'auto', 'config': None}}}}")
+        raise refuse(ArgumentError, f"comm_fusion {value!r} is not a dictionary, as {{'allreduce': {{'mode': 'auto', 'config': None}}}}")
     for key, of in value.items():
         where = f"comm_fusion['{key}']"
         if key not in _FUSED:
@@ -111,7 +111,7 @@ def reset_auto_parallel_context() -> None:
 @entry
 def set_algo_parameters(*, fully_use_devices: bool = True) -> None:
     """fully_use_devices: True: a search tries for contractions only what uses all devices, where sizes allow; False: everything, which
-    takes longer and may find a cheaper plan. Raises ArgumentError for what is no bool."""
+    takes longer and may find a cheaper plan. Raises ArgumentError for what is not a bool."""
     if not isinstance(fully_use_devices, bool):
         raise refuse(ArgumentError, f"fully_use_devices {fully_use_devices!r} is not True or False")
     _algorithm["fully_use_devices"] = fully_use_devices

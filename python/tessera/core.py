@@ -69,16 +69,16 @@ def _checked(function: str, options: dict) -> dict:
         if value is None:
             continue
         if name in _TEXTS and not isinstance(value, str):
-            raise Error(f"{name} {value!r} is no text")
+            raise Error(f"{name} {value!r} is not a string")
         if name == "topology":
             try:
                 value = os.fsdecode(value)
             except TypeError:
-                raise Error(f"topology {value!r} is no path of a file") from None
+                raise Error(f"topology {value!r} is not a path of a file") from None
         elif name == "arch":
             if not isinstance(value, str):
                 if not isinstance(value, (list, tuple)) or not all(isinstance(each, str) for each in value):
-                    raise Error(f"arch {value!r} is no architecture and no list of them")
+                    raise Error(f"arch {value!r} is not an architecture and no list of them")
                 value = ",".join(value)
         elif name == "devices":
             value = whole(name, value, 0, MOST_DEVICES)

@@ -39,7 +39,7 @@ class TensorDataset:
 
 def _at_least_one(name: str, value: int) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise refuse(ArgumentError, f"{name} {value!r} is no positive integer")
+        raise refuse(ArgumentError, f"{name} {value!r} is not a positive integer")
     return int(value)
 
 

@@ -67,7 +67,7 @@ def load(artifact: bytes | str | os.PathLike, backend: str = "threads", devices:
         artifact = bytes(artifact)
     if not isinstance(artifact, bytes):
         if not isinstance(artifact, (str, os.PathLike)):
-            raise Error(f"artifact {artifact!r} is no path and no bytes")
+            raise Error(f"artifact {artifact!r} is not a path and no bytes")
         artifact = os.fspath(artifact)
         try:
             return Executable(Session(artifact, backend, devices, cores, seed))

@@ -184,7 +184,7 @@ def local_value(array: np.ndarray, sharding: Sharding, rank: int) -> np.ndarray:
 
 
 def listed(placements) -> tuple:
-    """Placements as a tuple. Raises PlacementError for what is no list of them."""
+    """Placements as a tuple. Raises PlacementError for what is not a list of them."""
     if not isinstance(placements, (list, tuple)):
         raise refuse(PlacementError, f"placements are a list, one a mesh axis, not {placements!r}")
     return tuple(placements)

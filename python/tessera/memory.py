@@ -66,7 +66,7 @@ def _devices(device, module) -> list[int]:
     if device is None:
         return module.devices_with_memory()
     if isinstance(device, bool) or not isinstance(device, int) or device < 0:
-        raise refuse(ArgumentError, f"device {device!r} is no number of a device; devices are counted from 0")
+        raise refuse(ArgumentError, f"device {device!r} is not a number of a device; devices are counted from 0")
     return [device]
 
 
@@ -77,7 +77,7 @@ def memory_allocated(device: int | None = None) -> int:
     which devices share, are not counted. A program is open until its function is gone.
 
     device: a process id of a mesh; 0 bytes for one that has no program in this process. None: the largest figure of all devices here;
-    between processes that is this rank's. Raises ArgumentError for what is no number.
+    between processes that is this rank's. Raises ArgumentError for what is not a number.
     """
     return _measured(device, 0)
 

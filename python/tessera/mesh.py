@@ -29,24 +29,24 @@ class ProcessMesh(Mesh):
         shape, flat = _flatten(ids)
         for id in flat:
             if isinstance(id, bool) or not isinstance(id, int):
-                raise refuse(MeshError, f"process id {id!r} is no integer; a mesh is made of integers")
+                raise refuse(MeshError, f"process id {id!r} is not an integer; a mesh is made of integers")
             if id < 0:
                 raise refuse(MeshError, f"process id {id} is negative; ids count from 0")
         seen: set[int] = set()
         for id in flat:
             if id in seen:
-                raise refuse(MeshError, f"process id {id} is twice in the mesh; each process has one place")
+                raise refuse(MeshError, f"duplicate process id {id}; each process has one place in the mesh")
             seen.add(id)
         if dim_names is None:
             dim_names = [f"d{i}" for i in range(len(shape))]
         dim_names = [dim_names] if isinstance(dim_names, str) else list(dim_names)
         if len(dim_names) != len(shape):
-            raise refuse(MeshError, f"{len(dim_names)} names {dim_names} for a mesh of {len(shape)} axes; give one name an axis")
+            raise refuse(MeshError, f"{len(dim_names)} names {dim_names} for a mesh of {len(shape)} axes; give one name per axis")
         for i, axis in enumerate(dim_names):
             if not isinstance(axis, str) or not axis:
-                raise refuse(MeshError, f"axis name {axis!r} is no text; give one name an axis")
+                raise refuse(MeshError, f"axis name {axis!r} is not a string; give one name per axis")
             if axis in dim_names[:i]:
-                raise refuse(MeshError, f"axis name '{axis}' is twice in {dim_names}; names differ")
+                raise refuse(MeshError, f"duplicate axis name '{axis}' in {dim_names}; each axis has its own name")
         for field, value in zip(("shape", "dim_names", "devices", "name"), (shape, tuple(dim_names), tuple(flat), name)):
             object.__setattr__(self, field, value)
 

@@ -48,7 +48,7 @@ class Optimizer:
     def update(self, parameters, gradients, state: State):
         """Parameters and state after a step. Gradients have the structure of the parameters; one that has none (None) stays as it is.
 
-        Raises ArgumentError for gradients of what is no parameter, for none at all, and for a state of other parameters, ShapeError for
+        Raises ArgumentError for gradients of what is not a parameter, for none at all, and for a state of other parameters, ShapeError for
         another shape.
         """
         found = {leaf.path: asarray(leaf.value) for leaf in tree.flatten(reduced(gradients))[0]}
@@ -58,7 +58,7 @@ class Optimizer:
         self._check_state(names, state)
         for name in found:
             if name not in names:
-                raise refuse(ArgumentError, f"there is a gradient of '{name}', which is no parameter")
+                raise refuse(ArgumentError, f"there is a gradient of '{name}', which is not a parameter")
         count = state["count"] + 1
         new_state: State = {"count": count, **{slot: {} for slot in self.slots}}
         values = []
@@ -119,7 +119,7 @@ def _number(name, value, low, high=math.inf):
     if isinstance(value, Tensor):
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise refuse(ArgumentError, f"{name} {value!r} is no number")
+        raise refuse(ArgumentError, f"{name} {value!r} is not a number")
     if not low <= value < high:
         raise refuse(ArgumentError, f"{name} {value} is not in [{low}, {high})")
     return value
@@ -202,7 +202,7 @@ class ShardedOptimizer(Optimizer):
         found = {leaf.path: asarray(leaf.value) for leaf in tree.flatten(gradients)[0]}
         for name in found:
             if name not in state["sum"]:
-                raise refuse(ArgumentError, f"there is a gradient of '{name}', which is no parameter")
+                raise refuse(ArgumentError, f"there is a gradient of '{name}', which is not a parameter")
         total = {name: old + found[name].astype(old.dtype) if name in found else old for name, old in state["sum"].items()}
         part = state["part"] + 1
         last = ops.equal(part, self._parts)
@@ -249,14 +249,14 @@ def shard_optimizer(optimizer: Optimizer, shard_fn: Callable | None = None, grad
     also the gradients (ZeRO-2); for level 3 place the parameters themselves by shard_parameters. Level 0 cuts nothing.
     gradient_accumulation: so many calls of update make one step, by the mean of their gradients.
 
-    Raises ArgumentError for what is no optimizer, for other levels and for no positive number of calls.
+    Raises ArgumentError for what is not an optimizer, for other levels and for no positive number of calls.
     """
     if not isinstance(optimizer, Optimizer):
-        raise refuse(ArgumentError, f"{optimizer!r} is no optimizer; there are SGD, Adam, AdamW and subclasses of Optimizer")
+        raise refuse(ArgumentError, f"{optimizer!r} is not an optimizer; there are SGD, Adam, AdamW and subclasses of Optimizer")
     if level not in (0, 1, 2, 3):
         raise refuse(ArgumentError, f"level {level} of shard_optimizer; there are 0, 1, 2, 3")
     if isinstance(gradient_accumulation, bool) or not isinstance(gradient_accumulation, int) or gradient_accumulation < 1:
-        raise refuse(ArgumentError, f"gradient_accumulation {gradient_accumulation!r} of shard_optimizer is no positive integer")
+        raise refuse(ArgumentError, f"gradient_accumulation {gradient_accumulation!r} of shard_optimizer is not a positive integer")
     if shard_fn is not None and not callable(shard_fn):
         raise refuse(ArgumentError, f"shard_fn {shard_fn!r} of shard_optimizer is a function of name and parameter that gives placements")
     place = shard_fn or ((lambda name, p: zero_placements(p, axis)) if level else (lambda name, p: None))

@@ -46,7 +46,7 @@ class DistributedDataParallel(Module):
     floats are rank 0's at the beginning of each training step; False: they stay this rank's own. A parameter that the loss does not
     use is refused unless find_unused_parameters, where its gradient is zero. All ranks run the same program: their batches have one shape.
 
-    Raises ArgumentError for what is no module, no mesh, no processes of it; between processes for models that differ, on all ranks, with
+    Raises ArgumentError for what is not a module, no mesh, no processes of it; between processes for models that differ, on all ranks, with
     the first parameter that does.
     """
 
@@ -69,7 +69,7 @@ class DistributedDataParallel(Module):
         if device_ids is not None and list(device_ids) != mesh.process_ids:
             raise refuse(ArgumentError, f"device_ids {list(device_ids)} are not the processes {mesh.process_ids} of the mesh; give one of both")
         if output_device is not None and output_device not in mesh.process_ids:
-            raise refuse(ArgumentError, f"output_device {output_device!r} is none of the processes {mesh.process_ids}")
+            raise refuse(ArgumentError, f"output_device {output_device!r} is not one of the processes {mesh.process_ids}")
         if isinstance(axis, bool) or not isinstance(axis, (str, int, type(None))) or isinstance(axis, int) and not 0 <= axis < mesh.ndim:
             raise refuse(ArgumentError, f"axis {axis!r} of DistributedDataParallel: a name or number of an axis of {list(mesh.dim_names)}")
         self.mesh, self.axis = mesh, mesh.axis(axis) if isinstance(axis, str) else axis or 0
@@ -141,7 +141,7 @@ class RankDataParallel(DistributedDataParallel):
                                     or len(set(devices)) < len(devices)):
             raise refuse(ArgumentError, f"device_ids {devices!r} are the devices of this process, different numbers from 0 on")
         if output_device is not None and devices is not None and output_device not in devices:
-            raise refuse(ArgumentError, f"output_device {output_device!r} is none of the devices {devices} of this process")
+            raise refuse(ArgumentError, f"output_device {output_device!r} is not one of the devices {devices} of this process")
         self.devices = devices or [0]
         self.is_split = _check_split(module, self.devices)
         self.mesh = replicas.mesh_of_job(_same_number(len(self.devices)))
@@ -202,7 +202,7 @@ class DataParallel(Module):
     are devices, equal up to the last ones, and results are joined along it on the master. Buffers that the module changes are those
     of the first part. module: the one inside.
 
-    Raises ArgumentError for what is no module, device_ids that are not different numbers, an output_device that is not the first of
+    Raises ArgumentError for what is not a module, device_ids that are not different numbers, an output_device that is not the first of
     them, inputs without a first axis of at least a row a device.
     """
 
@@ -254,7 +254,7 @@ def _checked(module, mesh, device_ids, broadcast_buffers, bucket_cap_mb, find_un
         if not isinstance(value, bool):
             raise refuse(ArgumentError, f"{name} {value!r} of DistributedDataParallel is True or False")
     if bucket_cap_mb is not None and (isinstance(bucket_cap_mb, bool) or not isinstance(bucket_cap_mb, (int, float)) or not bucket_cap_mb >= 0):
-        raise refuse(ArgumentError, f"bucket_cap_mb {bucket_cap_mb!r} of DistributedDataParallel is no number of MiB, at least 0")
+        raise refuse(ArgumentError, f"bucket_cap_mb {bucket_cap_mb!r} of DistributedDataParallel is not a number of MiB, at least 0")
     if isinstance(mesh, (list, tuple, range)) and device_ids is None:
         mesh, device_ids = None, mesh
     return mesh, device_ids

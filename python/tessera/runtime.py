@@ -54,7 +54,7 @@ class Session:
             with open(artifact, "rb") as file:
                 artifact = file.read()
         if not isinstance(backend, str):
-            raise Error(f"backend {backend!r} is no name")
+            raise Error(f"backend {backend!r} is not a name")
         numbers = (core.whole("devices", devices, 0, core.MOST_DEVICES), core.whole("cores", cores, 0, 2**31 - 1),
                    core.whole("seed", seed, 0, 2**64 - 1))
         with core.errors() as module:

@@ -78,7 +78,7 @@ def pipeline(model: Module | Sequence[Callable], stages: int | Sequence[ProcessM
     if batch_axis is not None:
         for mesh in meshes:
             if batch_axis not in mesh.dim_names:
-                raise refuse(ArgumentError, f"batch_axis {batch_axis!r} of a pipeline is no axis of {mesh!r}")
+                raise refuse(ArgumentError, f"batch_axis {batch_axis!r} of a pipeline is not an axis of {mesh!r}")
     counts = _split(len(layers), len(meshes), split)
     _check_schedule(schedule, meshes, microbatches)
     return Pipeline(layers, meshes, counts, microbatches, schedule, rule, batch_axis)

@@ -225,7 +225,7 @@ def _array(data, dtype=None) -> np.ndarray:
     try:
         array = np.asarray(data)
     except ValueError as error:
-        raise refuse(DTypeError, f"the data is no array: {error}") from None
+        raise refuse(DTypeError, f"the data is not an array: {error}") from None
     if listed and array.dtype == np.float64:
         array = array.astype(np.float32)
     if wanted is not None:

@@ -28,7 +28,7 @@ func.func @types(%x: tensor<5xf32>, %o: tensor<4xf32>) -> tensor<5xf32> attribut
 
 // -----
 
-// expected-error@+1 {{kernel name 'a b' is no symbol name}}
+// expected-error@+1 {{kernel name 'a b' is not a symbol name}}
 func.func @"a b"(%x: tensor<5xf32>) attributes {kernel.reads = 1 : i64} {
   return
 }

@@ -3,7 +3,7 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """D3-5: set_algo_parameters(fully_use_devices=False) searches a superset: the plan costs at most as much, and at least as many candidates
-are tried; the default is True; what is no bool is an error."""
+are tried; the default is True; what is not a bool is an error."""
 
 import numpy as np
 

@@ -53,6 +53,6 @@ for wrong, says in (({"alltoall": {"mode": "auto"}}, "comm_fusion has the key 'a
                     ({"reducescatter": {"mode": "size", "config": -3}}, "comm_fusion['reducescatter'] has config -3"),
                     ({"allreduce": {"mode": "index", "config": [3, 1]}}, "config of comm_fusion['allreduce'] has 1 behind 3"),
                     ({"allreduce": {"mode": "auto", "config": 3}}, "comm_fusion['allreduce'] has mode 'auto' and config 3"),
-                    ({"allreduce": {"config": 3}}, "comm_fusion['allreduce'] is"), ([], "comm_fusion [] is no dictionary")):
+                    ({"allreduce": {"config": 3}}, "comm_fusion['allreduce'] is"), ([], "comm_fusion [] is not a dictionary")):
     refused(says, lambda: ts.set_auto_parallel_context(comm_fusion=wrong))
 assert ts.get_auto_parallel_context("comm_fusion") is None and context.options() == {}

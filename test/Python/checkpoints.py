@@ -139,7 +139,7 @@ class RoundTrips(Case):
         self.refused("'w' has shape \\[4, 6\\], not \\[4, 5\\]", load_distributed_checkpoint, {"w": np.zeros((4, 5), np.float32)}, files)
         self.refused("'v' is missing, 'w' is unexpected", load_distributed_checkpoint, {"v": np.zeros((4, 6), np.float32)}, files)
         self.refused("predict_strategy: 3 of 'w' is no Sharding, and no ProcessMesh", load_distributed_checkpoint, network, files, {"w": 3})
-        self.refused("predict_strategy 3 is no dictionary", load_distributed_checkpoint, network, files, 3)
+        self.refused("predict_strategy 3 is not a dictionary", load_distributed_checkpoint, network, files, 3)
 
     def _without(self, file, *args):
         os.rename(file, file + ".away")

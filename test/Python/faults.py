@@ -68,10 +68,10 @@ class Faults(unittest.TestCase):
         """An argument that an operation cannot take is named."""
         y = np.ones((2, 3), np.float32)
         for message, call in (("extents 2.5 of 'tile' are no integer", lambda: ts.tile(y, 2.5)), ("axes None of 'permute_dims' are no list", lambda: ts.permute_dims(y, None)),
-                              ("offset None of 'diagonal' is no integer", lambda: ts.diagonal(y, None)), ("k 'a' of 'tril' is no integer", lambda: ts.tril(y, "a")),
-                              ("subscripts 3 of 'einsum' are no text", lambda: ts.ops.einsum(3, y)), ("correction None of 'var' is no number", lambda: ts.ops.var(y, None, None)),
+                              ("offset None of 'diagonal' is not an integer", lambda: ts.diagonal(y, None)), ("k 'a' of 'tril' is not an integer", lambda: ts.tril(y, "a")),
+                              ("subscripts 3 of 'einsum' are no text", lambda: ts.ops.einsum(3, y)), ("correction None of 'var' is not a number", lambda: ts.ops.var(y, None, None)),
                               ("indices 3 of 'take_at' are no list", lambda: ts.ops.take_at(y, 3)), ("indices 3 of 'put_at' are no list", lambda: ts.ops.put_at(y, 3, y)),
-                              ("num_classes 2.5 of 'one_hot' is no integer", lambda: ts.ops.one_hot(np.ones(3, np.int32), 2.5))):
+                              ("num_classes 2.5 of 'one_hot' is not an integer", lambda: ts.ops.one_hot(np.ones(3, np.int32), 2.5))):
             with self.assertRaisesRegex(ts.Error, message) as caught:
                 call()
             self.assertNotIsInstance(caught.exception, ts.InternalError)

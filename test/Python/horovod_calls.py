@@ -146,7 +146,7 @@ def refusals(rank, path):
         "tensor is list; it is an array of NumPy, or a tensor of tessera or PyTorch": lambda: hvd.allreduce([1.0]),
         "tensor is of complex64; there are": lambda: hvd.allreduce(x.astype(np.complex64)),
         "op Average of int32; averages are of floats": lambda: hvd.allreduce(x.astype(np.int32)),
-        "prescale_factor 'x' is no number": lambda: hvd.allreduce(x, prescale_factor="x"),
+        "prescale_factor 'x' is not a number": lambda: hvd.allreduce(x, prescale_factor="x"),
         "splits [1, 0, 0] are not 3 parts of 2 rows": lambda: hvd.alltoall(x, [1, 0, 0]),
         "tensor is a tensor of tessera, which cannot be changed": lambda: hvd.allreduce_(tessera.asarray(x)),
     }.items():

@@ -95,7 +95,7 @@ def steps(rank, path):
     assert any("skip_synchronize" in str(each.message) for each in caught)
     refused(ValueError, "optimizer is a DistributedOptimizer already", lambda: hvd.DistributedOptimizer(optimizer))
     refused(ValueError, "named_parameters lack 4 parameters", lambda: hvd.DistributedOptimizer(torch.optim.SGD(model().parameters(), lr=1), []))
-    refused(ValueError, "is none of torch.optim", lambda: hvd.DistributedOptimizer("sgd"))
+    refused(ValueError, "is not one of torch.optim", lambda: hvd.DistributedOptimizer("sgd"))
 
 
 def states(rank, path):

@@ -47,7 +47,7 @@ class Files(LaunchCase):
     def test_hostfile(self):
         self.assertEqual(hosts.read(self.script("# nodes\n\na slots=2\nb:3 # x\nc\n[::1] slots=1 max_slots=2\n")),
                          {"a": 2, "b": 3, "c": None, "[::1]": 1})
-        for text, says in (("a slots=x", ":1: error: 'a slots=x' is no host"), ("a\nb c", ":2: error: 'b c' is no host"),
+        for text, says in (("a slots=x", ":1: error: 'a slots=x' is not a host"), ("a\nb c", ":2: error: 'b c' is not a host"),
                            ("a slots=0", "N at least 1"), ("a\na", ":2: error: host 'a' stands twice"), ("# a\n", "names no host")):
             with self.assertRaisesRegex(Error, says):
                 hosts.read(self.script(text))

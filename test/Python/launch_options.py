@@ -77,7 +77,7 @@ class Refusals(LaunchCase):
                 ([], "no script: tessera launch [OPTIONS] SCRIPT [ARGUMENTS]"),
                 (["--nproc_per_node"], "--nproc_per_node has no value"),
                 (["--devices=0,0", script], "names '0' twice"),
-                (["--devices=a", script], "'a' is no device"),
+                (["--devices=a", script], "'a' is not a device"),
                 (["--devices=0", "--nproc_per_node=2", script], "--nproc_per_node is 2 and --devices names 1"),
                 (["--np=2", "--nnodes=2", script], "--np hands the job to mpirun, and --nnodes is of processes that this command starts"),
                 (["--hosts=a", script], "--hosts is of a job that mpirun starts; add --np N"),

@@ -195,7 +195,7 @@ class Modules(unittest.TestCase):
     def test_refused(self):
         for kind, message, function in (
                 (ts.ShapeError, "Linear takes 3 features in the last axis, not shape (2, 4)", lambda: nn.Linear(3, 4)(floats(2, 4))),
-                (ts.ArgumentError, "in_features 0 of Linear is no positive integer", lambda: nn.Linear(0, 4)),
+                (ts.ArgumentError, "in_features 0 of Linear is not a positive integer", lambda: nn.Linear(0, 4)),
                 (ts.ArgumentError, "features 6 of MultiHeadAttention are no multiple of heads 4", lambda: nn.MultiHeadAttention(6, 4)),
                 (ts.ArgumentError, "rate 1.5 of Dropout is not in [0, 1)", lambda: nn.Dropout(1.5)),
                 (ts.ShapeError, "'conv' of 3 channels with a weight of 2", lambda: nn.Conv2d(2, 4, 3)(floats(1, 3, 5, 5))),

@@ -77,7 +77,7 @@ class Samplers(Case):
         self.refused(ts.ArgumentError, "rank 4 of 4 replicas", lambda: data.DistributedSampler(range(9), 4, 4))
         self.refused(ts.ArgumentError, "rank 'a' of 2 replicas", lambda: data.DistributedSampler(range(9), 2, "a"))
         self.refused(ts.ArgumentError, "the dataset is empty", lambda: data.DistributedSampler([], 4, 0))
-        self.refused(ts.ArgumentError, "batch_size 0 is no positive integer", lambda: data.BatchSampler(range(9), 0))
+        self.refused(ts.ArgumentError, "batch_size 0 is not a positive integer", lambda: data.BatchSampler(range(9), 0))
         self.refused(ts.ArgumentError, "one length, not [3, 4]", lambda: data.TensorDataset(np.ones(3), np.ones(4)))
 
 

@@ -53,7 +53,7 @@ class MpiBackend(unittest.TestCase):
             step(shard_tensor(self.x, mesh, [Shard(0)]))
 
     def test_names(self):
-        with self.assertRaisesRegex(Error, "backend 3 of jit is no name"):
+        with self.assertRaisesRegex(Error, "backend 3 of jit is not a name"):
             ts.jit(lambda x: x, backend=3)
         with self.assertRaisesRegex(Error, "there is no backend 'mpl'"):
             ts.jit(lambda x: x + 1, backend="mpl")(self.x)

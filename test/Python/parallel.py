@@ -125,8 +125,8 @@ class DataParallel(Case):
         self.refused(ts.MeshError, "no axis 'tp'", lambda: DistributedDataParallel(model(), self.mesh, "tp"))
         self.refused(ts.ArgumentError, "axis 1.5 of DistributedDataParallel", lambda: DistributedDataParallel(model(), self.mesh, 1.5))
         self.refused(ts.ArgumentError, "takes a ProcessMesh, or device_ids", lambda: DistributedDataParallel(model()))
-        self.refused(ts.ArgumentError, "output_device 7 is none of the processes [0, 1]", lambda: DistributedDataParallel(model(), device_ids=[0, 1], output_device=7))
-        self.refused(ts.MeshError, "process id 0 is twice", lambda: DistributedDataParallel(model(), device_ids=[0, 0]))
+        self.refused(ts.ArgumentError, "output_device 7 is not one of the processes [0, 1]", lambda: DistributedDataParallel(model(), device_ids=[0, 1], output_device=7))
+        self.refused(ts.MeshError, "duplicate process id 0", lambda: DistributedDataParallel(model(), device_ids=[0, 0]))
         self.refused(ts.ArgumentError, "device_ids [1] are not the processes [0, 1, 2, 3] of the mesh", lambda: DistributedDataParallel(model(), self.mesh, device_ids=[1]))
         self.refused(ts.ArgumentError, "broadcast_buffers 3 ", lambda: DistributedDataParallel(model(), self.mesh, broadcast_buffers=3))
         other = nn.Sequential(nn.Linear(8, 12), nn.gelu, nn.Linear(12, 4))
@@ -223,13 +223,13 @@ class Optimizers(Case):
         self.assertIn("tensor<8x16xf16>", step.lower(model(), X, Y).mlir)
 
     def test_refused(self):
-        self.refused(ts.ArgumentError, "'sgd' is no optimizer", lambda: ts.shard_optimizer("sgd"))
+        self.refused(ts.ArgumentError, "'sgd' is not an optimizer", lambda: ts.shard_optimizer("sgd"))
         self.refused(ts.ArgumentError, "level 4", lambda: ts.shard_optimizer(optim.SGD(0.1), level=4))
         self.refused(ts.ArgumentError, "momentum 1.5 is not in [0, 1)", lambda: optim.SGD(0.1, 1.5))
         self.refused(ts.ArgumentError, "rate -1 ", lambda: optim.Adam(-1))
         self.refused(ts.ArgumentError, "a gradient of 'v'", lambda: optim.SGD(0.1).update({"w": X}, {"v": X}, {"count": 0}))
         self.refused(ts.ArgumentError, "no gradient of any parameter ('w'", lambda: optim.SGD(0.1).update({"w": X}, {}, {"count": 0}))
-        self.refused(ts.ArgumentError, "rate 'fast' is no number", lambda: optim.SGD("fast"))
+        self.refused(ts.ArgumentError, "rate 'fast' is not a number", lambda: optim.SGD("fast"))
         self.refused(ts.ArgumentError, "betas (0.9,) are two", lambda: optim.Adam(0.1, (0.9,)))
         self.refused(ts.ArgumentError, "gradient_accumulation 0", lambda: ts.shard_optimizer(optim.SGD(0.1), None, 0))
         self.refused(ts.ArgumentError, "mixed_precision computes in floats, not in int8", lambda: optim.mixed_precision(loss, "int8"))
@@ -287,7 +287,7 @@ class Memory(Case):
             self.assertEqual(ts.max_memory_reserved(n - 1), before)
         self.assertLess(allocated[4], 0.3 * allocated[1])
         self.assertEqual(ts.memory_allocated(4000), 0)
-        self.refused(ts.ArgumentError, "device -1 is no number of a device", lambda: ts.memory_allocated(-1))
+        self.refused(ts.ArgumentError, "device -1 is not a number of a device", lambda: ts.memory_allocated(-1))
 
     def test_planned(self):
         """Weights, gradients and two moments (134.2 MB of the documents' perceptron under AdamW) and activations: the planned peak is

@@ -130,7 +130,7 @@ class Pipelines(unittest.TestCase):
         self.refused(ts.ArgumentError, "schedule '1f1b' takes one stage of each mesh, here there are 4 on 2; take interleaved", model, mesh[:2] * 2, 4)
         self.refused(ts.ArgumentError, "schedule 'interleaved' takes several stages of each mesh", model, mesh[:2], 4, "interleaved")
         self.refused(ts.ArgumentError, "3 are no multiple of that: take 4", model, mesh[:2] * 2, 3, "interleaved")
-        self.refused(ts.ArgumentError, "batch_axis 'dp' of a pipeline is no axis of", model, mesh[:2], 4, batch_axis="dp")
+        self.refused(ts.ArgumentError, "batch_axis 'dp' of a pipeline is not an axis of", model, mesh[:2], 4, batch_axis="dp")
         self.refused(ts.MeshError, "share no process", model, [mesh[0], ProcessMesh([0, 1], ["x"], "b")], 4)
         with self.assertRaises(ts.ShapeError) as caught:
             trained(ts.pipeline(model, stages=2, microbatches=3))

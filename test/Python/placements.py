@@ -50,9 +50,9 @@ class Meshes(Refusals):
     def test_refused(self):
         for message, ids, names in (
                 ("the mesh is ragged: entry 0 has shape [2], entry 1 has [1]", [[0, 1], [2]], None),
-                ("process id 1 is twice", [0, 1, 1], None), ("process id -1 is negative", [0, -1], None),
-                ("process id 1.5 is no integer", [0, 1.5], None), ("at least one process", [], None),
-                ("2 names ['x', 'y'] for a mesh of 1 axes", [0, 1], ["x", "y"]), ("'x' is twice", [[0, 1]], ["x", "x"]),
+                ("duplicate process id 1", [0, 1, 1], None), ("process id -1 is negative", [0, -1], None),
+                ("process id 1.5 is not an integer", [0, 1.5], None), ("at least one process", [], None),
+                ("2 names ['x', 'y'] for a mesh of 1 axes", [0, 1], ["x", "y"]), ("duplicate axis name 'x'", [[0, 1]], ["x", "x"]),
                 ("not 4", 4, None)):
             self.refused(ts.MeshError, message, lambda: ProcessMesh(ids, names))
         self.refused(ts.MeshError, "no axis 'z'", lambda: ProcessMesh([0, 1], ["x"]).axis("z"))

@@ -46,7 +46,7 @@ struct GpuMember {
   /// Per loop: its class in the group, or -1.
   llvm::SmallVector<int> classOf;
 
-  /// Fails with a reason where an address is no linear function or the body has no vector form.
+  /// Fails with a reason where an address is not a linear function or the body has no vector form.
   static mlir::FailureOr<GpuMember> get(mlir::linalg::GenericOp op, std::string &reason);
 
   bool hasReduction() const { return llvm::is_contained(reduction, true); }

@@ -24,7 +24,7 @@ using namespace mlir;
 namespace tessera::codegen {
 namespace {
 
-/// The function of `op`, in f64; null for what is no function of these.
+/// The function of `op`, in f64; null for what is not a function of these.
 Value expand(Operation *op, Formula &f, ValueRange x, bool wasF32) {
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case<math::ExpOp>([&](auto) { return f.exp(x[0]); })

@@ -55,7 +55,7 @@ LogicalResult checkKernel(func::FuncOp kernel) {
   // Names become symbols in a linker script.
   if (!llvm::all_of(kernel.getName(),
                     [](char c) { return llvm::isAlnum(c) || c == '_' || c == '.' || c == '$'; }))
-    return kernel.emitError("kernel name '") << kernel.getName() << "' is no symbol name";
+    return kernel.emitError("kernel name '") << kernel.getName() << "' is not a symbol name";
   int64_t destinations = kernel.getNumArguments() - reads.getInt();
   if (destinations != kernel.getNumResults())
     return kernel.emitError("kernel has ")

@@ -60,7 +60,7 @@ struct Nest {
   llvm::SmallVector<NestOperand> operands; ///< inputs, then outputs
   llvm::SmallVector<NestOutput> outputs;
 
-  /// Reads the nest off `op`; fails with a reason when an address is no linear function of the
+  /// Reads the nest off `op`; fails with a reason when an address is not a linear function of the
   /// loops or its outputs reduce over different loops. With `merge` unit loops are dropped and
   /// contiguous ones merged; without, loop i is the op's.
   static mlir::FailureOr<Nest> get(mlir::linalg::GenericOp op, std::string &reason,

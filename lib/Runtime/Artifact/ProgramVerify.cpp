@@ -103,7 +103,7 @@ Status Verifier::checkAxes(const Mesh &mesh, const AxisList &axes) const {
                 mesh.shape[axis.axis] % (axis.pre * axis.size) == 0;
     if (!fits)
       return Status::error("[" + text(axis.axis) + ", " + text(axis.pre) + ", " + text(axis.size) +
-                           "] is no part of an axis of mesh '" + mesh.name + "'");
+                           "] is not a part of an axis of mesh '" + mesh.name + "'");
   }
   return {};
 }

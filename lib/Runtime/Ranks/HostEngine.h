@@ -65,7 +65,7 @@ private:
   class ExchangeWork;
   struct Communicator {
     std::vector<int64_t> members, hosts; ///< ranks of the transport; numbers of their hosts
-    int64_t calls = -1, exchanges = -1;  ///< channels; none where this rank is no member
+    int64_t calls = -1, exchanges = -1;  ///< channels; none where this rank is not a member
     uint64_t started = 0, finished = 0;  ///< calls
   };
   Expected<std::shared_ptr<const MessagePlan>> planOf(const Communicator &communicator,

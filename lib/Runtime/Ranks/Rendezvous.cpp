@@ -118,7 +118,7 @@ static Status writePlace(const std::string &path, const std::string &place,
   auto there = readFile(path);
   if (there && !there->empty() && placeIn(path).empty())
     return Status::error(name + " names '" + path +
-                         "', which is there and is no rendezvous file; name one that is not");
+                         "', which is there and is not a rendezvous file; name one that is not");
   return writeFile(path, kFileMark + place);
 }
 

@@ -81,7 +81,7 @@ public:
                      count};
       return Slice{store.buffer, store.begin + at[static_cast<size_t>(place - self)], count};
     };
-    // Ranks wrap around behind the last place that is no rank beyond the root's buffer's end.
+    // Ranks wrap around behind the last place that is not a rank beyond the root's buffer's end.
     auto move = [&](int64_t peer, int64_t first, int64_t last, bool send) {
       int64_t wrap = std::clamp(b.ranks - root, first, last);
       for (auto [from, to] : {std::pair(first, wrap), std::pair(wrap, last)}) {

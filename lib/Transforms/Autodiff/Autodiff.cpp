@@ -93,7 +93,7 @@ FailureOr<SmallVector<unsigned>> DistAutodiff::findArguments(func::FuncOp source
     int64_t index = findNamed(text, source.getNumArguments(),
                               [&](unsigned i) { return argumentName(source, i); });
     if (index < 0)
-      return source.emitError() << "wrt '" << text << "' is no argument of '" << source.getSymName()
+      return source.emitError() << "wrt '" << text << "' is not an argument of '" << source.getSymName()
                                 << "'; give a dist.name or an index";
     BlockArgument argument = source.getArgument(index);
     if (!isDifferentiable(argument.getType()))
@@ -120,7 +120,7 @@ FailureOr<SmallVector<unsigned>> DistAutodiff::findResults(func::FuncOp source) 
     int64_t index =
         findNamed(text, source.getNumResults(), [&](unsigned i) { return resultName(source, i); });
     if (index < 0)
-      return source.emitError() << "of '" << text << "' is no result of '" << source.getSymName()
+      return source.emitError() << "of '" << text << "' is not a result of '" << source.getSymName()
                                 << "'; give a dist.name or an index";
     result.push_back(index);
   }

@@ -204,7 +204,7 @@ static Value rewriteIndices(LoopNest &nest, const Window &w, bool askO, bool ask
   return inside;
 }
 
-/// Reads dimension `d` of an input at the new loops; fails where it is no function of them alone.
+/// Reads dimension `d` of an input at the new loops; fails where it is not a function of them alone.
 static LogicalResult unwindDim(LoopNest &nest, LoopNest::Input &input, unsigned d,
                                const Window &w) {
   OpBuilder &b = nest.b;

@@ -98,7 +98,7 @@ static LogicalResult guardWindows(func::FuncOp function) {
   return failure(result.wasInterrupted());
 }
 
-/// What a single device holds is no value of the global view: collectives and coordinates stand in
+/// What a single device holds is not a value of the global view: collectives and coordinates stand in
 /// functions of the local view.
 static LogicalResult guardDistOp(Operation *op) {
   if (isa<dist::ProcessMeshOp, dist::ShardTensorOp, dist::ReshardOp, dist::StopGradientOp,

@@ -59,7 +59,7 @@ private:
       auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
       if (!callee)
         return call.emitError() << "calls '" << call.getCallee()
-                                << "', which is no function of the module";
+                                << "', which is not a function of the module";
       if (callee.isExternal())
         return call.emitError() << "calls '" << call.getCallee() << "', which has no body";
       if (failed(count(callee)))

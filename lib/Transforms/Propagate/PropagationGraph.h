@@ -37,7 +37,7 @@ struct TensorState {
   std::string name;   ///< for arguments and results
 };
 
-/// A rule over tensors: operands first, then results; -1 for what is no tensor. Nodes of one rule
+/// A rule over tensors: operands first, then results; -1 for what is not a tensor. Nodes of one rule
 /// have tensors of the same types.
 struct RuleNode {
   mlir::Operation *op; ///< null for a tie of control flow
@@ -71,7 +71,7 @@ public:
   const sharding::TensorSharding *keep(sharding::TensorSharding sharding) const {
     return shared->pool.keep(std::move(sharding));
   }
-  /// -1 when the value is no tensor.
+  /// -1 when the value is not a tensor.
   int64_t tensorOf(mlir::Value value) const;
 
 private:

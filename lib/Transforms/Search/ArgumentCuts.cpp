@@ -17,7 +17,7 @@ using namespace tessera::sharding;
 static constexpr int64_t kMostTried = 32, kLeastTried = 6, kOpsVisited = 200000;
 /// Dimensions of which plans are made.
 static constexpr size_t kMostSeeds = 2;
-/// A cut that saves less of the computing than this part of it is no plan's.
+/// A cut that saves less of the computing than this part of it is not a plan's.
 static constexpr double kLeastGain = 0.01;
 /// Of the least computing that a cut leaves, what one leaves that is about as good.
 static constexpr double kAsGood = 1.1;

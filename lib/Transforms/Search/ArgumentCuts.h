@@ -71,7 +71,7 @@ protected:
   const OpCosts &costs;
   const sharding::Mesh &mesh;
   mlir::FlatSymbolRefAttr meshName;
-  std::vector<int64_t> tensors; ///< by argument, -1 for what is no tensor
+  std::vector<int64_t> tensors; ///< by argument, -1 for what is not a tensor
   sharding::AxisList axes;      ///< of more than one device
   std::set<int64_t> fed;        ///< tensors of arguments that results feed
   std::set<int64_t> unneeded;   ///< tensors of arguments that the loss does not depend on

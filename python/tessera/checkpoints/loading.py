@@ -277,7 +277,7 @@ def load_distributed_checkpoint(network, checkpoint_filenames, predict_strategy:
         folder = where if files is None or where == folder else _elsewhere(where, folder)
     leaves = dict(named(network))
     if predict_strategy is not None and not isinstance(predict_strategy, Mapping):
-        raise CheckpointError(f"predict_strategy {predict_strategy!r} is no dictionary of names and shardings")
+        raise CheckpointError(f"predict_strategy {predict_strategy!r} is not a dictionary of names and shardings")
     strategy = dict(predict_strategy or {})
     for name in strategy:
         if name not in leaves:
@@ -302,7 +302,7 @@ def load_distributed_checkpoint(network, checkpoint_filenames, predict_strategy:
 
 
 def _as_predicted(leaf, name: str, given, strategy: dict):
-    """A tensor as the strategy says; whole where there is none at all. What is no tensor of this package lies nowhere."""
+    """A tensor as the strategy says; whole where there is none at all. What is not a tensor of this package lies nowhere."""
     if not isinstance(leaf, Tensor) or given is not None and strategy.get(name) is None:
         return leaf
     return leaf._placed(strategy.get(name))

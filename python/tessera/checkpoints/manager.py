@@ -46,7 +46,7 @@ class CheckpointManager:
     @entry
     def __init__(self, folder, every: int = 1, **options):
         if type(every) is not int or every < 1:
-            raise refuse(ArgumentError, f"every {every!r} of CheckpointManager is no positive number of steps")
+            raise refuse(ArgumentError, f"every {every!r} of CheckpointManager is not a positive number of steps")
         self.folder, self.every, self._options = os.path.abspath(os.fspath(folder)), every, options
         self._asked, self._before, self._stop = False, None, os.path.join(self.folder, STOP)
         if meeting.job(False).rank == 0:  # of a job that was killed while it stopped; other ranks look behind the first step

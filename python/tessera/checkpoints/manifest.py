@@ -45,7 +45,7 @@ class Entry:
 
 @dataclasses.dataclass
 class Manifest:
-    """`aliases` are further names of tensors (tied weights), `values` what is no tensor in the state, `extra` the states of loader
+    """`aliases` are further names of tensors (tied weights), `values` what is not a tensor in the state, `extra` the states of loader
     and random numbers and the hash of the program. A mesh appears only in the text of a tensor's sharding, which nothing parses."""
 
     step: int = 0
@@ -82,7 +82,7 @@ def read(folder: str) -> Manifest:
         with open(path, "rb") as file:
             text = file.read()
     except FileNotFoundError:
-        raise CheckpointError(f"{path}: the file is missing; the folder is no complete checkpoint") from None
+        raise CheckpointError(f"{path}: the file is missing; the folder is not a complete checkpoint") from None
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror}") from None
     at = len(_PREFIX) + _DIGITS
@@ -119,7 +119,7 @@ def check(body, path: str) -> Manifest:
             raise CheckpointError(f"{path}: {where}'{name}' is {str(value)[:60]!r}, not of type {kind.__name__}")
         return value
     if not isinstance(body, dict):
-        raise CheckpointError(f"{path}: the manifest is no object of JSON")
+        raise CheckpointError(f"{path}: the manifest is not an object of JSON")
     _check_format(body, path)
     chunk = field(body, "chunk", int)
     if not 0 < chunk <= MOST_CHUNK or not is_count(field(body, "step", int), 1 << 62):
@@ -139,7 +139,7 @@ def check(body, path: str) -> Manifest:
     aliases = field(body, "aliases", dict)
     for name, of in aliases.items():
         if name in tensors or not isinstance(of, str) or of not in tensors:
-            raise CheckpointError(f"{path}: alias '{name[:100]}' of {str(of)[:100]!r}, which is no tensor, or is one itself")
+            raise CheckpointError(f"{path}: alias '{name[:100]}' of {str(of)[:100]!r}, which is not a tensor, or is one itself")
     return Manifest(body["step"], chunk, files, tensors, aliases, field(body, "values", dict), field(body, "extra", dict))
 
 
@@ -170,4 +170,4 @@ tiles = functools.lru_cache(maxsize=4096)(boxes.tile)  # many tensors are cut al
 def check_file_name(name: str, path: str) -> None:
     """Files lie in the folder itself: names are no paths."""
     if not isinstance(name, str) or not _FILE.fullmatch(name):
-        raise CheckpointError(f"{path}: '{str(name)[:100]}' is no name of a file in the folder, as shard.safetensors")
+        raise CheckpointError(f"{path}: '{str(name)[:100]}' is not a name of a file in the folder, as shard.safetensors")

@@ -138,7 +138,7 @@ class Source:
             raise CheckpointError(f"{path}: {error.strerror}") from None
         places = index.get("weight_map") if isinstance(index, dict) else None
         if not isinstance(places, dict):
-            raise CheckpointError(f"{path}: 'weight_map' is no object of names and files")
+            raise CheckpointError(f"{path}: 'weight_map' is not an object of names and files")
         wanted: dict[str, list[str] | None] = {}
         for name, file in places.items():
             manifest.check_file_name(file, path)

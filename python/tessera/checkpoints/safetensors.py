@@ -92,10 +92,10 @@ def read_header(reader: Reader) -> tuple[dict[str, Stored], dict[str, str]]:
     reader.read_into(8, memoryview(text), "header")
     found = parse(text, f"{path}: header")
     if not isinstance(found, dict):
-        raise CheckpointError(f"{path}: the header is no object of JSON")
+        raise CheckpointError(f"{path}: the header is not an object of JSON")
     metadata = found.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        raise CheckpointError(f"{path}: '__metadata__' of the header is no object of texts")
+        raise CheckpointError(f"{path}: '__metadata__' of the header is not an object of texts")
     base, data = 8 + length, reader.size - 8 - length
     tensors = {name: _entry(f"{path}: tensor '{name}'", entry, base, data) for name, entry in found.items()}
     at = base
@@ -114,9 +114,9 @@ def _entry(where: str, entry, base: int, data: int) -> Stored:
         raise CheckpointError(f"{where}: an entry has dtype, shape and data_offsets")
     kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(kind, str) or not 0 < len(kind) <= 16:
-        raise CheckpointError(f"{where}: dtype {str(kind)[:40]!r} is no name")
+        raise CheckpointError(f"{where}: dtype {str(kind)[:40]!r} is not a name")
     if not isinstance(shape, list) or len(shape) > MOST_DIMENSIONS or not all(is_count(n, 1 << 62) for n in shape):
-        raise CheckpointError(f"{where}: shape {str(shape)[:80]} is no list of extents")
+        raise CheckpointError(f"{where}: shape {str(shape)[:80]} is not a list of extents")
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(is_count(n, data) for n in offsets) or offsets[0] > offsets[1]:
         raise CheckpointError(f"{where}: data_offsets {str(offsets)[:80]} lie outside of the {data} bytes of data")
     if kind in SIZES and math.prod(shape) * SIZES[kind] != offsets[1] - offsets[0]:

@@ -154,11 +154,11 @@ def save_checkpoint(folder, state, step: int = 0, *, loader=None, random=None, p
     Raises CheckpointError, which names file and rank.
     """
     if keep is not None and (type(keep) is not int or keep < 2):
-        raise CheckpointError(f"keep {keep!r} is no number of at least 2: while one checkpoint is written, another one is complete")
+        raise CheckpointError(f"keep {keep!r} is not a number of at least 2: while one checkpoint is written, another one is complete")
     if isinstance(step, bool) or not isinstance(step, (int, np.integer)) or not 0 <= step < 10**18:
-        raise CheckpointError(f"step {step!r} is no number of steps")
+        raise CheckpointError(f"step {step!r} is not a number of steps")
     if type(chunk) is not int or not 0 < chunk <= MOST_CHUNK:
-        raise CheckpointError(f"chunk {chunk!r} is no number of bytes up to {MOST_CHUNK}")
+        raise CheckpointError(f"chunk {chunk!r} is not a number of bytes up to {MOST_CHUNK}")
     folder, step, job = os.path.abspath(os.fspath(folder)), int(step), meeting.job(alone)
     before = _last.pop((folder, job.rank), None)
     if before is not None:

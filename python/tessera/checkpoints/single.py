@@ -25,7 +25,7 @@ def save_state(path, state) -> None:
     path = os.path.abspath(os.fspath(path))
     items, _, values = take(state)
     if values:
-        raise CheckpointError(f"{path}: '{next(iter(values))}' is no tensor, and a file of safetensors has only those; use save_checkpoint")
+        raise CheckpointError(f"{path}: '{next(iter(values))}' is not a tensor, and a file of safetensors has only those; use save_checkpoint")
     part = f"{path}.{secrets.token_hex(4)}.part"
     try:
         try:

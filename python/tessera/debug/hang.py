@@ -37,7 +37,7 @@ class Dump:
         except OSError as error:
             raise DumpError(f"{path}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise DumpError(f"{path} is no dump of a rank: {error!r}") from None
+            raise DumpError(f"{path} is not a dump of a rank: {error!r}") from None
 
     def where(self) -> str:
         """What it did last."""

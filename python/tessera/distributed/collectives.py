@@ -43,7 +43,7 @@ def _call(group: ProcessGroup, kind: str, source: Buffer | None, target: Buffer 
           algorithm=None, finish=None) -> Work:
     for name, value in (("op", op), ("algorithm", algorithm)):
         if value is not None and not isinstance(value, str):
-            raise ArgumentError(f"{name} {value!r} is no name")
+            raise ArgumentError(f"{name} {value!r} is not a name")
     with group.errors():
         handle = group.handle.call(kind, (source or target).type, op, root, counts, list(receives), source.address if source else 0,
                                    target.address if target else 0, algorithm, _at())

@@ -45,7 +45,7 @@ def _decode(data: np.ndarray):
     try:
         return json.loads(data.tobytes(), object_hook=_restore)
     except (ValueError, TypeError) as error:
-        raise DistributedError(f"a rank has sent what is no object: {error}") from None
+        raise DistributedError(f"a rank has sent what is not an object: {error}") from None
 
 
 def all_gather_object(object_list: list, obj, group=None) -> None:

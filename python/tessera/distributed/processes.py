@@ -110,7 +110,7 @@ def spawn(fn, args=(), nprocs: int = 1, join: bool = True, daemon: bool = True) 
     itself, for instance with a file:// and nprocs ranks. fn is a function of a module, which stands behind
     `if __name__ == "__main__"` where it is the script itself. With join=False the processes are returned, whose `join` waits."""
     if not callable(fn):
-        raise ArgumentError(f"{fn!r} is no function")
+        raise ArgumentError(f"{fn!r} is not a function")
     processes = Processes(fn, args, whole("nprocs", nprocs, 1, _MOST), daemon)
     if not join:
         return processes

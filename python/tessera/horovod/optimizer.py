@@ -69,7 +69,7 @@ def DistributedOptimizer(optimizer: Optimizer, name: str | None = None, compress
     tessera.horovod.torch."""
     if not isinstance(optimizer, Optimizer):
         where = "; tessera.horovod.torch wraps those of PyTorch" if hasattr(optimizer, "param_groups") else ""
-        raise ArgumentError(f"optimizer {type(optimizer).__name__} is none of tessera.optim{where}")
+        raise ArgumentError(f"optimizer {type(optimizer).__name__} is not one of tessera.optim{where}")
     passes = whole("backward_passes_per_step", backward_passes_per_step, 1, 1 << 30)
     options = factors(reduction(op), gradient_predivide_factor, process_set.size())
     return _DistributedOptimizer(optimizer, {**options, "compression": compression, "process_set": process_set}, passes)
@@ -90,7 +90,7 @@ class Trainer:
                 options["rate"] = options.pop("learning_rate")
             optimizer = self._NAMES[optimizer](**options)
         if not isinstance(optimizer, Optimizer):
-            raise ArgumentError(f"optimizer {type(optimizer).__name__} is none of tessera.optim")
+            raise ArgumentError(f"optimizer {type(optimizer).__name__} is not one of tessera.optim")
         self.params, self.optimizer = params, optimizer
         self.state = optimizer.init(params)
 

@@ -51,7 +51,7 @@ def check_average(op: ReduceOp, dtype: str) -> None:
 
 def factor(name: str, value) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ArgumentError(f"{name} {value!r} is no number")
+        raise ArgumentError(f"{name} {value!r} is not a number")
     return float(value)
 
 

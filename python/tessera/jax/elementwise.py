@@ -179,7 +179,7 @@ def _(ctx, eqn, *values):
     if eqn.primitive.name == "reduce_precision":
         kept = {"f64": (11, 52), "f32": (8, 23), "bf16": (8, 7), "f16": (5, 10)}[values[0].type.element]
         if (eqn.params["exponent_bits"], eqn.params["mantissa_bits"]) != kept:
-            raise ctx.error(eqn, "'reduce_precision' to a format that is no element type is not supported; use astype")
+            raise ctx.error(eqn, "'reduce_precision' to a format that is not an element type is not supported; use astype")
     return list(values)
 
 

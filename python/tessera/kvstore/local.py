@@ -53,7 +53,7 @@ class LocalStore(KVStore):
 
     def set_updater(self, updater):
         if not callable(updater):
-            raise StoreError(f"updater {updater!r} is no function of key, pushed and stored")
+            raise StoreError(f"updater {updater!r} is not a function of key, pushed and stored")
         self._updater, self._description = updater, None
 
 

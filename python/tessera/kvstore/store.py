@@ -195,14 +195,14 @@ class KVStore:
 
 def _key(key):
     if isinstance(key, bool) or not isinstance(key, (int, str)) or len(str(key)) > 200:
-        raise StoreError(f"key {key!r} is no text of at most 200 characters and no whole number")
+        raise StoreError(f"key {key!r} is not a string of at most 200 characters and no whole number")
     return key
 
 
 def _target(key, out, entry: Entry) -> np.ndarray:
     place = out.detach().numpy() if hasattr(out, "detach") else out
     if not isinstance(place, np.ndarray) or not place.flags.writeable:
-        raise StoreError(f"out of key {key!r} is no array that can be written; give a NumPy array or a tensor of PyTorch on the CPU")
+        raise StoreError(f"out of key {key!r} is not an array that can be written; give a NumPy array or a tensor of PyTorch on the CPU")
     if place.dtype != entry.dtype:
         raise DTypeError(f"key {key!r} is of {entry.dtype} and out of {place.dtype}")
     if place.shape != entry.shape:

@@ -24,12 +24,12 @@ def describe(optimizer, scale: float = 1.0) -> dict:
     kinds = {optim.SGD: "SGD", optim.Adam: "Adam", optim.AdamW: "AdamW"}
     kind = kinds.get(type(optimizer))
     if kind is None:
-        raise ArgumentError(f"{optimizer!r} is no optimizer of a store; there are tessera.optim.{', tessera.optim.'.join(_KINDS)}")
+        raise ArgumentError(f"{optimizer!r} is not an optimizer of a store; there are tessera.optim.{', tessera.optim.'.join(_KINDS)}")
     values = {name: float(getattr(optimizer, name)) for name in _KINDS[kind][0] if not name.startswith("beta")}
     if kind != "SGD":
         values |= {"beta1": float(optimizer.betas[0]), "beta2": float(optimizer.betas[1])}
     if isinstance(scale, bool) or not isinstance(scale, (int, float)) or not math.isfinite(scale):
-        raise ArgumentError(f"scale {scale!r} is no number")
+        raise ArgumentError(f"scale {scale!r} is not a number")
     return {"kind": kind, "scale": float(scale), **values}
 
 

@@ -26,7 +26,7 @@ _DOMAIN = "tessera-kvstore"
 
 
 class Garbage(Exception):
-    """What a peer sent is no message of the protocol."""
+    """What a peer sent is not a message of the protocol."""
 
 
 def pack(header: dict, frames=()) -> list[bytes]:

@@ -28,7 +28,7 @@ def devices(text: str | None, environ: Mapping[str, str] = os.environ, driver: s
     found = []
     for name in names:
         if not name.isdigit() and not name.startswith(("GPU-", "MIG-")):
-            raise Error(f"--devices is '{text}' and '{name}' is no device; it is numbers, as 0,1,3, or cpu")
+            raise Error(f"--devices is '{text}' and '{name}' is not a device; it is numbers, as 0,1,3, or cpu")
         if name.isdigit() and shown is not None:
             if int(name) >= len(shown_names):
                 raise Error(f"--devices names {name}, and CUDA_VISIBLE_DEVICES='{shown}' shows {len(shown_names)}; numbers are from 0")

@@ -21,7 +21,7 @@ def parse(text: str) -> dict[str, int]:
     for part in text.split(","):
         match = re.fullmatch(r"(\[[^\[\]]+\]|[^\s:\[\]]+)(?::([0-9]{1,7}))?", part)
         if not match or match[2] and int(match[2]) < 1:
-            raise Error(f"--hosts is '{text}' and '{part}' is no host; it is HOST or HOST:SLOTS, as a:2,b:2")
+            raise Error(f"--hosts is '{text}' and '{part}' is not a host; it is HOST or HOST:SLOTS, as a:2,b:2")
         hosts[match[1]] = hosts.get(match[1], 0) + int(match[2] or 1)
     return hosts
 
@@ -47,7 +47,7 @@ def read(path: str) -> dict[str, int | None]:
             elif name not in ("max_slots", "max-slots"):
                 match = None
         if not match or slots is not None and not re.fullmatch(r"0*[1-9][0-9]{0,6}", slots):
-            raise Error(f"{path}:{number}: error: '{line.strip()}' is no host; a line is HOST or HOST slots=N, N at least 1")
+            raise Error(f"{path}:{number}: error: '{line.strip()}' is not a host; a line is HOST or HOST slots=N, N at least 1")
         if match[1] in hosts:
             raise Error(f"{path}:{number}: error: host '{match[1]}' stands twice; write its slots in one line")
         hosts[match[1]] = None if slots is None else int(slots)

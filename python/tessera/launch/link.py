@@ -28,7 +28,7 @@ class Foreign(Exception):
 
 
 class Garbage(Foreign):
-    """It sent what is no message."""
+    """It sent what is not a message."""
 
 
 def _sign(key: bytes, *parts: bytes) -> bytes:

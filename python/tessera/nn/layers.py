@@ -18,7 +18,7 @@ from .module import Module
 def positive(layer: str, **sizes) -> None:
     for name, value in sizes.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise refuse(ArgumentError, f"{name} {value!r} of {layer} is no positive integer")
+            raise refuse(ArgumentError, f"{name} {value!r} of {layer} is not a positive integer")
 
 
 class Linear(Module):

@@ -151,14 +151,14 @@ def listed(name: str, what: str, value, kind: type[Exception] = ArgumentError) -
 def whole(name: str, what: str, value) -> int:
     """An integer. Raises ArgumentError."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise refuse(ArgumentError, f"{what} {value!r} of '{name}' is no integer")
+        raise refuse(ArgumentError, f"{what} {value!r} of '{name}' is not an integer")
     return int(value)
 
 
 def axis_of(name: str, axis, rank: int) -> int:
     """An axis, counted from the front. Raises ShapeError."""
     if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)):
-        raise refuse(ShapeError, f"axis {axis!r} of '{name}' is no integer")
+        raise refuse(ShapeError, f"axis {axis!r} of '{name}' is not an integer")
     if not -rank <= axis < rank:
         raise refuse(ShapeError, f"axis {axis} of '{name}' is out of range: the tensor has rank {rank}")
     return int(axis) % rank

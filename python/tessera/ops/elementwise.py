@@ -203,7 +203,7 @@ def _(trace, x):
 
 @_named("isnan")
 def _(trace, x):
-    """Whether it is no number."""
+    """Whether it is not a number."""
     return _floats(trace, "isnan", x, scalars.is_nan)
 
 

@@ -82,7 +82,7 @@ def _parse(text, operands):
                 raise refuse(ShapeError, f"'einsum' of '{text}': axis '{letter}' is {sizes[letter]} and {n}")
     unknown = [c for c in right if c not in sizes]
     if unknown or len(set(right)) != len(right):
-        raise refuse(ShapeError, f"'einsum' of '{text}': the result names '{unknown[0] if unknown else right}', which is no axis or twice there")
+        raise refuse(ShapeError, f"'einsum' of '{text}': the result names '{unknown[0] if unknown else right}', which is not an axis or twice there")
     return parts, right, sizes
 
 

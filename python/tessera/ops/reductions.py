@@ -102,7 +102,7 @@ def var(trace, x, axis=None, correction=0, keepdims=False):
     """Variances over `axis`: the sum of squared distances from the mean, over the count less `correction`."""
     x = tensor_of(x, "var")
     if isinstance(correction, bool) or not isinstance(correction, (int, float)):
-        raise refuse(ArgumentError, f"correction {correction!r} of 'var' is no number")
+        raise refuse(ArgumentError, f"correction {correction!r} of 'var' is not a number")
     x = x if x.dtype.kind == "float" else x.astype("float32")
     count = math.prod(x.shape[d] for d in axes_of("var", axis, x.ndim))
     if count <= correction:

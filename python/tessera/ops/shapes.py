@@ -22,7 +22,7 @@ def _extents(name, shape) -> tuple[int, ...]:
     shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
     for n in shape:
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
-            raise refuse(ShapeError, f"extent {n!r} of '{name}' is no integer")
+            raise refuse(ShapeError, f"extent {n!r} of '{name}' is not an integer")
     return tuple(map(int, shape))
 
 

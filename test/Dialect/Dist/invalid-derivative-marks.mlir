@@ -21,7 +21,7 @@ func.func @f() {
 // -----
 // (D2)
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error@+1 {{'dist.custom_vjp' is 'g', which is no function of the module}}
+  // expected-error@+1 {{'dist.custom_vjp' is 'g', which is not a function of the module}}
   %0 = func.call @f(%x) {dist.custom_vjp = @g} : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }

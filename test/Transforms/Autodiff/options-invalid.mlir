@@ -12,10 +12,10 @@
 // RUN: not tessera-opt %s --dist-autodiff="function=integers" 2>&1 | FileCheck %s --check-prefix=NOTHING
 
 // FUNCTION: error: there is no function 'main' to differentiate
-// WRT: [[@LINE+9]]:1: error: wrt 'q' is no argument of 'f'; give a dist.name or an index
+// WRT: [[@LINE+9]]:1: error: wrt 'q' is not an argument of 'f'; give a dist.name or an index
 // INTEGER: [[@LINE+8]]:{{.*}}: error: argument 'n' of 'f' has type 'tensor<4xi32>'; only floating-point arguments have gradients
 // TWICE: [[@LINE+7]]:1: error: wrt '0' is given twice
-// OF: [[@LINE+6]]:1: error: of '7' is no result of 'f'; give a dist.name or an index
+// OF: [[@LINE+6]]:1: error: of '7' is not a result of 'f'; give a dist.name or an index
 // OFINTEGER: [[@LINE+5]]:1: error: result 'result1' has type 'tensor<4xi32>'; only floating-point results are differentiated
 // SCALAR: [[@LINE+4]]:1: error: result 'result0' has type 'tensor<4xf32>' and no cotangent; give it one with seed=argument, or differentiate a scalar
 // SEED: error: seed 'two' is neither one nor argument

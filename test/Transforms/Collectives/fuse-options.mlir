@@ -17,7 +17,7 @@
 // SHARED: comm_fusion 'allgather': config is that of 'allreduce' as well; give each kind its own
 // AUTO: comm_fusion 'allreduce': mode auto takes no config
 // NOBODY: comm_fusion 'config': no kind has mode size, ready or index
-// TEXT: error: comm-fusion: 'all-reduce=index config=x' is no list of options
+// TEXT: error: comm-fusion: 'all-reduce=index config=x' is not a list of options
 // OWN-NOT: comm_fusion
 // OWN: func.func @main() {
 func.func @main() { return }

@@ -4,7 +4,7 @@
 // RUN: not tessera-opt %s --dist-search=devices=-2 2>&1 | FileCheck %s --check-prefix=DEVICES
 // RUN: not tessera-opt %s --dist-search=memory-budget=nan 2>&1 | FileCheck %s --check-prefix=BUDGET
 // RUN: not tessera-opt %s --dist-search=memory-budget=inf 2>&1 | FileCheck %s --check-prefix=INFINITE
-// MODE: error: dist-search: 'quick' is no mode; modes are sharding_propagation, dynamic_programming, recursive_programming, exact
+// MODE: error: dist-search: 'quick' is not a mode; modes are sharding_propagation, dynamic_programming, recursive_programming, exact
 // TIME: error: dist-search: time-limit is 0.00; it is a positive number of seconds
 // DEVICES: error: dist-search: devices is -2; it is 0, for a program with a mesh, or a number of devices
 // BUDGET: error: dist-search: memory-budget is nan; it is 0, for none, or a number of GiB

@@ -44,7 +44,7 @@ func.func @one_kernel(%t0: tensor<8192x64xf32> {dist.sharding = #columns}, %t1: 
 }
 
 //--- sent.mlir
-// The sum over the devices is no part of a kernel: a table of 2 MiB, the same of the gradient, and 48 KiB of what
+// The sum over the devices is not a part of a kernel: a table of 2 MiB, the same of the gradient, and 48 KiB of what
 // it is made of.
 // SENT: "peak_memory_bytes": 4243456
 // SENT: "memory": 4243456

@@ -136,7 +136,7 @@ TEST(Rendezvous, FilesOfOthersStayAndItsOwnGo) {
   write("my thesis");
   EXPECT_EQ(Rendezvous::open({0, 2, 0}, 0.1).message(),
             "TESSERA_RENDEZVOUS names '" + path +
-                "', which is there and is no rendezvous file; name one that is not");
+                "', which is there and is not a rendezvous file; name one that is not");
   EXPECT_EQ(read(), "my thesis");
   for (const char *left : {"", "tessera-rendezvous host 1"}) { // made by mktemp, or by a dead job
     write(left);

@@ -201,7 +201,7 @@ TEST(TcpTransport, APortThatIsTakenIsNamed) {
 }
 
 TEST(TcpTransport, OtherHostsNeedAToken) {
-  // An address for documentation (RFC 5737), which is no host's.
+  // An address for documentation (RFC 5737), which is not a host's.
   auto opened = openTcpTransport({1, 2, 1}, 5, {"192.0.2.1 29500", "", "init_method"});
   EXPECT_EQ(opened.message().find("rank 0 is at '192.0.2.1', which is another host than"), 0u)
       << opened.message();

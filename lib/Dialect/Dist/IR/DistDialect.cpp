@@ -120,7 +120,7 @@ static LogicalResult verifyCustomVjp(Operation *op, Attribute value) {
   auto function = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, name);
   if (!function) // (D2)
     return op->emitError() << "'" << DistDialect::kCustomVjp << "' is '" << name.getValue()
-                           << "', which is no function of the module";
+                           << "', which is not a function of the module";
   auto isFloat = [](Type type) { return isa<FloatType>(getElementTypeOrSelf(type)); };
   SmallVector<Type> inputs(call.getOperandTypes()), outputs;
   llvm::append_range(inputs, call.getResultTypes());

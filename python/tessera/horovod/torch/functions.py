@@ -13,7 +13,7 @@ from ..functions import broadcast_object
 def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int = 0, model=None) -> None:
     """Groups, options and states of a rank on all. Ranks without a state yet get that of the root."""
     if not isinstance(optimizer, torch.optim.Optimizer):
-        raise ArgumentError(f"optimizer {type(optimizer).__name__} is none of torch.optim")
+        raise ArgumentError(f"optimizer {type(optimizer).__name__} is not one of torch.optim")
     if isinstance(optimizer, torch.optim.LBFGS):
         raise ArgumentError("LBFGS is not supported: its steps evaluate the model by themselves")
     optimizer.load_state_dict(broadcast_object(optimizer.state_dict(), root_rank, "optimizer_state"))

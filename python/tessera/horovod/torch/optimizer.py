@@ -146,7 +146,7 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer, named_parameters=None
 
     Reductions of several parameters move together with num_groups (so many of equal length) or groups (lists of parameters)."""
     if not isinstance(optimizer, torch.optim.Optimizer):
-        raise ArgumentError(f"optimizer {type(optimizer).__name__} is none of torch.optim; tessera.horovod wraps those of tessera")
+        raise ArgumentError(f"optimizer {type(optimizer).__name__} is not one of torch.optim; tessera.horovod wraps those of tessera")
     if hasattr(optimizer, "_distribute"):
         raise ArgumentError("optimizer is a DistributedOptimizer already")
     passes = whole("backward_passes_per_step", backward_passes_per_step, 1, 1 << 30)
