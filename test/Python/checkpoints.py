@@ -286,7 +286,7 @@ class Refusals(Case):
             good = file.read()
         file = '"shard-00000-of-00001.safetensors"'
         for old, new, text in ((b'"version": 1', b'"version": 2', "version 2; this version of Tessera reads up to 1"),
-                               (file.encode(), b'"../x.safetensors"', "no name of a file"),
+                               (file.encode(), b'"../x.safetensors"', "not a name of a file"),
                                (b"500", b"5000000000000", r"float32 of shape \[500\]"), (b'"step": 0', b'"step": -1', "out of range")):
             with open(os.path.join(path, "manifest.json"), "wb") as out:
                 out.write(manifest._sign(manifest._PREFIX + b"0" * 64 + good.replace(old, new)[len(manifest._PREFIX) + 64:]))
@@ -295,7 +295,7 @@ class Refusals(Case):
     def test_headers(self):
         for header, text in ((b"\xff" * 8, "header has"), ((20).to_bytes(8, "little") + b'{"a":' + b" " * 15, "no JSON"), (b"12", "2 bytes"),
                              (self.header({"a": {"dtype": "F32", "shape": [1 << 40], "data_offsets": [0, 4]}}), "data_offsets|bytes"),
-                             (self.header({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 0]}}), "no list of extents")):
+                             (self.header({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 0]}}), "not a list of extents")):
             with open(self.path("x.safetensors"), "wb") as file:
                 file.write(header)
             self.refused(text, load_state, self.path("x.safetensors"))

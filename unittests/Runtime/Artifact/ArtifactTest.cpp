@@ -144,7 +144,7 @@ TEST(Artifact, EveryWrongReferenceIsRefused) {
     const char *expected;
     Change change;
   } table[] = {
-      {"no part of an axis", [](Program &p) { p.parts[0].coordinates[0].axes[0].axis = 2; }},
+      {"not a part of an axis", [](Program &p) { p.parts[0].coordinates[0].axes[0].axis = 2; }},
       {"mesh 9 does not exist", [](Program &p) { p.parts[0].mesh = 9; }},
       {"outside the arena", [](Program &p) { p.parts[0].slots[0].offset = 1 << 20; }},
       {"outside the arena", [](Program &p) { p.parts[0].slots[0].bytes = -4; }},
