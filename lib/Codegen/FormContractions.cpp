@@ -186,7 +186,7 @@ static bool isSumOfProducts(linalg::LinalgOp op) {
 /// Whether the packed product is faster than a kernel: a tile has 8 rows and 16 columns, so what
 /// has few of them wastes most of it, and packing costs as much as a product of few rows.
 static bool isWorthIt(ArrayRef<int64_t> extents, ArrayRef<StridedView> views) {
-  constexpr int64_t kFewest = 8, kFewestProducts = 1 << 16;
+  constexpr int64_t kFewest = 16, kFewestProducts = 1 << 16;
   int64_t batch = 1, m = 1, n = 1, k = 1;
   for (auto [loop, extent] : llvm::enumerate(extents)) {
     bool a = views[0].strides[loop], b = views[1].strides[loop], c = views[2].strides[loop];

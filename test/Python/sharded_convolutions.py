@@ -30,7 +30,7 @@ class ShardedConvolutions(unittest.TestCase):
         for seed in range(8):
             choose = random.Random(seed)
             groups = choose.choice((1, 1, 2))
-            inputs, outputs = choose.choice((8, 12, 16, 24)), choose.choice((8, 16, 20, 32))
+            inputs, outputs = choose.choice((16, 24, 32, 48)), choose.choice((16, 20, 32, 48))
             x = np.random.default_rng(seed).standard_normal(
                 (choose.randint(2, 5), choose.randint(7, 19), choose.randint(7, 19), inputs)).astype(np.float32)
             w = np.random.default_rng(seed + 1).standard_normal(
