@@ -169,12 +169,8 @@ static StridedView viewOf(Value value) {
 
 /// Whether types and body are those of a contraction to f32.
 static bool isSumOfProducts(linalg::LinalgOp op) {
-  if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 || !op.hasPureTensorSemantics() ||
-      op.hasDynamicShape() || op.getNumReductionLoops() == 0)
+  if (!dist::reducesTwoTensors(op))
     return false;
-  for (Value operand : op->getOperands())
-    if (!isa<RankedTensorType>(operand.getType()))
-      return false;
   auto elementOf = [&](unsigned i) {
     return cast<RankedTensorType>(op->getOperand(i).getType()).getElementType();
   };

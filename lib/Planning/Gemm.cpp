@@ -51,13 +51,15 @@ static Type elementOf(Value value) {
   return cast<ShapedType>(value.getType()).getElementType();
 }
 
+bool dist::reducesTwoTensors(linalg::LinalgOp op) {
+  return op.getNumDpsInputs() == 2 && op.getNumDpsInits() == 1 && op.hasPureTensorSemantics() &&
+         !op.hasDynamicShape() && op.getNumReductionLoops() > 0 &&
+         llvm::all_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>);
+}
+
 bool dist::isGemmLike(linalg::LinalgOp op) {
-  if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 || !op.hasPureTensorSemantics() ||
-      op.hasDynamicShape() || op.getNumReductionLoops() == 0)
+  if (!reducesTwoTensors(op))
     return false;
-  for (Value operand : op->getOperands())
-    if (!isa<RankedTensorType>(operand.getType()))
-      return false;
   Type a = elementOf(op->getOperand(0)), b = elementOf(op->getOperand(1));
   Type c = elementOf(op->getOperand(2));
   bool half = a.isF16() || a.isBF16();

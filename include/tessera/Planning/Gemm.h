@@ -30,6 +30,9 @@ struct GemmForm {
 /// Whether a body is yield(out + a * b), in any order of operands; a and b may be extended.
 bool isMultiplyAdd(mlir::Block &body);
 
+/// Whether an op sums something of two tensors of static shapes into a third.
+bool reducesTwoTensors(mlir::linalg::LinalgOp op);
+
 /// Whether an op multiplies and adds two tensors of an element type that the gemm interface has
 /// (f64, f32, f16, bf16 and integers of at least 8 bits; C may be f32 for 16-bit floats), with
 /// projected permutations as maps, at least one reduction, and a loop that only one of the two has.

@@ -7,6 +7,8 @@
 
 #include "AttentionWriter.h"
 
+#include "Local.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -257,17 +259,6 @@ SmallVector<Value> AttentionWriter::writeInBlocks(ArrayRef<Value> operands,
   return walk(rows, chooseBlocks(), operands, SmallVector<Value>(domain.extents.size()), results);
 }
 
-static Value sliceOf(OpBuilder &b, Location loc, Value x, unsigned dim, Value begin, int64_t size) {
-  auto type = cast<RankedTensorType>(x.getType());
-  SmallVector<int64_t> shape(type.getShape());
-  shape[dim] = size;
-  SmallVector<OpFoldResult> offsets(shape.size(), b.getIndexAttr(0));
-  SmallVector<OpFoldResult> strides(shape.size(), b.getIndexAttr(1));
-  offsets[dim] = begin;
-  return tensor::ExtractSliceOp::create(b, loc, type.clone(shape), x, offsets,
-                                        getAsIndexOpFoldResult(b.getContext(), shape), strides);
-}
-
 SmallVector<Value> AttentionWriter::putBlock(ArrayRef<unsigned> order, ArrayRef<int64_t> blocks,
                                              ArrayRef<Value> operands, ArrayRef<Value> offsets,
                                              ArrayRef<Result> results, Value begin, int64_t size,
@@ -279,7 +270,7 @@ SmallVector<Value> AttentionWriter::putBlock(ArrayRef<unsigned> order, ArrayRef<
   SmallVector<Value> slices(operands), begins(offsets);
   for (auto [i, slice] : llvm::enumerate(slices))
     if (hasLoop(operandMap(i), loop))
-      slice = sliceOf(b, loc, slice, dimOf(operandMap(i)), begin, size);
+      slice = Local{b, loc}.slice(slice, dimOf(operandMap(i)), begin, size);
   begins[loop] = begin;
   int64_t whole = std::exchange(domain.extents[loop], size);
   SmallVector<Value> made = walk(order.drop_front(), blocks, slices, begins, results);
