@@ -13,6 +13,8 @@ config.environment["PATH"] = os.pathsep.join(
 config.substitutions.append(("%python", config.python))
 config.substitutions.append(("%examples", os.path.join(config.tessera_source_dir, "examples")))
 config.substitutions.append(("%fake_gpu", os.path.join(config.unittests, "fake-gpu")))
+config.substitutions.append(("%loopback_gpu", os.pathsep.join(
+    os.path.join(config.unittests, each) for each in ("loopback-nccl", "fake-gpu"))))
 config.substitutions.append(("%unittests", config.unittests))
 config.substitutions.append(("%demo_dialect", config.demo_dialect))
 config.substitutions.append(("%source", config.tessera_source_dir))

@@ -169,7 +169,7 @@ static void multiply(void *argument) {
 
 EXPORT int cublasLtMatmul(void *, void *object, const void *alpha, const void *a, void *layoutA,
                           const void *b, void *layoutB, const void *beta, const void *c, void *,
-                          void *d, void *layoutD, void *, void *, size_t, void *) {
+                          void *d, void *layoutD, void *, void *, size_t, void *stream) {
   const auto &operation = *static_cast<const Operation *>(object);
   bool hasBias = operation.epilogue & 4;
   if (hasBias && !operation.bias)
@@ -190,10 +190,10 @@ EXPORT int cublasLtMatmul(void *, void *object, const void *alpha, const void *a
                  static_cast<long>(call->layoutD.rows), static_cast<long>(call->layoutD.columns),
                  static_cast<long>(operation.transA ? call->layoutA.rows : call->layoutA.columns),
                  operation.epilogue, hasBias ? ", bias" : "");
-  using Issue = void (*)(void (*)(void *), void *);
+  using Issue = void (*)(void *, void (*)(void *), void *);
   auto issue = reinterpret_cast<Issue>(::dlsym(RTLD_DEFAULT, "fake_cuda_issue"));
   if (issue)
-    issue(multiply, call);
+    issue(stream, multiply, call);
   else
     multiply(call);
   return 0;

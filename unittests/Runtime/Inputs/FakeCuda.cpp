@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Runs everything at once, in the order issued; captured work is kept and run
-// when its graph is launched. Of kernels it knows the runtime's own.
-// FAKE_CUDA_DEVICES is how many GPUs there are (1), FAKE_CUDA_CAPABILITY their
+// when its graph is launched. A stream on which a library waits for others
+// (fake_cuda_wait) goes on in a thread of its own until it has caught up. Of
+// kernels it knows the runtime's own. FAKE_CUDA_DEVICES is how many GPUs there are (1), FAKE_CUDA_CAPABILITY their
 // architecture (90).
 //
 //===----------------------------------------------------------------------===//
@@ -15,35 +16,102 @@
 #include "Gpu/Cuda/GemmKernel.cu"
 #include "Gpu/Cuda/MoveKernels.cu"
 
+#include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
+#include <deque>
 #include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
 #include <vector>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace {
-using Work = std::vector<std::function<void()>>;
+struct Operation {
+  std::function<void()> work;
+  bool mayWait = false; ///< for other processes
+};
+using Work = std::vector<Operation>;
 Work *captured = nullptr;
 int anything = 0;                       ///< what handles point to
 int moveFunction = 0, gemmFunction = 0; ///< what those of kernels do
+
+/// Work runs in the thread that issues it, but behind work that may wait, which has a thread.
+class Stream {
+public:
+  void issue(Operation operation) {
+    std::unique_lock lock(mutex);
+    if (!operation.mayWait && queue.empty()) {
+      lock.unlock();
+      return operation.work();
+    }
+    queue.push_back(std::move(operation));
+    if (!thread)
+      thread = new std::thread([this] { run(); }); // for ever, as the stream
+    changed.notify_all();
+  }
+  bool isIdle() {
+    std::lock_guard lock(mutex);
+    return queue.empty();
+  }
+  void synchronize() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return queue.empty(); });
+  }
+
+private:
+  void run() {
+    std::unique_lock lock(mutex);
+    while (true) {
+      changed.wait(lock, [&] { return !queue.empty(); });
+      Operation &next = queue.front();
+      lock.unlock();
+      next.work();
+      lock.lock();
+      queue.pop_front();
+      changed.notify_all();
+    }
+  }
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Operation> queue; ///< the first of them runs
+  std::thread *thread = nullptr;
+};
+/// What is null is the legacy default stream.
+Stream &streamOf(void *stream) {
+  static auto *legacy = new Stream;
+  return stream ? *static_cast<Stream *>(stream) : *legacy;
+}
+
+/// How often it was recorded, and how many of these were reached.
+struct Event {
+  std::atomic<int64_t> recorded{0}, reached{0};
+  float time = 0;
+};
 
 int setting(const char *name, int other) {
   const char *text = std::getenv(name);
   return text ? std::atoi(text) : other;
 }
-int issue(std::function<void()> work) {
+int issue(void *stream, std::function<void()> work, bool mayWait = false) {
   if (captured)
-    captured->push_back(std::move(work));
+    captured->push_back({std::move(work), mayWait});
   else
-    work();
+    streamOf(stream).issue({std::move(work), mayWait});
   return 0;
 }
 } // namespace
 
 /// For the other libraries that pretend: their work is captured as that of the driver.
-EXPORT void fake_cuda_issue(void (*work)(void *), void *argument) {
-  issue([=] { work(argument); });
+EXPORT void fake_cuda_issue(void *stream, void (*work)(void *), void *argument) {
+  issue(stream, [=] { work(argument); });
+}
+/// The same for work that waits for other processes.
+EXPORT void fake_cuda_wait(void *stream, void (*work)(void *), void *argument) {
+  issue(stream, [=] { work(argument); }, true);
 }
 
 using Pointer = unsigned long long;
@@ -99,8 +167,8 @@ EXPORT int cuMemsetD8_v2(Pointer to, unsigned char value, size_t count) {
   std::memset(reinterpret_cast<void *>(to), value, count);
   return 0;
 }
-EXPORT int cuMemsetD32Async(Pointer to, unsigned value, size_t count, void *) {
-  return issue([=] {
+EXPORT int cuMemsetD32Async(Pointer to, unsigned value, size_t count, void *stream) {
+  return issue(stream, [=] {
     for (size_t i = 0; i < count; ++i)
       reinterpret_cast<unsigned *>(to)[i] = value;
   });
@@ -113,22 +181,33 @@ EXPORT int cuMemcpyDtoH_v2(void *to, Pointer from, size_t size) {
   std::memcpy(to, reinterpret_cast<void *>(from), size);
   return 0;
 }
-EXPORT int cuMemcpyDtoDAsync_v2(Pointer to, Pointer from, size_t size, void *) {
+EXPORT int cuMemcpyDtoDAsync_v2(Pointer to, Pointer from, size_t size, void *stream) {
   return issue(
-      [=] { std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), size); });
+      stream, [=] { std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), size); });
 }
 EXPORT int cuStreamCreate(void **stream, unsigned) {
-  *stream = new char;
+  *stream = new Stream;
   return 0;
 }
-EXPORT int cuStreamSynchronize(void *) {
+EXPORT int cuStreamSynchronize(void *stream) {
+  streamOf(stream).synchronize();
   return 0;
 }
-EXPORT int cuStreamQuery(void *) {
-  return 0;
+EXPORT int cuStreamQuery(void *stream) {
+  return streamOf(stream).isIdle() ? 0 : 600; // not ready
 }
-EXPORT int cuStreamWaitEvent(void *, void *, unsigned) {
-  return 0;
+EXPORT int cuStreamWaitEvent(void *stream, void *handle, unsigned) {
+  auto *event = static_cast<Event *>(handle);
+  int64_t awaited = event->recorded;
+  if (captured || event->reached >= awaited)
+    return 0; // a graph is a list
+  return issue(
+      stream,
+      [=] {
+        while (event->reached < awaited)
+          std::this_thread::sleep_for(std::chrono::microseconds(20));
+      },
+      true);
 }
 EXPORT int cuStreamBeginCapture_v2(void *, int) {
   captured = new Work;
@@ -143,9 +222,9 @@ EXPORT int cuGraphInstantiateWithFlags(void **ready, void *graph, unsigned long 
   *ready = new Work(*static_cast<Work *>(graph));
   return 0;
 }
-EXPORT int cuGraphLaunch(void *graph, void *) {
-  for (auto &work : *static_cast<Work *>(graph))
-    work();
+EXPORT int cuGraphLaunch(void *graph, void *stream) {
+  for (const Operation &each : *static_cast<Work *>(graph))
+    streamOf(stream).issue(each);
   return 0;
 }
 EXPORT int cuGraphDestroy(void *graph) {
@@ -154,23 +233,28 @@ EXPORT int cuGraphDestroy(void *graph) {
 }
 // An event's time is the number of events recorded before it, in microseconds.
 EXPORT int cuEventCreate(void **event, unsigned) {
-  *event = new float(0);
+  *event = new Event;
   return 0;
 }
 EXPORT int cuEventElapsedTime(float *milliseconds, void *from, void *to) {
-  *milliseconds = (*static_cast<float *>(to) - *static_cast<float *>(from)) / 1000;
+  *milliseconds = (static_cast<Event *>(to)->time - static_cast<Event *>(from)->time) / 1000;
   return 0;
 }
 EXPORT int cuCtxSynchronize() {
   return 0;
 }
-EXPORT int cuEventQuery(void *) {
-  return 0;
+EXPORT int cuEventQuery(void *handle) {
+  auto *event = static_cast<Event *>(handle);
+  return event->reached >= event->recorded ? 0 : 600; // not ready
 }
-EXPORT int cuEventRecord(void *event, void *) {
+EXPORT int cuEventRecord(void *handle, void *stream) {
   static float count = 0;
-  *static_cast<float *>(event) = ++count;
-  return 0;
+  auto *event = static_cast<Event *>(handle);
+  event->time = ++count;
+  if (captured)
+    return 0;
+  int64_t number = ++event->recorded;
+  return issue(stream, [=] { event->reached = number; });
 }
 EXPORT int cuModuleLoadData(void **module, const void *) {
   *module = &anything;
@@ -186,18 +270,18 @@ EXPORT int cuFuncSetAttribute(void *, int, int) {
   return 0;
 }
 EXPORT int cuLaunchKernel(void *function, unsigned blocks, unsigned, unsigned, unsigned threads,
-                          unsigned, unsigned, unsigned, void *, void **parameters, void **) {
+                          unsigned, unsigned, unsigned, void *stream, void **parameters, void **) {
   // Parameters are copied when a kernel is launched.
   long long step = static_cast<long long>(blocks) * threads;
   if (function == &gemmFunction) {
     auto arguments = *static_cast<const GemmArguments *>(parameters[0]);
-    return issue([=] {
+    return issue(stream, [=] {
       for (long long thread = 0; thread < step; ++thread)
         multiplyAll(arguments, thread, step);
     });
   }
   auto arguments = *static_cast<const MoveArguments *>(parameters[0]);
-  return issue([=] {
+  return issue(stream, [=] {
     for (long long thread = 0; thread < step; ++thread)
       moveBox(arguments, thread, step);
   });
