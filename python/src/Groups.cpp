@@ -116,9 +116,18 @@ public:
                              const std::vector<int64_t> &counts,
                              const std::vector<int64_t> &receives, uintptr_t input,
                              uintptr_t output, const std::optional<std::string> &algorithm,
-                             const std::optional<std::string> &where) const {
+                             const std::optional<std::string> &where,
+                             const std::optional<std::string> &device, uintptr_t stream,
+                             const std::vector<uintptr_t> &inputs,
+                             const std::vector<uintptr_t> &outputs) const {
     tessera_collective collective =
         describe(kind, type, reduction, root, counts, receives, algorithm);
+    collective.device = orNull(device);
+    collective.stream = reinterpret_cast<void *>(stream);
+    collective.inputs =
+        inputs.empty() ? nullptr : reinterpret_cast<const void *const *>(inputs.data());
+    collective.outputs =
+        outputs.empty() ? nullptr : reinterpret_cast<void *const *>(outputs.data());
     collective.where = orNull(where);
     collective.input = reinterpret_cast<const void *>(input);
     collective.output = reinterpret_cast<void *>(output);
@@ -153,6 +162,26 @@ public:
     tessera_work *work = nullptr;
     check(tessera_group_send(group.get(), peer, tag, reinterpret_cast<const void *>(data), bytes,
                              what.c_str(), &work));
+    return std::make_unique<Work>(work);
+  }
+  std::unique_ptr<Work> sendFromDevice(int64_t peer, int64_t tag, uintptr_t data, size_t bytes,
+                                       const std::string &what, uintptr_t stream) const {
+    tessera_work *work = nullptr;
+    tessera_status status;
+    {
+      nb::gil_scoped_release unlocked; // it waits for the stream
+      status = tessera_group_send_from_device(
+          group.get(), peer, tag, reinterpret_cast<const void *>(data), bytes, what.c_str(),
+          reinterpret_cast<void *>(stream), &work);
+    }
+    check(status);
+    return std::make_unique<Work>(work);
+  }
+  std::unique_ptr<Work> receiveToDevice(int64_t peer, int64_t tag, uintptr_t data, size_t bytes,
+                                        const std::string &what) const {
+    tessera_work *work = nullptr;
+    check(tessera_group_receive_to_device(group.get(), peer, tag, reinterpret_cast<void *>(data),
+                                          bytes, what.c_str(), &work));
     return std::make_unique<Work>(work);
   }
   std::unique_ptr<Work> receive(int64_t peer, int64_t tag, uintptr_t data, size_t bytes,
@@ -207,11 +236,17 @@ NB_MODULE(_groups, m) {
       .def("members", &Group::members)
       .def("host", &Group::host, "rank"_a)
       .def("call", &Group::call, "kind"_a, "type"_a, "reduction"_a.none(), "root"_a, "counts"_a,
-           "receives"_a, "input"_a, "output"_a, "algorithm"_a.none(), "where"_a.none())
+           "receives"_a, "input"_a, "output"_a, "algorithm"_a.none(), "where"_a.none(),
+           "device"_a.none() = nb::none(), "stream"_a = 0, "inputs"_a = std::vector<uintptr_t>(),
+           "outputs"_a = std::vector<uintptr_t>())
       .def("algorithm", &Group::algorithm, "kind"_a, "type"_a, "root"_a, "counts"_a, "receives"_a)
       .def("sent_bytes", &Group::sentBytes, "kind"_a, "type"_a, "root"_a, "counts"_a, "receives"_a,
            "algorithm"_a.none())
       .def("refuse", &Group::refuse, "reason"_a)
       .def("send", &Group::send, "peer"_a, "tag"_a, "data"_a, "bytes"_a, "what"_a)
+      .def("send_from_device", &Group::sendFromDevice, "peer"_a, "tag"_a, "data"_a, "bytes"_a,
+           "what"_a, "stream"_a)
+      .def("receive_to_device", &Group::receiveToDevice, "peer"_a, "tag"_a, "data"_a, "bytes"_a,
+           "what"_a)
       .def("receive", &Group::receive, "peer"_a, "tag"_a, "data"_a, "bytes"_a, "what"_a);
 }

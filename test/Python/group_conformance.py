@@ -5,7 +5,9 @@
 """The suite that every backend of process groups must pass: collective x type x reduction x algorithm x even and uneven parts x 1 to 9
 ranks, against NumPy. A sample with a fixed seed, or all of it:
 
-    group_conformance.py [--whole] [--backend NAME] [--library PATH] [--ranks N]
+    group_conformance.py [--whole] [--backend NAME] [--library PATH] [--ranks N] [--cuda]
+
+With --cuda arrays are in memory that the CUDA array interface describes, as of the libraries made for tests, where it is the host's.
 
 Without a launcher, ranks are threads where the backend is `threads` or one of a library, otherwise processes of `spawn`; under mpirun
 or tessera launch this process is one rank."""
@@ -51,6 +53,27 @@ def data(rank, count, dtype):
     return values.astype(type_of(dtype))
 
 
+class OnDevice:
+    """An array in memory of a GPU that is the host's."""
+
+    def __init__(self, array):
+        self.array = array
+
+    @property
+    def __cuda_array_interface__(self):
+        told = dict(self.array.__array_interface__, version=3, stream=None)
+        if told["typestr"].endswith("V2"):
+            told["typestr"] = "<V2"
+        return told
+
+
+def placed(arrays, is_cuda):
+    """An array, or a list of some, as a call gets it."""
+    if arrays is None or not is_cuda:
+        return arrays
+    return [OnDevice(each) for each in arrays] if isinstance(arrays, list) else OnDevice(arrays)
+
+
 def type_of(name):
     return BFLOAT16 if name == "bfloat16" else np.dtype(name)
 
@@ -71,7 +94,7 @@ def combine(op, parts):
         return table[op].reduce(parts, dtype=dtype)
 
 
-def check(case, rank, size):
+def check(case, rank, size, is_cuda=False):
     """Makes the call, and compares what this rank has; an algorithm that does not apply is refused on all ranks."""
     kind, dtype, op, algorithm, count, uneven = case
     sizes = [count + (other % 3 if uneven else 0) for other in range(size)]
@@ -85,34 +108,37 @@ def check(case, rank, size):
     mine = inputs[rank].copy()
     outs = [np.zeros(sizes[other], type_of(dtype)) for other in range(size)]
     expected, found = [], []
+    on = lambda arrays: placed(arrays, is_cuda)
     try:
         if kind == "all_reduce":
-            dist.all_reduce(mine, **more)
+            dist.all_reduce(on(mine), **more)
             expected, found = [combine(op, inputs)], [mine]
         elif kind == "reduce":
-            dist.reduce(mine, root, **more)
+            dist.reduce(on(mine), root, **more)
             expected, found = [combine(op, inputs) if rank == root else inputs[rank]], [mine]
         elif kind == "broadcast":
-            dist.broadcast(mine, root, **more)
+            dist.broadcast(on(mine), root, **more)
             expected, found = [inputs[root]], [mine]
         elif kind == "all_gather":
-            dist.all_gather(outs, mine, **more)
+            dist.all_gather(on(outs), on(mine), **more)
             expected, found = inputs, outs
         elif kind == "gather":
-            dist.gather(mine, outs if rank == root else None, root, counts=sizes, **more)
+            dist.gather(on(mine), on(outs) if rank == root else None, root, counts=sizes, **more)
             expected, found = (inputs, outs) if rank == root else ([], [])
         elif kind == "reduce_scatter":
-            dist.reduce_scatter(mine, parts[rank], **more)
+            dist.reduce_scatter(on(mine), on(parts[rank]), **more)
             expected, found = [combine(op, [parts[other][rank] for other in range(size)])], [mine]
         elif kind == "scatter":
-            dist.scatter(mine, parts[root] if rank == root else None, root, counts=sizes, **more)
+            dist.scatter(on(mine), on(parts[root]) if rank == root else None, root, counts=sizes, **more)
             expected, found = [parts[root][rank]], [mine]
         else:
             gets = [np.zeros(sizes[rank], type_of(dtype)) for _ in range(size)]
-            dist.all_to_all(gets, parts[rank], **more)
+            dist.all_to_all(on(gets), on(parts[rank]), **more)
             expected, found = [parts[other][rank] for other in range(size)], gets
     except dist.DistributedError as error:
         if algorithm and f"algorithm '{algorithm}' does not apply" in str(error):
+            return 0
+        if is_cuda and (": NCCL does not reduce " in str(error) or ": NCCL has no reduction " in str(error)):
             return 0
         raise AssertionError(f"{case} on {size} ranks: {error}") from None
     for want, have in zip(expected, found, strict=True):
@@ -121,25 +147,26 @@ def check(case, rank, size):
     return 1
 
 
-def suite(backend, method, rank, size, whole):
+def suite(backend, method, rank, size, whole, is_cuda=False):
     dist.init_process_group(backend, method, 300, size, rank)
     try:
-        return run(whole)
+        return run(whole, is_cuda)
     finally:
         dist.destroy_process_group()
 
 
-def run(whole):
+def run(whole, is_cuda=False):
     rank, size = dist.get_rank(), dist.get_world_size()
-    chosen = list(cases())
+    chosen = [case for case in cases() if not is_cuda or case[3] is None]  # NCCL chooses algorithms
     if not whole:
         chosen = random.Random(size).sample(chosen, 120)
-    done = sum(check(case, rank, size) for case in chosen)
-    return f"{size} rank{'s' * (size > 1)}: {done} calls are right, {len(chosen) - done} algorithms do not apply"
+    done = sum(check(case, rank, size, is_cuda) for case in chosen)
+    others = "reductions NCCL has not" if is_cuda else "algorithms do not apply"
+    return f"{size} rank{'s' * (size > 1)}: {done} calls are right, {len(chosen) - done} {others}"
 
 
-def spawned(rank, backend, path, size, whole):
-    said = suite(backend, f"file://{path}", rank, size, whole)
+def spawned(rank, backend, path, size, whole, is_cuda):
+    said = suite(backend, f"file://{path}", rank, size, whole, is_cuda)
     if rank == 0:
         print(said, flush=True)
 
@@ -169,12 +196,13 @@ def main():
     parser.add_argument("--library")
     parser.add_argument("--ranks", type=int, nargs="*", default=None)
     parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--cuda", action="store_true")
     options = parser.parse_args()
     if options.library:
         dist.load_backend(options.library)
     if any(name in os.environ for name in ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")):
         dist.init_process_group(options.backend, timeout=300)
-        said = run(options.whole)
+        said = run(options.whole, options.cuda)
         if dist.get_rank() == 0:
             print(said, flush=True)
         dist.destroy_process_group()
@@ -182,11 +210,11 @@ def main():
     sizes = options.ranks or (range(1, MOST + 1) if options.whole else (1, 2, 3, 5, 8, 9))
     for backend in [options.backend] if options.backend else ["threads", "tcp"]:
         for size in sizes:
-            if backend != "tcp":
+            if backend != "tcp" and not options.cuda:
                 threads(backend, size, options.whole)
             elif options.backend or size in (2, 3, 5):
                 with tempfile.TemporaryDirectory() as folder:
-                    dist.spawn(spawned, (backend, os.path.join(folder, "meeting"), size, options.whole), size)
+                    dist.spawn(spawned, (backend, os.path.join(folder, "meeting"), size, options.whole, options.cuda), size)
 
 
 if __name__ == "__main__":

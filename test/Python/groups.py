@@ -282,7 +282,9 @@ class Refused(Case):
     def test_how_a_job_begins(self):
         for message, options in {
             "no backend 'gloo'; there are tcp, threads": dict(backend="gloo"),
-            "backend 'nccl' works on devices 'cuda', and groups of this package on 'cpu'": dict(backend="nccl"),
+            "no backend 'gloo'; there are tcp, threads, mpi, and nccl of 'cuda'": dict(backend="cpu:gloo,cuda:nccl"),
+            "backend 'cpu:tcp,xla:tcp'; it is a name, or one for each of 'cpu' and 'cuda'": dict(backend="cpu:tcp,xla:tcp"),
+            "no backend 'tcp' of 'cuda'; there is nccl": dict(backend="cuda:tcp"),
             "timeout 0 is not a number of seconds above 0": dict(timeout=0),
             "rank 3 of world_size 2; give both, and count ranks from 0": dict(rank=3, world_size=2),
             "init_method 'http://x' is not env://, tcp://HOST:PORT or file://PATH": dict(init_method="http://x", rank=0, world_size=2),

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Collectives and messages between the processes of a job, on memory of the
-// host. The rules of tessera_rt.h hold, and:
+// host or of a device. The rules of tessera_rt.h hold, and:
 //
 // * All ranks of a group make the same calls in the same order. Where one calls
 //   another collective, type, count or root, the call fails on all of them with
@@ -32,8 +32,10 @@ typedef struct tessera_work tessera_work;
 
 typedef struct tessera_group_options {
   size_t struct_size; ///< sizeof(tessera_group_options)
-  const char
-      *backend; ///< "tcp", "threads" (ranks are threads of this process), or a registered one
+  /// "tcp", "mpi", "threads" (ranks are threads of this process), or a registered one, for memory of
+  /// the host; "nccl" for that of a GPU, the one of the local rank; "cpu:tcp,cuda:nccl" for both. A
+  /// GPU is opened by the first call that needs it, with "nccl" alone at once.
+  const char *backend;
   /// Where ranks meet: "HOST PORT", where rank 0 listens; "file:PATH", which all see and none has
   /// yet; of threads any text.
   const char *address;
@@ -80,6 +82,14 @@ typedef struct tessera_collective {
   void *output;
   const char *algorithm; ///< null: chosen, and contributions are added in the order of ranks
   const char *where;     ///< of the caller, for messages: "train.py:12"; or null
+  /// Where the buffers are: "cpu" or "cuda"; null: on the host, also where the backend is of GPUs.
+  const char *device;
+  /// Of "cuda": what was issued to this stream comes first; null is the default stream. After the
+  /// work's end, results are there for all streams.
+  void *stream;
+  /// Of "cuda": the parts of each rank, where they are not one behind the other; or null.
+  const void *const *inputs;
+  void *const *outputs;
 } tessera_collective;
 
 TESSERA_RT_API tessera_status tessera_group_call(tessera_group *group,
@@ -97,7 +107,7 @@ TESSERA_RT_API tessera_status tessera_group_sent_bytes(tessera_group *group,
 /// Takes part in the call that the others make, which fails on all ranks with this reason.
 TESSERA_RT_API tessera_status tessera_group_refuse(tessera_group *group, const char *reason,
                                                    tessera_work **work);
-/// Messages. `what` is compared with the other end's: "16 f32". `peer` is a rank of the job, of a
+/// Messages, in memory of the host. `what` is compared with the other end's: "16 f32". `peer` is a rank of the job, of a
 /// receive also -1, any. Tags are 0 or more.
 TESSERA_RT_API tessera_status tessera_group_send(tessera_group *group, int64_t peer, int64_t tag,
                                                  const void *data, size_t bytes, const char *what,
@@ -105,6 +115,16 @@ TESSERA_RT_API tessera_status tessera_group_send(tessera_group *group, int64_t p
 TESSERA_RT_API tessera_status tessera_group_receive(tessera_group *group, int64_t peer, int64_t tag,
                                                     void *data, size_t bytes, const char *what,
                                                     tessera_work **work);
+/// The same in memory of the device; they go by way of the host's. The data may be used again when
+/// the function returns.
+TESSERA_RT_API tessera_status tessera_group_send_from_device(tessera_group *group, int64_t peer,
+                                                             int64_t tag, const void *data,
+                                                             size_t bytes, const char *what,
+                                                             void *stream, tessera_work **work);
+TESSERA_RT_API tessera_status tessera_group_receive_to_device(tessera_group *group, int64_t peer,
+                                                              int64_t tag, void *data,
+                                                              size_t bytes, const char *what,
+                                                              tessera_work **work);
 
 /// 1 when the work has ended, or failed.
 TESSERA_RT_API int tessera_work_is_completed(const tessera_work *work);

@@ -91,7 +91,80 @@ Expected<std::unique_ptr<Group>> Group::make(const std::vector<int64_t> &members
   return group;
 }
 
-/// Tells, then compares, then runs the plan, where there is one.
+/// A call in memory of the device: the ranks of the first one make a communicator, with an id that
+/// the first of them spreads.
+class Group::DeviceRun {
+public:
+  DeviceRun(Group &group, DeviceCalls &device, GroupCall call, int64_t rootPlace)
+      : group(group), device(device), call(std::move(call)), rootPlace(rootPlace) {}
+
+  Expected<bool> advance() {
+    if (group.communicator < 0)
+      if (auto isJoined = join(); !isJoined || !*isJoined)
+        return isJoined;
+    if (!hasBegun)
+      TESSERA_RETURN_IF_ERROR(device.begin(group.communicator, call, rootPlace));
+    hasBegun = true;
+    return device.isDone(group.communicator);
+  }
+  std::string awaited() const {
+    return hasBegun ? "the device has not ended it" : "its communicator is being made";
+  }
+
+private:
+  Expected<bool> join() {
+    if (joining < 0) {
+      if (auto hasCome = spreadId(); !hasCome || !*hasCome)
+        return hasCome;
+      auto made = device.join(id, group.self, static_cast<int64_t>(group.ranks.size()));
+      if (!made)
+        return made.status();
+      joining = *made;
+    }
+    auto isJoined = device.isJoined(joining);
+    if (isJoined && *isJoined)
+      group.communicator = joining;
+    return isJoined;
+  }
+
+  Expected<bool> spreadId() {
+    if (!spread) {
+      id.assign(DeviceCalls::kIdBytes, '\0');
+      if (group.self == 0) {
+        auto made = device.makeId();
+        if (!made)
+          return made.status();
+        id = *made;
+      }
+      PlanRequest request{CollectiveKind::broadcast,
+                          group.self,
+                          static_cast<int64_t>(group.ranks.size()),
+                          0,
+                          {DeviceCalls::kIdBytes},
+                          {},
+                          {}};
+      auto plan = makePlan(request, Algorithm::direct);
+      if (!plan)
+        return plan.status();
+      auto *bytes = reinterpret_cast<std::byte *>(id.data());
+      spread.emplace(group.owner->transport(), group.channel, group.ranks,
+                     std::make_shared<const MessagePlan>(std::move(*plan)), PlanElements{}, bytes,
+                     bytes);
+    }
+    return spread->advance();
+  }
+
+  Group &group;
+  DeviceCalls &device;
+  const GroupCall call;
+  const int64_t rootPlace;
+  bool hasBegun = false;
+  int64_t joining = -1;
+  std::string id;
+  std::optional<PlanRun> spread;
+};
+
+/// Tells, then compares, then runs the plan, or what a device does, where there is one.
 class Group::CallWork final : public Work {
 public:
   CallWork(Group &group, CallDescription description, Deadline deadline)
@@ -108,6 +181,8 @@ public:
     input = call.input;
     output = call.output;
   }
+
+  void setDevice(std::unique_ptr<DeviceRun> run) { device = std::move(run); }
 
   Expected<bool> advance() override {
     if (!hasBegun) {
@@ -138,10 +213,18 @@ public:
         return haveAllTold;
       isAgreed = true;
       Status verdict = guard.verdict();
-      if (!verdict.ok() || !plan) {
+      if (!verdict.ok() || (!plan && !device)) {
         finish(verdict);
         return true;
       }
+    }
+    if (device) {
+      auto isDone = device->advance();
+      if (isDone && *isDone)
+        finish({});
+      return isDone;
+    }
+    if (!run) {
       constexpr int64_t kMostKept = int64_t(1) << 26; // a group keeps no more than that
       if (plan->scratch * elements.bytes > kMostKept)
         scratch = std::make_shared<Scratch>();
@@ -158,6 +241,8 @@ public:
     if (!isAgreed)
       return ranksText(guard.missing()) + (guard.missing().size() == 1 ? " has" : " have") +
              " not called it";
+    if (device)
+      return device->awaited();
     std::vector<int64_t> peers;
     for (int64_t place : run->awaited())
       peers.push_back(members[place]);
@@ -174,6 +259,7 @@ private:
   std::shared_ptr<Scratch> scratch;
   Guard guard;
   bool isAgreed = false;
+  std::unique_ptr<DeviceRun> device;
   std::shared_ptr<const MessagePlan> plan;
   PlanElements elements;
   const std::byte *input = nullptr;
@@ -202,6 +288,10 @@ WorkPtr Group::guarded(CallDescription description) {
 
 WorkPtr Group::barrier(const std::string &where) {
   return guarded({"barrier", "", {}, {}, "", 0, where});
+}
+
+Status Group::agree(const Status &status) {
+  return guarded({"init_process_group", status.ok() ? "" : status.message(), {}, {}})->wait();
 }
 
 WorkPtr Group::refuse(const std::string &reason) {
@@ -233,6 +323,8 @@ Expected<Algorithm> Group::algorithmOf(const GroupCall &call) {
   auto made = request(call);
   if (!made)
     return made.status();
+  if (call.isOnDevice)
+    return Status::error("NCCL chooses the algorithms of buffers on 'cuda'");
   return chooseAlgorithm(*made, sizeOf(call.type.dtype), {call.algorithm, false});
 }
 
@@ -285,6 +377,8 @@ static CallDescription describe(const GroupCall &call) {
             std::to_string(call.root);
   if (call.algorithm)
     text += ", " + std::string(toString(*call.algorithm));
+  if (call.isOnDevice)
+    text += " on the device";
   description.text = text;
   description.where = call.where;
   description.dtype = call.type.text();
@@ -296,26 +390,79 @@ static CallDescription describe(const GroupCall &call) {
   return description;
 }
 
+WorkPtr Group::refused(const GroupCall &call, const Status &why) {
+  return guarded(
+      {"", std::string(toString(call.kind)) + ": " + why.message(), {}, {}, "", 0, call.where});
+}
+
 WorkPtr Group::call(const GroupCall &call) {
-  auto refused = [&](const Status &why) {
-    return guarded({"", std::string(toString(call.kind)) + ": " + why.message(), {}, {}, "", 0,
-                    call.where});
-  };
   auto made = request(call);
   if (!made)
-    return refused(made.status());
+    return refused(call, made.status());
   Expected<PlanElements> elements = PlanElements{sizeOf(call.type.dtype), nullptr, 1};
   if (reduces(call.kind))
     elements = elementsOf(call.type, call.reduction, made->ranks);
   if (!elements)
-    return refused(elements.status());
+    return refused(call, elements.status());
+  if (call.isOnDevice)
+    return callOnDevice(call, *made);
   auto plan = planOf(call, *made);
   if (!plan)
-    return refused(plan.status());
+    return refused(call, plan.status());
   auto work = std::make_shared<CallWork>(*this, describe(call), deadline());
   work->setPlan(*plan, *elements, call);
   owner->submit(queue, work);
   return work;
+}
+
+WorkPtr Group::callOnDevice(const GroupCall &call, const PlanRequest &made) {
+  auto device = owner->device();
+  if (!device)
+    return refused(call, device.status());
+  if (call.algorithm)
+    return refused(call, Status::error("algorithm '" + std::string(toString(*call.algorithm)) +
+                                       "' of buffers on 'cuda', where NCCL chooses"));
+  if (Status status = (*device)->supports(call); !status.ok())
+    return refused(call, status);
+  auto work = std::make_shared<CallWork>(*this, describe(call), deadline());
+  work->setDevice(std::make_unique<DeviceRun>(*this, **device, call, made.root));
+  owner->submit(queue, work);
+  return work;
+}
+
+namespace {
+/// A message that could not begin.
+class FailedWork final : public Work {
+public:
+  explicit FailedWork(const Status &why) : Work("send", {}) { complete(why.in("send")); }
+  Expected<bool> advance() override { return true; }
+  std::string awaited() const override { return {}; }
+};
+} // namespace
+
+WorkPtr Group::sendFromDevice(int64_t peer, int64_t tag, const std::byte *data, int64_t bytes,
+                              const std::string &type, void *stream) {
+  auto copy = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(bytes));
+  auto device = owner->device();
+  if (!device)
+    return std::make_shared<FailedWork>(device.status());
+  Status status = owner->withTransport(
+      [&](Transport &) { return (*device)->read(copy->data(), data, bytes, stream); });
+  if (!status.ok())
+    return std::make_shared<FailedWork>(status);
+  return mailbox->send(peer, tag, copy->data(), bytes, type, deadline(), copy);
+}
+
+std::shared_ptr<ReceiveWork> Group::receiveToDevice(int64_t peer, int64_t tag, std::byte *data,
+                                                    int64_t bytes, const std::string &type) {
+  auto copy = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(bytes));
+  auto device = owner->device();
+  auto then = [device, copy, data, bytes]() -> Status {
+    if (!device)
+      return device.status();
+    return (*device)->write(data, copy->data(), bytes);
+  };
+  return mailbox->receive(peer, tag, copy->data(), bytes, type, deadline(), then);
 }
 
 WorkPtr Group::send(int64_t peer, int64_t tag, const std::byte *data, int64_t bytes,

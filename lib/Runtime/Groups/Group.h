@@ -8,8 +8,6 @@
 #ifndef TESSERA_LIB_RUNTIME_GROUPS_GROUP_H
 #define TESSERA_LIB_RUNTIME_GROUPS_GROUP_H
 
-#include "../Ranks/AlgorithmChoice.h"
-#include "Elements.h"
 #include "../Ranks/Guard.h"
 #include "Job.h"
 #include "Mailbox.h"
@@ -17,21 +15,6 @@
 #include <map>
 
 namespace tessera::runtime {
-
-/// A collective on buffers of this rank. Counts, places and sharing of buffers are those of
-/// PlanRequest; `root` is a rank of the job.
-struct GroupCall {
-  sharding::CollectiveKind kind = sharding::CollectiveKind::all_reduce;
-  ElementType type;
-  GroupReduction reduction = GroupReduction::sum;
-  int64_t root = 0;
-  std::vector<int64_t> counts, receives;
-  const std::byte *input = nullptr;
-  std::byte *output = nullptr;
-  /// Instead of the one that is chosen; it may add in another order than that of ranks.
-  std::optional<Algorithm> algorithm;
-  std::string where = {}; ///< of the caller: "train.py:12"; for messages
-};
 
 /// Ranks of a job. All of them make the same calls in the same order; what a rank calls is compared
 /// with what the others call before data moves, and where they differ, the call fails on all of
@@ -50,6 +33,8 @@ public:
   WorkPtr call(const GroupCall &call);
   /// Returns when all ranks have called it, and as their collectives fails where one calls another.
   WorkPtr barrier(const std::string &where = "");
+  /// All ranks learn whether one of them has failed, and how. Called by all.
+  Status agree(const Status &status);
   /// This rank cannot make the call that the others make: it fails on all of them with this reason.
   WorkPtr refuse(const std::string &reason);
   /// Messages of a peer, a rank of the job, have the order of its sends, tag by tag. `peer` -1
@@ -58,6 +43,11 @@ public:
                const std::string &type);
   std::shared_ptr<ReceiveWork> receive(int64_t peer, int64_t tag, std::byte *data, int64_t bytes,
                                        const std::string &type);
+  /// The same of memory of the device, by way of the host.
+  WorkPtr sendFromDevice(int64_t peer, int64_t tag, const std::byte *data, int64_t bytes,
+                         const std::string &type, void *stream);
+  std::shared_ptr<ReceiveWork> receiveToDevice(int64_t peer, int64_t tag, std::byte *data,
+                                               int64_t bytes, const std::string &type);
   /// The algorithm that a call takes.
   Expected<Algorithm> algorithmOf(const GroupCall &call);
   /// The bytes that this rank sends in a call, by place of the group.
@@ -65,6 +55,7 @@ public:
 
 private:
   class CallWork;
+  class DeviceRun;
   Group(std::shared_ptr<Job> job, std::vector<int64_t> ranks, double timeout);
   Status open(Transport &transport);
   Deadline deadline() const { return after(timeout); }
@@ -72,6 +63,8 @@ private:
   Expected<std::shared_ptr<const MessagePlan>> planOf(const GroupCall &call,
                                                       const PlanRequest &request);
   WorkPtr guarded(CallDescription description);
+  WorkPtr refused(const GroupCall &call, const Status &why);
+  WorkPtr callOnDevice(const GroupCall &call, const PlanRequest &request);
   CallShapePtr shapeOf(const CallDescription &description) const;
 
   const std::shared_ptr<Job> owner;
@@ -85,6 +78,8 @@ private:
   std::shared_ptr<Mailbox> mailbox;
   /// Of calls, which follow each other.
   const std::shared_ptr<Scratch> scratch = std::make_shared<Scratch>();
+  /// Of the device, made by the first call; -1 before. Used in the job's thread.
+  int64_t communicator = -1;
   std::mutex mutex;
   std::map<std::vector<int64_t>, std::shared_ptr<const MessagePlan>> plans;
 };

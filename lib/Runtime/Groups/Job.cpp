@@ -36,8 +36,9 @@ void Work::complete(const Status &status) {
   completed.notify_all();
 }
 
-Job::Job(std::unique_ptr<Transport> transport)
-    : held(std::move(transport)), calls(held->rank()) {
+Job::Job(std::unique_ptr<Transport> transport, OpenDeviceCalls openDevice, int64_t localRank)
+    : held(std::move(transport)), calls(held->rank()), openDevice(std::move(openDevice)),
+      localRank(localRank) {
   calls.folder = dumpFolderOf("");
   calls.host = held->hostOf(held->rank());
   calls.about = "a process group";
@@ -62,12 +63,25 @@ Status Job::watch(double seconds) {
       verdict = text;
       news.notify_one();
     };
-    auto started = Watchdog::start(transport, conversation, calls, {seconds, false, Calls::anyhow, onVerdict});
+    auto started =
+        Watchdog::start(transport, conversation, calls, {seconds, false, Calls::anyhow, onVerdict});
     if (!started)
       return started.status();
     watchdog = std::move(*started);
     return {};
   });
+}
+
+Expected<DeviceCalls *> Job::device() {
+  std::lock_guard lock(deviceMutex);
+  if (!openDevice)
+    return Status::error("the buffers are on 'cuda', and the backend of the job works on 'cpu'; "
+                         "begin it with 'cpu:tcp,cuda:nccl'");
+  if (!opened)
+    opened = openDevice(localRank);
+  if (!*opened)
+    return opened->status();
+  return (*opened)->get();
 }
 
 /// The common verdict, where there is one.
@@ -201,6 +215,11 @@ bool Job::advanceAll() {
 
 /// Ends all works; the first failure stays.
 void Job::fail(const Status &status) {
+  {
+    std::lock_guard lock(deviceMutex);
+    if (opened && *opened)
+      (**opened)->abort();
+  }
   std::lock_guard lock(mutex);
   if (failure.ok())
     failure = status;

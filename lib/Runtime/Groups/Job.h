@@ -9,6 +9,7 @@
 #define TESSERA_LIB_RUNTIME_GROUPS_JOB_H
 
 #include "../Ranks/Watchdog.h"
+#include "DeviceCalls.h"
 #include "Work.h"
 
 #include <deque>
@@ -23,7 +24,10 @@ namespace tessera::runtime {
 /// message.
 class Job {
 public:
-  explicit Job(std::unique_ptr<Transport> transport);
+  /// `openDevice` is called when the first call needs it; null where the job works in memory of
+  /// the host alone.
+  explicit Job(std::unique_ptr<Transport> transport, OpenDeviceCalls openDevice = nullptr,
+               int64_t localRank = 0);
   ~Job();
 
   /// Works of one queue follow each other, those of different queues go on side by side.
@@ -39,6 +43,8 @@ public:
   void keep(std::shared_ptr<void> buffers);
 
   Transport &transport() { return *held; }
+  /// The device of this process, opened by the first who asks. By any thread.
+  Expected<DeviceCalls *> device();
   /// The calls of this rank.
   CallLog &log() { return calls; }
   /// How many groups of these ranks there were before: the same on all of them. In its thread.
@@ -66,7 +72,11 @@ private:
   std::deque<std::function<void()>> actions;
   bool isStopping = false;
   Status failure;
-  std::unique_ptr<Watchdog> watchdog; ///< null where there is none
+  const OpenDeviceCalls openDevice;
+  const int64_t localRank;
+  std::mutex deviceMutex;
+  std::optional<Expected<std::unique_ptr<DeviceCalls>>> opened; ///< empty until it was tried
+  std::unique_ptr<Watchdog> watchdog;                           ///< null where there is none
   std::thread thread;
 };
 

@@ -13,12 +13,13 @@
 namespace tessera::runtime {
 
 ReceiveWork::ReceiveWork(std::shared_ptr<Mailbox> mailbox, int64_t peer, int64_t tag,
-                         std::byte *data, int64_t bytes, std::string type, Deadline deadline)
+                         std::byte *data, int64_t bytes, std::string type, Deadline deadline,
+                         Then then)
     : Work("receive of " + type + " from " +
                (peer < 0 ? std::string("any rank") : "rank " + std::to_string(peer)),
            deadline),
       mailbox(std::move(mailbox)), peer(peer), tag(tag), data(data), bytes(bytes),
-      type(std::move(type)) {}
+      type(std::move(type)), then(std::move(then)) {}
 
 Expected<bool> ReceiveWork::advance() {
   CallLog &log = mailbox->job.log();
@@ -32,6 +33,8 @@ Expected<bool> ReceiveWork::advance() {
     return false;
   }
   log.progressed();
+  if (result->ok() && then)
+    TESSERA_RETURN_IF_ERROR(then());
   if (sequence >= 0)
     log.end(sequence);
   complete(*result);
@@ -47,9 +50,10 @@ std::string ReceiveWork::awaited() const {
 class Mailbox::SendWork final : public Work {
 public:
   SendWork(Mailbox &mailbox, int64_t peer, const Head &head, const std::byte *data,
-           Deadline deadline)
+           Deadline deadline, std::shared_ptr<void> keeps)
       : Work("send of " + std::string(head.type) + " to rank " + std::to_string(peer), deadline),
-        mailbox(mailbox.shared_from_this()), peer(peer), head(head), data(data) {}
+        mailbox(mailbox.shared_from_this()), peer(peer), head(head), data(data),
+        keeps(std::move(keeps)) {}
 
   Expected<bool> advance() override {
     Transport &transport = mailbox->job.transport();
@@ -83,6 +87,7 @@ private:
   const int64_t peer;
   const Head head;
   const std::byte *const data;
+  const std::shared_ptr<void> keeps;
   bool isPosted = false;
   std::list<Transport::Request> requests;
 };
@@ -104,10 +109,10 @@ Status Mailbox::checkPeer(int64_t peer, int64_t tag, bool mayBeAny) const {
 }
 
 WorkPtr Mailbox::send(int64_t peer, int64_t tag, const std::byte *data, int64_t bytes,
-                      const std::string &type, Deadline deadline) {
+                      const std::string &type, Deadline deadline, std::shared_ptr<void> keeps) {
   Head head{tag, bytes, {}};
   std::memcpy(head.type, type.data(), std::min(type.size(), sizeof(head.type) - 1));
-  auto work = std::make_shared<SendWork>(*this, peer, head, data, deadline);
+  auto work = std::make_shared<SendWork>(*this, peer, head, data, deadline, std::move(keeps));
   if (Status status = checkPeer(peer, tag, false); !status.ok())
     work->complete(status.in("send"));
   else
@@ -117,9 +122,9 @@ WorkPtr Mailbox::send(int64_t peer, int64_t tag, const std::byte *data, int64_t 
 
 std::shared_ptr<ReceiveWork> Mailbox::receive(int64_t peer, int64_t tag, std::byte *data,
                                               int64_t bytes, const std::string &type,
-                                              Deadline deadline) {
-  auto work =
-      std::make_shared<ReceiveWork>(shared_from_this(), peer, tag, data, bytes, type, deadline);
+                                              Deadline deadline, ReceiveWork::Then then) {
+  auto work = std::make_shared<ReceiveWork>(shared_from_this(), peer, tag, data, bytes, type,
+                                            deadline, std::move(then));
   if (Status status = checkPeer(peer, tag, true); !status.ok())
     work->complete(status.in("receive"));
   else

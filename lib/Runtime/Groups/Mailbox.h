@@ -20,8 +20,10 @@ class Mailbox;
 /// A message that is awaited; `source` is who has sent it, after it is done.
 class ReceiveWork final : public Work {
 public:
+  /// `then` is done with what has come, in the job's thread.
+  using Then = std::function<Status()>;
   ReceiveWork(std::shared_ptr<Mailbox> mailbox, int64_t peer, int64_t tag, std::byte *data,
-              int64_t bytes, std::string type, Deadline deadline);
+              int64_t bytes, std::string type, Deadline deadline, Then then);
   Expected<bool> advance() override;
   std::string awaited() const override;
 
@@ -34,6 +36,7 @@ private:
   std::byte *const data;
   const int64_t bytes;
   const std::string type;
+  const Then then;
   bool isKnown = false;  ///< to the mailbox
   int64_t sequence = -1; ///< in the record; -1: it is not there
   std::optional<Status> result;
@@ -47,10 +50,12 @@ public:
   /// `group` is its name in the record.
   Mailbox(Job &job, int64_t channel, std::vector<int64_t> members, std::string group);
 
+  /// `keeps` lives as long as the work.
   WorkPtr send(int64_t peer, int64_t tag, const std::byte *data, int64_t bytes,
-               const std::string &type, Deadline deadline);
+               const std::string &type, Deadline deadline, std::shared_ptr<void> keeps = nullptr);
   std::shared_ptr<ReceiveWork> receive(int64_t peer, int64_t tag, std::byte *data, int64_t bytes,
-                                       const std::string &type, Deadline deadline);
+                                       const std::string &type, Deadline deadline,
+                                       ReceiveWork::Then then = nullptr);
 
 private:
   friend class ReceiveWork;

@@ -73,6 +73,7 @@ struct Registry {
   std::mutex mutex;
   std::vector<std::pair<std::string, OpenTransport>> known{{"tcp", openTcp},
                                                            {"threads", openThreads}};
+  std::vector<std::pair<std::string, OpenDeviceCalls>> devices;
 
   const OpenTransport *find(const std::string &name) const {
     for (const auto &[other, open] : known)
@@ -108,6 +109,60 @@ std::vector<std::string> transportNames() {
   for (const auto &[name, open] : registry().known)
     names.push_back(name);
   return names;
+}
+
+Status registerDeviceCalls(const std::string &name, OpenDeviceCalls open) {
+  std::lock_guard lock(registry().mutex);
+  registry().devices.emplace_back(lower(name), std::move(open));
+  return {};
+}
+
+static std::string listed(const std::vector<std::string> &names) {
+  std::string text;
+  for (const std::string &each : names)
+    text += (text.empty() ? "" : ", ") + each;
+  return text;
+}
+
+Expected<ChosenBackends> chooseBackends(const std::string &given) {
+  std::vector<std::string> hosts = transportNames(), devices;
+  std::string text = lower(given), host;
+  ChosenBackends chosen;
+  std::lock_guard lock(registry().mutex);
+  for (const auto &[name, open] : registry().devices)
+    devices.push_back(name);
+  auto isOneOf = [](const std::vector<std::string> &names, const std::string &name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  bool isPlain = text.find(':') == std::string::npos && text.find(',') == std::string::npos;
+  if (isPlain)
+    text = (isOneOf(devices, text) ? "cuda:" : "cpu:") + text;
+  for (size_t from = 0; from <= text.size();) {
+    size_t to = std::min(text.find(',', from), text.size()), colon = text.find(':', from);
+    std::string kind = text.substr(from, std::min(colon, to) - from);
+    std::string name = colon < to ? text.substr(colon + 1, to - colon - 1) : "";
+    bool isHost = kind == "cpu";
+    std::string &place = isHost ? host : chosen.device;
+    if ((!isHost && kind != "cuda") || !place.empty())
+      return Status::error("backend '" + given +
+                           "'; it is a name, or one for each of 'cpu' and 'cuda', as in "
+                           "'cpu:tcp,cuda:nccl'");
+    const std::vector<std::string> &own = isHost ? hosts : devices;
+    if (isOneOf(isHost ? devices : hosts, name))
+      return Status::error("backend '" + name + "' does not work on '" + kind + "'; there are " +
+                           listed(own));
+    if (!isOneOf(own, name))
+      return Status::error("no backend '" + name + "'; there are " + listed(hosts) +
+                           (devices.empty() ? "" : " of 'cpu', " + listed(devices) + " of 'cuda'"));
+    place = name;
+    from = to + 1;
+  }
+  chosen.hasHost = !host.empty();
+  chosen.transport = chosen.hasHost ? host : "tcp";
+  for (const auto &[name, open] : registry().devices)
+    if (name == chosen.device)
+      chosen.openDevice = open;
+  return chosen;
 }
 
 Expected<std::unique_ptr<Transport>> openTransport(const std::string &name,

@@ -9,6 +9,7 @@
 #define TESSERA_LIB_RUNTIME_GROUPS_TRANSPORTS_H
 
 #include "../Ranks/TcpTransport.h"
+#include "DeviceCalls.h"
 
 #include <functional>
 
@@ -31,6 +32,20 @@ Expected<std::unique_ptr<Transport>> openTransport(const std::string &name,
                                                    const JobOptions &options);
 /// In the order of registration.
 std::vector<std::string> transportNames();
+
+/// What works on devices 'cuda', by name; the same rules hold.
+Status registerDeviceCalls(const std::string &name, OpenDeviceCalls open);
+
+/// The backends of a job: "tcp" (of the host alone), "nccl" (of the device alone),
+/// "cpu:tcp,cuda:nccl", "cuda:nccl". Without one for the host, its transport is tcp all the same,
+/// for what ranks tell each other.
+struct ChosenBackends {
+  std::string transport;
+  bool hasHost = true; ///< calls may be of the host's memory
+  std::string device;  ///< empty: none
+  OpenDeviceCalls openDevice;
+};
+Expected<ChosenBackends> chooseBackends(const std::string &text);
 
 } // namespace tessera::runtime
 

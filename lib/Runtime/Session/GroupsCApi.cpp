@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Gpu/Cuda/NcclGroups.h"
 #include "../Groups/Group.h"
 #include "../Groups/Transports.h"
 #include "../Mpi/MpiTransport.h"
@@ -20,6 +21,8 @@ using tessera::sharding::CollectiveKind;
 
 struct tessera_group {
   std::unique_ptr<Group> group;
+  std::string device;  ///< the backend of 'cuda'; empty: none
+  bool hasHost = true; ///< there is one of 'cpu'
 };
 struct tessera_work {
   WorkPtr work;
@@ -37,7 +40,9 @@ static void registerOthers() {
   static const Status once = registerTransport("mpi", [](const JobOptions &job) {
     return MpiTransport::openAs(job.rank.rank, job.rank.size, job.timeout);
   });
+  static const Status device = registerDeviceCalls("nccl", gpu::NcclGroups::open);
   (void)once;
+  (void)device;
 }
 
 static tessera_status check(const tessera_group_options *options) {
@@ -63,13 +68,24 @@ tessera_status tessera_group_open(const tessera_group_options *options, tessera_
                    {options->address, options->token ? options->token : "", "init_method"},
                    options->timeout};
     registerOthers();
-    auto transport = openTransport(options->backend, job);
+    auto chosen = chooseBackends(options->backend);
+    if (!chosen)
+      return fail(TESSERA_UNAVAILABLE, chosen.message());
+    auto transport = openTransport(chosen->transport, job);
     if (!transport)
       return fail(TESSERA_UNAVAILABLE, transport.message());
-    auto opened = Group::ofJob(std::make_shared<Job>(std::move(*transport)), options->timeout);
+    auto made =
+        std::make_shared<Job>(std::move(*transport), chosen->openDevice, options->local_rank);
+    auto opened = Group::ofJob(made, options->timeout);
     if (!opened)
       return fail(TESSERA_UNAVAILABLE, opened.message());
-    *group = new tessera_group{std::move(*opened)};
+    if (!chosen->hasHost) {
+      auto device = made->device();
+      Status common = (*opened)->agree(device ? Status() : device.status());
+      if (!common.ok())
+        return fail(TESSERA_UNAVAILABLE, common.message());
+    }
+    *group = new tessera_group{std::move(*opened), chosen->device, chosen->hasHost};
     return TESSERA_OK;
   });
 }
@@ -82,7 +98,7 @@ tessera_status tessera_group_new(tessera_group *parent, const int64_t *ranks, in
     auto made = parent->group->make({ranks, ranks + std::max<int64_t>(count, 0)}, timeout);
     if (!made)
       return fail(TESSERA_FAILED, made.message());
-    *group = *made ? new tessera_group{std::move(*made)} : nullptr;
+    *group = *made ? new tessera_group{std::move(*made), parent->device, parent->hasHost} : nullptr;
     return TESSERA_OK;
   });
 }
@@ -159,7 +175,30 @@ static Expected<GroupCall> callFrom(const tessera_collective &given) {
   call.input = static_cast<const std::byte *>(given.input);
   call.output = static_cast<std::byte *>(given.output);
   call.where = given.where ? given.where : "";
+  call.isOnDevice = given.device && std::string_view(given.device) == "cuda";
+  if (given.device && !call.isOnDevice && std::string_view(given.device) != "cpu")
+    return unknown("device", given.device);
+  call.stream = given.stream;
+  if (given.inputs)
+    for (int64_t i = 0; i < given.num_counts; ++i)
+      call.inputs.push_back(static_cast<const std::byte *>(given.inputs[i]));
+  if (given.outputs)
+    for (int64_t i = 0; i < given.num_counts; ++i)
+      call.outputs.push_back(static_cast<std::byte *>(given.outputs[i]));
   return call;
+}
+
+/// Why a job has no backend for memory of a device.
+static Status checkDevice(const tessera_group &group, const char *device) {
+  bool isOnDevice = device && std::string_view(device) == "cuda";
+  if (device && !isOnDevice && !group.hasHost)
+    return Status::error("the buffers are on 'cpu', and backend '" + group.device +
+                         "' works on 'cuda'; begin the job with 'cpu:tcp,cuda:" + group.device +
+                         "'");
+  if (isOnDevice && group.device.empty())
+    return Status::error("the buffers are on 'cuda', and the job's backend works on 'cpu'; begin "
+                         "it with 'cpu:tcp,cuda:nccl'");
+  return {};
 }
 
 static bool isNull(const tessera_collective *given) {
@@ -175,6 +214,8 @@ tessera_status tessera_group_call(tessera_group *group, const tessera_collective
     if (std::string_view(collective->kind) == "barrier")
       return give(group->group->barrier(collective->where ? collective->where : ""), work);
     auto call = callFrom(*collective);
+    if (Status wrong = checkDevice(*group, collective->device); call && !wrong.ok())
+      call = wrong;
     if (call)
       return give(group->group->call(*call), work);
     std::string reason = collective->kind + (": " + call.message());
@@ -240,6 +281,32 @@ tessera_status tessera_group_receive(tessera_group *group, int64_t peer, int64_t
   return guarded([&] {
     auto made = group->group->receive(peer, tag, static_cast<std::byte *>(data),
                                       static_cast<int64_t>(bytes), what);
+    return give(made, work, made);
+  });
+}
+
+tessera_status tessera_group_send_from_device(tessera_group *group, int64_t peer, int64_t tag,
+                                              const void *data, size_t bytes, const char *what,
+                                              void *stream, tessera_work **work) {
+  if (!group || !what || !work || (!data && bytes > 0))
+    return nullArgument();
+  return guarded([&] {
+    return give(group->group->sendFromDevice(peer, tag, static_cast<const std::byte *>(data),
+                                             static_cast<int64_t>(bytes), what, stream),
+                work);
+  });
+}
+
+tessera_status tessera_group_receive_to_device(tessera_group *group, int64_t peer, int64_t tag,
+                                               void *data, size_t bytes, const char *what,
+                                               tessera_work **work) {
+  if (!group || !what || !work || (!data && bytes > 0))
+    return nullArgument();
+  return guarded([&] {
+    if (Status wrong = checkDevice(*group, "cuda"); !wrong.ok())
+      return fail(TESSERA_INVALID_ARGUMENT, wrong.message());
+    auto made = group->group->receiveToDevice(peer, tag, static_cast<std::byte *>(data),
+                                              static_cast<int64_t>(bytes), what);
     return give(made, work, made);
   });
 }

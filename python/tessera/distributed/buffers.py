@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import sys
 
 import numpy as np
 
@@ -16,13 +18,17 @@ _TYPES = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf1
 
 @dataclasses.dataclass(frozen=True)
 class Buffer:
-    """Contiguous memory of `count` elements. `owner` keeps it."""
+    """Contiguous memory of `count` elements, of the host or on a device 'cuda'. `owner` keeps it. Parts of a device that are not one
+    behind the other have an address each in `parts`. What was issued to `stream` comes before a call."""
 
     owner: object
     address: int
     count: int
     type: str
     itemsize: int
+    device: str = "cpu"
+    stream: int = 0
+    parts: tuple[int, ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -43,12 +49,17 @@ class Buffer:
 def buffer(name: str, value, writable: bool = True) -> Buffer:
     """The memory of an array; ArgumentError says why it is none that a call can use."""
     if hasattr(value, "data_ptr") and hasattr(value, "is_contiguous"):  # PyTorch's, whose types NumPy may lack
-        if value.device.type != "cpu":
-            raise ArgumentError(f"{name} is on {value.device}; the backend works in memory of the host, which cpu() copies to")
+        if value.device.type not in ("cpu", "cuda"):
+            raise ArgumentError(f"{name} is on {value.device}; groups work on 'cpu' and 'cuda'")
+        device, stream = value.device.type, 0
+        if device == "cuda":
+            stream = sys.modules["torch"].cuda.current_stream(value.device).cuda_stream
         contiguous, kind, address, count, size = (value.is_contiguous(), str(value.dtype).removeprefix("torch."), value.data_ptr(),
                                                   value.numel(), value.element_size())
+    elif hasattr(value, "__cuda_array_interface__"):
+        device, (contiguous, kind, address, count, size, stream) = "cuda", _on_device(name, value, writable)
     else:
-        array = _array(name, value)
+        device, stream, array = "cpu", 0, _array(name, value)
         if writable and not array.flags.writeable:
             raise ArgumentError(f"{name} is read-only, and the call writes to it")
         contiguous, kind, address, count, size = (array.flags.c_contiguous, array.dtype.name, array.__array_interface__["data"][0],
@@ -59,7 +70,26 @@ def buffer(name: str, value, writable: bool = True) -> Buffer:
         raise ArgumentError(f"{name} is of {kind}; there are {', '.join(_TYPES)}")
     if not contiguous:
         raise ArgumentError(f"{name} is not contiguous; copy it, as with numpy.ascontiguousarray")
-    return Buffer(value, address, count, _TYPES[kind], size)
+    return Buffer(value, address, count, _TYPES[kind], size, device, stream)
+
+
+def _on_device(name: str, value, writable: bool):
+    """What the CUDA array interface says: contiguous, type, address, elements, bytes of one, stream."""
+    told = value.__cuda_array_interface__
+    address, is_read_only = told["data"]
+    if writable and is_read_only:
+        raise ArgumentError(f"{name} is read-only, and the call writes to it")
+    if told["typestr"].startswith(">"):
+        raise ArgumentError(f"{name} is big-endian; convert it with astype")
+    dtype, shape, strides = np.dtype(told["typestr"]), tuple(told["shape"]), told.get("strides")
+    kind = "bfloat16" if dtype.kind == "V" and dtype.itemsize == 2 else dtype.name  # as PyTorch and ml_dtypes spell it
+    dense, step = [], dtype.itemsize
+    for extent in reversed(shape):
+        dense.insert(0, step)
+        step *= extent
+    contiguous = strides is None or math.prod(shape) == 0 or all(
+        extent == 1 or stride == wanted for extent, stride, wanted in zip(shape, strides, dense))
+    return contiguous, kind, address or 0, math.prod(shape), dtype.itemsize, told.get("stream") or 0
 
 
 def _array(name: str, value) -> np.ndarray:
@@ -74,8 +104,8 @@ def _array(name: str, value) -> np.ndarray:
     except (AttributeError, TypeError, BufferError, RuntimeError, ValueError) as error:
         if hasattr(value, "__dlpack__"):
             raise ArgumentError(f"{name} does not give its memory to the host: {error}") from None
-        raise ArgumentError(f"{name} is {type(value).__name__}; it is a NumPy array, a tensor of PyTorch on the CPU, or what has "
-                            "the buffer protocol or DLPack") from None
+        raise ArgumentError(f"{name} is {type(value).__name__}; it is a NumPy array, a tensor of PyTorch, or what has "
+                            "the buffer protocol, DLPack or the CUDA array interface") from None
 
 
 def buffers(name: str, values, size: int, writable: bool = True) -> list[Buffer]:
@@ -93,18 +123,25 @@ def same_type(**named: Buffer) -> None:
     for name, other in rest:
         if one.type != other.type:
             raise ArgumentError(f"{first} is {one.type} and {name} is {other.type}; they have one type")
+        if one.device != other.device:
+            raise ArgumentError(f"{first} is on '{one.device}' and {name} on '{other.device}'; they are on one device")
 
 
 def joined(parts: list[Buffer]) -> Buffer:
-    """New memory for all of them, one behind the other."""
+    """New memory for all of them, one behind the other; on a device what they have."""
     total, size = sum(part.count for part in parts), parts[0].itemsize
+    if parts[0].device != "cpu":
+        owners, addresses = [part.owner for part in parts], tuple(part.address for part in parts)
+        return Buffer(owners, 0, total, parts[0].type, size, parts[0].device, parts[0].stream, addresses)
     owner = np.empty(total * size, np.uint8)
     return Buffer(owner, owner.__array_interface__["data"][0], total, parts[0].type, size)
 
 
 def pack(parts: list[Buffer]) -> Buffer:
-    """Copies them into new memory."""
+    """Copies them into new memory; on a device what they have."""
     whole = joined(parts)
+    if whole.parts:
+        return whole
     at = 0
     for part in parts:
         whole.owner[at:at + part.bytes] = part.array()
@@ -113,6 +150,8 @@ def pack(parts: list[Buffer]) -> Buffer:
 
 
 def unpack(whole: Buffer, parts: list[Buffer]) -> None:
+    if whole.parts:
+        return
     at = 0
     for part in parts:
         part.array()[:] = whole.owner[at:at + part.bytes]

@@ -44,9 +44,11 @@ def _call(group: ProcessGroup, kind: str, source: Buffer | None, target: Buffer 
     for name, value in (("op", op), ("algorithm", algorithm)):
         if value is not None and not isinstance(value, str):
             raise ArgumentError(f"{name} {value!r} is not a name")
+    one = source or target
     with group.errors():
-        handle = group.handle.call(kind, (source or target).type, op, root, counts, list(receives), source.address if source else 0,
-                                   target.address if target else 0, algorithm, _at())
+        handle = group.handle.call(kind, one.type, op, root, counts, list(receives), source.address if source else 0,
+                                   target.address if target else 0, algorithm, _at(), group.device_of(one), one.stream,
+                                   source.parts if source else (), target.parts if target else ())
     return Work(group, handle, (source, target), finish)
 
 

@@ -37,7 +37,8 @@ NON_GROUP_MEMBER = _NonGroupMember()
 class ProcessGroup:
     """Ranks that call collectives together. Made by `init_process_group` and `new_group`."""
 
-    def __init__(self, handle, rank: int, backend: str, timeout: float):
+    def __init__(self, handle, rank: int, backend: str, timeout: float, devices: dict[str, str] | None = None):
+        self.devices, self._is_own = devices or {"cpu": backend}, False
         self.handle, self.ranks, self.global_rank = handle, handle.members(), rank
         self.backend, self.timeout = backend, timeout
         self._under_way: list = []
@@ -48,6 +49,27 @@ class ProcessGroup:
 
     def size(self) -> int:
         return len(self.ranks)
+
+    def device_of(self, data) -> str | None:
+        """Where the array of a call is, which the runtime compares with the backends; None for what the package itself sends."""
+        return None if self._is_own else data.device
+
+    def is_host(self, data) -> bool:
+        """Whether a message is of the host's memory; an error where the backends do not work there."""
+        if data.device not in self.devices:
+            names = {"cpu": "tcp", "cuda": "nccl", **self.devices}
+            raise DistributedError(f"the array is on '{data.device}', and backend '{self.backend}' works on "
+                                   f"'{next(iter(self.devices))}'; begin the job with 'cpu:{names['cpu']},cuda:{names['cuda']}'")
+        return data.device == "cpu"
+
+    @contextlib.contextmanager
+    def own_arrays(self):
+        """Within it, arrays are those of the package, on the host whatever the backend."""
+        self._is_own = True
+        try:
+            yield
+        finally:
+            self._is_own = False
 
     def keep(self, work, arrays) -> None:
         """Keeps what a call reads and writes until it has ended, also where nobody waits for it."""
@@ -104,16 +126,29 @@ def load_backend(path) -> None:
         module.load_backend(os.fsdecode(path))
 
 
-def _choose(backend: str | None, source: str) -> str:
+def _choose(backend: str | None, source: str) -> dict[str, str]:
+    """The backend of each device, 'cpu' and 'cuda'."""
     known = backends()
     if backend is None:
-        return "mpi" if source in ("OMPI_*", "PMI_*") and "mpi" in known else "tcp"
+        host = "mpi" if source in ("OMPI_*", "PMI_*") and "mpi" in known else "tcp"
+        return {"cpu": host, "cuda": "nccl"}
+    if isinstance(backend, str) and backend.lower() == "nccl":
+        return {"cuda": "nccl"}
+    if isinstance(backend, str) and ":" in backend:
+        chosen = dict(each.partition(":")[::2] for each in backend.lower().split(","))
+        if len(chosen) != len(backend.split(",")) or not set(chosen) <= {"cpu", "cuda"}:
+            raise ArgumentError(f"backend {backend!r}; it is a name, or one for each of 'cpu' and 'cuda', as in 'cpu:tcp,cuda:nccl'")
+        if chosen.get("cuda", "nccl") != "nccl":
+            raise ArgumentError(f"no backend '{chosen['cuda']}' of 'cuda'; there is nccl")
+        _known(chosen.get("cpu", "tcp"), known)
+        return chosen
+    _known(backend, known)
+    return {"cpu": backend.lower()}
+
+
+def _known(backend, known: list[str]) -> None:
     if not isinstance(backend, str) or backend.lower() not in known:
-        if isinstance(backend, str) and backend.lower() == "nccl":
-            raise ArgumentError("backend 'nccl' works on devices 'cuda', and groups of this package on 'cpu', whose backends are "
-                                f"{', '.join(known)}")
-        raise ArgumentError(f"no backend {backend!r}; there are {', '.join(known)}")
-    return backend.lower()
+        raise ArgumentError(f"no backend {backend!r}; there are {', '.join(known)}, and nccl of 'cuda'")
 
 
 def _seconds(timeout) -> float:
@@ -156,7 +191,9 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
                        rank: int = -1) -> ProcessGroup:
     """Makes this process a rank of a job, and waits for all others.
 
-    backend: a name of `backends()`; by default `mpi` under an MPI launcher where it is there, otherwise `tcp`. init_method:
+    backend: a name of `backends()` for arrays on the CPU, 'nccl' for those of GPUs, or 'cpu:tcp,cuda:nccl' for both; by default both,
+    with `mpi` for `tcp` under an MPI launcher where it is there. A GPU, that of the local rank, is opened by the first call that
+    needs it, with 'nccl' alone at once. init_method:
     `env://` (the default: as the launcher says, docs/launch.md), `tcp://HOST:PORT`, where rank 0 listens, or `file://PATH`, a file
     that all see and none has yet; both need rank and world_size. Ranks of the backend `threads` are threads of this process; their
     init_method is any name that they share. timeout: seconds or a timedelta, of this meeting and of each call; a rank that does not
@@ -164,7 +201,8 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
     seconds, given = _seconds(timeout), init_method or "env://"
     explicit = rank >= 0 or world_size >= 0
     self = launched.Ranks() if explicit else launched.read()
-    chosen = _choose(backend, self.source)
+    devices = _choose(backend, self.source)
+    chosen = devices.get("cpu", devices.get("cuda"))
     if explicit and (rank < 0 or world_size < 1 or rank >= world_size):
         raise ArgumentError(f"rank {rank} of world_size {world_size}; give both, and count ranks from 0")
     if not explicit and (given != "env://" or chosen == "threads"):
@@ -174,11 +212,11 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
     if _state().world:
         raise DistributedError("init_process_group was called already; destroy_process_group ends the job")
     with ProcessGroup.errors() as module:
-        handle = module.Group.open(chosen, _place(given, chosen), _token(), self.rank, self.size, self.local_rank or 0, seconds)
+        handle = module.Group.open(",".join(":".join(each) for each in devices.items()), _place(given, chosen), _token(), self.rank, self.size, self.local_rank or 0, seconds)
     state = _of_thread if chosen == "threads" else _of_process
     if state is _of_process:
         atexit.register(_end)
-    state.world, state.made, state.local_rank = ProcessGroup(handle, self.rank, chosen, seconds), [], self.local_rank
+    state.world, state.made, state.local_rank = ProcessGroup(handle, self.rank, chosen, seconds, devices), [], self.local_rank
     return state.world
 
 
@@ -216,7 +254,7 @@ def new_group(ranks: Sequence[int] | None = None, timeout=None):
         handle = whole.handle.make(sorted(members), seconds)
     if handle is None:
         return NON_GROUP_MEMBER
-    made = ProcessGroup(handle, whole.global_rank, whole.backend, seconds)
+    made = ProcessGroup(handle, whole.global_rank, whole.backend, seconds, whole.devices)
     _state().made.append(made)
     return made
 
@@ -262,6 +300,7 @@ def get_process_group_ranks(group=None) -> list[int]:
 
 
 def get_backend(group=None) -> str:
+    """That of arrays on the CPU, or 'nccl' where there is none."""
     return (group or world()).backend
 
 

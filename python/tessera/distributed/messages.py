@@ -13,14 +13,17 @@ from .work import Work
 
 
 def isend(tensor, dst: int, group=None, tag: int = 0) -> Work | None:
-    """Sends an array to a rank of the job. The n-th send with a tag meets the n-th receive with it."""
+    """Sends an array to a rank of the job. The n-th send with a tag meets the n-th receive with it. Arrays of devices go by way of
+    the host."""
     target, data = member(group), buffer("tensor", tensor, writable=False)
     if target is None:
         return None
     if dst == target.global_rank:
         raise ArgumentError(f"dst {dst} is this rank")
+    place = _rank("dst", dst), _rank("tag", tag), data.address, data.bytes, data.text
     with target.errors():
-        return Work(target, target.handle.send(_rank("dst", dst), _rank("tag", tag), data.address, data.bytes, data.text), (data,))
+        handle = target.handle.send(*place) if target.is_host(data) else target.handle.send_from_device(*place, data.stream)
+    return Work(target, handle, (data,))
 
 
 def irecv(tensor, src: int | None = None, group=None, tag: int = 0) -> Work | None:
@@ -30,8 +33,9 @@ def irecv(tensor, src: int | None = None, group=None, tag: int = 0) -> Work | No
         return None
     if src == target.global_rank:
         raise ArgumentError(f"src {src} is this rank")
+    place = -1 if src is None else _rank("src", src), _rank("tag", tag), data.address, data.bytes, data.text
     with target.errors():
-        handle = target.handle.receive(-1 if src is None else _rank("src", src), _rank("tag", tag), data.address, data.bytes, data.text)
+        handle = target.handle.receive(*place) if target.is_host(data) else target.handle.receive_to_device(*place)
     return Work(target, handle, (data,))
 
 

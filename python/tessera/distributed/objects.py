@@ -60,9 +60,10 @@ def all_gather_object(object_list: list, obj, group=None) -> None:
     except ArgumentError as error:
         refuse(target, "all_gather_object", error).wait()
     sizes = np.zeros(target.size(), np.int64)
-    all_gather_into_tensor(sizes, np.array([data.size]), group=target)
-    parts = [np.empty(size, np.uint8) for size in sizes]
-    all_gather(parts, data, group=target)
+    with target.own_arrays():
+        all_gather_into_tensor(sizes, np.array([data.size]), group=target)
+        parts = [np.empty(size, np.uint8) for size in sizes]
+        all_gather(parts, data, group=target)
     object_list[:] = [_decode(part) for part in parts]
 
 
@@ -78,9 +79,10 @@ def broadcast_object_list(object_list: list, src: int, group=None) -> None:
     except ArgumentError as error:
         refuse(target, "broadcast_object_list", error).wait()
     size = np.array([data.size])
-    broadcast(size, src, group=target)
-    data = data.copy() if is_source else np.empty(size[0], np.uint8)
-    broadcast(data, src, group=target)
+    with target.own_arrays():
+        broadcast(size, src, group=target)
+        data = data.copy() if is_source else np.empty(size[0], np.uint8)
+        broadcast(data, src, group=target)
     objects = _decode(data)
     if len(objects) != len(object_list):
         raise DistributedError(f"rank {src} sends {len(objects)} objects, and this rank has a list of {len(object_list)}")

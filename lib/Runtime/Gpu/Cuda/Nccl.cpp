@@ -19,13 +19,6 @@ namespace tessera::runtime::gpu {
 using sharding::CollectiveKind;
 using sharding::ReduceKind;
 
-// NCCL's enumerators.
-constexpr int kSuccess = 0, kInternalError = 3, kInProgress = 7, kNoColor = -1;
-constexpr int kInt8 = 0, kUint8 = 1, kInt32 = 2, kInt64 = 4, kFloat16 = 6, kFloat32 = 7,
-              kFloat64 = 8, kBfloat16 = 9;
-constexpr int kSum = 0, kProd = 1, kMax = 2, kMin = 3;
-constexpr int kScalarOnHost = 1;
-constexpr int kSymmetric = 1;                    ///< of windows
 constexpr size_t kMinOwnBytes = size_t(1) << 20; ///< of memory by NCCL
 
 Nccl::~Nccl() {
@@ -44,11 +37,12 @@ void Nccl::abortAll() {
 
 Status Nccl::progress() {
   for (NcclComm comm : communicators) {
-    int state = kSuccess;
-    if (!comm ||
-        (asyncErrorFn(comm, &state) == kSuccess && (state == kSuccess || state == kInProgress)))
+    int state = kNcclSuccess;
+    if (!comm || (asyncErrorFn(comm, &state) == kNcclSuccess &&
+                  (state == kNcclSuccess || state == kNcclInProgress)))
       continue;
-    Status failed = check(state == kSuccess ? kInternalError : state, nullptr, "a collective");
+    Status failed =
+        check(state == kNcclSuccess ? kNcclInternalError : state, nullptr, "a collective");
     abortAll();
     return failed;
   }
@@ -56,55 +50,29 @@ Status Nccl::progress() {
 }
 
 Status Nccl::open() {
-  TESSERA_RETURN_IF_ERROR(library.open(
-      {"libnccl.so.2", "libnccl.so"},
-      "collectives between GPUs need NCCL (>= 2.18), the package libnccl2 or nvidia-nccl"));
-  library.preferLoaded("tessera_nccl_check");
-#define TESSERA_FIND(name, symbol, arguments)                                                      \
-  TESSERA_RETURN_IF_ERROR(library.find(name##Fn, symbol));
-  TESSERA_NCCL_FUNCTIONS(TESSERA_FIND)
-#undef TESSERA_FIND
-  library.findOptional(errorText, "ncclGetErrorString");
-  library.findOptional(registerFn, "ncclCommRegister");
-  library.findOptional(memAllocFn, "ncclMemAlloc");
-  library.findOptional(memFreeFn, "ncclMemFree");
-  library.findOptional(windowFn, "ncclCommWindowRegister");
-  return check(getVersionFn(&found), nullptr, "NCCL's version");
-}
-
-std::string Nccl::versionText() const {
-  return std::to_string(found / 10000) + "." + std::to_string(found / 100 % 100) + "." +
-         std::to_string(found % 100);
-}
-
-NcclConfig Nccl::config() {
-  constexpr int kUndefined = INT_MIN;
-  return {sizeof(NcclConfig), 0xcafebeef, 21800,   0,         kUndefined,
-          kUndefined,         kUndefined, nullptr, kUndefined};
+  return openLibrary();
 }
 
 /// Waits for what is in progress; a communicator that fails, or stays behind, is aborted.
 Status Nccl::check(int result, NcclComm comm, const std::string &what) {
   auto deadline = std::chrono::steady_clock::now() +
                   std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
-  while (result == kInProgress && comm) {
+  while (result == kNcclInProgress && comm) {
     int asked = asyncErrorFn(comm, &result);
-    if (asked != kSuccess)
+    if (asked != kNcclSuccess)
       result = asked;
-    if (result == kInProgress && std::chrono::steady_clock::now() > deadline)
+    if (result == kNcclInProgress && std::chrono::steady_clock::now() > deadline)
       return Status::error(what + ": other ranks did not come within " +
                            std::to_string(static_cast<int>(seconds)) + " s (rank " +
                            std::to_string(self.rank) + " of " + std::to_string(self.size) + ")");
-    if (result == kInProgress && peersRun)
+    if (result == kNcclInProgress && peersRun)
       TESSERA_RETURN_IF_ERROR(peersRun().in(what));
-    if (result == kInProgress)
+    if (result == kNcclInProgress)
       std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
-  if (result == kSuccess || result == kInProgress)
+  if (result == kNcclSuccess || result == kNcclInProgress)
     return {};
-  return Status::error(what + ": " + (errorText ? errorText(result) : "failed") + " (NCCL " +
-                       versionText() + ", error " + std::to_string(result) + ", rank " +
-                       std::to_string(self.rank) + ")");
+  return Status::error(what + ": " + describe(result) + " on rank " + std::to_string(self.rank));
 }
 
 Status Nccl::join(Rendezvous &rendezvous) {
@@ -132,14 +100,14 @@ Nccl::makeCommunicators(const std::vector<std::vector<int64_t>> &groups,
     options.maxCtas = static_cast<int>(
         std::clamp<int64_t>(kConcurrentBlocks / concurrent, 1, kMostConcurrentBlocks));
   NcclComm made = nullptr;
-  int color = kNoColor, key = static_cast<int>(self.rank);
+  int color = kNcclNoColor, key = static_cast<int>(self.rank);
   for (size_t i = 0; i < groups.size(); ++i)
     if (std::binary_search(groups[i].begin(), groups[i].end(), self.rank))
       color = static_cast<int>(i);
   TESSERA_RETURN_IF_ERROR(check(splitFn(world, color, key, &made, &options), world,
                                 "communicators of " + std::to_string(groups.size()) + " groups"));
   if (made)
-    TESSERA_RETURN_IF_ERROR(check(kInProgress, made, "a communicator"));
+    TESSERA_RETURN_IF_ERROR(check(kNcclInProgress, made, "a communicator"));
   std::vector<int64_t> result;
   for (size_t i = 0; i < groups.size(); ++i) {
     result.push_back(static_cast<int64_t>(communicators.size()));
@@ -151,22 +119,22 @@ Nccl::makeCommunicators(const std::vector<std::vector<int64_t>> &groups,
 static int typeOf(DType dtype) {
   switch (dtype) {
   case DType::f64:
-    return kFloat64;
+    return kNcclFloat64;
   case DType::f32:
-    return kFloat32;
+    return kNcclFloat32;
   case DType::f16:
-    return kFloat16;
+    return kNcclFloat16;
   case DType::bf16:
-    return kBfloat16;
+    return kNcclBfloat16;
   case DType::i64:
   case DType::index:
-    return kInt64;
+    return kNcclInt64;
   case DType::i32:
-    return kInt32;
+    return kNcclInt32;
   case DType::i1:
-    return kUint8;
+    return kNcclUint8;
   default:
-    return kInt8; // i16 only where bytes are moved, with twice the count
+    return kNcclInt8; // i16 only where bytes are moved, with twice the count
   }
 }
 
@@ -175,27 +143,27 @@ Expected<int> Nccl::operationOf(const RankCall &call, int64_t communicator) {
   bool isBit = call.dtype == DType::i1;
   switch (call.reduction) {
   case ReduceKind::prod:
-    return isBit ? kMin : kProd;
+    return isBit ? kNcclMin : kNcclProd;
   case ReduceKind::max:
-    return kMax;
+    return kNcclMax;
   case ReduceKind::min:
-    return kMin;
+    return kNcclMin;
   default:
     break;
   }
   if (isBit)
-    return kMax;
+    return kNcclMax;
   if (call.scale == 1)
-    return kSum;
+    return kNcclSum;
   auto key = std::tuple(communicator, call.dtype, call.scale);
   if (auto it = scaledSums.find(key); it != scaledSums.end())
     return it->second;
   std::byte scalar[8] = {};
   ElementBytes value = elementOf(call.dtype, call.scale);
   std::copy(value.begin(), value.end(), scalar);
-  int made = kSum;
-  TESSERA_RETURN_IF_ERROR(check(makePreMulSumFn(&made, scalar, typeOf(call.dtype), kScalarOnHost,
-                                                communicators[communicator]),
+  int made = kNcclSum;
+  TESSERA_RETURN_IF_ERROR(check(makePreMulSumFn(&made, scalar, typeOf(call.dtype),
+                                                kNcclScalarOnHost, communicators[communicator]),
                                 communicators[communicator], "a sum with a factor"));
   scaledSums.emplace(key, made);
   return made;
@@ -206,7 +174,7 @@ Status Nccl::call(Issue issue, int64_t communicator, int64_t, const RankCall &ca
   NcclComm comm = communicators[communicator];
   bool reduces = call.kind == CollectiveKind::all_reduce || call.kind == CollectiveKind::reduce ||
                  call.kind == CollectiveKind::reduce_scatter;
-  int type = typeOf(call.dtype), operation = kSum, root = static_cast<int>(call.root);
+  int type = typeOf(call.dtype), operation = kNcclSum, root = static_cast<int>(call.root);
   if (reduces) {
     auto made = operationOf(call, communicator);
     if (!made)
@@ -214,7 +182,7 @@ Status Nccl::call(Issue issue, int64_t communicator, int64_t, const RankCall &ca
     operation = *made;
   }
   auto count = static_cast<size_t>(call.count) * (call.dtype == DType::i16 ? 2 : 1);
-  int result = kSuccess;
+  int result = kNcclSuccess;
   switch (call.kind) {
   case CollectiveKind::all_gather:
     result = allGatherFn(send, receive, count, type, comm, issue.stream);
@@ -239,22 +207,22 @@ Status Nccl::exchange(Issue issue, int64_t communicator, int64_t,
                       std::vector<RankMessage> messages) {
   NcclComm comm = communicators[communicator];
   TESSERA_RETURN_IF_ERROR(check(groupStartFn(), nullptr, "a group begins"));
-  int result = kSuccess;
+  int result = kNcclSuccess;
   for (const RankMessage &each : messages) {
     auto bytes = static_cast<size_t>(each.bytes);
     auto peer = static_cast<int>(each.peer);
-    int one = each.send ? sendFn(each.data, bytes, kInt8, peer, comm, issue.stream)
-                        : receiveFn(each.data, bytes, kInt8, peer, comm, issue.stream);
-    if (one != kSuccess && one != kInProgress && result == kSuccess)
+    int one = each.send ? sendFn(each.data, bytes, kNcclInt8, peer, comm, issue.stream)
+                        : receiveFn(each.data, bytes, kNcclInt8, peer, comm, issue.stream);
+    if (one != kNcclSuccess && one != kNcclInProgress && result == kNcclSuccess)
       result = one;
   }
   int ended = groupEndFn();
-  return check(result == kSuccess ? ended : result, comm, issue.what);
+  return check(result == kNcclSuccess ? ended : result, comm, issue.what);
 }
 
 void *Nccl::allocate(size_t bytes) {
   void *data = nullptr;
-  if (bytes < kMinOwnBytes || !memAllocFn || !memFreeFn || memAllocFn(&data, bytes) != kSuccess)
+  if (bytes < kMinOwnBytes || !memAllocFn || !memFreeFn || memAllocFn(&data, bytes) != kNcclSuccess)
     return nullptr;
   own.push_back(data);
   return data;
@@ -269,7 +237,7 @@ Status Nccl::registerBuffer(std::byte *data, int64_t bytes, const std::vector<in
     void *handle = nullptr;
     if (windowFn && std::find(own.begin(), own.end(), data) != own.end()) {
       // All members come to this. A machine without such memory gives a null window.
-      TESSERA_RETURN_IF_ERROR(check(windowFn(comm, data, size, &handle, kSymmetric), comm,
+      TESSERA_RETURN_IF_ERROR(check(windowFn(comm, data, size, &handle, kNcclSymmetric), comm,
                                     "a window of " + std::to_string(bytes) + " bytes"));
       if (handle)
         continue;

@@ -8,55 +8,18 @@
 #ifndef TESSERA_LIB_RUNTIME_GPU_CUDA_NCCL_H
 #define TESSERA_LIB_RUNTIME_GPU_CUDA_NCCL_H
 
-#include "../../Execution/SharedLibrary.h"
 #include "../../Ranks/Engine.h"
 #include "../../Ranks/Rendezvous.h"
-#include "../Driver.h"
+#include "NcclApi.h"
 
 #include <functional>
 #include <map>
 
 namespace tessera::runtime::gpu {
 
-using NcclComm = struct NcclCommObject *;
-struct NcclUniqueId {
-  char bytes[128];
-};
-/// As of NCCL 2.18: later versions take it by its size and version.
-struct NcclConfig {
-  size_t size;
-  unsigned magic, version;
-  int blocking, cgaClusterSize, minCtas, maxCtas;
-  const char *netName;
-  int splitShare;
-};
-
-/// NCCL's functions, from its documentation; `stream` is the driver's.
-#define TESSERA_NCCL_FUNCTIONS(F)                                                                  \
-  F(getVersion, "ncclGetVersion", (int *))                                                         \
-  F(getUniqueId, "ncclGetUniqueId", (NcclUniqueId *))                                              \
-  F(initRank, "ncclCommInitRankConfig", (NcclComm *, int, NcclUniqueId, int, NcclConfig *))        \
-  F(split, "ncclCommSplit", (NcclComm, int color, int key, NcclComm *, NcclConfig *))              \
-  F(asyncError, "ncclCommGetAsyncError", (NcclComm, int *))                                        \
-  F(abort, "ncclCommAbort", (NcclComm))                                                            \
-  F(groupStart, "ncclGroupStart", ())                                                              \
-  F(groupEnd, "ncclGroupEnd", ())                                                                  \
-  F(allReduce, "ncclAllReduce",                                                                    \
-    (const void *, void *, size_t, int type, int op, NcclComm, Stream))                            \
-  F(allGather, "ncclAllGather", (const void *, void *, size_t, int type, NcclComm, Stream))        \
-  F(reduceScatter, "ncclReduceScatter",                                                            \
-    (const void *, void *, size_t, int type, int op, NcclComm, Stream))                            \
-  F(broadcast, "ncclBroadcast",                                                                    \
-    (const void *, void *, size_t, int type, int root, NcclComm, Stream))                          \
-  F(reduce, "ncclReduce",                                                                          \
-    (const void *, void *, size_t, int type, int op, int root, NcclComm, Stream))                  \
-  F(send, "ncclSend", (const void *, size_t, int type, int peer, NcclComm, Stream))                \
-  F(receive, "ncclRecv", (void *, size_t, int type, int peer, NcclComm, Stream))                   \
-  F(makePreMulSum, "ncclRedOpCreatePreMulSum", (int *, void *, int type, int where, NcclComm))
-
 /// One process's ranks. Communicators are split off one of all processes; every call is
 /// non-blocking, and whatever stays behind for `seconds` is aborted.
-class Nccl final : public RankEngine {
+class Nccl final : public RankEngine, private NcclApi {
 public:
   static constexpr int kManyRanksAGpu = 23000; ///< NCCL 2.30
 
@@ -71,7 +34,7 @@ public:
   /// Joins the communicator of all ranks, with an id that `rendezvous` spreads.
   Status join(Rendezvous &rendezvous);
   int version() const { return found; }
-  std::string versionText() const;
+  using NcclApi::versionText;
 
   Expected<std::vector<int64_t>> makeCommunicators(const std::vector<std::vector<int64_t>> &groups,
                                                    const std::vector<int64_t> &here,
@@ -98,23 +61,11 @@ public:
 private:
   Status check(int result, NcclComm comm, const std::string &what);
   Expected<int> operationOf(const RankCall &call, int64_t communicator);
-  static NcclConfig config();
 
-#define TESSERA_DECLARE(name, symbol, arguments) int(*name##Fn) arguments = nullptr;
-  TESSERA_NCCL_FUNCTIONS(TESSERA_DECLARE)
-#undef TESSERA_DECLARE
-  const char *(*errorText)(int) = nullptr;
-  int (*registerFn)(NcclComm, void *, size_t, void **) = nullptr; ///< from 2.19
-  int (*memAllocFn)(void **, size_t) = nullptr;                   ///< from 2.19
-  int (*memFreeFn)(void *) = nullptr;
-  int (*windowFn)(NcclComm, void *, size_t, void **, int) = nullptr; ///< from 2.27
-  std::vector<void *> own;                                           ///< by memAllocFn
-
-  SharedLibrary library;
+  std::vector<void *> own; ///< by memAllocFn
   LaunchedRank self;
   double seconds;
   int64_t concurrent = 1; ///< communicators whose calls may run beside others
-  int found = 0;
   NcclComm world = nullptr;
   std::vector<NcclComm> communicators;                          ///< null: this process is not in it
   std::map<std::tuple<int64_t, DType, double>, int> scaledSums; ///< made once

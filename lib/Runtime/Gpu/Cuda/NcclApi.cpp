@@ -1,0 +1,48 @@
+//===- NcclApi.cpp - NCCL's functions, opened at run time ------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "NcclApi.h"
+
+#include <climits>
+
+namespace tessera::runtime::gpu {
+
+Status NcclApi::openLibrary() {
+  TESSERA_RETURN_IF_ERROR(library.open(
+      {"libnccl.so.2", "libnccl.so"},
+      "collectives between GPUs need NCCL (>= 2.18), the package libnccl2 or nvidia-nccl"));
+  library.preferLoaded("tessera_nccl_check");
+#define TESSERA_FIND(name, symbol, arguments)                                                      \
+  TESSERA_RETURN_IF_ERROR(library.find(name##Fn, symbol));
+  TESSERA_NCCL_FUNCTIONS(TESSERA_FIND)
+#undef TESSERA_FIND
+  library.findOptional(errorText, "ncclGetErrorString");
+  library.findOptional(registerFn, "ncclCommRegister");
+  library.findOptional(memAllocFn, "ncclMemAlloc");
+  library.findOptional(memFreeFn, "ncclMemFree");
+  library.findOptional(windowFn, "ncclCommWindowRegister");
+  int result = getVersionFn(&found);
+  return result == kNcclSuccess ? Status() : Status::error("NCCL's version: " + describe(result));
+}
+
+std::string NcclApi::versionText() const {
+  return std::to_string(found / 10000) + "." + std::to_string(found / 100 % 100) + "." +
+         std::to_string(found % 100);
+}
+
+std::string NcclApi::describe(int result) const {
+  return std::string(errorText ? errorText(result) : "failed") + " (NCCL " + versionText() +
+         ", error " + std::to_string(result) + ")";
+}
+
+NcclConfig NcclApi::config() {
+  constexpr int kUndefined = INT_MIN;
+  return {sizeof(NcclConfig), 0xcafebeef, 21800,   0,         kUndefined,
+          kUndefined,         kUndefined, nullptr, kUndefined};
+}
+
+} // namespace tessera::runtime::gpu
