@@ -10,13 +10,15 @@
 // bytes for each other. Contributions are added in the order of ranks, halves in
 // f32. As with NCCL, what is made is in progress until all ranks have come,
 // calls of a group begin together, and an aborted communicator ends its calls.
-// LOOPBACK_NCCL_TRACE prints the name of each call.
+// LOOPBACK_NCCL_TRACE prints the name of each call; LOOPBACK_NCCL_SIGNAL is sent to
+// the process by its next one.
 //
 //===----------------------------------------------------------------------===//
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -156,6 +158,8 @@ bool advance(Comm &comm, Transfer &each) {
 }
 
 void run(Comm &comm, Calls &calls) {
+  if (const char *signal = std::getenv("LOOPBACK_NCCL_SIGNAL"))
+    std::raise(std::atoi(signal));
   std::vector<Transfer> open = calls.transfers;
   while (!open.empty() && !comm.isAborted) {
     bool hasMoved = false;
