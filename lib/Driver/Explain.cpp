@@ -20,6 +20,7 @@ static mlir::FailureOr<Report> explainWith(Compilation &compilation) {
   if (mlir::failed(report) || mlir::failed(compilation.toSteps()))
     return mlir::failure();
   report->peakMemoryBytes = peakMemory(compilation.module());
+  addProcessAlgorithms(*report, compilation.module());
   return report;
 }
 

@@ -34,6 +34,8 @@ public:
 
   FailureOr<Report> run() {
     report.machine = topology.name;
+    if (topology.links.size() > 1)
+      report.devicesPerHost = topology.links[topology.links.size() - 2].devices;
     for (auto &[name, mesh] : meshes)
       report.meshes.push_back(mesh);
     std::map<int64_t, ValueReport> arguments, results;

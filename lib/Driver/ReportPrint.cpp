@@ -84,6 +84,7 @@ llvm::json::Value Report::toJson() const {
                                     {"count", times(entry.traffic.count, entry.trips)},
                                     {"messages", entry.traffic.messages},
                                     {"algorithm", std::string(toString(entry.timing.algorithm))},
+                                    {"process_algorithms", Array(entry.processAlgorithms)},
                                     {"modelled_seconds", entry.timing.seconds},
                                     {"exposed_seconds", entry.exposedSeconds},
                                     {"overlapped", entry.isOverlapped},
@@ -111,6 +112,13 @@ llvm::json::Value Report::toJson() const {
   return report;
 }
 
+/// "  [direct]".
+static std::string ofProcesses(const CollectiveReport &entry) {
+  if (entry.processAlgorithms.empty())
+    return "";
+  return "  [" + llvm::join(entry.processAlgorithms, ", ") + "]";
+}
+
 void Report::printCommunication(llvm::raw_ostream &os) const {
   os << "communication on " << machine << "\n";
   if (collectives.empty())
@@ -124,7 +132,7 @@ void Report::printCommunication(llvm::raw_ostream &os) const {
       if (timing.algorithm != entry.timing.algorithm)
         others += (others.empty() ? "; " : ", ") + std::string(toString(timing.algorithm)) + " " +
                   timeText(timing.seconds);
-    os << others << "  " << entry.loc << "\n";
+    os << others << "  " << entry.loc << ofProcesses(entry) << "\n";
   }
 }
 
@@ -170,6 +178,7 @@ void Report::printTable(llvm::raw_ostream &os) const {
        << (entry.isOverlapped ? "  (overlapped: " + timeText(entry.exposedSeconds) + " of " +
                                     timeText(entry.timing.seconds) + " exposed)"
                               : std::string())
+       << ofProcesses(entry)
        << "\n";
   os << "total: " << collectiveCountTotal() << " collectives, " << wireBytesTotal()
      << " bytes on the wire a device; peak memory " << peakMemoryBytes << " bytes a device\n";

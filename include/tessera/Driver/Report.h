@@ -36,6 +36,8 @@ struct CollectiveReport {
   bool isOverlapped = false; ///< started, and waited for later
   /// What each algorithm that the machine has and that applies would take, fastest first.
   std::vector<sharding::Timing> candidates;
+  /// What the backends `mpi` and `tcp` take, of each of its calls: "direct", "ring", …, "exchange".
+  std::vector<std::string> processAlgorithms;
   int64_t trips = 1;
   bool bounded = true; ///< whether the number of trips is known
 };
@@ -54,6 +56,8 @@ struct Report {
   /// Nothing where the program was read in a phase that no longer says.
   std::optional<std::vector<std::string>> parallelisms;
   std::string machine; ///< name of the topology that times are modelled on
+  /// Consecutive devices that share a host: those of all links but the outermost; 0: all do.
+  int64_t devicesPerHost = 0;
   /// What dist-search says of its plan (the module's `dist.search`); nothing without a search.
   std::optional<llvm::json::Object> search;
   /// Of a program with `dist.schedule`.
@@ -70,6 +74,11 @@ struct Report {
   /// The algorithm of each collective and its modelled time beside those of the other candidates.
   void printCommunication(llvm::raw_ostream &os) const;
 };
+
+/// Adds the algorithms of processes, asked of the runtime, to the report of a module that was lowered
+/// to steps since. Nothing is added for more than 256 devices, whose messages would take seconds to
+/// list.
+void addProcessAlgorithms(Report &report, mlir::ModuleOp steps);
 
 /// Reads the report off the local view.
 mlir::FailureOr<Report> makeReport(mlir::ModuleOp localView, const OriginRecorder &origins,

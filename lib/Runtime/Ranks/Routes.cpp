@@ -40,12 +40,28 @@ std::vector<int64_t> bytesSentTo(const MessagePlan &plan, int64_t ranks, int64_t
 }
 
 namespace {
+using Choices = std::map<std::vector<int64_t>, Algorithm>;
+
 /// Adds what one process does in one collective.
 struct Tally {
   CollectiveRoutes &routes;
   const std::vector<int64_t> &group, &hosts; ///< the communicator; hosts of its members
   const int64_t rank;
+  const bool countsBytes;
+  Choices &choices;
 
+  /// The same of all ranks of a call, and of calls of equal size.
+  Expected<Algorithm> algorithmOf(const RankCall &call, const PlanRequest &request) {
+    std::vector<int64_t> key{static_cast<int64_t>(call.kind), sizeOf(call.dtype), call.count,
+                             call.root, request.ranks};
+    key.insert(key.end(), hosts.begin(), hosts.end());
+    if (auto known = choices.find(key); known != choices.end())
+      return known->second;
+    auto made = chooseAlgorithm(request, sizeOf(call.dtype), {});
+    if (made)
+      choices.emplace(key, *made);
+    return made;
+  }
   void name(std::string_view algorithm) {
     if (std::find(routes.algorithms.begin(), routes.algorithms.end(), algorithm) ==
         routes.algorithms.end())
@@ -67,13 +83,15 @@ struct Tally {
       return {};
     auto ranks = static_cast<int64_t>(group.size());
     PlanRequest request = requestOf(action.call, rank, ranks, hosts);
-    auto algorithm = chooseAlgorithm(request, sizeOf(action.call.dtype), {});
+    auto algorithm = algorithmOf(action.call, request);
     if (!algorithm)
       return algorithm.status();
+    name(toString(*algorithm));
+    if (!countsBytes)
+      return {};
     auto plan = makePlan(request, *algorithm);
     if (!plan)
       return plan.status();
-    name(toString(*algorithm));
     std::vector<int64_t> bytes = bytesSentTo(*plan, ranks, sizeOf(action.call.dtype));
     for (int64_t peer = 0; peer < ranks; ++peer)
       send(peer, bytes[peer]);
@@ -82,9 +100,10 @@ struct Tally {
 };
 } // namespace
 
-Expected<std::vector<CollectiveRoutes>> routesOf(const Program &program,
-                                                 const std::vector<int64_t> &hosts) {
+static Expected<std::vector<CollectiveRoutes>>
+tally(const Program &program, const std::vector<int64_t> &hosts, bool countsBytes) {
   std::vector<CollectiveRoutes> all;
+  Choices choices;
   for (const Part &part : program.parts)
     for (const Step *step : flatten(part).collectives) {
       const auto &collective = std::get<CollectiveStep>(step->action);
@@ -100,14 +119,26 @@ Expected<std::vector<CollectiveRoutes>> routesOf(const Program &program,
         std::vector<int64_t> of;
         for (int64_t id : group)
           of.push_back(hosts.empty() ? 0 : hosts[id]);
-        Tally tally{routes, group, of,
-                    std::lower_bound(group.begin(), group.end(), ids[place]) - group.begin()};
+        Tally tally{
+            routes,      group,
+            of,          std::lower_bound(group.begin(), group.end(), ids[place]) - group.begin(),
+            countsBytes, choices};
         for (const RankAction &action : plan.actions[place])
           TESSERA_RETURN_IF_ERROR(tally.add(action));
       }
     }
   std::sort(all.begin(), all.end(), [](const auto &a, const auto &b) { return a.id < b.id; });
   return all;
+}
+
+Expected<std::vector<CollectiveRoutes>> routesOf(const Program &program,
+                                                 const std::vector<int64_t> &hosts) {
+  return tally(program, hosts, true);
+}
+
+Expected<std::vector<CollectiveRoutes>> algorithmsOf(const Program &program,
+                                                     const std::vector<int64_t> &hosts) {
+  return tally(program, hosts, false);
 }
 
 } // namespace tessera::runtime

@@ -36,6 +36,10 @@ struct CollectiveRoutes {
 Expected<std::vector<CollectiveRoutes>> routesOf(const Program &program,
                                                  const std::vector<int64_t> &hosts = {});
 
+/// The same without the bytes, which take longer.
+Expected<std::vector<CollectiveRoutes>> algorithmsOf(const Program &program,
+                                                     const std::vector<int64_t> &hosts = {});
+
 /// The request that a call of ranks is. `hosts` as PlanRequest::hosts.
 PlanRequest requestOf(const RankCall &call, int64_t rank, int64_t ranks,
                       std::vector<int64_t> hosts);

@@ -1,0 +1,42 @@
+//===- ProcessAlgorithms.cpp - Which algorithms processes take -------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Runtime/Ranks/Routes.h"
+#include "tessera/Codegen/Compile.h"
+#include "tessera/Driver/Report.h"
+
+using namespace tessera;
+
+constexpr int64_t kMostDevices = 256;
+
+/// Collectives of the report and of the program are of one kind and line; of several on a line the
+/// n-th is the n-th.
+void tessera::addProcessAlgorithms(Report &report, mlir::ModuleOp steps) {
+  if (report.collectives.empty())
+    return;
+  mlir::FailureOr<codegen::SerializedProgram> serialized = codegen::serialize(steps);
+  if (mlir::failed(serialized) || serialized->program.numDevices() > kMostDevices)
+    return;
+  std::vector<int64_t> hosts;
+  for (int64_t id = 0; report.devicesPerHost > 0 && id < serialized->program.numDevices(); ++id)
+    hosts.push_back(id / report.devicesPerHost);
+  auto all = runtime::algorithmsOf(serialized->program, hosts);
+  if (!all)
+    return;
+  std::map<std::pair<std::string, std::string>, std::vector<std::vector<std::string>>> byLine;
+  for (runtime::CollectiveRoutes &each : *all)
+    byLine[{each.kind, each.loc}].push_back(std::move(each.algorithms));
+  std::map<std::pair<std::string, std::string>, size_t> next;
+  for (CollectiveReport &entry : report.collectives) {
+    auto found = byLine.find({entry.kind, entry.loc});
+    if (found == byLine.end())
+      continue;
+    size_t &at = next[found->first];
+    entry.processAlgorithms = found->second[std::min(at, found->second.size() - 1)];
+    ++at;
+  }
+}
