@@ -18,7 +18,6 @@
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
 #include <poll.h>
-#include <set>
 #include <sstream>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -194,7 +193,8 @@ Status Watchdog::meet(Transport &transport, Conversation &conversation, bool &is
   auto all = conversation.allGather(mine, "to load the program");
   if (!all)
     return all.status();
-  std::set<std::pair<std::string, std::string>> processes;
+  std::vector<std::pair<std::string, std::string>> processes;
+  std::vector<int64_t> processOf; ///< by rank
   std::string host, process, secret;
   // The name of rank 0's host may be known on that host alone.
   std::vector<std::string> places{isOneHost ? "127.0.0.1" : hosts.front()};
@@ -202,13 +202,16 @@ Status Watchdog::meet(Transport &transport, Conversation &conversation, bool &is
   for (const std::string &each : *all) {
     std::istringstream words(each);
     words >> host >> process;
-    processes.insert({host, process});
+    auto known = std::find(processes.begin(), processes.end(), std::pair(host, process));
+    processOf.push_back(known - processes.begin());
+    if (known == processes.end())
+      processes.emplace_back(host, process);
     if (processes.size() == 1 && secret.empty())
       words >> port >> secret;
     for (std::string address; words >> address;)
       places.push_back(address);
   }
-  if (processes.size() != peers.size() || secret.empty())
+  if (processes.size() == 1 || secret.empty())
     return {};
   bool hasMet = false;
   if (self == 0) {
@@ -239,6 +242,8 @@ Status Watchdog::meet(Transport &transport, Conversation &conversation, bool &is
                  "tessera: warning: ranks do not reach rank 0 (%s) by TCP; a job that "
                  "stands still is not explained\n",
                  hosts.front().c_str());
+  for (size_t rank = 0; rank < hosts.size() && processes.size() < hosts.size(); ++rank)
+    hosts[rank] += ", process " + std::to_string(processOf[rank]);
   (void)transport;
   return {};
 }

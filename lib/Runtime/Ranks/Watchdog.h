@@ -34,8 +34,8 @@ struct WatchdogOptions {
 
 class Watchdog {
 public:
-  /// Called by all ranks together. None, on all of them, where a rank is alone, two are of one
-  /// process, or they do not reach each other.
+  /// Called by all ranks together. None, on all of them, where all are of one process, or they do
+  /// not reach each other. Where a process has several ranks, its number stands behind their hosts.
   static Expected<std::unique_ptr<Watchdog>> start(Transport &transport, Conversation &conversation,
                                                    CallLog &log, WatchdogOptions options);
   /// Tells the others that this rank leaves.
@@ -77,7 +77,7 @@ private:
   void send(Peer &peer, char kind, const std::string &text);
 
   const int64_t self;
-  const std::vector<std::string> hosts;
+  std::vector<std::string> hosts; ///< for messages: "gpu01", "gpu01, process 3"
   CallLog &log;
   const WatchdogOptions options;
   const int64_t process;
