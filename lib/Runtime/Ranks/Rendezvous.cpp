@@ -27,6 +27,7 @@ struct Hello {
   Digest proof; ///< of the token, for the nonce that rank 0 has sent
 };
 constexpr char kMagic[9] = "TESSERA2";
+constexpr std::chrono::seconds kMostUnknown(3); ///< until a name that does not resolve is an error
 constexpr double kHelloSeconds = 5; ///< a connection that says nothing holds nobody up for longer
 /// What a file of ours begins with; the host and the port follow.
 constexpr char kFileMark[] = "tessera-rendezvous ";
@@ -161,7 +162,10 @@ Status Rendezvous::acceptAll() {
       TESSERA_RETURN_IF_ERROR(admit(std::move(peer)));
     else if (millisecondsTo(deadline) == 0)
       return Status::error("waited " + std::to_string(static_cast<int>(seconds)) + " s for ranks " +
-                           absent + " of " + std::to_string(self.size));
+                           absent + " of " + std::to_string(self.size) +
+                           (strangers == 0 ? ""
+                                           : "; what came with another job token was refused, give "
+                                             "all ranks the same TESSERA_JOB_TOKEN"));
   }
 }
 
@@ -183,7 +187,7 @@ Status Rendezvous::admit(Socket peer) {
     return {};
   std::string refusal;
   if (!areEqual(hello.proof, hmac(place.token, signedText("rank", nonce, hello))))
-    refusal = "it has another job token; give all ranks the same TESSERA_JOB_TOKEN";
+    refusal = "it has another job token; give all ranks the same TESSERA_JOB_TOKEN", ++strangers;
   else if (hello.size != self.size)
     refusal = "rank " + std::to_string(hello.rank) + " is one of " + std::to_string(hello.size) +
               ", rank 0 one of " + std::to_string(self.size);
@@ -211,6 +215,15 @@ Expected<bool> Rendezvous::tryToConnect(const std::string &where, std::string &s
                          "'; ranks of several hosts need a job token: TESSERA_JOB_TOKEN or "
                          "TESSERA_JOB_TOKEN_FILE, the same on all of them");
   said = reached.failure;
+  // A name may take a moment to be known, as that of a pod.
+  if (!reached.isUnknown)
+    unknownSince = {};
+  else if (!unknownSince)
+    unknownSince = std::chrono::steady_clock::now();
+  else if (std::chrono::steady_clock::now() - *unknownSince > kMostUnknown)
+    return Status::error("rank " + std::to_string(self.rank) + " (" + hostName() +
+                         ") does not find rank 0: " + said +
+                         "; name a host of this network or its address");
   if (!reached.socket.isOpen())
     return false;
   Deadline deadline = after(std::min(seconds, kHelloSeconds));

@@ -75,6 +75,9 @@ private:
   MeetingPlace place;
   std::string root;
   Socket listener;
+  /// Since when the name of rank 0's host does not resolve.
+  std::optional<std::chrono::steady_clock::time_point> unknownSince;
+  int64_t strangers = 0;     ///< that came with another token
   std::vector<Socket> peers; ///< rank 0: by rank; others: the connection to rank 0
 };
 

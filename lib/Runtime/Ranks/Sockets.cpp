@@ -164,6 +164,7 @@ Connecting connectOnce(const std::string &host, int64_t port, Reach reach, doubl
   int resolved = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
   if (resolved != 0) {
     result.failure = "host '" + host + "': " + ::gai_strerror(resolved);
+    result.isUnknown = resolved == EAI_NONAME;
     return result;
   }
   std::unique_ptr<addrinfo, void (*)(addrinfo *)> found(list, ::freeaddrinfo);

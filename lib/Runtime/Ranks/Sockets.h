@@ -62,6 +62,7 @@ struct Connecting {
   Socket socket;
   std::string failure;
   bool isElsewhere = false;
+  bool isUnknown = false; ///< no host has this name
 };
 /// `seconds`: the most that each address may take; 0: what the kernel allows.
 Connecting connectOnce(const std::string &host, int64_t port, Reach reach, double seconds = 0);

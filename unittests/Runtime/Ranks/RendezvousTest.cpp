@@ -187,3 +187,24 @@ TEST(Rendezvous, BroadcastGivesWhatTheOwnerHas) {
   EXPECT_EQ(right, kRanks);
   EXPECT_EQ(refused, 1);
 }
+
+TEST(Rendezvous, ANameThatDoesNotResolveIsSaidLongBeforeTheTimeout) {
+  MeetingPlace place{"no-such-host.invalid 29500", "0123456789abcdef", "MASTER_ADDR"};
+  std::string said = Rendezvous::open({1, 2, 1}, 60, place).message();
+  EXPECT_EQ(said.find("rank 1 (" + hostName() + ") does not find rank 0: host "), 0u) << said;
+}
+
+TEST(Rendezvous, WhoCameWithAnotherTokenIsTold) {
+  std::string path = meetingPlace("token"), said[2];
+  auto open = [&](int64_t rank, const char *token) {
+    said[rank] =
+        Rendezvous::open({rank, 2, rank}, 2, {"file:" + path, token, "init_method"}).message();
+  };
+  std::thread root([&] { open(0, "0123456789abcdef"); });
+  open(1, "another token, as long");
+  root.join();
+  EXPECT_EQ(said[0], "waited 2 s for ranks 1 of 2; what came with another job token was refused, "
+                     "give all ranks the same TESSERA_JOB_TOKEN");
+  EXPECT_EQ(said[1], "rank 0 refuses rank 1: it has another job token; give all ranks the same "
+                     "TESSERA_JOB_TOKEN");
+}
