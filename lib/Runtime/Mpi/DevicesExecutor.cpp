@@ -56,16 +56,6 @@ std::byte *DevicesExecutor::slotData(int64_t part, int64_t position, int64_t slo
   return device ? device->slotData(part, position, slot) : nullptr;
 }
 
-Status DevicesExecutor::readSlot(int64_t part, int64_t position, int64_t slot, std::byte *data,
-                                 int64_t size) {
-  std::vector<Bytes> staging;
-  auto read = readSlots(part, {position}, slot, size, Readers::all, staging);
-  if (!read)
-    return read.status();
-  std::copy_n(read->front(), size, data);
-  return {};
-}
-
 /// All devices take part, and the first one's copy is handed on.
 Expected<std::vector<const std::byte *>>
 DevicesExecutor::readSlots(int64_t part, const std::vector<int64_t> &positions, int64_t slot,

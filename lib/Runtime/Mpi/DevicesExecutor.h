@@ -16,7 +16,7 @@ namespace tessera::runtime {
 
 /// The devices of one process of a job in which each has several: a ProcessExecutor a device, which
 /// run in threads. To each other they are as devices of other processes.
-class DevicesExecutor final : public Executor {
+class DevicesExecutor final : public JobExecutor {
 public:
   explicit DevicesExecutor(std::vector<std::unique_ptr<ProcessExecutor>> devices)
       : devices(std::move(devices)) {}
@@ -29,8 +29,6 @@ public:
   Status finish() override;
   Status writeSlot(int64_t part, int64_t position, int64_t slot, const std::byte *data,
                    int64_t size) override;
-  Status readSlot(int64_t part, int64_t position, int64_t slot, std::byte *data,
-                  int64_t size) override;
   Expected<std::vector<const std::byte *>> readSlots(int64_t part,
                                                      const std::vector<int64_t> &positions,
                                                      int64_t slot, int64_t size, Readers readers,

@@ -502,16 +502,6 @@ Status ProcessExecutor::readHeld(int64_t part, int64_t position, int64_t slot, s
   return Executor::readHeld(part, position, slot, data, size);
 }
 
-Status ProcessExecutor::readSlot(int64_t part, int64_t position, int64_t slot, std::byte *data,
-                                 int64_t size) {
-  std::vector<Bytes> staging;
-  auto read = readSlots(part, {position}, slot, size, Readers::all, staging);
-  if (!read)
-    return read.status();
-  std::copy_n(read->front(), size, data);
-  return {};
-}
-
 Expected<std::vector<const std::byte *>>
 ProcessExecutor::readSlots(int64_t part, const std::vector<int64_t> &positions, int64_t slot,
                            int64_t size, Readers readers, std::vector<Bytes> &staging) {

@@ -21,6 +21,7 @@
 #include "../Ranks/RankPlan.h"
 #include "../Ranks/Watchdog.h"
 #include "../Ranks/Conversation.h"
+#include "JobExecutor.h"
 #include "ProcessTransfer.h"
 
 namespace tessera::runtime {
@@ -75,7 +76,7 @@ private:
   int64_t receiving = 0; ///< the number of that recv
 };
 
-class ProcessExecutor final : public Executor, public HostStreams {
+class ProcessExecutor final : public JobExecutor, public HostStreams {
 public:
   ProcessExecutor(std::shared_ptr<const Artifact> artifact, std::unique_ptr<Transport> transport,
                   double seconds, int64_t workers, const BackendOptions &options);
@@ -88,8 +89,6 @@ public:
   Status writeSlot(int64_t part, int64_t position, int64_t slot, const std::byte *data,
                    int64_t size) override;
   Status readHeld(int64_t part, int64_t position, int64_t slot, std::byte *data,
-                  int64_t size) override;
-  Status readSlot(int64_t part, int64_t position, int64_t slot, std::byte *data,
                   int64_t size) override;
   Expected<std::vector<const std::byte *>> readSlots(int64_t part,
                                                      const std::vector<int64_t> &positions,

@@ -16,6 +16,15 @@ using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
+/// Without axes of extent 1: shardings that differ by them alone are one layout, and moving from
+/// one to the other makes no copy.
+static TensorSharding bare(TensorSharding sharding) {
+  for (AxisList &axes : sharding.dims)
+    std::erase_if(axes, [](const AxisRef &axis) { return axis.size == 1; });
+  std::erase_if(sharding.partial, [](const PartialAxis &each) { return each.axis.size == 1; });
+  return sharding;
+}
+
 Lives::Lives(func::FuncOp function, const PropagationGraph &graph, const StrategyGraph &strategies,
              const std::vector<int64_t> &choice)
     : lives(graph.tensors.size()), reads(graph.nodes.size()) {
@@ -26,8 +35,8 @@ Lives::Lives(func::FuncOp function, const PropagationGraph &graph, const Strateg
     if (!node.op || !strategy)
       continue;
     for (size_t i = 0; i < node.rule.operands.size(); ++i)
-      if (node.tensors[i] >= 0 &&
-          shardingUnder(node, i, *strategy) != strategies.shardingOf(node.tensors[i], choice))
+      if (node.tensors[i] >= 0 && bare(shardingUnder(node, i, *strategy)) !=
+                                      bare(strategies.shardingOf(node.tensors[i], choice)))
         sent.insert(&node.op->getOpOperand(static_cast<unsigned>(i)));
   }
   Liveness values(function, [&](OpOperand &operand) { return sent.contains(&operand); });
@@ -84,7 +93,7 @@ static Needs needsOf(int64_t tensor, const TensorSharding &own, const StrategyGr
     for (size_t i = 0; i < node.rule.operands.size(); ++i) {
       if (node.tensors[i] != tensor)
         continue;
-      TensorSharding need = strategy ? shardingUnder(node, i, *strategy) : own;
+      TensorSharding need = strategy ? bare(shardingUnder(node, i, *strategy)) : own;
       auto [begin, end] = lives.readOf(n, i);
       int64_t until = std::min(life.to, std::max(life.from, end));
       std::pair<int64_t, int64_t> read{std::min(until, std::max(life.from + 1, begin - 1)), until};
@@ -110,7 +119,7 @@ std::vector<LiveBuffer> dist::keptOf(int64_t tensor, const StrategyGraph &strate
   if (life.to < life.from)
     return list;
   const TensorState &state = graph.tensors[tensor];
-  TensorSharding own = strategies.shardingOf(tensor, choice);
+  TensorSharding own = bare(strategies.shardingOf(tensor, choice));
   Needs needs = needsOf(tensor, own, strategies, graph, lives, choice);
   bool isSent = needs.numPlaced > 0, isArgument = life.from == 0;
   // Behind what makes it.
@@ -121,7 +130,7 @@ std::vector<LiveBuffer> dist::keptOf(int64_t tensor, const StrategyGraph &strate
     via = own.withoutPartial();
   else if (std::optional<TensorSharding> place = strategies.placeOf(tensor, choice);
            place && !own.isPartial() && needs.numPlaced > 1)
-    via = *place;
+    via = bare(*place);
   double bytes = bytesOf(state, own);
   int64_t lastOwn = isArgument ? life.to : std::max(life.from, isSent ? sent : 0);
   for (auto [from, to] : needs.own)
