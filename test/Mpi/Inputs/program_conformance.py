@@ -3,7 +3,7 @@
 """The suite of programs that every backend must pass: collective x type x reduction x even and uneven parts x 1 to 9 ranks, with the bits
 of `threads`:
 
-    program_conformance.py BACKEND [--ranks N...] [--whole] [--target cuda|stub] [-- LAUNCHER...]
+    program_conformance.py BACKEND [--ranks N...] [--whole] [--target cuda|stub] [--plugin FILE] [-- LAUNCHER...]
 
 A program is a mesh and some 50 values that change their sharding, each by one collective. Backends of processes are started by LAUNCHER,
 in which {} is the number of ranks. Without --whole every fourth value."""
@@ -63,7 +63,9 @@ def main():
     parser.add_argument("--ranks", type=int, nargs="*", default=range(1, 10))
     parser.add_argument("--whole", action="store_true")
     parser.add_argument("--target")
+    parser.add_argument("--plugin")
     options = parser.parse_args(own)
+    more = ["--plugin", options.plugin] if options.plugin else []
     for ranks in options.ranks:
         chosen = list(cases())
         if not options.whole:
@@ -79,7 +81,7 @@ def main():
                     subprocess.run(["tessera", "compile", path, "-o", made, f"--target={options.target}"], check=True, stdout=subprocess.DEVNULL)
                 wanted = checksums(["tessera-exec", plain])
                 start = [word.replace("{}", str(ranks)) for word in launcher]
-                found = checksums([*start, "tessera-exec", made if options.target else plain, "--backend", options.backend])
+                found = checksums([*start, "tessera-exec", made if options.target else plain, "--backend", options.backend, *more])
                 for index, case in enumerate(some):
                     if found.get(f"y{index}") != wanted[f"y{index}"]:
                         sys.exit(f"{case} on {ranks} ranks: {found.get(f'y{index}')} and not {wanted[f'y{index}']}")
