@@ -67,6 +67,12 @@ public:
   /// `bias` is null where the step has none.
   virtual Status gemm(Issue issue, const GemmStep &step, const void *a, const void *b, void *c,
                       const void *bias, std::byte *workspace) = 0;
+  /// What `gemm` needs to know before its first call for this step: chosen here, since libraries
+  /// may refuse to answer while a graph is captured.
+  virtual Status prepareGemm(const GemmStep &step, const void *a, const void *b, void *c,
+                             const void *bias) {
+    return {};
+  }
   /// Contractions that are steps are those of hosts; drivers of devices have them as kernels.
   virtual bool runsContractions() const { return false; }
   virtual Status contract(Issue issue, const ContractStep &step, const void *a, const void *b,
@@ -91,8 +97,11 @@ public:
   virtual Expected<bool> synchronize(Stream stream, bool forStep) = 0;
   /// Runs what can run, where nothing runs by itself; reports what went wrong so far.
   virtual Status progress() = 0;
-  /// Between host memory and a device whose streams are idle.
+  /// Between host memory and a device whose streams are idle. What is written may still be on its
+  /// way when `write` returns, though `from` may be used again; finishWrites() waits for it.
   virtual Status write(int64_t device, std::byte *to, const std::byte *from, int64_t bytes) = 0;
+  /// Called before streams read what was written, or zeroed by `allocate`.
+  virtual Status finishWrites() { return {}; }
   virtual Status read(int64_t device, std::byte *to, const std::byte *from, int64_t bytes) = 0;
   /// Scratch that a product may use, in bytes.
   virtual int64_t gemmWorkspaceBytes() const { return 0; }

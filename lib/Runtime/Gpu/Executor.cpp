@@ -137,18 +137,18 @@ Status GpuExecutor::run() {
   settled = false;
   Status status = driver().enter();
   if (status.ok())
-    status = captureAll();
+    status = driver().finishWrites();
   if (status.ok())
-    status = whole ? driver().launchGraph(whole, issuers.front()->stream(0)) : issueAll();
-  if (status.ok() && whole)
-    for (auto &issuer : issuers)
-      if (!issuer->finished())
-        issuer->skipSegment();
+    status = whole ? launchWhole() : issueAll();
+  if (status.ok() && !whole)
+    status = captureAll();
   if (status.ok())
     status = driver().progress();
   if (status.ok() && driver().isStuck())
     status = stuck();
   failure = status.message();
+  if (!status.ok() && options.engine)
+    options.engine->abandon();
   return status;
 }
 
@@ -185,15 +185,25 @@ Status GpuExecutor::issueAll() {
   }
 }
 
-/// Collectives in one process tie all devices together: their graph is one, or there is none.
+Status GpuExecutor::launchWhole() {
+  TESSERA_RETURN_IF_ERROR(driver().launchGraph(whole, issuers.front()->stream(0)));
+  for (auto &issuer : issuers)
+    if (!issuer->finished())
+      issuer->skipSegment();
+  return {};
+}
+
+/// Collectives in one process tie all devices together: their graph is one, or there is none. It is
+/// for the steps after the first, which runs without one (Issuer::runSegment says why).
 Status GpuExecutor::captureAll() {
   bool possible = options.capture && !options.engine && parts.size() == 1 &&
                   parts.front()->plan.isOneSegment() && !issuers.empty();
-  if (whole || !possible)
+  if (!possible)
     return {};
   const Segment &segment = parts.front()->plan.segments.front();
   Stream origin = issuers.front()->stream(0);
   TESSERA_RETURN_IF_ERROR(driver().beginCapture(origin));
+  waitsIssued = 0;
   for (size_t i = 1; i < issuers.size(); ++i) {
     TESSERA_RETURN_IF_ERROR(driver().record(issuers[i]->spareEvent(), origin));
     TESSERA_RETURN_IF_ERROR(driver().wait(issuers[i]->stream(0), issuers[i]->spareEvent()));
@@ -213,15 +223,19 @@ Status GpuExecutor::captureAll() {
     if (left > 0 && activity(driver()) == before)
       return stuck();
   }
-  for (size_t i = 1; i < issuers.size(); ++i) {
-    TESSERA_RETURN_IF_ERROR(driver().record(issuers[i]->spareEvent(), issuers[i]->stream(0)));
-    TESSERA_RETURN_IF_ERROR(driver().wait(origin, issuers[i]->spareEvent()));
-  }
+  auto join = [&]() -> Status {
+    for (size_t i = 1; i < issuers.size(); ++i) {
+      TESSERA_RETURN_IF_ERROR(driver().record(issuers[i]->spareEvent(), issuers[i]->stream(0)));
+      TESSERA_RETURN_IF_ERROR(driver().wait(origin, issuers[i]->spareEvent()));
+    }
+    return {};
+  };
+  TESSERA_RETURN_IF_ERROR(join());
   auto graph = driver().endCapture(origin);
   if (!graph)
     return graph.status();
   whole = *graph;
-  return {};
+  return join(); // the graph of the next step starts when this step is done on all devices
 }
 
 Status GpuExecutor::stuck() const {

@@ -24,7 +24,7 @@ namespace tessera::runtime::gpu {
 
 /// Faults that tests plant to see that they are found.
 struct PlantedFaults {
-  int64_t dropWait = -1;        ///< the n-th wait that is issued is not
+  int64_t dropWait = -1;        ///< the n-th wait that is issued is not, nor when it is captured
   int64_t swapCollectives = -1; ///< this device makes the first two collectives of a segment in
                                 ///< the other order
   int64_t wrongCount = -1;      ///< this device sends an element too few
@@ -92,8 +92,11 @@ public:
 
 private:
   Status issue(const Operation &operation, int64_t collective);
+  /// Has the driver choose how it multiplies: libraries may not be asked during a capture.
+  Status prepareProducts();
   Status issueCollective(const Operation &operation, int64_t collective);
   Status issueAction(const Operation &operation, const RankAction &action, int64_t collective);
+  int64_t communicatorOf(const Operation &operation, int64_t collective) const;
   Issue issueOf(const Operation &operation, const char *what) const;
   Expected<bool> runSegment(int64_t index);
   Expected<bool> readValue(int64_t slot, int64_t &value);
@@ -141,13 +144,14 @@ public:
   Clock clock;
   std::function<std::string()> trace;                     ///< where the backend makes one
   std::map<int64_t, std::unique_ptr<Transfer>> transfers; ///< by id
-  int64_t waitsIssued = 0;
+  int64_t waitsIssued = 0; ///< of the first step; what is captured counts once
 
 private:
   Status openPart(int64_t index, int64_t workspaceBytes);
   Status openTransfers();
   Status issueAll();
   Status captureAll();
+  Status launchWhole();
   Status stuck() const;
   Status settle();
   Issuer *find(int64_t part, int64_t position) const;

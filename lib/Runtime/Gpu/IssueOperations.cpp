@@ -102,10 +102,33 @@ Status Issuer::issue(const Operation &op, int64_t collective) {
   return {};
 }
 
+/// Calls that follow each other, of tensors that were fused, are one group: they start together.
 Status Issuer::issueCollective(const Operation &op, int64_t collective) {
-  for (const RankAction &action : part.plan.collectives[collective].ranks.actions[position])
-    TESSERA_RETURN_IF_ERROR(issueAction(op, action, collective));
+  const std::vector<RankAction> &actions =
+      part.plan.collectives[collective].ranks.actions[position];
+  auto isMove = [](const RankAction &each) { return each.kind == RankAction::Kind::move; };
+  for (auto it = actions.begin(); it != actions.end();) {
+    if (isMove(*it)) {
+      TESSERA_RETURN_IF_ERROR(issueAction(op, *it++, collective));
+      continue;
+    }
+    auto end = std::find_if(it, actions.end(), isMove);
+    bool isGroup = end - it > 1;
+    if (isGroup)
+      TESSERA_RETURN_IF_ERROR(executor.options.engine->beginCalls());
+    int64_t communicator = communicatorOf(op, collective);
+    for (; it != end; ++it)
+      TESSERA_RETURN_IF_ERROR(issueAction(op, *it, collective));
+    if (isGroup)
+      TESSERA_RETURN_IF_ERROR(
+          executor.options.engine->endCalls(communicator, op.step->loc.c_str()));
+  }
   return {};
+}
+
+int64_t Issuer::communicatorOf(const Operation &op, int64_t collective) const {
+  const RankPlan &ranks = part.plan.collectives[collective].ranks;
+  return part.communicators[op.stream - 1][ranks.groupOf[position]];
 }
 
 Status Issuer::issueAction(const Operation &op, const RankAction &action, int64_t collective) {
@@ -121,7 +144,7 @@ Status Issuer::issueAction(const Operation &op, const RankAction &action, int64_
   }
   const std::vector<int64_t> &group = planned.ranks.groups[planned.ranks.groupOf[position]];
   int64_t rank = std::lower_bound(group.begin(), group.end(), device) - group.begin();
-  int64_t communicator = part.communicators[op.stream - 1][planned.ranks.groupOf[position]];
+  int64_t communicator = communicatorOf(op, collective);
   bool wrongCount = executor.options.faults.wrongCount == device;
   const Issue timed{issue.stream, issue.step, issue.what, {}};
   TESSERA_RETURN_IF_ERROR(executor.driver().beginTimed(timed));

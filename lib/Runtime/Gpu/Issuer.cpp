@@ -45,6 +45,18 @@ Status Issuer::open(std::byte *opened) {
     TESSERA_RETURN_IF_ERROR(driver.write(
         device, slot(coordinate.slot), reinterpret_cast<const std::byte *>(&value), sizeof(value)));
   }
+  return prepareProducts();
+}
+
+Status Issuer::prepareProducts() {
+  for (const Segment &segment : part.plan.segments)
+    for (const Operation &each : segment.operations)
+      if (each.kind == Operation::Kind::gemm) {
+        const auto &step = std::get<GemmStep>(each.step->action);
+        TESSERA_RETURN_IF_ERROR(
+            executor.driver().prepareGemm(step, slot(step.a), slot(step.b), slot(step.c),
+                                          step.bias ? slot(*step.bias) : nullptr));
+      }
   return {};
 }
 
@@ -120,18 +132,26 @@ Expected<bool> Issuer::runSegment(int64_t index) {
       countSegment(segment);
     return done;
   }
+  countSegment(segment);
   if (!graphs[index]) {
-    TESSERA_RETURN_IF_ERROR(driver.beginCapture(streams[0]));
-    auto done = issueSegment(segment);
-    if (!done)
-      return done;
+    // The first time it runs without a graph: a driver loads code when it is first launched, and
+    // NCCL connects ranks at their first call, neither of which may happen during a capture.
+    const int64_t waitsBefore = executor.waitsIssued;
+    for (bool capture : {false, true}) {
+      executor.waitsIssued = waitsBefore;
+      if (capture)
+        TESSERA_RETURN_IF_ERROR(driver.beginCapture(streams[0]));
+      auto done = issueSegment(segment);
+      if (!done)
+        return done;
+    }
     auto graph = driver.endCapture(streams[0]);
     if (!graph)
       return graph.status();
     graphs[index] = *graph;
+    return true;
   }
   TESSERA_RETURN_IF_ERROR(driver.launchGraph(graphs[index], streams[0]));
-  countSegment(segment);
   return true;
 }
 

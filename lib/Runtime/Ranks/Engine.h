@@ -78,6 +78,12 @@ public:
   /// another are received in the order in which they are sent, with as many bytes.
   virtual Status exchange(Issue issue, int64_t communicator, int64_t rank,
                           std::vector<RankMessage> messages) = 0;
+  /// Around calls and exchanges of one communicator and stream that are issued together; engines
+  /// that know groups start them at once. `what` is for messages.
+  virtual Status beginCalls() { return {}; }
+  virtual Status endCalls(int64_t communicator, const char *what) { return {}; }
+  /// This process will make no more calls, though others may wait for them: it has failed.
+  virtual void abandon() {}
   /// Called again and again while this process waits for a stream; does not wait itself. Engines
   /// whose calls go on by themselves only look after them.
   virtual Status progress() { return {}; }

@@ -7,7 +7,8 @@
 //
 // Multiplies as descriptors and layouts say, column-major, when FakeCuda comes
 // to it. With FAKE_CUBLAS_TRACE it says on standard error what it was asked for.
-// FAKE_CUBLAS_ALGORITHMS=0: it has no algorithm for anything.
+// FAKE_CUBLAS_ALGORITHMS=0: it has no algorithm for anything. During a capture it
+// does not look for one, and FAKE_CUBLAS_FAILS=1: nor does it multiply.
 //
 //===----------------------------------------------------------------------===//
 
@@ -122,6 +123,10 @@ EXPORT int cublasLtMatmulPreferenceDestroy(void *) {
 }
 EXPORT int cublasLtMatmulAlgoGetHeuristic(void *, void *, void *, void *, void *, void *, void *,
                                           int, void *result, int *found) {
+  auto captures = reinterpret_cast<int (*)()>(::dlsym(RTLD_DEFAULT, "fake_cuda_captures"));
+  *found = 0;
+  if (captures && captures())
+    return 14; // an internal error, as of cuBLAS 13.3
   const char *text = std::getenv("FAKE_CUBLAS_ALGORITHMS");
   *found = text ? std::atoi(text) : 1;
   std::memset(result, 0, 96);
@@ -172,6 +177,8 @@ EXPORT int cublasLtMatmul(void *, void *object, const void *alpha, const void *a
                           void *d, void *layoutD, void *, void *, size_t, void *stream) {
   const auto &operation = *static_cast<const Operation *>(object);
   bool hasBias = operation.epilogue & 4;
+  if (std::getenv("FAKE_CUBLAS_FAILS"))
+    return 13; // execution failed
   if (hasBias && !operation.bias)
     return 7;
   // Kept for ever: a graph may run it again.

@@ -7,8 +7,10 @@
 //
 // Runs everything at once, in the order issued; captured work is kept and run
 // when its graph is launched. A stream on which a library waits for others
-// (fake_cuda_wait) goes on in a thread of its own until it has caught up. Of
-// kernels it knows the runtime's own. FAKE_CUDA_DEVICES is how many GPUs there are (1), FAKE_CUDA_CAPABILITY their
+// (fake_cuda_wait) goes on in a thread of its own until it has caught up. As on
+// a GPU, what is copied from the host, or set, without a stream arrives late:
+// when the default stream is waited for, or read from. Of kernels it knows the
+// runtime's own. FAKE_CUDA_DEVICES is how many GPUs there are (1), FAKE_CUDA_CAPABILITY their
 // architecture (90).
 //
 //===----------------------------------------------------------------------===//
@@ -90,7 +92,25 @@ Stream &streamOf(void *stream) {
 struct Event {
   std::atomic<int64_t> recorded{0}, reached{0};
   float time = 0;
+  std::atomic<bool> ofDefault{false}; ///< recorded on the default stream
 };
+
+/// What the default stream has not done yet.
+std::vector<std::function<void()>> late;
+std::mutex lateMutex;
+
+int arriveLater(std::function<void()> work) {
+  std::lock_guard lock(lateMutex);
+  late.push_back(std::move(work));
+  return 0;
+}
+int arrive() {
+  std::lock_guard lock(lateMutex);
+  for (auto &work : late)
+    work();
+  late.clear();
+  return 0;
+}
 
 int setting(const char *name, int other) {
   const char *text = std::getenv(name);
@@ -104,6 +124,11 @@ int issue(void *stream, std::function<void()> work, bool mayWait = false) {
   return 0;
 }
 } // namespace
+
+/// Libraries that pretend refuse what real ones refuse during a capture.
+EXPORT int fake_cuda_captures() {
+  return captured != nullptr;
+}
 
 /// For the other libraries that pretend: their work is captured as that of the driver.
 EXPORT void fake_cuda_issue(void *stream, void (*work)(void *), void *argument) {
@@ -153,9 +178,11 @@ EXPORT int cuCtxSetCurrent(void *) {
 }
 EXPORT int cuMemAlloc_v2(Pointer *pointer, size_t size) {
   *pointer = reinterpret_cast<Pointer>(std::aligned_alloc(256, (size + 255) / 256 * 256));
+  std::memset(reinterpret_cast<void *>(*pointer), 0xcd, size); // what was there before
   return 0;
 }
 EXPORT int cuMemFree_v2(Pointer pointer) {
+  arrive();
   std::free(reinterpret_cast<void *>(pointer));
   return 0;
 }
@@ -164,8 +191,7 @@ EXPORT int cuMemGetInfo_v2(size_t *free, size_t *total) {
   return 0;
 }
 EXPORT int cuMemsetD8_v2(Pointer to, unsigned char value, size_t count) {
-  std::memset(reinterpret_cast<void *>(to), value, count);
-  return 0;
+  return arriveLater([=] { std::memset(reinterpret_cast<void *>(to), value, count); });
 }
 EXPORT int cuMemsetD32Async(Pointer to, unsigned value, size_t count, void *stream) {
   return issue(stream, [=] {
@@ -174,16 +200,20 @@ EXPORT int cuMemsetD32Async(Pointer to, unsigned value, size_t count, void *stre
   });
 }
 EXPORT int cuMemcpyHtoD_v2(Pointer to, const void *from, size_t size) {
-  std::memcpy(reinterpret_cast<void *>(to), from, size);
-  return 0;
+  const char *bytes = static_cast<const char *>(from);
+  return arriveLater([to, staged = std::vector<char>(bytes, bytes + size)] {
+    std::memcpy(reinterpret_cast<void *>(to), staged.data(), staged.size());
+  });
 }
 EXPORT int cuMemcpyDtoH_v2(void *to, Pointer from, size_t size) {
+  arrive();
   std::memcpy(to, reinterpret_cast<void *>(from), size);
   return 0;
 }
 EXPORT int cuMemcpyDtoDAsync_v2(Pointer to, Pointer from, size_t size, void *stream) {
-  return issue(
-      stream, [=] { std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), size); });
+  return issue(stream, [=] {
+    std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), size);
+  });
 }
 EXPORT int cuStreamCreate(void **stream, unsigned) {
   *stream = new Stream;
@@ -191,13 +221,15 @@ EXPORT int cuStreamCreate(void **stream, unsigned) {
 }
 EXPORT int cuStreamSynchronize(void *stream) {
   streamOf(stream).synchronize();
-  return 0;
+  return stream ? 0 : arrive();
 }
 EXPORT int cuStreamQuery(void *stream) {
   return streamOf(stream).isIdle() ? 0 : 600; // not ready
 }
 EXPORT int cuStreamWaitEvent(void *stream, void *handle, unsigned) {
   auto *event = static_cast<Event *>(handle);
+  if (event->ofDefault)
+    arrive();
   int64_t awaited = event->recorded;
   if (captured || event->reached >= awaited)
     return 0; // a graph is a list
@@ -241,7 +273,7 @@ EXPORT int cuEventElapsedTime(float *milliseconds, void *from, void *to) {
   return 0;
 }
 EXPORT int cuCtxSynchronize() {
-  return 0;
+  return arrive();
 }
 EXPORT int cuEventQuery(void *handle) {
   auto *event = static_cast<Event *>(handle);
@@ -253,6 +285,7 @@ EXPORT int cuEventRecord(void *handle, void *stream) {
   event->time = ++count;
   if (captured)
     return 0;
+  event->ofDefault = !stream;
   int64_t number = ++event->recorded;
   return issue(stream, [=] { event->reached = number; });
 }

@@ -7,6 +7,8 @@
 
 #include "CublasLt.h"
 
+#include <cstdio>
+
 namespace tessera::runtime::gpu {
 
 // From the reference of cuBLASLt: the values that are used here.
@@ -92,7 +94,8 @@ Status CublasLt::setEpilogue(const GemmStep &step, const void *bias, Product &pr
 
 /// cuBLAS is column-major: what is row-major here is transposed there, so it multiplies
 /// C^T = B^T A^T with our buffers as they are.
-Status CublasLt::prepare(const GemmStep &step, const void *const (&pointers)[4], Product &product) {
+Status CublasLt::describe(const GemmStep &step, const void *const (&pointers)[4],
+                          Product &product) {
   int type = typeOf(step.dtype), result = typeOf(step.resultDType.value_or(step.dtype));
   product.isDouble = step.dtype == DType::f64;
   TESSERA_RETURN_IF_ERROR(
@@ -111,8 +114,23 @@ Status CublasLt::prepare(const GemmStep &step, const void *const (&pointers)[4],
   TESSERA_RETURN_IF_ERROR(layout(product.a, type, step.transA ? step.m : step.k,
                                  step.transA ? step.k : step.m, step.lda, step.batch,
                                  step.strideA));
-  TESSERA_RETURN_IF_ERROR(
-      layout(product.c, result, step.n, step.m, step.ldc, step.batch, step.strideC));
+  return layout(product.c, result, step.n, step.m, step.ldc, step.batch, step.strideC);
+}
+
+/// Of products that the library refuses, for whatever reason, a kernel of ours is slower but right:
+/// heuristics have been seen to fail with an internal error during a capture.
+void CublasLt::refuse(const GemmStep &step, Product &product, Status_t status) const {
+  product.isPossible = false;
+  std::fprintf(
+      stderr,
+      "tessera: warning: cuBLASLt does not multiply %lld x %lld x %lld %s (%s, status %d); "
+      "a plain kernel does, which is slower\n",
+      static_cast<long long>(step.m), static_cast<long long>(step.n),
+      static_cast<long long>(step.k), std::string(toString(step.dtype)).c_str(),
+      status == 0 || status == kNotSupported ? "it has no algorithm" : "it failed", status);
+}
+
+Status CublasLt::choose(const GemmStep &step, const void *const (&pointers)[4], Product &product) {
   void *preference = nullptr;
   TESSERA_RETURN_IF_ERROR(check(preferenceCreate(&preference), "a preference"));
   auto bytes = static_cast<uint64_t>(kWorkspaceBytes);
@@ -132,18 +150,25 @@ Status CublasLt::prepare(const GemmStep &step, const void *const (&pointers)[4],
     Status_t answer = heuristic(handle, product.operation, product.b, product.a, product.c,
                                 product.c, preference, 1, &product.chosen, &found);
     product.isPossible = answer == 0 && found > 0 && product.chosen.state == 0;
-    if (answer != 0 && answer != kNotSupported)
-      status = check(answer, "an algorithm for a product");
+    if (!product.isPossible)
+      refuse(step, product, answer);
   }
   preferenceDestroy(preference);
   return status;
 }
 
+Status CublasLt::prepare(const GemmStep &step, const void *const (&pointers)[4]) {
+  Product &product = products[&step];
+  if (product.operation)
+    return {};
+  TESSERA_RETURN_IF_ERROR(describe(step, pointers, product));
+  return choose(step, pointers, product);
+}
+
 Expected<bool> CublasLt::multiply(const GemmStep &step, const void *a, const void *b, void *c,
                                   const void *bias, void *workspace, CuStream stream) {
+  TESSERA_RETURN_IF_ERROR(prepare(step, {a, b, c, bias}));
   Product &product = products[&step];
-  if (!product.operation)
-    TESSERA_RETURN_IF_ERROR(prepare(step, {a, b, c, bias}, product));
   if (!product.isPossible)
     return false;
   if (bias)
@@ -152,11 +177,12 @@ Expected<bool> CublasLt::multiply(const GemmStep &step, const void *a, const voi
   auto oneFloat = 1.0f, addFloat = static_cast<float>(add);
   const void *alpha = product.isDouble ? static_cast<const void *>(&one) : &oneFloat;
   const void *beta = product.isDouble ? static_cast<const void *>(&add) : &addFloat;
-  TESSERA_RETURN_IF_ERROR(check(matmul(handle, product.operation, alpha, b, product.b, a, product.a,
-                                       beta, c, product.c, c, product.c, &product.chosen.algorithm,
-                                       workspace, static_cast<size_t>(kWorkspaceBytes), stream),
-                                "a matrix product"));
-  return true;
+  Status_t done = matmul(handle, product.operation, alpha, b, product.b, a, product.a, beta, c,
+                         product.c, c, product.c, &product.chosen.algorithm, workspace,
+                         static_cast<size_t>(kWorkspaceBytes), stream);
+  if (done != 0)
+    refuse(step, product, done);
+  return done == 0;
 }
 
 } // namespace tessera::runtime::gpu

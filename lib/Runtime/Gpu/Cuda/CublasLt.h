@@ -24,8 +24,12 @@ public:
   Status open();
   /// Whether it has products of a dtype: those of floats.
   static bool multiplies(DType dtype);
-  /// C = epilogue(A B (+ C) (+ bias)) on a stream; `workspace` has kWorkspaceBytes. False, with
-  /// nothing done, where the library has no algorithm for the product.
+  /// Chooses the algorithm of a product, unless it has been. `pointers` of A, B, C and the bias say
+  /// how they are aligned; those of other calls are no less.
+  Status prepare(const GemmStep &step, const void *const (&pointers)[4]);
+  /// C = epilogue(A B (+ C) (+ bias)) on a stream, of a product that was prepared; `workspace` has
+  /// kWorkspaceBytes. False, with nothing done, where the library does not multiply it, which a
+  /// warning has said.
   Expected<bool> multiply(const GemmStep &step, const void *a, const void *b, void *c,
                           const void *bias, void *workspace, CuStream stream);
 
@@ -49,8 +53,10 @@ private:
   Status check(Status_t status, const char *what) const;
   Status layout(void *&layout, int type, int64_t rows, int64_t columns, int64_t leading,
                 int64_t batch, int64_t stride);
-  /// `pointers` of A, B, C and the bias say how they are aligned; those of other calls are no less.
-  Status prepare(const GemmStep &step, const void *const (&pointers)[4], Product &product);
+  Status describe(const GemmStep &step, const void *const (&pointers)[4], Product &product);
+  Status choose(const GemmStep &step, const void *const (&pointers)[4], Product &product);
+  /// The product is left to a kernel of ours, and the user is told.
+  void refuse(const GemmStep &step, Product &product, Status_t status) const;
   /// What follows the product within the library.
   Status setEpilogue(const GemmStep &step, const void *bias, Product &product);
 

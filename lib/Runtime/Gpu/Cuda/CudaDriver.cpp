@@ -71,6 +71,7 @@ Expected<std::byte *> CudaDriver::allocate(int64_t device, int64_t bytes) {
     memory.push_back(pointer);
   }
   claims.emplace_back(device, nullptr, bytes);
+  writes = true;
   TESSERA_RETURN_IF_ERROR(api.check(api.memsetD8(pointer, 0, size), "memory is zeroed"));
   return reinterpret_cast<std::byte *>(pointer);
 }
@@ -190,6 +191,14 @@ Status CudaDriver::launch(Issue issue, const LaunchStep &step, std::vector<void 
   return endTimed(issue);
 }
 
+Status CudaDriver::prepareGemm(const GemmStep &step, const void *a, const void *b, void *c,
+                               const void *bias) {
+  bool multiplies = step.k > 0 && step.batch * step.m * step.n > 0;
+  if (multiplies && CublasLt::multiplies(step.dtype))
+    return blas.prepare(step, {a, b, c, bias});
+  return {};
+}
+
 Status CudaDriver::gemm(Issue issue, const GemmStep &step, const void *a, const void *b, void *c,
                         const void *bias, std::byte *workspace) {
   int64_t elements = step.batch * step.m * step.n;
@@ -252,7 +261,19 @@ Expected<bool> CudaDriver::synchronize(Stream stream, bool forStep) {
   return true;
 }
 
+/// A copy from pageable memory returns when it is staged, and a memset at once; both are on the
+/// default stream, for which streams of ours do not wait (CUDA driver API, "API synchronization
+/// behavior").
+Status CudaDriver::finishWrites() {
+  if (!writes)
+    return {};
+  TESSERA_RETURN_IF_ERROR(api.check(api.streamSynchronize(nullptr), "copies to the GPU"));
+  writes = false;
+  return {};
+}
+
 Status CudaDriver::write(int64_t, std::byte *to, const std::byte *from, int64_t bytes) {
+  writes = true;
   return api.check(api.memcpyHtoD(cu(to), from, static_cast<size_t>(bytes)), "a copy to the GPU");
 }
 Status CudaDriver::read(int64_t, std::byte *to, const std::byte *from, int64_t bytes) {

@@ -53,6 +53,9 @@ public:
   std::function<Status()> whileWaiting;
   Expected<bool> synchronize(Stream stream, bool forStep) override;
   Status progress() override { return {}; }
+  Status prepareGemm(const GemmStep &step, const void *a, const void *b, void *c,
+                     const void *bias) override;
+  Status finishWrites() override;
   Status write(int64_t device, std::byte *to, const std::byte *from, int64_t bytes) override;
   Status read(int64_t device, std::byte *to, const std::byte *from, int64_t bytes) override;
   int64_t gemmWorkspaceBytes() const override { return CublasLt::kWorkspaceBytes; }
@@ -92,6 +95,7 @@ private:
   const Artifact *loaded = nullptr;
   std::vector<std::vector<CuFunction>> launches; ///< by kernel and launch
   int64_t workspaceBytes = 0;
+  bool writes = false; ///< something written may not have arrived
 };
 
 /// The arguments of the kernel that performs a job: copies in the widest elements that all its

@@ -21,8 +21,25 @@ using sharding::ReduceKind;
 
 constexpr size_t kMinOwnBytes = size_t(1) << 20; ///< of memory by NCCL
 
+/// Communicators split from others go first. Finalizing waits for all calls, and so for peers: when
+/// one of them has gone, the rest is aborted.
+void Nccl::close() {
+  auto closeOne = [&](NcclComm &comm) {
+    if (!comm)
+      return true;
+    if (!finalizeFn || !destroyFn || !check(finalizeFn(comm), comm, "a communicator closes").ok())
+      return false;
+    return destroyFn(std::exchange(comm, nullptr)) == kNcclSuccess;
+  };
+  bool closed = std::all_of(communicators.begin(), communicators.end(), closeOne);
+  if (closed)
+    closed = closeOne(world);
+  if (!closed)
+    abortAll();
+}
+
 Nccl::~Nccl() {
-  abortAll(); // destroying waits for peers, who may be gone
+  close();
   for (void *each : own)
     (void)memFreeFn(each);
 }
@@ -55,6 +72,8 @@ Status Nccl::open() {
 
 /// Waits for what is in progress; a communicator that fails, or stays behind, is aborted.
 Status Nccl::check(int result, NcclComm comm, const std::string &what) {
+  if (grouping && result == kNcclInProgress)
+    return {}; // nothing goes on before the group ends
   auto deadline = std::chrono::steady_clock::now() +
                   std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
   while (result == kNcclInProgress && comm) {
@@ -218,6 +237,17 @@ Status Nccl::exchange(Issue issue, int64_t communicator, int64_t,
   }
   int ended = groupEndFn();
   return check(result == kNcclSuccess ? ended : result, comm, issue.what);
+}
+
+Status Nccl::beginCalls() {
+  TESSERA_RETURN_IF_ERROR(check(groupStartFn(), nullptr, "a group begins"));
+  grouping = true;
+  return {};
+}
+
+Status Nccl::endCalls(int64_t communicator, const char *what) {
+  grouping = false;
+  return check(groupEndFn(), communicators[communicator], what);
 }
 
 void *Nccl::allocate(size_t bytes) {

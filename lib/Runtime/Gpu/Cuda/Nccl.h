@@ -44,6 +44,8 @@ public:
               const std::byte *send, std::byte *receive) override;
   Status exchange(Issue issue, int64_t communicator, int64_t rank,
                   std::vector<RankMessage> messages) override;
+  Status beginCalls() override;
+  Status endCalls(int64_t communicator, const char *what) override;
   /// As a symmetric window where the memory is NCCL's own, else as a buffer; neither where the
   /// library has no such call, or the machine no such memory.
   Status registerBuffer(std::byte *data, int64_t bytes,
@@ -56,9 +58,11 @@ public:
   /// Whether communicators are well; aborts them all when one is not, so that kernels which wait
   /// for a rank that has gone end.
   Status progress() override;
+  void abandon() override { abortAll(); }
   void abortAll();
 
 private:
+  void close();
   Status check(int result, NcclComm comm, const std::string &what);
   Expected<int> operationOf(const RankCall &call, int64_t communicator);
 
@@ -66,6 +70,7 @@ private:
   LaunchedRank self;
   double seconds;
   int64_t concurrent = 1; ///< communicators whose calls may run beside others
+  bool grouping = false;  ///< between beginCalls and endCalls
   NcclComm world = nullptr;
   std::vector<NcclComm> communicators;                          ///< null: this process is not in it
   std::map<std::tuple<int64_t, DType, double>, int> scaledSums; ///< made once

@@ -21,6 +21,8 @@ Status NcclApi::openLibrary() {
   TESSERA_NCCL_FUNCTIONS(TESSERA_FIND)
 #undef TESSERA_FIND
   library.findOptional(errorText, "ncclGetErrorString");
+  library.findOptional(finalizeFn, "ncclCommFinalize");
+  library.findOptional(destroyFn, "ncclCommDestroy");
   library.findOptional(registerFn, "ncclCommRegister");
   library.findOptional(memAllocFn, "ncclMemAlloc");
   library.findOptional(memFreeFn, "ncclMemFree");

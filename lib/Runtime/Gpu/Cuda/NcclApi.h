@@ -69,6 +69,8 @@ struct NcclApi {
   TESSERA_NCCL_FUNCTIONS(TESSERA_DECLARE)
 #undef TESSERA_DECLARE
   const char *(*errorText)(int) = nullptr;
+  int (*finalizeFn)(NcclComm) = nullptr;
+  int (*destroyFn)(NcclComm) = nullptr;
   int (*registerFn)(NcclComm, void *, size_t, void **) = nullptr; ///< from 2.19
   int (*memAllocFn)(void **, size_t) = nullptr;                   ///< from 2.19
   int (*memFreeFn)(void *) = nullptr;
