@@ -94,6 +94,7 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
     GpuOptions gpuOptions;
     gpuOptions.archs = {"stub"};
     gpuOptions.schemes = schemes;
+    gpuOptions.wideIndices = wideIndices;
     cpuOptions.useCache = gpuOptions.useCache = false;
     std::vector<KernelInfo> cpuInfos;
     std::vector<GpuKernelInfo> infos;
@@ -174,6 +175,9 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
   Option<int64_t> seed{*this, "seed", llvm::cl::desc("of the inputs"), llvm::cl::init(0)};
   Option<bool> schemes{*this, "schemes", llvm::cl::desc("false: one thread does it all"),
                        llvm::cl::init(true)};
+  Option<bool> wideIndices{*this, "wide-indices",
+                           llvm::cl::desc("indices in 64 bits, as of 2^31 iterations and more"),
+                           llvm::cl::init(false)};
   Option<bool> quiet{*this, "quiet", llvm::cl::desc("say nothing of equal kernels"),
                      llvm::cl::init(false)};
 };

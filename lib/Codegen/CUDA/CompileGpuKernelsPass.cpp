@@ -38,6 +38,7 @@ struct CompileGpuKernelsPass : PassWrapper<CompileGpuKernelsPass, OperationPass<
     if (options.archs.empty())
       options.archs = {"compute_80"};
     options.schemes = schemes;
+    options.wideIndices = wideIndices;
     options.ptxas = ptxas;
     options.useCache = false;
     options.keepPtx = printPtx;
@@ -114,6 +115,9 @@ struct CompileGpuKernelsPass : PassWrapper<CompileGpuKernelsPass, OperationPass<
                             llvm::cl::desc("NVIDIA's assembler: ptxas or libnvJitLink.so")};
   Option<bool> schemes{*this, "schemes", llvm::cl::desc("false: one thread does it all"),
                        llvm::cl::init(true)};
+  Option<bool> wideIndices{*this, "wide-indices",
+                           llvm::cl::desc("indices in 64 bits, as of 2^31 iterations and more"),
+                           llvm::cl::init(false)};
   Option<bool> printPtx{*this, "print-ptx", llvm::cl::desc("print the PTX"), llvm::cl::init(false)};
   Option<bool> printLoops{*this, "print-loops", llvm::cl::desc("print the launches as loops"),
                           llvm::cl::init(false)};

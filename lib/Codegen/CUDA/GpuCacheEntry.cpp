@@ -23,6 +23,7 @@ llvm::json::Object aboutCacheEntry(const GpuKernelInfo &info) {
     launches.push_back(llvm::json::Object{{"scheme", static_cast<int64_t>(launch.scheme)},
                                           {"read", launch.readBytes},
                                           {"written", launch.writtenBytes},
+                                          {"serial", launch.serialIterations},
                                           {"narrow", llvm::json::Array(launch.narrow)},
                                           {"usage", std::move(usage)}});
   }
@@ -58,6 +59,7 @@ static bool readInfo(const llvm::json::Object &about, GpuKernelInfo &info) {
     read.scheme = static_cast<GpuScheme>(launch->getInteger("scheme").value_or(0));
     read.readBytes = launch->getInteger("read").value_or(0);
     read.writtenBytes = launch->getInteger("written").value_or(0);
+    read.serialIterations = launch->getInteger("serial").value_or(1);
     if (const llvm::json::Array *narrow = launch->getArray("narrow"))
       for (const llvm::json::Value &entry : *narrow)
         read.narrow.push_back(entry.getAsString().value_or("").str());

@@ -116,13 +116,34 @@ FailureOr<runtime::GpuImage> linkStub(ArrayRef<Unit> units, size_t place, const 
   return image;
 }
 
+/// One thread of a GPU is slow: what leaves many iterations to it is said, far too many are
+/// refused.
+static LogicalResult checkSerialIterations(std::vector<Unit> &units) {
+  for (Unit &unit : units)
+    for (const GpuLaunchInfo &launch : unit.result.info.launches) {
+      if (launch.serialIterations <= kManySerialIterations)
+        continue;
+      bool tooMany = launch.serialIterations > kMaxSerialIterations;
+      InFlightDiagnostic diagnostic = tooMany ? unit.first.emitError() : unit.first.emitWarning();
+      diagnostic << "one thread of the GPU runs " << launch.serialIterations
+                 << " iterations of this kernel one after the other";
+      if (!unit.result.info.reason.empty())
+        diagnostic << " (" << unit.result.info.reason << ")";
+      if (tooMany)
+        return diagnostic
+               << "; at most " << kMaxSerialIterations
+               << " are compiled: write it as operations whose iterations are independent";
+    }
+  return success();
+}
+
 } // namespace
 
 FailureOr<runtime::GpuModule> compileGpuKernels(ModuleOp kernels, const GpuOptions &options,
                                                 std::vector<GpuKernelInfo> *infos) {
   std::string error;
   Assembler assembler;
-  std::string salt = options.schemes ? "gpu|v|" : "gpu|s|";
+  std::string salt = !options.schemes ? "gpu|s|" : options.wideIndices ? "gpu|w|" : "gpu|v|";
   if (std::string why = checkArchitectures(options.archs); !why.empty())
     return kernels.emitError(why), failure();
   for (const std::string &arch : options.archs) {
@@ -153,6 +174,8 @@ FailureOr<runtime::GpuModule> compileGpuKernels(ModuleOp kernels, const GpuOptio
     if (unit.result.code.size() != options.archs.size())
       return unit.first.emitError("kernel cannot be compiled for a GPU: ") << unit.result.error,
              failure();
+  if (options.schemes && failed(checkSerialIterations(units)))
+    return failure();
   for (auto &[name, index] : collected->functions) {
     module.kernels.push_back(units[index].result.kernel);
     if (infos) {

@@ -31,9 +31,22 @@ Value GpuEmitter::multiply(Value left, int64_t right) {
   return arith::MulIOp::create(b, loc, left, constant(right), arith::IntegerOverflowFlags::nsw);
 }
 
-/// Indices of a launch are below 2^31 (kMaxIterations): a division of 32 bits is
-/// several times as fast.
-static Value narrowly(OpBuilder &b, Location loc, Value left, int64_t right, bool quotient) {
+int64_t GpuEmitter::ownVolume(const GpuMember &member) {
+  int64_t volume = 1;
+  for (unsigned loop : GpuGroup::ownLoops(member))
+    volume *= member.extents[loop];
+  return volume;
+}
+
+/// The iterations of a launch are counted, and those of a row; what is divided is one of these.
+bool GpuEmitter::needsWideIndices(const GpuGroup &group, const GpuLaunchLimits &limits) {
+  bool wide = group.count() >= limits.narrowIterations;
+  for (const GpuMember &member : group.members)
+    wide |= ownVolume(member) >= limits.narrowIterations;
+  return wide;
+}
+
+Value GpuEmitter::narrowly(Value left, int64_t right, bool quotient) {
   Type i32 = b.getI32Type();
   Value a = arith::IndexCastUIOp::create(b, loc, i32, left);
   Value d = arith::ConstantIntOp::create(b, loc, right, 32);
@@ -43,11 +56,19 @@ static Value narrowly(OpBuilder &b, Location loc, Value left, int64_t right, boo
 }
 
 Value GpuEmitter::divide(Value left, int64_t right) {
-  return right == 1 ? left : narrowly(b, loc, left, right, /*quotient=*/true);
+  if (right == 1)
+    return left;
+  if (wide)
+    return arith::DivUIOp::create(b, loc, left, constant(right));
+  return narrowly(left, right, /*quotient=*/true);
 }
 
 Value GpuEmitter::remainder(Value left, int64_t right) {
-  return right == 1 ? constant(0) : narrowly(b, loc, left, right, /*quotient=*/false);
+  if (right == 1)
+    return constant(0);
+  if (wide)
+    return arith::RemUIOp::create(b, loc, left, constant(right));
+  return narrowly(left, right, /*quotient=*/false);
 }
 
 Value GpuEmitter::evaluate(const FlatAccess &access, Value at) {

@@ -23,6 +23,7 @@ namespace tessera::codegen {
 /// How a group is spread over a grid.
 struct GpuShape {
   int64_t blocks = 1, threads = 1;
+  int64_t iterations = 1; ///< of a nest of loops, each a thread of its own
 };
 
 struct GpuEmitState {

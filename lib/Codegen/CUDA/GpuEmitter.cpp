@@ -169,7 +169,12 @@ FailureOr<GpuShape> GpuEmitter::emit() {
   }
   if (group.rows)
     info.scheme = GpuScheme::rows;
-  return group.rows ? emitRows() : emitFlat();
+  FailureOr<GpuShape> shape = group.rows ? emitRows() : emitFlat();
+  int64_t threads = group.rows ? team : 1; // that share the loops of a member
+  for (const GpuMember &member : group.members)
+    info.serialIterations =
+        std::max(info.serialIterations, (ownVolume(member) + threads - 1) / threads * group.walk);
+  return shape;
 }
 
 } // namespace tessera::codegen

@@ -26,11 +26,10 @@ namespace tessera::codegen {
 class GpuEmitter : GpuEmitState {
 public:
   /// `live`: whether a temporary is needed after the launch.
-  /// `sharedLimit`: bytes of shared memory that a block may have.
   GpuEmitter(GpuLaunchBuilder &launch, const GpuGroup &group, GpuLaunchInfo &info,
-             llvm::function_ref<bool(mlir::Value)> live, int64_t sharedLimit)
+             llvm::function_ref<bool(mlir::Value)> live, const GpuLaunchLimits &limits)
       : launch(launch), b(launch.b), loc(launch.loc), group(group), info(info), live(live),
-        sharedLimit(sharedLimit) {}
+        sharedLimit(limits.sharedBytes), wide(needsWideIndices(group, limits)) {}
 
   /// Emits the launch. Fails when a scalar cannot be brought into it (`launch.reason`).
   mlir::FailureOr<GpuShape> emit();
@@ -108,6 +107,9 @@ private:
   mlir::Value add(mlir::Value left, mlir::Value right);
   mlir::Value add(mlir::Value left, int64_t right);
   mlir::Value multiply(mlir::Value left, int64_t right);
+  static int64_t ownVolume(const GpuMember &member);
+  static bool needsWideIndices(const GpuGroup &group, const GpuLaunchLimits &limits);
+  mlir::Value narrowly(mlir::Value left, int64_t right, bool quotient);
   mlir::Value divide(mlir::Value left, int64_t right);
   mlir::Value remainder(mlir::Value left, int64_t right);
   mlir::Value evaluate(const FlatAccess &access, mlir::Value at);
@@ -146,6 +148,7 @@ private:
   GpuLaunchInfo &info;
   llvm::function_ref<bool(mlir::Value)> live;
   int64_t sharedLimit;
+  const bool wide; ///< indices of this launch may exceed 32 bits
 
   std::map<Key, mlir::Value> cache;
   std::vector<std::pair<Key, Pending>> pending; ///< in the order of the first store

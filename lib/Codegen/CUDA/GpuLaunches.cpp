@@ -20,9 +20,9 @@ namespace {
 class Splitter {
 public:
   Splitter(func::FuncOp kernel, ModuleOp launches, StringRef symbol, ArrayRef<bool> mayAlias,
-           int64_t sharedLimit, runtime::GpuKernel &result, GpuKernelInfo &info)
-      : kernel(kernel), launches(launches), symbol(symbol), mayAlias(mayAlias),
-        sharedLimit(sharedLimit), result(result), info(info) {}
+           const GpuLaunchLimits &limits, runtime::GpuKernel &result, GpuKernelInfo &info)
+      : kernel(kernel), launches(launches), symbol(symbol), mayAlias(mayAlias), limits(limits),
+        result(result), info(info) {}
 
   LogicalResult run(bool schemes) {
     if (schemes) {
@@ -94,7 +94,7 @@ private:
       for (const GpuMember &member : plan.group->members)
         contractMultiplyAdds(member.op);
       auto live = [&](Value root) { return liveAfter(index, root); };
-      shape = GpuEmitter(builder, *plan.group, launchInfo, live, sharedLimit).emit();
+      shape = GpuEmitter(builder, *plan.group, launchInfo, live, limits).emit();
     } else {
       if (!plan.reason.empty())
         addReason(plan.reason);
@@ -156,7 +156,7 @@ private:
   ModuleOp launches;
   StringRef symbol;
   ArrayRef<bool> mayAlias;
-  int64_t sharedLimit;
+  const GpuLaunchLimits &limits;
   runtime::GpuKernel &result;
   GpuKernelInfo &info;
   std::vector<GpuPlan> plans;
@@ -167,13 +167,14 @@ private:
 } // namespace
 
 LogicalResult splitIntoLaunches(func::FuncOp kernel, ModuleOp launches, StringRef symbol,
-                                ArrayRef<bool> mayAlias, bool schemes, int64_t sharedLimit,
-                                runtime::GpuKernel &result, GpuKernelInfo &info) {
+                                ArrayRef<bool> mayAlias, bool schemes,
+                                const GpuLaunchLimits &limits, runtime::GpuKernel &result,
+                                GpuKernelInfo &info) {
   for (BlockArgument argument : kernel.getArguments()) {
     auto type = cast<MemRefType>(argument.getType());
     info.argumentBytes += type.getNumElements() * bytesOf(type.getElementType());
   }
-  return Splitter(kernel, launches, symbol, mayAlias, sharedLimit, result, info).run(schemes);
+  return Splitter(kernel, launches, symbol, mayAlias, limits, result, info).run(schemes);
 }
 
 } // namespace tessera::codegen

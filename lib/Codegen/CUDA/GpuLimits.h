@@ -26,8 +26,19 @@ inline constexpr int64_t kBlockThreads = 256;
 inline constexpr int64_t kMostShared = 227 << 10;
 /// Shared memory left for reductions of a row, in bytes.
 inline constexpr int64_t kReserved = 2 << 10;
-/// Index arithmetic is done in 32 bits (GpuEmitIndex.cpp).
-inline constexpr int64_t kMaxIterations = int64_t(1) << 31;
+/// Launches of fewer iterations divide indices in 32 bits, which is several times as fast.
+inline constexpr int64_t kNarrowIterations = int64_t(1) << 31;
+/// Blocks of a launch.
+inline constexpr int64_t kMaxBlocks = (int64_t(1) << 31) - 1;
+/// Iterations that one thread runs one after the other: more than these are a warning, and an
+/// error. 10^8 iterations, each a load behind the last, take a minute.
+inline constexpr int64_t kManySerialIterations = 1'000'000, kMaxSerialIterations = 100'000'000;
+
+/// What launches of a kernel are made for.
+struct GpuLaunchLimits {
+  int64_t sharedBytes = kMostShared; ///< that a block may have
+  int64_t narrowIterations = kNarrowIterations;
+};
 
 /// Fewer teams of threads (rows, or parts of sums), or fewer elements of all of them, leave most of
 /// a GPU idle. Reductions are cut (GpuSplit.cpp) and launches share rows (GpuWalk.cpp) by the same

@@ -16,6 +16,22 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
+/// Iterations of all loops of the op, nested loops of constant bounds within it included.
+static int64_t iterationsOf(Operation *op) {
+  int64_t count = 1;
+  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
+    for (int64_t extent : linalgOp.getStaticLoopRanges())
+      count *= std::max<int64_t>(1, extent);
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    if (std::optional<llvm::APInt> trips = loop.getStaticTripCount())
+      count = trips->getSExtValue();
+  int64_t inner = 1;
+  for (Region &region : op->getRegions())
+    for (Operation &each : region.getOps())
+      inner = std::max(inner, iterationsOf(&each));
+  return count * inner;
+}
+
 /// A thread for each iteration of the independent loops; it walks the others in order.
 static FailureOr<GpuShape> spreadNest(Operation *op, GpuLaunchBuilder &builder) {
   OpBuilder &b = builder.b;
@@ -28,9 +44,10 @@ static FailureOr<GpuShape> spreadNest(Operation *op, GpuLaunchBuilder &builder) 
   op->walk<WalkOrder::PreOrder>([&](scf::ForOp loop) { loops.push_back(loop); });
   for (unsigned i : independent)
     count *= *getConstantIntValue(loops[i].getUpperBound());
-  if (count >= kMaxIterations)
+  if (count / 128 >= kMaxBlocks)
     return failure();
   GpuShape shape;
+  shape.iterations = count;
   shape.threads = std::min<int64_t>(128, llvm::alignTo(count, 32));
   shape.blocks = (count + shape.threads - 1) / shape.threads;
   auto constant = [&](int64_t value) -> Value {
@@ -68,7 +85,7 @@ static FailureOr<GpuShape> spread(Operation *op, GpuLaunchBuilder &builder) {
       return failure();
     count *= iterator == utils::IteratorType::parallel ? extent : 1;
   }
-  if (count == 0 || count >= kMaxIterations)
+  if (count == 0 || count / 128 >= kMaxBlocks)
     return failure();
   for (OpOperand &init : generic.getDpsInitsMutable()) {
     AffineMap map = generic.getMatchingIndexingMap(&init);
@@ -100,6 +117,7 @@ static FailureOr<GpuShape> spread(Operation *op, GpuLaunchBuilder &builder) {
     iterations *= trips.back();
   }
   GpuShape shape;
+  shape.iterations = iterations;
   shape.threads = std::min<int64_t>(128, llvm::alignTo(iterations, 32));
   shape.blocks = (iterations + shape.threads - 1) / shape.threads;
   b.setInsertionPoint(outer);
@@ -170,8 +188,10 @@ FailureOr<GpuShape> emitLoops(const GpuPlan &plan, GpuLaunchBuilder &builder, Gp
     if (isRoot(root))
       builder.buffer(root, /*write=*/true);
   SmallVector<Operation *> clones;
-  for (Operation *op : plan.ops)
+  for (Operation *op : plan.ops) {
     clones.push_back(builder.b.clone(*op, builder.mapping));
+    info.serialIterations = std::max(info.serialIterations, iterationsOf(op));
+  }
   for (const GpuLaunchBuilder::Buffer &buffer : builder.buffers) {
     auto type = cast<MemRefType>(buffer.root.getType());
     int64_t bytes = type.getNumElements() * bytesOf(type.getElementType());
@@ -181,13 +201,17 @@ FailureOr<GpuShape> emitLoops(const GpuPlan &plan, GpuLaunchBuilder &builder, Gp
   if (plan.parallel)
     if (FailureOr<GpuShape> shape = spread(clones[0], builder); succeeded(shape)) {
       info.scheme = shape->threads > 1 ? GpuScheme::loops : GpuScheme::serial;
+      info.serialIterations /= std::max<int64_t>(1, shape->iterations);
       info.narrow.push_back(plan.reason.empty() ? "one by one" : plan.reason);
       return shape;
     }
   info.narrow.push_back(plan.reason.empty() ? "one by one" : plan.reason);
   if (plan.nest) {
     info.scheme = GpuScheme::loops;
-    return spreadNest(clones[0], builder);
+    FailureOr<GpuShape> shape = spreadNest(clones[0], builder);
+    if (succeeded(shape))
+      info.serialIterations /= std::max<int64_t>(1, shape->iterations);
+    return shape;
   }
   info.scheme = GpuScheme::serial;
   if (failed(lowerToScalarLoops(builder.function))) {

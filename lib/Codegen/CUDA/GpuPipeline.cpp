@@ -90,10 +90,12 @@ static OwningOpRef<ModuleOp> makeLaunches(MLIRContext &context, StringRef text, 
   kernel.walk([&](memref::GetGlobalOp get) { get.setName((symbol + get.getName()).str()); });
   if (schemes)
     chooseInBranches(kernel);
-  int64_t shared = kMostShared;
+  GpuLaunchLimits limits;
   for (const std::string &arch : options.archs)
-    shared = std::min(shared, sharedBytesOf(arch));
-  if (failed(splitIntoLaunches(kernel, *launches, symbol, mayAlias, schemes, shared, unit.kernel,
+    limits.sharedBytes = std::min(limits.sharedBytes, sharedBytesOf(arch));
+  if (options.wideIndices)
+    limits.narrowIterations = 0;
+  if (failed(splitIntoLaunches(kernel, *launches, symbol, mayAlias, schemes, limits, unit.kernel,
                                unit.info)))
     return fail("splitting into launches");
   PassManager cleanUp(&context);
@@ -107,8 +109,7 @@ static OwningOpRef<ModuleOp> makeLaunches(MLIRContext &context, StringRef text, 
   }
   MathTarget math;
   math.f16InIntegers = llvm::all_of(options.archs, isStub);
-  if (failed(expandKernelMath(*launches, math)) ||
-      failed(expandGpuMath(*launches)))
+  if (failed(expandKernelMath(*launches, math)) || failed(expandGpuMath(*launches)))
     return fail("math expansion");
   // Once more: descriptors of memrefs fold away.
   if (failed(lowerLaunches(*launches)) || failed(verify(*launches)) ||

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "GpuLimits.h"
 #include "GpuPlan.h"
+#include "GpuLimits.h"
 #include "GpuStages.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -88,7 +88,7 @@ public:
       if (auto generic = dyn_cast<linalg::GenericOp>(op)) {
         std::string why;
         FailureOr<GpuMember> member = GpuMember::get(generic, why);
-        if (succeeded(member) && member->volume() < kMaxIterations) {
+        if (succeeded(member)) {
           member->classOf.assign(member->extents.size(), -1);
           if (member->isFill())
             fills.push_back(*member);

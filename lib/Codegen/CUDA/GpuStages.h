@@ -30,6 +30,7 @@
 
 #include "../Kernels/KernelStages.h"
 #include "GpuAssembler.h"
+#include "GpuLimits.h"
 #include "tessera/Codegen/CUDA/GpuCompiler.h"
 
 #include "llvm/IR/Module.h"
@@ -71,12 +72,11 @@ int64_t spreadLoops(mlir::Operation *nest, llvm::ArrayRef<unsigned> independent,
 
 /// Splits the kernel, a function on memrefs, into launches: functions of `launches` called `symbol`
 /// and a number. Adds to `result` and `info`. `mayAlias[i]`: argument i may share its buffer with
-/// another one. With `schemes` false there is one launch of one thread. A block has at most
-/// `sharedLimit` bytes of shared memory.
+/// another one. With `schemes` false there is one launch of one thread.
 mlir::LogicalResult splitIntoLaunches(mlir::func::FuncOp kernel, mlir::ModuleOp launches,
                                       llvm::StringRef symbol, llvm::ArrayRef<bool> mayAlias,
-                                      bool schemes, int64_t sharedLimit, runtime::GpuKernel &result,
-                                      GpuKernelInfo &info);
+                                      bool schemes, const GpuLaunchLimits &limits,
+                                      runtime::GpuKernel &result, GpuKernelInfo &info);
 
 /// Ops that have no instruction on a GPU, expanded: functions of f64, powers.
 mlir::LogicalResult expandGpuMath(mlir::ModuleOp launches);

@@ -1,6 +1,7 @@
 // What is read along one loop and written along another goes through a tile in shared memory: 128 bits on both sides.
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=compute_80 print-ptx print-accesses" -o /dev/null | FileCheck %s
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: tessera-opt %s --tessera-check-gpu-kernels=wide-indices -o /dev/null | FileCheck %s --check-prefix=EQUAL
 
 // CHECK-LABEL: transpose: launches 1, workspace 0, bytes 153600 of 153600
 // CHECK-NEXT: permute: grid 8, block 256, shared 16640

@@ -1,6 +1,7 @@
 // A thread handles 16 bytes of every contiguous operand: one access each, and none is made twice.
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=compute_80 print-ptx" -o /dev/null | FileCheck %s
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: tessera-opt %s --tessera-check-gpu-kernels=wide-indices -o /dev/null | FileCheck %s --check-prefix=EQUAL
 
 // CHECK-LABEL: tanh_sum: launches 1, workspace 0, bytes 96000 of 96000
 // CHECK-NEXT: pointwise: grid 8, block 256, shared 0, reads 64000, writes 32000

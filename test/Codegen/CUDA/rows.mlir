@@ -1,6 +1,7 @@
 // What runs over rows is one launch: a row is read once, kept in registers, and written once.
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=compute_80 print-ptx" -o /dev/null | FileCheck %s
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: tessera-opt %s --tessera-check-gpu-kernels=wide-indices -o /dev/null | FileCheck %s --check-prefix=EQUAL
 
 // A team is a block: two reductions through shuffles and shared memory.
 // CHECK-LABEL: softmax: launches 1, workspace 0, bytes 512000 of 512000

@@ -1,6 +1,7 @@
 // Contiguous operands are accessed by 128 bits, whatever their element type and wherever a row is found.
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=compute_80 print-ptx print-accesses" -o /dev/null | FileCheck %s
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: tessera-opt %s --tessera-check-gpu-kernels=wide-indices -o /dev/null | FileCheck %s --check-prefix=EQUAL
 
 // Rows of a table: one index a row, four elements at once.
 // CHECK-LABEL: embedding: launches 1

@@ -21,10 +21,13 @@
 namespace tessera::codegen {
 
 struct GpuOptions {
-  /// "sm_NN" for a cubin (needs an assembler), "compute_NN" for PTX, "stub" for code that the CPU runs.
+  /// "sm_NN" for a cubin (needs an assembler), "compute_NN" for PTX, "stub" for code that the CPU
+  /// runs.
   std::vector<std::string> archs = {"sm_80", "sm_90a", "compute_80"};
   /// False: every kernel by the plain scheme of one thread (for tests and bisection).
   bool schemes = true;
+  /// Indices of every launch in 64 bits, as if it had more than 2^31 iterations (for tests).
+  bool wideIndices = false;
   /// NVIDIA's assembler, libnvJitLink.so or ptxas; empty: of CUDA_HOME, CUDA_PATH, a toolkit on the
   /// PATH or /usr/local/cuda, the library before the program; else the library the loader finds.
   std::string ptxas;
@@ -66,6 +69,8 @@ struct GpuLaunchInfo {
   /// Bytes of kernel arguments and of workspace that the launch must move: each element that it
   /// accesses once, times the passes it makes over it.
   int64_t readBytes = 0, writtenBytes = 0;
+  /// Iterations of the longest loop nest that one thread walks, one after the other.
+  int64_t serialIterations = 1;
   /// Accesses to memory by less than 16 bytes, once each: what is accessed and why no wider.
   std::vector<std::string> narrow;
   std::vector<GpuUsage> usage;
