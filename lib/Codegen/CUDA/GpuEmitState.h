@@ -23,7 +23,8 @@ namespace tessera::codegen {
 /// How a group is spread over a grid.
 struct GpuShape {
   int64_t blocks = 1, threads = 1;
-  int64_t iterations = 1; ///< of a nest of loops, each a thread of its own
+  /// Of a nest of loops: iterations and owners of places, each a thread of its own.
+  int64_t iterations = 1, owners = 1;
 };
 
 struct GpuEmitState {

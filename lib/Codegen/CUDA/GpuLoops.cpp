@@ -32,7 +32,11 @@ static int64_t iterationsOf(Operation *op) {
   return count * inner;
 }
 
-/// A thread for each iteration of the independent loops; it walks the others in order.
+/// Threads that keep a GPU busy, and iterations that an owner of places should have at least.
+static constexpr int64_t kBusyThreads = 64 << 10, kOwnersIterations = 64;
+
+/// A thread for each iteration of the independent loops and each owner of places; it walks the
+/// other loops in order.
 static FailureOr<GpuShape> spreadNest(Operation *op, GpuLaunchBuilder &builder) {
   OpBuilder &b = builder.b;
   Location loc = builder.loc;
@@ -48,6 +52,14 @@ static FailureOr<GpuShape> spreadNest(Operation *op, GpuLaunchBuilder &builder) 
     return failure();
   GpuShape shape;
   shape.iterations = count;
+  std::optional<OwnedDimension> owned = ownedDimension(op);
+  int64_t owners = 1;
+  if (owned)
+    owners = std::max<int64_t>(1, std::min({owned->extent, kBusyThreads / count,
+                                            iterationsOf(op) / count / kOwnersIterations}));
+  shape.owners = owners;
+  int64_t perOwner = count;
+  count *= owners;
   shape.threads = std::min<int64_t>(128, llvm::alignTo(count, 32));
   shape.blocks = (count + shape.threads - 1) / shape.threads;
   auto constant = [&](int64_t value) -> Value {
@@ -62,6 +74,10 @@ static FailureOr<GpuShape> spreadNest(Operation *op, GpuLaunchBuilder &builder) 
         /*withElse=*/false);
     op->moveBefore(branch.thenBlock()->getTerminator());
     b.setInsertionPoint(op);
+  }
+  if (owners > 1) {
+    keepOwned(*owned, arith::DivUIOp::create(b, loc, number, constant(perOwner)), owners, b);
+    number = arith::RemUIOp::create(b, loc, number, constant(perOwner));
   }
   spreadLoops(op, independent, number, b);
   b.setInsertionPointToEnd(&builder.function.getBody().front());
@@ -209,8 +225,11 @@ FailureOr<GpuShape> emitLoops(const GpuPlan &plan, GpuLaunchBuilder &builder, Gp
   if (plan.nest) {
     info.scheme = GpuScheme::loops;
     FailureOr<GpuShape> shape = spreadNest(clones[0], builder);
-    if (succeeded(shape))
-      info.serialIterations /= std::max<int64_t>(1, shape->iterations);
+    if (failed(shape))
+      return failure();
+    if (shape->iterations * shape->owners == 1)
+      info.scheme = GpuScheme::serial;
+    info.serialIterations /= shape->iterations;
     return shape;
   }
   info.scheme = GpuScheme::serial;

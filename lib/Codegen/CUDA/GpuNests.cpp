@@ -11,7 +11,9 @@
 //   for %n, for %j:   dest[place[%n], %j] = source[%n, %j]          (%j does, %n does not)
 //
 // has iterations that touch different elements. These become threads; each walks the other loops
-// in order, so that the result is the same in every run.
+// in order, so that the result is the same in every run. Where that makes few threads, each place
+// of `dest` gets an owner: owners walk all %n, reading place[%n] alone, and do the rest where the
+// place is one of theirs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -83,6 +85,82 @@ SmallVector<unsigned> independentLoops(Operation *op) {
     if (*getConstantIntValue(loop.getUpperBound()) > 1 && isIndependent(loop, op))
       result.push_back(i);
   return result;
+}
+
+std::optional<OwnedDimension> ownedDimension(Operation *nest) {
+  OwnedDimension owned;
+  llvm::SmallPtrSet<Value, 4> written;
+  nest->walk([&](memref::StoreOp store) { written.insert(rootOf(store.getMemRef())); });
+  // Every access to what is written has the same value in one dimension of one extent.
+  auto isOwned = [&](Value memory, ValueRange indices) {
+    if (memory != rootOf(memory))
+      return false; // a view
+    ArrayRef<int64_t> shape = cast<MemRefType>(memory.getType()).getShape();
+    for (auto [extent, index] : llvm::zip_equal(shape, indices)) {
+      if (!owned.place && index.getDefiningOp() && nest->isProperAncestor(index.getDefiningOp()) &&
+          extent > 1)
+        owned = {index, extent};
+      if (owned.place == index && owned.extent == extent)
+        return true;
+    }
+    return false;
+  };
+  WalkResult walk = nest->walk([&](Operation *op) {
+    bool known = true;
+    if (auto store = dyn_cast<memref::StoreOp>(op))
+      known = isOwned(store.getMemRef(), store.getIndices());
+    else if (auto load = dyn_cast<memref::LoadOp>(op))
+      known = !written.contains(rootOf(load.getMemRef())) ||
+              isOwned(load.getMemRef(), load.getIndices());
+    else
+      known = isa<scf::ForOp, scf::YieldOp>(op) || isPure(op);
+    return known ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  if (walk.wasInterrupted() || written.empty() || perfectNest(nest).empty() || !owned.place)
+    return std::nullopt;
+  // The place is known before anything is read of what is written.
+  SmallVector<Value> work = {owned.place};
+  llvm::SmallPtrSet<Operation *, 16> seen;
+  while (!work.empty()) {
+    Operation *def = work.pop_back_val().getDefiningOp();
+    if (!def || !nest->isProperAncestor(def) || !seen.insert(def).second)
+      continue;
+    if (def->getBlock() != owned.place.getDefiningOp()->getBlock() || def->getNumRegions() > 0)
+      return std::nullopt;
+    if (auto load = dyn_cast<memref::LoadOp>(def);
+        load && written.contains(rootOf(load.getMemRef())))
+      return std::nullopt;
+    llvm::append_range(work, def->getOperands());
+  }
+  return owned;
+}
+
+void keepOwned(const OwnedDimension &owned, Value owner, int64_t owners, OpBuilder &b) {
+  Operation *place = owned.place.getDefiningOp();
+  Block *block = place->getBlock();
+  SmallVector<Value> work = {owned.place};
+  llvm::SmallPtrSet<Operation *, 16> before;
+  while (!work.empty()) {
+    Operation *def = work.pop_back_val().getDefiningOp();
+    if (def && def->getBlock() == block && before.insert(def).second)
+      llvm::append_range(work, def->getOperands());
+  }
+  SmallVector<Operation *> after;
+  for (Operation &op : block->without_terminator())
+    if (!before.contains(&op))
+      after.push_back(&op);
+  Location loc = place->getLoc();
+  int64_t share = (owned.extent + owners - 1) / owners;
+  Value size = arith::ConstantIndexOp::create(b, loc, share);
+  Value first = arith::MulIOp::create(b, loc, owner, size);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointAfter(place);
+  // What lies before the first place is a very large number.
+  Value within = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                       arith::SubIOp::create(b, loc, owned.place, first), size);
+  auto branch = scf::IfOp::create(b, loc, within, /*withElse=*/false);
+  for (Operation *op : after)
+    op->moveBefore(branch.thenBlock()->getTerminator());
 }
 
 int64_t spreadLoops(Operation *op, ArrayRef<unsigned> independent, Value number, OpBuilder &b) {

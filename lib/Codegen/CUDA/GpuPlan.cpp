@@ -113,7 +113,7 @@ public:
       placeFills([&](Value root) { return touches(&op, root); });
       if (!writes)
         continue;
-      bool nest = !independentLoops(&op).empty();
+      bool nest = !independentLoops(&op).empty() || ownedDimension(&op);
       if (plans.empty() || nest || plans.back().group || plans.back().parallel || plans.back().nest)
         plans.emplace_back();
       plans.back().nest = nest;

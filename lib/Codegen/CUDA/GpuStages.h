@@ -70,6 +70,17 @@ llvm::SmallVector<unsigned> independentLoops(mlir::Operation *nest);
 int64_t spreadLoops(mlir::Operation *nest, llvm::ArrayRef<unsigned> independent, mlir::Value number,
                     mlir::OpBuilder &b);
 
+/// A dimension of everything that a nest writes, in which each iteration touches one place.
+struct OwnedDimension {
+  mlir::Value place;
+  int64_t extent = 0;
+};
+/// The one that the nest has, if any: its iterations may then be done by the owners of places.
+std::optional<OwnedDimension> ownedDimension(mlir::Operation *nest);
+/// Has the body around `owned.place` done only by the owner of the place: number `owner` of
+/// `owners`, which have equal shares. What is created outside of the body stands at `b`.
+void keepOwned(const OwnedDimension &owned, mlir::Value owner, int64_t owners, mlir::OpBuilder &b);
+
 /// Splits the kernel, a function on memrefs, into launches: functions of `launches` called `symbol`
 /// and a number. Adds to `result` and `info`. `mayAlias[i]`: argument i may share its buffer with
 /// another one. With `schemes` false there is one launch of one thread.

@@ -8,7 +8,7 @@
 // Of equal places the last one stays, so that elements are put one after the other.
 // CHECK: many.mlir:5:1: warning: one thread of the GPU runs 2000000 iterations of this kernel one after the other (a loop of 'scf.for')
 // CHECK: elements: launches
-// CHECK: serial
+// CHECK: loops: grid 1, block 32
 func.func private @elements(%s: tensor<2000000xf32>, %i: tensor<2000000x1xindex>, %d: tensor<5xf32>, %o: tensor<5xf32>)
     -> tensor<5xf32> attributes {kernel.reads = 3 : i64} {
   %0 = tensor.scatter %s into %d[%i] scatter_dims([0]) unique

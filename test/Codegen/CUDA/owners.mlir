@@ -1,0 +1,49 @@
+// Updates of places that are computed are done by the owners of places, in their order: the bits of one thread.
+// RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s
+// RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=compute_80 print-loops" -o /dev/null | FileCheck %s --check-prefix=LOOPS
+
+// Few columns: 15 owners (of 64 iterations each) times 3 threads.
+// CHECK: rows: pointwise loops {{(pointwise )?}}equal
+// LOOPS-LABEL: rows: launches
+// LOOPS: loops: grid 1, block 64,
+// LOOPS: scf.for
+// LOOPS-NEXT: memref.load
+// LOOPS: arith.cmpi ult
+// LOOPS-NEXT: scf.if
+// LOOPS: memref.store
+func.func private @rows(%s: tensor<1000x3xf32>, %i: tensor<1000x1xindex>, %d: tensor<50x3xf32>, %o: tensor<50x3xf32>)
+    -> tensor<50x3xf32> attributes {kernel.reads = 3 : i64} {
+  %0 = tensor.scatter %s into %d[%i] scatter_dims([0]) unique
+      : (tensor<1000x3xf32>, tensor<50x3xf32>, tensor<1000x1xindex>) -> tensor<50x3xf32>
+  return %0 : tensor<50x3xf32>
+}
+
+// Single elements.
+// CHECK: elements: pointwise loops {{(pointwise )?}}equal
+func.func private @elements(%s: tensor<1000xf32>, %i: tensor<1000x1xindex>, %d: tensor<7xf32>, %o: tensor<7xf32>)
+    -> tensor<7xf32> attributes {kernel.reads = 3 : i64} {
+  %0 = tensor.scatter %s into %d[%i] scatter_dims([0]) unique
+      : (tensor<1000xf32>, tensor<7xf32>, tensor<1000x1xindex>) -> tensor<7xf32>
+  return %0 : tensor<7xf32>
+}
+
+// The derivative of a look-up: sums, in the order of the updates.
+// CHECK: sums: pointwise loops {{(pointwise )?}}equal
+func.func private @sums(%i: tensor<500xi32>, %g: tensor<500x6xf32>, %o: tensor<40x6xf32>) -> tensor<40x6xf32>
+    attributes {kernel.reads = 2 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %fill = linalg.fill ins(%zero : f32) outs(%o : tensor<40x6xf32>) -> tensor<40x6xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(v, j, n) -> (n)>, affine_map<(v, j, n) -> (n, j)>,
+                                        affine_map<(v, j, n) -> (v, j)>],
+                       iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%i, %g : tensor<500xi32>, tensor<500x6xf32>) outs(%fill : tensor<40x6xf32>) {
+  ^bb0(%at: i32, %value: f32, %sum: f32):
+    %v = linalg.index 0 : index
+    %row = arith.index_cast %v : index to i32
+    %hit = arith.cmpi eq, %at, %row : i32
+    %term = arith.select %hit, %value, %zero : f32
+    %next = arith.addf %sum, %term : f32
+    linalg.yield %next : f32
+  } -> tensor<40x6xf32>
+  return %r : tensor<40x6xf32>
+}
