@@ -311,9 +311,11 @@ Status NcclGroups::write(std::byte *to, const std::byte *from, int64_t bytes) {
   TESSERA_RETURN_IF_ERROR(enter());
   if (bytes == 0)
     return {};
-  return cuda.check(
+  TESSERA_RETURN_IF_ERROR(cuda.check(
       cuda.memcpyHtoD(reinterpret_cast<CuPointer>(to), from, static_cast<size_t>(bytes)),
-      "a message");
+      "a message"));
+  // The copy has been staged, and may still be on its way.
+  return cuda.check(cuda.streamSynchronize(nullptr), "a message");
 }
 
 } // namespace tessera::runtime::gpu
