@@ -92,10 +92,7 @@ void codegen::takeLookups(func::FuncOp function) {
   SmallVector<linalg::GenericOp> ops;
   function.walk([&](linalg::GenericOp op) { ops.push_back(op); });
   for (linalg::GenericOp op : ops) {
-    SmallVector<dist::SelectedLoop, 2> selected = dist::replaceableLoops(op);
-    llvm::erase_if(selected, [&](const dist::SelectedLoop &each) {
-      return op.getIteratorTypesArray()[each.loop] != utils::IteratorType::reduction;
-    });
+    SmallVector<dist::SelectedLoop, 2> selected = dist::lookedUpLoops(op);
     if (!selected.empty())
       takeLookup(op, selected);
   }

@@ -20,6 +20,8 @@ using namespace tessera::dist;
 
 /// Ops behind a group that are looked at for a way to another.
 static constexpr size_t kMostLooks = 96;
+/// Iterations for each element that an op takes from a group without which it had better be.
+static constexpr int64_t kLittle = 8;
 
 FuseGraph::FuseGraph(Block &block, unsigned maxOps, KindOf kindOf, IsSent isSent)
     : block(block), maxOps(maxOps) {
@@ -219,6 +221,35 @@ bool FuseGraph::passesByOperandsOnly(unsigned op, unsigned producerGroup) const 
          !uses(groups[producerGroup], groupOf[op], ops.size());
 }
 
+bool FuseGraph::wouldWaitForLittle(unsigned op, unsigned producerGroup) const {
+  const Group &producer = groups[producerGroup], &consumer = groups[groupOf[op]];
+  auto isStep = [&](unsigned source) { // a product, or what communicates
+    return kinds[source] == FuseKind::ordered ||
+           (kinds[source] == FuseKind::alone && !isa<linalg::FillOp>(ops[source]) &&
+            isa<DestinationStyleOpInterface>(ops[source]));
+  };
+  bool waits = llvm::any_of(consumer.ops, [&](unsigned member) {
+    return llvm::any_of(sources[member], [&](unsigned source) {
+      return source > producer.ops.back() && isStep(source);
+    });
+  });
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(ops[op]);
+  if (!waits || !linalgOp || linalgOp.hasDynamicShape())
+    return false;
+  auto isHandedOver = [&](Value value) {
+    auto made = number.find(value.getDefiningOp());
+    return (made != number.end() && groupOf[made->second] == producerGroup) ||
+           llvm::any_of(producer.ops, [&](unsigned member) {
+             return llvm::is_contained(ops[member]->getOperands(), value);
+           });
+  };
+  int64_t iterations = ShapedType::getNumElements(linalgOp.getStaticLoopRanges());
+  return llvm::none_of(linalgOp.getDpsInputs(), [&](Value input) {
+    auto type = dyn_cast<RankedTensorType>(input.getType());
+    return type && type.getNumElements() * kLittle > iterations && isHandedOver(input);
+  });
+}
+
 void FuseGraph::tryJoin(unsigned op, unsigned producerGroup) {
   unsigned mine = groupOf[op];
   Group &producer = groups[producerGroup], &consumer = groups[mine];
@@ -230,7 +261,7 @@ void FuseGraph::tryJoin(unsigned op, unsigned producerGroup) {
     return;
   RowSpace joined;
   if (!inserts) {
-    if (!passesByOperandsOnly(op, producerGroup))
+    if (!passesByOperandsOnly(op, producerGroup) || wouldWaitForLittle(op, producerGroup))
       return;
     if (!consumer.rows)
       consumer.rows = RowSpace::of(ops[op]);
@@ -272,34 +303,52 @@ void FuseGraph::fuse() {
   }
 }
 
-std::vector<std::vector<Operation *>> FuseGraph::order() const {
-  // A group takes the place of its last op, or a later one if it must wait.
-  std::vector<unsigned> waits(ops.size(), 0);
-  std::vector<std::vector<unsigned>> users(ops.size());
-  for (unsigned op = 0; op < ops.size(); ++op)
-    for (unsigned source : sources[op])
-      if (groupOf[source] != groupOf[op]) {
-        users[groupOf[source]].push_back(groupOf[op]);
-        ++waits[groupOf[op]];
-      }
+std::vector<unsigned> FuseGraph::sorted(const std::vector<std::vector<unsigned>> &groupUsers,
+                                        const std::vector<unsigned> &places) const {
+  std::vector<unsigned> waits(ops.size(), 0), result;
+  for (const std::vector<unsigned> &its : groupUsers)
+    for (unsigned user : its)
+      ++waits[user];
   using Place = std::pair<unsigned, unsigned>;
   std::priority_queue<Place, std::vector<Place>, std::greater<>> ready;
-  auto push = [&](unsigned group) { ready.push({groups[group].ops.back(), group}); };
   for (unsigned group = 0; group < groups.size(); ++group)
     if (!groups[group].ops.empty() && waits[group] == 0)
-      push(group);
-  std::vector<std::vector<Operation *>> result;
+      ready.push({places[group], group});
   while (!ready.empty()) {
     unsigned group = ready.top().second;
     ready.pop();
+    result.push_back(group);
+    for (unsigned user : groupUsers[group])
+      if (--waits[user] == 0)
+        ready.push({places[user], user});
+  }
+  assert(llvm::none_of(waits, [](unsigned left) { return left; }) && "groups wait for each other");
+  return result;
+}
+
+std::vector<std::vector<Operation *>> FuseGraph::order() const {
+  std::vector<std::vector<unsigned>> groupUsers(ops.size());
+  for (unsigned op = 0; op < ops.size(); ++op)
+    for (unsigned source : sources[op])
+      if (groupOf[source] != groupOf[op])
+        groupUsers[groupOf[source]].push_back(groupOf[op]);
+  // A group takes the place of its last op, or a later one if it must wait.
+  std::vector<unsigned> places(ops.size(), 0);
+  for (unsigned group = 0; group < groups.size(); ++group)
+    if (!groups[group].ops.empty())
+      places[group] = groups[group].ops.back();
+  // What others wait for takes their place if that is earlier: else all that stands before its last
+  // op would run before them, and be in memory meanwhile.
+  std::vector<unsigned> byLast = sorted(groupUsers, places);
+  for (unsigned group : llvm::reverse(byLast))
+    for (unsigned user : groupUsers[group])
+      places[group] = std::min(places[group], places[user]);
+  std::vector<std::vector<Operation *>> result;
+  for (unsigned group : sorted(groupUsers, places)) {
     std::vector<Operation *> members;
     for (unsigned op : groups[group].ops)
       members.push_back(ops[op]);
     result.push_back(std::move(members));
-    for (unsigned user : users[group])
-      if (--waits[user] == 0)
-        push(user);
   }
-  assert(llvm::none_of(waits, [](unsigned left) { return left; }) && "groups wait for each other");
   return result;
 }

@@ -9,7 +9,10 @@
 
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
+#include "tessera/Dialect/Dist/Rules/Selection.h"
+#include "tessera/Planning/Contraction.h"
 #include "tessera/Planning/Gemm.h"
+#include "tessera/Planning/InPlace.h"
 #include "tessera/Planning/MemoryProfile.h"
 #include "tessera/Planning/Views.h"
 
@@ -27,24 +30,39 @@ using namespace tessera;
 using namespace tessera::dist;
 
 /// Goes to the interface for matrix products.
-static bool isContraction(Operation *op) {
+static bool isProduct(Operation *op) {
   auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
   return linalgOp && linalg::isaContractionOpInterface(linalgOp);
 }
 
 /// Whether the op may share a kernel with others.
 static bool isKernelPart(Operation *op) {
-  return isa<linalg::LinalgOp>(op) && !isa<linalg::FillOp>(op) && !isContraction(op);
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+  return linalgOp && !isa<linalg::FillOp>(op) && !isProduct(op) && !matchContraction(linalgOp);
+}
+
+/// The slice that a contraction makes of its result, which is in memory nowhere else.
+static tensor::ExtractSliceOp onlySliceOf(Operation *op) {
+  auto linalgOp = dyn_cast_or_null<linalg::LinalgOp>(op);
+  std::optional<ContractionForm> form =
+      linalgOp && !isProduct(op) ? matchContraction(linalgOp) : std::nullopt;
+  return form ? form->slice : tensor::ExtractSliceOp();
 }
 
 bool Liveness::isView(Operation *op) {
   if (isReshape(op))
     return true;
-  if (isa<tensor::ExtractSliceOp>(op))
-    return succeeded(viewOffset(op)) || llvm::all_of(op->getUsers(), [&](Operation *user) {
-             return user->getBlock() == op->getBlock() && isKernelPart(user);
-           });
-  return isa<linalg::TransposeOp>(op) && llvm::all_of(op->getUsers(), isContraction);
+  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
+    bool isCutByReaders = llvm::all_of(op->getUsers(), [&](Operation *user) {
+      return user->getBlock() == op->getBlock() && isKernelPart(user);
+    });
+    return (succeeded(viewOffset(op)) || isCutByReaders) &&
+           onlySliceOf(slice.getSource().getDefiningOp()) != op;
+  }
+  if (isa<linalg::TransposeOp>(op) && llvm::all_of(op->getUsers(), isProduct))
+    return true;
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+  return linalgOp && isTakenByContractions(linalgOp);
 }
 
 /// What is made where it is read, or a constant, which is not in the arena.
@@ -74,7 +92,12 @@ static FuseKind kindOf(Operation *op) {
 }
 
 std::vector<std::vector<Operation *>> Liveness::kernelsOf(Block &block, FuseGraph::IsSent isSent) {
-  FuseGraph graph(block, kMostFusedOps, kindOf, isSent);
+  // A look-up reads any element of what it selects from: that is in memory when it begins.
+  auto isApart = [&](OpOperand &operand) {
+    auto generic = dyn_cast<linalg::GenericOp>(operand.getOwner());
+    return (generic && isLookedUp(generic, operand)) || (isSent && isSent(operand));
+  };
+  FuseGraph graph(block, kMostFusedOps, kindOf, isApart);
   graph.fuse();
   return graph.order();
 }
@@ -104,17 +127,6 @@ bool Liveness::isHandedOn(Operation *op, Value value) const {
          });
 }
 
-/// Whether the op computes an element of its result from that element of the value.
-static bool keepsOrder(Operation *op, Value value) {
-  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-  return linalgOp && linalgOp.getNumParallelLoops() == linalgOp.getNumLoops() &&
-         llvm::all_of(linalgOp->getOpOperands(), [&](OpOperand &operand) {
-           bool counts = operand.get() == value || linalgOp.isDpsInit(&operand);
-           AffineMap map = linalgOp.getMatchingIndexingMap(&operand);
-           return !counts || map.isIdentity() || map.getNumResults() == 0;
-         });
-}
-
 /// Whether the kernel that makes the result may write it over the operand.
 bool Liveness::runsInPlace(Value operand, Value result) const {
   Operation *last = result.getDefiningOp();
@@ -125,17 +137,14 @@ bool Liveness::runsInPlace(Value operand, Value result) const {
     return insert.getDest() == operand && operand.hasOneUse();
   if (isa<AllReduceOp>(last))
     return last->getOperand(cast<OpResult>(result).getResultNumber()) == operand;
-  SmallVector<Value> values{operand};
-  for (size_t next = 0; next < values.size(); ++next)
-    for (Operation *user : values[next].getUsers()) {
-      if (timeOf(user) != timeOf(last))
-        continue;
-      if (!keepsOrder(user, values[next]))
-        return false;
-      if (user != last && !llvm::is_contained(values, user->getResult(0)))
-        values.push_back(user->getResult(0));
-    }
-  return true;
+  return mayReplace(operand, result, [&](Operation *op) {
+    return op->getBlock() == last->getBlock() && timeOf(op) == timeOf(last);
+  });
+}
+
+static int64_t bytesOf(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  return type.getNumElements() * bytesPerElement(type.getElementType());
 }
 
 /// What a kernel makes takes the bytes of what it is the last to read, one each.
@@ -148,12 +157,22 @@ void Liveness::reuse(ArrayRef<Operation *> kernel) {
           !isa<linalg::LinalgOp, tensor::InsertSliceOp, AllReduceOp>(op))
         continue;
       Life *dying = nullptr;
+      // A kernel that reads the same bytes twice, under other shapes, may not write over them.
+      auto isOnlyOne = [&](Value operand) {
+        return llvm::all_of(kernel, [&](Operation *reader) {
+          return llvm::all_of(reader->getOperands(), [&](Value other) {
+            return other == operand || rootOf(other) != rootOf(operand);
+          });
+        });
+      };
       for (Operation *reader : kernel)
         for (Value operand : reader->getOperands()) {
-          auto it = lives.find(operand);
+          Value root = rootOf(operand);
+          auto it = lives.find(root);
           if (!dying && it != lives.end() && it->second.kind == Kind::own &&
               it->second.from < time && it->second.to == time &&
-              operand.getType() == result.getType() && runsInPlace(operand, result))
+              operand.getType() == result.getType() && bytesOf(root) == bytesOf(result) &&
+              runsInPlace(operand, result) && isOnlyOne(operand))
             dying = &it->second;
         }
       if (dying) {
@@ -246,9 +265,9 @@ Liveness::Liveness(func::FuncOp function, FuseGraph::IsSent isSent) : timeline(i
     for (Value value : op->getResults())
       if (isa<RankedTensorType>(value.getType()))
         lives[value] = {made, std::max(timeOf(op), timeline.lastUse(value)),
-                        isView(op)              ? Kind::view
-                        : isHandedOn(op, value) ? Kind::inside
-                                                : Kind::own};
+                        isView(op)                                 ? Kind::view
+                        : isHandedOn(op, value) || onlySliceOf(op) ? Kind::inside
+                                                                   : Kind::own};
   });
   replaceArguments(function);
   replaceCarries(function);
@@ -260,10 +279,7 @@ Liveness::Liveness(func::FuncOp function, FuseGraph::IsSent isSent) : timeline(i
 void dist::forEachOwn(func::FuncOp function, const Liveness &lives,
                       llvm::function_ref<void(Value, Liveness::Life, double)> visit) {
   auto take = [&](Value value, Liveness::Life life) {
-    auto type = cast<RankedTensorType>(value.getType());
-    visit(value, life,
-          alignedBytes(
-              static_cast<double>(type.getNumElements() * bytesPerElement(type.getElementType()))));
+    visit(value, life, alignedBytes(static_cast<double>(bytesOf(value))));
   };
   auto add = [&](Value value) {
     Liveness::Life life = lives.of(value);

@@ -58,6 +58,9 @@ private:
   bool isSums(const Group &group, unsigned op) const;
   /// The groups that make or read a whole operand of `group`, nearest producers first.
   llvm::SmallVector<unsigned> neighboursOf(const Group &group, int64_t iterations) const;
+  /// The groups in an order in which each comes behind those it waits for, earlier places first.
+  std::vector<unsigned> sorted(const std::vector<std::vector<unsigned>> &groupUsers,
+                               const std::vector<unsigned> &places) const;
   /// Whether something outside both uses what one makes, and is used by the other.
   bool separated(unsigned a, unsigned b);
   bool reaches(unsigned from, unsigned to);
@@ -72,6 +75,10 @@ private:
   /// Whether the producer's group hands values to the op's group through operands of the op alone:
   /// the rows of nothing else are compared.
   bool passesByOperandsOnly(unsigned op, unsigned producerGroup) const;
+  /// Whether a group would have to wait for a step behind it, for a few elements that it hands to the
+  /// op: a row's sum, for scores that are computed again much later. That step would run at once, and
+  /// the op's results be in memory until their users run.
+  bool wouldWaitForLittle(unsigned op, unsigned producerGroup) const;
   /// Puts into a buffer that only it sees, what was put there before: one kernel.
   bool continuesInserts(unsigned op, unsigned producerGroup) const;
 

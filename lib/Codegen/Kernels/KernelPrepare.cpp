@@ -9,6 +9,7 @@
 #include "KernelWiden.h"
 
 #include "tessera/Codegen/Kernels/DeadInit.h"
+#include "tessera/Planning/InPlace.h"
 
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
@@ -266,24 +267,6 @@ void aimAtDestinations(func::FuncOp kernel) {
 // In place
 //===----------------------------------------------------------------------===//
 
-/// Whether `op` computes element i of every result from element i of `value`. What it reads of
-/// other operands does not matter: they are other buffers, and complete.
-static bool isIdentityElementwise(Operation *op, Value value) {
-  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
-    return linalgOp.getNumLoops() == linalgOp.getNumParallelLoops() &&
-           llvm::all_of(linalgOp->getOpOperands(),
-                        [&](OpOperand &operand) {
-                          AffineMap map = linalgOp.getMatchingIndexingMap(&operand);
-                          bool counts = operand.get() == value || linalgOp.isDpsInit(&operand);
-                          return !counts || map.isIdentity() || map.getNumResults() == 0;
-                        }) &&
-           !linalgOp->getRegion(0)
-                .front()
-                .walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
-                .wasInterrupted();
-  return OpTrait::hasElementwiseMappableTraits(op);
-}
-
 bool canRunInPlace(func::FuncOp kernel, unsigned input, unsigned output) {
   auto readsAttr = kernel->getAttrOfType<IntegerAttr>(kKernelReadsAttr);
   if (!readsAttr || kernel.isExternal() || input >= readsAttr.getInt() ||
@@ -299,51 +282,10 @@ bool canRunInPlace(func::FuncOp kernel, unsigned input, unsigned output) {
   }
   auto ret = cast<func::ReturnOp>(kernel.getBody().front().getTerminator());
   Value result = ret.getOperand(output - readsAttr.getInt());
-  Operation *last = result.getDefiningOp();
-  if (!last)
-    return false;
   for (OpOperand &use : ret->getOpOperands())
     if (use.getOperandNumber() != output - readsAttr.getInt() && use.get() == result)
       return false;
-
-  // What the result starts from is written to the same buffer first, over the input: a fill.
-  if (auto op = dyn_cast<linalg::LinalgOp>(last)) {
-    OpOperand *init = op.getDpsInitOperand(cast<OpResult>(result).getResultNumber());
-    if (op.payloadUsesValueFromOperand(init) && init->get() != source &&
-        !init->get().getDefiningOp<tensor::EmptyOp>())
-      return false;
-  }
-
-  // Producers of the result: whatever runs before it is complete, at that element.
-  llvm::SmallPtrSet<Operation *, 16> producers;
-  SmallVector<Operation *> worklist{last};
-  while (!worklist.empty()) {
-    Operation *op = worklist.pop_back_val();
-    if (!producers.insert(op).second)
-      continue;
-    for (Value operand : op->getOperands())
-      if (Operation *def = operand.getDefiningOp())
-        worklist.push_back(def);
-  }
-  llvm::SmallPtrSet<Operation *, 16> path;
-  SmallVector<Value> values{source};
-  while (!values.empty()) {
-    Value value = values.pop_back_val();
-    for (Operation *user : value.getUsers()) {
-      bool reader = value == source;
-      if (!producers.contains(user)) {
-        if (reader)
-          return false;
-        continue;
-      }
-      if (user->getBlock() != &kernel.getBody().front() || !isIdentityElementwise(user, value))
-        return false;
-      if (path.insert(user).second && user != last)
-        llvm::append_range(values, user->getResults());
-    }
-  }
-  // A scalar read by every element would change under way.
-  return cast<RankedTensorType>(source.getType()).getRank() != 0 || path.size() <= 1;
+  return dist::mayReplace(source, result, [](Operation *) { return true; });
 }
 
 } // namespace tessera::codegen

@@ -190,6 +190,26 @@ SmallVector<SelectedLoop, 2> tessera::dist::replaceableLoops(linalg::GenericOp o
   return selected;
 }
 
+SmallVector<SelectedLoop, 2> tessera::dist::lookedUpLoops(linalg::GenericOp op) {
+  if (op.getNumReductionLoops() == 0)
+    return {};
+  SmallVector<SelectedLoop, 2> selected = replaceableLoops(op);
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  llvm::erase_if(selected, [&](const SelectedLoop &each) {
+    return iterators[each.loop] != utils::IteratorType::reduction;
+  });
+  return selected;
+}
+
+bool tessera::dist::isLookedUp(linalg::GenericOp op, OpOperand &operand) {
+  if (!op.isDpsInput(&operand))
+    return false;
+  AffineMap map = op.getMatchingIndexingMap(&operand);
+  return llvm::any_of(lookedUpLoops(op), [&](const SelectedLoop &each) {
+    return map.isFunctionOfDim(each.loop);
+  });
+}
+
 bool tessera::dist::isScatter(linalg::GenericOp op) {
   SmallVector<SelectedLoop, 2> selected = replaceableLoops(op);
   SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();

@@ -36,6 +36,10 @@ llvm::SmallVector<SelectedLoop, 2> selectedLoops(mlir::linalg::GenericOp op);
 /// Those that have enough iterations: of a few, a vector compares all faster than it gathers one.
 /// Kernels compute the selected iteration of these alone.
 llvm::SmallVector<SelectedLoop, 2> replaceableLoops(mlir::linalg::GenericOp op);
+/// Those of them that are reductions: the op becomes a look-up without them.
+llvm::SmallVector<SelectedLoop, 2> lookedUpLoops(mlir::linalg::GenericOp op);
+/// Whether a look-up extracts elements of an operand, by its index.
+bool isLookedUp(mlir::linalg::GenericOp op, mlir::OpOperand &operand);
 /// Whether one of them is parallel, and more than a few terms are added up: a kernel of its own writes
 /// each where its index says. (Fewer are compared with every row, in whatever kernel needs the sums.)
 bool isScatter(mlir::linalg::GenericOp op);

@@ -1,0 +1,50 @@
+//===- Contraction.h - Sums of products along strided indices ---*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Convolutions, their derivatives and other sums of products whose operands lie at
+// affine indices are one step for CPUs, no kernel. The code generator forms them by
+// this, and Liveness knows by it what shares no kernel and what is not in memory.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PLANNING_CONTRACTION_H
+#define TESSERA_PLANNING_CONTRACTION_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+namespace tessera::dist {
+
+/// A tensor whose element at indices i is that of the dense `base` at start + sum i * strides.
+struct StridedView {
+  mlir::Value base;
+  int64_t start = 0;
+  llvm::SmallVector<int64_t> strides;
+};
+
+/// A tensor as it lies, in rows.
+StridedView denseView(mlir::Value value);
+/// A view of `view` whose indices are the loops of `map`; empty where the map is not linear.
+std::optional<StridedView> through(const StridedView &view, mlir::AffineMap map);
+
+struct ContractionForm {
+  llvm::SmallVector<int64_t> extents;   ///< by loop
+  llvm::SmallVector<StridedView> views; ///< of the operands, by loop; of inputs through copies
+  /// The slice that alone is read of the result: what lies around it need not be computed. The
+  /// derivative by an input that was padded has one.
+  mlir::tensor::ExtractSliceOp slice;
+};
+
+/// The form of an op that is worth a step; empty for other ops and for matrix products (Gemm.h).
+std::optional<ContractionForm> matchContraction(mlir::linalg::LinalgOp op);
+
+/// Whether an op reorders elements for contractions alone, which read its operand instead.
+bool isTakenByContractions(mlir::linalg::LinalgOp op);
+
+} // namespace tessera::dist
+
+#endif // TESSERA_PLANNING_CONTRACTION_H

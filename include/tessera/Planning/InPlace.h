@@ -1,0 +1,24 @@
+//===- InPlace.h - Results in the bytes of operands -------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PLANNING_INPLACE_H
+#define TESSERA_PLANNING_INPLACE_H
+
+#include "mlir/IR/Operation.h"
+
+namespace tessera::dist {
+
+/// Whether a kernel may write `result` over `source`, a tensor of the same type that it reads: all
+/// of its ops that read the source contribute to the result, and every op from the one to the other
+/// computes element i from element i. So element i of the source is read for the last time before
+/// element i of the result is written. `isInside` says which ops the kernel has.
+bool mayReplace(mlir::Value source, mlir::Value result,
+                llvm::function_ref<bool(mlir::Operation *)> isInside);
+
+} // namespace tessera::dist
+
+#endif // TESSERA_PLANNING_INPLACE_H

@@ -1,0 +1,217 @@
+//===- Contraction.cpp - Sums of products along strided indices -------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Planning/Contraction.h"
+
+#include "tessera/Planning/Gemm.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+
+namespace {
+/// An expression as constant + sum of coefficient * loop.
+struct Linear {
+  int64_t constant = 0;
+  SmallVector<int64_t> coefficients;
+};
+} // namespace
+
+/// Adds scale * expr; false where it is not linear.
+static bool addLinear(AffineExpr expr, int64_t scale, Linear &to) {
+  if (auto loop = dyn_cast<AffineDimExpr>(expr)) {
+    to.coefficients[loop.getPosition()] += scale;
+    return true;
+  }
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr)) {
+    to.constant += scale * constant.getValue();
+    return true;
+  }
+  auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
+  if (!binary)
+    return false;
+  if (expr.getKind() == AffineExprKind::Add)
+    return addLinear(binary.getLHS(), scale, to) && addLinear(binary.getRHS(), scale, to);
+  auto factor = dyn_cast<AffineConstantExpr>(binary.getRHS());
+  return expr.getKind() == AffineExprKind::Mul && factor &&
+         addLinear(binary.getLHS(), scale * factor.getValue(), to);
+}
+
+std::optional<StridedView> dist::through(const StridedView &view, AffineMap map) {
+  StridedView result{view.base, view.start, SmallVector<int64_t>(map.getNumDims(), 0)};
+  for (auto [expr, stride] : llvm::zip_equal(map.getResults(), view.strides)) {
+    Linear place{0, SmallVector<int64_t>(map.getNumDims(), 0)};
+    if (!addLinear(expr, 1, place))
+      return std::nullopt;
+    result.start += place.constant * stride;
+    for (auto [sum, coefficient] : llvm::zip_equal(result.strides, place.coefficients))
+      sum += coefficient * stride;
+  }
+  return result;
+}
+
+StridedView dist::denseView(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  StridedView view{value, 0, SmallVector<int64_t>(type.getRank())};
+  int64_t distance = 1;
+  for (int64_t d = type.getRank() - 1; d >= 0; --d) {
+    view.strides[d] = distance;
+    distance *= type.getDimSize(d);
+  }
+  return view;
+}
+
+static StridedView viewOf(Value value);
+
+/// The source of an op that only reorders elements.
+static std::optional<StridedView> viewOfCopy(linalg::LinalgOp op) {
+  if (op.getNumDpsInputs() != 1 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() != 0 ||
+      !llvm::hasSingleElement(*op.getBlock()) ||
+      op.getBlock()->getTerminator()->getOperand(0) != op.getBlock()->getArgument(0) ||
+      !isa<RankedTensorType>(op->getOperand(0).getType()) ||
+      !op.getIndexingMapsArray()[1].isIdentity())
+    return std::nullopt;
+  return through(viewOf(op->getOperand(0)), op.getIndexingMapsArray()[0]);
+}
+
+static StridedView viewOfExpanded(tensor::ExpandShapeOp op) {
+  StridedView source = viewOf(op.getSrc());
+  auto type = op.getResultType();
+  StridedView view{source.base, source.start, SmallVector<int64_t>(type.getRank())};
+  for (auto [group, stride] : llvm::zip_equal(op.getReassociationIndices(), source.strides)) {
+    int64_t distance = stride;
+    for (int64_t d : llvm::reverse(group)) {
+      view.strides[d] = distance;
+      distance *= type.getDimSize(d);
+    }
+  }
+  return view;
+}
+
+static std::optional<StridedView> viewOfCollapsed(tensor::CollapseShapeOp op) {
+  StridedView source = viewOf(op.getSrc());
+  auto shape = op.getSrcType().getShape();
+  StridedView view{source.base, source.start, {}};
+  for (const ReassociationIndices &group : op.getReassociationIndices()) {
+    // Neighbours must lie one inside the other; of extent 1 they lie anywhere.
+    std::optional<int64_t> inner, next;
+    for (int64_t d : llvm::reverse(group)) {
+      if (shape[d] == 1)
+        continue;
+      if (next && *next != source.strides[d])
+        return std::nullopt;
+      if (!inner)
+        inner = source.strides[d];
+      next = source.strides[d] * shape[d];
+    }
+    view.strides.push_back(inner.value_or(1));
+  }
+  return view;
+}
+
+static std::optional<StridedView> viewOfSlice(tensor::ExtractSliceOp op) {
+  if (llvm::any_of(op.getStaticOffsets(), ShapedType::isDynamic) ||
+      llvm::any_of(op.getStaticStrides(), ShapedType::isDynamic) ||
+      op.getType().getRank() != op.getSourceType().getRank())
+    return std::nullopt;
+  StridedView view = viewOf(op.getSource());
+  for (auto [stride, offset, step] :
+       llvm::zip_equal(view.strides, op.getStaticOffsets(), op.getStaticStrides())) {
+    view.start += stride * offset;
+    stride *= step;
+  }
+  return view;
+}
+
+/// Looks through what only reorders elements.
+static StridedView viewOf(Value value) {
+  std::optional<StridedView> view;
+  Operation *op = value.getDefiningOp();
+  if (auto linalgOp = dyn_cast_or_null<linalg::LinalgOp>(op))
+    view = viewOfCopy(linalgOp);
+  else if (auto expand = dyn_cast_or_null<tensor::ExpandShapeOp>(op))
+    view = viewOfExpanded(expand);
+  else if (auto collapse = dyn_cast_or_null<tensor::CollapseShapeOp>(op))
+    view = viewOfCollapsed(collapse);
+  else if (auto slice = dyn_cast_or_null<tensor::ExtractSliceOp>(op))
+    view = viewOfSlice(slice);
+  return view ? *view : denseView(value);
+}
+
+/// Whether types and body are those of a contraction to f32.
+static bool isSumOfProducts(linalg::LinalgOp op) {
+  if (!reducesTwoTensors(op))
+    return false;
+  auto elementOf = [&](unsigned i) {
+    return cast<RankedTensorType>(op->getOperand(i).getType()).getElementType();
+  };
+  Type a = elementOf(0);
+  return a == elementOf(1) && (a.isF32() || a.isF16() || a.isBF16()) && elementOf(2).isF32() &&
+         isMultiplyAdd(*op.getBlock());
+}
+
+/// Whether the packed product is faster than a kernel: a tile has 8 rows and 16 columns, so what
+/// has few of them wastes most of it, and packing costs as much as a product of few rows.
+static bool isWorthIt(ArrayRef<int64_t> extents, ArrayRef<StridedView> views) {
+  constexpr int64_t kFewest = 16, kFewestProducts = 1 << 16;
+  int64_t batch = 1, m = 1, n = 1, k = 1;
+  for (auto [loop, extent] : llvm::enumerate(extents)) {
+    bool a = views[0].strides[loop], b = views[1].strides[loop], c = views[2].strides[loop];
+    (!c ? k : a == b ? batch : a ? m : n) *= extent;
+  }
+  return m >= kFewest && n >= kFewest && k >= kFewest && m * n * k >= kFewestProducts;
+}
+
+/// See ContractionForm::slice.
+static tensor::ExtractSliceOp onlySliceOf(linalg::LinalgOp op) {
+  if (!op->hasOneUse())
+    return {};
+  auto slice = dyn_cast<tensor::ExtractSliceOp>(*op->getUsers().begin());
+  AffineMap map = op.getIndexingMapsArray()[2];
+  if (!slice || slice->getBlock() != op->getBlock() || !slice.hasUnitStride() ||
+      llvm::any_of(slice.getStaticOffsets(), ShapedType::isDynamic) ||
+      slice.getType().getRank() != slice.getSourceType().getRank() ||
+      !map.isProjectedPermutation() || slice.getType().getNumElements() == 0)
+    return {};
+  return slice;
+}
+
+std::optional<ContractionForm> dist::matchContraction(linalg::LinalgOp op) {
+  if (!isSumOfProducts(op) || matchGemm(op))
+    return std::nullopt;
+  ContractionForm form{op.getStaticLoopRanges(), {}, {}};
+  if (llvm::is_contained(form.extents, 0))
+    return std::nullopt;
+  for (auto [operand, map] : llvm::zip_equal(op->getOperands(), op.getIndexingMapsArray())) {
+    std::optional<StridedView> view =
+        through(form.views.size() < 2 ? viewOf(operand) : denseView(operand), map);
+    if (!view)
+      return std::nullopt;
+    form.views.push_back(*view);
+  }
+  if (!isWorthIt(form.extents, form.views))
+    return std::nullopt;
+  form.slice = onlySliceOf(op);
+  return form;
+}
+
+/// Whether all that reads a value are contractions that read its source instead.
+static bool isReadByContractions(Value value, Value base) {
+  return !value.use_empty() && llvm::all_of(value.getUses(), [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (user->getBlock() == value.getParentBlock() && user->getNumResults() == 1 &&
+        use.getOperandNumber() == 0 && viewOf(user->getResult(0)).base == base)
+      return isReadByContractions(user->getResult(0), base);
+    auto linalgOp = dyn_cast<linalg::LinalgOp>(user);
+    return linalgOp && use.getOperandNumber() < 2 && matchContraction(linalgOp);
+  });
+}
+
+bool dist::isTakenByContractions(linalg::LinalgOp op) {
+  std::optional<StridedView> view = viewOfCopy(op);
+  return view && isReadByContractions(op->getResult(0), view->base);
+}

@@ -1,0 +1,77 @@
+//===- InPlace.cpp - Results in the bytes of operands -----------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Planning/InPlace.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace tessera;
+
+/// Whether `op` computes element i of every result from element i of `value`. What it reads of
+/// other operands does not matter: they are other buffers, and complete.
+static bool isIdentityElementwise(Operation *op, Value value) {
+  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
+    return linalgOp.getNumLoops() == linalgOp.getNumParallelLoops() &&
+           llvm::all_of(linalgOp->getOpOperands(),
+                        [&](OpOperand &operand) {
+                          AffineMap map = linalgOp.getMatchingIndexingMap(&operand);
+                          bool counts = operand.get() == value || linalgOp.isDpsInit(&operand);
+                          return !counts || map.isIdentity() || map.getNumResults() == 0;
+                        }) &&
+           !linalgOp->getRegion(0)
+                .front()
+                .walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
+                .wasInterrupted();
+  return OpTrait::hasElementwiseMappableTraits(op);
+}
+
+/// Whether what the result starts from is written to its bytes first, over the source: a fill.
+static bool startsFromAnother(Operation *last, Value source, Value result) {
+  auto op = dyn_cast<linalg::LinalgOp>(last);
+  if (!op)
+    return false;
+  OpOperand *init = op.getDpsInitOperand(cast<OpResult>(result).getResultNumber());
+  return op.payloadUsesValueFromOperand(init) && init->get() != source &&
+         !init->get().getDefiningOp<tensor::EmptyOp>();
+}
+
+bool dist::mayReplace(Value source, Value result, llvm::function_ref<bool(Operation *)> isInside) {
+  Operation *last = result.getDefiningOp();
+  if (!last || source.getType() != result.getType() || startsFromAnother(last, source, result))
+    return false;
+  // Producers of the result: whatever runs before it is complete, at that element.
+  llvm::SmallPtrSet<Operation *, 16> producers;
+  SmallVector<Operation *> worklist{last};
+  while (!worklist.empty()) {
+    Operation *op = worklist.pop_back_val();
+    if (!producers.insert(op).second)
+      continue;
+    for (Value operand : op->getOperands())
+      if (Operation *def = operand.getDefiningOp(); def && isInside(def))
+        worklist.push_back(def);
+  }
+  llvm::SmallPtrSet<Operation *, 16> path;
+  SmallVector<Value> values{source};
+  while (!values.empty()) {
+    Value value = values.pop_back_val();
+    for (Operation *user : value.getUsers()) {
+      if (!producers.contains(user)) {
+        if (value == source && isInside(user))
+          return false;
+        continue;
+      }
+      if (user->getBlock() != last->getBlock() || !isIdentityElementwise(user, value))
+        return false;
+      if (path.insert(user).second && user != last)
+        llvm::append_range(values, user->getResults());
+    }
+  }
+  // A scalar read by every element would change under way.
+  return cast<RankedTensorType>(source.getType()).getRank() != 0 || path.size() <= 1;
+}
