@@ -184,6 +184,8 @@ std::vector<LiveBuffer> dist::keptOf(int64_t tensor, const StrategyGraph &strate
     if (via == own || need != via)
       add(via, need, base, isInPlace && via == own ? life.from : sent, std::max(sent, endOf(reads)),
           reads);
+  if (double bytes = strategies.workingBytes(tensor, choice); bytes > 0)
+    list.push_back({tensor, life.from, life.from, bytes});
   for (auto &[time, need] : needs.copies) {
     auto sharedBy = needs.shared.find(need);
     if (time < (sharedBy == needs.shared.end() ? lastOwn : endOf(sharedBy->second)))

@@ -10,6 +10,7 @@
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 #include "tessera/Planning/Gemm.h"
 #include "tessera/Planning/MemoryProfile.h"
+#include "tessera/Planning/WorkingSet.h"
 #include "tessera/Sharding/Selections.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -454,6 +455,26 @@ double StrategyGraph::bytesOnTheWay(int64_t tensor, const TensorSharding &from,
   }
   known.emplace(std::pair(from, to), most - target);
   return most - target;
+}
+
+double StrategyGraph::workingBytes(int64_t tensor, const std::vector<int64_t> &choice) const {
+  int64_t made = producer[tensor];
+  if (made < 0 || !hasWorkingSet(graph.nodes[made].op))
+    return 0;
+  const RuleNode &node = graph.nodes[made];
+  if (node.tensors[node.rule.operands.size()] != tensor)
+    return 0;
+  auto [known, isNew] = knownWorking.try_emplace({kindOfNode[made], choice[problemNode[made]]}, 0);
+  if (!isNew)
+    return known->second;
+  const Strategy &strategy = *strategyOf(made, choice);
+  SmallVector<Type> types(node.op->getOperandTypes());
+  llvm::append_range(types, node.op->getResultTypes());
+  for (auto [i, type] : llvm::enumerate(types))
+    if (auto global = dyn_cast<RankedTensorType>(type))
+      type = RankedTensorType::get(localShape(shardingUnder(node, i, strategy), shapeOf(global)),
+                                   global.getElementType());
+  return known->second = dist::workingBytes(node.op, types);
 }
 
 /// Bytes on a device by sharding of a list.

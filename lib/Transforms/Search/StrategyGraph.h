@@ -103,6 +103,9 @@ public:
   /// Bytes per device, beside source and target, of the intermediate results of a reshard.
   double bytesOnTheWay(int64_t tensor, const sharding::TensorSharding &from,
                        const sharding::TensorSharding &to) const;
+  /// Bytes per device that the op which makes a tensor takes beside its operands and results; told of
+  /// its first result.
+  double workingBytes(int64_t tensor, const std::vector<int64_t> &choice) const;
   /// The node of the problem that says how a tensor is laid by a home, -1 where an op makes it.
   int64_t homeOf(int64_t tensor) const { return home[tensor].node; }
 
@@ -168,7 +171,8 @@ private:
   std::vector<int64_t> producer;                ///< by tensor: node of the graph, -1: none
   /// By mesh and type; looked up, never iterated.
   llvm::DenseMap<std::pair<const sharding::Mesh *, mlir::Type>, sharding::ReshardTable *> reshards;
-  std::vector<Sent> sent; ///< by edge
+  mutable std::map<std::pair<int64_t, int64_t>, double> knownWorking; ///< by kind and strategy
+  std::vector<Sent> sent;                                             ///< by edge
   bool isHurried = false;
   std::map<const sharding::Mesh *, AxisGroups> axisGroups; ///< looked up, never iterated
   std::map<std::vector<sharding::TensorSharding>, int64_t> knownLists;
