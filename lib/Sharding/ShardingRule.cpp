@@ -280,7 +280,7 @@ std::string findContradiction(const Mesh &mesh, const ShardingRule &rule, const 
   auto number = [](auto value) { return std::to_string(value); };
   if (op.factors.size() != rule.factors.size())
     return "has " + number(op.factors.size()) + " factors, the rule of the op has " +
-           number(rule.factors.size());
+           number(rule.factors.size()) + "; give each loop one list of axes";
   AxisList used;
   auto isFresh = [&](const AxisRef &axis) {
     bool fresh = !overlapsAny(used, axis);
@@ -292,7 +292,8 @@ std::string findContradiction(const Mesh &mesh, const ShardingRule &rule, const 
       if (!isFresh(axis))
         return "uses mesh axis " + toString(mesh, axis) + " twice; an axis cuts one factor";
     if (rule.factors[f].kind == FactorKind::replicate && !op.factors[f].empty())
-      return "cuts factor " + number(f) + ", which the rule of the op keeps whole";
+      return "cuts factor " + number(f) +
+             ", which the rule of the op keeps whole; leave its list empty";
   }
   if (FactorAxes legal = legalize(rule, op.factors); legal != op.factors)
     for (size_t f = 0; f < legal.size(); ++f)
@@ -303,16 +304,17 @@ std::string findContradiction(const Mesh &mesh, const ShardingRule &rule, const 
     if (!isFresh(forward.partial.axis))
       return "forwards contributions over mesh axis " + toString(mesh, forward.partial.axis) +
              ", which it uses already";
-    if (forward.operands.empty() ||
-        std::adjacent_find(forward.operands.begin(), forward.operands.end(),
+    if (forward.operands.empty())
+      return "forwards contributions from no operand; list the operands that have them";
+    if (std::adjacent_find(forward.operands.begin(), forward.operands.end(),
                            std::greater_equal<>()) != forward.operands.end())
-      return "forwards contributions from a list of operands that is not ascending";
+      return "forwards contributions from a list of operands that is not ascending; list each once";
     if (forward.operands.front() < 0 ||
         forward.operands.back() >= static_cast<int64_t>(rule.operands.size()))
       return "forwards contributions from operand " +
              number(forward.operands.front() < 0 ? forward.operands.front()
                                                  : forward.operands.back()) +
-             ", the op has " + number(rule.operands.size()) + " operands";
+             "; operands are numbered from 0 to " + number(rule.operands.size() - 1);
   }
   return {};
 }

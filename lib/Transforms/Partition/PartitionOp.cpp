@@ -13,6 +13,7 @@
 #include "Partitioner.h"
 
 #include "tessera/Dialect/Dist/Rules/ShardingRuleInterface.h"
+#include "tessera/Sharding/Selections.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -180,7 +181,35 @@ private:
   const ShardedOp &own;
 };
 
+/// That the operands of an op are cut as its rule needs them where it is distributed so.
+LogicalResult Partitioner::checkOperands(Operation *op) {
+  const ShardedOp &own = shardings.of(op);
+  for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+    ShardingAttr has = isa<RankedTensorType>(operand.getType()) ? getSharding(operand) : nullptr;
+    ShardingAttr needs = own.operands[index];
+    if (!has || !needs || has == needs)
+      continue;
+    if (has.getMesh() == needs.getMesh()) {
+      TensorSharding from = shardingOf(operand);
+      TensorSharding to = resolveVerified(needs, meshes, operand.getType());
+      if (from == to || (isa<tensor::ExtractSliceOp>(op) && sharding::hasSelection(from, to)))
+        continue;
+    }
+    InFlightDiagnostic error = op->emitError();
+    error << "operand " << index << " has " << has << ", but '" << op->getName() << "' needs "
+          << needs;
+    if (OpShardingAttr attr = getOpSharding(op))
+      error << " where it is distributed by " << attr;
+    else
+      error << ", since it has no '" << DistDialect::kOpSharding << "'";
+    return error << "; run dist-insert-reshards first";
+  }
+  return success();
+}
+
 LogicalResult Partitioner::lowerOnTensors(Operation *op, Part &part) {
+  if (failed(checkOperands(op)))
+    return failure();
   OpContext context(*this, op, part);
   auto distributed = dyn_cast<ShardingRuleOpInterface>(op);
   FailureOr<SmallVector<Value>> locals =

@@ -81,6 +81,7 @@ private:
 
   // Ops on tensors (PartitionOp.cpp).
   class OpContext;
+  mlir::LogicalResult checkOperands(mlir::Operation *op);
   mlir::LogicalResult lowerOnTensors(mlir::Operation *op, Part &part);
 
   // Reshards (PartitionReshard.cpp).

@@ -111,8 +111,19 @@ func.func @not_linear(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>, %c: tensor<8x8xf
 // (O5)
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 func.func @no_operand(%a: tensor<6x4xf32>) -> tensor<24xf32> {
-  // expected-error @+1 {{forwards contributions from operand 1, the op has 1 operands}}
+  // expected-error @+1 {{forwards contributions from operand 1; operands are numbered from 0 to 0}}
   %0 = tensor.collapse_shape %a [[0, 1]] {dist.op_sharding = #dist.op_sharding<@m, factors = [[], []], forwards = [sum("x") from [1]]>}
+      : tensor<6x4xf32> into tensor<24xf32>
+  return %0 : tensor<24xf32>
+}
+
+// -----
+
+// (O5)
+dist.process_mesh @m(shape = [4], dim_names = ["x"])
+func.func @no_operands(%a: tensor<6x4xf32>) -> tensor<24xf32> {
+  // expected-error @+1 {{forwards contributions from no operand; list the operands that have them}}
+  %0 = tensor.collapse_shape %a [[0, 1]] {dist.op_sharding = #dist.op_sharding<@m, factors = [[], []], forwards = [sum("x") from []]>}
       : tensor<6x4xf32> into tensor<24xf32>
   return %0 : tensor<24xf32>
 }

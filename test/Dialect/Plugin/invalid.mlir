@@ -22,7 +22,7 @@ func.func @uneven(%x: tensor<8x6xf32> {dist.sharding = #dist.sharding<@m, [shard
 // Forwards that the op itself denies are refused.
 dist.process_mesh @m(shape = [4], dim_names = ["a"])
 func.func @forward(%x: tensor<8xf32> {dist.sharding = #dist.sharding<@m, [replicate]>}) -> tensor<8xf32> {
-  // expected-error @+1 {{forwards sum("a") from operands 0, in which 'demo.scaled_add' is not linear, taken together; reduce them before}}
+  // expected-error @+1 {{forwards sum("a") from operand 0, in which 'demo.scaled_add' is not linear; reduce it before}}
   %0 = demo.scaled_add %x, %x {scale = 0.5, dist.op_sharding = #dist.op_sharding<@m, factors = [[]], forwards = [sum("a") from [0]]>} : tensor<8xf32>
   return %0 : tensor<8xf32>
 }

@@ -112,15 +112,18 @@ static LogicalResult verifyForwards(Operation *op, const sharding::OpSharding &s
     if (!passesPartial(op, forward.partial.kind, forward.operands))
       return op->emitError() << "'" << DistDialect::kOpSharding << "' forwards "
                              << sharding::toString(forward.partial.kind) << "("
-                             << sharding::toString(mesh, forward.partial.axis)
-                             << ") from operands " << ArrayRef<int64_t>(forward.operands)
-                             << ", in which '" << op->getName()
-                             << "' is not linear, taken together; reduce them before";
+                             << sharding::toString(mesh, forward.partial.axis) << ") from "
+                             << (forward.operands.size() == 1 ? "operand " : "operands ")
+                             << ArrayRef<int64_t>(forward.operands) << ", in which '"
+                             << op->getName() << "' is not linear"
+                             << (forward.operands.size() == 1 ? "" : ", taken together")
+                             << "; reduce " << (forward.operands.size() == 1 ? "it" : "them")
+                             << " before";
   return success();
 }
 
-/// Adds all that the verification of an op reads: its name, types, attributes and bodies. Values are
-/// told by their number in a body; those from outside are alike.
+/// Adds all that the verification of an op reads: its name, types, attributes and bodies. Values
+/// are told by their number in a body; those from outside are alike.
 static void addStructure(Operation *op, AddressKey &key) {
   llvm::SmallDenseMap<Value, uintptr_t, 16> numbers; // looked up only
   auto number = [&](Value value) { numbers.try_emplace(value, numbers.size() + 1); };
@@ -172,8 +175,7 @@ LogicalResult OpShardingVerifier::verify(Operation *op, OpShardingAttr attr) {
                            << "'" << (rule ? " in the local view" : ", which has no sharding rule")
                            << "; only ops of the global view that have one are distributed by it";
   sharding::Mesh mesh = declared.getMesh();
-  FailureOr<sharding::OpSharding> sharding =
-      attr.resolve(mesh, [&]() { return op->emitError(); });
+  FailureOr<sharding::OpSharding> sharding = attr.resolve(mesh, [&]() { return op->emitError(); });
   if (failed(sharding))
     return failure();
   if (std::string why = sharding::findContradiction(mesh, *rule, *sharding); !why.empty())
