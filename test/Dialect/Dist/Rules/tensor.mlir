@@ -72,6 +72,13 @@ func.func @elements(%a: tensor<4xf32>, %i: index) -> (tensor<4xf32>, tensor<2xf3
   return %1, %2 : tensor<4xf32>, tensor<2xf32>
 }
 
+func.func @scatter(%into: tensor<4x6xf32>, %rows: tensor<3x1x6xf32>, %places: tensor<3x1xindex>) -> tensor<4x6xf32> {
+  // expected-remark @+1 {{([i, j, k], [l, m], [n, o]) -> ([p, q]) {i = 3, j = 1, k = 6, l = 4, m = 6, n = 3, o = 1, p = 4, q = 6} whole i j k l m n o p q}}
+  %0 = tensor.scatter %rows into %into[%places] scatter_dims([0]) unique
+      : (tensor<3x1x6xf32>, tensor<4x6xf32>, tensor<3x1xindex>) -> tensor<4x6xf32>
+  return %0 : tensor<4x6xf32>
+}
+
 func.func @generate() -> tensor<4xindex> {
   // expected-remark @+1 {{() -> ([i]) {i = 4} whole i}}
   %0 = tensor.generate {
