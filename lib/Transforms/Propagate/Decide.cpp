@@ -14,9 +14,9 @@
 
 #include "Decide.h"
 #include "Strategies.h"
+#include "StrategyEdges.h"
 
 #include "tessera/Dialect/Dist/IR/ReshardCache.h"
-#include "tessera/Sharding/ReshardTable.h"
 #include "tessera/Sharding/Selections.h"
 #include "tessera/Solver/Solver.h"
 
@@ -310,24 +310,20 @@ private:
       // What is made of scalars alone is made anew wherever it is needed.
       if (source && llvm::none_of(source->getOperandTypes(), llvm::IsaPred<RankedTensorType>))
         continue;
-      addTensor(t, producer, users, source ? tripsOf(source) : 1);
+      addTensor(t, producer, users, tripsOfTensor(graph, static_cast<int64_t>(t), source));
     }
   }
 
   void addTensor(size_t tensor, const End &producer, const std::vector<End> &users, double trips) {
     ReshardTable &times = tableOf(static_cast<int64_t>(tensor));
-    if (users.empty())
-      return;
-    if (users.size() == 1)
-      return addEdge(times, producer, users.front(), trips);
-    End place;
-    place.node = static_cast<int64_t>(problem.nodes.size());
-    place.shardings = placesFor(tensor, producer, users);
-    problem.nodes.emplace_back().cost.assign(place.shardings.size(), 0);
-    addEdge(times, producer, place, trips);
-    for (const End &user : users)
-      addEdge(times, place, user, trips);
-    places.push_back({tensor, place.node, std::move(place.shardings)});
+    auto makePlace = [&]() {
+      End place{static_cast<int64_t>(problem.nodes.size()), placesFor(tensor, producer, users)};
+      problem.nodes.emplace_back().cost.assign(place.shardings.size(), 0);
+      places.push_back({tensor, place.node, place.shardings});
+      return place;
+    };
+    joinUsers<End>(producer, users, makePlace,
+                   [&](const End &from, const End &to) { addEdge(times, from, to, trips); });
   }
 
   /// Where a tensor may lie for its users: as one of them needs it, or as it is made. Once it has a
@@ -378,13 +374,10 @@ private:
   }
 
   ReshardTable &tableOf(int64_t tensor) {
-    const TensorState &state = graph.tensors[tensor];
-    ReshardTable *&times = reshards[{state.mesh, state.type}];
-    if (!times)
-      times = &plannerOf(state.type.getContext(), Objective::time, withoutLatencies(topology))
-                   .table(*state.mesh, shapeOf(state.type),
-                          bytesPerElement(state.type.getElementType()));
-    return *times;
+    if (!reshards)
+      reshards.emplace(graph, plannerOf(graph.tensors[tensor].type.getContext(), Objective::time,
+                                        withoutLatencies(topology)));
+    return reshards->of(tensor);
   }
 
   double reshardSeconds(ReshardTable &times, const TensorSharding *source,
@@ -433,8 +426,8 @@ private:
   std::vector<int64_t> choice;             ///< by node of the graph: its strategy
   std::vector<const TensorSharding *> raw; ///< by tensor; null for what ops with strategies produce
   std::vector<std::vector<double>> seconds; ///< see secondsOf
+  std::optional<TensorReshards> reshards;
   // Looked up only:
-  llvm::DenseMap<std::pair<const Mesh *, Type>, ReshardTable *> reshards;
   llvm::DenseMap<
       std::pair<ReshardTable *, std::pair<const TensorSharding *, const TensorSharding *>>, double>
       reshardTimes;

@@ -25,7 +25,7 @@ using namespace tessera::sharding;
 
 StrategyGraph::StrategyGraph(const PropagationGraph &graph, const PropagatedPlan &propagated,
                              ReshardPlanner &planner, const OpCosts &costs, const Options &options)
-    : graph(graph), planner(planner), costs(costs), options(options),
+    : graph(graph), planner(planner), costs(costs), options(options), reshards(graph, planner),
       kindOfNode(graph.nodes.size(), -1), problemNode(graph.nodes.size(), -1),
       place(graph.tensors.size()), home(graph.tensors.size()), producer(graph.tensors.size(), -1) {
   addOps(propagated);
@@ -296,14 +296,8 @@ void StrategyGraph::markAnnotated() {
 }
 
 double StrategyGraph::tripsOfTensor(int64_t tensor) const {
-  if (producer[tensor] >= 0)
-    return tripsOf(graph.nodes[producer[tensor]].op);
-  double trips = 1;
-  if (graph.tensors[tensor].isFixed) // a loop's carry is resharded in its body
-    for (int64_t node : graph.nodesOf[tensor])
-      if (Operation *op = graph.nodes[node].op)
-        trips = std::max(trips, tripsOf(op));
-  return trips;
+  return dist::tripsOfTensor(graph, tensor,
+                             producer[tensor] >= 0 ? graph.nodes[producer[tensor]].op : nullptr);
 }
 
 void StrategyGraph::addTensors() {
@@ -357,31 +351,18 @@ void StrategyGraph::addTensor(int64_t tensor) {
   const End &own = home[tensor];
   if (own.node < 0)
     return;
+  auto makePlace = [&]() {
+    const TensorState &state = graph.tensors[tensor];
+    return place[tensor] = addPlacements(placementsBetween(state, own, users), state.name);
+  };
   double trips = tripsOfTensor(tensor);
-  if (users.size() < 2) {
-    for (const End &user : users)
-      addEdge(tensor, own, user, trips);
-    return;
-  }
-  const TensorState &state = graph.tensors[tensor];
-  End between = addPlacements(placementsBetween(state, own, users), state.name);
-  place[tensor] = between;
-  addEdge(tensor, own, between, trips);
-  for (const End &user : users)
-    addEdge(tensor, between, user, trips);
-}
-
-ReshardTable &StrategyGraph::reshardsOf(const TensorState &state) {
-  ReshardTable *&times = reshards[{state.mesh, state.type}];
-  if (!times)
-    times = &planner.table(*state.mesh, shapeOf(state.type),
-                           bytesPerElement(state.type.getElementType()));
-  return *times;
+  joinUsers<End>(own, users, makePlace,
+                 [&](const End &from, const End &to) { addEdge(tensor, from, to, trips); });
 }
 
 double StrategyGraph::reshardSeconds(int64_t tensor, const TensorSharding &from,
                                      const TensorSharding &to) {
-  return tripsOfTensor(tensor) * reshardsOf(graph.tensors[tensor]).seconds(from, to);
+  return tripsOfTensor(tensor) * reshards.of(tensor).seconds(from, to);
 }
 
 void StrategyGraph::addEdge(int64_t tensor, const End &from, const End &to, double trips) {
@@ -396,7 +377,7 @@ void StrategyGraph::addEdge(int64_t tensor, const End &from, const End &to, doub
         options.timeLimit)
       isHurried = true;
     std::vector<double> distinct =
-        reshardsOf(state).seconds(sources.distinct, targets.distinct, isHurried);
+        reshards.of(state).seconds(sources.distinct, targets.distinct, isHurried);
     for (double &seconds : distinct)
       seconds *= trips;
     solver::EdgeTable table{
@@ -418,7 +399,7 @@ double StrategyGraph::exactCost(const std::vector<int64_t> &choice) {
     return lists[end.shardings].distinct[lists[end.shardings].of[choice[end.node]]];
   };
   for (const Sent &each : sent) {
-    ReshardTable &times = reshardsOf(graph.tensors[each.tensor]);
+    ReshardTable &times = reshards.of(each.tensor);
     seconds += each.trips * times.seconds(shardingAt(each.from), shardingAt(each.to));
   }
   return seconds;

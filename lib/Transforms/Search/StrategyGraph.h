@@ -22,9 +22,9 @@
 #ifndef TESSERA_LIB_TRANSFORMS_SEARCH_STRATEGYGRAPH_H
 #define TESSERA_LIB_TRANSFORMS_SEARCH_STRATEGYGRAPH_H
 
+#include "../Propagate/StrategyEdges.h"
 #include "Candidates.h"
 
-#include "tessera/Sharding/ReshardTable.h"
 #include "tessera/Solver/Problem.h"
 
 #include <chrono>
@@ -103,8 +103,8 @@ public:
   /// Bytes per device, beside source and target, of the intermediate results of a reshard.
   double bytesOnTheWay(int64_t tensor, const sharding::TensorSharding &from,
                        const sharding::TensorSharding &to) const;
-  /// Bytes per device that the op which makes a tensor takes beside its operands and results; told of
-  /// its first result.
+  /// Bytes per device that the op which makes a tensor takes beside its operands and results; told
+  /// of its first result.
   double workingBytes(int64_t tensor, const std::vector<int64_t> &choice) const;
   /// The node of the problem that says how a tensor is laid by a home, -1 where an op makes it.
   int64_t homeOf(int64_t tensor) const { return home[tensor].node; }
@@ -151,7 +151,6 @@ private:
   int64_t kindOf(int64_t node, const Strategy &propagated);
   bool allowsResults(const RuleNode &node, const Strategy &strategy) const;
   int64_t intern(std::vector<sharding::TensorSharding> shardings);
-  sharding::ReshardTable &reshardsOf(const TensorState &state);
   const AxisGroups &groupsOf(const sharding::Mesh &mesh);
   double tripsOfTensor(int64_t tensor) const;
 
@@ -159,6 +158,7 @@ private:
   sharding::ReshardPlanner &planner;
   const OpCosts &costs;
   Options options;
+  TensorReshards reshards;
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
   solver::Problem result;
   std::vector<int64_t> propagatedOf; ///< by node of the problem
@@ -169,8 +169,6 @@ private:
   std::vector<End> place;                       ///< by tensor, node -1: none
   std::vector<End> home;                        ///< by tensor; of ops' results the op
   std::vector<int64_t> producer;                ///< by tensor: node of the graph, -1: none
-  /// By mesh and type; looked up, never iterated.
-  llvm::DenseMap<std::pair<const sharding::Mesh *, mlir::Type>, sharding::ReshardTable *> reshards;
   mutable std::map<std::pair<int64_t, int64_t>, double> knownWorking; ///< by kind and strategy
   std::vector<Sent> sent;                                             ///< by edge
   bool isHurried = false;
