@@ -7,12 +7,13 @@
 
 #include "ArenaPlan.h"
 
+#include "tessera/Planning/MemoryProfile.h"
+
 #include <algorithm>
-#include <iterator>
 #include <limits>
-#include <map>
 
 using namespace tessera::codegen;
+using tessera::dist::MemoryProfile;
 
 using Life = std::pair<int64_t, int64_t>;
 
@@ -51,18 +52,17 @@ static int64_t aligned(int64_t bytes) {
   return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
 }
 
-/// What is alive from a time to the next one: the most of it is the least that any plan can take.
-static std::map<int64_t, int64_t> loadOf(const std::vector<Buffer *> &buffers) {
-  std::map<int64_t, int64_t> load;
+/// What is alive at a time: the most of it is the least that any plan can take.
+static MemoryProfile profileOf(const std::vector<Buffer *> &buffers) {
+  int64_t end = 0;
   for (const Buffer *buffer : buffers)
-    for (const Life &life : buffer->lives) {
-      load[life.first] += aligned(buffer->bytes);
-      load[life.second + 1] -= aligned(buffer->bytes);
-    }
-  int64_t now = 0;
-  for (auto &[time, bytes] : load)
-    bytes = now += bytes;
-  return load;
+    if (!buffer->lives.empty())
+      end = std::max(end, buffer->lives.back().second);
+  MemoryProfile profile(end);
+  for (const Buffer *buffer : buffers)
+    for (const Life &life : buffer->lives)
+      profile.add(life.first, life.second, static_cast<double>(aligned(buffer->bytes)));
+  return profile;
 }
 
 namespace {
@@ -138,17 +138,16 @@ std::vector<Placer::Order> Placer::orders() const {
   std::vector<Buffer *> rest;
   for (size_t b : others)
     rest.push_back(buffers[b]);
-  std::map<int64_t, int64_t> load = loadOf(rest);
+  MemoryProfile profile = profileOf(rest);
   // By buffer: the most that is alive while it is, the time at which it begins, and how long it is.
-  std::vector<int64_t> most(buffers.size(), 0), begin = most, span = most;
+  std::vector<double> most(buffers.size(), 0);
+  std::vector<int64_t> begin(buffers.size(), 0), span = begin;
   for (size_t b : others)
     if (const std::vector<Life> &lives = buffers[b]->lives; !lives.empty()) {
       begin[b] = lives.front().first;
       span[b] = lives.back().second - lives.front().first;
       for (const Life &life : lives)
-        for (auto it = std::prev(load.upper_bound(life.first));
-             it != load.end() && it->first <= life.second; ++it)
-          most[b] = std::max(most[b], it->second);
+        most[b] = std::max(most[b], profile.peak(life.first, life.second));
     }
   Order bySize = others;
   std::stable_sort(bySize.begin(), bySize.end(),
@@ -234,10 +233,7 @@ int64_t Placer::finish() {
 int64_t tessera::codegen::planArena(std::vector<Buffer *> buffers, bool reuse) {
   for (Buffer *buffer : buffers)
     normalize(buffer->lives);
-  int64_t least = 0;
-  for (auto [time, bytes] : loadOf(buffers))
-    least = std::max(least, bytes);
   Placer placer(buffers, reuse);
-  placer.run(least, reuse);
+  placer.run(static_cast<int64_t>(profileOf(buffers).peak()), reuse);
   return placer.finish();
 }

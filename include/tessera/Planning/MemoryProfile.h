@@ -35,6 +35,10 @@ public:
   /// The first of the times at which most is live.
   int64_t worst() const { return std::max_element(live.begin(), live.end()) - live.begin(); }
   double peak() const { return *std::max_element(live.begin(), live.end()); }
+  /// The most that is live from a time to another one, both included.
+  double peak(int64_t from, int64_t to) const {
+    return *std::max_element(live.begin() + from, live.begin() + to + 1);
+  }
   const std::vector<double> &byTime() const { return live; }
 
 private:
