@@ -167,11 +167,12 @@ void Liveness::reuse(ArrayRef<Operation *> kernel) {
       };
       for (Operation *reader : kernel)
         for (Value operand : reader->getOperands()) {
+          if (dying || operand.getType() != result.getType())
+            continue;
           Value root = rootOf(operand);
           auto it = lives.find(root);
-          if (!dying && it != lives.end() && it->second.kind == Kind::own &&
-              it->second.from < time && it->second.to == time &&
-              operand.getType() == result.getType() && bytesOf(root) == bytesOf(result) &&
+          if (it != lives.end() && it->second.kind == Kind::own && it->second.from < time &&
+              it->second.to == time && bytesOf(root) == bytesOf(result) &&
               runsInPlace(operand, result) && isOnlyOne(operand))
             dying = &it->second;
         }
