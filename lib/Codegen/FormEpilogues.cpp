@@ -178,12 +178,7 @@ struct CodegenFormEpilogues : codegen::impl::CodegenFormEpiloguesBase<CodegenFor
   void runOnOperation() override {
     if (!dist::isLocalView(getOperation()))
       return;
-    SmallVector<linalg::LinalgOp> contractions;
-    getOperation().walk([&](linalg::LinalgOp op) {
-      if (isGemmLike(op))
-        contractions.push_back(op);
-    });
-    for (linalg::LinalgOp op : contractions)
+    for (linalg::LinalgOp op : gemmLikeOps(getOperation()))
       if (std::optional<GemmForm> form = matchGemm(op); form && hasWholeRows(*form))
         EpilogueChain(op, *form).run();
   }

@@ -141,11 +141,7 @@ struct CodegenFormGemms : codegen::impl::CodegenFormGemmsBase<CodegenFormGemms> 
       return;
     // Later ones first: a reordering between two is better taken by the one that reads it than by
     // the one that would have to write in pieces.
-    SmallVector<linalg::LinalgOp> contractions;
-    getOperation().walk([&](linalg::LinalgOp op) {
-      if (isGemmLike(op))
-        contractions.push_back(op);
-    });
+    SmallVector<linalg::LinalgOp> contractions = gemmLikeOps(getOperation());
     for (linalg::LinalgOp op : llvm::reverse(contractions))
       GemmFormer(op).run();
     eraseDead(getOperation().getBody());

@@ -36,6 +36,15 @@ std::optional<GemmForm> codegen::matchGemm(Operation *op) {
   return contraction ? matchGemm(contraction) : std::nullopt;
 }
 
+SmallVector<linalg::LinalgOp> codegen::gemmLikeOps(Operation *function) {
+  SmallVector<linalg::LinalgOp> ops;
+  function->walk([&](linalg::LinalgOp op) {
+    if (isGemmLike(op))
+      ops.push_back(op);
+  });
+  return ops;
+}
+
 /// A slice that only kernels read is cut inside each of them, where it costs nothing.
 static bool isCutByReaders(Operation *op) {
   return isa<tensor::ExtractSliceOp>(op) && llvm::all_of(op->getUsers(), [&](Operation *user) {

@@ -49,6 +49,8 @@ private:
   bool numbers(std::vector<double> &values);
   bool integers(std::vector<int64_t> &values);
   bool skipValue(int depth = 0);
+  /// What stands between commas until `close`; `item` may add to the path.
+  bool sequence(char close, const char *expected, const std::function<bool(int64_t)> &item);
   /// Calls `item` for each element; the path shows its index meanwhile.
   bool array(const std::function<bool(int64_t)> &item);
   bool object(const std::function<bool(const std::string &)> &member);
@@ -136,52 +138,40 @@ bool Reader::integer(int64_t &value) {
   return true;
 }
 
-bool Reader::array(const std::function<bool(int64_t)> &item) {
-  if (!expect('[', "a list"))
-    return false;
+bool Reader::sequence(char close, const char *expected, const std::function<bool(int64_t)> &item) {
   skipSpace();
-  if (at < text.size() && text[at] == ']')
+  if (at < text.size() && text[at] == close)
     return ++at, true;
   size_t length = path.size();
   for (int64_t i = 0;; ++i) {
-    path += '[' + std::to_string(i) + ']';
     if (!item(i))
       return false;
     path.resize(length);
     skipSpace();
-    if (at < text.size() && text[at] == ',') {
-      ++at;
-      continue;
-    }
-    return expect(']', "',' or ']'");
+    if (at >= text.size() || text[at] != ',')
+      return expect(close, expected);
+    ++at;
   }
 }
 
+bool Reader::array(const std::function<bool(int64_t)> &item) {
+  return expect('[', "a list") && sequence(']', "',' or ']'", [&](int64_t i) {
+           path += '[' + std::to_string(i) + ']';
+           return item(i);
+         });
+}
+
 bool Reader::object(const std::function<bool(const std::string &)> &member) {
-  if (!expect('{', "an object"))
-    return false;
-  skipSpace();
-  if (at < text.size() && text[at] == '}')
-    return ++at, true;
-  size_t length = path.size();
   std::string name;
   std::set<std::string> seen;
-  while (true) {
-    if (!string(name) || !expect(':', "':'"))
-      return false;
-    path += (length ? "." : "") + name;
-    if (!seen.insert(name).second)
-      return fail("stands twice in one object");
-    if (!member(name))
-      return false;
-    path.resize(length);
-    skipSpace();
-    if (at < text.size() && text[at] == ',') {
-      ++at;
-      continue;
-    }
-    return expect('}', "',' or '}'");
-  }
+  return expect('{', "an object") && sequence('}', "',' or '}'", [&](int64_t) {
+           if (!string(name) || !expect(':', "':'"))
+             return false;
+           path += (path.empty() ? "" : ".") + name;
+           if (!seen.insert(name).second)
+             return fail("stands twice in one object");
+           return member(name);
+         });
 }
 
 bool Reader::numbers(std::vector<double> &values) {

@@ -21,6 +21,9 @@ using dist::matchGemm;
 /// The form of a contraction or an rt.product; empty when it is not gemm-like.
 std::optional<GemmForm> matchGemm(mlir::Operation *op);
 
+/// The ops of a function that multiply and add as the gemm interface does, in order.
+llvm::SmallVector<mlir::linalg::LinalgOp> gemmLikeOps(mlir::Operation *function);
+
 } // namespace tessera::codegen
 
 #endif // TESSERA_CODEGEN_GEMM_H
