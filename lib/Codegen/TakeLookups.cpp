@@ -52,8 +52,8 @@ static void takeLookup(linalg::GenericOp op, ArrayRef<dist::SelectedLoop> select
   SmallVector<AffineMap> maps;
   SmallVector<BlockArgument> kept; // of the body, by argument of the new one
   auto keep = [&](OpOperand *operand) {
-    maps.push_back(op.getMatchingIndexingMap(operand)
-                       .replaceDimsAndSymbols(places, {}, iterators.size(), 0));
+    maps.push_back(
+        op.getMatchingIndexingMap(operand).replaceDimsAndSymbols(places, {}, iterators.size(), 0));
     kept.push_back(op.getMatchingBlockArgument(operand));
   };
   for (OpOperand *input : op.getDpsInputOperands()) {

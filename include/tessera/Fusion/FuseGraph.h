@@ -75,9 +75,9 @@ private:
   /// Whether the producer's group hands values to the op's group through operands of the op alone:
   /// the rows of nothing else are compared.
   bool passesByOperandsOnly(unsigned op, unsigned producerGroup) const;
-  /// Whether a group would have to wait for a step behind it, for a few elements that it hands to the
-  /// op: a row's sum, for scores that are computed again much later. That step would run at once, and
-  /// the op's results be in memory until their users run.
+  /// Whether a group would have to wait for a step behind it, for a few elements that it hands to
+  /// the op: a row's sum, for scores that are computed again much later. That step would run at
+  /// once, and the op's results be in memory until their users run.
   bool wouldWaitForLittle(unsigned op, unsigned producerGroup) const;
   /// Puts into a buffer that only it sees, what was put there before: one kernel.
   bool continuesInserts(unsigned op, unsigned producerGroup) const;

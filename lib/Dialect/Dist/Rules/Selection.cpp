@@ -16,8 +16,8 @@ using namespace tessera::dist;
 
 /// Of a selected loop that is worth it to be replaced by its index.
 static constexpr int64_t kLeastExtent = 8;
-/// As many indices are compared with each row while the row is read and written by who uses the sum:
-/// a kernel that never has the sum in memory.
+/// As many indices are compared with each row while the row is read and written by who uses the
+/// sum: a kernel that never has the sum in memory.
 static constexpr int64_t kMostCompared = 16;
 
 namespace {
@@ -106,7 +106,8 @@ private:
     auto width = static_cast<unsigned>(
         index.getType().isIndex() ? 64 : index.getType().getIntOrFloatBitWidth());
     if (ShapedType::isDynamic(extent) || extent == 0 ||
-        (width < 64 && extent >= int64_t(1) << (width - 1)) || (width < 32 && !each.offsets.empty()))
+        (width < 64 && extent >= int64_t(1) << (width - 1)) ||
+        (width < 32 && !each.offsets.empty()))
       return false;
     found.push_back(std::move(each));
     return true;
@@ -122,7 +123,8 @@ private:
     auto add = value.getDefiningOp<arith::AddIOp>();
     if (!add || loopsOf(add).none() || loopsOf(add.getLhs()).anyCommon(loopsOf(add.getRhs())))
       return std::nullopt;
-    for (auto [one, other] : {std::pair(add.getLhs(), add.getRhs()), {add.getRhs(), add.getLhs()}}) {
+    for (auto [one, other] :
+         {std::pair(add.getLhs(), add.getRhs()), {add.getRhs(), add.getLhs()}}) {
       size_t before = offsets.size();
       offsets.push_back(other);
       if (std::optional<unsigned> loop = peel(one, offsets))
@@ -205,9 +207,8 @@ bool tessera::dist::isLookedUp(linalg::GenericOp op, OpOperand &operand) {
   if (!op.isDpsInput(&operand))
     return false;
   AffineMap map = op.getMatchingIndexingMap(&operand);
-  return llvm::any_of(lookedUpLoops(op), [&](const SelectedLoop &each) {
-    return map.isFunctionOfDim(each.loop);
-  });
+  return llvm::any_of(lookedUpLoops(op),
+                      [&](const SelectedLoop &each) { return map.isFunctionOfDim(each.loop); });
 }
 
 bool tessera::dist::isScatter(linalg::GenericOp op) {

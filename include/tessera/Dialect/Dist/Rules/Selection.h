@@ -40,8 +40,9 @@ llvm::SmallVector<SelectedLoop, 2> replaceableLoops(mlir::linalg::GenericOp op);
 llvm::SmallVector<SelectedLoop, 2> lookedUpLoops(mlir::linalg::GenericOp op);
 /// Whether a look-up extracts elements of an operand, by its index.
 bool isLookedUp(mlir::linalg::GenericOp op, mlir::OpOperand &operand);
-/// Whether one of them is parallel, and more than a few terms are added up: a kernel of its own writes
-/// each where its index says. (Fewer are compared with every row, in whatever kernel needs the sums.)
+/// Whether one of them is parallel, and more than a few terms are added up: a kernel of its own
+/// writes each where its index says. (Fewer are compared with every row, in whatever kernel needs
+/// the sums.)
 bool isScatter(mlir::linalg::GenericOp op);
 
 } // namespace tessera::dist
