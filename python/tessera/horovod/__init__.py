@@ -22,6 +22,8 @@ from .functions import allgather_object, broadcast_object, broadcast_optimizer_s
 from .optimizer import DistributedOptimizer, DistributedTrainer, Trainer
 from .process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
 from .reductions import Adasum, Average, Max, Min, Product, ReduceOp, Sum
+from .run import run
+from .timeline import start_timeline, stop_timeline
 
 __all__ = ["Adasum", "Average", "CallError", "Compression", "DistributedOptimizer", "DistributedTrainer", "Handle", "HorovodInternalError",
            "HostsUpdatedInterrupt", "Max", "Min", "NotInitializedError", "ProcessSet", "Product", "ReduceOp", "Sum", "Trainer",
@@ -32,4 +34,4 @@ __all__ = ["Adasum", "Average", "CallError", "Compression", "DistributedOptimize
            "grouped_allreduce", "grouped_allreduce_", "grouped_allreduce_async", "grouped_allreduce_async_", "grouped_reducescatter",
            "grouped_reducescatter_async", "init", "is_homogeneous", "is_initialized", "join", "local_rank", "local_size", "mpi_built",
            "mpi_enabled", "mpi_threads_supported", "nccl_built", "poll", "rank", "reducescatter", "reducescatter_async",
-           "remove_process_set", "rocm_built", "shutdown", "size", "synchronize"]
+           "remove_process_set", "rocm_built", "run", "shutdown", "size", "start_timeline", "stop_timeline", "synchronize"]

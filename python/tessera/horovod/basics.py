@@ -12,6 +12,7 @@ from ..errors import ArgumentError
 from .exchange import Exchange
 from .job import Job, exchange
 from .process_sets import add_process_set
+from .timeline import stop_timeline
 
 
 def init(comm=None, process_sets=None, *, backend: str | None = None, timeout: float = 120.0) -> None:
@@ -56,6 +57,7 @@ def shutdown() -> None:
         return
     Job.exchange.stop()
     Job.exchange = None
+    stop_timeline()
     if Job.is_own and dist.is_initialized():
         dist.destroy_process_group()
 

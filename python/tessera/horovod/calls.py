@@ -85,13 +85,19 @@ class Handle:
         self.call, self._finish, self._done = call, finish, threading.Event()
         self._output, self._error, self._lock, self.waiting_since = None, None, threading.Lock(), None
         self._result, self._is_finished = None, False
+        self.on_end: Callable[[], None] | None = None  # called once, by the thread of the exchange
 
     def complete(self, arrays: list[Array], more: dict) -> None:
         self._output = arrays, more
-        self._done.set()
+        self._end()
 
     def fail(self, text: str, lost: bool = False) -> None:
         self._error = HorovodInternalError if lost else CallError, text
+        self._end()
+
+    def _end(self) -> None:
+        if self.on_end:
+            self.on_end()
         self._done.set()
 
     def is_completed(self) -> bool:

@@ -15,6 +15,7 @@ class Job:
     exchange: Exchange | None = None
     is_own = False  # whether init() made the process group, too
     places: list[tuple[int, int]] = []  # by rank: local rank, node
+    timeline = None  # where start_timeline has begun one
 
 
 def exchange() -> Exchange:
@@ -24,4 +25,7 @@ def exchange() -> Exchange:
 
 
 def submit(call: Call, finish) -> Handle:
-    return exchange().submit(Handle(call, finish))
+    handle = Handle(call, finish)
+    if Job.timeline is not None:
+        handle.on_end = Job.timeline.begin(call)
+    return exchange().submit(handle)

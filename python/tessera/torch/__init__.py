@@ -1,7 +1,10 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The importer of PyTorch modules. Needs torch; nothing else of `tessera` does."""
+"""PyTorch: the importer of its modules, and data parallelism of modules that autograd computes. Needs torch; nothing else of `tessera`
+does."""
 
 from .importer import TorchModule, from_torch
+from .normalization import SyncBatchNorm
+from .parallel import DistributedDataParallel, GradientError
 
-__all__ = ["TorchModule", "from_torch"]
+__all__ = ["DistributedDataParallel", "GradientError", "SyncBatchNorm", "TorchModule", "from_torch"]

@@ -17,6 +17,7 @@ from ..compression import Compression
 from ..optimizer import factors
 from ..process_sets import ProcessSet, global_process_set
 from ..reductions import Average, ReduceOp, reduction
+from .collectives import sparse_allreduce_async
 
 
 class GradientError(Error, AssertionError):
@@ -26,8 +27,9 @@ class GradientError(Error, AssertionError):
 class _DistributedOptimizer:
     """What DistributedOptimizer adds to the class of an optimizer."""
 
-    def _distribute(self, named_parameters, compression, passes, options, groups, process_set) -> None:
+    def _distribute(self, named_parameters, compression, passes, options, groups, process_set, op, sparse_as_dense) -> None:
         self._compression, self._passes, self._options, self._set = compression, passes, options, process_set
+        self._op, self._sparse_as_dense = op, sparse_as_dense
         self._names = _names(self, named_parameters)
         self._delays: dict = {}
         self._handles: dict = {}  # of the parameters of a group: the call, and the contexts of the compression
@@ -56,10 +58,26 @@ class _DistributedOptimizer:
         for p in group:
             if p.grad is None:  # not used on this rank
                 p.grad = torch.zeros_like(p)
+        if any(p.grad.is_sparse for p in group):
+            return self._reduce_sparse(group)
         pairs = [self._compression.compress(p.grad / self._passes if self._passes > 1 else p.grad) for p in group]
         handle = grouped_allreduce_async([pair[0] for pair in pairs], name=f"gradient.{self._names[group[0]]}", process_set=self._set,
                                          **self._options)
         self._handles[group] = handle, [pair[1] for pair in pairs]
+
+    def _reduce_sparse(self, group) -> None:
+        if len(group) > 1:
+            raise ArgumentError(f"the gradient of '{self._names[next(p for p in group if p.grad.is_sparse)]}' is sparse, and is reduced in a group "
+                                "with others; leave it out of groups and num_groups")
+        gradient, name = group[0].grad, f"gradient.{self._names[group[0]]}"
+        if self._passes > 1:
+            gradient = gradient / self._passes
+        if self._sparse_as_dense:
+            handle = grouped_allreduce_async([gradient.to_dense()], name=name, process_set=self._set, **self._options)
+            self._handles[group] = lambda: [handle.wait()[0].to_sparse()], None
+        else:
+            wait = sparse_allreduce_async(gradient.coalesce(), name, self._op, self._set)
+            self._handles[group] = lambda: [wait()], None
 
     def set_backward_passes_per_step(self, passes: int) -> None:
         self._passes = whole("backward_passes_per_step", passes, 1, 1 << 30)
@@ -73,6 +91,9 @@ class _DistributedOptimizer:
                 self._reduce(group)
         for group in self._groups:
             handle, contexts = self._handles.pop(group)
+            if contexts is None:
+                group[0].grad = handle()[0]
+                continue
             for p, result, context in zip(group, handle.wait(), contexts):
                 p.grad.copy_(self._compression.decompress(result, context))
         self._delays = {p: self._passes for p in self._delays}
@@ -144,7 +165,8 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer, named_parameters=None
     """The optimizer, of a subclass of its class, whose gradients are reduced over all ranks. A reduction begins when the backward pass
     has computed the gradient (that of backward_passes_per_step passes, summed and divided by their number); step() waits for all.
 
-    Reductions of several parameters move together with num_groups (so many of equal length) or groups (lists of parameters)."""
+    Reductions of several parameters move together with num_groups (so many of equal length) or groups (lists of parameters). Sparse gradients
+    are gathered from all ranks; with sparse_as_dense they are reduced as dense ones, and are sparse again in the step."""
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise ArgumentError(f"optimizer {type(optimizer).__name__} is not one of torch.optim; tessera.horovod wraps those of tessera")
     if hasattr(optimizer, "_distribute"):
@@ -153,5 +175,6 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer, named_parameters=None
     options = factors(reduction(op), gradient_predivide_factor, process_set.size())
     own = {name: getattr(_DistributedOptimizer, name) for name in vars(_DistributedOptimizer) if not name.startswith("__")}
     optimizer.__class__ = type(type(optimizer).__name__, (type(optimizer),), own)
-    optimizer._distribute(named_parameters, compression, passes, options, groups if groups is not None else num_groups or None, process_set)
+    optimizer._distribute(named_parameters, compression, passes, options, groups if groups is not None else num_groups or None, process_set,
+                          reduction(op), sparse_as_dense)
     return optimizer
