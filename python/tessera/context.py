@@ -20,7 +20,9 @@ _FUSED = {"allreduce": "all-reduce", "allgather": "all-gather", "reducescatter":
 _FUSION_MODES = ("auto", "size", "index")
 _MOST_MIB = 1 << 20
 
-_DEFAULTS = {"search_mode": None, "all_reduce_fusion_config": [], "comm_fusion": None, "dataset_strategy": "data_parallel"}
+_PARALLEL_MODES = ("semi_auto_parallel", "auto_parallel")
+
+_DEFAULTS = {"parallel_mode": None, "search_mode": None, "all_reduce_fusion_config": [], "comm_fusion": None, "dataset_strategy": "data_parallel"}
 _context = dict(_DEFAULTS)
 _algorithm = {"fully_use_devices": True}
 
@@ -76,13 +78,21 @@ def _dataset_strategy(value):
     return value
 
 
-_CHECKS = {"search_mode": _search_mode, "all_reduce_fusion_config": lambda value: _indices("all_reduce_fusion_config", value),
+def _parallel_mode(value) -> str:
+    if value not in _PARALLEL_MODES:
+        hint = "; data parallelism of whole batches is DistributedDataParallel" if value == "data_parallel" else ""
+        raise refuse(ArgumentError, f"parallel_mode {value!r}; there are {', '.join(_PARALLEL_MODES)}{hint}")
+    return value
+
+
+_CHECKS = {"parallel_mode": _parallel_mode, "search_mode": _search_mode, "all_reduce_fusion_config": lambda value: _indices("all_reduce_fusion_config", value),
            "comm_fusion": _fusion, "dataset_strategy": _dataset_strategy}
 
 
 @entry
 def set_auto_parallel_context(**given) -> None:
-    """search_mode: as `search` of `jit`. all_reduce_fusion_config: the all-reduces of a program in their order are joined up to these
+    """parallel_mode: "semi_auto_parallel": strategies are those given and what they propagate to; "auto_parallel": they are searched, by
+    search_mode or else "recursive_programming". search_mode: as `search` of `jit`; by itself it searches, too. all_reduce_fusion_config: the all-reduces of a program in their order are joined up to these
     indices, [20, 35] makes 0 to 19, 20 to 34 and the rest; [] is the default. comm_fusion: for allreduce, allgather and reducescatter
     {"mode": "auto" | "size" | "index", "config": None | MiB | indices}. dataset_strategy: of `data.place_batch`.
 
@@ -109,9 +119,11 @@ def reset_auto_parallel_context() -> None:
 
 
 @entry
-def set_algo_parameters(*, fully_use_devices: bool = True) -> None:
+def set_algo_parameters(*, fully_use_devices: bool = True, **unknown) -> None:
     """fully_use_devices: True: a search tries for contractions only what uses all devices, where sizes allow; False: everything, which
-    takes longer and may find a cheaper plan. Raises ArgumentError for what is not a bool."""
+    takes longer and may find a cheaper plan. Raises ArgumentError for what is not a bool, and for other names."""
+    for name in unknown:
+        raise refuse(ArgumentError, f"set_algo_parameters has no '{name}'; there are {', '.join(_algorithm)}")
     if not isinstance(fully_use_devices, bool):
         raise refuse(ArgumentError, f"fully_use_devices {fully_use_devices!r} is not True or False")
     _algorithm["fully_use_devices"] = fully_use_devices
@@ -146,7 +158,9 @@ def options() -> dict:
             words.append(f"{kind}=index {kind}-config={_numbers(of['config'])}")
     if words:
         found["fusion"] = " ".join(words)
-    if _context["search_mode"] is not None:
+    if _context["parallel_mode"] == "auto_parallel":
+        found["search"] = _context["search_mode"] or "recursive_programming"
+    elif _context["parallel_mode"] is None and _context["search_mode"] is not None:
         found["search"] = _context["search_mode"]
     if not _algorithm["fully_use_devices"]:
         found["fully_use_devices"] = False

@@ -84,6 +84,9 @@ class BatchSampler:
 
     def __init__(self, source, batch_size: int, shuffle: bool = False, drop_last: bool = False, seed: int = 0):
         self.source, self.batch_size = source, _at_least_one("batch_size", batch_size)
+        for name, value in (("shuffle", shuffle), ("drop_last", drop_last)):
+            if not isinstance(value, (bool, np.bool_)):
+                raise refuse(ArgumentError, f"{name} {value!r} of BatchSampler is True or False")
         self.shuffle, self.drop_last, self.seed, self.epoch = shuffle, drop_last, seed, 0
 
     def set_epoch(self, epoch: int) -> None:

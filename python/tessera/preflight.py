@@ -6,6 +6,7 @@
     tessera launch --nnodes 2 --node_rank 0 ... -m tessera.preflight    all nodes of a job, with its options and environment
 
 Each process looks at its host: other processes on the devices that it would use, ranks of other jobs, versions of libraries, threads.
+Ranks of a job that runs, seen from beside it, are on no device but their own. Devices are those of nvidia-smi; a host without it has none.
 Rank 0 compares what all found and prints one line for each trouble, with the host and what it is about; the exit code is then 1. Ranks
 of other jobs that disturb neither its devices nor its port are notes.
 """
@@ -24,6 +25,8 @@ from .errors import Error
 from .launch.cores import cores
 
 _OWN = ("TESSERA_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+_LOCAL = ("TESSERA_LOCAL_RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
+_HIDDEN = 1024  # MiB in use on a device without a process: more than the driver itself takes
 
 
 def _read(path: str) -> bytes:
@@ -63,14 +66,17 @@ def _job(process: int) -> dict[str, str]:
     """What a launcher told a process, of the variables that name a job; nothing for other processes."""
     entries = [entry.partition(b"=") for entry in _read(f"/proc/{process}/environ").split(b"\0")]
     found = {name.decode(errors="replace"): value.decode(errors="replace") for name, _, value in entries}
-    return {name: found[name] for name in (*_OWN, "MASTER_PORT") if name in found} if any(name in found for name in _OWN) else {}
+    if not any(name in found for name in _OWN):
+        return {}
+    return {name: found[name] for name in (*_OWN, *_LOCAL, "MASTER_PORT", "CUDA_VISIBLE_DEVICES") if name in found}
 
 
 def _jobs() -> list[dict]:
     """Ranks of jobs on this host, with the processes above them. Of a process that a rank started, the topmost counts."""
     found = {process: job for process in _processes() if (job := _job(process))}
     return [{"process": process, "parents": _above(process), "command": _command(process), "rank": next(job[name] for name in _OWN if name in job),
-             "port": job.get("MASTER_PORT", "")}
+             "port": job.get("MASTER_PORT", ""), "local_rank": next((job[name] for name in _LOCAL if name in job), ""),
+             "shown": job.get("CUDA_VISIBLE_DEVICES")}
             for process, job in found.items() if found.get(_parent(process)) != job]
 
 
@@ -82,20 +88,27 @@ def _above(process: int) -> list[int]:
     return above
 
 
-def _devices() -> tuple[list[str], list[dict]]:
-    """(ids of the host's devices, processes that compute on them), both by nvidia-smi; the devices are those of CUDA_VISIBLE_DEVICES."""
-    rows = [[cell.strip() for cell in line.split(",")] for line in _output("nvidia-smi", "--query-gpu=index,uuid", "--format=csv,noheader").splitlines()]
-    all_devices = {row[0]: row[1] for row in rows if len(row) == 2}
+def _table(*query: str) -> list[list[str]]:
+    """Rows of cells that nvidia-smi prints; nothing where it is absent or does not know the query."""
+    lines = _output("nvidia-smi", *query, "--format=csv,noheader").splitlines()
+    return [[cell.strip() for cell in line.split(",")] for line in lines]
+
+
+def _devices() -> tuple[list[str], list[dict], list[dict]]:
+    """(ids of the host's devices, processes that compute on them, all devices), by nvidia-smi; the first two are of the devices of
+    CUDA_VISIBLE_DEVICES."""
+    every = {row[0]: row[1] for row in _table("--query-gpu=index,uuid") if len(row) == 2}
     shown = os.environ.get("CUDA_VISIBLE_DEVICES")
-    own = list(all_devices.values())
+    own = list(every.values())
     if shown is not None:
-        own = [all_devices.get(name, name) for name in filter(None, (name.strip() for name in shown.split(",")))]
-    rows = [[cell.strip() for cell in line.split(",")]
-            for line in _output("nvidia-smi", "--query-compute-apps=pid,gpu_uuid,used_memory", "--format=csv,noheader").splitlines()]
-    numbers = {uuid: index for index, uuid in all_devices.items()}
-    used = [{"process": int(row[0]), "device": numbers.get(row[1], row[1]), "memory": row[2], "command": _command(int(row[0]))}
-            for row in rows if len(row) == 3 and row[0].isdigit() and row[1] in own]
-    return own, used
+        own = [every.get(name, name) for name in filter(None, (name.strip() for name in shown.split(",")))]
+    numbers = {uuid: index for index, uuid in every.items()}
+    used = [{"process": int(row[0]), "device": numbers.get(row[1], row[1]), "memory": row[2], "command": _command(int(row[0])), "parents": _above(int(row[0]))}
+            for row in _table("--query-compute-apps=pid,gpu_uuid,used_memory") if len(row) == 3 and row[0].isdigit() and row[1] in own]
+    more = {row[0]: row[1:] for row in _table("--query-gpu=index,name,memory.used") if len(row) == 3}
+    cards = [{"device": index, "uuid": uuid, "name": more.get(index, [""])[0], "memory": more.get(index, ["", ""])[1], "own": uuid in own}
+             for index, uuid in every.items()]
+    return own, used, cards
 
 
 def _versions() -> dict[str, str]:
@@ -112,9 +125,11 @@ def _versions() -> dict[str, str]:
 
 def facts() -> dict:
     """What this process sees of its host; plain values, which ranks can exchange."""
-    devices, used = _devices()
+    devices, used, cards = _devices()
     threads = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    return {"host": platform.node(), "process": os.getpid(), "parents": _above(os.getpid()), "jobs": _jobs(), "devices": devices, "used": used, "versions": _versions(),
+    return {"host": platform.node(), "process": os.getpid(), "parents": _above(os.getpid()), "jobs": _jobs(),
+            "devices": devices, "used": used, "cards": cards,
+            "versions": _versions(),
             "cores": cores(), "threads": int(threads) if threads.isdigit() and int(threads) else None,
             "port": os.environ.get("MASTER_PORT", ""), "local_rank": ranks.read().local_rank}
 
@@ -130,8 +145,10 @@ def troubles(found: list[dict]) -> tuple[list[str], list[str]]:
         own = {each["process"] for each in here}
         own |= {process for each in here for process in each["parents"]}
         seen: set[int] = set()
+        astray, ranks_there = _astray(host, here)
+        lines += astray
         for used in (used for each in here for used in each["used"]):
-            if used["process"] not in own | seen:
+            if used["process"] not in own | seen and not ({used["process"], *used.get("parents", ())} & ranks_there.keys() & own):
                 seen.add(used["process"])
                 lines.append(f"host {host}: process {used['process']} ({used['command']}) is on device {used['device']} with {used['memory']}; "
                              "end it, or leave the device out with --devices")
@@ -149,7 +166,50 @@ def troubles(found: list[dict]) -> tuple[list[str], list[str]]:
             else:
                 notes.append(what)
         lines += _threads(host, here)
-    return lines + _differences(hosts), notes
+        notes += _hidden(host, here[0])
+    return lines + _differences(hosts), notes + _uneven(hosts)
+
+
+def _astray(host: str, here: list[dict]) -> tuple[list[str], dict[int, dict]]:
+    """Ranks on a device that is not their own, as those whose first allocation comes before they select it; and all ranks by process."""
+    ranks_there = {job["process"]: job for each in here for job in each["jobs"]}
+    uuids = {card["device"]: card["uuid"] for card in here[0].get("cards", [])}
+    lines, seen = [], set()
+    for used in (used for each in here for used in each["used"]):
+        process = next((each for each in (used["process"], *used.get("parents", ())) if each in ranks_there), None)
+        job = ranks_there.get(process)
+        if job is None or not job.get("local_rank", "").isdigit() or (process, used["device"]) in seen:
+            continue
+        seen.add((process, used["device"]))
+        shown = [name.strip() for name in job["shown"].split(",") if name.strip()] if job.get("shown") is not None else list(uuids)
+        place = 0 if len(shown) == 1 else int(job["local_rank"])
+        own = shown[place] if place < len(shown) else ""
+        if uuids.get(used["device"], "") not in (own, uuids.get(own)):
+            lines.append(f"host {host}: rank {job['rank']} (process {used['process']}) has {used['memory']} on device {used['device']}, and its own is "
+                         f"{own or 'none'}; select the device before the first allocation, or start with --isolate_devices")
+    return lines, ranks_there
+
+
+def _hidden(host: str, one: dict) -> list[str]:
+    """Devices whose memory is in use by processes that are not seen, as those of another container."""
+    listed = {used["device"] for used in one["used"]}
+    return [f"host {host}: device {card['device']} has {card['memory']} in use by processes that this one does not see" for card in one.get("cards", ())
+            if card["own"] and card["device"] not in listed and card["memory"].split()[:1] and card["memory"].split()[0].isdigit()
+            and int(card["memory"].split()[0]) >= _HIDDEN]
+
+
+def _uneven(hosts: dict[str, list[dict]]) -> list[str]:
+    """What may differ between ranks on purpose: threads of a rank, devices of a host and their kind."""
+    lines = []
+    every = [(host, each) for host, here in hosts.items() for each in here]
+    names = lambda each: ", ".join(dict.fromkeys(card["name"] for card in each.get("cards", ()) if card["own"]))
+    for what, of in (("OMP_NUM_THREADS", lambda each: each["threads"]), ("the number of devices", lambda each: len(each["devices"])), ("the kind of devices", names)):
+        first = of(every[0][1])
+        other = next(((host, of(each)) for host, each in every if of(each) != first), None)
+        if other:
+            say = lambda value: "not set" if value in (None, "") else value
+            lines.append(f"{what} is {say(first)} on host {every[0][0]} and {say(other[1])} on host {other[0]}")
+    return lines
 
 
 def _threads(host: str, here: list[dict]) -> list[str]:

@@ -10,6 +10,8 @@ prints both. The rule, which docs/launch.md explains and test/Python/Inputs/rank
    complete one wins: one that gives a rank and a size. A size of 1 alone is complete, its rank is 0.
 2. What the first four sets say must agree, value by value. SLURM_* counts only where none of them is complete.
 3. No set at all is a job of one process.
+4. Where a local size is given without a local rank, which Slurm never does, the local rank is rank % local size: nodes are alike and
+   their ranks follow each other.
 """
 
 from __future__ import annotations
@@ -137,6 +139,8 @@ def read(environ: Mapping[str, str] = os.environ) -> Ranks:
     values = {field: value for field, (_, value) in found[source].items()}
     for field in ("local_rank", "local_size"):  # what the winner leaves open and another set says
         values.setdefault(field, next((each[field][1] for each in found.values() if field in each), None))
+    if values["local_rank"] is None and values["local_size"] and values["size"] % values["local_size"] == 0 and source != "SLURM_*":
+        values["local_rank"] = values["rank"] % values["local_size"]
     _check(values, found[source])
     return Ranks(**values, source=source)
 

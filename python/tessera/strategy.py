@@ -19,7 +19,8 @@ from .source import refuse
 from .tensor import Tensor, asarray
 from .trace import Trace, current
 
-DEVICES = ("threads", "cpu")
+# Of `shard`, by name without case: the backend of its programs.
+DEVICES = {"threads": "threads", "cpu": "threads", "cuda": "cuda", "gpu": "cuda"}
 
 
 def check_cuts(shape: Sequence[int], cuts, devices: int, what: str) -> tuple[int, ...]:
@@ -108,7 +109,7 @@ def shard(function: Callable, in_strategy: Sequence, out_strategy: Sequence | No
     name = getattr(function, "__name__", type(function).__name__)
     if not callable(function):
         raise refuse(StrategyError, f"shard takes a function, not {function!r}")
-    if device not in DEVICES:
+    if not isinstance(device, str) or device.lower() not in DEVICES:
         raise refuse(StrategyError, f"device '{device}' of shard({name}); there are {', '.join(DEVICES)}")
     if isinstance(level, bool) or level not in (0, 1, 2):
         raise refuse(StrategyError, f"level {level!r} of shard({name}); there are 0 (least communication), 1 (least time) and 2 (least memory)")
@@ -138,7 +139,7 @@ def shard(function: Callable, in_strategy: Sequence, out_strategy: Sequence | No
             for i, (leaf, cuts) in enumerate(zip(leaves, out_strategy))])
 
     least_memory = dict(search="dynamic_programming", minimise="memory") if level == 2 else {}
-    made = jit(constrained, feeds=False, objective="bytes" if level == 0 else "time", **least_memory)
+    made = jit(constrained, feeds=False, backend=DEVICES[device.lower()], objective="bytes" if level == 0 else "time", **least_memory)
     functools.update_wrapper(made, function)
     return made
 

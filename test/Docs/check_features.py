@@ -17,7 +17,7 @@ for name, path in links.items():
     assert os.path.exists(os.path.join(os.path.dirname(document), path)), f"[{name}] leads to {path}, which is not there"
 for name, rest in rows:
     for link in re.findall(r"\[(d\d-\d+[a-z]?)\]", rest):
-        assert link in links and link.rstrip("abc") == name.lower(), f"row {name} has the link [{link}]"
+        assert link in links and link.rstrip("abcdef") == name.lower(), f"row {name} has the link [{link}]"
         assert os.path.basename(links[link]).startswith(name.lower() + "-"), f"row {name} leads to {links[link]}"
 for name in sorted(os.listdir(folder)):
     if match := re.match(r"(d\d-\d+)-", name):

@@ -13,7 +13,7 @@ dist.init_process_group()
 rank, size = dist.get_rank(), dist.get_world_size()
 
 values = np.array([[1.5, -2], [4, 8], [0.5, 3], [2, -1]])
-kinds = {"sum": np.sum, "avg": np.mean, "max": np.max, "min": np.min, "prod": np.prod}
+kinds = {"sum": np.sum, "avg": np.mean, "mean": np.mean, "max": np.max, "min": np.min, "prod": np.prod}
 for dst in range(size):
     for op, of in kinds.items():
         x = values[rank].copy()

@@ -11,6 +11,7 @@ from tessera import distributed, kvstore
 
 refused("there are local, dist_sync, dist_async, dist_sync_device", lambda: kvstore.create("dist_gpu"))
 local = kvstore.create("local")
+assert [kvstore.create(name).type for name in ("Local", "device", "local_allreduce_cpu")] == ["local"] * 3  # as MXNet spells them
 local.init("w", np.zeros(2))
 assert (local.pushpull("w", np.ones(2)) == 1).all() and (local.rank, local.num_workers) == (0, 1)
 kv = kvstore.create("dist_sync_device")

@@ -3,7 +3,8 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """D1-11: the launcher sets OMP_NUM_THREADS to cores / processes; the preflight names the host and process of what is left over on a node
-or sits on a device, versions of libraries that differ, and threads that do not fit."""
+or sits on a device, ranks on a device that is not their own, versions of libraries that differ, and threads that do not fit. Devices are
+those of an nvidia-smi made for the test."""
 
 import os
 import platform
@@ -21,6 +22,7 @@ SMI = """#!/bin/sh
 case "$1" in
   --query-gpu=index,uuid) echo "0, GPU-a"; echo "1, GPU-b";;
   --query-gpu=driver_version) echo 550.1;;
+  --query-gpu=index,name,memory.used) echo "0, Tesla X, 5000 MiB"; echo "1, Tesla X, 301 MiB";;
   --query-compute-apps=*) echo "%d, GPU-b, 300 MiB";;
 esac
 """
@@ -87,12 +89,41 @@ class LeftOver(unittest.TestCase):
         self.assertIn(says, found[None])
         self.assertIn(says, found["1"])
         self.assertNotIn(says, found["0"])  # the job does not use that device
+        hidden = f"note: host {platform.node()}: device 0 has 5000 MiB in use by processes that this one does not see"
+        self.assertIn(hidden, found[None])
+        self.assertIn(hidden, found["0"])
+        self.assertNotIn("does not see", found["1"])
+
+    def test_a_rank_on_a_device_that_is_not_its_own(self):
+        own = {"RANK": "2", "WORLD_SIZE": "4", "MASTER_PORT": "29978", "PATH": os.environ["PATH"]}
+        with tempfile.TemporaryDirectory() as folder:
+            for local, shown, device in (("0", None, "0"), ("1", None, None), ("0", "1", None), ("1", "GPU-b,GPU-a", "GPU-a"), ("5", None, "none")):
+                rank = subprocess.Popen(["sleep", "100"], env=own | {"LOCAL_RANK": local} | ({"CUDA_VISIBLE_DEVICES": shown} if shown else {}))
+                try:
+                    path = os.path.join(folder, "nvidia-smi")
+                    with open(path, "w") as file:
+                        file.write(SMI % rank.pid)
+                    os.chmod(path, stat.S_IRWXU)
+                    out = subprocess.run([sys.executable, "-m", "tessera.preflight"], env=os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"}, text=True,
+                                         stdout=subprocess.PIPE, timeout=120).stdout
+                finally:
+                    rank.kill()
+                    rank.wait()
+                says = f"host {platform.node()}: rank 2 (process {rank.pid}) has 300 MiB on device 1, and its own is {device}; select the device"
+                (self.assertNotIn("and its own is", out) if device is None else self.assertIn(says, out))
 
 
 class Versions(unittest.TestCase):
     def test_both_are_named(self):
         lines, _ = preflight.troubles([fact("n0"), fact("n1", versions={"numpy": "1.26"})])
         self.assertEqual(lines, ["numpy is 2.0 on host n0 and 1.26 on host n1; install one version"])
+
+    def test_what_may_differ_is_a_note(self):
+        card = {"device": "0", "uuid": "GPU-a", "name": "Tesla X", "memory": "", "own": True}
+        lines, notes = preflight.troubles([fact("n0", cards=[card], devices=["GPU-a"]), fact("n1", threads=2)])
+        self.assertEqual(lines, [])
+        self.assertEqual(notes, ["OMP_NUM_THREADS is 4 on host n0 and 2 on host n1", "the number of devices is 1 on host n0 and 0 on host n1",
+                                 "the kind of devices is Tesla X on host n0 and not set on host n1"])
 
     def test_all_well(self):
         self.assertEqual(preflight.troubles([fact("n0"), fact("n1"), fact("n0", process=1001)]), ([], []))

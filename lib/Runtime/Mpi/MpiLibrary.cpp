@@ -120,7 +120,10 @@ Status MpiLibrary::load() {
     TESSERA_RETURN_IF_ERROR(library.find(entry, "tesseraMpiShim"));
     shim = entry();
     if (shim->version != TESSERA_MPI_SHIM_VERSION)
-      return Status::error(std::string(kind.shim) + " is of another version of Tessera");
+      return Status::error(std::string(kind.shim) + " has interface version " +
+                           std::to_string(shim->version) + ", and this runtime takes " +
+                           std::to_string(TESSERA_MPI_SHIM_VERSION) +
+                           "; install both of one version of Tessera");
     return {};
   }
   return Status::error(

@@ -102,8 +102,8 @@ Expected<Values> valuesOf(const Names &names, Environment get) {
 
 /// Slurm's `2(x3),1`: 2, 2, 2, 1.
 Expected<std::vector<int64_t>> tasksPerNode(const std::string &name, const std::string &text) {
-  auto wrong = Status::error(name + " is '" + text +
-                             "'; it is counts of processes per node, as 2(x3),1");
+  auto wrong =
+      Status::error(name + " is '" + text + "'; it is counts of processes per node, as 2(x3),1");
   std::vector<int64_t> counts;
   auto digits = [&](size_t &at) -> int64_t {
     int64_t value = 0;
@@ -225,6 +225,11 @@ Expected<LaunchedProcess> launchedProcess(Environment get) {
     for (const Values &other : found)
       if (!values[field] && other[field])
         values[field] = Value{"", other[field]->value};
+  // A local size without a local rank: nodes are alike, and their ranks follow each other.
+  if (int64_t local = values[localSizeField] ? values[localSizeField]->value : 0;
+      !values[localField] && local > 0 && values[sizeField]->value % local == 0 &&
+      winner + 1 < names.size())
+    values[localField] = Value{"", values[rankField]->value % local};
   TESSERA_RETURN_IF_ERROR(checkBelow(values, rankField, sizeField, "rank", "size"));
   TESSERA_RETURN_IF_ERROR(
       checkBelow(values, localField, localSizeField, "local_rank", "local_size"));

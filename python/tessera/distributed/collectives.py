@@ -12,8 +12,8 @@ from .work import Work
 
 
 class ReduceOp:
-    """How contributions are combined. f16 and bf16 are added in f32; max and min hand NaN on; AVG is of floats, the last three are
-    of integers and bool."""
+    """How contributions are combined. f16 and bf16 are added in f32; max and min hand NaN on; AVG ("mean" is the same) is of floats, the
+    last three are of integers and bool."""
 
     SUM, AVG, MAX, MIN, PRODUCT, BAND, BOR, BXOR = "sum", "avg", "max", "min", "prod", "band", "bor", "bxor"
 
@@ -45,6 +45,7 @@ def _call(group: ProcessGroup, kind: str, source: Buffer | None, target: Buffer 
         if value is not None and not isinstance(value, str):
             raise ArgumentError(f"{name} {value!r} is not a name")
     one = source or target
+    op = ReduceOp.AVG if op == "mean" else op
     with group.errors():
         handle = group.handle.call(kind, one.type, op, root, counts, list(receives), source.address if source else 0,
                                    target.address if target else 0, algorithm, _at(), group.device_of(one), one.stream,

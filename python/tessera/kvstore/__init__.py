@@ -21,10 +21,14 @@ from .store import KVStore, Max, Min, StoreError, Sum
 __all__ = ["KVStore", "Max", "Min", "StoreError", "Sum", "create"]
 
 TYPES = ("local", "dist_sync", "dist_async", "dist_sync_device")
+# Names of MXNet for what is the same here: values of several devices of a worker are combined first in all stores.
+_ALIASES = {"device": "local", "local_update_cpu": "local", "local_allreduce_cpu": "local", "local_allreduce_device": "local",
+            "dist": "dist_sync", "dist_device_sync": "dist_sync_device", "dist_async_device": "dist_async"}
 
 
 def create(name: str = "local", *, timeout: float = 120.0, staleness: int | None = None, shard_bytes: int = 1 << 20) -> KVStore:
-    """A store by its name: 'local' in this process, 'dist_sync' and 'dist_async' with servers, 'dist_sync_device' without.
+    """A store by its name: 'local' in this process, 'dist_sync' and 'dist_async' with servers, 'dist_sync_device' without. Names have no
+    case; MXNet's other names of these are known, too.
 
     With servers the role of the process is that of TESSERA_ROLE or DMLC_ROLE; a scheduler or server works here until the job ends,
     and the process with it. timeout: seconds that a worker waits for the scheduler, and in a call for others. staleness: of
@@ -32,8 +36,11 @@ def create(name: str = "local", *, timeout: float = 120.0, staleness: int | None
     cut into shards of at most `shard_bytes`, which are spread over the servers.
 
     Raises ArgumentError for another name, and Error where the environment does not say what is needed."""
-    if name not in TYPES:
+    known = name.lower() if isinstance(name, str) else name
+    known = _ALIASES.get(known, known) if isinstance(known, str) else known
+    if known not in TYPES:
         raise ArgumentError(f"no store {name!r}; there are {', '.join(TYPES)}")
+    name = known
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout < math.inf:
         raise ArgumentError(f"timeout {timeout!r} is not a number of seconds above 0")
     if staleness is not None and (name != "dist_async" or isinstance(staleness, bool) or not isinstance(staleness, int) or staleness < 0):

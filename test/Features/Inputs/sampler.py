@@ -63,6 +63,7 @@ print("groups:", len(groups), "last:", len(groups[-1]), "reads:", data.reads, "d
 first = next(iter(loader))
 print("lazy:", data.reads, first[0].shape)
 print(refused(lambda: BatchSampler(data, 0)))
+print(refused(lambda: BatchSampler(data, 8, drop_last=3)))
 
 inputs, labels = ProcessMesh([[0, 1], [2, 3]], ["x", "y"]), ProcessMesh([[4, 5], [6, 7]], ["x", "y"])
 arrays = np.arange(24, dtype=np.float32).reshape(12, 2), np.arange(12)
