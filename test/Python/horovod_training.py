@@ -123,6 +123,28 @@ state.register_reset_callbacks([lambda: print("reset", flush=True)])
 print("weights", train(state).tolist(), flush=True)
 """
 
+# Three ranks make two steps; rank 1 is lost before the third, which two make, and two more.
+SHRINKING = """
+import os
+import numpy as np
+import tessera.horovod as hvd
+hvd.init()
+
+@hvd.elastic.run
+def train(state):
+    while state.step < 5:
+        if state.step == 2 and hvd.rank() == 1 and hvd.size() == 3:
+            os.abort()
+        state.weights += hvd.allreduce(np.ones(1), name="gradient", op=hvd.Sum)
+        state.step += 1
+        state.commit()
+    return state.weights
+
+state = hvd.elastic.ObjectState(step=0, weights=np.ones(1))
+state.register_reset_callbacks([lambda: print("reset", hvd.size(), flush=True)])
+print("weights", train(state)[0], "on", hvd.size(), flush=True)
+"""
+
 INTERRUPTED = """
 import numpy as np
 import tessera.horovod as hvd
@@ -164,6 +186,13 @@ class Jobs(LaunchCase):
                 self.assertIn(f"[rank {rank}] {line}", said)
             self.assertNotIn(f"[rank {rank}] step 3 start 1", said)
         self.assertEqual([name for name in os.listdir(self.folder) if "elastic" in name], [])
+
+    def test_elastic_with_fewer_ranks(self):
+        code, out, err = self.launch("--nproc_per_node=3", "--master_port=0", "--max_restarts=1", "--min_ranks=2", self.script(SHRINKING),
+                                     TMPDIR=self.folder)
+        self.assertEqual(code, 0, err)
+        self.assertEqual(sorted(line for line in out if "weights" in line), [f"[rank {rank}] weights 13.0 on 2" for rank in range(2)])
+        self.assertIn("[rank 0] reset 2", out)
 
     def test_interrupts(self):
         code, out, err = self.launch("--nproc_per_node=2", "--master_port=0", self.script(INTERRUPTED), TMPDIR=self.folder)
