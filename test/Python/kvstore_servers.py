@@ -10,7 +10,35 @@ import unittest
 from kvstore_case import StepsCase
 
 
+# Pulls many keys as the first calls behind a barrier, at which servers may have come: values are there without a push.
+READS = """
+import os, sys, time
+import numpy as np
+from tessera import kvstore
+kv = kvstore.create("dist_sync", timeout=30)
+keys = [f"key {i}" for i in range(24)]
+kv.init(keys, [np.full(3, float(i)) for i in range(24)])
+kv.init("stop", 0, param_only=True)
+while True:
+    for i, value in enumerate(kv.pull(keys)):
+        assert (value == i).all(), (i, value)
+    print(kv.rank, kv.num_servers, flush=True)
+    stop = kv.pushpull("stop", int(os.path.exists(sys.argv[1])), op=kvstore.Max)
+    kv.barrier()
+    if stop:
+        break
+    time.sleep(0.05)
+"""
+
+
 class Servers(StepsCase):
+    def test_a_server_comes_and_values_are_read(self):
+        scheduler, servers, workers = self.job(READS, 2, 1, arguments=(self.path("stop"),))
+        for count in (2, 3):
+            servers.append(self.role("server"))
+            self.lines_until(workers[0], lambda step: step[1] == count)
+        self.finish(scheduler, servers, workers)
+
     def test_a_server_is_killed(self):
         scheduler, servers, workers = self.begin(2, 3)
         servers.pop(1).kill()

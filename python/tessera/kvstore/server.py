@@ -158,10 +158,13 @@ class Server:
         shard = read_shard(header, frames)
         place = shard.spec.key, shard.index
         held = self._held.get(place)
+        is_new = held is None or shard.sequence > held.shard.sequence
         if held is None:
-            self._held[place] = _Held(shard)
-        elif shard.sequence > held.shard.sequence:
+            held = self._held[place] = _Held(shard)
+        elif is_new:
             held.shard = shard
+        if is_new and self._view.owners(*place)[:1] == (self._number,):
+            self._replicate(place, held)  # it became the primary before it had the shard; answers wait for what replicas confirm
         self._router.send_multipart([identity, *wire.pack({"do": "replicated", "epoch": header["epoch"], "key": place[0], "index": place[1],
                                                            "sequence": shard.sequence})])
 

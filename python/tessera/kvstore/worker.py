@@ -32,7 +32,7 @@ class DistStore(KVStore):
         welcome = self._client.welcome
         self.rank = welcome["rank"]
         self.local_rank = welcome["local_rank"] if launched.local_rank is None else launched.local_rank
-        self._late = bool(welcome.get("late"))
+        self._late = self._has_optimizer = bool(welcome.get("late"))
         self._specs: dict[int | str, Spec] = {}
         self._rounds: dict[int | str, int] = {}
         self._pushes: dict[int | str, list] = {}
@@ -117,8 +117,8 @@ class DistStore(KVStore):
         self._client.wait([self._client.request(None, {"do": "barrier"})], "barrier")
 
     def _optimizer(self, description):
-        if self._late and self._client.view.optimizer:
-            self._late = False  # the others have set it
+        if self._has_optimizer and self._client.view.optimizer:
+            self._has_optimizer = False  # the others have set it
             return
         self.barrier()
         if self.rank == min(self._client.view.workers):
