@@ -35,6 +35,8 @@ class Optimizer:
     @entry
     def init(self, parameters) -> State:
         """The state: a count of steps, and a tensor of zeros a slot and parameter."""
+        for _, parameter in _trainable(parameters):
+            parameter._used()
         return {"count": asarray(0, "int32"), **{slot: {name: self._zeros(slot, name, p) for name, p in _trainable(parameters)}
                                                 for slot in self.slots}}
 

@@ -274,6 +274,9 @@ class Refusals(Case):
             self.refused(r"rank 3 \(host \S+\): .*step-0000000000: the checkpoint is not of this state: 'v' is missing", load_checkpoint, self.folder,
                          {"v": np.ones(1)}, strict=True)
 
+    def test_arguments_in_another_order(self):
+        self.refused("folder is a dict, and no path", save_checkpoint, {"w": np.ones(2)}, self.folder)
+
     def test_other_model(self):
         self.save(0)
         self.refused(r"'v' is missing, 'w' has shape \[500\], not \[2\], 'b' is of float64, not int8|'w' has shape", load_checkpoint, self.folder,

@@ -75,7 +75,7 @@ class Local(unittest.TestCase):
         def updater(key, pushed, stored):
             keys.append(key)
             stored -= 0.5 * pushed
-        kv.set_updater(updater)
+        kv._set_updater(updater)  # as in MXNet's tutorial
         kv.init("w", np.ones(2))
         kv.init("accuracy", np.zeros(()), param_only=True)
         kv.push("w", np.ones(2))

@@ -127,6 +127,11 @@ class Placements(Refusals):
             program(np.ones(4, np.float32))
         self.assertIn("not used", str(caught[0].message))
 
+    def test_states_use_parameters(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            ts.optim.SGD(0.1).init({"w": shard_tensor(np.ones(4, np.float32), self.line, [Shard(0)])})
+
     def test_other_libraries(self):
         x = shard_tensor(np.arange(6.0, dtype=np.float32).reshape(2, 3), self.line, [Shard(0)])
         np.testing.assert_array_equal(np.asarray(x), np.from_dlpack(x))

@@ -155,6 +155,8 @@ def save_checkpoint(folder, state, step: int = 0, *, loader=None, random=None, p
     """
     if keep is not None and (type(keep) is not int or keep < 2):
         raise CheckpointError(f"keep {keep!r} is not a number of at least 2: while one checkpoint is written, another one is complete")
+    if not isinstance(folder, (str, os.PathLike)):
+        raise CheckpointError(f"folder is a {type(folder).__name__}, and no path; call save_checkpoint(folder, state, step)")
     if isinstance(step, bool) or not isinstance(step, (int, np.integer)) or not 0 <= step < 10**18:
         raise CheckpointError(f"step {step!r} is not a number of steps")
     if type(chunk) is not int or not 0 < chunk <= MOST_CHUNK:

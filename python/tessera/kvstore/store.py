@@ -160,6 +160,10 @@ class KVStore:
         """updater(key, pushed, stored) changes `stored` in place; only where the store is in this process."""
         raise StoreError(f"store '{self.type}' takes no updater: servers execute nothing that is sent to them; call set_optimizer")
 
+    def _set_updater(self, updater) -> None:
+        """set_updater, as MXNet's scripts spell it."""
+        self.set_updater(updater)
+
     def _pairs(self, key, value) -> list:
         if not isinstance(key, (list, tuple)):
             return [(_key(key), value)]
