@@ -199,6 +199,39 @@ class Messages(Case):
             return objects == [{"rank": other, "text": "ü" * other} for other in range(3)] and shared == [{"a": [1, 2.5, None]}, b"\0\xff"]
         self.same(run(3, body), [True] * 3)
 
+    def test_objects_of_one_rank(self):
+        def body(rank):
+            gathered, mine = [None] * 3 if rank == 1 else None, [None]
+            dist.gather_object({"rank": rank, "text": "x" * rank}, gathered, dst=1)
+            dist.scatter_object_list(mine, [[other, "y" * other] for other in range(3)] if rank == 2 else None, src=2)
+            return mine == [[rank, "y" * rank]] and (rank != 1 or gathered == [{"rank": other, "text": "x" * other} for other in range(3)])
+        self.assertEqual(run(3, body), [True] * 3)
+
+    def test_objects_of_one_rank_refused(self):
+        self.refused(run(2, lambda rank: dist.gather_object(1, [None] if rank == 0 else None)),
+                     "rank 0: gather_object: object_gather_list of rank 0 is a list of 2 places, one for each rank")
+        self.refused(run(2, lambda rank: dist.gather_object(1, [None] * 2)),
+                     "rank 1: gather_object: object_gather_list is given on rank 1, and dst is 0")
+        self.refused(run(2, lambda rank: dist.scatter_object_list([None], [1] if rank == 0 else None)),
+                     "rank 0: scatter_object_list: scatter_object_input_list of rank 0 is a list of 2 objects, one for each rank")
+
+    def test_places(self):
+        def body(rank):
+            group = dist.new_group([0, 2])
+            if rank == 1:
+                dist.barrier(dist.group.WORLD)
+                return dist.is_available()
+            for wrong, says in ((lambda: dist.get_global_rank(group, 2), "group_rank 2 of a group of 2"), (lambda: dist.get_group_rank(group, 1), "global_rank 1 is not")):
+                try:
+                    wrong()
+                except ArgumentError as error:
+                    assert says in str(error), error
+                else:
+                    return False
+            dist.barrier(dist.group.WORLD)
+            return (dist.get_global_rank(group, 1), dist.get_group_rank(group, 2)) == (2, 1)
+        self.assertEqual(run(3, body), [True] * 3)
+
     def test_objects_are_never_executed(self):
         def body(rank):
             dist.all_gather_object([None] * 2, object() if rank else 1)

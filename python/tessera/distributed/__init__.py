@@ -11,13 +11,14 @@ from .collectives import (ReduceOp, all_gather, all_gather_into_tensor, all_redu
 from .group import (NON_GROUP_MEMBER, DistributedError, ProcessGroup, backends, destroy_process_group, get_backend, get_host,
                     get_local_rank, get_process_group_ranks, get_rank, get_world_size, init_process_group, is_initialized, load_backend, new_group)
 from .messages import P2POp, batch_isend_irecv, irecv, isend, recv, send
-from .objects import all_gather_object, broadcast_object_list
+from .objects import all_gather_object, broadcast_object_list, gather_object, scatter_object_list
+from .places import get_global_rank, get_group_rank, is_available
 from .processes import SpawnError, spawn
 from .work import Work
 
 __all__ = ["NON_GROUP_MEMBER", "DistributedError", "P2POp", "ProcessGroup", "ReduceOp", "SpawnError", "Work", "all_gather",
            "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single", "backends", "barrier",
-           "batch_isend_irecv", "broadcast", "broadcast_object_list", "destroy_process_group", "gather", "get_backend", "get_host",
-           "get_local_rank", "get_process_group_ranks", "get_rank", "get_world_size", "init_process_group", "irecv",
-           "is_initialized", "isend", "load_backend", "new_group", "recv", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter", "send",
-           "sent_bytes", "spawn", "which_algorithm"]
+           "batch_isend_irecv", "broadcast", "broadcast_object_list", "destroy_process_group", "gather", "gather_object",
+           "get_backend", "get_global_rank", "get_group_rank", "get_host", "get_local_rank", "get_process_group_ranks", "get_rank", "get_world_size", "init_process_group", "irecv",
+           "is_available", "is_initialized", "isend", "load_backend", "new_group", "recv", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list",
+           "send", "sent_bytes", "spawn", "which_algorithm"]

@@ -18,6 +18,7 @@ from ..errors import ArgumentError, Error
 from ..source import warn
 
 DEFAULT_TIMEOUT = 120.0
+WORLD = None  # as scripts of torch.distributed spell the group of all ranks, group.WORLD
 
 
 class DistributedError(Error, RuntimeError):

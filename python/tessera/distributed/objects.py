@@ -14,7 +14,7 @@ import json
 import numpy as np
 
 from ..errors import ArgumentError
-from .collectives import all_gather, all_gather_into_tensor, broadcast, refuse
+from .collectives import all_gather, all_gather_into_tensor, broadcast, gather, refuse, scatter
 from .group import DistributedError, member
 
 _BYTES = "__bytes__"
@@ -87,3 +87,45 @@ def broadcast_object_list(object_list: list, src: int, group=None) -> None:
     if len(objects) != len(object_list):
         raise DistributedError(f"rank {src} sends {len(objects)} objects, and this rank has a list of {len(object_list)}")
     object_list[:] = objects
+
+
+def gather_object(obj, object_gather_list: list | None = None, dst: int = 0, group=None) -> None:
+    """On rank dst, object_gather_list[i] becomes the object of the i-th rank of the group; other ranks give None."""
+    target = member(group)
+    if target is None:
+        return
+    try:
+        if target.global_rank == dst and (not isinstance(object_gather_list, list) or len(object_gather_list) != target.size()):
+            raise ArgumentError(f"object_gather_list of rank {dst} is a list of {target.size()} places, one for each rank")
+        if target.global_rank != dst and object_gather_list:
+            raise ArgumentError(f"object_gather_list is given on rank {target.global_rank}, and dst is {dst}")
+        data = _encode(obj)
+    except ArgumentError as error:
+        refuse(target, "gather_object", error).wait()
+    sizes = np.zeros(target.size(), np.int64)
+    all_gather_into_tensor(sizes, np.array([data.size]), group=target)
+    parts = [np.empty(size, np.uint8) for size in sizes] if target.global_rank == dst else None
+    gather(data, parts, dst, group=target, counts=sizes.tolist())
+    if parts is not None:
+        object_gather_list[:] = [_decode(part) for part in parts]
+
+
+def scatter_object_list(scatter_object_output_list: list, scatter_object_input_list: list | None = None, src: int = 0, group=None) -> None:
+    """scatter_object_output_list[0] of the i-th rank becomes object i of rank src; other ranks give no input."""
+    target = member(group)
+    if target is None:
+        return
+    is_source, parts = target.global_rank == src, None
+    try:
+        if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
+            raise ArgumentError("scatter_object_output_list is a list of at least one place, which the object is put in")
+        if is_source and (not isinstance(scatter_object_input_list, (list, tuple)) or len(scatter_object_input_list) != target.size()):
+            raise ArgumentError(f"scatter_object_input_list of rank {src} is a list of {target.size()} objects, one for each rank")
+        parts = [_encode(each) for each in scatter_object_input_list] if is_source else None
+    except ArgumentError as error:
+        refuse(target, "scatter_object_list", error).wait()
+    sizes = np.array([part.size for part in parts] if is_source else [0] * target.size(), np.int64)
+    broadcast(sizes, src, group=target)
+    data = np.empty(sizes[target.rank()], np.uint8)
+    scatter(data, parts, src, group=target, counts=sizes.tolist())
+    scatter_object_output_list[0] = _decode(data)
