@@ -72,6 +72,10 @@ class ProcessGroup:
         finally:
             self._is_own = False
 
+    def __deepcopy__(self, memo):
+        """A copy of what holds a group, as a module does, is of the same group."""
+        return self
+
     def keep(self, work, arrays) -> None:
         """Keeps what a call reads and writes until it has ended, also where nobody waits for it."""
         self._under_way = [each for each in self._under_way if not each[0].is_completed()]

@@ -9,6 +9,7 @@ compiled instead is a module of tessera.nn, or one that `from_torch` has importe
 from __future__ import annotations
 
 import contextlib
+import copy
 import weakref
 
 import torch
@@ -94,10 +95,20 @@ class DistributedDataParallel(torch.nn.Module):
         self._cap, self._order, self._is_rebuilt = int(cap * MIB), list(reversed(self._names)), find_unused_parameters
         self.require_backward_grad_sync, self._reduces, self._is_reducing = True, False, False
         self._build(self._order)
-        # A tensor keeps its hooks where no garbage collector looks; they must not keep this module.
+        self._listen()
+
+    def _listen(self) -> None:
+        """A tensor keeps its hooks where no garbage collector looks; they must not keep this module."""
         hook = weakref.WeakMethod(self._hook)
         for p in self._names:
             p.register_post_accumulate_grad_hook(lambda p: (call := hook()) and call(p))
+
+    def __deepcopy__(self, memo):
+        """A model of its own in the same group, as those of moving averages."""
+        made = memo[id(self)] = type(self).__new__(type(self))
+        made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        made._listen()
+        return made
 
     def _build(self, order) -> None:
         """Buckets of parameters in that order, each full at the cap or where type or device change."""

@@ -3,6 +3,7 @@
 """DistributedDataParallel of modules of PyTorch, by one rank of a job, against one process with the joined batch."""
 
 import contextlib
+import copy
 
 import torch
 from torch import nn
@@ -134,6 +135,13 @@ model = DistributedDataParallel(plain)
 other = net(seed=9)
 other.load_state_dict(model.module.state_dict())
 assert all((a == b).all() for a, b in zip(other.state_dict().values(), state.values()))
+
+# A copy trains by itself, in the same group.
+model = DistributedDataParallel(net())
+twin = train(copy.deepcopy(model), X[mine], Y[mine])
+bits = on_all([p.detach().numpy().tobytes() for p in twin.parameters()])
+assert all(each == bits[0] for each in bits)
+assert all((a == b).all() for a, b in zip(model.module.parameters(), net().parameters()))
 
 # PyTorch's loader takes the sampler.
 loader = DataLoader(TensorDataset(X, Y), batch_size=4, sampler=DistributedSampler(X))
