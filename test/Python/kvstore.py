@@ -82,6 +82,36 @@ class Local(unittest.TestCase):
         kv.push("accuracy", 0.75)
         self.assertEqual((keys, kv.pull("w").tolist(), float(kv.pull("accuracy"))), (["w"], [0.5, 0.5], 0.75))
 
+    def test_states_of_an_optimizer(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path, stores = os.path.join(folder, "states.npz"), []
+            for _ in range(2):
+                kv = kvstore.create()
+                kv.init(["w", 3], [np.ones(2), np.ones((2, 2), np.float32)])
+                kv.set_optimizer(ts.optim.Adam(0.1))
+                stores.append(kv)
+            steps = lambda kv, count: [kv.push(["w", 3], [np.full(2, 1.0 + i), np.full((2, 2), 1.0, np.float32)]) for i in range(count)]
+            steps(stores[0], 3)
+            stores[0].save_optimizer_states(path)
+            stores[1].load_optimizer_states(path)
+            for key in ("w", 3):
+                stores[1]._values[key] = stores[0].pull(key)
+            for kv in stores:
+                steps(kv, 2)
+            for key in ("w", 3):
+                np.testing.assert_array_equal(stores[0].pull(key), stores[1].pull(key))
+            stores[1].set_optimizer(ts.optim.SGD(0.1, momentum=0.9))
+            other = kvstore.create()
+            other.set_optimizer(ts.optim.Adam(0.1))
+            other.init("w", np.ones(5))
+            for says, call in (("the states are those of Adam, and the optimizer is SGD", lambda: stores[1].load_optimizer_states(path)),
+                               ("and the key is float64 of shape [5]", lambda: other.load_optimizer_states(path)),
+                               ("no states of an optimizer", lambda: other.load_optimizer_states(__file__)),
+                               ("there is no optimizer", lambda: kvstore.create().save_optimizer_states(path))):
+                with self.assertRaises(kvstore.StoreError) as caught:
+                    call()
+                self.assertIn(says, str(caught.exception))
+
     def test_optimizers_are_those_of_the_package(self):
         for optimizer in (ts.optim.SGD(0.1), ts.optim.SGD(0.1, 0.9, True, 0.01), ts.optim.Adam(0.1, weight_decay=0.1), ts.optim.AdamW(0.1)):
             kv, p = kvstore.create(), {"w": ts.asarray(np.linspace(-1, 1, 5, dtype=np.float32))}

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 
 from .. import distributed, ranks
@@ -50,6 +52,34 @@ class LocalStore(KVStore):
 
     def _optimizer(self, description):
         self._description, self._updater = description, None
+
+    def save_optimizer_states(self, fname):
+        if self._description is None:
+            raise StoreError("there is no optimizer whose states could be saved; call set_optimizer")
+        keys = sorted(self._states, key=repr)
+        arrays = {f"{place}/{slot}": value for place, key in enumerate(keys) for slot, value in self._states[key][1].items()}
+        with open(fname, "wb") as file:
+            np.savez(file, keys=json.dumps([[key, self._states[key][0]] for key in keys]), kind=self._description["kind"], **arrays)
+
+    def load_optimizer_states(self, fname):
+        if self._description is None:
+            raise StoreError("there is no optimizer for the states; call set_optimizer before load_optimizer_states")
+        slots = updates.slots(self._description)
+        try:
+            with np.load(fname, allow_pickle=False) as file:
+                kind, keys = str(file["kind"]), json.loads(str(file["keys"]))
+                found = {key: (count, {slot: file[f"{place}/{slot}"] for slot in slots if f"{place}/{slot}" in file})
+                         for place, (key, count) in enumerate(keys)}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StoreError(f"{fname}: no states of an optimizer: {error}") from None
+        if kind != self._description["kind"]:
+            raise StoreError(f"{fname}: the states are those of {kind}, and the optimizer is {self._description['kind']}")
+        for key, (_, state) in found.items():
+            entry = self._entry("load_optimizer_states", key)
+            for slot, value in state.items():
+                if value.shape != entry.shape or value.dtype != updates.wide(entry.dtype):
+                    raise StoreError(f"{fname}: '{slot}' of key {key!r} is {value.dtype} of shape {list(value.shape)}, and the key is {entry}")
+        self._states = found
 
     def set_updater(self, updater):
         if not callable(updater):

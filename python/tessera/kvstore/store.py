@@ -160,6 +160,15 @@ class KVStore:
         """updater(key, pushed, stored) changes `stored` in place; only where the store is in this process."""
         raise StoreError(f"store '{self.type}' takes no updater: servers execute nothing that is sent to them; call set_optimizer")
 
+    def save_optimizer_states(self, fname) -> None:
+        """Writes the states of the optimizer, an .npz file; only where the store is in this process. All workers have equal states."""
+        raise StoreError(f"store '{self.type}' has its states on servers, and replicas of them there; states are saved by 'local' and "
+                         "'dist_sync_device'")
+
+    def load_optimizer_states(self, fname) -> None:
+        """Takes the states that save_optimizer_states has written, for keys and an optimizer that are there already."""
+        self.save_optimizer_states(fname)
+
     def _set_updater(self, updater) -> None:
         """set_updater, as MXNet's scripts spell it."""
         self.set_updater(updater)
