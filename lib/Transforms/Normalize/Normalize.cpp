@@ -9,6 +9,7 @@
 #include "HoistInvariants.h"
 #include "MeshAssignment.h"
 #include "ReadByMap.h"
+#include "SplitBlockedDims.h"
 #include "SplitMergedDims.h"
 #include "tessera/Transforms/Elementwise.h"
 #include "tessera/Transforms/Inline.h"
@@ -103,6 +104,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
       readByMap(function);
       formRearrangements(function);
       splitMergedDims(function);
+      splitBlockedDims(function, meshes);
     }
     copyCheapOps(function);
     splitSharedArguments(function, meshes);

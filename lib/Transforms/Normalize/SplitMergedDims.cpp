@@ -16,13 +16,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "SplitMergedDims.h"
+#include "SplitLoops.h"
 
 #include "tessera/Dialect/Dist/IR/Dist.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -62,13 +62,6 @@ struct Reshape {
     llvm_unreachable("every dimension is in a group");
   }
 };
-
-/// What the user wrote about an op stays with it.
-bool isAnnotated(Operation *op) {
-  return llvm::any_of(op->getDiscardableAttrs(), [](NamedAttribute attribute) {
-    return attribute.getNameDialect() && isa<DistDialect>(attribute.getNameDialect());
-  });
-}
 
 std::optional<Reshape> reshapeOf(Operation *op) {
   if (!op || isAnnotated(op))
@@ -154,18 +147,7 @@ private:
   }
 
   bool tryLoop(linalg::LinalgOp op, int64_t loop) {
-    if (isAnnotated(op) || !op.hasPureTensorSemantics())
-      return false;
-    bool canSplit = llvm::all_of(op.getIndexingMapsArray(),
-                                 [](AffineMap map) { return map.isProjectedPermutation(); });
-    canSplit = canSplit && !op.getBlock()
-                                ->walk([&](linalg::IndexOp index) {
-                                  return static_cast<int64_t>(index.getDim()) == loop
-                                             ? WalkResult::interrupt()
-                                             : WalkResult::advance();
-                                })
-                                .wasInterrupted();
-    if (!canSplit)
+    if (!canSplitLoop(op, loop))
       return false;
     followed.insert(op);
     auto &loops = loopsOf[op];
@@ -424,54 +406,13 @@ private:
   }
 
   Operation *rewriteLinalg(linalg::LinalgOp op) {
-    MLIRContext *context = op.getContext();
-    SmallVector<int64_t> first; // by loop: the first of its new loops
-    SmallVector<utils::IteratorType> iterators;
-    for (auto [loop, iterator] : llvm::enumerate(op.getIteratorTypesArray())) {
-      first.push_back(std::ssize(iterators));
-      iterators.append(isSplitLoop(op, loop) ? factors.size() : 1, iterator);
-    }
-    SmallVector<AffineMap> maps;
-    for (AffineMap map : op.getIndexingMapsArray()) {
-      SmallVector<AffineExpr> exprs;
-      for (AffineExpr expr : map.getResults()) {
-        int64_t loop = cast<AffineDimExpr>(expr).getPosition();
-        for (size_t part = 0; part < (isSplitLoop(op, loop) ? factors.size() : 1); ++part)
-          exprs.push_back(getAffineDimExpr(first[loop] + part, context));
-      }
-      maps.push_back(AffineMap::get(iterators.size(), 0, exprs, context));
-    }
     SmallVector<Value> inputs, inits;
     for (Value input : op.getDpsInputs())
       inputs.push_back(replacementOf(input));
     for (Value init : op.getDpsInits())
       inits.push_back(replacementOf(init));
-    OpBuilder builder(op);
-    Operation *made = nullptr;
-    if (isa<linalg::FillOp>(op)) {
-      made = linalg::FillOp::create(builder, op.getLoc(), inputs, inits);
-    } else if (isa<linalg::TransposeOp>(op)) {
-      SmallVector<int64_t> permutation;
-      for (AffineExpr expr : maps[1].getResults())
-        permutation.push_back(llvm::find(maps[0].getResults(), expr) -
-                              maps[0].getResults().begin());
-      made = linalg::TransposeOp::create(builder, op.getLoc(), inputs[0], inits[0], permutation);
-    } else if (isa<linalg::ContractOp>(op) ||
-               (isa<linalg::MatmulOp, linalg::BatchMatmulOp>(op) && !op->hasAttr("cast"))) {
-      made = linalg::ContractOp::create(builder, op.getLoc(), TypeRange(inits), inputs, inits,
-                                        builder.getAffineMapArrayAttr(maps));
-      if (Attribute cast = op->getAttr("cast"))
-        made->setAttr("cast", cast);
-    } else {
-      auto generic = linalg::GenericOp::create(builder, op.getLoc(), TypeRange(inits), inputs,
-                                               inits, maps, iterators);
-      IRMapping mapping;
-      op->getRegion(0).cloneInto(&generic.getRegion(), mapping);
-      generic.walk([&](linalg::IndexOp index) { index.setDim(first[index.getDim()]); });
-      made = generic;
-    }
-    made->setDiscardableAttrs(op->getDiscardableAttrDictionary());
-    return made;
+    return splitLoops(
+        op, [&](int64_t loop) { return isSplitLoop(op, loop); }, factors, inputs, inits);
   }
 
   bool isSplitLoop(linalg::LinalgOp op, int64_t loop) const {

@@ -12,9 +12,9 @@
 
 namespace tessera::dist {
 
-/// Where a `tensor.collapse_shape` merges dimensions and ops merely run over the merged one until it
-/// is split again or summed, lets the ops run over the dimensions themselves. Both may then be cut;
-/// of the merged one only the outer part can.
+/// Where a `tensor.collapse_shape` merges dimensions and ops merely run over the merged one until
+/// it is split again or summed, lets the ops run over the dimensions themselves. Both may then be
+/// cut; of the merged one only the outer part can.
 ///
 ///   collapse (b, h, s, d) -> (bh, s, d)                contract over b, h
 ///   contract over bh                             =>

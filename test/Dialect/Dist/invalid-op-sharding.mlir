@@ -147,3 +147,11 @@ func.func @spelling(%a: tensor<8xf32>) -> tensor<8xf32> {
   %0 = tensor.empty() {dist.op_sharding = "x"} : tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+func.func @blocks_of_three(%x: tensor<24xf32>) -> tensor<2x3x4xf32> {
+  // expected-error @below {{'dist.blocks' is a unit attribute of a tensor.expand_shape or tensor.collapse_shape between one dimension and two}}
+  %0 = tensor.expand_shape %x [[0, 1, 2]] output_shape [2, 3, 4] {dist.blocks} : tensor<24xf32> into tensor<2x3x4xf32>
+  return %0 : tensor<2x3x4xf32>
+}

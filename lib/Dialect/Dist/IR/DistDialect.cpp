@@ -14,6 +14,7 @@
 #include "tessera/Dialect/Dist/IR/Pipeline.h"
 #include "tessera/Dialect/Dist/IR/ReshardCache.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Dist/Rules/BlockReshapes.h"
 #include "tessera/Dialect/Dist/Rules/OpShardings.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 
@@ -294,6 +295,12 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     if (!isa<ModuleOp>(op) || !list || !llvm::all_of(list, llvm::IsaPred<StringAttr>))
       return op->emitError() << "'" << name << "' is a list of strings on a module, found "
                              << value;
+    return success();
+  }
+  if (name == kBlocks) {
+    if (!isa<UnitAttr>(value) || !blockReshapeOf(op))
+      return op->emitError() << "'" << name << "' is a unit attribute of a tensor.expand_shape or "
+                             << "tensor.collapse_shape between one dimension and two";
     return success();
   }
   if (std::optional<LogicalResult> verified = verifyPipelineMark(op, attribute))

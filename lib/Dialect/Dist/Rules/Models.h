@@ -8,6 +8,7 @@
 #ifndef TESSERA_LIB_DIALECT_DIST_RULES_MODELS_H
 #define TESSERA_LIB_DIALECT_DIST_RULES_MODELS_H
 
+#include "tessera/Dialect/Dist/Rules/BlockReshapes.h"
 #include "tessera/Dialect/Dist/Rules/ShardingRuleInterface.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -39,6 +40,13 @@ bool passesSumElementwise(mlir::Operation *op, llvm::ArrayRef<int64_t> operands,
 /// demands. What no segment writes is `fill`, null where they write everything.
 mlir::Value assembleSegments(PartitionContext &context, int64_t dim, int64_t factor,
                              llvm::ArrayRef<sharding::Segment> segments, mlir::Attribute fill);
+
+/// A reshape between a dimension and its blocks (BlockReshapes.h): its rule, the time of its
+/// exchange, and the op on a device's part where the dimension is cut.
+sharding::ShardingRule blockReshapeRule(const BlockReshape &reshape);
+double blockReshapeSeconds(const BlockReshape &reshape, const sharding::FactorAxes &axes,
+                           const sharding::Mesh &mesh, sharding::ReshardPlanner &planner);
+mlir::Value partitionBlockReshape(const BlockReshape &reshape, PartitionContext &context);
 
 /// A linalg op on a device's part of its tensors (LinalgPartition.cpp).
 mlir::FailureOr<llvm::SmallVector<mlir::Value>> partitionLinalg(mlir::linalg::LinalgOp op,

@@ -52,6 +52,10 @@ static ShardingRule reshapeRule(Operation *op, RankedTensorType large, bool expa
   return builder.moves().take();
 }
 
+static std::optional<BlockReshape> markedBlocks(Operation *op) {
+  return op->hasAttr(kBlocks) ? blockReshapeOf(op) : std::nullopt;
+}
+
 namespace {
 
 template <typename Op> struct ReshapeModel : TensorModel<ReshapeModel<Op>, Op> {
@@ -59,18 +63,31 @@ template <typename Op> struct ReshapeModel : TensorModel<ReshapeModel<Op>, Op> {
 
   std::optional<ShardingRule> getShardingRule(Operation *op) const {
     auto reshape = cast<Op>(op);
+    if (std::optional<BlockReshape> blocks = markedBlocks(op))
+      return blockReshapeRule(*blocks);
     RankedTensorType large = kExpands ? reshape.getResultType() : reshape.getSrcType();
     return reshapeRule(op, large, kExpands, reshape.getReassociationIndices());
   }
   bool addToRuleKey(Operation *op, AddressKey &key) const {
     key.push_back(cast<Op>(op).getReassociationAttr().getAsOpaquePointer());
+    key.push_back(op->getAttr(kBlocks).getAsOpaquePointer());
     return true;
   }
   bool passesPartial(Operation *, sharding::ReduceKind, ArrayRef<int64_t> operands,
                      ArrayRef<int64_t>) const {
     return operands == ArrayRef<int64_t>{0};
   }
+  double getCommunicationSeconds(Operation *op, const FactorAxes &axes, const sharding::Mesh &mesh,
+                                 sharding::ReshardPlanner &planner) const {
+    std::optional<BlockReshape> blocks = markedBlocks(op);
+    return blocks ? blockReshapeSeconds(*blocks, axes, mesh, planner) : 0;
+  }
   FailureOr<SmallVector<Value>> partition(Operation *op, PartitionContext &context) const {
+    if (std::optional<BlockReshape> blocks = markedBlocks(op)) {
+      TensorSharding cut = kExpands ? context.getOperandSharding(0) : context.getResultSharding(0);
+      if (!cut.dims[blocks->dim].empty())
+        return SmallVector<Value>{partitionBlockReshape(*blocks, context)};
+    }
     return SmallVector<Value>{Op::create(context.builder, op->getLoc(), context.getLocalType(0),
                                          context.getOperand(0),
                                          cast<Op>(op).getReassociationIndices())};
