@@ -13,6 +13,9 @@
 
 #include "ReadByMap.h"
 
+#include "ConstantIndices.h"
+
+#include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Dialect/Dist/Rules/Selection.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -28,6 +31,10 @@ using namespace tessera::dist;
 static constexpr int kMostSteps = 24;
 /// Beyond this nothing is known of a value: sums of such values do not overflow.
 static constexpr int64_t kFar = int64_t(1) << 40;
+/// Of more indices than this, each is computed when the program runs.
+static constexpr int64_t kMostIndices = 4096;
+/// Runs of indices with one step that are read one by one, at most.
+static constexpr size_t kMostRuns = 16;
 
 namespace {
 
@@ -232,6 +239,130 @@ static BlockArgument lookedUp(linalg::GenericOp op) {
              : BlockArgument();
 }
 
+/// Indices as runs of a table, in steps. The runs alternate where the indices have a period, as
+/// those of an interpolation by 3/2 have: 0, 0, 1, 2, 2, 3, ... Empty where they are too many.
+static SmallVector<sharding::Segment> runsOf(ArrayRef<int64_t> indices) {
+  int64_t count = std::ssize(indices);
+  auto run = [&](int64_t first, int64_t every, int64_t length, int64_t step) {
+    if (length == 1)
+      return sharding::Segment{indices[first], 1, first, 1, 1};
+    int64_t last = first + every * (length - 1);
+    return step > 0 ? sharding::Segment{indices[first], step, first, every, length}
+                    : sharding::Segment{indices[last], -step, last, -every, length};
+  };
+  SmallVector<sharding::Segment> runs;
+  for (int64_t period = 1; period <= static_cast<int64_t>(kMostRuns) && 2 * period <= count;
+       ++period) {
+    int64_t step = indices[period] - indices[0];
+    auto follows = [&](int64_t i) { return indices[i + period] - indices[i] == step; };
+    if (step == 0 || !llvm::all_of(llvm::seq<int64_t>(0, count - period), follows))
+      continue;
+    for (int64_t i = 0; i < period; ++i)
+      runs.push_back(run(i, period, (count - i + period - 1) / period, step));
+    return runs;
+  }
+  for (int64_t first = 0; first < count;) {
+    int64_t next = first + 1, step = next < count ? indices[next] - indices[first] : 1;
+    while (step != 0 && next < count && indices[next] - indices[next - 1] == step)
+      ++next;
+    runs.push_back(run(first, 1, next - first, step));
+    if (runs.size() > kMostRuns)
+      return {};
+    first = next;
+  }
+  return runs;
+}
+
+/// How often each element is repeated, where nothing else happens to a run of them; else 1.
+static int64_t repetitionsOf(ArrayRef<int64_t> indices) {
+  int64_t count = std::ssize(indices), times = 1;
+  while (times < count && indices[times] == indices[0])
+    ++times;
+  if (count % times != 0)
+    return 1;
+  for (int64_t i = 0; i < count; ++i)
+    if (indices[i] != indices[0] + i / times)
+      return 1;
+  return times;
+}
+
+/// Elements `first` to `first + count - 1` of a dimension, each `times` times.
+static Value repeat(OpBuilder &b, Location loc, Value table, int64_t dim, int64_t first,
+                    int64_t count, int64_t times) {
+  auto type = cast<RankedTensorType>(table.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  SmallVector<OpFoldResult> offsets(shape.size(), b.getIndexAttr(0)),
+      strides(shape.size(), b.getIndexAttr(1));
+  offsets[dim] = b.getIndexAttr(first);
+  if (shape[dim] != count) {
+    shape[dim] = count;
+    table = tensor::ExtractSliceOp::create(b, loc, type.clone(shape), table, offsets,
+                                           getAsIndexOpFoldResult(b.getContext(), shape), strides);
+  }
+  shape.insert(shape.begin() + dim + 1, times);
+  int64_t rank = std::ssize(shape);
+  SmallVector<AffineExpr> read;
+  SmallVector<ReassociationIndices> groups;
+  for (int64_t d = 0; d < rank; ++d) {
+    if (d != dim + 1) {
+      read.push_back(getAffineDimExpr(d, b.getContext()));
+      groups.push_back({d});
+    } else {
+      groups.back().push_back(d);
+    }
+  }
+  Value init = tensor::EmptyOp::create(b, loc, shape, type.getElementType());
+  SmallVector<utils::IteratorType> iterators(rank, utils::IteratorType::parallel);
+  auto repeated =
+      linalg::GenericOp::create(b, loc, init.getType(), table, init,
+                                ArrayRef<AffineMap>{AffineMap::get(rank, 0, read, b.getContext()),
+                                                    b.getMultiDimIdentityMap(rank)},
+                                iterators, [](OpBuilder &body, Location at, ValueRange arguments) {
+                                  linalg::YieldOp::create(body, at, arguments[0]);
+                                });
+  return tensor::CollapseShapeOp::create(b, loc, repeated.getResult(0), groups);
+}
+
+/// Reads a table at indices that are known: as repeated elements, or as a few runs. `element` is
+/// the look-up's of the table, `index` what it compares with the selected loop.
+static void readByRuns(linalg::GenericOp op, BlockArgument element, Value index, unsigned loop) {
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  AffineMap read = maps[element.getArgNumber()], written = maps.back();
+  AffineExpr searched = getAffineDimExpr(loop, op.getContext());
+  for (auto [dim, expr] : llvm::enumerate(written.getResults())) {
+    // The result is the table with another dimension in place of the one that is looked up.
+    if (!isa<AffineDimExpr>(expr) || read.getNumResults() != written.getNumResults() ||
+        read.getResult(dim) != searched ||
+        read.replace(searched, expr, op.getNumLoops(), 0) != written)
+      continue;
+    std::optional<SmallVector<int64_t>> indices =
+        valuesOver(op, index, cast<AffineDimExpr>(expr).getPosition(), kMostIndices);
+    int64_t rows = op.getStaticLoopRanges()[loop];
+    if (!indices || llvm::any_of(*indices, [&](int64_t i) { return i < 0 || i >= rows; }))
+      return; // beyond the edge it finds nothing
+    OpBuilder b(op);
+    Value table = op.getInputs()[element.getArgNumber()], made;
+    auto d = static_cast<int64_t>(dim);
+    if (int64_t times = repetitionsOf(*indices); times > 1) {
+      made =
+          repeat(b, op.getLoc(), table, d, indices->front(), std::ssize(*indices) / times, times);
+    } else {
+      SmallVector<sharding::Segment> runs = runsOf(*indices);
+      if (runs.empty())
+        return;
+      SmallVector<int64_t> fields;
+      for (const sharding::Segment &run : runs)
+        llvm::append_range(
+            fields, ArrayRef<int64_t>{run.from, run.fromStep, run.to, run.toStep, run.count});
+      made = RearrangeOp::create(b, op.getLoc(), cast<RankedTensorType>(op->getResult(0).getType()),
+                                 SmallVector<Value>(runs.size(), table), d, fields, TypedAttr());
+    }
+    op->getResult(0).replaceAllUsesWith(made);
+    op.erase();
+    return;
+  }
+}
+
 static void readByMap(linalg::GenericOp op) {
   BlockArgument element = lookedUp(op);
   if (!element)
@@ -251,6 +382,8 @@ static void readByMap(linalg::GenericOp op) {
   int64_t uses = llvm::count(read.getResults(), searched);
   bool isPlain =
       llvm::all_of(read.getResults(), [&](AffineExpr expr) { return isa<AffineDimExpr>(expr); });
+  if (!place && uses == 1 && isPlain && op->getDiscardableAttrs().empty())
+    return readByRuns(op, element, selected[0].index, loop);
   if (!place || place.isFunctionOfDim(loop) || uses != 1 || !isPlain)
     return;
   std::optional<Interval> range = functions.rangeOf(place);

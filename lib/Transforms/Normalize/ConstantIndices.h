@@ -1,0 +1,25 @@
+//===- ConstantIndices.h - Integers known at compile time -------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_TRANSFORMS_NORMALIZE_CONSTANTINDICES_H
+#define TESSERA_LIB_TRANSFORMS_NORMALIZE_CONSTANTINDICES_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+
+#include <optional>
+
+namespace tessera::dist {
+
+/// The values of an integer of an op's body for each iteration of `loop`, computed from constants
+/// and iteration numbers alone, in the arithmetic of the program. Nothing where it depends on data
+/// or on another loop, or is one of more values than `most`.
+std::optional<llvm::SmallVector<int64_t>> valuesOver(mlir::linalg::GenericOp op, mlir::Value value,
+                                                     unsigned loop, int64_t most);
+
+} // namespace tessera::dist
+
+#endif // TESSERA_LIB_TRANSFORMS_NORMALIZE_CONSTANTINDICES_H
