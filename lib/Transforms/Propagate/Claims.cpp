@@ -46,6 +46,12 @@ FactorAxes Strategies::settle(const ShardingRule &rule, Claims claims) {
   return legalize(rule, std::move(axes));
 }
 
+/// Whether a slice is one element, of which all but one device would have nothing:
+/// all need what it reads.
+static bool isTooNarrow(const ShardingRule &rule, const DimRule &dim, const AxisList &axes) {
+  return dim.segment && dim.isNarrow && rule.factors[dim.factors[0]].size == 1 && sizeOf(axes) > 1;
+}
+
 void Strategies::claim(const RuleNode &node, size_t position, const TensorSharding &sharding,
                        int64_t weight, Claims &claims) {
   auto add = [&](int64_t factor, const AxisList &axes) {
@@ -56,7 +62,7 @@ void Strategies::claim(const RuleNode &node, size_t position, const TensorShardi
   const size_t first = claims.size();
   for (size_t d = 0; d < rule.size(); ++d) {
     const AxisList &axes = sharding.dims[d];
-    if (axes.empty())
+    if (axes.empty() || isTooNarrow(node.rule, rule[d], axes))
       continue;
     if (rule[d].factors.size() == 1) {
       add(rule[d].factors.front(), axes);

@@ -66,7 +66,7 @@ public:
         placed[place.tensor] = place.shardings[solved[place.node]];
     }
     Decision decision = decided();
-    return !contested.empty() && recut(decision) ? decided() : decision;
+    return recut(alternativesTo(decision)) ? decided() : decision;
   }
 
 private:
@@ -102,19 +102,18 @@ private:
 
   /// Tries to do without the gathers of a decision: adds what they suggest to the strategies, and
   /// lets the ops that got more of them, and those beside them, choose anew. Whether that leads to
-  /// a plan of less time; the choice stays as it is where it does not.
-  bool recut(const Decision &decision) {
-    std::vector<Strategies::Seed> seeds = alternativesTo(decision);
+  /// a plan of less time that does not send more; the choice stays as it is where it does not.
+  bool recut(ArrayRef<Strategies::Seed> seeds) {
     if (seeds.empty())
       return false;
-    std::vector<size_t> before(graph.nodes.size());
-    for (size_t n = 0; n < before.size(); ++n)
-      before[n] = strategies.of(n).size();
+    std::vector<size_t> known(graph.nodes.size());
+    for (size_t n = 0; n < known.size(); ++n)
+      known[n] = strategies.of(n).size();
     shardings.clear(); // of lists that are replaced
     strategies.extend(seeds);
-    std::vector<bool> concerned(before.size());
-    for (size_t n = 0; n < before.size(); ++n)
-      if (strategies.of(n).size() > before[n])
+    std::vector<bool> concerned(known.size());
+    for (size_t n = 0; n < known.size(); ++n)
+      if (strategies.of(n).size() > known[n])
         for (int64_t tensor : graph.nodes[n].tensors)
           if (tensor >= 0)
             for (int64_t other : graph.nodesOf[tensor])
@@ -129,9 +128,17 @@ private:
     std::vector<int64_t> now(problem.nodes.size(), -1);
     for (size_t n : open)
       now[nodeOf[n]] = choice[n];
-    double seconds = problem.cost(withBestPlaces(std::move(now)));
+    now = withBestPlaces(std::move(now));
     std::vector<int64_t> solved = solve();
-    if (problem.cost(solved) > seconds - kSecondsOfAReshard)
+    if (problem.cost(solved) > problem.cost(now) - kSecondsOfAReshard)
+      return false;
+    auto sent = [&](const std::vector<int64_t> &plan) {
+      double seconds = problem.cost(plan);
+      for (size_t n : open)
+        seconds -= secondsOf(n)[plan[nodeOf[n]]];
+      return seconds;
+    };
+    if (sent(solved) > sent(now) + kSecondsOfAReshard)
       return false;
     for (size_t n : open)
       choice[n] = solved[nodeOf[n]];
@@ -161,15 +168,21 @@ private:
     return seeds;
   }
 
+  /// The axes that cut `from`, and not what is needed.
+  static AxisList axesGathered(const TensorSharding &from, const TensorSharding &need) {
+    AxisList gathered;
+    for (const AxisList &axes : from.dims)
+      for (const AxisRef &axis : axes)
+        if (llvm::none_of(need.dims, [&](const AxisList &to) { return overlapsAny(to, axis); }))
+          gathered.push_back(axis);
+    return gathered;
+  }
+
   void addAlternatives(size_t n, size_t position, const TensorSharding *from,
                        const TensorSharding *need, std::vector<Strategies::Seed> &seeds,
                        double &atStake) {
     const RuleNode &node = graph.nodes[n];
-    AxisList gathered;
-    for (const AxisList &axes : from->dims)
-      for (const AxisRef &axis : axes)
-        if (llvm::none_of(need->dims, [&](const AxisList &to) { return overlapsAny(to, axis); }))
-          gathered.push_back(axis);
+    AxisList gathered = axesGathered(*from, *need);
     if (gathered.empty() || !need->windows.empty())
       return;
     int64_t tensor = node.tensors[position];
