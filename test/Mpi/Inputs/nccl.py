@@ -88,7 +88,7 @@ def stopped():
 def main():
     case, backend = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None
     try:
-        dist.init_process_group(backend, timeout=3 if case == "stopped" else 30)
+        dist.init_process_group(backend, timeout=8 if case == "stopped" else 30)
     except (dist.DistributedError, ArgumentError) as error:
         sys.exit(f"cannot begin: {error}")
     {"default": default, "groups": groups, "refused": refused, "killed": killed, "stopped": stopped}[case]()
