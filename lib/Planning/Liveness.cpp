@@ -217,10 +217,41 @@ void Liveness::replaceCarries(func::FuncOp function) {
       Value root = rootOf(next);
       Operation *op = root.getDefiningOp();
       if (op && op->getBlock() == loop.getBody() && root.getType() == carry.getType() &&
-          timeline.lastUse(carry) <= timeOf(op) && lives.count(root))
+          timeline.lastUse(carry) <= timeOf(op) && lives.count(root)) {
         lives[root].kind = Kind::view;
+        replaceStack(carry, root);
+      }
     }
   });
+}
+
+/// Slices that are put into a carry one after the other are all put where the carry was.
+void Liveness::replaceStack(Value carry, Value last) {
+  SmallVector<Value> between;
+  for (auto insert = last.getDefiningOp<tensor::InsertSliceOp>();
+       insert && insert.getDest() != carry;
+       insert = between.back().getDefiningOp<tensor::InsertSliceOp>()) {
+    Value dest = insert.getDest();
+    if (!dest.hasOneUse() || !lives.count(dest) || !dest.getDefiningOp<tensor::InsertSliceOp>())
+      return;
+    between.push_back(dest);
+  }
+  for (Value value : between)
+    lives[value].kind = Kind::view;
+}
+
+/// What a loop starts with and nothing else reads is where its carry is.
+void Liveness::reuseInits(scf::ForOp loop) {
+  int64_t time = timeOf(loop);
+  for (auto [init, result] : llvm::zip(loop.getInitArgs(), loop.getResults())) {
+    auto dying = lives.find(init), made = lives.find(result);
+    if (dying == lives.end() || made == lives.end() || dying->second.kind != Kind::own ||
+        made->second.kind != Kind::own || !init.hasOneUse() || dying->second.from >= time ||
+        dying->second.to != time)
+      continue;
+    dying->second.to = time - 1;
+    dying->second.isTaken = true;
+  }
 }
 
 /// A result that feeds an argument is put where the argument was, once nothing reads it.
@@ -274,6 +305,7 @@ Liveness::Liveness(func::FuncOp function, FuseGraph::IsSent isSent) : timeline(i
   replaceCarries(function);
   for (const std::vector<Operation *> &kernel : kernels)
     reuse(kernel);
+  function.walk([&](scf::ForOp loop) { reuseInits(loop); });
   function.walk([&](WaitOp wait) { reuseStarted(wait); });
 }
 

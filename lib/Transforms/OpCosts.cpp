@@ -89,6 +89,13 @@ void OpCosts::addSelection(linalg::GenericOp op) {
   }
 }
 
+/// Whether a slice is put where the rest is: into what dies there, a carry, or nothing.
+bool OpCosts::isInPlace(tensor::InsertSliceOp insert) const {
+  Value dest = insert.getDest();
+  return dest.hasOneUse() && (lives->of(dest).isTaken || dest.getDefiningOp<tensor::EmptyOp>() ||
+                              lives->of(insert.getResult()).kind == Liveness::Kind::view);
+}
+
 SmallVector<double> OpCosts::loadsAndStores(Operation *op) const {
   int64_t kernel = lives->kernelOf(op);
   auto isKept = [&](Value value) {
@@ -113,6 +120,10 @@ SmallVector<double> OpCosts::loadsAndStores(Operation *op) const {
   }
   for (Value result : op->getResults())
     counts.push_back(isKept(result));
+  if (auto insert = dyn_cast<tensor::InsertSliceOp>(op); insert && isInPlace(insert)) {
+    counts[0] += 1; // the slice is written, the rest stays
+    counts[1] = counts.back() = 0;
+  }
   return counts;
 }
 

@@ -35,6 +35,7 @@
 #include "tessera/Planning/Timeline.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace tessera::dist {
@@ -84,6 +85,8 @@ private:
   bool runsInPlace(mlir::Value operand, mlir::Value result) const;
   void replaceArguments(mlir::func::FuncOp function);
   void replaceCarries(mlir::func::FuncOp function);
+  void replaceStack(mlir::Value carry, mlir::Value last);
+  void reuseInits(mlir::scf::ForOp loop);
 
   llvm::DenseMap<mlir::Value, Life> lives;
   Timeline timeline;

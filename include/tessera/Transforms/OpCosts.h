@@ -20,6 +20,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 #include <memory>
 
@@ -33,6 +34,8 @@ public:
   OpCosts(mlir::func::FuncOp function, const sharding::Topology &topology);
   ~OpCosts();
 
+  /// Whether a slice is put where the rest already is: only the slice is written.
+  bool isInPlace(mlir::tensor::InsertSliceOp insert) const;
   /// By operand, then by result, how often an op takes it through memory: once, not at all, or the
   /// share of a load that falls to it where several ops of a kernel use the value. Nothing is what
   /// a kernel hands on inside, what is made where it is read (fills, constants, views), and an
