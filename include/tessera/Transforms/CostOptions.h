@@ -30,6 +30,10 @@ mlir::FailureOr<CostOptions> readCostOptions(mlir::Operation *at, llvm::StringRe
 mlir::FailureOr<double> readMemoryBudget(mlir::Operation *at, llvm::StringRef pass,
                                          double gibibytes);
 
+/// Of the memory that a device takes without overlap, what it may take with it where there is no
+/// budget.
+inline constexpr double kOverlapMemory = 1.1;
+
 } // namespace tessera::dist
 
 #endif // TESSERA_TRANSFORMS_COSTOPTIONS_H

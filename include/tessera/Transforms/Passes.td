@@ -196,6 +196,36 @@ def DistOverlapCollectives : Dist_Pass<"dist-overlap-collectives"> {
   ];
 }
 
+def DistPrefetchLoops : Dist_Pass<"dist-prefetch-loops"> {
+  let summary = "Communicate beside another iteration of a loop";
+  let description = [{
+    Software pipelining of innermost loops of the local view whose trip count is known. Collectives that read nothing of
+    earlier iterations, as gathers of a layer's weights do, run one iteration ahead; collectives whose results only go
+    into what the loop collects, as sums of a layer's gradients do, end one iteration later. The loop then runs two
+    iterations in one, so that nothing is copied at the back edge, and its first and last iterations are written out.
+    Each op runs as often as before, with the same operands; `dist-overlap-collectives` then finds products for the
+    collectives to hide behind. A device keeps the gathered weights, and the unreduced gradients, of two iterations: as
+    many of them as fit, those first that are read first. Without `memory-budget` that is a tenth of the memory of a
+    device.
+  }];
+  let options = [
+    Option<"memoryBudget", "memory-budget", "double", "0", "GiB per device; 0: no budget">,
+    Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
+  ];
+}
+
+def DistDecomposeProducts : Dist_Pass<"dist-decompose-products"> {
+  let summary = "Communicate a product part by part";
+  let description = [{
+    Cuts a product and the all-gather of one of its operands, or the reduce-scatter of its result, into 2, 4 or 8 parts
+    along another loop of the product, where the model says that sending a part while another one is multiplied saves
+    time. Every element is added up in the order in which it was; `dist-overlap-collectives` starts and awaits the parts.
+  }];
+  let options = [
+    Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
+  ];
+}
+
 def DistLimitMemory : Dist_Pass<"dist-limit-memory"> {
   let summary = "Send again what would take memory meanwhile";
   let description = [{

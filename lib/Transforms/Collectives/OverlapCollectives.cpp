@@ -36,9 +36,6 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// Memory that overlap may add where there is no budget.
-static constexpr double kMemoryFactor = 1.1;
-
 /// A block that would not end this part of its time earlier stays as it is.
 static constexpr double kLeastGain = 0.001;
 
@@ -226,7 +223,7 @@ static void overlap(func::FuncOp function, const StepCosts &costs, bool keepsOrd
   if (blocks.empty())
     return;
   double peak = localPeakOf(function).bytes;
-  double most = std::max(peak, budget > 0 ? budget : kMemoryFactor * peak);
+  double most = std::max(peak, budget > 0 ? budget : kOverlapMemory * peak);
   for (const OverlapLimits &limits : kLimits) {
     if (limits.reorders && function->hasAttr(kSchedule))
       continue; // its order is that of a pipeline

@@ -1,0 +1,295 @@
+//===- DecomposeProducts.cpp - Communicate a product part by part ----------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A product whose operand is gathered, or whose result is reduced and scattered, cannot hide
+// that collective: all of it comes before, or behind. So both are cut along a parallel loop
+// of the product that is not the one that the collective cuts:
+//
+//   w = all_gather v; y = x · w          y_j = x · (all_gather v_j)
+//   y = x · w; z = reduce_scatter y      z_j = reduce_scatter (x · w_j)
+//
+// While one part is multiplied the next one is sent. Each element is made of the same sums in
+// the same order as before (S. Wang et al., "Overlap Communication with Dependent Computation
+// via Decomposition", ASPLOS 2023, send whole blocks of the cut dimension around a ring, and
+// add in another order).
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Transforms/CostOptions.h"
+#include "tessera/Transforms/Passes.h"
+#include "tessera/Transforms/StepCosts.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+
+namespace tessera::dist {
+#define GEN_PASS_DEF_DISTDECOMPOSEPRODUCTS
+#include "tessera/Transforms/Passes.h.inc"
+} // namespace tessera::dist
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+
+/// Parts that are tried.
+static constexpr int64_t kParts[] = {2, 4, 8};
+/// Of the time of a collective and its product, what parts must save at least.
+static constexpr double kLeastGain = 0.05;
+/// Collectives whose parts differ are not joined: that would make one of them again.
+static constexpr StringRef kPart = "part";
+
+namespace {
+
+/// A product and the collective that brings an operand or takes the result.
+struct Pair {
+  linalg::LinalgOp product;
+  Operation *collective;
+  OpOperand *gathered; ///< null: the result is scattered
+  unsigned loop;       ///< which both are cut along
+  int64_t extent;      ///< of the loop
+
+  Value value() const { return gathered ? collective->getOperand(0) : collective->getResult(0); }
+};
+
+class ProductDecomposer {
+public:
+  ProductDecomposer(func::FuncOp function, const MeshTable &meshes,
+                    const sharding::Topology &topology)
+      : function(function), costs(function, meshes, topology) {}
+  void run();
+
+private:
+  std::optional<Pair> match(linalg::LinalgOp product, Operation *collective, OpOperand *gathered);
+  int64_t bestParts(Pair pair);
+  void decompose(Pair pair, int64_t parts);
+
+  func::FuncOp function;
+  StepCosts costs;
+};
+
+} // namespace
+
+/// The dimension of an operand that is a loop and nothing else; none: it does not depend on it.
+/// Fails where it depends on it in another way.
+static FailureOr<std::optional<unsigned>> dimOf(AffineMap map, unsigned loop) {
+  std::optional<unsigned> found;
+  for (auto [dim, expr] : llvm::enumerate(map.getResults())) {
+    if (!expr.isFunctionOfDim(loop))
+      continue;
+    if (found || !isa<AffineDimExpr>(expr))
+      return failure();
+    found = dim;
+  }
+  return found;
+}
+
+static bool isWhole(Type local, Attribute global, unsigned dim) {
+  auto type = dyn_cast_or_null<TypeAttr>(global);
+  return type && cast<RankedTensorType>(type.getValue()).getDimSize(dim) ==
+                     cast<RankedTensorType>(local).getDimSize(dim);
+}
+
+std::optional<Pair> ProductDecomposer::match(linalg::LinalgOp product, Operation *collective,
+                                             OpOperand *gathered) {
+  if (!collective || collective->getBlock() != product->getBlock() ||
+      collective->getNumOperands() != 1 || collective->getNumResults() != 1 ||
+      !linalg::isaContractionOpInterface(product) || product->getNumResults() != 1 ||
+      !product.hasPureTensorSemantics())
+    return std::nullopt;
+  auto globals = collective->getAttrOfType<ArrayAttr>("global_types");
+  auto cut = collective->getAttrOfType<IntegerAttr>("dim");
+  if (!globals || globals.size() != 1 || !cut)
+    return std::nullopt;
+  OpOperand *result = product.getDpsInitOperand(0);
+  AffineMap map = product.getMatchingIndexingMap(gathered ? gathered : result);
+  SmallVector<int64_t> ranges = product.getStaticLoopRanges();
+  std::optional<Pair> best;
+  for (auto [dim, expr] : llvm::enumerate(map.getResults())) {
+    auto loop = dyn_cast<AffineDimExpr>(expr);
+    if (!loop || static_cast<int64_t>(dim) == cut.getInt() ||
+        product.getIteratorTypesArray()[loop.getPosition()] != utils::IteratorType::parallel ||
+        !isWhole(collective->getOperand(0).getType(), globals[0], dim))
+      continue;
+    bool isPlain = llvm::all_of(product->getOpOperands(), [&](OpOperand &operand) {
+      return succeeded(dimOf(product.getMatchingIndexingMap(&operand), loop.getPosition()));
+    });
+    // The longest loop, the first of those: what is cut out of it is in few pieces.
+    int64_t extent = ranges[loop.getPosition()];
+    if (isPlain && (!best || extent > best->extent))
+      best = Pair{product, collective, gathered, loop.getPosition(), extent};
+  }
+  return best;
+}
+
+static RankedTensorType withSize(Type type, unsigned dim, int64_t size) {
+  auto tensor = cast<RankedTensorType>(type);
+  SmallVector<int64_t> shape(tensor.getShape());
+  shape[dim] = size;
+  return tensor.clone(shape);
+}
+
+/// A part of a tensor along a dimension.
+static Value sliceOf(OpBuilder &builder, Location loc, Value value, unsigned dim, int64_t from,
+                     int64_t size) {
+  auto type = cast<RankedTensorType>(value.getType());
+  if (DenseElementsAttr splat; matchPattern(value, m_Constant(&splat)) && splat.isSplat()) {
+    auto part = withSize(type, dim, size);
+    return arith::ConstantOp::create(builder, loc, splat.resizeSplat(part));
+  }
+  SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0)), sizes,
+      strides(type.getRank(), builder.getIndexAttr(1));
+  for (int64_t extent : type.getShape())
+    sizes.push_back(builder.getIndexAttr(extent));
+  offsets[dim] = builder.getIndexAttr(from);
+  sizes[dim] = builder.getIndexAttr(size);
+  return tensor::ExtractSliceOp::create(builder, loc, value, offsets, sizes, strides);
+}
+
+static Value insertedAt(OpBuilder &builder, Location loc, Value part, Value into, unsigned dim,
+                        int64_t from) {
+  auto type = cast<RankedTensorType>(part.getType());
+  SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0)), sizes,
+      strides(type.getRank(), builder.getIndexAttr(1));
+  for (int64_t extent : type.getShape())
+    sizes.push_back(builder.getIndexAttr(extent));
+  offsets[dim] = builder.getIndexAttr(from);
+  return tensor::InsertSliceOp::create(builder, loc, part, into, offsets, sizes, strides);
+}
+
+/// The collective of a part of what `like` sends.
+static Operation *partOf(OpBuilder &builder, Operation *like, Value operand, unsigned dim,
+                         int64_t part) {
+  int64_t size = cast<RankedTensorType>(operand.getType()).getDimSize(dim);
+  Operation *copy = builder.clone(*like);
+  copy->setOperand(0, operand);
+  copy->getResult(0).setType(withSize(like->getResult(0).getType(), dim, size));
+  auto globals = like->getAttrOfType<ArrayAttr>("global_types");
+  auto global = TypeAttr::get(withSize(cast<TypeAttr>(globals[0]).getValue(), dim, size));
+  copy->setAttr("global_types", builder.getArrayAttr({global}));
+  copy->setAttr(DistDialect::kGlobalType, global);
+  copy->setAttr(kPart, builder.getI64IntegerAttr(part));
+  return copy;
+}
+
+static unsigned dimOf(Pair pair, OpOperand *operand) {
+  return **dimOf(pair.product.getMatchingIndexingMap(operand), pair.loop);
+}
+
+/// How many parts take least: the first collective, or the last one, is not hidden.
+int64_t ProductDecomposer::bestParts(Pair pair) {
+  FailureOr<CommunicationCost> whole =
+      costs.communicationOf(cast<CollectiveOpInterface>(pair.collective));
+  if (failed(whole) || whole->isLocal())
+    return 1;
+  double sending = whole->timing.seconds, computing = costs.computeSeconds(pair.product);
+  double least = (sending + computing) - kLeastGain * std::min(sending, computing);
+  int64_t best = 1;
+  OpBuilder builder(pair.collective);
+  unsigned dim = dimOf(pair, pair.gathered ? pair.gathered : pair.product.getDpsInitOperand(0));
+  for (int64_t parts : kParts) {
+    if (pair.extent % parts != 0)
+      break;
+    Value slice = sliceOf(builder, pair.collective->getLoc(), pair.collective->getOperand(0), dim,
+                          0, pair.extent / parts);
+    Operation *part = partOf(builder, pair.collective, slice, dim, 0);
+    FailureOr<CommunicationCost> cost = costs.communicationOf(cast<CollectiveOpInterface>(part));
+    part->erase();
+    slice.getDefiningOp()->erase();
+    if (failed(cost))
+      return 1;
+    double sent = cost->timing.seconds, computed = computing / static_cast<double>(parts);
+    double all = sent + static_cast<double>(parts - 1) * std::max(sent, computed) + computed;
+    if (all < least) {
+      least = all;
+      best = parts;
+    }
+  }
+  return best;
+}
+
+void ProductDecomposer::decompose(Pair pair, int64_t parts) {
+  linalg::LinalgOp product = pair.product;
+  Operation *last = pair.gathered ? product.getOperation() : pair.collective;
+  Location loc = product.getLoc();
+  OpBuilder builder(last);
+  OpOperand *init = product.getDpsInitOperand(0);
+  unsigned outDim = dimOf(pair, init);
+  int64_t size = pair.extent / parts;
+  auto type = cast<RankedTensorType>(last->getResult(0).getType());
+  Value all = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
+  setGlobalType(all, getGlobalType(last->getResult(0)));
+  for (int64_t part = 0; part < parts; ++part) {
+    SmallVector<Value> operands;
+    for (OpOperand &operand : product->getOpOperands()) {
+      std::optional<unsigned> dim = *dimOf(product.getMatchingIndexingMap(&operand), pair.loop);
+      if (!dim) {
+        operands.push_back(operand.get());
+        continue;
+      }
+      bool isSent = &operand == pair.gathered;
+      Value from = isSent ? pair.collective->getOperand(0) : operand.get();
+      Value slice = sliceOf(builder, loc, from, *dim, part * size, size);
+      operands.push_back(isSent ? partOf(builder, pair.collective, slice, *dim, part)->getResult(0)
+                                : slice);
+    }
+    Operation *made = clone(builder, product, operands.back().getType(), operands);
+    for (StringRef name : {DistDialect::kGlobalType, DistDialect::kShardings})
+      made->removeAttr(name);
+    Value value = made->getResult(0);
+    if (!pair.gathered)
+      value = partOf(builder, pair.collective, value, outDim, part)->getResult(0);
+    all = insertedAt(builder, loc, value, all, outDim, part * size);
+    setGlobalType(all, getGlobalType(last->getResult(0)));
+  }
+  last->getResult(0).replaceAllUsesWith(all);
+  last->erase();
+  if (pair.gathered)
+    pair.collective->erase();
+  else
+    product->erase();
+}
+
+void ProductDecomposer::run() {
+  SmallVector<linalg::LinalgOp> products;
+  function.walk([&](linalg::LinalgOp op) { products.push_back(op); });
+  for (linalg::LinalgOp product : products) {
+    std::optional<Pair> pair;
+    Value result = product->getNumResults() == 1 ? product->getResult(0) : Value();
+    if (result && result.hasOneUse())
+      if (auto scatter = dyn_cast<ReduceScatterOp>(*result.user_begin()))
+        pair = match(product, scatter, nullptr);
+    for (OpOperand *operand : product.getDpsInputOperands())
+      if (auto gather = operand->get().getDefiningOp<AllGatherOp>();
+          gather && !pair && operand->get().hasOneUse())
+        pair = match(product, gather, operand);
+    if (!pair)
+      continue;
+    if (int64_t parts = bestParts(*pair); parts > 1)
+      decompose(*pair, parts);
+  }
+}
+
+namespace {
+struct DistDecomposeProducts : dist::impl::DistDecomposeProductsBase<DistDecomposeProducts> {
+  using DistDecomposeProductsBase::DistDecomposeProductsBase;
+
+  void runOnOperation() override {
+    FailureOr<CostOptions> cost = readCostOptions(getOperation(), "time", topology);
+    if (failed(cost))
+      return signalPassFailure();
+    MeshTable meshes(getOperation());
+    for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
+      if (isLocalView(function) && function.getBody().hasOneBlock())
+        ProductDecomposer(function, meshes, cost->topology).run();
+  }
+};
+} // namespace
