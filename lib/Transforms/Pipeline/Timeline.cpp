@@ -51,6 +51,7 @@ public:
 private:
   LogicalResult advance(Walker &walker, bool &progressed);
   FailureOr<double> secondsOf(Walker &walker, Operation &op);
+  double transferSeconds(SendOp send);
   void enter(Walker &walker, SegmentOp op);
   void leave(Walker &walker);
   void finish();
@@ -58,11 +59,38 @@ private:
   MeshTable meshes;
   const sharding::Topology &topology;
   std::vector<std::unique_ptr<Walker>> walkers;
-  std::map<int64_t, double> arrivals; ///< by id of the transfer
+  std::map<int64_t, double> arrivals;                           ///< by id of the transfer
+  std::map<std::pair<std::string, std::string>, double> freeAt; ///< by the meshes of a link
   PipelineTimeline result;
 };
 
 } // namespace
+
+/// The innermost link that joins all devices of two meshes.
+static const sharding::Link &linkBetween(const sharding::Mesh &a, const sharding::Mesh &b,
+                                         const sharding::Topology &topology) {
+  std::vector<int64_t> ids = a.processIds;
+  ids.insert(ids.end(), b.processIds.begin(), b.processIds.end());
+  for (const sharding::LinkClass &each : topology.links)
+    if (llvm::all_of(ids, [&](int64_t id) { return id / each.devices == ids[0] / each.devices; }))
+      return each.link;
+  return topology.links.back().link;
+}
+
+/// Seconds from a send until the value is there, on a link that is free.
+double Simulation::transferSeconds(SendOp send) {
+  const sharding::Mesh &source = meshes.get(send.getSource().getMesh());
+  const sharding::Mesh &target = meshes.get(send.getTarget().getMesh());
+  auto type = cast<RankedTensorType>(send.getGlobalType());
+  std::vector<int64_t> shape = type.getShape().vec();
+  sharding::Traffic traffic = sharding::trafficOf(
+      sharding::CollectiveKind::transfer, 1, bytesPerElement(type.getElementType()), source,
+      sharding::makeLayout(resolveVerified(send.getSource(), meshes, type), shape), target,
+      sharding::makeLayout(resolveVerified(send.getTarget(), meshes, type), shape));
+  const sharding::Link &link = linkBetween(source, target, topology);
+  return static_cast<double>(std::max<int64_t>(1, traffic.messages)) * link.alpha +
+         static_cast<double>(traffic.wireBytes) / link.rate;
+}
 
 void Simulation::leave(Walker &walker) {
   if (!walker.segment)
@@ -127,7 +155,10 @@ LogicalResult Simulation::advance(Walker &walker, bool &progressed) {
         return success();
       walker.stood += walker.clock.waitUntil(arrival->second);
     } else if (auto send = dyn_cast<SendOp>(op)) {
-      arrivals[send.getId()] = walker.clock.now();
+      double &free = freeAt[{send.getSource().getMesh().getValue().str(),
+                             send.getTarget().getMesh().getValue().str()}];
+      free = std::max(free, walker.clock.now()) + transferSeconds(send);
+      arrivals[send.getId()] = free;
     } else if (auto segment = dyn_cast<SegmentOp>(op)) {
       enter(walker, segment);
     } else if (auto start = dyn_cast<StartOp>(op)) {
