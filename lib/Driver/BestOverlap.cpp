@@ -5,17 +5,29 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Small buckets of collectives leave early and cost latencies. Which wins depends on what
-// there is to compute meanwhile, so the program is joined and scheduled each way, and the
-// one with the shortest modelled step is kept.
+// Small buckets of collectives leave early and cost latencies; collectives that run beside
+// another iteration of a loop take memory; products in parts cost latencies and copies. Which wins
+// depends on what there is to compute meanwhile, so the program is joined and scheduled each way,
+// and the one with the shortest modelled step is kept.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PendingMessages.h"
 
 #include "tessera/Codegen/Compile.h"
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Driver/Compilation.h"
 #include "tessera/Driver/Memory.h"
+#include "tessera/Planning/LocalPeak.h"
+#include "tessera/Transforms/CostOptions.h"
+#include "tessera/Transforms/Passes.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/Support/xxhash.h"
+
+#include <chrono>
 
 using namespace mlir;
 using namespace tessera;
@@ -27,39 +39,277 @@ static constexpr const char *kFusions[] = {
     "all-reduce=auto all-gather=auto reduce-scatter=auto",
 };
 
-LogicalResult Compilation::overlapBest(PipelineOptions pipeline) {
-  OwningOpRef<ModuleOp> partitioned = std::move(program), best;
-  double least = 0;
-  std::vector<Diagnostic> messages; // of the best
-  for (const char *fusion : kFusions) {
-    PendingMessages pending(&mlirContext);
-    program = partitioned->clone();
-    pipeline.fusion = fusion;
-    if (failed(runPhases(pipeline, Phase::partitioned, Phase::scheduled)))
-      return failure();
-    FailureOr<Report> made = report();
-    if (failed(made))
-      return failure();
-    if (best && made->stepSeconds >= least)
-      continue;
-    best = std::move(program);
-    least = made->stepSeconds;
-    messages = pending.take();
+/// Of the memory that overlap may add, what values of a second iteration get; less where nothing
+/// fits then.
+static constexpr double kPrefetchParts[] = {1, 0.5, 0.25};
+
+static constexpr double kGiB = 1024.0 * 1024 * 1024;
+
+/// Estimated bytes of the device that takes most.
+static double peakOf(ModuleOp module) {
+  double bytes = 0;
+  for (func::FuncOp function : module.getOps<func::FuncOp>())
+    if (dist::isLocalView(function))
+      bytes = std::max(bytes, dist::localPeakOf(function).bytes);
+  return bytes;
+}
+
+/// Planned bytes of the device that takes most.
+static FailureOr<double> arenaOf(ModuleOp module) {
+  OwningOpRef<ModuleOp> copy = module.clone();
+  if (failed(codegen::lowerToRt(*copy)))
+    return failure();
+  return static_cast<double>(peakMemory(*copy));
+}
+
+static int64_t countOps(ModuleOp module) {
+  int64_t count = 0;
+  module.walk([&](Operation *) { ++count; });
+  return count;
+}
+
+namespace {
+
+/// Schedules a program, whose ops are in order and whose collectives are not joined, in each way.
+class OverlapChooser {
+public:
+  OverlapChooser(MLIRContext *context, PipelineOptions pipeline,
+                 llvm::function_ref<FailureOr<Report>(ModuleOp)> report)
+      : context(context), pipeline(std::move(pipeline)), report(report) {}
+
+  struct Choice {
+    OwningOpRef<ModuleOp> program;
+    double seconds = 0;
+    std::vector<Diagnostic> messages;
+  };
+  /// Adds a choice of each way.
+  LogicalResult run(ModuleOp ordered);
+  /// The first of the shortest ones.
+  Choice takeBest() {
+    auto best = llvm::min_element(
+        choices, [](const Choice &a, const Choice &b) { return a.seconds < b.seconds; });
+    Choice taken = std::move(*best);
+    choices.erase(best);
+    return taken;
   }
-  program = std::move(best);
-  for (Diagnostic &message : messages)
-    mlirContext.getDiagEngine().emit(std::move(message));
+  bool isEmpty() const { return choices.empty(); }
+
+private:
+  LogicalResult runPasses(ModuleOp module, llvm::function_ref<LogicalResult(OpPassManager &)> add) {
+    PassManager manager(context, ModuleOp::getOperationName());
+    manager.enableVerifier(true);
+    return failure(failed(add(manager)) || failed(manager.run(module)));
+  }
+  LogicalResult runPass(ModuleOp module, std::unique_ptr<Pass> pass) {
+    return runPasses(module, [&](OpPassManager &manager) {
+      manager.addPass(std::move(pass));
+      return success();
+    });
+  }
+  /// With overlap within each of some bytes; 0: a little more than without.
+  LogicalResult joinEachWay(ModuleOp module, ArrayRef<double> budgets);
+  /// What a device may take: the budget, or a little more than without overlap.
+  LogicalResult findLimits(ModuleOp ordered);
+  /// Estimates may be high: what takes a little more by them is planned, too.
+  SmallVector<double, 2> budgets() const {
+    return pipeline.search.memoryBudget ? SmallVector<double, 2>{most}
+                                        : SmallVector<double, 2>{most, 0};
+  }
+  /// Of the choices from number `first` on, keeps the shortest one whose planned arena is within
+  /// the limit, if it is shorter than those before.
+  LogicalResult keepFitting(size_t first);
+  /// Adds a choice that communicates beside other iterations of loops, if it pays.
+  LogicalResult prefetch(ModuleOp ordered);
+
+  MLIRContext *context;
+  PipelineOptions pipeline;
+  llvm::function_ref<FailureOr<Report>(ModuleOp)> report;
+  std::vector<Choice> choices;
+  double peak = 0, most = 0; ///< estimates: without overlap, the limit
+  double mostArena = 0;      ///< the limit of what is planned
+};
+
+} // namespace
+
+LogicalResult OverlapChooser::joinEachWay(ModuleOp module, ArrayRef<double> budgets) {
+  llvm::DenseSet<uint64_t> known; // most ways to join make the same program
+  for (const char *fusion : kFusions) {
+    OwningOpRef<ModuleOp> joined = module.clone();
+    PendingMessages pending(context);
+    PipelineOptions options = pipeline;
+    options.fusion = fusion;
+    if (failed(runPasses(*joined, [&](OpPassManager &each) { return addFusion(each, options); })))
+      return failure();
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    joined->print(os, OpPrintingFlags().assumeVerified());
+    if (!known.insert(llvm::xxh3_64bits(text)).second)
+      continue;
+    for (double budget : budgets) {
+      OwningOpRef<ModuleOp> copy = joined->clone();
+      options.search.memoryBudget = budget / kGiB;
+      auto add = [&](OpPassManager &manager) {
+        addOverlap(manager, options);
+        return success();
+      };
+      if (failed(runPasses(*copy, add)))
+        return failure();
+      FailureOr<Report> made = report(*copy);
+      if (failed(made))
+        return failure();
+      choices.push_back({std::move(copy), made->stepSeconds, pending.copy()});
+    }
+  }
   return success();
 }
 
-LogicalResult Compilation::overlapWithinBudget(const PipelineOptions &wish) {
+LogicalResult OverlapChooser::keepFitting(size_t first) {
+  std::vector<Choice> added(
+      std::make_move_iterator(choices.begin() + static_cast<std::ptrdiff_t>(first)),
+      std::make_move_iterator(choices.end()));
+  choices.erase(choices.begin() + static_cast<std::ptrdiff_t>(first), choices.end());
+  double least = std::numeric_limits<double>::infinity();
+  for (const Choice &choice : choices)
+    least = std::min(least, choice.seconds);
+  llvm::stable_sort(added, [](const Choice &a, const Choice &b) { return a.seconds < b.seconds; });
+  for (Choice &choice : added) {
+    if (choice.seconds >= least)
+      break;
+    FailureOr<double> arena = arenaOf(*choice.program);
+    if (failed(arena))
+      return failure();
+    if (*arena > mostArena)
+      continue;
+    choices.push_back(std::move(choice));
+    break;
+  }
+  return success();
+}
+
+LogicalResult OverlapChooser::run(ModuleOp ordered) {
+  double budget = pipeline.search.memoryBudget.value_or(0) * kGiB;
+  if (failed(joinEachWay(ordered, budget)))
+    return failure();
+  WalkResult loops = ordered.walk([](scf::ForOp) { return WalkResult::interrupt(); });
+  OwningOpRef<ModuleOp> inParts = ordered.clone();
+  dist::DistDecomposeProductsOptions options;
+  options.topology = pipeline.topology;
+  if (failed(runPass(*inParts, dist::createDistDecomposeProducts(options))))
+    return failure();
+  bool cuts = countOps(*inParts) != countOps(ordered);
+  if (!cuts && !loops.wasInterrupted())
+    return success();
+  if (failed(findLimits(ordered)))
+    return failure();
+  if (loops.wasInterrupted() && failed(prefetch(ordered)))
+    return failure();
+  if (!cuts)
+    return success();
+  size_t first = choices.size();
+  if (failed(joinEachWay(*inParts, budgets())) || failed(keepFitting(first)))
+    return failure();
+  return loops.wasInterrupted() ? prefetch(*inParts) : success();
+}
+
+LogicalResult OverlapChooser::findLimits(ModuleOp ordered) {
+  OwningOpRef<ModuleOp> plain = ordered.clone();
+  PendingMessages ignored(context);
+  PipelineOptions options = pipeline;
+  options.overlaps = false;
+  auto add = [&](OpPassManager &manager) { return addFusion(manager, options); };
+  if (failed(runPasses(*plain, add)))
+    return failure();
+  peak = peakOf(*plain);
+  if (pipeline.search.memoryBudget) {
+    most = mostArena = *pipeline.search.memoryBudget * kGiB;
+    return success();
+  }
+  FailureOr<double> arena = arenaOf(*plain);
+  if (failed(arena))
+    return failure();
+  most = dist::kOverlapMemory * peak;
+  mostArena = dist::kOverlapMemory * *arena;
+  return success();
+}
+
+LogicalResult OverlapChooser::prefetch(ModuleOp ordered) {
+  if (most <= peak)
+    return success();
+  for (double part : kPrefetchParts) {
+    dist::DistPrefetchLoopsOptions options;
+    options.memoryBudget = (peak + part * (most - peak)) / kGiB;
+    options.topology = pipeline.topology;
+    OwningOpRef<ModuleOp> ahead = ordered.clone();
+    if (failed(runPass(*ahead, dist::createDistPrefetchLoops(options))))
+      return failure();
+    if (countOps(*ahead) == countOps(ordered))
+      return success();
+    size_t first = choices.size();
+    if (failed(joinEachWay(*ahead, budgets())) || failed(keepFitting(first)))
+      return failure();
+    if (choices.size() > first)
+      break;
+  }
+  return success();
+}
+
+LogicalResult Compilation::overlapBest(const PipelineOptions &pipeline) {
+  auto begin = std::chrono::steady_clock::now();
+  auto lap = [&](Phase phase) {
+    auto now = std::chrono::steady_clock::now();
+    seconds.push_back({toString(phase).str(), std::chrono::duration<double>(now - begin).count()});
+    begin = now;
+  };
+  PassManager manager(&mlirContext, ModuleOp::getOperationName());
+  addLocalOrder(manager, pipeline);
+  if (failed(manager.run(*program)))
+    return failure();
+  lap(Phase::fused);
+  auto makeReport = [&](ModuleOp module) { return report(module); };
+  OverlapChooser chooser(&mlirContext, pipeline, makeReport);
+  if (failed(chooser.run(*program)))
+    return failure();
+  OverlapChooser::Choice best = chooser.takeBest();
+  program = std::move(best.program);
+  for (Diagnostic &message : best.messages)
+    mlirContext.getDiagEngine().emit(std::move(message));
+  lap(Phase::scheduled);
+  return success();
+}
+
+LogicalResult Compilation::overlapWithinBudget(const PipelineOptions &wish,
+                                               OwningOpRef<ModuleOp> ordered) {
+  double budget = *wish.search.memoryBudget * kGiB;
   OwningOpRef<ModuleOp> fused = program->clone();
   if (failed(runPhases(wish, Phase::fused, Phase::scheduled)))
     return failure();
-  OwningOpRef<ModuleOp> copy = program->clone();
-  if (failed(codegen::lowerToRt(*copy)))
+  FailureOr<double> arena = arenaOf(*program);
+  if (failed(arena))
     return failure();
-  if (static_cast<double>(peakMemory(*copy)) > *wish.search.memoryBudget * 1024 * 1024 * 1024)
+  if (*arena > budget)
     program = std::move(fused);
+  FailureOr<Report> made = report();
+  if (failed(made))
+    return failure();
+  if (!wish.fusion.empty() || !ordered)
+    return success();
+  PassManager manager(&mlirContext, ModuleOp::getOperationName());
+  addLocalOrder(manager, wish);
+  auto makeReport = [&](ModuleOp module) { return report(module); };
+  OverlapChooser chooser(&mlirContext, wish, makeReport);
+  if (failed(manager.run(*ordered)) || failed(chooser.run(*ordered)))
+    return failure();
+  while (!chooser.isEmpty()) {
+    OverlapChooser::Choice best = chooser.takeBest();
+    if (best.seconds >= made->stepSeconds)
+      break;
+    arena = arenaOf(*best.program);
+    if (failed(arena))
+      return failure();
+    if (*arena > budget)
+      continue;
+    program = std::move(best.program);
+    break;
+  }
   return success();
 }

@@ -161,6 +161,7 @@ LogicalResult Compilation::runPhases(Phase to) {
     return failure();
   pipeline.objective = options.objective;
   pipeline.narrowReductions = options.narrowReductions;
+  pipeline.schedule = options.schedule;
   pipeline.overlaps = options.overlaps;
   pipeline.topology = options.topology;
   pipeline.fusion = options.fusion;
@@ -272,11 +273,11 @@ func::FuncOp Compilation::toReference() {
   return function;
 }
 
-FailureOr<Report> Compilation::report() {
-  FailureOr<dist::CostOptions> cost = dist::readCostOptions(*program, "time", options.topology);
+FailureOr<Report> Compilation::report(ModuleOp module) {
+  FailureOr<dist::CostOptions> cost = dist::readCostOptions(module, "time", options.topology);
   if (failed(cost))
     return failure();
-  return makeReport(*program, origins, cost->topology);
+  return makeReport(module, origins, cost->topology);
 }
 
 llvm::json::Value Compilation::timing() const {

@@ -268,6 +268,7 @@ LogicalResult MemoryFitter::refuse(double bytes) {
 FailureOr<bool> Compilation::fitMemory(const PipelineOptions &wish, Phase start, bool mayFail) {
   std::vector<Diagnostic> messages;
   FailureOr<bool> fits = true;
+  OwningOpRef<ModuleOp> partitioned;
   {
     MemoryFitter fitter(*this, wish, start);
     if (wish.search.memoryBudget) {
@@ -283,12 +284,15 @@ FailureOr<bool> Compilation::fitMemory(const PipelineOptions &wish, Phase start,
       fitter.takeSmallest();
     }
     messages = fitter.takeMessages();
+    if (start <= Phase::partitioned)
+      partitioned = fitter.takePartitioned();
   }
   if (failed(fits) || !*fits)
     return fits;
   for (Diagnostic &message : messages)
     mlirContext.getDiagEngine().emit(std::move(message));
-  if (wish.search.memoryBudget && wish.overlaps && failed(overlapWithinBudget(wish)))
+  if (wish.search.memoryBudget && wish.overlaps &&
+      failed(overlapWithinBudget(wish, std::move(partitioned))))
     return failure();
   return true;
 }

@@ -33,6 +33,8 @@ public:
   void takeSmallest();
   /// That nothing fits: says what findLeast found.
   mlir::LogicalResult refuse(double bytes);
+  /// The plan that fits, before its collectives are joined; once.
+  mlir::OwningOpRef<mlir::ModuleOp> takePartitioned() { return std::move(partitioned); }
   /// What the passes said of the program.
   std::vector<mlir::Diagnostic> takeMessages();
 

@@ -65,6 +65,39 @@ static LogicalResult readFusion(Pass &pass, StringRef text) {
   return pass.initializeOptions(text, [&](const Twine &detail) { return refuse(detail.str()); });
 }
 
+void tessera::addLocalOrder(OpPassManager &manager, const PipelineOptions &options) {
+  dist::DistSchedulePipelineOptions pipeline;
+  pipeline.memoryBudget = options.search.memoryBudget.value_or(0);
+  pipeline.schedule = options.schedule;
+  manager.addPass(dist::createDistSchedulePipeline(pipeline));
+  if (!options.search.memoryBudget)
+    return;
+  dist::DistLimitMemoryOptions limit;
+  limit.memoryBudget = *options.search.memoryBudget;
+  limit.topology = options.topology;
+  manager.addPass(dist::createDistLimitMemory(limit));
+}
+
+LogicalResult tessera::addFusion(OpPassManager &manager, const PipelineOptions &options) {
+  dist::DistFuseCollectivesOptions fuse;
+  fuse.topology = options.topology;
+  std::unique_ptr<Pass> pass = dist::createDistFuseCollectives(fuse);
+  std::string fusion = options.fusion;
+  if (fusion.empty() && options.overlaps)
+    fusion = "all-reduce=bucket all-gather=bucket reduce-scatter=bucket";
+  if (failed(readFusion(*pass, fusion)))
+    return failure();
+  manager.addPass(std::move(pass));
+  return success();
+}
+
+void tessera::addOverlap(OpPassManager &manager, const PipelineOptions &options) {
+  dist::DistOverlapCollectivesOptions overlap;
+  overlap.memoryBudget = options.search.memoryBudget.value_or(0);
+  overlap.topology = options.topology;
+  manager.addPass(dist::createDistOverlapCollectives(overlap));
+}
+
 LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptions &options) {
   auto leadsTo = [&](Phase phase) { return options.from < phase && phase <= options.to; };
   if (leadsTo(Phase::normalized)) {
@@ -112,33 +145,12 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
     manager.addPass(dist::createDistCanonicalizeCollectives());
   }
   if (leadsTo(Phase::fused)) {
-    dist::DistSchedulePipelineOptions pipeline;
-    pipeline.memoryBudget = options.search.memoryBudget.value_or(0);
-    manager.addPass(dist::createDistSchedulePipeline(pipeline));
-  }
-  if (leadsTo(Phase::fused) && options.search.memoryBudget) {
-    dist::DistLimitMemoryOptions limit;
-    limit.memoryBudget = *options.search.memoryBudget;
-    limit.topology = options.topology;
-    manager.addPass(dist::createDistLimitMemory(limit));
-  }
-  if (leadsTo(Phase::fused)) {
-    dist::DistFuseCollectivesOptions fuse;
-    fuse.topology = options.topology;
-    std::unique_ptr<Pass> pass = dist::createDistFuseCollectives(fuse);
-    std::string fusion = options.fusion;
-    if (fusion.empty() && options.overlaps)
-      fusion = "all-reduce=bucket all-gather=bucket reduce-scatter=bucket";
-    if (failed(readFusion(*pass, fusion)))
+    addLocalOrder(manager, options);
+    if (failed(addFusion(manager, options)))
       return failure();
-    manager.addPass(std::move(pass));
   }
-  if (leadsTo(Phase::scheduled) && options.overlaps) {
-    dist::DistOverlapCollectivesOptions overlap;
-    overlap.memoryBudget = options.search.memoryBudget.value_or(0);
-    overlap.topology = options.topology;
-    manager.addPass(dist::createDistOverlapCollectives(overlap));
-  }
+  if (leadsTo(Phase::scheduled) && options.overlaps)
+    addOverlap(manager, options);
   return success();
 }
 

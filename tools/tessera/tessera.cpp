@@ -88,6 +88,10 @@ static void addProgramOptions(CLI::App *command, tessera::ProgramOptions &option
                     "Add contributions of 16-bit floats in 16 bits: half the bytes, less exact");
   command->add_flag("--overlap", options.overlaps,
                     "Compute while collectives are under way, where the model says it is faster");
+  command->add_option(
+      "--schedule", options.schedule,
+      "Order of the micro-batches of a program with stages: sequential, gpipe, 1f1b, interleaved, "
+      "zb-h1; default what the program says");
   command->add_option("--objective", options.objective,
                       "What reshard plans minimise: time or bytes");
   command->add_option(

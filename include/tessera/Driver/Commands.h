@@ -46,6 +46,7 @@ struct ProgramOptions {
   std::string compileFrom = "input"; ///< phase that the file is in
   std::string objective = "time";    ///< of reshard plans
   bool narrowReductions = false;     ///< reduce 16-bit floats in 16 bits
+  std::string schedule;              ///< of a pipeline's micro-batches; empty: the program's
   bool overlaps = false;             ///< compute while collectives are under way
   std::string topology;              ///< file of the machine, empty for the default
   std::string fusion;                ///< options of dist-fuse-collectives

@@ -48,7 +48,7 @@ public:
 
   mlir::ModuleOp module() { return *program; }
   mlir::MLIRContext *context() { return &mlirContext; }
-  mlir::FailureOr<Report> report();
+  mlir::FailureOr<Report> report() { return report(*program); }
   /// Where what is printed goes: standard error, or the caller's string.
   llvm::raw_ostream &errors() { return *errorStream; }
   /// Seconds by phase.
@@ -58,6 +58,7 @@ private:
   /// Reads the program and runs `options.passes`.
   mlir::LogicalResult read();
   mlir::LogicalResult load();
+  mlir::FailureOr<Report> report(mlir::ModuleOp module);
   /// What the passes that are left out (--compile-from) would have seen to.
   mlir::LogicalResult checkNormalized();
   mlir::LogicalResult runPhases(Phase to = Phase::scheduled);
@@ -67,10 +68,13 @@ private:
   /// or without one as small as can be. Where nothing fits that is an error, or false if the search
   /// `mayFail`, which then looks for no least memory.
   mlir::FailureOr<bool> fitMemory(const PipelineOptions &pipeline, Phase start, bool mayFail);
-  /// From `partitioned` to `scheduled`, with the fusion of collectives that makes the shortest step.
-  mlir::LogicalResult overlapBest(PipelineOptions pipeline);
-  /// From `fused` to `scheduled`, if the arena stays within the budget.
-  mlir::LogicalResult overlapWithinBudget(const PipelineOptions &pipeline);
+  /// From `partitioned` to `scheduled`: joins collectives, and prefetches in loops, such that the
+  /// modelled step is shortest.
+  mlir::LogicalResult overlapBest(const PipelineOptions &pipeline);
+  /// From `fused` to `scheduled`, or in a better way from `ordered`, the same program before its
+  /// collectives are joined, if the arena stays within the budget.
+  mlir::LogicalResult overlapWithinBudget(const PipelineOptions &pipeline,
+                                          mlir::OwningOpRef<mlir::ModuleOp> ordered);
 
   /// The phases up to `scheduled`, of the plan that is searched or of a plain one: whichever program
   /// takes least time by the report, of those within the memory budget if there is one.

@@ -40,6 +40,7 @@ struct PipelineOptions {
   Phase to = Phase::scheduled;
   std::string objective = "time"; ///< of reshard plans: time or bytes
   bool narrowReductions = false;  ///< 16-bit contributions are rounded before they are added
+  std::string schedule;           ///< of a pipeline's micro-batches, empty: the program's
   bool overlaps = false;          ///< computes while collectives are under way
   std::string topology;           ///< file of the machine, empty for the default
   bool remarks = false;           ///< of what was chosen and why
@@ -47,6 +48,12 @@ struct PipelineOptions {
   bool takeLeast = false;         ///< over the memory budget, in place of an error
   std::string fusion = "";        ///< options of dist-fuse-collectives, empty for its defaults
 };
+
+/// The parts of the phases `fused` and `scheduled`: the order of the ops before collectives are
+/// joined, the joins, and the overlap.
+void addLocalOrder(mlir::OpPassManager &manager, const PipelineOptions &options);
+mlir::LogicalResult addFusion(mlir::OpPassManager &manager, const PipelineOptions &options);
+void addOverlap(mlir::OpPassManager &manager, const PipelineOptions &options);
 
 /// Adds the passes that lead from one phase to the other. Fails on unknown option values.
 mlir::LogicalResult buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options);

@@ -1,0 +1,24 @@
+// A product whose weights are gathered goes in parts: one is multiplied while the next one is gathered. Parts may be
+// multiplied by another kernel than the whole, so that bits differ from those without overlap, but not from run to run.
+// RUN: tessera explain %s --overlap --topology %source/share/topologies/2core.json | FileCheck %s
+// RUN: tessera run %s --overlap --check=compiled --topology %source/share/topologies/2core.json | grep checksum > %t.threads
+// RUN: tessera run %s --overlap --backend stub --schedule-seed 1 --topology %source/share/topologies/2core.json | grep checksum > %t.one
+// RUN: tessera run %s --overlap --backend stub --schedule-seed 7 --topology %source/share/topologies/2core.json | grep checksum > %t.other
+// RUN: diff %t.threads %t.one
+// RUN: diff %t.one %t.other
+
+// CHECK-COUNT-8: all_gather {{.*}} 524288 B, {{.*}} (overlapped:
+// CHECK: modelled on 2core: {{.*}} of communication exposed
+dist.process_mesh @line(shape = [4], dim_names = ["d"])
+
+#left = affine_map<(i, j, k) -> (i, k)>
+#right = affine_map<(i, j, k) -> (k, j)>
+#result = affine_map<(i, j, k) -> (i, j)>
+
+func.func @main(%x: tensor<512x1024xf32> {dist.name = "x", dist.sharding = #dist.sharding<@line, [shard(0)]>},
+                %w: tensor<1024x1024xf32> {dist.name = "w", dist.sharding = #dist.sharding<@line, [shard(0)]>})
+    -> (tensor<512x1024xf32> {dist.name = "y", dist.sharding = #dist.sharding<@line, [shard(0)]>}) {
+  %zero = arith.constant dense<0.0> : tensor<512x1024xf32>
+  %y = linalg.contract indexing_maps = [#left, #right, #result] ins(%x, %w : tensor<512x1024xf32>, tensor<1024x1024xf32>) outs(%zero : tensor<512x1024xf32>) -> tensor<512x1024xf32>
+  return %y : tensor<512x1024xf32>
+}
