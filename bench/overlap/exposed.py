@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import jax  # noqa: E402
 import tessera  # noqa: E402
-from workloads import LINE, SUITE  # noqa: E402
+from workloads import LINE, SUITE, suite  # noqa: E402
 from workloads.common import P  # noqa: E402
 from workloads.gpt import Gpt, gpt  # noqa: E402
 
@@ -35,7 +35,9 @@ def data_parallel(c):
     return replace(program, specs=(whole, *program.specs[1:]), out=out)
 
 
-PROGRAMS = {"gpt2_dp": lambda: data_parallel(GPT2)} | {name: SUITE[name] for name in SUITE}
+PROGRAMS = {"gpt2_dp": lambda: data_parallel(GPT2),
+            # as in SUITE, with layers enough for a loop of them to be in its steady state
+            "gpt12_fsdp_scan_pinact": suite(fsdp_layers=12)["gpt_fsdp_scan_pinact"]} | {name: SUITE[name] for name in SUITE}
 
 
 def main():

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Steps on `threads` with 8 devices, with overlap and without, one after the other.
+
+    threads.py [NAME...] [--size small|middle] [--topology FILE] [--steps 5] [--repeat 9]
+
+A row has the median milliseconds of a step of both, the ratio of the medians, the share of the pairs in which overlap was faster, and
+the ratio of the memory. Pairs alternate, so that what else the machine does meets both. The last line says whether any step was slower
+by more than the spread of the synchronous ones. PYTHONPATH must have the build's python folder.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import time
+
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8".strip()
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "bench", "communication"))
+
+import tessera  # noqa: E402
+from workloads import SMALL, suite  # noqa: E402
+from workloads.convnet import Convnet  # noqa: E402
+from workloads.gpt import Gpt  # noqa: E402
+from workloads.mlp import Mlp  # noqa: E402
+from workloads.moe import Moe  # noqa: E402
+
+MIDDLE = suite(Gpt(d=128, heads=8, seq=64, batch=16, ffn=512, vocab=512), layers=4, fsdp_layers=4, mlp=Mlp(256, 256, 1024),
+               conv=Convnet(16, 32, (3, 16, 32), 10), experts=Moe(32, 64, 64, 8, 4, 128))
+
+
+def seconds(program, steps):
+    begin = time.perf_counter()
+    for _ in range(steps):
+        program._session.step()
+    return (time.perf_counter() - begin) / steps
+
+
+def build(name, sizes, topology):
+    program = sizes[name]()
+    imported = tessera.from_jax(program.fn, program.args, program.specs, program.out, mesh=program.mesh,
+                                feeds="auto" if program.out is not None else None)
+    both, memory = [], []
+    for overlap in (False, True):
+        options = dict(topology=topology, overlap=overlap)
+        memory.append(imported.explain(**options)["peak_memory_bytes"])
+        both.append(tessera.load(imported.compile(**options)))
+    return both, memory[1] / max(1, memory[0])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", default=list(SMALL), help="workloads; default all")
+    parser.add_argument("--size", choices=("small", "middle"), default="middle")
+    parser.add_argument("--topology", default=os.path.join(ROOT, "share", "topologies", "2core.json"), help="machine that times are modelled on")
+    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--repeat", type=int, default=9)
+    options = parser.parse_args()
+    sizes = SMALL if options.size == "small" else MIDDLE
+    unknown = [name for name in options.names if name not in sizes]
+    if unknown:
+        parser.error(f"there is no workload {', '.join(unknown)}; there are {', '.join(sizes)}")
+    print(f"{'workload':22} {'plain':>10} {'overlapped':>10} {'ratio':>6} {'faster':>6} {'memory':>7}")
+    slower = []
+    for name in options.names:
+        both, memory = build(name, sizes, options.topology)
+        for program in both:
+            seconds(program, 1)
+        times = ([], [])
+        for _ in range(options.repeat):
+            for program, into in zip(both, times):
+                into.append(seconds(program, options.steps))
+        plain, overlapped = (statistics.median(each) for each in times)
+        faster = sum(b < a for a, b in zip(*times)) / options.repeat
+        quartiles = statistics.quantiles(times[0], n=4)
+        if overlapped > plain + (quartiles[2] - quartiles[0]):
+            slower.append(name)
+        print(f"{name:22} {1e3 * plain:7.2f} ms {1e3 * overlapped:7.2f} ms {overlapped / plain:6.3f} {100 * faster:4.0f} % {memory:6.3f}x", flush=True)
+    print("slower: " + (", ".join(slower) or "none"))
+
+
+if __name__ == "__main__":
+    main()
