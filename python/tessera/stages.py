@@ -6,7 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from .autodiff import value_and_grad
+from .compiled import jit
 from .errors import ArgumentError, MeshError
 from .mesh import ProcessMesh
 from .nn.layers import Sequential
@@ -53,12 +56,13 @@ class Pipeline(Module):
 
 @entry
 def pipeline(model: Module | Sequence[Callable], stages: int | Sequence[ProcessMesh], microbatches: int, schedule: str = "1f1b",
-             split: Sequence[int] | None = None, rule: Callable | None = None, batch_axis: str | None = None) -> Pipeline:
+             split: Sequence[int] | None = None, rule: Callable | None = None, batch_axis: str | None = None, sample=None) -> Pipeline:
     """`model` in stages: layers one after the other, an nn.Sequential or a list of modules and functions of one tensor.
 
     stages: a mesh for each, which repeat in turn for "interleaved"; or their number, then stage i is on process i. split: how many
-    layers each stage has; without it as equal as possible, the first stages one more. microbatches: into how many equal parts a batch
-    is taken apart. schedule: "sequential", "gpipe", "1f1b", "interleaved", "zb-h1" (docs/pipelines.md). Within a stage, rule(name, tensor)
+    layers each stage has; without it as equal as possible, the first stages one more, or with `sample`, an array of the shape and type
+    of a micro-batch, such that the stage with the longest forward pass by the model has the shortest that can be. microbatches: into how
+    many equal parts a batch is taken apart. schedule: "sequential", "gpipe", "1f1b", "interleaved", "zb-h1" (docs/pipelines.md). Within a stage, rule(name, tensor)
     gives the placements of a parameter ("3.weight" of layer 3) or None, which is Replicate(), and batch_axis names the mesh axis over
     which each micro-batch is cut.
 
@@ -79,7 +83,11 @@ def pipeline(model: Module | Sequence[Callable], stages: int | Sequence[ProcessM
         for mesh in meshes:
             if batch_axis not in mesh.dim_names:
                 raise refuse(ArgumentError, f"batch_axis {batch_axis!r} of a pipeline is not an axis of {mesh!r}")
+    if sample is not None and split is not None:
+        raise refuse(ArgumentError, "a pipeline takes split or sample, not both: a sample is there to choose the split")
     counts = _split(len(layers), len(meshes), split)
+    if sample is not None:
+        counts = _balance(_seconds_of(layers, sample), len(meshes))
     _check_schedule(schedule, meshes, microbatches)
     return Pipeline(layers, meshes, counts, microbatches, schedule, rule, batch_axis)
 
@@ -109,6 +117,39 @@ def _split(layers: int, stages: int, split) -> list[int]:
     counts = list(split)
     if len(counts) != stages or not all(isinstance(n, int) and n > 0 for n in counts) or sum(counts) != layers:
         raise refuse(ArgumentError, f"split {counts} of {layers} layers in {stages} stages; it has a positive number for each stage, {layers} in sum")
+    return counts
+
+
+def _seconds_of(layers: Sequence, sample) -> list[float]:
+    """Modelled seconds of each layer's forward pass on one device, given the input of the first one."""
+    seconds, value = [], np.asarray(sample)
+    for layer in layers:
+        takes = (layer, value) if isinstance(layer, Module) else (value,)
+        forward = jit((lambda layer, x: layer(x)) if isinstance(layer, Module) else layer)
+        seconds.append(forward.explain(*takes)["modelled_seconds"])
+        value = forward(*takes).numpy()
+    return seconds
+
+
+def _balance(seconds: Sequence[float], stages: int) -> list[int]:
+    """How many layers each stage takes, at least one, such that the longest stage is shortest; of equals the first stages take most."""
+    count = len(seconds)
+    before = [0.0]
+    for each in seconds:
+        before.append(before[-1] + each)
+    # longest[k][i]: of the layers from i on in k stages; cut[k][i]: where the first of them ends.
+    longest = [[float("inf")] * (count + 1) for _ in range(stages + 1)]
+    cut = [[count] * (count + 1) for _ in range(stages + 1)]
+    longest[0][count] = 0.0
+    for k in range(1, stages + 1):
+        for i in range(count):
+            for end in range(count - k + 1, i, -1):
+                if (value := max(before[end] - before[i], longest[k - 1][end])) < longest[k][i]:
+                    longest[k][i], cut[k][i] = value, end
+    counts, i = [], 0
+    for k in range(stages, 0, -1):
+        counts.append(cut[k][i] - i)
+        i = cut[k][i]
     return counts
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 import tessera as ts
 from tessera import ProcessMesh, Shard, nn, optim
+from tessera.stages import _balance, _seconds_of
 from tessera.testing import difference
 
 R = np.random.default_rng(0)
@@ -77,6 +78,18 @@ class Pipelines(unittest.TestCase):
         one = trained(ts.pipeline(layers(3), stages=1, microbatches=2))
         self.assertEqual(bits(trained(ts.pipeline(layers(3), stages=2, microbatches=2, split=[4, 2]))), bits(one))
         self.assertEqual(ts.pipeline(layers(2) + [ts.tanh], stages=2, microbatches=2).split, (3, 2))
+
+    def test_stages_by_modelled_cost(self):
+        model = [nn.Linear(16, 256), ts.tanh, nn.Linear(256, 16), nn.Linear(16, 16), nn.Linear(16, 16), nn.Linear(16, 16)]
+        sample = np.zeros((64, 16), np.float32)
+        costs = _seconds_of(model, sample)
+        pipe = ts.pipeline(model, stages=2, microbatches=4, sample=sample)
+        longest = {k: max(sum(costs[:k]), sum(costs[k:])) for k in range(1, len(model))}
+        self.assertEqual(longest[pipe.split[0]], min(longest.values()))
+        self.assertNotEqual(pipe.split, ts.pipeline(model, stages=2, microbatches=4).split)
+        self.assertEqual([_balance([4, 1, 1, 1, 1], 2), _balance([1, 1, 1, 1, 1], 2), _balance([1, 1, 1, 5], 3)], [[1, 4], [3, 2], [2, 1, 1]])
+        with self.assertRaisesRegex(ts.ArgumentError, "takes split or sample, not both"):
+            ts.pipeline(model, stages=2, microbatches=4, sample=sample, split=[3, 3])
 
     def test_one_micro_batch(self):
         one = trained(ts.pipeline(layers(2), stages=1, microbatches=1))
