@@ -8,6 +8,7 @@
 #include "tessera/Driver/Compilation.h"
 
 #include "tessera/Codegen/Compile.h"
+#include "tessera/Dialect/Dist/IR/Pipeline.h"
 #include "tessera/Dialect/Dist/IR/SignatureAttrs.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Driver/Pipeline.h"
@@ -159,6 +160,15 @@ LogicalResult Compilation::runPhases(Phase to) {
   }
   if (!search.mode.empty() && *from < Phase::propagated && failed(checkDevices(*program, search)))
     return failure();
+  WalkResult marked = program->walk([](Operation *op) {
+    return op->hasAttr(dist::kMicroBatch) ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  if (!options.schedule.empty() && !marked.wasInterrupted()) {
+    errors() << "error: --schedule '" << options.schedule
+             << "': the program has no micro-batches to order; mark their calls with "
+                "dist.micro_batch, or leave the schedule out\n";
+    return failure();
+  }
   pipeline.objective = options.objective;
   pipeline.narrowReductions = options.narrowReductions;
   pipeline.schedule = options.schedule;

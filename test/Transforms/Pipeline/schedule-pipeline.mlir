@@ -7,6 +7,8 @@
 // RUN: tessera-opt %t --dist-schedule-pipeline --dist-schedule-pipeline=schedule=gpipe | FileCheck %s --check-prefix=GPIPE
 // RUN: not tessera-opt %t --dist-schedule-pipeline="schedule=gpipe memory-budget=0.0000001" 2>&1 | FileCheck %s --check-prefix=MEMORY
 // RUN: tessera explain %t.grad | FileCheck %s --check-prefix=REPORT
+// RUN: tessera explain %t.grad --schedule gpipe | FileCheck %s --check-prefix=CHOSEN
+// CHOSEN: pipeline: gpipe, 2 stages
 
 // The ops of each mesh in the order of the schedule, sends where their value is made, receives where it is read.
 dist.process_mesh @a(shape = [1], dim_names = ["x"])
