@@ -34,6 +34,16 @@ static Value splatOf(OpBuilder &b, Value tensor) {
   return arith::ConstantOp::create(b, tensor.getLoc(), elements.getSplatValue<TypedAttr>());
 }
 
+/// Loops that are results of none of the maps: nothing would say how long they are.
+static SmallVector<unsigned> unsizedLoops(unsigned loops, ArrayRef<AffineMap> maps) {
+  llvm::SmallBitVector sized(loops);
+  for (AffineMap map : maps)
+    for (AffineExpr expr : map.getResults())
+      if (auto dim = dyn_cast<AffineDimExpr>(expr))
+        sized.set(dim.getPosition());
+  return llvm::to_vector(sized.flip().set_bits());
+}
+
 static void takeLookup(linalg::GenericOp op, ArrayRef<dist::SelectedLoop> selected) {
   OpBuilder b(op);
   llvm::SmallBitVector gone(op.getNumLoops());
@@ -65,6 +75,23 @@ static void takeLookup(linalg::GenericOp op, ArrayRef<dist::SelectedLoop> select
   }
   OpOperand *init = op.getDpsInitOperand(0);
   keep(init);
+  // A tensor that is extracted from is no operand any more. Loops that it alone had, of a dimension
+  // that is summed up or compared, get their lengths from a tensor that nobody reads.
+  SmallVector<unsigned> unsized = unsizedLoops(iterators.size(), maps);
+  if (!unsized.empty()) {
+    SmallVector<int64_t> extents, shape;
+    for (auto [loop, extent] : llvm::enumerate(op.getStaticLoopRanges()))
+      if (!gone.test(loop))
+        extents.push_back(extent);
+    SmallVector<AffineExpr> dims;
+    for (unsigned loop : unsized) {
+      shape.push_back(extents[loop]);
+      dims.push_back(getAffineDimExpr(loop, b.getContext()));
+    }
+    inputs.push_back(tensor::EmptyOp::create(b, op.getLoc(), shape, b.getI8Type()));
+    maps.insert(maps.end() - 1, AffineMap::get(iterators.size(), 0, dims, b.getContext()));
+    kept.insert(kept.end() - 1, BlockArgument());
+  }
   // What is added up starts from a number: nothing reads the tensor that has it.
   Value start = splatOf(b, init->get()), out = init->get();
   auto type = cast<RankedTensorType>(out.getType());
@@ -73,7 +100,8 @@ static void takeLookup(linalg::GenericOp op, ArrayRef<dist::SelectedLoop> select
   auto write = [&](OpBuilder &inner, Location loc, ValueRange arguments) {
     IRMapping known;
     for (auto [before, after] : llvm::zip_equal(kept, arguments))
-      known.map(before, after);
+      if (before)
+        known.map(before, after);
     if (start)
       known.map(kept.back(), start);
     SmallVector<Value> loops(op.getNumLoops());

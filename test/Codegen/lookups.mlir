@@ -96,3 +96,30 @@ func.func @narrow(%table: tensor<300xf32>, %indices: tensor<4xi8>) -> tensor<4xf
   } -> tensor<4xf32>
   return %y : tensor<4xf32>
 }
+
+// -----
+
+// A dimension of few rows is compared, and only the table said how long it is.
+// CHECK-LABEL: func.func @two_indices(
+// CHECK: %[[LENGTH:.*]] = tensor.empty() : tensor<4xi8>
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]} ins({{.*}}, %[[LENGTH]] :
+func.func @two_indices(%table: tensor<4x16xf32>, %rows: tensor<9xi32>, %columns: tensor<9xi32>) -> tensor<9xf32> attributes {dist.view = "local"} {
+  %zero = arith.constant dense<0.0> : tensor<9xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, v, w) -> (v, w)>, affine_map<(i, v, w) -> (i)>, affine_map<(i, v, w) -> (i)>,
+                                        affine_map<(i, v, w) -> (i)>], iterator_types = ["parallel", "reduction", "reduction"]}
+      ins(%table, %rows, %columns : tensor<4x16xf32>, tensor<9xi32>, tensor<9xi32>) outs(%zero : tensor<9xf32>) {
+  ^bb0(%x: f32, %row: i32, %column: i32, %sum: f32):
+    %c0 = arith.constant 0.0 : f32
+    %v = linalg.index 1 : index
+    %w = linalg.index 2 : index
+    %vi = arith.index_cast %v : index to i32
+    %wi = arith.index_cast %w : index to i32
+    %here = arith.cmpi eq, %vi, %row : i32
+    %there = arith.cmpi eq, %wi, %column : i32
+    %both = arith.andi %here, %there : i1
+    %term = arith.select %both, %x, %c0 : f32
+    %next = arith.addf %sum, %term : f32
+    linalg.yield %next : f32
+  } -> tensor<9xf32>
+  return %y : tensor<9xf32>
+}

@@ -9,6 +9,8 @@ import unittest
 from jax_case import I, JaxCase, array, jax, jnp, np
 from jax import lax
 
+from tessera import from_jax
+
 
 class Gathers(JaxCase):
     a, i = array(5, 6), array(3, dtype=I)
@@ -25,6 +27,33 @@ class Gathers(JaxCase):
 
     def test_several_indices(self):
         self.check(lambda a, i: (a[i, i], a[i, 1:3], a[i[:, None], i[None]]), self.a, self.i)
+
+    def test_short_and_long_dimensions(self):
+        """Dimensions of few rows are compared, those of many are read at their index; also where one tensor has both."""
+        i = array(9, dtype=I)
+        for shape in ((4, 16), (16, 4), (3, 12, 5), (12, 3, 20), (16, 16)):
+            self.check(lambda a, i: (a[i, i], a[i, i].sum(-1), a[i[:4], 1]), array(*shape), i, below=3)
+        self.check(lambda a, i: a[jnp.arange(4), i[:4]], array(4, 16), i, below=16)
+        self.check(lambda a, i: (a[i, i, i], a[i, :, i]), array(4, 8, 16), i, below=4)
+        self.check(self.gradient(lambda a, i: a[i, i], 0), array(4, 16), i, below=4)
+
+    def test_dimensions_that_a_cut_makes_short(self):
+        for devices in (2, 4, 8):
+            mesh = jax.sharding.AbstractMesh((devices,), ("d",))
+            cut = jax.sharding.PartitionSpec("d")
+            for f in (lambda a, i: a[i, i], self.gradient(lambda a, i: a[i, i] * 2, 0)):
+                values = self.values((array(16, 16, 3), array(9, dtype=I)), 16)
+                made = from_jax(f, values, (cut, None), mesh=mesh)
+                np.testing.assert_allclose(np.asarray(made(*values)), np.asarray(f(*values)), rtol=1e-6, atol=1e-6)
+
+    def test_updates_of_rows_of_a_cut_dimension_have_gradients(self):
+        """The dispatch of a mixture of experts: rows are added at (expert, place), experts are cut."""
+        mesh = jax.sharding.AbstractMesh((4,), ("d",))
+        f = jax.grad(lambda b, i, j, w: jnp.sum(jnp.zeros((8, 16, 6)).at[i, j].add(b) * w))
+        values = (*self.values((array(32, 6),), 5), *self.values((array(32, dtype=I),), 8), *self.values((array(32, dtype=I),), 16),
+                  *self.values((array(8, 16, 6),), 5))
+        made = from_jax(f, values, (None, None, None, jax.sharding.PartitionSpec("d")), mesh=mesh)
+        np.testing.assert_allclose(np.asarray(made(*values)), np.asarray(f(*values)), rtol=1e-6, atol=1e-6)
 
     def test_along_an_axis(self):
         self.check(lambda a, i: (jnp.take_along_axis(a, i, 1), jnp.take_along_axis(a, i, 1, mode="fill")), array(4, 6),

@@ -86,3 +86,19 @@ func.func @f(%a: tensor<4xf32> {dist.sharding = #dist.sharding<@m, [partial(sum)
   %0 = tensor.splat %e : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+// A user that its own verifier refuses, after that of what it uses.
+#first = affine_map<(i, j) -> (i)>
+dist.process_mesh @m(shape = [2], dim_names = ["x"])
+func.func @f(%a: tensor<8xf32>) -> tensor<8xf32> attributes {dist.view = "local", dist.part_of = "main"} {
+  %e = arith.constant dense<0.0> : tensor<8xf32>
+  %0 = arith.addf %a, %a {dist.shardings = [#dist.sharding<@m, [partial(sum)]>]} : tensor<8xf32>
+  // expected-error@+1 {{invalid indexing maps are non-invertible}}
+  %1 = linalg.generic {indexing_maps = [#first, #first], iterator_types = ["parallel", "reduction"]}
+      ins(%0 : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    linalg.yield %x : f32
+  } -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}

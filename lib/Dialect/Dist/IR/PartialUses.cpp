@@ -135,6 +135,9 @@ static LogicalResult verifyUse(OpOperand &use, const Partials &partials,
   // Its own rules come first: what follows relies on them.
   if (failed(op->getName().verifyInvariants(op)))
     return failure();
+  // Those of its regions do not: maps that say nothing of a loop are refused when it is verified.
+  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op); linalgOp && !linalgOp.getShapesToLoopsMap())
+    return success();
   if (isPickedFrom(op, partials))
     return success();
   if (op->hasTrait<OpTrait::ReturnLike>() && op->getParentOp() == function) {
