@@ -44,11 +44,28 @@ static std::optional<Partials> partialsOf(Operation *from, ShardingAttr attr, Ty
   return partials;
 }
 
+/// Whether contributions may stand where `wanted` are. What is whole over an axis is a contribution
+/// to a mean over it as it is.
+static bool standFor(const Partials &partials, const Partials &wanted) {
+  auto isMean = [](const sharding::PartialAxis &axis) {
+    return axis.kind == sharding::ReduceKind::avg;
+  };
+  auto isWanted = [&](const sharding::PartialAxis &own) {
+    return llvm::any_of(wanted, [&](const sharding::PartialAxis &other) {
+      return other == own || (isMean(own) && isMean(other) && other.axis.contains(own.axis));
+    });
+  };
+  auto isThere = [&](const sharding::PartialAxis &other) {
+    return isMean(other) || llvm::is_contained(partials, other);
+  };
+  return llvm::all_of(partials, isWanted) && llvm::all_of(wanted, isThere);
+}
+
 /// Whether a value is known to hold whole elements or other contributions. One without a sharding
 /// is not known: code generation drops them.
 static bool differs(Operation *from, Value value, const Partials &partials) {
   auto other = partialsOf(from, getSharding(value), value.getType());
-  return other && *other != partials;
+  return other && !standFor(partials, *other);
 }
 
 /// Whether a value is known to be, or known not to be, contributions over an axis. Nothing when it
@@ -146,7 +163,7 @@ static LogicalResult verifyUse(OpOperand &use, const Partials &partials,
     auto global =
         function.getResultAttrOfType<TypeAttr>(use.getOperandNumber(), DistDialect::kGlobalType);
     auto wanted = partialsOf(op, attr, global ? global.getValue() : use.get().getType());
-    return !attr || (wanted && *wanted != partials) ? LogicalResult(refuse()) : success();
+    return !attr || (wanted && !standFor(partials, *wanted)) ? LogicalResult(refuse()) : success();
   }
   if (SmallVector<Value, 2> receivers = receiversOf(use); !receivers.empty())
     return differs(op, receivers.front(), partials) ? LogicalResult(refuse()) : success();
