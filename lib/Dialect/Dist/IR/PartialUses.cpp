@@ -128,12 +128,20 @@ static bool computesTensors(Operation *op) {
                          tensor::TensorDialect>(op->getDialect());
 }
 
-/// Whether an op takes out elements for a linalg op around it, which yields them as they are and
-/// makes the same contributions of them.
+/// Whether an op takes out elements for a linalg op around it, which yields them as they are, or
+/// one of several of them, and makes the same contributions of them.
 static bool isPickedFrom(Operation *op, const Partials &partials) {
-  auto around = isa<tensor::ExtractOp>(op) ? dyn_cast<linalg::LinalgOp>(op->getParentOp())
-                                           : linalg::LinalgOp();
-  return around && llvm::all_of(op->getUsers(), llvm::IsaPred<linalg::YieldOp>) &&
+  if (!isa<tensor::ExtractOp>(op))
+    return false;
+  Operation *picked = op;
+  while (picked->hasOneUse()) { // what chooses between two yields one of them
+    OpOperand &use = *picked->use_begin();
+    if (!isa<arith::SelectOp>(use.getOwner()) || use.getOperandNumber() == 0)
+      break;
+    picked = use.getOwner();
+  }
+  auto around = dyn_cast<linalg::LinalgOp>(picked->getParentOp());
+  return around && llvm::all_of(picked->getUsers(), llvm::IsaPred<linalg::YieldOp>) &&
          llvm::none_of(around->getResults(),
                        [&](Value result) { return differs(around, result, partials); });
 }
