@@ -20,6 +20,11 @@ static int64_t alignedUp(int64_t bytes) {
   return (bytes + 255) / 256 * 256;
 }
 
+GpuExecutor::~GpuExecutor() {
+  if (opened && failure.empty() && options.leave)
+    options.leave();
+}
+
 Status GpuExecutor::open() {
   if (options.devices.empty())
     for (int64_t id = 0; id < program().numDevices(); ++id)
@@ -44,7 +49,9 @@ Status GpuExecutor::open() {
     for (const std::vector<int64_t> &grouping : issuer->part.communicators)
       TESSERA_RETURN_IF_ERROR(
           options.engine->registerBuffer(issuer->memory(), issuer->part.blockBytes, grouping));
-  return openTransfers();
+  TESSERA_RETURN_IF_ERROR(openTransfers());
+  opened = true;
+  return {};
 }
 
 Status GpuExecutor::openPart(int64_t index, int64_t workspaceBytes) {
@@ -251,8 +258,10 @@ Status GpuExecutor::settle() {
     return {};
   for (auto &issuer : issuers) {
     auto done = driver().synchronize(issuer->stream(0), /*forStep=*/false);
-    if (!done)
+    if (!done) {
+      failure = done.message();
       return done.status();
+    }
   }
   settled = true;
   return {};

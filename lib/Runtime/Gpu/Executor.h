@@ -41,6 +41,8 @@ struct ExecutorOptions {
   /// Where devices are in several processes: gives all of them `size` bytes that the process of
   /// device `owner` has (`mine`). Called by all in the same order.
   std::function<Status(int64_t owner, bool mine, std::byte *data, int64_t size)> share;
+  /// Called at the end, where nothing went wrong: tells other processes that this one is done.
+  std::function<void()> leave;
   PlanOptions plan;
   PlantedFaults faults;
 };
@@ -118,6 +120,7 @@ class GpuExecutor final : public Executor {
 public:
   GpuExecutor(std::shared_ptr<const Artifact> artifact, ExecutorOptions options)
       : artifact(std::move(artifact)), options(std::move(options)) {}
+  ~GpuExecutor() override;
   Status open();
 
   Status run() override;
@@ -160,6 +163,7 @@ private:
   std::vector<std::unique_ptr<Issuer>> issuers;
   Graph whole = nullptr;                      ///< of all devices, where collectives are in process
   std::map<int64_t, std::byte *> constantsOf; ///< by device
+  bool opened = false;
   bool settled = true;                        ///< nothing runs
   std::string failure;
 };

@@ -57,8 +57,10 @@ public:
   const std::string &rootAddress() const { return root; }
   const LaunchedRank &launched() const { return self; }
 
-  /// Whether the processes that this one is connected to still run; does not wait.
+  /// Whether the processes that this one is connected to still run, or have left; does not wait.
   Status checkPeers() const;
+  /// Tells the others that this rank is done: its end is no fault. Nothing may be gathered after it.
+  void leave();
 
 private:
   Rendezvous(const LaunchedRank &rank, double seconds, const MeetingPlace &place)

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
+#include <future>
 #include <gtest/gtest.h>
 #include <sstream>
 #include <thread>
@@ -100,6 +101,33 @@ TEST(Rendezvous, WhoHasGoneIsNamed) {
   root.join();
   EXPECT_NE(said.find("rank 1 does not answer rank 0"), std::string::npos) << said;
   EXPECT_EQ(peers, "rank 1 of 2 has ended");
+  ::unlink(path.c_str());
+}
+
+TEST(Rendezvous, WhoHasLeftIsNotMissed) {
+  std::string path = meetingPlace("left");
+  ::setenv("TESSERA_RENDEZVOUS", ("file:" + path).c_str(), 1);
+  std::promise<void> gone;
+  std::string peers = "not asked", said;
+  std::thread root([&] {
+    auto met = Rendezvous::open({0, 2, 0}, 20);
+    if (!met)
+      return;
+    gone.get_future().wait();
+    peers = (*met)->checkPeers().message();
+    auto all = (*met)->allGather("x");
+    said = all ? "" : all.message();
+  });
+  {
+    auto met = Rendezvous::open({1, 2, 1}, 20);
+    EXPECT_TRUE(met) << met.message();
+    if (met)
+      (*met)->leave();
+  }
+  gone.set_value();
+  root.join();
+  EXPECT_EQ(peers, "");
+  EXPECT_NE(said.find("rank 1 does not answer rank 0"), std::string::npos) << said;
   ::unlink(path.c_str());
 }
 

@@ -170,6 +170,7 @@ Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> art
     gather = [shared](const std::string &text) {
       return shared->allGather(text, Rendezvous::Wait::whileRunning);
     };
+    options.leave = [shared] { shared->leave(); };
     options.share = [shared](int64_t owner, bool, std::byte *data, int64_t size) {
       return shared->broadcast(owner, data, size, Rendezvous::Wait::whileRunning);
     };
