@@ -81,6 +81,43 @@ class Values(unittest.TestCase):
         classes = shard_tensor(x, ProcessMesh(range(4), ["c"]), [Shard(1)])
         self.close(nn.cross_entropy(classes, t), -logs[np.arange(6), t].mean())
 
+    def test_ignored_labels(self):
+        """They add nothing to the loss or a gradient, and the mean is over the others, on whole logits and on cut ones."""
+        x, t = floats(6, 4), np.array([1, -100, 3, 0, -100, 2])
+        logs, kept = x - np.log(np.exp(x).sum(-1, keepdims=True)), t >= 0
+        losses = np.where(kept, -logs[np.arange(6), np.where(kept, t, 0)], 0)
+        mesh = ProcessMesh(range(2), ["d"])
+        for value in (x, shard_tensor(x, mesh, [Shard(0)]), shard_tensor(x, mesh, [Shard(1)])):
+            self.close(nn.cross_entropy(value, t), losses.sum() / 4)
+        self.close(nn.cross_entropy(x, t, "none"), losses)
+        self.close(nn.nll_loss(logs, t), losses.sum() / 4)
+        self.close(nn.cross_entropy(x, np.where(kept, t, 3), "sum", ignore_index=3), losses[kept & (t != 3)].sum())
+        self.close(nn.cross_entropy(x, np.where(kept, t, -1), ignore_index=-1), losses.sum() / 4)
+        gradient = ts.grad(lambda x: nn.cross_entropy(x, t))(ts.Tensor(x)).numpy()
+        expected = (np.exp(logs) - np.eye(4)[np.where(kept, t, 0)]) * kept[:, None] / 4
+        np.testing.assert_allclose(gradient, expected, rtol=2e-4, atol=2e-5)
+        self.assertTrue(np.isnan(nn.cross_entropy(x, np.full(6, -100)).numpy()))
+
+    def test_labels_outside(self):
+        """Refused where they are known before the program runs, NaN in the loss and the gradient where the program computes them."""
+        x, t = ts.Tensor(floats(3, 4)), np.array([1, 4, 0])
+        step = ts.jit(lambda x, t: ts.value_and_grad(lambda x: nn.cross_entropy(x, t))(x))
+        for function in (lambda: nn.cross_entropy(x, t), lambda: nn.nll_loss(x, t), lambda: step(x, t), lambda: nn.Embedding(4, 2)(t),
+                         lambda: nn.cross_entropy(x, t - 2, ignore_index=2), lambda: nn.cross_entropy(x, t, ignore_index=None)):
+            with self.assertRaises(ts.OutOfRangeError):
+                function()
+        with self.assertRaises(ts.OutOfRangeError) as caught:
+            nn.cross_entropy(x, np.full(3, 99))
+        self.assertIn(f"{__file__}:", str(caught.exception))
+        self.assertIn("label 99 of 'cross_entropy' is out of range: there are 4 classes, labels are 0 to 3, or -100 (ignore_index)",
+                      str(caught.exception))
+        computed = ts.jit(lambda x, t: ts.value_and_grad(lambda x: nn.cross_entropy(x, t + 3))(x))
+        value, gradient = computed(x, t)
+        self.assertTrue(np.isnan(value.numpy()))
+        self.assertTrue(np.isnan(gradient.numpy()[0]).all())
+        rows = ts.jit(lambda table, i: table(i + 3))(nn.Embedding(4, 2), t - 1).numpy()
+        np.testing.assert_array_equal(np.isnan(rows).all(-1), [False, True, False])
+
     def test_batch_norm(self):
         """The batch is the whole one, cut or not; the running statistics move in the module that is called."""
         x = floats(8, 3, 4, 4)

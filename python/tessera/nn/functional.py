@@ -8,8 +8,9 @@ import math
 
 from .. import ops, random
 from ..errors import ArgumentError, ShapeError
-from ..ops.base import tensor_of
+from ..ops.base import tensor_of, whole
 from ..ops.elementwise import sigmoid
+from ..ops.labels import label_factors
 from ..ops.reductions import softmax
 from ..source import refuse
 from ..tensor import Tensor
@@ -100,17 +101,38 @@ def mse_loss(x, target, reduction: str = "mean") -> Tensor:
     return _reduce("mse_loss", ops.square(x - target), reduction)
 
 
-def nll_loss(logs, target, reduction: str = "mean") -> Tensor:
-    """-logs at the target's class. logs (..., classes), target (...) of integers."""
+def _picked_loss(name, values, total, target, reduction, ignore_index) -> Tensor:
+    """total (...) minus values (..., classes) at the target's class; 0 where the target is `ignore_index`, and not counted by the mean."""
+    if ignore_index is not None:
+        ignore_index = whole(name, "ignore_index", ignore_index)
+    factors = label_factors(name, target, values.shape[-1], ignore_index, values.dtype)
+    picked = ops.squeeze(ops.take_along_axis(values, ops.expand_dims(target, target.ndim), -1), -1)
+    losses = (-picked if total is None else total - picked) * factors
+    if ignore_index is None:
+        return _reduce(name, losses, reduction)
+    ignored = ops.equal(target, ignore_index)
+    losses = ops.where(ignored, 0, losses)  # 0 times an infinite loss is NaN
+    if reduction != "mean":
+        return _reduce(name, losses, reduction)
+    return ops.sum(losses) / ops.sum(ops.where(ignored, 0, 1)).astype(losses.dtype)
+
+
+def nll_loss(logs, target, reduction: str = "mean", ignore_index: int | None = -100) -> Tensor:
+    """-logs at the target's class. logs (..., classes), target (...) of integers.
+
+    A target of `ignore_index` adds nothing, and the mean is over the others (PyTorch's rule; NaN where all are ignored). Any other target
+    outside of the classes raises OutOfRangeError where it is known before the program runs; where the program computes it, the loss is NaN.
+    With ignore_index=None every target counts, and the mean divides by a constant.
+    """
     logs, target = tensor_of(logs, "nll_loss"), tensor_of(target, "nll_loss")
     if logs.shape[:-1] != target.shape or logs.ndim == 0:
         raise refuse(ShapeError, f"'nll_loss' of shapes {logs.shape} and {target.shape}: (..., classes) and (...)")
-    picked = ops.take_along_axis(logs, ops.expand_dims(target, target.ndim), -1)
-    return _reduce("nll_loss", -ops.squeeze(picked, -1), reduction)
+    return _picked_loss("nll_loss", logs, None, target, reduction, ignore_index)
 
 
-def cross_entropy(logits, target, reduction: str = "mean") -> Tensor:
-    """-log softmax of the logits at the target's class. logits (..., classes), target (...) of integers.
+def cross_entropy(logits, target, reduction: str = "mean", ignore_index: int | None = -100) -> Tensor:
+    """-log softmax of the logits at the target's class. logits (..., classes), target (...) of integers; `ignore_index` and targets outside
+    of the classes are those of `nll_loss`.
 
     Works on logits that are cut over their classes: a maximum and two sums are reduced, nothing is gathered.
     """
@@ -118,8 +140,4 @@ def cross_entropy(logits, target, reduction: str = "mean") -> Tensor:
     if logits.ndim == 0 or logits.shape[:-1] != target.shape:
         raise refuse(ShapeError, f"'cross_entropy' of shapes {logits.shape} and {target.shape}: (..., classes) and (...)")
     logits = _wide(logits)
-    total = ops.logsumexp(logits, -1)
-    picked = ops.squeeze(ops.take_along_axis(logits, ops.expand_dims(target, target.ndim), -1), -1)
-    return _reduce("cross_entropy", total - picked, reduction)
-
-
+    return _picked_loss("cross_entropy", logits, ops.logsumexp(logits, -1), target, reduction, ignore_index)

@@ -38,7 +38,8 @@ class Linear(Module):
 
 
 class Embedding(Module):
-    """Integers (...) -> rows of weight: (..., features)."""
+    """Integers (...) -> rows of weight: (..., features). An index outside of [0, num_embeddings) raises OutOfRangeError where it is known
+    before the program runs; where the program computes it, its row is NaN."""
 
     def __init__(self, num_embeddings: int, features: int, std: float = 1.0, dtype="float32"):
         super().__init__()
@@ -46,7 +47,7 @@ class Embedding(Module):
         self.weight = init.normal((num_embeddings, features), std, dtype)
 
     def forward(self, indices):
-        return ops.take(self.weight, indices, 0)
+        return ops.take(self.weight, indices, 0, "refuse")
 
 
 class LayerNorm(Module):
