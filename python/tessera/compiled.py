@@ -181,13 +181,12 @@ def infer_layout(function, *args, **kwargs) -> dict[str, Placed]:
 
 
 def infer_predict_layout(module: Callable, *inputs) -> dict[str, Placed]:
-    """How each parameter and buffer of a module lies when it is called with such inputs, by its place in the module; compiles only. The
+    """How each parameter and buffer of a module lies when it is called with such inputs, by its name in checkpoints; compiles only. The
     result is a predict_strategy of load_distributed_checkpoint.
 
     Raises what the call would: ShapeError, ... for inputs that do not fit.
     """
     def predict(module, *inputs):
         return module(*inputs)
-    names = [leaf.path for leaf in tree.flatten(module)[0]]
     found = infer_layout(predict, module, *inputs)
-    return {name: found[f"module.{name}"] for name in names}
+    return {leaf.known[0]: found[f"module.{leaf.path}"] for leaf in tree.state_leaves(module)}

@@ -84,6 +84,39 @@ def _flatten(value, path, kinds, is_leaf, leaves) -> Node:
                              for key, child in pairs])
 
 
+@dataclasses.dataclass(frozen=True)
+class StateLeaf:
+    """An array of a state: the place in the tree, and the names that the state knows it by, the first one being that it is saved by.
+    What is derived and not saved (a constant of an imported module) has no names."""
+
+    path: str
+    names: tuple[str, ...]
+    value: Any
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """All names that it is loaded by."""
+        return (*self.names, self.path) if self.path not in self.names else self.names
+
+
+def state_leaves(value, is_leaf: Callable[[Any], bool] = is_array) -> list[StateLeaf]:
+    """The leaves in the order of flatten. Names are places, but inside of an object with `__state_names__`, which gives the names by place."""
+    renamed: dict[str, tuple[str, ...]] = {}
+    _rename(value, "", is_leaf, renamed)
+    return [StateLeaf(leaf.path, renamed.get(leaf.path, (leaf.path,)), leaf.value) for leaf in flatten(value, is_leaf)[0]]
+
+
+def _rename(value, path, is_leaf, renamed) -> None:
+    if is_leaf(value):
+        return
+    if hasattr(type(value), "__state_names__"):
+        for place, names in value.__state_names__().items():
+            renamed[f"{path}{place}"] = tuple(f"{path}{name}" for name in names)
+        return
+    for key, child in (children(value) or (None, None, (), ()))[2]:
+        _rename(child, f"{path}{key}.", is_leaf, renamed)
+
+
 class ParameterDict(dict):
     """A dictionary of parameters; those whose names are in `frozen` are not trained: they have no gradient and no state of an
     optimizer."""

@@ -5,6 +5,7 @@
 """What training a module of PyTorch means after its import: frozen parameters, constants, modes."""
 
 import copy
+import tempfile
 import unittest
 from unittest import mock
 
@@ -188,6 +189,66 @@ class Modes(Training):
         with self.assertRaisesRegex(ts.Error, "native_dropout.* is not supported"):
             dropout.train()
         self.assertFalse(dropout.training)
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.norm, self.head, self.beside = nn.Embedding(5, 3), nn.BatchNorm1d(3), nn.Linear(3, 5, bias=False), nn.Linear(2, 2)
+        self.head.weight = self.embed.weight
+        self.register_buffer("mask", torch.ones(3), persistent=False)
+
+    def forward(self, i):
+        return self.head(self.norm(self.embed(i) * self.mask + torch.tensor([1.0, 2.0, 3.0])))
+
+
+class States(unittest.TestCase):
+    """state_dict and checkpoints of an imported module have the names of PyTorch's state_dict."""
+
+    def pair(self):
+        module, x = Tied(), torch.tensor([1, 4, 2])
+        return module, ts.from_torch(module, (x,)), x
+
+    def same(self, state, module):
+        expected = module.state_dict()
+        self.assertEqual(sorted(state), sorted(expected))
+        for name, value in expected.items():
+            np.testing.assert_array_equal(np.asarray(state[name]), value.numpy(), name)
+
+    def test_names(self):
+        module, model, x = self.pair()
+        other, another, _ = self.pair()
+        self.same(model.state_dict(), module)
+        other.load_state_dict({name: torch.as_tensor(value) for name, value in model.state_dict().items()})
+        self.assertIsNone(difference(module(x).detach().numpy(), other(x).detach().numpy()))
+        another.load_state_dict(module.state_dict())
+        self.same(another.state_dict(), module)
+        with self.assertRaisesRegex(ts.ArgumentError, "the state has no 'embed.weight', which the module has"):
+            model.load_state_dict({})
+
+    def test_old_names(self):
+        """By place, as states were saved before."""
+        module, model, _ = self.pair()
+        _, other, _ = self.pair()
+        old = {name: value.numpy() for name, value in (*model.named_parameters(), *model.named_buffers())}
+        self.assertIn("weights.embed.weight", old)
+        self.same(other.load_state_dict(old).state_dict(), module)
+        with tempfile.TemporaryDirectory() as folder:
+            ts.save_checkpoint(folder, {"model": old})
+            _, other, _ = self.pair()
+            self.same(ts.load_checkpoint(folder, {"model": other}).state["model"].state_dict(), module)
+
+    def test_checkpoints(self):
+        module, model, _ = self.pair()
+        other, another, _ = self.pair()
+        with tempfile.TemporaryDirectory() as folder:
+            ts.save_checkpoint(folder, {"model": model})
+            other.load_state_dict(ts.load_checkpoint(folder, {"model": other.state_dict()}).state["model"])
+            self.same(model.state_dict(), other)
+            self.same(ts.load_checkpoint(folder, {"model": another}).state["model"].state_dict(), module)
+            ts.save_checkpoint(folder, {"model": module.state_dict()}, 1)
+            _, another, _ = self.pair()
+            self.same(ts.load_checkpoint(folder, {"model": another}).state["model"].state_dict(), module)
 
 
 class Exports(unittest.TestCase):

@@ -22,7 +22,7 @@ from .boxes import Box
 from .errors import CheckpointError, located
 from .meeting import Job
 from .reading import INDEX, SINGLE, Source
-from .state import LocalTensor, cast as cast_array, decode, dtype_of, held, is_plain, like as like_leaf, named, rebuild, ties
+from .state import LocalTensor, cast as cast_array, decode, dtype_of, held, is_plain, like as like_leaf, named, other_names, rebuild, ties, unsaved
 
 
 @dataclasses.dataclass
@@ -152,19 +152,19 @@ def _tensor(source: Source, name: str, sharding: Sharding | None = None):
 
 
 def _load_like(source: Source, like, strict: bool, cast: bool, job: Job):
-    wanted, tied = named(like), ties(like)
+    wanted, tied, others, left_out = named(like), ties(like), other_names(like), unsaved(like)
     leaves, problems = {}, []
     known, used = set(source.names()), set()
     for name, leaf in wanted:
         if is_plain(leaf):
             leaves[name] = decode(source.manifest.values.get(name, leaf))
             continue
-        found = next((other for other in (name, *tied.get(name, ())) if other in known), None)
+        found = next((other for other in (name, *tied.get(name, ()), *others.get(name, ())) if other in known), None)
         if found is None:
-            problems += [f"'{name}' is missing"] if strict else []
+            problems += [f"'{name}' is missing"] if strict and name not in left_out else []
             leaves[name] = leaf
             continue
-        used.add(found)
+        used |= {found, *known.intersection(others.get(name, ()))}
         saved = source.entry(found)
         if saved.shape != tuple(leaf.shape):
             problems.append(f"'{name}' has shape {list(saved.shape)}, not {list(leaf.shape)}")

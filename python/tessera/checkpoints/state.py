@@ -92,12 +92,27 @@ def _is_leaf(value) -> bool:
 def named(state) -> list[tuple[str, object]]:
     """Names and leaves: tensors, and what plain values stand in containers."""
     found: dict[str, object] = {}
-    for leaf in tree.flatten(state, _is_leaf)[0]:
-        name = leaf.path or "value"
+    for leaf in tree.state_leaves(state, _is_leaf):
+        name = leaf.known[0] or "value"
         if name in found:
             raise CheckpointError(f"two entries of the state are called '{name}'; rename one")
         found[name] = leaf.value
     return list(found.items())
+
+
+def other_names(state) -> dict[str, tuple[str, ...]]:
+    """By the name of `named` the further ones that a tensor is loaded by: of tied weights of an imported module, and its place."""
+    return {leaf.known[0]: leaf.known[1:] for leaf in tree.state_leaves(state, _is_leaf) if len(leaf.known) > 1}
+
+
+def unsaved(state) -> set[str]:
+    """Names of `named` of what a checkpoint leaves out: constants of imported modules, which the import gives."""
+    return {leaf.known[0] for leaf in tree.state_leaves(state, _is_leaf) if not leaf.names}
+
+
+def _tied_names(state) -> dict[str, tuple[str, ...]]:
+    """By the name of `named` the further ones that a tensor is saved by."""
+    return {leaf.names[0]: leaf.names[1:] for leaf in tree.state_leaves(state, _is_leaf) if len(leaf.names) > 1}
 
 
 def _host(name: str, value) -> tuple[DType, np.ndarray]:
@@ -139,14 +154,17 @@ def held(shape: Sequence[int], sharding: Sharding, rank: int) -> list[Box]:
 def take(state, rank: int | None = None) -> tuple[list[Item], dict[str, str], dict[str, object]]:
     """Tensors, further names of them, and plain values. With a rank, that of this process in a job, of tensors that lie on the devices
     of the job's processes their part here alone."""
-    items, aliases, values, first = [], {}, {}, {}
+    items, aliases, values, first, tied, left_out = [], {}, {}, {}, _tied_names(state), unsaved(state)
     for name, value in named(state):
+        if name in left_out:
+            continue
         if is_plain(value):
             values[name] = _encode(value)
             continue
         part = _part(value, rank)
         dtype, array = (value.dtype, part.array) if part is not None else _host(name, value)
         key = _key(array, dtype) if part is None else id(value)  # its copy of a part is new each time
+        aliases |= {other: first.get(key, name) for other in tied.get(name, ())}
         if key in first:
             aliases[name] = first[key]
             continue

@@ -92,24 +92,29 @@ class Module:
         return tree.rebuild(self, [leaf.value.astype(dtype) if leaf.value.dtype.kind == "float" else leaf.value for leaf in leaves])
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Parameters and buffers by place, as arrays."""
-        return {leaf.path: leaf.value.numpy() for leaf in tree.flatten(self)[0]}
+        """Parameters and buffers by place, as arrays; those of an imported module by the names of PyTorch's state_dict."""
+        return {name: array for leaf in tree.state_leaves(self) for array in [leaf.value.numpy()] for name in leaf.names}
 
     def load_state_dict(self, state: dict) -> Module:
-        """Takes values by place; each keeps its placements. Raises ArgumentError for names that differ, ShapeError for shapes."""
-        leaves, _ = tree.flatten(self)
-        names = [leaf.path for leaf in leaves]
-        for name in names:
-            if name not in state:
-                raise refuse(ArgumentError, f"the state has no '{name}', which the module has")
+        """Takes values by the names of state_dict, or by place; each keeps its placements. Raises ArgumentError for names that differ,
+        ShapeError for shapes."""
+        leaves = tree.state_leaves(self)
+        known = {name for leaf in leaves for name in leaf.known}
+        found = [next((name for name in leaf.known if name in state), None) for leaf in leaves]
+        for leaf, name in zip(leaves, found):
+            if name is None and leaf.names:
+                raise refuse(ArgumentError, f"the state has no '{leaf.names[0]}', which the module has")
         for name in state:
-            if name not in names:
+            if name not in known:
                 raise refuse(ArgumentError, f"the module has no '{name}', which the state has")
         values = []
-        for leaf in leaves:
-            old, new = leaf.value, asarray(state[leaf.path], leaf.value.dtype)
+        for leaf, name in zip(leaves, found):
+            if name is None:
+                values.append(leaf.value)
+                continue
+            old, new = leaf.value, asarray(state[name], leaf.value.dtype)
             if old.shape != new.shape:
-                raise refuse(ShapeError, f"'{leaf.path}' has shape {old.shape}, the state's is {new.shape}")
+                raise refuse(ShapeError, f"'{name}' has shape {old.shape}, the state's is {new.shape}")
             values.append(from_array(new._concrete("load_state_dict"), old.dtype, old.sharding))
         tree.assign(self, values)
         return self

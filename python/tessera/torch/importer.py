@@ -58,6 +58,12 @@ class _Form:
                 raise refuse(ArgumentError, f"'{name}' has a result of kind {spec.kind.name.lower()}; export it in evaluation mode")
         self.inputs, self.outputs = tuple(inputs), tuple((spec.kind.name, spec.target) for spec in signature.output_specs)
         self.wanted = tuple(argument for kind, argument, _ in inputs if kind == "USER_INPUT")
+        self.names = {f"constants.{name}": () for name in self.constants}  # by place, those of PyTorch's state_dict
+        for name, value in state.items():
+            first = names.get(_storage(value))
+            place = f"weights.{first}" if first is not None else f"constants.{name}"
+            if first is not None or name in self.constants:
+                self.names[place] = (*self.names.get(place, ()), name)
 
 
 class _Origin:
@@ -82,7 +88,8 @@ class _Origin:
 
 class TorchModule(Module):
     """A module whose forward is a graph of PyTorch. `weights` are its parameters, `constants` its buffers, by PyTorch's names. Parameters
-    with requires_grad=False are frozen: they have no gradients and are not trained.
+    with requires_grad=False are frozen: they have no gradients and are not trained. Its state_dict, and checkpoints of it, have the names
+    of PyTorch's state_dict: tied parameters under each name, without constants and buffers that are not persistent.
 
     train() and eval() import PyTorch's module again in that mode; values stay those of this module. Raises ArgumentError where it was
     imported from an ExportedProgram, which has one mode.
@@ -96,6 +103,9 @@ class TorchModule(Module):
         self.weights = ParameterDict(form.weights, form.frozen)
         object.__setattr__(self, "_buffers", ("constants",))
         self.constants = dict(form.constants)
+
+    def __state_names__(self):
+        return self._form.names
 
     def _set_training(self, mode):
         mode = bool(mode)
