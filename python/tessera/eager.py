@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations outside of `jit`: compiled and run at once."""
+"""Operations, and whole imported modules, outside of `jit`: compiled and run at once."""
 
 from __future__ import annotations
 
@@ -34,3 +34,26 @@ def run_eagerly(function: Callable, args, kwargs):
             _programs[key] = Recorded(record, arguments, feeds=False, eager=True)
         found = _programs[key]
     return found.run(arguments)
+
+
+def run_whole(programs: dict, function: Callable, args, kwargs):
+    """`function(...)` as one program, which `programs` keeps. Its errors name the lines at which it was recorded. Indices that it computes
+    are results, too, so that those outside of their axes raise OutOfRangeError as they do one operation at a time."""
+    checks: list = []
+
+    def record(*args, **kwargs):
+        current().watched = watched = []
+        result = function(*args, **kwargs)
+        checks.extend(check for _, check in watched)
+        return result, [indices for indices, _ in watched]
+    record.__name__ = function.__name__
+    arguments = Arguments(function, args, kwargs, tree.is_array)
+    key = arguments.key()
+    with _lock:
+        if key not in programs:
+            programs[key] = Recorded(record, arguments, feeds=False), checks
+        found, checks = programs[key]
+    result, computed = found.run(arguments)
+    for indices, check in zip(computed, checks):
+        check(indices.numpy())
+    return result

@@ -73,6 +73,7 @@ class Trace:
         self.micro_batch: int | None = None  # that is being recorded
         self.schedule: str | None = None  # of micro-batches
         self.checks: list = []  # (number of an argument, what its value goes through before each call)
+        self.watched: list | None = None  # where computed values are checked after the call: (tensor, check)
         self.sharded: list = []  # (value, location) of shard_tensor, to find those that nobody uses
 
     @contextlib.contextmanager
@@ -139,6 +140,16 @@ class Trace:
         while (owner := found.owner) is not None and (owner.name in _MOVES or "broadcast" in owner.attributes):
             found = owner.operands[0]
         return next((i for i, value in enumerate(self.frames[0].block.arguments[:self.given]) if value is found), None)
+
+    def checked(self, tensor, check) -> None:
+        """Has `check` look at a value: now where it is known, before each call where it is that of an argument, and after the call where it
+        is computed and `watched`."""
+        if tensor._scope is None and tensor._array is not None:
+            check(tensor._array)
+        elif (argument := self.argument_of(tensor)) is not None:
+            self.checks.append((argument, check))
+        elif self.watched is not None and tensor._scope is self.frames[0].scopes[0]:
+            self.watched.append((tensor, check))
 
     def constrained(self, tensor: Tensor, sharding: Sharding, by_user: bool = True) -> Tensor:
         """A tensor of the same value that lies as `sharding` says. A result that nobody uses is warned of where the user asked for it.

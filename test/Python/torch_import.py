@@ -4,7 +4,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Modules of PyTorch: forward and gradients equal PyTorch's, on one device and cut."""
 
+import copy
 import unittest
+from unittest import mock
 
 import numpy as np
 import torch
@@ -70,6 +72,17 @@ class Imports(unittest.TestCase):
 
     def test_convnet(self):
         self.check(convnet(), torch.randn(4, 3, 16, 16))
+
+    def test_one_program(self):
+        """A call outside of jit is one program, not one an operation; buffers move as in jit."""
+        x = torch.randn(4, 6)
+        module = nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.Tanh())
+        model = ts.from_torch(copy.deepcopy(module), (x,))
+        with mock.patch("tessera.ops.base.run_eagerly", side_effect=AssertionError("an operation of its own")):
+            for _ in range(2):
+                self.assertIsNone(difference(model(x.numpy()).numpy(), module(x).detach().numpy()))
+        self.assertEqual(len(model._form.programs), 1)
+        self.assertIsNone(difference(model.state_dict()["1.running_mean"], module[1].running_mean.numpy()))
 
     def test_exported(self):
         module = nn.Linear(3, 2)

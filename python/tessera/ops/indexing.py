@@ -59,11 +59,7 @@ def _check(trace, name, indices, n, outside) -> None:
         raise refuse(ArgumentError, f"outside '{outside}' of '{name}'; there are {', '.join(OUTSIDE)}")
     if outside == "zero":
         return
-    check = IndexCheck(standing_name() or name, 0 if outside == "refuse" else -n, n, location())
-    if indices._scope is None and indices._array is not None:
-        check(indices._array)
-    elif (argument := trace.argument_of(indices)) is not None:
-        trace.checks.append((argument, check))
+    trace.checked(indices, IndexCheck(standing_name() or name, 0 if outside == "refuse" else -n, n, location()))
 
 
 @dataclasses.dataclass(frozen=True)

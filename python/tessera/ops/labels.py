@@ -47,11 +47,7 @@ def label_factors(trace, name, labels: Tensor, classes: int, ignore: int | None,
     Raises OutOfRangeError for the last ones, now or when the program is called, and DTypeError for labels that are no integers."""
     if labels.dtype.kind != "integer":
         raise refuse(DTypeError, f"labels of '{name}' are of {labels.dtype}; they are integers: convert with astype")
-    check = LabelCheck(name, classes, ignore, location())
-    if labels._scope is None and labels._array is not None:
-        check(labels._array)
-    elif (argument := trace.argument_of(labels)) is not None:
-        trace.checks.append((argument, check))
+    trace.checked(labels, LabelCheck(name, classes, ignore, location()))
     b, element = trace.builder, dtype.element
     labels = labels.astype("int64")
 

@@ -15,12 +15,14 @@ import torch.utils._pytree as pytree
 
 from .. import source
 from ..dtypes import bfloat16
-from ..errors import ArgumentError, DTypeError, Error, ShapeError
+from ..eager import run_whole
+from ..errors import ArgumentError, DTypeError, Error, ShapeError, TraceError
 from ..ir import Location
 from ..nn.module import Module
 from ..ops.base import tensor_of
 from ..source import entry, refuse
 from ..tensor import Tensor, asarray, from_array
+from ..trace import current
 from ..tree import ParameterDict
 from . import elementwise, indexing, layers, reductions, shapes, windows  # noqa: F401  their rules
 from .constants import marked
@@ -58,12 +60,14 @@ class _Form:
                 raise refuse(ArgumentError, f"'{name}' has a result of kind {spec.kind.name.lower()}; export it in evaluation mode")
         self.inputs, self.outputs = tuple(inputs), tuple((spec.kind.name, spec.target) for spec in signature.output_specs)
         self.wanted = tuple(argument for kind, argument, _ in inputs if kind == "USER_INPUT")
+        self.programs: dict = {}  # of calls outside of jit
         self.names = {f"constants.{name}": () for name in self.constants}  # by place, those of PyTorch's state_dict
         for name, value in state.items():
             first = names.get(_storage(value))
             place = f"weights.{first}" if first is not None else f"constants.{name}"
             if first is not None or name in self.constants:
                 self.names[place] = (*self.names.get(place, ()), name)
+
 
 
 class _Origin:
@@ -123,6 +127,16 @@ class TorchModule(Module):
 
     @entry
     def forward(self, *args, **kwargs):
+        """Outside of `jit` one program of all operations, compiled for each kind of arguments. Where an operation needs the value of a
+        tensor, each operation is a program of its own."""
+        if current() is None:
+            try:
+                return run_whole(self._form.programs, _forward, (self, *args), kwargs)
+            except TraceError:
+                pass
+        return self._forward(*args, **kwargs)
+
+    def _forward(self, *args, **kwargs):
         form = self._form
         if set(kwargs) != set(form.keywords):
             given, known = ", ".join(sorted(kwargs)) or "none", ", ".join(form.keywords) or "none"
@@ -150,6 +164,10 @@ class TorchModule(Module):
             else:
                 returned.append(value)
         return pytree.tree_unflatten(returned, form.plan.structure)
+
+
+def _forward(module: TorchModule, *args, **kwargs):
+    return module._forward(*args, **kwargs)
 
 
 class _Plan:
