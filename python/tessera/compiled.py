@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import numbers
 import os
@@ -18,7 +19,7 @@ from .layout import Placed
 from .mesh import ProcessMesh
 from .program import Program
 from .record import Recorded
-from .source import entry, refuse, warn
+from .source import entry, nearest, refuse, warn
 from .trace import current
 
 
@@ -112,7 +113,7 @@ SEARCHES = ("sharding_propagation", "dynamic_programming", "recursive_programmin
 
 def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, search: str | None = None, feeds: bool = True,
         donate: bool = False, objective: str = "time", topology: str | os.PathLike | None = None, minimise: str = "time", memory_budget: float | None = None,
-        time_limit: float | None = None, overlap: bool = False, backend: str = "threads", devices: int = 0) -> Jitted:
+        time_limit: float | None = None, overlap: bool = False, backend: str = "threads", devices: int = 0, **unknown) -> Jitted:
     """Compiles a function of tensors (and trees of them) into one program for all devices that its tensors name.
 
     The function is recorded at its first call, and again for arguments of another structure, shape, type or placement. Floats
@@ -130,8 +131,11 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
     run the same script and read results together (docs/launch.md). devices: of backend "tcp": how many each process has, if several; process p
     has those from p * devices on.
 
-    Raises ArgumentError for another objective or search, a budget or time that is not positive, what is not a function and no mesh.
+    Raises ArgumentError for an option that is unknown, another objective or search, a budget or time that is not positive, what is not a function and no mesh.
     """
+    if unknown:
+        known = [name for name in inspect.signature(jit).parameters if name not in ("function", "unknown")]
+        raise refuse(ArgumentError, f"jit has no option '{next(iter(unknown))}'; {nearest(next(iter(unknown)), known, 'it has')}")
     if function is not None and not callable(function):
         raise refuse(ArgumentError, f"jit takes a function, not {function!r}")
     if minimise not in ("time", "memory"):

@@ -19,6 +19,7 @@ import sys
 import traceback
 
 from .errors import Error
+from .source import nearest
 
 FIELDS = (("fn",), ("args",), ("in_shardings", "specs"), ("out_shardings", "out"), ("mesh",))
 
@@ -37,9 +38,12 @@ def load(target: str):
         spec.loader.exec_module(module)
     else:
         module = importlib.import_module(place)
-    value = module
+    value, where = module, place
     for part in path.split("."):
-        value = value[part] if isinstance(value, dict) else getattr(value, part)
+        known = [str(key) for key in value] if isinstance(value, dict) else [name for name in dir(value) if not name.startswith("_")]
+        if part not in known and (isinstance(value, dict) or not hasattr(value, part)):
+            raise SystemExit(f"error: '{where}' has no '{part}'" + (f"; {nearest(part, known, 'it has')}" if known else ""))
+        value, where = value[part] if isinstance(value, dict) else getattr(value, part), part
     return value
 
 
@@ -111,7 +115,7 @@ def main(arguments=None) -> int:
 def _as_error(error):
     location = getattr(error, "location", None)
     if location is None:
-        return str(error) if ": error: " in str(error) else f"error: {error}"
+        return str(error) if ": error: " in str(error) and not hasattr(error, "message") else f"error: {getattr(error, 'message', error)}"
     return f"{location.file}:{location.line}:{location.column}: error: {error.message}"
 
 

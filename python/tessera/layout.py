@@ -215,8 +215,8 @@ def check(sharding: Sharding, shape: Sequence[int], element: str, what: str) -> 
             if element == "i1" and placement.reduction in ("sum", "prod"):
                 raise refuse(PlacementError, f"Partial('{placement.reduction}') of {what}: of bool there are max and min")
         elif not isinstance(placement, Replicate) and type(placement).__name__ != "Open":
-            raise refuse(PlacementError, f"placement {placement!r} of {what} on axis '{mesh.dim_names[axis]}' is none; "
-                                         "there are Replicate(), Shard(dim), Partial(reduction)")
+            raise refuse(PlacementError, f"{placement!r} for {what} on axis '{mesh.dim_names[axis]}' is not a placement; "
+                                         "use Replicate(), Shard(dim) or Partial(reduction)")
         placements.append(placement)
     kinds = sorted({p.reduction for p in placements if isinstance(p, Partial)} - {"avg"} | (
         {"sum"} if any(isinstance(p, Partial) and p.reduction == "avg" for p in placements) else set()))

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from . import ir, replicas, tree
 from .arguments import Arguments
-from .errors import ArgumentError, TraceError
+from .errors import ArgumentError, Error, TraceError
 from .ir import TensorType
 from .layout import from_home
 from .mesh import ProcessMesh
@@ -190,7 +190,11 @@ class Recorded:
             if self._whole is not None:
                 replicas.check_programs(self.name, list(zip(self.names, self.inputs)), self.program.mlir)
             target = {"cuda": "cuda", "vdev": "cuda", "stub": "stub"}.get(self._backend, "cpu")
-            self._session = Session(self.program.compile(target=target, **self._options), self._backend, self._devices)
+            artifact = self.program.compile(target=target, **self._options)
+            try:
+                self._session = Session(artifact, self._backend, self._devices)
+            except Error as error:
+                raise error if ": error: " in str(error) else refuse(type(error), str(error)) from None
             # What was left to the compiler as an argument stays so: the next step is the same program.
             left = [r.feeds is not None and self.inputs[r.feeds].sharding is None for r in self.results]
             self._shardings = [from_home(r.home) if self.trace.meshes and not open and self._whole is None else None

@@ -17,7 +17,7 @@ import numpy as np
 from . import core
 from .dtypes import numpy_of
 from .errors import Error
-from .source import entry
+from .source import entry, refuse
 
 _DLPACK_BFLOAT = 4  # kDLBfloat
 Box = tuple[tuple[int, int], ...]  # (begin, end) a dimension
@@ -68,7 +68,7 @@ class Session:
         """The results of `steps` executions. `values` are global arrays, one an argument, of its shape and type; in later
         steps results that feed an argument take its place."""
         if len(values) != len(self.arguments):
-            raise Error(f"{len(values)} values for {len(self.arguments)} arguments; give one an argument")
+            raise refuse(Error, f"{len(values)} values for {len(self.arguments)} arguments; give one an argument")
         for index, value in enumerate(values):
             self.set(index, value)
         self.step(steps)
@@ -154,7 +154,7 @@ def _bytes(tensor, value) -> np.ndarray:
     array, wanted = np.asarray(value), numpy_of(tensor.dtype)
     unsigned = array.dtype.kind == "u" and wanted.kind == "i" and array.dtype.itemsize == wanted.itemsize
     if array.dtype != wanted and not unsigned:
-        raise Error(f"argument '{tensor.name}' is {array.dtype}, the program takes {wanted}; convert it with astype")
+        raise refuse(Error, f"argument '{tensor.name}' is {array.dtype}, the program takes {wanted}; convert it with astype")
     if list(array.shape) != list(tensor.shape):
-        raise Error(f"argument '{tensor.name}' has shape {array.shape}, the program takes {tuple(tensor.shape)}")
+        raise refuse(Error, f"argument '{tensor.name}' has shape {array.shape}, the program takes {tuple(tensor.shape)}")
     return _flat(np.ascontiguousarray(array))

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import dis
 import functools
 import os
@@ -87,6 +88,12 @@ def refuse(kind: type[errors.Error], message: str, at: Location | None = None) -
     """An exception whose text is `file:line:column: error: message` with the user's line; raise it."""
     at = at or location()
     return kind(f"{at.file}:{at.line}:{at.column}: error: {message}" if at else f"error: {message}")
+
+
+def nearest(name: str, known: list[str], otherwise: str) -> str:
+    """The end of a message about a name that is not `known`: the most similar one, or all of them behind `otherwise`."""
+    found = difflib.get_close_matches(name, known, 1)
+    return f"did you mean '{found[0]}'?" if found else f"{otherwise} {', '.join(known)}"
 
 
 def warn(message: str, at: Location | None = None) -> None:

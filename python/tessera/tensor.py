@@ -123,9 +123,9 @@ class Tensor(_Base):
         """Whether it has no value and is not traced; asks for none."""
         return self._data is None and self._source is None and self._scope is None
 
-    def _concrete(self, what: str) -> np.ndarray:
+    def _concrete(self, what: str, instead: str = "compute on tensors, or return it") -> np.ndarray:
         if self._array is None:
-            why = "it is traced: inside of jit there are no values; compute on tensors, or return it" if self._scope else "it is a description"
+            why = f"it is traced: inside of jit there are no values; {instead}" if self._scope else "it is a description"
             raise refuse(TraceError, f"'{what}' needs the value of a tensor of shape {self.shape}, but {why}")
         return self._array
 
@@ -165,19 +165,25 @@ class Tensor(_Base):
     def tolist(self):
         return self.numpy().tolist()
 
+    def _number(self, what: str, instead: str):
+        """The element for a conversion to a number of Python."""
+        self._used()
+        self._concrete(what, instead)
+        return self.item()
+
     def __float__(self):
-        return float(self.item())
+        return float(self._number("float", "keep the tensor, compute on it, or return it; a choice by it is ts.where"))
 
     def __int__(self):
-        return int(self.item())
+        return int(self._number("int", "keep the tensor, compute on it, or return it; a choice by it is ts.where"))
 
     def __index__(self):
         if self.dtype.kind != "integer":
             raise refuse(DTypeError, f"an index is an integer, this tensor is of {self.dtype}")
-        return int(self.item())
+        return int(self._number("index", "read by a tensor with ts.take"))
 
     def __bool__(self):
-        return bool(self.item())
+        return bool(self._number("bool", "choose between values with ts.where(condition, a, b)"))
 
     def __len__(self):
         if not self.shape:

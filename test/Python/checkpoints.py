@@ -295,6 +295,14 @@ class Refusals(Case):
                 out.write(manifest._sign(manifest._PREFIX + b"0" * 64 + good.replace(old, new)[len(manifest._PREFIX) + 64:]))
             self.refused(text, load_checkpoint, self.folder)
 
+    def test_a_file_of_another_format(self):
+        path = os.path.join(self.folder, "x.npy")
+        np.save(path, np.ones(3))
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            self.assertEqual(main(["verify", path]), 1)
+        self.assertTrue(out.getvalue().startswith(f"{path}: not a file of safetensors, or truncated: "), out.getvalue())
+
     def test_headers(self):
         for header, text in ((b"\xff" * 8, "header has"), ((20).to_bytes(8, "little") + b'{"a":' + b" " * 15, "no JSON"), (b"12", "2 bytes"),
                              (self.header({"a": {"dtype": "F32", "shape": [1 << 40], "data_offsets": [0, 4]}}), "data_offsets|bytes"),

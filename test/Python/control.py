@@ -126,6 +126,9 @@ class Control(unittest.TestCase):
         self.refused(ts.ArgumentError, "returns 1 cotangents for 2 arguments", lambda: ts.custom_gradient(lambda x, w: x @ w, lambda *_: (X,))(X, W[0]))
         self.refused(ts.ShapeError, "a cotangent of float32 (6, 4) for an argument of float32 (4, 4)",
                      lambda: ts.custom_gradient(lambda x, w: x @ w, lambda *_: (X, X))(X, W[0]))
+        self.refused(ts.ArgumentError, "jit has no option 'serch'; did you mean 'search'?", lambda: ts.jit(lambda x: x, serch="exact"))
+        self.refused(ts.ArgumentError, "jit has no option 'zzz'; it has mesh, search, ", lambda: ts.jit(zzz=1))
+        self.refused(ts.Error, "there is no backend 'gpu'", lambda: ts.jit(lambda x: x, backend="gpu")(np.ones(2, np.float32)))
         self.refused(ts.ArgumentError, "search 'magic' of jit", lambda: ts.jit(lambda x: x, search="magic"))
         self.refused(ts.ArgumentError, "objective 'beauty' of jit", lambda: ts.jit(lambda x: x, objective="beauty"))
         self.refused(ts.ArgumentError, "mesh 4 of jit", lambda: ts.jit(lambda x: x, mesh=4))

@@ -44,6 +44,8 @@ class Command(unittest.TestCase):
         step = next(i for i, line in enumerate(lines, 1) if line.startswith("def step"))
         _, error = self.run_command(f"{STEP}:wrong_axis", code=1)
         self.assertTrue(error.startswith(f"{STEP}:{step}:1: error: argument 'x' has P('q',): the mesh has no axis 'q'"), error)
+        with self.assertRaisesRegex(SystemExit, "error: '.*step.py' has no 'descrbed'; did you mean 'described'?"):
+            import_jax.main([f"{STEP}:descrbed"])
         with self.assertRaisesRegex(SystemExit, "error: 'step' is not FILE.py:OBJECT or MODULE:OBJECT"):
             import_jax.main(["step"])
 

@@ -157,12 +157,13 @@ class Placements(Refusals):
                      lambda: shard_tensor(x, line, [Shard(2)]))
         self.refused(ts.PlacementError, "Shard(-3)", lambda: shard_tensor(x, line, [Shard(-3)]))
         self.refused(ts.PlacementError, "2 placements [Shard(0), Replicate()]", lambda: shard_tensor(x, line, [Shard(0), Replicate()]))
+        self.refused(ts.PlacementError, "'x' for a tensor of shape (4, 3) on axis 'x' is not a placement; use Replicate(), Shard(dim) or Partial(reduction)",
+                     lambda: shard_tensor(x, line, ["x"]))
         self.refused(ts.PlacementError, "Partial('mean')", lambda: shard_tensor(x, line, [Partial("mean")]))
         self.refused(ts.PlacementError, "integers have no average", lambda: shard_tensor([1, 2], line, [Partial("avg")]))
         self.refused(ts.PlacementError, "partial by max and sum", lambda: shard_tensor(x, square, [Partial("avg"), Partial("max")]))
         self.refused(ts.PlacementError, "placements are a list, one a mesh axis, not ", lambda: shard_tensor(x, line, Shard(0)))
         self.refused(ts.PlacementError, "placements are a list, one a mesh axis, not None", lambda: reshard(x, line, None))
-        self.refused(ts.PlacementError, "placement 'x' of", lambda: shard_tensor(x, line, ["x"]))
         self.refused(ts.PlacementError, "not [0, 1]", lambda: shard_tensor(x, [0, 1], [Shard(0)]))
         self.refused(ts.PlacementError, "Shard(5)", lambda: reshard(x, line, [Shard(5)]))
         self.refused(ts.PlacementError, "process 9 holds nothing", lambda: shard_tensor(x, line, [Shard(0)]).local_value(9))
@@ -211,7 +212,11 @@ class Shapes(Refusals):
         kept = []
         ts.jit(lambda x: kept.append(x) or x)(np.ones(3, np.float32))
         self.refused(ts.TraceError, "is used after that has ended", lambda: ts.jit(lambda x: x + kept[0])(np.ones(3, np.float32)))
-        self.refused(ts.TraceError, "it is traced", lambda: ts.jit(lambda x: 1 if x[0] > 0 else 2)(np.ones(3, np.float32)))
+        ones = np.ones(3, np.float32)
+        self.refused(ts.TraceError, "'bool' needs the value of a tensor of shape (), but it is traced: inside of jit there are no values; choose "
+                     "between values with ts.where(condition, a, b)", lambda: ts.jit(lambda x: 1 if x[0] > 0 else 2)(ones))
+        self.refused(ts.TraceError, "'float' needs the value of a tensor", lambda: ts.jit(lambda x: float(x.sum()))(ones))
+        self.refused(ts.TraceError, "a choice by it is ts.where", lambda: ts.jit(lambda x: int(x.sum()))(ones))
 
 
 if __name__ == "__main__":

@@ -110,6 +110,22 @@ class Refusals(unittest.TestCase):
         self.refused(lambda x: x, (array(8),), "mesh is a list", "tessera.ProcessMesh", in_shardings=P("d"), mesh=[8])
         self.refused(lambda x, y: x, (array(8), array(8)), "in_shardings do not fit", in_shardings=(P(),), mesh=mesh)
 
+    def test_how_many_shardings(self):
+        mesh = mesh_of(d=8)
+        self.refused(lambda x, y: x, (array(8), array(8)), "in_shardings do not fit the arguments: 1 for 2 arguments; give one for each, or one "
+                     "sharding for all of them", in_shardings=(P(),), mesh=mesh)
+        self.refused(lambda x: x, ({"a": array(8)},), "in_shardings do not fit the arguments: each entry is a sharding",
+                     in_shardings=({"b": P()},), mesh=mesh)
+
+    def test_arguments_are_a_tuple(self):
+        self.refused(lambda x: x, array(8), "refusals.py:25:", "error: args of from_jax is a ", "args is a tuple of arguments: write (x,)")
+
+    def test_a_mesh_alone(self):
+        """All values are replicated on it, unless a search cuts them."""
+        program = tessera.from_jax(lambda x: x + 1, (array(8, 4),), mesh=tessera.ProcessMesh(range(2), ["d"]))
+        self.assertEqual([a["sharding"] for a in program.explain()["arguments"]], ["#dist.sharding<@mesh, [replicate]>"])
+        self.assertEqual([a["sharding"] for a in program.explain(search="dynamic_programming")["arguments"]], ["#dist.sharding<@mesh, [shard(0)]>"])
+
     def test_a_mesh_of_tessera(self):
         mesh = tessera.ProcessMesh([3, 1, 2, 0], ["d"])
         text = str(tessera.from_jax(lambda x: x, (array(8),), P("d"), mesh=mesh))
@@ -122,10 +138,14 @@ class Refusals(unittest.TestCase):
 
     def test_calls(self):
         program = tessera.from_jax(lambda x: x * 2, (array(3),))
-        with self.assertRaises(tessera.Error):
-            program(np.zeros(3, np.float32), 1)
-        with self.assertRaises(tessera.Error):
-            program(np.zeros(4, np.float32))
+        for args, message in (((np.zeros(3, np.float32), 1), "'<lambda>' takes 1 argument, 2 were given"),
+                              (({"a": np.zeros(3, np.float32)},), "argument 0 of '<lambda>' has the structure {'a': *}; the program was imported for *"),
+                              ((np.zeros(4, np.float32),), "argument 'x' has shape (4,), the program takes (3,)"),
+                              ((np.zeros(3),), "argument 'x' is float64, the program takes float32; convert it with astype")):
+            with self.assertRaises(tessera.Error) as caught:
+                program(*args)
+            self.assertRegex(str(caught.exception), r"^\S*refusals.py:\d+:\d+: error: ")
+            self.assertIn(message, str(caught.exception))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from ..dtypes import dtype
 from ..errors import Error
 from ..tensor import from_array
 from . import folder as folders
-from .errors import CheckpointError
+from .errors import CheckpointError, NotSafetensors
 from .loading import _candidates
 from .reading import INDEX, SINGLE, Source
 from .saving import save_checkpoint
@@ -59,6 +59,9 @@ def verify(options) -> int:
                 source.verify()
                 whole = all(file.checksums is not None for file in source.manifest.files.values())
                 print(f"{path}: {'whole' if whole else 'readable; its format has no checksums'}, {source.bytes_read} bytes read")
+        except NotSafetensors as error:
+            print(error)
+            code = 1
         except CheckpointError as error:
             print(f"{path}: damaged: {error}")
             code = 1

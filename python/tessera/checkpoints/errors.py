@@ -15,6 +15,10 @@ class CheckpointError(Error, ValueError):
     file and the tensor."""
 
 
+class NotSafetensors(CheckpointError):
+    """A file that is no file of safetensors, or one that was cut off in its header."""
+
+
 def located(function):
     """Puts the user's line in front of the errors of this package that `function` raises."""
     @functools.wraps(function)

@@ -12,7 +12,7 @@ import json
 import math
 
 from .chunks import Reader
-from .errors import CheckpointError
+from .errors import CheckpointError, NotSafetensors
 
 # Names of element types here and there.
 NAMES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "int32": "I32", "int16": "I16",
@@ -78,7 +78,7 @@ def read_header(reader: Reader) -> tuple[dict[str, Stored], dict[str, str]]:
     """The tensors of a file and its metadata. Tensors lie without gaps, and none beyond the end."""
     path = reader.path
     if reader.size < 8:
-        raise CheckpointError(f"{path}: the file has {reader.size} bytes; one of safetensors begins with the length of its header, 8 bytes")
+        raise NotSafetensors(f"{path}: not a file of safetensors: it has {reader.size} bytes, and one begins with the length of its header, 8 bytes")
     first = bytearray(8)
     reader.read_into(0, memoryview(first), "header")
     if first.startswith((b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")):
@@ -86,8 +86,8 @@ def read_header(reader: Reader) -> tuple[dict[str, Stored], dict[str, str]]:
                               "safetensors.torch.save_file(torch.load(...), ...)")
     length = int.from_bytes(first, "little")
     if length > min(MOST_HEADER, reader.size - 8):
-        raise CheckpointError(f"{path}: the header has {length} bytes, of a file of {reader.size} (at most {MOST_HEADER}); the file is "
-                              "truncated or not of safetensors")
+        raise NotSafetensors(f"{path}: not a file of safetensors, or truncated: by its first 8 bytes the header has {length} bytes (at most "
+                             f"{MOST_HEADER}), and the file has {reader.size}")
     text = bytearray(length)
     reader.read_into(8, memoryview(text), "header")
     found = parse(text, f"{path}: header")

@@ -36,8 +36,13 @@ def _broadcast(shardings, tree, what):
     leaf = lambda x: x is None or isinstance(x, (Sharding, PartitionSpec))
     try:
         full = jax.tree.broadcast(shardings, tree, is_leaf=leaf)
-    except ValueError as error:
-        raise ImportFailure(f"{what} do not fit the tree of values: {error}") from None
+    except ValueError:
+        values = "arguments" if what == "in_shardings" else "results"
+        if isinstance(shardings, (tuple, list)) and isinstance(tree, (tuple, list)) and len(shardings) != len(tree):
+            raise ImportFailure(f"{what} do not fit the {values}: {len(shardings)} for {len(tree)} {values}; give one for each, or one sharding "
+                                "for all of them") from None
+        raise ImportFailure(f"{what} do not fit the {values}: each entry is a sharding, None, or a tree of them with the structure of its "
+                            f"{values[:-1]}") from None
     return jax.tree.leaves(full, is_leaf=leaf)
 
 

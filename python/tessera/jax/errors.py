@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from ..errors import Error
 from ..ir import Location
+from ..source import refuse
 
 
 class ImportFailure(Error):
-    """A program that cannot be imported. `location` is the line of the user's program, None when there is none."""
+    """A program that cannot be imported. `location` is the line of the program that is refused; where it is None, the text begins with
+    the line that calls the importer."""
 
     def __init__(self, message: str, location: Location | None = None):
         self.message, self.location = message, location
-        place = f"{location.file}:{location.line}:{location.column}: " if location else ""
-        super().__init__(place + message)
+        super().__init__(str(refuse(Error, message, location)))

@@ -87,9 +87,18 @@ class JaxProgram(Program):
         """Runs one step on virtual devices; the results are global NumPy arrays in the tree of the function's results."""
         leaves, tree = jax.tree.flatten(args)
         if tree != self._in_tree:
-            raise ImportFailure(f"the arguments have the tree {tree}, the program takes {self._in_tree}")
+            wanted, given = len(self._in_tree.children()), len(args)
+            if given != wanted:
+                raise ImportFailure(f"'{self.name}' takes {wanted} argument{'s'[:wanted != 1]}, {given} {'was' if given == 1 else 'were'} given")
+            number, has, needs = next((i, a, b) for i, (a, b) in enumerate(zip(tree.children(), self._in_tree.children())) if a != b)
+            raise ImportFailure(f"argument {number} of '{self.name}' has the structure {_structure(has)}; the program was imported for "
+                                f"{_structure(needs)}")
         results = super().__call__(*[_words(v, leaf.aval.dtype) for v, leaf in zip(leaves, self.inputs)])
         return jax.tree.unflatten(self._out_tree, [_typed(r, leaf.aval.dtype) for r, leaf in zip(results, self.outputs)])
+
+
+def _structure(tree) -> str:
+    return str(tree).removeprefix("PyTreeDef(").removesuffix(")")
 
 
 def _words(value, dtype):
@@ -111,8 +120,9 @@ def from_jax(fn: Callable, args: Sequence[Any], in_shardings=None, out_shardings
              feeds: str | Mapping[int, int] | None = "auto", ranges: Mapping[str, tuple[int, int]] | None = None) -> JaxProgram:
     """Imports `fn(*args)`.
 
-    args: arrays, jax.ShapeDtypeStructs, or trees of them. in_shardings, out_shardings: tree prefixes of NamedSharding,
-    PartitionSpec (on `mesh`, JAX's or a ProcessMesh) or None (left to the compiler); extents need not divide. feeds: which
+    args: a tuple of arrays, jax.ShapeDtypeStructs, or trees of them. in_shardings, out_shardings: tree prefixes of NamedSharding,
+    PartitionSpec (on `mesh`, JAX's or a ProcessMesh) or None (left to the compiler); extents need not divide. mesh: the devices that
+    the program is for; without any sharding all values are replicated on them, unless a search (`explain(search=...)`) cuts them. feeds: which
     result is which argument of the next step, by leaf numbers; "auto": a tree of results feeds the argument of the same tree
     and types; None: none.
     ranges: [lo, hi) of integer arguments by name, for random values.
@@ -120,6 +130,8 @@ def from_jax(fn: Callable, args: Sequence[Any], in_shardings=None, out_shardings
     Raises tessera.jax.ImportFailure, which names the user's line, for a primitive, type or sharding that is not supported;
     what JAX itself refuses raises JAX's own errors.
     """
+    if not isinstance(args, (tuple, list)):
+        raise ImportFailure(f"args of from_jax is a {type(args).__name__}; args is a tuple of arguments: write (x,)")
     return JaxProgram(fn, args, in_shardings, out_shardings, mesh=mesh, feeds=feeds, ranges=ranges)
 
 

@@ -167,7 +167,7 @@ class Parameter(Tensor):
         made._source = Drawn(self._make)
         return made
 
-    def _concrete(self, what):
+    def _concrete(self, what, instead=""):
         raise refuse(TraceError, f"'{what}' needs the value of a parameter of shape {self.shape} that was made under LazyGuard; call initialize()")
 
 

@@ -69,7 +69,6 @@ class _Form:
                 self.names[place] = (*self.names.get(place, ()), name)
 
 
-
 class _Origin:
     """The module of PyTorch that was imported, and what it computes in each mode that was asked for."""
 
