@@ -4,6 +4,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """jit, grad and value_and_grad: training on many devices equals training on one."""
 
+import os
+import re
+import subprocess
+import tempfile
 import threading
 import unittest
 
@@ -104,7 +108,21 @@ class Training(unittest.TestCase):
         mesh = ProcessMesh(range(8), ["dp"])
         report = ts.explain(step, {k: place(v, mesh) for k, v in params.items()}, place(x, mesh, Shard(0)), place(y, mesh, Shard(0)), 0.1)
         self.assertEqual([(c["kind"], c["bytes"]) for c in report["collectives"]], [("all_reduce", 4 * (60 + 10 + 40 + 1))])
-        self.assertIn("all_reduce  ['dp'] of 8", str(report))
+        self.assertIn("[dp] of 8", str(report))
+
+    def test_report_is_that_of_the_command(self):
+        """With a search and without; but for the machine that costs are modelled on, which JSON does not name."""
+        mesh = ProcessMesh(np.arange(4).reshape(2, 2), ["dp", "tp"])
+        made = ts.jit(lambda x, w: ts.ops.tanh(x @ w) @ w.mT)
+        args = place(np.ones((8, 6), np.float32), mesh, Shard(0)), place(np.ones((6, 4), np.float32), mesh, Replicate(), Shard(1))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program.mlir")
+            with open(path, "w") as file:
+                file.write(made.lower(*args).mlir)
+            for search, flags in ((None, []), ("dynamic_programming", ["--mode", "dynamic_programming"])):
+                said = subprocess.run(["tessera", "explain", path, *flags], capture_output=True, text=True, check=True).stdout.rstrip("\n")
+                self.assertEqual(str(ts.explain(ts.jit(made._function, search=search), *args)), re.sub("modelled on .*?:", "modelled:", said))
+                self.assertIn("partial sums reduced", said)
 
     def test_locations(self):
         """Operations stand at the user's line, those of a derivative too."""
