@@ -111,6 +111,9 @@ class Values(unittest.TestCase):
         self.assertIn(f"{__file__}:", str(caught.exception))
         self.assertIn("label 99 of 'cross_entropy' is out of range: there are 4 classes, labels are 0 to 3, or -100 (ignore_index)",
                       str(caught.exception))
+        for call in (lambda: nn.Embedding(4, 2)(t), lambda: ts.jit(lambda table, i: table(i))(nn.Embedding(4, 2), t)):
+            with self.assertRaisesRegex(ts.OutOfRangeError, rf"^{__file__}:\d+:\d+: error: index 4 of 'Embedding' is out of range"):
+                call()
         computed = ts.jit(lambda x, t: ts.value_and_grad(lambda x: nn.cross_entropy(x, t + 3))(x))
         value, gradient = computed(x, t)
         self.assertTrue(np.isnan(value.numpy()))
