@@ -78,7 +78,7 @@ LogicalResult Compilation::read() {
 LogicalResult Compilation::load() {
   if (failed(read()))
     return failure();
-  func::FuncOp function = selectFunction(*program, options.function);
+  func::FuncOp function = selectFunction(*program, options.function, options.file, errors());
   if (!function)
     return failure();
   std::optional<Phase> from = parsePhase(options.compileFrom);
@@ -276,8 +276,9 @@ LogicalResult Compilation::toSingleDevice() {
 }
 
 func::FuncOp Compilation::toReference() {
-  func::FuncOp function =
-      succeeded(read()) ? selectFunction(*program, options.function) : func::FuncOp();
+  func::FuncOp function = succeeded(read())
+                              ? selectFunction(*program, options.function, options.file, errors())
+                              : func::FuncOp();
   if (function)
     dropMeshes(*program);
   return function;

@@ -8,12 +8,27 @@
 #include "tessera/Driver/Commands.h"
 #include "tessera/Driver/Compilation.h"
 #include "tessera/Driver/Memory.h"
+#include "tessera/Support/Bytes.h"
 
 #include "llvm/Support/raw_ostream.h"
 
 using namespace tessera;
 
-static mlir::FailureOr<Report> explainWith(Compilation &compilation) {
+/// Says so where the planned program does not fit into a device of the machine.
+static void warnOfMemory(Compilation &compilation, const ProgramOptions &options,
+                         const Report &report) {
+  auto peak = static_cast<double>(report.peakMemoryBytes);
+  if (peak <= report.deviceMemoryBytes)
+    return;
+  compilation.errors() << options.file << ": warning: peak memory is " << bytesText(peak)
+                       << " per device, a device of '" << report.machine << "' has "
+                       << bytesText(report.deviceMemoryBytes)
+                       << "; cut more tensors, bound the plan with --memory-budget, or name "
+                          "another machine with --topology\n";
+}
+
+static mlir::FailureOr<Report> explainWith(Compilation &compilation,
+                                           const ProgramOptions &options) {
   if (mlir::failed(compilation.toLocalView()))
     return mlir::failure();
   mlir::FailureOr<Report> report = compilation.report();
@@ -21,6 +36,7 @@ static mlir::FailureOr<Report> explainWith(Compilation &compilation) {
     return mlir::failure();
   report->peakMemoryBytes = peakMemory(compilation.module());
   addProcessAlgorithms(*report, compilation.module());
+  warnOfMemory(compilation, options, *report);
   return report;
 }
 
@@ -33,7 +49,7 @@ static std::string jsonText(const Report &report, const Compilation &compilation
 
 int tessera::explain(const ExplainOptions &options) {
   Compilation compilation(options);
-  mlir::FailureOr<Report> report = explainWith(compilation);
+  mlir::FailureOr<Report> report = explainWith(compilation, options);
   if (mlir::failed(report))
     return 1;
   if (!options.json.empty())
@@ -47,7 +63,7 @@ int tessera::explain(const ExplainOptions &options) {
 
 std::optional<std::string> tessera::explainJson(const ExplainOptions &options) {
   Compilation compilation(options);
-  mlir::FailureOr<Report> report = explainWith(compilation);
+  mlir::FailureOr<Report> report = explainWith(compilation, options);
   if (mlir::failed(report))
     return std::nullopt;
   return jsonText(*report, compilation, options.timing);

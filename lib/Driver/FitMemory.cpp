@@ -20,6 +20,7 @@
 #include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Driver/Memory.h"
 #include "tessera/Planning/LocalPeak.h"
+#include "tessera/Support/Bytes.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/xxhash.h"
@@ -258,8 +259,9 @@ LogicalResult MemoryFitter::refuse(double bytes) {
     proof = smallest.search.getAs<StringAttr>("proof").getValue();
   }
   InFlightDiagnostic error = emitError(loc);
-  error << "no plan was found that fits into " << static_cast<int64_t>(bytes)
-        << " bytes a device; the least found needs " << smallest.arena << " bytes";
+  error << "no plan was found that fits into the memory budget of "
+        << exactBytesText(std::floor(bytes)) << " per device; the least found needs "
+        << exactBytesText(static_cast<double>(smallest.arena));
   if (!largest.empty())
     error << ", of which " << largest << " takes most";
   return error << proof;

@@ -23,7 +23,9 @@ LineDiagnostics::LineDiagnostics(MLIRContext *context, bool remarks, llvm::raw_o
     : ScopedDiagnosticHandler(context) {
   setHandler([remarks, &os](Diagnostic &diagnostic) {
     auto print = [&os](Diagnostic &one, StringRef kind) {
-      os << toString(one.getLocation()) << ": " << kind << ": " << one << "\n";
+      if (!isa<UnknownLoc>(one.getLocation())) // else it is of the command line
+        os << toString(one.getLocation()) << ": ";
+      os << kind << ": " << one << "\n";
     };
     switch (diagnostic.getSeverity()) {
     case DiagnosticSeverity::Error:
@@ -48,6 +50,11 @@ LineDiagnostics::LineDiagnostics(MLIRContext *context, bool remarks, llvm::raw_o
 OwningOpRef<ModuleOp> tessera::loadProgram(MLIRContext *context, const std::string &path,
                                            const std::optional<std::string> &text,
                                            llvm::raw_ostream &errors) {
+  if (!text && StringRef(path).ends_with(".py")) {
+    errors << path << ": error: a Python file, expected a program in MLIR; import it with "
+           << "python3 -m tessera.import_jax " << path << ":FUNCTION\n";
+    return {};
+  }
   llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer =
       text ? llvm::MemoryBuffer::getMemBufferCopy(*text, path)
            : llvm::MemoryBuffer::getFileOrSTDIN(path);
@@ -93,7 +100,24 @@ static bool isLaterPart(func::FuncOp function) {
   return program && program.getValue() != function.getSymName();
 }
 
-func::FuncOp tessera::selectFunction(ModuleOp module, const std::string &name) {
+/// Prints which functions there are to choose from.
+static void refuseFunctions(ArrayRef<func::FuncOp> candidates, const std::string &name,
+                            const std::string &path, llvm::raw_ostream &errors) {
+  std::string names;
+  for (func::FuncOp function : candidates)
+    names += (names.empty() ? "" : ", ") + function.getSymName().str();
+  if (!name.empty())
+    errors << "error: --function '" << name << "': " << path << " has no such function; it has "
+           << (names.empty() ? "no public function" : names) << "\n";
+  else if (candidates.empty())
+    errors << path << ": error: the file has no public function; a program is one, best @main\n";
+  else
+    errors << path << ": error: there is no @main and " << candidates.size()
+           << " public functions; choose one with --function: " << names << "\n";
+}
+
+func::FuncOp tessera::selectFunction(ModuleOp module, const std::string &name,
+                                     const std::string &path, llvm::raw_ostream &errors) {
   SmallVector<func::FuncOp> candidates;
   func::FuncOp chosen;
   for (func::FuncOp function : module.getOps<func::FuncOp>()) {
@@ -105,15 +129,7 @@ func::FuncOp tessera::selectFunction(ModuleOp module, const std::string &name) {
   if (!chosen && name.empty() && candidates.size() == 1)
     chosen = candidates.front();
   if (!chosen) {
-    std::string names;
-    for (func::FuncOp function : candidates)
-      names += (names.empty() ? "" : ", ") + function.getSymName().str();
-    InFlightDiagnostic error = module.emitError();
-    if (name.empty())
-      error << "there is no @main and " << candidates.size() << " public functions";
-    else
-      error << "there is no function '" << name << "'";
-    error << "; choose one with --function" << (names.empty() ? "" : ": ") << names;
+    refuseFunctions(candidates, name, path, errors);
     return {};
   }
   chosen.setPublic();

@@ -19,6 +19,8 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
+#include <cmath>
+#include <limits>
 #include <set>
 
 using namespace mlir;
@@ -34,10 +36,12 @@ public:
 
   FailureOr<Report> run() {
     report.machine = topology.name;
+    report.deviceMemoryBytes = topology.device.memory;
     if (topology.links.size() > 1)
       report.devicesPerHost = topology.links[topology.links.size() - 2].devices;
     for (auto &[name, mesh] : meshes)
       report.meshes.push_back(mesh);
+    report.leastMessageSeconds = leastMessageSeconds();
     std::map<int64_t, ValueReport> arguments, results;
     for (func::FuncOp function : module.getOps<func::FuncOp>()) {
       if (!isLocalView(function))
@@ -91,11 +95,26 @@ private:
       value.localShape = tensor.getShape().vec();
     value.origin = origins.originOf(name);
     bool isCut = global && global.getValue() != type;
+    report.isAnythingCut |= isCut;
     if (value.origin.empty() && isCut)
       value.origin = module->hasAttr(DistDialect::kSearch) ? "the search chose it" : "the program";
     else if (value.origin.empty())
       value.origin = value.sharding.empty() ? "one device" : "whole on every device";
     into.emplace(index ? index.getInt() : static_cast<int64_t>(into.size()), std::move(value));
+  }
+
+  /// What one message of a byte takes along the fastest axis of all meshes.
+  double leastMessageSeconds() const {
+    sharding::Traffic byte;
+    byte.bytes = byte.wireBytes = byte.messages = byte.count = 1;
+    double least = std::numeric_limits<double>::infinity();
+    for (const sharding::Mesh &mesh : report.meshes)
+      for (int64_t axis = 0; axis < mesh.numAxes(); ++axis)
+        if (mesh.shape[axis] > 1)
+          least = std::min(
+              least, topology.linksOf(mesh).seconds(mesh, {sharding::AxisRef::full(mesh, axis)},
+                                                    sharding::CollectiveKind::exchange, byte));
+    return std::isfinite(least) ? least : 0;
   }
 
   /// The parallelisms by axis, and the meshes that hand values on to each other.

@@ -136,6 +136,20 @@ void Report::printCommunication(llvm::raw_ostream &os) const {
   }
 }
 
+/// Why a plan has no parallelism: the time of computing beside that of the least communication.
+static std::string whyNothing(const Report &report) {
+  if (report.isAnythingCut || !report.collectives.empty())
+    return "no contraction is cut";
+  std::string text = "nothing is parallel";
+  if (report.leastMessageSeconds == 0)
+    return text;
+  text += ": computing takes " + timeText(report.computeSeconds) +
+          " on one device, one collective at least " + timeText(report.leastMessageSeconds);
+  if (report.computeSeconds > report.leastMessageSeconds)
+    text += ", and what a cut saves is less than what its collectives take";
+  return text;
+}
+
 void Report::printTable(llvm::raw_ostream &os) const {
   for (const sharding::Mesh &mesh : meshes) {
     os << "mesh @" << mesh.name << " ";
@@ -178,8 +192,7 @@ void Report::printTable(llvm::raw_ostream &os) const {
        << (entry.isOverlapped ? "  (overlapped: " + timeText(entry.exposedSeconds) + " of " +
                                     timeText(entry.timing.seconds) + " exposed)"
                               : std::string())
-       << ofProcesses(entry)
-       << "\n";
+       << ofProcesses(entry) << "\n";
   os << "total: " << collectiveCountTotal() << " collectives, " << wireBytesTotal()
      << " bytes on the wire a device; peak memory " << peakMemoryBytes << " bytes a device\n";
   os << "modelled on " << machine << ": " << timeText(stepSeconds) << " a step, "
@@ -207,13 +220,10 @@ void Report::printTable(llvm::raw_ostream &os) const {
   std::string names;
   if (const llvm::json::Array *list = search->getArray("parallelisms"))
     for (const llvm::json::Value &name : *list)
-      names += (names.empty() ? "" : ", ") + name.getAsString().value_or("").str();
+      names += (names.empty() ? "" : "; ") + name.getAsString().value_or("").str();
   std::optional<StringRef> taken = search->getString("taken");
   os << llvm::format("        memory %.4g MiB a device estimated", number("memory") / (1 << 20))
-     << (taken           ? ""
-         : names.empty() ? "; nothing is parallel"
-                         : "; " + names)
-     << "\n";
+     << (taken ? "" : "; " + (names.empty() ? whyNothing(*this) : names)) << "\n";
   const llvm::json::Array *plans = search->getArray("portfolio");
   if (!plans)
     return;

@@ -12,9 +12,9 @@
 
 #include "tessera/Codegen/CUDA/Architectures.h"
 #include "tessera/Codegen/Compile.h"
+#include "tessera/Runtime/Session/Backend.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -200,12 +200,11 @@ static RunOptions withStandardInput(RunOptions options) {
   return options;
 }
 
-/// The target whose code a backend executes: that of GPUs, their stand-in, or this CPU's.
-static std::string targetOfBackend(llvm::StringRef backend) {
-  return llvm::StringSwitch<std::string>(backend.lower())
-      .Case("stub", "stub")
-      .Cases({"cuda", "vdev"}, "cuda")
-      .Default("cpu");
+/// The target whose code a backend executes; of one that there is not, which the run will refuse,
+/// this CPU.
+static std::string targetOfBackend(const std::string &backend) {
+  auto found = runtime::findBackend(backend);
+  return found ? found->target : "cpu";
 }
 
 int tessera::run(const RunOptions &wish) {

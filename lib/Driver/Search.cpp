@@ -108,7 +108,7 @@ static void printPlans(llvm::ArrayRef<dist::SearchedPlan> plans) {
                                  1e3 * (plan.cost - plan.computeSeconds), 1e3 * plan.lowerBound,
                                  100 * plan.gap(), 1e3 * plan.propagationCost,
                                  plan.memory / (1 << 20), plan.seconds)
-                 << llvm::join(plan.parallelisms, ", ")
+                 << llvm::join(plan.parallelisms, "; ")
                  << (plan.stoppedByTime ? " (stopped by the time limit)" : "") << "\n";
 }
 

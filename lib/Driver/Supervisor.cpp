@@ -10,6 +10,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cerrno>
@@ -40,6 +42,7 @@ struct Legacy {
 static Legacy *legacy = nullptr; ///< memory of both processes; null without supervision
 static int kept = -1;            ///< a file of both processes
 static volatile pid_t child = 0;
+static std::string command; ///< the program's name, for messages
 
 void tessera::noteProgram(const std::string &name, std::string_view text) {
   if (!legacy)
@@ -130,7 +133,8 @@ static int report(int signal) {
     llvm::errs() << "error: out of memory\n";
   else
     llvm::errs() << "error: internal error of the compiler: " << reason
-                 << "; please report it with the program, a stack trace is that of --in-process\n";
+                 << "; please report it with the program; `" << command
+                 << " --in-process …` prints a stack trace\n";
   return 1;
 }
 
@@ -173,6 +177,9 @@ int tessera::supervise(int argc, char **argv, const std::function<int(int, char 
   std::vector<char *> arguments(argv, argv + argc);
   std::erase_if(arguments, [](char *each) { return std::string_view(each) == "--in-process"; });
   bool alone = static_cast<int>(arguments.size()) < argc;
+  command = llvm::sys::path::filename(argv[0]).str();
+  if (alone)
+    llvm::sys::PrintStackTraceOnErrorSignal(argv[0]);
   auto work = [&] {
     int count = static_cast<int>(arguments.size());
     arguments.push_back(nullptr);

@@ -8,7 +8,9 @@
 #include "tessera/Sharding/Topology.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -277,10 +279,12 @@ std::optional<Topology> readTopology(const std::string &path, TopologyError &err
     return Topology();
   if (path == "hwloc")
     return readHwlocTopology(error.message);
+  errno = 0;
   std::ifstream file(path);
   std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (!file.is_open() || file.bad()) {
-    error.message = "the topology cannot be read";
+    error.message = std::string("cannot be read: ") + std::strerror(errno ? errno : EIO) +
+                    "; it is a file, 'hwloc', or one of share/topologies: " TESSERA_TOPOLOGIES;
     return std::nullopt;
   }
   return parseTopology(text, error);

@@ -7,6 +7,7 @@
 
 #include "tessera/Solver/Solver.h"
 #include "Modes.h"
+#include "tessera/Support/Bytes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -64,11 +65,10 @@ static std::optional<Error> checkBudget(const Source &source, const Domains &dom
   }
   if (least <= budget)
     return std::nullopt;
-  auto bytes = [](double value) { return std::to_string(static_cast<int64_t>(value)); };
-  return Error{"no plan fits into " + bytes(std::floor(budget)) + " bytes a device; the least is " +
-               bytes(std::ceil(least)) + " bytes, of which '" +
+  return Error{"no plan fits into the memory budget of " + exactBytesText(std::floor(budget)) +
+               " per device; the least is " + exactBytesText(std::ceil(least)) + ", of which '" +
                source.problem.nodes[inTheWay].name + "' (node " + std::to_string(inTheWay) +
-               ") takes " + bytes(std::ceil(largest))};
+               ") takes " + exactBytesText(std::ceil(largest))};
 }
 
 Expected<Solution> solve(const Problem &problem, const Options &options) {

@@ -24,9 +24,12 @@ FailureOr<CostOptions> dist::readCostOptions(Operation *at, StringRef objective,
     options.objective = sharding::Objective::bytes;
   sharding::TopologyError error;
   std::optional<sharding::Topology> read = sharding::readTopology(topology.str(), error);
+  if (!read && error.line == 0) // not of the text of the file
+    return emitError(UnknownLoc::get(at->getContext()))
+           << "topology '" << topology << "': " << error.message;
   if (!read) {
-    Location place = FileLineColLoc::get(at->getContext(), topology,
-                                         static_cast<unsigned>(error.line), error.line > 0 ? 1 : 0);
+    Location place =
+        FileLineColLoc::get(at->getContext(), topology, static_cast<unsigned>(error.line), 1);
     return emitError(place) << error.message;
   }
   options.topology = std::move(*read);

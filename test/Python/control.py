@@ -109,7 +109,7 @@ class Control(unittest.TestCase):
         self.assertLess(least, free)
         self.assertLessEqual(within, free / 2)
         self.assertLessEqual(least, within)
-        with self.assertRaisesRegex(ts.Error, "no plan was found that fits into 1073 bytes a device; the least found needs .*'x' takes most"):
+        with self.assertRaisesRegex(ts.Error, "no plan was found that fits into the memory budget of 1.05 KiB .1073 bytes. per device; the least found needs .*'x' takes most"):
             peak(memory_budget=1e-6)
 
     def refused(self, kind, message, function):

@@ -19,7 +19,6 @@
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
-#include "llvm/Support/Signals.h"
 #include "llvm/Support/ToolOutputFile.h"
 
 /// Read by `supervise`; here for --help.
@@ -81,8 +80,5 @@ static int optMain(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-  for (int i = 1; i < argc; ++i)
-    if (llvm::StringRef(argv[i]) == "--in-process")
-      llvm::sys::PrintStackTraceOnErrorSignal(argv[0]);
   return tessera::supervise(argc, argv, optMain);
 }

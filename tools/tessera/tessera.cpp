@@ -7,10 +7,14 @@
 
 #include "../OptionChecks.h"
 #include "PythonCommand.h"
+#include "Suggestions.h"
 #include "tessera/Driver/Commands.h"
 #include "tessera/Driver/Supervisor.h"
+#include "tessera/Support/Bytes.h"
 
+#include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
 
 using tessera::coreCount;
@@ -31,6 +35,20 @@ static CLI::Validator within(double least, double most, const char *what) {
   return CLI::Validator(check, "");
 }
 
+/// A memory budget in GiB or with a unit of its own; what the option gets are GiB.
+static CLI::Validator gibibytes() {
+  auto convert = [](std::string &text) {
+    std::optional<double> value = tessera::parseGibibytes(text);
+    if (!value || !(*value >= 0 && *value <= 1e9))
+      return "'" + text + "' is not a number of GiB, at least 0, nor one with a unit, as 512M";
+    char exact[64];
+    std::snprintf(exact, sizeof(exact), "%.17g", *value);
+    text = exact;
+    return std::string();
+  };
+  return CLI::Validator(convert, "");
+}
+
 static CLI::Validator seconds() {
   return within(1e-6, 1e9, "a positive number of seconds");
 }
@@ -39,12 +57,17 @@ static CLI::Validator seconds() {
 static void addSearchOptions(CLI::App *command, tessera::SearchWish &options) {
   bool isAlways = !options.mode.empty();
   CLI::Option *mode =
-      command->add_option("--mode", options.mode,
-                          "Search shardings: sharding_propagation, dynamic_programming, "
-                          "recursive_programming or exact; default " +
-                              (isAlways ? options.mode : "annotations decide"));
-  command->add_option("--memory-budget", options.memoryBudget, "GiB a device, of the search")
-      ->check(within(0, 1e9, "a number of GiB, at least 0"));
+      command
+          ->add_option("--mode", options.mode,
+                       "Search shardings: sharding_propagation, dynamic_programming, "
+                       "recursive_programming or exact; default " +
+                           (isAlways ? options.mode : "annotations decide"))
+          ->check(tessera::oneOf(
+              {"sharding_propagation", "dynamic_programming", "recursive_programming", "exact"}));
+  command
+      ->add_option("--memory-budget", options.memoryBudget,
+                   "Memory per device, in GiB or with a unit, as 512M")
+      ->transform(gibibytes());
   CLI::Option *own[] = {
       command
           ->add_option("--minimise", options.minimise,
@@ -92,8 +115,9 @@ static void addProgramOptions(CLI::App *command, tessera::ProgramOptions &option
       "--schedule", options.schedule,
       "Order of the micro-batches of a program with stages: sequential, gpipe, 1f1b, interleaved, "
       "zb-h1; default what the program says");
-  command->add_option("--objective", options.objective,
-                      "What reshard plans minimise: time or bytes");
+  command
+      ->add_option("--objective", options.objective, "What reshard plans minimise: time or bytes")
+      ->check(tessera::oneOf({"time", "bytes"}));
   command->add_option(
       "--comm-fusion", options.fusion,
       "Options of dist-fuse-collectives, e.g. \"all-reduce=size all-reduce-config=16\"");
@@ -275,7 +299,8 @@ static int commandMain(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0)
       return app.exit(error); // --help
-    return tessera::runtime::printError(tessera::runtime::Status::error(error.what()));
+    return tessera::runtime::printError(
+        tessera::runtime::Status::error(tessera::describe(app, error)));
   }
   return code;
 }

@@ -422,8 +422,8 @@ TEST(Search, BudgetThatNoPlanMeets) {
   Options options;
   options.memoryBudget = 39;
   EXPECT_EQ(errorOf(problem, options),
-            "no plan fits into 39 bytes a device; the least is 40 bytes, of which 'large' (node 1) "
-            "takes 32");
+            "no plan fits into the memory budget of 39 bytes per device; the least is 40 bytes, of "
+            "which 'large' (node 1) takes 32 bytes");
   options.memoryBudget = 40;
   EXPECT_EQ(solved(problem, options).choice, (std::vector<int64_t>{0, 1}));
 }

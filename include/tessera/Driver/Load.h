@@ -38,8 +38,11 @@ mlir::OwningOpRef<mlir::ModuleOp> loadProgram(mlir::MLIRContext *context, const 
                                               llvm::raw_ostream &errors = llvm::errs());
 
 /// The function to compile: `name` when given, else @main, else the only public one. Erases all
-/// other public functions, so that what follows concerns one program. Null after one printed error.
-mlir::func::FuncOp selectFunction(mlir::ModuleOp module, const std::string &name);
+/// other public functions, so that what follows concerns one program. Null after one printed error,
+/// which names the file `path`.
+mlir::func::FuncOp selectFunction(mlir::ModuleOp module, const std::string &name,
+                                  const std::string &path,
+                                  llvm::raw_ostream &errors = llvm::errs());
 
 } // namespace tessera
 

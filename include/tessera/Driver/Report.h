@@ -55,7 +55,11 @@ struct Report {
   /// words.
   /// Nothing where the program was read in a phase that no longer says.
   std::optional<std::vector<std::string>> parallelisms;
-  std::string machine; ///< name of the topology that times are modelled on
+  std::string machine;          ///< name of the topology that times are modelled on
+  double deviceMemoryBytes = 0; ///< of a device of it
+  /// Modelled: no message of a collective on the meshes takes less. 0 where there is no mesh.
+  double leastMessageSeconds = 0;
+  bool isAnythingCut = false; ///< an argument, a result, or what a collective moves
   /// Consecutive devices that share a host: those of all links but the outermost; 0: all do.
   int64_t devicesPerHost = 0;
   /// What dist-search says of its plan (the module's `dist.search`); nothing without a search.
@@ -75,9 +79,9 @@ struct Report {
   void printCommunication(llvm::raw_ostream &os) const;
 };
 
-/// Adds the algorithms of processes, asked of the runtime, to the report of a module that was lowered
-/// to steps since. Nothing is added for more than 256 devices, whose messages would take seconds to
-/// list.
+/// Adds the algorithms of processes, asked of the runtime, to the report of a module that was
+/// lowered to steps since. Nothing is added for more than 256 devices, whose messages would take
+/// seconds to list.
 void addProcessAlgorithms(Report &report, mlir::ModuleOp steps);
 
 /// Reads the report off the local view.

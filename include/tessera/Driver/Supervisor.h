@@ -26,7 +26,8 @@ namespace tessera {
 /// there are threads. If a signal ends the child: prints one error and returns 1. The error has a
 /// location where reading the program is what fails; otherwise it says "internal error". A signal
 /// that was sent to the child from outside (SIGINT, SIGTERM, SIGKILL, …) ends this process too.
-/// With `--in-process` among the arguments, which `work` does not get, there is no child.
+/// With `--in-process` among the arguments, which `work` does not get, there is no child, and a fault
+/// prints a stack trace.
 int supervise(int argc, char **argv, const std::function<int(int, char **)> &work);
 
 /// Says which program the process is about to read. The text is kept for the parent only if it

@@ -10,6 +10,7 @@
 #include "../Ranks/Routes.h"
 #include "tessera/Runtime/CommandLine/Npy.h"
 #include "tessera/Runtime/Session/Compare.h"
+#include "tessera/Support/Bytes.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -116,13 +117,13 @@ public:
   }
 
 private:
-  /// Of our own backends one has a use for it; what others do with it is theirs.
+  /// A seed that the backend would not read is a mistake.
   Status checkSeed() {
-    for (const char *each : {"threads", "mpi", "tcp", "cuda", "vdev"})
-      if (options.scheduleSeed != 0 && options.backend == each)
-        return Status::error("--schedule-seed " + std::to_string(options.scheduleSeed) +
-                             " is of backend stub, the backend is '" + options.backend + "'");
-    return {};
+    auto backend = findBackend(options.backend);
+    if (options.scheduleSeed == 0 || !backend || backend->readsScheduleSeed)
+      return {}; // a backend that there is not is an error of the session
+    return Status::error("--schedule-seed " + std::to_string(options.scheduleSeed) +
+                         " is of backend stub, the backend is '" + options.backend + "'");
   }
 
   /// Arguments and results are whole on the host.
@@ -138,11 +139,8 @@ private:
     add(program.results);
     if (wanted <= machine)
       return {};
-    char text[160];
-    std::snprintf(text, sizeof(text),
-                  "arguments and results take %.3g GiB together, this machine has %.3g GiB",
-                  wanted / 0x1p30, machine / 0x1p30);
-    return Status::error(text);
+    return Status::error("arguments and results take " + bytesText(wanted) +
+                         " together, this machine has " + bytesText(machine));
   }
 
   Status checkNames() {

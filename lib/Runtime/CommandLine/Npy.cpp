@@ -246,11 +246,25 @@ Status writeNpy(const std::string &path, const HostTensor &tensor) {
   return writeFile(path, bytes.data(), bytes.size());
 }
 
+/// What to do about an array of another shape than an argument's.
+static std::string fixOf(const Shape &given, const Shape &wanted) {
+  auto text = [](const Shape &shape) {
+    std::string dims;
+    for (int64_t extent : shape)
+      dims += (dims.empty() ? "" : ", ") + std::to_string(extent);
+    return "(" + dims + (shape.size() == 1 ? ",)" : ")");
+  };
+  if (elementCount(given).value_or(-1) == elementCount(wanted).value_or(-2))
+    return "; reshape it to " + text(wanted) + " before saving it";
+  return "; save an array of shape " + text(wanted) +
+         ", or change the type of the argument in the program";
+}
+
 Expected<HostTensor> asArgument(HostTensor tensor, DType dtype, const Shape &shape,
                                 const std::string &origin) {
   if (tensor.shape != shape)
     return Status::error(origin + ": the array is " + typeText(tensor.dtype, tensor.shape) +
-                         ", expected " + typeText(dtype, shape));
+                         ", expected " + typeText(dtype, shape) + fixOf(tensor.shape, shape));
   bool sameBits = tensor.dtype == dtype || (tensor.dtype == DType::i64 && dtype == DType::index) ||
                   (tensor.dtype == DType::bf16 && dtype == DType::i16);
   if (!sameBits)

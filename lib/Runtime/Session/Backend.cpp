@@ -36,6 +36,11 @@ static Registry &registry() {
                               gpu::openStub, nullptr};
     made->backends["vdev"] = {"vdev", "virtual devices on one GPU", gpu::openVdev, nullptr};
     made->backends["cuda"] = {"cuda", "one process a GPU, through NCCL", gpu::openCuda, nullptr};
+    for (auto &[name, backend] : made->backends)
+      backend.readsScheduleSeed = name == "stub";
+    made->backends["stub"].target = "stub";
+    for (const char *name : {"vdev", "cuda"})
+      made->backends[name].target = "cuda";
     return made;
   }();
   return *instance;

@@ -7,6 +7,8 @@
 
 #include "BudgetSearch.h"
 
+#include "tessera/Support/Bytes.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -219,8 +221,7 @@ std::string BudgetSearch::nameOf(int64_t tensor) const {
 std::string dist::textOf(const MemoryBound &bound) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << "; no plan needs less than " << static_cast<int64_t>(std::ceil(bound.bytes))
-     << " bytes, for arguments";
+  os << "; no plan needs less than " << exactBytesText(std::ceil(bound.bytes)) << ", for arguments";
   if (bound.op)
     os << " and while '" << bound.op->getName() << "' runs";
   return text;

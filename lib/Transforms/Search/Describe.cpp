@@ -12,6 +12,7 @@
 #include "tessera/Transforms/Search.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 
 using namespace mlir;
@@ -81,6 +82,20 @@ bool hasFactor(const TensorRule &tensor, int64_t factor) {
                       [&](const DimRule &dim) { return llvm::is_contained(dim.factors, factor); });
 }
 
+/// Whether a factor runs over the height, width or depth of what a convolution or pooling makes: an
+/// operand is read through a window of it, or would be if the window had more than one element.
+bool isSpatial(const RuleNode &node, int64_t factor) {
+  for (const TensorRule &operand : node.rule.operands)
+    for (const DimRule &dim : operand)
+      if (dim.isWindow && llvm::is_contained(dim.factors, factor))
+        return true;
+  auto op = dyn_cast<linalg::LinalgOp>(node.op);
+  if (!op || op.getNumLoops() != node.rule.factors.size())
+    return false;
+  FailureOr<linalg::ConvolutionDimensions> dims = linalg::inferConvolutionDims(op);
+  return succeeded(dims) && llvm::is_contained(dims->outputImage, static_cast<unsigned>(factor));
+}
+
 /// What a cut of one factor of a contraction is called.
 StringRef nameOf(const RuleNode &node, int64_t factor, int64_t weight) {
   bool isLeading = false;
@@ -98,18 +113,51 @@ StringRef nameOf(const RuleNode &node, int64_t factor, int64_t weight) {
     bool inResult = hasFactor(node.rule.results.front(), factor);
     return having == inputs && inResult ? "expert" : "tensor";
   }
+  if (isSpatial(node, factor))
+    return "spatial";
   if (weight < 0 && node.rule.factors[factor].kind == FactorKind::parallel)
     return isLeading && having == inputs ? "data" : "";
   return isLeading ? "data" : "sequence";
 }
 
+/// The axes of each role, "data" and so on, both in the order in which they were found.
+class Roles {
+public:
+  void add(const std::string &name, const std::string &axis) {
+    auto role = llvm::find_if(roles, [&](const Role &each) { return each.name == name; });
+    if (role == roles.end())
+      role = roles.insert(roles.end(), Role{name, {}});
+    if (!llvm::is_contained(role->axes, axis))
+      role->axes.push_back(axis);
+  }
+  void add(const Roles &others) {
+    for (const Role &role : others.roles)
+      for (const std::string &axis : role.axes)
+        add(role.name, axis);
+  }
+  /// "data over dp, ep", one text a role.
+  std::vector<std::string> texts() const {
+    std::vector<std::string> result;
+    for (const Role &role : roles)
+      result.push_back(role.name + " over " + llvm::join(role.axes, ", "));
+    return result;
+  }
+
+private:
+  struct Role {
+    std::string name;
+    std::vector<std::string> axes;
+  };
+  std::vector<Role> roles;
+};
+
 } // namespace
 
-/// The names by axis. `axesOf` gives the axes of a node's factors, null where it is whole or has no
-/// part in the plan; `layOf` how a tensor that is an argument lies, none for other tensors.
-static std::vector<std::string>
-parallelismsOf(const PropagationGraph &graph, llvm::function_ref<const OpSharding *(size_t)> axesOf,
-               llvm::function_ref<std::optional<TensorSharding>(int64_t)> layOf) {
+/// The roles of the axes. `axesOf` gives the axes of a node's factors, null where it is whole or
+/// has no part in the plan; `layOf` the sharding of a tensor that is an argument, none for others.
+static Roles rolesOf(const PropagationGraph &graph,
+                     llvm::function_ref<const OpSharding *(size_t)> axesOf,
+                     llvm::function_ref<std::optional<TensorSharding>(int64_t)> layOf) {
   Weights weights(graph);
   std::map<std::string, std::map<std::string, double>> work; // by axis, by name
   std::map<std::string, double> total;
@@ -145,27 +193,29 @@ parallelismsOf(const PropagationGraph &graph, llvm::function_ref<const OpShardin
         gathered[mesh.axisNames[axis.axis]] += 1;
     }
   }
-  std::vector<std::string> found;
+  Roles found;
   for (auto &[axis, names] : work)
     for (auto &[name, amount] : names)
       if (amount >= 0.1 * total[axis])
-        found.push_back(name + " over " + axis);
+        found.add(name, axis);
   for (auto &[axis, count] : gathered)
     if (count >= 0.1 * laid[axis])
-      found.push_back("ZeRO over " + axis);
+      found.add("ZeRO", axis);
   return found;
 }
 
 std::vector<std::string> dist::parallelismsOf(const StrategyGraph &strategies,
                                               const PropagationGraph &graph,
                                               const std::vector<int64_t> &choice) {
-  return ::parallelismsOf(
-      graph, [&](size_t node) { return strategies.strategyOf(static_cast<int64_t>(node), choice); },
-      [&](int64_t tensor) -> std::optional<TensorSharding> {
-        if (strategies.homeOf(tensor) < 0)
-          return std::nullopt;
-        return strategies.shardingOf(tensor, choice);
-      });
+  return rolesOf(
+             graph,
+             [&](size_t node) { return strategies.strategyOf(static_cast<int64_t>(node), choice); },
+             [&](int64_t tensor) -> std::optional<TensorSharding> {
+               if (strategies.homeOf(tensor) < 0)
+                 return std::nullopt;
+               return strategies.shardingOf(tensor, choice);
+             })
+      .texts();
 }
 
 std::vector<std::string> dist::parallelismsOf(ModuleOp module) {
@@ -173,12 +223,12 @@ std::vector<std::string> dist::parallelismsOf(ModuleOp module) {
     return {};
   MeshTable meshes(module);
   OpShardings shardings(meshes);
-  std::vector<std::string> found;
+  Roles found;
   for (func::FuncOp function : module.getOps<func::FuncOp>()) {
     if (function.isDeclaration())
       continue;
     PropagationGraph graph(function, meshes);
-    auto names = ::parallelismsOf(
+    found.add(rolesOf(
         graph,
         [&](size_t node) {
           Operation *op = graph.nodes[node].op;
@@ -189,12 +239,9 @@ std::vector<std::string> dist::parallelismsOf(ModuleOp module) {
           if (graph.tensors[tensor].name.empty())
             return std::nullopt;
           return graph.tensors[tensor].given;
-        });
-    for (std::string &name : names)
-      if (!llvm::is_contained(found, name))
-        found.push_back(std::move(name));
+        }));
   }
-  return found;
+  return found.texts();
 }
 
 std::map<int64_t, std::string> dist::reasonsOf(const StrategyGraph &strategies,

@@ -13,11 +13,12 @@
 namespace tessera::dist {
 
 // clang-format off
-/// The parallelisms of a plan, "data over d0" and the like, by mesh axis. An axis counts as what it
-/// does in at least a tenth of the contractions' work:
+/// The parallelisms of a plan with the mesh axes of each: "data over dp, ep", "tensor over tp". An
+/// axis counts as what it does in at least a tenth of the contractions' work:
 ///
 ///   data      it cuts the leading dimension of activations; weights are whole
 ///   sequence  it cuts another dimension of activations; weights are whole
+///   spatial   it cuts the height, width or depth of what a convolution or pooling makes
 ///   tensor    it cuts a weight where it is used
 ///   expert    it cuts a dimension that weight, activation and result have in common
 ///   ZeRO      it cuts an argument that is gathered for its users

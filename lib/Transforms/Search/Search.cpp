@@ -14,6 +14,7 @@
 #include "MeshShapes.h"
 
 #include "tessera/Dialect/Dist/IR/ReshardCache.h"
+#include "tessera/Support/Bytes.h"
 #include "tessera/Transforms/CostOptions.h"
 #include "tessera/Transforms/Passes.h"
 
@@ -267,9 +268,9 @@ LogicalResult ModuleSearch::refuse() {
   const SearchedPlan &plan = found.front();
   Location loc = plan.largestAt ? Location(plan.largestAt) : module.getLoc();
   InFlightDiagnostic error = emitError(loc);
-  error << "no plan was found that fits into " << static_cast<int64_t>(settings.solver.memoryBudget)
-        << " bytes a device; the least found needs " << static_cast<int64_t>(plan.memory)
-        << " bytes";
+  error << "no plan was found that fits into the memory budget of "
+        << exactBytesText(std::floor(settings.solver.memoryBudget))
+        << " per device; the least found needs " << exactBytesText(std::ceil(plan.memory));
   if (!plan.largest.empty())
     error << ", of which " << plan.largest << " takes most";
   return error << leastProof(found).proof;

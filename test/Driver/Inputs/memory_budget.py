@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 error, free, tessera, program = sys.argv[1:]
-least = int(re.search(r"needs (\d+) bytes", open(error).read()).group(1))
+least = int(re.search(r"needs .*? \((\d+) bytes\)", open(error).read()).group(1))
 unbounded = json.load(open(free))
 most = unbounded["peak_memory_bytes"]
 

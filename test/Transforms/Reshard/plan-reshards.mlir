@@ -6,7 +6,8 @@
 // RUN: tessera-opt %s --tessera-pipeline="compile-to=planned" | tessera-opt --dist-partition | FileCheck %s --check-prefix=LOCAL
 
 // OBJECTIVE: error: objective 'fun' is neither time nor bytes
-// TOPOLOGY: .none:0:0: error: the topology cannot be read
+// TOPOLOGY: error: topology '{{.*}}.none': cannot be read: No such file or directory; it is a file, 'hwloc', or one of share/topologies:
+// TOPOLOGY-SAME: 8gpu.json
 
 dist.process_mesh @m(shape = [2, 4], dim_names = ["x", "y"])
 

@@ -129,7 +129,7 @@ TEST(Npy, ArgumentsAreNotConvertedSilently) {
   EXPECT_FALSE(check(DType::f32, DType::bf16));
   auto shape = asArgument(counting(DType::f32, {2, 3}), DType::f32, {3, 2}, "f.npy");
   ASSERT_FALSE(shape);
-  EXPECT_EQ(shape.message(), "f.npy: the array is 2x3xf32, expected 3x2xf32");
+  EXPECT_EQ(shape.message(), "f.npy: the array is 2x3xf32, expected 3x2xf32; reshape it to (3, 2) before saving it");
 }
 
 TEST(Npy, FilesRoundTrip) {

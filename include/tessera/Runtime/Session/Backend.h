@@ -25,6 +25,8 @@ struct Backend {
   Expected<std::unique_ptr<Executor>> (*open)(std::shared_ptr<const Artifact> artifact,
                                               const BackendOptions &options, const void *userData);
   const void *userData = nullptr; ///< handed to `open`
+  std::string target = "cpu";     ///< of `tessera compile`, whose code it executes
+  bool readsScheduleSeed = true;  ///< BackendOptions::scheduleSeed; of a plugin nobody else knows
 };
 
 /// Adds a backend; fails when the name is taken. Names ignore case.
