@@ -3,7 +3,7 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """D0-12: with micro-batches stage 1 is on batch k + 1 while stage 2 is on batch k: in the schedule of each mesh, and on the modelled timeline,
-where two stages compute for longer than the step lasts."""
+where two stages compute for longer than the step lasts (layers compute for longer than their activations travel)."""
 
 import numpy as np
 
@@ -11,11 +11,11 @@ import tessera as ts
 from tessera import nn, optim
 
 nn.init.seed(0)
-x = np.zeros((64, 256), np.float32)
+x = np.zeros((16384, 1024), np.float32)
 
 
 def timeline(schedule):
-    pipe = ts.pipeline([layer for _ in range(4) for layer in (nn.Linear(256, 256), ts.tanh)], stages=2, microbatches=8, schedule=schedule)
+    pipe = ts.pipeline([layer for _ in range(4) for layer in (nn.Linear(1024, 1024), ts.tanh)], stages=2, microbatches=8, schedule=schedule)
     optimizer = optim.SGD(0.1)
 
     def step(pipe, state, x, y):
