@@ -134,7 +134,7 @@ def _pipeline(p) -> list[str]:
 
 
 def _search(s) -> list[str]:
-    taken, plans, names = s.get("taken"), s.get("portfolio"), ", ".join(s.get("parallelisms", ()))
+    taken, plans, names = s.get("taken"), s.get("portfolio"), "; ".join(s.get("parallelisms", ()))
     lines = [f"search: {s['mode']}, {1e3 * s['cost']:.6g} ms a step modelled ({1e3 * s['compute']:.6g} ms of it computing), at least "
              f"{1e3 * s['lower_bound']:.6g} ms (gap {100 * s['gap']:.2g} % of the model's space, before collectives are joined)"
              f"{', stopped by the time limit' if s.get('stopped_by_time') else ''}; propagation alone {1e3 * s['propagation_cost']:.6g} ms",

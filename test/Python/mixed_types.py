@@ -151,7 +151,7 @@ class MixedTypes(JaxCase):
 
     def test_refusals(self):
         """What JAX traces and cannot compile."""
-        with self.assertRaisesRegex(tessera.Error, r"mixed_types.py:\d+:\d+: 'cumlogsumexp' of int32 is not supported; use astype"):
+        with self.assertRaisesRegex(tessera.Error, r"mixed_types.py:\d+:\d+: error: 'cumlogsumexp' of int32 is not supported; use astype"):
             tessera.from_jax(lambda x: lax.cumlogsumexp(x), (np.arange(4, dtype=np.int32),))
 
     def test_numbers(self):
