@@ -204,7 +204,8 @@ static bool isReadByContractions(Value value, Value base) {
   return !value.use_empty() && llvm::all_of(value.getUses(), [&](OpOperand &use) {
     Operation *user = use.getOwner();
     if (user->getBlock() == value.getParentBlock() && user->getNumResults() == 1 &&
-        use.getOperandNumber() == 0 && viewOf(user->getResult(0)).base == base)
+        isa<RankedTensorType>(user->getResult(0).getType()) && use.getOperandNumber() == 0 &&
+        viewOf(user->getResult(0)).base == base)
       return isReadByContractions(user->getResult(0), base);
     auto linalgOp = dyn_cast<linalg::LinalgOp>(user);
     return linalgOp && use.getOperandNumber() < 2 && matchContraction(linalgOp);
