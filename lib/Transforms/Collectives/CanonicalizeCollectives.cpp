@@ -55,10 +55,26 @@ void mergeEqual(Block &block) {
   }
 }
 
+/// Whether source and target are cut alike, so that a device has all that it contributes. Types do
+/// not say so: a row that one of three devices has is one row on each.
+static bool isCutAlike(MakePartialOp op) {
+  ProcessMeshOp mesh = lookupMesh(op, op.getMeshAttr());
+  if (!mesh || !op.getSources() || !op.getTargets() || !op.getGlobalTypes())
+    return true; // without layouts values are whole
+  Type type = cast<TypeAttr>((*op.getGlobalTypes())[0]).getValue();
+  auto resolve = [&](Attribute attr) {
+    return cast<ShardingAttr>(attr).resolve(mesh.getMesh(), type, [&] { return op.emitError(); });
+  };
+  auto source = resolve((*op.getSources())[0]), target = resolve((*op.getTargets())[0]);
+  return succeeded(source) && succeeded(target) &&
+         sharding::canonical(*source).dims == sharding::canonical(*target).dims;
+}
+
 /// A whole value as a contribution to a mean stays what it is on every device: nothing is copied.
-void dropMeans(func::FuncOp function) {
+static void dropMeans(func::FuncOp function) {
   function.walk([](MakePartialOp op) {
-    if (op.getReduction() == ReduceKind::avg && op.getOperandTypes() == op.getResultTypes()) {
+    if (op.getReduction() == ReduceKind::avg && op.getOperandTypes() == op.getResultTypes() &&
+        isCutAlike(op)) {
       op.replaceAllUsesWith(op.getOperands());
       op.erase();
     }
