@@ -61,12 +61,15 @@ int tessera::explain(const ExplainOptions &options) {
   return 0;
 }
 
-std::optional<std::string> tessera::explainJson(const ExplainOptions &options) {
+std::optional<ReportTexts> tessera::explainTexts(const ExplainOptions &options) {
   Compilation compilation(options);
   mlir::FailureOr<Report> report = explainWith(compilation, options);
   if (mlir::failed(report))
     return std::nullopt;
-  return jsonText(*report, compilation, options.timing);
+  ReportTexts texts{jsonText(*report, compilation, options.timing), {}};
+  llvm::raw_string_ostream table(texts.table);
+  report->printTable(table);
+  return texts;
 }
 
 std::optional<std::string> tessera::lowerProgram(const ProgramOptions &options,

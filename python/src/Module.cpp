@@ -76,6 +76,15 @@ static auto compiled(const std::string &text, const Options &options, Work &&wor
   return std::pair(std::move(*result), std::move(messages));
 }
 
+/// JSON and table of the report.
+static std::optional<std::pair<std::string, std::string>>
+reportTexts(const ExplainOptions &program) {
+  std::optional<ReportTexts> texts = explainTexts(program);
+  if (!texts)
+    return std::nullopt;
+  return std::pair(std::move(texts->json), std::move(texts->table));
+}
+
 /// Declares a function of a program's text and of the options all of them take.
 template <typename Function, typename... Extra>
 static void define(nb::module_ &module, const char *name, const char *doc, Function function,
@@ -128,7 +137,8 @@ NB_MODULE(_core, m) {
             [&](const ProgramOptions &program) { return lowerProgram(program, to); });
       },
       "to"_a);
-  define(m, "explain", "The report of docs/report.md as JSON text, and what the compiler said.",
+  define(m, "explain",
+         "The report of docs/report.md as JSON text and as a table, and what the compiler said.",
          [](const std::string &text, std::string name, std::string function, std::string from,
             std::string objective, std::string topology, std::string passes, std::string search,
             std::string minimise, std::string fusion, double budget, double seconds,
@@ -137,7 +147,7 @@ NB_MODULE(_core, m) {
                                            {name, function, from, objective, topology, passes,
                                             search, minimise, fusion, budget, seconds, devices,
                                             remarks, fully, overlap},
-                                           explainJson);
+                                           reportTexts);
          });
   define(
       m, "compile",

@@ -17,7 +17,7 @@ from .arguments import Arguments
 from .errors import ArgumentError
 from .layout import Placed
 from .mesh import ProcessMesh
-from .program import Program
+from .program import Program, Report
 from .record import Recorded
 from .source import entry, nearest, refuse, warn
 from .trace import current
@@ -77,72 +77,12 @@ class Jitted:
     @entry
     def explain(self, *args, **kwargs) -> Report:
         """What the program for such arguments communicates, and why."""
-        return Report(self.lower(*args, **kwargs).explain(**self._all_options()))
+        return self.lower(*args, **kwargs).explain(**self._all_options())
 
     @property
     def wire_bytes(self) -> int:
         """Bytes that the collectives of all calls have moved a device, counted by the runtime."""
         return sum(r.session.wire_bytes for r in self._recorded.values() if r._session is not None)
-
-
-class Report(dict):
-    """The report of docs/report.md; prints as `tessera explain` does, but for the machine of the model, which JSON does not name."""
-
-    def __str__(self):
-        lines = [f"mesh @{m['name']} {' x '.join(f'{name}={n}' for name, n in zip(m['dim_names'], m['shape']))}, {math.prod(m['shape'])} devices"
-                 for m in self["meshes"]]
-        for title in ("arguments", "results"):
-            lines += [title, *_values(self[title])]
-        lines += ["collectives", *(map(_collective, self["collectives"]) if self["collectives"] else ["  none"])]
-        lines.append(f"total: {self['collective_count_total']} collectives, {self['wire_bytes_total']} bytes on the wire a device; "
-                     f"peak memory {self['peak_memory_bytes']} bytes a device")
-        exposed = f", {_time(self['modelled_exposed_seconds'])} of {_time(self['modelled_communication_seconds'])} of communication exposed" \
-            if any(c["overlapped"] for c in self["collectives"]) else ""
-        lines.append(f"modelled: {_time(self['modelled_seconds'])} a step, {_time(self['modelled_compute_seconds'])} of it computing{exposed}")
-        if "parallelisms" in self:
-            lines.append(f"parallelism: {'; '.join(self['parallelisms']) or 'none'}")
-        lines += _pipeline(self["pipeline"]) if "pipeline" in self else []
-        lines += _search(self["search"]) if "search" in self else []
-        return "\n".join(lines)
-
-
-def _time(seconds: float) -> str:
-    """Three digits in a unit that suits."""
-    scale, unit = (1e6, "µs") if seconds < 0.9995e-3 else (1e3, "ms") if seconds < 0.9995 else (1, "s")
-    return f"{scale * seconds:.3g} {unit}"
-
-
-def _values(values) -> list[str]:
-    width, type_width = (max([8, *[len(v[key]) for v in values]]) for key in ("name", "type"))
-    return [f"  {v['name']:{width}}  {v['type']:{type_width}}  local {'x'.join(map(str, v['local_shape'])) or 'scalar'}"
-            + (f"  {v['sharding'].removeprefix('#dist.sharding<').removesuffix('>')}" if v["sharding"] else "") + f"  ({v['origin']})" for v in values]
-
-
-def _collective(c) -> str:
-    trips = (f" x {c['trips']} trips" if c["trips"] != 1 else "") + ("" if c["bounded"] else " (trips unknown)")
-    exposed = f"  (overlapped: {_time(c['exposed_seconds'])} of {_time(c['modelled_seconds'])} exposed)" if c["overlapped"] else ""
-    processes = f"  [{', '.join(c['process_algorithms'])}]" if c.get("process_algorithms") else ""
-    return (f"  {c['kind']:14} @{c['mesh']} [{', '.join(c['axes'])}] of {c['group_size']}  {c['dtype']}  {c['bytes']} B, {c['wire_bytes']} on the wire"
-            f"{trips}  {c['loc']}  {c['reason']}{exposed}{processes}")
-
-
-def _pipeline(p) -> list[str]:
-    return [f"pipeline: {p['schedule']}, {p['stages']} stages on {len(p['meshes'])} meshes, {p['micro_batches']} micro-batches; bubble "
-            f"{100 * p['bubble_formula']:.1f} % by formula, {100 * p['bubble_modelled']:.1f} % modelled",
-            *[f"  @{m['mesh']}  {m['micro_batches_alive']} micro-batch{'es'[:2 * (m['micro_batches_alive'] != 1)]} alive  {m['order']}"
-              for m in p["meshes"]]]
-
-
-def _search(s) -> list[str]:
-    taken, plans, names = s.get("taken"), s.get("portfolio"), "; ".join(s.get("parallelisms", ()))
-    lines = [f"search: {s['mode']}, {1e3 * s['cost']:.6g} ms a step modelled ({1e3 * s['compute']:.6g} ms of it computing), at least "
-             f"{1e3 * s['lower_bound']:.6g} ms (gap {100 * s['gap']:.2g} % of the model's space, before collectives are joined)"
-             f"{', stopped by the time limit' if s.get('stopped_by_time') else ''}; propagation alone {1e3 * s['propagation_cost']:.6g} ms",
-             f"        memory {s['memory'] / (1 << 20):.4g} MiB a device estimated" + ("" if taken else f"; {names or 'nothing is parallel'}")]
-    if plans is not None:
-        found = f": '{taken}' is taken, the plan that was found takes {_time(plans[0].get('compiled', 0))}" if taken else ""
-        lines.append(f"        compiled {_time(s['compiled'])}, best of {len(plans)} plan{'s'[:len(plans) != 1]}{found}")
-    return lines
 
 
 _MANY = 8  # programs of one function that differ in a number alone

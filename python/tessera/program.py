@@ -14,6 +14,17 @@ from .runtime import Session
 from .source import entry
 
 
+class Report(dict):
+    """The report of docs/report.md; prints as `tessera explain` does."""
+
+    def __init__(self, values: dict[str, Any], table: str):
+        super().__init__(values)
+        self._table = table
+
+    def __str__(self):
+        return self._table.rstrip("\n")
+
+
 class Program:
     """An MLIR program. `name` stands in diagnostics for operations without a location; `passes` run on it before the first
     phase ("dist-autodiff{function=loss wrt=0}"), `fusion` are options of dist-fuse-collectives where a call gives none.
@@ -45,9 +56,10 @@ class Program:
         return core.call("lower", self.mlir, to, **self._with(options))
 
     @entry
-    def explain(self, **options) -> dict[str, Any]:
+    def explain(self, **options) -> Report:
         """The report of docs/report.md: shardings, collectives with bytes, counts, reasons, and the memory of a device."""
-        return json.loads(core.call("explain", self.mlir, **self._with(options)))
+        report, table = core.call("explain", self.mlir, **self._with(options))
+        return Report(json.loads(report), table)
 
     @entry
     def compile(self, path: str | None = None, **options) -> bytes:

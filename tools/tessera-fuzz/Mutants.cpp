@@ -85,7 +85,7 @@ static bool compileMutant(const std::string &text, const std::string &name, uint
   if (way % 4 != 3) {
     ExplainOptions explain;
     static_cast<ProgramOptions &>(explain) = options;
-    return explainJson(explain).has_value();
+    return explainTexts(explain).has_value();
   }
   std::shared_ptr<const runtime::Artifact> artifact = compileProgram(options);
   bool mayLoop = StringRef(text).contains("scf."); // for as long as a mutant says

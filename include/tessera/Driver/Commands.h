@@ -63,8 +63,12 @@ struct ExplainOptions : ProgramOptions {
 
 /// Prints what the program would communicate; runs nothing.
 int explain(const ExplainOptions &options);
-/// The same report as JSON text; `json` is not read. Nothing after an error.
-std::optional<std::string> explainJson(const ExplainOptions &options);
+/// The same report as JSON text and as the table; `json` and `communication` are not read. Nothing
+/// after an error.
+struct ReportTexts {
+  std::string json, table;
+};
+std::optional<ReportTexts> explainTexts(const ExplainOptions &options);
 
 /// The program as MLIR text in phase `to` (docs/architecture.md). Nothing after an error.
 std::optional<std::string> lowerProgram(const ProgramOptions &options, const std::string &to);
