@@ -135,26 +135,9 @@ Nccl::makeCommunicators(const std::vector<std::vector<int64_t>> &groups,
   return result;
 }
 
+/// What NCCL has no type for is only moved, as bytes.
 static int typeOf(DType dtype) {
-  switch (dtype) {
-  case DType::f64:
-    return kNcclFloat64;
-  case DType::f32:
-    return kNcclFloat32;
-  case DType::f16:
-    return kNcclFloat16;
-  case DType::bf16:
-    return kNcclBfloat16;
-  case DType::i64:
-  case DType::index:
-    return kNcclInt64;
-  case DType::i32:
-    return kNcclInt32;
-  case DType::i1:
-    return kNcclUint8;
-  default:
-    return kNcclInt8; // i16 only where bytes are moved, with twice the count
-  }
+  return ncclTypeOf(dtype).value_or(kNcclInt8);
 }
 
 /// Plain operations, and sums with a factor, of which each communicator and type keeps one.

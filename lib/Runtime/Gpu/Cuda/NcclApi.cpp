@@ -31,6 +31,30 @@ Status NcclApi::openLibrary() {
   return result == kNcclSuccess ? Status() : Status::error("NCCL's version: " + describe(result));
 }
 
+std::optional<int> ncclTypeOf(DType dtype, bool isUnsigned) {
+  switch (dtype) {
+  case DType::f64:
+    return kNcclFloat64;
+  case DType::f32:
+    return kNcclFloat32;
+  case DType::f16:
+    return kNcclFloat16;
+  case DType::bf16:
+    return kNcclBfloat16;
+  case DType::i64:
+  case DType::index:
+    return isUnsigned ? kNcclUint64 : kNcclInt64;
+  case DType::i32:
+    return isUnsigned ? kNcclUint32 : kNcclInt32;
+  case DType::i8:
+    return isUnsigned ? kNcclUint8 : kNcclInt8;
+  case DType::i1:
+    return kNcclUint8;
+  default:
+    return std::nullopt;
+  }
+}
+
 std::string NcclApi::versionText() const {
   return std::to_string(found / 10000) + "." + std::to_string(found / 100 % 100) + "." +
          std::to_string(found % 100);

@@ -59,6 +59,9 @@ constexpr int kNcclSuccess = 0, kNcclInternalError = 3, kNcclInProgress = 7, kNc
 constexpr int kNcclInt8 = 0, kNcclUint8 = 1, kNcclInt32 = 2, kNcclUint32 = 3, kNcclInt64 = 4,
               kNcclUint64 = 5, kNcclFloat16 = 6, kNcclFloat32 = 7, kNcclFloat64 = 8,
               kNcclBfloat16 = 9;
+/// NCCL's type of elements; nothing where it has none, as for i16.
+std::optional<int> ncclTypeOf(DType dtype, bool isUnsigned = false);
+
 constexpr int kNcclSum = 0, kNcclProd = 1, kNcclMax = 2, kNcclMin = 3, kNcclAvg = 4;
 constexpr int kNcclScalarOnHost = 1;
 constexpr int kNcclSymmetric = 1; ///< of windows

@@ -19,29 +19,8 @@ static bool reduces(CollectiveKind kind) {
          kind == CollectiveKind::reduce_scatter;
 }
 
-/// NCCL's type for a reduction; -1 where it has none.
-static int typeOf(ElementType type) {
-  switch (type.dtype) {
-  case DType::f64:
-    return kNcclFloat64;
-  case DType::f32:
-    return kNcclFloat32;
-  case DType::f16:
-    return kNcclFloat16;
-  case DType::bf16:
-    return kNcclBfloat16;
-  case DType::i64:
-  case DType::index:
-    return type.isUnsigned ? kNcclUint64 : kNcclInt64;
-  case DType::i32:
-    return type.isUnsigned ? kNcclUint32 : kNcclInt32;
-  case DType::i8:
-    return type.isUnsigned ? kNcclUint8 : kNcclInt8;
-  case DType::i1:
-    return kNcclUint8;
-  default:
-    return -1;
-  }
+static std::optional<int> typeOf(ElementType type) {
+  return ncclTypeOf(type.dtype, type.isUnsigned);
 }
 
 /// NCCL's operation; -1 where it has none. Those of bool are max and min of bytes.
@@ -103,7 +82,7 @@ void NcclGroups::abort() {
 Status NcclGroups::supports(const GroupCall &call) const {
   if (!reduces(call.kind))
     return {};
-  if (typeOf(call.type) < 0)
+  if (!typeOf(call.type))
     return Status::error("NCCL does not reduce " + call.type.text() +
                          "; it has floats, and integers of 8, 32 and 64 bits");
   if (operationOf(call.type, call.reduction) < 0)
@@ -193,12 +172,11 @@ Status NcclGroups::begin(int64_t communicator, const GroupCall &call, int64_t ro
 
 int NcclGroups::issue(const Communicator &each, const GroupCall &call, int root) {
   auto *stream = reinterpret_cast<Stream>(each.stream);
-  int type = typeOf(call.type), operation = operationOf(call.type, call.reduction);
+  std::optional<int> known = typeOf(call.type);
+  int type = known.value_or(kNcclInt8), operation = operationOf(call.type, call.reduction);
   auto count = static_cast<size_t>(call.counts[0]);
-  if (type < 0) { // only moved
-    type = kNcclInt8;
+  if (!known) // only moved
     count *= static_cast<size_t>(sizeOf(call.type.dtype));
-  }
   bool isEven = std::all_of(call.counts.begin(), call.counts.end(),
                             [&](int64_t other) { return other == call.counts[0]; }) &&
                 call.inputs.empty() && call.outputs.empty();
@@ -255,7 +233,7 @@ int NcclGroups::issueParts(const Communicator &each, const GroupCall &call, cons
     }
     case CollectiveKind::reduce_scatter:
       note(reduceFn(parts.inputs[peer], call.output, static_cast<size_t>(call.counts[peer]),
-                    typeOf(call.type), operationOf(call.type, call.reduction), peer, each.comm,
+                    *typeOf(call.type), operationOf(call.type, call.reduction), peer, each.comm,
                     stream));
       break;
     case CollectiveKind::gather:
@@ -311,9 +289,9 @@ Status NcclGroups::write(std::byte *to, const std::byte *from, int64_t bytes) {
   TESSERA_RETURN_IF_ERROR(enter());
   if (bytes == 0)
     return {};
-  TESSERA_RETURN_IF_ERROR(cuda.check(
-      cuda.memcpyHtoD(reinterpret_cast<CuPointer>(to), from, static_cast<size_t>(bytes)),
-      "a message"));
+  TESSERA_RETURN_IF_ERROR(
+      cuda.check(cuda.memcpyHtoD(reinterpret_cast<CuPointer>(to), from, static_cast<size_t>(bytes)),
+                 "a message"));
   // The copy has been staged, and may still be on its way.
   return cuda.check(cuda.streamSynchronize(nullptr), "a message");
 }
