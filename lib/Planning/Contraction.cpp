@@ -7,49 +7,22 @@
 
 #include "tessera/Planning/Contraction.h"
 
+#include "tessera/Dialect/Dist/Rules/LinearExpr.h"
 #include "tessera/Planning/Gemm.h"
 
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-namespace {
-/// An expression as constant + sum of coefficient * loop.
-struct Linear {
-  int64_t constant = 0;
-  SmallVector<int64_t> coefficients;
-};
-} // namespace
-
-/// Adds scale * expr; false where it is not linear.
-static bool addLinear(AffineExpr expr, int64_t scale, Linear &to) {
-  if (auto loop = dyn_cast<AffineDimExpr>(expr)) {
-    to.coefficients[loop.getPosition()] += scale;
-    return true;
-  }
-  if (auto constant = dyn_cast<AffineConstantExpr>(expr)) {
-    to.constant += scale * constant.getValue();
-    return true;
-  }
-  auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
-  if (!binary)
-    return false;
-  if (expr.getKind() == AffineExprKind::Add)
-    return addLinear(binary.getLHS(), scale, to) && addLinear(binary.getRHS(), scale, to);
-  auto factor = dyn_cast<AffineConstantExpr>(binary.getRHS());
-  return expr.getKind() == AffineExprKind::Mul && factor &&
-         addLinear(binary.getLHS(), scale * factor.getValue(), to);
-}
-
 std::optional<StridedView> dist::through(const StridedView &view, AffineMap map) {
   StridedView result{view.base, view.start, SmallVector<int64_t>(map.getNumDims(), 0)};
   for (auto [expr, stride] : llvm::zip_equal(map.getResults(), view.strides)) {
-    Linear place{0, SmallVector<int64_t>(map.getNumDims(), 0)};
-    if (!addLinear(expr, 1, place))
+    std::optional<LinearExpr> place = linearExprOf(expr);
+    if (!place)
       return std::nullopt;
-    result.start += place.constant * stride;
-    for (auto [sum, coefficient] : llvm::zip_equal(result.strides, place.coefficients))
-      sum += coefficient * stride;
+    result.start += place->constant * stride;
+    for (auto [loop, coefficient] : place->terms)
+      result.strides[loop] += coefficient * stride;
   }
   return result;
 }

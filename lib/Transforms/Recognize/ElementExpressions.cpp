@@ -7,6 +7,8 @@
 
 #include "ElementExpressions.h"
 
+#include "tessera/Dialect/Dist/Rules/LinearExpr.h"
+
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -20,27 +22,11 @@ using namespace tessera::dist;
 // Indices
 //===----------------------------------------------------------------------===//
 
-static bool addTerms(AffineExpr expr, int64_t scale, Terms &terms) {
-  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
-    return constant.getValue() == 0;
-  if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
-    terms.push_back({dim.getPosition(), scale});
-    return true;
-  }
-  auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
-  if (!binary)
-    return false;
-  if (binary.getKind() == AffineExprKind::Add)
-    return addTerms(binary.getLHS(), scale, terms) && addTerms(binary.getRHS(), scale, terms);
-  auto factor = dyn_cast<AffineConstantExpr>(binary.getRHS());
-  return binary.getKind() == AffineExprKind::Mul && factor &&
-         addTerms(binary.getLHS(), scale * factor.getValue(), terms);
-}
-
 std::optional<Terms> dist::termsOf(AffineExpr index) {
-  Terms terms;
-  if (!addTerms(index, 1, terms))
+  std::optional<LinearExpr> linear = linearExprOf(index);
+  if (!linear || linear->constant != 0)
     return std::nullopt;
+  Terms terms = std::move(linear->terms);
   llvm::sort(terms, [](const auto &a, const auto &b) {
     return a.second != b.second ? a.second > b.second : a.first < b.first;
   });

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Models.h"
+#include "tessera/Dialect/Dist/Rules/LinearExpr.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -75,36 +76,6 @@ static bool yieldsFirstInput(linalg::LinalgOp op) {
 // The rule
 //===----------------------------------------------------------------------===//
 
-namespace {
-
-/// `d_i * stride + sum d_j * dilation + constant` of one result of an indexing map.
-struct LinearExpr {
-  SmallVector<std::pair<unsigned, int64_t>> terms; // (loop, coefficient)
-  int64_t constant = 0;
-};
-
-} // namespace
-
-static bool flatten(AffineExpr expr, int64_t scale, LinearExpr &result) {
-  if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
-    result.terms.push_back({dim.getPosition(), scale});
-    return true;
-  }
-  if (auto constant = dyn_cast<AffineConstantExpr>(expr)) {
-    result.constant += scale * constant.getValue();
-    return true;
-  }
-  auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
-  if (!binary)
-    return false;
-  if (binary.getKind() == AffineExprKind::Add)
-    return flatten(binary.getLHS(), scale, result) && flatten(binary.getRHS(), scale, result);
-  if (binary.getKind() == AffineExprKind::Mul)
-    if (auto constant = dyn_cast<AffineConstantExpr>(binary.getRHS()))
-      return flatten(binary.getLHS(), scale * constant.getValue(), result);
-  return false;
-}
-
 /// What this reads of an op, `addToKey` must add to the key by which rules are shared.
 static std::optional<ShardingRule> getLinalgRule(linalg::LinalgOp op) {
   ShardingRule rule;
@@ -163,12 +134,12 @@ static std::optional<ShardingRule> getLinalgRule(linalg::LinalgOp op) {
       for (auto [d, expr] : llvm::enumerate(map.getResults())) {
         DimRule dim;
         LinearExpr linear;
-        if (!flatten(expr, 1, linear)) {
-          linear.terms.clear();
+        if (std::optional<LinearExpr> found = linearExprOf(expr))
+          linear = std::move(*found);
+        else
           for (unsigned loop = 0; loop < ranges.size(); ++loop)
             if (expr.isFunctionOfDim(loop))
               rule.factors[loop].kind = FactorKind::replicate;
-        }
         if (!linear.terms.empty()) {
           // The longest loop moves the window; all others lie within it and must be whole. In a
           // convolution that is the image, not the kernel; for its weights' gradient too, where
