@@ -1,0 +1,102 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Training steps (forward, backward, SGD with momentum) of networks of timm and transformers, in PyTorch and in Tessera."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import torch
+
+import tessera as ts
+from tessera import nn
+
+
+def image(name, batch, extent, small_extent=32):
+    def make(small):
+        import timm
+        n, size = (2, small_extent) if small else (batch, extent)
+        return timm.create_model(name), {"x": torch.randn(n, 3, size, size)}, 1000
+    return make
+
+
+def text(name, layers, width, vocabulary, batch=8, tokens=128):
+    def make(small):
+        import transformers
+        b, s, words, d, l = (2, 16, 128, 32, 1) if small else (batch, tokens, vocabulary, width, layers)
+        heads = max(1, d // 64)
+        common = dict(vocab_size=words, attn_implementation="sdpa")
+        if name == "gpt2":
+            config = transformers.GPT2Config(n_layer=l, n_embd=d, n_head=heads, n_positions=s, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, **common)
+            model = transformers.GPT2LMHeadModel(config)
+        elif name == "bert":
+            config = transformers.BertConfig(num_hidden_layers=l, hidden_size=d, num_attention_heads=heads, intermediate_size=4 * d,
+                                             hidden_dropout_prob=0, attention_probs_dropout_prob=0, **common)
+            model = transformers.BertForMaskedLM(config)
+        else:
+            config = transformers.LlamaConfig(num_hidden_layers=l, hidden_size=d, num_attention_heads=heads, intermediate_size=4 * d, **common)
+            model = transformers.LlamaForCausalLM(config)
+        return Logits(model), {"x": torch.randint(0, words, (b, s))}, words
+    return make
+
+
+class Logits(torch.nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x):
+        return self.model(input_ids=x, use_cache=False).logits
+
+
+MODELS = {
+    "resnet18": image("resnet18", 16, 64), "resnet50": image("resnet50", 8, 64), "efficientnet_b0": image("efficientnet_b0", 8, 64),
+    "vit_tiny": image("vit_tiny_patch16_224", 8, 224, 224),
+    "gpt2": text("gpt2", 4, 256, 50257), "bert": text("bert", 4, 256, 30522), "llama": text("llama", 4, 256, 32000),
+}
+
+
+def contenders(name, small, compiled):
+    """[(name, step)]: Tessera, torch, and torch.compile if `compiled`."""
+    torch.manual_seed(0)
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    model, inputs, classes = MODELS[name](small)
+    x = inputs["x"]
+    with torch.no_grad():
+        places = model.eval()(x).shape[:-1]
+    model.train()
+    labels = torch.randint(0, classes, places)
+    imported = ts.from_torch(model, (x,))
+    optimizer = ts.optim.SGD(0.01, momentum=0.9)
+
+    def loss_of(m, x, labels):
+        return nn.cross_entropy(m(x), labels)
+
+    @ts.jit(donate=True)
+    def step(m, state, x, labels):
+        loss, gradients = ts.value_and_grad(loss_of)(m, x, labels)
+        m, state = optimizer.update(m, gradients, state)
+        return m, state, loss
+    state = [imported, optimizer.init(imported)]
+    ours_x, ours_labels = ts.asarray(x.numpy()), ts.asarray(labels.numpy())
+
+    def ours():
+        state[0], state[1], loss = step(state[0], state[1], ours_x, ours_labels)
+        return float(loss)
+
+    def torch_step(run):
+        theirs = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
+
+        def go():
+            theirs.zero_grad()
+            logits = run(x)
+            loss = torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1))
+            loss.backward()
+            theirs.step()
+            return float(loss)
+        return go
+    found = [("tessera", ours), ("torch", torch_step(model))]
+    if compiled:
+        found.append(("torch.compile", torch_step(torch.compile(model))))
+    return found
