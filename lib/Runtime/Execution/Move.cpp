@@ -7,10 +7,19 @@
 
 #include "Move.h"
 
+#include "StreamCopy.h"
+
 #include <algorithm>
 #include <cstring>
 
 namespace tessera::runtime {
+
+static void copyBytes(std::byte *to, const std::byte *from, int64_t bytes, bool streams) {
+  if (streams)
+    streamCopy(to, from, static_cast<size_t>(bytes));
+  else
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+}
 
 void Move::copyRun(const MovePiece &piece, int64_t sourceAt, int64_t targetAt, int64_t count,
                    const std::byte *const *sources, std::byte *const *targets) const {
@@ -19,7 +28,7 @@ void Move::copyRun(const MovePiece &piece, int64_t sourceAt, int64_t targetAt, i
   for (const End &to : piece.targets) {
     std::byte *out = targets[to.position] + (to.offset + targetAt) * elementSize;
     if (out != data)
-      std::memcpy(out, data, static_cast<size_t>(count * elementSize));
+      copyBytes(out, data, count * elementSize, streams);
   }
 }
 
@@ -37,10 +46,16 @@ void Move::reduceRun(const MovePiece &piece, int64_t sourceAt, int64_t targetAt,
     auto address = [&](const End &to) {
       return targets[to.position] + (to.offset + targetAt + done) * elementSize;
     };
-    std::byte *first = address(piece.targets.front());
+    // What is streamed is reduced in the cache first. A source is there already: it is overwritten.
+    alignas(64) std::array<std::byte, kReduceChunk * sizeof(double)> local;
+    std::byte *first = streams ? local.data() : address(piece.targets.front());
     reduce(data.data(), static_cast<int64_t>(data.size()), chunk, scale, first);
-    for (size_t i = 1; i < piece.targets.size(); ++i)
-      std::memcpy(address(piece.targets[i]), first, static_cast<size_t>(chunk * elementSize));
+    for (const End &to : piece.targets) {
+      std::byte *out = address(to);
+      if (out != first)
+        copyBytes(out, first, chunk * elementSize,
+                  streams && std::find(data.begin(), data.end(), out) == data.end());
+    }
   }
 }
 
@@ -83,6 +98,8 @@ void Move::run(const MovePiece &piece, int64_t begin, int64_t end, const std::by
       reduceRun(piece, sourceAt, targetAt, count, sources, targets);
     at += count;
   }
+  if (streams)
+    streamFence();
   if (counter && !piece.isFill() && end > begin)
     count(piece, begin, end, *counter);
 }

@@ -129,6 +129,7 @@ private:
   Attribution attribution;
   ReduceFunction reduce;
   bool safeInPlace = false;
+  bool streams = false; ///< writes past the cache
   std::vector<MovePiece> list;
 };
 

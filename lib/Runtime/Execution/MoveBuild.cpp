@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Move.h"
+#include "StreamCopy.h"
 
 #include "tessera/Sharding/CollectiveTraits.h"
 
@@ -99,6 +100,10 @@ Move::Move(DType dtype, const Mesh &sourceMesh, const Layout &source, const Mesh
     }
   }
   safeInPlace = computeInPlaceSafe(sides, move);
+  int64_t written = 0;
+  for (const MovePiece &piece : list)
+    written += piece.strides.elements * static_cast<int64_t>(piece.targets.size()) * elementSize;
+  streams = written > kStreamBytes;
 }
 
 void Move::addPiece(const Sides &sides, const Box &box, const std::vector<int64_t> &sources,
