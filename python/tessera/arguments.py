@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 
@@ -26,29 +27,38 @@ class Arguments:
     """Arguments of a call: `leaves`, named by parameter and place ("model.w0"), and the structure, which decides with their
     types and placements whether a recorded program serves again."""
 
-    def __init__(self, function: Callable, args: Sequence, kwargs: dict, is_value: Callable = is_value):
-        self._function, self._is_value = function, is_value
+    def __init__(self, function: Callable, args: Sequence, kwargs: dict, is_value: Callable = is_value, parameters: Sequence[str] | None = None):
+        """`parameters`: the names of the function's positional parameters, where the caller knows them (`parameters_of`)."""
+        self._function, self._is_value, self._parameters = function, is_value, parameters
         self.values = [*args, *kwargs.values()]
         self._positional, self._keywords = len(args), tuple(kwargs)
-        self.leaves: list[Leaf] = []
+        self.given: list = []  # the values of the leaves
         self.parts: list[tuple[Node, range]] = []  # an argument's structure and leaves
-        self.argument_names = self._names(function)
-        for name, value in zip(self.argument_names, self.values):
-            leaves, node = tree.flatten(value, is_value)
-            first = len(self.leaves)
-            for leaf in leaves:
-                if isinstance(leaf.value, Tensor):
-                    leaf.value._used()
-            self.leaves += [Leaf(f"{name}.{leaf.path}" if leaf.path else name, leaf.value, leaf.trainable, leaf.parameter) for leaf in leaves]
-            self.parts.append((node, range(first, len(self.leaves))))
+        for value in self.values:
+            first = len(self.given)
+            if type(value) is Tensor:
+                self.given.append(value)
+                self.parts.append((tree.LEAF, range(first, first + 1)))
+                continue
+            found, node = tree.values(value, is_value)
+            self.given += found
+            self.parts.append((node, range(first, len(self.given))))
+        self._tensors = [value if type(value) is Tensor else _as_tensor(value) for value in self.given]
+        for tensor in self._tensors:
+            if tensor._unused is not None:
+                tensor._used()
 
-    def _names(self, function) -> list[str]:
-        try:
-            parameters = list(inspect.signature(function).parameters.values())
-        except (TypeError, ValueError):
-            parameters = []
-        plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][:self._positional]
+    @functools.cached_property
+    def argument_names(self) -> list[str]:
+        parameters = parameters_of(self._function) if self._parameters is None else self._parameters
+        plain = parameters[:self._positional]
         return [*plain, *[f"arg{i}" for i in range(len(plain), self._positional)], *self._keywords]
+
+    @functools.cached_property
+    def leaves(self) -> list[Leaf]:
+        """The leaves with their names."""
+        return [Leaf(f"{name}.{leaf.path}" if leaf.path else name, leaf.value, leaf.trainable, leaf.parameter)
+                for name, value in zip(self.argument_names, self.values) for leaf in tree.flatten(value, self._is_value)[0]]
 
     @property
     def names(self) -> list[str]:
@@ -56,7 +66,8 @@ class Arguments:
 
     def key(self):
         """What calls of one program have in common."""
-        return tuple(node for node, _ in self.parts), self._positional, self._keywords, tuple(map(_signature, self.leaves))
+        return tuple([node for node, _ in self.parts]), self._positional, self._keywords, tuple([
+            (t.shape, t.dtype.element, t.sharding, t._weak, t._own is not None) for t in self._tensors])
 
     def rebuilt(self, leaves: Sequence) -> tuple[list, dict]:
         """Copies of the arguments with other leaves: (args, kwargs)."""
@@ -67,7 +78,7 @@ class Arguments:
     def leaves_of(self, args: Sequence, kwargs: dict) -> list:
         """The leaves of rebuilt arguments, as a function left them. Raises TraceError where it changed their structure."""
         result = []
-        for (node, _), name, value in zip(self.parts, self._names(self._function), [*args, *kwargs.values()]):
+        for (node, _), name, value in zip(self.parts, self.argument_names, [*args, *kwargs.values()]):
             leaves, now = tree.flatten(value, self._is_value)
             if now.leaves != node.leaves:
                 raise refuse(TraceError, f"the function changed the structure of '{name}'; return what is new")
@@ -78,25 +89,28 @@ class Arguments:
         """Puts what a function changed into the arguments themselves."""
         for value, (_, places) in zip(self.values, self.parts):
             if any(i in changed for i in places):
-                tree.assign(value, [changed.get(i, self.leaves[i].value) for i in places], self._is_value)
+                tree.assign(value, [changed.get(i, self.given[i]) for i in places], self._is_value)
 
     def tensors(self) -> list[Tensor]:
         """The leaves as tensors; floats are float32 that follow the type of what they meet."""
-        result = []
-        for leaf in self.leaves:
-            if type(leaf.value) is float:
-                tensor = from_array(np.asarray(leaf.value, np.float32), float32)
-                tensor._weak = True
-            else:
-                tensor = asarray(leaf.value)
-                if tensor._scope is not None:
-                    raise refuse(TraceError, f"'{leaf.path}' is a traced tensor of {tensor._scope.what}")
-            result.append(tensor)
-        return result
+        for i, tensor in enumerate(self._tensors):
+            if tensor._scope is not None:
+                raise refuse(TraceError, f"'{self.leaves[i].path}' is a traced tensor of {tensor._scope.what}")
+        return self._tensors
 
 
-def _signature(leaf: Leaf):
-    if type(leaf.value) is float:
-        return float
-    tensor = asarray(leaf.value)
-    return tensor.shape, tensor.dtype.element, tensor.sharding, tensor._weak, tensor._own is not None
+def parameters_of(function: Callable) -> list[str]:
+    """The names of the parameters that can be given by position."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
+def _as_tensor(value) -> Tensor:
+    if type(value) is float:
+        tensor = from_array(np.asarray(value, np.float32), float32)
+        tensor._weak = True
+        return tensor
+    return asarray(value)

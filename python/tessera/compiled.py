@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 
 from . import context, tree
-from .arguments import Arguments
+from .arguments import Arguments, parameters_of
 from .errors import ArgumentError
 from .layout import Placed
 from .mesh import ProcessMesh
@@ -31,12 +31,17 @@ class Jitted:
         functools.update_wrapper(self, function)
         self._function, self._feeds, self._mesh, self._donate, self._backend, self._devices = function, feeds, mesh, donate, backend, devices
         self._options = options
+        self._merged: tuple = (None, {}, ())
+        self._parameters = parameters_of(function)
         self._recorded: dict = {}
         self._lock = threading.RLock()
 
     def _record(self, arguments: Arguments) -> Recorded:
-        key, options = arguments.key(), self._all_options()
-        known = (*key, tuple(sorted(options.items(), key=lambda each: each[0])))
+        _, options, options_key = self._merge()
+        known = (*arguments.key(), options_key)
+        found = self._recorded.get(known)
+        if found is not None:
+            return found
         with self._lock:
             if known not in self._recorded:
                 self._warn_of_numbers(arguments, known)
@@ -44,10 +49,16 @@ class Jitted:
                                                  backend=self._backend, devices=self._devices)
             return self._recorded[known]
 
-    def _all_options(self) -> dict:
-        """Those of `jit`, and of what it was not told those of the context."""
-        of_all = context.options()
-        return {**of_all, **self._options, "search": self._options.get("search") or of_all.get("search", "")}
+    def _arguments(self, args, kwargs) -> Arguments:
+        return Arguments(self._function, args, kwargs, parameters=self._parameters)
+
+    def _merge(self) -> tuple[dict, dict, tuple]:
+        """The options of the context, with them those of `jit`, which count before them, and these as a key."""
+        of_all, merged = context.options(), self._merged
+        if of_all is not merged[0]:
+            options = {**of_all, **self._options, "search": self._options.get("search") or of_all.get("search", "")}
+            self._merged = merged = of_all, options, tuple(sorted(options.items(), key=lambda each: each[0]))
+        return merged
 
     def _warn_of_numbers(self, arguments, key):
         """Plain numbers belong to the program: says so once where it is recorded again and again for another one."""
@@ -63,7 +74,7 @@ class Jitted:
     def __call__(self, *args, **kwargs):
         if current() is not None:
             return self._function(*args, **kwargs)
-        arguments = Arguments(self._function, args, kwargs)
+        arguments = self._arguments(args, kwargs)
         return self._record(arguments).run(arguments)
 
     def __get__(self, instance, owner=None):
@@ -72,12 +83,12 @@ class Jitted:
     @entry
     def lower(self, *args, **kwargs) -> Program:
         """The program for such arguments (tensors, or descriptions made by `spec`)."""
-        return self._record(Arguments(self._function, args, kwargs)).program
+        return self._record(self._arguments(args, kwargs)).program
 
     @entry
     def explain(self, *args, **kwargs) -> Report:
         """What the program for such arguments communicates, and why."""
-        return self.lower(*args, **kwargs).explain(**self._all_options())
+        return self.lower(*args, **kwargs).explain(**self._merge()[1])
 
     @property
     def wire_bytes(self) -> int:
@@ -158,7 +169,7 @@ def infer_layout(function, *args, **kwargs) -> dict[str, Placed]:
     """How each argument of a call lies, by name, as compiled; runs nothing. A value is the text of reports, with the Sharding in
     `.sharding`."""
     made = function if isinstance(function, Jitted) else jit(function)
-    recorded = made._record(Arguments(made._function, args, kwargs))
+    recorded = made._record(made._arguments(args, kwargs))
     meshes = {name: mesh for mesh, name in recorded.trace.meshes.items()}
     return {v["name"]: Placed(v["sharding"], meshes) for v in recorded.program.explain(**made._options)["arguments"]}
 

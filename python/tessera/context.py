@@ -25,6 +25,7 @@ _PARALLEL_MODES = ("semi_auto_parallel", "auto_parallel")
 _DEFAULTS = {"parallel_mode": None, "search_mode": None, "all_reduce_fusion_config": [], "comm_fusion": None, "dataset_strategy": "data_parallel"}
 _context = dict(_DEFAULTS)
 _algorithm = {"fully_use_devices": True}
+_options: dict | None = None  # of both, once they are asked for
 
 
 def _whole(value) -> bool:
@@ -104,7 +105,7 @@ def set_auto_parallel_context(**given) -> None:
     new = {**_context, **{name: _CHECKS[name](value) for name, value in given.items()}}
     if new["all_reduce_fusion_config"] and "allreduce" in (new["comm_fusion"] or {}):
         raise refuse(ArgumentError, "all_reduce_fusion_config and comm_fusion['allreduce'] both say how all-reduces are joined; give one of them")
-    _context.update(new)
+    _set(_context, new)
 
 
 @entry
@@ -115,7 +116,7 @@ def get_auto_parallel_context(name: str):
 
 
 def reset_auto_parallel_context() -> None:
-    _context.update(_DEFAULTS)
+    _set(_context, _DEFAULTS)
 
 
 @entry
@@ -126,7 +127,7 @@ def set_algo_parameters(*, fully_use_devices: bool = True, **unknown) -> None:
         raise refuse(ArgumentError, f"set_algo_parameters has no '{name}'; there are {', '.join(_algorithm)}")
     if not isinstance(fully_use_devices, bool):
         raise refuse(ArgumentError, f"fully_use_devices {fully_use_devices!r} is not True or False")
-    _algorithm["fully_use_devices"] = fully_use_devices
+    _set(_algorithm, {"fully_use_devices": fully_use_devices})
 
 
 @entry
@@ -137,7 +138,7 @@ def get_algo_parameters(name: str):
 
 
 def reset_algo_parameters() -> None:
-    _algorithm["fully_use_devices"] = True
+    _set(_algorithm, {"fully_use_devices": True})
 
 
 def _numbers(values: Sequence[int]) -> str:
@@ -145,7 +146,20 @@ def _numbers(values: Sequence[int]) -> str:
 
 
 def options() -> dict:
-    """What is not the default, as options of compiling."""
+    """What is not the default, as options of compiling; the same object until something is set."""
+    global _options
+    if _options is None:
+        _options = _as_options()
+    return _options
+
+
+def _set(values: dict, new: dict) -> None:
+    global _options
+    values.update(new)
+    _options = None
+
+
+def _as_options() -> dict:
     found: dict = {}
     words = []
     if _context["all_reduce_fusion_config"]:

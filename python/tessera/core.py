@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import math
 import numbers
@@ -13,7 +12,7 @@ import os
 import subprocess
 
 from .errors import Error
-from .source import warn
+from .source import nearest, refuse, warn
 
 
 def module():
@@ -27,14 +26,22 @@ def module():
                           "BUILD/python on PYTHONPATH") from None
 
 
-@contextlib.contextmanager
-def errors():
-    """Raises what the module refuses as `tessera.Error`."""
-    core = module()
-    try:
-        yield core
-    except core.Error as error:
-        raise Error(str(error).rstrip("\n")) from None
+class errors:
+    """`with errors() as module`: what the module refuses is raised as `tessera.Error`."""
+
+    def __enter__(self):
+        self._module = module()
+        return self._module
+
+    def __exit__(self, kind, error, trace):
+        if isinstance(error, self._module.Error):
+            raise as_error(error) from None
+
+
+def as_error(refused: Exception) -> Error:
+    """What is refused without a place in a program stands at the user's line."""
+    text = str(refused).rstrip("\n")
+    return refuse(Error, text.removeprefix("error: ")) if text.startswith("error: ") else Error(text)
 
 
 MOST_DEVICES = 4096  # the runtime's bound
@@ -50,13 +57,13 @@ def whole(name: str, value, least: int, most: int) -> int:
     except TypeError:
         number = None
     if number is None or isinstance(value, bool) or not least <= number <= most:
-        raise Error(f"{name} {value!r} is not a whole number from {least} to {most}")
+        raise refuse(Error, f"{name} {value!r} is not a whole number from {least} to {most}")
     return number
 
 
 def _amount(name: str, value, unit: str) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= value < math.inf:
-        raise Error(f"{name} {value!r} is not a number of {unit}, at least 0")
+        raise refuse(Error, f"{name} {value!r} is not a number of {unit}, at least 0")
     return float(value)
 
 
@@ -65,20 +72,20 @@ def _checked(function: str, options: dict) -> dict:
     result = {}
     for name, value in options.items():
         if name not in (*_OPTIONS[function], *_OF_ALL):
-            raise Error(f"{function} has no option '{name}'; it has {', '.join((*_OPTIONS[function], *_OF_ALL))}")
+            raise refuse(Error, f"{function} has no option '{name}'; {nearest(name, [*_OPTIONS[function], *_OF_ALL], 'it has')}")
         if value is None:
             continue
         if name in _TEXTS and not isinstance(value, str):
-            raise Error(f"{name} {value!r} is not a string")
+            raise refuse(Error, f"{name} {value!r} is not a string")
         if name == "topology":
             try:
                 value = os.fsdecode(value)
             except TypeError:
-                raise Error(f"topology {value!r} is not a path of a file") from None
+                raise refuse(Error, f"topology {value!r} is not a path of a file") from None
         elif name == "arch":
             if not isinstance(value, str):
                 if not isinstance(value, (list, tuple)) or not all(isinstance(each, str) for each in value):
-                    raise Error(f"arch {value!r} is not an architecture and no list of them")
+                    raise refuse(Error, f"arch {value!r} is not an architecture and no list of them")
                 value = ",".join(value)
         elif name == "devices":
             value = whole(name, value, 0, MOST_DEVICES)
@@ -87,10 +94,10 @@ def _checked(function: str, options: dict) -> dict:
         elif name == "time_limit":
             value = _amount(name, value, "seconds")
             if value == 0:
-                raise Error("time_limit 0 leaves no time for a search")
+                raise refuse(Error, "time_limit 0 leaves no time for a search")
         elif name == "fully_use_devices":
             if not isinstance(value, bool):
-                raise Error(f"fully_use_devices {value!r} is not True or False")
+                raise refuse(Error, f"fully_use_devices {value!r} is not True or False")
         elif name in ("remarks", "overlap"):
             value = bool(value)
         result[name] = value

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 
@@ -15,6 +16,7 @@ _NUMPY = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "i64": np.int
           "i8": np.int8, "i1": np.bool_, "index": np.int64, "ui64": np.uint64, "ui32": np.uint32, "ui16": np.uint16, "ui8": np.uint8}
 
 
+@functools.cache
 def numpy_of(element: str) -> np.dtype:
     """The NumPy type of an element type. bf16 needs the package ml_dtypes, which JAX brings; without it, its bits as uint16."""
     if element == "bf16":
@@ -73,14 +75,24 @@ def dtype(value) -> DType:
     """The element type that a DType, a name, a NumPy type or Python's float, int, bool means. Raises DTypeError."""
     if isinstance(value, DType):
         return value
+    if isinstance(value, np.dtype):
+        return _of_numpy(value)
     if isinstance(value, str) and value in _BY_NAME:
         return _BY_NAME[value]
     if isinstance(value, type) and value in (float, int, bool):
         return {float: float32, int: int64, bool: bool_}[value]
     try:
-        name = np.dtype(value).name
+        return _of_numpy(np.dtype(value))
     except TypeError:
-        name = str(value)
+        return _named(str(value))
+
+
+@functools.cache
+def _of_numpy(value: np.dtype) -> DType:
+    return _named(value.name)
+
+
+def _named(name: str) -> DType:
     if name not in _BY_NAME:
         raise refuse(DTypeError, f"element type {name} is not supported; there are {', '.join(map(str, ALL))}: convert with astype")
     return _BY_NAME[name]

@@ -25,7 +25,7 @@ def run_eagerly(function: Callable, args, kwargs):
     def record(*args, **kwargs):
         return function(current(), *args, **kwargs)
     record.__name__ = function.__name__
-    arguments = Arguments(record, args, kwargs, tree.is_array)
+    arguments = Arguments(record, args, kwargs, tree.is_array, ())
     key = function, arguments.key()
     with _lock:
         if key not in _programs:

@@ -12,7 +12,7 @@ import numpy as np
 from .dtypes import numpy_of
 from .errors import Error
 from .runtime import Session
-from .source import entry
+from .source import entry, refuse
 
 _CPU = 1  # of DLPack's device types
 
@@ -34,20 +34,29 @@ class Executable:
 
     @entry
     def __call__(self, *values, **named):
+        session = self._session
+        if not named and len(values) == len(self.arguments):
+            for index, value in enumerate(values):
+                session._set(index, value if type(value) is np.ndarray else to_host(value, self.arguments[index].name))
+        else:
+            self._set_some(values, named)
+        session._step()
+        if len(self.results) == 1:
+            return session._read(0)
+        return tuple([session._read(index) for index in range(len(self.results))])
+
+    def _set_some(self, values, named):
         if len(values) > len(self.arguments):
-            raise Error(f"{len(values)} values, the program takes {len(self.arguments)}: {', '.join(self._index)}")
+            raise refuse(Error, f"{len(values)} values, the program takes {len(self.arguments)}: {', '.join(self._index)}")
         given = dict(enumerate(values))
         for name, value in named.items():
             if name not in self._index:
-                raise Error(f"the program has no argument '{name}'; it takes {', '.join(self._index) or 'none'}")
+                raise refuse(Error, f"the program has no argument '{name}'; it takes {', '.join(self._index) or 'none'}")
             if self._index[name] in given:
-                raise Error(f"argument '{name}' is given twice")
+                raise refuse(Error, f"argument '{name}' is given twice")
             given[self._index[name]] = value
         for index, value in given.items():
-            self._session.set(index, to_host(value, self.arguments[index].name))
-        self._session.step()
-        results = tuple(self._session.read(index) for index in range(len(self.results)))
-        return results[0] if len(results) == 1 else results
+            self._session._set(index, to_host(value, self.arguments[index].name))
 
     def __repr__(self):
         return f"Executable({_list(self.arguments)} -> {_list(self.results)})"
@@ -65,17 +74,18 @@ def load(artifact: bytes | str | os.PathLike, backend: str = "threads", devices:
     the artifact is damaged, of another version, or needs what the backend lacks."""
     if isinstance(artifact, (bytearray, memoryview)):
         artifact = bytes(artifact)
+    place = ""
     if not isinstance(artifact, bytes):
         if not isinstance(artifact, (str, os.PathLike)):
-            raise Error(f"artifact {artifact!r} is not a path and no bytes")
+            raise refuse(Error, f"artifact {artifact!r} is neither a path nor bytes")
         artifact = os.fspath(artifact)
-        try:
-            return Executable(Session(artifact, backend, devices, cores, seed))
-        except OSError as error:
-            raise Error(f"cannot read the artifact: {error}") from error
-        except Error as error:
-            raise Error(f"{artifact}: {error}") from None
-    return Executable(Session(artifact, backend, devices, cores, seed))
+        place = f"{artifact}: "
+    try:
+        return Executable(Session(artifact, backend, devices, cores, seed))
+    except OSError as error:
+        raise refuse(Error, f"cannot read the artifact: {error}") from error
+    except Error as error:
+        raise error if ": error: " in str(error) else refuse(Error, f"{place}{error}") from None
 
 
 def to_host(value, name: str) -> np.ndarray:
@@ -87,17 +97,17 @@ def to_host(value, name: str) -> np.ndarray:
         return _as_array(value, name)
     device = value.__dlpack_device__()
     if device[0] != _CPU:
-        raise Error(f"argument '{name}' is on device {tuple(device)}, the program takes arrays in host memory; copy it there")
+        raise refuse(Error, f"argument '{name}' is on device {tuple(device)}, the program takes arrays in host memory; copy it there")
     return _read(value, name)
 
 
 def _of_torch(value, name: str, torch):
     """What PyTorch's tensor holds, written out: DLPack knows neither its gradients nor its signs and conjugates yet to come."""
     if value.layout != torch.strided:
-        raise Error(f"argument '{name}' is of layout {value.layout}, the program takes whole arrays; convert it with to_dense()")
+        raise refuse(Error, f"argument '{name}' is of layout {value.layout}, the program takes whole arrays; convert it with to_dense()")
     if value.device.type != "cpu":
         where = "it has no values" if value.device.type == "meta" else "the program takes arrays in host memory; copy it there"
-        raise Error(f"argument '{name}' is on device {value.device}, {where}")
+        raise refuse(Error, f"argument '{name}' is on device {value.device}, {where}")
     value = value.detach().resolve_conj().resolve_neg()
     if value.dtype == torch.bfloat16:  # NumPy has no such type: its bits
         return _read(value.view(torch.int16), name).view(numpy_of("bf16"))
@@ -117,7 +127,7 @@ def _as_array(value, name: str) -> np.ndarray:
     try:
         return np.asarray(value)
     except (RuntimeError, TypeError, ValueError) as error:
-        raise Error(f"argument '{name}' cannot be read as an array: {error}") from None
+        raise refuse(Error, f"argument '{name}' cannot be read as an array: {error}") from None
 
 
 def _list(tensors) -> str:

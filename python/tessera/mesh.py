@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 
@@ -75,9 +76,13 @@ class ProcessMesh(Mesh):
         return self.shape, self.dim_names, self.devices
 
     def __eq__(self, other):
-        return isinstance(other, ProcessMesh) and self._key() == other._key()
+        return self is other or isinstance(other, ProcessMesh) and self._key() == other._key()
 
     def __hash__(self):
+        return self._hash
+
+    @functools.cached_property
+    def _hash(self):  # every call of a compiled function asks for it, for each of its tensors
         return hash(self._key())
 
     def __repr__(self):

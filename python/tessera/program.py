@@ -73,6 +73,9 @@ class Program:
     @entry
     def __call__(self, *values):
         """Runs one step on virtual devices. Arguments are global NumPy arrays; so are the results, a list."""
+        return self._run(values)
+
+    def _run(self, values) -> list:
         if self._session is None:
             self._session = Session(self.compile())
         return self._session.run(values)

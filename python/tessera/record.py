@@ -212,9 +212,9 @@ class Recorded:
     def _run(self, arguments: Arguments):
         given, session = [*arguments.tensors(), *self.hidden], self.session
         stay = {i for i, t in enumerate(given) if t._source is not None and t._source.feeds(self, i)}
-        values, drawn = {}, {}
+        values, drawn, last = {}, {}, self._last
         for i, tensor in enumerate(given):
-            if i in stay or tensor is self._last.get(i):
+            if i in stay or tensor is last.get(i):
                 continue
             if tensor._data is None and tensor._source is not None and tensor._source.is_drawn(session.arguments[i].home):
                 drawn[i] = tensor._source  # one at a time, and not kept
@@ -224,13 +224,14 @@ class Recorded:
             if i in values:
                 check(values[i], self._eager)
         # What the last step left on the devices and somebody still has is fetched before it is overwritten.
-        passed = {id(given[i]) for i in stay}
-        for reference in self._left:
-            tensor = reference()
-            if tensor is not None and id(tensor) not in passed:
-                tensor._array
+        if self._left:
+            passed = {id(given[i]) for i in stay}
+            for reference in self._left:
+                tensor = reference()
+                if tensor is not None and id(tensor) not in passed:
+                    tensor._array
         for i, value in values.items():
-            session.set(i, value)
+            session._set(i, value)
         for i, source in drawn.items():
             part = source.part()
             held = session.argument_box(i)
@@ -238,14 +239,16 @@ class Recorded:
                 session.set_box(i, part.array if held else None)
             else:
                 session.set(i, source.read())
-        session.step()
+        session._step()
         self._generation += 1
         for i in stay:
             given[i]._source.taken = True
         self._last = {i: t for i, t in enumerate(given) if i not in self._fed}
         tensors = [self._result(k, r) for k, r in enumerate(self.results)]
-        self._left = [weakref.ref(t) for t in tensors if t._source is not None]
-        arguments.assign({leaf: tensors[result] for leaf, result in self.changed})
+        if self._donate:
+            self._left = [weakref.ref(t) for t in tensors if t._source is not None]
+        if self.changed:
+            arguments.assign({leaf: tensors[result] for leaf, result in self.changed})
         return tree.rebuild(self._structure, tensors[:self.outputs])
 
     def _value(self, tensor: Tensor, name: str):
@@ -258,7 +261,7 @@ class Recorded:
 
     def _result(self, index: int, result: Result) -> Tensor:
         if result.feeds is None or not self._donate:
-            made = from_array(result.tensor.dtype.of(self.session.read(index)), result.tensor.dtype, self._shardings[index])
+            made = from_array(result.tensor.dtype.of(self._session._read(index)), result.tensor.dtype, self._shardings[index])
         else:
             made = from_array(None, result.tensor.dtype, self._shardings[index], result.tensor.shape)
             made._source = OnDevices(self, index)

@@ -62,6 +62,7 @@ class Session:
         if backend.lower() in ("mpi", "tcp"):
             _end_with_errors()
         self.arguments, self.results = self._session.arguments, self._session.results
+        self._takes, self._gives = map(_types, (self.arguments, self.results))
 
     @entry
     def run(self, values: Sequence, steps: int = 1) -> list[np.ndarray]:
@@ -70,30 +71,50 @@ class Session:
         if len(values) != len(self.arguments):
             raise refuse(Error, f"{len(values)} values for {len(self.arguments)} arguments; give one an argument")
         for index, value in enumerate(values):
-            self.set(index, value)
-        self.step(steps)
-        return [self.read(index) for index in range(len(self.results))]
+            self._set(index, value)
+        self._step(steps)
+        return [self._read(index) for index in range(len(self.results))]
+
+    # A call of a small program takes microseconds: within another entry of the package these serve, without context managers.
+
+    def _set(self, index: int, value) -> None:
+        wanted, shape = self._takes[index]
+        if type(value) is not np.ndarray or value.dtype != wanted or value.shape != shape or not value.flags.c_contiguous:
+            value = _converted(self.arguments[index], value)
+        try:
+            self._session.set_argument(index, value.reshape(-1).view(np.uint8))
+        except core.module().Error as error:
+            raise core.as_error(error) from None
+
+    def _step(self, steps: int = 1) -> None:
+        try:
+            self._session.run(steps)
+        except core.module().Error as error:
+            raise core.as_error(error) from None
+
+    def _read(self, index: int) -> np.ndarray:
+        type, shape = self._gives[index]
+        array = np.empty(shape, type)
+        try:
+            self._session.read_result(index, array.reshape(-1).view(np.uint8))
+        except core.module().Error as error:
+            raise core.as_error(error) from None
+        return array.view(BFloat16Array) if self.results[index].dtype == "bf16" else array
 
     @entry
     def set(self, index: int, value) -> None:
         """Gives an argument its value from the next step on; one that is never set again keeps it, or what feeds it."""
-        with core.errors():
-            self._session.set_argument(index, _bytes(self.arguments[index], value))
+        self._set(index, value)
 
     @entry
     def step(self, steps: int = 1) -> None:
         """Executes the program."""
-        with core.errors():
-            self._session.run(steps)
+        self._step(steps)
 
     @entry
     def read(self, index: int) -> np.ndarray:
         """A result of the last step."""
-        tensor = self.results[index]
-        array = np.empty(tuple(tensor.shape), numpy_of(tensor.dtype))
-        with core.errors():
-            self._session.read_result(index, _flat(array))
-        return array.view(BFloat16Array) if tensor.dtype == "bf16" else array
+        return self._read(index)
 
     # Where the devices are in several processes: what this one holds, without the others.
 
@@ -150,11 +171,16 @@ def _flat(array: np.ndarray) -> np.ndarray:
     return array.reshape(-1).view(np.uint8)
 
 
-def _bytes(tensor, value) -> np.ndarray:
+def _types(tensors) -> list[tuple[np.dtype, tuple[int, ...]]]:
+    return [(numpy_of(tensor.dtype), tuple(tensor.shape)) for tensor in tensors]
+
+
+def _converted(tensor, value) -> np.ndarray:
+    """An array whose bytes are those of the argument. Error for other types and shapes."""
     array, wanted = np.asarray(value), numpy_of(tensor.dtype)
     unsigned = array.dtype.kind == "u" and wanted.kind == "i" and array.dtype.itemsize == wanted.itemsize
     if array.dtype != wanted and not unsigned:
         raise refuse(Error, f"argument '{tensor.name}' is {array.dtype}, the program takes {wanted}; convert it with astype")
     if list(array.shape) != list(tensor.shape):
         raise refuse(Error, f"argument '{tensor.name}' has shape {array.shape}, the program takes {tuple(tensor.shape)}")
-    return _flat(np.ascontiguousarray(array))
+    return np.ascontiguousarray(array)

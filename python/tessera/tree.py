@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -40,7 +41,7 @@ class Node:
                 meta = hash(self.meta)
             except TypeError:  # compared by value then
                 meta = 0
-            self._hash = hash((str(self.kind), meta, self.children))
+            self._hash = hash((self.kind, meta, self.children))
         return self._hash
 
     @property
@@ -66,11 +67,30 @@ def flatten(value, is_leaf: Callable[[Any], bool] = is_array) -> tuple[list[Leaf
     return leaves, _flatten(value, "", (True, True), is_leaf, leaves)
 
 
+def values(value, is_leaf: Callable[[Any], bool] = is_array) -> tuple[list, Node]:
+    """What `flatten` finds, without the places."""
+    found: list = []
+    return found, _flatten(value, None, (True, True), is_leaf, found)
+
+
+# Leaves have no structure, and plain settings recur: those that are equal are one node, which comparing recognizes at once.
+_LEAVES = {kinds: Node("leaf", kinds) for kinds in ((True, True), (False, True), (False, False), (True, False))}
+LEAF = _LEAVES[True, True]
+_SETTINGS = frozenset((bool, int, str, type(None)))
+
+
+@functools.lru_cache(maxsize=4096, typed=True)
+def _setting(value) -> Node:
+    return Node("static", value)
+
+
 def _flatten(value, path, kinds, is_leaf, leaves) -> Node:
-    """`kinds`: whether what is inside is trainable, and whether it is a parameter."""
+    """`kinds`: whether what is inside is trainable, and whether it is a parameter. Without a path `leaves` are values."""
     if is_leaf(value):
-        leaves.append(Leaf(path, value, *kinds))
-        return Node("leaf", kinds)
+        leaves.append(value if path is None else Leaf(path, value, *kinds))
+        return _LEAVES[kinds]
+    if type(value) in _SETTINGS:
+        return _setting(value)
     of = children(value)
     if of is None:
         return Node("static", value)
@@ -79,7 +99,7 @@ def _flatten(value, path, kinds, is_leaf, leaves) -> Node:
     inner = is_leaf if kind in (list, tuple, dict) or kind == "named" else is_array
     frozen = value.frozen if isinstance(value, ParameterDict) else ()
     trainable, parameter = kinds
-    return Node(kind, meta, [_flatten(child, f"{path}.{key}" if path else str(key),
+    return Node(kind, meta, [_flatten(child, None if path is None else f"{path}.{key}" if path else str(key),
                                       (trainable and key not in buffers and key not in frozen, parameter and key not in buffers), inner, leaves)
                              for key, child in pairs])
 

@@ -122,6 +122,7 @@ class Refusals(unittest.TestCase):
         with self.assertRaises(tessera.Error) as caught:
             function(*args, **named)
         self.assertIn(message, str(caught.exception))
+        self.assertRegex(str(caught.exception), r"^\S+executable.py:\d+:\d+: error: ")
 
     def test_arguments(self):
         self.refused("3 values, the program takes 2: w, x", self.program, W, X, X)
@@ -145,7 +146,7 @@ class Refusals(unittest.TestCase):
         self.refused("devices 1000000000 is not a whole number from 0 to 4096", tessera.load, artifact, devices=10**9)
         self.refused("devices 2.5 is not a whole number", tessera.load, artifact, devices=2.5)
         self.refused("backend 3 is not a name", tessera.load, artifact, backend=3)
-        self.refused("artifact None is not a path and no bytes", tessera.load, None)
+        self.refused("artifact None is neither a path nor bytes", tessera.load, None)
         self.assertEqual(len(tessera.load(bytearray(artifact)).results), 2)
         self.assertEqual(len(tessera.load(artifact, devices=np.int64(4), seed=2**64 - 1).results), 2)
 

@@ -5,6 +5,7 @@
 """Modules of PyTorch: forward and gradients equal PyTorch's, on one device and cut."""
 
 import copy
+import pickle
 import unittest
 from unittest import mock
 
@@ -83,6 +84,18 @@ class Imports(unittest.TestCase):
                 self.assertIsNone(difference(model(x.numpy()).numpy(), module(x).detach().numpy()))
         self.assertEqual(len(model._form.programs), 1)
         self.assertIsNone(difference(model.state_dict()["1.running_mean"], module[1].running_mean.numpy()))
+
+    def test_copies(self):
+        """A copy has values of its own, and the graph in common."""
+        x = torch.randn(4, 6)
+        model = ts.from_torch(nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6)), (x,))
+        before = model.state_dict()["1.running_mean"].copy()
+        copied = copy.deepcopy(model)
+        copied(x.numpy())
+        np.testing.assert_array_equal(model.state_dict()["1.running_mean"], before)
+        self.assertGreater(np.abs(copied.state_dict()["1.running_mean"] - before).max(), 0)
+        with self.assertRaisesRegex(ts.ArgumentError, r"torch_import.py:\d+:\d+: error: 'Sequential' cannot be pickled: .* save its state_dict"):
+            pickle.dumps(model)
 
     def test_exported(self):
         module = nn.Linear(3, 2)

@@ -38,6 +38,18 @@ void WorkerPool::push(Job &job) {
   wake.notify_one();
 }
 
+void WorkerPool::run(const std::vector<Job *> &first) {
+  {
+    Lock lock(mutex);
+    jobs.insert(jobs.end(), first.begin(), first.end());
+  }
+  // This thread takes one itself: a single job wakes nobody.
+  size_t takers = std::min(first.size(), threads.size() + 1);
+  for (size_t i = 1; i < takers; ++i)
+    wake.notify_one();
+  drain();
+}
+
 void WorkerPool::submit(TaskGroup &group, int64_t count) {
   {
     Lock lock(mutex);
@@ -85,7 +97,7 @@ bool WorkerPool::runOne(Lock &lock) {
     job->run();
     lock.lock();
   }
-  if (--running == 0 && groups.empty() && jobs.empty())
+  if (--running == 0 && isDraining && groups.empty() && jobs.empty())
     wake.notify_all();
   return true;
 }
@@ -104,7 +116,9 @@ void WorkerPool::drain() {
       continue;
     if (running == 0)
       return;
+    isDraining = true;
     wake.wait(lock, [&] { return !groups.empty() || !jobs.empty() || running == 0; });
+    isDraining = false;
   }
 }
 

@@ -40,7 +40,7 @@ private:
 /// A fixed number of workers over one queue. Nothing spins: a worker without work sleeps.
 class WorkerPool {
 public:
-  /// The thread that calls `drain` is one of the `workers` (at least 1). Where the machine gives
+  /// The thread that calls `run` is one of the `workers` (at least 1). Where the machine gives
   /// fewer threads, `size` says how many there are.
   explicit WorkerPool(int64_t workers);
   ~WorkerPool();
@@ -51,15 +51,16 @@ public:
   void submit(TaskGroup &group, int64_t count);
   /// Runs tasks of the group on this thread until none is left to take; others may still run.
   void help(TaskGroup &group);
-  /// Works until the queue is empty and every worker is idle. What is then unfinished can never
-  /// finish: only running jobs push jobs.
-  void drain();
+  /// Runs these jobs, and what they push, until the queue is empty and every worker is idle. What is
+  /// then unfinished can never finish: only running jobs push jobs. One thread at a time calls it.
+  void run(const std::vector<Job *> &first);
   /// Runs body(0) … body(count-1) on this thread and on idle workers; returns when all are done.
   template <typename Body> void parallelFor(int64_t count, const Body &body);
 
 private:
   using Lock = std::unique_lock<std::mutex>;
   void workerLoop();
+  void drain();
   bool runOne(Lock &lock);
   bool runTaskOf(TaskGroup &group, Lock &lock);
 
@@ -69,6 +70,7 @@ private:
   std::deque<Job *> jobs;
   std::deque<TaskGroup *> groups;
   int64_t running = 0;
+  bool isDraining = false; ///< the thread in `run` waits for the last job
   bool closing = false;
   std::vector<std::thread> threads;
 };

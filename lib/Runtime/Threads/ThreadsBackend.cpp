@@ -49,10 +49,7 @@ public:
     for (auto &device : devices)
       if (device)
         device->prepare();
-    for (auto &device : devices)
-      if (device)
-        pool.push(*device);
-    pool.drain();
+    pool.run(jobs);
     // Only a running device wakes another: what is unfinished now waits for ever.
     if (!machine.failed)
       reportDeadlock();
@@ -144,6 +141,9 @@ private:
         }
         devices[id]->addStream(*part);
       }
+    for (auto &device : devices)
+      if (device)
+        jobs.push_back(device.get());
     machine.processor.splits = count < pool.size();
   }
 
@@ -163,6 +163,7 @@ private:
   Recorder recorder;
   Clock clock;
   std::vector<std::unique_ptr<Device>> devices;
+  std::vector<Job *> jobs; ///< the devices that there are
   std::vector<std::unique_ptr<LoadedPart>> parts;
   WorkerPool pool;
   Context context;

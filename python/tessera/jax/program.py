@@ -80,6 +80,8 @@ class JaxProgram(Program):
     def __init__(self, fn, args, in_shardings, out_shardings, **options):
         module, self.inputs, self.outputs, shape = to_module(fn, args, in_shardings, out_shardings, **options)
         self._in_tree, self._out_tree = jax.tree.structure(tuple(args)), jax.tree.structure(shape)
+        self._words = [functools.partial(_words, dtype=leaf.aval.dtype) if is_key(leaf.aval.dtype) or not leaf.aval.shape else None
+                       for leaf in self.inputs]
         super().__init__(str(module), getattr(fn, "__name__", "program"), verify=False)
 
     @entry
@@ -93,7 +95,7 @@ class JaxProgram(Program):
             number, has, needs = next((i, a, b) for i, (a, b) in enumerate(zip(tree.children(), self._in_tree.children())) if a != b)
             raise ImportFailure(f"argument {number} of '{self.name}' has the structure {_structure(has)}; the program was imported for "
                                 f"{_structure(needs)}")
-        results = super().__call__(*[_words(v, leaf.aval.dtype) for v, leaf in zip(leaves, self.inputs)])
+        results = self._run([words(v) if words else v for v, words in zip(leaves, self._words)])
         return jax.tree.unflatten(self._out_tree, [_typed(r, leaf.aval.dtype) for r, leaf in zip(results, self.outputs)])
 
 
@@ -105,14 +107,14 @@ def _words(value, dtype):
     """What the program takes for an argument: numbers get its type, random keys are their words."""
     if is_key(dtype):
         return np.asarray(jax.random.key_data(value))
-    return np.asarray(value, dtype=dtype) if np.ndim(value) == 0 else value
+    return np.asarray(value, dtype=dtype)
 
 
 def _typed(array, dtype):
     """A result as the function's: signed words become unsigned ones or keys."""
-    if is_key(dtype):
-        return jax.random.wrap_key_data(array.view(np.uint32), impl=dtype._impl.name)
-    return array.view(dtype) if array.dtype != dtype else array
+    if array.dtype == dtype:
+        return array
+    return jax.random.wrap_key_data(array.view(np.uint32), impl=dtype._impl.name) if is_key(dtype) else array.view(dtype)
 
 
 @entry

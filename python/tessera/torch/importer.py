@@ -29,7 +29,19 @@ from .constants import marked
 from .registry import RULES, dtype_of
 
 
-class _Form:
+class _Shared:
+    """A part of imported modules that copies of them have in common: graphs are not changed. Files have a state, not graphs."""
+
+    name: str
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        raise refuse(ArgumentError, f"'{self.name}' cannot be pickled: it has a graph of PyTorch; save its state_dict() and import the module again")
+
+
+class _Form(_Shared):
     """What a module computes in one mode: the graph, where its inputs come from, and the tensors that PyTorch has of it."""
 
     def __init__(self, program, name: str):
@@ -69,11 +81,11 @@ class _Form:
                 self.names[place] = (*self.names.get(place, ()), name)
 
 
-class _Origin:
+class _Origin(_Shared):
     """The module of PyTorch that was imported, and what it computes in each mode that was asked for."""
 
     def __init__(self, module, args, kwargs):
-        self.module, self.args, self.kwargs, self.forms = module, args, kwargs, {}
+        self.name, self.module, self.args, self.kwargs, self.forms = type(module).__name__, module, args, kwargs, {}
 
     def form(self, mode: bool | None) -> _Form:
         """In training (True), in evaluation (False), or as its parts stand (None)."""
