@@ -212,38 +212,55 @@ TEST(Collective, NaNPropagates) {
     }
 }
 
-/// Source and target share memory, from exactly to shifted by a few elements.
+/// Source and target share memory, `shift` elements apart.
+static void runInPlace(const Mesh &mesh, const Case &each, int64_t shift) {
+  ProgramBuilder b;
+  int64_t m = b.mesh(mesh), p = b.part(m);
+  int64_t src = b.slot(p, DType::f32, each.source);
+  int64_t dst = b.slot(p, DType::f32, each.target);
+  Part &part = b.program.parts[p];
+  part.slots[dst].offset = shift * 4;
+  part.arenaBytes = std::max(part.slots[src].bytes, part.slots[dst].bytes + shift * 4);
+  CollectiveStep step = b.collective(each.kind, m, src, dst, DType::f32, each.source, each.target);
+  step.operands[0].fill = 5.0; // leftovers of the source in the padding are no error
+  b.add(p, step);
+  auto executor = openProgram(b.program);
+  ASSERT_TRUE(executor);
+  for (int64_t d = 0; d < mesh.numDevices(); ++d)
+    fillSource(DType::f32, mesh, each.source, d, executor->slotData(p, d, src));
+  ASSERT_TRUE(executor->run().ok());
+  for (int64_t d = 0; d < mesh.numDevices(); ++d) {
+    checkTarget(DType::f32, mesh, each.source, each.target, d, executor->slotData(p, d, dst), 5.0,
+                std::string(toString(each.kind)) + " shifted by " + std::to_string(shift));
+    if (testing::Test::HasFatalFailure())
+      return;
+  }
+}
+
 TEST(Collective, InPlaceAndOverlapping) {
   for (int64_t n : {1, 2, 3, 4, 8}) {
     Mesh mesh = makeMesh({n});
     for (bool reducing : {false, true})
       for (const Case &each : reducing ? reducingCases(mesh, ReduceKind::sum) : plainCases(mesh))
         for (int64_t shift : {0, 1, 3}) {
-          ProgramBuilder b;
-          int64_t m = b.mesh(mesh), p = b.part(m);
-          int64_t src = b.slot(p, DType::f32, each.source);
-          int64_t dst = b.slot(p, DType::f32, each.target);
-          Part &part = b.program.parts[p];
-          part.slots[dst].offset = shift * 4;
-          part.arenaBytes = std::max(part.slots[src].bytes, part.slots[dst].bytes + shift * 4);
-          CollectiveStep step =
-              b.collective(each.kind, m, src, dst, DType::f32, each.source, each.target);
-          step.operands[0].fill = 5.0; // leftovers of the source in the padding are no error
-          b.add(p, step);
-          auto executor = openProgram(b.program);
-          ASSERT_TRUE(executor);
-          for (int64_t d = 0; d < n; ++d)
-            fillSource(DType::f32, mesh, each.source, d, executor->slotData(p, d, src));
-          ASSERT_TRUE(executor->run().ok());
-          for (int64_t d = 0; d < n; ++d) {
-            checkTarget(DType::f32, mesh, each.source, each.target, d,
-                        executor->slotData(p, d, dst), 5.0,
-                        std::string(toString(each.kind)) + " shifted by " + std::to_string(shift));
-            if (HasFatalFailure())
-              return;
-          }
+          runInPlace(mesh, each, shift);
+          if (HasFatalFailure())
+            return;
         }
   }
+}
+
+/// Beyond kStreamBytes.
+TEST(Collective, VeryLargeOnesAreStreamed) {
+  Mesh mesh = makeMesh({4});
+  AxisRef a = whole(mesh, 0);
+  Shape global{1031, 1021};
+  Layout full = replicated(global), rows = layoutOf(global, {{a}, {}});
+  Layout partial = layoutOf(global, {{}, {}}, {{a, ReduceKind::sum}});
+  runCases(mesh, DType::f32,
+           {{CollectiveKind::all_reduce, partial, full}, {CollectiveKind::all_gather, rows, full}});
+  for (int64_t shift : {0, 3})
+    runInPlace(mesh, {CollectiveKind::all_reduce, partial, full}, shift);
 }
 
 TEST(Collective, FusedOperands) {
