@@ -12,7 +12,8 @@
 //
 // has the operand x with two batch loops instead of one. If that is a gemm the
 // copies are gone; if not, the contraction stays as it is; and if that is none
-// either, the operand that does not fit is copied into rows.
+// either, the operand that does not fit is copied into rows. Before, operands of
+// different floats are extended to the type of the result, for products have one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +21,7 @@
 #include "tessera/Codegen/Passes.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 
 namespace tessera::codegen {
@@ -134,11 +136,47 @@ void GemmFormer::run() {
   rewrite(packed, original.result);
 }
 
+/// A generic that extends the elements of `value`.
+static Value extend(OpBuilder &builder, Location loc, Value value, Type element) {
+  auto type = cast<RankedTensorType>(value.getType());
+  Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), element);
+  AffineMap map = builder.getMultiDimIdentityMap(type.getRank());
+  SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
+  return linalg::GenericOp::create(builder, loc, TypeRange{empty.getType()}, ValueRange{value},
+                                   ValueRange{empty}, ArrayRef<AffineMap>{map, map}, loops,
+                                   [&](OpBuilder &inner, Location loc, ValueRange arguments) {
+                                     Value wide =
+                                         arith::ExtFOp::create(inner, loc, element, arguments[0]);
+                                     linalg::YieldOp::create(inner, loc, wide);
+                                   })
+      .getResult(0);
+}
+
+static void widen(linalg::LinalgOp op) {
+  std::array<bool, 2> widened = dist::widenedOperands(op);
+  if (!widened[0] && !widened[1])
+    return;
+  OpBuilder builder(op);
+  Type element = getElementTypeOrSelf(op->getOperand(2).getType());
+  SmallVector<Value> operands(op.getDpsInputs());
+  for (unsigned i = 0; i < 2; ++i)
+    if (widened[i])
+      operands[i] = extend(builder, op.getLoc(), operands[i], element);
+  auto made = linalg::ContractOp::create(builder, op.getLoc(), op->getResultTypes(), operands,
+                                         op.getDpsInits(),
+                                         builder.getAffineMapArrayAttr(op.getIndexingMapsArray()));
+  op->replaceAllUsesWith(made);
+  op->erase();
+}
+
 namespace {
 struct CodegenFormGemms : codegen::impl::CodegenFormGemmsBase<CodegenFormGemms> {
   void runOnOperation() override {
     if (!dist::isLocalView(getOperation()))
       return;
+    SmallVector<linalg::LinalgOp> reductions;
+    getOperation().walk([&](linalg::LinalgOp op) { reductions.push_back(op); });
+    llvm::for_each(reductions, widen);
     // Later ones first: a reordering between two is better taken by the one that reads it than by
     // the one that would have to write in pieces.
     SmallVector<linalg::LinalgOp> contractions = gemmLikeOps(getOperation());

@@ -57,18 +57,11 @@ bool dist::reducesTwoTensors(linalg::LinalgOp op) {
          llvm::all_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>);
 }
 
-bool dist::isGemmLike(linalg::LinalgOp op) {
-  if (!reducesTwoTensors(op))
-    return false;
-  Type a = elementOf(op->getOperand(0)), b = elementOf(op->getOperand(1));
-  Type c = elementOf(op->getOperand(2));
-  bool half = a.isF16() || a.isBF16();
-  bool known = a.isF64() || a.isF32() || half || a.isInteger(64) || a.isInteger(32) ||
-               a.isInteger(16) || a.isInteger(8);
-  if (!known || a != b || (c != a && !(half && c.isF32())))
-    return false;
-  if (llvm::any_of(op.getIndexingMapsArray(),
-                   [](AffineMap map) { return !map.isProjectedPermutation(); }))
+/// Whether an op multiplies and adds two tensors, one of which is read several times, of any types.
+static bool multipliesTensors(linalg::LinalgOp op) {
+  if (!reducesTwoTensors(op) || llvm::any_of(op.getIndexingMapsArray(), [](AffineMap map) {
+        return !map.isProjectedPermutation();
+      }))
     return false;
   // Where neither operand has a loop of its own the result is a row of dot products: nothing is
   // read twice, and a kernel fuses it with what surrounds it.
@@ -77,6 +70,38 @@ bool dist::isGemmLike(linalg::LinalgOp op) {
   for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
     reuses |= x.isFunctionOfDim(loop) != y.isFunctionOfDim(loop);
   return reuses && isMultiplyAdd(*op.getBlock());
+}
+
+bool dist::isGemmLike(linalg::LinalgOp op) {
+  if (!reducesTwoTensors(op))
+    return false;
+  Type a = elementOf(op->getOperand(0)), b = elementOf(op->getOperand(1));
+  Type c = elementOf(op->getOperand(2));
+  bool half = a.isF16() || a.isBF16();
+  bool known = a.isF64() || a.isF32() || half || a.isInteger(64) || a.isInteger(32) ||
+               a.isInteger(16) || a.isInteger(8);
+  return known && a == b && (c == a || (half && c.isF32())) && multipliesTensors(op);
+}
+
+std::array<bool, 2> dist::widenedOperands(linalg::LinalgOp op) {
+  if (!reducesTwoTensors(op))
+    return {false, false};
+  Type a = elementOf(op->getOperand(0)), b = elementOf(op->getOperand(1));
+  Type c = elementOf(op->getOperand(2));
+  auto fits = [&](Type type) {
+    return type == c ||
+           (isa<FloatType>(type) && type.getIntOrFloatBitWidth() < c.getIntOrFloatBitWidth());
+  };
+  if (a == b || !(c.isF32() || c.isF64()) || !fits(a) || !fits(b) || !multipliesTensors(op) ||
+      !isWorthPacking(op.getStaticLoopRanges()))
+    return {false, false};
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  for (unsigned loop = 0; loop < op.getNumLoops(); ++loop) {
+    unsigned readers = maps[0].isFunctionOfDim(loop) + maps[1].isFunctionOfDim(loop);
+    if (readers < (maps[2].isFunctionOfDim(loop) ? 1 : 2)) // a sum over one operand, or a broadcast
+      return {false, false};
+  }
+  return {a != c, b != c};
 }
 
 //===----------------------------------------------------------------------===//

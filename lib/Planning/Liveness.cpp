@@ -327,9 +327,18 @@ void dist::forEachOwn(func::FuncOp function, const Liveness &lives,
     llvm::for_each(op->getResults(), add);
     auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
     int64_t time = lives.timeOf(op);
-    std::array<bool, 2> packed = linalgOp ? packedOperands(linalgOp) : std::array<bool, 2>{};
-    for (unsigned i = 0; i < packed.size(); ++i)
+    if (!linalgOp)
+      return;
+    std::array<bool, 2> packed = packedOperands(linalgOp), widened = widenedOperands(linalgOp);
+    for (unsigned i = 0; i < packed.size(); ++i) {
       if (packed[i] && lives.of(rootOf(op->getOperand(i))).to > time)
         take(op->getOperand(i), {time, time, Liveness::Kind::copy});
+      if (widened[i]) {
+        double ratio = getElementTypeOrSelf(op->getResult(0).getType()).getIntOrFloatBitWidth() /
+                       getElementTypeOrSelf(op->getOperand(i).getType()).getIntOrFloatBitWidth();
+        visit(op->getOperand(i), {time, time, Liveness::Kind::copy},
+              alignedBytes(ratio * static_cast<double>(bytesOf(op->getOperand(i)))));
+      }
+    }
   });
 }

@@ -68,3 +68,44 @@ func.func @packed(%a: tensor<16x8x8xf32>, %b: tensor<8x8x4xf32>) -> tensor<16x4x
     ins(%a, %b : tensor<16x8x8xf32>, tensor<8x8x4xf32>) outs(%z : tensor<16x4xf32>) -> tensor<16x4xf32>
   return %m : tensor<16x4xf32>
 }
+
+// -----
+
+// A product of different floats: libraries have those of one type, so the narrow operand is extended. A small one is a kernel.
+
+#tn_a = affine_map<(k, m, n) -> (k, m)>
+#tn_b = affine_map<(k, m, n) -> (k, n)>
+#tn_c = affine_map<(k, m, n) -> (m, n)>
+// CHECK-LABEL: func.func @mixed(
+// CHECK-SAME: %[[X:.*]]: tensor<64x16xbf16>, %[[G:.*]]: tensor<64x32xf32>
+func.func @mixed(%x: tensor<64x16xbf16>, %g: tensor<64x32xf32>) -> tensor<16x32xf32> attributes {dist.view = "local"} {
+  %z = arith.constant dense<0.0> : tensor<16x32xf32>
+  // CHECK: %[[WIDE:.*]] = linalg.generic {{.*}} ins(%[[X]] : tensor<64x16xbf16>)
+  // CHECK: arith.extf
+  // CHECK: linalg.contract {{.*}} ins(%[[WIDE]], %[[G]] : tensor<64x16xf32>, tensor<64x32xf32>)
+  %r = linalg.generic {indexing_maps = [#tn_a, #tn_b, #tn_c], iterator_types = ["reduction", "parallel", "parallel"]}
+      ins(%x, %g : tensor<64x16xbf16>, tensor<64x32xf32>) outs(%z : tensor<16x32xf32>) {
+  ^bb0(%p: bf16, %q: f32, %o: f32):
+    %w = arith.extf %p : bf16 to f32
+    %m = arith.mulf %w, %q : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<16x32xf32>
+  return %r : tensor<16x32xf32>
+}
+
+// CHECK-LABEL: func.func @mixed_small(
+// CHECK-NOT: linalg.contract
+// CHECK: return
+func.func @mixed_small(%x: tensor<4x3xbf16>, %g: tensor<4x2xf32>) -> tensor<3x2xf32> attributes {dist.view = "local"} {
+  %z = arith.constant dense<0.0> : tensor<3x2xf32>
+  %r = linalg.generic {indexing_maps = [#tn_a, #tn_b, #tn_c], iterator_types = ["reduction", "parallel", "parallel"]}
+      ins(%x, %g : tensor<4x3xbf16>, tensor<4x2xf32>) outs(%z : tensor<3x2xf32>) {
+  ^bb0(%p: bf16, %q: f32, %o: f32):
+    %w = arith.extf %p : bf16 to f32
+    %m = arith.mulf %w, %q : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<3x2xf32>
+  return %r : tensor<3x2xf32>
+}

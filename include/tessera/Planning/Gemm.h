@@ -38,6 +38,10 @@ bool reducesTwoTensors(mlir::linalg::LinalgOp op);
 /// projected permutations as maps, at least one reduction, and a loop that only one of the two has.
 bool isGemmLike(mlir::linalg::LinalgOp op);
 
+/// Which operands a contraction of different floats extends to the type of its result to become
+/// gemm-like: none where it is that already, is too small to be worth a copy, or never becomes it.
+std::array<bool, 2> widenedOperands(mlir::linalg::LinalgOp op);
+
 /// The form of a contraction with the given maps (those of its operands A, B and of C) over loops
 /// of these extents; empty when the layouts do not allow it without a copy.
 std::optional<GemmForm> matchGemm(llvm::ArrayRef<mlir::AffineMap> maps,

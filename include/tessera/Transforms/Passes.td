@@ -28,7 +28,8 @@ def DistNormalize : Dist_Pass<"dist-normalize"> {
   let summary = "Bring a program to the form that the other passes read";
   let description = [{
     Inlines calls (what a called function declares becomes `dist.shard_tensor`), writes elementwise ops on tensors
-    as `linalg.generic`, decomposes aggregates such as `linalg.softmax`, moves what does not depend on the iteration in
+    as `linalg.generic`, decomposes aggregates such as `linalg.softmax`, reads extended 16-bit floats as they were where
+    a contraction multiplies them with others of their type, moves what does not depend on the iteration in
     front of its loop, composes moves along one dimension to one `dist.rearrange`, reads look-ups at affine indices by a
     map, splits dimensions that a reshape has merged while ops run over them, gives every use of a cheap constant its own
     copy, rewrites shardings to canonical spelling with non-negative dimensions, and checks that operands that meet lie on

@@ -9,6 +9,7 @@
 #include "HoistInvariants.h"
 #include "MeshAssignment.h"
 #include "ReadByMap.h"
+#include "ReadNarrow.h"
 #include "SplitBlockedDims.h"
 #include "SplitMergedDims.h"
 #include "tessera/Transforms/Elementwise.h"
@@ -98,6 +99,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
     if (failed(checkUnusedConstraints(function)))
       return failure();
     decompose(function);
+    readNarrow(function);
     hoistInvariants(function);
     MeshTable meshes(getOperation());
     if (!meshes.empty()) {
