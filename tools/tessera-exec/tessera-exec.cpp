@@ -32,7 +32,10 @@ int main(int argc, char **argv) {
   app.add_option("--trace", options.tracePath, "Chrome/Perfetto trace, a track a device");
   app.add_option("--devices", options.devices, "devices to offer (default: what it needs)")
       ->check(tessera::deviceCount());
-  app.add_option("--cores", options.cores, "workers (default: all)")->check(tessera::coreCount());
+  app.add_option("--cores", options.cores,
+                 "workers (default: one for each processor that the affinity and the quotas of the "
+                 "process leave it)")
+      ->check(tessera::coreCount());
   app.add_option("--timeout", options.timeout,
                  "seconds that processes wait for each other (default: TESSERA_TIMEOUT, or 120)")
       ->check(tessera::timeout());

@@ -8,6 +8,7 @@
 #include "KernelUnits.h"
 
 #include "KernelStages.h"
+#include "tessera/Support/Processors.h"
 
 #include "llvm/Support/SHA256.h"
 
@@ -58,7 +59,7 @@ void compileInParallel(
     for (size_t i; (i = next++) < count;)
       compile(i, ask);
   };
-  threads = threads ? threads : std::thread::hardware_concurrency();
+  threads = threads ? threads : static_cast<unsigned>(availableProcessors());
   threads = std::clamp<size_t>(threads, 1, std::max<size_t>(1, count));
   std::vector<std::thread> pool;
   for (unsigned i = 1; i < threads; ++i)

@@ -10,9 +10,9 @@
 #include "../Ranks/TcpTransport.h"
 #include "DevicesExecutor.h"
 #include "MpiTransport.h"
+#include "tessera/Support/Processors.h"
 
 #include <algorithm>
-#include <thread>
 
 namespace tessera::runtime {
 
@@ -54,7 +54,7 @@ static Expected<std::unique_ptr<ProcessExecutor>> openOver(std::unique_ptr<Trans
     int64_t neighbours = 0;
     for (int64_t rank = 0; rank < transport->size(); ++rank)
       neighbours += transport->hostOf(rank) == transport->hostOf(transport->rank());
-    cores = std::clamp<int64_t>(std::thread::hardware_concurrency() / neighbours, 1, kMaxCores);
+    cores = std::clamp<int64_t>(availableProcessors() / neighbours, 1, kMaxCores);
   }
   auto executor = std::make_unique<ProcessExecutor>(std::move(artifact), std::move(transport),
                                                     seconds, cores, options);

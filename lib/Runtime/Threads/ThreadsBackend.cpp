@@ -9,6 +9,7 @@
 
 #include "../Execution/Deadlock.h"
 #include "Device.h"
+#include "tessera/Support/Processors.h"
 
 #include <algorithm>
 
@@ -176,7 +177,7 @@ Expected<std::unique_ptr<Executor>> openThreads(std::shared_ptr<const Artifact> 
                                                 const BackendOptions &options, const void *) {
   int64_t cores = options.cores;
   if (cores <= 0)
-    cores = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kMaxCores);
+    cores = std::min(availableProcessors(), kMaxCores);
   if (cores > kMaxCores)
     return Status::error(std::to_string(cores) + " cores; there are at most " +
                          std::to_string(kMaxCores) + " workers");
