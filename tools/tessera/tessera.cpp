@@ -212,7 +212,10 @@ static int commandMain(int argc, char **argv) {
       ->check(seed())
       ->default_val(0);
   command->add_option("--plugin", run.plugin, "A shared object that registers a backend");
-  command->add_option("--cores", run.driver.cores, "Workers; default one for each processor that the affinity and the quotas of the process leave it")
+  command
+      ->add_option("--cores", run.driver.cores,
+                   "Workers; default one for each processor that the affinity and the quotas of "
+                   "the process leave it")
       ->check(coreCount());
   command
       ->add_option("--timeout", run.driver.timeout,
