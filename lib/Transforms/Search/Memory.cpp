@@ -8,8 +8,10 @@
 #include "Memory.h"
 
 #include "tessera/Dialect/Dist/Rules/Rules.h"
+#include "tessera/Sharding/Selections.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -25,6 +27,14 @@ static TensorSharding bare(TensorSharding sharding) {
   return sharding;
 }
 
+/// The sharding in which a node reads an operand that has the sharding `own`: a slice reads its
+/// elements where they are.
+static TensorSharding neededOf(const RuleNode &node, size_t operand, const Strategy &strategy,
+                               const TensorSharding &own) {
+  TensorSharding need = bare(shardingUnder(node, operand, strategy));
+  return isa<tensor::ExtractSliceOp>(node.op) && hasSelection(own, need) ? own : need;
+}
+
 Lives::Lives(func::FuncOp function, const PropagationGraph &graph, const StrategyGraph &strategies,
              const std::vector<int64_t> &choice)
     : lives(graph.tensors.size()), reads(graph.nodes.size()) {
@@ -34,10 +44,13 @@ Lives::Lives(func::FuncOp function, const PropagationGraph &graph, const Strateg
     const Strategy *strategy = strategies.strategyOf(static_cast<int64_t>(n), choice);
     if (!node.op || !strategy)
       continue;
-    for (size_t i = 0; i < node.rule.operands.size(); ++i)
-      if (node.tensors[i] >= 0 && bare(shardingUnder(node, i, *strategy)) !=
-                                      bare(strategies.shardingOf(node.tensors[i], choice)))
+    for (size_t i = 0; i < node.rule.operands.size(); ++i) {
+      if (node.tensors[i] < 0)
+        continue;
+      TensorSharding own = bare(strategies.shardingOf(node.tensors[i], choice));
+      if (neededOf(node, i, *strategy, own) != own)
         sent.insert(&node.op->getOpOperand(static_cast<unsigned>(i)));
+    }
   }
   Liveness values(function, [&](OpOperand &operand) { return sent.contains(&operand); });
   last = 2 * values.end();
@@ -93,7 +106,7 @@ static Needs needsOf(int64_t tensor, const TensorSharding &own, const StrategyGr
     for (size_t i = 0; i < node.rule.operands.size(); ++i) {
       if (node.tensors[i] != tensor)
         continue;
-      TensorSharding need = strategy ? bare(shardingUnder(node, i, *strategy)) : own;
+      TensorSharding need = strategy ? neededOf(node, i, *strategy, own) : own;
       auto [begin, end] = lives.readOf(n, i);
       int64_t until = std::min(life.to, std::max(life.from, end));
       std::pair<int64_t, int64_t> read{std::min(until, std::max(life.from + 1, begin - 1)), until};
