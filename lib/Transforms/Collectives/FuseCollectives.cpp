@@ -28,7 +28,6 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-static constexpr int64_t kAutoBytes = int64_t(64) << 20;
 /// Mode bucket: the bytes of the wire take this many times the latency, within these bounds. 25 MiB
 /// are the buckets of S. Li et al., "PyTorch Distributed", VLDB 2020.
 static constexpr double kBucketLatencies = 4;
@@ -69,7 +68,7 @@ struct Plan {
     int64_t most = std::numeric_limits<int64_t>::max();
     if (mode == "size" || mode == "ready")
       return config.front() > most / kMiB ? most : config.front() * kMiB;
-    return mode == "index" && !config.empty() ? most : kAutoBytes;
+    return mode == "index" && !config.empty() ? most : kJoinedBytes;
   }
 
   /// Which of the groups that the indices make has member `position`: [20, 35] sends 0..19 to 0,
@@ -200,7 +199,7 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
     FailureOr<sharding::AxisList> axes =
         resolveAxes(group, mesh, [&]() { return op->emitOpError(); });
     if (failed(traffic) || failed(axes) || traffic->wireBytes <= 0)
-      return kAutoBytes;
+      return kJoinedBytes;
     sharding::Link link = machine.linksOf(mesh).linkOf(mesh, *axes);
     auto rounds = static_cast<double>(
         sharding::roundsOf(collective.getKind(), collective.getGroupSize(mesh), *traffic));
@@ -238,7 +237,7 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
         hoistAllReduces(*block);
       std::map<std::tuple<int64_t, int64_t, std::string>, int64_t> groups;
       std::vector<int64_t> limits; // by group
-      fuseInBlock(*block, [&](Operation *op) -> std::optional<FusionCandidate> {
+      fuseInBlock(*block, [&](Operation *op) -> std::optional<JoinCandidate> {
         int kind = kindOf(op);
         if (kind < 0 || plans[kind].mode == "off" || op->getNumOperands() != 1 ||
             !op->getAttr("sources"))
@@ -248,7 +247,7 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
         auto [group, isNew] = groups.try_emplace(key, groups.size());
         if (isNew)
           limits.push_back(plans[kind].mode == "bucket" ? bucketBytes(op) : plans[kind].limit());
-        return FusionCandidate{group->second, bytesOf(op), limits[group->second]};
+        return JoinCandidate{group->second, bytesOf(op), limits[group->second]};
       });
     }
     for (auto [plan, count] : llvm::zip(plans, counts))

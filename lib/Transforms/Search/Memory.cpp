@@ -8,6 +8,7 @@
 #include "Memory.h"
 
 #include "tessera/Dialect/Dist/Rules/Rules.h"
+#include "tessera/Planning/CollectiveJoins.h"
 #include "tessera/Sharding/Selections.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -87,6 +88,8 @@ using Reads = std::vector<std::pair<int64_t, int64_t>>;
 
 /// How the users of a tensor need it.
 struct Needs {
+  TensorSharding sharding;                ///< with which it is made
+  TensorSharding via;                     ///< from where users have it that need another
   Reads own;                              ///< as it lies
   std::map<TensorSharding, Reads> shared; ///< users that need it in one way share a copy
   std::vector<std::pair<int64_t, TensorSharding>> copies; ///< times at which it is copied, and how
@@ -95,10 +98,10 @@ struct Needs {
 
 } // namespace
 
-static Needs needsOf(int64_t tensor, const TensorSharding &own, const StrategyGraph &strategies,
-                     const PropagationGraph &graph, const Lives &lives,
-                     const std::vector<int64_t> &choice) {
+static Needs needsOf(int64_t tensor, const StrategyGraph &strategies, const PropagationGraph &graph,
+                     const Lives &lives, const std::vector<int64_t> &choice) {
   Needs needs;
+  TensorSharding own = bare(strategies.shardingOf(tensor, choice));
   const Lives::Life &life = lives.of(tensor);
   for (int64_t n : graph.nodesOf[tensor]) {
     const RuleNode &node = graph.nodes[n];
@@ -120,6 +123,13 @@ static Needs needsOf(int64_t tensor, const TensorSharding &own, const StrategyGr
       needs.shared[need].push_back(read);
     }
   }
+  needs.via = own;
+  if (own.isPartial() && needs.shared.size() > 1)
+    needs.via = own.withoutPartial();
+  else if (std::optional<TensorSharding> place = strategies.placeOf(tensor, choice);
+           place && !own.isPartial() && needs.numPlaced > 1)
+    needs.via = bare(*place);
+  needs.sharding = std::move(own);
   return needs;
 }
 
@@ -132,20 +142,15 @@ std::vector<LiveBuffer> dist::keptOf(int64_t tensor, const StrategyGraph &strate
   if (life.to < life.from)
     return list;
   const TensorState &state = graph.tensors[tensor];
-  TensorSharding own = bare(strategies.shardingOf(tensor, choice));
-  Needs needs = needsOf(tensor, own, strategies, graph, lives, choice);
+  Needs needs = needsOf(tensor, strategies, graph, lives, choice);
+  const TensorSharding &own = needs.sharding, &via = needs.via;
   bool isSent = needs.numPlaced > 0, isArgument = life.from == 0;
-  // Behind what makes it.
-  int64_t sent = life.from + 1;
-  // From where users have it that do not read it as it lies.
-  TensorSharding via = own;
-  if (own.isPartial() && needs.shared.size() > 1)
-    via = own.withoutPartial();
-  else if (std::optional<TensorSharding> place = strategies.placeOf(tensor, choice);
-           place && !own.isPartial() && needs.numPlaced > 1)
-    via = bare(*place);
   double bytes = bytesOf(state, own);
-  int64_t lastOwn = isArgument ? life.to : std::max(life.from, isSent ? sent : 0);
+  int64_t lastOwn = isArgument ? life.to : life.from, lastSent = lives.sentAt(tensor, via);
+  for (auto &[need, reads] : needs.shared)
+    lastSent = std::max(lastSent, lives.sentAt(tensor, need));
+  if (isSent && !isArgument)
+    lastOwn = std::max(lastOwn, via == own ? lastSent : lives.sentAt(tensor, via));
   for (auto [from, to] : needs.own)
     lastOwn = std::max(lastOwn, to);
   // What a kernel hands on inside is written down for a reshard.
@@ -182,21 +187,24 @@ std::vector<LiveBuffer> dist::keptOf(int64_t tensor, const StrategyGraph &strate
   int64_t base = ownIndex;
   if (via != own) {
     Reads reads;
-    int64_t until = sent;
+    int64_t sent = lives.sentAt(tensor, via), until = lastSent;
     for (auto &[need, its] : needs.shared) {
-      if (need == via)
+      if (need == via) {
         llvm::append_range(reads, its);
-      else
+        until = std::max(until, endOf(its));
+      } else {
         reads.push_back({llvm::min_element(its)->first, llvm::min_element(its)->first});
-      until = std::max(until, need == via ? endOf(its) : sent);
+      }
     }
     add(own, via, ownIndex, isInPlace ? life.from : sent, until, std::move(reads));
     base = static_cast<int64_t>(list.size()) - 1;
   }
   for (auto &[need, reads] : needs.shared)
-    if (via == own || need != via)
+    if (via == own || need != via) {
+      int64_t sent = lives.sentAt(tensor, need);
       add(via, need, base, isInPlace && via == own ? life.from : sent, std::max(sent, endOf(reads)),
           reads);
+    }
   if (double bytes = strategies.workingBytes(tensor, choice); bytes > 0)
     list.push_back({tensor, life.from, life.from, bytes});
   for (auto &[time, need] : needs.copies) {
@@ -206,6 +214,204 @@ std::vector<LiveBuffer> dist::keptOf(int64_t tensor, const StrategyGraph &strate
   }
   return list;
 }
+
+//===----------------------------------------------------------------------===//
+// Joined collectives
+//===----------------------------------------------------------------------===//
+
+int64_t Lives::sentAt(int64_t tensor, const TensorSharding &to) const {
+  auto later = sent.find({tensor, to});
+  return later == sent.end() ? lives[tensor].from + 1 : later->second;
+}
+
+/// Lets a node run later than its kernel did.
+void Lives::delay(const PropagationGraph &graph, int64_t n, int64_t time) {
+  const RuleNode &node = graph.nodes[n];
+  auto keep = [&](Value value, bool isMade) {
+    int64_t tensor = graph.tensorOf(value);
+    if (tensor < 0 || lives[tensor].to < lives[tensor].from)
+      return;
+    if (isMade)
+      lives[tensor].from = time;
+    lives[tensor].to = std::max(lives[tensor].to, time);
+  };
+  for (Value result : node.op->getResults())
+    keep(result, true);
+  for (auto [operand, read] : llvm::zip(node.op->getOperands(), reads[n])) {
+    keep(operand, false);
+    keep(rootOf(operand), false);
+    read = {std::max(read.first, time), std::max(read.second, time)};
+  }
+}
+
+namespace tessera::dist {
+
+/// The ops of a block and the collectives between them, as dist-fuse-collectives finds them.
+class SendJoiner {
+public:
+  SendJoiner(Lives &lives, const PropagationGraph &graph, const StrategyGraph &strategies,
+             const std::vector<int64_t> &choice)
+      : lives(lives), graph(graph), strategies(strategies), choice(choice) {
+    for (auto [n, node] : llvm::enumerate(graph.nodes))
+      if (node.op)
+        nodeOf[node.op] = static_cast<int64_t>(n);
+  }
+
+  void run(Block &block) {
+    for (BlockArgument argument : block.getArguments())
+      addSends(argument, kNone);
+    for (Operation &op : block.without_terminator()) {
+      addOp(&op);
+      for (Value result : op.getResults())
+        addSends(result, items.size() - 1);
+    }
+    apply(joinCollectives(items));
+  }
+
+private:
+  static constexpr size_t kNone = std::numeric_limits<size_t>::max();
+
+  /// Of an item: an op, or a collective.
+  struct What {
+    Operation *op = nullptr;
+    int64_t tensor = -1;
+    TensorSharding to = {}; ///< the target of the reshard that a collective is part of
+    int64_t time = 0;       ///< at which it runs if nothing is joined
+  };
+
+  void addOp(Operation *op) {
+    JoinItem item;
+    auto dependOn = [&](size_t place) {
+      if (!llvm::is_contained(item.producers, place))
+        item.producers.push_back(place);
+    };
+    op->walk([&](Operation *inner) {
+      auto node = nodeOf.find(inner);
+      const Strategy *strategy =
+          node == nodeOf.end() ? nullptr : strategies.strategyOf(node->second, choice);
+      for (OpOperand &operand : inner->getOpOperands()) {
+        int64_t tensor = graph.tensorOf(operand.get());
+        size_t i = operand.getOperandNumber();
+        auto sent = sends.end();
+        if (strategy && tensor >= 0 && i < graph.nodes[node->second].rule.operands.size())
+          sent = sends.find({tensor, neededOf(graph.nodes[node->second], i, *strategy,
+                                              bare(strategies.shardingOf(tensor, choice)))});
+        if (sent != sends.end())
+          dependOn(sent->second);
+        else if (auto place = placeOf.find(operand.get().getDefiningOp()); place != placeOf.end())
+          dependOn(place->second);
+      }
+    });
+    placeOf[op] = items.size();
+    int64_t result = op->getNumResults() > 0 ? graph.tensorOf(op->getResult(0)) : -1;
+    add(std::move(item), {op, -1, {}, result < 0 ? 0 : lives.of(result).from});
+  }
+
+  void addSends(Value value, size_t producer) {
+    int64_t tensor = graph.tensorOf(value);
+    if (tensor < 0 || lives.of(tensor).to < lives.of(tensor).from)
+      return;
+    Needs needs = needsOf(tensor, strategies, graph, lives, choice);
+    size_t base = producer;
+    if (needs.via != needs.sharding && !needs.shared.empty())
+      base = addSend(tensor, needs.sharding, needs.via, producer);
+    for (auto &[need, reads] : needs.shared)
+      if (need != needs.via)
+        addSend(tensor, needs.via, need, base);
+  }
+
+  /// Returns the place of the last collective.
+  size_t addSend(int64_t tensor, const TensorSharding &from, const TensorSharding &to,
+                 size_t producer) {
+    for (const Move &move : strategies.planOf(tensor, from, to).moves) {
+      JoinItem item;
+      if (producer != kNone)
+        item.producers.push_back(producer);
+      item.candidate = candidateOf(tensor, move);
+      producer = items.size();
+      add(std::move(item), {nullptr, tensor, to, lives.of(tensor).from + 1});
+    }
+    if (producer != kNone)
+      sends[{tensor, to}] = producer;
+    return producer;
+  }
+
+  std::optional<JoinCandidate> candidateOf(int64_t tensor, const Move &move) {
+    using enum sharding::CollectiveKind;
+    bool isJoined =
+        move.kind == all_reduce || move.kind == all_gather || move.kind == reduce_scatter;
+    if (!isJoined || move.makesPartial)
+      return std::nullopt;
+    const TensorState &state = graph.tensors[tensor];
+    auto key = std::tuple(move.kind, state.mesh, move.axes, move.reduction,
+                          state.type.getElementType().getAsOpaquePointer());
+    auto group = groups.try_emplace(key, std::ssize(groups)).first;
+    auto bytes = static_cast<int64_t>(bytesOf(state, move.source));
+    return JoinCandidate{group->second, bytes, kJoinedBytes};
+  }
+
+  void add(JoinItem item, What what) {
+    items.push_back(std::move(item));
+    whats.push_back(std::move(what));
+  }
+
+  /// Gives what is joined, and what depends on it, its time.
+  void apply(const std::vector<SmallVector<size_t>> &order) {
+    std::vector<int64_t> times(items.size());
+    for (const SmallVector<size_t> &unit : order) {
+      int64_t time = 0;
+      for (size_t place : unit) {
+        time = std::max(time, whats[place].time);
+        // Sent at odd times, read at even ones.
+        for (size_t producer : items[place].producers)
+          time = std::max(time, whats[place].op ? times[producer] + times[producer] % 2
+                                                : times[producer] | 1);
+      }
+      for (size_t place : unit) {
+        const What &what = whats[place];
+        times[place] = time;
+        if (time <= what.time)
+          continue;
+        if (!what.op)
+          lives.sent[{what.tensor, what.to}] = time;
+        else if (auto node = nodeOf.find(what.op); node != nodeOf.end())
+          lives.delay(graph, node->second, time);
+      }
+    }
+  }
+
+  Lives &lives;
+  const PropagationGraph &graph;
+  const StrategyGraph &strategies;
+  const std::vector<int64_t> &choice;
+  llvm::DenseMap<Operation *, int64_t> nodeOf;                ///< looked up, never iterated
+  llvm::DenseMap<Operation *, size_t> placeOf;                ///< likewise
+  std::map<std::pair<int64_t, TensorSharding>, size_t> sends; ///< places of their last collectives
+  std::map<std::tuple<sharding::CollectiveKind, const Mesh *, AxisList, sharding::ReduceKind,
+                      const void *>,
+           int64_t>
+      groups; ///< looked up, never iterated
+  std::vector<JoinItem> items;
+  std::vector<What> whats; ///< by item
+};
+
+} // namespace tessera::dist
+
+void Lives::joinSends(func::FuncOp function, const PropagationGraph &graph,
+                      const StrategyGraph &strategies, const std::vector<int64_t> &choice) {
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa<linalg::LinalgOp>(op))
+      return WalkResult::skip();
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        SendJoiner(*this, graph, strategies, choice).run(block);
+    return WalkResult::advance();
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// The peak
+//===----------------------------------------------------------------------===//
 
 static Rematerializer buffersOf(StrategyGraph *prices, const StrategyGraph &strategies,
                                 const PropagationGraph &graph, const Lives &lives,

@@ -33,10 +33,21 @@ public:
     return operand < reads[node].size() ? reads[node][operand] : std::pair(last, last);
   }
   int64_t end() const { return last; }
+  /// When a tensor is sent to a sharding: right behind what makes it, or with those that it is
+  /// joined with.
+  int64_t sentAt(int64_t tensor, const sharding::TensorSharding &to) const;
+  /// Lets collectives, and what reads their results, run where they do once dist-fuse-collectives
+  /// has joined them.
+  void joinSends(mlir::func::FuncOp function, const PropagationGraph &graph,
+                 const StrategyGraph &strategies, const std::vector<int64_t> &choice);
 
 private:
+  friend class SendJoiner;
+  void delay(const PropagationGraph &graph, int64_t node, int64_t time);
+
   std::vector<Life> lives;                                     ///< by tensor
   std::vector<std::vector<std::pair<int64_t, int64_t>>> reads; ///< by node of the graph and operand
+  std::map<std::pair<int64_t, sharding::TensorSharding>, int64_t> sent; ///< what is sent later
   int64_t last = 0;
 };
 
@@ -56,7 +67,7 @@ std::vector<LiveBuffer> keptOf(int64_t tensor, const StrategyGraph &strategies,
                                bool onlyEnds = false);
 
 /// Bytes on a device at the worst time, with every copy that a reshard makes: one for each way in
-/// which its users need it, from where the tensor is made to the last of them.
+/// which its users need it, from where the tensor is sent to the last of them.
 Peak peakOf(const StrategyGraph &strategies, const PropagationGraph &graph, const Lives &lives,
             const std::vector<int64_t> &choice);
 

@@ -139,12 +139,14 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
     solution.lowerBound = std::min(solution.cost, strategies.leastCompute());
     solution.stoppedByTime = true;
   }
-  const Lives &lives = within.livesOf(solution.choice);
+  Lives lives = within.livesOf(solution.choice);
   Fit fit;
-  if (std::isfinite(settings.solver.memoryBudget))
+  if (std::isfinite(settings.solver.memoryBudget)) {
     fit = fitInto(settings.solver.memoryBudget, strategies, graph, lives, solution.choice);
-  else
+  } else {
+    lives.joinSends(function, graph, strategies, solution.choice);
     fit.peak = peakOf(strategies, graph, lives, solution.choice);
+  }
   if (fit.peak.bytes > summary.memory) {
     summary.memory = fit.peak.bytes;
     summary.largest = within.nameOf(fit.peak.largest);

@@ -419,14 +419,20 @@ double dist::bytesOnDevice(const TensorSharding &sharding, RankedTensorType type
   return alignedBytes(bytes);
 }
 
+const ReshardPlan &StrategyGraph::planOf(int64_t tensor, const TensorSharding &from,
+                                         const TensorSharding &to) const {
+  const TensorState &state = graph.tensors[tensor];
+  return planner.plan(
+      {*state.mesh, shapeOf(state.type), bytesPerElement(state.type.getElementType()), from, to});
+}
+
 double StrategyGraph::bytesOnTheWay(int64_t tensor, const TensorSharding &from,
                                     const TensorSharding &to) const {
   const TensorState &state = graph.tensors[tensor];
   auto &known = knownBytes[{state.mesh, state.type}];
   if (auto it = known.find(std::tie(from, to)); it != known.end())
     return it->second;
-  const ReshardPlan &plan = planner.plan(
-      {*state.mesh, shapeOf(state.type), bytesPerElement(state.type.getElementType()), from, to});
+  const ReshardPlan &plan = planOf(tensor, from, to);
   double target = bytesOnDevice(to, state.type), most = target;
   for (size_t move = 0; move + 1 < plan.moves.size(); ++move) {
     // What a step makes is there with what the next one makes of it.

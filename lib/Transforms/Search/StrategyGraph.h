@@ -100,6 +100,9 @@ public:
   bool isCopied(int64_t node, size_t operand) const { return operand < 2 && copied[node][operand]; }
   /// The node of the problem for a node of the graph, -1 where it has no choice.
   int64_t problemNodeOf(int64_t node) const { return problemNode[node]; }
+  /// The collectives of a reshard.
+  const sharding::ReshardPlan &planOf(int64_t tensor, const sharding::TensorSharding &from,
+                                      const sharding::TensorSharding &to) const;
   /// Bytes per device, beside source and target, of the intermediate results of a reshard.
   double bytesOnTheWay(int64_t tensor, const sharding::TensorSharding &from,
                        const sharding::TensorSharding &to) const;

@@ -1,0 +1,160 @@
+//===- CollectiveJoins.cpp - Which collectives become one ------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Buckets are filled in program order. The level of an op in a group is the number
+// of the first bucket that it may join: one beyond the newest bucket that it
+// depends on. Buckets of several groups can still wait for each other in a circle,
+//
+//   a1 -> b1, b2 -> a2     with buckets {a1, a2} and {b1, b2}
+//
+// so the new order is found by a list schedule over buckets and ops. When nothing
+// is ready, the first op that is left is ready but for the rest of its bucket,
+// which then goes without the members that are not.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Planning/CollectiveJoins.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <limits>
+#include <queue>
+
+using namespace tessera::dist;
+using llvm::SmallVector;
+
+namespace {
+
+class Joiner {
+public:
+  explicit Joiner(std::vector<JoinItem> given) : items(std::move(given)) {
+    for (const JoinItem &item : items)
+      if (item.candidate)
+        groups = std::max(groups, item.candidate->group + 1);
+  }
+
+  std::vector<SmallVector<size_t>> run() {
+    if (groups == 0)
+      return {};
+    fillBuckets();
+    if (llvm::all_of(buckets, [](const Bucket &bucket) { return bucket.members.size() < 2; }))
+      return {};
+    schedule();
+    return std::move(order);
+  }
+
+private:
+  /// Collectives that become one, by their places in the block, ascending.
+  struct Bucket {
+    SmallVector<size_t> members;
+    int64_t bytes = 0;
+    SmallVector<size_t> ready; ///< members whose operands are scheduled
+  };
+
+  void fillBuckets() {
+    bucketOf.assign(items.size(), kNone);
+    std::vector<size_t> newest(groups, kNone); ///< bucket
+    std::vector<int64_t> count(groups, 0);
+    std::vector<int64_t> levels(items.size() * groups, 0);
+    for (size_t i = 0; i < items.size(); ++i) {
+      int64_t *own = &levels[i * groups];
+      for (size_t producer : items[i].producers)
+        for (int64_t g = 0; g < groups; ++g)
+          own[g] = std::max(own[g], levels[producer * groups + g]);
+      if (!items[i].candidate)
+        continue;
+      auto [group, bytes, limit] = *items[i].candidate;
+      size_t into = newest[group];
+      bool fits = into != kNone && own[group] < count[group] && bytes <= limit &&
+                  buckets[into].bytes <= limit - bytes;
+      if (!fits) {
+        into = newest[group] = buckets.size();
+        buckets.emplace_back();
+        ++count[group];
+      }
+      buckets[into].members.push_back(i);
+      buckets[into].bytes += bytes;
+      bucketOf[i] = into;
+      own[group] = count[group];
+    }
+  }
+
+  /// Emits a bucket or an op at the place of its last member.
+  void push(SmallVector<size_t> unit) {
+    size_t place = unit.back();
+    units[place] = std::move(unit);
+    queue.push(place);
+  }
+
+  void becomesReady(size_t i) {
+    if (bucketOf[i] == kNone)
+      return push({i});
+    Bucket &bucket = buckets[bucketOf[i]];
+    bucket.ready.push_back(i);
+    if (bucket.ready.size() == bucket.members.size())
+      flush(bucket);
+  }
+
+  /// Schedules the members that are ready; the others stay.
+  void flush(Bucket &bucket) {
+    llvm::sort(bucket.ready);
+    llvm::erase_if(bucket.members, [&](size_t i) {
+      return std::binary_search(bucket.ready.begin(), bucket.ready.end(), i);
+    });
+    push(std::exchange(bucket.ready, {}));
+  }
+
+  void schedule() {
+    units.resize(items.size());
+    std::vector<size_t> waiting(items.size());
+    std::vector<bool> done(items.size());
+    consumers.resize(items.size());
+    for (size_t i = 0; i < items.size(); ++i)
+      for (size_t producer : items[i].producers)
+        consumers[producer].push_back(i);
+    for (size_t i = 0; i < items.size(); ++i)
+      waiting[i] = items[i].producers.size();
+    for (size_t i = 0; i < items.size(); ++i)
+      if (waiting[i] == 0)
+        becomesReady(i);
+    for (size_t first = 0;;) {
+      while (!queue.empty()) {
+        SmallVector<size_t> unit = std::move(units[queue.top()]);
+        queue.pop();
+        for (size_t i : unit)
+          done[i] = true;
+        for (size_t i : unit)
+          for (size_t consumer : consumers[i])
+            if (--waiting[consumer] == 0)
+              becomesReady(consumer);
+        order.push_back(std::move(unit));
+      }
+      while (first < items.size() && done[first])
+        ++first;
+      if (first == items.size())
+        return;
+      flush(buckets[bucketOf[first]]);
+    }
+  }
+
+  static constexpr size_t kNone = std::numeric_limits<size_t>::max();
+
+  std::vector<JoinItem> items;
+  int64_t groups = 0;
+  std::vector<SmallVector<size_t, 4>> consumers; ///< by place
+  std::vector<Bucket> buckets;
+  std::vector<size_t> bucketOf;
+  std::vector<SmallVector<size_t>> units; ///< ready ones, by the place of their last member
+  std::priority_queue<size_t, std::vector<size_t>, std::greater<>> queue;
+  std::vector<SmallVector<size_t>> order;
+};
+
+} // namespace
+
+std::vector<SmallVector<size_t>> tessera::dist::joinCollectives(std::vector<JoinItem> items) {
+  return Joiner(std::move(items)).run();
+}
