@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The search and dist-limit-memory estimate; what counts is the arena. So the arena is
-// planned, and where it exceeds the budget collectives are joined less, then more is
-// sent again, then the search is given less. What is tried for the least memory does
+// The search, dist-limit-memory and dist-fuse-collectives estimate; what counts is the
+// arena, which has gaps. So the arena is planned, and where it exceeds the budget the
+// passes are given less, then the search is. What is tried for the least memory does
 // not depend on the budget: so what an error says can be reached is reached.
 //
 //===----------------------------------------------------------------------===//
@@ -30,42 +30,23 @@
 using namespace mlir;
 using namespace tessera;
 
-/// What the search is given, in parts of the budget; for the least memory in parts of the least
-/// that a plan is estimated to take.
-static constexpr double kOfBudget[] = {1, 0.96, 0.92, 0.88}, kOfLeast[] = {0, 1.0005, 1.05};
-/// Behind those of the budget, how many plans are asked for that are estimated to take less and
-/// less.
-static constexpr size_t kLesser = 4;
-/// Of the estimate of a plan that does not fit, what the next one may take.
-static constexpr double kLess = 0.999;
-/// Of what one fusion's program may be estimated to take, what the next one's may.
-static constexpr double kNext = 0.97;
+/// What the search is given for the least memory, in parts of the least that a plan is estimated to
+/// take.
+static constexpr double kOfLeast[] = {0, 1.0005, 1.05};
+/// Plans that are searched within one budget at most.
+static constexpr int kMostPlans = 8;
+/// Arenas that are planned for one plan at most.
+static constexpr int kMostArenas = 4;
 /// Of the least arena so far, what is asked for next: much less first, since a search that is asked
 /// for a little less finds what it found. And how often in all.
 static constexpr double kDescents[] = {0.9, 1};
 static constexpr int kMostDescents = 3;
-/// MiB of joined collectives that are tried one after the other.
-static constexpr int64_t kBuckets[] = {16, 8, 4, 2, 1};
 static constexpr double kGiB = 1024.0 * 1024 * 1024;
-
-/// How collectives may be joined: as the user says, else less and less.
-static std::vector<std::string> fusionsToTry(const std::string &given) {
-  std::vector<std::string> fusions{given};
-  if (!given.empty())
-    return fusions;
-  for (int64_t size : kBuckets)
-    fusions.push_back(llvm::formatv("all-reduce=size all-reduce-config={0} all-gather=size "
-                                    "all-gather-config={0} reduce-scatter=size "
-                                    "reduce-scatter-config={0}",
-                                    size));
-  fusions.push_back("all-reduce=off all-gather=off reduce-scatter=off");
-  return fusions;
-}
 
 MemoryFitter::MemoryFitter(Compilation &compilation, const PipelineOptions &wish, Phase start)
     : compilation(compilation), attempt(wish), mode(wish.search.mode), start(start),
-      middle(std::max(start, Phase::partitioned)), fusions(fusionsToTry(wish.fusion)),
-      pending(compilation.context()), normalized(compilation.program->clone()) {
+      middle(std::max(start, Phase::partitioned)), pending(compilation.context()),
+      normalized(compilation.program->clone()) {
   attempt.takeLeast = true;
 }
 
@@ -97,14 +78,13 @@ double MemoryFitter::estimate() const {
   return found.getAs<FloatAttr>("memory").getValueAsDouble();
 }
 
-FailureOr<int64_t> MemoryFitter::planArena(const std::string &fusion, double bytes) {
+FailureOr<int64_t> MemoryFitter::planArena(double bytes) {
   pending.keep(numSearched);
   compilation.program = partitioned->clone();
-  attempt.fusion = fusion;
   attempt.search.memoryBudget = std::max(bytes, 1.0) / kGiB;
   if (failed(compilation.runPhases(attempt, middle, Phase::fused)))
     return failure();
-  // Most ways to join make the program that another one made.
+  // Less does not always make another program.
   std::string text;
   llvm::raw_string_ostream os(text);
   compilation.program->print(os, OpPrintingFlags().assumeVerified());
@@ -119,30 +99,26 @@ FailureOr<int64_t> MemoryFitter::planArena(const std::string &fusion, double byt
 }
 
 FailureOr<bool> MemoryFitter::fitsInto(double bytes) {
-  SmallVector<double> budgets;
-  for (double part : kOfBudget)
-    budgets.push_back(part * bytes);
-  size_t numParts = budgets.size();
-  budgets.append(kLesser, budgets.back());
-  for (size_t n = 0; n < budgets.size(); ++n) {
-    if (failed(search(budgets[n])))
+  double budget = bytes;
+  for (int plans = 0; plans < kMostPlans; ++plans) {
+    if (failed(search(budget)))
       return failure();
     if (isHopeless(bytes))
       return false;
-    double given = bytes;
-    for (const std::string &fusion : fusions) {
-      FailureOr<int64_t> arena = planArena(fusion, given);
+    double given = bytes, leastArena = std::numeric_limits<double>::infinity();
+    for (int arenas = 0; arenas < kMostArenas; ++arenas) {
+      FailureOr<int64_t> arena = planArena(given);
       if (failed(arena))
         return failure();
       if (static_cast<double>(*arena) <= bytes)
         return true;
-      given = std::min(kNext * given, given * bytes / static_cast<double>(*arena));
+      given *= bytes / static_cast<double>(*arena);
+      leastArena = std::min(leastArena, static_cast<double>(*arena));
     }
     if (!found || found.getAs<BoolAttr>("least_memory").getValue())
       return false;
-    // A plan that is estimated to take less than one that does not fit may fit.
-    if (n + 1 >= numParts && n + 1 < budgets.size())
-      budgets[n + 1] = std::min(budgets[n + 1], kLess * estimate());
+    // Less in proportion, and less than this plan is estimated to take: another may fit.
+    budget = std::min(budget * bytes / leastArena, estimate() - 1);
   }
   return false;
 }
@@ -155,16 +131,14 @@ void MemoryFitter::keepIfSmaller(int64_t arena) {
   smallest.messages = pending.copy();
 }
 
-FailureOr<bool> MemoryFitter::tryFusions(ArrayRef<std::string> tried, double given, double bytes) {
-  for (const std::string &fusion : tried) {
-    FailureOr<int64_t> arena = planArena(fusion, given);
+FailureOr<bool> MemoryFitter::tryArenas(ArrayRef<double> tried, double bytes) {
+  for (double given : tried) {
+    FailureOr<int64_t> arena = planArena(given);
     if (failed(arena))
       return failure();
     keepIfSmaller(*arena);
     if (static_cast<double>(*arena) <= bytes)
       return true;
-    if (&fusion == &tried.front())
-      given *= kNext;
   }
   return false;
 }
@@ -190,7 +164,7 @@ FailureOr<bool> MemoryFitter::tryQuickly(double bytes) {
   if (!isHopeless(bytes) && failed(search(0.0)))
     return failure();
   smallest.search = found;
-  return tryFusions({fusions.front(), fusions.back()}, 0, bytes);
+  return tryArenas(0.0, bytes);
 }
 
 FailureOr<bool> MemoryFitter::findLeast(double bytes) {
@@ -205,7 +179,8 @@ FailureOr<bool> MemoryFitter::findLeast(double bytes) {
       return failure();
     if (part == 0)
       smallest.search = found;
-    FailureOr<bool> fits = tryFusions(fusions, part * least, bytes);
+    const double given[] = {0, part * least};
+    FailureOr<bool> fits = tryArenas(ArrayRef(given).take_front(part > 0 ? 2 : 1), bytes);
     if (failed(fits) || *fits)
       return fits;
     if (!found)
@@ -221,7 +196,7 @@ FailureOr<bool> MemoryFitter::findLeast(double bytes) {
     return false;
   if (failed(search(std::nullopt, true)))
     return failure();
-  return tryFusions(fusions, 0, bytes);
+  return tryArenas(0.0, bytes);
 }
 
 bool MemoryFitter::isInTime() const {

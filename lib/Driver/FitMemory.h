@@ -48,10 +48,10 @@ private:
   mlir::FailureOr<bool> tryQuickly(double bytes);
   /// Bytes that the searched plan is estimated to take.
   double estimate() const;
-  /// The arena of the partitioned plan, with what dist-limit-memory is given.
-  mlir::FailureOr<int64_t> planArena(const std::string &fusion, double bytes);
-  /// Arenas of the partitioned plan, until one is within `bytes`.
-  mlir::FailureOr<bool> tryFusions(llvm::ArrayRef<std::string> tried, double given, double bytes);
+  /// The arena of the partitioned plan, with what the passes behind are given.
+  mlir::FailureOr<int64_t> planArena(double bytes);
+  /// Arenas of the partitioned plan by what is given, until one is within `bytes`.
+  mlir::FailureOr<bool> tryArenas(llvm::ArrayRef<double> tried, double bytes);
   void keepIfSmaller(int64_t arena);
   /// Asks for less and less than the smallest arena.
   mlir::FailureOr<bool> descend(double bytes);
@@ -70,7 +70,6 @@ private:
   PipelineOptions attempt;
   std::string mode;
   Phase start, middle;
-  std::vector<std::string> fusions;
   PendingMessages pending;
   mlir::OwningOpRef<mlir::ModuleOp> normalized, partitioned;
   mlir::DictionaryAttr found;         ///< what the search wrote; null: there was none

@@ -80,6 +80,7 @@ void tessera::addLocalOrder(OpPassManager &manager, const PipelineOptions &optio
 
 LogicalResult tessera::addFusion(OpPassManager &manager, const PipelineOptions &options) {
   dist::DistFuseCollectivesOptions fuse;
+  fuse.memoryBudget = options.search.memoryBudget.value_or(0);
   fuse.topology = options.topology;
   std::unique_ptr<Pass> pass = dist::createDistFuseCollectives(fuse);
   std::string fusion = options.fusion;

@@ -21,6 +21,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <array>
 #include <limits>
 #include <queue>
 
@@ -31,7 +32,8 @@ namespace {
 
 class Joiner {
 public:
-  explicit Joiner(std::vector<JoinItem> given) : items(std::move(given)) {
+  Joiner(std::vector<JoinItem> given, JoinBudget *budget)
+      : items(std::move(given)), budget(budget) {
     for (const JoinItem &item : items)
       if (item.candidate)
         groups = std::max(groups, item.candidate->group + 1);
@@ -52,7 +54,9 @@ private:
   struct Bucket {
     SmallVector<size_t> members;
     int64_t bytes = 0;
-    SmallVector<size_t> ready; ///< members whose operands are scheduled
+    int64_t first = 0, last = 0; ///< times of its members
+    double freed = 0;            ///< by all of them
+    SmallVector<size_t> ready;   ///< members whose operands are scheduled
   };
 
   void fillBuckets() {
@@ -67,20 +71,43 @@ private:
           own[g] = std::max(own[g], levels[producer * groups + g]);
       if (!items[i].candidate)
         continue;
-      auto [group, bytes, limit] = *items[i].candidate;
+      const JoinCandidate &candidate = *items[i].candidate;
+      auto [group, bytes, limit] = std::tie(candidate.group, candidate.bytes, candidate.limit);
       size_t into = newest[group];
       bool fits = into != kNone && own[group] < count[group] && bytes <= limit &&
-                  buckets[into].bytes <= limit - bytes;
+                  buckets[into].bytes <= limit - bytes && reserve(buckets[into], candidate);
       if (!fits) {
         into = newest[group] = buckets.size();
-        buckets.emplace_back();
+        buckets.emplace_back().first = candidate.time;
         ++count[group];
       }
       buckets[into].members.push_back(i);
       buckets[into].bytes += bytes;
+      buckets[into].last = candidate.time;
+      buckets[into].freed += candidate.freed;
       bucketOf[i] = into;
       own[group] = count[group];
     }
+  }
+
+  /// Whether the budget has room for what joining a bucket keeps for longer and makes earlier.
+  bool reserve(const Bucket &bucket, const JoinCandidate &candidate) {
+    if (!budget)
+      return true;
+    struct Interval {
+      int64_t from, to;
+      double bytes;
+    };
+    std::array<Interval, 2> added{Interval{bucket.last + 1, candidate.time, bucket.freed},
+                                  Interval{bucket.first, candidate.time - 1, candidate.taken}};
+    auto isEmpty = [](const Interval &each) { return each.bytes <= 0 || each.from > each.to; };
+    for (const Interval &each : added)
+      if (!isEmpty(each) && budget->profile.peak(each.from, each.to) + each.bytes > budget->bytes)
+        return false;
+    for (const Interval &each : added)
+      if (!isEmpty(each))
+        budget->profile.add(each.from, each.to, each.bytes);
+    return true;
   }
 
   /// Emits a bucket or an op at the place of its last member.
@@ -144,6 +171,7 @@ private:
   static constexpr size_t kNone = std::numeric_limits<size_t>::max();
 
   std::vector<JoinItem> items;
+  JoinBudget *budget; ///< null: none
   int64_t groups = 0;
   std::vector<SmallVector<size_t, 4>> consumers; ///< by place
   std::vector<Bucket> buckets;
@@ -155,6 +183,7 @@ private:
 
 } // namespace
 
-std::vector<SmallVector<size_t>> tessera::dist::joinCollectives(std::vector<JoinItem> items) {
-  return Joiner(std::move(items)).run();
+std::vector<SmallVector<size_t>> tessera::dist::joinCollectives(std::vector<JoinItem> items,
+                                                                JoinBudget *budget) {
+  return Joiner(std::move(items), budget).run();
 }

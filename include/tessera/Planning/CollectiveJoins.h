@@ -14,6 +14,8 @@
 #ifndef TESSERA_PLANNING_COLLECTIVEJOINS_H
 #define TESSERA_PLANNING_COLLECTIVEJOINS_H
 
+#include "tessera/Planning/MemoryProfile.h"
+
 #include "llvm/ADT/SmallVector.h"
 
 #include <cstdint>
@@ -30,6 +32,16 @@ struct JoinCandidate {
   int64_t group; ///< small and dense; members of one group may become one op
   int64_t bytes; ///< of the operand
   int64_t limit; ///< bytes that a joined op may have
+  /// Read under a budget alone: when it runs by itself, and the bytes that it would free then, or
+  /// would take from then on.
+  int64_t time = 0;
+  double freed = 0, taken = 0;
+};
+
+/// What joining may add to the memory of a device.
+struct JoinBudget {
+  MemoryProfile profile; ///< with nothing joined; what joining adds is added
+  double bytes;
 };
 
 /// An op of a block.
@@ -41,8 +53,11 @@ struct JoinItem {
 /// The new order of a block's ops, as units of one op or of several collectives that become one; no
 /// units where nothing is joined. A collective joins the newest unit of its group unless it depends
 /// on it or the limit is hit. A unit runs at the place of its last member, what uses the others
-/// waits for it; all else keeps its order. Time: linear in producers, times groups, and a sort.
-std::vector<llvm::SmallVector<size_t>> joinCollectives(std::vector<JoinItem> items);
+/// waits for it; all else keeps its order. Under a budget nothing is joined that would exceed it:
+/// what a collective frees is freed when its unit runs, and what it makes is there from the unit's
+/// first member on. Time: linear in producers, times groups, and a sort.
+std::vector<llvm::SmallVector<size_t>> joinCollectives(std::vector<JoinItem> items,
+                                                       JoinBudget *budget = nullptr);
 
 } // namespace tessera::dist
 

@@ -170,8 +170,12 @@ def DistFuseCollectives : Dist_Pass<"dist-fuse-collectives"> {
     gradients are reduced while the backward pass goes on; `index`, all-reduce only, cuts the
     all-reduces of a function in their order at the indices of `config`: [20, 35] joins 0..19, 20..34 and the rest; none is
     `auto`, those beyond the last all-reduce are named in a remark. `off` joins nothing.
+
+    A joined collective keeps the operands of its first members until the last one is there, and makes the results of its
+    last members early. With `memory-budget`, nothing is joined whose memory would exceed the budget.
   }];
   let options = [
+    Option<"memoryBudget", "memory-budget", "double", "0", "GiB per device; 0: no budget">,
     Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
     Option<"allReduce", "all-reduce", "std::string", "\"auto\"", "Mode for all-reduce: off, auto, bucket, size, ready or index">,
     Option<"allGather", "all-gather", "std::string", "\"auto\"", "Mode for all-gather: off, auto, bucket or size">,

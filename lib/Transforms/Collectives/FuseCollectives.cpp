@@ -9,6 +9,7 @@
 
 #include "tessera/Dialect/Dist/IR/Pipeline.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Planning/Liveness.h"
 #include "tessera/Transforms/CostOptions.h"
 #include "tessera/Transforms/Passes.h"
 
@@ -180,12 +181,16 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
     FailureOr<CostOptions> cost = readCostOptions(getOperation(), "time", topology);
     if (failed(cost))
       return signalPassFailure();
+    FailureOr<double> budget =
+        readMemoryBudget(getOperation(), "dist-fuse-collectives", memoryBudget);
+    if (failed(budget))
+      return signalPassFailure();
     meshes.emplace(getOperation());
     machine = cost->topology;
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
       if (isLocalView(function)) {
         function.walk([](Operation *op) { joinExchanges(op); });
-        fuse(function, *plans);
+        fuse(function, *plans, *budget);
       }
   }
 
@@ -208,8 +213,33 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
     return static_cast<int64_t>(std::clamp(wireBytes * ofOperand, kLeastBucket, kMostBucket));
   }
 
-  /// Joins what the plans of all-reduce, all-gather and reduce-scatter say, block by block.
-  void fuse(func::FuncOp function, ArrayRef<Plan> plans) {
+  /// What a collective that is alone frees, and takes, at which time.
+  static void addLife(Operation *op, const Liveness &lives, JoinCandidate &candidate) {
+    auto alignedOf = [](Value value) {
+      auto type = cast<RankedTensorType>(value.getType());
+      return alignedBytes(
+          static_cast<double>(type.getNumElements() * bytesPerElement(type.getElementType())));
+    };
+    candidate.time = lives.timeOf(op);
+    Liveness::Life operand = lives.of(rootOf(op->getOperand(0)));
+    double made = alignedOf(op->getResult(0));
+    double freed = operand.to <= candidate.time ? alignedOf(op->getOperand(0)) : 0;
+    candidate.freed = std::max(0.0, freed - made);
+    candidate.taken = std::max(0.0, made - freed);
+  }
+
+  /// Joins what the plans of all-reduce, all-gather and reduce-scatter say, block by block, as far
+  /// as a budget leaves room for what is kept for longer then; 0: there is none.
+  void fuse(func::FuncOp function, ArrayRef<Plan> plans, double mostBytes) {
+    std::optional<Liveness> lives;
+    std::optional<JoinBudget> budget;
+    if (mostBytes > 0) {
+      lives.emplace(function);
+      budget = JoinBudget{MemoryProfile(lives->end()), mostBytes};
+      forEachOwn(function, *lives, [&](Value, Liveness::Life life, double bytes) {
+        budget->profile.add(life.from, life.to, bytes);
+      });
+    }
     auto kindOf = [](Operation *op) {
       return isa<AllReduceOp>(op)       ? 0
              : isa<AllGatherOp>(op)     ? 1
@@ -237,18 +267,25 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
         hoistAllReduces(*block);
       std::map<std::tuple<int64_t, int64_t, std::string>, int64_t> groups;
       std::vector<int64_t> limits; // by group
-      fuseInBlock(*block, [&](Operation *op) -> std::optional<JoinCandidate> {
-        int kind = kindOf(op);
-        if (kind < 0 || plans[kind].mode == "off" || op->getNumOperands() != 1 ||
-            !op->getAttr("sources"))
-          return std::nullopt;
-        auto key = std::make_tuple(plans[kind].groupAt(positions.lookup(op)), segments.lookup(op),
-                                   groupOf(op));
-        auto [group, isNew] = groups.try_emplace(key, groups.size());
-        if (isNew)
-          limits.push_back(plans[kind].mode == "bucket" ? bucketBytes(op) : plans[kind].limit());
-        return JoinCandidate{group->second, bytesOf(op), limits[group->second]};
-      });
+      fuseInBlock(
+          *block,
+          [&](Operation *op) -> std::optional<JoinCandidate> {
+            int kind = kindOf(op);
+            if (kind < 0 || plans[kind].mode == "off" || op->getNumOperands() != 1 ||
+                !op->getAttr("sources"))
+              return std::nullopt;
+            auto key = std::make_tuple(plans[kind].groupAt(positions.lookup(op)),
+                                       segments.lookup(op), groupOf(op));
+            auto [group, isNew] = groups.try_emplace(key, groups.size());
+            if (isNew)
+              limits.push_back(plans[kind].mode == "bucket" ? bucketBytes(op)
+                                                            : plans[kind].limit());
+            JoinCandidate candidate{group->second, bytesOf(op), limits[group->second]};
+            if (lives)
+              addLife(op, *lives, candidate);
+            return candidate;
+          },
+          budget ? &*budget : nullptr);
     }
     for (auto [plan, count] : llvm::zip(plans, counts))
       for (int64_t index : plan.mode == "index" ? ArrayRef(plan.config) : ArrayRef<int64_t>())

@@ -22,8 +22,9 @@ namespace {
 class BlockFuser {
 public:
   BlockFuser(Block &block,
-             llvm::function_ref<std::optional<JoinCandidate>(Operation *)> candidateOf)
-      : block(block) {
+             llvm::function_ref<std::optional<JoinCandidate>(Operation *)> candidateOf,
+             JoinBudget *budget)
+      : block(block), budget(budget) {
     for (Operation &op : block.without_terminator()) {
       index[&op] = ops.size();
       ops.push_back(&op);
@@ -35,7 +36,7 @@ public:
     if (llvm::none_of(items, [](const JoinItem &item) { return item.candidate.has_value(); }))
       return;
     findProducers();
-    apply(joinCollectives(std::move(items)));
+    apply(joinCollectives(std::move(items), budget));
   }
 
 private:
@@ -114,6 +115,7 @@ private:
   }
 
   Block &block;
+  JoinBudget *budget;
   std::vector<Operation *> ops;              ///< without the terminator
   llvm::DenseMap<Operation *, size_t> index; // looked up, never iterated
   std::vector<JoinItem> items;
@@ -122,6 +124,7 @@ private:
 } // namespace
 
 void dist::fuseInBlock(Block &block,
-                       llvm::function_ref<std::optional<JoinCandidate>(Operation *)> candidateOf) {
-  BlockFuser(block, candidateOf).run();
+                       llvm::function_ref<std::optional<JoinCandidate>(Operation *)> candidateOf,
+                       JoinBudget *budget) {
+  BlockFuser(block, candidateOf, budget).run();
 }

@@ -16,7 +16,8 @@ namespace tessera::dist {
 
 /// Joins the candidates of a block as joinCollectives says.
 void fuseInBlock(mlir::Block &block,
-                 llvm::function_ref<std::optional<JoinCandidate>(mlir::Operation *)> candidateOf);
+                 llvm::function_ref<std::optional<JoinCandidate>(mlir::Operation *)> candidateOf,
+                 JoinBudget *budget = nullptr);
 
 } // namespace tessera::dist
 
