@@ -18,6 +18,7 @@
 
 #include "tessera/Dialect/Dist/IR/ReshardCache.h"
 #include "tessera/Sharding/Selections.h"
+#include "tessera/Solver/CompleteChoice.h"
 #include "tessera/Solver/Solver.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -128,7 +129,7 @@ private:
     std::vector<int64_t> now(problem.nodes.size(), -1);
     for (size_t n : open)
       now[nodeOf[n]] = choice[n];
-    now = withBestPlaces(std::move(now));
+    now = solver::completeChoice(problem, std::move(now)); // with the best places for it
     std::vector<int64_t> solved = solve();
     if (problem.cost(solved) > problem.cost(now) - kSecondsOfAReshard)
       return false;
@@ -411,25 +412,6 @@ private:
     auto *solution = std::get_if<solver::Solution>(&solved);
     assert(solution && "a problem without a budget has a plan");
     return std::move(solution->choice);
-  }
-
-  /// Completes a choice of all ops: a place, which has edges to ops alone, is -1.
-  std::vector<int64_t> withBestPlaces(std::vector<int64_t> of) const {
-    std::vector<std::vector<double>> costs(of.size());
-    for (size_t node = 0; node < of.size(); ++node)
-      if (of[node] < 0)
-        costs[node] = problem.nodes[node].cost;
-    for (const solver::Edge &edge : problem.edges) {
-      const solver::EdgeTable &table = problem.tables[edge.table];
-      for (size_t s = 0; s < costs[edge.from].size(); ++s)
-        costs[edge.from][s] += table.at(static_cast<int64_t>(s), of[edge.to]);
-      for (size_t s = 0; s < costs[edge.to].size(); ++s)
-        costs[edge.to][s] += table.at(of[edge.from], static_cast<int64_t>(s));
-    }
-    for (size_t node = 0; node < of.size(); ++node)
-      if (of[node] < 0)
-        of[node] = llvm::min_element(costs[node]) - costs[node].begin();
-    return of;
   }
 
   const PropagationGraph &graph;

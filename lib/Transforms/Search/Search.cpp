@@ -14,6 +14,7 @@
 #include "MeshShapes.h"
 
 #include "tessera/Dialect/Dist/IR/ReshardCache.h"
+#include "tessera/Solver/CompleteChoice.h"
 #include "tessera/Support/Bytes.h"
 #include "tessera/Transforms/CostOptions.h"
 #include "tessera/Transforms/Passes.h"
@@ -81,28 +82,6 @@ static PropagatedPlan propagateAlone(const PropagationGraph &graph, const Topolo
   return plan;
 }
 
-/// The propagated plan with the best places for it: all that a place has edges to is decided.
-static std::vector<int64_t> completePropagated(const StrategyGraph &graph) {
-  const solver::Problem &problem = graph.problem();
-  std::vector<int64_t> choice = graph.propagatedChoice();
-  std::vector<std::vector<double>> costs(choice.size()); // of places
-  for (size_t node = 0; node < choice.size(); ++node)
-    if (choice[node] < 0)
-      costs[node] = problem.nodes[node].cost;
-  for (const solver::Edge &edge : problem.edges) {
-    const solver::EdgeTable &table = problem.tables[edge.table];
-    std::vector<double> &from = costs[edge.from], &to = costs[edge.to];
-    for (size_t s = 0; s < from.size(); ++s)
-      from[s] += table.at(static_cast<int64_t>(s), choice[edge.to]);
-    for (size_t s = 0; s < to.size(); ++s)
-      to[s] += table.at(choice[edge.from], static_cast<int64_t>(s));
-  }
-  for (size_t node = 0; node < choice.size(); ++node)
-    if (choice[node] < 0)
-      choice[node] = llvm::min_element(costs[node]) - costs[node].begin();
-  return choice;
-}
-
 /// Searches one function. Adds what is known of its plan to `summary`.
 static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshTable &meshes,
                                               const SearchSettings &settings,
@@ -121,7 +100,8 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
   OpCosts costs(function, settings.topology);
   StrategyGraph strategies(graph, propagated, planner, costs, options);
 
-  std::vector<int64_t> alone = completePropagated(strategies);
+  std::vector<int64_t> alone =
+      solver::completeChoice(strategies.problem(), strategies.propagatedChoice());
   double aloneCost = strategies.problem().cost(alone);
   BudgetSearch within(function, strategies, graph, settings, begin);
   FailureOr<solver::Solution> solved = within.run(alone);
