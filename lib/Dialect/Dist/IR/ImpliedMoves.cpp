@@ -43,27 +43,11 @@ static LogicalResult joinParts(Operation *op, std::vector<int64_t> &shape, int64
   return success();
 }
 
-template <typename Op> static LogicalResult reduceParts(Op op, Move &move) {
+template <typename Op>
+  requires llvm::is_one_of<Op, AllReduceOp, ReduceOp>::value
+static LogicalResult writeMove(Op op, Move &move) {
   move.source.partial = partialOver(move.axes, op.getReduction());
   return success();
-}
-
-template <typename Op> static LogicalResult gatherParts(Op op, Move &move) {
-  move.source.dims[op.getDim()] = move.axes;
-  return joinParts(op, move.shape, op.getDim(), move.n);
-}
-
-template <typename Op> static LogicalResult cutWhole(Op op, Move &move) {
-  move.target.dims[op.getDim()] = move.axes;
-  return success();
-}
-
-static LogicalResult writeMove(AllReduceOp op, Move &move) {
-  return reduceParts(op, move);
-}
-
-static LogicalResult writeMove(ReduceOp op, Move &move) {
-  return reduceParts(op, move);
 }
 
 static LogicalResult writeMove(MakePartialOp op, Move &move) {
@@ -71,24 +55,24 @@ static LogicalResult writeMove(MakePartialOp op, Move &move) {
   return success();
 }
 
-static LogicalResult writeMove(AllGatherOp op, Move &move) {
-  return gatherParts(op, move);
+template <typename Op>
+  requires llvm::is_one_of<Op, AllGatherOp, GatherOp>::value
+static LogicalResult writeMove(Op op, Move &move) {
+  move.source.dims[op.getDim()] = move.axes;
+  return joinParts(op, move.shape, op.getDim(), move.n);
 }
 
-static LogicalResult writeMove(GatherOp op, Move &move) {
-  return gatherParts(op, move);
+template <typename Op>
+  requires llvm::is_one_of<Op, ScatterOp, SliceOp>::value
+static LogicalResult writeMove(Op op, Move &move) {
+  move.target.dims[op.getDim()] = move.axes;
+  return success();
 }
 
 static LogicalResult writeMove(ReduceScatterOp op, Move &move) {
-  return success(succeeded(reduceParts(op, move)) && succeeded(cutWhole(op, move)));
-}
-
-static LogicalResult writeMove(ScatterOp op, Move &move) {
-  return cutWhole(op, move);
-}
-
-static LogicalResult writeMove(SliceOp op, Move &move) {
-  return cutWhole(op, move);
+  move.source.partial = partialOver(move.axes, op.getReduction());
+  move.target.dims[op.getDim()] = move.axes;
+  return success();
 }
 
 static LogicalResult writeMove(AllToAllOp op, Move &move) {
