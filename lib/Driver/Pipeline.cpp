@@ -159,31 +159,32 @@ namespace {
 struct TextOptions : PassPipelineOptions<TextOptions> {
   Option<std::string> from{*this, "compile-from", llvm::cl::desc("Phase of the input"),
                            llvm::cl::init("input")};
-  Option<std::string> to{*this, "compile-to", llvm::cl::desc("Phase to stop behind"),
+  Option<std::string> to{*this, "compile-to", llvm::cl::desc("Phase to stop after"),
                          llvm::cl::init("scheduled")};
   Option<std::string> objective{*this, "objective", llvm::cl::desc("time or bytes"),
                                 llvm::cl::init("time")};
   Option<bool> narrowReductions{*this, "narrow-reductions",
                                 llvm::cl::desc("Reduce 16-bit floats in 16 bits")};
-  Option<bool> overlap{*this, "overlap", llvm::cl::desc("Compute while collectives are under way"),
+  Option<bool> overlap{*this, "overlap", llvm::cl::desc("Overlap collectives with computation"),
                        llvm::cl::init(false)};
   Option<std::string> topology{*this, "topology", llvm::cl::desc("Topology file (JSON)")};
   Option<std::string> mode{*this, "mode", llvm::cl::desc("Mode of dist-search; none: propagate")};
-  Option<int64_t> devices{*this, "devices", llvm::cl::desc("Devices of a program without a mesh"),
+  Option<int64_t> devices{*this, "devices",
+                          llvm::cl::desc("Devices of the mesh for a program without one"),
                           llvm::cl::init(0)};
-  Option<double> memoryBudget{*this, "memory-budget", llvm::cl::desc("GiB a device; 0: no budget"),
-                              llvm::cl::init(0)};
+  Option<double> memoryBudget{*this, "memory-budget",
+                              llvm::cl::desc("GiB per device; 0: no budget"), llvm::cl::init(0)};
   Option<std::string> minimise{*this, "minimise", llvm::cl::desc("time or memory"),
                                llvm::cl::init("time")};
   Option<bool> fullyUseDevices{*this, "fully-use-devices",
                                llvm::cl::desc("Contractions use every device where sizes allow"),
                                llvm::cl::init(true)};
-  Option<double> timeLimit{*this, "time-limit", llvm::cl::desc("Seconds of the search"),
+  Option<double> timeLimit{*this, "time-limit", llvm::cl::desc("Seconds until the search stops"),
                            llvm::cl::init(SearchWish().timeLimit)};
-  Option<std::string> solver{*this, "solver", llvm::cl::desc("HiGHS' library or CBC's program")};
+  Option<std::string> solver{*this, "solver", llvm::cl::desc("HiGHS library or cbc program")};
   Option<std::string> fusion{*this, "comm-fusion",
                              llvm::cl::desc("Options of dist-fuse-collectives, in braces")};
-  Option<bool> remarks{*this, "remarks", llvm::cl::desc("Say what was chosen and why")};
+  Option<bool> remarks{*this, "remarks", llvm::cl::desc("Emit remarks with decisions and reasons")};
 };
 } // namespace
 

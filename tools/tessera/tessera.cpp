@@ -71,16 +71,17 @@ static void addSearchOptions(CLI::App *command, tessera::SearchWish &options) {
   CLI::Option *own[] = {
       command
           ->add_option("--minimise", options.minimise,
-                       "What the plan of a program has the least of: time, or memory of a device")
+                       "Objective of the search: time, or memory per device")
           ->check(CLI::IsMember({"time", "memory"})),
       command->add_option("--fully-use-devices", options.fullyUseDevices,
                           "Whether contractions use every device where sizes allow; default true"),
       command
           ->add_option("--time-limit", options.timeLimit,
-                       "Seconds of the search; then the best so far")
+                       "Seconds until the search stops with the best plan so far")
           ->check(seconds()),
-      command->add_option("--solver", options.solver,
-                          "Library of HiGHS or program cbc for mode exact; default looked for")};
+      command->add_option(
+          "--solver", options.solver,
+          "HiGHS library or cbc program for mode exact; default: search the system")};
   if (!isAlways)
     for (CLI::Option *option : own)
       option->needs(mode);
@@ -90,7 +91,7 @@ static void addSearchOptions(CLI::App *command, tessera::SearchWish &options) {
 static void addInputOptions(CLI::App *command, tessera::ProgramOptions &options) {
   command->add_option("file", options.file, "Program (.mlir), - for standard input")->required();
   command->add_option("--function", options.function,
-                      "Function to take; default @main, else the only public one");
+                      "Function to compile; default @main, else the only public one");
   command->add_option("--compile-from", options.compileFrom, "Phase that the file is in");
   command->add_option(
       "--topology", options.topology,
@@ -108,9 +109,9 @@ static void addInputOptions(CLI::App *command, tessera::ProgramOptions &options)
 static void addProgramOptions(CLI::App *command, tessera::ProgramOptions &options) {
   addInputOptions(command, options);
   command->add_flag("--narrow-reductions", options.narrowReductions,
-                    "Add contributions of 16-bit floats in 16 bits: half the bytes, less exact");
+                    "Reduce 16-bit floats in 16 bits: half the bytes, less accurate");
   command->add_flag("--overlap", options.overlaps,
-                    "Compute while collectives are under way, where the model says it is faster");
+                    "Overlap collectives with computation where the model predicts a gain");
   command->add_option(
       "--schedule", options.schedule,
       "Order of the micro-batches of a program with stages: sequential, gpipe, 1f1b, interleaved, "
@@ -208,7 +209,7 @@ static int commandMain(int argc, char **argv) {
   command->add_option("--backend", run.driver.backend, "What executes it")->default_val("threads");
   command
       ->add_option("--schedule-seed", run.driver.scheduleSeed,
-                   "Of the stub backend: which legal order of the streams is run")
+                   "Stub backend: seed of the legal order in which streams run")
       ->check(seed())
       ->default_val(0);
   command->add_option("--plugin", run.plugin, "A shared object that registers a backend");

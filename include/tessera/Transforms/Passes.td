@@ -17,35 +17,35 @@ class Dist_Pass<string name> : Pass<name, "::mlir::ModuleOp"> {
 }
 
 def DistGuard : Dist_Pass<"dist-guard"> {
-  let summary = "Stop at what the pipeline cannot take";
+  let summary = "Reject programs that the pipeline does not support";
   let description = [{
-    Refuses, with one located error each: ops of other dialects and unregistered ones, dynamic shapes, unstructured
-    control flow, element types without a kernel, ops with side effects. What passes here passes every later pass.
+    Emits one located error for each unsupported construct: unregistered ops and ops of other dialects, dynamic shapes,
+    unstructured control flow, element types without a kernel, ops with side effects. A program that passes is supported by
+    every later pass.
   }];
 }
 
 def DistNormalize : Dist_Pass<"dist-normalize"> {
-  let summary = "Bring a program to the form that the other passes read";
+  let summary = "Rewrite a program to the form that the other passes expect";
   let description = [{
-    Inlines calls (what a called function declares becomes `dist.shard_tensor`), writes elementwise ops on tensors
-    as `linalg.generic`, decomposes aggregates such as `linalg.softmax`, reads extended 16-bit floats as they were where
-    a contraction multiplies them with others of their type, moves what does not depend on the iteration in
-    front of its loop, composes moves along one dimension to one `dist.rearrange`, reads look-ups at affine indices by a
-    map, splits dimensions that a reshape has merged while ops run over them, gives every use of a cheap constant its own
-    copy, rewrites shardings to canonical spelling with non-negative dimensions, and checks that operands that meet lie on
-    one mesh.
+    Inlines calls (annotations of the callee become `dist.shard_tensor`), writes elementwise ops on tensors as
+    `linalg.generic`, decomposes aggregates such as `linalg.softmax`, lets contractions read 16-bit operands without the
+    extension that makes their types equal, hoists loop invariants, composes moves along one dimension into one
+    `dist.rearrange`, replaces look-ups at affine indices by indexing maps, splits dimensions that a reshape has merged,
+    copies cheap constants for each use, rewrites shardings in canonical form with non-negative dimensions, and verifies
+    that the operands of an op are on one mesh.
   }];
 }
 
 def DistRecognizeAttention : Dist_Pass<"dist-recognize-attention"> {
-  let summary = "Write products and softmax as one op where a program attends";
+  let summary = "Raise products and softmax to ext.attention";
   let description = [{
-    Where a product sums over the keys of a softmax of another product, both become an `ext.attention`, with everything
-    elementwise between them (scale, bias, mask, soft cap) as its region. Programs are compared by the formula of an
-    element, so that it does not matter where scales stand, whether masks are selected, added or multiplied, which
-    dimension the heads are, what is transposed, reshaped or broadcast on the way, or whether the softmax is divided
-    before or behind the product. Masks made of indices become code; heads that share keys and values by a broadcast
-    read them as they are. Where something else reads the scores, or the user constrained them, nothing changes.
+    Replaces a product, a softmax over its result and the product that sums over the keys by one `ext.attention`. The
+    elementwise ops between them (scale, bias, mask, soft cap) become its region. The pass compares formulas of elements,
+    so it accepts any position of the scale, masks that are selected, added or multiplied, any dimension for the heads,
+    transposes, reshapes and broadcasts in between, and a softmax that is normalized before or after the second product.
+    Masks computed from indices become code; heads that share keys and values through a broadcast read the shared
+    operands. Scores with other users or with an annotation are left alone.
   }];
   let dependentDialects = ["::tessera::dist::DistDialect", "::tessera::ext::ExtDialect",
                            "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
@@ -53,12 +53,13 @@ def DistRecognizeAttention : Dist_Pass<"dist-recognize-attention"> {
 }
 
 def DistPropagate : Dist_Pass<"dist-propagate"> {
-  let summary = "Give every value a sharding";
+  let summary = "Propagate shardings to every value";
   let description = [{
-    Carries the axes that the user wrote from tensor to tensor along the factors of each op, in rounds of user priority, first
-    through what only moves elements, then through everything; then decides for each op how its
-    loops are cut: where tensors contest an axis, by the least modelled time of the ops concerned and of the reshards between
-    them, on the machine of `topology`, then by order in the program. The result is `dist.shardings` on every op and `dist.sharding` on every argument and result.
+    Spreads the annotated axes from tensor to tensor along the factors of each op, in rounds of user priority, first
+    through ops that only move elements, then through all ops. Then decides how the loops of each op are cut. Where
+    tensors contest an axis, the pass minimizes the modelled time of the ops concerned and of the reshards between them on
+    the machine of `topology`; ties go to the earlier op. Writes `dist.op_sharding` and `dist.shardings` on every op and
+    `dist.sharding` on every argument and result.
   }];
   let options = [
     Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
@@ -68,9 +69,9 @@ def DistPropagate : Dist_Pass<"dist-propagate"> {
 def DistPrintRules : Dist_Pass<"dist-print-rules"> {
   let summary = "Print the sharding rule of each op as a remark";
   let description = [{
-    One remark for each op with tensors: the factors (loops) of every dimension of its operands and results, which of them
-    must be whole or are reduced, and from which sets of operands it forwards contributions to a sum. For tests of rules, and
-    to see why an op is not cut. Changes nothing.
+    Emits one remark for each op with tensors: the factors (loops) of every dimension of its operands and results, which
+    factors must stay whole or are reduced, and the sets of operands from which the op forwards partial sums. For tests of
+    rules, and to find out why an op is not cut. Does not change the program.
 
     ```
     ([i, k], [k, j], [i, j]) -> ([i, j]) {i = 8, j = 16, k = 4} sum over k, operand 2 accumulates; forwards sums from {0, 2} {1, 2}
@@ -79,97 +80,98 @@ def DistPrintRules : Dist_Pass<"dist-print-rules"> {
 }
 
 def DistSearch : Dist_Pass<"dist-search"> {
-  let summary = "Choose every sharding by its modelled time";
+  let summary = "Choose all shardings by modelled time";
   let description = [{
-    Takes the place of `dist-propagate`: no annotation is needed, and what is annotated holds. Every op becomes a node whose strategies are
-    the ways to cut it, every tensor an edge with the times of the reshards between what one op leaves and another needs (chains of
-    collectives without permutations and exchanges) on the machine's topology; the choice of least total time is found by `mode` (docs/search.md) and written as `dist-propagate` writes its own.
-    It is never slower, by the model, than what propagation alone decides; with `minimise=memory` it keeps no more at its peak. A module without a mesh gets one of `devices` devices, of the
-    shape that serves it best. `dist.search` on the module has the cost, the proved lower bound and the memory.
+    Replaces `dist-propagate`. Annotations are optional, and the plan honours them. Every op becomes a node whose
+    strategies are the ways to cut it, every tensor an edge whose table has the times of the reshards between producer and
+    users on the machine's topology (chains of collectives without permutations and exchanges). `mode` selects the solver
+    that minimizes the total time (docs/search.md). By the model, the plan is never slower than that of propagation; with
+    `minimise=memory` its peak is never higher. For a module without a mesh, the pass creates one of `devices` devices and
+    selects its shape. `dist.search` on the module has the cost, the proved lower bound and the memory estimate.
   }];
   let options = [
     Option<"mode", "mode", "std::string", "\"dynamic_programming\"",
            "sharding_propagation, dynamic_programming, recursive_programming or exact">,
-    Option<"memoryBudget", "memory-budget", "double", "0", "GiB a device; 0: no budget">,
+    Option<"memoryBudget", "memory-budget", "double", "0", "GiB per device; 0: no budget">,
     Option<"takeLeast", "take-least", "bool", "false",
-           "Where no plan is within the budget, take the one of least memory in place of an error">,
+           "If no plan is within the budget, take the one of least memory instead of failing">,
     Option<"minimise", "minimise", "std::string", "\"time\"",
-           "What a plan has the least of: time, or memory at the peak of a device">,
+           "Objective: time, or peak memory of a device">,
     Option<"fullyUseDevices", "fully-use-devices", "bool", "true",
            "Contractions use every device where their sizes allow">,
-    Option<"devices", "devices", "int64_t", "0", "Devices for a module without a mesh; 0: it stays without">,
+    Option<"devices", "devices", "int64_t", "0", "Devices of the mesh created for a module without one; 0: create none">,
     Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
-    Option<"timeLimit", "time-limit", "double", "10", "Seconds; then the best plan so far is taken">,
-    Option<"solver", "solver", "std::string", "\"\"", "Library of HiGHS or program cbc for mode exact; default looked for">,
+    Option<"timeLimit", "time-limit", "double", "10", "Seconds until the search stops with the best plan so far">,
+    Option<"solver", "solver", "std::string", "\"\"", "HiGHS library or cbc program for mode exact; default: search the system">,
   ];
 }
 
 def DistSinkPartials : Dist_Pass<"dist-sink-partials"> {
-  let summary = "Let reductions wait where that sends fewer bytes";
+  let summary = "Delay reductions of partial values where that sends fewer bytes";
   let description = [{
-    Contributions pass through every op that is linear in them and through what only moves elements. For each mesh axis a minimum cut over the
-    values finds where reducing them sends the fewest bytes: partial sums of branches are added before one reduction, a gradient is
-    reduced when it has become small. Of equal cuts the earliest is taken. It runs before `dist-insert-reshards`, which then
-    reduces what is partial where a use needs it whole; it changes `dist.shardings` alone.
+    Partial values pass through every op that is linear in them. For each mesh axis, a minimum cut over the values finds
+    where reducing them sends the fewest bytes: the partial sums of several branches are added before one reduction, a
+    gradient is reduced where it is smallest. Of equal cuts the pass takes the earliest. It changes `dist.op_sharding` and
+    `dist.shardings` only; `dist-insert-reshards` then reduces partial values for users that need them whole.
   }];
 }
 
 def DistInsertReshards : Dist_Pass<"dist-insert-reshards"> {
-  let summary = "Put a dist.reshard, with its reason, where a use needs another sharding";
+  let summary = "Insert a dist.reshard, with its reason, where a use needs another sharding";
   let description = [{
-    One for several uses that need the same; a partial value is reduced once, straight to what its uses need where they agree.
-    `dist.shard_tensor` disappears: what it demanded is a reshard or already so.
+    Uses that need the same sharding share a reshard. A partial value is reduced once, directly to the sharding of its uses
+    where they agree. `dist.shard_tensor` is replaced by a reshard, or by its operand if that has the sharding already.
   }];
 }
 
 def DistWidenPartials : Dist_Pass<"dist-widen-partials"> {
   let summary = "Keep contributions of 16-bit floats in f32 until they are reduced";
   let description = [{
-    What leads from a reduction that is cut to the `dist.reshard` that adds up its contributions is computed in f32, reduced in f32 and
-    rounded once, as one device does. So a reduction of bf16 or f16 sends four bytes an element. What others read (a result
-    annotated partial, the carry of a loop) stays as it is.
+    Computes the ops between a cut reduction and the `dist.reshard` that reduces its contributions in f32, reduces in f32
+    and rounds once, as one device does. A reduction of bf16 or f16 then sends four bytes per element. Partial values that
+    leave this region (a result annotated partial, the carry of a loop) keep their element type.
   }];
 }
 
 def DistPlanReshards : Dist_Pass<"dist-plan-reshards"> {
-  let summary = "Write each dist.reshard as the chain of moves that costs least";
+  let summary = "Replace each dist.reshard by the cheapest chain of moves";
   let description = [{
-    Every `dist.reshard` within one mesh becomes a chain of them, each with one move in `dist.move` (slice, all_gather, reduce_scatter,
-    all_reduce, all_to_all, permute or exchange), by the shortest path over placements under the cost model. Reshards to windows (halos) are left
-    to `dist-partition`, which sees what pads them. With `remarks` each says the chain, its cost, the runner-up (the
-    cheapest chain without the dearest move of the chosen one) and the bytes that any plan must receive.
+    Replaces every `dist.reshard` within one mesh by a chain of reshards with one move each in `dist.move` (slice,
+    all_gather, reduce_scatter, all_reduce, all_to_all, permute or exchange): the shortest path over placements under the
+    cost model. Reshards to windows (halos) are left to `dist-partition`, which knows their padding. With `remarks`, the pass
+    reports the chain, its cost, the runner-up (the cheapest chain without the most expensive move of the chosen one) and
+    the bytes that any plan must receive.
   }];
   let options = [
-    Option<"objective", "objective", "std::string", "\"time\"", "What a plan minimises: time or bytes">,
+    Option<"objective", "objective", "std::string", "\"time\"", "Objective: time or bytes">,
     Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
     Option<"remarks", "remarks", "bool", "false", "Emit a remark for every chain that communicates">,
   ];
 }
 
 def DistPartition : Dist_Pass<"dist-partition"> {
-  let summary = "Global shapes to local shapes, reshards to collectives";
+  let summary = "Lower global shapes to local shapes, and reshards to collectives";
   let description = [{
-    Writes one function of the local view per distinct set of devices. Uneven edges of reductions are masked, windows get their
-    halo, indices become global again where a body reads them.
+    Writes one function in the local view per distinct set of devices. Masks the padding of uneven reductions, exchanges
+    halos of windows, and adds the offset of a device to indices that a body reads.
   }];
   let options = [
     Option<"objective", "objective", "std::string", "\"time\"",
-           "What the plan of a reshard that has none minimises: time or bytes">,
+           "Objective for reshards without a plan: time or bytes">,
     Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
     Option<"remarks", "remarks", "bool", "false",
-           "Emit a remark for every chain of collectives: its bytes, its modelled time, why it is there">,
+           "Emit a remark with bytes, modelled time and reason for every chain of collectives">,
   ];
 }
 
 def DistFuseCollectives : Dist_Pass<"dist-fuse-collectives"> {
   let summary = "Join collectives of one kind, group, reduction and element type";
   let description = [{
-    `auto` joins up to 64 MiB; `bucket` as little as takes four times its latency by the model, from 1 to 25 MiB; `size` up
-    to `config` MiB (a larger tensor stays alone); `ready`, all-reduce only, the same
-    in the order in which operands are computed, each bucket where the last of its operands is (0: joins nothing), so that
-    gradients are reduced while the backward pass goes on; `index`, all-reduce only, cuts the
-    all-reduces of a function in their order at the indices of `config`: [20, 35] joins 0..19, 20..34 and the rest; none is
-    `auto`, those beyond the last all-reduce are named in a remark. `off` joins nothing.
+    Modes: `auto` joins up to 64 MiB; `bucket` the bytes that take four times the modelled latency, between 1 and 25 MiB;
+    `size` up to `config` MiB (a larger tensor stays alone). For all-reduce only, `ready` is `size` in the order in which the
+    operands are computed, each bucket at its last operand, so that gradients are reduced during the backward pass (0 joins
+    nothing), and `index` splits the all-reduces of a function at the indices of `config`: [20, 35] joins 0..19, 20..34 and
+    the rest; without indices it is `auto`, and indices beyond the last all-reduce are named in a remark. `off` joins nothing.
 
     A joined collective keeps the operands of its first members until the last one is there, and makes the results of its
     last members early. With `memory-budget`, nothing is joined whose memory would exceed the budget.
@@ -188,11 +190,11 @@ def DistFuseCollectives : Dist_Pass<"dist-fuse-collectives"> {
 }
 
 def DistOverlapCollectives : Dist_Pass<"dist-overlap-collectives"> {
-  let summary = "Compute while collectives are under way";
+  let summary = "Overlap collectives with computation";
   let description = [{
-    Schedules each block of a function of the local view on one queue that computes and one for each group of mesh axes,
-    by modelled times. A collective is started where its operands are there (one that grows, as an all-gather does: late
-    enough to end just before it is read) and waited for in front of its first reader; ops that do not need it run in
+    Schedules each block of a function in the local view on one compute queue and one queue per group of mesh axes, by
+    modelled times. A collective starts when its operands are available (one whose result is larger, such as an all-gather:
+    late enough to end just before its first reader), its wait stands before its first reader, and independent ops run in
     between. Without `memory-budget`, overlap adds at most a tenth to the memory of a device.
   }];
   let options = [
@@ -232,15 +234,15 @@ def DistDecomposeProducts : Dist_Pass<"dist-decompose-products"> {
 }
 
 def DistLimitMemory : Dist_Pass<"dist-limit-memory"> {
-  let summary = "Send again what would take memory meanwhile";
+  let summary = "Rematerialize collectives to keep a memory budget";
   let description = [{
-    Where a function of the local view keeps more than `memory-budget` at one time, what grows by being sent is sent just before it
-    is needed, and of what then lies idle at the worst time between two of its uses (a weight that is gathered in the
-    forward pass and read again in the backward pass) the values that free most bytes for a second of sending are
-    sent again, until everything fits or nothing is left to send again.
+    If the peak of a function in the local view exceeds `memory-budget`, the pass first delays collectives whose results are
+    larger than their operands until just before the first reader. Of the values that are then idle at the peak, between
+    two of their uses (a weight that is gathered in the forward pass and read again in the backward pass), it rematerializes
+    those that free most bytes per second of communication, until the peak is within the budget or no value is left.
   }];
   let options = [
-    Option<"memoryBudget", "memory-budget", "double", "0", "GiB a device; 0: no budget">,
+    Option<"memoryBudget", "memory-budget", "double", "0", "GiB per device; 0: no budget">,
     Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
   ];
 }
