@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from . import shared
 from .autodiff import value_and_grad
 from .compiled import jit
 from .errors import ArgumentError, MeshError
@@ -15,29 +16,31 @@ from .mesh import ProcessMesh
 from .nn.layers import Sequential
 from .nn.module import Module
 from .ops.distributed import reshard, shard_tensor
-from .optim import SCHEDULES, accumulated, shard_parameters
+from .optim import SCHEDULES, accumulated
 from .sharding import Replicate, Shard
 from .source import entry, refuse
 from .tensor import asarray
 
 
 class Pipeline(Module):
-    """`layers`, the parts of a model in order, placed on the mesh of their stage; a call moves the activation from mesh to mesh."""
+    """`layers`, the parts of a model in order, placed on the mesh of their stage; a call moves the activation from mesh to mesh. A parameter
+    that stages share lies on the mesh of the first of them, and each further mesh has a copy of it during a step."""
 
     def __init__(self, layers: Sequence, stages: Sequence[ProcessMesh], split: Sequence[int], microbatches: int, schedule: str,
                  rule: Callable | None, batch_axis: str | None):
         super().__init__()
         self.stages, self.split, self.microbatches, self.schedule, self.batch_axis = tuple(stages), tuple(split), microbatches, schedule, batch_axis
         homes = [mesh for mesh, count in zip(stages, split) for _ in range(count)]
-        self.layers = [shard_parameters(layer, mesh, _named(rule, i)) for i, (layer, mesh) in enumerate(zip(layers, homes))]
+        placed, self.copies = shared.place(layers, homes, rule)
+        self.layers = list(placed)
 
     def forward(self, x):
-        first = 0
+        layers, first = shared.with_copies(self).layers, 0
         for mesh, count in zip(self.stages, self.split):
             x = asarray(x)
             place = shard_tensor if x.mesh is None or x.mesh == mesh else reshard
             x = place(x, mesh, self._placements(mesh))
-            for layer in self.layers[first:first + count]:
+            for layer in layers[first:first + count]:
                 x = layer(x)
             first += count
         return x
@@ -48,10 +51,21 @@ class Pipeline(Module):
     def value_and_grad(self, loss: Callable) -> Callable:
         """A function of (pipeline, *batch) that returns the mean of `loss(pipeline, *micro_batch)` over the micro-batches and its gradient
         by the pipeline. Micro-batch i has the rows i, i + microbatches, ... of the batch. Recorded by `jit`, the stages work on several
-        micro-batches at a time; sums are those of one after the other. Raises ShapeError where the micro-batches do not divide the rows."""
+        micro-batches at a time; sums are those of one after the other. A parameter that stages share is sent to them once; the gradient is
+        the sum of what each mesh has summed over the micro-batches, in the order of the stages. Raises ShapeError where the micro-batches do
+        not divide the rows."""
         if not callable(loss):
             raise refuse(ArgumentError, f"value_and_grad of a pipeline takes a function of (pipeline, *batch), not {loss!r}")
-        return accumulated(value_and_grad(loss), self.microbatches, self.schedule)
+        of_batch = accumulated(value_and_grad(loss), self.microbatches, self.schedule)
+
+        def run(pipe, *batch):
+            if not isinstance(pipe, Pipeline) or not pipe.copies:
+                return of_batch(pipe, *batch)
+            spread = shared.with_copies(pipe)
+            value, gradients = of_batch(spread, *batch)
+            shared.take_buffers(pipe, spread)
+            return value, shared.gathered(pipe, gradients)
+        return run
 
 
 @entry
@@ -169,8 +183,3 @@ def _check_schedule(schedule: str, meshes, microbatches: int) -> None:
         raise refuse(ArgumentError, f"schedule 'interleaved' takes micro-batches in groups of {len(distinct)}, one for each mesh; {microbatches} "
                                     f"are no multiple of that: take {(microbatches // len(distinct) + 1) * len(distinct)}")
 
-
-def _named(rule: Callable | None, layer: int) -> Callable:
-    if rule is None:
-        return lambda name, tensor: None
-    return lambda name, tensor: rule(f"{layer}.{name}", tensor)

@@ -1,6 +1,10 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Trees of arrays: lists, tuples, dictionaries, dataclasses and nn.Module, taken apart and put together again."""
+"""Trees of arrays: lists, tuples, dictionaries, dataclasses and nn.Module, taken apart and put together again.
+
+A parameter that several places of one module hold, or a module inside of it, is one: it has one leaf, at the first of these places, and what is
+put together again shares it, too.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +18,13 @@ from typing import Any
 @dataclasses.dataclass(frozen=True)
 class Leaf:
     """An array in a tree. `path` is its place, "layers.0.weight"; buffers of modules are no parameters, and what is frozen is
-    not trainable either."""
+    not trainable either. `shared`: further places of the same parameter."""
 
     path: str
     value: Any
     trainable: bool = True
     parameter: bool = True
+    shared: tuple[str, ...] = ()
 
 
 class Node:
@@ -61,16 +66,39 @@ def is_array(value) -> bool:
     return hasattr(value, "shape") and hasattr(value, "dtype") and hasattr(value, "__array__")
 
 
+class _Seen:
+    """The containers and leaves that were met inside of a module, by identity, and what stands for each. Buffers are apart from parameters:
+    they are shared only with the module that has them, as two modules that begin with one tensor change it each for themselves."""
+
+    def __init__(self):
+        self._of: dict[tuple[int, bool], tuple[Any, Any]] = {}
+
+    def has(self, value, parameter: bool = True) -> bool:
+        return (id(value), parameter) in self._of
+
+    def get(self, value, parameter: bool = True):
+        return self._of[id(value), parameter][1]
+
+    def put(self, value, meaning, parameter: bool = True) -> None:
+        self._of[id(value), parameter] = (value, meaning)  # keeps the value, so that no other one gets its identity
+
+
+def _seen_inside(seen: _Seen | None, value) -> _Seen | None:
+    """For what is inside of a container."""
+    return _Seen() if seen is None and hasattr(type(value), "__tree_fields__") else seen
+
+
 def flatten(value, is_leaf: Callable[[Any], bool] = is_array) -> tuple[list[Leaf], Node]:
     """Leaves from left to right, and the structure. What is neither a container nor a leaf belongs to the structure."""
     leaves: list[Leaf] = []
-    return leaves, _flatten(value, "", (True, True), is_leaf, leaves)
+    node = _flatten(value, "", (True, True), is_leaf, leaves, None, False)
+    return leaves, node
 
 
 def values(value, is_leaf: Callable[[Any], bool] = is_array) -> tuple[list, Node]:
     """What `flatten` finds, without the places."""
     found: list = []
-    return found, _flatten(value, None, (True, True), is_leaf, found)
+    return found, _flatten(value, None, (True, True), is_leaf, found, None, False)
 
 
 # Leaves have no structure, and plain settings recur: those that are equal are one node, which comparing recognizes at once.
@@ -84,9 +112,18 @@ def _setting(value) -> Node:
     return Node("static", value)
 
 
-def _flatten(value, path, kinds, is_leaf, leaves) -> Node:
-    """`kinds`: whether what is inside is trainable, and whether it is a parameter. Without a path `leaves` are values."""
+def _flatten(value, path, kinds, is_leaf, leaves, seen, again) -> Node:
+    """`kinds`: whether what is inside is trainable, and whether it is a parameter. `again`: whether its container was met before. Without a
+    path `leaves` are values."""
     if is_leaf(value):
+        if seen is not None:
+            parameter = kinds[1]
+            if (parameter or again) and seen.has(value, parameter):
+                number = seen.get(value, parameter)
+                if path is not None:
+                    leaves[number] = dataclasses.replace(leaves[number], shared=(*leaves[number].shared, path))
+                return Node("shared", number)
+            seen.put(value, len(leaves), parameter)
         leaves.append(value if path is None else Leaf(path, value, *kinds))
         return _LEAVES[kinds]
     if type(value) in _SETTINGS:
@@ -94,13 +131,18 @@ def _flatten(value, path, kinds, is_leaf, leaves) -> Node:
     of = children(value)
     if of is None:
         return Node("static", value)
+    seen = _seen_inside(seen, value)
+    if seen is not None:
+        again = again or seen.has(value)
+        seen.put(value, None)
     kind, meta, pairs, buffers = of
     # Numbers among the attributes of objects are settings; in containers they may be values.
     inner = is_leaf if kind in (list, tuple, dict) or kind == "named" else is_array
     frozen = value.frozen if isinstance(value, ParameterDict) else ()
     trainable, parameter = kinds
     return Node(kind, meta, [_flatten(child, None if path is None else f"{path}.{key}" if path else str(key),
-                                      (trainable and key not in buffers and key not in frozen, parameter and key not in buffers), inner, leaves)
+                                      (trainable and key not in buffers and key not in frozen, parameter and key not in buffers),
+                                      inner, leaves, seen, again)
                              for key, child in pairs])
 
 
@@ -120,10 +162,13 @@ class StateLeaf:
 
 
 def state_leaves(value, is_leaf: Callable[[Any], bool] = is_array) -> list[StateLeaf]:
-    """The leaves in the order of flatten. Names are places, but inside of an object with `__state_names__`, which gives the names by place."""
+    """The leaves in the order of flatten. Names are places, but inside of an object with `__state_names__`, which gives the names by place.
+    What several places share has the names of all."""
     renamed: dict[str, tuple[str, ...]] = {}
     _rename(value, "", is_leaf, renamed)
-    return [StateLeaf(leaf.path, renamed.get(leaf.path, (leaf.path,)), leaf.value) for leaf in flatten(value, is_leaf)[0]]
+    def names(leaf):
+        return tuple(dict.fromkeys(name for path in (leaf.path, *leaf.shared) for name in renamed.get(path, (path,))))
+    return [StateLeaf(leaf.path, names(leaf), leaf.value) for leaf in flatten(value, is_leaf)[0]]
 
 
 def _rename(value, path, is_leaf, renamed) -> None:
@@ -194,20 +239,33 @@ def _unflatten(node, leaves):
 
 def rebuild(value, leaves: Sequence[Any], is_leaf: Callable[[Any], bool] = is_array):
     """A copy of `value` with other leaves, in the order of flatten; objects are copied, not constructed."""
-    iterator = iter(leaves)
-    result = _rebuild(value, iterator, is_leaf)
-    return result
+    return _rebuild(value, iter(leaves), is_leaf, None, True)
 
 
-def _rebuild(value, leaves, is_leaf):
+def _rebuild(value, leaves, is_leaf, seen, parameter):
     if is_leaf(value):
-        return next(leaves)
+        if seen is not None and parameter and seen.has(value):
+            return seen.get(value)
+        made = next(leaves)
+        if seen is not None and parameter:
+            seen.put(value, made)
+        return made
+    if seen is not None and seen.has(value):
+        return seen.get(value)
     of = children(value)
     if of is None:
         return value
-    kind, _, pairs, _ = of
+    inside = _seen_inside(seen, value)
+    made = _rebuild_inside(value, of, leaves, is_leaf, inside, parameter)
+    if inside is not None:
+        inside.put(value, made)
+    return made
+
+
+def _rebuild_inside(value, of, leaves, is_leaf, seen, parameter):
+    kind, _, pairs, buffers = of
     inner = is_leaf if kind in (list, tuple, dict) or kind == "named" else is_array
-    made = [(key, _rebuild(child, leaves, inner)) for key, child in pairs]
+    made = [(key, _rebuild(child, leaves, inner, seen, parameter and key not in buffers)) for key, child in pairs]
     if kind is dict:
         if type(value) is dict:
             return dict(made)
@@ -234,23 +292,31 @@ def assign(value, leaves: Sequence[Any], is_leaf: Callable[[Any], bool] = is_arr
     """Puts leaves into `value` itself, where they are other objects than those it has. Tuples cannot be changed."""
     iterator = iter(leaves)
 
-    def visit(container, is_leaf):
-        kind, _, pairs, _ = children(container)
+    def visit(container, is_leaf, seen, parameter):
+        kind, _, pairs, buffers = children(container)
         inner = is_leaf if kind in (list, tuple, dict) or kind == "named" else is_array
+        seen = _seen_inside(seen, container)
+        if seen is not None:
+            if seen.has(container):
+                return
+            seen.put(container, None)
         for key, child in pairs:
             if inner(child):
-                new = next(iterator)
+                is_parameter = seen is not None and parameter and key not in buffers
+                new = seen.get(child) if is_parameter and seen.has(child) else next(iterator)
+                if is_parameter:
+                    seen.put(child, new)
                 if new is not child:
                     if kind in (list, dict):
                         container[key] = new
                     elif kind not in (tuple, "named"):
                         object.__setattr__(container, key, new)
             elif children(child) is not None:
-                visit(child, inner)
+                visit(child, inner, seen, parameter and key not in buffers)
     if is_leaf(value):
         next(iterator)
     elif children(value) is not None:
-        visit(value, is_leaf)
+        visit(value, is_leaf, None, True)
 
 
 def map(function: Callable, value, *others):

@@ -100,12 +100,17 @@ class SyncBatchNorm(BatchNorm):
     @classmethod
     def convert(cls, module: Module, comm_scope: int = 0, node_axis: str = "node") -> Module:
         """`module` with this in place of each BatchNorm inside; where it is one itself, that."""
+        known: dict[int, tuple] = {}  # one that several places share stays one
+
         def visit(value):
+            if id(value) in known:
+                return known[id(value)][1]
             if type(value) is BatchNorm:
                 made = cls(value.weight.shape[0], value.eps, value.momentum, value.weight.dtype, comm_scope, node_axis)
                 made.train(value.training)
                 for name in ("weight", "bias", "running_mean", "running_var"):
                     setattr(made, name, getattr(value, name))
+                known[id(value)] = value, made
                 return made
             for key, child in (tree.children(value) or (None, None, (), ()))[2]:
                 made = visit(child)

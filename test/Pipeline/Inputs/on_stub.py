@@ -26,9 +26,11 @@ def results(artifact, *more):
     return {each["name"]: each["checksum"] for each in json.loads(done.stdout)["results"]}
 
 
-def artifact_of(name, stages, schedule):
+def artifact_of(name, stages, schedule, shares):
     nn.init.seed(0)
-    pipe = ts.pipeline([layer for _ in range(4) for layer in (nn.Linear(8, 8), ts.tanh)], stages, 4, schedule)
+    first = nn.Linear(8, 8)
+    last = first if shares else nn.Linear(8, 8)
+    pipe = ts.pipeline([layer for each in (first, nn.Linear(8, 8), nn.Linear(8, 8), last) for layer in (each, ts.tanh)], stages, 4, schedule)
     optimizer = optim.SGD(0.1, momentum=0.9)
     state = optimizer.init(pipe)
 
@@ -40,10 +42,10 @@ def artifact_of(name, stages, schedule):
     return str(artifact)
 
 
-def compare(name, stages, schedules):
+def compare(name, stages, schedules, shares=False):
     expected, runs = None, 0
     for schedule in schedules:
-        artifact = artifact_of(name.replace(" ", ""), stages, schedule)
+        artifact = artifact_of(name.replace(" ", ""), stages, schedule, shares)
         found = results(artifact)
         expected = expected or found
         if found != expected:
@@ -58,4 +60,5 @@ def compare(name, stages, schedules):
 
 for stages in (2, 4):
     compare(f"{stages} stages", stages, ("sequential", "gpipe", "1f1b", "zb-h1"))
+compare("shared layer", 2, ("sequential", "gpipe", "1f1b", "zb-h1"), shares=True)
 compare("interleaved", [ProcessMesh([i], ["x"], f"m{i}") for i in range(2)] * 2, ("sequential", "interleaved"))
