@@ -69,6 +69,7 @@ void tessera::addLocalOrder(OpPassManager &manager, const PipelineOptions &optio
   dist::DistSchedulePipelineOptions pipeline;
   pipeline.memoryBudget = options.search.memoryBudget.value_or(0);
   pipeline.schedule = options.schedule;
+  pipeline.topology = options.topology;
   manager.addPass(dist::createDistSchedulePipeline(pipeline));
   if (!options.search.memoryBudget)
     return;

@@ -11,14 +11,15 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-static int64_t devicesOf(func::FuncOp function) {
+int64_t dist::meshDevicesOf(func::FuncOp function) {
   auto ids = function->getAttrOfType<DenseI64ArrayAttr>(DistDialect::kMeshDevices);
   return ids ? ids.size() : 1;
 }
 
 StepCosts::StepCosts(func::FuncOp function, const MeshTable &meshes,
-                     const sharding::Topology &topology)
-    : meshes(meshes), topology(topology), devices(devicesOf(function)), costs(function, topology) {}
+                     const sharding::Topology &topology, int64_t busyDevices)
+    : meshes(meshes), topology(topology),
+      devices(busyDevices ? busyDevices : meshDevicesOf(function)), costs(function, topology) {}
 
 FailureOr<CommunicationCost> StepCosts::communicationOf(CollectiveOpInterface op) const {
   const sharding::Mesh &mesh = meshes.get(op.getMeshAttr());

@@ -24,6 +24,7 @@ _LAZY = {
     "autodiff": ("grad", "value_and_grad"),
     "parallel": ("DataParallel", "DistributedDataParallel", "accumulate"),
     "stages": ("pipeline",),
+    "stage_search": ("plan_pipeline",),
     "picture": ("visualize_sharding",),
     "strategy": ("shard",),
     "context": ("get_algo_parameters", "get_auto_parallel_context", "reset_algo_parameters", "reset_auto_parallel_context", "set_algo_parameters",

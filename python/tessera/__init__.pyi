@@ -48,6 +48,7 @@ from .parallel import DataParallel as DataParallel
 from .parallel import DistributedDataParallel as DistributedDataParallel
 from .parallel import accumulate as accumulate
 from .stages import pipeline as pipeline
+from .stage_search import plan_pipeline as plan_pipeline
 from .picture import visualize_sharding as visualize_sharding
 from .strategy import shard as shard
 from .context import get_algo_parameters as get_algo_parameters

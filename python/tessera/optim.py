@@ -21,7 +21,7 @@ from .tensor import Tensor, asarray, from_array, spec
 from .trace import current
 
 State = dict
-SCHEDULES = ("sequential", "gpipe", "1f1b", "interleaved", "zb-h1")
+SCHEDULES = ("sequential", "gpipe", "1f1b", "interleaved", "zb-h1", "auto")
 
 
 class Optimizer:

@@ -76,18 +76,15 @@ def pipeline(model: Module | Sequence[Callable], stages: int | Sequence[ProcessM
     stages: a mesh for each, which repeat in turn for "interleaved"; or their number, then stage i is on process i. split: how many
     layers each stage has; without it as equal as possible, the first stages one more, or with `sample`, an array of the shape and type
     of a micro-batch, such that the stage with the longest forward pass by the model has the shortest that can be. microbatches: into how
-    many equal parts a batch is taken apart. schedule: "sequential", "gpipe", "1f1b", "interleaved", "zb-h1" (docs/pipelines.md). Within a stage, rule(name, tensor)
-    gives the placements of a parameter ("3.weight" of layer 3) or None, which is Replicate(), and batch_axis names the mesh axis over
-    which each micro-batch is cut.
+    many equal parts a batch is taken apart. schedule: "sequential", "gpipe", "1f1b", "interleaved", "zb-h1" (docs/pipelines.md), or "auto":
+    the one with the shortest modelled step. Within a stage, rule(name, tensor) gives the placements of a parameter ("3.weight" of layer 3)
+    or None, which is Replicate(), and batch_axis names the mesh axis over which each micro-batch is cut. `plan_pipeline` finds stages,
+    micro-batches and schedule.
 
     Raises ArgumentError for what is no model, stages or micro-batches that are none, a split that does not sum to the layers, and an
     unknown schedule; MeshError for stages of different meshes that share processes.
     """
-    layers = list(model.layers) if isinstance(model, Sequential) else list(model) if isinstance(model, (list, tuple)) else None
-    if layers is None:
-        raise refuse(ArgumentError, f"a pipeline takes an nn.Sequential or a list of layers, not {type(model).__name__}; give the layers in "
-                                    "their order")
-    layers = list(Sequential(*layers).layers)
+    layers = layers_of(model)
     meshes = _meshes(stages)
     if isinstance(microbatches, bool) or not isinstance(microbatches, int) or microbatches < 1:
         raise refuse(ArgumentError, f"{microbatches!r} micro-batches of a pipeline; there is at least one")
@@ -101,9 +98,18 @@ def pipeline(model: Module | Sequence[Callable], stages: int | Sequence[ProcessM
         raise refuse(ArgumentError, "a pipeline takes split or sample, not both: a sample is there to choose the split")
     counts = _split(len(layers), len(meshes), split)
     if sample is not None:
-        counts = _balance(_seconds_of(layers, sample), len(meshes))
+        counts = balanced(_seconds_of(layers, sample), len(meshes))
     _check_schedule(schedule, meshes, microbatches)
     return Pipeline(layers, meshes, counts, microbatches, schedule, rule, batch_axis)
+
+
+def layers_of(model: Module | Sequence[Callable]) -> list[Module]:
+    """The layers of a model in their order. Raises ArgumentError for what is no model."""
+    layers = list(model.layers) if isinstance(model, Sequential) else list(model) if isinstance(model, (list, tuple)) else None
+    if layers is None:
+        raise refuse(ArgumentError, f"a pipeline takes an nn.Sequential or a list of layers, not {type(model).__name__}; give the layers in "
+                                    "their order")
+    return list(Sequential(*layers).layers)
 
 
 def _meshes(stages) -> list[ProcessMesh]:
@@ -145,7 +151,7 @@ def _seconds_of(layers: Sequence, sample) -> list[float]:
     return seconds
 
 
-def _balance(seconds: Sequence[float], stages: int) -> list[int]:
+def balanced(seconds: Sequence[float], stages: int) -> list[int]:
     """How many layers each stage takes, at least one, such that the longest stage is shortest; of equals the first stages take most."""
     count = len(seconds)
     before = [0.0]
@@ -174,7 +180,7 @@ def _check_schedule(schedule: str, meshes, microbatches: int) -> None:
         raise refuse(ArgumentError, f"stages on {[mesh.name for mesh in meshes]} are a cycle; they visit the meshes in turn, each as often: "
                                     f"{[mesh.name for mesh in distinct] * max(1, len(meshes) // len(distinct))}")
     wraps = len(meshes) > len(distinct)
-    if wraps and schedule not in ("interleaved", "sequential"):
+    if wraps and schedule not in ("interleaved", "sequential", "auto"):
         raise refuse(ArgumentError, f"schedule '{schedule}' takes one stage of each mesh, here there are {len(meshes)} on {len(distinct)}; "
                                     "take interleaved")
     if schedule == "interleaved" and not wraps:

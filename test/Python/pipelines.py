@@ -10,7 +10,7 @@ import numpy as np
 
 import tessera as ts
 from tessera import ProcessMesh, Shard, nn, optim
-from tessera.stages import _balance, _seconds_of
+from tessera.stages import _seconds_of, balanced
 from tessera.testing import difference
 
 R = np.random.default_rng(0)
@@ -87,7 +87,7 @@ class Pipelines(unittest.TestCase):
         longest = {k: max(sum(costs[:k]), sum(costs[k:])) for k in range(1, len(model))}
         self.assertEqual(longest[pipe.split[0]], min(longest.values()))
         self.assertNotEqual(pipe.split, ts.pipeline(model, stages=2, microbatches=4).split)
-        self.assertEqual([_balance([4, 1, 1, 1, 1], 2), _balance([1, 1, 1, 1, 1], 2), _balance([1, 1, 1, 5], 3)], [[1, 4], [3, 2], [2, 1, 1]])
+        self.assertEqual([balanced([4, 1, 1, 1, 1], 2), balanced([1, 1, 1, 1, 1], 2), balanced([1, 1, 1, 5], 3)], [[1, 4], [3, 2], [2, 1, 1]])
         with self.assertRaisesRegex(ts.ArgumentError, "takes split or sample, not both"):
             ts.pipeline(model, stages=2, microbatches=4, sample=sample, split=[3, 3])
 
@@ -138,7 +138,7 @@ class Pipelines(unittest.TestCase):
         self.refused(ts.ArgumentError, "8 layers in 9 stages; each stage has at least one layer", model, 9, 4)
         self.refused(ts.ArgumentError, "split [1, 2] of 8 layers in 2 stages; it has a positive number for each stage, 8 in sum", model, 2, 4, split=[1, 2])
         self.refused(ts.ArgumentError, "0 micro-batches of a pipeline; there is at least one", model, 2, 0)
-        self.refused(ts.ArgumentError, "schedule '2f2b' of a pipeline; there are sequential, gpipe, 1f1b, interleaved, zb-h1", model, 2, 4, "2f2b")
+        self.refused(ts.ArgumentError, "schedule '2f2b' of a pipeline; there are sequential, gpipe, 1f1b, interleaved, zb-h1, auto", model, 2, 4, "2f2b")
         self.refused(ts.ArgumentError, "stages on ['m0', 'm1', 'm0'] are a cycle; they visit the meshes in turn", model, [mesh[0], mesh[1], mesh[0]], 4)
         self.refused(ts.ArgumentError, "schedule '1f1b' takes one stage of each mesh, here there are 4 on 2; take interleaved", model, mesh[:2] * 2, 4)
         self.refused(ts.ArgumentError, "schedule 'interleaved' takes several stages of each mesh", model, mesh[:2], 4, "interleaved")

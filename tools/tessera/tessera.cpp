@@ -115,7 +115,7 @@ static void addProgramOptions(CLI::App *command, tessera::ProgramOptions &option
   command->add_option(
       "--schedule", options.schedule,
       "Order of the micro-batches of a program with stages: sequential, gpipe, 1f1b, interleaved, "
-      "zb-h1; default what the program says");
+      "zb-h1, auto (the shortest modelled step); default what the program says");
   command
       ->add_option("--objective", options.objective, "What reshard plans minimise: time or bytes")
       ->check(tessera::oneOf({"time", "bytes"}));

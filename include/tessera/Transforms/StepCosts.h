@@ -33,9 +33,10 @@ struct CommunicationCost {
 
 class StepCosts {
 public:
-  /// All three must outlive this; the ops that are asked for must not change.
+  /// All three must outlive this; the ops that are asked for must not change. `busyDevices`: how
+  /// many compute at a time, where they share cores; 0: those of the function's mesh.
   StepCosts(mlir::func::FuncOp function, const MeshTable &meshes,
-            const sharding::Topology &topology);
+            const sharding::Topology &topology, int64_t busyDevices = 0);
 
   /// Fails, with an error on the op, where its axes or layouts are not those of its mesh.
   mlir::FailureOr<CommunicationCost> communicationOf(CollectiveOpInterface op) const;
@@ -48,6 +49,9 @@ private:
   int64_t devices;
   OpCosts costs;
 };
+
+/// How many devices the mesh of a function in the local view has.
+int64_t meshDevicesOf(mlir::func::FuncOp function);
 
 /// The queues of a device while it executes ops in the order of the text. A started collective
 /// begins when all that was started before over the same axes is done; a wait ends when it does.

@@ -10,7 +10,10 @@
 #include "tessera/Dialect/Dist/IR/Pipeline.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Planning/LocalPeak.h"
+#include "tessera/Support/Bytes.h"
+#include "tessera/Transforms/CostOptions.h"
 #include "tessera/Transforms/Pipeline/Passes.h"
+#include "tessera/Transforms/Pipeline/Timeline.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -26,6 +29,10 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::pipeline;
+
+/// In place of a schedule: the one with the shortest modelled step.
+static constexpr llvm::StringLiteral kAuto = "auto";
+static constexpr double kGiB = 1 << 30;
 
 static StringRef nameOf(pipeline::Pass pass) {
   return pass == pipeline::Pass::forward    ? kForwardPass
@@ -109,19 +116,20 @@ struct DistSchedulePipeline : dist::impl::DistSchedulePipelineBase<DistScheduleP
         return signalPassFailure();
   }
 
-  /// The schedule of a program by its name.
-  FailureOr<Schedule> scheduleOf(func::FuncOp function) {
+  /// The schedule of a program by its name; nothing for auto.
+  FailureOr<std::optional<Schedule>> scheduleOf(func::FuncOp function) {
     std::string name = schedule;
     if (name.empty())
       name = function->getAttrOfType<StringAttr>(kSchedule).str();
-    if (std::optional<Schedule> known = parseSchedule(name))
-      return *known;
+    std::optional<Schedule> known = parseSchedule(name);
+    if (known || name == kAuto)
+      return known;
     return function.emitError() << "unknown schedule '" << name << "'; schedules are "
-                                << scheduleNames();
+                                << scheduleNames() << ", " << kAuto;
   }
 
   LogicalResult scheduleParts(ArrayRef<func::FuncOp> functions) {
-    FailureOr<Schedule> chosen = scheduleOf(functions.front());
+    FailureOr<std::optional<Schedule>> chosen = scheduleOf(functions.front());
     if (failed(chosen))
       return failure();
     for (func::FuncOp function : functions) // of an earlier schedule
@@ -130,22 +138,65 @@ struct DistSchedulePipeline : dist::impl::DistSchedulePipelineBase<DistScheduleP
     StageGraph graph;
     if (failed(graph.read(functions)))
       return failure();
+    if (!*chosen)
+      return chooseSchedule(graph, functions);
     func::FuncOp first = functions.front();
-    if (std::optional<std::string> why = refuse(*chosen, graph.getShape()))
-      return first.emitError() << "schedule '" << std::string(toString(*chosen)) << "' " << *why;
+    if (std::optional<std::string> why = refuse(**chosen, graph.getShape()))
+      return first.emitError() << "schedule '" << std::string(toString(**chosen)) << "' " << *why;
+    setSchedule(functions, **chosen);
+    applyAll(graph, **chosen);
+    if (failed(checkOrders(graph)))
+      return failure();
+    return checkMemory(graph, **chosen);
+  }
+
+  void setSchedule(ArrayRef<func::FuncOp> functions, Schedule schedule) {
     for (func::FuncOp function : functions)
-      function->setAttr(kSchedule, StringAttr::get(&getContext(), std::string(toString(*chosen))));
-    applyAll(graph, *chosen);
-    for (const StageOps &stage : graph.getStages())
-      if (failed(checkOrder(stage.function)))
-        return failure();
-    return checkMemory(graph, *chosen);
+      function->setAttr(kSchedule, StringAttr::get(&getContext(), std::string(toString(schedule))));
   }
 
   static void applyAll(const StageGraph &graph, Schedule schedule) {
     auto orders = pipeline::order(schedule, graph.getShape());
     for (auto [place, stage] : llvm::enumerate(graph.getStages()))
       apply(stage, orders[place], static_cast<int64_t>(place), graph.getShape().meshes);
+  }
+
+  static LogicalResult checkOrders(const StageGraph &graph) {
+    for (const StageOps &stage : graph.getStages())
+      if (failed(checkOrder(stage.function)))
+        return failure();
+    return success();
+  }
+
+  /// Takes the schedule with the shortest modelled step of those within the budget; of equal ones
+  /// that with the least memory.
+  LogicalResult chooseSchedule(const StageGraph &graph, ArrayRef<func::FuncOp> functions) {
+    FailureOr<CostOptions> costs = readCostOptions(getOperation(), "time", topology);
+    if (failed(costs))
+      return failure();
+    double budget =
+        memoryBudget > 0 ? memoryBudget * kGiB : std::numeric_limits<double>::infinity();
+    std::optional<std::tuple<double, double, Schedule>> best, least;
+    for (Schedule each : allSchedules()) {
+      if (refuse(each, graph.getShape()))
+        continue;
+      setSchedule(functions, each);
+      applyAll(graph, each);
+      if (failed(checkOrders(graph)))
+        return failure();
+      auto timeline = simulatePipeline(getOperation(), costs->topology);
+      if (failed(timeline))
+        return failure();
+      double seconds = *timeline ? (*timeline)->seconds : 0;
+      double bytes = largestOf(graph).second;
+      if (bytes <= budget)
+        best = std::min(best.value_or(std::tuple(seconds, bytes, each)), {seconds, bytes, each});
+      least = std::min(least.value_or(std::tuple(bytes, seconds, each)), {bytes, seconds, each});
+    }
+    Schedule taken = std::get<Schedule>(best ? *best : *least);
+    setSchedule(functions, taken);
+    applyAll(graph, taken);
+    return best ? success() : checkMemory(graph, taken);
   }
 
   /// The part that takes most, and its bytes.
@@ -158,8 +209,7 @@ struct DistSchedulePipeline : dist::impl::DistSchedulePipelineBase<DistScheduleP
   }
 
   LogicalResult checkMemory(const StageGraph &graph, Schedule chosen) {
-    constexpr double kMiB = 1 << 20;
-    double budget = memoryBudget * 1024 * kMiB;
+    double budget = memoryBudget * kGiB;
     if (budget == 0)
       return success();
     auto [function, bytes] = largestOf(graph);
@@ -173,14 +223,17 @@ struct DistSchedulePipeline : dist::impl::DistSchedulePipelineBase<DistScheduleP
       least = std::min(least, {largestOf(graph).second, other});
     }
     applyAll(graph, chosen);
-    auto mesh = function->getAttrOfType<FlatSymbolRefAttr>(DistDialect::kMesh);
-    return function.emitError()
-           << llvm::formatv(
-                  "schedule '{0}' takes {1:F1} MiB on mesh '{2}', the budget is {3:F1} MiB; '{4}' "
-                  "takes least, {5:F1} MiB",
-                  std::string(toString(chosen)), bytes / kMiB, mesh ? mesh.getValue() : "",
-                  budget / kMiB, std::string(toString(least.second)), least.first / kMiB)
-                  .str();
+    auto symbol = function->getAttrOfType<FlatSymbolRefAttr>(DistDialect::kMesh);
+    StringRef mesh = symbol ? symbol.getValue() : "";
+    if (least.second == chosen)
+      return function.emitError() << "no schedule fits into " << bytesText(budget) << " a device; '"
+                                  << std::string(toString(chosen)) << "' takes least, "
+                                  << bytesText(bytes) << " on mesh '" << mesh
+                                  << "': take more stages, or smaller micro-batches";
+    return function.emitError() << "schedule '" << std::string(toString(chosen)) << "' takes "
+                                << bytesText(bytes) << " on mesh '" << mesh << "', the budget is "
+                                << bytesText(budget) << "; '" << std::string(toString(least.second))
+                                << "' takes least, " << bytesText(least.first);
   }
 };
 } // namespace

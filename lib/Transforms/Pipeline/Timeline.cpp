@@ -24,8 +24,9 @@ namespace {
 
 /// One mesh on its way through its function.
 struct Walker {
-  Walker(func::FuncOp function, const MeshTable &meshes, const sharding::Topology &topology)
-      : function(function), costs(function, meshes, topology),
+  Walker(func::FuncOp function, const MeshTable &meshes, const sharding::Topology &topology,
+         int64_t devices)
+      : function(function), costs(function, meshes, topology, devices),
         next(function.getBody().front().begin()) {}
 
   func::FuncOp function;
@@ -226,10 +227,15 @@ void Simulation::finish() {
 FailureOr<std::optional<PipelineTimeline>> Simulation::run(ModuleOp module) {
   std::optional<Schedule> schedule;
   result.shape.hasBackward = false;
-  for (auto function : module.getOps<func::FuncOp>()) {
-    if (!isLocalView(function) || !function.getBody().hasOneBlock())
-      continue;
-    walkers.push_back(std::make_unique<Walker>(function, meshes, topology));
+  SmallVector<func::FuncOp> functions;
+  int64_t devices = 0; // they compute at the same time
+  for (auto function : module.getOps<func::FuncOp>())
+    if (isLocalView(function) && function.getBody().hasOneBlock()) {
+      functions.push_back(function);
+      devices += meshDevicesOf(function);
+    }
+  for (func::FuncOp function : functions) {
+    walkers.push_back(std::make_unique<Walker>(function, meshes, topology, devices));
     auto mesh = function->getAttrOfType<FlatSymbolRefAttr>(DistDialect::kMesh);
     walkers.back()->line.mesh = mesh ? mesh.getValue().str() : function.getName().str();
     if (auto name = function->getAttrOfType<StringAttr>(kSchedule))

@@ -19,7 +19,7 @@ func.func @main(%x: tensor<4xf32> {dist.sharding = #dist.sharding<@a, [replicate
 // -----
 
 dist.process_mesh @a(shape = [1], dim_names = ["x"])
-// expected-error@+1 {{unknown schedule '2f2b'; schedules are sequential, gpipe, 1f1b, interleaved, zb-h1}}
+// expected-error@+1 {{unknown schedule '2f2b'; schedules are sequential, gpipe, 1f1b, interleaved, zb-h1, auto}}
 func.func @main(%x: tensor<4xf32> {dist.sharding = #dist.sharding<@a, [replicate]>}) -> tensor<4xf32> attributes {dist.schedule = "2f2b"} {
   %0 = math.exp %x {dist.micro_batch = 0 : i64} : tensor<4xf32>
   return %0 : tensor<4xf32>

@@ -6,9 +6,12 @@
 // RUN: tessera-opt %t --dist-schedule-pipeline=schedule=sequential | FileCheck %s --check-prefix=ONE
 // RUN: tessera-opt %t --dist-schedule-pipeline --dist-schedule-pipeline=schedule=gpipe | FileCheck %s --check-prefix=GPIPE
 // RUN: not tessera-opt %t --dist-schedule-pipeline="schedule=gpipe memory-budget=0.0000001" 2>&1 | FileCheck %s --check-prefix=MEMORY
+// RUN: not tessera-opt %t --dist-schedule-pipeline="schedule=auto memory-budget=0.0000001" 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: tessera explain %t.grad | FileCheck %s --check-prefix=REPORT
 // RUN: tessera explain %t.grad --schedule gpipe | FileCheck %s --check-prefix=CHOSEN
 // CHOSEN: pipeline: gpipe, 2 stages
+// RUN: tessera explain %t.grad --schedule auto | FileCheck %s --check-prefix=AUTO
+// AUTO: pipeline: 1f1b, 2 stages
 
 // The ops of each mesh in the order of the schedule, sends where their value is made, receives where it is read.
 dist.process_mesh @a(shape = [1], dim_names = ["x"])
@@ -86,7 +89,8 @@ func.func private @loss_grad(tensor<4x4xf32>, tensor<4x4xf32>, tensor<2x4xf32>) 
 // ONE: dist.segment "backward" of 0 in 0
 // ONE: dist.segment "forward" of 1 in 0
 
-// MEMORY: error: schedule 'gpipe' takes {{[0-9.]+}} MiB on mesh '{{[ab]}}', the budget is 0.0 MiB; '{{[a-z0-9-]+}}' takes least, {{[0-9.]+}} MiB
+// MEMORY: error: schedule 'gpipe' takes {{[0-9]+}} bytes on mesh '{{[ab]}}', the budget is 107 bytes; '{{[a-z0-9-]+}}' takes least, {{[0-9]+}} bytes
+// NONE: error: no schedule fits into 107 bytes a device; 'sequential' takes least, {{[0-9]+}} bytes on mesh '{{[ab]}}': take more stages, or smaller micro-batches
 
 // REPORT: pipeline: 1f1b, 2 stages on 2 meshes, 3 micro-batches; bubble {{[0-9.]+}} % by formula, {{[0-9.]+}} % modelled
 // REPORT-NEXT: @a 2 micro-batches alive F0 F1 B0 F2 B1 B2

@@ -23,8 +23,10 @@ def DistSchedulePipeline : Pass<"dist-schedule-pipeline", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"schedule", "schedule", "std::string", "\"\"",
-           "sequential, gpipe, 1f1b, interleaved or zb-h1; default what the functions say">,
+           "sequential, gpipe, 1f1b, interleaved, zb-h1, or auto: the one with the shortest modelled step within the budget; "
+           "default what the functions say">,
     Option<"memoryBudget", "memory-budget", "double", "0", "GiB a device; 0: no budget">,
+    Option<"topology", "topology", "std::string", "\"\"", "of auto: topology file (JSON)">,
   ];
   let dependentDialects = ["::tessera::dist::DistDialect"];
 }
