@@ -4,16 +4,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from . import shared
+from . import shared, tree
 from .autodiff import value_and_grad
-from .compiled import jit
+from .compiled import Jitted, jit
 from .errors import ArgumentError, MeshError
 from .mesh import ProcessMesh
-from .nn.layers import Sequential
+from .nn.layers import Lambda, Sequential
 from .nn.module import Module
 from .ops.distributed import reshard, shard_tensor
 from .optim import SCHEDULES, accumulated
@@ -37,16 +39,15 @@ class Pipeline(Module):
     def forward(self, x):
         layers, first = shared.with_copies(self).layers, 0
         for mesh, count in zip(self.stages, self.split):
-            x = asarray(x)
-            place = shard_tensor if x.mesh is None or x.mesh == mesh else reshard
-            x = place(x, mesh, self._placements(mesh))
+            x = tree.map(lambda value: self._placed(asarray(value), mesh), x)
             for layer in layers[first:first + count]:
                 x = layer(x)
             first += count
         return x
 
-    def _placements(self, mesh):
-        return [Shard(0) if name == self.batch_axis else Replicate() for name in mesh.dim_names]
+    def _placed(self, x, mesh):
+        place = shard_tensor if x.mesh is None or x.mesh == mesh else reshard
+        return place(x, mesh, [Shard(0) if name == self.batch_axis and x.ndim else Replicate() for name in mesh.dim_names])
 
     def value_and_grad(self, loss: Callable) -> Callable:
         """A function of (pipeline, *batch) that returns the mean of `loss(pipeline, *micro_batch)` over the micro-batches and its gradient
@@ -71,7 +72,8 @@ class Pipeline(Module):
 @entry
 def pipeline(model: Module | Sequence[Callable], stages: int | Sequence[ProcessMesh], microbatches: int, schedule: str = "1f1b",
              split: Sequence[int] | None = None, rule: Callable | None = None, batch_axis: str | None = None, sample=None) -> Pipeline:
-    """`model` in stages: layers one after the other, an nn.Sequential or a list of modules and functions of one tensor.
+    """`model` in stages: layers one after the other, an nn.Sequential or a list of modules and functions of one value: a tensor, or a tuple,
+    a list or a dictionary of tensors. A function has no parameters of its own; a bound method has those of its module.
 
     stages: a mesh for each, which repeat in turn for "interleaved"; or their number, then stage i is on process i. split: how many
     layers each stage has; without it as equal as possible, the first stages one more, or with `sample`, an array of the shape and type
@@ -96,6 +98,9 @@ def pipeline(model: Module | Sequence[Callable], stages: int | Sequence[ProcessM
                 raise refuse(ArgumentError, f"batch_axis {batch_axis!r} of a pipeline is not an axis of {mesh!r}")
     if sample is not None and split is not None:
         raise refuse(ArgumentError, "a pipeline takes split or sample, not both: a sample is there to choose the split")
+    if len(layers) < len(meshes) and (nested := sum(len(layer) - 1 for layer in layers if isinstance(layer, Sequential))):
+        raise refuse(ArgumentError, f"{len(layers)} layers in {len(meshes)} stages; each stage has at least one layer, and an nn.Sequential inside "
+                                    f"is one: give the {len(layers) + nested} layers inside of them")
     counts = _split(len(layers), len(meshes), split)
     if sample is not None:
         counts = balanced(_seconds_of(layers, sample), len(meshes))
@@ -109,7 +114,37 @@ def layers_of(model: Module | Sequence[Callable]) -> list[Module]:
     if layers is None:
         raise refuse(ArgumentError, f"a pipeline takes an nn.Sequential or a list of layers, not {type(model).__name__}; give the layers in "
                                     "their order")
-    return list(Sequential(*layers).layers)
+    made = list(Sequential(*layers).layers)
+    for i, layer in enumerate(made):
+        if isinstance(layer, Lambda) and (found := _module_used_by(layer.function, set())) is not None:
+            name, module = found
+            raise refuse(ArgumentError, f"layer {i} of a pipeline is a function that uses the parameters of '{name}' ({type(module).__name__}), "
+                                        "which are no parameters of the pipeline; give a module that has it as an attribute, or a method of it")
+    return made
+
+
+def _module_used_by(function, seen: set[int]):
+    """(its name, a module with parameters) of those that a function reads from around it; None where there is none."""
+    if id(function) in seen:
+        return None
+    seen.add(id(function))
+    around: dict[str, object] = {}
+    if isinstance(function, functools.partial):
+        around = {"function": function.func, **{f"argument {i}": value for i, value in enumerate(function.args)}, **function.keywords}
+    elif isinstance(function, Jitted) or hasattr(function, "__wrapped__"):
+        around = {"function": function.__wrapped__}
+    elif hasattr(function, "__code__"):
+        code = function.__code__
+        around = {name: function.__globals__[name] for name in code.co_names if name in function.__globals__}
+        for name, cell in zip(code.co_freevars, function.__closure__ or ()):
+            with contextlib.suppress(ValueError):  # not assigned yet
+                around[name] = cell.cell_contents
+    for name, value in around.items():
+        if isinstance(value, Module) and any(leaf.trainable for leaf in tree.flatten(value)[0]):
+            return name, value
+        if callable(value) and not isinstance(value, (type, Module)) and (found := _module_used_by(value, seen)) is not None:
+            return found
+    return None
 
 
 def _meshes(stages) -> list[ProcessMesh]:

@@ -119,12 +119,23 @@ class Lambda(Module):
         return self.function(x)
 
 
+class Method(Module):
+    """A method of a module as a layer: it shares the parameters of the module."""
+
+    def __init__(self, module: Module, name: str):
+        super().__init__()
+        self.module, self.name = module, name
+
+    def forward(self, x):
+        return getattr(self.module, self.name)(x)
+
+
 class Sequential(Module):
-    """Modules (or functions) one after the other."""
+    """Modules (or functions) one after the other. A bound method of a module has the parameters of the module."""
 
     def __init__(self, *layers: Callable):
         super().__init__()
-        self.layers = [layer if isinstance(layer, Module) else Lambda(layer) for layer in layers]
+        self.layers = [_layer(layer) for layer in layers]
 
     def forward(self, x):
         for layer in self.layers:
@@ -136,3 +147,11 @@ class Sequential(Module):
 
     def __len__(self):
         return len(self.layers)
+
+
+def _layer(layer: Callable) -> Module:
+    if isinstance(layer, Module):
+        return layer
+    owner = getattr(layer, "__self__", None)
+    name = getattr(layer, "__name__", None)
+    return Method(owner, name) if isinstance(owner, Module) and getattr(owner, str(name), None) == layer else Lambda(layer)
