@@ -7,7 +7,9 @@
 //
 // An op that moves elements along one dimension is a list of segments: runs of an
 // operand, in steps, that are runs of the result. Lists compose: a segment of a
-// result that is itself made of segments is made of what both have in common.
+// result that is itself made of segments is made of what both have in common. A sum of
+// two that are zero where the other is not has the segments of both; a derivative of a roll
+// is written so. The sign of a zero may differ from that of the sum.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +22,8 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
+
+#include "llvm/ADT/BitVector.h"
 
 #include <numeric>
 
@@ -215,6 +219,59 @@ static Pieces piecesOf(RearrangeOp op) {
   return pieces;
 }
 
+static Pieces read(Operation *op);
+
+/// Whether no element of the result is in two segments.
+static bool areDisjoint(const Pieces &pieces, int64_t extent) {
+  constexpr int64_t kMost = 1 << 16;
+  if (extent > kMost)
+    return false;
+  llvm::BitVector written(static_cast<unsigned>(extent));
+  for (auto &[value, segment] : pieces.segments)
+    for (int64_t i = 0; i < segment.count; ++i) {
+      auto place = static_cast<unsigned>(segment.to + i * segment.toStep);
+      if (written.test(place))
+        return false;
+      written.set(place);
+    }
+  return true;
+}
+
+static bool isZero(Attribute value) {
+  if (auto number = dyn_cast<FloatAttr>(value))
+    return number.getValue().isPosZero();
+  auto number = dyn_cast<IntegerAttr>(value);
+  return number && number.getValue().isZero();
+}
+
+/// Whether the op adds two tensors element by element.
+static bool isSum(linalg::GenericOp op) {
+  Block &body = op.getRegion().front();
+  Operation &sum = body.front();
+  return op.getNumDpsInputs() == 2 && op->getNumResults() == 1 &&
+         llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) { return map.isIdentity(); }) &&
+         isa<arith::AddFOp, arith::AddIOp>(sum) &&
+         llvm::equal(sum.getOperands(), body.getArguments().take_front(2)) &&
+         body.getTerminator()->getOperands() == sum.getResults();
+}
+
+/// Of an addition of two that nothing else reads.
+static Pieces piecesOfSum(linalg::GenericOp op) {
+  Pieces sum;
+  for (Value operand : op.getInputs()) {
+    Pieces pieces = operand.hasOneUse() ? read(operand.getDefiningOp()) : Pieces();
+    if (pieces.segments.empty() || !pieces.fill || (sum.dim >= 0 && sum.dim != pieces.dim) ||
+        !isZero(pieces.fill))
+      return {};
+    sum.dim = pieces.dim;
+    sum.fill = pieces.fill;
+    llvm::append_range(sum.segments, pieces.segments);
+  }
+  bool fits =
+      sum.segments.size() <= kMostSegments && areDisjoint(sum, extentOf(op->getResult(0), sum.dim));
+  return fits ? sum : Pieces();
+}
+
 /// No segments where the op moves nothing, or along several dimensions.
 static Pieces read(Operation *op) {
   if (!op || op->getNumResults() != 1 || !isa<RankedTensorType>(op->getResult(0).getType()) ||
@@ -231,7 +288,7 @@ static Pieces read(Operation *op) {
   if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op))
     return piecesOf(collapse);
   if (auto generic = dyn_cast<linalg::GenericOp>(op))
-    return piecesOf(generic);
+    return isSum(generic) ? piecesOfSum(generic) : piecesOf(generic);
   if (auto rearrange = dyn_cast<RearrangeOp>(op))
     return piecesOf(rearrange);
   return {};
@@ -381,6 +438,8 @@ void dist::formRearrangements(func::FuncOp function) {
   });
   for (Operation *op : moves) {
     Pieces pieces = read(op);
+    if (pieces.segments.empty()) // of a sum, whose operands are no moves any more
+      continue;
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
     bool isComposed = compose(pieces, type.getDimSize(pieces.dim));
     if (!isComposed && !isa<linalg::GenericOp>(op))

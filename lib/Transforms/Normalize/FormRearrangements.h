@@ -14,7 +14,8 @@ namespace tessera::dist {
 
 /// Writes what concatenations, slices, pads, insertions into constants and reversals along one
 /// dimension make together as one `dist.rearrange`, or as one slice: a roll of two slices and a
-/// concatenation, for example. Moves that stand alone stay as they are, except for reversals.
+/// concatenation, for example, or its derivative, a sum of two pads. Moves that stand alone stay as
+/// they are, except for reversals.
 void formRearrangements(mlir::func::FuncOp function);
 
 } // namespace tessera::dist

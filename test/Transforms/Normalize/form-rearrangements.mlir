@@ -75,3 +75,52 @@ func.func @alone(%x: tensor<8x4xf32>) -> tensor<3x8xf32> {
   %y = tensor.concat dim(1) %a, %a : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x8xf32>
   return %y : tensor<3x8xf32>
 }
+
+// The derivative of a roll: each part comes back to its place.
+// CHECK-LABEL: func.func @unroll(
+// CHECK: dist.rearrange %arg0, %arg0 dim = 0 segments = [1, 1, 0, 1, 7, 0, 1, 7, 1, 1] : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+func.func @unroll(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %a = tensor.extract_slice %x[1, 0] [7, 4] [1, 1] : tensor<8x4xf32> to tensor<7x4xf32>
+  %b = tensor.extract_slice %x[0, 0] [1, 4] [1, 1] : tensor<8x4xf32> to tensor<1x4xf32>
+  %p = tensor.pad %a low[0, 0] high[1, 0] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %zero : f32
+  } : tensor<7x4xf32> to tensor<8x4xf32>
+  %q = tensor.pad %b low[7, 0] high[0, 0] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %zero : f32
+  } : tensor<1x4xf32> to tensor<8x4xf32>
+  %y = arith.addf %p, %q : tensor<8x4xf32>
+  return %y : tensor<8x4xf32>
+}
+
+// Parts that meet, and parts beside ones, are added.
+// CHECK-LABEL: func.func @overlapping_sums(
+// CHECK: linalg.generic
+// CHECK: arith.addf
+// CHECK: linalg.generic
+// CHECK: arith.addf
+func.func @overlapping_sums(%x: tensor<4xf32>, %z: tensor<4xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %p = tensor.pad %x low[0] high[4] {
+  ^bb0(%i: index):
+    tensor.yield %zero : f32
+  } : tensor<4xf32> to tensor<8xf32>
+  %q = tensor.pad %z low[3] high[1] {
+  ^bb0(%i: index):
+    tensor.yield %zero : f32
+  } : tensor<4xf32> to tensor<8xf32>
+  %r = tensor.pad %x low[0] high[4] {
+  ^bb0(%i: index):
+    tensor.yield %one : f32
+  } : tensor<4xf32> to tensor<8xf32>
+  %s = tensor.pad %z low[4] high[0] {
+  ^bb0(%i: index):
+    tensor.yield %zero : f32
+  } : tensor<4xf32> to tensor<8xf32>
+  %y = arith.addf %p, %q : tensor<8xf32>
+  %t = arith.addf %r, %s : tensor<8xf32>
+  return %y, %t : tensor<8xf32>, tensor<8xf32>
+}

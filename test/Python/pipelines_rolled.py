@@ -1,0 +1,65 @@
+# RUN: %tessera_python %s
+# REQUIRES: jax
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""JAX programs whose stages are an axis of the state, rolled by one after each micro-batch: activations go from each stage to the next once, and
+their gradients back once."""
+
+import unittest
+
+from jax_case import JaxCase, array, jnp, mesh_of
+import jax
+import numpy as np
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import tessera
+from tessera.testing import difference
+
+STAGES, MICRO_BATCHES, ROWS, WIDTH, LAYERS = 4, 6, 4, 8, 2
+MESH = mesh_of(stage=STAGES)
+
+
+def on_stages(state):
+    return jax.lax.with_sharding_constraint(state, NamedSharding(MESH, P("stage", *[None] * (state.ndim - 1))))
+
+
+def stage(weights, x):
+    return jax.lax.scan(lambda x, w: (jnp.tanh(x @ w), None), x, weights)[0]
+
+
+def pipeline(weights, batch):
+    """All micro-batches through all stages, in MICRO_BATCHES + STAGES - 1 steps."""
+    def step(state, x):
+        out = on_stages(jax.vmap(stage)(weights, on_stages(state.at[0].set(x))))
+        return on_stages(jnp.roll(out, 1, axis=0)), out[-1]
+    batch = jnp.concatenate([batch, jnp.zeros((STAGES - 1, ROWS, WIDTH), batch.dtype)])
+    return jax.lax.scan(step, on_stages(jnp.zeros((STAGES, ROWS, WIDTH), batch.dtype)), batch)[1][STAGES - 1:]
+
+
+def train(weights, batch, targets):
+    loss, gradient = jax.value_and_grad(lambda w: ((pipeline(w, batch) - targets) ** 2).mean())(weights)
+    return weights - 0.1 * gradient, loss
+
+
+class Rolled(JaxCase):
+    avals = array(STAGES, LAYERS, WIDTH, WIDTH), *[array(MICRO_BATCHES, ROWS, WIDTH)] * 2
+
+    def hops(self, program):
+        """(bytes, executions) of what stages send each other."""
+        return [(each["wire_bytes"], each["trips"]) for each in program.explain()["collectives"] if each["kind"] == "exchange"]
+
+    def test_forward(self):
+        program = tessera.from_jax(pipeline, self.avals[:2], (P("stage"), P()), mesh=MESH)
+        self.assertEqual(self.hops(program), [(ROWS * WIDTH * 4, MICRO_BATCHES + STAGES - 1)])
+
+    def test_training(self):
+        program = tessera.from_jax(train, self.avals, (P("stage"), P(), P()), (P("stage"), P()), mesh=MESH)
+        self.assertEqual(self.hops(program), [(ROWS * WIDTH * 4, MICRO_BATCHES + STAGES - 1)] * 2)
+        values = self.values(self.avals, 0)
+        for mine, theirs in zip(program(*values), jax.jit(train)(*values)):
+            self.assertIsNone(difference(np.asarray(mine), theirs, 16))
+
+
+if __name__ == "__main__":
+    unittest.main()
