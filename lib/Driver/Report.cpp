@@ -7,15 +7,12 @@
 
 #include "tessera/Driver/Report.h"
 
-#include "SaturatingCounts.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Driver/Load.h"
+#include "tessera/Transforms/Pipeline/SimulateStep.h"
 #include "tessera/Transforms/Search.h"
-#include "tessera/Transforms/StepCosts.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
@@ -54,20 +51,18 @@ public:
         describe(
             function, results, function.getResultAttrOfType<IntegerAttr>(i, DistDialect::kResult),
             function.getResultTypes()[i], function.getResultAttrDict(i), resultName(function, i));
-      StepCosts ofFunction(function, meshes, topology);
-      costs = &ofFunction;
-      clock = DeviceClock();
-      if (failed(collect(function.getBody().front(), 1, true, report.collectives)))
-        return failure();
-      report.stepSeconds += clock.now();
+    }
+    FailureOr<pipeline::StepReport> step = pipeline::simulateStep(module, topology);
+    if (failed(step))
+      return failure();
+    report.stepSeconds = step->seconds;
+    report.pipeline = std::move(step->pipeline);
+    for (const pipeline::PartTimeline &part : step->parts) {
+      report.computeSeconds += part.computeSeconds;
+      for (const StepTimeline::Entry &entry : part.entries)
+        report.collectives.push_back(describe(entry));
     }
     labelPlan();
-    FailureOr<std::optional<pipeline::PipelineTimeline>> timeline =
-        pipeline::simulatePipeline(module, topology);
-    if (failed(timeline))
-      return failure();
-    if (report.pipeline = std::move(*timeline); report.pipeline)
-      report.stepSeconds = report.pipeline->seconds;
     for (auto &[index, value] : arguments)
       report.arguments.push_back(std::move(value));
     for (auto &[index, value] : results)
@@ -137,116 +132,18 @@ private:
       report.parallelisms->push_back(std::move(stages));
   }
 
-  /// Adds the collectives of a block that runs `trips` times; the clock goes on by one execution.
-  LogicalResult collect(Block &block, int64_t trips, bool bounded,
-                        std::vector<CollectiveReport> &into) {
-    for (Operation &op : block) {
-      if (auto loop = dyn_cast<scf::ForOp>(op)) {
-        std::optional<llvm::APInt> count = loop.getStaticTripCount();
-        // What does not fit counts as the most that does, and is no longer bounded.
-        int64_t inner = !count ? 1 : count->getActiveBits() > 63 ? kMost : count->getSExtValue();
-        int64_t product = times(trips, inner);
-        if (failed(collectLoop(*loop.getBody(), trips, inner, bounded && count && product < kMost,
-                               into)))
-          return failure();
-      } else if (auto loop = dyn_cast<scf::WhileOp>(op)) {
-        if (failed(collect(*loop.getBeforeBody(), trips, false, into)) ||
-            failed(collect(*loop.getAfterBody(), trips, false, into)))
-          return failure();
-      } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
-        if (failed(collectDearer(branch, trips, bounded, into)))
-          return failure();
-      } else if (auto start = dyn_cast<StartOp>(op)) {
-        auto collective = cast<CollectiveOpInterface>(start.getCollective());
-        FailureOr<CommunicationCost> cost = costs->communicationOf(collective);
-        if (failed(cost))
-          return failure();
-        started[start] = {clock.begin(collective, *cost), into.size()};
-        into.push_back(describe(collective, *cost, trips, bounded));
-        into.back().isOverlapped = true;
-      } else if (auto wait = dyn_cast<WaitOp>(op)) {
-        auto [done, entry] = started.lookup(wait.getStart());
-        into[entry].exposedSeconds = clock.waitUntil(done);
-      } else if (auto send = dyn_cast<SendOp>(op)) {
-        into.push_back(reportSend(send));
-        into.back().trips = trips;
-        into.back().bounded = bounded;
-      } else if (auto collective = dyn_cast<CollectiveOpInterface>(op)) {
-        FailureOr<CommunicationCost> cost = costs->communicationOf(collective);
-        if (failed(cost))
-          return failure();
-        if (cost->isLocal()) {
-          compute(cost->timing.seconds, trips);
-          continue;
-        }
-        into.push_back(describe(collective, *cost, trips, bounded));
-        into.back().exposedSeconds = clock.waitUntil(clock.begin(collective, *cost));
-      } else {
-        compute(costs->computeSeconds(&op), trips);
-      }
-    }
-    return success();
+  CollectiveReport describe(const StepTimeline::Entry &entry) {
+    auto send = dyn_cast<SendOp>(entry.op);
+    CollectiveReport made =
+        send ? reportSend(send) : describe(cast<CollectiveOpInterface>(entry.op), entry.cost);
+    made.trips = entry.trips;
+    made.bounded = entry.isBounded;
+    made.isOverlapped = entry.isOverlapped;
+    made.exposedSeconds = entry.exposedSeconds;
+    return made;
   }
 
-  /// The first execution of a loop's body may wait for what was started before the loop; the others
-  /// take what the second one does.
-  LogicalResult collectLoop(Block &body, int64_t trips, int64_t inner, bool bounded,
-                            std::vector<CollectiveReport> &into) {
-    std::vector<CollectiveReport> first, others;
-    int64_t product = times(trips, inner);
-    if (clock.isBusy() && inner > 1) {
-      double computed = report.computeSeconds;
-      if (failed(collect(body, product, bounded, first)))
-        return failure();
-      report.computeSeconds = computed;
-      --inner;
-    }
-    double begin = clock.now();
-    if (failed(collect(body, product, bounded, others)))
-      return failure();
-    clock.repeat(begin, inner);
-    for (size_t i = 0; i < first.size(); ++i) // the mean of all
-      others[i].exposedSeconds +=
-          (first[i].exposedSeconds - others[i].exposedSeconds) / static_cast<double>(inner + 1);
-    into.insert(into.end(), std::make_move_iterator(others.begin()),
-                std::make_move_iterator(others.end()));
-    return success();
-  }
-
-  /// Of a branch, the collectives of the arm that sends more bytes, and the time of the longer one.
-  LogicalResult collectDearer(scf::IfOp branch, int64_t trips, bool bounded,
-                              std::vector<CollectiveReport> &into) {
-    DeviceClock before = clock;
-    double computed = report.computeSeconds;
-    std::vector<CollectiveReport> arms[2];
-    if (failed(collect(*branch.thenBlock(), trips, bounded, arms[0])))
-      return failure();
-    DeviceClock afterThen = std::exchange(clock, before);
-    double computedThen = std::exchange(report.computeSeconds, computed);
-    if (branch.elseBlock() && failed(collect(*branch.elseBlock(), trips, bounded, arms[1])))
-      return failure();
-    if (afterThen.now() > clock.now()) {
-      clock = afterThen;
-      report.computeSeconds = computedThen;
-    }
-    auto total = [](const std::vector<CollectiveReport> &arm) {
-      int64_t bytes = 0;
-      for (const CollectiveReport &entry : arm)
-        bytes = plus(bytes, times(entry.traffic.wireBytes, entry.trips));
-      return bytes;
-    };
-    std::vector<CollectiveReport> &dearer = total(arms[1]) > total(arms[0]) ? arms[1] : arms[0];
-    into.insert(into.end(), dearer.begin(), dearer.end());
-    return success();
-  }
-
-  void compute(double seconds, int64_t trips) {
-    report.computeSeconds += static_cast<double>(trips) * seconds;
-    clock.compute(seconds);
-  }
-
-  CollectiveReport describe(CollectiveOpInterface op, const CommunicationCost &cost, int64_t trips,
-                            bool bounded) {
+  CollectiveReport describe(CollectiveOpInterface op, const CommunicationCost &cost) {
     const sharding::Mesh &mesh = meshes.get(op.getMeshAttr());
     CollectiveReport entry;
     entry.kind = op.getKind() == sharding::CollectiveKind::slice
@@ -264,8 +161,6 @@ private:
     entry.timing = cost.timing;
     entry.candidates = candidatesOf(mesh, cost.axes, op.getKind(), cost.traffic);
     entry.dtype = text(getElementTypeOrSelf(op->getOperand(0).getType()));
-    entry.trips = trips;
-    entry.bounded = bounded;
     locate(op, entry);
     return entry;
   }
@@ -321,10 +216,6 @@ private:
   MeshTable meshes;
   const OriginRecorder &origins;
   const sharding::Topology &topology;
-  const StepCosts *costs = nullptr; ///< of the function that is read
-  DeviceClock clock;
-  /// When a started collective is done, and its number in the list; looked up only.
-  llvm::DenseMap<Operation *, std::pair<double, size_t>> started;
   Report report;
 };
 

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipelineReport.h"
-#include "SaturatingCounts.h"
 #include "tessera/Driver/Report.h"
+#include "tessera/Support/SaturatingCounts.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"

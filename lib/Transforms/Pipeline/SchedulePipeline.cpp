@@ -13,7 +13,7 @@
 #include "tessera/Support/Bytes.h"
 #include "tessera/Transforms/CostOptions.h"
 #include "tessera/Transforms/Pipeline/Passes.h"
-#include "tessera/Transforms/Pipeline/Timeline.h"
+#include "tessera/Transforms/Pipeline/SimulateStep.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -184,10 +184,10 @@ struct DistSchedulePipeline : dist::impl::DistSchedulePipelineBase<DistScheduleP
       applyAll(graph, each);
       if (failed(checkOrders(graph)))
         return failure();
-      auto timeline = simulatePipeline(getOperation(), costs->topology);
-      if (failed(timeline))
+      FailureOr<StepReport> step = simulateStep(getOperation(), costs->topology);
+      if (failed(step))
         return failure();
-      double seconds = *timeline ? (*timeline)->seconds : 0;
+      double seconds = step->seconds;
       double bytes = largestOf(graph).second;
       if (bytes <= budget)
         best = std::min(best.value_or(std::tuple(seconds, bytes, each)), {seconds, bytes, each});

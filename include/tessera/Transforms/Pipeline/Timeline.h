@@ -8,10 +8,7 @@
 #ifndef TESSERA_TRANSFORMS_PIPELINE_TIMELINE_H
 #define TESSERA_TRANSFORMS_PIPELINE_TIMELINE_H
 
-#include "tessera/Sharding/Topology.h"
 #include "tessera/Transforms/Pipeline/Schedule.h"
-
-#include "mlir/IR/BuiltinOps.h"
 
 namespace tessera::pipeline {
 
@@ -34,12 +31,6 @@ struct PipelineTimeline {
   double formulaIdle = 0;           ///< idleShare with the mean times of all stages
   double modelledIdle = 0;          ///< the share of `span` for which a mesh is idle, the mean
 };
-
-/// Simulates the functions of the local view that have segments: each does its ops in their order,
-/// a receive waits for its send. Nothing where no function has segments; fails, with an error,
-/// where a collective is not one of its mesh.
-mlir::FailureOr<std::optional<PipelineTimeline>>
-simulatePipeline(mlir::ModuleOp module, const sharding::Topology &topology);
 
 /// "F0 F1 B0 W0 …"; of meshes with several chunks "F0.1": micro-batch 0, chunk 1. A backward
 /// segment with the weights' one behind it is one "B0".

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_DRIVER_SATURATINGCOUNTS_H
-#define TESSERA_LIB_DRIVER_SATURATINGCOUNTS_H
+#ifndef TESSERA_SUPPORT_SATURATINGCOUNTS_H
+#define TESSERA_SUPPORT_SATURATINGCOUNTS_H
 
 #include "llvm/Support/MathExtras.h"
 
@@ -28,4 +28,4 @@ inline int64_t times(int64_t a, int64_t b) {
 
 } // namespace tessera
 
-#endif // TESSERA_LIB_DRIVER_SATURATINGCOUNTS_H
+#endif // TESSERA_SUPPORT_SATURATINGCOUNTS_H

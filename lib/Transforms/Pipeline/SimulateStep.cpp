@@ -1,17 +1,15 @@
-//===- Timeline.cpp - When the meshes of a pipeline work ------------------===//
+//===- SimulateStep.cpp - When the meshes of a program work ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Transforms/Pipeline/Timeline.h"
+#include "tessera/Transforms/Pipeline/SimulateStep.h"
 
 #include "tessera/Dialect/Dist/IR/Pipeline.h"
-#include "tessera/Transforms/StepCosts.h"
 
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/MapVector.h"
 
 #include <map>
 
@@ -26,15 +24,18 @@ namespace {
 struct Walker {
   Walker(func::FuncOp function, const MeshTable &meshes, const sharding::Topology &topology,
          int64_t devices)
-      : function(function), costs(function, meshes, topology, devices),
+      : function(function), costs(function, meshes, topology, devices), timeline(costs),
         next(function.getBody().front().begin()) {}
+  Walker(const Walker &) = delete; // the timeline reads the costs
+
+  bool isDone() { return next == function.getBody().front().end(); }
+  double now() const { return timeline.clock.now(); }
 
   func::FuncOp function;
   StepCosts costs;
+  StepTimeline timeline;
   Block::iterator next;
-  DeviceClock clock;
-  llvm::DenseMap<Operation *, double> started; ///< when a collective is done; looked up only
-  double begin = -1, end = 0, stood = 0;       ///< of the pipeline; seconds of waiting within
+  double begin = -1, end = 0, stood = 0; ///< of the pipeline; seconds of waiting within
   double segmentBegin = 0, stoodBefore = 0;
   std::optional<Segment> segment;
   std::map<std::pair<pipeline::Pass, int64_t>, std::pair<double, int64_t>>
@@ -47,15 +48,16 @@ public:
   Simulation(ModuleOp module, const sharding::Topology &topology)
       : meshes(module), topology(topology) {}
 
-  FailureOr<std::optional<PipelineTimeline>> run(ModuleOp module);
+  FailureOr<StepReport> run(ModuleOp module);
 
 private:
+  void addWalkers(ModuleOp module);
   LogicalResult advance(Walker &walker, bool &progressed);
-  FailureOr<double> secondsOf(Walker &walker, Operation &op);
+  LogicalResult advanceAll();
   double transferSeconds(SendOp send);
   void enter(Walker &walker, SegmentOp op);
   void leave(Walker &walker);
-  void finish();
+  void finish(std::vector<Walker *> stageWalkers);
 
   MeshTable meshes;
   const sharding::Topology &topology;
@@ -96,21 +98,21 @@ double Simulation::transferSeconds(SendOp send) {
 void Simulation::leave(Walker &walker) {
   if (!walker.segment)
     return;
-  double seconds = walker.clock.now() - walker.segmentBegin - (walker.stood - walker.stoodBefore);
+  double seconds = walker.now() - walker.segmentBegin - (walker.stood - walker.stoodBefore);
   auto &[sum, count] = walker.sums[{walker.segment->pass, walker.segment->chunk}];
   sum += seconds;
   ++count;
   walker.line.busy += seconds;
   walker.line.segments.push_back(*walker.segment);
-  walker.end = walker.clock.now();
+  walker.end = walker.now();
   walker.segment.reset();
 }
 
 void Simulation::enter(Walker &walker, SegmentOp op) {
   leave(walker);
   if (walker.begin < 0)
-    walker.begin = walker.clock.now();
-  walker.segmentBegin = walker.clock.now();
+    walker.begin = walker.now();
+  walker.segmentBegin = walker.now();
   walker.stoodBefore = walker.stood;
   if (op.getPass() == kUpdatePass)
     return;
@@ -125,26 +127,6 @@ void Simulation::enter(Walker &walker, SegmentOp op) {
   result.shape.hasBackward |= pass != pipeline::Pass::forward;
 }
 
-/// Seconds of an op that does not wait for other meshes.
-FailureOr<double> Simulation::secondsOf(Walker &walker, Operation &op) {
-  double seconds = 0;
-  bool isKnown = true;
-  op.walk([&](Operation *inner) {
-    double once = walker.costs.computeSeconds(inner);
-    if (auto collective = dyn_cast<CollectiveOpInterface>(inner)) {
-      FailureOr<CommunicationCost> cost = walker.costs.communicationOf(collective);
-      isKnown &= succeeded(cost);
-      if (succeeded(cost))
-        once = cost->timing.seconds;
-    }
-    seconds += inner == &op ? once : once * tripsOf(inner) / tripsOf(&op);
-    return isa<linalg::LinalgOp>(inner) ? WalkResult::skip() : WalkResult::advance();
-  });
-  if (!isKnown)
-    return failure();
-  return seconds;
-}
-
 /// Goes on to the next receive of what is not sent yet.
 LogicalResult Simulation::advance(Walker &walker, bool &progressed) {
   for (Block::iterator end = walker.function.getBody().front().end(); walker.next != end;
@@ -154,43 +136,35 @@ LogicalResult Simulation::advance(Walker &walker, bool &progressed) {
       auto arrival = arrivals.find(recv.getId());
       if (arrival == arrivals.end())
         return success();
-      walker.stood += walker.clock.waitUntil(arrival->second);
-    } else if (auto send = dyn_cast<SendOp>(op)) {
-      double &free = freeAt[{send.getSource().getMesh().getValue().str(),
-                             send.getTarget().getMesh().getValue().str()}];
-      free = std::max(free, walker.clock.now()) + transferSeconds(send);
-      arrivals[send.getId()] = free;
+      walker.stood += walker.timeline.clock.waitUntil(arrival->second);
     } else if (auto segment = dyn_cast<SegmentOp>(op)) {
       enter(walker, segment);
-    } else if (auto start = dyn_cast<StartOp>(op)) {
-      auto collective = cast<CollectiveOpInterface>(start.getCollective());
-      FailureOr<CommunicationCost> cost = walker.costs.communicationOf(collective);
-      if (failed(cost))
-        return failure();
-      walker.started[start] = walker.clock.begin(collective, *cost);
-    } else if (auto wait = dyn_cast<WaitOp>(op)) {
-      walker.clock.waitUntil(walker.started.lookup(wait.getStart()));
     } else {
-      FailureOr<double> seconds = secondsOf(walker, op);
-      if (failed(seconds))
+      if (auto send = dyn_cast<SendOp>(op)) {
+        double &free = freeAt[{send.getSource().getMesh().getValue().str(),
+                               send.getTarget().getMesh().getValue().str()}];
+        free = std::max(free, walker.now()) + transferSeconds(send);
+        arrivals[send.getId()] = free;
+      }
+      if (failed(walker.timeline.run(op)))
         return failure();
-      walker.clock.compute(*seconds);
     }
     progressed = true;
   }
   return success();
 }
 
-void Simulation::finish() {
+/// The pipeline of those that have segments.
+void Simulation::finish(std::vector<Walker *> stageWalkers) {
   // Stages of the meshes, by the first of each.
-  llvm::sort(walkers, [](auto &a, auto &b) {
+  llvm::sort(stageWalkers, [](auto *a, auto *b) {
     return a->line.segments.front().chunk < b->line.segments.front().chunk;
   });
   Shape &shape = result.shape;
-  shape.meshes = std::ssize(walkers);
+  shape.meshes = std::ssize(stageWalkers);
   int64_t stages = 0;
   double first = std::numeric_limits<double>::infinity(), last = 0, busy = 0;
-  for (auto &walker : walkers) {
+  for (Walker *walker : stageWalkers) {
     for (Segment &segment : walker->line.segments) {
       stages = std::max(stages, segment.chunk + 1);
       segment.chunk /= shape.meshes;
@@ -202,7 +176,7 @@ void Simulation::finish() {
   }
   shape.chunks = std::max<int64_t>(1, stages / shape.meshes);
   Times mean{0, 0, 0};
-  for (auto &walker : walkers) {
+  for (Walker *walker : stageWalkers) {
     walker->line.seconds.assign(shape.chunks, Times{0, 0, 0});
     for (auto &[key, sum] : walker->sums) {
       double one = sum.first / static_cast<double>(shape.microBatches);
@@ -224,41 +198,74 @@ void Simulation::finish() {
   result.formulaIdle = idleShare(result.schedule, shape, mean);
 }
 
-FailureOr<std::optional<PipelineTimeline>> Simulation::run(ModuleOp module) {
-  std::optional<Schedule> schedule;
-  result.shape.hasBackward = false;
+/// The program that a function is a part of.
+static StringAttr programOf(func::FuncOp function) {
+  auto partOf = function->getAttrOfType<StringAttr>(DistDialect::kPartOf);
+  return partOf ? partOf : function.getSymNameAttr();
+}
+
+void Simulation::addWalkers(ModuleOp module) {
   SmallVector<func::FuncOp> functions;
-  int64_t devices = 0; // they compute at the same time
+  llvm::DenseMap<StringAttr, int64_t> devices; // of a program, which compute at the same time
   for (auto function : module.getOps<func::FuncOp>())
-    if (isLocalView(function) && function.getBody().hasOneBlock()) {
+    if (isLocalView(function)) {
       functions.push_back(function);
-      devices += meshDevicesOf(function);
+      devices[programOf(function)] += meshDevicesOf(function);
     }
   for (func::FuncOp function : functions) {
-    walkers.push_back(std::make_unique<Walker>(function, meshes, topology, devices));
+    walkers.push_back(
+        std::make_unique<Walker>(function, meshes, topology, devices.lookup(programOf(function))));
     auto mesh = function->getAttrOfType<FlatSymbolRefAttr>(DistDialect::kMesh);
     walkers.back()->line.mesh = mesh ? mesh.getValue().str() : function.getName().str();
-    if (auto name = function->getAttrOfType<StringAttr>(kSchedule))
-      schedule = parseSchedule(name.getValue());
   }
-  if (!schedule)
-    return std::optional<PipelineTimeline>();
-  result.schedule = *schedule;
+}
+
+LogicalResult Simulation::advanceAll() {
   for (bool progressed = true; std::exchange(progressed, false);)
     for (auto &walker : walkers)
       if (failed(advance(*walker, progressed)))
         return failure();
-  for (auto &walker : walkers)
-    result.seconds = std::max(result.seconds, walker->clock.now());
-  llvm::erase_if(walkers, [](auto &walker) { return walker->line.segments.empty(); });
-  if (walkers.empty())
-    return std::optional<PipelineTimeline>();
-  finish();
-  return std::optional<PipelineTimeline>(std::move(result));
+  return success();
 }
 
-FailureOr<std::optional<PipelineTimeline>>
-tessera::pipeline::simulatePipeline(ModuleOp module, const sharding::Topology &topology) {
+FailureOr<StepReport> Simulation::run(ModuleOp module) {
+  result.shape.hasBackward = false;
+  addWalkers(module);
+  if (failed(advanceAll()))
+    return failure();
+  for (auto &walker : walkers)
+    while (!walker->isDone()) { // a cycle of transfers, which nothing executes: what comes is there
+      arrivals[cast<RecvOp>(*walker->next).getId()] = walker->now();
+      if (failed(advanceAll()))
+        return failure();
+    }
+  StepReport step;
+  llvm::MapVector<StringAttr, double> ends;
+  std::optional<Schedule> schedule;
+  std::vector<Walker *> stages;
+  for (auto &walker : walkers) {
+    double &end = ends[programOf(walker->function)];
+    end = std::max(end, walker->now());
+    step.parts.push_back({walker->function, walker->now(), walker->timeline.computeSeconds,
+                          std::move(walker->timeline.entries)});
+    if (auto name = walker->function->getAttrOfType<StringAttr>(kSchedule))
+      schedule = parseSchedule(name.getValue());
+    if (!walker->line.segments.empty())
+      stages.push_back(walker.get());
+  }
+  for (auto &[program, end] : ends)
+    step.seconds += end;
+  if (!schedule || stages.empty())
+    return std::move(step);
+  result.schedule = *schedule;
+  result.seconds = step.seconds;
+  finish(std::move(stages));
+  step.pipeline = std::move(result);
+  return std::move(step);
+}
+
+FailureOr<StepReport> tessera::pipeline::simulateStep(ModuleOp module,
+                                                      const sharding::Topology &topology) {
   return Simulation(module, topology).run(module);
 }
 

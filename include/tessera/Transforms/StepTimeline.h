@@ -1,0 +1,66 @@
+//===- StepTimeline.h - A device on its way through its ops -----*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The one model of when a device computes, communicates and waits: the report and the
+// timeline of a pipeline walk the ops of the local view with it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_TRANSFORMS_STEPTIMELINE_H
+#define TESSERA_TRANSFORMS_STEPTIMELINE_H
+
+#include "tessera/Transforms/StepCosts.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace tessera::dist {
+
+class StepTimeline {
+public:
+  /// A collective, or a send, which has no cost.
+  struct Entry {
+    mlir::Operation *op = nullptr;
+    CommunicationCost cost;
+    int64_t trips = 1;         ///< how often it is executed
+    bool isBounded = true;     ///< whether `trips` is known
+    bool isOverlapped = false; ///< started, and waited for later
+    double exposedSeconds = 0; ///< the device stands still for; of one execution, the mean
+  };
+
+  /// The costs must outlive this.
+  explicit StepTimeline(const StepCosts &costs) : costs(costs) {}
+
+  /// Goes on behind an op. Fails, with an error on the op, where its axes or layouts are not those
+  /// of its mesh.
+  mlir::LogicalResult run(mlir::Operation &op) { return run(op, {1, true, entries}); }
+
+  DeviceClock clock;
+  double computeSeconds = 0; ///< of all executions
+  std::vector<Entry> entries;
+
+private:
+  /// How often ops run, and where their collectives go.
+  struct Context {
+    int64_t trips;
+    bool isBounded;
+    std::vector<Entry> &into;
+  };
+  mlir::LogicalResult run(mlir::Operation &op, Context context);
+  mlir::LogicalResult run(mlir::Block &block, Context context);
+  mlir::LogicalResult runLoop(mlir::scf::ForOp loop, Context context);
+  mlir::LogicalResult runDearer(mlir::scf::IfOp branch, Context context);
+  mlir::LogicalResult runCollective(CollectiveOpInterface op, Context context);
+  void compute(double seconds, int64_t trips);
+
+  const StepCosts &costs;
+  /// When a started collective is done, and its number in its list; looked up only.
+  llvm::DenseMap<mlir::Operation *, std::pair<double, size_t>> started;
+};
+
+} // namespace tessera::dist
+
+#endif // TESSERA_TRANSFORMS_STEPTIMELINE_H

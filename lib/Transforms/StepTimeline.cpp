@@ -1,0 +1,123 @@
+//===- StepTimeline.cpp - A device on its way through its ops -------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Transforms/StepTimeline.h"
+
+#include "tessera/Support/SaturatingCounts.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+
+LogicalResult StepTimeline::run(Block &block, Context context) {
+  for (Operation &op : block)
+    if (failed(run(op, context)))
+      return failure();
+  return success();
+}
+
+LogicalResult StepTimeline::run(Operation &op, Context context) {
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return runLoop(loop, context);
+  if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+    context.isBounded = false;
+    return failure(failed(run(*loop.getBeforeBody(), context)) ||
+                   failed(run(*loop.getAfterBody(), context)));
+  }
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    return runDearer(branch, context);
+  if (auto start = dyn_cast<StartOp>(op)) {
+    auto collective = cast<CollectiveOpInterface>(start.getCollective());
+    FailureOr<CommunicationCost> cost = costs.communicationOf(collective);
+    if (failed(cost))
+      return failure();
+    started[start] = {clock.begin(collective, *cost), context.into.size()};
+    context.into.push_back({collective, *cost, context.trips, context.isBounded, true, 0});
+  } else if (auto wait = dyn_cast<WaitOp>(op)) {
+    auto [done, entry] = started.lookup(wait.getStart());
+    context.into[entry].exposedSeconds = clock.waitUntil(done);
+  } else if (auto send = dyn_cast<SendOp>(op)) {
+    context.into.push_back({send, {}, context.trips, context.isBounded, false, 0});
+  } else if (auto collective = dyn_cast<CollectiveOpInterface>(op)) {
+    return runCollective(collective, context);
+  } else {
+    compute(costs.computeSeconds(&op), context.trips);
+  }
+  return success();
+}
+
+LogicalResult StepTimeline::runCollective(CollectiveOpInterface op, Context context) {
+  FailureOr<CommunicationCost> cost = costs.communicationOf(op);
+  if (failed(cost))
+    return failure();
+  if (cost->isLocal()) {
+    compute(cost->timing.seconds, context.trips);
+    return success();
+  }
+  double exposed = clock.waitUntil(clock.begin(op, *cost));
+  context.into.push_back({op, *cost, context.trips, context.isBounded, false, exposed});
+  return success();
+}
+
+/// The first execution of a loop's body may wait for what was started before the loop; the others
+/// take what the second one does.
+LogicalResult StepTimeline::runLoop(scf::ForOp loop, Context context) {
+  std::optional<llvm::APInt> count = loop.getStaticTripCount();
+  // What does not fit counts as the most that does, and is no longer bounded.
+  int64_t inner = !count ? 1 : count->getActiveBits() > 63 ? kMost : count->getSExtValue();
+  int64_t product = times(context.trips, inner);
+  bool isBounded = context.isBounded && count && product < kMost;
+  std::vector<Entry> first, others;
+  Block &body = *loop.getBody();
+  if (clock.isBusy() && inner > 1) {
+    double computed = computeSeconds;
+    if (failed(run(body, {product, isBounded, first})))
+      return failure();
+    computeSeconds = computed;
+    --inner;
+  }
+  double begin = clock.now();
+  if (failed(run(body, {product, isBounded, others})))
+    return failure();
+  clock.repeat(begin, inner);
+  for (size_t i = 0; i < first.size(); ++i) // the mean of all
+    others[i].exposedSeconds +=
+        (first[i].exposedSeconds - others[i].exposedSeconds) / static_cast<double>(inner + 1);
+  llvm::append_range(context.into, others);
+  return success();
+}
+
+/// Of a branch, the collectives of the arm that sends more bytes, and the time of the longer one.
+LogicalResult StepTimeline::runDearer(scf::IfOp branch, Context context) {
+  DeviceClock before = clock;
+  double computed = computeSeconds;
+  std::vector<Entry> arms[2];
+  if (failed(run(*branch.thenBlock(), {context.trips, context.isBounded, arms[0]})))
+    return failure();
+  DeviceClock afterThen = std::exchange(clock, before);
+  double computedThen = std::exchange(computeSeconds, computed);
+  if (branch.elseBlock() &&
+      failed(run(*branch.elseBlock(), {context.trips, context.isBounded, arms[1]})))
+    return failure();
+  if (afterThen.now() > clock.now()) {
+    clock = afterThen;
+    computeSeconds = computedThen;
+  }
+  auto total = [](const std::vector<Entry> &arm) {
+    int64_t bytes = 0;
+    for (const Entry &entry : arm)
+      bytes = plus(bytes, times(entry.cost.traffic.wireBytes, entry.trips));
+    return bytes;
+  };
+  llvm::append_range(context.into, total(arms[1]) > total(arms[0]) ? arms[1] : arms[0]);
+  return success();
+}
+
+void StepTimeline::compute(double seconds, int64_t trips) {
+  computeSeconds += static_cast<double>(trips) * seconds;
+  clock.compute(seconds);
+}
