@@ -8,6 +8,7 @@
 #ifndef TESSERA_RUNTIME_ARTIFACT_DTYPE_H
 #define TESSERA_RUNTIME_ARTIFACT_DTYPE_H
 
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -34,10 +35,44 @@ inline bool isHalf(DType dtype) {
 }
 
 /// IEEE half and bfloat16 as their bits. Conversions to them round to nearest even; NaN stays NaN.
-float halfToFloat(uint16_t bits);
-uint16_t floatToHalf(float value);
-float bfloatToFloat(uint16_t bits);
-uint16_t floatToBfloat(float value);
+inline float halfToFloat(uint16_t bits) {
+  uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
+  uint32_t exponent = (bits >> 10) & 0x1f, mantissa = bits & 0x3ff;
+  if (exponent == 0x1f)
+    return std::bit_cast<float>(sign | 0x7f800000 | (mantissa << 13));
+  if (exponent != 0)
+    return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
+  float magnitude = static_cast<float>(mantissa) * 0x1p-24f; // zero and subnormals, exactly
+  return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));
+}
+
+inline uint16_t floatToHalf(float value) {
+  uint32_t bits = std::bit_cast<uint32_t>(value);
+  auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000);
+  uint32_t magnitude = bits & 0x7fffffff;
+  if (magnitude > 0x7f800000)
+    return sign | 0x7e00;
+  if (magnitude >= 0x47800000) // 2^16 and more
+    return sign | 0x7c00;
+  if (magnitude < 0x38800000) {
+    // Below the least normal half: adding 0.5 leaves the rounded multiple of 2^-24 in the mantissa.
+    float rounded = std::bit_cast<float>(magnitude) + 0.5f;
+    return sign | static_cast<uint16_t>(std::bit_cast<uint32_t>(rounded) - 0x3f000000);
+  }
+  uint32_t odd = (magnitude >> 13) & 1;
+  return sign | static_cast<uint16_t>((magnitude - 0x38000000 + 0xfff + odd) >> 13);
+}
+
+inline float bfloatToFloat(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
+
+inline uint16_t floatToBfloat(float value) {
+  uint32_t bits = std::bit_cast<uint32_t>(value);
+  if ((bits & 0x7fffffff) > 0x7f800000)
+    return static_cast<uint16_t>((bits >> 16) | 0x40);
+  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
 
 /// Product of the extents; 1 for rank 0. Empty when it overflows 2^62 or an extent is negative.
 std::optional<int64_t> elementCount(const std::vector<int64_t> &shape);
