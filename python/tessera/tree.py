@@ -67,25 +67,38 @@ def is_array(value) -> bool:
 
 
 class _Seen:
-    """The containers and leaves that were met inside of a module, by identity, and what stands for each. Buffers are apart from parameters:
-    they are shared only with the module that has them, as two modules that begin with one tensor change it each for themselves."""
+    """The containers and parameters that were met inside of a module, by identity, and what stands for each. Buffers are shared only with
+    the module that has them: two modules that begin with one tensor change it each for themselves."""
+
+    __slots__ = ("_of",)
 
     def __init__(self):
-        self._of: dict[tuple[int, bool], tuple[Any, Any]] = {}
+        self._of: dict[int, tuple[Any, Any]] = {}
 
-    def has(self, value, parameter: bool = True) -> bool:
-        return (id(value), parameter) in self._of
+    def has(self, value) -> bool:
+        return id(value) in self._of
 
-    def get(self, value, parameter: bool = True):
-        return self._of[id(value), parameter][1]
+    def get(self, value):
+        return self._of[id(value)][1]
 
-    def put(self, value, meaning, parameter: bool = True) -> None:
-        self._of[id(value), parameter] = (value, meaning)  # keeps the value, so that no other one gets its identity
+    def put(self, value, meaning) -> None:
+        self._of[id(value)] = (value, meaning)  # keeps the value, so that no other one gets its identity
 
 
-def _seen_inside(seen: _Seen | None, value) -> _Seen | None:
+class _Numbers:
+    """The same for `flatten`: numbers of leaves, which the leaves keep, and containers."""
+
+    __slots__ = ("buffers", "containers", "parameters")
+
+    def __init__(self):
+        self.parameters: dict[int, int] = {}
+        self.buffers: dict[int, int] = {}
+        self.containers: dict[int, Any] = {}
+
+
+def _seen_inside(seen, value, kind=_Seen):
     """For what is inside of a container."""
-    return _Seen() if seen is None and hasattr(type(value), "__tree_fields__") else seen
+    return kind() if seen is None and hasattr(type(value), "__tree_fields__") else seen
 
 
 def flatten(value, is_leaf: Callable[[Any], bool] = is_array) -> tuple[list[Leaf], Node]:
@@ -117,13 +130,17 @@ def _flatten(value, path, kinds, is_leaf, leaves, seen, again) -> Node:
     path `leaves` are values."""
     if is_leaf(value):
         if seen is not None:
-            parameter = kinds[1]
-            if (parameter or again) and seen.has(value, parameter):
-                number = seen.get(value, parameter)
+            number = count = len(leaves)
+            if kinds[1]:
+                number = seen.parameters.setdefault(id(value), count)
+            elif again:
+                number = seen.buffers.get(id(value), count)
+            else:
+                seen.buffers[id(value)] = count
+            if number != count:
                 if path is not None:
                     leaves[number] = dataclasses.replace(leaves[number], shared=(*leaves[number].shared, path))
                 return Node("shared", number)
-            seen.put(value, len(leaves), parameter)
         leaves.append(value if path is None else Leaf(path, value, *kinds))
         return _LEAVES[kinds]
     if type(value) in _SETTINGS:
@@ -131,10 +148,10 @@ def _flatten(value, path, kinds, is_leaf, leaves, seen, again) -> Node:
     of = children(value)
     if of is None:
         return Node("static", value)
-    seen = _seen_inside(seen, value)
+    seen = _seen_inside(seen, value, _Numbers)
     if seen is not None:
-        again = again or seen.has(value)
-        seen.put(value, None)
+        again = again or id(value) in seen.containers
+        seen.containers[id(value)] = value
     kind, meta, pairs, buffers = of
     # Numbers among the attributes of objects are settings; in containers they may be values.
     inner = is_leaf if kind in (list, tuple, dict) or kind == "named" else is_array
