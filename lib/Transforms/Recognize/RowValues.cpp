@@ -161,6 +161,7 @@ static std::optional<Dual> ofIntegers(Operation *op, ArrayRef<Dual> in) {
       .Case([&](arith::AddIOp) { return number(in[0].value + in[1].value); })
       .Case([&](arith::SubIOp) { return number(in[0].value - in[1].value); })
       .Case([&](arith::MulIOp) { return number(in[0].value * in[1].value); })
+      .Case([&](math::AbsIOp) { return number(std::abs(in[0].value)); })
       .Case([&](arith::MaxSIOp) { return number(std::max(in[0].value, in[1].value)); })
       .Case([&](arith::MinSIOp) { return number(std::min(in[0].value, in[1].value)); })
       .Case<arith::IndexCastOp, arith::IndexCastUIOp>([&](auto) { return number(in[0].value); })

@@ -23,7 +23,7 @@ enum class RowResults {
   accumulators, ///< sum_n exp(score - largest) * value, then the largest score, then sum_n exp(…)
 };
 
-/// Iterations that some loops have in the global view.
+/// Iterations that some loops have in the global view; their indices may also be negative.
 using LoopLimits = llvm::ArrayRef<std::pair<unsigned, int64_t>>;
 
 /// Writes an attention on tensors that may be parts of those of the op as products and a softmax.

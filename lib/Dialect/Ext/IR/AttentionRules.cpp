@@ -5,7 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AttentionBand.h"
 #include "AttentionWriter.h"
+#include "Local.h"
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/RuleBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -17,29 +20,52 @@ using namespace tessera;
 using namespace tessera::ext;
 using sharding::FactorKind;
 using sharding::ReduceKind;
+using sharding::TensorSharding;
 
 /// Rows and keys are factors. In the forward op rows are parallel; in the backward op a gradient
 /// that lacks one of its loops is a sum over it.
+///
+/// With a band of keys the factor of the query position stands for the keys as well: a block of
+/// queries reads a window of key, value and extras. The gradients by key and value are then cut
+/// like those by query, and what other devices contribute to them is exchanged inside.
 static sharding::ShardingRule ruleOf(Operation *op) {
   AttentionParts parts = partsOf(op);
   SmallVector<int64_t> factors = parts.factors();
   const AttentionDomain &domain = parts.domain;
+  std::optional<KeyBand> band = keyBandOf(parts);
   dist::RuleBuilder builder(op);
   bool isBackward = isa<AttentionBackwardOp>(op);
-  for (unsigned loop : parts.rows)
-    builder.factor(domain.extents[loop], isBackward && llvm::is_contained(domain.query, loop)
-                                             ? FactorKind::reduction
-                                             : FactorKind::parallel);
-  builder.factor(domain.extents[domain.key], FactorKind::reduction);
+  for (unsigned loop : parts.rows) {
+    bool isSummed =
+        isBackward && llvm::is_contained(domain.query, loop) && !(band && band->query == loop);
+    builder.factor(domain.extents[loop], isSummed ? FactorKind::reduction : FactorKind::parallel);
+  }
+  builder.factor(domain.extents[domain.key], band ? FactorKind::replicate : FactorKind::reduction);
   for (auto [index, map] : llvm::enumerate(parts.maps))
     for (auto [dim, expr] : llvm::enumerate(map.getResults())) {
-      int64_t factor = factors[cast<AffineDimExpr>(expr).getPosition()];
-      if (factor >= 0 && index < op->getNumOperands())
+      unsigned loop = cast<AffineDimExpr>(expr).getPosition();
+      if (factors[loop] < 0)
+        continue;
+      bool isOperand = index < op->getNumOperands();
+      int64_t factor = factors[band && loop == domain.key ? band->query : loop];
+      if (band && isOperand && loop == domain.key)
+        builder.window(index, dim, factor, 1, band->first, band->size());
+      else if (isOperand)
         builder.operand(index, dim, factor);
-      else if (factor >= 0)
+      else
         builder.result(index - op->getNumOperands(), dim, factor);
     }
   return builder.take();
+}
+
+/// What the rule reads, apart from types.
+static bool addToKey(Operation *op, AddressKey &key) {
+  key.push_back(op->getAttr("indexing_maps").getAsOpaquePointer());
+  if (std::optional<KeyBand> band = keyBandOf(partsOf(op)))
+    key.push_back(Builder(op->getContext())
+                      .getDenseI64ArrayAttr({band->query, band->first, band->last})
+                      .getAsOpaquePointer());
+  return true;
 }
 
 /// The work of one score.
@@ -66,8 +92,7 @@ std::optional<sharding::ShardingRule> AttentionOp::getShardingRule() {
 }
 
 bool AttentionOp::addToRuleKey(AddressKey &key) {
-  key.push_back(getIndexingMaps().getAsOpaquePointer());
-  return true;
+  return addToKey(*this, key);
 }
 
 int64_t AttentionOp::getOperationsPerIteration() {
@@ -83,8 +108,7 @@ std::optional<sharding::ShardingRule> AttentionBackwardOp::getShardingRule() {
 }
 
 bool AttentionBackwardOp::addToRuleKey(AddressKey &key) {
-  key.push_back(getIndexingMaps().getAsOpaquePointer());
-  return true;
+  return addToKey(*this, key);
 }
 
 int64_t AttentionBackwardOp::getOperationsPerIteration() {
@@ -176,53 +200,233 @@ private:
 
 } // namespace
 
-/// The global indices of loops in a part.
-static Value globalIndexOf(dist::PartitionContext &context, ArrayRef<int64_t> factors,
-                           OpBuilder &at, Location loc, unsigned loop, Value local) {
-  int64_t factor = factors[loop];
-  bool isCut = factor >= 0 && !context.getFactorAxes()[factor].empty();
-  return isCut ? context.getGlobalIteration(at, loc, factor, local) : local;
+static unsigned dimOf(AffineMap map, unsigned loop) {
+  return *map.getResultPosition(getAffineDimExpr(loop, map.getContext()));
 }
 
-/// The loops that are reduced over parts of which some reach beyond the edge.
-static SmallVector<std::pair<unsigned, int64_t>> limitsOf(dist::PartitionContext &context,
-                                                          const AttentionParts &parts) {
+namespace {
+
+/// A part of an attention: the operands, and where they lie.
+class Part {
+public:
+  explicit Part(dist::PartitionContext &context)
+      : context(context), parts(partsOf(context.op)), factors(parts.factors()),
+        shifts(factors.size(), 0) {
+    for (unsigned index = 0; index < context.op->getNumOperands(); ++index)
+      operands.push_back(context.getMaskedOperand(index));
+    for (auto [loop, factor] : llvm::enumerate(factors))
+      if (factor >= 0 && context.getRule().factors[factor].kind == FactorKind::reduction &&
+          context.isUneven(factor))
+        limits.push_back({loop, parts.domain.extents[loop]});
+    band = keyBandOf(parts);
+    if (band && context.getFactorAxes()[factors[band->query]].empty())
+      band.reset();
+    if (!band)
+      return;
+    unsigned query = band->query, key = parts.domain.key;
+    factors[key] = factors[query];
+    shifts[key] = band->first;
+    leaveOutBeyond(key);
+    if (isa<AttentionBackwardOp>(context.op) && context.isUneven(factors[query]))
+      leaveOutBeyond(query); // gradients by keys sum over queries
+  }
+
+  Value globalIndex(OpBuilder &at, Location loc, unsigned loop, Value local) const {
+    int64_t factor = factors[loop];
+    if (factor < 0 || context.getFactorAxes()[factor].empty())
+      return local;
+    Value index = context.getGlobalIteration(at, loc, factor, local);
+    if (shifts[loop] == 0)
+      return index;
+    return arith::AddIOp::create(at, loc, index,
+                                 arith::ConstantIndexOp::create(at, loc, shifts[loop]));
+  }
+  auto indices() const {
+    return [this](OpBuilder &at, Location loc, unsigned loop, Value local) {
+      return globalIndex(at, loc, loop, local);
+    };
+  }
+
+  dist::PartitionContext &context;
+  AttentionParts parts;
+  SmallVector<Value> operands;
   SmallVector<std::pair<unsigned, int64_t>> limits;
-  for (auto [loop, factor] : llvm::enumerate(parts.factors()))
-    if (factor >= 0 && context.getRule().factors[factor].kind == FactorKind::reduction &&
-        context.isUneven(factor))
-      limits.push_back({loop, parts.domain.extents[loop]});
-  return limits;
+  std::optional<KeyBand> band; ///< where it is cut
+
+private:
+  /// Operands are zero, and scores left out, where the index in a loop is none of the tensor's.
+  void leaveOutBeyond(unsigned loop) {
+    Local write{context.builder, context.op->getLoc()};
+    int64_t extent = parts.domain.extents[loop];
+    limits.push_back({loop, extent});
+    Value begin = globalIndex(context.builder, write.loc, loop, write.index(0));
+    for (auto [operand, map] : llvm::zip(operands, parts.maps))
+      if (hasLoop(map, loop))
+        operand = write.zeroOutside(operand, dimOf(map, loop), begin, extent);
+  }
+
+  SmallVector<int64_t> factors;
+  SmallVector<int64_t> shifts; ///< by loop: where a device's window begins, from its own part
+};
+
+/// What a device adds to the gradient of keys, a window around its own part, in the parts of
+/// others. A piece of it goes to the device `distance` parts on.
+struct WindowPiece {
+  int64_t distance;
+  int64_t from, to, count; ///< in the window; in the part that it belongs to; elements
+};
+
+} // namespace
+
+static SmallVector<WindowPiece> piecesOf(const KeyBand &band, int64_t part, int64_t devices) {
+  SmallVector<WindowPiece> pieces;
+  int64_t first = std::max(-devices + 1, llvm::divideFloorSigned(band.first, part));
+  int64_t last = std::min(devices - 1, llvm::divideFloorSigned(part - 1 + band.last, part));
+  for (int64_t distance = first; distance <= last; ++distance) {
+    int64_t begin = std::max(distance * part, band.first);
+    int64_t end = std::min(distance * part + part, part + band.last);
+    if (distance != 0)
+      pieces.push_back({distance, begin - band.first, begin - distance * part, end - begin});
+  }
+  return pieces;
+}
+
+namespace {
+
+/// How a piece of a gradient moves.
+struct PieceMove {
+  std::vector<int64_t> shape; ///< of the pieces of all devices, one behind the other
+  TensorSharding source, target;
+
+  /// `sharding` and `global` are those of the gradient, which has the key position at `dim`.
+  PieceMove(const WindowPiece &piece, unsigned dim, const TensorSharding &sharding,
+            ArrayRef<int64_t> global)
+      : shape(global.vec()), source(sharding), target(sharding) {
+    shape[dim] = piece.count * sharding::sizeOf(sharding.dims[dim]);
+    target.windows.push_back({dim, piece.count, -piece.distance * piece.count, piece.count});
+  }
+};
+
+} // namespace
+
+/// The dimension of a gradient by key or value that is the key position.
+static unsigned keyDimOf(const AttentionParts &parts, unsigned result) {
+  return dimOf(parts.maps[result], parts.domain.key);
+}
+
+/// A device's part of a gradient by keys: the sum of what it and others have of it in windows.
+static Value addPieces(dist::PartitionContext &context, const Part &part, unsigned result,
+                       Value window) {
+  OpBuilder &b = context.builder;
+  Local write{b, context.op->getLoc()};
+  unsigned dim = keyDimOf(part.parts, result);
+  auto global = cast<RankedTensorType>(context.op->getResult(result).getType());
+  TensorSharding sharding = context.getResultSharding(result);
+  int64_t extent = context.getLocalType(result).getDimSize(dim);
+  int64_t devices = sharding::sizeOf(sharding.dims[dim]);
+  Value device = context.getDeviceIndex(sharding.dims[dim]);
+  Value sum = write.slice(window, dim, b.getIndexAttr(-part.band->first), extent);
+  for (const WindowPiece &piece : piecesOf(*part.band, extent, devices)) {
+    PieceMove move(piece, dim, sharding, global.getShape());
+    Value received = context.reshard(
+        write.slice(window, dim, b.getIndexAttr(piece.from), piece.count),
+        RankedTensorType::get(move.shape, global.getElementType()), move.source, move.target);
+    Value sender = arith::SubIOp::create(b, write.loc, device, write.index(piece.distance));
+    Value isThere = arith::CmpIOp::create(b, write.loc, arith::CmpIPredicate::ult, sender,
+                                          write.index(devices));
+    Value own = write.slice(sum, dim, b.getIndexAttr(piece.to), piece.count);
+    auto type = cast<RankedTensorType>(own.getType());
+    AffineMap identity = b.getMultiDimIdentityMap(type.getRank());
+    Value added =
+        write.pointwise({own, received}, {identity, identity}, type.getShape(),
+                        {type.getElementType()}, [&](OpBuilder &inner, ValueRange in) {
+                          Value both = arith::AddFOp::create(inner, write.loc, in[0], in[1]);
+                          return SmallVector<Value>{
+                              arith::SelectOp::create(inner, write.loc, isThere, both, in[0])};
+                        })[0];
+    SmallVector<OpFoldResult> offsets(type.getRank(), b.getIndexAttr(0));
+    SmallVector<OpFoldResult> strides(type.getRank(), b.getIndexAttr(1));
+    offsets[dim] = b.getIndexAttr(piece.to);
+    sum = tensor::InsertSliceOp::create(b, write.loc, added, sum, offsets,
+                                        getAsIndexOpFoldResult(b.getContext(), type.getShape()),
+                                        strides);
+  }
+  return sum;
+}
+
+double AttentionBackwardOp::getCommunicationSeconds(const sharding::FactorAxes &axes,
+                                                    const sharding::Mesh &mesh,
+                                                    sharding::ReshardPlanner &planner) {
+  AttentionParts parts = partsOf(*this);
+  std::optional<KeyBand> band = keyBandOf(parts);
+  if (!band || axes[parts.factors()[band->query]].empty())
+    return 0;
+  sharding::ShardingRule rule = ruleOf(*this);
+  double seconds = 0;
+  for (unsigned result : {1, 2}) {
+    auto global = cast<RankedTensorType>(getResult(result).getType());
+    unsigned dim = keyDimOf(parts, result);
+    TensorSharding sharding = sharding::resultSharding(rule, result, axes);
+    int64_t devices = sharding::sizeOf(sharding.dims[dim]);
+    for (const WindowPiece &piece :
+         piecesOf(*band, sharding::ceilDiv(global.getDimSize(dim), devices), devices)) {
+      PieceMove move(piece, dim, sharding, global.getShape());
+      seconds += planner
+                     .plan({mesh, move.shape, dist::bytesPerElement(global.getElementType()),
+                            sharding::canonical(move.source), sharding::canonical(move.target)})
+                     .seconds;
+    }
+  }
+  return seconds;
+}
+
+/// Where keys are cut, the largest score and the sum of each row are reduced inside.
+double AttentionOp::getCommunicationSeconds(const sharding::FactorAxes &axes,
+                                            const sharding::Mesh &mesh,
+                                            sharding::ReshardPlanner &planner) {
+  AttentionParts parts = partsOf(*this);
+  SmallVector<int64_t> factors = parts.factors();
+  const sharding::AxisList &cut = axes[factors[parts.domain.key]];
+  std::vector<int64_t> shape;
+  TensorSharding whole = TensorSharding::replicated(parts.rows.size());
+  for (auto [dim, loop] : llvm::enumerate(parts.rows)) {
+    shape.push_back(parts.domain.extents[loop]);
+    whole.dims[dim] = axes[factors[loop]];
+  }
+  double seconds = 0;
+  if (!cut.empty())
+    for (ReduceKind kind : {ReduceKind::max, ReduceKind::sum}) {
+      TensorSharding contributed = whole;
+      for (const sharding::AxisRef &axis : cut)
+        contributed.partial.push_back({axis, kind});
+      seconds += planner
+                     .plan({mesh, shape, dist::bytesPerElement(parts.scoreType()),
+                            sharding::canonical(contributed), sharding::canonical(whole)})
+                     .seconds;
+    }
+  return seconds;
 }
 
 FailureOr<SmallVector<Value>> AttentionOp::partition(dist::PartitionContext &context) {
-  AttentionParts parts = partsOf(*this);
-  SmallVector<int64_t> factors = parts.factors();
-  bool isKeyCut = !context.getFactorAxes()[factors[parts.domain.key]].empty();
-  SmallVector<Value> operands;
-  for (unsigned index = 0; index < getNumOperands(); ++index)
-    operands.push_back(context.getMaskedOperand(index));
+  Part part(context);
+  unsigned key = part.parts.domain.key;
+  bool isKeyCut = !context.getFactorAxes()[part.parts.factors()[key]].empty();
   RowResults wanted = isKeyCut         ? RowResults::accumulators
                       : getLogsumexp() ? RowResults::logsumexp
                                        : RowResults::output;
   SmallVector<Value> results =
-      writeAttention(context.builder, *this, operands, wanted, limitsOf(context, parts),
-                     [&](OpBuilder &at, Location loc, unsigned loop, Value local) {
-                       return globalIndexOf(context, factors, at, loc, loop, local);
-                     });
+      writeAttention(context.builder, *this, part.operands, wanted, part.limits, part.indices());
   if (isKeyCut)
     results = KeyCombiner(*this, context).combine(results[0], results[1], results[2]);
   return results;
 }
 
 FailureOr<SmallVector<Value>> AttentionBackwardOp::partition(dist::PartitionContext &context) {
-  AttentionParts parts = partsOf(*this);
-  SmallVector<int64_t> factors = parts.factors();
-  SmallVector<Value> operands;
-  for (unsigned index = 0; index < getNumOperands(); ++index)
-    operands.push_back(context.getMaskedOperand(index));
-  return writeAttentionBackward(context.builder, *this, operands, limitsOf(context, parts),
-                                [&](OpBuilder &at, Location loc, unsigned loop, Value local) {
-                                  return globalIndexOf(context, factors, at, loc, loop, local);
-                                });
+  Part part(context);
+  SmallVector<Value> results =
+      writeAttentionBackward(context.builder, *this, part.operands, part.limits, part.indices());
+  if (part.band)
+    for (unsigned result : {1, 2})
+      results[result] = addPieces(context, part, result, results[result]);
+  return results;
 }

@@ -199,7 +199,8 @@ Value AttentionWriter::writeScores(Value products, ArrayRef<Value> operands,
                                   scoreLoops);
         Value result = convertFloat(body, loc, score, type);
         for (auto [loop, limit] : limits) {
-          Value inside = arith::CmpIOp::create(body, loc, arith::CmpIPredicate::slt,
+          // Unsigned: a negative index lies beyond any limit.
+          Value inside = arith::CmpIOp::create(body, loc, arith::CmpIPredicate::ult,
                                                indexOf(body, loc, loop, offsets, scoreLoops),
                                                arith::ConstantIndexOp::create(body, loc, limit));
           Value least = arith::ConstantOp::create(

@@ -57,3 +57,19 @@ Value Local::isInside(ArrayRef<int64_t> shape, unsigned dim, Value begin, int64_
         arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::slt, at, end)};
   })[0];
 }
+
+Value Local::zeroOutside(Value tensor, unsigned dim, Value begin, int64_t extent) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  Type element = type.getElementType();
+  return pointwise(
+      {tensor}, {b.getMultiDimIdentityMap(type.getRank())}, type.getShape(), {element},
+      [&](OpBuilder &inner, ValueRange args) {
+        Value at =
+            arith::AddIOp::create(inner, loc, linalg::IndexOp::create(inner, loc, dim), begin);
+        Value end = arith::ConstantIndexOp::create(inner, loc, extent);
+        // Unsigned: a negative index lies beyond the end.
+        Value isInside = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::ult, at, end);
+        Value zero = arith::ConstantOp::create(inner, loc, inner.getZeroAttr(element));
+        return SmallVector<Value>{arith::SelectOp::create(inner, loc, isInside, args[0], zero)};
+      })[0];
+}

@@ -29,6 +29,8 @@ struct Local {
   /// `count` elements of a dimension from `offset` on, which may be a value.
   mlir::Value slice(mlir::Value tensor, unsigned dim, mlir::OpFoldResult offset, int64_t count);
   mlir::Value index(int64_t value);
+  /// A tensor with zeros where `begin` + i along `dim` is negative or not less than `extent`.
+  mlir::Value zeroOutside(mlir::Value tensor, unsigned dim, mlir::Value begin, int64_t extent);
   /// A tensor of i1: whether iteration `begin` + i along `dim` is less than `extent`.
   mlir::Value isInside(llvm::ArrayRef<int64_t> shape, unsigned dim, mlir::Value begin,
                        int64_t extent);

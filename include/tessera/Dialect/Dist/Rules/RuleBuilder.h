@@ -56,13 +56,16 @@ public:
     return *this;
   }
 
-  /// Iteration i of a factor reads index i * stride + shift of dimension `dim` of an operand.
-  RuleBuilder &window(int64_t index, int64_t dim, int64_t factor, int64_t stride, int64_t shift) {
+  /// Iteration i of a factor reads `extent` indices from i * stride + shift on of dimension `dim` of
+  /// an operand.
+  RuleBuilder &window(int64_t index, int64_t dim, int64_t factor, int64_t stride, int64_t shift,
+                      int64_t extent = 1) {
     sharding::DimRule &window = rule.operands[index][dim];
     window.factors = {factor};
     window.isWindow = true;
     window.stride = stride;
     window.shift = shift;
+    window.extent = extent;
     return *this;
   }
 

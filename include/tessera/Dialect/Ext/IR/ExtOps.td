@@ -125,7 +125,8 @@ def Ext_SortOp : Ext_Op<"sort", ["getOperationsPerIteration", "getCommunicationS
   }];
 }
 
-def Ext_AttentionOp : Ext_Op<"attention", ["addToRuleKey", "getOperationsPerIteration", "getAlternatives", "partition"],
+def Ext_AttentionOp : Ext_Op<"attention",
+    ["addToRuleKey", "getOperationsPerIteration", "getCommunicationSeconds", "getAlternatives", "partition"],
     [SingleBlock, DeclareOpInterfaceMethods<AggregatedOpInterface, ["decomposeOperation"]>]> {
   let summary = "Products with keys, softmax over the keys, a product with values";
   let description = [{
@@ -168,6 +169,11 @@ def Ext_AttentionOp : Ext_Op<"attention", ["addToRuleKey", "getOperationsPerIter
     contributions to the output: each device weights its own by what all have as largest score and sum, which are two
     small reductions. The features are not cut.
 
+    Where comparisons of indices leave each query at most half of the keys, a window around its position, a block of
+    queries needs a halo of keys, and no other device's keys beyond it. This is read off the region: `m >= n`,
+    `m - n < 256`, `|m - n| <= 8`, `m / 64 == n / 64`, joined by and, or and not. Masked scores are -inf, or at most
+    -6e4 where nothing but indices decides and every row sees a key.
+
     (E7) Each operand and result has an indexing map, a projected permutation of one result a dimension; loops have one
     extent. (E8) Every loop is one of the table; extras and the log-sum-exp run over no features, and the
     log-sum-exp over every other loop but the key position. (E9) The region takes the product, an element of each extra
@@ -186,7 +192,7 @@ def Ext_AttentionOp : Ext_Op<"attention", ["addToRuleKey", "getOperationsPerIter
 }
 
 def Ext_AttentionBackwardOp : Ext_Op<"attention_backward",
-    ["addToRuleKey", "getOperationsPerIteration", "getAlternatives", "partition"],
+    ["addToRuleKey", "getOperationsPerIteration", "getCommunicationSeconds", "getAlternatives", "partition"],
     [SingleBlock, DeclareOpInterfaceMethods<AggregatedOpInterface, ["decomposeOperation"]>]> {
   let summary = "The derivative of an attention by query, key and value";
   let description = [{
@@ -205,6 +211,7 @@ def Ext_AttentionBackwardOp : Ext_Op<"attention_backward",
     Loops, maps and the region of scores are those of `ext.attention`; the gradient is that of its output. The second
     region takes the same arguments and the derivative by the score, and yields the one by the product. Results have
     the maps of query, key and value; a loop that a result lacks is summed, and cutting it makes the result partial.
+    With a window of keys, what a device contributes to keys of others is sent to them and added.
     (E7), (E8) and (E9) hold as they do for `ext.attention`.
   }];
   let arguments = (ins AnyStaticShapeTensor:$query, AnyStaticShapeTensor:$key, AnyStaticShapeTensor:$value,

@@ -1,0 +1,385 @@
+//===- AttentionBand.cpp - The keys that a query sees ----------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The conditions of a mask are comparisons of indices. One that depends on nothing
+// but the distance of key and query holds for an interval of distances:
+//
+//   m >= n            (-inf, 0]           m - n < 256        [-255, inf)
+//   |m - n| <= 8      [-8, 8]             m / 64 == n / 64   within [-63, 63]
+//
+// Each condition has two intervals, one that contains all distances where it may
+// hold, and one of distances where it must. And, or, not, and the choices between
+// scores combine these.
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionBand.h"
+
+#include "tessera/Dialect/Ext/IR/ExtDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::ext;
+
+/// A score of at most this much has no weight in a softmax beside one that is not masked.
+static constexpr double kMasked = -6e4;
+
+namespace {
+
+/// Distances from a query to a key; empty where first > last.
+struct Interval {
+  static constexpr int64_t kInfinity = int64_t(1) << 40;
+  int64_t first = -kInfinity, last = kInfinity;
+
+  static Interval none() { return {1, 0}; }
+  bool isEmpty() const { return first > last; }
+  Interval intersect(Interval other) const {
+    return {std::max(first, other.first), std::min(last, other.last)};
+  }
+  /// The least interval that has both.
+  Interval join(Interval other) const {
+    if (isEmpty() || other.isEmpty())
+      return isEmpty() ? other : *this;
+    return {std::min(first, other.first), std::max(last, other.last)};
+  }
+  /// The largest that is known to be within the union.
+  Interval larger(Interval other) const {
+    if (isEmpty() || other.isEmpty())
+      return isEmpty() ? other : *this;
+    if (std::max(first, other.first) <= std::min(last, other.last) + 1)
+      return join(other);
+    return last - first >= other.last - other.first ? *this : other;
+  }
+};
+
+/// Where something may be so, and where it must.
+struct Distances {
+  Interval may, must = Interval::none();
+};
+
+struct Condition {
+  Distances holds, fails;
+  Condition inverted() const { return {fails, holds}; }
+};
+
+/// (sum of coefficients * indices + something in [low, high]) / divisor.
+struct IndexValue {
+  SmallVector<int64_t> coefficients; ///< by loop
+  int64_t low = 0, high = 0;
+  int64_t divisor = 1;
+
+  IndexValue times(int64_t factor) const {
+    IndexValue result = *this;
+    for (int64_t &coefficient : result.coefficients)
+      coefficient *= factor;
+    result.low *= factor;
+    result.high *= factor;
+    if (factor < 0)
+      std::swap(result.low, result.high);
+    return result;
+  }
+  IndexValue plus(const IndexValue &other) const {
+    IndexValue result = times(other.divisor), scaled = other.times(divisor);
+    for (auto [a, b] : llvm::zip_equal(result.coefficients, scaled.coefficients))
+      a += b;
+    result.low += scaled.low;
+    result.high += scaled.high;
+    result.divisor = divisor * other.divisor;
+    return result;
+  }
+  bool isModerate() const {
+    constexpr int64_t kMost = int64_t(1) << 24;
+    auto isSmall = [](int64_t value) { return std::abs(value) <= kMost; };
+    return llvm::all_of(coefficients, isSmall) && isSmall(low) && isSmall(high) && isSmall(divisor);
+  }
+};
+
+/// An integer of the region, or its negative.
+struct Term {
+  Value value;
+  bool isNegative = false;
+  Term operator-() const { return {value, !isNegative}; }
+};
+
+class MaskReader {
+public:
+  MaskReader(const AttentionParts &parts, unsigned query) : parts(parts), query(query) {}
+
+  /// Distances of scores that are not masked.
+  Distances visible(Value score);
+  bool isMaskedByFinite = false;
+
+private:
+  std::optional<IndexValue> read(Value value) const;
+  std::optional<IndexValue> readNew(Value value) const;
+  std::optional<IndexValue> read(Term term) const;
+  Condition conditionOf(Value value);
+  /// Whether a < b, or with `orEqual` a <= b.
+  Condition isLess(Term a, Term b, bool orEqual) const;
+  static Condition both(const Condition &a, const Condition &b);
+  static Condition either(const Condition &a, const Condition &b) {
+    return both(a.inverted(), b.inverted()).inverted();
+  }
+
+  const AttentionParts &parts;
+  unsigned query;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Indices
+//===----------------------------------------------------------------------===//
+
+static std::optional<int64_t> constantOf(Value value) {
+  llvm::APInt constant;
+  if (!matchPattern(value, m_ConstantInt(&constant)) || constant.getSignificantBits() > 64)
+    return std::nullopt;
+  return constant.getSExtValue();
+}
+
+std::optional<IndexValue> MaskReader::read(Value value) const {
+  std::optional<IndexValue> result = readNew(value);
+  return result && result->isModerate() ? result : std::nullopt;
+}
+
+std::optional<IndexValue> MaskReader::readNew(Value value) const {
+  size_t numLoops = parts.domain.extents.size();
+  IndexValue result;
+  result.coefficients.assign(numLoops, 0);
+  if (std::optional<int64_t> constant = constantOf(value)) {
+    result.low = result.high = *constant;
+    return result;
+  }
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    unsigned firstIndex = 1 + parts.numExtras(), number = argument.getArgNumber();
+    if (number < firstIndex || number >= firstIndex + numLoops)
+      return std::nullopt;
+    result.coefficients[number - firstIndex] = 1;
+    return result;
+  }
+  Operation *op = value.getDefiningOp();
+  if (isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp, arith::ExtUIOp,
+          arith::TruncIOp>(op)) {
+    // The indices of a sequence fit what a program keeps them in.
+    unsigned width = value.getType().isIndex() ? 64 : value.getType().getIntOrFloatBitWidth();
+    return width >= 32 ? read(op->getOperand(0)) : std::nullopt;
+  }
+  if (auto select = dyn_cast<arith::SelectOp>(op)) { // one of two that differ by little
+    std::optional<IndexValue> a = read(select.getTrueValue()), b = read(select.getFalseValue());
+    if (!a || !b || a->coefficients != b->coefficients || a->divisor != b->divisor)
+      return std::nullopt;
+    a->low = std::min(a->low, b->low);
+    a->high = std::max(a->high, b->high);
+    return a;
+  }
+  if (op->getNumOperands() != 2)
+    return std::nullopt;
+  std::optional<IndexValue> a = read(op->getOperand(0)), b = read(op->getOperand(1));
+  if (!a || !b)
+    return std::nullopt;
+  if (isa<arith::AddIOp>(op))
+    return a->plus(*b);
+  if (isa<arith::SubIOp>(op))
+    return a->plus(b->times(-1));
+  std::optional<int64_t> factor = constantOf(op->getOperand(1));
+  if (isa<arith::MulIOp>(op) && factor)
+    return a->times(*factor);
+  if (isa<arith::MulIOp>(op) && constantOf(op->getOperand(0)))
+    return b->times(*constantOf(op->getOperand(0)));
+  if (isa<arith::DivSIOp, arith::FloorDivSIOp, arith::DivUIOp>(op) && factor && *factor > 0) {
+    // Rounding down takes away at most (factor - 1) / factor; towards zero it may add as much.
+    int64_t most = (*factor - 1) * a->divisor;
+    bool isNatural = a->low >= 0 && llvm::all_of(a->coefficients, [](int64_t c) { return c >= 0; });
+    a->low -= most;
+    a->high += isa<arith::DivSIOp>(op) && !isNatural ? most : 0;
+    a->divisor *= *factor;
+    return a;
+  }
+  return std::nullopt;
+}
+
+std::optional<IndexValue> MaskReader::read(Term term) const {
+  std::optional<IndexValue> value = read(term.value);
+  return value && term.isNegative ? value->times(-1) : value;
+}
+
+//===----------------------------------------------------------------------===//
+// Conditions
+//===----------------------------------------------------------------------===//
+
+/// The distances d with coefficient * d + constant <= 0.
+static Interval notPositive(int64_t coefficient, int64_t constant) {
+  Interval result;
+  if (coefficient == 0)
+    return constant <= 0 ? result : Interval::none();
+  if (coefficient > 0)
+    result.last = llvm::divideFloorSigned(-constant, coefficient);
+  else
+    result.first = llvm::divideCeilSigned(constant, -coefficient);
+  return result;
+}
+
+Condition MaskReader::both(const Condition &a, const Condition &b) {
+  return {{a.holds.may.intersect(b.holds.may), a.holds.must.intersect(b.holds.must)},
+          {a.fails.may.join(b.fails.may), a.fails.must.larger(b.fails.must)}};
+}
+
+Condition MaskReader::isLess(Term a, Term b, bool orEqual) const {
+  // |x|, max(x, y) and min(x, y) are one of two, the greater or the less.
+  auto alternatives = [](Term term) -> std::optional<std::pair<std::pair<Term, Term>, bool>> {
+    Operation *op = term.value.getDefiningOp();
+    if (isa_and_nonnull<math::AbsIOp>(op)) {
+      Term x{op->getOperand(0)};
+      return {{{x, -x}, !term.isNegative}};
+    }
+    if (!isa_and_nonnull<arith::MaxSIOp, arith::MinSIOp>(op))
+      return std::nullopt;
+    return {{{Term{op->getOperand(0), term.isNegative}, Term{op->getOperand(1), term.isNegative}},
+             isa<arith::MaxSIOp>(op) != term.isNegative}};
+  };
+  if (auto found = alternatives(a)) {
+    Condition first = isLess(found->first.first, b, orEqual);
+    Condition second = isLess(found->first.second, b, orEqual);
+    return found->second ? both(first, second) : either(first, second);
+  }
+  if (auto found = alternatives(b)) {
+    Condition first = isLess(a, found->first.first, orEqual);
+    Condition second = isLess(a, found->first.second, orEqual);
+    return found->second ? either(first, second) : both(first, second);
+  }
+  std::optional<IndexValue> left = read(a), right = read(-b);
+  if (!left || !right)
+    return {};
+  IndexValue difference = left->plus(*right);
+  int64_t coefficient = difference.coefficients[parts.domain.key];
+  for (auto [loop, other] : llvm::enumerate(difference.coefficients))
+    if (loop != parts.domain.key && other != (loop == query ? -coefficient : 0))
+      return {};
+  int64_t strict = orEqual ? 0 : 1;
+  return {{notPositive(coefficient, difference.low + strict),
+           notPositive(coefficient, difference.high + strict)},
+          {notPositive(-coefficient, 1 - strict - difference.high),
+           notPositive(-coefficient, 1 - strict - difference.low)}};
+}
+
+Condition MaskReader::conditionOf(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return {};
+  if (std::optional<int64_t> constant = constantOf(value)) {
+    Distances always{Interval(), Interval()}, never{Interval::none(), Interval::none()};
+    return *constant ? Condition{always, never} : Condition{never, always};
+  }
+  if (isa<arith::AndIOp, arith::OrIOp>(op) && value.getType().isInteger(1)) {
+    Condition a = conditionOf(op->getOperand(0)), b = conditionOf(op->getOperand(1));
+    return isa<arith::AndIOp>(op) ? both(a, b) : either(a, b);
+  }
+  if (isa<arith::XOrIOp>(op) && value.getType().isInteger(1) && constantOf(op->getOperand(1)))
+    return *constantOf(op->getOperand(1)) ? conditionOf(op->getOperand(0)).inverted()
+                                          : conditionOf(op->getOperand(0));
+  if (auto select = dyn_cast<arith::SelectOp>(op)) {
+    Condition chosen = conditionOf(select.getCondition());
+    return either(both(chosen, conditionOf(select.getTrueValue())),
+                  both(chosen.inverted(), conditionOf(select.getFalseValue())));
+  }
+  auto compare = dyn_cast<arith::CmpIOp>(op);
+  if (!compare)
+    return {};
+  Term a{compare.getLhs()}, b{compare.getRhs()};
+  switch (compare.getPredicate()) {
+  case arith::CmpIPredicate::slt:
+    return isLess(a, b, false);
+  case arith::CmpIPredicate::sle:
+    return isLess(a, b, true);
+  case arith::CmpIPredicate::sgt:
+    return isLess(b, a, false);
+  case arith::CmpIPredicate::sge:
+    return isLess(b, a, true);
+  case arith::CmpIPredicate::eq:
+    return both(isLess(a, b, true), isLess(b, a, true));
+  case arith::CmpIPredicate::ne:
+    return either(isLess(a, b, false), isLess(b, a, false));
+  default:
+    return {};
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Scores
+//===----------------------------------------------------------------------===//
+
+Distances MaskReader::visible(Value score) {
+  Distances all{Interval(), Interval()};
+  llvm::APFloat constant(0.0);
+  if (matchPattern(score, m_ConstantFloat(&constant))) {
+    bool loses = false;
+    constant.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &loses);
+    if (!(constant.convertToDouble() <= kMasked))
+      return all;
+    isMaskedByFinite = isMaskedByFinite || !constant.isInfinity();
+    return {Interval::none(), Interval::none()};
+  }
+  Operation *op = score.getDefiningOp();
+  if (auto select = dyn_cast_or_null<arith::SelectOp>(op)) {
+    Condition chosen = conditionOf(select.getCondition());
+    Distances first = visible(select.getTrueValue()), second = visible(select.getFalseValue());
+    return {
+        chosen.holds.may.intersect(first.may).join(chosen.fails.may.intersect(second.may)),
+        chosen.holds.must.intersect(first.must).larger(chosen.fails.must.intersect(second.must))};
+  }
+  if (isa_and_nonnull<arith::AddFOp>(op)) {
+    Distances a = visible(op->getOperand(0)), b = visible(op->getOperand(1));
+    return {a.may.intersect(b.may), a.must.intersect(b.must)};
+  }
+  if (isa_and_nonnull<arith::ExtFOp, arith::TruncFOp>(op))
+    return visible(op->getOperand(0));
+  if (isa_and_nonnull<arith::MulFOp, arith::DivFOp>(op) &&
+      matchPattern(op->getOperand(1), m_ConstantFloat(&constant)) && !constant.isNegative() &&
+      constant.isFiniteNonZero())
+    return visible(op->getOperand(0));
+  return all;
+}
+
+std::optional<KeyBand> ext::keyBandOf(const AttentionParts &parts) {
+  const AttentionDomain &domain = parts.domain;
+  Block &region = parts.score().front();
+  int64_t keys = domain.extents[domain.key];
+  bool isBackward = isa<AttentionBackwardOp>(parts.op);
+  for (unsigned query : domain.query) {
+    int64_t queries = domain.extents[query];
+    if (isBackward && queries != keys)
+      continue;
+    // A tensor over both is not cut by one loop.
+    if (llvm::any_of(ArrayRef(parts.maps), [&](AffineMap map) {
+          return hasLoop(map, query) && hasLoop(map, domain.key);
+        }))
+      continue;
+    MaskReader reader(parts, query);
+    Distances visible = reader.visible(region.getTerminator()->getOperand(0));
+    Interval band = visible.may.intersect({1 - queries, keys - 1});
+    if (isBackward)
+      band = band.join({0, 0});
+    if (band.isEmpty() || 2 * (band.last - band.first) > keys)
+      continue;
+    if (reader.isMaskedByFinite) {
+      bool readsExtras = llvm::any_of(region.getArguments().slice(1, parts.numExtras()),
+                                      [](BlockArgument extra) { return !extra.use_empty(); });
+      // The first and the last row see a key, and so do those between.
+      bool seeKeys = !visible.must.isEmpty() && visible.must.last >= 0 &&
+                     queries - 1 + visible.must.first <= keys - 1;
+      if (readsExtras || !seeKeys)
+        continue;
+    }
+    return KeyBand{query, band.first, band.last};
+  }
+  return std::nullopt;
+}
