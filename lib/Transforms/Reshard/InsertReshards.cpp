@@ -184,22 +184,42 @@ private:
     }
     base = moveOnce(base, bySharding);
     std::string why = getSharding(base) == own && lies.isPartial() ? reductionsOf(lies) : "";
-    for (auto &[sharding, uses] : bySharding) {
-      // A use inside a branch pays only when the branch is taken.
-      SmallVector<const Need *> shared;
-      for (const Need *need : uses)
-        if (isInBranch(need->use->getOwner(), value))
-          need->use->set(reshard(base, sharding, why + need->reason, need->use->getOwner()));
-        else
-          shared.push_back(need);
-      if (shared.empty())
-        continue;
-      Value moved = getSharding(base) == sharding
-                        ? base
-                        : reshard(base, sharding, why + shared.front()->reason, nullptr);
-      for (const Need *need : shared)
-        need->use->set(moved);
-    }
+    // What is needed as contributions, too, is made of the part that is needed whole.
+    llvm::SmallDenseMap<ShardingAttr, Value> moved; // looked up only
+    for (bool contributes : {false, true})
+      for (auto &[sharding, uses] : bySharding) {
+        TensorSharding wanted = resolveVerified(sharding, meshes, value.getType());
+        if (contributes != (wanted.isPartial() && !lies.isPartial()))
+          continue;
+        Value from = base;
+        if (contributes)
+          if (Value whole =
+                  moved.lookup(ShardingAttr::get(sharding.getMesh(), meshes.get(sharding.getMesh()),
+                                                 wanted.withoutPartial(), function.getContext())))
+            from = whole;
+        if (Value made = serve(value, from, sharding, uses, why))
+          moved[sharding] = made;
+      }
+  }
+
+  /// Moves `base`, which stands for `value`, to where some uses need it. Returns what uses outside
+  /// of branches share, or null: a use inside a branch pays only when the branch is taken.
+  Value serve(Value value, Value base, ShardingAttr sharding, ArrayRef<const Need *> uses,
+              const std::string &why) {
+    SmallVector<const Need *> shared;
+    for (const Need *need : uses)
+      if (isInBranch(need->use->getOwner(), value))
+        need->use->set(reshard(base, sharding, why + need->reason, need->use->getOwner()));
+      else
+        shared.push_back(need);
+    if (shared.empty())
+      return {};
+    Value moved = getSharding(base) == sharding
+                      ? base
+                      : reshard(base, sharding, why + shared.front()->reason, nullptr);
+    for (const Need *need : shared)
+      need->use->set(moved);
+    return moved;
   }
 
   /// Shifted reads of one value need windows that overlap: where all of them together are less to
