@@ -9,6 +9,8 @@ import unittest
 from jax_case import F, I, JaxCase, array, jax, jnp, np
 from jax import lax
 
+import tessera
+
 
 class Elementwise(JaxCase):
     x = array(4, 7)
@@ -44,6 +46,24 @@ class Elementwise(JaxCase):
     def test_integer_division(self):
         x = array(4, 7, dtype=I)
         self.check(lambda a, b: (lax.div(a - 20, b - 2), lax.rem(a - 20, b - 2), a // (b + 1), a % (b + 1)), x, x, below=50)
+
+    def test_integer_division_by_constants(self):
+        x, u = array(4, 7, dtype=I), array(4, 7, dtype=jnp.uint32)
+        self.check(lambda a, u: ([(lax.div(a - 20, c), lax.rem(a - 20, c), (a - 20) // c, (a - 20) % c) for c in (7, -3, -1)],
+                                 u // 7, u % 7), x, u, below=50)
+        text = tessera.from_jax(lambda a: a // 7, [x]).lower("normalized")
+        self.assertIn("arith.floordivsi", text)
+        self.assertNotIn("arith.select", text)
+
+    def test_progressions_that_are_closed_over(self):
+        """Constants that are a function of an index are not kept as numbers."""
+        rows, columns = 5 - 3 * np.arange(66, dtype="i").reshape(66, 1), np.arange(80, dtype="i") * np.ones((66, 1), "i")
+        other = rows * columns
+        fn = lambda x: x + rows, lambda x: x + columns, lambda x: x + other
+        self.check(lambda x: [f(x) for f in fn], array(66, 80, dtype=I))
+        for f, is_kept in zip(fn, (False, False, True)):
+            text = tessera.from_jax(f, [array(66, 80, dtype=I)]).lower("normalized")
+            self.assertEqual('dense<"0x' in text, is_kept)
 
     def test_shifts(self):
         x = array(4, 7, dtype=I)

@@ -118,8 +118,15 @@ def clamp(b, element: str, x: Value, low: Value | None, high: Value | None) -> V
     return x if high is None else apply(b, "min", element, x, high)
 
 
+def splat_of(x: Value):
+    """The number that a constant has everywhere; None of other values."""
+    return x.owner.attributes.get("splat") if x.owner is not None and x.owner.name == "arith.constant" else None
+
+
 def divide(b, name: str, element: str, x: Value, y: Value, by_zero: Value, overflow: Value) -> Value:
     """Integer division (`name` is div, floordiv or rem) without its traps: by 0, and of the least number by -1."""
+    if splat_of(y) not in (None, 0, -1):
+        return b.apply(f"arith.{'rem' if name == 'rem' else 'div'}ui" if is_unsigned(element) else f"arith.{name}si", x, y)
     one = b.constant(1, x.type)
     zero = b.compare("eq", y, b.constant(0, y.type))
     safe = b.select(zero, one, y)

@@ -66,6 +66,14 @@ def _(ctx, eqn, x, y):
     return pointwise(ctx, eqn, [x, y], lambda x, y: scalars.divide(b, "div", _kind(eqn), x, y, b.constant(-1, x.type), x))
 
 
+def floor_divide(ctx, eqn, values):
+    """`x // c` of integers by a positive constant, which JAX spells by signs and remainders, as one operation; None of others."""
+    divisor = scalars.splat_of(values[1])
+    if elements.is_float(eqn.invars[0].aval.dtype) or divisor is None or divisor <= 0:
+        return None
+    return pointwise(ctx, eqn, values, lambda x, y: scalars.divide(ctx.b, "floordiv", _kind(eqn), x, y, x, x))
+
+
 @rule("rem")
 def _(ctx, eqn, x, y):
     b = ctx.b

@@ -132,7 +132,15 @@ class Importer:
             raise ImportFailure(f"the function uses {_describe(value)}, a tracer of another transformation; pass it as an argument",
                                 location or self.location)
         with self.b.at(location):
-            return elements.constant(self.b, value)
+            progression = _progression(value)
+            if progression is None:
+                return elements.constant(self.b, value)
+            dim, first, step = progression
+            indices = self.iota(value.shape, dim, value.dtype)
+            if (first, step) == (0, 1):
+                return indices
+            return self.b.pointwise([indices], value.shape, lambda i: self.b.apply(
+                "arith.addi", self.b.apply("arith.muli", i, self.b.constant(step, i.type)), self.b.constant(first, i.type)))
 
     def _value(self, variable, environment) -> ir.Value:
         if isinstance(variable, jex_core.Literal):
@@ -156,6 +164,22 @@ class Importer:
                     raise AssertionError(f"the rule of '{eqn.primitive}' made {value.type}, not {expected}")
                 environment[variable] = value
         self.location = old
+
+
+def _progression(value):
+    """(dim, first, step) of integers that are first + step * index along one dimension; None of others, and of few."""
+    if not (hasattr(value, "dtype") and np.issubdtype(value.dtype, np.signedinteger)) or value.size < 64:
+        return None
+    array = np.asarray(value)
+    first = int(array.flat[0])
+    steps = [int(array.take(1, dim).flat[0]) - first if extent > 1 else 0 for dim, extent in enumerate(array.shape)]
+    varying = [dim for dim, step in enumerate(steps) if step]
+    if len(varying) != 1:
+        return None
+    dim, = varying
+    along = first + steps[dim] * np.arange(array.shape[dim], dtype=np.int64)
+    same = np.array_equal(array, np.broadcast_to(along.reshape([-1 if d == dim else 1 for d in range(array.ndim)]), array.shape))
+    return (dim, first, steps[dim]) if same else None
 
 
 def is_key(dtype) -> bool:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from .elementwise import floor_divide
 from .registry import rule
 
 
@@ -12,6 +13,8 @@ from .registry import rule
 def _(ctx, eqn, *values):
     if eqn.params.get("differentiated"):
         ctx.dropped_checkpoints.append(ctx.location)
+    if eqn.params.get("name") == "floor_divide" and (quotient := floor_divide(ctx, eqn, values)) is not None:
+        return quotient
     inner = next(eqn.params[name] for name in ("jaxpr", "call_jaxpr", "fun_jaxpr") if name in eqn.params)
     return ctx.inline(inner, values)
 
