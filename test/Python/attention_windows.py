@@ -35,6 +35,23 @@ def around(reach):
     return lambda m, n: abs(m - n) <= reach
 
 
+def masked_by(mask):
+    """`mask` makes scores of scores of S x S."""
+    def fn(q, k, v):
+        a = mask(jnp.einsum("bqhe,bkhe->bhqk", q, k) * D ** -0.5, q.shape[1])
+        return jnp.einsum("bhqk,bkhe->bqhe", jax.nn.softmax(a, -1), v)
+    return fn
+
+
+def between_diagonals(s):
+    return jnp.tril(jnp.ones((s, s), bool)) & jnp.triu(jnp.ones((s, s), bool), -3)
+
+
+def neither_ahead_nor_far(a, s):
+    m, n = (jax.lax.broadcasted_iota(jnp.int32, (s, s), dim) for dim in (0, 1))
+    return jnp.where(jnp.logical_not(jnp.logical_or(n > m, m - n >= 4)), a, np.finfo("f").min)
+
+
 def with_gradients(fn):
     def together(q, k, v, gradient):
         output, back = jax.vjp(fn, q, k, v)
@@ -80,9 +97,21 @@ class Windows(JaxCase):
         self.compare(attention(behind(4)), 3, length=32, heads=4, kv_heads=2, cut=PartitionSpec(None, "s", "t"), s=4, t=2)
         self.compare(attention(behind(4)), 3, length=30, cut=PartitionSpec("b", "s"), b=2, s=4)
 
-    def test_heads_that_divide_stay(self):
-        """The halo is less than what it takes to move the sequence to heads."""
+    def test_heads_that_divide(self):
+        """The halo where it is less than what it takes to move the sequence to heads, four times 3/4 of a part of 8."""
         self.compare(attention(behind(4)), 3, length=32, heads=4, kv_heads=4)
+        self.compare(attention(behind(17)), 12, length=32, heads=4, kv_heads=4)
+
+    def test_spellings(self):
+        for halo, fn in ((3, masked_by(lambda a, s: jnp.where(between_diagonals(s), a, -jnp.inf))),
+                         (3, masked_by(lambda a, s: a + jnp.where(between_diagonals(s), 0., -1e9))),
+                         (3, masked_by(lambda a, s: a + (1 - between_diagonals(s).astype("f")) * -1e9)),
+                         (3, masked_by(neither_ahead_nor_far)),
+                         (3, lambda q, k, v: jax.nn.dot_product_attention(q, k, v, local_window_size=(3, 0))),
+                         (6, lambda q, k, v: jax.nn.dot_product_attention(q, k, v, local_window_size=3)),
+                         (6, attention(lambda m, n: m // 4 == n // 4)),
+                         (3, attention(lambda m, n: (m // 4 == n // 4) & (m >= n)))):
+            self.compare(fn, halo, length=64)
 
 
 if __name__ == "__main__":

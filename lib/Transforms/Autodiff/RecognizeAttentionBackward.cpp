@@ -62,7 +62,7 @@ static bool write(AttentionBackwardMatch &match) {
   return true;
 }
 
-static void recognizeIn(Block &block, int64_t leastScoreBytes) {
+static void recognizeIn(Block &block, int64_t leastScoreBytes, int64_t leastBytes) {
   SetVector<Operation *> products;
   for (Operation &op : block)
     if (auto product = dyn_cast<linalg::LinalgOp>(op); product && isProduct(product))
@@ -70,8 +70,8 @@ static void recognizeIn(Block &block, int64_t leastScoreBytes) {
   while (!products.empty()) {
     auto product = cast<linalg::LinalgOp>(products.front());
     products.erase(products.begin());
-    std::optional<AttentionBackwardMatch> match = matchAttentionBackward(product, leastScoreBytes);
-    if (!match || scoreBytes(match->forward) < leastScoreBytes)
+    std::optional<AttentionBackwardMatch> match = matchAttentionBackward(product, leastBytes);
+    if (!match || !isWorthRecomputing(match->forward, leastScoreBytes))
       continue;
     SmallVector<Operation *> replaced(match->replaced.begin(), match->replaced.end());
     if (write(*match))
@@ -100,7 +100,7 @@ struct DistRecognizeAttentionBackward
           blocks.push_back(block);
       });
       for (Block *block : blocks)
-        recognizeIn(*block, recomputedScores);
+        recognizeIn(*block, recomputedScores, leastBytesOfMatch(function, recomputedScores));
       eraseDeadTensorOps(function);
     }
   }

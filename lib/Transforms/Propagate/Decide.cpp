@@ -47,7 +47,7 @@ namespace {
 class Decider {
 public:
   Decider(const PropagationGraph &graph, const Topology &topology)
-      : graph(graph), topology(topology), strategies(graph) {}
+      : graph(graph), topology(withoutLatencies(topology)), strategies(graph) {}
 
   Decision run() {
     choice.assign(graph.nodes.size(), 0);
@@ -389,8 +389,8 @@ private:
 
   ReshardTable &tableOf(int64_t tensor) {
     if (!reshards)
-      reshards.emplace(graph, plannerOf(graph.tensors[tensor].type.getContext(), Objective::time,
-                                        withoutLatencies(topology)));
+      reshards.emplace(
+          graph, plannerOf(graph.tensors[tensor].type.getContext(), Objective::time, topology));
     return reshards->of(tensor);
   }
 
@@ -415,7 +415,7 @@ private:
   }
 
   const PropagationGraph &graph;
-  const Topology &topology;
+  const Topology topology;      ///< without latencies
   std::optional<OpCosts> costs; ///< once something is to be chosen
   Strategies strategies;
   std::vector<int64_t> choice;             ///< by node of the graph: its strategy

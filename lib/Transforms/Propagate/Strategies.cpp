@@ -226,9 +226,9 @@ Strategies::List Strategies::fromClaims(const RuleNode &node) const {
     llvm::erase_if(results, ofOperand);
     addTo(list, {settle(node.rule, std::move(results)), {}});
   }
+  addAlternatives(node, all, list);
   if (!contested)
     return list;
-  addAlternatives(node, all, list);
   for (const Claim &claim : all) {
     Claims first = all;
     first.insert(first.begin(), claim);
@@ -239,16 +239,26 @@ Strategies::List Strategies::fromClaims(const RuleNode &node) const {
   return list;
 }
 
-/// Axes that two factors are claimed for, on a third that the op proposes.
+/// Whether an operand is read in windows of a factor, which overlap where it is cut.
+static bool isReadInWindows(const ShardingRule &rule, int64_t factor) {
+  return llvm::any_of(rule.operands, [&](const TensorRule &operand) {
+    return llvm::any_of(
+        operand, [&](const DimRule &dim) { return dim.isWindow && dim.factors.front() == factor; });
+  });
+}
+
+/// Axes that two factors are claimed for, or one that is read in windows, on another that the op
+/// proposes.
 void Strategies::addAlternatives(const RuleNode &node, const Claims &all, List &list) const {
   auto distributed = dyn_cast<ShardingRuleOpInterface>(node.op);
   if (!distributed)
     return;
   for (int64_t factor : distributed.getAlternatives()) {
     for (const Claim &claim : all) {
-      bool isContested = llvm::any_of(all, [&](const Claim &other) {
-        return other.factor != claim.factor && *other.axes == *claim.axes;
-      });
+      bool isContested =
+          isReadInWindows(node.rule, claim.factor) || llvm::any_of(all, [&](const Claim &other) {
+            return other.factor != claim.factor && *other.axes == *claim.axes;
+          });
       if (!isContested || claim.factor == factor)
         continue;
       Claims rest = all;

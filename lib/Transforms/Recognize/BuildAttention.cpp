@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "MatchAttention.h"
+#include "tessera/Dialect/Dist/IR/Dist.h"
+#include "tessera/Dialect/Ext/IR/AttentionBand.h"
 #include "tessera/Dialect/Ext/IR/ExtDialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -289,7 +291,8 @@ bool dist::canBuild(const AttentionMatch &match) {
          });
 }
 
-int64_t dist::scoreBytes(const AttentionMatch &match) {
+/// The bytes of all scores.
+static int64_t scoreBytes(const AttentionMatch &match) {
   llvm::SmallDenseSet<unsigned> rows;
   for (AffineExpr index : match.output)
     if (std::optional<Terms> terms = termsOf(index))
@@ -306,6 +309,40 @@ int64_t dist::scoreBytes(const AttentionMatch &match) {
       elements *= extent;
   }
   return elements * (*match.expressions)[match.score].type.getIntOrFloatBitWidth() / 8;
+}
+
+namespace {
+struct InsertedOps : OpBuilder::Listener {
+  SmallVector<Operation *> ops;
+  void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override {
+    ops.push_back(op);
+  }
+};
+} // namespace
+
+/// Whether a mask of indices leaves queries a window of keys: read off the op, which is not kept.
+static bool hasKeyBand(AttentionMatch &match) {
+  InsertedOps inserted;
+  OpBuilder b(match.root->getContext(), &inserted);
+  b.setInsertionPoint(match.root);
+  bool result = ext::keyBandOf(ext::partsOf(AttentionBuilder(b, match).build().op)).has_value();
+  for (Operation *op : llvm::reverse(inserted.ops))
+    op->erase();
+  return result;
+}
+
+int64_t dist::leastBytesOfMatch(func::FuncOp function, int64_t leastScoreBytes) {
+  bool isDistributed =
+      llvm::any_of(function->getParentOfType<ModuleOp>().getOps<ProcessMeshOp>(),
+                   [](ProcessMeshOp mesh) { return llvm::product_of(mesh.getShape()) > 1; });
+  return isDistributed ? 0 : leastScoreBytes;
+}
+
+bool dist::isWorthRecomputing(AttentionMatch &match, int64_t leastScoreBytes) {
+  if (scoreBytes(match) >= leastScoreBytes)
+    return true;
+  auto function = match.root->getParentOfType<func::FuncOp>();
+  return leastBytesOfMatch(function, leastScoreBytes) == 0 && hasKeyBand(match);
 }
 
 WrittenAttention dist::writeAttention(OpBuilder &b, AttentionMatch &match) {

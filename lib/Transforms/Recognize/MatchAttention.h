@@ -58,8 +58,11 @@ void lookThrough(const Loops &loops, Access &access, std::optional<Split> &wante
 /// Whether elements are read by sums of loops that a reshape takes apart, each loop once.
 bool isReadable(const Loops &loops, mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices);
 
-/// The bytes of all scores.
-int64_t scoreBytes(const AttentionMatch &match);
+/// Whether a derivative should compute the scores again: they take at least so many bytes, or a
+/// window of keys is exchanged where the sequence is cut.
+bool isWorthRecomputing(AttentionMatch &match, int64_t leastScoreBytes);
+/// The bytes below which no match in a function is worth that.
+int64_t leastBytesOfMatch(mlir::func::FuncOp function, int64_t leastScoreBytes);
 /// Whether reshapes give every tensor a dimension a loop.
 bool canBuild(const AttentionMatch &match);
 /// Loops of a match by the loop of the op that they are.

@@ -70,10 +70,11 @@ void dist::recognizeAttention(func::FuncOp function, int64_t leastScoreBytes) {
     if (isProduct(op))
       products.push_back(op);
   });
+  int64_t leastBytes = leastBytesOfMatch(function, leastScoreBytes);
   bool any = false;
   for (linalg::LinalgOp product : products) {
-    std::optional<AttentionMatch> match = matchAttention(product, false, leastScoreBytes);
-    if (!match || scoreBytes(*match) < leastScoreBytes)
+    std::optional<AttentionMatch> match = matchAttention(product, false, leastBytes);
+    if (!match || !isWorthRecomputing(*match, leastScoreBytes))
       continue;
     OpBuilder b(match->root);
     Value output = writeAttention(b, *match).output;

@@ -23,16 +23,23 @@ RowValues::RowValues(const ElementExpressions &all, const Loops &loops, unsigned
   // Few, each another one: what finds the largest by its index sees it once.
   constexpr int64_t kMostKeys = 6;
   const int64_t numKeys = std::min(kMostKeys, loops.extents[key]);
-  for (auto [loop, extent] : llvm::enumerate(loops.extents)) {
-    // Not std::uniform_int_distribution, which differs between libraries.
-    SmallVector<int64_t, 8> drawn;
-    while (static_cast<int64_t>(drawn.size()) < (loop == key ? numKeys : 1))
-      if (auto position = static_cast<int64_t>(random() % extent);
-          !llvm::is_contained(drawn, position))
-        drawn.push_back(position);
-    drawn.resize(numKeys, drawn.front());
-    positions.push_back(std::move(drawn));
-  }
+  // Not std::uniform_int_distribution, which differs between libraries.
+  for (int64_t extent : loops.extents)
+    positions.emplace_back(numKeys, static_cast<int64_t>(random() % extent));
+  // Keys around the row's own position first: a window may let it see no others.
+  SmallVector<int64_t, 8> keys;
+  auto add = [&](int64_t position) {
+    if (position >= 0 && position < loops.extents[key] &&
+        static_cast<int64_t>(keys.size()) < numKeys && !llvm::is_contained(keys, position))
+      keys.push_back(position);
+  };
+  for (auto [loop, extent] : llvm::enumerate(loops.extents))
+    if (loop != key && extent == loops.extents[key] && keys.empty())
+      for (int64_t distance : {0, -1, 1})
+        add(positions[loop].front() + distance);
+  while (static_cast<int64_t>(keys.size()) < numKeys)
+    add(static_cast<int64_t>(random() % loops.extents[key]));
+  positions[key].assign(keys.begin(), keys.end());
 }
 
 RowValues::Row RowValues::draw(int node) {
@@ -161,6 +168,15 @@ static std::optional<Dual> ofIntegers(Operation *op, ArrayRef<Dual> in) {
       .Case([&](arith::AddIOp) { return number(in[0].value + in[1].value); })
       .Case([&](arith::SubIOp) { return number(in[0].value - in[1].value); })
       .Case([&](arith::MulIOp) { return number(in[0].value * in[1].value); })
+      .Case<arith::DivSIOp, arith::FloorDivSIOp>([&](auto) -> std::optional<Dual> {
+        double quotient = in[0].value / in[1].value;
+        if (in[1].value == 0)
+          return std::nullopt;
+        return number(isa<arith::DivSIOp>(op) ? std::trunc(quotient) : std::floor(quotient));
+      })
+      .Case([&](arith::RemSIOp) -> std::optional<Dual> {
+        return in[1].value == 0 ? std::nullopt : number(std::fmod(in[0].value, in[1].value));
+      })
       .Case([&](math::AbsIOp) { return number(std::abs(in[0].value)); })
       .Case([&](arith::MaxSIOp) { return number(std::max(in[0].value, in[1].value)); })
       .Case([&](arith::MinSIOp) { return number(std::min(in[0].value, in[1].value)); })

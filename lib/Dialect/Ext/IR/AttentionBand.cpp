@@ -17,7 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionBand.h"
+#include "tessera/Dialect/Ext/IR/AttentionBand.h"
 
 #include "tessera/Dialect/Ext/IR/ExtDialect.h"
 
@@ -124,6 +124,13 @@ private:
   Condition conditionOf(Value value);
   /// Whether a < b, or with `orEqual` a <= b.
   Condition isLess(Term a, Term b, bool orEqual) const;
+  Condition areEqual(Term a, Term b) const;
+  /// Whether one is of the key position what the other is of the query position.
+  bool isSameOfKey(Value a, Value b) const;
+  /// What a number is where a flag that it is made of has a value; nothing where it is made of
+  /// more.
+  static std::optional<llvm::APFloat> valueWhere(Value number, Value flag, bool isSet);
+  Distances visible(const llvm::APFloat &score);
   static Condition both(const Condition &a, const Condition &b);
   static Condition either(const Condition &a, const Condition &b) {
     return both(a.inverted(), b.inverted()).inverted();
@@ -271,6 +278,30 @@ Condition MaskReader::isLess(Term a, Term b, bool orEqual) const {
            notPositive(-coefficient, 1 - strict - difference.low)}};
 }
 
+Condition MaskReader::areEqual(Term a, Term b) const {
+  Condition result = both(isLess(a, b, true), isLess(b, a, true));
+  if (isSameOfKey(a.value, b.value))
+    result.holds.must = result.holds.must.larger({0, 0});
+  return result;
+}
+
+bool MaskReader::isSameOfKey(Value a, Value b) const {
+  auto argument = dyn_cast<BlockArgument>(a), other = dyn_cast<BlockArgument>(b);
+  if (argument && other) {
+    unsigned firstIndex = 1 + parts.numExtras(), key = parts.domain.key;
+    std::pair<unsigned, unsigned> loops{argument.getArgNumber() - firstIndex,
+                                        other.getArgNumber() - firstIndex};
+    return loops == std::pair(query, key) || loops == std::pair(key, query);
+  }
+  if (a == b && constantOf(a))
+    return true;
+  Operation *op = a.getDefiningOp(), *like = b.getDefiningOp();
+  return op && like && op->getName() == like->getName() &&
+         op->getAttrDictionary() == like->getAttrDictionary() &&
+         llvm::all_of(llvm::zip_equal(op->getOperands(), like->getOperands()),
+                      [&](auto pair) { return isSameOfKey(std::get<0>(pair), std::get<1>(pair)); });
+}
+
 Condition MaskReader::conditionOf(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op)
@@ -305,9 +336,9 @@ Condition MaskReader::conditionOf(Value value) {
   case arith::CmpIPredicate::sge:
     return isLess(b, a, true);
   case arith::CmpIPredicate::eq:
-    return both(isLess(a, b, true), isLess(b, a, true));
+    return areEqual(a, b);
   case arith::CmpIPredicate::ne:
-    return either(isLess(a, b, false), isLess(b, a, false));
+    return areEqual(a, b).inverted();
   default:
     return {};
   }
@@ -317,24 +348,69 @@ Condition MaskReader::conditionOf(Value value) {
 // Scores
 //===----------------------------------------------------------------------===//
 
+/// The flag that a number is made of by arithmetic with constants; null where there is none.
+static Value flagOf(Value number) {
+  Operation *op = number.getDefiningOp();
+  if (isa_and_nonnull<arith::UIToFPOp>(op) && op->getOperand(0).getType().isInteger(1))
+    return op->getOperand(0);
+  if (!isa_and_nonnull<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::ExtFOp, arith::TruncFOp>(
+          op))
+    return {};
+  for (Value operand : op->getOperands())
+    if (Value flag = flagOf(operand))
+      return flag;
+  return {};
+}
+
+std::optional<llvm::APFloat> MaskReader::valueWhere(Value number, Value flag, bool isSet) {
+  llvm::APFloat constant(0.0);
+  bool loses = false;
+  if (matchPattern(number, m_ConstantFloat(&constant))) {
+    constant.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &loses);
+    return constant;
+  }
+  Operation *op = number.getDefiningOp();
+  if (isa_and_nonnull<arith::UIToFPOp>(op) && op->getOperand(0) == flag)
+    return llvm::APFloat(isSet ? 1.0 : 0.0);
+  if (isa_and_nonnull<arith::ExtFOp, arith::TruncFOp>(op))
+    return valueWhere(op->getOperand(0), flag, isSet);
+  if (!isa_and_nonnull<arith::AddFOp, arith::SubFOp, arith::MulFOp>(op))
+    return std::nullopt;
+  std::optional<llvm::APFloat> a = valueWhere(op->getOperand(0), flag, isSet);
+  std::optional<llvm::APFloat> b = valueWhere(op->getOperand(1), flag, isSet);
+  if (!a || !b)
+    return std::nullopt;
+  return isa<arith::AddFOp>(op) ? *a + *b : isa<arith::SubFOp>(op) ? *a - *b : *a * *b;
+}
+
+Distances MaskReader::visible(const llvm::APFloat &score) {
+  if (!(score.convertToDouble() <= kMasked))
+    return {Interval(), Interval()};
+  isMaskedByFinite = isMaskedByFinite || !score.isInfinity();
+  return {Interval::none(), Interval::none()};
+}
+
+/// Where one is visible that is chosen where a condition holds, and another where it fails.
+static Distances choose(const Condition &chosen, const Distances &first, const Distances &second) {
+  return {chosen.holds.may.intersect(first.may).join(chosen.fails.may.intersect(second.may)),
+          chosen.holds.must.intersect(first.must).larger(chosen.fails.must.intersect(second.must))};
+}
+
 Distances MaskReader::visible(Value score) {
   Distances all{Interval(), Interval()};
   llvm::APFloat constant(0.0);
-  if (matchPattern(score, m_ConstantFloat(&constant))) {
-    bool loses = false;
-    constant.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &loses);
-    if (!(constant.convertToDouble() <= kMasked))
-      return all;
-    isMaskedByFinite = isMaskedByFinite || !constant.isInfinity();
-    return {Interval::none(), Interval::none()};
+  if (std::optional<llvm::APFloat> number = valueWhere(score, {}, false))
+    return visible(*number);
+  if (Value flag = flagOf(score)) {
+    std::optional<llvm::APFloat> set = valueWhere(score, flag, true);
+    std::optional<llvm::APFloat> unset = valueWhere(score, flag, false);
+    if (set && unset)
+      return choose(conditionOf(flag), visible(*set), visible(*unset));
   }
   Operation *op = score.getDefiningOp();
   if (auto select = dyn_cast_or_null<arith::SelectOp>(op)) {
     Condition chosen = conditionOf(select.getCondition());
-    Distances first = visible(select.getTrueValue()), second = visible(select.getFalseValue());
-    return {
-        chosen.holds.may.intersect(first.may).join(chosen.fails.may.intersect(second.may)),
-        chosen.holds.must.intersect(first.must).larger(chosen.fails.must.intersect(second.must))};
+    return choose(chosen, visible(select.getTrueValue()), visible(select.getFalseValue()));
   }
   if (isa_and_nonnull<arith::AddFOp>(op)) {
     Distances a = visible(op->getOperand(0)), b = visible(op->getOperand(1));

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionBand.h"
 #include "AttentionWriter.h"
 #include "Local.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/RuleBuilder.h"
+#include "tessera/Dialect/Ext/IR/AttentionBand.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_DIALECT_EXT_IR_ATTENTIONBAND_H
-#define TESSERA_LIB_DIALECT_EXT_IR_ATTENTIONBAND_H
+#ifndef TESSERA_DIALECT_EXT_IR_ATTENTIONBAND_H
+#define TESSERA_DIALECT_EXT_IR_ATTENTIONBAND_H
 
 #include "tessera/Dialect/Ext/IR/AttentionDomain.h"
 
@@ -32,4 +32,4 @@ std::optional<KeyBand> keyBandOf(const AttentionParts &parts);
 
 } // namespace tessera::ext
 
-#endif // TESSERA_LIB_DIALECT_EXT_IR_ATTENTIONBAND_H
+#endif // TESSERA_DIALECT_EXT_IR_ATTENTIONBAND_H
