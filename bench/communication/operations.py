@@ -6,7 +6,7 @@
     operations.py [--no-jax] [--json FILE] [NAME...]
 
 Tensors are f32 with N = 1024 rows of D = 64 elements, a row is 256 bytes; rows are cut over n = 8 devices, 128 each, unless
-the name says otherwise. Bounds by hand are what the busiest device must send or receive; the last column derives them. Values
+the name says otherwise; those of attention are in attention_cases.py. Bounds by hand are what the busiest device must send or receive; the last column derives them. Values
 are compared with one device where --values is given. PYTHONPATH must have the build's python folder.
 """
 
@@ -84,7 +84,8 @@ def cases():
             [wide, shape(wide.shape[0], 1, 8, 16), index], 0, "its owner writes",
             cut=[tuple("s" if d == dim else None for d in range(4)), (batch, None, heads), None],
             out=tuple("s" if d == dim else None for d in range(4)))
-    return table
+    from attention_cases import attention_cases
+    return table | {f"attention: {name}": case for name, case in attention_cases(Case).items()}
 
 
 def spec(cut):
@@ -150,14 +151,14 @@ def main():
         parser.error(f"there is no operation {', '.join(unknown)}; there are {', '.join(table)}")
     mesh = jax.sharding.Mesh(np.array(jax.devices()[:DEVICES]), ("s",))
     figures = {}
-    print(f"{'operation':26}{'by hand':>9}{'JAX':>9}{'Tessera':>9}{'ratio':>7}  bound")
+    print(f"{'operation':40}{'by hand':>12}{'JAX':>12}{'Tessera':>12}{'ratio':>7}  bound")
     for name in options.names or table:
         case = table[name]
         ours = tessera_bytes(case, mesh, options.values)
         theirs = None if options.no_jax else jax_bytes(case, mesh)
         least = min(case.hand, case.hand if theirs is None else theirs)
         ratio = "1.00" if ours == least else f"{ours / least:.2f}" if least else "-"
-        print(f"{name:26}{case.hand:9,}{'-' if theirs is None else format(theirs, ','):>9}{ours:9,}{ratio:>7}  {case.why}",
+        print(f"{name:40}{case.hand:12,}{'-' if theirs is None else format(theirs, ','):>12}{ours:12,}{ratio:>7}  {case.why}",
               flush=True)
         figures[name] = dict(hand=case.hand, jax=theirs, tessera=ours)
     if options.json:
