@@ -60,6 +60,12 @@ def attention_cases(Case):
     part = lambda n: B * S // DEVICES * n * E * 4  # bytes of a device's part of n heads
     causal = lambda m, n: m >= n
     to_heads = part(8) * 7 // 8
+
+    def least(q, kv):
+        """Groups of g devices change sequence for batch and heads; key and value of these come from the n / g - 1 other groups."""
+        return min(2 * (part(q) + part(kv)) * (g - 1) // g + 2 * (DEVICES // g - 1) * part(kv)
+                   for g in (1, 2, 4, 8) if B * kv % g == 0)
+
     halo = lambda n, rows: 2 * B * rows * n * E * 4  # of key and value
     table = {}
 
@@ -71,8 +77,8 @@ def attention_cases(Case):
 
     add("attention", attention(), 8, 8, 4 * to_heads, "query, key, value and output change sequence for heads: 7/8 of a part each")
     add("causal", attention(causal), 8, 8, 4 * to_heads, "the same")
-    add("6 heads", attention(causal), 6, 6, 2 * 7 * part(6), "heads do not divide: key and value of 7 others")
-    add("8 heads on 2", attention(causal), 8, 2, 2 * 7 * part(2), "shared keys: of 7 others, less than query and output to heads")
+    add("6 heads", attention(causal), 6, 6, least(6, 6), "heads do not divide: four change sequence for batch and heads, key and value of the other four")
+    add("12 heads on 4", attention(causal), 12, 4, least(12, 4), "query, key, value and output change sequence for batch and heads")
     add("window of 128", attention(lambda m, n: (m >= n) & (m - n < 128)), 6, 6, halo(6, 127), "127 keys and values from the neighbour")
     add("window, shared keys", attention(lambda m, n: (m >= n) & (m - n < 300)), 8, 2, halo(2, 299), "299 keys and values of two heads")
     add("16 on both sides", attention(lambda m, n: abs(m - n) <= 16), 8, 8, halo(8, 32), "16 keys and values from each neighbour")

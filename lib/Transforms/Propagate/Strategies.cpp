@@ -11,6 +11,8 @@
 #include "tessera/Dialect/Dist/Rules/ShardingRuleInterface.h"
 #include "tessera/Sharding/Selections.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
@@ -247,30 +249,67 @@ static bool isReadInWindows(const ShardingRule &rule, int64_t factor) {
   });
 }
 
-/// Axes that two factors are claimed for, or one that is read in windows, on another that the op
-/// proposes.
+/// Parts of fewer bytes are gathered rather than exchanged and gathered, or exchanged twice, since
+/// latency decides.
+static constexpr int64_t kLeastBytesToSplit = int64_t(256) << 10;
+static constexpr int64_t kLeastBytesToSplitTwice = int64_t(1) << 20;
+
+/// Axes that two factors are claimed for, or one that is read in windows, on others that the op
+/// proposes. Of axes that do not divide one, a minor part goes there, and what none takes stays: 8
+/// devices on 6 heads cut these in 2 and the claimed factor in 4.
 void Strategies::addAlternatives(const RuleNode &node, const Claims &all, List &list) const {
   auto distributed = dyn_cast<ShardingRuleOpInterface>(node.op);
   if (!distributed)
     return;
-  for (int64_t factor : distributed.getAlternatives()) {
+  SmallVector<int64_t> alternatives = distributed.getAlternatives();
+  for (int64_t preferred : alternatives) {
     for (const Claim &claim : all) {
-      bool isContested =
-          isReadInWindows(node.rule, claim.factor) || llvm::any_of(all, [&](const Claim &other) {
-            return other.factor != claim.factor && *other.axes == *claim.axes;
-          });
-      if (!isContested || claim.factor == factor)
+      bool isRead = isReadInWindows(node.rule, claim.factor), isContested = isRead;
+      int64_t least = std::numeric_limits<int64_t>::max(); // bytes of a part that is gathered
+      for (const Claim &other : all) {
+        bool isRival = other.factor != claim.factor && *other.axes == *claim.axes;
+        isContested |= isRival;
+        bool isWindow = llvm::any_of(ruleOf(node, other.position), [&](const DimRule &dim) {
+          return dim.isWindow && dim.factors.front() == claim.factor;
+        });
+        if (!isRival && !isWindow)
+          continue;
+        const TensorState &tensor = graph.tensors[node.tensors[other.position]];
+        int64_t bytes = tensor.bytes;
+        for (const AxisList &axes : tensor.sharding->dims)
+          bytes /= sizeOf(axes);
+        least = std::min(least, bytes);
+      }
+      if (!isContested || claim.factor == preferred)
         continue;
       Claims rest = all;
       llvm::erase_if(rest, [&](const Claim &other) {
         return llvm::any_of(*claim.axes,
                             [&](const AxisRef &axis) { return overlapsAny(*other.axes, axis); });
       });
+      SmallVector<int64_t> takers{preferred};
+      if (least >= kLeastBytesToSplitTwice)
+        llvm::copy_if(alternatives, std::back_inserter(takers),
+                      [&](int64_t factor) { return factor != preferred; });
       FactorAxes axes = settle(node.rule, std::move(rest));
-      axes[factor].insert(axes[factor].end(), claim.axes->begin(), claim.axes->end());
-      axes[factor] = mergeAxes(std::move(axes[factor]));
-      if (node.rule.factors[factor].size % sizeOf(axes[factor]) == 0)
-        addTo(list, {legalize(node.rule, std::move(axes)), {}});
+      AxisList left = *claim.axes;
+      for (int64_t factor : takers) {
+        AxisList kept, moved;
+        int64_t size = node.rule.factors[factor].size, taken = sizeOf(axes[factor]);
+        int64_t parts = sizeOf(left), fitting = std::gcd(size / taken, parts);
+        if (factor == claim.factor || size % taken != 0 || fitting == 1 ||
+            !splitAt(left, parts / fitting, kept, moved))
+          continue;
+        axes[factor].insert(axes[factor].end(), moved.begin(), moved.end());
+        axes[factor] = mergeAxes(std::move(axes[factor]));
+        left = kept;
+      }
+      if (sizeOf(left) == sizeOf(*claim.axes) ||
+          (!left.empty() && (least < kLeastBytesToSplit || !axes[claim.factor].empty())))
+        continue;
+      if (!left.empty())
+        axes[claim.factor] = left;
+      addTo(list, {legalize(node.rule, std::move(axes)), {}});
     }
   }
 }
