@@ -193,6 +193,8 @@ void codegen::buildCodegenPipeline(OpPassManager &manager, const CodegenPipeline
   CodegenPrepareOptions prepare;
   prepare.parallel = options.gpu;
   manager.addNestedPass<func::FuncOp>(createCodegenPrepare(prepare));
+  if (!options.gpu)
+    manager.addNestedPass<func::FuncOp>(createCodegenFormPhases());
   manager.addNestedPass<func::FuncOp>(createCodegenFormGemms());
   if (options.gpu)
     manager.addNestedPass<func::FuncOp>(createCodegenFormEpilogues());

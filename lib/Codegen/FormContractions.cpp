@@ -77,7 +77,8 @@ static void formContraction(linalg::LinalgOp op) {
   OpBuilder builder(op);
   Value result = rt::ContractionOp::create(builder, op.getLoc(), replaced->getResult(0).getType(),
                                            views[0].base, views[1].base, views[2].base, starts,
-                                           taken, strides[0], strides[1], strides[2]);
+                                           taken, strides[0], strides[1], strides[2],
+                                           /*overwrite=*/false);
   replaced->getResult(0).replaceAllUsesWith(result);
   if (replaced != op)
     replaced->erase();

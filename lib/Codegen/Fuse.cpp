@@ -113,11 +113,18 @@ static bool isZeroFill(linalg::FillOp fill) {
          matchPattern(fill.getInputs()[0], m_AnyZeroFloat());
 }
 
+/// Whether a step keeps what it does not write of a fill.
+static bool keepsInit(Operation *op) {
+  auto contraction = dyn_cast<rt::ContractionOp>(op);
+  return contraction && contraction.getOverwrite();
+}
+
 /// Fills that something other than a kernel or a gemm's zero init uses are kernels.
 static void groupFills(Block &block) {
   for (auto fill : llvm::make_early_inc_range(block.getOps<linalg::FillOp>())) {
     auto staysFree = [&](OpOperand &use) {
-      return classify(use.getOwner()) == StepKind::gemm && isZeroFill(fill);
+      return classify(use.getOwner()) == StepKind::gemm && isZeroFill(fill) &&
+             !keepsInit(use.getOwner());
     };
     if (llvm::all_of(fill->getUses(), staysFree))
       continue;
@@ -139,7 +146,8 @@ static dist::FuseKind fuseKindOf(Operation *op) {
   StepKind kind = classify(op);
   if (kind == StepKind::compute)
     return dist::FuseKind::kernel;
-  bool communicates = kind == StepKind::other && !isa<rt::GroupOp, dist::AxisIndexOp, dist::SegmentOp>(op);
+  bool communicates =
+      kind == StepKind::other && !isa<rt::GroupOp, dist::AxisIndexOp, dist::SegmentOp>(op);
   return communicates ? dist::FuseKind::ordered : dist::FuseKind::alone;
 }
 

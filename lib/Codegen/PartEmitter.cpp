@@ -110,8 +110,8 @@ void PartEmitter::emitGemm(Operation *op) {
 
 void PartEmitter::emitContraction(rt::ContractionOp op) {
   // What is added to a new tensor is undefined.
-  bool accumulate = !isa_and_nonnull<linalg::FillOp, tensor::EmptyOp>(op.getInit().getDefiningOp());
-  if (accumulate) {
+  bool isNew = isa_and_nonnull<linalg::FillOp, tensor::EmptyOp>(op.getInit().getDefiningOp());
+  if (!isNew) {
     Storage *target = placeOf(op.getInit()).storage;
     settleTied(op.getResult(), op.getInit(), op,
                placeOf(op.getA()).storage != target && placeOf(op.getB()).storage != target);
@@ -120,7 +120,7 @@ void PartEmitter::emitContraction(rt::ContractionOp op) {
   }
   rt::ContractOp::create(steps, op.getLoc(), slotOf(op.getA()), slotOf(op.getB()),
                          slotOf(op.getResult()), op.getStarts(), op.getExtents(), op.getAStrides(),
-                         op.getBStrides(), op.getCStrides(), accumulate);
+                         op.getBStrides(), op.getCStrides(), !isNew && !op.getOverwrite());
 }
 
 /// Layouts of a collective as shardings, given or implied by its kind.

@@ -115,8 +115,7 @@ static StridedView viewOf(Value value) {
   return view ? *view : denseView(value);
 }
 
-/// Whether types and body are those of a contraction to f32.
-static bool isSumOfProducts(linalg::LinalgOp op) {
+bool dist::isSumOfProducts(linalg::LinalgOp op) {
   if (!reducesTwoTensors(op))
     return false;
   auto elementOf = [&](unsigned i) {

@@ -37,6 +37,17 @@ def CodegenPrepare : CodegenPass<"codegen-prepare", "::mlir::func::FuncOp"> {
   ];
 }
 
+def CodegenFormPhases : CodegenPass<"codegen-form-phases", "::mlir::func::FuncOp"> {
+  let summary = "Make convolutions of dilated tensors steps, one for each phase";
+  let description = [{
+    A transposed convolution and the derivative by the input of a convolution with stride s multiply a dilated tensor, or a
+    kernel padded to whole phases: most of their products are by zeros. The results of each phase, whose positions are equal
+    modulo s, become an `rt.contraction` of their own over the taps that meet elements ("sub-pixel convolution"), which
+    overwrites its elements of the result. What a slice behind it drops is not computed. Products of one tap, too,
+    so the pass precedes `codegen-form-gemms`. For CPUs.
+  }];
+}
+
 def CodegenFormGemms : CodegenPass<"codegen-form-gemms", "::mlir::func::FuncOp"> {
   let summary = "Make contractions readable as matrix products";
   let description = [{

@@ -39,6 +39,9 @@ struct ContractionForm {
   mlir::tensor::ExtractSliceOp slice;
 };
 
+/// Whether an op adds products of two tensors of f32, f16 or bf16 up in f32.
+bool isSumOfProducts(mlir::linalg::LinalgOp op);
+
 /// The form of an op that is worth a step; empty for other ops and for matrix products (Gemm.h).
 std::optional<ContractionForm> matchContraction(mlir::linalg::LinalgOp op);
 

@@ -50,14 +50,16 @@ def Rt_ContractionOp : Rt_Op<"contraction", [Pure, AllTypesMatch<["init", "resul
       : tensor<6xf32>, tensor<3xf32> into tensor<4xf32>
     ```
     init + the sum of a · b over all loops: a dense operand is accessed at its start plus the sum of index times stride,
-    in elements. What `rt.contract` does to slots. Rule R13.
+    in elements. What `rt.contract` does to slots. `overwrite`: an element of init that is written is replaced, not added
+    to, and the others stay. Rule R13.
   }];
   let arguments = (ins AnyRankedTensor:$a, AnyRankedTensor:$b, AnyRankedTensor:$init, DenseI64ArrayAttr:$starts,
                        DenseI64ArrayAttr:$extents, DenseI64ArrayAttr:$a_strides, DenseI64ArrayAttr:$b_strides,
-                       DenseI64ArrayAttr:$c_strides);
+                       DenseI64ArrayAttr:$c_strides, UnitAttr:$overwrite);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
-    $a `,` $b `into` $init `starts` $starts `extents` $extents `strides` $a_strides `,` $b_strides `,` $c_strides attr-dict
+    $a `,` $b `into` $init `starts` $starts `extents` $extents `strides` $a_strides `,` $b_strides `,` $c_strides
+    (`overwrite` $overwrite^)? attr-dict
     `:` type($a) `,` type($b) `into` type($init)
   }];
   let hasVerifier = 1;

@@ -1,0 +1,292 @@
+//===- FormPhases.cpp - Convolutions of dilated tensors as steps ----------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each phase of a contraction is an rt.contraction of its own that overwrites its
+// elements of the result. Elements that no phase writes stay zero. What is cut off
+// the result behind it is not computed. A dilated operand is read where it was before
+// it was dilated; what surrounds it is padded there, so it is as small as it can be.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ContractionPhases.h"
+
+#include "tessera/Codegen/Passes.h"
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Rt/IR/Rt.h"
+#include "tessera/Planning/Contraction.h"
+
+namespace tessera::codegen {
+#define GEN_PASS_DEF_CODEGENFORMPHASES
+#include "tessera/Codegen/Passes.h.inc"
+} // namespace tessera::codegen
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::codegen;
+
+namespace {
+
+class PhaseFormer {
+public:
+  explicit PhaseFormer(linalg::LinalgOp op) : op(op), builder(op) {}
+  /// Replaces the op; does nothing where phases would not save enough.
+  void run();
+
+private:
+  bool findPhases();
+  bool findOperand(unsigned index);
+  bool hasTiles() const;
+  Value paddedOperand(unsigned index);
+  Value makeInit(bool isCovered);
+  void emit();
+
+  linalg::LinalgOp op;
+  OpBuilder builder;
+  SmallVector<int64_t> extents;
+  SmallVector<PaddedView> chains[2];    ///< of the operands, from outside
+  PaddedView views[3];                  ///< of operands and result, as they are read and written
+  SmallVector<int64_t> low[2], high[2]; ///< zeros around the operands
+  SmallVector<Phase> phases;
+};
+
+} // namespace
+
+/// Bounds that no other one of the same operand implies.
+static SmallVector<Bound> essential(ArrayRef<Bound> bounds) {
+  SmallVector<Bound> kept;
+  for (auto [index, bound] : llvm::enumerate(bounds))
+    if (llvm::none_of(bounds.drop_front(index + 1),
+                      [&](const Bound &inner) { return bound.followsFrom(inner); }))
+      kept.push_back(bound);
+  return kept;
+}
+
+bool PhaseFormer::findPhases() {
+  SmallVector<Bound> bounds;
+  bool isDilated = false;
+  for (unsigned i = 0; i < 2; ++i) {
+    chains[i] = paddedViews(op->getOperand(i), op.getIndexingMapsArray()[i]);
+    if (chains[i].empty())
+      return false;
+    llvm::append_range(bounds, essential(chains[i].back().bounds));
+  }
+  if (bounds.empty())
+    return false;
+  phases = phasesOf(extents, bounds);
+  isDilated = llvm::any_of(bounds, [](const Bound &bound) { return bound.place.divisor > 1; });
+  int64_t all = 1, taken = 0;
+  for (int64_t extent : extents)
+    all *= extent;
+  for (const Phase &phase : phases)
+    taken += iterationsOf(phase);
+  // A tenth less is worth steps of their own. Of a single step, which a gemm would be faster than
+  // for the same products, a third less.
+  bool isSplit = !phases.empty() && llvm::any_of(phases.front(), [](const LoopRange &range) {
+    return range.step > 1;
+  });
+  if (phases.empty() || (!isDilated && taken > all - all / (isSplit ? 10 : 3)))
+    return false;
+  views[2] = cutView(op->getResult(0), op.getIndexingMapsArray()[2]);
+  if (views[2].places.empty())
+    return false;
+  bool isZero =
+      isa_and_nonnull<linalg::FillOp, tensor::EmptyOp>(op.getDpsInits()[0].getDefiningOp());
+  SmallVector<Phase> cut = phases;
+  llvm::erase_if(cut, [&](Phase &phase) { return !shorten(phase, views[2].bounds); });
+  bool isCut = isZero && !cut.empty() && llvm::all_of(cut, [&](const Phase &phase) {
+                 return llvm::all_of(views[2].bounds, [&](const Bound &bound) {
+                   return holds(bound, phase) == Holds::always;
+                 });
+               });
+  if (isCut)
+    phases = std::move(cut);
+  else
+    views[2] = paddedViews(op->getResult(0), op.getIndexingMapsArray()[2]).front();
+  return true;
+}
+
+/// Chooses the tensor that an operand is read from: the innermost one with the zeros that are
+/// still multiplied around it, or the innermost one in memory that has them.
+bool PhaseFormer::findOperand(unsigned index) {
+  ArrayRef<PaddedView> chain = chains[index];
+  const PaddedView &inner = chain.back();
+  auto isOpen = [&](const Bound &bound) {
+    return llvm::any_of(phases,
+                        [&](const Phase &phase) { return holds(bound, phase) != Holds::always; });
+  };
+  SmallVector<Bound> extentsOfInner;
+  auto type = cast<RankedTensorType>(inner.value.getType());
+  for (auto [d, place] : llvm::enumerate(inner.places))
+    extentsOfInner.push_back({place, type.getDimSize(d)});
+  size_t firstOpen = 0; // bounds before it hold
+  bool isInnerEnough = true;
+  while (firstOpen < inner.bounds.size() && !isOpen(inner.bounds[firstOpen]))
+    ++firstOpen;
+  for (const Bound &bound : inner.bounds)
+    isInnerEnough &= !isOpen(bound) || llvm::any_of(extentsOfInner, [&](const Bound &extent) {
+      return bound.followsFrom(extent);
+    });
+  bool isDilated = llvm::any_of(inner.bounds, [](const Bound &b) { return b.place.divisor > 1; });
+  bool isOpenInside = firstOpen < inner.bounds.size();
+  const PaddedView *chosen = &inner;
+  if (isOpenInside && !(isDilated && isInnerEnough))
+    for (const PaddedView &view : chain)
+      if (view.bounds.size() <= firstOpen)
+        chosen = &view;
+  views[index] = *chosen;
+  auto shape = cast<RankedTensorType>(views[index].value.getType()).getShape();
+  low[index].assign(shape.size(), 0);
+  high[index].assign(shape.size(), 0);
+  for (const Phase &phase : phases)
+    for (auto [d, place] : llvm::enumerate(views[index].places)) {
+      std::optional<PhaseAddress> address = addressIn(place, phase);
+      if (!address)
+        return false;
+      int64_t least = address->start, most = least;
+      for (auto [stride, range] : llvm::zip_equal(address->strides, phase))
+        (stride < 0 ? least : most) += stride * (range.count - 1);
+      low[index][d] = std::max(low[index][d], -least);
+      high[index][d] = std::max(high[index][d], most - shape[d] + 1);
+    }
+  return true;
+}
+
+/// Whether each phase has tiles to fill, and no two write the same elements.
+bool PhaseFormer::hasTiles() const {
+  constexpr int64_t kFewest = 8;
+  auto depends = [&](unsigned operand, unsigned loop) {
+    return llvm::any_of(views[operand].places,
+                        [&](const Place &place) { return place.terms[loop] != 0; });
+  };
+  SmallVector<SmallVector<int64_t>> seen;
+  for (const Phase &phase : phases) {
+    int64_t m = 1, n = 1, k = 1;
+    SmallVector<int64_t> key;
+    for (auto [loop, range] : llvm::enumerate(phase)) {
+      bool a = depends(0, loop), b = depends(1, loop), c = depends(2, loop);
+      if (!c)
+        k *= range.count;
+      else if (a != b)
+        (a ? m : n) *= range.count;
+      if (c && range.step > 1)
+        key.push_back(range.begin % range.step);
+    }
+    if (std::min({m, n, k}) < kFewest || llvm::is_contained(seen, key))
+      return false;
+    seen.push_back(std::move(key));
+  }
+  return true;
+}
+
+/// The tensor of an operand, with zeros around it.
+Value PhaseFormer::paddedOperand(unsigned index) {
+  Value value = views[index].value;
+  auto type = cast<RankedTensorType>(value.getType());
+  SmallVector<int64_t> shape;
+  SmallVector<OpFoldResult> offsets, sizes,
+      steps(type.getRank(), OpFoldResult(builder.getIndexAttr(1)));
+  for (auto [extent, before, after] : llvm::zip_equal(type.getShape(), low[index], high[index])) {
+    shape.push_back(before + extent + after);
+    offsets.push_back(builder.getIndexAttr(before));
+    sizes.push_back(builder.getIndexAttr(extent));
+  }
+  if (llvm::equal(shape, type.getShape()))
+    return value;
+  Location loc = op.getLoc();
+  Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type.getElementType()));
+  Value empty = tensor::EmptyOp::create(builder, loc, shape, type.getElementType());
+  Value zeros = linalg::FillOp::create(builder, loc, zero, empty).getResult(0);
+  for (auto [place, before] : llvm::zip_equal(views[index].places, low[index]))
+    place.constant += before * place.divisor;
+  return tensor::InsertSliceOp::create(builder, loc, value, zeros, offsets, sizes, steps);
+}
+
+/// Where the first phase writes: nothing that is read, if the phases write everything.
+Value PhaseFormer::makeInit(bool isCovered) {
+  Value init = op.getDpsInits()[0];
+  if (views[2].value == op->getResult(0) &&
+      !(isCovered && isa_and_nonnull<linalg::FillOp>(init.getDefiningOp())))
+    return init;
+  auto type = cast<RankedTensorType>(views[2].value.getType());
+  Value empty =
+      tensor::EmptyOp::create(builder, op.getLoc(), type.getShape(), type.getElementType());
+  if (isCovered)
+    return empty;
+  Value zero =
+      arith::ConstantOp::create(builder, op.getLoc(), builder.getZeroAttr(type.getElementType()));
+  return linalg::FillOp::create(builder, op.getLoc(), zero, empty).getResult(0);
+}
+
+void PhaseFormer::emit() {
+  Value a = paddedOperand(0), b = paddedOperand(1);
+  int64_t written = 0;
+  for (const Phase &phase : phases) {
+    int64_t count = 1;
+    for (auto [loop, range] : llvm::enumerate(phase))
+      if (llvm::any_of(views[2].places, [&](const Place &p) { return p.terms[loop] != 0; }))
+        count *= range.count;
+    written += count;
+  }
+  bool isNew =
+      isa_and_nonnull<linalg::FillOp, tensor::EmptyOp>(op.getDpsInits()[0].getDefiningOp());
+  Value replaced = views[2].value;
+  Value result = makeInit(written == cast<RankedTensorType>(replaced.getType()).getNumElements());
+  const Value values[] = {a, b, replaced};
+  for (const Phase &phase : phases) {
+    SmallVector<int64_t> taken, strides[3], starts(3, 0);
+    SmallVector<int64_t> all[3];
+    for (unsigned i = 0; i < 3; ++i) {
+      all[i].assign(phase.size(), 0);
+      ArrayRef<int64_t> shape = cast<RankedTensorType>(values[i].getType()).getShape();
+      int64_t distance = 1;
+      for (size_t d = shape.size(); d-- > 0; distance *= shape[d]) {
+        PhaseAddress address = *addressIn(views[i].places[d], phase);
+        starts[i] += address.start * distance;
+        for (auto [stride, along] : llvm::zip_equal(all[i], address.strides))
+          stride += along * distance;
+      }
+    }
+    for (auto [loop, range] : llvm::enumerate(phase)) {
+      if (range.count == 1)
+        continue;
+      taken.push_back(range.count);
+      for (unsigned i = 0; i < 3; ++i)
+        strides[i].push_back(all[i][loop]);
+    }
+    result = rt::ContractionOp::create(builder, op.getLoc(), result.getType(), a, b, result, starts,
+                                       taken, strides[0], strides[1], strides[2], isNew);
+  }
+  Operation *last = replaced.getDefiningOp();
+  replaced.replaceAllUsesWith(result);
+  while (last != op) {
+    Operation *before = last->getOperand(0).getDefiningOp();
+    last->erase();
+    last = before;
+  }
+  op->erase();
+}
+
+void PhaseFormer::run() {
+  if (!dist::isSumOfProducts(op))
+    return;
+  extents = op.getStaticLoopRanges();
+  if (findPhases() && findOperand(0) && findOperand(1) && hasTiles())
+    emit();
+}
+
+namespace {
+struct CodegenFormPhases : codegen::impl::CodegenFormPhasesBase<CodegenFormPhases> {
+  void runOnOperation() override {
+    if (!dist::isLocalView(getOperation()))
+      return;
+    SmallVector<linalg::LinalgOp> ops;
+    getOperation().walk([&](linalg::LinalgOp op) { ops.push_back(op); });
+    for (linalg::LinalgOp op : ops)
+      PhaseFormer(op).run();
+  }
+};
+} // namespace
