@@ -116,17 +116,84 @@ void multiply(const GemmProblem &p, const void *a, const void *b, void *c) {
 }
 
 void multiply(const GemmStep &step, const void *a, const void *b, void *c, const void *bias,
-              int64_t batchBegin, int64_t batchEnd, int64_t rowBegin, int64_t rowEnd) {
+              const GemmPiece &piece) {
   DType result = step.resultDType.value_or(step.dtype);
-  GemmProblem problem{step.dtype,      result,      rowEnd - rowBegin, step.n,   step.k,
-                      step.transA,     step.transB, step.lda,          step.ldb, step.ldc,
-                      step.accumulate, bias,        step.epilogue};
   int64_t size = sizeOf(step.dtype), resultSize = sizeOf(result);
-  int64_t skipA = rowBegin * (step.transA ? 1 : step.lda), skipC = rowBegin * step.ldc;
-  for (int64_t batch = batchBegin; batch < batchEnd; ++batch)
+  GemmProblem problem{step.dtype,
+                      result,
+                      piece.rowEnd - piece.rowBegin,
+                      piece.columnEnd - piece.columnBegin,
+                      step.k,
+                      step.transA,
+                      step.transB,
+                      step.lda,
+                      step.ldb,
+                      step.ldc,
+                      step.accumulate,
+                      bias ? static_cast<const char *>(bias) + piece.columnBegin * resultSize
+                           : nullptr,
+                      step.epilogue};
+  int64_t skipA = piece.rowBegin * (step.transA ? 1 : step.lda);
+  int64_t skipB = piece.columnBegin * (step.transB ? step.ldb : 1);
+  int64_t skipC = piece.rowBegin * step.ldc + piece.columnBegin;
+  for (int64_t batch = piece.batchBegin; batch < piece.batchEnd; ++batch)
     multiply(problem, static_cast<const char *>(a) + (batch * step.strideA + skipA) * size,
-             static_cast<const char *>(b) + batch * step.strideB * size,
+             static_cast<const char *>(b) + (batch * step.strideB + skipB) * size,
              static_cast<char *>(c) + (batch * step.strideC + skipC) * resultSize);
+}
+
+GemmCut cutGemm(const GemmStep &step, int64_t most) {
+  // A provider packs A for each block of columns and B for each block of rows: of the grids with
+  // enough pieces the one that packs least. Edges are multiples of a provider's tiles; fewer rows
+  // than kLeast are not worth packing B once more.
+  constexpr int64_t kLeast = 2 * GemmCut::kRows;
+  auto up = [](int64_t size, int64_t to) { return (size + to - 1) / to * to; };
+  auto blocks = [](int64_t size, int64_t block) { return (size + block - 1) / block; };
+  GemmCut cut;
+  cut.batches = std::clamp<int64_t>(most, 1, step.batch);
+  int64_t wanted = most / cut.batches;
+  double least = 0;
+  cut.rows = up(std::max<int64_t>(1, step.m), GemmCut::kRows);
+  cut.columns = up(std::max<int64_t>(1, step.n), GemmCut::kColumns);
+  int64_t pieces = 1;
+  for (int64_t byRows = 1; byRows <= wanted; ++byRows) {
+    int64_t rows = up(blocks(step.m, byRows), kLeast);
+    int64_t columns = up(blocks(step.n, wanted / byRows), GemmCut::kColumns);
+    int64_t count = blocks(step.m, rows) * blocks(step.n, columns);
+    double packing = static_cast<double>(blocks(step.n, columns)) * static_cast<double>(step.m) +
+                     static_cast<double>(blocks(step.m, rows)) * static_cast<double>(step.n);
+    // Three quarters of the pieces are as good as all: they are taken by whoever is free.
+    bool isMore = 4 * count > 5 * pieces, isAsMany = 4 * count >= 3 * pieces;
+    if (isMore || (isAsMany && packing < least)) {
+      cut.rows = rows;
+      cut.columns = columns;
+      pieces = std::max(pieces, count);
+      least = packing;
+    }
+  }
+  cut.byRows = std::max<int64_t>(1, blocks(step.m, cut.rows));
+  cut.byColumns = std::max<int64_t>(1, blocks(step.n, cut.columns));
+  return cut;
+}
+
+GemmCut cutGemm(const GemmStep &step) {
+  constexpr double kOperationsOfPiece = 1 << 25, kOperationsOfMore = 1 << 29;
+  constexpr double kPieces = 16, kMostPieces = 64;
+  constexpr int64_t kReused = 16; // fewer rows wait for memory
+  double operations = 2.0 * static_cast<double>(step.batch) *
+                      static_cast<double>(std::max(step.m, kReused)) * static_cast<double>(step.n) *
+                      static_cast<double>(step.k);
+  double pieces = std::max(std::min(operations / kOperationsOfPiece, kPieces),
+                           std::min(operations / kOperationsOfMore, kMostPieces));
+  return cutGemm(step, std::max<int64_t>(1, static_cast<int64_t>(pieces)));
+}
+
+GemmPiece GemmCut::piece(const GemmStep &step, int64_t index) const {
+  int64_t column = index % byColumns, row = index / byColumns % byRows;
+  int64_t batch = index / (byColumns * byRows);
+  return {step.batch * batch / batches,       step.batch * (batch + 1) / batches,
+          std::min(step.m, row * rows),       std::min(step.m, (row + 1) * rows),
+          std::min(step.n, column * columns), std::min(step.n, (column + 1) * columns)};
 }
 
 } // namespace tessera::runtime

@@ -112,28 +112,16 @@ void PartStream::launch(const LaunchStep &step) {
 }
 
 void PartStream::gemm(const GemmStep &step) {
-  // How a product is cut depends on the program and the number of workers alone, never on who is
-  // idle: the same run gives the same bits.
-  constexpr double kOperationsPerTask = 1 << 24;
-  constexpr int64_t kRows = 64;
-  double operations = 2.0 * static_cast<double>(step.batch) * static_cast<double>(step.m) *
-                      static_cast<double>(step.n) * static_cast<double>(step.k);
-  auto pieces = static_cast<int64_t>(
-      std::min(operations / kOperationsPerTask, 4.0 * static_cast<double>(processor->pool.size())));
   const void *bias = step.bias ? at(*step.bias) : nullptr;
-  if (!processor->splits || pieces < 2) {
-    multiply(step, at(step.a), at(step.b), at(step.c), bias, 0, step.batch, 0, step.m);
-    return;
-  }
-  int64_t byBatch = std::min(pieces, step.batch);
-  int64_t byRows = std::clamp<int64_t>(pieces / byBatch, 1, (step.m + kRows - 1) / kRows);
-  int64_t rows = ((step.m + byRows - 1) / byRows + kRows - 1) / kRows * kRows;
-  processor->pool.parallelFor(byBatch * byRows, [&](int64_t task) {
-    int64_t batch = task / byRows, block = task % byRows;
-    multiply(step, at(step.a), at(step.b), at(step.c), bias, step.batch * batch / byBatch,
-             step.batch * (batch + 1) / byBatch, std::min(step.m, block * rows),
-             std::min(step.m, (block + 1) * rows));
-  });
+  GemmCut cut = cutGemm(step);
+  auto run = [&](int64_t task) {
+    multiply(step, at(step.a), at(step.b), at(step.c), bias, cut.piece(step, task));
+  };
+  if (processor->splits && cut.size() > 1)
+    processor->pool.parallelFor(cut.size(), run);
+  else
+    for (int64_t task = 0; task < cut.size(); ++task)
+      run(task);
 }
 
 void PartStream::contract(const ContractStep &step) {

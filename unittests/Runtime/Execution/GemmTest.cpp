@@ -11,6 +11,7 @@
 #include "Gpu/Cuda/GemmKernel.cu"
 #include "tessera/Runtime/Execution/Gemm.h"
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -62,7 +63,7 @@ struct Trial {
   void check() {
     const Bytes before = c;
     const void *added = step.bias ? bias.data() : nullptr;
-    multiply(step, a.data(), b.data(), c.data(), added, 0, step.batch, 0, step.m);
+    multiply(step, a.data(), b.data(), c.data(), added, {0, step.batch, 0, step.m, 0, step.n});
     compare(before);
     if (step.k == 0 && step.accumulate)
       return; // nothing is launched
@@ -170,7 +171,7 @@ TEST(Gemm, ReluKeepsNaN) {
   step.epilogue = Epilogue::relu;
   const float a[] = {1}, b[] = {NAN, -2};
   float c[2], d[2];
-  multiply(step, a, b, c, nullptr, 0, 1, 0, 1);
+  multiply(step, a, b, c, nullptr, {0, 1, 0, 1, 0, step.n});
   multiplyAsGpu(step, a, b, d, nullptr);
   for (const float *each : {c, d}) {
     EXPECT_TRUE(std::isnan(each[0]));
@@ -204,7 +205,7 @@ TEST(Gemm, ProvidersAgree) {
 }
 
 TEST(Gemm, SplitProductsOnOneDevice) {
-  // One device and four workers: the product is cut by batches and rows.
+  // One device and four workers: the product is cut by batches, rows and columns.
   for (int64_t batch : {1, 3}) {
     ProgramBuilder b;
     int64_t m = b.mesh(makeMesh({1})), p = b.part(m);
@@ -223,8 +224,68 @@ TEST(Gemm, SplitProductsOnOneDevice) {
       y[i] = static_cast<float>(i % 5) - 2;
     ASSERT_TRUE(executor->run().ok());
     std::vector<float> expected(batch * 300 * 200);
-    multiply(step, x, y, expected.data(), nullptr, 0, batch, 0, 300);
+    multiply(step, x, y, expected.data(), nullptr, {0, batch, 0, 300, 0, 200});
     for (size_t i = 0; i < expected.size(); ++i)
       ASSERT_EQ(z[i], expected[i]); // sums of small integers are exact
   }
+}
+
+TEST(Gemm, CutsCoverTheResultOnce) {
+  for (auto [batch, m, n] : {std::array<int64_t, 3>{1, 1, 4096},
+                             {1, 64, 1000},
+                             {1, 1000, 64},
+                             {3, 100, 130},
+                             {1, 513, 4097},
+                             {5, 1, 1}})
+    for (int64_t most : {1, 2, 5, 8, 64}) {
+      GemmStep step = makeStep(DType::f32, batch, m, n, 1, false, false, false, 0);
+      GemmCut cut = cutGemm(step, most);
+      ASSERT_LE(cut.size(), most);
+      std::vector<int> seen(batch * m * n);
+      for (int64_t i = 0; i < cut.size(); ++i) {
+        GemmPiece piece = cut.piece(step, i);
+        for (int64_t b = piece.batchBegin; b < piece.batchEnd; ++b)
+          for (int64_t row = piece.rowBegin; row < piece.rowEnd; ++row)
+            for (int64_t column = piece.columnBegin; column < piece.columnEnd; ++column)
+              ++seen[(b * m + row) * n + column];
+      }
+      ASSERT_EQ(std::count(seen.begin(), seen.end(), 1), batch * m * n);
+    }
+}
+
+TEST(Gemm, FewRowsAreCutByColumns) {
+  GemmStep step = makeStep(DType::f32, 1, 64, 1024, 4096, false, false, false, 0);
+  GemmCut cut = cutGemm(step, 8);
+  EXPECT_EQ(cut.byRows, 1);
+  EXPECT_EQ(cut.byColumns, 4);
+}
+
+TEST(Gemm, BitsDoNotDependOnTheNumberOfWorkers) {
+  for (bool transB : {false, true})
+    for (auto [m, n, k] :
+         {std::array<int64_t, 3>{1, 8192, 2100}, {64, 512, 1100}, {200, 300, 700}}) {
+      ProgramBuilder b;
+      int64_t mesh = b.mesh(makeMesh({1})), p = b.part(mesh);
+      GemmStep step = makeStep(DType::f32, 1, m, n, k, false, transB, false, 0);
+      step.a = b.slot(p, DType::f32, Shape{m, k});
+      step.b = b.slot(p, DType::f32, transB ? Shape{n, k} : Shape{k, n});
+      step.c = b.slot(p, DType::f32, Shape{m, n});
+      b.add(p, step);
+      std::vector<float> first;
+      for (int workers : {1, 2, 5}) {
+        auto executor = openProgram(b.program, workers);
+        auto dataOf = [&](int64_t slot) {
+          return reinterpret_cast<float *>(executor->slotData(p, 0, slot));
+        };
+        std::mt19937 random(5);
+        std::normal_distribution<float> normal;
+        std::generate_n(dataOf(step.a), m * k, [&] { return normal(random); });
+        std::generate_n(dataOf(step.b), k * n, [&] { return normal(random); });
+        ASSERT_TRUE(executor->run().ok());
+        std::vector<float> values(dataOf(step.c), dataOf(step.c) + m * n);
+        if (first.empty())
+          first = values;
+        ASSERT_EQ(values, first) << workers << " workers";
+      }
+    }
 }

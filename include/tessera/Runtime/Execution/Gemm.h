@@ -53,10 +53,32 @@ const GemmProvider *chooseGemmProvider(const GemmProblem &problem);
 /// behind the epilogue. Empty extents are fine: k = 0 writes zeros unless it accumulates.
 void multiply(const GemmProblem &problem, const void *a, const void *b, void *c);
 
-/// Multiplies batches [batchBegin, batchEnd) and rows [rowBegin, rowEnd) of a step. `bias` is null
-/// where the step has none.
+/// Batches, rows and columns of a step.
+struct GemmPiece {
+  int64_t batchBegin = 0, batchEnd = 0, rowBegin = 0, rowEnd = 0, columnBegin = 0, columnEnd = 0;
+};
+
+/// How a step is cut in pieces that may be computed at once.
+struct GemmCut {
+  /// Edges of blocks are multiples: rows of B are read in pieces of 1 KiB.
+  static constexpr int64_t kRows = 32, kColumns = 256;
+
+  int64_t batches = 1, byRows = 1, byColumns = 1;
+  int64_t rows = 0, columns = 0; ///< of a block
+
+  int64_t size() const { return batches * byRows * byColumns; }
+  GemmPiece piece(const GemmStep &step, int64_t index) const;
+};
+
+/// At most `most` pieces, and about as many where the step has so many blocks.
+GemmCut cutGemm(const GemmStep &step, int64_t most);
+/// The cut that all executors take. It depends on the product alone: libraries choose kernels by
+/// extents, so equal values have equal bits for any number of workers.
+GemmCut cutGemm(const GemmStep &step);
+
+/// Multiplies a piece of a step. `bias` is null where the step has none.
 void multiply(const GemmStep &step, const void *a, const void *b, void *c, const void *bias,
-              int64_t batchBegin, int64_t batchEnd, int64_t rowBegin, int64_t rowEnd);
+              const GemmPiece &piece);
 
 } // namespace tessera::runtime
 

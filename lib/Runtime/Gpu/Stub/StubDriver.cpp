@@ -94,7 +94,9 @@ Status StubDriver::launch(Issue issue, const LaunchStep &step, std::vector<void 
 Status StubDriver::gemm(Issue issue, const GemmStep &step, const void *a, const void *b, void *c,
                         const void *bias, std::byte *) {
   return enqueue(std::move(issue), [=, &step] {
-    multiply(step, a, b, c, bias, 0, step.batch, 0, step.m);
+    GemmCut cut = cutGemm(step);
+    for (int64_t piece = 0; piece < cut.size(); ++piece)
+      multiply(step, a, b, c, bias, cut.piece(step, piece));
     return Status();
   });
 }
