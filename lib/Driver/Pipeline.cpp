@@ -108,6 +108,8 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
     manager.addPass(dist::createDistRecognizeAttentionBackward());
     manager.addPass(dist::createDistRecognizeAttention());
   }
+  if (options.narrowReductions && options.from < Phase::resharded && options.to > Phase::normalized)
+    manager.addPass(dist::createDistNarrowPartials());
   if (leadsTo(Phase::propagated) && !options.search.mode.empty()) {
     dist::DistSearchOptions search;
     search.mode = options.search.mode;

@@ -35,6 +35,7 @@ struct Options {
   bool remarks;
   bool fullyUseDevices; ///< of a search
   bool overlap;
+  bool narrowReductions;
 };
 
 } // namespace
@@ -58,6 +59,7 @@ static void fill(ProgramOptions &program, const std::string &text, const Options
   program.remarks = options.remarks;
   program.search.fullyUseDevices = options.fullyUseDevices;
   program.overlaps = options.overlap;
+  program.narrowReductions = options.narrowReductions;
   program.messages = &messages;
 }
 
@@ -93,7 +95,7 @@ static void define(nb::module_ &module, const char *name, const char *doc, Funct
              "compile_from"_a = "input", "objective"_a = "time", "topology"_a = "", "passes"_a = "",
              "search"_a = "", "minimise"_a = "time", "fusion"_a = "", "memory_budget"_a = 0.0,
              "time_limit"_a = SearchWish().timeLimit, "devices"_a = 0, "remarks"_a = false,
-             "fully_use_devices"_a = true, "overlap"_a = false, doc);
+             "fully_use_devices"_a = true, "overlap"_a = false, "narrow_reductions"_a = false, doc);
 }
 
 /// The buffer of a tensor is the memoryview that its method `_buffered` gives.
@@ -129,11 +131,11 @@ NB_MODULE(_core, m) {
       [](const std::string &text, const std::string &to, std::string name, std::string function,
          std::string from, std::string objective, std::string topology, std::string passes,
          std::string search, std::string minimise, std::string fusion, double budget,
-         double seconds, int64_t devices, bool remarks, bool fully, bool overlap) {
+         double seconds, int64_t devices, bool remarks, bool fully, bool overlap, bool narrow) {
         return compiled<ProgramOptions>(
             text,
             {name, function, from, objective, topology, passes, search, minimise, fusion, budget,
-             seconds, devices, remarks, fully, overlap},
+             seconds, devices, remarks, fully, overlap, narrow},
             [&](const ProgramOptions &program) { return lowerProgram(program, to); });
       },
       "to"_a);
@@ -142,11 +144,11 @@ NB_MODULE(_core, m) {
          [](const std::string &text, std::string name, std::string function, std::string from,
             std::string objective, std::string topology, std::string passes, std::string search,
             std::string minimise, std::string fusion, double budget, double seconds,
-            int64_t devices, bool remarks, bool fully, bool overlap) {
+            int64_t devices, bool remarks, bool fully, bool overlap, bool narrow) {
            return compiled<ExplainOptions>(text,
                                            {name, function, from, objective, topology, passes,
                                             search, minimise, fusion, budget, seconds, devices,
-                                            remarks, fully, overlap},
+                                            remarks, fully, overlap, narrow},
                                            reportTexts);
          });
   define(
@@ -157,11 +159,11 @@ NB_MODULE(_core, m) {
          std::string name, std::string function, std::string from, std::string objective,
          std::string topology, std::string passes, std::string search, std::string minimise,
          std::string fusion, double budget, double seconds, int64_t devices, bool remarks,
-         bool fully, bool overlap) {
+         bool fully, bool overlap, bool narrow) {
         auto [artifact, messages] = compiled<CompileOptions>(
             text,
             {name, function, from, objective, topology, passes, search, minimise, fusion, budget,
-             seconds, devices, remarks, fully, overlap},
+             seconds, devices, remarks, fully, overlap, narrow},
             [&](CompileOptions &program) -> std::optional<runtime::Bytes> {
               program.target = target;
               if (!arch.empty())

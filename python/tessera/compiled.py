@@ -103,7 +103,7 @@ SEARCHES = ("sharding_propagation", "dynamic_programming", "recursive_programmin
 
 def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, search: str | None = None, feeds: bool = True,
         donate: bool = False, objective: str = "time", topology: str | os.PathLike | None = None, minimise: str = "time", memory_budget: float | None = None,
-        time_limit: float | None = None, overlap: bool = False, backend: str = "threads", devices: int = 0, **unknown) -> Jitted:
+        time_limit: float | None = None, overlap: bool = False, narrow_reductions: bool = False, backend: str = "threads", devices: int = 0, **unknown) -> Jitted:
     """Compiles a function of tensors (and trees of them) into one program for all devices that its tensors name.
 
     The function is recorded at its first call, and again for arguments of another structure, shape, type or placement. Floats
@@ -117,6 +117,8 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
     the machine (docs/report.md). Of a search: minimise: what the plan has the least of, "time" or "memory"; memory_budget: GiB a device at
     the peak, at most; where no plan fits an Error names what takes most; time_limit: seconds, then the best so far (default 10).
     overlap: whether devices compute while collectives are under way (docs/report.md), else they wait for each.
+    narrow_reductions: whether sums over devices that end in 16-bit floats are sent in 16 bits: half the bytes, a rounding for each
+    device (docs/numerics.md).
     backend: what executes the program, as of `load`: "threads", all devices in this process; "mpi", one process a device, all of which
     run the same script and read results together (docs/launch.md). devices: of backend "tcp": how many each process has, if several; process p
     has those from p * devices on.
@@ -152,9 +154,9 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
         raise refuse(ArgumentError, f"devices {devices!r} of jit is a number of devices of each process, of backend 'tcp'")
     if function is None:
         return functools.partial(jit, mesh=mesh, backend=backend, devices=devices, search=search, feeds=feeds, donate=donate, objective=objective, topology=topology,
-                                 minimise=minimise, memory_budget=memory_budget, time_limit=time_limit, overlap=overlap)
+                                 minimise=minimise, memory_budget=memory_budget, time_limit=time_limit, overlap=overlap, narrow_reductions=narrow_reductions)
     options = dict(objective=objective, topology=topology, search=search or "", minimise=minimise, memory_budget=memory_budget, time_limit=time_limit,
-                   overlap=overlap)
+                   overlap=overlap, narrow_reductions=narrow_reductions)
     return Jitted(function, mesh, feeds, donate, backend, devices, **options)
 
 

@@ -47,7 +47,8 @@ def as_error(refused: Exception) -> Error:
 MOST_DEVICES = 4096  # the runtime's bound
 _TEXTS = ("target", "name", "function", "compile_from", "objective", "passes", "search", "minimise", "fusion")
 _OPTIONS = {"lower": (), "explain": (), "compile": ("target", "arch")}
-_OF_ALL = (*_TEXTS[1:], "topology", "memory_budget", "time_limit", "devices", "remarks", "fully_use_devices", "overlap")
+_OF_ALL = (*_TEXTS[1:], "topology", "memory_budget", "time_limit", "devices", "remarks", "fully_use_devices", "overlap",
+           "narrow_reductions")
 
 
 def whole(name: str, value, least: int, most: int) -> int:
@@ -98,7 +99,7 @@ def _checked(function: str, options: dict) -> dict:
         elif name == "fully_use_devices":
             if not isinstance(value, bool):
                 raise refuse(Error, f"fully_use_devices {value!r} is not True or False")
-        elif name in ("remarks", "overlap"):
+        elif name in ("remarks", "overlap", "narrow_reductions"):
             value = bool(value)
         result[name] = value
     return result

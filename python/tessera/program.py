@@ -48,7 +48,7 @@ class Program:
 
     # Options of all: fusion (options of dist-fuse-collectives), objective ("time", "bytes"), topology (a file); search (a mode), and of a search minimise ("time", "memory"),
     # memory_budget (GiB), time_limit (seconds), devices (of a program without a mesh);
-    # overlap (compute while collectives are under way).
+    # overlap (compute while collectives are under way); narrow_reductions (send contributions of 16-bit floats in 16 bits).
 
     @entry
     def lower(self, to: str, **options) -> str:

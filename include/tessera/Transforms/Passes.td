@@ -111,8 +111,10 @@ def DistSinkPartials : Dist_Pass<"dist-sink-partials"> {
   let description = [{
     Partial values pass through every op that is linear in them. For each mesh axis, a minimum cut over the values finds
     where reducing them sends the fewest bytes: the partial sums of several branches are added before one reduction, a
-    gradient is reduced where it is smallest. Of equal cuts the pass takes the earliest. It changes `dist.op_sharding` and
-    `dist.shardings` only; `dist-insert-reshards` then reduces partial values for users that need them whole.
+    gradient is reduced where it is smallest. Of equal cuts the pass takes the earliest. A second cut shards ops behind a
+    reduction over its axis where that sends less than an all-reduce: partial values are reduce-scattered, and what such
+    ops make is gathered if it is narrower, or not at all if no user needs it whole. The pass changes `dist.op_sharding`
+    and `dist.shardings` only; `dist-insert-reshards` then reduces partial values for users that need them whole.
   }];
 }
 
@@ -121,6 +123,16 @@ def DistInsertReshards : Dist_Pass<"dist-insert-reshards"> {
   let description = [{
     Uses that need the same sharding share a reshard. A partial value is reduced once, directly to the sharding of its uses
     where they agree. `dist.shard_tensor` is replaced by a reshard, or by its operand if that has the sharding already.
+  }];
+}
+
+def DistNarrowPartials : Dist_Pass<"dist-narrow-partials"> {
+  let summary = "Let contributions pass roundings to 16-bit floats";
+  let description = [{
+    Marks ops that round element by element to bf16 or f16, so that partial values pass through them and are reduced in
+    16 bits: half the bytes of a bf16 gradient whose product accumulates in f32. The sum then differs from the one
+    device's by a rounding for each device. It runs before propagation, with `--narrow-reductions`, in place of
+    `dist-widen-partials`.
   }];
 }
 

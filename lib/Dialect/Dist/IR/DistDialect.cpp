@@ -16,6 +16,7 @@
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/BlockReshapes.h"
 #include "tessera/Dialect/Dist/Rules/OpShardings.h"
+#include "tessera/Dialect/Dist/Rules/Rounding.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -301,6 +302,12 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     if (!isa<UnitAttr>(value) || !blockReshapeOf(op))
       return op->emitError() << "'" << name << "' is a unit attribute of a tensor.expand_shape or "
                              << "tensor.collapse_shape between one dimension and two";
+    return success();
+  }
+  if (name == kRoundsPartials) {
+    if (!isa<UnitAttr>(value) || !isa<linalg::LinalgOp>(op))
+      return op->emitError() << "'" << name << "' is a unit attribute of linalg ops, found "
+                             << value << " on '" << op->getName() << "'";
     return success();
   }
   if (std::optional<LogicalResult> verified = verifyPipelineMark(op, attribute))

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Models.h"
+#include "tessera/Dialect/Dist/Rules/Rounding.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -70,6 +71,9 @@ static Class classify(Operation *op, llvm::function_ref<Class(unsigned)> operand
     return isWhole(operand(1)) ? operand(0) : independentOrOther();
   if (isa<arith::NegFOp, arith::ExtFOp>(op))
     return operand(0);
+  if (isa<arith::TruncFOp>(op))
+    if (Operation *parent = op->getParentOp(); parent && parent->hasAttr(dist::kRoundsPartials))
+      return operand(0);
   if (isa<arith::SelectOp>(op))
     return isWhole(operand(0)) ? add(operand(1), operand(2)) : Class::other;
   return independentOrOther();

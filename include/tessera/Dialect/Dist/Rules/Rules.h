@@ -48,7 +48,7 @@ sharding::ShardingRule replicatedRule(mlir::Operation *op);
 /// reduction of what devices hold, and every other operand is whole, so is the result of what the
 /// op makes of them. For sums this is joint linearity, read off the body; a reduction's
 /// accumulators belong to the operands then. Rounding to fewer bits is not linear: contributions
-/// stay wide until they are reduced. Ops that only move elements pass every kind.
+/// stay wide until they are reduced, unless the op is marked (Rounding.h). Ops that only move elements pass every kind.
 ///
 ///   add %a, %b              {0, 1}, not {0}: the other operand would be counted n times
 ///   multiply %a, %b         {0} or {1}, not {0, 1}
