@@ -26,10 +26,10 @@ SHARD = N * ROW // DEVICES
 
 
 class Case:
-    """An operation: its function, its operands, how they and the results are cut, and its bound."""
+    """An operation: its function, its operands, how they and the results are cut ("?": nobody says), its bound, and options."""
 
-    def __init__(self, fn, args, hand, why, cut=None, out="s"):
-        self.fn, self.args, self.hand, self.why, self.out = fn, args, hand, why, out
+    def __init__(self, fn, args, hand, why, cut=None, out="s", **options):
+        self.fn, self.args, self.hand, self.why, self.out, self.options = fn, args, hand, why, out, options
         self.cut = cut if cut is not None else ["s"] * len(args)
 
 
@@ -37,7 +37,7 @@ def cases():
     import jax
     import jax.numpy as jnp
     from jax import lax
-    f32, i32 = jnp.float32, jnp.int32
+    f32, i32, bf16 = jnp.float32, jnp.int32, jnp.bfloat16
 
     def shape(*extents, dtype=f32):
         return jax.ShapeDtypeStruct(extents, dtype)
@@ -75,6 +75,13 @@ def cases():
         "dynamic update": Case(lambda a, u, i: lax.dynamic_update_slice_in_dim(a, u, i, 0), [x, shape(1, D), index], 0,
                                "its owner writes", cut=["s", None, None]),
         "repeat": Case(lambda a: jnp.repeat(a, 2, 0), [x], 0, "parts are parts"),
+        "segment sum, unplaced": Case(lambda a, i: jax.ops.segment_sum(a, i, num_segments=N), [x, shape(N, dtype=i32)],
+                                      N * ROW * 7 // 8, "contributions of all, each device keeps a part: B (n-1)/n", out="?"),
+        "gradient, unplaced": Case(lambda a, b: jnp.tanh(a.T @ b), [x, x], D * ROW * 7 // 8, "the same, and tanh of a part", out="?"),
+        "product of bf16": Case(lambda a, b: a.T @ b, [shape(N, D, dtype=bf16)] * 2, D * D * (4 + 2) * 7 // 8,
+                                "scattered in f32, gathered rounded", out=None),
+        "product of bf16, narrow": Case(lambda a, b: a.T @ b, [shape(N, D, dtype=bf16)] * 2, 2 * D * D * 2 * 7 // 8,
+                                        "reduced in bf16: 2 B (n-1)/n", out=None, narrow_reductions=True),
     }
     for name, dim in (("batch", 0), ("sequence", 1), ("heads", 2)):
         batch, heads = ("s" if dim == d else None for d in (0, 2))
@@ -97,11 +104,11 @@ def tessera_bytes(case, mesh, values):
     import jax
     import tessera
     ins = tuple(spec(cut) for cut in case.cut)
-    outs = jax.tree.map(lambda _: spec(case.out), jax.eval_shape(case.fn, *case.args))
+    outs = None if case.out == "?" else jax.tree.map(lambda _: spec(case.out), jax.eval_shape(case.fn, *case.args))
     program = tessera.from_jax(case.fn, case.args, ins, outs, mesh=mesh)
     if values:
         check(case, program)
-    return program.explain(objective="bytes")["wire_bytes_total"]
+    return program.explain(objective="bytes", **case.options)["wire_bytes_total"]
 
 
 def check(case, program):
@@ -109,11 +116,12 @@ def check(case, program):
     import jax
     import numpy as np
     random = np.random.default_rng(0)
-    data = [np.array(random.integers(0, 500), "i") if arg.ndim == 0 else random.standard_normal(arg.shape).astype("f")
-            for arg in case.args]
+    data = [random.integers(0, 500, arg.shape).astype("i") if arg.dtype == np.int32 else
+            random.standard_normal(arg.shape).astype(arg.dtype) for arg in case.args]
     got, want = program(*data), jax.jit(case.fn)(*data)
     for one, other in zip(jax.tree.leaves(got), jax.tree.leaves(want)):
-        np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-6, atol=1e-5)
+        loose = {"rtol": 1e-6, "atol": 1e-5} if other.dtype == np.float32 else {"rtol": 2e-2, "atol": 0.5}
+        np.testing.assert_allclose(np.asarray(one, "f"), np.asarray(other, "f"), **loose)
 
 
 def jax_bytes(case, mesh):
@@ -124,9 +132,11 @@ def jax_bytes(case, mesh):
 
     def place(cut):
         return NamedSharding(mesh, spec(cut))
-    outs = jax.tree.map(lambda _: place(case.out), jax.eval_shape(case.fn, *case.args))
+    more = {}
+    if case.out != "?":
+        more["out_shardings"] = jax.tree.map(lambda _: place(case.out), jax.eval_shape(case.fn, *case.args))
     try:
-        compiled = jax.jit(case.fn, in_shardings=tuple(map(place, case.cut)), out_shardings=outs).lower(*case.args).compile()
+        compiled = jax.jit(case.fn, in_shardings=tuple(map(place, case.cut)), **more).lower(*case.args).compile()
     except ValueError:
         return None
     return int(collectives(compiled.as_text(), DEVICES)["wire_bytes"])

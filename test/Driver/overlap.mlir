@@ -20,7 +20,8 @@ dist.process_mesh @line(shape = [4], dim_names = ["d"])
 func.func @main(%x: tensor<256x640xf32> {dist.name = "x", dist.sharding = #dist.sharding<@line, [shard(0)]>},
                 %y: tensor<256x640xf32> {dist.name = "y", dist.sharding = #dist.sharding<@line, [shard(0)]>},
                 %w: tensor<640x640xf32> {dist.name = "w"})
-    -> (tensor<640x640xf32> {dist.name = "first"}, tensor<640x640xf32> {dist.name = "second"}) {
+    -> (tensor<640x640xf32> {dist.name = "first", dist.sharding = #dist.sharding<@line, [replicate]>},
+        tensor<640x640xf32> {dist.name = "second", dist.sharding = #dist.sharding<@line, [replicate]>}) {
   %zero = arith.constant dense<0.0> : tensor<640x640xf32>
   %empty = tensor.empty() : tensor<640x640xf32>
   %g = linalg.generic {indexing_maps = [#transposed, #right, #result], iterator_types = ["parallel", "parallel", "reduction"]}

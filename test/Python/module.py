@@ -15,7 +15,7 @@ import tessera
 TEXT = """
 dist.process_mesh @line(shape = [4], dim_names = ["d"])
 func.func @main(%x: tensor<10x8xf32> {dist.name = "x", dist.sharding = #dist.sharding<@line, [shard(0)]>})
-    -> (tensor<8xf32> {dist.name = "sums"}) {
+    -> (tensor<8xf32> {dist.name = "sums", dist.sharding = #dist.sharding<@line, [replicate]>}) {
   %zero = arith.constant dense<0.0> : tensor<8xf32>
   %sums = linalg.reduce {arith.addf} ins(%x : tensor<10x8xf32>) outs(%zero : tensor<8xf32>) dimensions = [0]
   return %sums : tensor<8xf32>

@@ -326,13 +326,14 @@ class Memory(Case):
 
 class Strategies(Case):
     def test_operation(self):
-        """Cuts a dimension: what both operands run over in one loop is cut alike, so that one reduction does."""
+        """Cuts a dimension: what both operands run over in one loop is cut alike, so that one reduction does. Its
+        result, which nobody placed, stays cut."""
         w = R.standard_normal((8, 4)).astype(np.float32)
         product = ts.matmul.shard(((2, 4), (4, 1)))
         np.testing.assert_allclose(product(X, w).numpy(), X @ w, rtol=1e-4, atol=1e-5)
         report = product.explain(X, w)
         self.assertEqual([a["local_shape"] for a in report["arguments"]], [[8, 2], [2, 4]])
-        self.assertEqual([(c["kind"], c["group_size"]) for c in report["collectives"]], [("all_reduce", 4)])
+        self.assertEqual([(c["kind"], c["group_size"]) for c in report["collectives"]], [("reduce_scatter", 4)])
 
     def test_function(self):
         f = ts.shard(lambda x, w: nn.relu(x @ w) + 1, ((4, 1), None), ((2, 2),))

@@ -13,6 +13,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Decide.h"
+
+#include "../Reshard/OpenResults.h"
 #include "Strategies.h"
 #include "StrategyEdges.h"
 
@@ -51,6 +53,10 @@ public:
 
   Decision run() {
     choice.assign(graph.nodes.size(), 0);
+    isOpenResult.assign(graph.tensors.size(), false);
+    for (size_t r = 0; r < graph.results.size(); ++r)
+      if (graph.isOpenResult(r))
+        isOpenResult[graph.results[r]] = true;
     placeInputs();
     std::vector<size_t> contested;
     for (size_t n = 0; n < graph.nodes.size(); ++n)
@@ -304,13 +310,16 @@ private:
       Operation *source = nullptr;
       bool produced = false;
       std::vector<End> users;
+      bool isReturned = false; // and may lie as it is made
       for (int64_t node : graph.nodesOf[t]) {
         const RuleNode &rule = graph.nodes[node];
         size_t numOperands = rule.rule.operands.size();
         for (size_t i = 0; i < rule.tensors.size(); ++i) {
           if (rule.tensors[i] != static_cast<int64_t>(t))
             continue;
-          if (i < numOperands) {
+          if (i < numOperands && isOpenResult[rule.tensors.back()]) {
+            isReturned = true;
+          } else if (i < numOperands) {
             users.push_back(endOf(node, i));
           } else if (!strategies.of(node).empty()) {
             producer = endOf(node, i);
@@ -324,8 +333,25 @@ private:
       // What is made of scalars alone is made anew wherever it is needed.
       if (source && llvm::none_of(source->getOperandTypes(), llvm::IsaPred<RankedTensorType>))
         continue;
+      // Beside users it lies as it does for them.
+      if (isReturned && users.empty() && producer.node >= 0)
+        users.push_back(asResult(t, producer));
       addTensor(t, producer, users, tripsOfTensor(graph, static_cast<int64_t>(t), source));
     }
+  }
+
+  /// A result of the function that nobody placed: as it is made, with contributions scattered.
+  End asResult(size_t tensor, const End &producer) {
+    const TensorState &state = graph.tensors[tensor];
+    const AxisList &all = TensorSharding::allOpen(*state.mesh, 0).open;
+    End result{static_cast<int64_t>(problem.nodes.size()), {}};
+    for (const TensorSharding *sharding : producer.shardings) {
+      const TensorSharding *lies = graph.keep(scattered(*sharding, state.type.getShape(), all));
+      if (!llvm::is_contained(result.shardings, lies))
+        result.shardings.push_back(lies);
+    }
+    problem.nodes.emplace_back().cost.assign(result.shardings.size(), 0);
+    return result;
   }
 
   void addTensor(size_t tensor, const End &producer, const std::vector<End> &users, double trips) {
@@ -418,6 +444,7 @@ private:
   const Topology topology;      ///< without latencies
   std::optional<OpCosts> costs; ///< once something is to be chosen
   Strategies strategies;
+  std::vector<bool> isOpenResult;          ///< by tensor
   std::vector<int64_t> choice;             ///< by node of the graph: its strategy
   std::vector<const TensorSharding *> raw; ///< by tensor; null for what ops with strategies produce
   std::vector<std::vector<double>> seconds; ///< see secondsOf

@@ -245,7 +245,9 @@ struct DistPropagate : dist::impl::DistPropagateBase<DistPropagate> {
     if (failed(graph))
       return failure();
     propagateAxes(**graph, &getContext());
-    writeShardings(function, **graph, decide(**graph, machine));
+    Decision decision = decide(**graph, machine);
+    writeShardings(function, **graph, decision);
+    leaveResultsOpen(function, **graph, decision);
     return success();
   }
 };

@@ -21,6 +21,11 @@ void propagateAxes(PropagationGraph &graph, mlir::MLIRContext *context);
 void writeShardings(mlir::func::FuncOp function, const PropagationGraph &graph,
                     const Decision &decision);
 
+/// Leaves results that nobody placed open over axes of which there are contributions, as far as they
+/// may be cut: where contributions reach such a result, they are scattered (Reshard/OpenResults.h).
+void leaveResultsOpen(mlir::func::FuncOp function, const PropagationGraph &graph,
+                      const Decision &decision);
+
 } // namespace tessera::dist
 
 #endif // TESSERA_LIB_TRANSFORMS_PROPAGATE_PROPAGATION_H

@@ -32,6 +32,18 @@ AddressKey PropagationGraph::keyOf(const RuleNode &node) const {
   return key;
 }
 
+int64_t PropagationGraph::returned(size_t result) const {
+  return nodes[nodesOf[results[result]].front()].tensors.front();
+}
+
+bool PropagationGraph::isOpenResult(size_t result) const {
+  if (results[result] < 0 || fed[result] >= 0)
+    return false;
+  const TensorState &state = tensors[results[result]], &value = tensors[returned(result)];
+  TensorSharding open = TensorSharding::allOpen(*state.mesh, state.type.getRank());
+  return state.given == open && value.given == open;
+}
+
 int64_t PropagationGraph::addTensor(RankedTensorType type, FlatSymbolRefAttr mesh,
                                     ShardingAttr annotation, Location loc, std::string name) {
   const sharding::Mesh &of = meshes.get(mesh);

@@ -65,6 +65,12 @@ public:
   /// For each result the argument on the same mesh that it feeds, else -1.
   std::vector<int64_t> fed;
 
+  /// The tensor that is returned as a result of the function.
+  int64_t returned(size_t result) const;
+  /// Whether nobody said how a result of the function lies: on it, on the value that is returned, or
+  /// on what it feeds.
+  bool isOpenResult(size_t result) const;
+
   /// The rule of a node and how its tensors lie: what a step of propagation depends on.
   AddressKey keyOf(const RuleNode &node) const;
   /// The pool's copy, which lives as long as the graph and its copies.

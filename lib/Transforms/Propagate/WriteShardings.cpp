@@ -6,12 +6,17 @@
 //===----------------------------------------------------------------------===//
 
 #include "Propagation.h"
+
+#include "../Reshard/OpenResults.h"
 #include "Strategies.h"
 #include "tessera/Dialect/Dist/IR/SignatureAttrs.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/MapVector.h"
+
+#include <map>
+#include <set>
 
 using namespace mlir;
 using namespace tessera;
@@ -51,8 +56,7 @@ static void writePlaces(const PropagationGraph &graph, const Decision &decision,
     OpBuilder builder(value.getContext());
     builder.setInsertionPointAfterValue(value);
     auto reshard = ReshardOp::create(builder, value.getLoc(), value.getType(), value, place);
-    reshard->setAttr(DistDialect::kReason,
-                     builder.getStringAttr("required by several uses"));
+    reshard->setAttr(DistDialect::kReason, builder.getStringAttr("required by several uses"));
     setSharding(reshard.getResult(), place);
     for (OpOperand *use : uses)
       use->set(reshard.getResult());
@@ -140,4 +144,38 @@ void dist::writeShardings(func::FuncOp function, const PropagationGraph &graph,
   writeOpShardings(graph, decision);
   if (!decision.places.empty())
     writePlaces(graph, decision, attrOf);
+}
+
+void dist::leaveResultsOpen(func::FuncOp function, const PropagationGraph &graph,
+                            const Decision &decision) {
+  // An axis before its parts: they cover it.
+  auto isLarger = [](const AxisRef &a, const AxisRef &b) {
+    return std::pair(-a.size, a) < std::pair(-b.size, b);
+  };
+  std::map<const Mesh *, std::set<AxisRef, decltype(isLarger)>> contributed; // looked up only
+  for (auto [state, sharding] : llvm::zip(graph.tensors, decision.tensors))
+    if (sharding)
+      for (const PartialAxis &partial : sharding->partial)
+        contributed.try_emplace(state.mesh, isLarger).first->second.insert(partial.axis);
+  SignatureAttrs signature(function);
+  for (auto [index, tensor] : llvm::enumerate(graph.results)) {
+    if (!graph.isOpenResult(index))
+      continue;
+    const TensorState &state = graph.tensors[tensor];
+    const TensorSharding &made = *decision.tensors[graph.returned(index)];
+    TensorSharding lies = state.sharding->closed();
+    if (made.windows.empty())
+      lies = made.withoutPartial();
+    auto axes = contributed.find(state.mesh);
+    if (axes != contributed.end())
+      for (const AxisRef &axis : axes->second)
+        if (lies.isFree(axis) && !overlapsAny(lies.open, axis) &&
+            dimToScatter(lies, state.type.getShape(), axis))
+          lies.open.push_back(axis);
+    if (lies != state.sharding->closed())
+      signature.ofResult(index).set(
+          DistDialect::kSharding,
+          ShardingAttr::get(state.meshName, *state.mesh, canonical(lies), function.getContext()));
+  }
+  signature.write();
 }

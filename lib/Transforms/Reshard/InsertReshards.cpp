@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "OpenResults.h"
+
 #include "tessera/Dialect/Check/Check.h"
 #include "tessera/Dialect/Dist/IR/SignatureAttrs.h"
 #include "tessera/Dialect/Dist/IR/ValueFlow.h"
@@ -409,6 +411,7 @@ struct DistInsertReshards : dist::impl::DistInsertReshardsBase<DistInsertReshard
     OpShardings shardings(meshes);
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
       if (!isLocalView(function)) {
+        placeOpenResults(function, meshes);
         if (failed(checkShardingsDecided(function, meshes)))
           return signalPassFailure();
         ReshardInserter(function, meshes, shardings).run();

@@ -11,17 +11,23 @@
 // one on the sink's side is whole.
 //
 //   source --oo--> what the op itself leaves partial
-//   value --bytes of its reduction--> its reduced copy --oo--> users that stay whole
-//   reduced copy --oo--> sink, for a use that contributions cannot pass
+//   value --bytes of a reduce-scatter--> its scattered copy
+//   value --bytes of the gather behind it--> its whole copy
+//   scattered copy --oo--> whole copy: what is whole was scattered before
+//   whole copy --oo--> users that contributions may pass
+//   copy --oo--> sink, for a use that needs the copy
 //
-// Between a scattered copy (a reduce-scatter, for users that cut the value by the
-// axis) and a whole one lies an edge of its own, with the bytes of the gather.
+// So an all-reduce costs both edges, and what is reduced for users that cut the
+// value by the axis one.
 //
 // A carry of a loop is one value with two reduced copies: one in the body, paid for
 // in every iteration, and one behind the loop. So gradients that a loop accumulates
 // are reduced once.
 //
 //===----------------------------------------------------------------------===//
+
+#include "OpenResults.h"
+#include "ScatterPartials.h"
 
 #include "tessera/Dialect/Check/Check.h"
 #include "tessera/Dialect/Dist/IR/ValueFlow.h"
@@ -254,7 +260,7 @@ private:
   /// becomes part of it. Whether there are such.
   bool findReducingLoops() {
     auto note = [&](Block *block, const Candidate &candidate, const Copies &copies) {
-      if (cut.onSourceSide(candidate.node) && !cut.onSourceSide(copies.whole) &&
+      if (cut.onSourceSide(candidate.node) && !cut.onSourceSide(copies.scattered) &&
           isa<LoopLikeOpInterface>(block->getParentOp()))
         reducing.insert(block);
     };
@@ -293,7 +299,8 @@ private:
         static_cast<int64_t>(std::min<double>(tripsOf(block->getTerminator()), kMostTrips));
     half = half * trips + (reducing.contains(block) ? 0 : trips);
     cut.addEdge(candidate.node, copies.scattered, half);
-    cut.addEdge(copies.scattered, copies.whole, half);
+    cut.addEdge(candidate.node, copies.whole, half);
+    cut.addEdge(copies.scattered, copies.whole, MinimumCut::kInfinite);
     for (OpOperand &use : name.getUses())
       addUse(copies, use);
   }
@@ -309,6 +316,15 @@ private:
     return target && llvm::is_contained(target->through, &use) ? target : nullptr;
   }
 
+  /// Whether a use is a result that is left open, and may be cut over the axis.
+  bool mayScatter(OpOperand &use, const TensorSharding &target) const {
+    auto type = cast<RankedTensorType>(use.get().getType());
+    return isa<func::ReturnOp>(use.getOwner()) &&
+           llvm::any_of(target.open,
+                        [&](const AxisRef &open) { return open.contains(partial.axis); }) &&
+           dimToScatter(lies(use.get()).withoutPartial(), type.getShape(), partial.axis);
+  }
+
   void addUse(const Copies &copies, OpOperand &use) {
     if (const Candidate *target = passedTo(use))
       return cut.addEdge(copies.whole, target->node, MinimumCut::kInfinite);
@@ -319,9 +335,10 @@ private:
     if (wanted.getMesh() == mesh && isPartialOver(target))
       return;
     bool scattered =
-        wanted.getMesh() == mesh && llvm::any_of(target.dims, [&](const sharding::AxisList &axes) {
-          return sharding::overlapsAny(axes, partial.axis);
-        });
+        wanted.getMesh() == mesh &&
+        (mayScatter(use, target) || llvm::any_of(target.dims, [&](const sharding::AxisList &axes) {
+           return sharding::overlapsAny(axes, partial.axis);
+         }));
     cut.addEdge(scattered ? copies.scattered : copies.whole, MinimumCut::kSink,
                 MinimumCut::kInfinite);
   }
@@ -371,7 +388,7 @@ private:
   PartialAxis partial;
   std::vector<Candidate> candidates;   // in program order
   llvm::DenseMap<Value, size_t> index; // looked up, never iterated
-  llvm::DenseSet<Block *> reducing; // looked up, never iterated
+  llvm::DenseSet<Block *> reducing;    // looked up, never iterated
   MinimumCut cut;
 };
 
@@ -381,8 +398,10 @@ struct DistSinkPartials : dist::impl::DistSinkPartialsBase<DistSinkPartials> {
     OpShardings shardings(meshes);
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
       if (!isLocalView(function))
-        for (auto &[mesh, partial] : partialAxesIn(function, meshes))
+        for (auto &[mesh, partial] : partialAxesIn(function, meshes)) {
           Sinking(function, meshes, shardings, mesh, partial).run();
+          scatterPartials(function, meshes, shardings, mesh, partial);
+        }
   }
 
   /// Every axis over which some op leaves contributions, in a fixed order.

@@ -24,7 +24,7 @@ dist.process_mesh @m(shape = [2, 4], dim_names = ["a", "b"])
 func.func @main(%x: tensor<8x6xf32> {dist.sharding = #dist.sharding<@m, [shard(0), shard(1)]>},
                 %y: tensor<8x6xf32> {dist.sharding = #dist.sharding<@m, [shard(0), shard(1)]>},
                 %z: tensor<8x6xf32> {dist.sharding = #dist.sharding<@m, [shard(0), shard(0)]>})
-    -> (tensor<8xf32>, tensor<8x6xf32>) {
+    -> (tensor<8xf32> {dist.sharding = #dist.sharding<@m, [shard(0), replicate]>}, tensor<8x6xf32>) {
   %0 = demo.sum_squares %x : tensor<8x6xf32> -> tensor<8xf32>
   %1 = demo.sum_squares %y : tensor<8x6xf32> -> tensor<8xf32>
   %2 = demo.scaled_add %0, %1 {scale = 0.5} : tensor<8xf32>

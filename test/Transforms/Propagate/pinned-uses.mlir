@@ -16,7 +16,8 @@ dist.process_mesh @m(shape = [4], dim_names = ["t"])
 func.func @main(%a: tensor<256x64xf32> {dist.sharding = #dist.sharding<@m, [shard(1)]>},
                 %b: tensor<64x64xf32> {dist.sharding = #dist.sharding<@m, [shard(0)]>},
                 %h: tensor<256x64xf32> {dist.sharding = #dist.sharding<@m, [shard(0)]>})
-    -> (tensor<256x64xf32> {dist.sharding = #dist.sharding<@m, [shard(0)]>}, tensor<64xf32>) {
+    -> (tensor<256x64xf32> {dist.sharding = #dist.sharding<@m, [shard(0)]>},
+        tensor<64xf32> {dist.sharding = #dist.sharding<@m, [replicate]>}) {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<256x64xf32>
   %f = linalg.fill ins(%zero : f32) outs(%e : tensor<256x64xf32>) -> tensor<256x64xf32>

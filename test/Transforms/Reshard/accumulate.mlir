@@ -14,7 +14,7 @@ dist.process_mesh @m(shape = [4], dim_names = ["dp"])
 // CHECK: scf.yield
 // CHECK: dist.all_reduce
 func.func @sum(%x: tensor<6x32x16xf32> {dist.sharding = #dist.sharding<@m, [shard(1)]>},
-               %y: tensor<6x32x8xf32> {dist.sharding = #dist.sharding<@m, [shard(1)]>}) -> tensor<16x8xf32> {
+               %y: tensor<6x32x8xf32> {dist.sharding = #dist.sharding<@m, [shard(1)]>}) -> (tensor<16x8xf32> {dist.sharding = #dist.sharding<@m, [replicate]>}) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c6 = arith.constant 6 : index
@@ -42,7 +42,7 @@ func.func @sum(%x: tensor<6x32x16xf32> {dist.sharding = #dist.sharding<@m, [shar
 // CHECK-NOT: dist.all_reduce
 // CHECK: scf.yield
 // CHECK: dist.all_reduce {{.*}} : tensor<6x16xf32>
-func.func @stack(%x: tensor<6x32x16xf32> {dist.sharding = #dist.sharding<@m, [shard(1)]>}) -> tensor<6x16xf32> {
+func.func @stack(%x: tensor<6x32x16xf32> {dist.sharding = #dist.sharding<@m, [shard(1)]>}) -> (tensor<6x16xf32> {dist.sharding = #dist.sharding<@m, [replicate]>}) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c6 = arith.constant 6 : index

@@ -1,0 +1,56 @@
+// RUN: tessera-opt %s --tessera-pipeline="compile-to=resharded" | FileCheck %s
+// RUN: tessera run %s --function rounded --check | FileCheck %s --check-prefix=EXEC
+// RUN: tessera run %s --function rows --check | FileCheck %s --check-prefix=EXEC
+// RUN: tessera run %s --function whole --check | FileCheck %s --check-prefix=EXEC
+
+// EXEC: {{^}}check  result0  ok
+
+// Ops that are not linear run between the two halves of an all-reduce where that sends less.
+dist.process_mesh @m(shape = [4], dim_names = ["x"])
+
+// What is gathered is rounded: two bytes an element in place of four.
+// CHECK-LABEL: func.func @rounded(
+// CHECK: %[[P:.*]] = linalg.matmul
+// CHECK: %[[S:.*]] = dist.reshard %[[P]] to #dist.sharding<@m, [shard(0)]> {{.*}} : tensor<64x256xf32>
+// CHECK: %[[T:.*]] = linalg.generic {{.*}} ins(%[[S]] : tensor<64x256xf32>)
+// CHECK: arith.truncf
+// CHECK: dist.reshard %[[T]] to #dist.sharding<@m, [replicate]> {{.*}} : tensor<64x256xbf16>
+func.func @rounded(%a: tensor<64x32xf32> {dist.sharding = #dist.sharding<@m, [shard(1)]>}, %b: tensor<32x256xf32>)
+    -> (tensor<64x256xbf16> {dist.sharding = #dist.sharding<@m, [replicate]>}) {
+  %zero = arith.constant dense<0.0> : tensor<64x256xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<64x32xf32>, tensor<32x256xf32>) outs(%zero : tensor<64x256xf32>) -> tensor<64x256xf32>
+  %t = arith.truncf %p : tensor<64x256xf32> to tensor<64x256xbf16>
+  return %t : tensor<64x256xbf16>
+}
+
+// The rows' sums are smaller than the rows. A product that runs over rows is cut, too.
+// CHECK-LABEL: func.func @rows(
+// CHECK: %[[P:.*]] = linalg.matmul
+// CHECK: dist.reshard %[[P]] to #dist.sharding<@m, [shard(0)]>
+// CHECK: linalg.matmul {dist.op_sharding = #dist.op_sharding<@m, factors = {{\[\[}}"x"], [], []]>
+// CHECK: %[[R:.*]] = linalg.reduce
+// CHECK: dist.reshard %[[R]] to #dist.sharding<@m, [replicate]> {{.*}} : tensor<64xf32>
+func.func @rows(%a: tensor<64x32xf32> {dist.sharding = #dist.sharding<@m, [shard(1)]>}, %b: tensor<32x256xf32>,
+                %w: tensor<256x256xf32>) -> (tensor<64xf32> {dist.sharding = #dist.sharding<@m, [replicate]>}) {
+  %zero = arith.constant dense<0.0> : tensor<64x256xf32>
+  %none = arith.constant dense<0.0> : tensor<64xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<64x32xf32>, tensor<32x256xf32>) outs(%zero : tensor<64x256xf32>) -> tensor<64x256xf32>
+  %t = math.tanh %p : tensor<64x256xf32>
+  %q = linalg.matmul ins(%t, %w : tensor<64x256xf32>, tensor<256x256xf32>) outs(%zero : tensor<64x256xf32>) -> tensor<64x256xf32>
+  %u = math.tanh %q : tensor<64x256xf32>
+  %r = linalg.reduce {arith.addf} ins(%u : tensor<64x256xf32>) outs(%none : tensor<64xf32>) dimensions = [1]
+  return %r : tensor<64xf32>
+}
+
+// Nothing is saved where as many bytes are needed whole: an all-reduce stays one.
+// CHECK-LABEL: func.func @whole(
+// CHECK: %[[P:.*]] = linalg.matmul
+// CHECK: dist.reshard %[[P]] to #dist.sharding<@m, [replicate]>
+// CHECK-NOT: dist.reshard
+func.func @whole(%a: tensor<64x32xf32> {dist.sharding = #dist.sharding<@m, [shard(1)]>}, %b: tensor<32x256xf32>)
+    -> (tensor<64x256xf32> {dist.sharding = #dist.sharding<@m, [replicate]>}) {
+  %zero = arith.constant dense<0.0> : tensor<64x256xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<64x32xf32>, tensor<32x256xf32>) outs(%zero : tensor<64x256xf32>) -> tensor<64x256xf32>
+  %t = math.tanh %p : tensor<64x256xf32>
+  return %t : tensor<64x256xf32>
+}
