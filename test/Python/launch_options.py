@@ -10,7 +10,7 @@ import tempfile
 import unittest
 from unittest import mock
 
-from launch_case import SHOW, LaunchCase
+from launch_case import SHOW, LaunchCase, free_ports
 from tessera.errors import Error
 from tessera.launch import arguments, cores, environment
 
@@ -71,7 +71,7 @@ class Refusals(LaunchCase):
                 (["--master_port=70000", script], "--master_port is '70000'; it is a port from 0 to 65535"),
                 (["--nnodes=2", "--master_port=0", script], "the nodes need one port that all know"),
                 (["--master_addr=nowhere.invalid", script], "--master_addr is 'nowhere.invalid', which does not resolve"),
-                (["--nnodes=2", "--master_addr=192.0.2.1", script], "which other hosts reach, and there is no job token"),
+                (["--nnodes=2", "--master_addr=192.0.2.1", f"--master_port={free_ports(1)[0]}", script], "which other hosts reach, and there is no job token"),
                 (["absent.py"], "there is no script 'absent.py' in "),
                 (["-m", "absent_module"], "there is no Python module 'absent_module'"),
                 ([], "no script: tessera launch [OPTIONS] SCRIPT [ARGUMENTS]"),
