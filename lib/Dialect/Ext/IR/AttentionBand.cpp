@@ -425,37 +425,43 @@ Distances MaskReader::visible(Value score) {
   return all;
 }
 
-std::optional<KeyBand> ext::keyBandOf(const AttentionParts &parts) {
+std::optional<KeyBand> ext::visibleKeysOf(const AttentionParts &parts, unsigned query) {
   const AttentionDomain &domain = parts.domain;
   Block &region = parts.score().front();
+  int64_t keys = domain.extents[domain.key], queries = domain.extents[query];
+  MaskReader reader(parts, query);
+  Distances visible = reader.visible(region.getTerminator()->getOperand(0));
+  Interval band = visible.may.intersect({1 - queries, keys - 1});
+  if (isa<AttentionBackwardOp>(parts.op))
+    band = band.join({0, 0});
+  if (band.isEmpty())
+    return std::nullopt;
+  if (reader.isMaskedByFinite) {
+    bool readsExtras = llvm::any_of(region.getArguments().slice(1, parts.numExtras()),
+                                    [](BlockArgument extra) { return !extra.use_empty(); });
+    // The first and the last row see a key, and so do those between.
+    bool seeKeys = !visible.must.isEmpty() && visible.must.last >= 0 &&
+                   queries - 1 + visible.must.first <= keys - 1;
+    if (readsExtras || !seeKeys)
+      return std::nullopt;
+  }
+  return KeyBand{query, band.first, band.last};
+}
+
+std::optional<KeyBand> ext::keyBandOf(const AttentionParts &parts) {
+  const AttentionDomain &domain = parts.domain;
   int64_t keys = domain.extents[domain.key];
-  bool isBackward = isa<AttentionBackwardOp>(parts.op);
   for (unsigned query : domain.query) {
-    int64_t queries = domain.extents[query];
-    if (isBackward && queries != keys)
+    if (isa<AttentionBackwardOp>(parts.op) && domain.extents[query] != keys)
       continue;
     // A tensor over both is not cut by one loop.
     if (llvm::any_of(ArrayRef(parts.maps), [&](AffineMap map) {
           return hasLoop(map, query) && hasLoop(map, domain.key);
         }))
       continue;
-    MaskReader reader(parts, query);
-    Distances visible = reader.visible(region.getTerminator()->getOperand(0));
-    Interval band = visible.may.intersect({1 - queries, keys - 1});
-    if (isBackward)
-      band = band.join({0, 0});
-    if (band.isEmpty() || 2 * (band.last - band.first) > keys)
-      continue;
-    if (reader.isMaskedByFinite) {
-      bool readsExtras = llvm::any_of(region.getArguments().slice(1, parts.numExtras()),
-                                      [](BlockArgument extra) { return !extra.use_empty(); });
-      // The first and the last row see a key, and so do those between.
-      bool seeKeys = !visible.must.isEmpty() && visible.must.last >= 0 &&
-                     queries - 1 + visible.must.first <= keys - 1;
-      if (readsExtras || !seeKeys)
-        continue;
-    }
-    return KeyBand{query, band.first, band.last};
+    std::optional<KeyBand> band = visibleKeysOf(parts, query);
+    if (band && 2 * (band->last - band->first) <= keys)
+      return band;
   }
   return std::nullopt;
 }

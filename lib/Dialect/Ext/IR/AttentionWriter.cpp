@@ -22,6 +22,9 @@ using namespace tessera::ext;
 /// the second says, about what a cache holds.
 static constexpr int64_t kSmallBytes = int64_t(32) << 20;
 static constexpr int64_t kBlockBytes = int64_t(8) << 20;
+/// Of a causal mask blocks of queries see from 1 / n to all of the keys, in so many steps; keys are
+/// taken in whole tiles of a kernel.
+static constexpr int64_t kMostKeyRanges = 4, kKeyTile = 16;
 /// Products of fewer rows are slow.
 static constexpr int64_t kMostRows = 128, kFewestRows = 8;
 
@@ -257,7 +260,48 @@ SmallVector<Value> AttentionWriter::writeInBlocks(ArrayRef<Value> operands,
                                                   ArrayRef<Result> results) {
   domain.extents =
       loopExtents(ArrayRef(parts.maps).take_front(operands.size()), ValueRange(operands));
+  findVisibleKeys();
   return walk(rows, chooseBlocks(), operands, SmallVector<Value>(domain.extents.size()), results);
+}
+
+void AttentionWriter::findVisibleKeys() {
+  AttentionParts whole = partsOf(parts.op);
+  // Of parts of the sequence the position is known when the program runs.
+  auto isWhole = [&](unsigned loop) {
+    Value probe = arith::ConstantIndexOp::create(b, loc, 0);
+    return domain.extents[loop] == whole.domain.extents[loop] &&
+           globalIndex(b, loc, loop, probe) == probe;
+  };
+  auto longest = llvm::max_element(
+      domain.query, [&](unsigned a, unsigned b) { return domain.extents[a] < domain.extents[b]; });
+  if (longest != domain.query.end() && isWhole(*longest) && isWhole(domain.key))
+    visible = visibleKeysOf(whole, *longest);
+}
+
+unsigned AttentionWriter::dimOf(AffineMap map, unsigned loop) const {
+  return *map.getResultPosition(getAffineDimExpr(loop, b.getContext()));
+}
+
+Value AttentionWriter::insert(Value part, Value whole, unsigned dim, OpFoldResult begin) {
+  auto type = cast<RankedTensorType>(part.getType());
+  SmallVector<OpFoldResult> at(type.getRank(), b.getIndexAttr(0));
+  SmallVector<OpFoldResult> strides(type.getRank(), b.getIndexAttr(1));
+  at[dim] = begin;
+  return tensor::InsertSliceOp::create(
+      b, loc, part, whole, at, getAsIndexOpFoldResult(b.getContext(), type.getShape()), strides);
+}
+
+Value AttentionWriter::addTo(Value sum, Value part) {
+  auto type = cast<RankedTensorType>(part.getType());
+  AffineMap identity = b.getMultiDimIdentityMap(type.getRank());
+  SmallVector<utils::IteratorType> parallel(type.getRank(), utils::IteratorType::parallel);
+  return linalg::GenericOp::create(b, loc, type, part, sum, ArrayRef<AffineMap>{identity, identity},
+                                   parallel,
+                                   [](OpBuilder &inner, Location loc, ValueRange in) {
+                                     Value added = arith::AddFOp::create(inner, loc, in[1], in[0]);
+                                     linalg::YieldOp::create(inner, loc, added);
+                                   })
+      .getResult(0);
 }
 
 SmallVector<Value> AttentionWriter::putBlock(ArrayRef<unsigned> order, ArrayRef<int64_t> blocks,
@@ -265,41 +309,76 @@ SmallVector<Value> AttentionWriter::putBlock(ArrayRef<unsigned> order, ArrayRef<
                                              ArrayRef<Result> results, Value begin, int64_t size,
                                              ValueRange into) {
   unsigned loop = order.front();
-  auto dimOf = [&](AffineMap map) {
-    return *map.getResultPosition(getAffineDimExpr(loop, b.getContext()));
-  };
   SmallVector<Value> slices(operands), begins(offsets);
   for (auto [i, slice] : llvm::enumerate(slices))
     if (hasLoop(operandMap(i), loop))
-      slice = Local{b, loc}.slice(slice, dimOf(operandMap(i)), begin, size);
+      slice = Local{b, loc}.slice(slice, dimOf(operandMap(i), loop), begin, size);
   begins[loop] = begin;
   int64_t whole = std::exchange(domain.extents[loop], size);
   SmallVector<Value> made = walk(order.drop_front(), blocks, slices, begins, results);
   domain.extents[loop] = whole;
   SmallVector<Value> next;
-  for (auto [result, carry, block] : llvm::zip_equal(results, into, made)) {
-    auto type = cast<RankedTensorType>(block.getType());
-    if (!hasLoop(result.map, loop)) {
-      AffineMap identity = b.getMultiDimIdentityMap(type.getRank());
-      SmallVector<utils::IteratorType> parallel(type.getRank(), utils::IteratorType::parallel);
-      next.push_back(linalg::GenericOp::create(b, loc, type, block, carry,
-                                               ArrayRef<AffineMap>{identity, identity}, parallel,
-                                               [](OpBuilder &inner, Location loc, ValueRange in) {
-                                                 Value sum = arith::AddFOp::create(inner, loc,
-                                                                                   in[1], in[0]);
-                                                 linalg::YieldOp::create(inner, loc, sum);
-                                               })
-                         .getResult(0));
-      continue;
-    }
-    SmallVector<OpFoldResult> at(type.getRank(), b.getIndexAttr(0));
-    SmallVector<OpFoldResult> strides(type.getRank(), b.getIndexAttr(1));
-    at[dimOf(result.map)] = begin;
-    next.push_back(tensor::InsertSliceOp::create(
-        b, loc, block, carry, at, getAsIndexOpFoldResult(b.getContext(), type.getShape()),
-        strides));
-  }
+  for (auto [result, carry, block] : llvm::zip_equal(results, into, made))
+    next.push_back(hasLoop(result.map, loop) ? insert(block, carry, dimOf(result.map, loop), begin)
+                                             : addTo(carry, block));
   return next;
+}
+
+SmallVector<Value> AttentionWriter::walkRange(ArrayRef<unsigned> order, ArrayRef<int64_t> blocks,
+                                              ArrayRef<Value> operands, ArrayRef<Value> offsets,
+                                              ArrayRef<Result> results, int64_t from, int64_t to,
+                                              ValueRange carries) {
+  int64_t size = blocks[order.front()], whole = from + (to - from) / size * size;
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  SmallVector<Value> done(carries);
+  if (from < whole) {
+    auto loopOp =
+        scf::ForOp::create(b, loc, constant(from), constant(whole), constant(size), carries);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(loopOp.getBody());
+    SmallVector<Value> next = putBlock(order, blocks, operands, offsets, results,
+                                       loopOp.getInductionVar(), size, loopOp.getRegionIterArgs());
+    scf::YieldOp::create(b, loc, next);
+    done = llvm::to_vector(ValueRange(loopOp.getResults()));
+  }
+  if (whole < to)
+    done = putBlock(order, blocks, operands, offsets, results, constant(whole), to - whole, done);
+  return done;
+}
+
+SmallVector<Value> AttentionWriter::walkVisible(ArrayRef<unsigned> order, ArrayRef<int64_t> blocks,
+                                                ArrayRef<Value> operands, ArrayRef<Value> offsets,
+                                                ArrayRef<Result> results, int64_t from, int64_t to,
+                                                ValueRange carries) {
+  int64_t keys = domain.extents[domain.key];
+  auto inside = [&](int64_t key) { return std::clamp<int64_t>(key, 0, keys - 1); };
+  int64_t begin = inside(from + visible->first) / kKeyTile * kKeyTile;
+  int64_t end = std::min(keys, (inside(to - 1 + visible->last) / kKeyTile + 1) * kKeyTile);
+  if (end - begin == keys)
+    return walkRange(order, blocks, operands, offsets, results, from, to, carries);
+  Value first = arith::ConstantIndexOp::create(b, loc, begin);
+  SmallVector<Value> slices(operands), begins(offsets);
+  for (auto [i, slice] : llvm::enumerate(slices))
+    if (hasLoop(operandMap(i), domain.key))
+      slice = Local{b, loc}.slice(slice, dimOf(operandMap(i), domain.key), first, end - begin);
+  begins[domain.key] = first;
+  domain.extents[domain.key] = end - begin;
+  // What has an element a key is summed over these keys by itself, then added to the whole.
+  SmallVector<Value> own(carries);
+  for (auto [result, carry] : llvm::zip_equal(results, own))
+    if (hasLoop(result.map, domain.key))
+      carry = zeros(shapeOf(result.map), result.element);
+  own = walkRange(order, blocks, slices, begins, results, from, to, own);
+  domain.extents[domain.key] = keys;
+  for (auto [result, carry, part] : llvm::zip_equal(results, carries, own))
+    if (hasLoop(result.map, domain.key)) {
+      unsigned dim = dimOf(result.map, domain.key);
+      Value before = Local{b, loc}.slice(carry, dim, first, end - begin);
+      part = insert(addTo(before, part), carry, dim, b.getIndexAttr(begin));
+    }
+  return own;
 }
 
 SmallVector<Value> AttentionWriter::walk(ArrayRef<unsigned> order, ArrayRef<int64_t> blocks,
@@ -317,21 +396,12 @@ SmallVector<Value> AttentionWriter::walk(ArrayRef<unsigned> order, ArrayRef<int6
         hasLoop(result.map, loop)
             ? tensor::EmptyOp::create(b, loc, shapeOf(result.map), result.element).getResult()
             : zeros(shapeOf(result.map), result.element));
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(b, loc, value);
-  };
-  int64_t whole = extent / size * size;
-  auto loopOp = scf::ForOp::create(b, loc, constant(0), constant(whole), constant(size), carries);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToEnd(loopOp.getBody());
-    SmallVector<Value> next = putBlock(order, blocks, operands, offsets, results,
-                                       loopOp.getInductionVar(), size, loopOp.getRegionIterArgs());
-    scf::YieldOp::create(b, loc, next);
-  }
-  SmallVector<Value> done = llvm::to_vector(ValueRange(loopOp.getResults()));
-  if (whole < extent)
-    done =
-        putBlock(order, blocks, operands, offsets, results, constant(whole), extent - whole, done);
-  return done;
+  if (!visible || visible->query != loop)
+    return walkRange(order, blocks, operands, offsets, results, 0, extent, carries);
+  // The code of a block is made for each number of keys.
+  int64_t count = sharding::ceilDiv(extent, size), groups = std::min(count, kMostKeyRanges);
+  for (int64_t group = 0; group < groups; ++group)
+    carries = walkVisible(order, blocks, operands, offsets, results, count * group / groups * size,
+                          std::min(extent, count * (group + 1) / groups * size), carries);
+  return carries;
 }

@@ -9,6 +9,7 @@
 #define TESSERA_LIB_DIALECT_EXT_IR_ATTENTIONWRITER_H
 
 #include "AttentionLoops.h"
+#include "tessera/Dialect/Ext/IR/AttentionBand.h"
 
 namespace tessera::ext {
 
@@ -92,12 +93,30 @@ private:
                                       llvm::ArrayRef<mlir::Value> operands,
                                       llvm::ArrayRef<mlir::Value> offsets,
                                       llvm::ArrayRef<Result> results);
+  /// What a block of queries sees of the keys, where the mask and the walk say so.
+  void findVisibleKeys();
+  /// Blocks of a loop from `from` to `to`; `carries` are the results so far.
+  llvm::SmallVector<mlir::Value>
+  walkRange(llvm::ArrayRef<unsigned> order, llvm::ArrayRef<int64_t> blocks,
+            llvm::ArrayRef<mlir::Value> operands, llvm::ArrayRef<mlir::Value> offsets,
+            llvm::ArrayRef<Result> results, int64_t from, int64_t to, mlir::ValueRange carries);
+  /// The same of blocks of queries, over the keys that they see alone.
+  llvm::SmallVector<mlir::Value>
+  walkVisible(llvm::ArrayRef<unsigned> order, llvm::ArrayRef<int64_t> blocks,
+              llvm::ArrayRef<mlir::Value> operands, llvm::ArrayRef<mlir::Value> offsets,
+              llvm::ArrayRef<Result> results, int64_t from, int64_t to, mlir::ValueRange carries);
+  /// Dimension of a tensor over the results of a map that a loop runs over.
+  unsigned dimOf(mlir::AffineMap map, unsigned loop) const;
+  mlir::Value insert(mlir::Value part, mlir::Value whole, unsigned dim, mlir::OpFoldResult begin);
+  mlir::Value addTo(mlir::Value sum, mlir::Value part);
+
   llvm::SmallVector<mlir::Value>
   putBlock(llvm::ArrayRef<unsigned> order, llvm::ArrayRef<int64_t> blocks,
            llvm::ArrayRef<mlir::Value> operands, llvm::ArrayRef<mlir::Value> offsets,
            llvm::ArrayRef<Result> results, mlir::Value begin, int64_t size, mlir::ValueRange into);
 
   GlobalIndex globalIndex;
+  std::optional<KeyBand> visible;
   llvm::SmallVector<std::pair<unsigned, int64_t>> limits;
 };
 

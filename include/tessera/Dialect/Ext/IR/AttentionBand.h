@@ -30,6 +30,9 @@ struct KeyBand {
 /// so such a mask counts only if each row has a visible key, and nothing but indices decides that.
 std::optional<KeyBand> keyBandOf(const AttentionParts &parts);
 
+/// The same of one loop over queries, however many keys the band has.
+std::optional<KeyBand> visibleKeysOf(const AttentionParts &parts, unsigned query);
+
 } // namespace tessera::ext
 
 #endif // TESSERA_DIALECT_EXT_IR_ATTENTIONBAND_H
