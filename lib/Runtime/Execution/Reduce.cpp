@@ -60,28 +60,41 @@ template <ReduceKind kind, typename T> T combine(T a, T b) {
   }
 }
 
-template <typename Type, ReduceKind kind>
-void reduceChunk(const std::byte *const *sources, int64_t numSources, int64_t count, double scale,
-                 std::byte *out) {
+/// Elements [at, at + size) of all sources, whose accumulators stay in registers: sources are read
+/// side by side, which the processor fetches ahead, and no sum goes through memory.
+template <typename Type, ReduceKind kind, int64_t size>
+inline void reduceBlock(const std::byte *const *sources, int64_t numSources, int64_t at,
+                        double scale, std::byte *out) {
   using Storage = typename Type::Storage;
   using Value = typename Type::Value;
-  std::array<Value, kReduceChunk> sums;
-  const auto *first = reinterpret_cast<const Storage *>(sources[0]);
-  for (int64_t i = 0; i < count; ++i)
+  Value sums[size];
+  const auto *first = reinterpret_cast<const Storage *>(sources[0]) + at;
+  for (int64_t i = 0; i < size; ++i)
     sums[i] = Type::load(first[i]);
   for (int64_t s = 1; s < numSources; ++s) {
-    const auto *source = reinterpret_cast<const Storage *>(sources[s]);
-    for (int64_t i = 0; i < count; ++i)
+    const auto *source = reinterpret_cast<const Storage *>(sources[s]) + at;
+    for (int64_t i = 0; i < size; ++i)
       sums[i] = combine<kind>(sums[i], Type::load(source[i]));
   }
   if constexpr (std::is_floating_point_v<Value>) {
     if (scale != 1.0)
-      for (int64_t i = 0; i < count; ++i)
+      for (int64_t i = 0; i < size; ++i)
         sums[i] *= static_cast<Value>(scale);
   }
-  auto *target = reinterpret_cast<Storage *>(out);
-  for (int64_t i = 0; i < count; ++i)
+  auto *target = reinterpret_cast<Storage *>(out) + at;
+  for (int64_t i = 0; i < size; ++i)
     target[i] = Type::store(sums[i]);
+}
+
+template <typename Type, ReduceKind kind>
+void reduceChunk(const std::byte *const *sources, int64_t numSources, int64_t count, double scale,
+                 std::byte *out) {
+  constexpr int64_t kBlock = 32;
+  int64_t at = 0;
+  for (; at + kBlock <= count; at += kBlock)
+    reduceBlock<Type, kind, kBlock>(sources, numSources, at, scale, out);
+  for (; at < count; ++at)
+    reduceBlock<Type, kind, 1>(sources, numSources, at, scale, out);
 }
 
 template <typename Type> ReduceFunction ofType(ReduceKind kind) {

@@ -16,7 +16,7 @@
 
 namespace tessera::runtime {
 
-/// The most elements that one call of a ReduceFunction takes: its accumulators live on the stack.
+/// The most elements that one call of a ReduceFunction takes: some callers keep what it makes on the stack.
 inline constexpr int64_t kReduceChunk = 512;
 
 /// Combines `count` (at most kReduceChunk) elements of `numSources` arrays in the order given,
