@@ -229,6 +229,12 @@ static int64_t evenBlock(int64_t extent, int64_t size) {
   return size;
 }
 
+std::optional<unsigned> AttentionWriter::longestQuery() const {
+  auto longest = llvm::max_element(
+      domain.query, [&](unsigned a, unsigned b) { return domain.extents[a] < domain.extents[b]; });
+  return longest == domain.query.end() ? std::nullopt : std::optional(*longest);
+}
+
 SmallVector<int64_t> AttentionWriter::chooseBlocks() const {
   SmallVector<int64_t> blocks(domain.extents);
   auto bytes = [&]() {
@@ -244,14 +250,13 @@ SmallVector<int64_t> AttentionWriter::chooseBlocks() const {
       blocks[loop] = std::max(least, sharding::ceilDiv(blocks[loop], 2));
     blocks[loop] = evenBlock(domain.extents[loop], blocks[loop]);
   };
-  auto longest = llvm::max_element(
-      domain.query, [&](unsigned a, unsigned b) { return domain.extents[a] < domain.extents[b]; });
-  if (longest != domain.query.end())
+  std::optional<unsigned> longest = longestQuery();
+  if (longest)
     shrink(*longest, std::min(kMostRows, domain.extents[*longest]));
   for (unsigned loop : rows)
-    if (longest == domain.query.end() || loop != *longest)
+    if (loop != longest)
       shrink(loop, 1);
-  if (longest != domain.query.end())
+  if (longest)
     shrink(*longest, std::min(kFewestRows, domain.extents[*longest]));
   return blocks;
 }
@@ -272,9 +277,8 @@ void AttentionWriter::findVisibleKeys() {
     return domain.extents[loop] == whole.domain.extents[loop] &&
            globalIndex(b, loc, loop, probe) == probe;
   };
-  auto longest = llvm::max_element(
-      domain.query, [&](unsigned a, unsigned b) { return domain.extents[a] < domain.extents[b]; });
-  if (longest != domain.query.end() && isWhole(*longest) && isWhole(domain.key))
+  std::optional<unsigned> longest = longestQuery();
+  if (longest && isWhole(*longest) && isWhole(domain.key))
     visible = visibleKeysOf(whole, *longest);
 }
 

@@ -88,6 +88,7 @@ protected:
 
 private:
   llvm::SmallVector<int64_t> chooseBlocks() const;
+  std::optional<unsigned> longestQuery() const;
   llvm::SmallVector<mlir::Value> walk(llvm::ArrayRef<unsigned> order,
                                       llvm::ArrayRef<int64_t> blocks,
                                       llvm::ArrayRef<mlir::Value> operands,
