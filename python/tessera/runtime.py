@@ -75,7 +75,7 @@ class Session:
         self._step(steps)
         return [self._read(index) for index in range(len(self.results))]
 
-    # A call of a small program takes microseconds: within another entry of the package these serve, without context managers.
+    # The hot path of a call. Callers are entries themselves; a context manager would take as long as the step of a small program.
 
     def _set(self, index: int, value) -> None:
         wanted, shape = self._takes[index]

@@ -42,7 +42,6 @@ using solver::MinimumCut;
 /// What a gather costs beside its bytes, where there was an all-reduce alone: its latency. Little,
 /// since gathers are joined.
 static constexpr int64_t kBytesOfAGather = 4096;
-static constexpr int64_t kMostTrips = int64_t(1) << 24;
 
 namespace {
 
@@ -170,21 +169,13 @@ private:
     return own && own->isFree(partial.axis) && own->windows.empty();
   }
 
-  static int64_t tripsOfPart(const Part &part) {
-    double trips = tripsOf(blockOf(part.value)->getTerminator());
-    return static_cast<int64_t>(std::min<double>(trips, kMostTrips));
-  }
+  static int64_t tripsOfPart(const Part &part) { return boundedTrips(blockOf(part.value)); }
 
   /// Bytes of half an all-reduce.
   int64_t halfOf(const Part &part) const {
-    auto type = cast<RankedTensorType>(part.value.getType());
-    Buffers buffers;
-    buffers.bytesPerElement = bytesPerElement(type.getElementType());
-    buffers.operand = 1;
-    for (int64_t extent : localShape(lies(part.value)->withoutPartial(), type.getShape().vec()))
-      buffers.operand *= extent;
-    Traffic scatter = trafficOf(CollectiveKind::reduce_scatter, partial.axis.size, buffers);
-    return std::min(scatter.wireBytes, MinimumCut::kInfinite >> 30) * tripsOfPart(part);
+    return bytesOfHalf(cast<RankedTensorType>(part.value.getType()),
+                       lies(part.value)->withoutPartial(), partial.axis.size) *
+           tripsOfPart(part);
   }
 
   void addNodes(Part &part) {
@@ -275,6 +266,21 @@ private:
 };
 
 } // namespace
+
+int64_t dist::bytesOfHalf(RankedTensorType type, const TensorSharding &lies, int64_t devices) {
+  Buffers buffers;
+  buffers.bytesPerElement = bytesPerElement(type.getElementType());
+  buffers.operand = 1;
+  for (int64_t extent : localShape(lies, type.getShape().vec()))
+    buffers.operand *= extent;
+  Traffic scatter = trafficOf(CollectiveKind::reduce_scatter, devices, buffers);
+  return std::min(scatter.wireBytes, MinimumCut::kInfinite >> 30);
+}
+
+int64_t dist::boundedTrips(Block *block) {
+  constexpr int64_t kMostTrips = int64_t(1) << 24;
+  return static_cast<int64_t>(std::min<double>(tripsOf(block->getTerminator()), kMostTrips));
+}
 
 void dist::scatterPartials(func::FuncOp function, const MeshTable &meshes, OpShardings &shardings,
                            FlatSymbolRefAttr mesh, PartialAxis partial) {

@@ -285,18 +285,9 @@ private:
   void addCopies(const Candidate &candidate, Value name, const Copies &copies, Block *block) {
     // The gather behind a reduce-scatter sends as much as that. One more each time, so that of
     // plans with equal bytes the one with fewer reductions is taken.
-    constexpr int64_t kMostTrips = int64_t(1) << 24;
-    auto type = cast<RankedTensorType>(name.getType());
-    sharding::Buffers buffers;
-    buffers.bytesPerElement = bytesPerElement(type.getElementType());
-    buffers.operand = 1;
-    for (int64_t extent : sharding::localShape(lies(name), type.getShape().vec()))
-      buffers.operand *= extent;
-    sharding::Traffic scatter =
-        sharding::trafficOf(sharding::CollectiveKind::reduce_scatter, partial.axis.size, buffers);
-    int64_t half = std::min(scatter.wireBytes, MinimumCut::kInfinite >> 30);
-    auto trips =
-        static_cast<int64_t>(std::min<double>(tripsOf(block->getTerminator()), kMostTrips));
+    int64_t half =
+        bytesOfHalf(cast<RankedTensorType>(name.getType()), lies(name), partial.axis.size);
+    int64_t trips = boundedTrips(block);
     half = half * trips + (reducing.contains(block) ? 0 : trips);
     cut.addEdge(candidate.node, copies.scattered, half);
     cut.addEdge(candidate.node, copies.whole, half);
