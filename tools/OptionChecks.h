@@ -40,7 +40,7 @@ inline CLI::Validator wholeNumber(uint64_t least, uint64_t most, const char *wha
 
 /// Devices that a program may have (the runtime's bound).
 inline CLI::Validator deviceCount() {
-  return wholeNumber(1, 4096, "a number of devices from 1 to 4096");
+  return wholeNumber(1, 1 << 20, "a number of devices from 1 to 1048576");
 }
 
 /// Workers; how many a backend takes it says itself.

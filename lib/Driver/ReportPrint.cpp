@@ -71,7 +71,7 @@ llvm::json::Value Report::toJson() const {
     meshList.push_back(Object{{"name", mesh.name},
                               {"shape", Array(mesh.shape)},
                               {"dim_names", Array(mesh.axisNames)},
-                              {"process_ids", Array(mesh.processIds)}});
+                              {"process_ids", Array(mesh.processIds.vec())}});
   for (const CollectiveReport &entry : collectives)
     collectiveList.push_back(Object{{"kind", entry.kind},
                                     {"mesh", entry.mesh},
@@ -193,9 +193,10 @@ void Report::printTable(llvm::raw_ostream &os) const {
                                     timeText(entry.timing.seconds) + " exposed)"
                               : std::string())
        << ofProcesses(entry) << "\n";
-  os << "total: " << collectiveCountTotal() << " collectives, " << wireBytesTotal()
-     << " bytes on the wire a device; peak memory " << peakMemoryBytes << " bytes a device\n";
-  os << "modelled on " << machine << ": " << timeText(stepSeconds) << " a step, "
+  os << "total: " << collectiveCountTotal()
+     << (collectiveCountTotal() == 1 ? " collective, " : " collectives, ") << wireBytesTotal()
+     << " bytes on the wire per device; peak memory " << peakMemoryBytes << " bytes per device\n";
+  os << "modelled on " << machine << ": " << timeText(stepSeconds) << " per step, "
      << timeText(computeSeconds) << " of it computing";
   if (llvm::any_of(collectives, [](const CollectiveReport &entry) { return entry.isOverlapped; }))
     os << ", " << timeText(exposedSeconds()) << " of " << timeText(communicationSeconds())
@@ -211,7 +212,7 @@ void Report::printTable(llvm::raw_ostream &os) const {
   auto number = [&](StringRef name) { return search->getNumber(name).value_or(0); };
   os << "search: " << search->getString("mode").value_or("") << ", "
      << llvm::format(
-            "%.6g ms a step modelled (%.6g ms of it computing), at least %.6g ms (gap %.2g %% of "
+            "%.6g ms per step modelled (%.6g ms of it computing), at least %.6g ms (gap %.2g %% of "
             "the model's space, before collectives are joined)",
             1e3 * number("cost"), 1e3 * number("compute"), 1e3 * number("lower_bound"),
             100 * number("gap"))
@@ -222,7 +223,7 @@ void Report::printTable(llvm::raw_ostream &os) const {
     for (const llvm::json::Value &name : *list)
       names += (names.empty() ? "" : "; ") + name.getAsString().value_or("").str();
   std::optional<StringRef> taken = search->getString("taken");
-  os << llvm::format("        memory %.4g MiB a device estimated", number("memory") / (1 << 20))
+  os << llvm::format("        memory %.4g MiB per device, estimated", number("memory") / (1 << 20))
      << (taken ? "" : "; " + (names.empty() ? whyNothing(*this) : names)) << "\n";
   const llvm::json::Array *plans = search->getArray("portfolio");
   if (!plans)

@@ -30,10 +30,12 @@ sharding::Mesh Annotations::mesh(std::string name, std::string axisPrefix) {
     mesh.axisNames.push_back(axisPrefix + std::to_string(axis));
     devices *= extent;
   }
-  for (int64_t id = 0; id < devices; ++id)
-    mesh.processIds.push_back(id);
-  if (random.percent(15))
-    random.shuffle(mesh.processIds);
+  mesh.processIds = sharding::DeviceIds::range(devices);
+  if (random.percent(15)) {
+    std::vector<int64_t> ids = mesh.processIds.vec();
+    random.shuffle(ids);
+    mesh.processIds = std::move(ids);
+  }
   return mesh;
 }
 
@@ -42,8 +44,10 @@ sharding::Mesh Annotations::meshBeside(const sharding::Mesh &first, std::string 
   int64_t offset = 0;
   if (random.percent(50)) // other devices; else those of the first, as far as they go
     offset = first.numDevices();
-  for (int64_t &id : second.processIds)
+  std::vector<int64_t> ids = second.processIds.vec();
+  for (int64_t &id : ids)
     id += offset;
+  second.processIds = std::move(ids);
   return second;
 }
 

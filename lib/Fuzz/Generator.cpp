@@ -49,7 +49,7 @@ void ProgramBuilder::declareMeshes() {
     DenseI64ArrayAttr ids;
     for (size_t i = 0; i < declared.processIds.size(); ++i)
       if (declared.processIds[i] != static_cast<int64_t>(i))
-        ids = b.getDenseI64ArrayAttr(declared.processIds);
+        ids = b.getDenseI64ArrayAttr(declared.processIds.vec());
     dist::ProcessMeshOp::create(b, loc, b.getStringAttr(declared.name),
                                 b.getDenseI64ArrayAttr(declared.shape), b.getStrArrayAttr(names),
                                 ids);
@@ -181,7 +181,7 @@ void ProgramBuilder::finish(GeneratedProgram &program) {
     SmallVector<NamedAttribute> named;
     if (fed >= 0)
       named.push_back(b.getNamedAttr(dist::DistDialect::kFeeds, b.getI64IntegerAttr(fed)));
-    // A value that lies on no mesh yet may be annotated for the first.
+    // A value without a mesh may be annotated for the first one.
     if (random.percent(50) || (meshes.size() > 1 && entry.mesh < 0)) {
       const sharding::Mesh &on = meshes[entry.mesh < 0 ? mesh : entry.mesh];
       PartialChoice partial = partialChoice(entry.element(), 10);

@@ -92,7 +92,20 @@ void Traffic::setCopies(CollectiveKind kind, int64_t bytesPerElement,
 }
 
 /// Max over devices of what the gathered result adds to a device's own part.
-static int64_t gatheredElements(const Mesh &mesh, const Layout &source, const Layout &target) {
+static int64_t gatheredElements(const Mesh &whole, const Layout &wholeSource,
+                                const Layout &wholeTarget) {
+  auto isEven = [](const Layout &layout) {
+    return std::all_of(layout.dims.begin(), layout.dims.end(), [&](const DimLayout &dim) {
+      return dim.axes.empty() ||
+             (dim.offset == 0 && dim.divisor == 1 && dim.length == dim.step &&
+              dim.step * sizeOf(dim.axes) == layout.globalShape[&dim - layout.dims.data()]);
+    });
+  };
+  if (isEven(wholeSource) && isEven(wholeTarget))
+    return wholeTarget.maxValidElements() - wholeSource.maxValidElements();
+  MeshLayouts used = withoutIdleAxes(whole, {&wholeSource, &wholeTarget});
+  const Mesh &mesh = used.mesh;
+  const Layout &source = used.layouts[0], &target = used.layouts[1];
   int64_t most = 0;
   for (int64_t position = 0; position < mesh.numDevices(); ++position) {
     std::vector<int64_t> coordinate = mesh.coordinate(position);
@@ -142,6 +155,40 @@ Traffic trafficOf(CollectiveKind kind, int64_t groupSize, const Buffers &buffers
   return traffic;
 }
 
+/// What is sent between layouts, in bytes where sizes of elements are given, by device. On one mesh
+/// the devices are those of a mesh of the axes that any of the layouts uses.
+static ExchangeTraffic boxesSent(const Mesh &sourceMesh, const std::vector<const Layout *> &sources,
+                                 const Mesh &targetMesh, const std::vector<const Layout *> &targets,
+                                 const std::vector<int64_t> &bytesPerElement) {
+  if (sourceMesh == targetMesh) {
+    std::vector<const Layout *> all = sources;
+    all.insert(all.end(), targets.begin(), targets.end());
+    if (MeshLayouts used = withoutIdleAxes(sourceMesh, all);
+        used.mesh.numAxes() < sourceMesh.numAxes()) {
+      std::vector<const Layout *> ownSources, ownTargets;
+      for (size_t i = 0; i < sources.size(); ++i) {
+        ownSources.push_back(&used.layouts[i]);
+        ownTargets.push_back(&used.layouts[sources.size() + i]);
+      }
+      return boxesSent(used.mesh, ownSources, used.mesh, ownTargets, bytesPerElement);
+    }
+  }
+  ExchangeTraffic total{std::vector<int64_t>(targetMesh.numDevices()),
+                        std::vector<int64_t>(sourceMesh.numDevices()),
+                        {}};
+  for (size_t i = 0; i < sources.size(); ++i) {
+    ExchangeTraffic boxes = exchangeTraffic(
+        sourceMesh, targetMesh, redistribute(sourceMesh, *sources[i], targetMesh, *targets[i]));
+    for (size_t d = 0; d < total.received.size(); ++d)
+      total.received[d] += boxes.received[d] * bytesPerElement[i];
+    for (size_t d = 0; d < total.sent.size(); ++d)
+      total.sent[d] += boxes.sent[d] * bytesPerElement[i];
+    if (sources.size() == 1)
+      total.messages = std::move(boxes.messages);
+  }
+  return total;
+}
+
 Traffic trafficOf(CollectiveKind kind, int64_t groupSize, int64_t bytesPerElement,
                   const Mesh &sourceMesh, const Layout &whole, const Mesh &targetMesh,
                   const Layout &target) {
@@ -159,8 +206,7 @@ Traffic trafficOf(CollectiveKind kind, int64_t groupSize, int64_t bytesPerElemen
       buffers.gathered = gatheredElements(sourceMesh, source, target);
     return trafficOf(kind, groupSize, buffers);
   }
-  Redistribution move = redistribute(sourceMesh, source, targetMesh, target);
-  ExchangeTraffic sent = exchangeTraffic(sourceMesh, targetMesh, move);
+  ExchangeTraffic sent = boxesSent(sourceMesh, {&source}, targetMesh, {&target}, {1});
   // What every device already holds is no communication.
   bool isHalo = kind == CollectiveKind::halo_exchange;
   Traffic traffic;
@@ -177,7 +223,6 @@ Traffic trafficOf(CollectiveKind kind, int64_t groupSize, int64_t bytesPerElemen
 Traffic trafficOf(CollectiveKind kind, int64_t groupSize, const Mesh &sourceMesh,
                   const Mesh &targetMesh, std::span<const MovedTensor> tensors) {
   Traffic total;
-  std::vector<int64_t> received(targetMesh.numDevices()), sent(sourceMesh.numDevices());
   for (const MovedTensor &tensor : tensors) {
     Traffic one = trafficOf(kind, groupSize, tensor.bytesPerElement, sourceMesh, tensor.source,
                             targetMesh, tensor.target);
@@ -187,17 +232,18 @@ Traffic trafficOf(CollectiveKind kind, int64_t groupSize, const Mesh &sourceMesh
     total.messages = std::max(total.messages, one.messages);
     total.written += one.written;
     total.added += one.added;
-    if (!isByBoxes(kind) || tensors.size() == 1)
-      continue;
-    ExchangeTraffic boxes = exchangeTraffic(
-        sourceMesh, targetMesh, redistribute(sourceMesh, tensor.source, targetMesh, tensor.target));
-    for (size_t i = 0; i < received.size(); ++i)
-      received[i] += boxes.received[i] * tensor.bytesPerElement;
-    for (size_t i = 0; i < sent.size(); ++i)
-      sent[i] += boxes.sent[i] * tensor.bytesPerElement;
   }
-  if (isByBoxes(kind) && tensors.size() > 1)
-    total.wireBytes = ExchangeTraffic{std::move(received), std::move(sent), {}}.busiest();
+  if (isByBoxes(kind) && tensors.size() > 1) {
+    std::vector<const Layout *> sources, targets;
+    std::vector<int64_t> bytesPerElement;
+    for (const MovedTensor &tensor : tensors) {
+      sources.push_back(&tensor.source);
+      targets.push_back(&tensor.target);
+      bytesPerElement.push_back(tensor.bytesPerElement);
+    }
+    total.wireBytes =
+        boxesSent(sourceMesh, sources, targetMesh, targets, bytesPerElement).busiest();
+  }
   return total;
 }
 

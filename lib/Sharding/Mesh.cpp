@@ -13,6 +13,44 @@
 
 namespace tessera::sharding {
 
+DeviceIds::DeviceIds(std::vector<int64_t> ids) : count(static_cast<int64_t>(ids.size())) {
+  bool isRange = true;
+  for (size_t i = 1; i < ids.size(); ++i)
+    isRange = isRange && ids[i] == ids[i - 1] + 1;
+  if (isRange)
+    first = ids.empty() ? 0 : ids.front();
+  else
+    listed = std::make_shared<const std::vector<int64_t>>(std::move(ids));
+}
+
+DeviceIds DeviceIds::range(int64_t count, int64_t first) {
+  DeviceIds ids;
+  ids.count = count;
+  ids.first = count == 0 ? 0 : first;
+  return ids;
+}
+
+int64_t DeviceIds::find(int64_t id) const {
+  if (!listed)
+    return id >= first && id - first < count ? id - first : -1;
+  auto it = std::find(listed->begin(), listed->end(), id);
+  return it == listed->end() ? -1 : it - listed->begin();
+}
+
+DeviceIds DeviceIds::sorted() const {
+  if (!listed)
+    return *this;
+  std::vector<int64_t> ids = *listed;
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+bool DeviceIds::operator==(const DeviceIds &other) const {
+  if (count != other.count || first != other.first || !listed != !other.listed)
+    return false;
+  return listed == other.listed || *listed == *other.listed;
+}
+
 std::vector<int64_t> Mesh::coordinate(int64_t position) const {
   std::vector<int64_t> result(shape.size());
   for (int64_t axis = numAxes() - 1; axis >= 0; --axis) {
@@ -35,8 +73,7 @@ int64_t Mesh::axisIndex(std::string_view axisName) const {
 }
 
 int64_t Mesh::positionOf(int64_t processId) const {
-  auto it = std::find(processIds.begin(), processIds.end(), processId);
-  return it == processIds.end() ? -1 : it - processIds.begin();
+  return processIds.find(processId);
 }
 
 bool AxisRef::overlaps(const AxisRef &other) const {

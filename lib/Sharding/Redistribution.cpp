@@ -141,6 +141,98 @@ private:
       isReduced.push_back(overlapsAny(reduced, part));
     for (const Holder &holder : holders)
       byPart[holder.valid].push_back(&holder);
+    indexParts();
+    if (sameMesh)
+      indexHolders();
+  }
+
+  /// Where the parts are a grid, the intervals of each dimension in ascending order.
+  void indexParts() {
+    size_t rank = source.dims.size();
+    std::vector<std::set<std::pair<int64_t, int64_t>>> distinct(rank);
+    for (auto &[part, owners] : byPart)
+      if (!part.empty())
+        for (size_t d = 0; d < rank; ++d)
+          distinct[d].insert({part.offset[d], part.offset[d] + part.size[d]});
+    for (auto &spans : distinct) {
+      for (auto it = spans.begin(); it != spans.end(); ++it)
+        if (std::next(it) != spans.end() && std::next(it)->first < it->second)
+          return; // windows overlap
+      intervals.emplace_back(spans.begin(), spans.end());
+    }
+    isGrid = true;
+  }
+
+  /// The parts that share elements with `wanted`.
+  std::vector<Box> partsIn(const Box &wanted) const {
+    std::vector<Box> found{Box{}};
+    for (size_t d = 0; d < intervals.size(); ++d) {
+      std::vector<Box> longer;
+      auto it =
+          std::partition_point(intervals[d].begin(), intervals[d].end(), [&](const auto &interval) {
+            return interval.second <= wanted.offset[d];
+          });
+      for (; it != intervals[d].end() && it->first < wanted.offset[d] + wanted.size[d]; ++it)
+        for (const Box &box : found) {
+          longer.push_back(box);
+          longer.back().offset.push_back(it->first);
+          longer.back().size.push_back(it->second - it->first);
+        }
+      found = std::move(longer);
+    }
+    return found;
+  }
+
+  /// Holders by their coordinate in all atomic parts, which form one index.
+  void indexHolders() {
+    int64_t count = 1;
+    for (const AxisRef &part : parts)
+      count *= part.size;
+    byAtomic.assign(count, nullptr);
+    for (const Holder &holder : holders)
+      byAtomic[indexOf(holder.atomic)] = &holder;
+    for (const AxisRef &part : parts) {
+      bool cuts = false;
+      for (const DimLayout &dim : source.dims)
+        for (const AxisRef &axis : dim.axes)
+          if (axis.overlaps(part)) {
+            cuts = true;
+            cutsWhole = cutsWhole && axis.contains(part);
+          }
+      isCutting.push_back(cuts);
+    }
+  }
+
+  int64_t indexOf(const std::vector<int64_t> &atomic) const {
+    int64_t index = 0;
+    for (size_t i = 0; i < parts.size(); ++i)
+      index = index * parts[i].size + atomic[i];
+    return index;
+  }
+
+  /// The nearest of `owners`, which hold the same part and so agree where the source is cut: the
+  /// one that agrees with the target everywhere else.
+  template <typename Predicate>
+  const Holder *nearestOf(const std::vector<const Holder *> &owners, int64_t position,
+                          const std::vector<int64_t> &atomic, const Predicate &isAllowed) const {
+    if (sameMesh && cutsWhole) {
+      std::vector<int64_t> wanted = owners.front()->atomic;
+      for (size_t i = 0; i < parts.size(); ++i)
+        if (!isCutting[i] && !isReduced[i])
+          wanted[i] = atomic[i];
+      const Holder *holder = byAtomic[indexOf(wanted)];
+      if (holder && holder->valid == owners.front()->valid && isAllowed(*holder))
+        return holder;
+    }
+    const Holder *nearest = nullptr;
+    std::tuple<int64_t, int64_t, int64_t> least;
+    for (const Holder *holder : owners)
+      if (isAllowed(*holder))
+        if (auto its = distance(position, atomic, *holder); !nearest || its < least) {
+          nearest = holder;
+          least = its;
+        }
+    return nearest;
   }
 
   /// Smaller is nearer: itself, then few differing coordinates, then differences in fast axes.
@@ -168,23 +260,17 @@ private:
   template <typename Predicate>
   bool takeWholeParts(int64_t position, const Box &wanted, const std::vector<int64_t> &atomic,
                       const Predicate &isAllowed) {
-    if (std::any_of(source.dims.begin(), source.dims.end(), [](const DimLayout &dim) {
+    if (!isGrid || std::any_of(source.dims.begin(), source.dims.end(), [](const DimLayout &dim) {
           return !dim.axes.empty() && (dim.offset != 0 || dim.length > dim.step);
         }))
       return false;
     std::vector<std::pair<Box, const Holder *>> found;
     int64_t elements = 0;
-    for (auto &[part, owners] : byPart) {
-      if (!meet(part, wanted))
+    for (const Box &part : partsIn(wanted)) {
+      auto owners = byPart.find(part);
+      if (owners == byPart.end())
         continue;
-      const Holder *nearest = nullptr;
-      std::tuple<int64_t, int64_t, int64_t> least;
-      for (const Holder *holder : owners)
-        if (isAllowed(*holder))
-          if (auto its = distance(position, atomic, *holder); !nearest || its < least) {
-            nearest = holder;
-            least = its;
-          }
+      const Holder *nearest = nearestOf(owners->second, position, atomic, isAllowed);
       if (!nearest)
         return false;
       found.emplace_back(intersect(part, wanted), nearest);
@@ -270,6 +356,11 @@ private:
   std::vector<bool> isReduced; ///< by atomic part
   std::vector<Holder> holders;
   std::map<Box, std::vector<const Holder *>> byPart;
+  bool isGrid = false;
+  std::vector<std::vector<std::pair<int64_t, int64_t>>> intervals; ///< of a grid, by dimension
+  std::vector<const Holder *> byAtomic; ///< on one mesh; null: not the first of its group
+  std::vector<bool> isCutting;          ///< by atomic part: whether it cuts the source
+  bool cutsWhole = true;                ///< no atomic part cuts the source in part only
   std::map<std::pair<Box, std::vector<int64_t>>, std::vector<int64_t>> pieces;
   Redistribution result;
 };
@@ -279,6 +370,36 @@ private:
 Redistribution redistribute(const Mesh &sourceMesh, const Layout &source, const Mesh &targetMesh,
                             const Layout &target) {
   return Redistributor(sourceMesh, selectLike(source, target), targetMesh, target).run();
+}
+
+MeshLayouts withoutIdleAxes(const Mesh &mesh, const std::vector<const Layout *> &layouts) {
+  std::vector<int64_t> places(mesh.numAxes(), -1);
+  auto use = [&](const AxisRef &axis) { places[axis.axis] = 0; };
+  for (const Layout *layout : layouts) {
+    for (const DimLayout &dim : layout->dims)
+      std::for_each(dim.axes.begin(), dim.axes.end(), use);
+    for (const PartialAxis &part : layout->partial)
+      use(part.axis);
+  }
+  MeshLayouts result;
+  int64_t devices = 1;
+  for (int64_t axis = 0; axis < mesh.numAxes(); ++axis)
+    if (places[axis] == 0) {
+      places[axis] = result.mesh.numAxes();
+      result.mesh.shape.push_back(mesh.shape[axis]);
+      result.mesh.axisNames.push_back(mesh.axisNames[axis]);
+      devices *= mesh.shape[axis];
+    }
+  result.mesh.processIds = DeviceIds::range(devices);
+  for (const Layout *layout : layouts) {
+    Layout &own = result.layouts.emplace_back(*layout);
+    for (DimLayout &dim : own.dims)
+      for (AxisRef &axis : dim.axes)
+        axis.axis = places[axis.axis];
+    for (PartialAxis &part : own.partial)
+      part.axis.axis = places[part.axis.axis];
+  }
+  return result;
 }
 
 int64_t ExchangeTraffic::busiest() const {
@@ -316,6 +437,10 @@ ExchangeTraffic exchangeTraffic(const Mesh &sourceMesh, const Mesh &targetMesh,
 
 int64_t receiveBound(const Mesh &sourceMesh, const Layout &source, const Mesh &targetMesh,
                      const Layout &target) {
+  if (sourceMesh == targetMesh)
+    if (MeshLayouts used = withoutIdleAxes(sourceMesh, {&source, &target});
+        used.mesh.numAxes() < sourceMesh.numAxes())
+      return receiveBound(used.mesh, used.layouts[0], used.mesh, used.layouts[1]);
   Redistribution move = redistribute(sourceMesh, source, targetMesh, target);
   std::vector<int64_t> lacking(targetMesh.numDevices());
   for (const Piece &piece : move.pieces)

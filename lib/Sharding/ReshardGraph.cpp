@@ -31,9 +31,10 @@ bool ReshardGraph::endsMeet(const TensorSharding &a, const TensorSharding &b) co
 }
 
 bool ReshardGraph::isPermutation(const Move &move) const {
-  Redistribution boxes =
-      redistribute(mesh, makeLayout(move.source, shape), mesh, makeLayout(move.target, shape));
-  std::vector<int64_t> sends(mesh.numDevices());
+  Layout source = makeLayout(move.source, shape), target = makeLayout(move.target, shape);
+  MeshLayouts used = withoutIdleAxes(mesh, {&source, &target});
+  Redistribution boxes = redistribute(used.mesh, used.layouts[0], used.mesh, used.layouts[1]);
+  std::vector<int64_t> sends(used.mesh.numDevices());
   for (const Piece &piece : boxes.pieces)
     for (int64_t device : piece.targets)
       if (device != piece.sources.front())

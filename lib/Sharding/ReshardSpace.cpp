@@ -33,8 +33,7 @@ static Mesh meshOf(const std::vector<AxisList> &groups, const std::vector<PartDi
   for (const PartDim &dim : dims)
     if (dim.parts > 1)
       add(dim.parts);
-  mesh.processIds.resize(devices);
-  std::iota(mesh.processIds.begin(), mesh.processIds.end(), 0);
+  mesh.processIds = DeviceIds::range(devices);
   return mesh;
 }
 

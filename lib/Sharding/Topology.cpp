@@ -16,12 +16,16 @@ double DeviceKind::flopsOf(const std::string &dtype) const {
   return it != flops.end() ? it->second : flops.at("f32");
 }
 
-/// Whether each run of `run` devices that follow each other along `axis` lies within one block of
+/// Whether each run of `run` consecutive devices along `axis` is within one block of
 /// `block` ids.
 static bool staysWithin(const Mesh &mesh, int64_t axis, int64_t run, int64_t block) {
   int64_t stride = 1;
   for (int64_t a = axis + 1; a < mesh.numAxes(); ++a)
     stride *= mesh.shape[a];
+  // Runs begin at multiples of their span.
+  if (mesh.processIds.isRange() && block % (run * stride) == 0 &&
+      mesh.processIds.front() % (run * stride) == 0)
+    return true;
   for (int64_t position = 0; position < mesh.numDevices(); ++position) {
     int64_t first = position - position / stride % mesh.shape[axis] % run * stride;
     if (mesh.processIds[position] / block != mesh.processIds[first] / block)

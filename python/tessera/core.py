@@ -44,7 +44,7 @@ def as_error(refused: Exception) -> Error:
     return refuse(Error, text.removeprefix("error: ")) if text.startswith("error: ") else Error(text)
 
 
-MOST_DEVICES = 4096  # the runtime's bound
+MOST_DEVICES = 1 << 20  # the bound of meshes (M3)
 _TEXTS = ("target", "name", "function", "compile_from", "objective", "passes", "search", "minimise", "fusion")
 _OPTIONS = {"lower": (), "explain": (), "compile": ("target", "arch")}
 _OF_ALL = (*_TEXTS[1:], "topology", "memory_budget", "time_limit", "devices", "remarks", "fully_use_devices", "overlap",

@@ -143,7 +143,7 @@ class Refusals(unittest.TestCase):
         artifact = tessera.Program(TEXT).compile()
         self.refused("seed -1 is not a whole number from 0 to 18446744073709551615", tessera.load, artifact, seed=-1)
         self.refused("cores -1 is not a whole number from 0", tessera.load, artifact, cores=-1)
-        self.refused("devices 1000000000 is not a whole number from 0 to 4096", tessera.load, artifact, devices=10**9)
+        self.refused("devices 1000000000 is not a whole number from 0 to 1048576", tessera.load, artifact, devices=10**9)
         self.refused("devices 2.5 is not a whole number", tessera.load, artifact, devices=2.5)
         self.refused("backend 3 is not a name", tessera.load, artifact, backend=3)
         self.refused("artifact None is neither a path nor bytes", tessera.load, None)

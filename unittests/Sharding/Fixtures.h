@@ -24,8 +24,7 @@ inline Mesh makeMesh(const Shape &shape, int64_t firstId = 0) {
     mesh.axisNames.push_back(std::string(1, static_cast<char>('a' + mesh.axisNames.size())));
     devices *= extent;
   }
-  mesh.processIds.resize(devices);
-  std::iota(mesh.processIds.begin(), mesh.processIds.end(), firstId);
+  mesh.processIds = sharding::DeviceIds::range(devices, firstId);
   return mesh;
 }
 

@@ -22,6 +22,24 @@ TEST(Mesh, CoordinatesAreRowMajor) {
   EXPECT_EQ(mesh.axisIndex("z"), -1);
 }
 
+TEST(DeviceIds, ConsecutiveIdsAreARange) {
+  DeviceIds range = DeviceIds::range(4, 2), listed({2, 3, 4, 5}), other({5, 3, 2, 4});
+  EXPECT_TRUE(listed.isRange());
+  EXPECT_FALSE(other.isRange());
+  EXPECT_EQ(range, listed);
+  EXPECT_FALSE(range == other);
+  EXPECT_EQ(other.sorted(), range);
+  EXPECT_EQ(other, DeviceIds({5, 3, 2, 4}));
+  EXPECT_EQ(range.vec(), (Shape{2, 3, 4, 5}));
+  for (const DeviceIds &ids : {range, other}) {
+    EXPECT_EQ(ids.size(), 4u);
+    for (size_t position = 0; position < 4; ++position)
+      EXPECT_EQ(ids.find(ids[position]), static_cast<int64_t>(position));
+    EXPECT_EQ(ids.find(6), -1);
+  }
+  EXPECT_EQ(DeviceIds(), DeviceIds::range(0, 7));
+}
+
 TEST(Mesh, SubAxisCoordinates) {
   Mesh mesh = makeMesh({8});
   struct {

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <random>
 #include <set>
@@ -167,6 +168,46 @@ TEST(Redistribution, RandomPairs) {
       return;
     }
   }
+}
+
+// Slices of a mesh along the axes that no layout uses do the same.
+TEST(Redistribution, IdleAxesRepeatAMove) {
+  std::mt19937 random(11);
+  auto pick = [&](int64_t n) { return static_cast<int64_t>(random() % n); };
+  for (int round = 0; round < 200; ++round) {
+    Mesh mesh = makeMesh({1 + pick(3), 2, 1 + pick(3)});
+    Shape global{1 + pick(9), 1 + pick(5)};
+    int64_t idle = pick(3);
+    auto randomLayout = [&] {
+      TensorSharding sharding = TensorSharding::replicated(2);
+      for (int64_t axis = 0; axis < 3; ++axis)
+        if (int64_t dim = pick(3); axis != idle && dim < 2)
+          sharding.dims[dim].push_back(whole(mesh, axis));
+      return makeLayout(sharding, global);
+    };
+    Layout source = randomLayout(), target = randomLayout();
+    MeshLayouts used = withoutIdleAxes(mesh, {&source, &target});
+    EXPECT_LT(used.mesh.numAxes(), mesh.numAxes());
+    ExchangeTraffic all = exchangeTraffic(mesh, mesh, redistribute(mesh, source, mesh, target));
+    ExchangeTraffic few = exchangeTraffic(
+        used.mesh, used.mesh, redistribute(used.mesh, used.layouts[0], used.mesh, used.layouts[1]));
+    int64_t copies = mesh.numDevices() / used.mesh.numDevices();
+    for (auto [whole, part] : {std::pair(all.received, few.received), {all.sent, few.sent}}) {
+      std::vector<int64_t> repeated;
+      for (int64_t copy = 0; copy < copies; ++copy)
+        repeated.insert(repeated.end(), part.begin(), part.end());
+      std::sort(whole.begin(), whole.end());
+      std::sort(repeated.begin(), repeated.end());
+      EXPECT_EQ(whole, repeated) << "round " << round;
+    }
+  }
+}
+
+TEST(Redistribution, AMillionDevices) {
+  Mesh mesh = makeMesh({1 << 17, 8});
+  Layout rows = layoutOf({1 << 17, 64}, {{whole(mesh, 1)}, {}});
+  Layout columns = layoutOf({1 << 17, 64}, {{}, {whole(mesh, 1)}});
+  EXPECT_EQ(receiveBound(mesh, rows, mesh, columns), (1 << 17) * 7);
 }
 
 TEST(Redistribution, BetweenMeshes) {

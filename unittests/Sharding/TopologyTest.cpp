@@ -32,8 +32,7 @@ Mesh mesh(std::vector<int64_t> shape, std::vector<std::string> names) {
   int64_t devices = 1;
   for (int64_t extent : result.shape)
     devices *= extent;
-  for (int64_t id = 0; id < devices; ++id)
-    result.processIds.push_back(id);
+  result.processIds = DeviceIds::range(devices);
   return result;
 }
 

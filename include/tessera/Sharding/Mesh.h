@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A process mesh arranges devices in a grid whose axes have names. A device has
-// a *process id* (what a backend calls it) and a *position* (its row-major place
-// in the mesh). The algebra speaks of positions; ids appear only at its edges.
+// a *process id* (its number in a backend) and a *position* (its row-major index
+// in the mesh). The algebra uses positions; ids appear only at its interfaces.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,11 +15,72 @@
 #define TESSERA_SHARDING_MESH_H
 
 #include <cstdint>
+#include <initializer_list>
+#include <iterator>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace tessera::sharding {
+
+/// The process ids of a mesh, by position. Consecutive ids, the usual case, are stored as a range
+/// and others are shared between copies, so that copies and comparisons do not grow with the mesh.
+class DeviceIds {
+public:
+  DeviceIds() = default;
+  DeviceIds(std::vector<int64_t> ids); // NOLINT(google-explicit-constructor): a list of ids is one
+  DeviceIds(std::initializer_list<int64_t> ids) : DeviceIds(std::vector<int64_t>(ids)) {}
+  /// `count` ids: first, first + 1, ….
+  static DeviceIds range(int64_t count, int64_t first = 0);
+
+  size_t size() const { return static_cast<size_t>(count); }
+  bool empty() const { return count == 0; }
+  int64_t operator[](size_t position) const {
+    return listed ? (*listed)[position] : first + static_cast<int64_t>(position);
+  }
+  int64_t front() const { return (*this)[0]; }
+  /// Position of an id, or -1.
+  int64_t find(int64_t id) const;
+  bool isRange() const { return !listed; }
+  std::vector<int64_t> vec() const { return {begin(), end()}; }
+  /// The ids in ascending order; equal for meshes over the same devices.
+  DeviceIds sorted() const;
+
+  class Iterator {
+  public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = int64_t;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const int64_t *;
+    using reference = int64_t;
+
+    Iterator(const DeviceIds &ids, size_t at) : ids(&ids), at(at) {}
+    int64_t operator*() const { return (*ids)[at]; }
+    Iterator &operator++() {
+      ++at;
+      return *this;
+    }
+    Iterator operator++(int) {
+      Iterator before = *this;
+      ++at;
+      return before;
+    }
+    bool operator==(const Iterator &other) const { return at == other.at; }
+
+  private:
+    const DeviceIds *ids;
+    size_t at;
+  };
+  Iterator begin() const { return {*this, 0}; }
+  Iterator end() const { return {*this, size()}; }
+
+  bool operator==(const DeviceIds &other) const;
+
+private:
+  int64_t first = 0, count = 0;
+  std::shared_ptr<const std::vector<int64_t>> listed; ///< null for a range
+};
 
 /// A grid of devices. Invariants (checked by `dist.process_mesh`'s verifier, not here): every
 /// extent is positive, names are unique and as many as extents, ids are unique, non-negative and
@@ -28,7 +89,7 @@ struct Mesh {
   std::string name;
   std::vector<int64_t> shape;         ///< extent of each axis, slowest first
   std::vector<std::string> axisNames; ///< one name an axis
-  std::vector<int64_t> processIds;    ///< process id of each position, row-major
+  DeviceIds processIds;               ///< process id of each position, row-major
 
   int64_t numAxes() const { return static_cast<int64_t>(shape.size()); }
   int64_t numDevices() const { return static_cast<int64_t>(processIds.size()); }
@@ -47,14 +108,14 @@ struct Mesh {
 /// A mesh axis or a part of one. An axis of extent A seen as [pre, size, A / (pre * size)] has the
 /// sub-axis (pre)size in its middle, as in Shardy's AxisRefAttr; a full axis is (1)A.
 ///
-///   axis of 8   | sub-axis | coordinate 6 = 0b110 lies at
+///   axis of 8   | sub-axis | index of coordinate 6 = 0b110
 ///   "x"         | (1)8     | 6
 ///   "x":(1)2    | major    | 1
 ///   "x":(2)2    | middle   | 1
 ///   "x":(4)2    | minor    | 0
 struct AxisRef {
   int64_t axis = 0; ///< index into the mesh
-  int64_t pre = 1;  ///< product of what lies before it in its axis
+  int64_t pre = 1;  ///< product of the extents before it in its axis
   int64_t size = 1; ///< its own extent
 
   static AxisRef full(const Mesh &mesh, int64_t axis) { return {axis, 1, mesh.shape[axis]}; }

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What every collective does, said once: each element that a destination buffer
-// must hold is copied from a device that has it, or reduced from the devices
-// that hold its contributions. All-gather, all-to-all, halo exchange, all-reduce
-// and the rest differ in which layouts they lead from and to; the interpreter,
-// the runtime and the byte counts all read the pieces computed here.
+// The semantics of all collectives: each element of a destination buffer is
+// copied from a device that holds it, or reduced from the devices that hold its
+// contributions. All-gather, all-to-all, halo exchange, all-reduce and the others
+// differ only in their source and target layouts. The interpreter, the runtime
+// and the byte counts use the pieces that are computed here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,15 +20,15 @@
 
 namespace tessera::sharding {
 
-/// A box of the tensor with where it comes from and where it goes. Several sources are reduced in
-/// the order given (ascending index over the reduced axes), whatever the backend.
+/// A box of the tensor with its sources and targets. Several sources are reduced in the given order
+/// (ascending index over the reduced axes) on every backend.
 struct Piece {
   Box box;                      ///< in global indices
   std::vector<int64_t> sources; ///< positions in the source mesh
   std::vector<int64_t> targets; ///< positions in the destination mesh
 };
 
-/// The whole move of one tensor.
+/// The move of one tensor.
 struct Redistribution {
   /// How the sources of a piece combine; `avg` sums and multiplies by `scale`.
   ReduceKind kind = ReduceKind::sum;
@@ -49,6 +49,18 @@ struct Redistribution {
 /// the others take the identity (`avg` has none: all keep the value).
 Redistribution redistribute(const Mesh &sourceMesh, const Layout &source, const Mesh &targetMesh,
                             const Layout &target);
+
+/// Layouts on a smaller mesh.
+struct MeshLayouts {
+  Mesh mesh;
+  std::vector<Layout> layouts;
+};
+/// The layouts on the mesh of the axes that they use. Along the other axes every slice of `mesh`
+/// redistributes between them alone and in the same way, so that what a device sends and receives
+/// is the same on both meshes:
+///
+///   mesh [2048, 8] of "dp", "tp"; [shard(0) over tp] to [shard(1) over tp] | mesh [8] of "tp"
+MeshLayouts withoutIdleAxes(const Mesh &mesh, const std::vector<const Layout *> &layouts);
 
 /// Elements that a device receives from others and sends to others in a redistribution whose
 /// pieces have one source each (an exchange). Positions are of the target and the source mesh.

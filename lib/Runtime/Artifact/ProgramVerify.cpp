@@ -84,8 +84,8 @@ Status Verifier::checkMeshOfPart(const Part &part, int64_t mesh) const {
   TESSERA_RETURN_IF_ERROR(checkMesh(mesh));
   if (mesh == part.mesh)
     return {};
-  std::vector<int64_t> ids = program.meshes[mesh].processIds;
-  std::vector<int64_t> own = program.meshes[part.mesh].processIds;
+  std::vector<int64_t> ids = program.meshes[mesh].processIds.vec();
+  std::vector<int64_t> own = program.meshes[part.mesh].processIds.vec();
   std::sort(ids.begin(), ids.end());
   std::sort(own.begin(), own.end());
   if (ids != own)

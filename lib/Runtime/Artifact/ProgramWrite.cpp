@@ -247,7 +247,7 @@ Json write(const sharding::Mesh &mesh) {
   return {{"name", mesh.name},
           {"shape", mesh.shape},
           {"dim_names", mesh.axisNames},
-          {"process_ids", mesh.processIds}};
+          {"process_ids", mesh.processIds.vec()}};
 }
 
 Json write(const Coordinate &coordinate) {

@@ -29,7 +29,8 @@ ProcessExecutor::ProcessExecutor(std::shared_ptr<const Artifact> loaded,
 }
 
 ProcessExecutor::~ProcessExecutor() {
-  // Others may wait for messages that stand in our lanes: whoever sees us gone must not wait long.
+  // Others may wait for messages that are queued in our lanes: they must not wait long once we
+  // left.
   if (!isIdle())
     transport->abandon();
 }
@@ -42,10 +43,10 @@ Status ProcessExecutor::open() {
     return prints.status();
   for (size_t rank = 1; rank < prints->size(); ++rank)
     if ((*prints)[rank] != prints->front()) {
-      Status other = Status::error(
-          conversation.rankText(static_cast<int64_t>(rank)) + " runs another program, " +
-          (*prints)[rank] + ", than " + conversation.rankText(0) + ", " + prints->front() +
-          "; give all ranks the same artifact");
+      Status other = Status::error(conversation.rankText(static_cast<int64_t>(rank)) +
+                                   " runs another program, " + (*prints)[rank] + ", than " +
+                                   conversation.rankText(0) + ", " + prints->front() +
+                                   "; give all ranks the same artifact");
       return speaks() ? other : other.saidElsewhere();
     }
   engine = std::make_unique<HostEngine>(*transport, *this);
@@ -124,8 +125,7 @@ Status ProcessExecutor::openGuard(ProcessPart::Grouping &grouping) {
 Status ProcessExecutor::loadPart(int64_t index) {
   const Part &part = program().parts[index];
   const sharding::Mesh &mesh = program().meshes[part.mesh];
-  const std::vector<int64_t> &ids = mesh.processIds;
-  if (std::find(ids.begin(), ids.end(), transport->rank()) == ids.end())
+  if (mesh.positionOf(transport->rank()) < 0)
     return {};
   auto loaded = std::make_unique<ProcessPart>();
   loaded->index = index;
@@ -266,10 +266,9 @@ void ProcessExecutor::guard(Lane &lane, const ProcessCollective &collective) {
   std::string text = collective.shape->text + ", execution " +
                      std::to_string(collective.started + 1) + ", of program " + log.about;
   lane.push([this, &collective, text]() -> Expected<std::unique_ptr<HostWork>> {
-    return std::unique_ptr<HostWork>(new GuardWork(*transport, collective.guardChannel,
-                                                   collective.group,
-                                                   {text, "", {}, {}, "", 0,
-                                                    collective.shape->loc}));
+    return std::unique_ptr<HostWork>(
+        new GuardWork(*transport, collective.guardChannel, collective.group,
+                      {text, "", {}, {}, "", 0, collective.shape->loc}));
   });
 }
 
@@ -435,9 +434,13 @@ std::vector<CollectiveStats> ProcessExecutor::stats() const {
   for (const Code &code : codes) {
     for (const Step *step : code.collectives) {
       const auto &collective = std::get<CollectiveStep>(step->action);
-      all[collective.id] = {
-          collective.id, std::string(toString(collective.kind)), step->loc, 0, collective.wireBytes,
-          none,          none};
+      all[collective.id] = {collective.id,
+                            std::string(toString(collective.kind)),
+                            step->loc,
+                            0,
+                            collective.wireBytes,
+                            none,
+                            none};
     }
     for (const Instruction &each : code.instructions)
       if (each.op == Instruction::Op::recv) {

@@ -111,7 +111,7 @@ tally(const Program &program, const std::vector<int64_t> &hosts, bool countsByte
           planRanks(program, part, collective, [](DType, sharding::ReduceKind) { return true; });
       CollectiveRoutes &routes = all.emplace_back(CollectiveRoutes{
           collective.id, std::string(toString(collective.kind)), step->loc, {}, {}});
-      const std::vector<int64_t> &ids = program.meshes[part.mesh].processIds;
+      const sharding::DeviceIds &ids = program.meshes[part.mesh].processIds;
       for (size_t place = 0; place < ids.size(); ++place) {
         if (plan.groupOf[place] < 0)
           continue;

@@ -67,18 +67,19 @@ Value Partitioner::axisIndex(Part &part, FlatSymbolRefAttr mesh, const sharding:
 //===----------------------------------------------------------------------===//
 
 static SmallVector<int64_t> devicesOf(const sharding::Mesh &mesh) {
-  SmallVector<int64_t> devices(mesh.processIds.begin(), mesh.processIds.end());
-  llvm::sort(devices);
-  return devices;
+  return llvm::to_vector(mesh.processIds.sorted());
 }
 
 Part &Partitioner::partOf(FlatSymbolRefAttr mesh) {
+  Part *&known = partsOfMeshes[mesh];
+  if (known)
+    return *known;
   SmallVector<int64_t> devices = devicesOf(meshes.get(mesh));
   for (auto &part : parts)
     if (part->devices == devices)
-      return *part;
+      return *(known = part.get());
   parts.push_back(std::make_unique<Part>(global.getContext(), mesh, std::move(devices)));
-  return *parts.back();
+  return *(known = parts.back().get());
 }
 
 SmallVector<Part *> Partitioner::partsOf(Operation *op) {

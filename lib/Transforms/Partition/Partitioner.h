@@ -138,6 +138,8 @@ private:
   sharding::ReshardPlanner &planner;
   bool remarks;
   std::vector<std::unique_ptr<Part>> parts;
+  /// The part of each mesh: meshes of the same devices share one.
+  llvm::DenseMap<mlir::Attribute, Part *> partsOfMeshes;
   std::map<std::pair<Part *, std::pair<std::string, sharding::AxisList>>, mlir::Value> axisIndices;
   /// The parts that execute each loop and branch met so far (looked up, never iterated).
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<Part *>> executed;

@@ -72,7 +72,7 @@ private:
 /// The innermost link that joins all devices of two meshes.
 static const sharding::Link &linkBetween(const sharding::Mesh &a, const sharding::Mesh &b,
                                          const sharding::Topology &topology) {
-  std::vector<int64_t> ids = a.processIds;
+  std::vector<int64_t> ids = a.processIds.vec();
   ids.insert(ids.end(), b.processIds.begin(), b.processIds.end());
   for (const sharding::LinkClass &each : topology.links)
     if (llvm::all_of(ids, [&](int64_t id) { return id / each.devices == ids[0] / each.devices; }))

@@ -23,8 +23,7 @@ sharding::Mesh makeMesh(const std::string &name, const std::vector<int64_t> &sha
     mesh.axisNames.push_back("d" + std::to_string(axis));
     devices *= shape[axis];
   }
-  mesh.processIds.resize(devices);
-  std::iota(mesh.processIds.begin(), mesh.processIds.end(), 0);
+  mesh.processIds = sharding::DeviceIds::range(devices);
   return mesh;
 }
 

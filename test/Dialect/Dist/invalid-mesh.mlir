@@ -31,7 +31,7 @@ dist.process_mesh @pod(shape = [-2], dim_names = ["x"])
 
 // -----
 // (M3)
-// expected-error@+1 {{'pod' has more than 4096 devices, the most that are planned for}}
+// expected-error@+1 {{'pod' has more than 1048576 devices, the maximum}}
 dist.process_mesh @pod(shape = [4294967296, 4294967296, 2], dim_names = ["x", "y", "z"])
 
 // -----

@@ -152,28 +152,27 @@ TEST(Artifact, EveryWrongReferenceIsRefused) {
        [](Program &p) { p.parts[0].slots[0].bytes = std::numeric_limits<int64_t>::max(); }},
       {"outside the constants", [](Program &p) { p.parts[0].slots.back().offset = 128; }},
       {"not a multiple", [](Program &p) { p.parts[0].slots[0].offset = 2; }},
-      {"does not fit",
-       [](Program &p) {
-         p.parts[0].slots[0].shape = {1 << 20, 1 << 20};
-       }},
+      {"does not fit", [](Program &p) { p.parts[0].slots[0].shape = {1 << 20, 1 << 20}; }},
       {"out of range", [](Program &p) { p.parts[0].arenaBytes = -1; }},
-      {"process ids", [](Program &p) { p.meshes[0].processIds.pop_back(); }},
-      {"duplicate", [](Program &p) { p.meshes[0].processIds[0] = 1; }},
-      {"an axis of 0", [](Program &p) { p.meshes[0].shape[0] = 0; }},
-      {"more than",
+      {"process ids",
        [](Program &p) {
-         p.meshes[0].shape = {1 << 30, 1 << 30};
+         p.meshes[0].processIds = sharding::DeviceIds::range(p.meshes[0].numDevices() - 1);
        }},
+      {"duplicate",
+       [](Program &p) {
+         std::vector<int64_t> ids = p.meshes[0].processIds.vec();
+         ids[0] = 1;
+         p.meshes[0].processIds = ids;
+       }},
+      {"an axis of 0", [](Program &p) { p.meshes[0].shape[0] = 0; }},
+      {"more than", [](Program &p) { p.meshes[0].shape = {1 << 30, 1 << 30}; }},
       {"called 'm'", [](Program &p) { p.meshes[1].name = "m"; }},
       {"empty or taken", [](Program &p) { p.arguments[1].name = "x"; }},
       {"part 7 does not exist", [](Program &p) { p.arguments[0].homes[0].part = 7; }},
       {"slot 99 does not exist", [](Program &p) { p.results[0].home.slot = 99; }},
       {"feeds argument 5", [](Program &p) { p.results[1].feeds = 5; }},
       {"fed twice", [](Program &p) { p.results[0].feeds = 0; }},
-      {"range is empty",
-       [](Program &p) {
-         p.arguments[0].range = {3, 3};
-       }},
+      {"range is empty", [](Program &p) { p.arguments[0].range = {3, 3}; }},
       {"elements of f32", [](Program &p) { p.arguments[0].dtype = DType::i32; }},
       {"dimensions", [](Program &p) { p.results[0].home.layout.dims.pop_back(); }},
       {"used twice",

@@ -156,14 +156,13 @@ sharding::Mesh ProcessMeshOp::getMesh() {
     int64_t count = 1;
     for (int64_t extent : mesh.shape)
       count *= extent;
-    for (int64_t id = 0; id < count; ++id)
-      mesh.processIds.push_back(id);
+    mesh.processIds = sharding::DeviceIds::range(count);
   }
   return mesh;
 }
 
-/// Plans compare devices pair by pair; beyond this they take minutes.
-static constexpr int64_t kMaxDevices = 4096;
+/// The process ids that an artifact can hold (M4).
+static constexpr int64_t kMaxDevices = 1 << 20;
 
 LogicalResult ProcessMeshOp::verify() {
   ArrayRef<int64_t> shape = getShape();
@@ -187,7 +186,7 @@ LogicalResult ProcessMeshOp::verify() {
                            << "; extents are positive";
     if (extent > kMaxDevices / count)
       return emitOpError() << "'" << getSymName() << "' has more than " << kMaxDevices
-                           << " devices, the most that are planned for";
+                           << " devices, the maximum";
     count *= extent;
   }
   std::optional<ArrayRef<int64_t>> ids = getProcessIds();
@@ -279,7 +278,7 @@ LogicalResult StartOp::verify() {
                          << " times; a token is waited for exactly once";
   Operation *wait = *getToken().getUsers().begin();
   if (!isa<WaitOp>(wait) || wait->getBlock() != (*this)->getBlock()) // (C7)
-    return emitOpError() << "is not waited for in its own block";
+    return emitOpError() << "has no dist.wait in its block";
   return success();
 }
 
@@ -345,7 +344,7 @@ LogicalResult RearrangeOp::verify() {
   int64_t dim = getDim();
   if (dim < 0 || dim >= type.getRank()) // (R1)
     return emitOpError() << "dim = " << dim << " of a rank-" << type.getRank() << " tensor " << type
-                         << "; it lies in [0, " << type.getRank() << ")";
+                         << "; it must be in [0, " << type.getRank() << ")";
   if (getInputs().empty() || getSegments().size() != getInputs().size() * kSegmentFields) // (R2)
     return emitOpError() << "has " << getInputs().size() << " operands and " << getSegments().size()
                          << " numbers in 'segments'; there are operands, "
@@ -368,7 +367,7 @@ LogicalResult RearrangeOp::verify() {
       agrees = d == dim || operand.getDimSize(d) == type.getDimSize(d);
     if (!agrees) // (R3)
       return emitOpError() << "operand " << index << " is " << operand << ", the result " << type
-                           << "; they differ in dimension " << dim << " alone";
+                           << "; they must be equal but for dimension " << dim;
     sharding::Segment segment = getSegment(index);
     if (segment.count < 0 || segment.fromStep < 1 ||
         !isInside(segment.from, segment.fromStep, segment.count, operand.getDimSize(dim)) ||
@@ -376,13 +375,13 @@ LogicalResult RearrangeOp::verify() {
       return emitOpError() << "segment " << index << " moves " << segment.count << " elements from "
                            << segment.from << " in steps of " << segment.fromStep << " to "
                            << segment.to << " in steps of " << segment.toStep
-                           << "; they lie in the " << operand.getDimSize(dim)
+                           << "; they must be within the " << operand.getDimSize(dim)
                            << " elements of the operand and the " << extent
-                           << " of the result, and the first step is positive";
+                           << " of the result, and the first step must be positive";
     for (unsigned other = 0; other < index; ++other)
       if (meet(segment, getSegment(other))) // (R4)
         return emitOpError() << "segments " << other << " and " << index
-                             << " write the same element; segments are disjoint";
+                             << " write the same element; segments must be disjoint";
     covered += segment.count;
   }
   if (covered < extent && (!getFill() || getFillAttr().getType() != type.getElementType())) // (R4)

@@ -60,11 +60,9 @@ LogicalResult rt::verifySameDevices(Operation *op, FlatSymbolRefAttr name) {
   dist::ProcessMeshOp mesh = dist::lookupMesh(op, name);
   if (!mesh) // (R2)
     return op->emitOpError() << "mesh '" << name.getValue() << "' is not declared";
-  std::vector<int64_t> devices = mesh.getMesh().processIds;
-  std::vector<int64_t> owned = dist::lookupMesh(op, part.getMeshAttr()).getMesh().processIds;
-  llvm::sort(devices);
-  llvm::sort(owned);
-  if (devices != owned) // (R2)
+  dist::ProcessMeshOp own = dist::lookupMesh(op, part.getMeshAttr());
+  if (mesh != own &&
+      mesh.getMesh().processIds.sorted() != own.getMesh().processIds.sorted()) // (R2)
     return op->emitOpError() << "mesh '" << name.getValue()
                              << "' has other devices than the part's '" << part.getMesh() << "'";
   return success();
@@ -97,7 +95,7 @@ static LogicalResult verifyHomesOf(PartOp part) {
     if (home.getIndex() >= arguments.size()) // (R7)
       return home.emitOpError() << "argument " << home.getIndex() << " does not exist";
     if (isa_and_nonnull<ConstantOp>(home.getSlot().getDefiningOp())) // (R9)
-      return home.emitOpError() << "an argument cannot lie in a constant";
+      return home.emitOpError() << "an argument cannot be held in a constant";
     if (failed(verifyHome(home, home.getSlot(), home.getLayout(),
                           arguments[home.getIndex()].getType())))
       return failure();
@@ -169,7 +167,7 @@ static LogicalResult verifyHomes(ProgramOp program) {
     for (ArgumentHomeOp fed : argumentHomes[*feeds])
       if (fed->getParentOp() != home->getParentOp() || fed.getSlot() != home.getSlot()) // (R7)
         return home.emitOpError() << "result '" << result.getName() << "' feeds argument " << *feeds
-                                  << ", but does not lie in its slot";
+                                  << ", but is not in the same slot";
   }
   return success();
 }
