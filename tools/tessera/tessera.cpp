@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../OptionChecks.h"
+#include "../RunFlags.h"
 #include "PythonCommand.h"
 #include "Suggestions.h"
 #include "tessera/Driver/Commands.h"
@@ -17,10 +17,7 @@
 #include <optional>
 #include <string_view>
 
-using tessera::coreCount;
 using tessera::deviceCount;
-using tessera::seed;
-using tessera::stepCount;
 using tessera::wholeNumber;
 
 /// A number from `least` to `most`, neither infinite nor none.
@@ -40,7 +37,7 @@ static CLI::Validator gibibytes() {
   auto convert = [](std::string &text) {
     std::optional<double> value = tessera::parseGibibytes(text);
     if (!value || !(*value >= 0 && *value <= 1e9))
-      return "'" + text + "' is not a number of GiB, at least 0, nor one with a unit, as 512M";
+      return "'" + text + "' is not a number of GiB, at least 0, nor one with a unit, such as 512M";
     char exact[64];
     std::snprintf(exact, sizeof(exact), "%.17g", *value);
     text = exact;
@@ -59,29 +56,30 @@ static void addSearchOptions(CLI::App *command, tessera::SearchWish &options) {
   CLI::Option *mode =
       command
           ->add_option("--mode", options.mode,
-                       "Search shardings: sharding_propagation, dynamic_programming, "
-                       "recursive_programming or exact; default " +
-                           (isAlways ? options.mode : "annotations decide"))
+                       "Search algorithm for shardings: sharding_propagation, dynamic_programming, "
+                       "recursive_programming or exact; default: " +
+                           (isAlways ? options.mode : "no search, annotations are propagated"))
           ->check(tessera::oneOf(
               {"sharding_propagation", "dynamic_programming", "recursive_programming", "exact"}));
   command
       ->add_option("--memory-budget", options.memoryBudget,
-                   "Memory per device, in GiB or with a unit, as 512M")
+                   "Memory per device, in GiB or with a unit, such as 512M")
       ->transform(gibibytes());
   CLI::Option *own[] = {
       command
           ->add_option("--minimise", options.minimise,
-                       "Objective of the search: time, or memory per device")
+                       "Objective of the search: time or memory (per device)")
           ->check(CLI::IsMember({"time", "memory"})),
-      command->add_option("--fully-use-devices", options.fullyUseDevices,
-                          "Whether contractions use every device where sizes allow; default true"),
+      command->add_option(
+          "--fully-use-devices", options.fullyUseDevices,
+          "Whether contractions must use all devices where sizes allow it; default: true"),
       command
           ->add_option("--time-limit", options.timeLimit,
-                       "Seconds until the search stops with the best plan so far")
+                       "Seconds after which the search returns the best plan so far")
           ->check(seconds()),
       command->add_option(
           "--solver", options.solver,
-          "HiGHS library or cbc program for mode exact; default: search the system")};
+          "HiGHS library or cbc program for mode exact; default: the first found on the system")};
   if (!isAlways)
     for (CLI::Option *option : own)
       option->needs(mode);
@@ -89,19 +87,20 @@ static void addSearchOptions(CLI::App *command, tessera::SearchWish &options) {
 
 /// Options of every subcommand that reads a program.
 static void addInputOptions(CLI::App *command, tessera::ProgramOptions &options) {
-  command->add_option("file", options.file, "Program (.mlir), - for standard input")->required();
+  command->add_option("file", options.file, "Program (.mlir); - for standard input")->required();
   command->add_option("--function", options.function,
-                      "Function to compile; default @main, else the only public one");
-  command->add_option("--compile-from", options.compileFrom, "Phase that the file is in");
-  command->add_option(
-      "--topology", options.topology,
-      "Machine that costs are for (JSON), or hwloc: this one; default an 8-GPU NVLink "
-      "node");
+                      "Function to compile; default: @main, or the only public function");
+  command->add_option("--compile-from", options.compileFrom, "Phase of the program in the file");
+  command->add_option("--topology", options.topology,
+                      "Machine of the cost model: a JSON file, or hwloc for this machine; default: "
+                      "a node of 8 GPUs "
+                      "with NVLink");
   command
       ->add_option("--load-dialect-plugin", options.dialectPlugins,
-                   "A shared object that registers dialects, as for mlir-opt")
+                   "Shared object that registers dialects, as for mlir-opt")
       ->allow_extra_args(false);
-  command->add_flag("--remarks", options.remarks, "Print what the compiler chose and why");
+  command->add_flag("--remarks", options.remarks,
+                    "Print the compiler's decisions with their reasons");
   addSearchOptions(command, options.search);
 }
 
@@ -109,15 +108,14 @@ static void addInputOptions(CLI::App *command, tessera::ProgramOptions &options)
 static void addProgramOptions(CLI::App *command, tessera::ProgramOptions &options) {
   addInputOptions(command, options);
   command->add_flag("--narrow-reductions", options.narrowReductions,
-                    "Reduce 16-bit floats in 16 bits: half the bytes, less accurate");
+                    "Reduce 16-bit floats in 16 bits: sends half the bytes, less accurate");
   command->add_flag("--overlap", options.overlaps,
                     "Overlap collectives with computation where the model predicts a gain");
   command->add_option(
       "--schedule", options.schedule,
-      "Order of the micro-batches of a program with stages: sequential, gpipe, 1f1b, interleaved, "
-      "zb-h1, auto (the shortest modelled step); default what the program says");
-  command
-      ->add_option("--objective", options.objective, "What reshard plans minimise: time or bytes")
+      "Pipeline schedule of a program with stages: sequential, gpipe, 1f1b, interleaved, zb-h1 or "
+      "auto (the shortest modelled step); default: the schedule in the program");
+  command->add_option("--objective", options.objective, "Objective of reshard plans: time or bytes")
       ->check(tessera::oneOf({"time", "bytes"}));
   command->add_option(
       "--comm-fusion", options.fusion,
@@ -126,23 +124,24 @@ static void addProgramOptions(CLI::App *command, tessera::ProgramOptions &option
 
 static CLI::Option *addCountOption(CLI::App *command, tessera::SearchWish &options) {
   return command
-      ->add_option("--devices", options.devices, "Devices of a program without a mesh, with --mode")
+      ->add_option("--devices", options.devices,
+                   "Number of devices for a program without a mesh; needs --mode")
       ->check(deviceCount());
 }
 
 static void addCompileOptions(CLI::App *command, tessera::CompileOptions &options) {
   addProgramOptions(command, options);
-  command->add_option("--target", options.target, "What to compile for: cpu, cuda, stub");
+  command->add_option("--target", options.target, "Target: cpu, cuda or stub");
   command
-      ->add_option("--arch", options.archs,
-                   "Architectures of target cuda: sm_NN (needs NVIDIA's assembler) or compute_NN "
-                   "(PTX); default "
-                   "sm_80,sm_90a,compute_80")
+      ->add_option(
+          "--arch", options.archs,
+          "Architectures of target cuda: sm_NN (requires ptxas) or compute_NN (PTX); default: "
+          "sm_80,sm_90a,compute_80")
       ->allow_extra_args(false);
-  command->add_option("--cpu", options.cpu, "LLVM's name of the CPU; default this machine's");
+  command->add_option("--cpu", options.cpu, "LLVM name of the target CPU; default: this machine's");
   CLI::Option *cache =
-      command->add_option("--cache", options.cacheDirectory, "Directory of compiled kernels");
-  command->add_flag("--no-cache", options.noCache, "Compile every kernel anew")->excludes(cache);
+      command->add_option("--cache", options.cacheDirectory, "Directory of the kernel cache");
+  command->add_flag("--no-cache", options.noCache, "Do not use the kernel cache")->excludes(cache);
   command->add_flag("--kernels", options.kernels, "Print how each kernel was compiled");
 }
 
@@ -151,26 +150,14 @@ static bool readsAll(const tessera::SearchWish &search) {
   if (search.solver.empty() || search.mode == "exact")
     return true;
   tessera::runtime::printError(tessera::runtime::Status::error(
-      "--solver is of mode exact, the mode is '" + search.mode + "'"));
+      "--solver requires --mode exact, got mode '" + search.mode + "'"));
   return false;
-}
-
-/// name=f.npy texts to the driver's files; false after one printed error.
-static bool addFiles(const char *option, const std::vector<std::string> &texts,
-                     std::vector<tessera::runtime::DriverOptions::NamedFile> &files) {
-  for (const std::string &text : texts) {
-    auto file = tessera::runtime::parseNamedFile(option, text);
-    if (!file)
-      return tessera::runtime::printError(file.status()), false;
-    files.push_back(*file);
-  }
-  return true;
 }
 
 static int commandMain(int argc, char **argv) {
   CLI::App app("Tessera: tensor programs for one device, run on many");
   bool inProcess = false; // read by `supervise`; here for --help
-  app.add_flag("--in-process", inProcess, "Work in this process, for debuggers");
+  app.add_flag("--in-process", inProcess, "Do not fork a supervised child process (for debuggers)");
   app.require_subcommand(1);
   int code = 0;
 
@@ -179,14 +166,14 @@ static int commandMain(int argc, char **argv) {
 
   tessera::ExplainOptions explain;
   CLI::App *command =
-      app.add_subcommand("explain", "Say what a program would communicate, and why");
+      app.add_subcommand("explain", "Print what a program would communicate, and why");
   addProgramOptions(command, explain);
-  CLI::Option *json = command->add_option(
-      "--json", explain.json, "Write the report as JSON to a file, - for standard output");
+  CLI::Option *json = command->add_option("--json", explain.json,
+                                          "File for the report as JSON; - for standard output");
   command->add_flag("--timing", explain.timing, "Add compile times to the JSON");
   command
       ->add_flag("--explain-comm", explain.communication,
-                 "Print the algorithm of each collective and what the others would take")
+                 "Print the algorithm of each collective and the times of the alternatives")
       ->excludes(json);
   addCountOption(command, explain.search)->needs("--mode");
   command->callback([&]() { code = readsAll(explain.search) ? tessera::explain(explain) : 1; });
@@ -195,61 +182,20 @@ static int commandMain(int argc, char **argv) {
   command = app.add_subcommand("compile", "Compile a program to an artifact for tessera-exec");
   addCompileOptions(command, compile);
   addCountOption(command, compile.search)->needs("--mode");
-  command->add_option("-o,--output", compile.output, "The artifact (.tsra)")->required();
+  command->add_option("-o,--output", compile.output, "Artifact to write (.tsra)")->required();
   command->callback([&]() { code = readsAll(compile.search) ? tessera::compile(compile) : 1; });
 
   tessera::RunOptions run;
   run.target.clear(); // the backend's
-  std::vector<std::string> inputs, streams, outputs;
   std::string check;
   command = app.add_subcommand("run", "Compile and run a program");
   addCompileOptions(command, run);
-  command->add_option("--devices", run.driver.devices, "Devices to offer; default what it needs")
-      ->check(deviceCount());
-  command->add_option("--backend", run.driver.backend, "What executes it")->default_val("threads");
-  command
-      ->add_option("--schedule-seed", run.driver.scheduleSeed,
-                   "Stub backend: seed of the legal order in which streams run")
-      ->check(seed())
-      ->default_val(0);
-  command->add_option("--plugin", run.plugin, "A shared object that registers a backend");
-  command
-      ->add_option("--cores", run.driver.cores,
-                   "Workers; default one for each processor that the affinity and the quotas of "
-                   "the process leave it")
-      ->check(coreCount());
-  command
-      ->add_option("--timeout", run.driver.timeout,
-                   "Seconds that processes wait for each other; default TESSERA_TIMEOUT, or 120")
-      ->check(tessera::timeout());
-  command->add_option("--dump-dir", run.driver.dumpFolder,
-                      "Of processes: gets a rank's last 1024 calls when one fails; default "
-                      "TESSERA_DUMP_DIR, or nothing is written");
-  command
-      ->add_option("--guard", run.driver.guard,
-                   "What processes compare: the program when it is loaded, or (full) every call "
-                   "before data moves")
-      ->check(CLI::IsMember({"program", "full"}))
-      ->default_val("program");
-  command->add_option("--input", inputs, "name=f.npy: the value of an argument; others are random")
-      ->allow_extra_args(false);
-  command->add_option("--stream", streams, "name=f.npy: a value a step, along the leading axis")
-      ->allow_extra_args(false);
-  command->add_option("--output", outputs, "name=f.npy: where to write a result")
-      ->allow_extra_args(false);
-  command->add_option("--steps", run.driver.steps, "How often to run the program")
-      ->check(stepCount());
-  command->add_option("--seed", run.driver.seed, "Of random arguments")
-      ->check(seed())
-      ->default_val(0);
-  command->add_option("--json", run.driver.jsonPath,
-                      "Checksums, checks, counted bytes; - is standard output");
-  command->add_option("--trace", run.driver.tracePath, "Chrome/Perfetto trace, a track a device");
+  tessera::RunFlags flags(command, run.driver);
   // A flag that may have a value behind '=': as an option it would swallow the file's name.
   command->add_flag(
       "--check{both}", check,
-      "Also run without meshes and compare, and with the interpreter if the program is small; "
-      "--check=compiled or --check=interpreter: with one of them");
+      "Compare with a run without meshes, and for small programs with the interpreter; "
+      "--check=compiled or --check=interpreter: with only one of them");
   command->callback([&, command]() {
     if (command->count("--check")) {
       if (check.empty() || check == "both") {
@@ -260,16 +206,19 @@ static int commandMain(int argc, char **argv) {
         run.check = tessera::Check::interpreter;
       } else {
         code = tessera::runtime::printError(tessera::runtime::Status::error(
-            "--check '" + check + "': it is both, compiled or interpreter"));
+            "--check '" + check + "': expected both, compiled or interpreter"));
         return;
       }
     }
     run.search.devices = run.driver.devices;
     run.search.offersDevices = true;
-    bool good = readsAll(run.search) && addFiles("--input", inputs, run.driver.inputs) &&
-                addFiles("--stream", streams, run.driver.streams) &&
-                addFiles("--output", outputs, run.driver.outputs);
-    code = good ? tessera::run(run) : 1;
+    run.plugin = flags.pluginPath();
+    if (!readsAll(run.search))
+      code = 1;
+    else if (tessera::runtime::Status status = flags.collect(); !status.ok())
+      code = tessera::runtime::printError(status);
+    else
+      code = tessera::run(run);
   });
 
   tessera::SearchOptions search;
@@ -279,17 +228,18 @@ static int commandMain(int argc, char **argv) {
   addInputOptions(command, search);
   command->get_option("file")->required(false);
   addCountOption(command, search.search);
-  command->add_option("--top", search.top, "Plans to show")
+  command->add_option("--top", search.top, "Number of plans to print")
       ->check(wholeNumber(1, 1000000000, "a positive number of plans"));
-  command->add_option("--json", search.json,
-                      "Write the plans as JSON to a file, - for standard output");
+  command->add_option("--json", search.json, "File for the plans as JSON; - for standard output");
   // What a problem's tables have in them already.
-  CLI::Option *problem =
-      command->add_option("--problem", search.problem, "File with a problem, - for standard input");
+  CLI::Option *problem = command->add_option("--problem", search.problem,
+                                             "File with an exported problem; - for standard input");
   for (const char *name : {"--function", "--compile-from", "--topology", "--remarks", "--minimise",
                            "--fully-use-devices", "--devices", "--top"})
     problem->excludes(name);
-  command->add_option("--write-mps", search.mps, "Write the mixed-integer program of a problem")
+  command
+      ->add_option("--write-mps", search.mps,
+                   "File for the problem as a mixed-integer program (MPS)")
       ->needs(problem);
   command->callback([&]() { code = readsAll(search.search) ? tessera::search(search) : 1; });
 
@@ -298,7 +248,7 @@ static int commandMain(int argc, char **argv) {
     for (int i = 1; i < argc; ++i)
       if (std::string_view text = argv[i];
           text.starts_with("--") && text.find('=') == text.size() - 1)
-        throw CLI::ValidationError(argv[i], "there is no value behind '='");
+        throw CLI::ValidationError(argv[i], "missing value after '='");
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0)
