@@ -2,7 +2,7 @@
 //
 // @main: y = x w with the rows of x and the columns of w both cut over "tp". One device cannot hold a tile of each: either
 // w is gathered (512 KiB) or x (4 MiB). By hand: the loop over rows is cut, one all-gather of w, y stays cut on its rows.
-// @tie: the same for a sum, where both ways cost one all-to-all of 8 MiB a device; the earlier operand keeps its cut.
+// @tie: the same for a sum, where both ways cost one all-to-all of 8 MiB per device; the earlier operand keeps its cut.
 
 dist.process_mesh @pod(shape = [8], dim_names = ["tp"])
 

@@ -100,7 +100,7 @@ static constexpr int64_t kMaxArena = int64_t(1) << 48;
 LogicalResult PartEmitter::plan() {
   auto tooLarge = [&]() {
     return function.emitError() << "'" << function.getSymName()
-                                << "' needs more than 2^48 bytes on a device";
+                                << "' needs more than 2^48 bytes per device";
   };
   std::vector<Buffer *> buffers;
   int64_t left = std::numeric_limits<int64_t>::max() / 2; // offsets do not overflow

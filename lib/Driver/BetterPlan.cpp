@@ -226,7 +226,7 @@ static void emitRefusal(const std::string &plan, ArrayRef<Diagnostic> said) {
   for (const Diagnostic &message : said)
     if (message.getSeverity() == DiagnosticSeverity::Error) {
       emitRemark(message.getLocation())
-          << "the plan '" << plan << "' was tried and does not compile: " << message.str();
+          << "the plan '" << plan << "' does not compile and was discarded: " << message.str();
       return;
     }
 }
@@ -245,7 +245,7 @@ void PlanComparison::keepBest() {
   if (taken > 0 && !functions.empty())
     emitRemark((*functions.begin()).getLoc())
         << "the plan '" << compiled[taken].name
-        << "' is taken: compiled, it is faster than the plan that was found";
+        << "' replaces the plan that was found: compiled, it is faster";
   Builder builder(module.getContext());
   SmallVector<Attribute> list;
   for (const Compiled &plan : compiled)

@@ -97,7 +97,8 @@ LogicalResult Compilation::checkNormalized() {
   if (failed(manager.run(*program)))
     return failure();
   WalkResult walk = program->walk([&](func::CallOp call) {
-    call.emitError() << "'" << call->getName() << "' stands in phase '" << options.compileFrom
+    call.emitError() << "'" << call->getName() << "' is not allowed in phase '"
+                     << options.compileFrom
                      << "', where calls are inlined; compile from phase 'input'";
     return WalkResult::interrupt();
   });
@@ -107,8 +108,9 @@ LogicalResult Compilation::checkNormalized() {
 LogicalResult Compilation::checkHasReference() {
   if (!localView)
     return success();
-  return emitError(*localView) << "the program is in the local view already, so there is none for "
-                               << "one device to compare with; run it without --check";
+  return emitError(*localView)
+         << "the program is already in the local view, so no phase is left for "
+         << "one device to compare with; run it without --check";
 }
 
 LogicalResult tessera::checkDevices(ModuleOp program, const SearchWish &search) {

@@ -111,7 +111,7 @@ private:
 
 } // namespace
 
-/// The first op that a line names, or what stands there.
+/// The first op that a line names, or the text of the line.
 static std::string describe(StringRef line) {
   for (size_t at = 0; at < line.size(); ++at) {
     bool begins =

@@ -140,7 +140,7 @@ private:
 
   int64_t depth() const { return static_cast<int64_t>(chains.size()) - 1; }
 
-  /// What stands here nests `inner` levels itself.
+  /// The value here nests `inner` levels itself.
   void deepen(int64_t inner) {
     lineStarts = false;
     int64_t total = depth() + inner;
@@ -162,7 +162,7 @@ private:
   std::string problem;
   bool lineStarts = true;           ///< only blanks since the last line break
   std::vector<int64_t> chains{0};   ///< operators since the last separator, by open bracket
-  llvm::StringMap<int64_t> aliases; ///< how deep what each stands for nests
+  llvm::StringMap<int64_t> aliases; ///< nesting depth of the value of each
   int64_t *defined = nullptr;       ///< that of the alias being defined
   bool definedSomething = false;    ///< its definition has begun
 };

@@ -135,7 +135,7 @@ static int searchProgram(const SearchOptions &options, Mode mode) {
   settings.solver.solverLibrary = options.search.solver;
   if (options.search.minimise == "memory") {
     if (options.search.memoryBudget)
-      return fail("--minimise memory takes no --memory-budget");
+      return fail("--minimise memory cannot be combined with --memory-budget");
     settings.minimiseMemory();
   }
   settings.topology = cost->topology;

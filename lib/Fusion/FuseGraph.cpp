@@ -80,7 +80,7 @@ void FuseGraph::growTree() {
   users.resize(ops.size());
   treeFirst.assign(ops.size(), 0);
   treeEnd.assign(ops.size(), 1);
-  // Producers stand before their users: sizes grow from the end, numbers from the beginning.
+  // Producers precede their users: sizes grow from the end, numbers from the beginning.
   for (auto op = static_cast<unsigned>(ops.size()); op-- > 0;)
     if (!sources[op].empty())
       treeEnd[sources[op].back()] += treeEnd[op];

@@ -49,8 +49,8 @@ static bool divide(ProgramBuilder &p) {
   return true;
 }
 
-/// An element of a table where the index of one dimension lies in it: outside of the arm the access
-/// would lie beyond the tensor.
+/// An element of a table if the index of one dimension is in bounds: outside of the arm the access
+/// would be out of bounds.
 static bool lookUp(ProgramBuilder &p) {
   Entry x = p.any(1, 3);
   if (!x.value)

@@ -12,7 +12,7 @@
 
 namespace tessera::fuzz {
 
-/// Counts how the values of a program with decided shardings lie.
+/// Counts the shardings of the values of a program after propagation.
 void countShardings(Coverage &coverage, mlir::ModuleOp module);
 /// Counts the collectives of a local view.
 void countCollectives(Coverage &coverage, mlir::ModuleOp module);

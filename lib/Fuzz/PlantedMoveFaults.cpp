@@ -47,10 +47,10 @@ template <typename Op> static bool rotateResults(ModuleOp local) {
   for (Op op : ops)
     for (auto [index, result] : llvm::enumerate(op->getResults())) {
       auto target = cast<dist::ShardingAttr>(op.getTargetsAttr()[index]);
-      TensorSharding lies = dist::resolveVerified(
+      TensorSharding target = dist::resolveVerified(
           target, meshes, cast<TypeAttr>(op.getGlobalTypesAttr()[index]).getValue());
       AxisList cut;
-      for (const AxisList &axes : lies.dims)
+      for (const AxisList &axes : target.dims)
         cut.insert(cut.end(), axes.begin(), axes.end());
       any |= rotate(result, target.getMesh(), meshes.get(target.getMesh()), cut);
     }
@@ -63,9 +63,9 @@ static bool rotateTransfers(ModuleOp local) {
   local.walk([&](dist::RecvOp op) { ops.push_back(op); });
   bool any = false;
   for (dist::RecvOp op : ops) {
-    TensorSharding lies = dist::resolveVerified(op.getTarget(), meshes, op.getGlobalType());
+    TensorSharding target = dist::resolveVerified(op.getTarget(), meshes, op.getGlobalType());
     AxisList cut;
-    for (const AxisList &axes : lies.dims)
+    for (const AxisList &axes : target.dims)
       cut.insert(cut.end(), axes.begin(), axes.end());
     any |=
         rotate(op.getResult(), op.getTarget().getMesh(), meshes.get(op.getTarget().getMesh()), cut);
@@ -219,7 +219,7 @@ static bool shortHalos(ModuleOp local) {
   return any;
 }
 
-/// What lies outside the tensor is filled with another value than the program pads with.
+/// Padding outside of the tensor is filled with another value than the program uses.
 static bool wrongFill(ModuleOp local) {
   bool any = false;
   local.walk([&](Operation *op) {

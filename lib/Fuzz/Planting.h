@@ -18,7 +18,7 @@ void addIndexFaults(std::vector<PlantedFault> &faults);
 void addPartialFaults(std::vector<PlantedFault> &faults);
 void addMoveFaults(std::vector<PlantedFault> &faults);
 
-/// One operand of a collective: how it lies before and after.
+/// One operand of a collective with its layouts before and after.
 struct PlantedMove {
   const sharding::Mesh &mesh;
   std::vector<int64_t> shape; ///< global

@@ -117,7 +117,7 @@ Entry ProgramBuilder::fresh(ArrayRef<int64_t> shape, Type element, int64_t low, 
     Value value = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, values));
     return pin({value});
   }
-  // Arguments may be asked for inside loops: they stand outside all of them.
+  // Arguments may be requested inside loops: they are defined outside of all of them.
   unsigned number = function.getNumArguments();
   (void)function.insertArgument(number, type, {}, loc);
   Entry entry{function.getArgument(number)};

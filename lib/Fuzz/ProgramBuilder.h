@@ -64,7 +64,7 @@ public:
   Entry anyFloat(int64_t minRank, int64_t maxRank);
   /// A value of exactly this type: of the pool, else fresh.
   Entry ofType(llvm::ArrayRef<int64_t> shape, mlir::Type element);
-  /// A new argument or constant. Integers lie in [low, high) when the two are given.
+  /// A new argument or constant. Integers are in [low, high) if both are given.
   Entry fresh(llvm::ArrayRef<int64_t> shape, mlir::Type element, int64_t low = 0, int64_t high = 0);
 
   //===--- Writing -----------------------------------------------------------===//

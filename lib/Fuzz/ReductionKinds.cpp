@@ -112,7 +112,7 @@ static bool reduce(ProgramBuilder &p) {
       if (!isReduction.back())
         dims.push_back(p.b.getAffineDimExpr(d));
     }
-    // The accumulator may stand on either side.
+    // The accumulator may be either operand.
     bool swapped = p.random.percent(50);
     result = p.generic(
         {x}, init.value,
@@ -185,7 +185,7 @@ static bool softmax(ProgramBuilder &p) {
   return true;
 }
 
-/// The greatest element of each row and where it first stands: two results, one of them an index,
+/// The greatest element of each row and its first index: two results, one of them an index,
 /// and a body that is not a plain reduction.
 static bool argmax(ProgramBuilder &p) {
   Entry x = p.any(2, 2, [&](const Entry &entry) {

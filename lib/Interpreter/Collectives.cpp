@@ -151,7 +151,7 @@ sharding::Layout interpreter::hostLayout(const std::vector<int64_t> &shape) {
 // Collectives
 //===----------------------------------------------------------------------===//
 
-/// The move of operand `index`. Source and target may lie on two meshes of the same devices.
+/// The move of operand `index`. Source and target may be on two meshes of the same devices.
 static FailureOr<Move> moveOf(Program &program, dist::CollectiveOpInterface op, unsigned index) {
   Move move;
   move.sourceMesh = move.targetMesh = program.meshes.get(op.getMeshAttr());
@@ -241,7 +241,7 @@ static FailureOr<Buffers> rooted(dist::CollectiveOpInterface op, int64_t root, c
       sharding::Box wanted = move.target.valid(move.targetMesh, coordinate);
       if (!held.contains(wanted))
         return mlir::emitError(op->getLoc())
-               << "'" << op->getName() << "' takes from its root what the root does not hold";
+               << "'" << op->getName() << "' reads data that its root does not hold";
       copyBox(sources[group[root]], move.source.span(move.sourceMesh, rootCoordinate).offset,
               results[device], move.target.span(move.targetMesh, coordinate).offset, wanted);
     }

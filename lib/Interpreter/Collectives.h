@@ -21,7 +21,7 @@ struct Move {
   sharding::Layout source, target;
 };
 
-/// Carries out a move: what each buffer of the target mesh then holds. What lies outside the tensor
+/// Executes a move and returns the buffers of the target mesh. What is outside the tensor
 /// is `padding`. Contributions are reduced in the order of their sources, 16-bit floats in f32.
 Buffers carryOut(const Move &move, const Buffers &sources, Scalar padding);
 

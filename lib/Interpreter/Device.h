@@ -16,7 +16,7 @@
 
 namespace tessera::interpreter {
 
-/// One device: its values, where it stands, and how it goes on. Control flow is a stack of frames
+/// One device: its values, its current op, and how it continues. Control flow is a stack of frames
 /// kept here rather than on the C++ stack, so that a device can stop in the middle of a loop, wait
 /// for others, and be resumed.
 class Device : public Evaluator {
@@ -28,7 +28,7 @@ public:
   Device(Program &program, mlir::func::FuncOp function, llvm::ArrayRef<Tensor> arguments,
          int64_t processId = -1);
 
-  /// Runs until it finishes, fails (after an error), or stands at an op that other devices take
+  /// Runs until it finishes, fails (after an error), or reaches an op that other devices take
   /// part in.
   Status run();
   Status getStatus() const { return status; }

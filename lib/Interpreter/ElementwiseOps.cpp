@@ -33,7 +33,7 @@ Outcome tessera::interpreter::executeElementwise(Evaluator &evaluator, Operation
     return Outcome::unknown;
 
   // A select may have one condition for whole tensors, and clampf and the like scalars: an operand
-  // of rank 0 stands for all elements.
+  // of rank 0 represents all elements.
   SmallVector<Tensor> operands = evaluator.get(op->getOperands());
   ArrayRef<int64_t> shape;
   for (const Tensor &operand : operands)

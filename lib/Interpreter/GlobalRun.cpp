@@ -101,7 +101,7 @@ FailureOr<SmallVector<Argument>> interpreter::globalArguments(ModuleOp module, S
     }
   }
   if (!found)
-    return mlir::emitError(module.getLoc()) << "there is no function '" << name << "'";
+    return mlir::emitError(module.getLoc()) << "no function '" << name << "'";
   // An argument that no part of the program reads is in no local function: any value will do.
   for (Argument &argument : result)
     if (!argument.type)

@@ -37,8 +37,7 @@ LogicalResult LocalRun::collectFunctions() {
     parts.push_back({function, {}});
   }
   if (parts.empty())
-    return mlir::emitError(program.module.getLoc())
-           << "there is no local function of '" << name << "'";
+    return mlir::emitError(program.module.getLoc()) << "no local function of '" << name << "'";
   return success();
 }
 
@@ -135,7 +134,7 @@ LogicalResult LocalRun::meet(LocalFunction &part, bool &progressed) {
   auto results = executeCollective(program, op, operands);
   if (failed(results))
     return failure();
-  // The results of an exchange may lie on another mesh of the same devices.
+  // The results of an exchange may be on another mesh of the same devices.
   const sharding::Mesh *target = &mesh;
   if (ArrayAttr targets = op.getTargetsAttr())
     target = &program.meshes.get(cast<dist::ShardingAttr>(targets[0]).getMesh());
@@ -345,7 +344,7 @@ LogicalResult LocalRun::assemble(LocalFunction &part, SmallVector<Tensor> &resul
     for (int64_t id : move->sourceMesh.processIds) {
       if (!llvm::is_contained(devicesOf(function), id))
         return mlir::emitError(function.getLoc())
-               << "result " << i << " of '" << function.getName() << "' lies on device " << id
+               << "result " << i << " of '" << function.getName() << "' is on device " << id
                << ", which does not run it";
       buffers.push_back(part.device(id).getResults()[i]);
     }

@@ -226,7 +226,7 @@ static Outcome pad(Evaluator &evaluator, tensor::PadOp op) {
   SmallVector<int64_t> shape;
   for (int64_t d = 0; d < source.rank(); ++d) {
     int64_t own = source.shape()[d], extent = op.getType().getDimSize(d);
-    if (!ShapedType::isDynamic(extent)) { // the source lies somewhere inside
+    if (!ShapedType::isDynamic(extent)) { // the source is inside
       if (ShapedType::isDynamic(op.getStaticLow()[d]))
         low[d] = clampedIndex(low[d], extent, own);
       if (ShapedType::isDynamic(op.getStaticHigh()[d]))

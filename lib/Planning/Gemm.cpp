@@ -130,7 +130,7 @@ static SmallVector<int64_t> stridesOf(AffineMap map, ArrayRef<int64_t> extents) 
   return strides;
 }
 
-/// Makes one index of neighbours that lie one inside the other in every operand.
+/// Merges neighbouring indices that are nested in every operand.
 static void merge(SmallVector<Dim> &dims, int by) {
   llvm::stable_sort(dims, [&](const Dim &x, const Dim &y) { return x.stride[by] > y.stride[by]; });
   SmallVector<Dim> merged;
@@ -165,7 +165,7 @@ static std::optional<Dim> take(SmallVector<Dim> &dims, int operand, bool mustBeU
   return result;
 }
 
-/// The leading dimension of a matrix whose rows lie `distance` apart, 1 or 0 rows aside.
+/// The leading dimension of a matrix with `distance` elements between rows; any for at most 1 row.
 static int64_t leading(int64_t distance, int64_t rows, int64_t columns) {
   return rows <= 1 ? std::max<int64_t>(columns, 1) : distance;
 }

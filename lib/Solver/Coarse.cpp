@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Nodes that look alike first choose alike: one class stands for all layers'. Messages
+// Equivalent nodes first choose alike: one class represents those of all layers. Messages
 // along edges, which also bound what any plan costs, tell which few strategies of each
 // class are worth looking at. Where that leaves a gap, one coordinate after the other is
 // chosen among all, coarsest first, if strategies have coordinates; then
@@ -32,7 +32,7 @@ namespace {
 
 struct Effort {
   double goodGap, wideGap;      ///< relative: nothing more is tried; more classes are
-  std::vector<Index> classes;   ///< that nodes are told apart into, one try after the other
+  std::vector<Index> classes;   ///< into which nodes are partitioned, one try after the other
   int sweeps, sweepsAtOnce;     ///< of messages; between looks at what they are good for
   double goodGain, leastGain;   ///< of the bound by sweeps at once, relative, to go on where the
                                 ///< gap is not wide, and where it is
@@ -220,7 +220,7 @@ double leastLimit(const Folded &folded, double bound) {
   return 1e-6 * std::abs(bound) / layers;
 }
 
-/// Good messages and a choice that they lead to, with the classes that nodes are told apart into.
+/// Good messages and the choice that they lead to, with the classes of the nodes.
 class Attempt {
 public:
   Attempt(const Source &source, const KindCosts &costs, const Domains &domains, Index classes)

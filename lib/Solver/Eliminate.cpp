@@ -101,7 +101,7 @@ Elimination::outsideDifferences(const std::vector<PruningDef::Outside> &outside,
 
 /// Drops entries of a table T that no optimum uses. Entry x is dropped when some entry y has
 ///   T[y] + (what changing x to y can cost outside of T, at most) < T[x].
-/// A plan with x could change x to y, and what lies behind it, and become cheaper. The inequality
+/// A plan with x could change x to y, with everything behind it, and become cheaper. The inequality
 /// is strict, by more than rounding: an optimal plan is never hit, by any number of prunings.
 Table Elimination::prune(const PruningDef &pruning) {
   const Table &from = tables[pruning.table];
@@ -195,7 +195,7 @@ static Table gather(const Table &from, const std::vector<Index> &dims,
   return result;
 }
 
-/// Copies a table whose first dimension is the blocks' to where the blocks lie.
+/// Copies a table whose first dimension is that of the blocks into the blocks.
 static void scatter(const Table &from, Table &to, const std::vector<Index> &dims,
                     const std::vector<std::vector<Index>> &at) {
   std::vector<Index> rest;

@@ -33,7 +33,7 @@ namespace {
 
 /// Tells nodes apart by their neighbours' classes, one step further in each round (B. Weisfeiler,
 /// A. Lehman, 1968). One part of a class keeps its number, so that a round looks only at nodes
-/// beside those that were told apart in the round before.
+/// beside those that were distinguished in the previous round.
 class Refinement {
 public:
   Refinement(const Source &source, std::vector<Index> looks)

@@ -17,9 +17,9 @@ namespace tessera::solver {
 /// Nodes are of one class when they look alike and so do those near them. All nodes of a class have
 /// the same *slots*, for edges with one table that lead to nodes which look alike a step less far.
 /// Inside of repeated layers the two slots of an edge have the same edges, and so the classes are
-/// a graph of one layer; near the ends of a chain of layers more classes are told apart.
+/// a graph of one layer; near the ends of a chain of layers there are more classes.
 struct Folded {
-  /// Classes are told apart until there are `enough`, or all that differ are.
+  /// Classes are refined until there are `enough`, or all nodes that differ have their own.
   Folded(const Source &source, const KindCosts &costs, const Domains &domains, Index enough);
 
   struct Slot {
@@ -48,7 +48,7 @@ struct Folded {
   std::vector<Slot> slots;
   std::vector<Edge> edges;
   std::deque<CompactTable> tables;
-  bool isWhole = false; ///< all that differ are told apart
+  bool isWhole = false; ///< all nodes that differ are in different classes
 
   const Domain &all(const Class &its) const { return domains.at(its.first); }
   Index rowClass(const Edge &edge) const { return slots[edge.row].of; }

@@ -17,8 +17,8 @@ static double minimumOf(const std::vector<double> &values) {
 }
 
 /// Classes as the program has them. One behind all its neighbours, as the place of a tensor is,
-/// goes to where the first of them stands: the longer the chains in which messages run, the fewer
-/// sweeps it takes.
+/// goes to the position of the first of them: the longer the chains in which messages run, the
+/// fewer sweeps it takes.
 static std::vector<Index> orderOf(const Folded &folded) {
   auto count = static_cast<Index>(folded.classes.size());
   std::vector<double> key(count);
@@ -46,7 +46,7 @@ Messages::Messages(const Folded &folded)
   for (size_t place = 0; place < order.size(); ++place)
     rank[order[place]] = static_cast<Index>(place);
   for (Index slot = 0; slot < std::ssize(folded.slots); ++slot) {
-    told.emplace_back(folded.classes[folded.slots[slot].of].cost.size(), 0.0);
+    incoming.emplace_back(folded.classes[folded.slots[slot].of].cost.size(), 0.0);
     listeners[folded.slots[otherSlot(slot)].of].push_back(slot);
   }
 }
@@ -58,7 +58,7 @@ double Messages::believe(Index own) {
   sum = its.cost;
   for (auto [slot, copies] : its.slots)
     for (size_t a = 0; a < sum.size(); ++a)
-      sum[a] += copies * told[slot][a];
+      sum[a] += copies * incoming[slot][a];
   double least = minimumOf(sum);
   for (double &value : sum)
     value -= least;
@@ -69,12 +69,12 @@ double Messages::believe(Index own) {
 /// stays in the edge.
 void Messages::tell(Index slot, Digits digits) {
   const Folded::Slot &its = folded.slots[slot];
-  const std::vector<double> &kept = told[otherSlot(slot)];
+  const std::vector<double> &kept = incoming[otherSlot(slot)];
   const CompactTable &table = *folded.edges[its.edge].table;
   if (digits == Digits::all)
-    table.least(!its.isRow, kept, told[slot]);
+    table.least(!its.isRow, kept, incoming[slot]);
   else
-    table.leastRoughly(!its.isRow, kept, told[slot]);
+    table.leastRoughly(!its.isRow, kept, incoming[slot]);
 }
 
 /// At each class what its strategies cost is shared among the chains of edges that run through it,
@@ -92,7 +92,7 @@ void Messages::pass(bool isForward, Digits digits) {
     for (auto [slot, copies] : its.slots)
       if (isMutual(slot) && isAhead(folded.slots[otherSlot(slot)].of))
         for (size_t a = 0; a < belief[own].size(); ++a)
-          told[slot][a] -= share * belief[own][a]; // it goes into the edges
+          incoming[slot][a] -= share * belief[own][a]; // it goes into the edges
     for (Index slot : listeners[own])
       if (isAhead(folded.slots[slot].of))
         tell(slot, digits);
@@ -117,7 +117,7 @@ std::vector<Index> Messages::round() const {
       bool isRow = folded.slots[slot].isRow;
       for (Index a = 0; a < std::ssize(sum); ++a)
         if (rank[other] > rank[own])
-          sum[a] += copies * told[slot][a];
+          sum[a] += copies * incoming[slot][a];
         else
           sum[a] += copies * (isRow ? folded.edgeCost(edge, a, chosen[other])
                                     : folded.edgeCost(edge, chosen[other], a));
@@ -142,7 +142,7 @@ Messages::Proof Messages::prove() {
       least[a] = std::min(least[a], values[a] - base);
   };
   for (const Folded::Edge &edge : folded.edges) {
-    const std::vector<double> &row = told[edge.row], &column = told[edge.column];
+    const std::vector<double> &row = incoming[edge.row], &column = incoming[edge.column];
     double leastOfRows = edge.table->least(false, column, ofRow),
            leastOfColumns = edge.table->least(true, row, ofColumn);
     for (size_t a = 0; a < row.size(); ++a)

@@ -62,7 +62,7 @@ private:
   const Folded &folded;
   std::vector<Index> order, rank;            ///< by place; by class
   std::vector<std::vector<double>> belief;   ///< by class
-  std::vector<std::vector<double>> told;     ///< by slot, for each edge of it
+  std::vector<std::vector<double>> incoming; ///< by slot, for each edge of it
   std::vector<std::vector<Index>> listeners; ///< by class, slots beside it that it tells
 };
 

@@ -357,7 +357,7 @@ Table MinPlus::run() {
   liveRows.assign(depths, std::vector<Index>(sizeK));
   shift.resize(sizeK);
   rowOffset.resize(sizeK);
-  // The result's dimensions are the kept variables; in memory they lie in the order of the loops.
+  // The result's dimensions are the kept variables; in memory they are in the order of the loops.
   Table result, laid;
   std::vector<Index> order, dims;
   for (Index v : nest.loops)

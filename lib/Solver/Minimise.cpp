@@ -101,7 +101,7 @@ Plan bestPlan(const Model &model, const Options &options, Depth depth, const Dea
       wish.greed = greed;
       wish.tableLimit = std::min(limit, options.tableLimit);
       Plan other = makePlan(model, wish);
-      // Lazy buckets do less than their work, so what is a little better on paper is none.
+      // Lazy buckets do less than their work, so a small predicted gain is not a real one.
       bool isBetter = other.work < 0.4 * best.work ||
                       (other.work < best.work && other.total < 0.5 * best.total);
       bool otherFits = fits(other, options, depth);

@@ -10,7 +10,7 @@
 // "Bucket elimination", Artificial Intelligence 113, 1999). A plan is made before any
 // number is touched. Tables are named by how they come about, so two buckets with the
 // same parts in the same places are one definition, computed once: this is how repeated
-// layers are folded, without being told where layers begin.
+// layers are folded, without knowing where layers begin.
 //
 //===----------------------------------------------------------------------===//
 

@@ -19,7 +19,8 @@ FailureOr<CostOptions> dist::readCostOptions(Operation *at, StringRef objective,
                                              StringRef topology) {
   CostOptions options;
   if (objective != "time" && objective != "bytes")
-    return at->emitError() << "objective '" << objective << "' is neither time nor bytes";
+    return at->emitError() << "objective '" << objective
+                           << "' is not a valid objective: expected time or bytes";
   if (objective == "bytes")
     options.objective = sharding::Objective::bytes;
   sharding::TopologyError error;

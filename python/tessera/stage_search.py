@@ -114,7 +114,7 @@ def plan_pipeline(model: Module | Sequence[Callable], loss: Callable, batch: Seq
     fitting = sorted((plan for plan in plans if plan.memory <= budget), key=lambda plan: (plan.seconds, plan.memory))
     if not fitting:
         least = min(plans, key=lambda plan: plan.memory)
-        raise refuse(ArgumentError, f"no pipeline of {len(plans)} that were tried fits into {budget / 2 ** 20:.3g} MiB a device; the least is "
+        raise refuse(ArgumentError, f"no pipeline of {len(plans)} that were tried fits into {budget / 2 ** 20:.3g} MiB per device; the least is "
                                     f"{least.text}")
     return fitting
 

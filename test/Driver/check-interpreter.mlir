@@ -14,7 +14,7 @@
 // UNTIL: {{^interpreter  skipped  its loops have no constant bounds; --check=interpreter runs it$}}
 // COMPILED: {{^check  result0  ok}}
 // COMPILED-NOT: {{^interpreter}}
-// VALUE: error: --check 'both2': it is both, compiled or interpreter
+// VALUE: error: --check 'both2': expected both, compiled or interpreter
 func.func @small(%x: tensor<8xf32>) -> tensor<8xf32> {
   %0 = math.exp %x : tensor<8xf32>
   return %0 : tensor<8xf32>

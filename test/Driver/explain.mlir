@@ -5,7 +5,7 @@
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 // CHECK: mesh @m x=4, 4 devices
 // CHECK: all_reduce {{.*}} 84 B, 126 on the wire
-// CHECK: total: 1 collectives, 126 bytes on the wire a device
+// CHECK: total: 1 collective, 126 bytes on the wire per device
 // JSON: "name": "x"
 // JSON: "collective_count_total": 1
 // JSON: "bounded": true

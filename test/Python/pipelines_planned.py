@@ -70,7 +70,7 @@ class Planned(unittest.TestCase):
         self.assertLess(least, most)
         within = self.plans(2, flops=1e10, rate=2e8, optimizer=optim.AdamW(0.1), memory_budget=least / 2 ** 30)
         self.assertTrue(all(plan.memory <= least for plan in within))
-        with self.assertRaisesRegex(ts.ArgumentError, r"fits into 0\.0\d+ MiB a device; the least is 2 stages of 1 x 1 devices, "):
+        with self.assertRaisesRegex(ts.ArgumentError, r"fits into 0\.0\d+ MiB per device; the least is 2 stages of 1 x 1 devices, "):
             self.plans(2, flops=1e10, rate=2e8, optimizer=optim.AdamW(0.1), memory_budget=least / 2 ** 33)
 
     def test_tensor_parallel(self):

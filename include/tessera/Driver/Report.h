@@ -32,7 +32,7 @@ struct CollectiveReport {
   int64_t groupSize = 1;
   sharding::Traffic traffic; ///< of one execution
   sharding::Timing timing;   ///< of one execution, modelled; of a send nothing is
-  double exposedSeconds = 0; ///< of them, those for which the device stands still
+  double exposedSeconds = 0; ///< of them, those for which the device waits
   bool isOverlapped = false; ///< started, and waited for later
   /// What each algorithm that the machine has and that applies would take, fastest first.
   std::vector<sharding::Timing> candidates;

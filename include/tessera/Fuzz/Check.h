@@ -27,7 +27,7 @@ struct Coverage {
   int64_t directions = 0;      ///< along which a gradient was compared with differences
   int64_t kinks = 0;           ///< along which it could not be
   std::map<std::string, int64_t> collectives; ///< ops by kind
-  /// `linalg.matmul shard`, … : results of ops by how they lie: shard, partial, replicate, and
+  /// `linalg.matmul shard`, … : results of ops by sharding: shard, partial, replicate, and
   /// uneven and empty besides.
   std::map<std::string, int64_t> placements;
 

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A seed gives a program: a mesh or two, a function of random ops over tensors
-// of awkward sizes, and annotations wherever they may stand. Whatever comes out
+// of awkward sizes, and annotations wherever they are allowed. Whatever comes out
 // is valid, so that every refusal by a pass is a finding; values stay moderate,
 // so that results can be compared within a tolerance.
 //
@@ -38,7 +38,7 @@ struct GeneratorOptions {
 /// A program and what is known of its results.
 struct GeneratedProgram {
   struct Result {
-    /// No float sum or product stands before it: it must be the same bit for bit, however the
+    /// No float sum or product precedes it: it must be the same bit for bit, however the
     /// program is cut.
     bool exact = false;
     /// Largest magnitude that it can have: rounding errors are small beside this, even where the

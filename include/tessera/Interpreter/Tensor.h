@@ -40,7 +40,7 @@ struct ElementType {
   bool operator==(const ElementType &) const = default;
 };
 
-/// One element. Its type is known from where it stands: floats are held as a double that the type
+/// One element. Its type is known from the context: floats are held as a double that the type
 /// can represent, integers sign-extended to 64 bits (so a true i1 is -1).
 union Scalar {
   double f;
@@ -99,7 +99,7 @@ public:
 
   Scalar load(int64_t linear) const;
   void store(int64_t linear, Scalar value);
-  /// Row-major position of an index, or -1 when it lies outside.
+  /// Row-major position of an index, or -1 if it is out of bounds.
   int64_t linearize(llvm::ArrayRef<int64_t> index) const;
   /// The only element of a tensor of rank 0.
   Scalar item() const { return load(0); }
@@ -118,7 +118,7 @@ private:
 };
 
 /// Copies the box of global indices `box` between buffers whose first elements have the global
-/// indices `sourceOffset` and `targetOffset`. The box must lie in both.
+/// indices `sourceOffset` and `targetOffset`. The box must be within both.
 void copyBox(const Tensor &source, const std::vector<int64_t> &sourceOffset, Tensor &target,
              const std::vector<int64_t> &targetOffset, const sharding::Box &box);
 /// Calls `visit` for every index of a shape in row-major order; not at all when an extent is 0.

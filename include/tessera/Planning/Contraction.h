@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Convolutions, their derivatives and other sums of products whose operands lie at
+// Convolutions, their derivatives and other sums of products with operands at
 // affine indices are one step for CPUs, no kernel. The code generator forms them by
 // this, and Liveness knows by it what shares no kernel and what is not in memory.
 //
@@ -26,7 +26,7 @@ struct StridedView {
   llvm::SmallVector<int64_t> strides;
 };
 
-/// A tensor as it lies, in rows.
+/// A tensor in its row-major buffer.
 StridedView denseView(mlir::Value value);
 /// A view of `view` whose indices are the loops of `map`; empty where the map is not linear.
 std::optional<StridedView> through(const StridedView &view, mlir::AffineMap map);
@@ -34,7 +34,7 @@ std::optional<StridedView> through(const StridedView &view, mlir::AffineMap map)
 struct ContractionForm {
   llvm::SmallVector<int64_t> extents;   ///< by loop
   llvm::SmallVector<StridedView> views; ///< of the operands, by loop; of inputs through copies
-  /// The slice that alone is read of the result: what lies around it need not be computed. The
+  /// The only slice of the result that is read: elements around it need not be computed. The
   /// derivative by an input that was padded has one.
   mlir::tensor::ExtractSliceOp slice;
 };

@@ -69,7 +69,7 @@ std::array<bool, 2> packedOperands(mlir::linalg::LinalgOp op);
 /// The loops that a map's results are.
 llvm::SmallVector<unsigned> gemmLoopsOf(mlir::AffineMap map);
 
-/// Whether the columns of every row of C lie together, one row a multiple of n behind another, so
+/// Whether the columns of every row of C are contiguous, one row a multiple of n behind another, so
 /// that element i of the result is in column i mod n: what a bias along the columns needs.
 bool hasWholeRows(const GemmForm &form);
 

@@ -47,7 +47,7 @@ public:
 
   enum class Kind {
     own,    ///< takes its bytes
-    inside, ///< takes nothing while all its readers take it as it lies
+    inside, ///< takes no memory while all its readers read it in place
     view,   ///< of another value, whose life covers this one's
     copy,   ///< of a value that others still read, made for an op by the code generator
   };

@@ -40,8 +40,8 @@ std::string_view toString(CollectiveKind kind);
 std::optional<CollectiveKind> parseCollectiveKind(std::string_view text);
 
 /// What a device copies, in bytes. Buffers that are cut along an inner dimension are copied in
-/// runs: `strided` are those that lie within a kilobyte of where their run begins, which caches do
-/// not see coming.
+/// runs: `strided` counts the bytes within a kilobyte of the start of a run, which hardware does
+/// not prefetch.
 struct Copies {
   int64_t bytes = 0;
   int64_t strided = 0;
@@ -49,7 +49,7 @@ struct Copies {
   Copies &operator+=(const Copies &other);
 };
 
-/// Everything that a report says of one execution of a collective on one tensor.
+/// The cost of one execution of a collective on one tensor, as reports show it.
 struct Traffic {
   int64_t bytes = 0;     ///< B of the formulas: the local operand, or the result of an all-gather
   int64_t wireBytes = 0; ///< bytes that the busiest device sends (ring or pairwise algorithms)
@@ -88,8 +88,8 @@ struct MovedTensor {
   int64_t bytesPerElement = 0;
   Layout source, target;
 };
-/// The same for a collective of several tensors. It is one: bytes add up, counts and messages do
-/// not. Of an exchange the busiest device is looked for over all of them.
+/// The same for one collective of several tensors: bytes add up, counts and messages do not. For an
+/// exchange the busiest device is that of all tensors together.
 Traffic trafficOf(CollectiveKind kind, int64_t groupSize, const Mesh &sourceMesh,
                   const Mesh &targetMesh, std::span<const MovedTensor> tensors);
 

@@ -30,7 +30,7 @@ struct Box {
   auto operator<=>(const Box &) const = default;
 };
 
-/// The common part; sizes are 0 where there is none.
+/// The intersection; sizes are 0 if it is empty.
 Box intersect(const Box &a, const Box &b);
 /// `box` less `hole` as disjoint boxes, cut dimension by dimension (at most 2 x rank of them).
 std::vector<Box> subtract(const Box &box, const Box &hole);
@@ -38,7 +38,8 @@ std::vector<Box> subtract(const Box &box, const Box &hole);
 /// One dimension of a layout. The device with linear index c over `axes` has in its buffer the
 /// global indices [c * step + offset, c * step + offset + length); those outside [0, extent) are
 /// padding, whose content is undefined. With a divisor they are the integers x for which x *
-/// divisor lies there: parts of different sizes, one after the other in buffers of the same size.
+/// divisor is in that interval: parts of different sizes, one after the other in buffers of the
+/// same size.
 ///
 ///   extent 7 over 4 devices: step 2, offset 0, length 2 -> 0-1, 2-3, 4-5, 6(-7)
 ///   the same with a halo of 1: step 2, offset -1, length 4
@@ -58,7 +59,7 @@ struct DimLayout {
 
   /// The indices [first, last) that the buffer of device c spans, padding included.
   std::pair<int64_t, int64_t> span(int64_t c) const;
-  /// Indices that a buffer has room for.
+  /// The number of indices for which a buffer has room.
   int64_t size() const;
   /// The same without a divisor, where all parts have equal sizes.
   DimLayout simplified() const;

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A search asks for the time of every way to every other way in which a tensor may
-// lie: tens of thousands of reshards, of which a program later makes a few. This is
-// the planner's shortest path with placements as states: one run of Dijkstra's
-// algorithm a source answers for all targets, as far as they are asked for. Moves and
+// A search needs the times between all pairs of shardings of a tensor: tens of
+// thousands of reshards, of which a program later uses a few. The table runs the
+// planner's shortest path with placements as states: one run of Dijkstra's algorithm
+// per source yields all targets, computed on demand. Moves and
 // their prices are those of the planner (lib/Sharding/ReshardGraph.h), but for three
 // that need a target or the boxes of all pairs of devices: permutations, exchanges where
 // parts divide, and gathers of several dimensions at once. So where sizes divide, a time

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An op is seen as a nest of loops, its *factors*. A rule says of which factors
-// every dimension of every operand and result is made; cutting a factor over
-// mesh axes then says how each tensor must lie.
+// An op is represented as a nest of loops, its *factors*. A rule lists the factors of
+// every dimension of every operand and result. Cutting a factor over
+// mesh axes then determines the sharding of each tensor.
 //
 //   matmul  (m, k) x (k, n) + (m, n) -> (m, n)     m, n parallel, k reduction(sum)
 //   reshape (a b, c) -> (a, b, c)                  a dimension of two factors, major first
@@ -112,14 +112,14 @@ void projectDim(const ShardingRule &rule, const DimRule &dim, const AxisList &ax
 FactorAxes project(const ShardingRule &rule, const TensorRule &tensor,
                    const TensorSharding &sharding);
 
-/// Drops axes that a rule cannot honour: of `replicate` factors, of an axis that two factors share
-/// (the first keeps it), of a factor of a reshaped dimension whose parts would not be boxes.
+/// Drops axes that a rule does not support: of `replicate` factors, of an axis that two factors
+/// share (the first keeps it), of a factor of a reshaped dimension whose parts would not be boxes.
 FactorAxes legalize(const ShardingRule &rule, FactorAxes axes);
 
-/// How operand `index` must lie when the factors are cut by `axes` (legal): its dimensions,
+/// The sharding of operand `index` when the factors are cut by `axes` (legal): its dimensions,
 /// windows, and for an accumulator the partial axes of its result.
 TensorSharding operandSharding(const ShardingRule &rule, int64_t index, const FactorAxes &axes);
-/// How result `index` then lies: partial over the axes of every reduction factor.
+/// The sharding of result `index` then: partial over the axes of every reduction factor.
 TensorSharding resultSharding(const ShardingRule &rule, int64_t index, const FactorAxes &axes);
 
 //===----------------------------------------------------------------------===//

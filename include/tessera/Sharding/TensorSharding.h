@@ -1,4 +1,4 @@
-//===- TensorSharding.h - How one tensor lies on one mesh -------*- C++ -*-===//
+//===- TensorSharding.h - The sharding of a tensor on a mesh ----*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

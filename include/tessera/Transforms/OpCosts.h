@@ -63,7 +63,7 @@ public:
   /// Seconds of what an op sends inside when its factors are cut so.
   double communicationSeconds(mlir::Operation *op, const sharding::FactorAxes &axes,
                               const sharding::Mesh &mesh) const;
-  /// The same of an op whose operands lie here whole: of the local view.
+  /// The same for an op of the local view, whose operands are whole on the device.
   double seconds(mlir::Operation *op, int64_t devices) const;
 
 private:

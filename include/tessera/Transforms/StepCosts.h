@@ -7,7 +7,7 @@
 //
 // What each op of a function in the local view takes on one device, and on which of
 // its queues: one that computes, and one for each group of mesh axes over which it
-// communicates. Devices are taken to be equally fast, so that one stands for all.
+// communicates. All devices are assumed to be equally fast, so that one represents all.
 //
 //===----------------------------------------------------------------------===//
 

@@ -28,7 +28,7 @@ public:
     int64_t trips = 1;         ///< how often it is executed
     bool isBounded = true;     ///< whether `trips` is known
     bool isOverlapped = false; ///< started, and waited for later
-    double exposedSeconds = 0; ///< the device stands still for; of one execution, the mean
+    double exposedSeconds = 0; ///< of one execution for which the device waits, the mean
   };
 
   /// The costs must outlive this.

@@ -1,4 +1,4 @@
-//===- JsonNode.h - JSON that knows where it stands -------------*- C++ -*-===//
+//===- JsonNode.h - JSON values with their paths ----------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,7 +20,7 @@ struct ParseError {
   std::string message;
 };
 
-/// A JSON value and where it stands, for messages.
+/// A JSON value and its path, for messages.
 class Node {
 public:
   Node(const nlohmann::json &value, std::string path) : value(value), path(std::move(path)) {}

@@ -153,7 +153,7 @@ private:
           return Status::error(option + name + ": the program has no such argument; it has " +
                                namesOf(program.arguments));
         if (!given.insert(name).second)
-          return Status::error(option + name + ": the argument is given twice");
+          return Status::error(option + name + ": duplicate value for the argument");
         bool fed = std::any_of(program.results.begin(), program.results.end(),
                                [&](const Result &result) { return result.feeds == index; });
         if (fed && list == &options.streams)
@@ -166,7 +166,7 @@ private:
         return Status::error("--output " + name + ": the program has no such result; it has " +
                              namesOf(program.results));
       if (!given.insert(name).second)
-        return Status::error("--output " + name + ": the result is given twice");
+        return Status::error("--output " + name + ": duplicate file for the result");
     }
     TESSERA_RETURN_IF_ERROR(checkDistinctFiles());
     // A run may take hours: files that cannot be written are found before it.

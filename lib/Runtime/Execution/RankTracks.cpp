@@ -27,7 +27,7 @@ static std::string textOf(const Track &track) {
 
 /// Spans from text. `names` keeps what is not a literal.
 static Status addSpans(const std::string &text, const Program &program, Track &track,
-                std::vector<std::unique_ptr<std::string>> &names) {
+                       std::vector<std::unique_ptr<std::string>> &names) {
   std::map<int64_t, const Step *> byOrder;
   for (const Part &part : program.parts)
     forEachStep(part.steps, [&](const Step &step) { byOrder[step.order] = &step; });
@@ -35,7 +35,7 @@ static Status addSpans(const std::string &text, const Program &program, Track &t
   std::istringstream lines(text);
   bool full = false;
   if (!(lines >> full))
-    return text.empty() ? Status() : Status::error("a rank sent a trace of another form");
+    return text.empty() ? Status() : Status::error("a rank sent a trace in an unknown format");
   track.full |= full;
   int64_t order = 0, begin = 0, end = 0;
   std::string what;

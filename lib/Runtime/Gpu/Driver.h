@@ -77,7 +77,7 @@ public:
   virtual bool runsContractions() const { return false; }
   virtual Status contract(Issue issue, const ContractStep &step, const void *a, const void *b,
                           void *c) {
-    return Status::error("this driver runs no steps 'contract'");
+    return Status::error("this driver does not support 'contract' steps");
   }
 
   /// Around what others issue to a stream of this driver (calls of a library), for traces.

@@ -160,8 +160,8 @@ void Job::run() {
     if (idle > 20) // first short, since most messages come soon
       held->rest(idle < 200 ? 50 : 500);
   }
-  // What is under way is given up. A transport that is done must not be told so: MPI would take the
-  // process for one that failed.
+  // Operations in flight are abandoned. A transport that is done must not learn of it: MPI would
+  // take the process for one that failed.
   bool isBusy;
   {
     std::lock_guard lock(mutex);

@@ -50,10 +50,8 @@ public:
     return went;
   }
   /// Ranks whose messages the operation at hand waits for.
-  std::vector<int64_t> awaited() const {
-    return work ? work->awaited() : std::vector<int64_t>();
-  }
-  /// As an engine is told of it.
+  std::vector<int64_t> awaited() const { return work ? work->awaited() : std::vector<int64_t>(); }
+  /// As it is passed to an engine.
   StreamObject *stream() { return reinterpret_cast<StreamObject *>(this); }
   static Lane &of(StreamObject *stream) { return *reinterpret_cast<Lane *>(stream); }
 

@@ -77,7 +77,8 @@ bool MpiLibrary::isLaunched() {
   return launchedByOpenMpi() || launchedByPmi();
 }
 
-/// Where the shims lie: beside the library or program that this code is in, or in its lib folder.
+/// The folders of the shims: beside the library or program that this code is in, or in its lib
+/// folder.
 static std::vector<std::string> placesOf(const char *shim) {
   std::vector<std::string> places;
   Dl_info self{};

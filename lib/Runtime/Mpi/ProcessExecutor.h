@@ -7,7 +7,7 @@
 //
 // The device whose process id is this process's rank, in host memory. Steps are
 // executed by Execution/PartStream.h; collectives are the plans of ranks, and
-// their operations stand in lanes, one for each way in which collectives group
+// their operations are queued in lanes, one for each way in which collectives group
 // devices. Lanes and transfers go on between steps and while a step waits.
 //
 //===----------------------------------------------------------------------===//
@@ -17,10 +17,10 @@
 
 #include "../Execution/Memory.h"
 #include "../Execution/PartStream.h"
+#include "../Ranks/Conversation.h"
 #include "../Ranks/Guard.h"
 #include "../Ranks/RankPlan.h"
 #include "../Ranks/Watchdog.h"
-#include "../Ranks/Conversation.h"
 #include "JobExecutor.h"
 #include "ProcessTransfer.h"
 
@@ -72,7 +72,7 @@ private:
 
   ProcessExecutor &executor;
   ProcessPart &loaded;
-  bool arrived = false; ///< at the synchronous collective or the recv at hand
+  bool arrived = false;  ///< at the synchronous collective or the recv at hand
   int64_t receiving = 0; ///< the number of that recv
 };
 
@@ -105,7 +105,7 @@ public:
 
   const Program &program() const { return artifact->program; }
   const Processor &computing() const { return processor; }
-  /// Begins an execution: its actions stand in its lane.
+  /// Begins an execution: queues its actions in its lane.
   Status begin(ProcessPart &part, ProcessCollective &collective);
   Transport &messages() { return *transport; }
   Conversation &talk() { return conversation; }
@@ -143,8 +143,8 @@ private:
   std::vector<Code> codes; ///< of all parts
   std::vector<std::unique_ptr<ProcessPart>> parts;
   std::vector<std::unique_ptr<ProcessStream>> streams;
-  std::vector<PartStream *> order; ///< the same
-  std::vector<std::string> counted; ///< of all ranks, since the last `finish`
+  std::vector<PartStream *> order;    ///< the same
+  std::vector<std::string> counted;   ///< of all ranks, since the last `finish`
   std::unique_ptr<Watchdog> watchdog; ///< null where there is none
   bool failed = false;
   std::string failure;

@@ -12,7 +12,7 @@
 
 namespace tessera::runtime {
 
-/// An address is a byte offset into one of these, told apart by its upper bits. The same on all
+/// An address is a byte offset into one of these, distinguished by its upper bits. The same on all
 /// devices of a part: plans are made once and resolved by each device.
 inline constexpr int64_t kArena = 0;
 inline constexpr int64_t kStaging = int64_t(1) << 58;   ///< of the operation's stream

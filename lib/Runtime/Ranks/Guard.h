@@ -36,11 +36,11 @@ public:
   Guard(Transport &transport, int64_t channel, const std::vector<int64_t> &members,
         const CallDescription &mine);
 
-  /// True when all have told; not called after that. Errors are the transport's.
+  /// True when all have reported; not called after that. Errors are the transport's.
   Expected<bool> advance();
   /// Why the calls do not fit each other, naming what each rank called; after advance is true.
   Status verdict() const;
-  /// Ranks that have not told yet.
+  /// Ranks that have not reported yet.
   std::vector<int64_t> missing() const;
 
 private:

@@ -313,7 +313,7 @@ bool TcpTransport::readSome(int64_t from) {
   if (inHead && peer.read == kHead) {
     if (peer.head.bytes < 0 || peer.head.bytes > kMostBytes || peer.head.kind < Kind::data ||
         peer.head.kind > Kind::credit) {
-      fail(from, "sends what is not a message");
+      fail(from, "sent an invalid message");
       return false;
     }
     begin(from);
@@ -331,7 +331,7 @@ void TcpTransport::begin(int64_t from) {
   if (peer.head.kind == Kind::granted) {
     auto found = peer.granted.find(peer.head.number);
     if (found == peer.granted.end())
-      return fail(from, "sends what is not a message");
+      return fail(from, "sent an invalid message");
     receiving = found->second;
     peer.granted.erase(found);
     if (receiving->request == 0)
@@ -377,7 +377,7 @@ void TcpTransport::finish(int64_t from) {
   case Kind::grant: {
     auto found = peer.announced.find(peer.head.number);
     if (found == peer.announced.end())
-      return fail(from, "sends what is not a message");
+      return fail(from, "sent an invalid message");
     Sending sending = found->second;
     peer.announced.erase(found);
     return push(peer, sending);

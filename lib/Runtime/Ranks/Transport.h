@@ -35,7 +35,7 @@ namespace tessera::runtime {
 /// called.
 class Transport {
 public:
-  /// A message under way. 0 is none.
+  /// A message in flight; 0 for none.
   using Request = uint64_t;
 
   virtual ~Transport() = default;

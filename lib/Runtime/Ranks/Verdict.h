@@ -35,9 +35,9 @@ enum class Calls {
 std::optional<std::string> verdictOf(const std::vector<RankReport> &ranks, double deadline,
                                      Calls calls = Calls::anyhow);
 
-/// What stands still in a job that may yet go on: a rank has waited in a call for `seconds`. A rank
-/// that is alive and has not called may compute, so this is for people, and ends nothing. `call` is
-/// the one that is waited in, as a key.
+/// A lack of progress in a job that may yet continue: a rank has waited in a call for `seconds`. A
+/// rank that is alive and has not called may compute, so this is for people, and ends nothing.
+/// `call` is the one that is waited in, as a key.
 struct LateCall {
   std::string text, call;
 };

@@ -1,4 +1,4 @@
-//===- Watchdog.cpp - Who sees that a job stands still --------------------===//
+//===- Watchdog.cpp - Detects jobs without progress -----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -31,7 +31,7 @@ constexpr double kMeetSeconds = 10, kConnectSeconds = 3;
 /// From the verdict to the end of a process that has not seen it.
 constexpr std::chrono::milliseconds kGrace(600);
 constexpr double kExplainSeconds = 0.7;
-constexpr double kLeastWarning = 2; ///< seconds; of shorter waits nobody is told
+constexpr double kLeastWarning = 2; ///< seconds; shorter waits are not reported
 constexpr uint32_t kMostBytes = 1 << 20;
 
 // What ranks say.
@@ -340,7 +340,7 @@ void Watchdog::send(Peer &peer, char kind, const std::string &text) {
   std::string message(reinterpret_cast<const char *>(&size), sizeof(size));
   message += kind;
   message += text;
-  // One that does not read for so long that the kernel's buffer is full is told no more.
+  // A rank that does not read until the kernel's buffer is full gets no more messages.
   peer.isStuck = !peer.socket.sendAll(message.data(), message.size(), after(0.02));
 }
 

@@ -1,4 +1,4 @@
-//===- Watchdog.h - Who sees that a job stands still ------------*- C++ -*-===//
+//===- Watchdog.h - Detects jobs without progress ---------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -35,7 +35,7 @@ struct WatchdogOptions {
 class Watchdog {
 public:
   /// Called by all ranks together. None, on all of them, where all are of one process, or they do
-  /// not reach each other. Where a process has several ranks, its number stands behind their hosts.
+  /// not reach each other. Where a process has several ranks, its number follows their hosts.
   static Expected<std::unique_ptr<Watchdog>> start(Transport &transport, Conversation &conversation,
                                                    CallLog &log, WatchdogOptions options);
   /// Tells the others that this rank leaves.
@@ -87,9 +87,9 @@ private:
   mutable std::atomic<bool> isSeen = false; ///< the verdict
   mutable std::mutex mutex;
   std::condition_variable decided;
-  std::string said;              ///< the verdict
-  std::string failure;           ///< of this rank, to be told
-  std::string warned;            ///< the call that was last warned of
+  std::string said;    ///< the verdict
+  std::string failure; ///< of this rank, to be sent
+  std::string warned;  ///< the call that was last warned of
   Time decidedAt;
   std::thread thread;
 };

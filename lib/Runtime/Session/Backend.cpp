@@ -30,8 +30,8 @@ static Registry &registry() {
   static Registry *instance = [] {
     auto *made = new Registry; // never destroyed: a plugin's functions may be called late
     made->backends["threads"] = {"threads", "virtual devices in one process", openThreads, nullptr};
-    made->backends["mpi"] = {"mpi", "one process a device, through MPI", openMpi, nullptr};
-    made->backends["tcp"] = {"tcp", "one process a device, over TCP", openTcp, nullptr};
+    made->backends["mpi"] = {"mpi", "one process per device, through MPI", openMpi, nullptr};
+    made->backends["tcp"] = {"tcp", "one process per device, over TCP", openTcp, nullptr};
     made->backends["stub"] = {"stub", "GPU programs in host memory, in random legal orders",
                               gpu::openStub, nullptr};
     made->backends["vdev"] = {"vdev", "virtual devices on one GPU", gpu::openVdev, nullptr};

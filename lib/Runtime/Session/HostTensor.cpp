@@ -141,7 +141,7 @@ Status HostMove::make(Executor &executor, const MakeElements &elements, bool kee
     auto fill = [&](const MovePiece &piece, std::byte *const *buffers) {
       MovePiece own = piece;
       if (!piece.isFill()) {
-        // The box of the whole value becomes one that lies dense.
+        // The box of the whole value becomes a dense one.
         dense.resize(static_cast<size_t>(piece.strides.elements * all.move.elementBytes()));
         own.strides.source = denseStrides(piece.strides);
         own.sources.front().offset = 0;

@@ -21,7 +21,7 @@
 
 namespace tessera::runtime {
 
-/// What is told when something a device may wait for has happened.
+/// Is notified of events that a device may wait for.
 class Waiter {
 public:
   virtual ~Waiter() = default;

@@ -93,8 +93,8 @@ FailureOr<SmallVector<unsigned>> DistAutodiff::findArguments(func::FuncOp source
     int64_t index = findNamed(text, source.getNumArguments(),
                               [&](unsigned i) { return argumentName(source, i); });
     if (index < 0)
-      return source.emitError() << "wrt '" << text << "' is not an argument of '" << source.getSymName()
-                                << "'; give a dist.name or an index";
+      return source.emitError() << "wrt '" << text << "' is not an argument of '"
+                                << source.getSymName() << "'; give a dist.name or an index";
     BlockArgument argument = source.getArgument(index);
     if (!isDifferentiable(argument.getType()))
       return mlir::emitError(argument.getLoc())
@@ -109,8 +109,9 @@ FailureOr<SmallVector<unsigned>> DistAutodiff::findArguments(func::FuncOp source
       if (isDifferentiable(argument.getType()))
         result.push_back(argument.getArgNumber());
   if (result.empty())
-    return source.emitError() << "'" << source.getSymName()
-                              << "' has no floating-point argument to differentiate by";
+    return source.emitError()
+           << "'" << source.getSymName()
+           << "' has no floating-point argument to differentiate with respect to";
   return result;
 }
 
@@ -280,8 +281,7 @@ LogicalResult DistAutodiff::differentiate() {
   ModuleOp module = getOperation();
   auto source = module.lookupSymbol<func::FuncOp>(function);
   if (!source)
-    return mlir::emitError(module.getLoc())
-           << "there is no function '" << function << "' to differentiate";
+    return mlir::emitError(module.getLoc()) << "no function '" << function << "' to differentiate";
   if (source.isExternal() || !source.getBody().hasOneBlock() || isLocalView(source))
     return source.emitError() << "'" << function
                               << "' cannot be differentiated; functions of the global view with "

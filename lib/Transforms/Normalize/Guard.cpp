@@ -98,8 +98,8 @@ static LogicalResult guardWindows(func::FuncOp function) {
   return failure(result.wasInterrupted());
 }
 
-/// What a single device holds is not a value of the global view: collectives and coordinates stand in
-/// functions of the local view.
+/// What a single device holds is not a value of the global view: collectives and coordinates stand
+/// in functions of the local view.
 static LogicalResult guardDistOp(Operation *op) {
   if (isa<dist::ProcessMeshOp, dist::ShardTensorOp, dist::ReshardOp, dist::StopGradientOp,
           dist::CheckpointOp>(op) ||
@@ -109,7 +109,7 @@ static LogicalResult guardDistOp(Operation *op) {
   if (function && dist::isLocalView(function))
     return success();
   return op->emitError() << "'" << op->getName()
-                         << "' stands in the global view, where values have no device; "
+                         << "' is not allowed in the global view, where values have no device; "
                          << "write dist.reshard, or mark the function dist.view = \"local\"";
 }
 

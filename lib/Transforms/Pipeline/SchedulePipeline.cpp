@@ -226,9 +226,9 @@ struct DistSchedulePipeline : dist::impl::DistSchedulePipelineBase<DistScheduleP
     auto symbol = function->getAttrOfType<FlatSymbolRefAttr>(DistDialect::kMesh);
     StringRef mesh = symbol ? symbol.getValue() : "";
     if (least.second == chosen)
-      return function.emitError() << "no schedule fits into " << bytesText(budget) << " a device; '"
-                                  << std::string(toString(chosen)) << "' takes least, "
-                                  << bytesText(bytes) << " on mesh '" << mesh
+      return function.emitError() << "no schedule fits into " << bytesText(budget)
+                                  << " per device; '" << std::string(toString(chosen))
+                                  << "' takes least, " << bytesText(bytes) << " on mesh '" << mesh
                                   << "': take more stages, or smaller micro-batches";
     return function.emitError() << "schedule '" << std::string(toString(chosen)) << "' takes "
                                 << bytesText(bytes) << " on mesh '" << mesh << "', the budget is "

@@ -116,9 +116,9 @@ void dist::writeShardings(func::FuncOp function, const PropagationGraph &graph,
     const TensorState &state = graph.tensors[tensor];
     if (lies != closed(tensor) &&
         state.given != TensorSharding::allOpen(*state.mesh, state.type.getRank()))
-      function.emitRemark() << "result '" << graph.tensors[tensor].name << "' lies as argument '"
-                            << graph.tensors[fed].name << "' that it feeds, " << lies
-                            << ", and not as annotated";
+      function.emitRemark() << "result '" << graph.tensors[tensor].name
+                            << "' has the sharding of argument '" << graph.tensors[fed].name
+                            << "' that it feeds, " << lies << " instead of its annotation";
     signature.ofResult(index).set(DistDialect::kSharding, lies);
   }
   signature.write();

@@ -376,7 +376,7 @@ struct DistSearch : dist::impl::DistSearchBase<DistSearch> {
     }
     if (minimise == "memory" && memoryBudget > 0) {
       getOperation().emitError()
-          << "dist-search: a plan of the least memory takes no memory-budget";
+          << "dist-search: minimise=memory cannot be combined with memory-budget";
       return signalPassFailure();
     }
     settings.topology = cost->topology;

@@ -29,7 +29,7 @@ func.func @f(%x: tensor<4xf32>) {
 // (C2)
 dist.process_mesh @pod(shape = [2], dim_names = ["x"])
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error@+1 {{dim = 1 of a rank-1 tensor 'tensor<4xf32>'; it lies in [0, 1)}}
+  // expected-error@+1 {{dim = 1 of a rank-1 tensor 'tensor<4xf32>'; it must be in [0, 1)}}
   %0 = dist.all_gather %x over @pod ["x"] dim = 1 : tensor<4xf32> -> tensor<8xf32>
   return
 }
@@ -60,7 +60,7 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
   %c0 = arith.constant 0 : index
   %c = arith.cmpi eq, %i, %c0 : index
   %r = scf.if %c -> tensor<4xf32> {
-    // expected-error@+1 {{stands under 'scf.if', which devices along axis 'x' of mesh 'pod' may steer differently; some would wait for ever}}
+    // expected-error@+1 {{is nested in 'scf.if', whose control flow may differ between devices along axis 'x' of mesh 'pod': some would wait forever}}
     %0 = dist.all_reduce %x over @pod ["x"] reduction = sum : tensor<4xf32>
     scf.yield %0 : tensor<4xf32>
   } else {
@@ -94,7 +94,7 @@ func.func @f(%a: tensor<4611686018427387904xf32>) {
 // (C8)
 dist.process_mesh @pod(shape = [4], dim_names = ["x"])
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error@+1 {{root = 9 of a group of 4 devices; a root lies in [0, 4)}}
+  // expected-error@+1 {{root = 9 of a group of 4 devices; a root must be in [0, 4)}}
   %0 = dist.gather %x over @pod ["x"] dim = 0 root = 9 : tensor<8xf32> -> tensor<32xf32>
   return
 }
@@ -103,7 +103,7 @@ func.func @f(%x: tensor<8xf32>) {
 // (C8)
 dist.process_mesh @pod(shape = [4], dim_names = ["x"])
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error@+1 {{root = -1 of a group of 4 devices; a root lies in [0, 4)}}
+  // expected-error@+1 {{root = -1 of a group of 4 devices; a root must be in [0, 4)}}
   %0 = dist.reduce %x over @pod ["x"] root = -1 reduction = sum : tensor<8xf32>
   return
 }
@@ -112,7 +112,7 @@ func.func @f(%x: tensor<8xf32>) {
 // (C8) A group of one axis is smaller than the mesh.
 dist.process_mesh @pod(shape = [2, 4], dim_names = ["x", "y"])
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error@+1 {{root = 2 of a group of 2 devices; a root lies in [0, 2)}}
+  // expected-error@+1 {{root = 2 of a group of 2 devices; a root must be in [0, 2)}}
   %0 = dist.broadcast %x over @pod ["x"] root = 2 : tensor<8xf32>
   return
 }
@@ -121,7 +121,7 @@ func.func @f(%x: tensor<8xf32>) {
 // (C8)
 dist.process_mesh @pod(shape = [2], dim_names = ["x"])
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error@+1 {{permutation names device 2 of a group of 2; devices of a group lie in [0, 2)}}
+  // expected-error@+1 {{permutation names device 2 of a group of 2; they must be in [0, 2)}}
   %0 = dist.permute %x over @pod ["x"] permutation = [2, 0] : tensor<8xf32>
   return
 }

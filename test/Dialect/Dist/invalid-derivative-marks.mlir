@@ -37,7 +37,7 @@ func.func @f(%x: tensor<4xf32>, %n: tensor<i32>) -> tensor<4xf32> {
 // -----
 // (D2)
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error@+1 {{'dist.custom_vjp' is the name of a function and stands on func.call}}
+  // expected-error@+1 {{'dist.custom_vjp' must be the name of a function, on a func.call}}
   %0 = arith.addf %x, %x {dist.custom_vjp = @f} : tensor<4xf32>
   return %0 : tensor<4xf32>
 }

@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --verify-diagnostics --split-input-file
 
 // (F1)
-// expected-error@+1 {{result 0: dist.feeds = 3 : i64 names no argument; there are 1}}
+// expected-error@+1 {{result 0: dist.feeds = 3 : i64 does not name an argument; there are 1}}
 func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32> {dist.feeds = 3}) { return %x : tensor<4xf32> }
 
 // -----
@@ -16,7 +16,7 @@ func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32> {dist.feeds = 0}, tensor<4xf32
 
 // -----
 // (F2)
-// expected-error@+1 {{argument 1: dist.name "w" is that of argument 0 too; names are unique}}
+// expected-error@+1 {{argument 1: dist.name "w" is also the name of argument 0 too; names are unique}}
 func.func @f(%x: tensor<4xf32> {dist.name = "w"}, %y: tensor<4xf32> {dist.name = "w"}) { return }
 
 // -----
@@ -31,7 +31,7 @@ func.func @f(%x: tensor<4xi32> {dist.range = [5, 5]}) { return }
 
 // -----
 // (F3)
-// expected-error@+1 {{dist.range stands on integer tensors}}
+// expected-error@+1 {{dist.range is only allowed on integer tensors}}
 func.func @f(%x: tensor<4xf32> {dist.range = [0, 5]}) { return }
 
 // -----
@@ -40,5 +40,5 @@ func.func @f(%x: tensor<4xf32> {dist.shard = 1}) { return }
 
 // -----
 // (F3)
-// expected-error@+1 {{dist.range [-4, 9223372036854775807] leaves -2147483648 to 2147483647, what 'i32' holds}}
+// expected-error@+1 {{dist.range [-4, 9223372036854775807] exceeds -2147483648 to 2147483647, the range of 'i32'}}
 func.func @f(%x: tensor<4xi32> {dist.range = [-4, 9223372036854775807]}) { return }

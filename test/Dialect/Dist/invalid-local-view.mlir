@@ -9,7 +9,7 @@ func.func @f(%a: tensor<4xf32>) -> tensor<4xf32>
 
 // -----
 // (L1)
-// expected-error@+1 {{'dist.mesh' names a mesh and stands on functions, found "m"}}
+// expected-error@+1 {{'dist.mesh' must be the name of a mesh, on a function, got "m"}}
 func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> attributes {dist.view = "local", dist.mesh = "m"} {
   return %a : tensor<4xf32>
 }
@@ -22,7 +22,7 @@ func.func @f(%a: tensor<4xf32>) attributes {dist.view = "local", dist.mesh = @m,
 
 // -----
 // (L2)
-// expected-error@+1 {{'dist.mesh_devices' has process id 9223372036854775807; ids lie in [0, 1048576)}}
+// expected-error@+1 {{'dist.mesh_devices' has process id 9223372036854775807; ids must be in [0, 1048576)}}
 func.func @f(%a: tensor<4xf32>) attributes {dist.view = "local", dist.mesh_devices = array<i64: 0, 9223372036854775807>} { return }
 
 // -----

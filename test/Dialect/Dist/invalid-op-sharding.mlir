@@ -22,7 +22,7 @@ func.func @no_axis(%a: tensor<8xf32>) -> tensor<8xf32> {
 // (O1)
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 func.func @no_rule(%a: tensor<8xf32>, %p: i1) -> tensor<8xf32> {
-  // expected-error @+1 {{'dist.op_sharding' stands on 'scf.if', which has no sharding rule}}
+  // expected-error @+1 {{'dist.op_sharding' is not allowed on 'scf.if', which has no sharding rule}}
   %0 = scf.if %p -> tensor<8xf32> {
     scf.yield %a : tensor<8xf32>
   } else {
@@ -36,7 +36,7 @@ func.func @no_rule(%a: tensor<8xf32>, %p: i1) -> tensor<8xf32> {
 // (O1)
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 func.func @local() -> tensor<8xf32> attributes {dist.view = "local"} {
-  // expected-error @+1 {{'dist.op_sharding' stands on 'tensor.empty' in the local view}}
+  // expected-error @+1 {{'dist.op_sharding' is not allowed on 'tensor.empty' in the local view}}
   %0 = tensor.empty() {dist.op_sharding = #dist.op_sharding<@m, factors = [["x"]]>} : tensor<8xf32>
   return %0 : tensor<8xf32>
 }
@@ -151,7 +151,7 @@ func.func @spelling(%a: tensor<8xf32>) -> tensor<8xf32> {
 // -----
 
 func.func @blocks_of_three(%x: tensor<24xf32>) -> tensor<2x3x4xf32> {
-  // expected-error @below {{'dist.blocks' is a unit attribute of a tensor.expand_shape or tensor.collapse_shape between one dimension and two}}
+  // expected-error @below {{'dist.blocks' must be a unit attribute, on a tensor.expand_shape or tensor.collapse_shape between one dimension and two}}
   %0 = tensor.expand_shape %x [[0, 1, 2]] output_shape [2, 3, 4] {dist.blocks} : tensor<24xf32> into tensor<2x3x4xf32>
   return %0 : tensor<2x3x4xf32>
 }

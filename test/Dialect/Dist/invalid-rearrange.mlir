@@ -2,7 +2,7 @@
 
 // R1
 func.func @dimension(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
-  // expected-error @+1 {{dim = 2 of a rank-2 tensor 'tensor<8x4xf32>'; it lies in [0, 2)}}
+  // expected-error @+1 {{dim = 2 of a rank-2 tensor 'tensor<8x4xf32>'; it must be in [0, 2)}}
   %y = dist.rearrange %x dim = 2 segments = [0, 1, 0, 1, 8] : (tensor<8x4xf32>) -> tensor<8x4xf32>
   return %y : tensor<8x4xf32>
 }
@@ -20,7 +20,7 @@ func.func @numbers(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
 
 // R2
 func.func @outside(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
-  // expected-error @+1 {{segment 0 moves 8 elements from 1 in steps of 1 to 0 in steps of 1; they lie in the 8 elements of the operand and the 8 of the result}}
+  // expected-error @+1 {{segment 0 moves 8 elements from 1 in steps of 1 to 0 in steps of 1; they must be within the 8 elements of the operand and the 8 of the result}}
   %y = dist.rearrange %x dim = 0 segments = [1, 1, 0, 1, 8] : (tensor<8x4xf32>) -> tensor<8x4xf32>
   return %y : tensor<8x4xf32>
 }
@@ -29,7 +29,7 @@ func.func @outside(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
 
 // R3
 func.func @other_dimension(%x: tensor<8x5xf32>) -> tensor<8x4xf32> {
-  // expected-error @+1 {{operand 0 is 'tensor<8x5xf32>', the result 'tensor<8x4xf32>'; they differ in dimension 0 alone}}
+  // expected-error @+1 {{operand 0 is 'tensor<8x5xf32>', the result 'tensor<8x4xf32>'; they must be equal but for dimension 0}}
   %y = dist.rearrange %x dim = 0 segments = [0, 1, 0, 1, 8] : (tensor<8x5xf32>) -> tensor<8x4xf32>
   return %y : tensor<8x4xf32>
 }
@@ -38,7 +38,7 @@ func.func @other_dimension(%x: tensor<8x5xf32>) -> tensor<8x4xf32> {
 
 // R4
 func.func @twice(%x: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error @+1 {{segments 0 and 1 write the same element; segments are disjoint}}
+  // expected-error @+1 {{segments 0 and 1 write the same element; segments must be disjoint}}
   %y = dist.rearrange %x, %x dim = 0 segments = [0, 1, 0, 2, 4, 0, 1, 6, -1, 4] fill = 0.0 : f32 : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
   return %y : tensor<8xf32>
 }

@@ -13,7 +13,7 @@ func.func @f(%x: tensor<4x4xf32> {dist.sharding = #dist.sharding<@pod, [shard(0)
 // -----
 // (S3) D4-12: Shard(2) and Shard(3) of a matrix
 dist.process_mesh @pod(shape = [2], dim_names = ["x"])
-// expected-error@+1 {{shard(2) of a rank-2 tensor 'tensor<2x3xf32>': the dimension lies in [-2, 2)}}
+// expected-error@+1 {{shard(2) of a rank-2 tensor 'tensor<2x3xf32>': the dimension must be in [-2, 2)}}
 func.func @f(%x: tensor<2x3xf32> {dist.sharding = #dist.sharding<@pod, [shard(2)]>}) { return }
 
 // -----
@@ -77,7 +77,7 @@ func.func @f(%x: tensor<8x8xf32> {dist.sharding = #dist.sharding<@pod, dims = [[
 // -----
 // (S10)
 dist.process_mesh @pod(shape = [2], dim_names = ["x"])
-// expected-error@+1 {{a sharding stands on ranked tensors, not on 'f32'}}
+// expected-error@+1 {{only ranked tensors have shardings, not 'f32'}}
 func.func @f(%x: f32 {dist.sharding = #dist.sharding<@pod, [replicate]>}) { return }
 
 // -----
@@ -121,5 +121,5 @@ func.func @f(%a: tensor<8xf32> {dist.sharding = #dist.sharding<@m, dims = [["x":
 // -----
 // (S11)
 dist.process_mesh @pod(shape = [2], dim_names = ["x"])
-// expected-error@+1 {{'tensor<4294967296x4294967296xf32>' has more than 2^48 elements, the most that are laid out}}
+// expected-error@+1 {{'tensor<4294967296x4294967296xf32>' has more than 2^48 elements, the maximum of a sharded tensor}}
 func.func @f(%x: tensor<4294967296x4294967296xf32> {dist.sharding = #dist.sharding<@pod, [shard(0)]>}) { return }

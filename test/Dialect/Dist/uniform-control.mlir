@@ -12,7 +12,7 @@ func.func @carried(%x: tensor<4xf32>) attributes {dist.view = "local", dist.mesh
     scf.yield %t : index
   }
   scf.for %k = %c0 to %n step %c1 {
-    // expected-error@+1 {{stands under 'scf.for', which devices along axis 'y' of mesh 'm' may steer differently; some would wait for ever}}
+    // expected-error@+1 {{is nested in 'scf.for', whose control flow may differ between devices along axis 'y' of mesh 'm': some would wait forever}}
     %0 = dist.all_reduce %x over @m ["x"] reduction = sum : tensor<4xf32>
   }
   return
@@ -26,7 +26,7 @@ func.func @shard(%x: tensor<4xf32>, %c: tensor<2xi1> {dist.sharding = #dist.shar
   %c0 = arith.constant 0 : index
   %v = tensor.extract %c[%c0] : tensor<2xi1>
   scf.if %v {
-    // expected-error@+1 {{stands under 'scf.if', which devices along axis 'x' of mesh 'm' may steer differently}}
+    // expected-error@+1 {{is nested in 'scf.if', whose control flow may differ between devices along axis 'x' of mesh 'm'}}
     %0 = dist.all_reduce %x over @m ["x"] reduction = sum : tensor<4xf32>
   }
   return
@@ -47,7 +47,7 @@ func.func @branch(%x: tensor<4xf32>) attributes {dist.view = "local", dist.mesh 
     scf.yield %false : i1
   }
   scf.if %c {
-    // expected-error@+1 {{stands under 'scf.if', which devices along axis 'x'}}
+    // expected-error@+1 {{is nested in 'scf.if', whose control flow may differ between devices along axis 'x'}}
     %0 = dist.all_reduce %x over @m ["x"] reduction = sum : tensor<4xf32>
   }
   return

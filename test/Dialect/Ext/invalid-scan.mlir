@@ -2,7 +2,7 @@
 
 // (E1)
 func.func @dim(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
-  // expected-error@+1 {{'ext.scan' op has dim = 2, and its inputs are 'tensor<4x8xf32>'; dim lies in [0, 2)}}
+  // expected-error@+1 {{'ext.scan' op has dim = 2, and its inputs are 'tensor<4x8xf32>'; dim must be in [0, 2)}}
   %0 = ext.scan dim = 2 ins(%x : tensor<4x8xf32>) {
   ^bb0(%before: f32, %after: f32):
     ext.yield %after : f32
@@ -52,7 +52,7 @@ func.func @yields(%x: tensor<4xf32>) {
 func.func @tensors(%x: tensor<4xf32>) {
   %0 = ext.scan dim = 0 ins(%x : tensor<4xf32>) {
   ^bb0(%before: f32, %after: f32):
-    // expected-error@+1 {{'tensor.empty' op stands in the region of 'ext.scan'; its ops compute scalars and have no regions}}
+    // expected-error@+1 {{'tensor.empty' op is not allowed in the region of 'ext.scan'; its ops compute scalars and have no regions}}
     %0 = tensor.empty() : tensor<4xf32>
     ext.yield %after : f32
   }

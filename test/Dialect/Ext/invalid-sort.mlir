@@ -2,7 +2,7 @@
 
 // (E1)
 func.func @dim(%x: tensor<f32>) {
-  // expected-error@+1 {{'ext.sort' op has dim = 0, and its inputs are 'tensor<f32>'; dim lies in [0, 0)}}
+  // expected-error@+1 {{'ext.sort' op has dim = 0, and its inputs are 'tensor<f32>'; dim must be in [0, 0)}}
   %0 = ext.sort dim = 0 keys = 1 ins(%x : tensor<f32>)
   return
 }
@@ -11,7 +11,7 @@ func.func @dim(%x: tensor<f32>) {
 
 // (E5)
 func.func @keys(%x: tensor<4xf32>) {
-  // expected-error@+1 {{'ext.sort' op has keys = 2 and 1 inputs; keys lies in [1, 1]}}
+  // expected-error@+1 {{'ext.sort' op has keys = 2 and 1 inputs; keys must be in [1, 1]}}
   %0 = ext.sort dim = 0 keys = 2 ins(%x : tensor<4xf32>)
   return
 }
@@ -20,7 +20,7 @@ func.func @keys(%x: tensor<4xf32>) {
 
 // (E6)
 func.func @limit(%x: tensor<4xf32>) {
-  // expected-error@+1 {{'ext.sort' op has limit = 5, and dimension 0 has 4 elements; limit lies in [0, 4]}}
+  // expected-error@+1 {{'ext.sort' op has limit = 5, and dimension 0 has 4 elements; limit must be in [0, 4]}}
   %0 = ext.sort dim = 0 keys = 1 limit = 5 ins(%x : tensor<4xf32>)
   return
 }

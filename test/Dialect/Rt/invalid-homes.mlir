@@ -58,7 +58,7 @@ rt.program @main {
   rt.argument "x" : tensor<4xf32>
   rt.part "main" over @m arena 64 {
     %c = rt.constant "c" dense<1.0> : tensor<4xf32> in !rt.slot<4xf32>
-    // expected-error @below {{an argument cannot lie in a constant}}
+    // expected-error @below {{an argument cannot be held in a constant}}
     rt.argument_home 0 in %c : !rt.slot<4xf32> as #dist.sharding<@m, [replicate]>
   }
 }

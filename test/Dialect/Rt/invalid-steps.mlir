@@ -94,7 +94,7 @@ rt.program @main {
     %a = rt.slot "a" at 0 : !rt.slot<2x4xf32>
     %b = rt.slot "b" at 64 : !rt.slot<4x2xf32>
     %c = rt.slot "c" at 128 : !rt.slot<2x2xbf16>
-    // expected-error @below {{element types 'f32', 'f32' and 'bf16' do not go together}}
+    // expected-error @below {{element types 'f32', 'f32' and 'bf16' are not a supported combination}}
     rt.gemm %a, %b to %c batch 1 m 2 n 2 k 4 ld [4, 2, 2] stride [0, 0, 0] : !rt.slot<2x4xf32>, !rt.slot<4x2xf32> to !rt.slot<2x2xbf16>
   }
 }
@@ -108,7 +108,7 @@ rt.program @main {
     %a = rt.slot "a" at 0 : !rt.slot<2x4xf32>
     %b = rt.slot "b" at 64 : !rt.slot<4x2xf32>
     %c = rt.slot "c" at 128 : !rt.slot<2x2xf32>
-    // expected-error @below {{a lies beyond '!rt.slot<2x4xf32>'}}
+    // expected-error @below {{a exceeds '!rt.slot<2x4xf32>'}}
     rt.gemm %a, %b to %c batch 9223372036854775807 m 2 n 2 k 4 ld [4, 2, 2] stride [9223372036854775807, 0, 0] : !rt.slot<2x4xf32>, !rt.slot<4x2xf32> to !rt.slot<2x2xf32>
   }
 }

@@ -103,7 +103,7 @@ rt.program @main {
   rt.part "main" over @m arena 64 {
     %x = rt.slot "x" at 0 : !rt.slot<4xf32>
     %y = rt.slot "y" at 16 : !rt.slot<4xf32>
-    // expected-error @below {{its token is not waited for exactly once in its block}}
+    // expected-error @below {{its token must have exactly one rt.wait, in the same block}}
     %t = rt.collective "all_reduce" (%x) to (%y) over @m ["d"] reduction sum from [#dist.sharding<@m, [partial(sum)]>] to [#dist.sharding<@m, [replicate]>] global [tensor<4xf32>] : (!rt.slot<4xf32>) to (!rt.slot<4xf32>) -> !rt.token
   }
 }
@@ -130,7 +130,7 @@ rt.program @main {
     %x = rt.slot "x" at 0 : !rt.slot<4xf32>
     %y = rt.slot "y" at 16 : !rt.slot<4xf32>
     rt.argument_home 0 in %x : !rt.slot<4xf32> as #dist.sharding<@m, [replicate]>
-    // expected-error @below {{result 'y' feeds argument 0, but does not lie in its slot}}
+    // expected-error @below {{result 'y' feeds argument 0, but is not in the same slot}}
     rt.result_home 0 in %y : !rt.slot<4xf32> as #dist.sharding<@m, [replicate]>
   }
 }
@@ -143,7 +143,7 @@ rt.program @main {
   rt.part "main" over @m arena 64 {
     %x = rt.slot "x" at 0 : !rt.slot<4xf32>
     %y = rt.slot "y" at 16 : !rt.slot<8xf32>
-    // expected-error @below {{from '!rt.slot<4xf32>' to '!rt.slot<8xf32>', which do not hold equally many bytes}}
+    // expected-error @below {{from '!rt.slot<4xf32>' to '!rt.slot<8xf32>', which differ in size}}
     rt.copy %x to %y : !rt.slot<4xf32> to !rt.slot<8xf32>
   }
 }

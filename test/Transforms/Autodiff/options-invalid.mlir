@@ -11,7 +11,7 @@
 // RUN: not tessera-opt %s --dist-autodiff="function=declared" 2>&1 | FileCheck %s --check-prefix=BODY
 // RUN: not tessera-opt %s --dist-autodiff="function=integers" 2>&1 | FileCheck %s --check-prefix=NOTHING
 
-// FUNCTION: error: there is no function 'main' to differentiate
+// FUNCTION: error: no function 'main' to differentiate
 // WRT: [[@LINE+9]]:1: error: wrt 'q' is not an argument of 'f'; give a dist.name or an index
 // INTEGER: [[@LINE+8]]:{{.*}}: error: argument 'n' of 'f' has type 'tensor<4xi32>'; only floating-point arguments have gradients
 // TWICE: [[@LINE+7]]:1: error: wrt '0' is given twice
@@ -28,7 +28,7 @@ func.func @f(%x: tensor<4xf32> {dist.name = "x"}, %n: tensor<4xi32> {dist.name =
 func.func @taken() { return }
 func.func private @declared(tensor<4xf32>) -> tensor<4xf32>
 // BODY: [[@LINE-1]]:1: error: 'declared' cannot be differentiated; functions of the global view with one block are
-// NOTHING: [[@LINE+1]]:1: error: 'integers' has no floating-point argument to differentiate by
+// NOTHING: [[@LINE+1]]:1: error: 'integers' has no floating-point argument to differentiate with respect to
 func.func @integers(%n: tensor<i32>) -> tensor<i32> {
   return %n : tensor<i32>
 }

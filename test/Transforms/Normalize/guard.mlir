@@ -33,7 +33,7 @@ func.func @f(%x: tensor<4xui8>) { return }
 // -----
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 func.func @collective(%x: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error@+1 {{'dist.all_reduce' stands in the global view, where values have no device; write dist.reshard}}
+  // expected-error@+1 {{'dist.all_reduce' is not allowed in the global view, where values have no device; write dist.reshard}}
   %0 = dist.all_reduce %x over @m ["x"] reduction = sum : tensor<8xf32>
   return %0 : tensor<8xf32>
 }
@@ -41,7 +41,7 @@ func.func @collective(%x: tensor<8xf32>) -> tensor<8xf32> {
 // -----
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 func.func @coordinate() -> tensor<index> {
-  // expected-error@+1 {{'dist.axis_index' stands in the global view}}
+  // expected-error@+1 {{'dist.axis_index' is not allowed in the global view}}
   %0 = dist.axis_index over @m ["x"] : index
   %1 = tensor.from_elements %0 : tensor<index>
   return %1 : tensor<index>

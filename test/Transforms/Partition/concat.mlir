@@ -11,7 +11,7 @@ dist.process_mesh @line(shape = [4], dim_names = ["s"])
 
 // CHECK: dist.exchange %{{.*}}, %{{.*}} from
 // CHECK-NOT: dist.exchange
-// BYTES: total: 1 collectives, 80 bytes on the wire
+// BYTES: total: 1 collective, 80 bytes on the wire
 func.func @main(%a: tensor<5x4xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>},
                 %b: tensor<15x4xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>})
     -> (tensor<20x4xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>}) {

@@ -9,7 +9,7 @@ dist.process_mesh @line(shape = [4], dim_names = ["s"])
 // CHECK: arith.constant -0.000000e+00 : f32
 // CHECK: dist.all_reduce %{{.*}} reduction = sum {{.*}} tensor<2x8xf32>
 // 2 B (n-1)/n of 64 bytes.
-// BYTES: total: 1 collectives, 96 bytes on the wire
+// BYTES: total: 1 collective, 96 bytes on the wire
 func.func @main(%x: tensor<16x8xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>},
                 %at: tensor<i64> {dist.sharding = #dist.sharding<@line, [replicate]>, dist.range = [-3, 20]})
     -> (tensor<2x8xf32> {dist.sharding = #dist.sharding<@line, [replicate]>}) {

@@ -10,7 +10,7 @@ dist.process_mesh @grid(shape = [2, 3], dim_names = ["x", "y"])
 
 // A part is 6 x 3 elements.
 // CHECK: exchange {{.*}} 72 on the wire
-// CHECK: total: 1 collectives, 72 bytes on the wire
+// CHECK: total: 1 collective, 72 bytes on the wire
 func.func @main(%x: tensor<12x9xf32> {dist.sharding = #dist.sharding<@grid, [shard(0), shard(1)]>})
     -> (tensor<12x9xf32> {dist.sharding = #dist.sharding<@grid, [shard(0), shard(1)]>}) {
   %init = tensor.empty() : tensor<12x9xf32>

@@ -12,7 +12,7 @@ dist.process_mesh @line(shape = [4], dim_names = ["s"])
 // CHECK: dist.exchange %[[X:.*]], %[[X]] from
 // CHECK-NOT: dist.exchange
 // CHECK-NOT: dist.all_gather
-// BYTES: total: 1 collectives, 32 bytes on the wire
+// BYTES: total: 1 collective, 32 bytes on the wire
 func.func @main(%x: tensor<64x8xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>})
     -> (tensor<64x8xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>}) {
   %last = tensor.extract_slice %x[63, 0] [1, 8] [1, 1] : tensor<64x8xf32> to tensor<1x8xf32>

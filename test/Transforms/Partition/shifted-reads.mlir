@@ -8,7 +8,7 @@ dist.process_mesh @line(shape = [4], dim_names = ["s"])
 
 // CHECK: %[[HULL:.*]] = dist.exchange %arg0
 // CHECK-COUNT-2: dist.exchange %[[HULL]]
-// BYTES: total: 1 collectives, 64 bytes on the wire
+// BYTES: total: 1 collective, 64 bytes on the wire
 func.func @main(%x: tensor<16x8xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>})
     -> (tensor<16x8xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>}) {
   %zero = arith.constant 0.0 : f32

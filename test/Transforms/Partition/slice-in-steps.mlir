@@ -8,7 +8,7 @@ dist.process_mesh @line(shape = [4], dim_names = ["s"])
 
 // CHECK: tensor.extract_slice %{{.*}}[0, 0] [4, 4] [2, 1] {{.*}}: tensor<8x4xf32> to tensor<4x4xf32>
 // CHECK: dist.exchange
-// BYTES: total: 1 collectives, 64 bytes on the wire
+// BYTES: total: 1 collective, 64 bytes on the wire
 func.func @main(%x: tensor<32x4xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>})
     -> (tensor<8x4xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>}) {
   %y = tensor.extract_slice %x[16, 0] [8, 4] [2, 1] : tensor<32x4xf32> to tensor<8x4xf32>

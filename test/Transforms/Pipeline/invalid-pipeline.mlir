@@ -64,7 +64,7 @@ func.func @main(%x: tensor<4xf32> {dist.sharding = #dist.sharding<@a, [replicate
 
 // -----
 
-// expected-error@+1 {{'dist.schedule' is the name of a schedule and stands on functions, found 3 : i64}}
+// expected-error@+1 {{'dist.schedule' must be the name of a schedule, on a function, got 3 : i64}}
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> attributes {dist.schedule = 3 : i64} {
   return %x : tensor<4xf32>
 }

@@ -37,7 +37,7 @@ dist.process_mesh @pod(shape = [2], dim_names = ["x"])
 // CHECK-LABEL: func @both
 // CHECK-SAME: dist.feeds = 0 : i64, dist.sharding = #dist.sharding<@pod, [shard(0)]>
 // STEPS: rt.program @both
-// expected-remark @below {{result 'result0' lies as argument 'arg0' that it feeds}}
+// expected-remark @below {{result 'result0' has the sharding of argument 'arg0' that it feeds}}
 func.func @both(%w: tensor<8x8xf32> {dist.sharding = #dist.sharding<@pod, [shard(0)]>})
     -> (tensor<8x8xf32> {dist.feeds = 0, dist.sharding = #dist.sharding<@pod, [shard(1)]>}) {
   %0 = arith.mulf %w, %w : tensor<8x8xf32>

@@ -5,7 +5,7 @@
 
 dist.process_mesh @line(shape = [8], dim_names = ["s"])
 
-// CHECK: total: 1 collectives, 256 bytes on the wire
+// CHECK: total: 1 collective, 256 bytes on the wire
 func.func @main(%x: tensor<1024x64xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>})
     -> (tensor<64xf32> {dist.sharding = #dist.sharding<@line, [replicate]>}) {
   %row = tensor.extract_slice %x[1023, 0] [1, 64] [1, 1] : tensor<1024x64xf32> to tensor<1x64xf32>

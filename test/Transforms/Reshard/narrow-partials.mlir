@@ -17,7 +17,7 @@ dist.process_mesh @m(shape = [4], dim_names = ["x"])
 // WIDE: all_gather @m [x] of 4 bf16 32768 B, 24576 on the wire
 // WIDE: total: 2 collectives, 73728 bytes
 // NARROW: all_reduce @m [x] of 4 bf16 32768 B, 49152 on the wire
-// NARROW: total: 1 collectives, 49152 bytes
+// NARROW: total: 1 collective, 49152 bytes
 // EXEC: check  result0  ok
 
 #left = affine_map<(i, j, k) -> (i, k)>

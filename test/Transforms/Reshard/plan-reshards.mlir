@@ -5,7 +5,7 @@
 // RUN: not tessera-opt %s --dist-plan-reshards="topology=%t.none" 2>&1 | FileCheck %s --check-prefix=TOPOLOGY
 // RUN: tessera-opt %s --tessera-pipeline="compile-to=planned" | tessera-opt --dist-partition | FileCheck %s --check-prefix=LOCAL
 
-// OBJECTIVE: error: objective 'fun' is neither time nor bytes
+// OBJECTIVE: error: objective 'fun' is not a valid objective: expected time or bytes
 // TOPOLOGY: error: topology '{{.*}}.none': cannot be read: No such file or directory; it is a file, 'hwloc', or one of share/topologies:
 // TOPOLOGY-SAME: 8gpu.json
 

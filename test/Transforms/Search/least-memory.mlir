@@ -5,7 +5,7 @@
 // RUN: not tessera-opt %s --dist-search=minimise=words 2>&1 | FileCheck %s --check-prefix=WORDS
 // RUN: not tessera-opt %s --dist-search="minimise=memory memory-budget=1" 2>&1 | FileCheck %s --check-prefix=BOTH
 // WORDS: error: dist-search: minimise is 'words'; a plan has the least time or the least memory
-// BOTH: error: dist-search: a plan of the least memory takes no memory-budget
+// BOTH: error: dist-search: minimise=memory cannot be combined with memory-budget
 
 dist.process_mesh @line(shape = [8], dim_names = ["d"])
 

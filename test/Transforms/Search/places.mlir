@@ -11,7 +11,7 @@ dist.process_mesh @m(shape = [2, 4], dim_names = ["a", "b"])
 // CHECK-DAG: dist.reshard %[[WHOLE]] to #dist.sharding<@m, [replicate, shard(0)]>
 // REPORT: collectives
 // REPORT-NEXT: all_gather @m [a]
-// REPORT-NEXT: total: 1 collectives
+// REPORT-NEXT: total: 1 collective
 func.func @main(%x: tensor<64x64xf32> {dist.sharding = #dist.sharding<@m, [shard(1), replicate]>})
     -> (tensor<64x64xf32> {dist.sharding = #dist.sharding<@m, [replicate, shard(1)]>},
         tensor<64x64xf32> {dist.sharding = #dist.sharding<@m, [replicate, shard(0)]>}) {

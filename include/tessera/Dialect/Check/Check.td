@@ -15,8 +15,8 @@ def Check_Dialect : Dialect {
   let cppNamespace = "::tessera::check";
   let summary = "Assertions on values, for tests";
   let description = [{
-    Ops by which a test program states its own result. The interpreter executes them, in the global view
-    on one device and in the local view on every device; compiled programs refuse them.
+    Ops by which a test program checks its own values. The interpreter executes them, in the global view on one
+    device and in the local view on every device. They cannot be compiled.
   }];
 }
 

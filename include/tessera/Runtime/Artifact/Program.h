@@ -102,7 +102,7 @@ struct GemmStep {
   bool hasEpilogue() const { return bias.has_value() || epilogue != Epilogue::none; }
 };
 
-/// A loop of a contraction: its trips, and how many elements lie between neighbours in A, B and C
+/// A loop of a contraction: its trips, and the strides in elements of A, B and C
 /// (0 where an operand does not depend on the loop; negative where it is read backwards).
 struct ContractLoop {
   int64_t extent = 1;

@@ -109,7 +109,7 @@ bool checkAgainst(RunReport &report, const RunReport &reference);
 void printChecks(const RunReport &report);
 
 /// The JSON of --json: results with checksums (FNV-1a 64 of the global value's bytes), scalars,
-/// counted bytes a collective and in all, checks. Times stand under "timing".
+/// counted bytes a collective and in all, checks. Times are under "timing".
 std::string reportJson(const RunReport &report);
 
 /// Writes --output, --trace and --json files, each through a temporary file and a rename.

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A contraction is a matrix product whose rows, columns and summed index are
-// groups of loops: an element of A lies at the offset of its row plus that of its
+// groups of loops: the offset of an element of A is that of its row plus that of its
 // place in the sum. The sums run over packed panels of one operand and elements of
-// the other where they lie ("implicit gemm": no matrix of windows is written).
+// the other in place ("implicit gemm": no matrix of windows is written).
 //
 // D. Matthews, "High-Performance Tensor Contraction without Transposition", 2018
 //

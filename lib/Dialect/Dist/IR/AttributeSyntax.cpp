@@ -181,7 +181,7 @@ static Attribute parseShardingBody(AsmParser &parser) {
       if (first)
         byDim = true;
       if (llvm::is_contained(seen, field)) {
-        parser.emitError(loc) << "'" << field << "' stands twice in a sharding";
+        parser.emitError(loc) << "'" << field << "' occurs twice in a sharding";
         return {};
       }
       seen.push_back(field);
@@ -215,7 +215,7 @@ static Attribute parseShardingBody(AsmParser &parser) {
   } while (succeeded(parser.parseOptionalComma()));
   if (byDim && !llvm::is_contained(seen, "dims")) {
     parser.emitError(parser.getCurrentLocation())
-        << "a sharding by dimension needs dims = [[…], …]";
+        << "expected dims = [[…], …] in a by-dimension sharding";
     return {};
   }
   if (parser.parseGreater())

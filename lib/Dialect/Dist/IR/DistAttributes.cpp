@@ -63,11 +63,12 @@ public:
 
   FailureOr<sharding::TensorSharding> run() {
     if (!tensor) // (S10)
-      return emitError() << "a sharding stands on ranked tensors, not on " << type << "";
+      return emitError() << "only ranked tensors have shardings, not " << type << "";
     int64_t elements = 1;
     for (int64_t extent : tensor.getShape()) { // (S11)
       if (extent > kMaxElements || (extent > 0 && elements > kMaxElements / extent))
-        return emitError() << tensor << " has more than 2^48 elements, the most that are laid out";
+        return emitError() << tensor
+                           << " has more than 2^48 elements, the maximum of a sharded tensor";
       elements *= std::max<int64_t>(extent, 1);
     }
     result.dims.resize(tensor.getRank());
@@ -104,7 +105,7 @@ private:
         int64_t rank = tensor.getRank(), dim = placement.getDim();
         if (dim < -rank || dim >= rank) // (S3)
           return emitError() << "shard(" << dim << ") of a rank-" << rank << " tensor " << tensor
-                             << ": the dimension lies in [" << -rank << ", " << rank << ")";
+                             << ": the dimension must be in [" << -rank << ", " << rank << ")";
         ordered[dim < 0 ? dim + rank : dim].push_back({placement.getOrder(), ref});
         break;
       }
@@ -154,8 +155,9 @@ private:
                    window.getLength() >= 0 && !far(window.getStep()) && !far(window.getOffset()) &&
                    !far(window.getLength());
       if (!valid)
-        return emitError() << textOf(window) << " of " << tensor << ": the dimension lies in [0, "
-                           << tensor.getRank() << "), the length in [0, 2^40], step and offset in "
+        return emitError() << textOf(window) << " of " << tensor
+                           << ": the dimension must be in [0, " << tensor.getRank()
+                           << "), the length in [0, 2^40], step and offset in "
                            << "[-2^40, 2^40]";
       int64_t extent = tensor.getDimSize(window.getDim());
       bool selects = window.getCount() >= 0;
@@ -169,7 +171,7 @@ private:
       if (window.getDivisor() < 1 || far(window.getDivisor()) || window.getCount() < -1 || !inside)
         return emitError() << textOf(window) << " of " << tensor
                            << ": the divisor is positive, and the "
-                           << "elements begin, begin + stride, ... that it selects lie in [0, "
+                           << "selected elements begin, begin + stride, ... must be in [0, "
                            << extent << ")";
       result.windows.push_back({window.getDim(), window.getStep(), window.getOffset(),
                                 window.getLength(), window.getDivisor(), window.getBegin(),

@@ -88,7 +88,7 @@ static LogicalResult verifyDimension(Operation *op, StringRef what, int64_t dim)
     int64_t rank = cast<RankedTensorType>(operand.getType()).getRank();
     if (dim < 0 || dim >= rank) // (C2)
       return op->emitOpError() << what << " = " << dim << " of a rank-" << rank << " tensor "
-                               << operand.getType() << "; it lies in [0, " << rank << ")";
+                               << operand.getType() << "; it must be in [0, " << rank << ")";
   }
   return success();
 }
@@ -98,7 +98,7 @@ static LogicalResult verifyPositions(CollectiveOpInterface op, int64_t groupSize
   auto root = op->getAttrOfType<IntegerAttr>("root");
   if (root && (root.getInt() < 0 || root.getInt() >= groupSize)) // (C8)
     return op->emitOpError() << "root = " << root.getInt() << " of a group of " << groupSize
-                             << " devices; a root lies in [0, " << groupSize << ")";
+                             << " devices; a root must be in [0, " << groupSize << ")";
   auto permutation = op->getAttrOfType<DenseI64ArrayAttr>("permutation");
   if (!permutation)
     return success();
@@ -108,8 +108,7 @@ static LogicalResult verifyPositions(CollectiveOpInterface op, int64_t groupSize
   for (int64_t position : permutation.asArrayRef())
     if (position < 0 || position >= groupSize) // (C8)
       return op->emitOpError() << "permutation names device " << position << " of a group of "
-                               << groupSize << "; devices of a group lie in [0, " << groupSize
-                               << ")";
+                               << groupSize << "; they must be in [0, " << groupSize << ")";
   return success();
 }
 

@@ -117,8 +117,9 @@ static LogicalResult verifyCustomVjp(Operation *op, Attribute value) {
   auto name = dyn_cast<FlatSymbolRefAttr>(value);
   auto call = dyn_cast<func::CallOp>(op);
   if (!name || !call) // (D2)
-    return op->emitError() << "'" << DistDialect::kCustomVjp << "' is the name of a function and "
-                           << "stands on func.call";
+    return op->emitError() << "'" << DistDialect::kCustomVjp
+                           << "' must be the name of a function, on a "
+                           << "func.call";
   auto function = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, name);
   if (!function) // (D2)
     return op->emitError() << "'" << DistDialect::kCustomVjp << "' is '" << name.getValue()
@@ -140,8 +141,8 @@ static LogicalResult verifyMeshOfFunction(Operation *op, Attribute value) {
   auto name = dyn_cast<FlatSymbolRefAttr>(value);
   if (!name || !isa<FunctionOpInterface>(op)) // (L1)
     return op->emitError() << "'" << DistDialect::kMesh
-                           << "' names a mesh and stands on functions, "
-                           << "found " << value;
+                           << "' must be the name of a mesh, on a function, "
+                           << "got " << value;
   if (!lookupMesh(op, name)) // (L1)
     return op->emitError() << "mesh '" << name.getValue()
                            << "' is not declared; add dist.process_mesh @" << name.getValue();
@@ -158,8 +159,8 @@ static LogicalResult verifyMeshDevices(Operation *op, Attribute value) {
   std::set<int64_t> ids;
   for (int64_t id : list.asArrayRef()) { // (L2)
     if (id < 0 || id > kMaxProcessId)
-      return op->emitError() << "'" << attribute << "' has process id " << id << "; ids lie in [0, "
-                             << kMaxProcessId + 1 << ")";
+      return op->emitError() << "'" << attribute << "' has process id " << id
+                             << "; ids must be in [0, " << kMaxProcessId + 1 << ")";
     if (!ids.insert(id).second)
       return op->emitError() << "'" << attribute << "' has process id " << id
                              << " twice; ids are unique";
@@ -213,8 +214,8 @@ static LogicalResult verifyMove(Operation *op, Attribute value) {
   auto move = dyn_cast<MoveAttr>(value);
   auto reshard = dyn_cast<ReshardOp>(op);
   if (!move || !reshard)
-    return op->emitError() << "'" << DistDialect::kMove << "' is a #dist.move and stands on "
-                           << "dist.reshard, found " << value;
+    return op->emitError() << "'" << DistDialect::kMove << "' must be a #dist.move, on a "
+                           << "dist.reshard, got " << value;
   ShardingAttr from = getSharding(reshard.getOperand()), to = reshard.getSharding();
   ProcessMeshOp mesh = lookupMesh(op, to.getMesh());
   auto emitError = [&]() { return op->emitError(); };
@@ -233,7 +234,7 @@ static LogicalResult verifyMove(Operation *op, Attribute value) {
       return success();
   }
   return op->emitError() << "'" << DistDialect::kMove << "' is " << move
-                         << ", which does not lead from " << from << " to " << to
+                         << ", which does not convert " << from << " to " << to
                          << "; leave it out and run dist-plan-reshards";
 }
 
@@ -245,7 +246,7 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (name == kBeforeShardings) {
     auto loop = dyn_cast<scf::WhileOp>(op);
     if (!loop)
-      return op->emitError() << "'" << name << "' stands on scf.while only";
+      return op->emitError() << "'" << name << "' is only allowed on scf.while";
     return verifyShardingList(op, name, value, loop.getBeforeBody()->getArgumentTypes());
   }
   if (name == kView) {
@@ -253,18 +254,17 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     if (!isa<FunctionOpInterface>(op) || !view ||
         (view.getValue() != "local" && view.getValue() != "global"))
       return op->emitError() << "'" << name
-                             << "' is \"local\" or \"global\" and stands on functions, found "
-                             << value;
+                             << "' must be \"local\" or \"global\", on a function, got " << value;
     return success();
   }
   if (name == kGlobalType) {
     auto list = dyn_cast<ArrayAttr>(value);
     if (!isa<TypeAttr>(value) && !(list && list.size() == op->getNumResults()))
-      return op->emitError() << "'" << name << "' is a type, or a list with one a result";
+      return op->emitError() << "'" << name << "' must be a type, or a list of one type per result";
     return success();
   }
   if (name == kSharding)
-    return op->emitError() << "'" << name << "' stands on function arguments and results; "
+    return op->emitError() << "'" << name << "' is only allowed on function arguments and results; "
                            << "on an op write '" << kShardings << "' = [ … ]";
   if (name == kMove)
     return verifyMove(op, value);
@@ -288,32 +288,33 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (name == kSearch) {
     if (!isa<ModuleOp>(op) || !isa<DictionaryAttr>(value))
       return op->emitError() << "'" << name
-                             << "' is a dictionary that dist-search writes on modules";
+                             << "' must be the dictionary that dist-search writes, on a module";
     return success();
   }
   if (name == "dist.parallelisms") { // the driver writes it, for reports
     auto list = dyn_cast<ArrayAttr>(value);
     if (!isa<ModuleOp>(op) || !list || !llvm::all_of(list, llvm::IsaPred<StringAttr>))
-      return op->emitError() << "'" << name << "' is a list of strings on a module, found "
+      return op->emitError() << "'" << name << "' must be a list of strings, on a module, got "
                              << value;
     return success();
   }
   if (name == kBlocks) {
     if (!isa<UnitAttr>(value) || !blockReshapeOf(op))
-      return op->emitError() << "'" << name << "' is a unit attribute of a tensor.expand_shape or "
+      return op->emitError() << "'" << name
+                             << "' must be a unit attribute, on a tensor.expand_shape or "
                              << "tensor.collapse_shape between one dimension and two";
     return success();
   }
   if (name == kRoundsPartials) {
     if (!isa<UnitAttr>(value) || !isa<linalg::LinalgOp>(op))
-      return op->emitError() << "'" << name << "' is a unit attribute of linalg ops, found "
+      return op->emitError() << "'" << name << "' must be a unit attribute, on a linalg op, got "
                              << value << " on '" << op->getName() << "'";
     return success();
   }
   if (std::optional<LogicalResult> verified = verifyPipelineMark(op, attribute))
     return *verified;
   if (name == kName || name == kFeeds || name == kRange)
-    return op->emitError() << "'" << name << "' stands on function arguments and results";
+    return op->emitError() << "'" << name << "' is only allowed on function arguments and results";
   return op->emitError() << "unknown attribute '" << name << "' of the dist dialect";
 }
 
@@ -359,7 +360,7 @@ static LogicalResult verifyFeeds(FunctionOpInterface function, unsigned index) {
     int64_t argument = target ? target.getValue().getSExtValue() : -1;
     Type type = function.getResultTypes()[i];
     if (argument < 0 || !known.count(argument)) // (F1)
-      return fail(i) << "dist.feeds = " << value << " names no argument"
+      return fail(i) << "dist.feeds = " << value << " does not name an argument"
                      << (local ? " of this function; a result feeds an argument on its mesh"
                                : "; there are " + std::to_string(numArguments));
     if (!local && function.getArgumentTypes()[argument] != type) // (F1)
@@ -383,7 +384,7 @@ LogicalResult DistDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
   Attribute value = attribute.getValue();
   std::string what = ("argument " + Twine(argument)).str();
   if (!function)
-    return op->emitError() << "'" << name << "' stands on arguments of functions";
+    return op->emitError() << "'" << name << "' is only allowed on function arguments";
   Type type = function.getArgumentTypes()[argument];
   if (name == kSharding) {
     auto sharding = dyn_cast<ShardingAttr>(value);
@@ -405,8 +406,9 @@ LogicalResult DistDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
         [&](unsigned i) { return function.getArgAttr(i, kName); },
         [&](unsigned i, unsigned other) {
           return op->emitError() << "argument " << i << ": dist.name "
-                                 << function.getArgAttr(i, kName) << " is that of argument "
-                                 << other << " too; names are unique";
+                                 << function.getArgAttr(i, kName)
+                                 << " is also the name of argument " << other
+                                 << " too; names are unique";
         });
   }
   if (name == kRange) {
@@ -420,14 +422,14 @@ LogicalResult DistDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
     if (bounds.size() != 2 || bounds[0] >= bounds[1] || !list || list.size() != 2) // (F3)
       return op->emitError() << what << ": dist.range " << value << " is not [lo, hi] with lo < hi";
     if (!tensor || !tensor.getElementType().isIntOrIndex()) // (F3)
-      return op->emitError() << what << ": dist.range stands on integer tensors, not on " << type
-                             << "";
+      return op->emitError() << what << ": dist.range is only allowed on integer tensors, not "
+                             << type << "";
     unsigned width = tensor.getElementType().isIndex() ? 64 : tensor.getElementTypeBitWidth();
     int64_t least = width == 1 ? 0 : llvm::minIntN(std::min(width, 64u));
     int64_t most = width == 1 ? 1 : llvm::maxIntN(std::min(width, 64u));
     if (bounds[0] < least || bounds[1] - 1 > most) // (F3)
-      return op->emitError() << what << ": dist.range " << value << " leaves " << least << " to "
-                             << most << ", what " << tensor.getElementType() << " holds";
+      return op->emitError() << what << ": dist.range " << value << " exceeds " << least << " to "
+                             << most << ", the range of " << tensor.getElementType();
     return success();
   }
   if (name == kArgument)
@@ -445,7 +447,7 @@ LogicalResult DistDialect::verifyRegionResultAttribute(Operation *op, unsigned, 
   Attribute value = attribute.getValue();
   std::string what = ("result " + Twine(index)).str();
   if (!function)
-    return op->emitError() << "'" << name << "' stands on results of functions";
+    return op->emitError() << "'" << name << "' is only allowed on function results";
   Type type = function.getResultTypes()[index];
   if (name == kSharding) {
     auto sharding = dyn_cast<ShardingAttr>(value);
@@ -462,8 +464,9 @@ LogicalResult DistDialect::verifyRegionResultAttribute(Operation *op, unsigned, 
         [&](unsigned i) { return function.getResultAttr(i, kName); },
         [&](unsigned i, unsigned other) {
           return op->emitError() << "result " << i << ": dist.name "
-                                 << function.getResultAttr(i, kName) << " is that of result "
-                                 << other << " too; names are unique";
+                                 << function.getResultAttr(i, kName)
+                                 << " is also the name of result " << other
+                                 << " too; names are unique";
         });
   }
   if (name == kFeeds)

@@ -48,8 +48,8 @@ std::optional<LogicalResult> dist::verifyPipelineMark(Operation *op, NamedAttrib
   }
   if (name == kSchedule) {
     if (!isa<FunctionOpInterface>(op) || !isa<StringAttr>(value))
-      return op->emitError() << "'" << name << "' is the name of a schedule and stands on "
-                             << "functions, found " << value;
+      return op->emitError() << "'" << name << "' must be the name of a schedule, on a "
+                             << "function, got " << value;
     return success();
   }
   return std::nullopt;

@@ -317,10 +317,9 @@ LogicalResult dist::verifyUniformControl(Operation *op) {
       auto [name, axis] = *axes.begin();
       ProcessMeshOp mesh = lookupMesh(op, FlatSymbolRefAttr::get(op->getContext(), name));
       return op->emitOpError() // (C5)
-             << "stands under '" << parent->getName() << "', which devices along axis '"
-             << mesh.getMesh().axisNames[axis.axis] << "' of mesh '" << name
-             << "' may steer differently; some would wait for ever, so steer it by a value that "
-             << "all hold";
+             << "is nested in '" << parent->getName() << "', whose control flow may differ between "
+             << "devices along axis '" << mesh.getMesh().axisNames[axis.axis] << "' of mesh '"
+             << name << "': some would wait forever; use a condition that is equal on all devices";
     }
   }
   return success();

@@ -171,9 +171,10 @@ LogicalResult OpShardingVerifier::verify(Operation *op, OpShardingAttr attr) {
   std::optional<sharding::ShardingRule> rule = getShardingRule(op);
   auto function = op->getParentOfType<FunctionOpInterface>();
   if (!rule || (function && isLocalView(function))) // (O1)
-    return op->emitError() << "'" << DistDialect::kOpSharding << "' stands on '" << op->getName()
-                           << "'" << (rule ? " in the local view" : ", which has no sharding rule")
-                           << "; only ops of the global view that have one are distributed by it";
+    return op->emitError() << "'" << DistDialect::kOpSharding << "' is not allowed on '"
+                           << op->getName() << "'"
+                           << (rule ? " in the local view" : ", which has no sharding rule")
+                           << "; it requires an op of the global view with a sharding rule";
   sharding::Mesh mesh = declared.getMesh();
   FailureOr<sharding::OpSharding> sharding = attr.resolve(mesh, [&]() { return op->emitError(); });
   if (failed(sharding))

@@ -28,7 +28,7 @@ static LogicalResult verifyShapes(Operation *op, int64_t dim, ValueRange inputs)
   auto first = cast<RankedTensorType>(inputs.front().getType());
   if (dim < 0 || dim >= first.getRank())
     return op->emitOpError() << "has dim = " << dim << ", and its inputs are " << first
-                             << "; dim lies in [0, " << first.getRank() << ")";
+                             << "; dim must be in [0, " << first.getRank() << ")";
   for (auto [index, input] : llvm::enumerate(inputs.getTypes()))
     if (cast<RankedTensorType>(input).getShape() != first.getShape())
       return op->emitOpError() << "has input " << index << " of " << input << " beside " << first
@@ -40,7 +40,7 @@ LogicalResult tessera::ext::verifyScalarRegion(Operation *op, Region &region) {
   for (Operation &inner : region.front().without_terminator())
     if (!isMemoryEffectFree(&inner) || inner.getNumRegions() > 0 ||
         llvm::any_of(inner.getResultTypes(), llvm::IsaPred<ShapedType>))
-      return inner.emitOpError() << "stands in the region of '" << op->getName()
+      return inner.emitOpError() << "is not allowed in the region of '" << op->getName()
                                  << "'; its ops compute scalars and have no regions";
   if (!isa<YieldOp>(region.front().getTerminator()))
     return op->emitOpError() << "has a region that ends in '"
@@ -119,9 +119,9 @@ LogicalResult SortOp::verify() {
   int64_t keys = getKeys(), inputs = getInputs().size(), extent = getShape()[getDim()];
   if (keys < 1 || keys > inputs) // (E5)
     return emitOpError() << "has keys = " << keys << " and " << inputs
-                         << " inputs; keys lies in [1, " << inputs << "]";
+                         << " inputs; keys must be in [1, " << inputs << "]";
   if (std::optional<int64_t> limit = getLimit(); limit && (*limit < 0 || *limit > extent)) // (E6)
     return emitOpError() << "has limit = " << *limit << ", and dimension " << getDim() << " has "
-                         << extent << " elements; limit lies in [0, " << extent << "]";
+                         << extent << " elements; limit must be in [0, " << extent << "]";
   return success();
 }

@@ -212,7 +212,7 @@ LogicalResult GemmOp::verify() {
   Type c = getC().getType().getElementType();
   if (a != b || (c != a && !(isHalf(a) && c.isF32()))) // (R4)
     return emitOpError() << "element types " << a << ", " << b << " and " << c
-                         << " do not go together";
+                         << " are not a supported combination";
   auto check = [&](StringRef what, SlotType slot, int64_t rows, int64_t columns, int64_t ld,
                    int64_t stride) -> LogicalResult {
     if (ld < columns) // (R4)
@@ -228,7 +228,7 @@ LogicalResult GemmOp::verify() {
     if (batches && before)
       sum = llvm::checkedAdd(*batches, *before);
     if (!sum) // (R4)
-      return emitOpError() << what << " lies beyond " << slot;
+      return emitOpError() << what << " exceeds " << slot;
     int64_t reach = *sum;
     if (reach > slot.getNumElements()) // (R4)
       return emitOpError() << what << " reaches element " << reach << " of " << slot;
@@ -290,7 +290,7 @@ LogicalResult CollectiveOp::verify() {
       return failure();
   if (Value token = getToken()) // (R6)
     if (!token.hasOneUse() || (*token.user_begin())->getBlock() != (*this)->getBlock())
-      return emitOpError() << "its token is not waited for exactly once in its block";
+      return emitOpError() << "its token must have exactly one rt.wait, in the same block";
   return success();
 }
 
@@ -328,8 +328,7 @@ LogicalResult RecvOp::verifySymbolUses(SymbolTableCollection &) {
 LogicalResult CopyOp::verify() {
   auto source = getSource().getType(), target = getTarget().getType();
   if (source.getNumBytes() != target.getNumBytes()) // (R8)
-    return emitOpError() << "from " << source << " to " << target
-                         << ", which do not hold equally many bytes";
+    return emitOpError() << "from " << source << " to " << target << ", which differ in size";
   return verifyWritten(*this, getTarget());
 }
 
@@ -339,7 +338,7 @@ LogicalResult LoopOp::verify() {
   };
   if (!one(getLowerSlot(), getLowerAttr()) || !one(getUpperSlot(), getUpperAttr()) ||
       !one(getStepSlot(), getStepAttr()))
-    return emitOpError() << "a bound is a number or a slot";
+    return emitOpError() << "expected a constant or a slot as loop bound";
   if (getStepAttr() && getStepAttr().getInt() < 1) // (R10)
     return emitOpError() << "the step " << getStepAttr().getInt() << " is not positive";
   return success();

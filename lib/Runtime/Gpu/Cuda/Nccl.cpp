@@ -102,7 +102,7 @@ Status Nccl::join(Rendezvous &rendezvous) {
   if (!ids)
     return ids.status();
   if (ids->front().size() != sizeof(id.bytes))
-    return Status::error("rank 0 sent a unique id of another size");
+    return Status::error("rank 0 sent a unique id of the wrong size");
   std::memcpy(id.bytes, ids->front().data(), sizeof(id.bytes));
   NcclConfig options = config();
   int result =

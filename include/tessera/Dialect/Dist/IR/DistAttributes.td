@@ -11,76 +11,79 @@
 include "tessera/Dialect/Dist/IR/DistBase.td"
 include "mlir/IR/EnumAttr.td"
 
-def Dist_ReduceKind : I32EnumAttr<"ReduceKind", "how contributions combine", [
+def Dist_ReduceKind : I32EnumAttr<"ReduceKind", "how partial values combine", [
     I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"avg", 1>, I32EnumAttrCase<"max", 2>,
     I32EnumAttrCase<"min", 3>, I32EnumAttrCase<"prod", 4>]> {
   let cppNamespace = "::tessera::dist";
 }
 
-def Dist_PlacementKind : I32EnumAttr<"PlacementKind", "what one mesh axis does to a tensor", [
+def Dist_PlacementKind : I32EnumAttr<"PlacementKind", "how one mesh axis distributes a tensor", [
     I32EnumAttrCase<"replicate", 0>, I32EnumAttrCase<"shard", 1>, I32EnumAttrCase<"partial", 2>,
     I32EnumAttrCase<"open", 3>]> {
   let cppNamespace = "::tessera::dist";
 }
 
-// Parsed and printed by hand (DistAttributes.cpp): a mnemonic would ask for generated code.
+// Parsed and printed by hand (DistAttributes.cpp), so there is no mnemonic: it would require a generated parser.
 class Dist_Attr<string name> : AttrDef<Dist_Dialect, name> {
   let attrName = "dist." # name;
 }
 
 def Dist_PlacementAttr : Dist_Attr<"Placement"> {
-  let summary = "What one mesh axis does: replicate, shard(d), partial(op) or ?";
-  let description = "An element of the first spelling of `#dist.sharding`; it has no spelling alone.";
+  let summary = "How one mesh axis distributes a tensor: replicate, shard(d), partial(op) or ?";
+  let description = "An element of the by-axis form of `#dist.sharding`. It has no syntax of its own.";
   let parameters = (ins "PlacementKind":$kind, "int64_t":$dim, "int64_t":$order,
                         "ReduceKind":$reduction);
 }
 
 def Dist_AxisRefAttr : Dist_Attr<"AxisRef"> {
-  let summary = "A mesh axis by name, or the part (pre)size of it";
-  let description = "`size` is 0 for the whole axis.";
+  let summary = "A mesh axis, or its sub-axis (pre)size";
+  let description = [{
+    `size` is 0 for a whole axis. As in Shardy, `(pre)size` is the sub-axis of extent `size` behind a major part of
+    extent `pre`.
+  }];
   let parameters = (ins "::mlir::StringAttr":$name, "int64_t":$pre, "int64_t":$size);
 }
 
 def Dist_AxisListAttr : Dist_Attr<"AxisList"> {
-  let summary = "Mesh axes that form one index, major first";
+  let summary = "A list of mesh axes that form one linear index, major axis first";
   let parameters = (ins ArrayRefParameter<"AxisRefAttr">:$axes);
 }
 
 def Dist_PartialAttr : Dist_Attr<"Partial"> {
-  let summary = "An axis over which a tensor is partial";
+  let summary = "A mesh axis over which a tensor holds partial values, and their reduction";
   let parameters = (ins "ReduceKind":$reduction, "AxisRefAttr":$axis);
 }
 
 def Dist_WindowAttr : Dist_Attr<"Window"> {
-  let summary = "A dimension whose buffers are windows: [c * step + offset, … + length)";
+  let summary = "A dimension of which device c holds the window [c * step + offset, c * step + offset + length)";
   let description = [{
-    With a divisor behind the length, those x for which x * divisor lies there; then, of a selection, its begin,
-    stride and count: x counts the elements begin, begin + stride, … of the dimension.
+    With a `divisor`, the device holds the indices x for which x * divisor lies in the window. With `begin`, `stride`
+    and `count`, x counts the elements begin, begin + stride, … of the dimension.
   }];
   let parameters = (ins "int64_t":$dim, "int64_t":$step, "int64_t":$offset, "int64_t":$length,
                         "int64_t":$divisor, "int64_t":$begin, "int64_t":$stride, "int64_t":$count);
 }
 
 def Dist_ShardingAttr : Dist_Attr<"Sharding"> {
-  let summary = "How a tensor lies on a mesh";
+  let summary = "The sharding of a tensor on a mesh";
   let description = [{
-    By mesh axis, one placement an axis: `replicate`, `shard(d)`, `shard(d, order = k)`,
-    `partial(sum|avg|max|min|prod)`, or `?`, left to the compiler:
+    The by-axis form has one placement per mesh axis: `replicate`, `shard(d)`, `shard(d, order = k)`,
+    `partial(sum|avg|max|min|prod)`, or `?`, which leaves the choice to the compiler:
 
     ```mlir
     #dist.sharding<@pod, [shard(0), ?]>
     #dist.sharding<@pod, [shard(0, order = 1), shard(0, order = 0)], priority = 1>
     ```
 
-    By dimension, for what the first cannot say: parts of axes, `"axis":(pre)size`; the windows of the
-    local view, `windows = [(dim, step, offset, length)]`:
+    The by-dimension form has one list of axes per tensor dimension. It also expresses sub-axes,
+    `"axis":(pre)size`, and the windows of the local view, `windows = [(dim, step, offset, length)]`:
 
     ```mlir
     #dist.sharding<@pod, dims = [["dp", "tp":(1)2], []], partial = [sum("tp":(2)2)], open = [], priority = 1>
     ```
 
-    An attribute cannot see its mesh, so it prints as it was written; `dist-normalize` rewrites each to the
-    first form whenever that says it all. Rules S1 to S10.
+    An attribute has no access to its mesh, so it is printed in the form in which it was written. `dist-normalize`
+    rewrites it to the by-axis form where that is possible. Rules S1 to S10.
   }];
   let parameters = (ins
     "::mlir::FlatSymbolRefAttr":$mesh,
@@ -92,12 +95,12 @@ def Dist_ShardingAttr : Dist_Attr<"Sharding"> {
     ArrayRefParameter<"WindowAttr">:$windows,
     "int64_t":$priority); // -1: none given
   let extraClassDeclaration = [{
-    /// The canonical spelling of a sharding on a mesh: by mesh axis whenever that says it all.
+    /// The canonical form of a sharding on a mesh: by axis where that is possible, else by dimension.
     static ShardingAttr get(::mlir::FlatSymbolRefAttr mesh, const ::tessera::sharding::Mesh &axes,
                             const ::tessera::sharding::TensorSharding &sharding,
                             ::mlir::MLIRContext *context, int64_t priority = -1);
-    /// The sharding that it describes for a tensor of the given rank on its mesh. Emits what rule of
-    /// S2 to S9 it breaks and fails.
+    /// The sharding of a tensor of the given type on the mesh. Emits an error that names the violated rule
+    /// (S2 to S9) and fails.
     ::mlir::FailureOr<::tessera::sharding::TensorSharding>
     resolve(const ::tessera::sharding::Mesh &mesh, ::mlir::Type type,
             ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError) const;
@@ -105,22 +108,22 @@ def Dist_ShardingAttr : Dist_Attr<"Sharding"> {
 }
 
 def Dist_ForwardAttr : Dist_Attr<"Forward"> {
-  let summary = "Contributions over an axis that operands bring and the result keeps";
+  let summary = "Partial values over an axis that an op takes from operands and keeps in its result";
   let parameters = (ins "PartialAttr":$partial, ArrayRefParameter<"int64_t">:$operands);
 }
 
 def Dist_OpShardingAttr : Dist_Attr<"OpSharding"> {
-  let summary = "How an op is distributed: which axes run over which of its loops";
+  let summary = "The distribution of an op: which mesh axes cut which of its loops";
   let description = [{
-    One list of axes for each factor (loop) of the op's sharding rule, major first. Contributions that the op
-    takes from operands and keeps in its result, since it is linear in them, are forwards:
+    One list of axes, major first, for each factor (loop) of the op's sharding rule. An op that is linear in some
+    operands may forward their partial values to its result instead of requiring them to be reduced:
 
     ```mlir
     #dist.op_sharding<@pod, factors = [["dp"], ["tp"], []], forwards = [sum("pp") from [0, 2]]>
     ```
 
-    The shardings of operands and results follow from this and the rule. An op without the attribute is
-    whole: every device computes all of it. Rules O1 to O6.
+    The shardings of operands and results follow from this attribute and the rule. An op without the attribute is
+    replicated: every device computes all of it. Rules O1 to O6.
   }];
   let parameters = (ins
     "::mlir::FlatSymbolRefAttr":$mesh,
@@ -130,7 +133,7 @@ def Dist_OpShardingAttr : Dist_Attr<"OpSharding"> {
     static OpShardingAttr get(::mlir::FlatSymbolRefAttr mesh, const ::tessera::sharding::Mesh &axes,
                               const ::tessera::sharding::OpSharding &sharding,
                               ::mlir::MLIRContext *context);
-    /// The value that it describes. Emits what rule of S5 it breaks and fails.
+    /// The op sharding that it describes. Emits an error where it violates rule S5, and fails.
     ::mlir::FailureOr<::tessera::sharding::OpSharding>
     resolve(const ::tessera::sharding::Mesh &mesh,
             ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError) const;
@@ -138,10 +141,10 @@ def Dist_OpShardingAttr : Dist_Attr<"OpSharding"> {
 }
 
 def Dist_MoveAttr : Dist_Attr<"Move"> {
-  let summary = "The one collective that a planned reshard is";
+  let summary = "The collective that implements a planned reshard";
   let description = [{
-    The collective's kind, the axes whose devices take part together, and what else the kind needs; where it
-    leads from and to are the shardings of the reshard's operand and result.
+    The kind of the collective, the axes that span its groups, and the parameters of the kind. Its source and target
+    shardings are those of the reshard's operand and result.
 
     ```mlir
     #dist.move<all_gather over ["tp"] dim = 1>
@@ -161,7 +164,7 @@ def Dist_MoveAttr : Dist_Attr<"Move"> {
   let extraClassDeclaration = [{
     static MoveAttr get(const ::tessera::sharding::Mesh &mesh,
                         const ::tessera::sharding::Move &move, ::mlir::MLIRContext *context);
-    /// The move between two shardings. Emits what rule of S5 it breaks and fails.
+    /// The move between two shardings. Emits an error where it violates rule S5, and fails.
     ::mlir::FailureOr<::tessera::sharding::Move>
     resolve(const ::tessera::sharding::Mesh &mesh, ::tessera::sharding::TensorSharding source,
             ::tessera::sharding::TensorSharding target,
@@ -170,10 +173,10 @@ def Dist_MoveAttr : Dist_Attr<"Move"> {
 }
 
 def Dist_TypedShardingAttr : Dist_Attr<"TypedSharding"> {
-  let summary = "A sharding that swallowed the type behind it";
+  let summary = "A sharding parsed together with the type that follows it";
   let description = [{
-    MLIR's parser reads `#dist.sharding<…> : tensor<…>` as one typed attribute. The ops whose syntax
-    this is unwrap it; it is refused everywhere else and never printed.
+    MLIR's parser reads `#dist.sharding<…> : tensor<…>` as one typed attribute. Ops whose syntax contains this
+    sequence unwrap it. It is an error elsewhere, and it is never printed.
   }];
   let parameters = (ins "ShardingAttr":$sharding, "::mlir::Type":$type);
 }

@@ -13,22 +13,22 @@ include "tessera/Dialect/Dist/IR/DistOps.td"
 def Dist_CollectiveInterface : OpInterface<"CollectiveOpInterface"> {
   let cppNamespace = "::tessera::dist";
   let description = [{
-    A move of tensors between the devices of a mesh. Several operands are one fused collective.
+    An op that communicates tensors between the devices of a mesh. Several operands form one fused collective.
 
-    What it does is the pair of layouts of each operand: `sources` and `targets` when given (they are, in
-    what `dist-partition` writes), else those that its kind implies for tensors that divide.
+    Its effect on each operand is defined by a pair of layouts: `sources` and `targets` where they are given
+    (`dist-partition` always gives them), else those that its kind implies for evenly divided tensors.
   }];
   let methods = [
-    InterfaceMethod<"Its kind.", "::tessera::sharding::CollectiveKind", "getKind">,
+    InterfaceMethod<"The kind of the collective.", "::tessera::sharding::CollectiveKind", "getKind">,
     InterfaceMethod<"The mesh.", "::mlir::FlatSymbolRefAttr", "getMeshAttr">,
-    InterfaceMethod<"The axes whose devices take part together; null where the layouts say it.",
+    InterfaceMethod<"The axes that span a group of the collective; null where the layouts define the groups.",
                     "AxisListAttr", "getGroupAxes">,
-    InterfaceMethod<"How contributions combine.", "std::optional<ReduceKind>", "getReductionKind">,
+    InterfaceMethod<"The reduction of partial values, if any.", "std::optional<ReduceKind>", "getReductionKind">,
     InterfaceMethod<"Shardings of the operands, or null.", "::mlir::ArrayAttr", "getSourcesAttr">,
     InterfaceMethod<"Shardings of the results, or null.", "::mlir::ArrayAttr", "getTargetsAttr">,
     InterfaceMethod<"Global types of the operands, or null.", "::mlir::ArrayAttr", "getGlobalTypesAttr">,
-    InterfaceMethod<[{The shardings that operand `index` has before and after when neither is given, over a
-                      global tensor of shape `globalShape` (an output).}],
+    InterfaceMethod<[{The shardings before and after of operand `index` that the kind implies, and the global shape
+                      of the tensor. All three are outputs.}],
                     "::mlir::LogicalResult", "getImpliedMove",
                     (ins "const ::tessera::sharding::Mesh &":$mesh, "unsigned":$index,
                          "::tessera::sharding::TensorSharding &":$source,
@@ -36,12 +36,12 @@ def Dist_CollectiveInterface : OpInterface<"CollectiveOpInterface"> {
                          "std::vector<int64_t> &":$globalShape)>,
   ];
   let extraClassDeclaration = [{
-    /// Layouts of operand `index` before and after, as the runtime moves it.
+    /// The layouts of operand `index` before and after the collective, as the runtime sees them.
     ::mlir::FailureOr<std::pair<::tessera::sharding::Layout, ::tessera::sharding::Layout>>
     getLayouts(const ::tessera::sharding::Mesh &mesh, unsigned index);
-    /// Number of devices that take part together.
+    /// The number of devices of a group.
     int64_t getGroupSize(const ::tessera::sharding::Mesh &mesh);
-    /// Bytes, count and messages of one execution; operands of a fused collective are summed.
+    /// Bytes, collectives and messages of one execution, summed over the operands of a fused collective.
     ::mlir::FailureOr<::tessera::sharding::Traffic> getTraffic(const ::tessera::sharding::Mesh &mesh);
   }];
 }
@@ -81,27 +81,27 @@ class Dist_CollectiveOp<string mnemonic, dag extra, string extraFormat> : Dist_C
 
 def Dist_AllReduceOp : Dist_CollectiveOp<"all_reduce", (ins Dist_ReduceKind:$reduction),
     "`reduction` `=` $reduction"> {
-  let summary = "Every device gets the reduction of the group's contributions";
+  let summary = "Every device gets the reduction of the group's partial values";
   let description = "`%r = dist.all_reduce %a over @pod [\"tp\"] reduction = sum : tensor<4xf32>`";
   let extraClassDeclaration = common # withReduction;
   let hasCanonicalizeMethod = 1;
 }
 
 def Dist_AllGatherOp : Dist_CollectiveOp<"all_gather", (ins I64Attr:$dim), "`dim` `=` $dim"> {
-  let summary = "Every device gets the group's parts, joined along `dim`";
+  let summary = "Every device gets the group's shards, concatenated along `dim`";
   let description = "`%r = dist.all_gather %a over @pod [\"tp\"] dim = 1 : tensor<4x2xf32> -> tensor<4x8xf32>`";
 }
 
 def Dist_ReduceScatterOp : Dist_CollectiveOp<"reduce_scatter",
     (ins I64Attr:$dim, Dist_ReduceKind:$reduction), "`dim` `=` $dim `reduction` `=` $reduction"> {
-  let summary = "Each device gets its part, along `dim`, of the reduction";
+  let summary = "Each device gets its shard, along `dim`, of the reduction";
   let description = "`%r = dist.reduce_scatter %a over @pod [\"tp\"] dim = 0 reduction = sum : tensor<8xf32> -> tensor<2xf32>`";
   let extraClassDeclaration = common # withReduction;
 }
 
 def Dist_AllToAllOp : Dist_CollectiveOp<"all_to_all", (ins I64Attr:$split_dim, I64Attr:$concat_dim),
     "`split_dim` `=` $split_dim `concat_dim` `=` $concat_dim"> {
-  let summary = "Cuts each buffer along `split_dim`, sends part i to device i, joins along `concat_dim`";
+  let summary = "Splits each buffer along `split_dim`, sends part i to device i, concatenates along `concat_dim`";
 }
 
 def Dist_PermuteOp : Dist_CollectiveOp<"permute", (ins OptionalAttr<DenseI64ArrayAttr>:$permutation),
@@ -115,38 +115,38 @@ def Dist_BroadcastOp : Dist_CollectiveOp<"broadcast", (ins I64Attr:$root), "`roo
 
 def Dist_ScatterOp : Dist_CollectiveOp<"scatter", (ins I64Attr:$dim, I64Attr:$root),
     "`dim` `=` $dim `root` `=` $root"> {
-  let summary = "Device i gets part i, along `dim`, of the root's buffer";
+  let summary = "Device i gets shard i, along `dim`, of the root's buffer";
 }
 
 def Dist_GatherOp : Dist_CollectiveOp<"gather", (ins I64Attr:$dim, I64Attr:$root),
     "`dim` `=` $dim `root` `=` $root"> {
-  let summary = "The root gets the group's parts joined along `dim`; the others' results are undefined";
+  let summary = "The root gets the group's shards, concatenated along `dim`; other devices' results are undefined";
 }
 
 def Dist_ReduceOp : Dist_CollectiveOp<"reduce", (ins I64Attr:$root, Dist_ReduceKind:$reduction),
     "`root` `=` $root `reduction` `=` $reduction"> {
-  let summary = "The root gets the reduction; the others' results are undefined";
+  let summary = "The root gets the reduction; other devices' results are undefined";
   let extraClassDeclaration = common # withReduction;
 }
 
 def Dist_HaloExchangeOp : Dist_CollectiveOp<"halo_exchange",
     (ins I64Attr:$dim, I64Attr:$low, I64Attr:$high, OptionalAttr<AnyAttr>:$fill),
     "`dim` `=` $dim `low` `=` $low `high` `=` $high"> {
-  let summary = "Each device gets `low` indices before and `high` after its part from its neighbours";
+  let summary = "Each device gets a halo of `low` indices before and `high` after its shard from its neighbours";
   let description = [{
-    What lies outside the tensor is `fill`, undefined when that is absent.
+    Elements outside of the tensor are `fill`, or undefined without one.
     `%r = dist.halo_exchange %a over @pod ["h"] dim = 1 low = 1 high = 1 : tensor<1x4xf32> -> tensor<1x6xf32>`
   }];
 }
 
 def Dist_SliceOp : Dist_CollectiveOp<"slice", (ins I64Attr:$dim), "`dim` `=` $dim"> {
-  let summary = "Each device keeps its part, along `dim`, of what it holds; nothing is sent";
+  let summary = "Each device keeps its shard, along `dim`, of its buffer; nothing is sent";
 }
 
 def Dist_MakePartialOp : Dist_CollectiveBase<"make_partial"> {
-  let summary = "Coordinate 0 keeps the value, the others take the reduction's identity; nothing is sent";
+  let summary = "Coordinate 0 keeps the value, other devices take the reduction's identity; nothing is sent";
   let description = [{
-    `avg` has no identity: every device keeps the value. A shard becomes its contribution to the whole.
+    `avg` has no identity: every device keeps the value. A sharded operand becomes a partial value of the whole tensor.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$operands, FlatSymbolRefAttr:$mesh, Dist_AxisListAttr:$axes,
                        Dist_ReduceKind:$reduction, OptionalAttr<ArrayAttr>:$sources,
@@ -165,7 +165,7 @@ def Dist_MakePartialOp : Dist_CollectiveBase<"make_partial"> {
 }
 
 def Dist_ExchangeOp : Dist_CollectiveBase<"exchange"> {
-  let summary = "Every device sends exactly the rectangles that others lack";
+  let summary = "Every device sends exactly the boxes that other devices need and do not hold";
   let description = [{
     `%r = dist.exchange %a from #dist.sharding<@pod, [shard(0)]> to #dist.sharding<@pod, [shard(1)]> : tensor<2x8xf32> -> tensor<8x2xf32>`
   }];

@@ -1,4 +1,4 @@
-//===- DistOps.td - Meshes, annotations, asynchrony ---------*- tablegen -*-===//
+//===- DistOps.td - Meshes, annotations, asynchronous ops ---*- tablegen -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,19 +19,19 @@ class Dist_Op<string mnemonic, list<Trait> traits = []> : Op<Dist_Dialect, mnemo
 
 def Dist_TokenType : TypeDef<Dist_Dialect, "Token"> {
   let mnemonic = "token";
-  let summary = "The results of a collective that is under way";
+  let summary = "The results of a collective in flight";
   let parameters = (ins ArrayRefParameter<"::mlir::Type">:$valueTypes);
   let assemblyFormat = "`<` $valueTypes `>`";
 }
 
 def Dist_ProcessMeshOp : Dist_Op<"process_mesh", [Symbol]> {
-  let summary = "A grid of devices whose axes have names";
+  let summary = "A grid of devices with named axes";
   let description = [{
     ```mlir
     dist.process_mesh @pod(shape = [2, 4], dim_names = ["dp", "tp"])
     dist.process_mesh @stage1(shape = [2, 2], dim_names = ["x", "y"], process_ids = [4, 5, 6, 7])
     ```
-    `process_ids` are those of the positions in row-major order; they default to 0, 1, …. Rules M1 to M4.
+    `process_ids` lists the process of each device in row-major order. The default is 0, 1, …. Rules M1 to M4.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, DenseI64ArrayAttr:$shape, StrArrayAttr:$dim_names,
                        OptionalAttr<DenseI64ArrayAttr>:$process_ids);
@@ -41,14 +41,14 @@ def Dist_ProcessMeshOp : Dist_Op<"process_mesh", [Symbol]> {
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// The mesh as the algebra knows it.
+    /// The mesh as a value of the sharding algebra.
     ::tessera::sharding::Mesh getMesh();
   }];
 }
 
 def Dist_ShardTensorOp : Dist_Op<"shard_tensor", [Pure, SameOperandsAndResultType,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "A constraint on how a value lies on a mesh";
+  let summary = "Constrains the sharding of a value";
   let description = [{
     `%h1 = dist.shard_tensor %h, #dist.sharding<@pod, [shard(0), ?]> : tensor<64x4096xf32>`
   }];
@@ -60,11 +60,11 @@ def Dist_ShardTensorOp : Dist_Op<"shard_tensor", [Pure, SameOperandsAndResultTyp
 
 def Dist_ReshardOp : Dist_Op<"reshard", [Pure, SameOperandsAndResultType,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "A demanded change of sharding, also across meshes";
+  let summary = "Changes the sharding of a value, on one mesh or across meshes";
   let description = [{
     `%z = dist.reshard %y to #dist.sharding<@stage1, [shard(0), replicate]> : tensor<64x64xf32>`
 
-    Written by users, and by `dist-insert-reshards` with the reason in `dist.reason`.
+    Users write it; `dist-insert-reshards` inserts it, with the reason in `dist.reason`.
   }];
   let arguments = (ins AnyRankedTensor:$operand, Dist_ShardingAttr:$sharding);
   let results = (outs AnyRankedTensor:$result);
@@ -73,21 +73,21 @@ def Dist_ReshardOp : Dist_Op<"reshard", [Pure, SameOperandsAndResultType,
 }
 
 def Dist_RearrangeOp : Dist_Op<"rearrange", [Pure]> {
-  let summary = "Elements of operands in other places of one dimension (global view)";
+  let summary = "Moves elements of operands along one dimension (global view)";
   let description = [{
     ```mlir
-    // The last row in front of all others.
+    // A roll by one row.
     %r = dist.rearrange %x, %x dim = 0 segments = [7, 1, 0, 1, 1,  0, 1, 1, 1, 7]
            : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
-    // Reversed, behind two rows of zeros.
+    // A reversal, padded with two rows of zeros in front.
     %s = dist.rearrange %x dim = 0 segments = [0, 1, 9, -1, 8] fill = 0.0 : f32 : (tensor<8x4xf32>) -> tensor<10x4xf32>
     ```
-    A segment is (from, from step, to, to step, count), one an operand: for i in [0, count) the result has at
-    `to + i * to step` along `dim` what the operand has at `from + i * from step`; `fill` is everywhere else. Other
-    dimensions agree.
+    Each operand has one segment, (from, from step, to, to step, count): for i in [0, count) the result's element at
+    `to + i * to step` along `dim` is the operand's element at `from + i * from step`. All other elements of the
+    result are `fill`. Other dimensions are the same in operands and result.
 
-    `dist-normalize` writes what concatenations, slices, pads and reversals make together as one of these, so that
-    what they move along a cut dimension is one exchange. Rules R1 to R4.
+    `dist-normalize` combines concatenations, slices, pads and reversals into one of these ops, so that moving their
+    elements along a sharded dimension takes one exchange. Rules R1 to R4.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$inputs, I64Attr:$dim, DenseI64ArrayAttr:$segments,
                        OptionalAttr<TypedAttrInterface>:$fill);
@@ -98,21 +98,21 @@ def Dist_RearrangeOp : Dist_Op<"rearrange", [Pure]> {
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// What operand `index` gives to the result.
+    /// The segment of operand `index`.
     ::tessera::sharding::Segment getSegment(unsigned index);
   }];
 }
 
 def Dist_AxisIndexOp : Dist_Op<"axis_index", [Pure,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "This device's linear index over mesh axes (local view)";
+  let summary = "The executing device's linear index over mesh axes (local view)";
   let arguments = (ins FlatSymbolRefAttr:$mesh, Dist_AxisListAttr:$axes);
   let results = (outs Index:$result);
   let assemblyFormat = "`over` $mesh custom<AxisList>($axes) attr-dict `:` type($result)";
 }
 
 def Dist_StartOp : Dist_Op<"start", [SingleBlock, NoTerminator]> {
-  let summary = "Starts a collective and goes on";
+  let summary = "Starts a collective without waiting for it";
   let description = [{
     ```mlir
     %t = dist.start { %r = dist.all_reduce %a over @pod ["tp"] reduction = sum : tensor<4xf32>
@@ -133,7 +133,7 @@ def Dist_StartOp : Dist_Op<"start", [SingleBlock, NoTerminator]> {
 }
 
 def Dist_YieldOp : Dist_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<["StartOp", "CheckpointOp"]>]> {
-  let summary = "What a region of the dialect yields";
+  let summary = "Yields the results of a region";
   let arguments = (ins Variadic<AnyType>:$operands);
   let assemblyFormat = "($operands^ `:` type($operands))? attr-dict";
 }
@@ -148,12 +148,12 @@ def Dist_WaitOp : Dist_Op<"wait"> {
 }
 
 def Dist_StopGradientOp : Dist_Op<"stop_gradient", [Pure, SameOperandsAndResultType]> {
-  let summary = "A value through which no derivative flows";
+  let summary = "A value that is a constant to differentiation";
   let description = [{
     `%m = dist.stop_gradient %max : tensor<8xf32>`
 
-    For `dist-autodiff` its result is a constant; everything else takes it for its operand. `dist-autodiff` removes it
-    from the functions it writes, `dist-normalize` from all others.
+    `dist-autodiff` treats the result as a constant; to all other passes it equals the operand. `dist-autodiff` removes
+    the op from the functions that it writes, `dist-normalize` from all others.
   }];
   let arguments = (ins AnyType:$operand);
   let results = (outs AnyType:$result);
@@ -161,7 +161,7 @@ def Dist_StopGradientOp : Dist_Op<"stop_gradient", [Pure, SameOperandsAndResultT
 }
 
 def Dist_CheckpointOp : Dist_Op<"checkpoint", [SingleBlock, NoRegionArguments, RecursiveMemoryEffects]> {
-  let summary = "Ops whose values are computed again for the derivative";
+  let summary = "Ops that are rematerialized for the derivative";
   let description = [{
     ```mlir
     %y = dist.checkpoint {
@@ -170,8 +170,9 @@ def Dist_CheckpointOp : Dist_Op<"checkpoint", [SingleBlock, NoRegionArguments, R
       dist.yield %o : tensor<8x64xf32>
     } : tensor<8x64xf32>
     ```
-    The derivative keeps what the region reads from outside and runs it once more, in place of keeping what it computes. Rule D1.
-    `dist-autodiff` and `dist-normalize` put the ops in its place, as for `dist.stop_gradient`.
+    The derivative saves the values that the region uses from outside and executes the region again, instead of saving
+    the region's intermediate values. `dist-autodiff` and `dist-normalize` inline the region, as they remove
+    `dist.stop_gradient`. Rule D1.
   }];
   let regions = (region SizedRegion<1>:$body);
   let results = (outs Variadic<AnyType>:$results);

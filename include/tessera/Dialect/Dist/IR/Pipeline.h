@@ -42,7 +42,7 @@ inline constexpr llvm::StringLiteral kUpdatePass = "update";
 /// Gives `to` the marks of `from` that it has not.
 void copyPipelineMarks(mlir::Operation *from, mlir::Operation *to);
 
-/// Checks an attribute of these; nothing for attributes that are none of them.
+/// Verifies one of these attributes; std::nullopt for other attributes.
 std::optional<mlir::LogicalResult> verifyPipelineMark(mlir::Operation *op,
                                                       mlir::NamedAttribute attribute);
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Where the sharding of a value stands in the IR (function arguments and results,
+// Where the IR stores the sharding of a value (function arguments and results,
 // op results, loops and branches), and the meshes of a module.
 //
 //===----------------------------------------------------------------------===//

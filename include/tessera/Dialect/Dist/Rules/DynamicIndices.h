@@ -31,8 +31,8 @@ OffsetBounds offsetBounds(int64_t extent, int64_t size, int64_t stride);
 /// constant bounds of loops, and the extents behind `linalg.index`.
 mlir::ConstantIntRanges rangeOf(mlir::Value value);
 
-/// `index` (of type index) where it lies within the bounds, the nearer bound elsewhere; the value
-/// itself where `rangeOf` proves that it lies within.
+/// Clamps `index` (of type index) to the bounds. Returns the value itself if `rangeOf` proves that
+/// it is within the bounds.
 mlir::Value clampIndex(mlir::OpBuilder &b, mlir::Location loc, mlir::Value index,
                        OffsetBounds bounds);
 /// The same for an element of a dimension.

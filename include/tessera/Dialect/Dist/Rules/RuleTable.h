@@ -35,7 +35,7 @@ public:
   const sharding::ShardingRule *lookup(mlir::Operation *op, std::string *why = nullptr);
   /// The same, and for an op without a rule one that cuts nothing.
   const sharding::ShardingRule &lookupOrWhole(mlir::Operation *op);
-  /// The rule between two tensors that lie alike.
+  /// The rule between two tensors of equal sharding.
   const sharding::ShardingRule &identity(mlir::RankedTensorType type);
   /// Keeps another rule, as of an op that has none.
   const sharding::ShardingRule &keep(sharding::ShardingRule rule);

@@ -17,35 +17,34 @@ include "tessera/Dialect/Dist/IR/ShardingInterfaces.td"
 def Ext_Dialect : Dialect {
   let name = "ext";
   let cppNamespace = "::tessera::ext";
-  let summary = "Tensor operations that loops over affine maps cannot say";
+  let summary = "Tensor operations that loops over affine maps cannot express";
   let description = [{
-    Each op is one operation of the program from import to kernel: it has an iteration domain, so it states a
-    sharding rule, and its work and its communication are those of a good algorithm, not of a spelling in loops.
-    Ops have value semantics and static shapes. The labels of constraints (E1, E2, …) are those of the verifier.
+    Each op stays one operation from import to kernel. It has an iteration domain, and so a sharding rule, and its
+    computation and communication are those of an efficient algorithm rather than of an expansion into loops. Ops
+    have value semantics and static shapes. The verifier's messages have the labels of the constraints (E1, E2, …).
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
                            "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
                            "::mlir::tensor::TensorDialect", "::tessera::dist::DistDialect"];
 }
 
-/// An op of the global and of the local view. `sharding` lists the methods of ShardingRuleOpInterface that the op
-/// does not leave at their defaults.
+/// An op of both views. `sharding` lists the methods of ShardingRuleOpInterface that the op overrides.
 class Ext_Op<string mnemonic, list<string> sharding, list<Trait> traits = []>
     : Op<Ext_Dialect, mnemonic, !listconcat(traits, [
         Pure, DeclareOpInterfaceMethods<Dist_ShardingRuleOpInterface, sharding>])>;
 
 def Ext_YieldOp : Op<Ext_Dialect, "yield", [Pure, ReturnLike, Terminator]> {
-  let summary = "The values of a region";
+  let summary = "Yields the results of a region";
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 
 def Ext_ScanOp : Ext_Op<"scan", ["addToRuleKey", "getOperationsPerIteration", "getCommunicationSeconds", "partition"],
     [IsolatedFromAbove, SingleBlock, InferTypeOpAdaptor]> {
-  let summary = "Every prefix of a dimension, combined by an associative function";
+  let summary = "Combines every prefix of a dimension by an associative function";
   let description = [{
-    Combines elements along `dim` by the region, which takes a value of each input for what comes first and one for
-    what comes behind it, and yields one of each. It is associative; it need not commute.
+    Combines elements along `dim` by the region. Its arguments are one value per input for the prefix and one per input
+    for what follows it; it yields one value per input. It must be associative, not necessarily commutative.
 
     ```
     r[i] = x[0] ∘ … ∘ x[i]            inclusive
@@ -53,8 +52,8 @@ def Ext_ScanOp : Ext_Op<"scan", ["addToRuleKey", "getOperationsPerIteration", "g
     ```
 
     `reverse` scans from the last element to the first: `r[i] = x[n - 1] ∘ … ∘ x[i]`, where the region's first
-    arguments are those of the greater index. `identity` holds a value of the element type for each input that
-    combines with any other to that other; an exclusive scan needs it, others may state it.
+    arguments are those of the greater index. `identity` holds the identity of the combiner, one value of the element
+    type per input. An exclusive scan requires it; it is optional otherwise.
 
     ```mlir
     %sums = ext.scan dim = 1 ins(%x : tensor<4x8xf32>) identity [0.0 : f32] {
@@ -64,9 +63,9 @@ def Ext_ScanOp : Ext_Op<"scan", ["addToRuleKey", "getOperationsPerIteration", "g
     }
     ```
 
-    (E1) `dim` is a dimension of the inputs, which have one shape. (E2) The region takes two scalars of the element
-    type of each input, all those of the first elements before those of the second, and yields one of each. (E3) The
-    ops of the region compute scalars and have no effects. (E4) `identity` has a value of each input's element type.
+    (E1) `dim` is a dimension of the inputs, which have one shape. (E2) The region takes two scalars of each input's
+    element type, first those of the prefix, then those of what follows, and yields one of each. (E3) The ops of the
+    region compute scalars and have no side effects. (E4) `identity` has one value of each input's element type.
   }];
   let arguments = (ins I64Attr:$dimension, UnitAttr:$exclusive, UnitAttr:$reverse,
                        Variadic<AnyStaticShapeTensor>:$inputs, OptionalAttr<ArrayAttr>:$identity);
@@ -79,7 +78,7 @@ def Ext_ScanOp : Ext_Op<"scan", ["addToRuleKey", "getOperationsPerIteration", "g
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    /// The tensors' type but for the element type.
+    /// The shape of all inputs and results.
     ::llvm::ArrayRef<int64_t> getShape() {
       return ::llvm::cast<::mlir::RankedTensorType>(getInputs().front().getType()).getShape();
     }
@@ -89,22 +88,22 @@ def Ext_ScanOp : Ext_Op<"scan", ["addToRuleKey", "getOperationsPerIteration", "g
 }
 
 def Ext_SortOp : Ext_Op<"sort", ["getOperationsPerIteration", "getCommunicationSeconds", "partition"], [InferTypeOpAdaptor]> {
-  let summary = "Several tensors in the order of the first ones, along a dimension";
+  let summary = "Sorts tensors along a dimension by one or more keys";
   let description = [{
-    Sorts along `dim` by the first `keys` inputs, of which later ones decide among equals of earlier ones; the others
-    move along. The sort is stable: equal elements stay in their order, also where it is `descending`. NaN is greater
-    than every number and equal to NaN, -0.0 equals 0.0, integers are signed, and true is greater than false.
+    Sorts along `dim` in the lexicographic order of the first `keys` inputs; the other inputs are permuted with them.
+    The sort is stable, also if `descending`. NaN is greater than every number and equal to NaN, -0.0 equals 0.0,
+    integers are signed, and true is greater than false.
 
-    With `limit` only the first so many elements are wanted, which takes less work: the greatest k of a tensor and
-    where they are is
+    With `limit` = k only the first k elements are computed, which is cheaper than a full sort. The 8 greatest elements
+    of a tensor and their indices are:
 
     ```mlir
     %values, %places = ext.sort dim = 0 keys = 1 descending limit = 8
         ins(%x, %iota : tensor<100xf32>, tensor<100xi32>)
     ```
 
-    (E1) `dim` is a dimension of the inputs, which have one shape. (E5) There is at least one key, and at most as many
-    as inputs. (E6) `limit` is at most the extent of the dimension.
+    (E1) `dim` is a dimension of the inputs, which have one shape. (E5) `keys` is at
+    least 1 and at most the number of inputs. (E6) `limit` is at most the extent of the dimension.
   }];
   let arguments = (ins I64Attr:$dimension, I64Attr:$keys, UnitAttr:$descending, OptionalAttr<I64Attr>:$limit,
                        Variadic<AnyStaticShapeTensor>:$inputs);
@@ -120,7 +119,7 @@ def Ext_SortOp : Ext_Op<"sort", ["getOperationsPerIteration", "getCommunicationS
       return ::llvm::cast<::mlir::RankedTensorType>(getInputs().front().getType()).getShape();
     }
     unsigned getDim() { return static_cast<unsigned>(getDimension()); }
-    /// Elements of a result along the dimension.
+    /// The extent of the results along the dimension.
     int64_t getCount() { return getLimit().value_or(getShape()[getDim()]); }
   }];
 }
@@ -128,7 +127,7 @@ def Ext_SortOp : Ext_Op<"sort", ["getOperationsPerIteration", "getCommunicationS
 def Ext_AttentionOp : Ext_Op<"attention",
     ["addToRuleKey", "getOperationsPerIteration", "getCommunicationSeconds", "getAlternatives", "partition"],
     [SingleBlock, DeclareOpInterfaceMethods<AggregatedOpInterface, ["decomposeOperation"]>]> {
-  let summary = "Products with keys, softmax over the keys, a product with values";
+  let summary = "Scaled dot-product attention with an arbitrary score function";
   let description = [{
     The loops of an attention are the dimensions of its indexing maps, one map for each operand and result, each a
     projected permutation:
@@ -147,10 +146,10 @@ def Ext_AttentionOp : Ext_Op<"attention",
     logsumexp[i] = log(sum_n exp(score[i, n]))
     ```
 
-    The region computes a score from the product, an element of each extra operand and the index in every loop: scale,
-    bias, mask, soft cap. A mask made of indices is code there and never a tensor. The type of the first argument is
-    that of the products, the type it yields that of the scores. The softmax is computed in that type, or in f32 where
-    the scores are narrower.
+    The region computes a score from the product, an element of each extra operand and the index of every loop: scale,
+    bias, mask, soft cap. A mask that depends on indices alone is computed there and is never a tensor. The type of the
+    first argument is that of the products, the yielded type that of the scores. The softmax is computed in the type of
+    the scores, or in f32 if that is narrower.
 
     ```mlir
     // Causal: batch b, query m, key n, features f and g.
@@ -165,19 +164,20 @@ def Ext_AttentionOp : Ext_Op<"attention",
     } -> tensor<8x64x16xf32>
     ```
 
-    Memory is linear in the sequence: large scores are computed in blocks of rows. Cutting the key position leaves
-    contributions to the output: each device weights its own by what all have as largest score and sum, which are two
-    small reductions. The features are not cut.
+    Memory is linear in the sequence: large scores are computed in blocks of rows. If the key position is cut, the
+    output is partial: each device scales its own by the maximum and the sum of exponentials over all devices, which
+    are two small all-reduces. Features cannot be cut.
 
-    Where comparisons of indices leave each query at most half of the keys, a window around its position, a block of
-    queries needs a halo of keys, and no other device's keys beyond it. This is read off the region: `m >= n`,
-    `m - n < 256`, `|m - n| <= 8`, `m / 64 == n / 64`, joined by and, or and not. Masked scores are -inf, or at most
-    -6e4 where nothing but indices decides and every row sees a key.
+    Where index comparisons restrict each query to a window of at most half of the keys around its position, a shard
+    of queries needs its keys and a halo of them only. The window is derived from the region: `m >= n`,
+    `m - n < 256`, `|m - n| <= 8`, `m / 64 == n / 64`, combined by and, or and not. Masked scores are -inf, or at most
+    -6e4 where the mask depends on indices alone and every row sees a key.
 
-    (E7) Each operand and result has an indexing map, a projected permutation of one result a dimension; loops have one
-    extent. (E8) Every loop is one of the table; extras and the log-sum-exp run over no features, and the
-    log-sum-exp over every other loop but the key position. (E9) The region takes the product, an element of each extra
-    and an index a loop, of which those of features are unused, and yields one float. Its ops are those of (E3).
+    (E7) Each operand and result has an indexing map, a projected permutation with one result per dimension, and the
+    extents of a loop agree. (E8) Every loop is of a kind in the table; extras and the log-sum-exp have no feature
+    loops, and the log-sum-exp has every other loop but the key position. (E9) The region takes the product, an element
+    of each extra and one index per loop, of which those of features are unused, and yields one float. Its ops satisfy
+    (E3).
   }];
   let arguments = (ins AnyStaticShapeTensor:$query, AnyStaticShapeTensor:$key, AnyStaticShapeTensor:$value,
                        Variadic<AnyStaticShapeTensor>:$extras, AffineMapArrayAttr:$indexing_maps);
@@ -194,10 +194,10 @@ def Ext_AttentionOp : Ext_Op<"attention",
 def Ext_AttentionBackwardOp : Ext_Op<"attention_backward",
     ["addToRuleKey", "getOperationsPerIteration", "getCommunicationSeconds", "getAlternatives", "partition"],
     [SingleBlock, DeclareOpInterfaceMethods<AggregatedOpInterface, ["decomposeOperation"]>]> {
-  let summary = "The derivative of an attention by query, key and value";
+  let summary = "The derivative of an attention with respect to query, key and value";
   let description = [{
-    Computes the scores again from query and key; the log-sum-exp of the forward op gives their softmax. With
-    `delta[i] = sum_g output[i, g] * gradient[i, g]`:
+    Recomputes the scores from query and key, and their softmax from the log-sum-exp of the forward op. With
+    `delta[i] = sum_g output[i, g] * gradient[i, g]` (FlashAttention, arXiv:2205.14135, appendix B.2):
 
     ```
     share[i, n]   = exp(score[i, n] - logsumexp[i])
@@ -208,11 +208,11 @@ def Ext_AttentionBackwardOp : Ext_Op<"attention_backward",
     d_key[n, f]   = sum_i d_product[i, n] * query[i, f]
     ```
 
-    Loops, maps and the region of scores are those of `ext.attention`; the gradient is that of its output. The second
-    region takes the same arguments and the derivative by the score, and yields the one by the product. Results have
-    the maps of query, key and value; a loop that a result lacks is summed, and cutting it makes the result partial.
-    With a window of keys, what a device contributes to keys of others is sent to them and added.
-    (E7), (E8) and (E9) hold as they do for `ext.attention`.
+    Loops, maps and the score region are those of `ext.attention`; `gradient` is that of its output. The second region
+    takes the same arguments and the derivative with respect to the score, and yields the derivative with respect to
+    the product. Results have the maps of query, key and value; a loop that is absent from a result is summed, and
+    cutting it makes the result partial. With a window of keys, a device sends its partial gradients of other devices'
+    keys to these devices, which add them. (E7), (E8) and (E9) apply as for `ext.attention`.
   }];
   let arguments = (ins AnyStaticShapeTensor:$query, AnyStaticShapeTensor:$key, AnyStaticShapeTensor:$value,
                        AnyStaticShapeTensor:$gradient, AnyStaticShapeTensor:$logsumexp, AnyStaticShapeTensor:$delta,

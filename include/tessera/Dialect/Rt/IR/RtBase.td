@@ -14,45 +14,45 @@ include "mlir/IR/OpBase.td"
 def Rt_Dialect : Dialect {
   let name = "rt";
   let cppNamespace = "::tessera::rt";
-  let summary = "A device's steps";
+  let summary = "The program of one device as a list of steps";
   let description = [{
-    The `rt` dialect is the device program as IR: what docs/step-format.md defines, with names instead of
-    indices. A slot is an SSA value, so a step cannot use one that is not declared; a kernel is a function of the
-    module; a layout is a `#dist.sharding` with the global type beside it.
+    The `rt` dialect represents the device program that docs/step-format.md defines, with names instead of indices.
+    A slot is an SSA value, so a step cannot use an undeclared slot. A kernel is a function of the module. A layout is
+    a `#dist.sharding` together with the global type.
 
-    What follows from the rest is not written down and thus never stale: the orders, the ids of
-    collectives, wire bytes and layouts are computed when the program is serialised.
+    Derived data is not stored, so it cannot be stale: the orders, the ids of collectives, wire bytes and layouts are
+    computed when the program is serialized.
 
-    `rt.group` and `rt.yield` belong to the stage before: they hold the ops of the local view that
-    become one kernel (`codegen-fuse`), until `codegen-outline-kernels` makes them functions. `rt.product` is a
-    contraction with what a library does to its result (`codegen-form-epilogues`), until it is a gemm. `rt.contraction`
-    is one whose operands are accessed at strides (`codegen-form-contractions`), until it is an `rt.contract`.
+    Some ops exist only before the steps are formed. `rt.group` and `rt.yield` hold the ops of the local view that
+    become one kernel (`codegen-fuse`), until `codegen-outline-kernels` outlines them to functions. `rt.product` is a
+    contraction with an epilogue (`codegen-form-epilogues`), until it becomes a gemm. `rt.contraction` is a contraction
+    with strided operands (`codegen-form-contractions`), until it becomes an `rt.contract`.
 
-    A kernel is a private function with the attribute `kernel.reads = n`: its first n arguments are only read,
-    the others are the destinations, one a result, whose incoming value may be an accumulator's init.
+    A kernel is a private function with the attribute `kernel.reads = n`: it only reads its first n arguments. The
+    others are the destinations, one per result, which may hold the initial value of an accumulator.
 
-    Constraints. A message of the verifier quotes the value and states the rule; tests name the label.
+    Constraints. The verifier's messages quote the value and state the rule; tests are named after the label.
 
     | label | rule |
     |---|---|
-    | R1 | a slot lies within the arena of its part, at a multiple of its element size |
-    | R2 | the mesh of a part is declared; a collective's is it, or another over the same devices |
-    | R3 | a launch names a kernel and passes as many slots, of its types, as the kernel reads and writes |
-    | R4 | the matrices of a gemm lie within their slots; leading dimensions are at least a row |
-    | R5 | a slot has the shape that its layout gives a device's buffer, and the element type of the global tensor |
-    | R6 | a token is waited for exactly once, in the block that starts it |
-    | R7 | homes name an argument or a result that exists; a result has one home, in a fed argument's home when it feeds one |
-    | R8 | a copy's slots hold equally many bytes |
-    | R9 | only slots of the arena are written |
-    | R10 | a loop's constant step is positive |
-    | R11 | send and recv of an id come in pairs and agree |
-    | R12 | a bias has n elements of C's type, an epilogue is "relu" or "gelu"; both stand in products of f32, f16 or bf16 |
+    | R1 | a slot is within the arena of its part, at a multiple of its element size |
+    | R2 | the mesh of a part is declared; the mesh of a collective has the same devices |
+    | R3 | a launch names a kernel and passes slots that match its arguments in number and types |
+    | R4 | the matrices of a gemm are within their slots; a leading dimension is at least the length of a row |
+    | R5 | a slot has the per-device shape of its layout and the element type of the global tensor |
+    | R6 | a token has exactly one wait, in the block of its start |
+    | R7 | a home refers to an existing argument or result; a result has one home, which is that of the argument that it feeds, if any |
+    | R8 | the slots of a copy have the same size in bytes |
+    | R9 | steps write slots of the arena only, not constants |
+    | R10 | the step of a loop, if constant, is positive |
+    | R11 | each send has one recv of the same id, with equal attributes |
+    | R12 | a bias has n elements of C's type, an epilogue is "relu" or "gelu"; both require operands of f32, f16 or bf16 |
     | R13 | the loops of a contraction have positive extents and a stride for each operand, and stay within the operands; A and B are both f32, f16 or bf16, C is f32 |
   }];
   let useDefaultTypePrinterParser = 1;
   let extraClassDeclaration = [{
     void registerTypes();
-    /// On a function: how many of its arguments, from the front, the kernel only reads.
+    /// The number of leading arguments of a function that the kernel only reads.
     static constexpr ::llvm::StringLiteral kKernelReads = "kernel.reads";
   }];
 }
@@ -74,7 +74,7 @@ def Rt_SlotType : TypeDef<Rt_Dialect, "Slot"> {
 
 def Rt_TokenType : TypeDef<Rt_Dialect, "Token"> {
   let mnemonic = "token";
-  let summary = "An asynchronous collective on its way";
+  let summary = "An asynchronous collective in flight";
 }
 
 // Buildable, so that the syntax need not repeat them.

@@ -27,7 +27,7 @@ def Rt_GroupOp : Rt_Op<"group", [SingleBlock, NoRegionArguments, RecursiveMemory
     ```mlir
     %s = rt.group "max_sub_exp" { … rt.yield %e : tensor<4x8xf32> } : tensor<4x8xf32>
     ```
-    The region uses tensors from outside; scalars it computes itself.
+    The region may use tensors, but not scalars, that are defined outside of it.
   }];
   let arguments = (ins StrAttr:$name);
   let regions = (region SizedRegion<1>:$body);
@@ -37,21 +37,21 @@ def Rt_GroupOp : Rt_Op<"group", [SingleBlock, NoRegionArguments, RecursiveMemory
 }
 
 def Rt_YieldOp : Rt_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<["GroupOp"]>]> {
-  let summary = "The results of a group";
+  let summary = "Yields the results of a group";
   let arguments = (ins Variadic<AnyRankedTensor>:$operands);
   let assemblyFormat = "$operands attr-dict `:` type($operands)";
 }
 
 def Rt_ContractionOp : Rt_Op<"contraction", [Pure, AllTypesMatch<["init", "result"]>, DestinationStyleOpInterface]> {
-  let summary = "A sum of products of two tensors, read and written at strides";
+  let summary = "A contraction of two tensors with strided access";
   let description = [{
     ```mlir
     %y = rt.contraction %a, %b into %init starts [0, 2, 0] extents [4, 3] strides [1, 1], [0, -1], [1, 0]
       : tensor<6xf32>, tensor<3xf32> into tensor<4xf32>
     ```
-    init + the sum of a · b over all loops: a dense operand is accessed at its start plus the sum of index times stride,
-    in elements. What `rt.contract` does to slots. `overwrite`: an element of init that is written is replaced, not added
-    to, and the others stay. Rule R13.
+    Computes init + sum of a · b over all loops. In each iteration a dense operand is accessed at its start plus the sum
+    of index times stride over the loops, in elements. With `overwrite` the sum replaces the elements of init that are
+    written; the others keep their value. `rt.contract` is the same on slots. Rule R13.
   }];
   let arguments = (ins AnyRankedTensor:$a, AnyRankedTensor:$b, AnyRankedTensor:$init, DenseI64ArrayAttr:$starts,
                        DenseI64ArrayAttr:$extents, DenseI64ArrayAttr:$a_strides, DenseI64ArrayAttr:$b_strides,
@@ -75,8 +75,8 @@ def Rt_ProductOp : Rt_Op<"product", [Pure, AllTypesMatch<["init", "result"]>, De
     %y = rt.product %a, %b into %init bias %bias epilogue "relu" maps [#a, #b, #c]
       : tensor<4x16xf32>, tensor<16x8xf32> into tensor<4x8xf32> bias tensor<8xf32>
     ```
-    epilogue(init + a · b + bias): the loops' extents are those of the operands under `maps`, projected permutations; the
-    bias belongs to the columns of the matrix product that this is. Rule R12.
+    Computes epilogue(init + a · b + bias). The extents of the loops are those of the operands under `maps`, which are
+    projected permutations. The bias has one element per column of the matrix product. Rule R12.
   }];
   let arguments = (ins AnyRankedTensor:$a, AnyRankedTensor:$b, AnyRankedTensor:$init, Optional<AnyRankedTensor>:$bias,
                        OptionalAttr<StrAttr>:$epilogue, AffineMapArrayAttr:$maps);
@@ -99,11 +99,11 @@ def Rt_ProductOp : Rt_Op<"product", [Pure, AllTypesMatch<["init", "result"]>, De
 //===----------------------------------------------------------------------===//
 
 def Rt_ProgramOp : Rt_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator, NoRegionArguments]> {
-  let summary = "The programs of all devices";
+  let summary = "A program for all devices";
   let description = [{
-    Arguments and results in order, then a part for every distinct set of devices. The position of
-    steps in a part is their order; between parts, the two sides of a transfer are adjacent in the total order.
-    `peak_bytes` is the planned peak of the device that needs most: the sum of the arenas of its parts.
+    Holds the arguments and results in order, then one part for each distinct set of devices. Steps of a part execute in
+    their textual order. In the total order over parts, the two sides of a transfer are adjacent. `peak_bytes` is the
+    maximum over devices of the sum of the arenas of the device's parts.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$peak_bytes);
   let regions = (region SizedRegion<1>:$body);
@@ -112,27 +112,27 @@ def Rt_ProgramOp : Rt_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock, NoT
 }
 
 def Rt_ArgumentOp : Rt_Op<"argument", [HasParent<"ProgramOp">]> {
-  let summary = "An argument of the program, by its global type";
-  let description = "`rt.argument \"x\" : tensor<64x1024xf32>`; `range [lo, hi]` bounds random integers.";
+  let summary = "An argument of the program, with its global type";
+  let description = "`rt.argument \"x\" : tensor<64x1024xf32>`; `range [lo, hi]` bounds randomly generated integers.";
   let arguments = (ins StrAttr:$name, TypeAttrOf<AnyRankedTensor>:$type, OptionalAttr<DenseI64ArrayAttr>:$range);
   let assemblyFormat = "$name `:` $type (`range` $range^)? attr-dict";
 }
 
 def Rt_ResultOp : Rt_Op<"result", [HasParent<"ProgramOp">]> {
-  let summary = "A result of the program, by its global type";
-  let description = "`feeds k`: after each step its buffer is argument k of the next.";
+  let summary = "A result of the program, with its global type";
+  let description = "With `feeds k` the result is argument k of the next step, in the same buffer.";
   let arguments = (ins StrAttr:$name, TypeAttrOf<AnyRankedTensor>:$type, OptionalAttr<I64Attr>:$feeds);
   let assemblyFormat = "$name `:` $type (`feeds` $feeds^)? attr-dict";
 }
 
 def Rt_PartOp : Rt_Op<"part", [HasParent<"ProgramOp">, SingleBlock, NoTerminator, NoRegionArguments,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "What every device of a mesh executes";
+  let summary = "The steps that every device of a mesh executes";
   let description = [{
     ```mlir
     rt.part "main" over @pod arena 131072 { … }
     ```
-    Slots, coordinates and homes first, then the steps.
+    Slots, coordinates and homes come first, then the steps.
   }];
   let arguments = (ins StrAttr:$name, FlatSymbolRefAttr:$mesh, I64Attr:$arena_bytes);
   let regions = (region SizedRegion<1>:$body);
@@ -142,7 +142,7 @@ def Rt_PartOp : Rt_Op<"part", [HasParent<"ProgramOp">, SingleBlock, NoTerminator
 def Rt_SlotOp : Rt_Op<"slot", [HasParent<"PartOp">, Pure,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "An interval of the arena";
-  let description = "`%x = rt.slot \"x\" at 0 : !rt.slot<32x1024xf32>`. Slots may overlap where their lives do not. Rule R1.";
+  let description = "`%x = rt.slot \"x\" at 0 : !rt.slot<32x1024xf32>`. Slots with disjoint live ranges may overlap. Rule R1.";
   let arguments = (ins StrAttr:$name, I64Attr:$offset);
   let results = (outs Rt_SlotType:$slot);
   let assemblyFormat = "$name `at` $offset attr-dict `:` qualified(type($slot))";
@@ -160,8 +160,8 @@ def Rt_ConstantOp : Rt_Op<"constant", [HasParent<"PartOp">, Pure,
 }
 
 def Rt_CoordinateOp : Rt_Op<"coordinate", [HasParent<"PartOp">]> {
-  let summary = "A slot that the runtime fills, once, with the device's linear index over axes of a mesh";
-  let description = "The mesh is the part's unless another one over the same devices is given.";
+  let summary = "A slot that the runtime initializes with the device's linear index over axes of a mesh";
+  let description = "The default mesh is that of the part; another mesh over the same devices may be given.";
   let arguments = (ins Rt_IndexSlot:$slot, OptionalAttr<FlatSymbolRefAttr>:$mesh, Dist_AxisListAttr:$axes);
   let assemblyFormat = "$slot `over` ($mesh^)? custom<AxisList>($axes) attr-dict";
 }
@@ -173,12 +173,12 @@ class Rt_HomeOp<string mnemonic> : Rt_Op<mnemonic, [HasParent<"PartOp">,
 }
 
 def Rt_ArgumentHomeOp : Rt_HomeOp<"argument_home"> {
-  let summary = "Where, in this part, an argument lies";
+  let summary = "The slot that holds an argument in this part";
   let description = "`rt.argument_home 0 in %x : !rt.slot<32x1024xf32> as #dist.sharding<@pod, [shard(0), replicate]>`";
 }
 
 def Rt_ResultHomeOp : Rt_HomeOp<"result_home"> {
-  let summary = "Where a result lies after the last step";
+  let summary = "The slot that holds a result after the last step";
 }
 
 #endif // TESSERA_RT_OPS

@@ -10,7 +10,7 @@
 
 include "tessera/Dialect/Rt/IR/RtOps.td"
 
-/// A step stands in a part, or in the list of a loop or branch.
+/// A step is nested in a part, a loop or a branch.
 class Rt_Step<string mnemonic, list<Trait> traits = []>
     : Rt_Op<mnemonic, !listconcat([ParentOneOf<["PartOp", "LoopOp", "WhileOp", "IfOp"]>], traits)>;
 
@@ -18,8 +18,8 @@ def Rt_LaunchOp : Rt_Step<"launch", [AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Calls a kernel";
   let description = [{
-    `rt.launch @k0_softmax(%x) to (%y) : (!rt.slot<4x8xf32>) to (!rt.slot<4x8xf32>)`. A slot may be read and written at once
-    only where the kernel allows it in place. Rules R3, R9.
+    `rt.launch @k0_softmax(%x) to (%y) : (!rt.slot<4x8xf32>) to (!rt.slot<4x8xf32>)`. A slot may be both
+    read and written only where the kernel supports in-place execution. Rules R3, R9.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Rt_SlotType>:$reads, Variadic<Rt_SlotType>:$writes);
   let assemblyFormat = [{
@@ -33,9 +33,10 @@ def Rt_GemmOp : Rt_Step<"gemm"> {
     ```mlir
     rt.gemm %a, %b to %c batch 1 m 4 n 8 k 16 ld [16, 8, 8] stride [0, 0, 0] accumulate : !rt.slot<4x16xf32>, !rt.slot<16x8xf32> to !rt.slot<4x8xf32>
     ```
-    `ld` are the leading dimensions and `stride` the distances of batches of A, B and C in elements; a stride of 0
-    repeats an operand. `trans_a`: A is k x m. C may be f32 where A and B are f16 or bf16. `bias %bias` adds n elements
-    to every row, `epilogue "relu"` or `"gelu"` (by tanh) comes last; GPU targets have them. Rules R4, R9, R12.
+    `ld` holds the leading dimensions and `stride` the batch strides of A, B and C, in elements; a stride of 0 broadcasts
+    an operand. With `trans_a`, A is k x m. C may be f32 where A and B are f16 or bf16. `bias %bias` is added to every
+    row; `epilogue "relu"` or `"gelu"` (tanh approximation) is applied last. Only GPU targets support bias and
+    epilogue. Rules R4, R9, R12.
   }];
   let arguments = (ins Rt_SlotType:$a, Rt_SlotType:$b, Rt_SlotType:$c, Optional<Rt_SlotType>:$bias,
                        I64Attr:$batch, I64Attr:$m, I64Attr:$n, I64Attr:$k,
@@ -50,15 +51,15 @@ def Rt_GemmOp : Rt_Step<"gemm"> {
 }
 
 def Rt_ContractOp : Rt_Step<"contract"> {
-  let summary = "C (+)= sum A · B over loops that access slots at strides";
+  let summary = "C (+)= sum of A · B over loops with strided access to slots";
   let description = [{
     ```mlir
     rt.contract %a, %b to %c starts [0, 2, 0] extents [4, 3] strides [1, 1], [0, -1], [1, 0] accumulate
       : !rt.slot<6xf32>, !rt.slot<3xf32> to !rt.slot<4xf32>
     ```
     In each iteration of all loops an operand is accessed at its start plus the sum of index times stride, in elements.
-    Loops in which C has a stride are parallel, the others are summed over. A and B are f32, f16 or bf16, C is f32. CPU
-    targets have them. Rules R9, R13.
+    Loops in which C has a nonzero stride are parallel, the others are reductions. A and B are f32, f16 or bf16, C is
+    f32. Only CPU targets support it. Rules R9, R13.
   }];
   let arguments = (ins Rt_SlotType:$a, Rt_SlotType:$b, Rt_SlotType:$c, DenseI64ArrayAttr:$starts,
                        DenseI64ArrayAttr:$extents, DenseI64ArrayAttr:$a_strides, DenseI64ArrayAttr:$b_strides,
@@ -72,14 +73,14 @@ def Rt_ContractOp : Rt_Step<"contract"> {
 
 def Rt_CollectiveOp : Rt_Step<"collective", [AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "Moves every operand from its source layout to its target layout";
+  let summary = "Redistributes every operand from its source layout to its target layout";
   let description = [{
     ```mlir
     rt.collective "all_reduce"(%a) to (%b) over @pod ["tp"] reduction sum {sources = […], targets = […], global_types = […]}
       : (!rt.slot<4x8xf32>) to (!rt.slot<4x8xf32>)
     ```
-    Asynchronous when it has a token. `target_mesh` when it leads to another mesh over the same devices. `fill` is written
-    to the padding of the targets. Rules R2, R5, R6, R9.
+    A collective with a token is asynchronous. `target_mesh` is the mesh of the target layouts if it differs from `mesh`;
+    both have the same devices. `fill` is written to the padding of the targets. Rules R2, R5, R6, R9.
   }];
   let arguments = (ins StrAttr:$kind, Variadic<Rt_SlotType>:$sources, Variadic<Rt_SlotType>:$targets, FlatSymbolRefAttr:$mesh,
                        Dist_AxisListAttr:$axes, OptionalAttr<Dist_ReduceKind>:$reduction, OptionalAttr<AnyAttr>:$fill,
@@ -103,16 +104,16 @@ class Rt_TransferOp<string mnemonic> : Rt_Step<mnemonic, [DeclareOpInterfaceMeth
 }
 
 def Rt_SendOp : Rt_TransferOp<"send"> {
-  let summary = "This part's side of a move to another part, paired by its id";
+  let summary = "Sends a slot to another part, paired with a recv by its id";
   let description = "`rt.send %a : !rt.slot<4x8xf32> id 3 global tensor<8x8xf32> from #dist.sharding<@s0, …> to #dist.sharding<@s1, …>`";
 }
 
 def Rt_RecvOp : Rt_TransferOp<"recv"> {
-  let summary = "The other side of an `rt.send`";
+  let summary = "Receives the slot of the `rt.send` with the same id";
 }
 
 def Rt_WaitOp : Rt_Step<"wait"> {
-  let summary = "The asynchronous collective is complete on this device";
+  let summary = "Waits until an asynchronous collective is complete on this device";
   let arguments = (ins Rt_Token:$token);
   let assemblyFormat = "$token attr-dict";
 }
@@ -127,7 +128,7 @@ def Rt_CopyOp : Rt_Step<"copy"> {
 def Rt_LoopOp : Rt_Step<"loop", [AttrSizedOperandSegments, SingleBlock, NoTerminator, NoRegionArguments]> {
   let summary = "A counted loop";
   let description = [{
-    `rt.loop %i = 0 to %n step 1 { … }`: the executor writes the slot `%i` before each trip. A bound is a number or a slot.
+    `rt.loop %i = 0 to %n step 1 { … }`: the executor writes the slot `%i` before each iteration. A bound is a constant or a slot.
   }];
   let arguments = (ins Rt_IndexSlot:$iv, Optional<Rt_IndexSlot>:$lower_slot, Optional<Rt_IndexSlot>:$upper_slot,
                        Optional<Rt_IndexSlot>:$step_slot,
@@ -141,7 +142,7 @@ def Rt_LoopOp : Rt_Step<"loop", [AttrSizedOperandSegments, SingleBlock, NoTermin
 }
 
 def Rt_WhileOp : Rt_Step<"while", [NoRegionArguments, NoTerminator, SingleBlock]> {
-  let summary = "Before; stop when the condition is 0; body; again";
+  let summary = "Repeats: `before`, exit if the condition is false, `do`";
   let description = "`rt.while %condition before { … } do { … }`";
   let arguments = (ins Rt_BoolSlot:$condition);
   let regions = (region SizedRegion<1>:$before, SizedRegion<1>:$body);
@@ -149,7 +150,7 @@ def Rt_WhileOp : Rt_Step<"while", [NoRegionArguments, NoTerminator, SingleBlock]
 }
 
 def Rt_IfOp : Rt_Step<"if", [NoRegionArguments, NoTerminator, SingleBlock]> {
-  let summary = "One of two lists of steps; the condition is the same on all devices of the mesh";
+  let summary = "Executes one of two lists of steps; the condition is equal on all devices of the mesh";
   let description = "`rt.if %condition then { … } else { … }`";
   let arguments = (ins Rt_BoolSlot:$condition);
   let regions = (region SizedRegion<1>:$then_steps, SizedRegion<1>:$else_steps);
