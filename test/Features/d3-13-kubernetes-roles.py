@@ -66,7 +66,7 @@ class Forms(unittest.TestCase):
 
 class Refused(unittest.TestCase):
     def test_wrong_counts_are_named(self):
-        for text, says in (("worker=0", "worker='0'; a role that is there has 1 to 10000 replicas"), ("worker=-1", "worker='-1'"),
+        for text, says in (("worker=0", "worker='0'; a role has 1 to 10000 replicas"), ("worker=-1", "worker='-1'"),
                            ("worker=two", "worker='two'"), ("worker", "worker=''"), ("scheduler=2,worker=1", "scheduler=2; a job has one scheduler"),
                            ("scheduler=1,ps=2", "no worker"), ("ps=1,worker=1", "ps=1 and no scheduler"), ("worker=1,worker=2", "worker twice"),
                            ("chief=1,worker=1", "names 'chief'; the roles are scheduler, ps, worker")):

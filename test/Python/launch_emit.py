@@ -108,14 +108,14 @@ class Manifests(unittest.TestCase):
 
 class Refusals(LaunchCase):
     def test_refusals(self):
-        for words, says in ((["--emit=pod", "x.py"], "--emit is 'pod'; it is one of slurm, mpijob, trainjob, jobset, tesserajob"),
+        for words, says in ((["--emit=pod", "x.py"], "--emit is 'pod'; expected one of slurm, mpijob, trainjob, jobset, tesserajob"),
                             (["--emit=jobset", "x.py"], "--emit=jobset needs the container image"),
-                            (["--emit=jobset", "--image=i", "--name=A_b", "x.py"], "--name is 'A_b'; it is at most 40 lower-case letters"),
-                            (["--emit=jobset", "--time=1", "x.py"], "--time is of --emit=slurm, not of jobset"),
-                            (["--emit=slurm", "--image=i", "x.py"], "--image is of --emit=mpijob, trainjob, jobset, tesserajob, not of slurm"),
-                            (["--emit=mpijob", "--image=i", "--max_restarts=1", "x.py"], "in an MPIJob mpirun does"),
-                            (["--emit=slurm", "--master_addr=h", "x.py"], "--master_addr is of one start"),
-                            (["--image=i", "x.py"], "--image is of the file that --emit prints")):
+                            (["--emit=jobset", "--image=i", "--name=A_b", "x.py"], "--name is 'A_b'; expected at most 40 lower-case letters"),
+                            (["--emit=jobset", "--time=1", "x.py"], "--time applies to --emit=slurm, not to jobset"),
+                            (["--emit=slurm", "--image=i", "x.py"], "--image applies to --emit=mpijob, trainjob, jobset, tesserajob, not to slurm"),
+                            (["--emit=mpijob", "--image=i", "--max_restarts=1", "x.py"], "in an MPIJob mpirun starts them"),
+                            (["--emit=slurm", "--master_addr=h", "x.py"], "--master_addr applies to one start only"),
+                            (["--image=i", "x.py"], "--image applies to --emit only")):
             with self.subTest(words):
                 self.refused(*words, says=says)
 

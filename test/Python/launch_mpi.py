@@ -28,12 +28,12 @@ class Hosts(unittest.TestCase):
     def test_lists(self):
         self.assertEqual(hosts.parse("a:2,b,[::1]:4,b:2"), {"a": 2, "b": 3, "[::1]": 4})
         for text in ("", "a:", "a:0", "a:x", ",a", "a b"):
-            with self.assertRaisesRegex(Error, "it is HOST or HOST:SLOTS"):
+            with self.assertRaisesRegex(Error, "expected HOST or HOST:SLOTS"):
                 hosts.parse(text)
 
     def test_rules(self):
         for count, per_node, places, says in (
-                (3, 2, {"a": 2, "b": 2}, "--np is 3 and --npernode is 2; each host has 2 processes, so --np is a multiple of it"),
+                (3, 2, {"a": 2, "b": 2}, "--np is 3 and --npernode is 2; --np must be a multiple of --npernode"),
                 (5, None, {"a": 2, "b": 2}, "--np is 5 and --hosts has 4 slots"),
                 (4, 2, {"a": 4}, "which takes 2 hosts, and there is 1"),
                 (4, 2, {"a": 1, "b": 3}, "--npernode is 2 and host 'a' has 1 slots")):
@@ -47,8 +47,8 @@ class Files(LaunchCase):
     def test_hostfile(self):
         self.assertEqual(hosts.read(self.script("# nodes\n\na slots=2\nb:3 # x\nc\n[::1] slots=1 max_slots=2\n")),
                          {"a": 2, "b": 3, "c": None, "[::1]": 1})
-        for text, says in (("a slots=x", ":1: error: 'a slots=x' is not a host"), ("a\nb c", ":2: error: 'b c' is not a host"),
-                           ("a slots=0", "N at least 1"), ("a\na", ":2: error: host 'a' stands twice"), ("# a\n", "names no host")):
+        for text, says in (("a slots=x", ":1: error: 'a slots=x' is not a valid host"), ("a\nb c", ":2: error: 'b c' is not a valid host"),
+                           ("a slots=0", "N at least 1"), ("a\na", ":2: error: duplicate host 'a'"), ("# a\n", "names no host")):
             with self.assertRaisesRegex(Error, says):
                 hosts.read(self.script(text))
         with self.assertRaisesRegex(Error, "'absent' cannot be read: No such file"):
@@ -64,12 +64,12 @@ class Commands(LaunchCase):
             self.assertNotIn("--allow-run-as-root", words)
 
     def test_names_that_are_one_host(self):
-        with self.assertRaisesRegex(Error, r"--hosts names this host 2 times \(localhost, 127.0.0.1\), which Open MPI takes for one"):
+        with self.assertRaisesRegex(Error, r"--hosts names this host 2 times \(localhost, 127.0.0.1\), which Open MPI counts once"):
             command("open-mpi", "--np=4", "--npernode=2", "-H", "localhost:2,127.0.0.1:2", "--allow-run-as-root")
 
     def test_root_is_refused(self):
         with mock.patch.object(mpi.os, "geteuid", lambda: 0):
-            with self.assertRaisesRegex(Error, "this is root, whom Open MPI refuses"):
+            with self.assertRaisesRegex(Error, "Open MPI refuses to run as root"):
                 command("open-mpi", "--np=1")
             self.assertIn("--allow-run-as-root", command("open-mpi", "--np=1", "--allow-run-as-root"))
 
@@ -84,7 +84,7 @@ class Commands(LaunchCase):
         for words, says in ((["--np=1", "--mpirun=absent", script], "there is no program 'absent' on PATH; install openmpi-bin or mpich"),
                             (["--np=1", f"--mpirun={fake}", script], "is neither Open MPI's nor MPICH's; its version is 'other 1.0'"),
                             (["--np=1", "absent.py"], "there is no script 'absent.py'"),
-                            (["--np=0", script], "--np is '0'; it is a whole number, at least 1")):
+                            (["--np=0", script], "--np is '0'; expected a whole number, at least 1")):
             self.refused(*words, says=says)
 
     def test_unreachable_host_is_named(self):

@@ -113,14 +113,14 @@ class Strangers(NodeCase):
         os.chmod(path, 0o600)
         again, first = self.finish(self.node(1, f"--token_file={path}", script), first)
         self.assertEqual((again[0], first[0], len(first[1]), len(again[1])), (0, 0, 2, 2))
-        self.assertEqual(first[2], "tessera: warning: a launcher came with another job token and was refused\n")
+        self.assertEqual(first[2], "tessera: warning: refused a launcher with a different job token\n")
 
     def test_another_job(self):
         script = self.script(SHOW)
         first = self.node(0, script)
         code, _, err = self.finish(self.node(1, script, nodes=3))[0]
         self.assertEqual(code, 1)
-        self.assertIn("it was given --nnodes 3 and node 0 --nnodes 2", err)
+        self.assertIn("it has --nnodes 3 and node 0 has --nnodes 2", err)
         self.assertEqual([each[0] for each in self.finish(first, self.node(1, script))], [0, 0])
 
     def test_a_node_twice(self):
@@ -130,7 +130,7 @@ class Strangers(NodeCase):
             self.read_ready(each, 2)
         code, _, err = self.finish(self.node(1, script))[0]
         self.assertEqual(code, 1)
-        self.assertIn("--node_rank 1 is already that of host", err)
+        self.assertIn("--node_rank 1 is already taken by host", err)
         nodes[0].terminate()
         self.finish(*nodes)
 
@@ -167,7 +167,7 @@ class Strangers(NodeCase):
             code, _, err = self.finish(process)[0]
             connection.close()
         self.assertEqual(code, 1)
-        self.assertIn(f"node 0 at 127.0.0.1:{self.control}: no launcher of Tessera listens there", err)
+        self.assertIn(f"node 0 at 127.0.0.1:{self.control}: the process that listens there is not a Tessera launcher", err)
 
 
 class Decisions(unittest.TestCase):

@@ -65,13 +65,13 @@ class Refusals(LaunchCase):
         for words, says in (
                 (["--nproc_per_nod", 2, script], "unknown option '--nproc_per_nod'; did you mean --nproc_per_node?"),
                 (["--zzz", script], "unknown option '--zzz'; --help lists the options"),
-                (["--nproc-per-node", 0, script], "--nproc-per-node is '0'; it is a whole number, at least 1"),
-                (["--nproc_per_node=two", script], "--nproc_per_node is 'two'; it is a whole number, at least 1"),
-                (["--nnodes=2", "--node_rank=2", script], "--node_rank is 2 and --nnodes is 2; nodes are counted from 0, so it is at most 1"),
+                (["--nproc-per-node", 0, script], "--nproc-per-node is '0'; expected a whole number, at least 1"),
+                (["--nproc_per_node=two", script], "--nproc_per_node is 'two'; expected a whole number, at least 1"),
+                (["--nnodes=2", "--node_rank=2", script], "--node_rank is 2 and --nnodes is 2; nodes count from 0, so --node_rank is at most 1"),
                 (["--master_port=70000", script], "--master_port is '70000'; it is a port from 0 to 65535"),
-                (["--nnodes=2", "--master_port=0", script], "the nodes need one port that all know"),
+                (["--nnodes=2", "--master_port=0", script], "all nodes must use the same port"),
                 (["--master_addr=nowhere.invalid", script], "--master_addr is 'nowhere.invalid', which does not resolve"),
-                (["--nnodes=2", "--master_addr=192.0.2.1", f"--master_port={free_ports(1)[0]}", script], "which other hosts reach, and there is no job token"),
+                (["--nnodes=2", "--master_addr=192.0.2.1", f"--master_port={free_ports(1)[0]}", script], "which other hosts can reach, and there is no job token"),
                 (["absent.py"], "there is no script 'absent.py' in "),
                 (["-m", "absent_module"], "there is no Python module 'absent_module'"),
                 ([], "no script: tessera launch [OPTIONS] SCRIPT [ARGUMENTS]"),
@@ -79,9 +79,9 @@ class Refusals(LaunchCase):
                 (["--devices=0,0", script], "names '0' twice"),
                 (["--devices=a", script], "'a' is not a device"),
                 (["--devices=0", "--nproc_per_node=2", script], "--nproc_per_node is 2 and --devices names 1"),
-                (["--np=2", "--nnodes=2", script], "--np hands the job to mpirun, and --nnodes is of processes that this command starts"),
-                (["--hosts=a", script], "--hosts is of a job that mpirun starts; add --np N"),
-                (["--timeout=-1", script], "--timeout is '-1'; it is a number of seconds, at least 0"),
+                (["--np=2", "--nnodes=2", script], "--np starts the job with mpirun, and --nnodes applies to processes that this command starts"),
+                (["--hosts=a", script], "--hosts applies to jobs started by mpirun only; add --np N"),
+                (["--timeout=-1", script], "--timeout is '-1'; expected a number of seconds, at least 0"),
                 (["--token_file=absent", "--nnodes=2", script], "--token_file 'absent' cannot be read")):
             with self.subTest(words):
                 self.refused(*words, says=says)
@@ -91,13 +91,13 @@ class Refusals(LaunchCase):
             taken.bind(("127.0.0.1", 0))
             taken.listen()
             port = taken.getsockname()[1]
-            self.refused("--master_port", port, self.script(SHOW), says=f"--master_port {port} cannot be listened at on host "
+            self.refused("--master_port", port, self.script(SHOW), says=f"cannot listen at --master_port {port} on host "
                          f"{socket.gethostname()}: address already in use, by process {os.getpid()} (")
 
     def test_token_that_others_read(self):
         path = self.script("0123456789abcdef", "token")
         os.chmod(path, 0o644)
-        self.refused("--nnodes=2", "--token_file", path, self.script(SHOW), says="can be read by all users; chmod 600")
+        self.refused("--nnodes=2", "--token_file", path, self.script(SHOW), says="is readable by all users; run chmod 600")
 
 
 class Environment(unittest.TestCase):
@@ -133,7 +133,7 @@ class Environment(unittest.TestCase):
         with tempfile.TemporaryDirectory() as driver:
             os.mkdir(os.path.join(driver, "0000:01:00.0"))
             self.assertEqual(environment.devices("0", {}, driver), ["0"])
-            with self.assertRaisesRegex(Error, "names 1, and this host has 1 GPU; numbers are from 0"):
+            with self.assertRaisesRegex(Error, "names 1, and this host has 1 GPU; devices count from 0"):
                 environment.devices("0,1", {}, driver)
         self.assertIsNone(environment.devices(None, {}))
 

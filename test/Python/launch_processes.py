@@ -52,7 +52,7 @@ class Failures(LaunchCase):
                              "sys.exit(3 if os.environ['TESSERA_RESTART'] != '2' and os.environ['RANK'] == '1' else 0)")
         code, out, err = self.launch("--nproc_per_node=2", "--master_port=0", "--max-restarts=2", "--log_dir=logs", script)
         self.assertEqual(code, 0, err)
-        self.assertIn("start 2 of at most 2 more follows", err)
+        self.assertIn("restart 2 of at most 2 follows", err)
         self.assertIn("[rank 0] 0 2", out)
         self.assertIn("[rank 1] 1 2", out)
         self.assertEqual(sorted(name for name in os.listdir(os.path.join(self.folder, "logs")) if "rank-1" in name),
@@ -71,12 +71,12 @@ class Failures(LaunchCase):
         words = "--nproc_per_node=3", "--master_port=0", "--max-restarts=3", "--min_ranks=2", "--devices=4,5,6", script
         code, out, err = self.launch(*words, 0)
         self.assertEqual((code, out), (0, ["[rank 0] 0 2 0 2 4,6", "[rank 1] 1 2 1 2 4,6"]), err)
-        self.assertIn("start 1 of at most 3 more follows, with 2 ranks", err)
+        self.assertIn("restart 1 of at most 3 follows, with 2 ranks", err)
         code, _, err = self.launch(*words, 5)
-        self.assertEqual((code, err.count("more follows")), (5, 1), err)
+        self.assertEqual((code, err.count("of at most")), (5, 1), err)
 
     def test_min_ranks_without_restarts(self):
-        self.refused("--min_ranks=2", self.script(""), says="--min_ranks is of a job that starts again after a failure; add --max_restarts N")
+        self.refused("--min_ranks=2", self.script(""), says="--min_ranks applies to jobs that restart after a failure; add --max_restarts N")
 
 
 class Orphans(LaunchCase):

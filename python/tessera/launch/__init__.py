@@ -1,14 +1,14 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Starts a script as the ranks of one job: `tessera launch`, `python -m tessera.launch`. docs/launch.md describes it.
+"""Start a script as the ranks of one job: `tessera launch`, `python -m tessera.launch`. docs/launch.md describes it.
 
-arguments    the command line
-start        checks, and the job of this node; program, environment, cores, ports: what a rank is started with
-mpi          the same by mpirun; rank: what mpirun starts
-emit         jobs for Slurm and Kubernetes
-supervisor   the two processes of the launcher
+arguments    command line
+start        checks and the job of this node; program, environment, cores, ports: command and environment of a rank
+mpi          the same with mpirun; rank: the process that mpirun starts
+emit         job files for Slurm and Kubernetes
+supervisor   the two processes of the launcher, and its guard
 node         the ranks of this node; processes, logs
-coordinator  what node 0 decides; hub, link, nodes: how the others hear it
+coordinator  decisions of node 0 for the whole job; hub, link, nodes: connections between the launchers
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from ..errors import Error
 
 
 def main(words: list[str] | None = None) -> int:
-    """The exit code: 0, that of the first rank that failed (128 and the signal, if it was one), or 1 for what is refused."""
+    """Run the command line `words` and return the exit code.
+
+    It is 0, the code of the first rank that failed (128 + N if signal N ended it), or 1 if the launcher refuses to start.
+    """
     from . import arguments as options
     try:
         arguments = options.parse(sys.argv[1:] if words is None else words)

@@ -1,9 +1,13 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What node 0 decides for all nodes. No sockets and no clocks here: messages in, messages out.
+"""The decisions of node 0 for all nodes, as a state machine without sockets or clocks: messages in, messages out.
 
-A node says       join (its ranks), failed, stop (a signal), gone (its ranks have ended), done (all ended well), lost
-and is told       start (ranks, which of the node's places have one, restart), end (its ranks, why), restart (the same, then gone), leave (exit with a code)
+From a node    join (number of ranks), failed (a failure), stop (a signal), gone (all its ranks have exited),
+               done (all have exited with 0), lost (the node does not answer)
+To a node      start (first rank, number of ranks of the job, restart, places), end (end the ranks, for this failure),
+               restart (the same; start follows once all nodes are gone), stop (forward a signal to the ranks), leave (exit code)
+
+A place is the local rank that a rank has at the job's first start; with min_ranks, failed places stay empty.
 """
 
 from __future__ import annotations
@@ -12,21 +16,22 @@ from .failure import describe, shell_code
 
 
 class Coordinator:
-    """`send(node, message)` is called for what a node is told; node 0 is told in the same way."""
+    """The job's state. `send(node, message)` sends to a node, node 0 included; `report(failure, then)` prints a failure."""
 
     def __init__(self, nodes: int, max_restarts: int, send, report, min_ranks: int | None = None):
         self.nodes, self.max_restarts, self.min_ranks = nodes, max_restarts, min_ranks
         self._send, self._report = send, report
-        self.places: dict[int, list[int]] = {}  # by node, of the ranks that start: 0, 1, ... without those that failed
+        self.places: dict[int, list[int]] = {}  # by node, ascending: the places that are started
         self.restart = 0
         self._gone: set[int] = set()
         self._done: set[int] = set()
         self._lost: set[int] = set()
-        self._ending: dict | None = None  # why, once the job ends
+        self._ending: dict | None = None  # the reason, once the job ends
         self._restarting = False
         self.finished = False
 
     def missing(self) -> list[int]:
+        """Nodes that have not joined yet."""
         return [node for node in range(self.nodes) if node not in self.places]
 
     def join(self, node: int, count: int) -> None:
@@ -37,7 +42,7 @@ class Coordinator:
             self._start()
 
     def _start(self) -> None:
-        empty = {node for node, places in self.places.items() if not places}  # they have nothing to wait for
+        empty = {node for node, places in self.places.items() if not places}  # they have no rank that could exit
         self._gone, self._done, self._restarting = set(empty), empty, False
         size, base = self.size(), 0
         for node in sorted(set(range(self.nodes)) - self._lost):
@@ -45,11 +50,14 @@ class Coordinator:
             base += len(self.places[node])
 
     def size(self) -> int:
-        """Ranks of the next start."""
+        """Number of ranks of the next start."""
         return sum(map(len, self.places.values()))
 
-    def _goes_on(self, node: int, failure: dict, left: list[int]) -> bool:
-        """Starts the ranks again, of this node those in `left` where fewer will do; False where too few would be left, or too often."""
+    def _restart(self, node: int, failure: dict, left: list[int]) -> bool:
+        """Restart the ranks; with min_ranks, only the places `left` of this node.
+
+        Returns False, and changes nothing, if that exceeds max_restarts or leaves fewer than min_ranks.
+        """
         if self.restart >= self.max_restarts or self.missing():
             return False
         if self.min_ranks is not None:
@@ -58,29 +66,29 @@ class Coordinator:
             self.places[node] = left
         self.restart += 1
         self._restarting, self._gone = True, set(self._lost)
-        self._report(failure, f"start {self.restart} of at most {self.max_restarts} more follows"
+        self._report(failure, f"restart {self.restart} of at most {self.max_restarts} follows"
                      + (f", with {self.size()} ranks" if self.min_ranks is not None else ""))
-        self._tell_all({"do": "restart", "failure": failure})
+        self._broadcast({"do": "restart", "failure": failure})
         return True
 
     def failed(self, node: int, failure: dict) -> None:
-        """The first failure counts; what follows from it is not told."""
+        """Handle the failure of a rank. Only the first one counts; its consequences are not reported."""
         if self._ending is not None or self._restarting:
             return
         left = [place for place in self.places.get(node, ()) if place != failure.get("place")]
-        if "rank" not in failure or not self._goes_on(node, failure, left):
+        if "rank" not in failure or not self._restart(node, failure, left):
             self._end(failure, {"do": "end", "failure": failure})
 
     def stop(self, node: int, number: int) -> None:
-        """A signal that a launcher got: all ranks get it."""
+        """Forward a signal that a launcher received to all ranks."""
         why = {"signal": number}
         if self._ending is None:
             self._end(why, {"do": "stop", "signal": number})
         elif "signal" in self._ending:
-            self._tell_all({"do": "stop", "signal": number})
+            self._broadcast({"do": "stop", "signal": number})
 
     def lost(self, node: int, text: str) -> None:
-        """A node that does not answer any more."""
+        """Handle a node that does not answer any more."""
         if node in self._lost or self.finished:
             return
         self._lost.add(node)
@@ -88,14 +96,15 @@ class Coordinator:
         failure = {"text": text}
         if self._ending is None and self.min_ranks is not None and self._restarting and self.size() - len(self.places[node]) >= self.min_ranks:
             self.places[node] = []
-            self._report(failure, f"{self.size()} ranks are left")
+            self._report(failure, f"{self.size()} ranks remain")
             self._start_if_gone()
-        elif self._ending is None and (self.min_ranks is None or self._restarting or not self._goes_on(node, failure, [])):
+        elif self._ending is None and (self.min_ranks is None or self._restarting or not self._restart(node, failure, [])):
             self._restarting = False
             self._end(failure, {"do": "end", "failure": failure})
         self._leave_if_gone()
 
     def gone(self, node: int) -> None:
+        """Handle the exit of all ranks of a node."""
         self._gone.add(node)
         self._start_if_gone()
         self._leave_if_gone()
@@ -105,6 +114,7 @@ class Coordinator:
             self._start()
 
     def done(self, node: int) -> None:
+        """Handle the exit of all ranks of a node with code 0."""
         self._done.add(node)
         if len(self._done) == self.nodes and self._ending is None:
             self._end({}, None)
@@ -116,7 +126,7 @@ class Coordinator:
         if "rank" in why or "text" in why:
             self._report(why, None)
         if order:
-            self._tell_all(order)
+            self._broadcast(order)
 
     def _code(self) -> int:
         why = self._ending or {}
@@ -124,7 +134,7 @@ class Coordinator:
             return 128 + why["signal"]
         return shell_code(why) if why else 0
 
-    def _tell_all(self, message: dict) -> None:
+    def _broadcast(self, message: dict) -> None:
         for node in sorted(self.places):
             if node not in self._lost:
                 self._send(node, message)
@@ -132,9 +142,9 @@ class Coordinator:
     def _leave_if_gone(self) -> None:
         if self._ending is not None and not self.finished and self._gone >= set(self.places):
             self.finished = True
-            self._tell_all({"do": "leave", "code": self._code()})
+            self._broadcast({"do": "leave", "code": self._code()})
 
 
 def text_of(failure: dict, then: str | None) -> str:
-    """The one message of a failure."""
+    """The message that reports a failure, and what follows if the job goes on."""
     return f"tessera: error: {describe(failure)}" + (f"\ntessera: {then}" if then else "")

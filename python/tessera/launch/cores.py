@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How many cores this process may use: its affinity, and the quotas of its control groups."""
+"""The number of cores that this process may use: its affinity, limited by the quotas of its control groups."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def _read(*path: str) -> str:
 
 
 def _upward(root: str, group: str):
-    """The folders of a group and of those that it is in, down to the root of the hierarchy."""
+    """The folders of a control group and of its ancestors, up to the root of the hierarchy."""
     parts = [part for part in group.split("/") if part and part != ".."]
     for count in range(len(parts), -1, -1):
         yield os.path.join(root, *parts[:count])
 
 
 def quota(root: str = "/sys/fs/cgroup", groups: str = "/proc/self/cgroup") -> float | None:
-    """CPUs that the control groups (version 2 or 1) grant; None where nothing limits them."""
+    """The CPU quota of the control groups (version 2 or 1), in CPUs. Returns None if there is no limit."""
     limits = []
     for line in _read(groups).splitlines():
         _, controllers, group = line.split(":", 2)
@@ -42,7 +42,7 @@ def quota(root: str = "/sys/fs/cgroup", groups: str = "/proc/self/cgroup") -> fl
 
 
 def cores() -> int:
-    """Cores that this process may keep busy, at least 1."""
+    """The number of cores that this process may use, at least 1."""
     count = len(os.sched_getaffinity(0))
     granted = quota()
     return max(1, count if granted is None else min(count, int(granted)))

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Why a job ended, and how that is said."""
+"""Exit codes, signals and the messages of failures."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def signal_name(number: int) -> str:
 
 
 def exit_code(status: int) -> int:
-    """Of a shell: the exit code, or 128 and the signal, of what waitpid's status says."""
+    """The exit code of a waitpid status as a shell gives it: the code, or 128 + the signal."""
     code = status_code(status)
     return code if code >= 0 else 128 - code
 
 
 def status_code(status: int) -> int:
-    """The exit code, or the signal as a negative number, of waitpid's status."""
+    """The exit code of a waitpid status, or the negated signal."""
     return os.waitstatus_to_exitcode(status)
 
 
@@ -33,7 +33,7 @@ def ended(code: int) -> str:
 
 
 def describe(failure: dict) -> str:
-    """One message of a failure: {"text": ...}, or a rank's: rank, node, host, local_rank, pid, code, lines."""
+    """The message of a failure: {"text": ...}, or of a rank: rank, node, host, local_rank, pid, code, lines."""
     if "rank" not in failure:
         return failure["text"]
     text = (f"rank {failure['rank']} (host {failure['host']}, node {failure['node']}, local rank {failure['local_rank']}, "

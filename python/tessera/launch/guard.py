@@ -1,8 +1,10 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Kills what is left of a job when both processes of its launcher were killed. supervisor.py runs this file as a program of its own:
-it waits for the end of its standard input, which the two hold open, then looks for the job's mark in the environments of all
-processes. Nothing but the standard library's smallest modules is imported."""
+"""Kill the remaining processes of a job after both processes of its launcher were killed.
+
+supervisor.py runs this file as a program. It waits for the end of its standard input, which both launcher processes hold
+open, then kills each process that has the job's mark in its environment. It imports only small standard modules.
+"""
 
 import os
 import sys

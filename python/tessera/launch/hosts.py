@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Hosts and how many processes each has room for."""
+"""Hosts and their slots: the number of processes that each may run."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ from . import ports
 
 
 def parse(text: str) -> dict[str, int]:
-    """`a:2,b,[::1]:4`: the slots of each host, 1 where it has no number; a host that is named again has those, too."""
+    """Slots by host of a list such as `a:2,b,[::1]:4`. The default is 1; slots of a repeated host add up. Raises Error."""
     hosts: dict[str, int] = {}
     for part in text.split(","):
         match = re.fullmatch(r"(\[[^\[\]]+\]|[^\s:\[\]]+)(?::([0-9]{1,7}))?", part)
         if not match or match[2] and int(match[2]) < 1:
-            raise Error(f"--hosts is '{text}' and '{part}' is not a host; it is HOST or HOST:SLOTS, as a:2,b:2")
+            raise Error(f"--hosts is '{text}' and '{part}' is not a valid host; expected HOST or HOST:SLOTS, as in a:2,b:2")
         hosts[match[1]] = hosts.get(match[1], 0) + int(match[2] or 1)
     return hosts
 
 
 def read(path: str) -> dict[str, int | None]:
-    """A host a line, `HOST`, `HOST slots=N` or `HOST:N`; None where the file does not give the slots."""
+    """Slots by host of a file with one host per line: `HOST`, `HOST slots=N` or `HOST:N`.
+
+    The slots are None if the line does not give them. Raises Error if the file is invalid or has no host.
+    """
     try:
         with open(path, encoding="utf-8") as file:
             lines = file.read().splitlines()
@@ -47,9 +50,9 @@ def read(path: str) -> dict[str, int | None]:
             elif name not in ("max_slots", "max-slots"):
                 match = None
         if not match or slots is not None and not re.fullmatch(r"0*[1-9][0-9]{0,6}", slots):
-            raise Error(f"{path}:{number}: error: '{line.strip()}' is not a host; a line is HOST or HOST slots=N, N at least 1")
+            raise Error(f"{path}:{number}: error: '{line.strip()}' is not a valid host; expected HOST or HOST slots=N, N at least 1")
         if match[1] in hosts:
-            raise Error(f"{path}:{number}: error: host '{match[1]}' stands twice; write its slots in one line")
+            raise Error(f"{path}:{number}: error: duplicate host '{match[1]}'; write its slots in one line")
         hosts[match[1]] = None if slots is None else int(slots)
     if not hosts:
         raise Error(f"--hostfile '{path}' names no host")
@@ -57,7 +60,7 @@ def read(path: str) -> dict[str, int | None]:
 
 
 def physical_cores() -> int:
-    """Of this process: what Open MPI takes for the slots of a host that nobody gives any."""
+    """The number of physical cores of this process; Open MPI's default for the slots of a host."""
     found = set()
     for cpu in os.sched_getaffinity(0):
         try:
@@ -69,9 +72,12 @@ def physical_cores() -> int:
 
 
 def check_room(count: int, per_node: int | None, hosts: Mapping[str, int | None], option: str, oversubscribes: bool) -> None:
-    """The rules between the number of processes and the hosts."""
+    """Check that the hosts have slots for `count` processes. Raises Error.
+
+    per_node: processes per host, or None; option: the source of `hosts`, for messages; slots of None are unlimited.
+    """
     if per_node and count % per_node:
-        raise Error(f"--np is {count} and --npernode is {per_node}; each host has {per_node} processes, so --np is a multiple of it")
+        raise Error(f"--np is {count} and --npernode is {per_node}; --np must be a multiple of --npernode")
     if per_node and count // per_node > len(hosts):
         raise Error(f"--np is {count} and --npernode is {per_node}, which takes {count // per_node} hosts, and there "
                     + (f"are {len(hosts)}" if len(hosts) != 1 else "is 1") + "; add hosts or raise --npernode")
@@ -86,7 +92,7 @@ def check_room(count: int, per_node: int | None, hosts: Mapping[str, int | None]
 
 
 def is_here(host: str, option: str) -> bool:
-    """Whether a host's address is of this machine. Error where it has none."""
+    """Whether a host name resolves to an address of this machine. Raises Error if it does not resolve."""
     family, place = ports.resolve(option, host.strip("[]"))
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         try:
@@ -97,7 +103,7 @@ def is_here(host: str, option: str) -> bool:
 
 
 def check_reachable(hosts, option: str, environ: Mapping[str, str] = os.environ, seconds: int = 10) -> None:
-    """Logs in to the hosts that are not this one as mpirun will; Error names those where that fails."""
+    """Check that ssh logs in to the other hosts, as mpirun will do. Raises Error with the hosts where it fails."""
     others = [host for host in hosts if not is_here(host, option)]
     if not others or "OMPI_MCA_plm_rsh_agent" in environ or "SLURM_JOB_ID" in environ:
         return
@@ -108,11 +114,12 @@ def check_reachable(hosts, option: str, environ: Mapping[str, str] = os.environ,
     failed = []
     for host, process in tries.items():
         try:
-            _, said = process.communicate(timeout=seconds * 2)
+            _, output = process.communicate(timeout=seconds * 2)
         except subprocess.TimeoutExpired:
             process.kill()
-            said = process.communicate()[1] + b"no answer"
+            output = process.communicate()[1] + b"no answer"
         if process.returncode:
-            failed.append(f"'{host}' ({said.decode(errors='replace').strip().splitlines()[-1:] or ['no reason given']})".replace("['", "").replace("']", ""))
+            last = output.decode(errors="replace").strip().splitlines()[-1:] or ["no reason given"]
+            failed.append(f"'{host}' ({last})".replace("['", "").replace("']", ""))
     if failed:
         raise Error(f"{option}: cannot log in by ssh to {', '.join(failed)}; mpirun needs ssh without a password")

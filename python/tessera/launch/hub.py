@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Node 0's side of the connections to the other launchers."""
+"""Node 0's connections to the other launchers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import sys
 import time
 
 from .coordinator import Coordinator
-from .link import Connection, Foreign, Greeting
+from .link import Connection, LinkError, Greeting
 
 _MOST_GREETINGS = 256
 
 
 class Hub:
-    """Accepts the other nodes, hands their messages to the coordinator, and notices who is silent."""
+    """Accepts the other nodes, passes their messages to the coordinator, and drops nodes that are silent for `seconds`."""
 
     def __init__(self, listener: socket.socket, token: bytes, coordinator: Coordinator, selector: selectors.BaseSelector, seconds: float):
         self._listener, self._token, self._coordinator, self._selector = listener, token, coordinator, selector
@@ -34,21 +34,22 @@ class Hub:
             self._watch(self._nodes[node])
 
     def tick(self) -> None:
-        """Called often: ends greetings that take too long, says that this node is there, and looks who is silent."""
+        """Drop handshakes past their deadline and nodes past their longest silence; called periodically."""
         now = time.monotonic()
         for connection, greeting in list(self._greetings.items()):
             if now > greeting.deadline:
                 self._drop(connection)
         for node, connection in list(self._nodes.items()):
-            if now > connection.heard + self._seconds:
+            if now > connection.last_received + self._seconds:
                 self._lose(node, f"was silent for {self._seconds:g} s")
 
     def alive(self) -> None:
+        """Send every node a sign of life."""
         for node in list(self._nodes):
             self.send(node, {"do": "alive"})
 
     def flush(self, seconds: float) -> None:
-        """Sends what is left, then closes."""
+        """Send pending messages, for at most `seconds`, and close all connections."""
         deadline = time.monotonic() + seconds
         while any(each.wants_to_write for each in self._nodes.values()) and time.monotonic() < deadline:
             for each in self._nodes.values():
@@ -84,12 +85,12 @@ class Hub:
         greeting = self._greetings[connection]
         try:
             hello = greeting.receive()
-        except Foreign:
+        except LinkError:
             return self._drop(connection)
         except PermissionError:
             if not self._warned:
                 self._warned = True
-                print("tessera: warning: a launcher came with another job token and was refused", file=sys.stderr, flush=True)
+                print("tessera: warning: refused a launcher with a different job token", file=sys.stderr, flush=True)
             return self._drop(connection)
         if hello is None:
             return None
@@ -103,22 +104,23 @@ class Hub:
         greeting.accept()
         self._greetings.pop(connection)
         self._nodes[node], self._hosts[node] = connection, str(hello.get("host"))[:200]
-        self._selector.modify(connection.socket, selectors.EVENT_READ, lambda events: self._hear(node, events))
+        self._selector.modify(connection.socket, selectors.EVENT_READ, lambda events: self._receive(node, events))
         self._watch(connection)
         self._coordinator.join(node, count)
         return None
 
     def _refusal(self, hello: dict, node, count) -> str | None:
+        """The reason to refuse a node; None if it is accepted."""
         nodes = self._coordinator.nodes
         if hello.get("nodes") != nodes:
-            return f"it was given --nnodes {hello.get('nodes')} and node 0 --nnodes {nodes}; give all nodes the same"
+            return f"it has --nnodes {hello.get('nodes')} and node 0 has --nnodes {nodes}; give all nodes the same"
         if not isinstance(node, int) or not isinstance(count, int) or not 0 < node < nodes or count < 1:
             return f"--node_rank {node} is not from 1 to {nodes - 1}"
         if node in self._coordinator.places:
-            return f"--node_rank {node} is already that of host {self._hosts.get(node)}; give each node its own"
+            return f"--node_rank {node} is already taken by host {self._hosts.get(node)}; give each node its own"
         return None
 
-    def _hear(self, node: int, events: int) -> None:
+    def _receive(self, node: int, events: int) -> None:
         connection = self._nodes[node]
         if events & selectors.EVENT_WRITE:
             connection.flush()
@@ -127,8 +129,8 @@ class Hub:
             return
         try:
             messages = connection.receive()
-        except Foreign as error:
-            return self._lose(node, f"ended without a word ({error})")
+        except LinkError as error:
+            return self._lose(node, f"ended unexpectedly ({error})")
         for message in messages:
             kind, coordinator = message.get("say"), self._coordinator
             if kind == "failed":

@@ -1,11 +1,12 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The connection between the launchers of a job: frames of JSON over TCP.
+"""The connection between two launchers of a job: authenticated frames of JSON over TCP.
 
-A frame is four bytes of length, highest first, and the payload. Node 0 begins with a nonce; the other answers with its own, its
-hello and an HMAC-SHA-256 of these under the job token; node 0 proves the same. From then on each frame begins with an HMAC under
-a key of the connection, over the direction, the frame's number and the payload. The token itself is never sent. Whoever does not
-speak this is dropped."""
+A frame is a length (4 bytes, big-endian) and a payload. Handshake: node 0 sends a nonce; the other node answers with its own
+nonce, its hello, and an HMAC-SHA-256 of these under the job token; node 0 answers with an HMAC of both nonces. From then on
+each payload begins with an HMAC, under a key of the connection, of the direction, the frame's number and the message. The
+token itself is never sent. Peers that violate the protocol are dropped.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +24,12 @@ _LONGEST_GREETING, _LONGEST = 1 << 12, 1 << 20
 _MAC = 32
 
 
-class Foreign(Exception):
-    """The other side does not speak the protocol, or ended."""
+class LinkError(Exception):
+    """The peer closed the connection or violates the protocol."""
 
 
-class Garbage(Foreign):
-    """It sent what is not a message."""
+class ProtocolError(LinkError):
+    """The peer sent an invalid message."""
 
 
 def _sign(key: bytes, *parts: bytes) -> bytes:
@@ -37,23 +38,25 @@ def _sign(key: bytes, *parts: bytes) -> bytes:
 
 
 class Connection:
-    """Frames over a non-blocking socket. `wants_to_write` says whether `flush` has something to do."""
+    """Sends and receives frames over a non-blocking socket."""
 
     def __init__(self, sock: socket.socket):
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket = sock
-        self.heard = time.monotonic()
+        self.last_received = time.monotonic()
         self._in, self._out = b"", b""
         self._key, self._mine, self._theirs = b"", b"", b""
         self._sent = self._received = 0
 
     def secure(self, key: bytes, is_server: bool) -> None:
+        """Sign and verify all further frames with `key`."""
         self._key = key
         self._mine, self._theirs = (b"server", b"client") if is_server else (b"client", b"server")
 
     @property
     def wants_to_write(self) -> bool:
+        """Whether bytes are pending for `flush`."""
         return bool(self._out)
 
     def send(self, message: dict) -> None:
@@ -71,45 +74,45 @@ class Connection:
         except (BlockingIOError, InterruptedError):
             pass
         except OSError:
-            self._out = b""  # receiving says that it ended
+            self._out = b""  # the next receive reports the error
 
     def receive(self) -> list[dict]:
-        """The messages that have come. Foreign when the connection ended or the bytes are no message."""
+        """The messages that have arrived. Raises LinkError if the connection ended or a message is invalid."""
         try:
             data = self.socket.recv(1 << 16)
             if not data:
-                raise Foreign("the connection ended")
+                raise LinkError("the connection ended")
             self._in += data
-            self.heard = time.monotonic()
+            self.last_received = time.monotonic()
         except (BlockingIOError, InterruptedError):
             pass
         except OSError as error:
-            raise Foreign(error.strerror) from None
+            raise LinkError(error.strerror) from None
         messages = []
         while len(self._in) >= 4:
             size = int.from_bytes(self._in[:4], "big")
             if size > (_LONGEST if self._key else _LONGEST_GREETING):
-                raise Garbage("no message of a launcher")
+                raise ProtocolError("not a message of a launcher")
             if len(self._in) < 4 + size:
                 break
             payload, self._in = self._in[4:4 + size], self._in[4 + size:]
             messages.append(self._open(payload))
             if not self._key:
-                break  # what follows may be signed: the caller says so first
+                break  # the next frame may be signed: the caller calls `secure` first
         return messages
 
     def _open(self, payload: bytes) -> dict:
         if self._key:
             mac, payload = payload[:_MAC], payload[_MAC:]
             if not hmac.compare_digest(mac, _sign(self._key, self._theirs, str(self._received).encode(), payload)):
-                raise Garbage("a message with another signature")
+                raise ProtocolError("a message with a wrong signature")
             self._received += 1
         try:
             message = json.loads(payload)
         except ValueError:
             message = None
         if not isinstance(message, dict):
-            raise Garbage("no message of a launcher")
+            raise ProtocolError("not a message of a launcher")
         return message
 
     def close(self) -> None:
@@ -118,7 +121,7 @@ class Connection:
 
 
 class Greeting:
-    """The handshake of one connection, on node 0."""
+    """Node 0's side of the handshake of one connection."""
 
     SECONDS = 10.0
 
@@ -129,14 +132,17 @@ class Greeting:
         connection.send({"tessera-launch": VERSION, "nonce": self._nonce.hex()})
 
     def receive(self) -> dict | None:
-        """The hello, once it is there and proved. Foreign otherwise; PermissionError for another token."""
+        """The other node's hello once it has arrived and its HMAC is valid, else None.
+
+        Raises LinkError if it is malformed, and PermissionError if the peer has a different token.
+        """
         for message in self.connection.receive():
             try:
                 nonce, hello, mac = bytes.fromhex(message["nonce"]), message["hello"], bytes.fromhex(message["mac"])
             except (KeyError, TypeError, ValueError):
-                raise Foreign("no greeting of a launcher") from None
+                raise LinkError("not a handshake of a launcher") from None
             if not isinstance(hello, dict) or len(nonce) != 16:
-                raise Foreign("no greeting of a launcher")
+                raise LinkError("not a handshake of a launcher")
             if not hmac.compare_digest(mac, _sign(self._token, b"client", self._nonce, nonce, _canonical(hello))):
                 self.connection.send({"refused": "the job tokens differ; give all nodes the same --token_file or TESSERA_JOB_TOKEN"})
                 raise PermissionError
@@ -154,16 +160,19 @@ class Greeting:
 
 
 def greet(sock: socket.socket, token: bytes, hello: dict, seconds: float) -> Connection:
-    """The handshake of another node; blocks. Error where node 0 refuses, Foreign where nobody answers."""
+    """The other node's side of the handshake; blocks for at most `seconds` per message.
+
+    Raises Error if node 0 refuses this node, and LinkError if it does not answer.
+    """
     connection = Connection(sock)
     first = _wait(connection, seconds)
     try:
         nonce = bytes.fromhex(first["nonce"])
         version = first["tessera-launch"]
     except (KeyError, TypeError, ValueError):
-        raise Error("no launcher of Tessera listens there") from None
+        raise Error("the process that listens there is not a Tessera launcher") from None
     if version != VERSION:
-        raise Error(f"it speaks version {version!r} of the launcher's protocol and this host version {VERSION}; install one version")
+        raise Error(f"it has version {version!r} of the launcher's protocol and this host has {VERSION}; install the same version")
     mine = secrets.token_bytes(16)
     connection.send({"nonce": mine.hex(), "hello": hello, "mac": _sign(token, b"client", nonce, mine, _canonical(hello)).hex()})
     answer = _wait(connection, seconds)
@@ -189,8 +198,8 @@ def _wait(connection: Connection, seconds: float) -> dict:
         if reads:
             try:
                 messages = connection.receive()
-            except Garbage:
-                raise Error("no launcher of Tessera listens there") from None
+            except ProtocolError:
+                raise Error("the process that listens there is not a Tessera launcher") from None
             if messages:
                 return messages[0]
-    raise Foreign("no answer")
+    raise LinkError("no answer")

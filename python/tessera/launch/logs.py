@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What ranks print: whole lines, each with its rank in front, and the last ones kept for the message of a failure."""
+"""The output of ranks: whole lines, prefixed with the rank; the last ones are kept for the message of a failure."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import os
 import re
 
 KEPT_LINES = 10
-LONGEST_LINE = 1 << 16  # bytes; longer ones are cut into lines of this size
-_ENDS = re.compile(rb"\r\n|\n|\r(?!\Z)")  # a carriage return at the end of what was read may be half of \r\n
+LONGEST_LINE = 1 << 16  # bytes; longer lines are split
+_ENDS = re.compile(rb"\r\n|\n|\r(?!\Z)")  # a carriage return at the end of the data may be the first half of \r\n
 
 
 class Lines:
-    """Cuts a stream of bytes into lines. Progress bars end their lines by a carriage return."""
+    """Splits a stream of bytes into lines. A carriage return ends a line too, as progress bars use it."""
 
     def __init__(self):
         self._rest = b""
 
     def feed(self, data: bytes) -> list[bytes]:
+        """The lines that `data` completes."""
         *lines, self._rest = _ENDS.split(self._rest + data)
         while len(self._rest) > LONGEST_LINE:
             lines.append(self._rest[:LONGEST_LINE])
@@ -27,12 +28,13 @@ class Lines:
         return lines
 
     def end(self) -> list[bytes]:
+        """The unfinished last line, if any."""
         rest, self._rest = self._rest.rstrip(b"\r"), b""
         return [rest] if rest else []
 
 
 class Output:
-    """The lines of one rank, of both streams in the order in which they came."""
+    """The lines of one rank: standard output and standard error in the order of arrival. path: its log file, or None."""
 
     def __init__(self, rank: int, path: str | None = None):
         self._tag = b"[rank %d] " % rank

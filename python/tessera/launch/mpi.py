@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The same by mpirun: it starts the processes on all hosts and ends them together."""
+"""A job that mpirun starts: `tessera launch --np N`."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from .arguments import Arguments
 
 
 def flavour(path: str) -> str:
-    """'open-mpi' or 'mpich' of a program."""
+    """The MPI implementation, 'open-mpi' or 'mpich', of an mpirun program. Raises Error if it is neither."""
     if not shutil.which(path):
         raise Error(f"there is no program '{path}' on PATH; install openmpi-bin or mpich, or name another with --mpirun")
     try:
-        said = subprocess.run([path, "--version"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=30,
+        version = subprocess.run([path, "--version"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=30,
                               text=True).stdout
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Error(f"--mpirun '{path}' does not say its version: {error}") from None
-    if "Open MPI" in said or "Open RTE" in said or "PRRTE" in said:
+        raise Error(f"--mpirun '{path}' --version fails: {error}") from None
+    if "Open MPI" in version or "Open RTE" in version or "PRRTE" in version:
         return "open-mpi"
-    if "HYDRA" in said or "MPICH" in said or "Intel(R) MPI" in said:
+    if "HYDRA" in version or "MPICH" in version or "Intel(R) MPI" in version:
         return "mpich"
-    raise Error(f"--mpirun '{path}' is neither Open MPI's nor MPICH's; its version is '{said.strip()[:80]}'")
+    raise Error(f"--mpirun '{path}' is neither Open MPI's nor MPICH's; its version is '{version.strip()[:80]}'")
 
 
 def command(arguments: Arguments, kind: str, environ=os.environ) -> list[str]:
-    """The command line, after its checks."""
+    """The command line of mpirun. kind: the result of `flavour`. Raises Error if an option is invalid."""
     if arguments.hosts:
         option, places = "--hosts", hosts.parse(arguments.hosts)
     elif arguments.hostfile:
@@ -41,10 +41,10 @@ def command(arguments: Arguments, kind: str, environ=os.environ) -> list[str]:
     else:
         option, places = "this host", {"localhost": hosts.physical_cores() if kind == "open-mpi" else None}
     hosts.check_room(arguments.np, arguments.npernode, places, option, arguments.oversubscribe)
-    # By these names Open MPI knows that it is this host; it starts processes on 127.0.0.2 as on another one.
+    # Open MPI recognizes this host by these names only; 127.0.0.2 is another host to it.
     local = [host for host in places if hosts.is_here(host, option) and host in ("localhost", "127.0.0.1", "[::1]", socket.gethostname())]
     if kind == "open-mpi" and arguments.npernode and len(local) > 1:
-        raise Error(f"{option} names this host {len(local)} times ({', '.join(local)}), which Open MPI takes for one; name it once, "
+        raise Error(f"{option} names this host {len(local)} times ({', '.join(local)}), which Open MPI counts once; name it once, "
                     f"without --npernode, or use MPICH: --mpirun mpirun.mpich")
     first = next(iter(places))
     exported = {"MASTER_ADDR": arguments.master_addr if "master_addr" in arguments.given or len(places) == 1 else first.strip("[]"),
@@ -54,12 +54,12 @@ def command(arguments: Arguments, kind: str, environ=os.environ) -> list[str]:
     own += [arguments.script, *arguments.args]
     if kind == "open-mpi":
         if os.geteuid() == 0 and not arguments.allow_run_as_root and environ.get("OMPI_ALLOW_RUN_AS_ROOT") != "1":
-            raise Error("this is root, whom Open MPI refuses; use another user, or add --allow-run-as-root")
+            raise Error("Open MPI refuses to run as root; use another user, or add --allow-run-as-root")
         words = [arguments.mpirun, "-np", str(arguments.np)]
         words += ["-H", arguments.hosts] if arguments.hosts else ["--hostfile", arguments.hostfile] if arguments.hostfile else []
         words += ["-npernode", str(arguments.npernode)] if arguments.npernode else []
         words += ["--oversubscribe"] * arguments.oversubscribe + ["--allow-run-as-root"] * arguments.allow_run_as_root
-        # The threads of a rank share the host's cores; Open MPI would bind a rank to one.
+        # The threads of a rank use several cores; by default, Open MPI binds a rank to one.
         words += ["--bind-to", "none"]
         for name, value in exported.items():
             words += ["-x", f"{name}={value}"]
@@ -73,13 +73,14 @@ def command(arguments: Arguments, kind: str, environ=os.environ) -> list[str]:
 
 
 def python_path(environ) -> str:
-    """PYTHONPATH with which the ranks find this package."""
+    """PYTHONPATH extended so that the ranks find this package."""
     place = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     found = [path for path in environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     return os.pathsep.join(found if place in found or place.endswith("-packages") else [place, *found])
 
 
 def run(arguments: Arguments) -> int:
+    """Replace this process with mpirun; with --dry_run, print its command line and return 0. Raises Error."""
     program.check(arguments.script, arguments.module)
     words = command(arguments, flavour(arguments.mpirun))
     if arguments.dry_run:

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The worker: the ranks of this node, what they print, and what the coordinator says of them."""
+"""The worker process: runs the ranks of this node, passes on their output, and executes the coordinator's orders."""
 
 from __future__ import annotations
 
@@ -19,27 +19,31 @@ from . import processes
 from .coordinator import Coordinator, text_of
 from .failure import status_code
 from .hub import Hub
-from .link import Connection, Foreign
+from .link import Connection, LinkError
 from .logs import Lines, Output, log_path, write_all
 from .supervisor import end_at_once
 
 
-_SETTLING = 0.3  # seconds in which a rank that a signal has ended may follow those that end because it is gone
+# Seconds in which a rank killed by a signal may be reaped after its peers, which exit because its connections end.
+_SETTLING = 0.3
 
 
 @dataclasses.dataclass
 class Job:
-    """What the worker needs to know. `command` and `environment` make those of a rank; `listener` is node 0's, `connect` makes the
-    connection of another node; one node has neither."""
+    """The parameters of the worker.
+
+    `command(local_rank)` and `environment(rank=, size=, ...)` return those of a rank. In a job of several nodes, node 0 has
+    `listener`, and `connect` connects another node to node 0. Times are in seconds.
+    """
 
     node: int
     nodes: int
     count: int
     command: Callable[[int], list[str]]
     environment: Callable[..., dict[str, str]]
-    first_rank: int = 0  # where mpirun counts
-    local_rank: int | None = None  # of the only rank, where another launcher says it
-    keep: tuple[int, ...] = ()  # descriptors that ranks inherit
+    first_rank: int = 0  # under mpirun: the rank of this process
+    local_rank: int | None = None  # under mpirun: the local rank of this process, if known
+    keep: tuple[int, ...] = ()  # file descriptors that ranks inherit
     max_restarts: int = 0
     min_ranks: int | None = None
     log_dir: str | None = None
@@ -55,18 +59,18 @@ class Job:
 class Rank:
     rank: int
     local: int
-    place: int  # the same at the job's first start
+    place: int  # local rank at the job's first start
     process: subprocess.Popen
     output: Output
-    streams: dict[int, tuple[Lines, int]]  # by pipe: the lines, and the descriptor of this process that they go to
+    streams: dict[int, tuple[Lines, int]]  # by pipe: the lines, and the descriptor of this process they are written to
     code: int | None = None
 
 
 class Node:
-    """Runs until the coordinator lets this node leave; `code` is then the launcher's exit code."""
+    """The event loop of the worker. It ends when the coordinator orders this node to leave with exit code `code`."""
 
-    def __init__(self, job: Job, orders: int):
-        self.job, self._orders = job, orders
+    def __init__(self, job: Job, signals: int):
+        self.job, self._signals = job, signals
         self._selector = selectors.DefaultSelector()
         self._ranks: dict[int, Rank] = {}  # by process
         self._coordinator: Coordinator | None = None
@@ -74,7 +78,7 @@ class Node:
         self._link: Connection | None = None
         self._ending = self._mute = False
         self._kill_at: float | None = None
-        self._failure: tuple[float, dict] | None = None  # when it is told at the latest, and what
+        self._failure: tuple[float, dict] | None = None  # the deadline for sending it, and the failure
         self._stops = 0
         self._waiting_since = time.monotonic()
         self._next_alive = 0.0
@@ -89,15 +93,15 @@ class Node:
         os.set_blocking(wakeup, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
-        self._selector.register(self._orders, selectors.EVENT_READ, self._obey)
+        self._selector.register(self._signals, selectors.EVENT_READ, self._on_signals)
         self._selector.register(children, selectors.EVENT_READ, lambda _events: os.read(children, 4096))
         if self.job.node == 0:
-            self._be_first()
+            self._start_coordinator()
         else:
-            self._join()
+            self._connect()
         while self.code is None:
             for key, events in self._selector.select(self._pause()):
-                if key.fileobj in self._selector.get_map():  # an earlier one may have closed it
+                if key.fileobj in self._selector.get_map():  # an earlier event may have closed it
                     key.data(events)
             self._reap()
             self._tick()
@@ -114,7 +118,7 @@ class Node:
     def _tick(self) -> None:
         now, job = time.monotonic(), self.job
         if self._failure is not None and now >= self._failure[0]:
-            self._tell_failure()
+            self._send_failure()
         if self._kill_at is not None and now >= self._kill_at:
             self._kill_at = None
             for pid in self._ranks:
@@ -134,32 +138,32 @@ class Node:
                 self._coordinator.failed(0, {"text": f"waited {job.timeout:g} s for the launchers of nodes {absent} of {job.nodes}; start "
                                                      "them, or raise --timeout"})
                 self._coordinator.gone(0)
-        if self._link and now > self._link.heard + job.timeout:
-            self._lose_first(f"was silent for {job.timeout:g} s")
+        if self._link and now > self._link.last_received + job.timeout:
+            self._lose_coordinator(f"was silent for {job.timeout:g} s")
 
     # --- messages -----------------------------------------------------------------------------------------------------------------
 
-    def _be_first(self) -> None:
+    def _start_coordinator(self) -> None:
         self._coordinator = Coordinator(self.job.nodes, self.job.max_restarts, self._send, self._report, self.job.min_ranks)
         if self.job.listener is not None:
             self._hub = Hub(self.job.listener, self.job.token, self._coordinator, self._selector, self.job.timeout)
         self._coordinator.join(0, self.job.count)
 
-    def _join(self) -> None:
-        self._link = self.job.connect(self._obey_while_waiting)
-        self._selector.register(self._link.socket, selectors.EVENT_READ, self._hear)
-        self._hear(selectors.EVENT_READ)  # what came with the greeting's answer
+    def _connect(self) -> None:
+        self._link = self.job.connect(self._stop_if_signalled)
+        self._selector.register(self._link.socket, selectors.EVENT_READ, self._receive)
+        self._receive(selectors.EVENT_READ)  # messages that arrived with the end of the handshake
 
     def _send(self, node: int, message: dict) -> None:
         if node == 0:
-            self._do(message)
+            self._execute(message)
         elif self._hub:
             self._hub.send(node, message)
 
     def _report(self, failure: dict, then: str | None) -> None:
         print(text_of(failure, then), file=sys.stderr, flush=True)
 
-    def _say(self, kind: str, **more) -> None:
+    def _notify(self, kind: str, **more) -> None:
         if self._coordinator:
             getattr(self._coordinator, kind)(0, *more.values())
         elif self._link:
@@ -168,21 +172,21 @@ class Node:
 
     def _watch_link(self) -> None:
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._link.wants_to_write else 0)
-        self._selector.modify(self._link.socket, events, self._hear)
+        self._selector.modify(self._link.socket, events, self._receive)
 
-    def _hear(self, events: int) -> None:
+    def _receive(self, events: int) -> None:
         if events & selectors.EVENT_WRITE:
             self._link.flush()
             self._watch_link()
         try:
             messages = self._link.receive()
-        except Foreign as error:
-            return self._lose_first(f"ended without a word ({error})")
+        except LinkError as error:
+            return self._lose_coordinator(f"ended unexpectedly ({error})")
         for message in messages:
-            self._do(message)
+            self._execute(message)
         return None
 
-    def _lose_first(self, why: str) -> None:
+    def _lose_coordinator(self, why: str) -> None:
         self._selector.unregister(self._link.socket)
         self._link.close()
         self._link = None
@@ -192,8 +196,8 @@ class Node:
             if not self._ranks:
                 self.code = 1
 
-    def _do(self, message: dict) -> None:
-        """What the coordinator orders."""
+    def _execute(self, message: dict) -> None:
+        """Execute an order of the coordinator (coordinator.py lists them)."""
         order = message.get("do")
         if order == "start":
             self._start(message["base"] + self.job.first_rank, message["size"], message["restart"], message["places"])
@@ -201,16 +205,16 @@ class Node:
             if self.job.node:
                 self._report(message["failure"], None)
             self._end_ranks(signal.SIGTERM, self.job.grace)
-            self._say_if_gone()
+            self._check_exited()
         elif order == "stop":
             self._stops += 1
             self._end_ranks(message["signal"], self.job.stop_grace if self._stops == 1 else 0)
-            self._say_if_gone()
+            self._check_exited()
         elif order == "leave":
             self.code = message["code"]
 
-    def _obey(self, _events: int) -> None:
-        numbers = os.read(self._orders, 64)
+    def _on_signals(self, _events: int) -> None:
+        numbers = os.read(self._signals, 64)
         if not numbers:
             end_at_once()
         for number in numbers:
@@ -218,12 +222,12 @@ class Node:
                 self._coordinator.stop(0, number)
                 self._coordinator.gone(0)
             elif self._coordinator or self._link:
-                self._say("stop", signal=number)
+                self._notify("stop", signal=number)
 
-    def _obey_while_waiting(self) -> None:
-        """A signal before this node has met the first one."""
-        if select.select([self._orders], [], [], 0)[0]:
-            numbers = os.read(self._orders, 64)
+    def _stop_if_signalled(self) -> None:
+        """Raise KeyboardInterrupt(signal) if a signal arrived before this node is connected to node 0."""
+        if select.select([self._signals], [], [], 0)[0]:
+            numbers = os.read(self._signals, 64)
             raise KeyboardInterrupt(numbers[0] if numbers else signal.SIGKILL)
 
     # --- ranks --------------------------------------------------------------------------------------------------------------------
@@ -243,7 +247,7 @@ class Node:
                 for end in (*streams[0], *streams[1]):
                     os.close(end)
                 text = f"rank {rank} (host {socket.gethostname()}) could not be started: {command[0]}: {getattr(error, 'strerror', None) or error}"
-                self._say("failed", failure={"text": text})
+                self._notify("failed", failure={"text": text})
                 return
             self._ranks[process.pid] = each = Rank(rank, local, place, process, output, {})
             for (source, target), descriptor in zip(streams, (1, 2)):
@@ -256,7 +260,10 @@ class Node:
                 self._pump(process.stdin.fileno())
 
     def _stdin(self, rank: int):
-        """Rank 0 has this command's standard input; a terminal is read here, since it only speaks to the group in front."""
+        """The `stdin` of a rank: this command's for rank 0, nothing for others.
+
+        A terminal is read here and piped to rank 0, since only the foreground process group may read it.
+        """
         if rank or self.job.node:
             return subprocess.DEVNULL
         try:
@@ -268,7 +275,7 @@ class Node:
     def _pump(self, target: int) -> None:
         def forward(_events: int) -> None:
             try:
-                data = os.read(0, 4096)  # a line of a terminal, which a pipe has room for
+                data = os.read(0, 4096)  # at most a terminal's line, which fits the pipe
                 if data:
                     write_all(target, data)
                     return
@@ -286,7 +293,7 @@ class Node:
         self._selector.register(0, selectors.EVENT_READ, forward)
 
     def _read(self, each: Rank, source: int) -> bool:
-        """Whether there was something."""
+        """Read and pass on the output of a rank. Returns whether there was any."""
         try:
             data = os.read(source, 1 << 16)
         except (BlockingIOError, InterruptedError):
@@ -307,7 +314,7 @@ class Node:
             each.output.write(None if self._mute else descriptor, lines)
         except BrokenPipeError:
             self._mute = True
-            self._say("failed", failure={"text": "nobody reads the output of the ranks any more", "code": -signal.SIGPIPE})
+            self._notify("failed", failure={"text": "nobody reads the output of the ranks any more", "code": -signal.SIGPIPE})
 
     def _close(self, each: Rank, source: int) -> None:
         self._selector.unregister(source)
@@ -318,27 +325,30 @@ class Node:
         for pid, status in processes.reap():
             each = self._ranks.get(pid)
             if each is None:
-                continue  # an adopted one
+                continue  # an adopted process
             each.code = each.process.returncode = status_code(status)
             self._drain(each)
             if each.code and not self._ending:
-                self._fail({
-                    "rank": each.rank, "node": self.job.node, "host": socket.gethostname(), "local_rank": each.local if self.job.local_rank is None else self.job.local_rank, "pid": pid,
-                    "place": each.place, "code": each.code, "lines": each.output.last()})
-        self._say_if_gone()
+                local_rank = each.local if self.job.local_rank is None else self.job.local_rank
+                self._fail({"rank": each.rank, "node": self.job.node, "host": socket.gethostname(), "local_rank": local_rank, "pid": pid,
+                            "place": each.place, "code": each.code, "lines": each.output.last()})
+        self._check_exited()
 
     def _fail(self, failure: dict) -> None:
-        """Tells the first failure. A rank's peers see its connections end before it can be waited for, and may end before it: one that a
-        signal has ended goes before them."""
+        """Send the failure that caused the others to the coordinator.
+
+        When a signal kills a rank, its peers see its connections end and may exit, and be reaped, before it. So a failure with
+        an exit code waits for `_SETTLING`; one by a signal replaces it and is sent at once.
+        """
         if self._failure is None or failure["code"] < 0 <= self._failure[1]["code"]:
             self._failure = time.monotonic() + _SETTLING, failure
         if failure["code"] < 0:
-            self._tell_failure()
+            self._send_failure()
 
-    def _tell_failure(self) -> None:
+    def _send_failure(self) -> None:
         if self._failure is not None:
             failure, self._failure = self._failure[1], None
-            self._say("failed", failure=failure)
+            self._notify("failed", failure=failure)
 
     def _end_ranks(self, number: int, grace: float) -> None:
         self._ending, self._failure = True, None
@@ -347,16 +357,16 @@ class Node:
             if each.code is None:
                 processes.signal_group(pid, number)
 
-    def _say_if_gone(self) -> None:
+    def _check_exited(self) -> None:
         if any(each.code is None for each in self._ranks.values()):
             return
         if not self._ranks and not self._ending:
             return
         if self._failure is not None:
-            return self._tell_failure()  # what the coordinator orders then comes back here
+            return self._send_failure()  # the coordinator's order then calls this method again
         had = bool(self._ranks)
         good = all(each.code == 0 for each in self._ranks.values())
-        processes.kill_descendants()  # what the ranks left behind
+        processes.kill_descendants()  # processes that the ranks left behind
         for each in self._ranks.values():
             self._drain(each)
             for source, (lines, descriptor) in list(each.streams.items()):
@@ -370,9 +380,9 @@ class Node:
             self.code = 1
         elif self._ending:
             self._ending = False
-            self._say("gone")
+            self._notify("gone")
         elif had and good:
-            self._say("done")
+            self._notify("done")
 
     def _flush(self) -> None:
         if self._hub:

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How the launchers of several nodes find each other, before anything starts."""
+"""The job token, and how the launchers of several nodes connect before ranks start."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ _RETRY = 0.2
 
 
 def token(path: str | None, environ=os.environ) -> bytes:
-    """The job's secret: of --token_file, else of TESSERA_JOB_TOKEN_FILE or TESSERA_JOB_TOKEN; empty without one."""
+    """The job token from --token_file (`path`), TESSERA_JOB_TOKEN or TESSERA_JOB_TOKEN_FILE, in this order.
+
+    Returns b"" if none is given. Raises Error if the token is shorter than 16 bytes or the file is readable by all users.
+    """
     name = "--token_file"
     if path is None:
         if "TESSERA_JOB_TOKEN" in environ:
             found = environ["TESSERA_JOB_TOKEN"].strip().encode()
             if len(found) < 16:
-                raise Error(f"TESSERA_JOB_TOKEN has {len(found)} bytes; a token has at least 16, as of: openssl rand -hex 32")
+                raise Error(f"TESSERA_JOB_TOKEN has {len(found)} bytes; a token has at least 16: use openssl rand -hex 32")
             return found
         name, path = "TESSERA_JOB_TOKEN_FILE", environ.get("TESSERA_JOB_TOKEN_FILE")
         if path is None:
@@ -35,20 +38,21 @@ def token(path: str | None, environ=os.environ) -> bytes:
     except OSError as error:
         raise Error(f"{name} '{path}' cannot be read: {error.strerror}") from None
     if len(found) < 16:
-        raise Error(f"{name} '{path}' holds {len(found)} bytes; a token has at least 16, as of: openssl rand -hex 32")
+        raise Error(f"{name} '{path}' holds {len(found)} bytes; a token has at least 16: use openssl rand -hex 32")
     if mode & 0o004:
-        raise Error(f"{name} '{path}' can be read by all users; chmod 600 '{path}'")
+        raise Error(f"{name} '{path}' is readable by all users; run chmod 600 '{path}'")
     return found
 
 
 def check_token(secret: bytes, address: str, name: str) -> None:
+    """Raise Error if `address` (of option `name`) is not on loopback and there is no job token."""
     if not secret and not ports.is_loopback(address, name):
-        raise Error(f"{name} is '{address}', which other hosts reach, and there is no job token; give all nodes the same --token_file or "
-                    "TESSERA_JOB_TOKEN, as of: openssl rand -hex 32")
+        raise Error(f"{name} is '{address}', which other hosts can reach, and there is no job token; give all nodes the same --token_file "
+                    "or TESSERA_JOB_TOKEN, from openssl rand -hex 32")
 
 
 def listen(address: str, port: int, name: str) -> socket.socket:
-    """Where node 0's launcher waits for the others."""
+    """The socket at which node 0's launcher accepts the others. name: the option that gave `address`. Raises Error."""
     family, place = ports.resolve(name, address, port)
     sock = socket.socket(family, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -59,17 +63,20 @@ def listen(address: str, port: int, name: str) -> socket.socket:
     except OSError as error:
         sock.close()
         if error.errno == errno.EADDRNOTAVAIL:
-            raise Error(f"{name} is '{address}', no address of host {socket.gethostname()}; node 0 runs where --master_addr is, or listens at "
-                        "--bind") from None
+            raise Error(f"{name} is '{address}', which is not an address of host {socket.gethostname()}; start node 0 on --master_addr, or "
+                        "give it an address of its host with --bind") from None
         owner = ports.owner_of(port)
-        raise Error(f"--control_port {port} cannot be listened at on host {socket.gethostname()}: {error.strerror.lower()}"
-                    + (f", by process {owner}" if owner else "") + "; end that process or name another with --control_port, on all nodes"
+        raise Error(f"cannot listen at --control_port {port} on host {socket.gethostname()}: {error.strerror.lower()}"
+                    + (f", by process {owner}" if owner else "") + "; end that process, or name another port with --control_port on all nodes"
                     ) from None
 
 
 def connect(address: str, port: int, secret: bytes, hello: dict, seconds: float, poll: Callable[[], None],
-            waits_for_name: bool = False) -> link.Connection:
-    """The connection to node 0's launcher, which may start later than this one."""
+            wait_for_name: bool = False) -> link.Connection:
+    """Connect to node 0's launcher, which may start later; retry for `seconds`, calling `poll` before each attempt.
+
+    wait_for_name: also retry while `address` does not resolve. Raises Error.
+    """
     deadline, reason = time.monotonic() + seconds, "no attempt was made"
     while time.monotonic() < deadline:
         poll()
@@ -79,20 +86,20 @@ def connect(address: str, port: int, secret: bytes, hello: dict, seconds: float,
             with_timeout.settimeout(min(2.0, max(0.1, deadline - time.monotonic())))
             with_timeout.connect(place)
             return link.greet(with_timeout, secret, hello, link.Greeting.SECONDS)
-        except link.Foreign as error:
+        except link.LinkError as error:
             reason = str(error)
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
         except Error as error:
             if "does not resolve" not in str(error):
-                raise Error(f"node 0 at {shown(address, port)}: {error}") from None
-            if not waits_for_name:
+                raise Error(f"node 0 at {endpoint(address, port)}: {error}") from None
+            if not wait_for_name:
                 raise
             reason = str(error)
         time.sleep(_RETRY)
-    raise Error(f"node {hello['node']} (host {hello['host']}) waited {seconds:g} s for node 0 at {shown(address, port)}: {reason}; start node 0 "
+    raise Error(f"node {hello['node']} (host {hello['host']}) waited {seconds:g} s for node 0 at {endpoint(address, port)}: {reason}; start node 0 "
                 "there, or raise --timeout")
 
 
-def shown(address: str, port: int) -> str:
+def endpoint(address: str, port: int) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Names and ports, looked at before anything starts."""
+"""Host names and ports, checked before anything starts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..errors import Error
 
 
 def resolve(name: str, host: str, port: int = 0):
-    """(family, socket address) of a host; Error names the option."""
+    """The (address family, socket address) of a host. Raises Error, with the option `name`, if it does not resolve."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "no host name"
+        reason = error.strerror if isinstance(error, OSError) else "not a host name"
         raise Error(f"{name} is '{host}', which does not resolve ({reason}); name a host of this network or its address") from None
     return found[0][0], found[0][4]
 
@@ -26,7 +26,7 @@ def is_loopback(host: str, name: str = "--master_addr") -> bool:
 
 
 def check_free(name: str, port: int, host: str) -> None:
-    """Error where another process listens at the port, with its number where it can be known."""
+    """Raise Error if the port is not free, with the process that listens at it if it is known."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -34,8 +34,8 @@ def check_free(name: str, port: int, host: str) -> None:
             probe.bind(("", port))
         except OSError as error:
             owner = owner_of(port)
-            raise Error(f"{name} {port} cannot be listened at on host {socket.gethostname()}: {error.strerror.lower()}"
-                        + (f", by process {owner}" if owner else "") + f"; end that process or name another port with {name}") from None
+            raise Error(f"cannot listen at {name} {port} on host {socket.gethostname()}: {error.strerror.lower()}"
+                        + (f", by process {owner}" if owner else "") + f"; end that process, or name another port with {name}") from None
 
 
 def free_port() -> int:
@@ -45,7 +45,7 @@ def free_port() -> int:
 
 
 def owner_of(port: int) -> str:
-    """`PID (command)` of the process that listens at a port of this host; empty where /proc does not tell."""
+    """`PID (command)` of the process that listens at a port of this host; empty if /proc does not show it."""
     inodes = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Processes that do not outlive the one that started them (Linux)."""
+"""Child processes that do not outlive this process (Linux)."""
 
 from __future__ import annotations
 
@@ -12,25 +12,27 @@ import time
 
 _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
 _libc = ctypes.CDLL(None, use_errno=True)
-# What a Python program or a shell may have changed for us and programs expect unchanged.
+# Signals whose handling Python or a shell may have changed; ranks get the defaults back.
 _DEFAULTS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE, signal.SIGCHLD, signal.SIGTTIN, signal.SIGTTOU, signal.SIGUSR1)
 
 
 def adopt_orphans() -> None:
-    """Descendants whose parent ends become children of this process, also those that left its session."""
+    """Make this process the parent of orphaned descendants, even of those in other sessions (a child subreaper)."""
     _libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def end_with_parent(number: int, parent: int) -> None:
-    """The kernel sends `number` to this process when `parent`, its parent, ends."""
+    """Let the kernel send signal `number` to this process when its parent, process `parent`, ends."""
     _libc.prctl(_SET_PARENT_DEATH_SIGNAL, number, 0, 0, 0)
-    if os.getppid() != parent:  # it ended before
+    if os.getppid() != parent:  # it has already ended
         os.kill(os.getpid(), number)
 
 
 def start(command: list[str], environment: dict[str, str], stdin, stdout: int, stderr: int, keep: tuple[int, ...] = ()) -> subprocess.Popen:
-    """A process in a session of its own, which the kernel kills when this one ends; it has the descriptors `keep`, too. OSError where
-    it cannot be executed."""
+    """Start a process in its own session, which the kernel kills when this process ends.
+
+    keep: further file descriptors that it inherits. Raises OSError if the command cannot be executed.
+    """
     parent = os.getpid()
 
     def prepare():
@@ -43,7 +45,7 @@ def start(command: list[str], environment: dict[str, str], stdin, stdout: int, s
 
 
 def signal_group(pid: int, number: int) -> None:
-    """To a process that `start` made and what it started."""
+    """Send signal `number` to the process group of a process that `start` returned."""
     try:
         os.killpg(pid, number)
     except (ProcessLookupError, PermissionError):
@@ -51,7 +53,7 @@ def signal_group(pid: int, number: int) -> None:
 
 
 def children() -> list[int]:
-    """Of this process, adopted ones too."""
+    """The children of this process, including adopted ones."""
     me, found = str(os.getpid()), []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -64,7 +66,7 @@ def children() -> list[int]:
 
 
 def reap() -> list[tuple[int, int]]:
-    """(pid, waitpid's status) of the children that have ended; does not wait."""
+    """Reap the children that have ended, without waiting. Returns (pid, waitpid status) of each."""
     ended = []
     while True:
         try:
@@ -77,7 +79,7 @@ def reap() -> list[tuple[int, int]]:
 
 
 def kill_descendants(seconds: float = 5) -> None:
-    """Kills all children, then those that are adopted by it, until none is left (or one does not die for `seconds`)."""
+    """Kill all children, and the orphans adopted from them, until none is left or `seconds` have passed."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         reap()

@@ -13,8 +13,10 @@ from ..errors import Error
 
 
 def command(script: str, args: list[str], *, module: bool = False, local_rank: int | None = None, python: str = sys.executable) -> list[str]:
-    """What is executed; `python` runs files named .py or that are no programs. Python's own buffers are off, so that lines come
-    when they are printed. A `local_rank` is passed as --local_rank=I before the script's arguments."""
+    """The command line of a rank. `python` runs modules, .py files and files that are not executable, with unbuffered output.
+
+    local_rank: passed as --local_rank=I before the script's arguments, unless None.
+    """
     passed = [] if local_rank is None else [f"--local_rank={local_rank}"]
     if module:
         return [python, "-u", "-m", script, *passed, *args]
@@ -24,6 +26,7 @@ def command(script: str, args: list[str], *, module: bool = False, local_rank: i
 
 
 def is_program(script: str) -> bool:
+    """Whether `script` is an executable file or program on PATH, not Python source."""
     if script.endswith(".py"):
         return False
     if os.sep in script:
@@ -32,18 +35,18 @@ def is_program(script: str) -> bool:
 
 
 def check(script: str, module: bool = False) -> None:
-    """Error where there is nothing to execute."""
+    """Raise Error if the script or module does not exist or cannot be read."""
     if module:
         top = script.partition(".")[0]
         sys.path.insert(0, os.getcwd())
         try:
             found = top.isidentifier() and importlib.util.find_spec(top) is not None
         except (ImportError, ValueError):
-            found = True  # importing it says more
+            found = True  # importing it reports the cause
         finally:
             sys.path.pop(0)
         if not found:
-            raise Error(f"there is no Python module '{script}' here or in {sys.executable}; without --module SCRIPT is a file")
+            raise Error(f"there is no Python module '{script}' here or in {sys.executable}; without --module, SCRIPT is a file")
     elif os.path.isdir(script):
         if not os.path.isfile(os.path.join(script, "__main__.py")):
             raise Error(f"script '{script}' is a folder without __main__.py")

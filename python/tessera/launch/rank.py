@@ -1,11 +1,12 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What mpirun or srun starts in place of a script that reads RANK.
+"""The process that mpirun or srun starts per rank, to run a script that reads RANK.
 
     mpirun -np 4 python -m tessera.launch.rank [--module] [--pass_local_rank] [--log_dir DIR] SCRIPT [ARGUMENTS]
 
-It reads the ranks of whatever launcher, runs the script with the variables that `tessera launch` sets, prints its lines whole and
-with the rank in front, says why it failed, and lets nothing of it survive."""
+It reads the rank from the launcher's variables and runs the script with the variables that `tessera launch` sets. It prefixes
+the script's output with the rank, reports why it failed, and kills the processes that it leaves behind.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +22,10 @@ from .supervisor import supervise
 
 
 def prepare(words: list[str], environ) -> node.Job:
-    """The job of one rank."""
+    """The job of one rank. Raises Error."""
     arguments = options.parse(words)
     for name in sorted(arguments.given - {"module", "pass_local_rank", "log_dir", "grace", "stop_grace"}):
-        raise Error(f"--{name} is of tessera launch; what another launcher starts takes --module, --pass_local_rank and --log_dir")
+        raise Error(f"--{name} applies to tessera launch only; under another launcher give --module, --pass_local_rank or --log_dir")
     program.check(arguments.script, arguments.module)
     found = ranks.read(environ)
     address, port = ranks.meeting(environ)
@@ -34,7 +35,7 @@ def prepare(words: list[str], environ) -> node.Job:
     if found.local_size is not None:
         variables["LOCAL_WORLD_SIZE"] = found.local_size
     if found.local_rank is None and arguments.pass_local_rank:
-        raise Error(f"--pass_local_rank needs the local rank, and {found.source} does not say it")
+        raise Error(f"--pass_local_rank needs the local rank, which {found.source} does not give")
     both = {prefix + name: str(value) for prefix in ("", "TESSERA_") for name, value in variables.items()}
     full = {**environ, **environment.threads(found.local_size or found.size, environ), **both, "TESSERA_SIZE": str(found.size),
             "TESSERA_LAUNCH_ID": secrets.token_hex(16)}
@@ -56,7 +57,7 @@ def main() -> int:
         print(f"tessera: error: {error}", file=sys.stderr)
         return 1
     processes.end_with_parent(signal.SIGKILL, os.getppid())  # mpirun, or its daemon
-    return supervise(lambda orders: node.Node(job, orders).run(), "TESSERA_LAUNCH_ID=" + job.environment()["TESSERA_LAUNCH_ID"])
+    return supervise(lambda signals: node.Node(job, signals).run(), "TESSERA_LAUNCH_ID=" + job.environment()["TESSERA_LAUNCH_ID"])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""From options to running ranks: everything that can be refused is refused before anything starts."""
+"""From options to running ranks. All checks come before anything starts."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from .supervisor import supervise
 
 
 class Plan:
-    """The checked options of this node."""
+    """The checked options of this node. Raises Error."""
 
     def __init__(self, arguments: Arguments, environ=os.environ):
         self.arguments, self.environ = arguments, environ
         program.check(arguments.script, arguments.module)
-        self.shown = environment.devices(arguments.devices, environ)
-        self.count = arguments.nproc_per_node or len(self.shown or ()) or 1
-        if self.shown and self.count > len(self.shown):
-            raise Error(f"--nproc_per_node is {self.count} and --devices names {len(self.shown)}; each process has a device of its own")
-        if arguments.isolate_devices and not self.shown:
-            raise Error("--isolate_devices shows each process its own device; name them with --devices")
+        self.visible = environment.devices(arguments.devices, environ)
+        self.count = arguments.nproc_per_node or len(self.visible or ()) or 1
+        if self.visible and self.count > len(self.visible):
+            raise Error(f"--nproc_per_node is {self.count} and --devices names {len(self.visible)}; each process needs a device of its own")
+        if arguments.isolate_devices and not self.visible:
+            raise Error("--isolate_devices needs the devices of the processes; name them with --devices")
         self.port = arguments.master_port
         self.control = arguments.control_port or self.port + 1
         if arguments.nnodes > 1:
             if self.control > 65535:
-                raise Error(f"--master_port is {self.port}, and the port above it is none; name one with --control_port")
+                raise Error(f"--master_port is {self.port}, and {self.control} is not a valid port; name another with --control_port")
             if self.control == self.port:
-                raise Error(f"--control_port and --master_port are both {self.port}; rank 0 and node 0's launcher listen at two ports")
+                raise Error(f"--control_port and --master_port are both {self.port}; rank 0 and node 0's launcher need different ports")
         if not (arguments.wait_for_name and arguments.node_rank):
             ports.resolve("--master_addr", arguments.master_addr)
         self.base = environment.inherited(environ) | environment.threads(self.count, environ)
@@ -45,21 +45,21 @@ class Plan:
                                local_rank=local_rank if arguments.pass_local_rank else None)
 
     def variables(self, *, rank: int, size: int, local_rank: int, restart: int = 0, places: list[int] | None = None) -> dict[str, str]:
-        """`places`: which of the first start's ranks of this host are left, each with the device that it had."""
-        arguments, shown = self.arguments, self.shown
+        """The variables of one rank. places: local ranks of the first start that remain, ascending; they keep their devices."""
+        arguments, visible = self.arguments, self.visible
         places = places if places is not None else list(range(self.count))
-        if shown and len(places) < self.count:
-            shown = [shown[place] for place in places]
+        if visible and len(places) < self.count:
+            visible = [visible[place] for place in places]
         return environment.variables(
             rank=rank, size=size, local_rank=local_rank, local_size=len(places), node=arguments.node_rank, nodes=arguments.nnodes,
-            address=arguments.master_addr, port=self.port, restart=restart, shown=shown, isolate=arguments.isolate_devices)
+            address=arguments.master_addr, port=self.port, restart=restart, visible=visible, isolate=arguments.isolate_devices)
 
     def environment(self, **of_rank) -> dict[str, str]:
         return self.base | self.variables(**of_rank)
 
 
 def dry_run(plan: Plan) -> int:
-    """A line a rank, as a shell would be told it. Other nodes are taken to have as many ranks."""
+    """Print the shell command of each rank, one per line, assuming that all nodes have as many ranks as this one."""
     threads = {name: value for name, value in plan.base.items() if plan.environ.get(name) != value}
     for local in range(plan.count):
         variables = plan.variables(rank=plan.arguments.node_rank * plan.count + local, size=plan.arguments.nnodes * plan.count,
@@ -70,7 +70,7 @@ def dry_run(plan: Plan) -> int:
 
 
 def run(plan: Plan) -> int:
-    """Starts the ranks of this node and returns the job's exit code."""
+    """Run the ranks of this node and return the job's exit code. Raises Error."""
     arguments = plan.arguments
     secret = nodes.token(arguments.token_file, plan.environ)
     if arguments.token_file:
@@ -82,7 +82,7 @@ def run(plan: Plan) -> int:
     elif first:
         ports.check_free("--master_port", plan.port, arguments.master_addr)
     if arguments.nnodes == 1:
-        if not secret:  # for this job's ranks alone
+        if not secret:  # a token for this job's ranks only
             plan.base["TESSERA_JOB_TOKEN"] = secrets.token_hex(32)
     else:
         if first:
@@ -104,9 +104,9 @@ def run(plan: Plan) -> int:
                    max_restarts=arguments.max_restarts, min_ranks=arguments.min_ranks, log_dir=arguments.log_dir, grace=arguments.grace,
                    stop_grace=arguments.stop_grace, timeout=arguments.timeout, token=secret, listener=listener, connect=connect)
 
-    def work(orders: int) -> int:
+    def work(signals: int) -> int:
         try:
-            return node.Node(job, orders).run()
+            return node.Node(job, signals).run()
         except Error as error:
             print(f"tessera: error: {error}", file=sys.stderr)
             return 1

@@ -1,12 +1,13 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Two processes, so that nothing survives when either is killed: the command, which takes signals, and the worker under it, which
-has the ranks as children.
+"""The two processes of the launcher: the command, which receives signals, and its child, the worker, the parent of the ranks.
 
-Who ends            what ends the rest
-the command         the kernel tells the worker, which ends all ranks in a second and a half at most
-the worker          the kernel kills the ranks, the command adopts and kills what they had started
-both                the kernel kills the ranks, the guard (guard.py) finds what they had started by a mark in the environment
+No process of the job survives when one of them is killed:
+
+killed          cleanup
+the command     the kernel signals the worker, which ends all ranks within 1.5 s
+the worker      the kernel kills the ranks; the command adopts and kills the processes that they started
+both            the kernel kills the ranks; the guard (guard.py) kills the processes with the job's mark in their environment
 """
 
 from __future__ import annotations
@@ -24,13 +25,15 @@ from . import processes
 from .failure import exit_code
 
 FORWARDED = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
-_PATIENCE = 2.0  # seconds that the worker has to obey a second signal
+_PATIENCE = 2.0  # seconds that the worker has to end after a second signal
 
 
 def supervise(work: Callable[[int], int], mark: str) -> int:
-    """Runs `work` in a process of its own, and returns its result as an exit code. Signals to this process are bytes on the
-    descriptor that `work` gets; its end says that this process is gone. `mark`, NAME=VALUE, is in the environment of all that
-    `work` starts, and of nothing else."""
+    """Run `work` in a child process and return its result, an exit code.
+
+    `work` gets a file descriptor: each byte is a signal that this process received; end of file means that this process has
+    ended. mark: NAME=VALUE in the environment of all processes that `work` starts, and of no others.
+    """
     processes.adopt_orphans()
     guard = _start_guard(mark)
     signals, wakeup = os.pipe()
@@ -38,51 +41,53 @@ def supervise(work: Callable[[int], int], mark: str) -> int:
     for number in (*FORWARDED, signal.SIGCHLD):
         signal.signal(number, lambda *_: None)
     signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
-    orders, tell = os.pipe()
+    forwarded, forward = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
     parent = os.getpid()
     worker = os.fork()
     if worker == 0:
-        _be_worker(work, parent, orders, (signals, wakeup, tell))
-    os.close(orders)
-    status = _wait(worker, signals, tell)
-    processes.kill_descendants()  # the guard, too
+        _be_worker(work, parent, forwarded, (signals, wakeup, forward))
+    os.close(forwarded)
+    status = _wait(worker, signals, forward)
+    processes.kill_descendants()  # including the guard
     guard.close()
     code = exit_code(status)
     if os.WIFSIGNALED(status):
-        print(f"tessera: error: the launcher's worker process {worker} was ended by signal {os.WTERMSIG(status)}; all ranks are ended",
+        print(f"tessera: error: signal {os.WTERMSIG(status)} ended the launcher's worker process {worker}; all ranks are ended",
               file=sys.stderr)
     return code
 
 
 def _start_guard(mark: str):
-    """The pipe that this process and the worker hold open. The program is passed as an open file, so that whoever kills by the
-    name of this package does not find it."""
+    """Start the guard. Returns the write end of its standard input, which this process and the worker hold open.
+
+    The program is passed as an open file, so that killing processes by the name of this package does not hit the guard.
+    """
     wait, hold = os.pipe()
     with open(os.path.join(os.path.dirname(__file__), "guard.py"), "rb") as program:
         os.set_inheritable(program.fileno(), True)
         guard = subprocess.Popen([sys.executable, "-I", "-S", f"/dev/fd/{program.fileno()}", mark], stdin=wait, stdout=subprocess.DEVNULL,
                                  stderr=subprocess.DEVNULL, pass_fds=[program.fileno()], start_new_session=True, env={})
-    guard.returncode = 0  # reaped with all other children
+    guard.returncode = 0  # processes.reap reaps it
     os.close(wait)
     return os.fdopen(hold, "wb")
 
 
-def _be_worker(work, parent: int, orders: int, theirs) -> None:
+def _be_worker(work, parent: int, forwarded: int, theirs) -> None:
     code = 1
     try:
         signal.set_wakeup_fd(-1)
         for descriptor in theirs:
             os.close(descriptor)
-        # The terminal signals the whole group: the command passes that on once.
+        # A terminal signals the whole process group; the command forwards the signal once.
         for number in (*FORWARDED, signal.SIGTTIN, signal.SIGTTOU):
             signal.signal(number, signal.SIG_IGN)
-        # Also while a write of output waits for a reader.
+        # A handler also interrupts a blocked write of output.
         signal.signal(signal.SIGUSR1, lambda *_: end_at_once())
         processes.adopt_orphans()
         processes.end_with_parent(signal.SIGUSR1, parent)
-        code = work(orders)
+        code = work(forwarded)
     except BaseException:
         traceback.print_exc()
     finally:
@@ -95,7 +100,7 @@ def _be_worker(work, parent: int, orders: int, theirs) -> None:
 
 
 def end_at_once() -> None:
-    """The command was killed: SIGTERM to all, a second later SIGKILL."""
+    """End all ranks after the command was killed: SIGTERM, then SIGKILL one second later."""
     for pid in processes.children():
         processes.signal_group(pid, signal.SIGTERM)
     deadline = time.monotonic() + 1
@@ -106,8 +111,8 @@ def end_at_once() -> None:
     os._exit(137)
 
 
-def _wait(worker: int, signals: int, tell: int) -> int:
-    """waitpid's status of the worker, whose signals are passed on; what does not obey the second one is killed."""
+def _wait(worker: int, signals: int, forward: int) -> int:
+    """Forward signals to the worker until it ends; kill it if it does not end after the second. Returns its waitpid status."""
     received, deadline = 0, None
     while True:
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -116,7 +121,7 @@ def _wait(worker: int, signals: int, tell: int) -> int:
             if number in FORWARDED:
                 received += 1
                 try:
-                    os.write(tell, bytes([number]))
+                    os.write(forward, bytes([number]))
                 except BrokenPipeError:
                     pass
                 if received >= 2 and deadline is None:

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Jobs for schedulers: what `tessera launch --emit=KIND` prints."""
+"""Job files for schedulers: `tessera launch --emit=KIND`."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import re
 from ...errors import Error
 from ..arguments import TABLE, Arguments
 
-# What says how to start, in place of what a job file says itself.
+# Options that the job file itself replaces: they are not passed to the launcher that it starts.
 _OF_THE_FILE = {"emit", "roles", "name", "image", "namespace", "gpus_per_node", "cpus_per_node", "time", "partition", "nnodes", "node_rank",
                 "nproc_per_node", "master_addr", "dry_run", "help", "np", "hosts", "hostfile", "npernode", "mpirun", "oversubscribe",
                 "allow_run_as_root", "token_file", "bind"}
 
 
 def text(arguments: Arguments) -> str:
-    """The file. Error names what it lacks."""
+    """The text of the job file. Raises Error if an option is missing or does not apply."""
     for name in ("node_rank", "master_addr", "token_file", "bind"):
         if name in arguments.given:
-            raise Error(f"--{name} is of one start; the file that --emit={arguments.emit} prints finds it where it runs")
+            raise Error(f"--{name} applies to one start only; the file of --emit={arguments.emit} sets it where it runs")
     pods = ("mpijob", "trainjob", "jobset", "tesserajob")
     for name, kinds in (("image", pods), ("namespace", pods), ("roles", ("tesserajob",)),
                         ("time", ("slurm",)), ("partition", ("slurm",)), ("allow_run_as_root", ("mpijob",))):
         if name in arguments.given and arguments.emit not in kinds:
-            raise Error(f"--{name} is of --emit={', '.join(kinds)}, not of {arguments.emit}")
+            raise Error(f"--{name} applies to --emit={', '.join(kinds)}, not to {arguments.emit}")
     if arguments.emit == "slurm":
         from . import slurm
         return slurm.script(arguments)
@@ -35,7 +35,7 @@ def text(arguments: Arguments) -> str:
 
 
 def passed(arguments: Arguments) -> list[str]:
-    """The options of the launcher that the job keeps."""
+    """The given options that the job file passes to the launcher."""
     words = []
     for option in TABLE:
         if option.field in arguments.given and option.field not in _OF_THE_FILE:
@@ -45,17 +45,17 @@ def passed(arguments: Arguments) -> list[str]:
 
 
 def count(arguments: Arguments) -> int:
-    """Processes of a node."""
+    """Number of processes per node."""
     return arguments.nproc_per_node or arguments.gpus_per_node or (len(arguments.devices.split(",")) if arguments.devices else 1)
 
 
 def name(arguments: Arguments) -> str:
-    """Of the job: a label of the Domain Name System, short enough that the names of pods fit."""
+    """The name of the job: a DNS label, short enough that the names of its pods are labels too. Raises Error."""
     given = arguments.name
     if given is None:
         stem = os.path.splitext(os.path.basename(arguments.script))[0]
         given = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:40].strip("-") or "job"
         given = given if given[0].isalpha() else "job-" + given
     if not re.fullmatch(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?", given):
-        raise Error(f"--name is '{given}'; it is at most 40 lower-case letters, digits and '-', with a letter first")
+        raise Error(f"--name is '{given}'; expected at most 40 lower-case letters, digits and '-', starting with a letter")
     return given

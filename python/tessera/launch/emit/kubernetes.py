@@ -1,7 +1,10 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Manifests for Kubernetes. Their schemas are the models of the packages kubeflow-training (MPIJob) and kubeflow-trainer-api (TrainJob,
-JobSet), which test/Python/launch_emit.py holds each manifest to."""
+"""Manifests for Kubernetes.
+
+test/Python/launch_emit.py validates them with the models of the packages kubeflow-training (MPIJob) and
+kubeflow-trainer-api (TrainJob, JobSet).
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,13 @@ JOBSET_NODE = "node"
 
 
 def literal(words: list[str]) -> list[str]:
-    """Kubernetes expands $(NAME) in commands; what the user wrote is meant as it stands."""
+    """Escape $(NAME), which Kubernetes would expand, in the user's words."""
     return [word.replace("$(", "$$(") for word in words]
 
 
 def image(arguments: Arguments) -> str:
     if arguments.image is None:
-        raise Error(f"--emit={arguments.emit} needs the container image that the ranks run in; name it with --image")
+        raise Error(f"--emit={arguments.emit} needs the container image of the ranks; name it with --image")
     return arguments.image
 
 
@@ -35,7 +38,7 @@ def metadata(arguments: Arguments) -> dict:
 
 
 def resources(arguments: Arguments) -> dict:
-    """The `resources` of a node's container; empty where nothing is asked for."""
+    """The `resources` of a node's container; empty without --gpus_per_node and --cpus_per_node."""
     wanted = {"cpu": arguments.cpus_per_node, "nvidia.com/gpu": arguments.gpus_per_node}
     limits = {key: str(value) for key, value in wanted.items() if value}
     return {"limits": limits} if limits else {}
@@ -46,7 +49,7 @@ def _token(arguments: Arguments) -> list[dict]:
 
 
 def token(arguments: Arguments) -> list[dict]:
-    """The variable of the job's secret."""
+    """The environment variable with the job's secret."""
     return [{"name": "TESSERA_JOB_TOKEN", "valueFrom": {"secretKeyRef": {"name": name(arguments) + "-token", "key": "token"}}}]
 
 
@@ -56,12 +59,12 @@ def _token_note(arguments: Arguments) -> str:
 
 def token_note(arguments: Arguments) -> str:
     namespace = f" --namespace={arguments.namespace}" if arguments.namespace else ""
-    return ("# The nodes share a secret, which is made once:\n"
+    return ("# The nodes share a secret; create it once:\n"
             f"#   openssl rand -hex 32 | kubectl create secret generic {name(arguments)}-token{namespace} --from-file=token=/dev/stdin\n")
 
 
 def launch_words(arguments: Arguments, rank: str, address: str, port: str, nodes: int | None = None) -> list[str]:
-    """The command of a node, which the shell there completes."""
+    """The launch command of a node; the node's shell expands `rank`, `address` and `port`."""
     nodes = nodes or arguments.nnodes
     words = ["exec", "python3", "-m", "tessera.launch", f"--nnodes={nodes}", f"--nproc_per_node={count(arguments)}"]
     if nodes > 1:
@@ -71,7 +74,7 @@ def launch_words(arguments: Arguments, rank: str, address: str, port: str, nodes
 
 
 def trainjob(arguments: Arguments) -> dict:
-    """Kubeflow Trainer's TrainJob on the runtime torch-distributed, which says where node 0 is by PET_* variables."""
+    """A TrainJob of Kubeflow Trainer on the runtime torch-distributed, which sets the address of node 0 in PET_* variables."""
     trainer = {"image": image(arguments), "numNodes": arguments.nnodes, "numProcPerNode": count(arguments),
                "command": launch_words(arguments, "$PET_NODE_RANK", '"$PET_MASTER_ADDR"', '"$PET_MASTER_PORT"')}
     if _token(arguments):
@@ -83,7 +86,7 @@ def trainjob(arguments: Arguments) -> dict:
 
 
 def jobset(arguments: Arguments) -> dict:
-    """A JobSet of one indexed job, a pod a node; the pods have names in its headless service."""
+    """A JobSet of one indexed job with one pod per node; its headless service names the pods."""
     job = name(arguments)
     container = {"name": JOBSET_NODE, "image": image(arguments),
                  "command": launch_words(arguments, "$JOB_COMPLETION_INDEX", f"{job}-{JOBSET_NODE}-0-0.{job}", str(arguments.master_port))}
@@ -99,11 +102,11 @@ def jobset(arguments: Arguments) -> dict:
 
 
 def mpijob(arguments: Arguments) -> dict:
-    """The training operator's MPIJob: mpirun in one pod starts the ranks in the others, which meet through MPI."""
+    """An MPIJob of the training operator: mpirun in one pod starts the ranks in the others, which connect through MPI."""
     ranks = count(arguments)
     for each in ("devices", "isolate_devices", "max_restarts", "master_port", "control_port", "timeout", "wait_for_name"):
         if each in arguments.given:
-            raise Error(f"--{each} is of processes that tessera launch starts; in an MPIJob mpirun does")
+            raise Error(f"--{each} applies to processes that tessera launch starts; in an MPIJob mpirun starts them")
     command = ["mpirun", "-np", str(arguments.nnodes * ranks), "-npernode", str(ranks), "--bind-to", "none"]
     command += ["--allow-run-as-root"] * arguments.allow_run_as_root
     command += ["python3", "-m", "tessera.launch.rank", *literal([*passed(arguments), arguments.script, *arguments.args])]
@@ -125,7 +128,7 @@ def _root_note(arguments: Arguments) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """A manifest, and the comment before it."""
+    """A kind of manifest, and the comment printed before it."""
 
     manifest: Callable[[Arguments], dict]
     notes: Callable[[Arguments], str]

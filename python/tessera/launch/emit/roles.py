@@ -1,8 +1,8 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""TesseraJob: a job of roles, as a custom resource of Kubernetes. Its definition with its schema is share/kubernetes/tesserajob-crd.json.
+"""TesseraJob: a job of roles, as a custom resource of Kubernetes. share/kubernetes/tesserajob-crd.json defines its schema.
 
-What runs it gives each pod the name <job>-<role>-<index> in the headless service <job>, and its index in TESSERA_ROLE_INDEX.
+Its controller names each pod <job>-<role>-<index> in the headless service <job>, and passes the index in TESSERA_ROLE_INDEX.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _FORMS = "a job has worker=N, or scheduler=1,ps=M,worker=N, or scheduler=1,worke
 
 
 def counts(arguments: Arguments) -> dict[str, int]:
-    """Replicas by role. Error names the role whose count is wrong."""
+    """Number of replicas by role. Raises Error if --roles is invalid."""
     text = arguments.roles
     if text is None:
         return {"worker": arguments.nnodes}
     if "nnodes" in arguments.given:
-        raise Error("--nnodes and --roles both say how many workers there are; give one of them")
+        raise Error("--nnodes and --roles both set the number of workers; give one of them")
     found: dict[str, int] = {}
     for part in text.split(","):
         role, _, number = part.partition("=")
@@ -33,14 +33,14 @@ def counts(arguments: Arguments) -> dict[str, int]:
         if role in found:
             raise Error(f"--roles names {role} twice")
         if not re.fullmatch(r"\d{1,6}", number) or not 1 <= int(number) <= _MOST:
-            raise Error(f"--roles has {role}='{number}'; a role that is there has 1 to {_MOST} replicas")
+            raise Error(f"--roles has {role}='{number}'; a role has 1 to {_MOST} replicas")
         found[role] = int(number)
     if "worker" not in found:
         raise Error(f"--roles has no worker: '{text}'; {_FORMS}")
     if found.get("scheduler", 1) != 1:
         raise Error(f"--roles has scheduler={found['scheduler']}; a job has one scheduler")
     if "ps" in found and "scheduler" not in found:
-        raise Error(f"--roles has ps={found['ps']} and no scheduler, by which servers and workers find each other; add scheduler=1")
+        raise Error(f"--roles has ps={found['ps']} and no scheduler; servers and workers find each other through it: add scheduler=1")
     return {role: found[role] for role in _ROLES if role in found}
 
 
@@ -53,11 +53,11 @@ def _commands(arguments: Arguments, roles: dict[str, int]) -> dict[str, list[str
             return ["python3", "-m", "tessera.kvstore", words[0], "--root", root, "--port", str(port), *words[1:]]
         for given in ("max_restarts", "log_dir", "devices", "isolate_devices", "pass_local_rank", "module", "nproc_per_node"):
             if given in arguments.given:
-                raise Error(f"--{given} is of ranks that tessera launch starts; workers with parameter servers are one process a pod")
+                raise Error(f"--{given} applies to ranks that tessera launch starts; with parameter servers, each pod is one worker process")
         return {"scheduler": role("scheduler", "--workers", str(roles["worker"]), "--servers", str(roles["ps"])), "ps": role("server"),
                 "worker": role("worker") + script}
     if "scheduler" in roles:
-        # The scheduler is node 0: the launchers and ranks of the workers meet there. Kubernetes makes $( of $$(.
+        # The scheduler is node 0, to which the workers' launchers and ranks connect. Kubernetes reads $$( as $(.
         nodes = 1 + roles["worker"]
         return {"scheduler": kubernetes.launch_words(arguments, "0", root, str(port), nodes),
                 "worker": kubernetes.launch_words(arguments, "$$((TESSERA_ROLE_INDEX + 1))", root, str(port), nodes)}
@@ -65,7 +65,7 @@ def _commands(arguments: Arguments, roles: dict[str, int]) -> dict[str, list[str
 
 
 def tesserajob(arguments: Arguments) -> dict:
-    """The resource. Workers get the devices, and the scheduler where it has ranks of its own."""
+    """The custom resource. Workers get devices; so does the scheduler if it runs ranks."""
     roles = counts(arguments)
     specs = {}
     for role, command in _commands(arguments, roles).items():

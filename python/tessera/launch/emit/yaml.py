@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes what JSON can say as YAML of the usual look."""
+"""A YAML writer for JSON values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _scalar(value) -> str:
 
 
 def text(value, indent: int = 0) -> str:
-    """Dictionaries in their order; texts in quotes unless they are plain words."""
+    """`value` as YAML in block style. Dictionaries keep their order; strings are quoted unless they are plain words."""
     pad, lines = "  " * indent, []
     if isinstance(value, dict):
         for key, each in value.items():
