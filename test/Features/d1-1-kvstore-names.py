@@ -9,7 +9,7 @@ import numpy as np
 from feature_case import refused
 from tessera import distributed, kvstore
 
-refused("there are local, dist_sync, dist_async, dist_sync_device", lambda: kvstore.create("dist_gpu"))
+refused("expected one of local, dist_sync, dist_async, dist_sync_device", lambda: kvstore.create("dist_gpu"))
 local = kvstore.create("local")
 assert [kvstore.create(name).type for name in ("Local", "device", "local_allreduce_cpu")] == ["local"] * 3  # as MXNet spells them
 local.init("w", np.zeros(2))

@@ -104,9 +104,9 @@ class Local(unittest.TestCase):
             other = kvstore.create()
             other.set_optimizer(ts.optim.Adam(0.1))
             other.init("w", np.ones(5))
-            for says, call in (("the states are those of Adam, and the optimizer is SGD", lambda: stores[1].load_optimizer_states(path)),
+            for says, call in (("the states are of Adam, and the optimizer is SGD", lambda: stores[1].load_optimizer_states(path)),
                                ("and the key is float64 of shape [5]", lambda: other.load_optimizer_states(path)),
-                               ("no states of an optimizer", lambda: other.load_optimizer_states(__file__)),
+                               ("not a file of optimizer states", lambda: other.load_optimizer_states(__file__)),
                                ("there is no optimizer", lambda: kvstore.create().save_optimizer_states(path))):
                 with self.assertRaises(kvstore.StoreError) as caught:
                     call()
@@ -137,24 +137,24 @@ class Local(unittest.TestCase):
 
     def test_refusals(self):
         kv = kvstore.create("local")
-        self.refuses("no store 'dist_sink'; there are local, dist_sync, dist_async, dist_sync_device", kvstore.create, "dist_sink")
+        self.refuses("unknown store 'dist_sink'; expected one of local, dist_sync, dist_async, dist_sync_device", kvstore.create, "dist_sink")
         self.refuses("push of key 'w' before init", kv.push, "w", np.ones(2))
         self.refuses("pull of key 'w' before init", kv.pull, "w")
         kv.init("w", np.ones(2))
-        self.refuses("key 'w' is initialised already", kv.init, "w", np.ones(2))
-        self.refuses("no op 'mean' of push; there are sum, max, min", kv.push, "w", np.ones(2), "mean")
-        self.refuses("key 'w' is of float64 and float32 is pushed", kv.push, "w", np.ones(2, np.float32))
+        self.refuses("key 'w' is already initialised", kv.init, "w", np.ones(2))
+        self.refuses("unknown op 'mean' of push; expected one of sum, max, min", kv.push, "w", np.ones(2), "mean")
+        self.refuses("key 'w' has dtype float64 and float32 is pushed", kv.push, "w", np.ones(2, np.float32))
         self.refuses("key 'w' has shape [2] and [3] is pushed", kv.push, "w", np.ones(3))
-        self.refuses("key 'w' has shape [2] and out [3]", kv.pull, "w", np.ones(3))
-        self.refuses("out of key 'w' is not an array that can be written", kv.pull, "w", (1.0, 2.0))
-        self.refuses("key True is not a string", kv.init, True, 1.0)
-        self.refuses("the value of key 'c' is of complex128", kv.init, "c", np.ones(1, complex))
-        self.refuses("no gradient compression '1bit'; there are none, 2bit", kv.set_gradient_compression, {"type": "1bit"})
+        self.refuses("key 'w' has shape [2] and out has [3]", kv.pull, "w", np.ones(3))
+        self.refuses("out of key 'w' is not a writable array", kv.pull, "w", (1.0, 2.0))
+        self.refuses("key True is neither a string", kv.init, True, 1.0)
+        self.refuses("the value of key 'c' has dtype complex128", kv.init, "c", np.ones(1, complex))
+        self.refuses("unknown gradient compression '1bit'; expected one of none, 2bit", kv.set_gradient_compression, {"type": "1bit"})
         self.refuses("threshold 0 of gradient compression", kv.set_gradient_compression, {"type": "2bit", "threshold": 0})
         self.refuses("is not an optimizer of a store", kv.set_optimizer, "sgd")
         self.refuses("staleness 1 of store 'local'", kvstore.create, "local", staleness=1)
         kv.set_optimizer(ts.optim.SGD(0.1))
-        self.refuses("push to key 'w' by max: the optimizer takes sums", kv.push, "w", np.ones(2), kvstore.Max)
+        self.refuses("push to key 'w' with max: the optimizer takes sums only", kv.push, "w", np.ones(2), kvstore.Max)
 
 
 class Device(unittest.TestCase):

@@ -45,7 +45,7 @@ class Failures(StepsCase):
         scheduler, servers, workers = self.begin(2, 2)
         scheduler.send_signal(signal.SIGTERM)
         for process in (scheduler, *servers, *workers):
-            self.assertEqual(self.done(process, 1)[1].splitlines()[-1], "tessera: error: the scheduler was ended by SIGTERM")
+            self.assertEqual(self.done(process, 1)[1].splitlines()[-1], "tessera: error: SIGTERM ended the scheduler")
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ kv.push("top", 1.0, op=kvstore.Max if kv.rank else kvstore.Min)
 try:
     kv.pull("top")
 except kvstore.StoreError as error:
-    assert "the workers push to key 'top' by different ops: worker 0 by min, worker 1 by max" in str(error), error
+    assert "the workers push to key 'top' with different ops: worker 0 with min, worker 1 with max" in str(error), error
 else:
     raise AssertionError
 kv.set_gradient_compression({"type": "2bit", "threshold": 0.5})
@@ -114,7 +114,7 @@ class Jobs(JobCase):
                                   capture_output=True, timeout=LONG, env={**os.environ, **environ})
             self.assertNotEqual(done.returncode, 0)
             return done.stderr
-        self.assertIn("TESSERA_ROLE is 'wroker'; roles are scheduler, server, worker", create(TESSERA_ROLE="wroker"))
+        self.assertIn("TESSERA_ROLE is 'wroker'; expected one of scheduler, server, worker", create(TESSERA_ROLE="wroker"))
         self.assertIn("TESSERA_ROLE is 'worker' and DMLC_ROLE is 'server'", create(TESSERA_ROLE="worker", DMLC_ROLE="server"))
         self.assertIn("neither TESSERA_ROLE nor DMLC_ROLE is set", create())
         self.assertIn(f"this worker waited 1 s for the scheduler at tcp://127.0.0.1:{self.port}; start it there",
@@ -122,7 +122,7 @@ class Jobs(JobCase):
         self.assertIn("DMLC_NUM_WORKER is '0'", create(DMLC_ROLE="scheduler", DMLC_NUM_WORKER="0"))
         self.assertIn("and there is no job token", create(DMLC_ROLE="worker", DMLC_PS_ROOT_URI="192.0.2.1"))
         scheduler = self.role("scheduler", "--workers", 1, "--servers", 2, "--timeout", 1)
-        self.assertIn("the scheduler waited 1 s: 0 of 2 servers and 0 of 1 workers came", self.done(scheduler, 1)[1])
+        self.assertIn("the scheduler waited 1 s: 0 of 2 servers and 0 of 1 workers joined", self.done(scheduler, 1)[1])
 
 
 if __name__ == "__main__":

@@ -63,14 +63,14 @@ class Servers(StepsCase):
         servers[0].kill()
         errors = [self.done(process, 1)[1] for process in (scheduler, *workers)]
         for error in errors:
-            self.assertRegex(error, r"no server is left with the keys; the last was server 0 \(host \S+, process \d+\), which was silent for 3 s")
+            self.assertRegex(error, r"no server with the keys is left; the last was server 0 \(host \S+, process \d+\), which was silent for 3 s")
 
     def test_a_server_that_stood_still_changes_nothing(self):
         scheduler, servers, workers = self.begin(2, 3)
         servers[0].send_signal(signal.SIGSTOP)
         last = self.lines_until(workers[0], lambda step: step[2] == 2)
         servers[0].send_signal(signal.SIGCONT)
-        self.assertRegex(self.done(servers.pop(0), 1)[1], r"(?m)server \d .* was taken for dead: it was silent for 3 s|the scheduler .* is lost")
+        self.assertRegex(self.done(servers.pop(0), 1)[1], r"(?m)server \d .* was declared lost: it was silent for 3 s|the scheduler .* is lost")
         last = self.lines_until(workers[0], lambda step: step[3] > last[3] + 2)
         self.assertEqual(last[4], 3 * last[3])
         self.finish(scheduler, servers, workers)

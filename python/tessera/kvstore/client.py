@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A worker's connections: a thread that sends requests, repeats them when a server is gone, and says that this worker lives."""
+"""A worker's connections: a thread that sends requests, repeats them if a server is lost, and sends heartbeats."""
 
 from __future__ import annotations
 
@@ -22,21 +22,24 @@ _REPEAT = 5.0  # seconds until a request without an answer is sent again
 
 
 class Pending:
-    """A request under way. `place` is a shard (key, index), or None for the scheduler."""
+    """A request without an answer yet. `shard` is (key, index), or None for a request to the scheduler."""
 
-    def __init__(self, number: int, place, header: dict, frames):
-        self.number, self.place, self.header, self.frames = number, place, header, frames
+    def __init__(self, number: int, shard, header: dict, frames):
+        self.number, self.shard, self.header, self.frames = number, shard, header, frames
         self.answer: dict | None = None
         self.result: list[bytes] = []
         self.sent = 0.0
 
 
 class Client:
-    """`request` returns at once, `wait` when the answers are there. Used by one thread."""
+    """The connections to the scheduler and the servers, for use by one thread.
 
-    def __init__(self, sockets: wire.Sockets, place, seconds: float, hello: dict):
+    seconds: timeout of the connection and of each wait. Raises JobError if the scheduler does not answer.
+    """
+
+    def __init__(self, sockets: wire.Sockets, config, seconds: float, hello: dict):
         self._sockets, self._seconds = sockets, seconds
-        self._member = Member(sockets, place, "worker", seconds, hello)
+        self._member = Member(sockets, config, "worker", seconds, hello)
         self._wake, self._woken = socket.socketpair()
         self._wake.setblocking(False)
         self._woken.setblocking(False)
@@ -46,73 +49,77 @@ class Client:
         self._servers: dict[int, zmq.Socket] = {}
         self._under_way: dict[int, Pending] = {}
         self._new: collections.deque[Pending] = collections.deque()
-        self._number, self._failure, self._closes = 0, "", False
+        self._number, self._failure, self._closing = 0, "", False
         self._changed = threading.Condition()
         self.view, self.welcome = View(0, (), (), 0), None
         self._thread = threading.Thread(target=self._run, name="tessera-kvstore", daemon=True)
         self._thread.start()
         try:
-            self._until(lambda: self.welcome is not None, None)
+            self._wait_until(lambda: self.welcome is not None, None)
         except BaseException:
             self.close()
             raise
         self.rank = self.welcome["rank"]
 
-    def request(self, place, header: dict, frames=()) -> Pending:
+    def request(self, shard, header: dict, frames=()) -> Pending:
+        """Send a request, without waiting. Raises JobError if the job has failed."""
         with self._changed:
-            self._fail()
+            self._check_failure()
             self._number += 1
-            pending = Pending(self._number, place, {**header, "request": self._number}, frames)
+            pending = Pending(self._number, shard, {**header, "request": self._number}, frames)
             self._new.append(pending)
-        self._rouse()
+        self._wake_thread()
         return pending
 
     def wait(self, requests, what: str) -> list[Pending]:
-        """StoreError with the reason of the first that was refused; JobError when the job fails."""
-        self._until(lambda: all(each.answer is not None for each in requests), what)
+        """Wait for the answers to `requests` of the call `what`.
+
+        Raises StoreError with the reason if one is refused, and JobError if the job fails or the timeout expires.
+        """
+        self._wait_until(lambda: all(each.answer is not None for each in requests), what)
         for each in requests:
             if each.answer["do"] == "refused":
                 raise StoreError(str(each.answer.get("why"))[:4000])
         return requests
 
     def close(self) -> None:
-        self._closes = True
-        self._rouse()
+        self._closing = True
+        self._wake_thread()
         self._thread.join(5)
 
-    def _rouse(self) -> None:
+    def _wake_thread(self) -> None:
         try:
             self._wake.send(b"x")
         except (BlockingIOError, OSError):
             pass
 
-    def _fail(self) -> None:
+    def _check_failure(self) -> None:
         if self._failure:
             raise JobError(self._failure)
 
-    def _until(self, condition, what: str | None) -> None:
+    def _wait_until(self, condition, what: str | None) -> None:
         deadline = None if what is None else time.monotonic() + self._seconds
         with self._changed:
             while not condition():
-                self._fail()
+                self._check_failure()
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
-                    raise JobError(f"{what} waited {self._seconds:g} s for the other workers of {list(self.view.workers)}; all workers make the "
-                                   "same calls")
+                    raise JobError(f"{what} waited {self._seconds:g} s for the other workers of {list(self.view.workers)}; all workers must "
+                                   "make the same calls")
                 self._changed.wait(1.0 if left is None else min(left, 1.0))
 
-    # The thread.
+    # Methods of the thread.
 
     def _run(self) -> None:
         try:
-            while not self._closes:
+            while not self._closing:
                 ready = dict(self._poller.poll(int(1000 * self._member.pause)))
                 if self._woken.fileno() in ready:
                     self._woken.recv(4096)
                 for header in self._member.receive():
-                    self._obey(header)
+                    self._handle(header)
                 for server in list(self._servers.values()):
-                    while self._hear(server):
+                    while self._receive(server):
                         pass
                 while self._new:
                     pending = self._new.popleft()
@@ -124,14 +131,14 @@ class Client:
                         self._send(pending)
                 self._member.tick()
             self._member.send({"do": "leave"})
-        except (JobError, Error, zmq.ZMQError, wire.Garbage) as error:
+        except (JobError, Error, zmq.ZMQError, wire.ProtocolError) as error:
             with self._changed:
                 self._failure = str(error) or type(error).__name__
                 self._changed.notify_all()
         finally:
             self._sockets.close()
 
-    def _obey(self, header: dict) -> None:
+    def _handle(self, header: dict) -> None:
         if header["do"] in ("view", "welcome"):
             view = views.read(header)
             if view.epoch > self.view.epoch:
@@ -154,15 +161,15 @@ class Client:
                 self._servers[number] = self._sockets.connect(address, self._member.identity)
                 self._poller.register(self._servers[number], zmq.POLLIN)
         for pending in self._under_way.values():
-            if pending.place is not None:
+            if pending.shard is not None:
                 self._send(pending)
 
-    def _hear(self, server: zmq.Socket) -> bool:
+    def _receive(self, server: zmq.Socket) -> bool:
         try:
             self._finish(*wire.unpack(server.recv_multipart(zmq.NOBLOCK)))
         except zmq.Again:
             return False
-        except wire.Garbage:
+        except wire.ProtocolError:
             pass
         return True
 
@@ -177,9 +184,9 @@ class Client:
 
     def _send(self, pending: Pending) -> None:
         pending.sent = time.monotonic()
-        if pending.place is None:
+        if pending.shard is None:
             return self._member.send(pending.header)
-        key, index = pending.place
+        key, index = pending.shard
         owner = self.view.owners(key, index)[0]
         header = {**pending.header, "epoch": self.view.epoch, "rank": self.welcome["rank"], "key": key, "index": index}
         self._servers[owner].send_multipart(wire.pack(header, pending.frames))

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""python -m tessera.kvstore: starts one role of a job."""
+"""python -m tessera.kvstore: start one role of a job."""
 
 from __future__ import annotations
 
@@ -22,29 +22,31 @@ def _seconds(text: str) -> float:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("python -m tessera.kvstore", description="Starts one role of a job with parameter servers.")
+    parser = argparse.ArgumentParser("python -m tessera.kvstore", description="Start one role of a job with parameter servers.")
     kinds = parser.add_subparsers(dest="role", required=True, metavar="scheduler|server|worker")
-    for role, text in (("scheduler", "decides who is in the job"), ("server", "keeps the values"), ("worker", "runs a script")):
+    for role, text in (("scheduler", "manage the job's membership"), ("server", "store values"), ("worker", "run a script")):
         kind = kinds.add_parser(role, help=text, description=text)
-        kind.add_argument("--root", metavar="HOST", help="where the scheduler is (127.0.0.1)")
-        kind.add_argument("--port", help=f"its port ({roles.DEFAULT_PORT})")
+        kind.add_argument("--root", metavar="HOST", help="host of the scheduler (default 127.0.0.1)")
+        kind.add_argument("--port", help=f"port of the scheduler (default {roles.DEFAULT_PORT})")
         if role != "worker":
-            kind.add_argument("--timeout", type=_seconds, default=run.TIMEOUT, help="seconds to wait for the others at the start (120)")
+            kind.add_argument("--timeout", type=_seconds, default=run.TIMEOUT, help="seconds to wait for the others at the start (default 120)")
         if role == "scheduler":
-            kind.add_argument("--workers", required=True, help="how many the job begins with")
-            kind.add_argument("--servers", required=True, help="how many the job begins with")
-            kind.add_argument("--replicas", type=int, choices=range(9), default=run.REPLICAS, help="further servers that have a shard (1)")
-            kind.add_argument("--lost_after", type=_seconds, default=run.LOST_AFTER, help="seconds until who is silent is lost (10)")
+            kind.add_argument("--workers", required=True, help="number of workers at the start")
+            kind.add_argument("--servers", required=True, help="number of servers at the start")
+            kind.add_argument("--replicas", type=int, choices=range(9), default=run.REPLICAS, help="number of copies of each shard on other "
+                              "servers (default 1)")
+            kind.add_argument("--lost_after", type=_seconds, default=run.LOST_AFTER, help="seconds of silence after which a process counts as "
+                              "lost (default 10)")
         elif role == "server":
-            kind.add_argument("--bind", metavar="HOST", help="the address to listen at (that towards the scheduler)")
+            kind.add_argument("--bind", metavar="HOST", help="address to listen at (default: that of the route to the scheduler)")
         else:
             kind.add_argument("script")
-            kind.add_argument("words", nargs=argparse.REMAINDER, help="its arguments")
+            kind.add_argument("words", nargs=argparse.REMAINDER, help="arguments of the script")
     return parser
 
 
 def main(words: list[str] | None = None) -> int:
-    """The exit code: 0, or 1 for what is refused and for a job that failed."""
+    """Run the command and return its exit code: 0, or 1 if an argument is invalid or the job fails."""
     options = _parser().parse_args(words)
     try:
         given = {"TESSERA_ROLE": options.role}
@@ -54,7 +56,7 @@ def main(words: list[str] | None = None) -> int:
         numbers = {"TESSERA_NUM_WORKER": options.workers, "TESSERA_NUM_SERVER": options.servers} if options.role == "scheduler" else {}
         kept = {name: value for name, value in os.environ.items()
                 if "TESSERA_" + name.removeprefix("DMLC_") not in {**given, **numbers}}
-        place = roles.read({**kept, **given, **numbers})
+        config = roles.read({**kept, **given, **numbers})
         if options.role == "worker":
             os.environ.update(given)
             for name in given:
@@ -63,9 +65,9 @@ def main(words: list[str] | None = None) -> int:
             sys.path[0] = os.path.dirname(os.path.abspath(options.script))
             runpy.run_path(options.script, run_name="__main__")
         elif options.role == "scheduler":
-            run.scheduler(place, options.timeout, options.lost_after, options.replicas)
+            run.scheduler(config, options.timeout, options.lost_after, options.replicas)
         else:
-            run.server(place, options.timeout, options.bind)
+            run.server(config, options.timeout, options.bind)
     except (Error, OSError) as error:
         if options.role == "worker" and not isinstance(error, Error):
             raise

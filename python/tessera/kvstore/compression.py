@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Gradients in two bits an element, with what is not sent added to the next gradient (Seide et al., Interspeech 2014)."""
+"""Gradient compression to two bits per element with error feedback (Seide et al., Interspeech 2014)."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ _KINDS = ("none", "2bit")
 
 
 def threshold(parameters) -> float | None:
-    """The threshold of {"type": "2bit", "threshold": t}; None for no compression."""
+    """The threshold t of {"type": "2bit", "threshold": t}. Returns None for {"type": "none"}. Raises ArgumentError."""
     if not isinstance(parameters, dict) or set(parameters) - {"type", "threshold"} or "type" not in parameters:
         raise ArgumentError(f"gradient compression {parameters!r} is not a dict with 'type' and 'threshold'")
     kind, value = parameters["type"], parameters.get("threshold", 0.5)
     if kind not in _KINDS:
-        raise ArgumentError(f"no gradient compression {kind!r}; there are {', '.join(_KINDS)}")
+        raise ArgumentError(f"unknown gradient compression {kind!r}; expected one of {', '.join(_KINDS)}")
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
         raise ArgumentError(f"threshold {value!r} of gradient compression is not a number above 0")
     return None if kind == "none" else float(value)
 
 
 def size(count: int) -> int:
-    """Bytes of so many elements."""
+    """Size in bytes of `count` compressed elements."""
     return -(-count // 4)
 
 
 def encode(gradient: np.ndarray, residual: np.ndarray, limit: float) -> np.ndarray:
-    """The codes of a flat gradient, four a byte: 1 for +limit, 2 for -limit, 0 for what stays in the residual, which is changed.
-    NaN counts as 0 and stays."""
+    """The codes of a flat gradient, four per byte: 1 for +limit, 2 for -limit, 0 for neither.
+
+    The gradient is first added to `residual`, and what is encoded is subtracted from it. NaN is encoded as 0 and stays there.
+    """
     residual += gradient
     up, down = residual >= limit, residual <= -limit
     codes = np.zeros(4 * size(residual.size), np.uint8)
@@ -44,6 +46,6 @@ def encode(gradient: np.ndarray, residual: np.ndarray, limit: float) -> np.ndarr
 
 
 def decode(codes: np.ndarray, count: int, dtype: np.dtype, limit: float) -> np.ndarray:
-    """The gradient that codes stand for. The code 3, which no worker sends, is 0."""
+    """The flat gradient of `count` elements that `codes` encode. Code 3, which `encode` never writes, means 0."""
     values = np.array([0, limit, -limit, 0], dtype)
     return values[np.stack([codes >> shift & 3 for shift in (0, 2, 4, 6)], axis=1).reshape(-1)[:count]]

@@ -55,7 +55,7 @@ class LocalStore(KVStore):
 
     def save_optimizer_states(self, fname):
         if self._description is None:
-            raise StoreError("there is no optimizer whose states could be saved; call set_optimizer")
+            raise StoreError("there is no optimizer whose states could be saved; call set_optimizer first")
         keys = sorted(self._states, key=repr)
         arrays = {f"{place}/{slot}": value for place, key in enumerate(keys) for slot, value in self._states[key][1].items()}
         with open(fname, "wb") as file:
@@ -71,9 +71,9 @@ class LocalStore(KVStore):
                 found = {key: (count, {slot: file[f"{place}/{slot}"] for slot in slots if f"{place}/{slot}" in file})
                          for place, (key, count) in enumerate(keys)}
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise StoreError(f"{fname}: no states of an optimizer: {error}") from None
+            raise StoreError(f"{fname}: not a file of optimizer states: {error}") from None
         if kind != self._description["kind"]:
-            raise StoreError(f"{fname}: the states are those of {kind}, and the optimizer is {self._description['kind']}")
+            raise StoreError(f"{fname}: the states are of {kind}, and the optimizer is {self._description['kind']}")
         for key, (_, state) in found.items():
             entry = self._entry("load_optimizer_states", key)
             for slot, value in state.items():
@@ -83,12 +83,12 @@ class LocalStore(KVStore):
 
     def set_updater(self, updater):
         if not callable(updater):
-            raise StoreError(f"updater {updater!r} is not a function of key, pushed and stored")
+            raise StoreError(f"updater {updater!r} is not a function of (key, pushed, stored)")
         self._updater, self._description = updater, None
 
 
 class DeviceStore(LocalStore):
-    """A store without servers: each worker has all values, and a push is an all-reduce, added in the order of ranks."""
+    """A store without servers: each worker has all values, and a push is an all-reduce that adds in the order of ranks."""
 
     type = "dist_sync_device"
 
@@ -103,9 +103,9 @@ class DeviceStore(LocalStore):
 
     def _init(self, key, value, entry):
         mine = [repr(key), entry.dtype.name, list(entry.shape), entry.param_only]
-        said = [None] * self.num_workers
-        distributed.all_gather_object(said, mine)
-        agree(said)
+        specs = [None] * self.num_workers
+        distributed.all_gather_object(specs, mine)
+        check_equal(specs)
         value = value.copy()
         distributed.broadcast(value, 0)
         super()._init(key, value, entry)
@@ -128,13 +128,13 @@ class DeviceStore(LocalStore):
         self._owns = False
 
 
-def agree(said: list) -> None:
-    """Error where workers, by place, initialise different things."""
-    for rank, each in enumerate(said):
-        if each != said[0]:
-            raise ArgumentError(f"the workers initialise different keys: worker 0 {_text(said[0])}, worker {rank} {_text(each)}")
+def check_equal(specs: list) -> None:
+    """Raise ArgumentError if workers initialise different keys. specs: [key, dtype, shape, param_only] by rank."""
+    for rank, each in enumerate(specs):
+        if each != specs[0]:
+            raise ArgumentError(f"the workers initialise different keys: worker 0 {_text(specs[0])}, worker {rank} {_text(each)}")
 
 
-def _text(said) -> str:
-    key, dtype, shape, param_only = said
+def _text(spec) -> str:
+    key, dtype, shape, param_only = spec
     return f"key {key} as {dtype} of shape {shape}" + (" with param_only" if param_only else "")

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which part of a job this process is, as its environment says, and where the scheduler is."""
+"""The role of this process and the address of the scheduler, from environment variables."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _MOST = 1 << 16
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
-    """A role, and the address of the scheduler; how many servers and workers it waits for."""
+class Config:
+    """A role and the address of the scheduler; for the scheduler, also the number of workers and servers at the start."""
 
     role: str
     host: str
@@ -41,24 +41,24 @@ def _both(name: str) -> tuple[str, str]:
 
 def count(name: str, text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= _MOST:
-        raise Error(f"{name} is '{text}'; it is a whole number from 1 to {_MOST}")
+        raise Error(f"{name} is '{text}'; expected a whole number from 1 to {_MOST}")
     return int(text)
 
 
 def role(environ: Mapping[str, str] = os.environ) -> str | None:
-    """TESSERA_ROLE or DMLC_ROLE; None where neither is set."""
+    """The value of TESSERA_ROLE or DMLC_ROLE. Returns None if neither is set. Raises Error if it is invalid."""
     found = _value(environ, _both("ROLE"))
     if found and found[1] not in ROLES:
-        raise Error(f"{found[0]} is '{found[1]}'; roles are {', '.join(ROLES)}")
+        raise Error(f"{found[0]} is '{found[1]}'; expected one of {', '.join(ROLES)}")
     return found[1] if found else None
 
 
-def read(environ: Mapping[str, str] = os.environ) -> Place:
-    """The place of this process. Error quotes a variable that is malformed or missing."""
+def read(environ: Mapping[str, str] = os.environ) -> Config:
+    """The configuration of this process. Raises Error, naming the variable, if one is missing or invalid."""
     mine = role(environ)
     if mine is None:
-        raise Error("neither TESSERA_ROLE nor DMLC_ROLE is set; a job of servers sets one in each process (scheduler, server or worker), as "
-                    "python -m tessera.kvstore does; without servers there is the store 'dist_sync_device'")
+        raise Error("neither TESSERA_ROLE nor DMLC_ROLE is set; a job with servers sets one in each process (scheduler, server or worker), as "
+                    "python -m tessera.kvstore does; without servers, use the store 'dist_sync_device'")
     host, port = _value(environ, _both("PS_ROOT_URI")), _value(environ, _both("PS_ROOT_PORT"))
     numbers = {}
     for field, name in (("workers", "NUM_WORKER"), ("servers", "NUM_SERVER")):
@@ -66,5 +66,5 @@ def read(environ: Mapping[str, str] = os.environ) -> Place:
         if found:
             numbers[field] = count(*found)
         elif mine == "scheduler":
-            raise Error(f"neither TESSERA_{name} nor DMLC_{name} is set; the scheduler waits for so many {field}")
-    return Place(mine, ranks.address(*host) if host else "127.0.0.1", ranks.port(*port) if port else DEFAULT_PORT, **numbers)
+            raise Error(f"neither TESSERA_{name} nor DMLC_{name} is set; the scheduler needs the number of {field}")
+    return Config(mine, ranks.address(*host) if host else "127.0.0.1", ranks.port(*port) if port else DEFAULT_PORT, **numbers)

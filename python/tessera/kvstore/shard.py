@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The state of a shard on a server, and what changes it. No sockets."""
+"""The state of a shard on a server and its transitions, without sockets."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MOST_SHARDS = 1 << 24
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """What all workers have agreed on of a key."""
+    """The properties of a key, equal on all workers."""
 
     key: str
     dtype: str
     shape: tuple[int, ...]
     param_only: bool
-    part: int  # elements of a shard; the last may have less
-    staleness: int | None  # None: synchronous; -1: asynchronous, without a bound
+    part: int  # number of elements of a shard; the last may have fewer
+    staleness: int | None  # None: synchronous; -1: asynchronous, unbounded
 
     @property
     def type(self) -> np.dtype:
@@ -53,30 +53,30 @@ class Spec:
 
 
 def read_spec(header) -> Spec:
-    """A spec that was sent; Garbage where it is none."""
+    """The spec in a message's header. Raises ProtocolError if it is invalid."""
     if not isinstance(header, dict):
-        raise wire.Garbage("spec")
+        raise wire.ProtocolError("spec")
     shape, staleness = header.get("shape"), header.get("staleness")
     if (header.get("dtype") not in TYPES or not isinstance(shape, list) or len(shape) > 32 or not isinstance(header.get("param_only"), bool)
             or not all(isinstance(n, int) and 0 <= n < 1 << 40 for n in shape)):
-        raise wire.Garbage("spec")
+        raise wire.ProtocolError("spec")
     if staleness is not None:
         wire.number(header, "staleness", -1)
     spec = Spec(wire.text(header, "key"), header["dtype"], tuple(shape), header["param_only"], wire.number(header, "part", 1), staleness)
     if spec.part * spec.type.itemsize > wire.LARGEST_SHARD or spec.shards > _MOST_SHARDS:
-        raise wire.Garbage("spec")
+        raise wire.ProtocolError("spec")
     return spec
 
 
 class Shard:
-    """A part of the array of a key. `version` counts rounds that are over, `sequence` all changes."""
+    """A part of the array of a key. `version` counts completed rounds, `sequence` all changes."""
 
     def __init__(self, spec: Spec, index: int, value: np.ndarray, workers=()):
         self.spec, self.index, self.value = spec, index, value
         self.version = self.sequence = self.count = 0
         self.slots: dict[str, np.ndarray] = {}
-        self.clocks: dict[int, int] = {rank: 0 for rank in workers}  # asynchronous: pushes of each worker
-        self.failed: tuple[int, str] = (0, "")  # the last round whose ops differ
+        self.clocks: dict[int, int] = {rank: 0 for rank in workers}  # asynchronous: number of pushes of each worker
+        self.failed: tuple[int, str] = (0, "")  # the last round whose ops differ, and the message
         self._pending: dict[int, dict[int, tuple[str, np.ndarray]]] = {}
 
     @property
@@ -84,25 +84,27 @@ class Shard:
         return self.spec.staleness is not None and not self.spec.param_only
 
     def read(self, header: dict, frames: list[bytes]) -> np.ndarray:
-        """The contribution of a push; Garbage where it does not have the size of this shard."""
+        """The contribution of a push. Raises ProtocolError if its size differs from this shard's."""
         count, kind = self.spec.elements(self.index), self.spec.type
         if "threshold" not in header:
             return np.frombuffer(wire.frame(frames, count * kind.itemsize), kind)
         limit = wire.real(header, "threshold")
         if limit <= 0 or kind.kind in "iu":
-            raise wire.Garbage("threshold")
+            raise wire.ProtocolError("threshold")
         return compression.decode(np.frombuffer(wire.frame(frames, compression.size(count)), np.uint8), count, kind, limit)
 
     def contribute(self, rank: int, number: int, op: str, value: np.ndarray) -> None:
-        """Synchronous: a worker's part of a round. What came already is ignored."""
+        """Synchronous: record a worker's contribution to round `number`; no effect if the round is over."""
         if op not in OPS:
-            raise wire.Garbage("op")
+            raise wire.ProtocolError("op")
         if number > self.version:
             self._pending.setdefault(number, {})[rank] = op, value
 
     def advance(self, workers: tuple[int, ...], optimizer: dict | None) -> bool:
-        """Ends the next round where all workers have contributed, adding in the order of ranks; what others sent, who are
-        gone, does not count."""
+        """Synchronous: end the next round if all workers have contributed, combining in the order of ranks.
+
+        Contributions of workers that are gone are dropped. Returns whether a round ended.
+        """
         given = self._pending.get(self.version + 1, {})
         if not workers or any(rank not in given for rank in workers):
             return False
@@ -110,14 +112,14 @@ class Shard:
         self.version, self.sequence = self.version + 1, self.sequence + 1
         ops = {rank: given[rank][0] for rank in workers}
         if len(set(ops.values())) > 1:
-            said = ", ".join(f"worker {rank} by {op}" for rank, op in ops.items())
-            self.failed = self.version, f"the workers push to key {self.spec.key} by different ops: {said}; its value stays"
+            listed = ", ".join(f"worker {rank} with {op}" for rank, op in ops.items())
+            self.failed = self.version, f"the workers push to key {self.spec.key} with different ops: {listed}; its value is unchanged"
             return True
         self._change(combine(ops[workers[0]], [given[rank][1] for rank in workers]), optimizer)
         return True
 
     def step(self, rank: int, number: int, value: np.ndarray, optimizer: dict | None) -> bool:
-        """Asynchronous: a worker's push, unless it came already."""
+        """Asynchronous: apply push `number` of a worker. Returns False if it was applied before."""
         if number <= self.clocks.get(rank, 0):
             return False
         self.clocks[rank], self.sequence, self.version = number, self.sequence + 1, self.version + 1
@@ -132,18 +134,18 @@ class Shard:
         self.value = updates.apply(optimizer, self.value, total, self.slots, self.count)
 
     def join(self, rank: int, workers: tuple[int, ...]) -> int:
-        """How many rounds a worker that comes now is taken to have pushed."""
+        """The number of rounds that a worker which joins now counts as having pushed."""
         if not self.asynchronous:
             return self.version
         return self.clocks.setdefault(rank, min((self.clocks[other] for other in workers if other in self.clocks), default=0))
 
     def may_read(self, number: int, workers: tuple[int, ...]) -> bool:
-        """Whether a worker that has pushed so many rounds gets the value now."""
+        """Whether a worker that has pushed `number` rounds may read the value now."""
         if not self.asynchronous:
             return self.version >= number
         return self.spec.staleness < 0 or all(self.clocks[rank] >= number - self.spec.staleness for rank in workers if rank in self.clocks)
 
-    # For replicas.
+    # Serialization for replicas.
 
     def header(self) -> dict:
         return {"spec": self.spec.header(), "index": self.index, "version": self.version, "sequence": self.sequence, "count": self.count,
@@ -154,18 +156,18 @@ class Shard:
 
 
 def read_shard(header: dict, frames: list[bytes]) -> Shard:
-    """A shard that another server sent; Garbage where it is none."""
+    """The shard in a message of another server. Raises ProtocolError if it is invalid."""
     spec = read_spec(header.get("spec"))
     index = wire.number(header, "index", 0, spec.shards - 1)
     count, kind = spec.elements(index), spec.type
     names, clocks, failed = header.get("slots"), header.get("clocks"), header.get("failed")
     if not isinstance(names, list) or not set(map(str, names)) <= {"velocity", "m", "v"} or len(frames) != 1 + len(names):
-        raise wire.Garbage("slots")
+        raise wire.ProtocolError("slots")
     if not isinstance(clocks, list) or not all(isinstance(each, list) and len(each) == 2 and all(isinstance(n, int) for n in each)
                                                for each in clocks):
-        raise wire.Garbage("clocks")
+        raise wire.ProtocolError("clocks")
     if not isinstance(failed, list) or len(failed) != 2 or not isinstance(failed[0], int) or not isinstance(failed[1], str):
-        raise wire.Garbage("failed")
+        raise wire.ProtocolError("failed")
     made = Shard(spec, index, np.frombuffer(wire.frame(frames[:1], count * kind.itemsize), kind))
     made.version, made.sequence, made.count = (wire.number(header, name) for name in ("version", "sequence", "count"))
     wide = updates.wide(kind)

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The optimizers of tessera.optim as updates of arrays, which servers make. A server gets names and numbers, no code."""
+"""The optimizers of tessera.optim as array updates that servers apply. A server gets names and numbers, no code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from .. import optim
 from ..errors import ArgumentError
 
-# The numbers that define each, and its slots.
+# By optimizer: the names of its parameters and of its state arrays (slots).
 _KINDS = {
     "SGD": (("rate", "momentum", "nesterov", "weight_decay"), ("velocity",)),
     "Adam": (("rate", "beta1", "beta2", "eps", "weight_decay"), ("m", "v")),
@@ -20,11 +20,11 @@ _KINDS = {
 
 
 def describe(optimizer, scale: float = 1.0) -> dict:
-    """An optimizer as names and numbers. `scale` multiplies gradients. ArgumentError for one that a store does not have."""
+    """The serializable description of an optimizer. scale: factor of gradients. Raises ArgumentError if it is not supported."""
     kinds = {optim.SGD: "SGD", optim.Adam: "Adam", optim.AdamW: "AdamW"}
     kind = kinds.get(type(optimizer))
     if kind is None:
-        raise ArgumentError(f"{optimizer!r} is not an optimizer of a store; there are tessera.optim.{', tessera.optim.'.join(_KINDS)}")
+        raise ArgumentError(f"{optimizer!r} is not an optimizer of a store; expected one of tessera.optim.{', tessera.optim.'.join(_KINDS)}")
     values = {name: float(getattr(optimizer, name)) for name in _KINDS[kind][0] if not name.startswith("beta")}
     if kind != "SGD":
         values |= {"beta1": float(optimizer.betas[0]), "beta2": float(optimizer.betas[1])}
@@ -34,7 +34,7 @@ def describe(optimizer, scale: float = 1.0) -> dict:
 
 
 def is_known(optimizer) -> bool:
-    """Whether it is what `describe` makes."""
+    """Whether `optimizer` is a valid result of `describe`."""
     if not isinstance(optimizer, dict) or optimizer.get("kind") not in _KINDS:
         return False
     names = {"scale", *_KINDS[optimizer["kind"]][0]}
@@ -43,7 +43,7 @@ def is_known(optimizer) -> bool:
 
 
 def wide(dtype: np.dtype) -> np.dtype:
-    """The type that values of this one are added in."""
+    """The accumulation type of `dtype`: float32 for 16-bit floats."""
     return np.dtype(np.float32) if dtype.itemsize == 2 and dtype.kind not in "iu" else dtype
 
 
@@ -54,7 +54,7 @@ def slots(optimizer: dict) -> tuple[str, ...]:
 
 
 def apply(optimizer: dict, value: np.ndarray, gradient: np.ndarray, state: dict[str, np.ndarray], count: int) -> np.ndarray:
-    """The new value after step `count` (from 1 on). Slots in `state` are replaced; those that it lacks begin as zeros."""
+    """The new value after step `count`, from 1. Updates the slots in `state`; missing ones start as zeros."""
     kind = wide(value.dtype)
     p, g = value.astype(kind), gradient.astype(kind)
     number = {name: kind.type(each) for name, each in optimizer.items() if name != "kind"}

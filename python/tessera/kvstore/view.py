@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Who is in the job, and which servers own a shard."""
+"""Views: versions of the job's membership (as in view change protocols), and the servers that own a shard."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_MEMBERS = 1 << 16
 
 @dataclasses.dataclass(frozen=True)
 class View:
-    """An agreed membership. The scheduler makes them; a later one has a higher epoch."""
+    """The membership of the job at an epoch. The scheduler creates views with ascending epochs."""
 
     epoch: int
     workers: tuple[int, ...]  # ranks, ascending
@@ -32,8 +32,11 @@ class View:
         return {}
 
     def owners(self, key: str, index: int) -> tuple[int, ...]:
-        """The servers of a shard: the primary, then its replicas. By rendezvous hashing (Thaler and Ravishankar, 1998): without the
-        primary the first replica is the primary, and other shards stay where they are."""
+        """The servers of a shard: the primary, then its replicas.
+
+        Rendezvous hashing (Thaler and Ravishankar, 1998): if the primary is lost, the first replica becomes the primary, and
+        other shards do not move.
+        """
         if (key, index) not in self._owners:
             def weight(server: int) -> bytes:
                 return hashlib.blake2b(f"{key}/{index}/{server}".encode(), digest_size=8).digest()
@@ -46,15 +49,15 @@ class View:
 
 
 def read(header: dict) -> View:
-    """A view that was sent; Garbage where it is none."""
+    """The view in a message's header. Raises ProtocolError if it is invalid."""
     workers, servers = header.get("workers"), header.get("servers")
     if not isinstance(workers, list) or not isinstance(servers, list) or max(len(workers), len(servers)) > MOST_MEMBERS:
-        raise wire.Garbage("view")
+        raise wire.ProtocolError("view")
     if not all(isinstance(rank, int) for rank in workers) or not all(
             isinstance(each, list) and len(each) == 2 and isinstance(each[0], int) and isinstance(each[1], str) for each in servers):
-        raise wire.Garbage("view")
+        raise wire.ProtocolError("view")
     optimizer = header.get("optimizer")
     if optimizer is not None and not updates.is_known(optimizer):
-        raise wire.Garbage("optimizer")
+        raise wire.ProtocolError("optimizer")
     return View(wire.number(header, "epoch"), tuple(workers), tuple((each[0], each[1]) for each in servers),
                 wire.number(header, "replicas", 0, 64), optimizer)

@@ -1,9 +1,10 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Messages over ZeroMQ: a header of JSON and arrays as raw bytes. Nothing that a peer sends is executed.
+"""Messages over ZeroMQ: a JSON header and arrays as raw bytes. Nothing that a peer sends is executed.
 
-No message is longer than a shard of an array. With a job token all sockets use CURVE, with keys that are derived from the token:
-whoever lacks it cannot connect, and data is encrypted. Without one sockets are on loopback."""
+No message is longer than a shard. With a job token, all sockets use CURVE with keys derived from the token: processes without
+it cannot connect, and data is encrypted. Without a token, sockets are on loopback only.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ _MOST_FRAMES = 8
 _DOMAIN = "tessera-kvstore"
 
 
-class Garbage(Exception):
-    """What a peer sent is not a message of the protocol."""
+class ProtocolError(Exception):
+    """A peer sent an invalid message."""
 
 
 def pack(header: dict, frames=()) -> list[bytes]:
@@ -35,41 +36,41 @@ def pack(header: dict, frames=()) -> list[bytes]:
 
 def unpack(frames: list[bytes]) -> tuple[dict, list[bytes]]:
     if not frames or len(frames) > _MOST_FRAMES or len(frames[0]) > _LONGEST_HEADER:
-        raise Garbage("frames")
+        raise ProtocolError("frames")
     try:
         header = json.loads(frames[0])
     except (ValueError, RecursionError):
-        raise Garbage("no JSON") from None
+        raise ProtocolError("not JSON") from None
     if not isinstance(header, dict) or not isinstance(header.get("do"), str):
-        raise Garbage("no header")
+        raise ProtocolError("not a header")
     return header, frames[1:]
 
 
 def text(header: dict, name: str, longest: int = 1024) -> str:
     value = header.get(name)
     if not isinstance(value, str) or len(value) > longest:
-        raise Garbage(name)
+        raise ProtocolError(name)
     return value
 
 
 def number(header: dict, name: str, least: int = 0, most: int = 1 << 53) -> int:
     value = header.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise Garbage(name)
+        raise ProtocolError(name)
     return value
 
 
 def real(header: dict, name: str) -> float:
     value = header.get(name)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise Garbage(name)
+        raise ProtocolError(name)
     return float(value)
 
 
 def frame(frames: list[bytes], count: int) -> bytes:
-    """The only frame, of exactly so many bytes."""
+    """The only frame, of exactly `count` bytes. Raises ProtocolError otherwise."""
     if len(frames) != 1 or len(frames[0]) != count:
-        raise Garbage("size of an array")
+        raise ProtocolError("size of an array")
     return frames[0]
 
 
@@ -87,7 +88,7 @@ class _Known:
 
 
 class Sockets:
-    """The sockets of a process. `token` is empty on loopback without one."""
+    """A factory of the sockets of a process. token: the job token, or empty (loopback only)."""
 
     def __init__(self, token: bytes):
         self.token, self.context, self._auth = token, zmq.Context(), None
@@ -95,7 +96,7 @@ class Sockets:
             raise Error("this ZeroMQ was built without CURVE, which a job token needs; install pyzmq from PyPI")
 
     def listen(self, host: str, port: int, name: str) -> tuple[zmq.Socket, int]:
-        """A ROUTER and its port; port 0 is any free one."""
+        """A ROUTER socket and its port. port: 0 picks a free one; name: the option, for messages. Raises Error."""
         made = self._socket(zmq.ROUTER)
         made.setsockopt(zmq.ROUTER_HANDOVER, 1)
         if self.token:
@@ -111,12 +112,12 @@ class Sockets:
         except zmq.ZMQError as error:
             made.close()
             owner = ports.owner_of(port) if port else ""
-            raise Error(f"{name} {host}:{port} cannot be listened at on host {socket.gethostname()}: {error.strerror.lower()}"
+            raise Error(f"cannot listen at {name} {host}:{port} on host {socket.gethostname()}: {error.strerror.lower()}"
                         + (f", by process {owner}" if owner else "") + "; end that process or name another port") from None
         return made, int(made.getsockopt(zmq.LAST_ENDPOINT).decode().rpartition(":")[2].rstrip("\0"))
 
-    def connect(self, place: str, identity: bytes) -> zmq.Socket:
-        """A DEALER; ZeroMQ connects when the other side is there, and again when the connection breaks."""
+    def connect(self, endpoint: str, identity: bytes) -> zmq.Socket:
+        """A DEALER socket. ZeroMQ connects once the peer listens, and reconnects if the connection breaks."""
         made = self._socket(zmq.DEALER)
         made.setsockopt(zmq.IDENTITY, identity)
         made.setsockopt(zmq.RECONNECT_IVL, 50)
@@ -124,7 +125,7 @@ class Sockets:
         if self.token:
             made.curve_publickey, made.curve_secretkey = _pair(self.token, b"client")
             made.curve_serverkey = _pair(self.token, b"server")[0]
-        made.connect(place)
+        made.connect(endpoint)
         return made
 
     def _socket(self, kind: int) -> zmq.Socket:
@@ -139,7 +140,7 @@ class Sockets:
     def close(self) -> None:
         if self._auth is not None:
             self._auth.stop()
-        self.context.destroy(linger=500)  # what was said last still arrives
+        self.context.destroy(linger=500)  # ms in which pending messages are still sent
 
 
 def address(host: str, port) -> str:

@@ -20,14 +20,14 @@ DEFAULT_SHARD = 1 << 20
 
 
 class DistStore(KVStore):
-    """dist_sync: a push of all workers makes a round. dist_async: each push changes the value at once."""
+    """A store on servers. dist_sync: the pushes of all workers form a round. dist_async: each push changes the value at once."""
 
-    def __init__(self, type: str, place, timeout: float, staleness: int | None, shard_bytes: int):
+    def __init__(self, type: str, config, timeout: float, staleness: int | None, shard_bytes: int):
         super().__init__()
         self.type, self._shard_bytes = type, shard_bytes
         self._staleness = None if type == "dist_sync" else -1 if staleness is None else staleness
         launched = ranks.read()
-        self._client = Client(run.sockets(place), place, timeout,
+        self._client = Client(run.sockets(config), config, timeout,
                               {"address": "", "wanted": None if launched.source == "no launcher" else launched.rank})
         welcome = self._client.welcome
         self.rank = welcome["rank"]
@@ -49,11 +49,11 @@ class DistStore(KVStore):
 
     @property
     def joined_late(self) -> bool:
-        """Whether this worker came when the job had begun. Its keys have the values of the others."""
+        """Whether this worker joined after the start of the job. Its keys then have the values of the others."""
         return self._late
 
     def version(self, key) -> int:
-        """How many pushes of this worker are in the key; where it joined late, those of the others before it too."""
+        """The number of pushes of this worker to the key; if it joined late, plus the rounds before."""
         self._entry("version", key)
         return self._rounds[key]
 
@@ -76,7 +76,7 @@ class DistStore(KVStore):
                                 "param_only=True")
         codes = self._codes(key, value, op, entry)
         self._rounds[key] += 1
-        self._forget(key)
+        self._drop_answered(key)
         header = {"do": "push", "round": self._rounds[key], "op": op}
         flat = value.reshape(-1)
         if codes is not None:
@@ -87,7 +87,7 @@ class DistStore(KVStore):
             data = part.tobytes() if codes is None else _codes_of(part, self._limit).tobytes()
             self._pushes[key].append(self._client.request((spec.key, index), header, [data]))
 
-    def _forget(self, key) -> None:
+    def _drop_answered(self, key) -> None:
         self._pushes[key] = [each for each in self._pushes[key] if each.answer is None or each.answer["do"] == "refused"]
 
     def _pull(self, key, entry):
@@ -102,7 +102,7 @@ class DistStore(KVStore):
         return np.frombuffer(data, entry.dtype).reshape(entry.shape).copy()
 
     def _acknowledge(self, keys, what: str) -> None:
-        """Waits until servers and replicas have this worker's pushes."""
+        """Wait until servers and replicas have this worker's pushes."""
         for key in keys:
             pushes, self._pushes[key] = self._pushes[key], []
             self._client.wait(pushes, what)
@@ -111,8 +111,7 @@ class DistStore(KVStore):
         return not entry.param_only and self._client.view.optimizer is not None
 
     def barrier(self):
-        """Waits until all workers have called it and their pushes are done. Workers and servers that have come meanwhile are
-        taken in."""
+        """Wait until all workers have called it and their pushes are done. Admits workers and servers that have joined."""
         self._acknowledge(list(self._pushes), "barrier")
         self._client.wait([self._client.request(None, {"do": "barrier"})], "barrier")
 
@@ -136,5 +135,5 @@ class DistStore(KVStore):
 
 
 def _codes_of(part: np.ndarray, limit: float) -> np.ndarray:
-    """Codes of a gradient that has been through `encode`."""
+    """The codes of a gradient that `decode` returned."""
     return compression.encode(part, np.zeros(part.size, part.dtype), limit)
