@@ -30,7 +30,7 @@ class Groups(LaunchCase):
         lines = [line for line in self.save(2, "run") if line.startswith("refused")]
         self.assertEqual(len(lines), 4)
         for line in lines:
-            self.assertRegex(line, r"rank 1 \(host \S+\) saves 'w' float64\[[23]\] whole, where rank 0 saves '[wv]' float64\[2\] whole; all ranks save the "
+            self.assertRegex(line, r"rank 1 \(host \S+\) saves 'w' float64\[[23]\] whole, where rank 0 saves '[wv]' float64\[2\] whole; all ranks must save the "
                                    "same state of the same step")
 
     def test_a_folder_that_is_not_shared(self):

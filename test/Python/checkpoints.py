@@ -132,13 +132,13 @@ class RoundTrips(Case):
         made = load_distributed_checkpoint(network, files, {"w": (predict, [Shard(1)])})
         np.testing.assert_array_equal(made["w"].numpy(), w)
         self.assertEqual(made["w"].placements, (Shard(1),))
-        self.refused("shard-00003.*not among checkpoint_filenames, and parameter 'w'", load_distributed_checkpoint, network, files[:3])
+        self.refused("shard-00003.*not among checkpoint_filenames, and holds parameter 'w'", load_distributed_checkpoint, network, files[:3])
         self.refused("no parameter 'v'", load_distributed_checkpoint, network, files, {"v": None})
         self.refused(r"shard-00001\S+: the file is missing", load_distributed_checkpoint, network, [files[0], files[1] + "x"])
         self.refused(r"shard-00001\S+: the file is missing", self._without, files[1], network, path)
         self.refused("'w' has shape \\[4, 6\\], not \\[4, 5\\]", load_distributed_checkpoint, {"w": np.zeros((4, 5), np.float32)}, files)
         self.refused("'v' is missing, 'w' is unexpected", load_distributed_checkpoint, {"v": np.zeros((4, 6), np.float32)}, files)
-        self.refused("predict_strategy: 3 of 'w' is no Sharding, and no ProcessMesh", load_distributed_checkpoint, network, files, {"w": 3})
+        self.refused("predict_strategy: 3 of 'w' is neither a Sharding nor \\(ProcessMesh", load_distributed_checkpoint, network, files, {"w": 3})
         self.refused("predict_strategy 3 is not a dictionary", load_distributed_checkpoint, network, files, 3)
 
     def _without(self, file, *args):
@@ -253,7 +253,7 @@ class Refusals(Case):
         self.assertIn("truncated", str(caught[0].message))
         self.assertTrue(latest(self.folder).endswith("1"))
         os.unlink(shard)
-        self.refused("file is missing; tensor 'w' lies there", load_checkpoint, self.folder)
+        self.refused("file is missing; it holds tensor 'w'", load_checkpoint, self.folder)
 
     def test_nothing_to_load(self):
         self.refused("no such file or folder", load_checkpoint, self.path("x"))
@@ -271,15 +271,15 @@ class Refusals(Case):
     def test_ranks_are_named(self):
         self.save(0)
         with mock.patch.dict(os.environ, RANK="3", WORLD_SIZE="4"):
-            self.refused(r"rank 3 \(host \S+\): .*step-0000000000: the checkpoint is not of this state: 'v' is missing", load_checkpoint, self.folder,
+            self.refused(r"rank 3 \(host \S+\): .*step-0000000000: the checkpoint does not match the state: 'v' is missing", load_checkpoint, self.folder,
                          {"v": np.ones(1)}, strict=True)
 
     def test_arguments_in_another_order(self):
-        self.refused("folder is a dict, and no path", save_checkpoint, {"w": np.ones(2)}, self.folder)
+        self.refused("folder is a dict, not a path", save_checkpoint, {"w": np.ones(2)}, self.folder)
 
     def test_other_model(self):
         self.save(0)
-        self.refused(r"'v' is missing, 'w' has shape \[500\], not \[2\], 'b' is of float64, not int8|'w' has shape", load_checkpoint, self.folder,
+        self.refused(r"'v' is missing, 'w' has shape \[500\], not \[2\], 'b' has dtype float64, not int8|'w' has shape", load_checkpoint, self.folder,
                      {"v": np.ones(1), "w": np.ones(2, np.float32), "b": np.ones(3, np.int8)})
 
     def test_manifests(self):
@@ -289,7 +289,7 @@ class Refusals(Case):
             good = file.read()
         file = '"shard-00000-of-00001.safetensors"'
         for old, new, text in ((b'"version": 1', b'"version": 2', "version 2; this version of Tessera reads up to 1"),
-                               (file.encode(), b'"../x.safetensors"', "not a name of a file"),
+                               (file.encode(), b'"../x.safetensors"', "not a file name"),
                                (b"500", b"5000000000000", r"float32 of shape \[500\]"), (b'"step": 0', b'"step": -1', "out of range")):
             with open(os.path.join(path, "manifest.json"), "wb") as out:
                 out.write(manifest._sign(manifest._PREFIX + b"0" * 64 + good.replace(old, new)[len(manifest._PREFIX) + 64:]))
@@ -301,10 +301,10 @@ class Refusals(Case):
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             self.assertEqual(main(["verify", path]), 1)
-        self.assertTrue(out.getvalue().startswith(f"{path}: not a file of safetensors, or truncated: "), out.getvalue())
+        self.assertTrue(out.getvalue().startswith(f"{path}: not a safetensors file, or truncated: "), out.getvalue())
 
     def test_headers(self):
-        for header, text in ((b"\xff" * 8, "header has"), ((20).to_bytes(8, "little") + b'{"a":' + b" " * 15, "no JSON"), (b"12", "2 bytes"),
+        for header, text in ((b"\xff" * 8, "header has"), ((20).to_bytes(8, "little") + b'{"a":' + b" " * 15, "invalid JSON"), (b"12", "2 bytes"),
                              (self.header({"a": {"dtype": "F32", "shape": [1 << 40], "data_offsets": [0, 4]}}), "data_offsets|bytes"),
                              (self.header({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 0]}}), "not a list of extents")):
             with open(self.path("x.safetensors"), "wb") as file:
@@ -338,7 +338,7 @@ class Refusals(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         alone, ranks = done.stdout.splitlines()[0], done.stdout.splitlines()[1:]
         self.assertRegex(alone, r"shard-00000-of-00001.safetensors: No space left on device: the tensors of the file need 4000000 bytes, and the file system "
-                                r"has \d+ for it; the checkpoint was not saved, and older ones are as they were$")
+                                r"has \d+ for it; the checkpoint was not saved; older ones are unchanged$")
         self.assertEqual(len(ranks), 2, ranks)
         for line in ranks:
             self.assertRegex(line, r"shard-00001-of-00002.safetensors: No space left on device: the tensors of the file need 4000000 bytes")

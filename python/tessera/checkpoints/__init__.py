@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checkpoints: states of a training on disk, whole or not there, for any number of processes (docs/checkpoints.md)."""
+"""Checkpoints: training states on disk, written atomically, by any number of processes (docs/checkpoints.md)."""
 
 from .errors import CheckpointError
 from .loading import Checkpoint, latest, load_checkpoint, load_distributed_checkpoint

@@ -27,12 +27,12 @@ def _bytes(source: Source, name: str) -> int:
 
 
 def _all(path: str) -> list[str]:
-    """All checkpoints that a path means, newest first."""
+    """All checkpoints at a path, newest first."""
     return [each for _, each in folders.checkpoints(path)] or _candidates(path, None)
 
 
 def ls(options) -> int:
-    """One line a checkpoint; of one checkpoint, or with --tensors, its tensors."""
+    """List checkpoints, one per line, with --tensors also their tensors."""
     code = 0
     for path in _all(options.path):
         try:
@@ -51,7 +51,7 @@ def ls(options) -> int:
 
 
 def verify(options) -> int:
-    """Reads everything; the exit code is 1 where something is damaged."""
+    """Read all data and compare checksums; the exit code is 1 if a checkpoint is damaged."""
     code = 0
     for path in _all(options.path):
         try:
@@ -69,32 +69,32 @@ def verify(options) -> int:
 
 
 def _tensors(source: Source, options, names: list[str]) -> dict:
-    """Tensors by the names that the options ask for."""
+    """The tensors selected by --strip, under their new names."""
     result = {}
     for name in names:
         if name.startswith(options.strip):
             new = options.prefix + name[len(options.strip):]
             result[new] = from_array(source.read(name), dtype(source.entry(name).dtype))
     if not result:
-        raise CheckpointError(f"{options.path}: no tensor's name begins with '{options.strip}'")
+        raise CheckpointError(f"{options.path}: no tensor has a name that begins with '{options.strip}'")
     return result
 
 
 def merge(options) -> int:
-    """Whole tensors in one file of safetensors."""
+    """Write whole tensors to one safetensors file."""
     with Source(_candidates(options.path, options.step)[0]) as source:
         save_state(options.output, _tensors(source, options, list(source.manifest.tensors)))
     return 0
 
 
 def convert(options) -> int:
-    """To a folder of Hugging Face's, in files of limited size, or from one to a checkpoint."""
+    """Convert a checkpoint to a Hugging Face folder, in files of limited size, or such a folder to a checkpoint."""
     with Source(_candidates(options.path, options.step)[0]) as source:
         if options.to == "tessera":
             save_checkpoint(options.output, _tensors(source, options, source.names()), source.manifest.step, alone=True)
             return 0
         if os.path.exists(options.output) and os.listdir(options.output):
-            raise CheckpointError(f"{options.output}: the folder has files; name a new one")
+            raise CheckpointError(f"{options.output}: the folder is not empty; name a new one")
         os.makedirs(options.output, exist_ok=True)
         groups: list[list[str]] = [[]]
         for name in [name for name in source.manifest.tensors if name.startswith(options.strip)]:
@@ -115,22 +115,23 @@ def convert(options) -> int:
 
 
 def main(arguments=None) -> int:
-    parser = argparse.ArgumentParser(prog="tessera ckpt", description="Lists, checks and converts checkpoints.")
+    parser = argparse.ArgumentParser(prog="tessera ckpt", description="List, verify and convert checkpoints.")
     commands = parser.add_subparsers(required=True, metavar="ls|verify|convert|merge")
     for function in (ls, verify, convert, merge):
         command = commands.add_parser(function.__name__, help=function.__doc__, description=function.__doc__)
         command.set_defaults(function=function)
         command.add_argument("path", help=f"a folder of checkpoints, a checkpoint, a folder with {INDEX} or {SINGLE}, or a file")
         if function is ls:
-            command.add_argument("--tensors", action="store_true", help="list the tensors, too")
+            command.add_argument("--tensors", action="store_true", help="also list the tensors")
         if function in (convert, merge):
-            command.add_argument("output", help="the folder, or the file, to write")
-            command.add_argument("--step", type=int, help="the step to take; the newest by default")
-            command.add_argument("--strip", default="", metavar="PREFIX", help="take the tensors of this prefix, and leave it away, as model.")
-            command.add_argument("--prefix", default="", help="what names begin with in the output")
+            command.add_argument("output", help="folder or file to write")
+            command.add_argument("--step", type=int, help="step of the checkpoint to read (default: the newest)")
+            command.add_argument("--strip", default="", metavar="PREFIX", help="select tensors with this prefix, and remove it from their names")
+            command.add_argument("--prefix", default="", help="prefix to add to names in the output")
         if function is convert:
-            command.add_argument("--to", choices=("hf", "tessera"), default="hf", help="a folder of Hugging Face's, which PyTorch reads (default), or a checkpoint")
-            command.add_argument("--max-shard-size", type=int, default=5 * 10**9, metavar="BYTES", help="of a file (default 5 GB)")
+            command.add_argument("--to", choices=("hf", "tessera"), default="hf", help="output format: a Hugging Face folder, which PyTorch reads (default), "
+                                 "or a checkpoint")
+            command.add_argument("--max-shard-size", type=int, default=5 * 10**9, metavar="BYTES", help="largest size of a file (default 5 GB)")
     options = parser.parse_args(arguments)
     try:
         return options.function(options)

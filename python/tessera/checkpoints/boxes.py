@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Boxes: the global indices that a shard has, (begin, end) a dimension."""
+"""Boxes: the global indices of a shard, as one half-open range (begin, end) per dimension."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def volume(box: Box) -> int:
 
 
 def intersect(a: Box, b: Box) -> Box | None:
-    """What both have; None where that is nothing."""
+    """The intersection of two boxes. Returns None if it is empty."""
     common = tuple((max(begin, first), min(end, last)) for (begin, end), (first, last) in zip(a, b))
     return common if all(begin < end for begin, end in common) else None
 
 
 def inside(box: Box, of: Box) -> tuple[slice, ...]:
-    """The place of a box within one that contains it."""
+    """The slices of box `box` within box `of`, which contains it."""
     return tuple(slice(begin - first, end - first) for (begin, end), (first, _) in zip(box, of))
 
 
 def tile(shape: Sequence[int], boxes: Sequence[Box]) -> str | None:
-    """Why boxes do not have each index once; None where they do."""
+    """Why boxes do not partition `shape`, as a message. Returns None if they do."""
     total = math.prod(shape)
     if sum(map(volume, boxes)) != total:
         return f"its shards have {sum(map(volume, boxes))} elements of {total}"

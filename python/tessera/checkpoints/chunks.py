@@ -1,11 +1,11 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Files with a checksum a chunk.
+"""Files with one checksum per chunk.
 
-Chunks have a fixed size and a CRC-32 (that of zlib): it detects every error of up to 32 bits in a row and all but one of 2^32
-others, at 1.5 GB/s a core, four times as fast as BLAKE2 or SHA-256. A cryptographic digest would not protect against intent
-either, for whoever changes the data can change the digest beside it. The digest of a file is the BLAKE2b of its size and of the
-checksums of its chunks, so that it costs nothing.
+Chunks have a fixed size and a CRC-32 (zlib's). It detects all error bursts of up to 32 bits and all but one in 2^32 other
+errors, at 1.5 GB/s per core, four times as fast as BLAKE2 or SHA-256. A cryptographic digest would not protect against
+tampering either: who can change the data can change the digest beside it. The digest of a file is the BLAKE2b of its size and
+the checksums of its chunks, which costs next to nothing.
 """
 
 from __future__ import annotations
@@ -28,20 +28,22 @@ _LARGE, _BLOCK, _ALIGNED = 4 << 20, 4 << 20, 4096
 
 
 def digest(size: int, checksums: list[int]) -> str:
-    """The checksum of a file, from those of its chunks."""
+    """The digest of a file of `size` bytes, from the checksums of its chunks."""
     text = f"{size}:" + "".join(f"{each:08x}" for each in checksums)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-class _Disk:
-    """Writes blocks of a file in a thread, past the page cache where the file system can: a checkpoint is written once and read never, or
-    much later. There are two blocks, one that is filled and one that is written."""
+class _DirectWriter:
+    """Writes a file in a thread, with double buffering, bypassing the page cache if the file system supports it.
+
+    A checkpoint is rarely read soon after it is written, so caching it has no use.
+    """
 
     def __init__(self, file: int):
         self._file, self._free, self._full = file, queue.SimpleQueue(), queue.SimpleQueue()
         self._error: BaseException | None = None
         for _ in range(2):
-            self._free.put(mmap.mmap(-1, _BLOCK))  # aligned to pages, as direct writes want it
+            self._free.put(mmap.mmap(-1, _BLOCK))  # page-aligned, as O_DIRECT requires
         self._block, self._filled = self._free.get(), 0
         with contextlib.suppress(OSError):
             fcntl.fcntl(file, fcntl.F_SETFL, fcntl.fcntl(file, fcntl.F_GETFL) | os.O_DIRECT)
@@ -79,7 +81,7 @@ class _Disk:
 
     def _write(self, data: memoryview) -> None:
         while len(data):
-            if len(data) % _ALIGNED:  # the end of the file, or behind a write that was cut short
+            if len(data) % _ALIGNED:  # the end of the file, or the rest of a short write
                 self._buffered()
             try:
                 data = data[os.write(self._file, data):]
@@ -88,13 +90,13 @@ class _Disk:
                     raise
 
     def _buffered(self) -> bool:
-        """Through the page cache from now on; whether it was not before."""
+        """Use the page cache from now on. Returns whether it was bypassed before."""
         flags = fcntl.fcntl(self._file, fcntl.F_GETFL)
         fcntl.fcntl(self._file, fcntl.F_SETFL, flags & ~os.O_DIRECT)
         return bool(flags & os.O_DIRECT)
 
     def end(self) -> None:
-        """Waits for all that was put; raises what went wrong."""
+        """Wait until all data is written. Raises OSError if a write failed."""
         if self._filled:
             self._full.put((self._block, self._filled))
             self._filled = 0
@@ -107,25 +109,25 @@ class _Disk:
 
 
 class Writer:
-    """A new file; `close` brings it to the disk."""
+    """Writes a new file and computes its checksums; `close` syncs it to disk. chunk: bytes per checksum."""
 
     def __init__(self, path: str, chunk: int = CHUNK):
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         self.path, self.chunk, self.size, self.checksums = path, chunk, 0, []
         self._crc = self._filled = 0
-        self._disk: _Disk | None = None
-        self._first = bytearray()  # as long as it is small
+        self._disk: _DirectWriter | None = None
+        self._first = bytearray()  # the data, while the file is smaller than _LARGE
 
     def write(self, data) -> None:
         data = memoryview(data)
         if self._disk is None and self.size + len(data) >= _LARGE:
-            self._disk, first = _Disk(self._file), self._first
+            self._disk, first = _DirectWriter(self._file), self._first
             self._first = bytearray()
             self._disk.put(memoryview(first))
         for at in range(0, len(data), _BLOCK):
             piece = data[at:at + _BLOCK]
             self._put(piece)
-            self._add(piece)  # while the disk writes
+            self._add(piece)  # overlaps with the write
         self.size += len(data)
 
     def _add(self, data: memoryview) -> None:
@@ -159,7 +161,7 @@ class Writer:
         self.abandon()
 
     def abandon(self) -> None:
-        """Closes the file, complete or not."""
+        """Close the file, complete or not."""
         if self._disk is not None:
             self._disk.abandon()
             self._disk = None
@@ -169,9 +171,10 @@ class Writer:
 
 
 class Reader:
-    """Ranges of a file. With checksums, chunks are read whole, and nothing is handed on before its chunk has been compared.
+    """Reads ranges of a file; with checksums, in whole chunks that are verified before their data is returned.
 
-    `size` and `checksums` are what the manifest says; without it anything is taken as it is. `bytes_read` counts.
+    size, checksums: those of the manifest, or None to skip the checks. Raises CheckpointError if the file is missing or has
+    another size.
     """
 
     def __init__(self, path: str, size: int | None = None, checksums: list[int] | None = None, chunk: int = CHUNK):
@@ -186,8 +189,8 @@ class Reader:
         self._cached, self._bytes = -1, b""
         if size is not None and size != self.size:
             self.close()
-            how = "truncated" if self.size < size else "longer than what was saved"
-            raise CheckpointError(f"{path}: the file has {self.size} bytes and the manifest says {size}; it is {how}")
+            how = "truncated" if self.size < size else "longer than when it was saved"
+            raise CheckpointError(f"{path}: the file has {self.size} bytes, and {size} by the manifest; it is {how}")
 
     def close(self) -> None:
         if self._file is not None:
@@ -195,10 +198,10 @@ class Reader:
         self._file = None
 
     def read_into(self, begin: int, out: memoryview, what: str) -> None:
-        """Fills `out` with the bytes from `begin` on. CheckpointError names `what` where they are not those that were saved."""
+        """Fill `out` with the bytes from offset `begin`. Raises CheckpointError, naming `what`, if a checksum differs."""
         end = begin + len(out)
         if begin < 0 or end > self.size:
-            raise CheckpointError(f"{self.path}: {what}: bytes {begin} to {end} of a file of {self.size}")
+            raise CheckpointError(f"{self.path}: {what}: bytes {begin} to {end} lie outside the file of {self.size} bytes")
         if self.checksums is None:
             self._fill(begin, out, what)
             return
@@ -221,7 +224,7 @@ class Reader:
             at = stop
 
     def verify(self, what: str) -> None:
-        """Compares every chunk."""
+        """Compare all checksums. Raises CheckpointError, naming `what`."""
         data = memoryview(bytearray(min(self.chunk, self.size)))
         for at in range(0, self.size, self.chunk):
             self.read_into(at, data[:min(self.chunk, self.size - at)], what)
@@ -231,13 +234,13 @@ class Reader:
             while len(out):
                 count = os.preadv(self._file, [out[:1 << 30]], at)
                 if not count:
-                    raise CheckpointError(f"{self.path}: {what}: the file ends at byte {at}; it was truncated while it was read")
+                    raise CheckpointError(f"{self.path}: {what}: the file ends at byte {at}; it was truncated during the read")
                 self.bytes_read, at, out = self.bytes_read + count, at + count, out[count:]
         except OSError as error:
-            raise CheckpointError(f"{self.path}: {what}: bytes from {at} on: {error.strerror}") from None
+            raise CheckpointError(f"{self.path}: {what}: cannot read at byte {at}: {error.strerror}") from None
 
     def _compare(self, index: int, data, what: str) -> None:
         found = zlib.crc32(data)
         if found != self.checksums[index]:
-            raise CheckpointError(f"{self.path}: {what}: bytes {index * self.chunk} to {index * self.chunk + len(data)} have the checksum "
-                                  f"{found:08x} and the manifest says {self.checksums[index]:08x}; the file is damaged")
+            raise CheckpointError(f"{self.path}: {what}: bytes {index * self.chunk} to {index * self.chunk + len(data)} have checksum "
+                                  f"{found:08x}, and {self.checksums[index]:08x} by the manifest; the file is damaged")

@@ -1,10 +1,11 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How the ranks of a job save together: they agree on a folder, and see each other's files in it.
+"""Coordination of the ranks of a job during a save.
 
-With a process group they agree by its collectives. Without one, each rank leaves a file `.hello-RANK` with a random word; rank 0
-answers with `.invite`, which repeats the words, so that files of an earlier job mislead nobody. What follows goes by files alone,
-so that it can happen beside collectives of a training step.
+Rank 0 proposes a folder to write into, and every rank checks that it sees that folder. With a process group they use its
+collectives. Without one, each rank writes a file `.hello-RANK` with a random word, and rank 0 answers with `.invite`, which
+repeats the words, so that files of an earlier job have no effect. The rest of the save uses files only, so that it can overlap
+with collectives of a training step.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ TOKEN, INVITE, HELLO = "token", ".invite", ".hello-"
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """The ranks that save together; `group`: they have a process group."""
+    """This rank and the number of ranks that save together. group: whether they have a process group."""
 
     rank: int = 0
     size: int = 1
     group: bool = False
 
     @property
-    def me(self) -> str:
+    def label(self) -> str:
         return f"rank {self.rank} (host {socket.gethostname()})"
 
 
 def job(alone: bool) -> Job:
-    """As the process group says, or the launcher; or this process alone."""
+    """The job of this process: from the process group, else from the launcher's variables; if `alone`, a job of one rank."""
     if alone:
         return Job()
     if distributed.is_initialized():
@@ -49,7 +50,7 @@ def job(alone: bool) -> Job:
 
 
 def read_json(path: str) -> dict:
-    """A small file that another rank writes; empty as long as it is not there."""
+    """The JSON object in a file that another rank writes. Returns {} if it does not exist yet."""
     try:
         with open(path, "rb") as file:
             found = json.loads(file.read())
@@ -59,7 +60,7 @@ def read_json(path: str) -> dict:
 
 
 def wait_for(done: Callable[[], bool], timeout: float, progress: Callable[[], object] = lambda: None) -> bool:
-    """Waits until `done()`, or until `progress()` has not changed for `timeout` seconds."""
+    """Wait until `done()`. Returns False if `progress()` does not change for `timeout` seconds."""
     pause, last, until = 0.001, progress(), time.monotonic() + timeout
     while not done():
         now = progress()
@@ -73,7 +74,7 @@ def wait_for(done: Callable[[], bool], timeout: float, progress: Callable[[], ob
 
 
 def propose(folder: str, step: int, state: list[str]) -> dict:
-    """A new folder to write into, by rank 0, and the name that it will have."""
+    """On rank 0: create the folder to write into. Returns its path, its final name and a random word."""
     word = secrets.token_hex(8)
     name = folders.new_name(folder, step)
     writing = f"{folders.WRITING}{name}-{word}"
@@ -83,8 +84,10 @@ def propose(folder: str, step: int, state: list[str]) -> dict:
 
 
 def agree(job: Job, folder: str, step: int, state: list[str], timeout: float) -> dict:
-    """The proposal of rank 0, on all ranks. `state` describes what is saved, a line a tensor. CheckpointError names the ranks that do not
-    see its folder, or that save another state."""
+    """Distribute the proposal of rank 0 to all ranks. state: a description of the saved state, one line per tensor.
+
+    Raises CheckpointError with the ranks that do not see the folder or that save another state.
+    """
     if job.size == 1:
         return propose(folder, step, state)
     return _by_group(job, folder, step, state) if job.group else _by_files(job, folder, step, state, timeout)
@@ -95,13 +98,13 @@ def _sees(folder: str, proposal: dict) -> bool:
 
 
 def _difference(job: Job, folder: str, proposal: dict, state: list[str]) -> str:
-    """How this rank's state differs from that of rank 0; empty where it does not."""
+    """How this rank's state differs from that of rank 0, as a message; empty if it does not."""
     first = read_json(os.path.join(folder, proposal["writing"], TOKEN)).get("state", [])
     if first == state:
         return ""
     at = next((i for i, (a, b) in enumerate(zip(first, state)) if a != b), min(len(first), len(state)))
     of_first, mine = (lines[at] if at < len(lines) else "nothing more" for lines in (first, state))
-    return f"{job.me} saves {mine}, where rank 0 saves {of_first}; all ranks save the same state of the same step"
+    return f"{job.label} saves {mine}, where rank 0 saves {of_first}; all ranks must save the same state of the same step"
 
 
 def _by_group(job: Job, folder: str, step: int, state: list[str]) -> dict:
@@ -115,8 +118,8 @@ def _by_group(job: Job, folder: str, step: int, state: list[str]) -> dict:
     proposal = found[0]
     if "error" in proposal:
         raise CheckpointError(f"rank 0 cannot save: {proposal['error']}")
-    sees = wait_for(lambda: _sees(folder, proposal), 5)  # seconds: NFS remembers names for 3
-    distributed.all_gather_object(found, [job.me, sees, _difference(job, folder, proposal, state) if sees else ""])
+    sees = wait_for(lambda: _sees(folder, proposal), 5)  # seconds: NFS caches directory entries for 3 s
+    distributed.all_gather_object(found, [job.label, sees, _difference(job, folder, proposal, state) if sees else ""])
     blind, different = [who for who, sees, _ in found if not sees], [how for *_, how in found if how]
     if job.rank == 0 and (blind or different):
         discard(folder, proposal)
@@ -124,7 +127,7 @@ def _by_group(job: Job, folder: str, step: int, state: list[str]) -> dict:
         raise CheckpointError(f"{folder}: {different[0]}")
     if blind:
         raise CheckpointError(f"{folder}: {', '.join(blind)} {'do' if len(blind) > 1 else 'does'} not see the files of {found[0][0]}; the folder is not "
-                              "shared: give one on a file system that all hosts mount")
+                              "shared: use one on a file system that all hosts mount")
     return proposal
 
 
@@ -143,7 +146,7 @@ def _by_files(job: Job, folder: str, step: int, state: list[str], timeout: float
         with contextlib.suppress(OSError):
             os.unlink(hello)
         if not came:
-            raise CheckpointError(f"{folder}: {job.me} has seen no file of rank 0 for {timeout:g} s; the folder is not shared, or rank 0 does not save")
+            raise CheckpointError(f"{folder}: {job.label} has seen no file of rank 0 for {timeout:g} s; the folder is not shared, or rank 0 does not save")
         how = _difference(job, folder, proposal, state)
         folders.write_file(os.path.join(folder, proposal["writing"], f"joined-{job.rank}"), how.encode())
         if how:
@@ -161,8 +164,8 @@ def _by_files(job: Job, folder: str, step: int, state: list[str], timeout: float
     if not wait_for(joined, timeout):
         absent = ", ".join(_absent(folder, proposal, "joined", others))
         discard(folder, proposal)
-        raise CheckpointError(f"{folder}: {job.me} has seen no file of rank {absent} for {timeout:g} s; the folder is not shared, or not all "
-                              "ranks save (alone=True saves what one rank has)")
+        raise CheckpointError(f"{folder}: {job.label} has seen no file of rank {absent} for {timeout:g} s; the folder is not shared, or not all "
+                              "ranks save (alone=True saves the state of one rank)")
     with contextlib.suppress(OSError):
         os.unlink(invite)
     for rank in others:
@@ -186,21 +189,24 @@ def discard(folder: str, proposal: dict) -> None:
         os.rmdir(writing)
 
 
-def say_failed(job: Job, folder: str, proposal: dict, reason: str) -> None:
-    """Tells rank 0, as far as there is room to write, that this rank gives up."""
+def report_failure(job: Job, folder: str, proposal: dict, reason: str) -> None:
+    """Tell rank 0, if the disk has space for it, that this rank has failed."""
     with contextlib.suppress(OSError):
         path = os.path.join(folder, proposal["writing"], f"failed-{job.rank}")
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o666))
         with open(path, "w", encoding="utf-8", errors="replace") as file:
-            file.write(f"{job.me}: {reason}")
+            file.write(f"{job.label}: {reason}")
 
 
-def say_done(job: Job, folder: str, proposal: dict, part: dict) -> None:
+def report_done(job: Job, folder: str, proposal: dict, part: dict) -> None:
     folders.write_file(os.path.join(folder, proposal["writing"], f"part-{job.rank}"), json.dumps(part, allow_nan=False).encode())
 
 
 def collect(job: Job, folder: str, proposal: dict, timeout: float) -> list[dict]:
-    """On rank 0: what the other ranks have written, in their order."""
+    """On rank 0: wait for the other ranks. Returns their parts of the manifest in the order of ranks.
+
+    Raises CheckpointError if one has failed or writes nothing for `timeout` seconds.
+    """
     writing, others = os.path.join(folder, proposal["writing"]), [str(rank) for rank in range(1, job.size)]
     failed: list[str] = []
 
@@ -221,15 +227,15 @@ def collect(job: Job, folder: str, proposal: dict, timeout: float) -> list[dict]
     return [read_json(os.path.join(writing, f"part-{rank}")) for rank in others]
 
 
-def remove_notes(job: Job, folder: str, proposal: dict) -> None:
-    """What the ranks have told each other does not belong to the checkpoint."""
+def remove_messages(job: Job, folder: str, proposal: dict) -> None:
+    """Remove the files through which the ranks have communicated."""
     for name in (TOKEN, *(f"{kind}-{rank}" for rank in range(1, job.size) for kind in ("joined", "part"))):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(folder, proposal["writing"], name))
 
 
 def wait_until_complete(job: Job, folder: str, proposal: dict, timeout: float) -> None:
-    """On other ranks: until rank 0 has given the checkpoint its name."""
+    """On other ranks: wait until rank 0 has committed the checkpoint. Raises CheckpointError."""
     writing, path = (os.path.join(folder, proposal[key]) for key in ("writing", "name"))
 
     def size():
@@ -239,4 +245,4 @@ def wait_until_complete(job: Job, folder: str, proposal: dict, timeout: float) -
     came = wait_for(lambda: os.path.isdir(path) or not os.path.isdir(writing), timeout, size)
     if not os.path.isdir(path):
         how = "has given up" if came else f"has written nothing for {timeout:g} s"
-        raise CheckpointError(f"{path}: rank 0 {how}; the checkpoint was not saved ({job.me})")
+        raise CheckpointError(f"{path}: rank 0 {how}; the checkpoint was not saved ({job.label})")

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is wrong with a checkpoint, said at the user's line."""
+"""Errors of checkpoints, located at the user's line."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from ..source import refuse
 
 
 class CheckpointError(Error, ValueError):
-    """A checkpoint that is damaged, incomplete, of a newer format or another model, or that cannot be written. The text names the
-    file and the tensor."""
+    """A checkpoint is damaged, incomplete, of a newer format or of another model, or cannot be written.
+
+    The message names the file and the tensor.
+    """
 
 
 class NotSafetensors(CheckpointError):
-    """A file that is no file of safetensors, or one that was cut off in its header."""
+    """A file is not a safetensors file, or is truncated in its header."""
 
 
 def located(function):
-    """Puts the user's line in front of the errors of this package that `function` raises."""
+    """Decorate `function` so that its CheckpointErrors begin with the user's line."""
     @functools.wraps(function)
     def call(*args, **kwargs):
         try:

@@ -1,10 +1,10 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The folder that checkpoints lie in: a folder for each, complete or not there.
+"""A folder of checkpoints, each in its own folder, which is renamed into place once complete.
 
-    step-0000000010/manifest.json        a checkpoint; step-0000000010.1 is one that was saved later for the same step
-    .writing-.../                        one that is being written, or was when its writers were killed
-    .lock                                held by the process that leads the writing
+    step-0000000010/manifest.json        a checkpoint; step-0000000010.1 was saved later for the same step
+    .writing-.../                        being written, or left by writers that were killed
+    .lock                                held by rank 0 while ranks write
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _listed(folder: str) -> list[str]:
 
 
 def checkpoints(folder: str) -> list[tuple[int, str]]:
-    """(step, path) of what is there with a manifest, newest first."""
+    """The (step, path) of each checkpoint with a manifest, newest first."""
     found = []
     for name in _listed(folder):
         match = _NAME.fullmatch(name)
@@ -43,25 +43,25 @@ def checkpoints(folder: str) -> list[tuple[int, str]]:
 
 
 def new_name(folder: str, step: int) -> str:
-    """A name for a checkpoint of a step that none has."""
+    """An unused name for a checkpoint of `step`."""
     taken = [int(match[2] or 0) for match in map(_NAME.fullmatch, _listed(folder)) if match and int(match[1]) == step]
     return f"step-{step:010d}" + (f".{max(taken) + 1}" if taken else "")
 
 
 def sync(folder: str) -> None:
-    """Brings the names in a folder to the disk."""
+    """Sync the entries of a folder to disk."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # file systems that have no such thing
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # not supported by the file system
             raise
     finally:
         os.close(handle)
 
 
 def write_file(path: str, data: bytes) -> None:
-    """A small file, whole or not there, on the disk."""
+    """Write a small file atomically and sync it to disk."""
     with open(path + ".part", "wb") as file:
         file.write(data)
         file.flush()
@@ -70,29 +70,32 @@ def write_file(path: str, data: bytes) -> None:
 
 
 def lock(folder: str):
-    """Holds the folder for one writer until what it returns is closed. A writer that is killed holds it no more."""
+    """Lock the folder for one writer. Returns a file; closing it, or the end of the process, releases the lock.
+
+    Raises CheckpointError if another process holds the lock.
+    """
     handle = os.open(os.path.join(folder, ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(handle)
-        raise CheckpointError(f"{folder}: another process is saving here; wait for it, or give each job its own folder") from None
+        raise CheckpointError(f"{folder}: another process is saving to this folder; wait for it, or give each job its own folder") from None
     except OSError as error:
-        if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):  # file systems without locks
+        if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):  # locks are not supported by the file system
             os.close(handle)
             raise
     return os.fdopen(handle, "rb", closefd=True)
 
 
 def clean(folder: str) -> None:
-    """Removes what killed writers have left; the lock is held."""
+    """Remove what killed writers left behind. The caller holds the lock."""
     for name in _listed(folder):
         if name.startswith((WRITING, DELETING)):
             shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
 
 
 def commit(folder: str, writing: str, name: str) -> str:
-    """Gives a complete checkpoint its name, on the disk."""
+    """Rename the complete checkpoint `writing` to `name` and sync it to disk. Returns its path."""
     sync(writing)
     path = os.path.join(folder, name)
     os.rename(writing, path)
@@ -101,7 +104,7 @@ def commit(folder: str, writing: str, name: str) -> str:
 
 
 def prune(folder: str, keep: int, saved: str) -> None:
-    """Removes all but `saved` and the newest others; each vanishes at once, so that none is ever there in part."""
+    """Remove all checkpoints but `saved` and the newest `keep` - 1 others; a rename first makes each removal atomic."""
     others = [path for _, path in checkpoints(folder) if path != saved]
     for path in others[keep - 1:]:
         gone = os.path.join(folder, DELETING + os.path.basename(path))

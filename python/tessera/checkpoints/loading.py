@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Loading: which checkpoint, and its tensors as the state that takes them wants them."""
+"""Loading: choose a checkpoint and convert its tensors to those of a given state."""
 
 from __future__ import annotations
 
@@ -17,18 +17,21 @@ from ..mesh import ProcessMesh
 from ..sharding import Sharding
 from ..source import entry, warn
 from ..tensor import Part, Tensor, from_array
-from . import boxes, folder as folders, manifest, meeting
+from . import boxes, coordination, folder as folders, manifest
 from .boxes import Box
 from .errors import CheckpointError, located
-from .meeting import Job
+from .coordination import Job
 from .reading import INDEX, SINGLE, Source
 from .state import LocalTensor, cast as cast_array, decode, dtype_of, held, is_plain, like as like_leaf, named, other_names, rebuild, ties, unsaved
 
 
 @dataclasses.dataclass
 class Checkpoint:
-    """What was loaded. `state` has the structure that was asked for, or is a dictionary of tensors by name. `loader` and `random` are
-    what was saved of them, `program` the hash of the compiled program. `bytes_read` counts those of the files of tensors."""
+    """A loaded checkpoint.
+
+    state: of the structure of `like`, or a dictionary of tensors by name. loader, random: their saved states. program: hash of
+    the compiled program. bytes_read: bytes read from tensor files.
+    """
 
     path: str
     step: int
@@ -40,7 +43,7 @@ class Checkpoint:
 
 
 def _candidates(path: str, step: int | None) -> list[str]:
-    """What `path` may mean: a checkpoint itself, or a folder of them, newest first."""
+    """The paths of the checkpoints at `path`, newest first: `path` itself, or those in the folder. Raises CheckpointError."""
     if os.path.isfile(path) or any(os.path.isfile(os.path.join(path, name)) for name in (manifest.NAME, INDEX, SINGLE)):
         return [path]
     found = folders.checkpoints(path)
@@ -48,12 +51,12 @@ def _candidates(path: str, step: int | None) -> list[str]:
         raise CheckpointError(f"{path}: {_absence(path)}")
     chosen = [where for number, where in found if step is None or number == step]
     if not chosen:
-        raise CheckpointError(f"{path}: there is no checkpoint of step {step}; there are {', '.join(str(number) for number, _ in reversed(found))}")
+        raise CheckpointError(f"{path}: there is no checkpoint of step {step}; the steps are {', '.join(str(number) for number, _ in reversed(found))}")
     return chosen
 
 
 def _absence(path: str) -> str:
-    """Why a path has nothing to load."""
+    """Why there is no checkpoint at a path, as a message."""
     try:
         names = sorted(os.listdir(path))
     except FileNotFoundError:
@@ -62,7 +65,7 @@ def _absence(path: str) -> str:
         return str(error.strerror).lower()
     text = f"there is no complete checkpoint, no {INDEX} and no {SINGLE}"
     if any(name.startswith(folders.WRITING) for name in names):
-        text += "; one that was being written is incomplete"
+        text += "; one is incomplete: its writing has not ended"
     pickled = [name for name in names if name.endswith((".bin", ".pt", ".pth", ".ckpt", ".distcp"))]
     if pickled:
         text += f"; '{pickled[0]}' is pickled, which this package never reads: convert it to safetensors"
@@ -70,7 +73,7 @@ def _absence(path: str) -> str:
 
 
 def latest(folder) -> str | None:
-    """The path of the newest checkpoint whose manifest is whole and whose files are there; None where there is none."""
+    """The path of the newest checkpoint with an undamaged manifest and all its files. Returns None if there is none."""
     for _, path in folders.checkpoints(os.fspath(folder)):
         with contextlib.suppress(CheckpointError), Source(path) as source:
             for file in source.manifest.files:
@@ -83,54 +86,53 @@ def latest(folder) -> str | None:
 @located
 def load_checkpoint(path, like=None, *, step: int | None = None, fallback: bool = False, strict: bool = True, cast: bool = False,
                     verify: bool = True, random: np.random.Generator | None = None) -> Checkpoint:
-    """Loads the newest checkpoint of a folder, or that of `step`; or one itself, a folder of Hugging Face's, a file of safetensors.
+    """Load the newest checkpoint of a folder or that of `step`; or a single checkpoint, Hugging Face folder or safetensors file.
 
-    like: the state that takes it, of any structure: what is returned has its structure, and each tensor lies as it does there,
-    whatever it lay like when it was saved. Of a LocalTensor, and in a job of one process a device of a tensor on the job's devices, the
-    part of this rank alone is read. Tensors that `like` has twice (tied
-    weights) may be there once. Without it the state is a dictionary of tensors by name.
-    fallback: a checkpoint that is damaged is left for the one before it, with a warning that says why; in a job of several ranks
-    everything is compared first, so that all choose the same. strict=False: `like` may have and lack tensors. cast: types may differ.
-    verify=False does not compare checksums. random: a generator that goes on where the saved one was.
+    like: a state of any structure. The result has its structure and its shardings, whatever the shardings were when it was
+    saved. Of a LocalTensor, and of a tensor that is sharded over a job with one process per device, each rank reads only its
+    part. Tied weights of `like` may be saved once. Without `like`, the state is a dictionary of tensors by name.
+    fallback: if a checkpoint is damaged, warn and load the one before it; a job of several ranks first verifies all checksums,
+    so that all ranks choose the same. strict=False: ignore missing and unexpected tensors. cast: convert dtypes that differ.
+    verify=False: skip checksums. random: a generator that is set to the saved state.
 
-    Raises CheckpointError, which names the file and the tensor, and which tensors are missing, unexpected, or of another shape.
+    Raises CheckpointError, which names the file and the tensor, or lists missing, unexpected and mismatched tensors.
     """
     path = os.fspath(path)
-    with _by_rank():
+    with _with_rank():
         return _load_newest(path, _candidates(path, step), like, fallback, strict, cast, verify, random)
 
 
 @contextlib.contextmanager
-def _by_rank():
-    """In a job of several ranks an error says whose it is: folders may differ between hosts."""
+def _with_rank():
+    """Prefix errors with the rank in a job of several ranks, since folders may differ between hosts."""
     try:
         yield
     except CheckpointError as error:
-        job = meeting.job(False)
+        job = coordination.job(False)
         if job.size == 1:
             raise
-        raise CheckpointError(f"{job.me}: {error}") from None
+        raise CheckpointError(f"{job.label}: {error}") from None
 
 
 def _load_newest(path: str, candidates: list[str], like, fallback: bool, strict: bool, cast: bool, verify: bool, random) -> Checkpoint:
     for number, candidate in enumerate(candidates):
         try:
             with Source(candidate, verify) as source:
-                if fallback and meeting.job(False).size > 1:
+                if fallback and coordination.job(False).size > 1:
                     source.verify()
                 return _load(source, like, strict, cast, random)
         except _Mismatch:
             raise
         except CheckpointError as error:
             if not fallback or number + 1 == len(candidates):
-                more = "" if fallback or number + 1 == len(candidates) else "; fallback=True takes the checkpoint before it"
+                more = "" if fallback or number + 1 == len(candidates) else "; fallback=True loads the checkpoint before it"
                 raise CheckpointError(f"{error}{more}") from None
-            warn(f"{candidate} is not loaded: {error}; {candidates[number + 1]} is taken")
+            warn(f"cannot load {candidate}: {error}; loading {candidates[number + 1]} instead")
     raise AssertionError("there is a candidate")
 
 
 class _Mismatch(CheckpointError):
-    """The checkpoint is whole, and of another model."""
+    """The checkpoint is undamaged, but of another model."""
 
 
 def _load(source: Source, like, strict: bool, cast: bool, random) -> Checkpoint:
@@ -138,10 +140,10 @@ def _load(source: Source, like, strict: bool, cast: bool, random) -> Checkpoint:
     if like is None:
         state = {name: _tensor(source, name) for name in source.names()} | {name: decode(value) for name, value in of.values.items()}
     else:
-        state = _load_like(source, like, strict, cast, meeting.job(False))
+        state = _load_like(source, like, strict, cast, coordination.job(False))
     if random is not None:
         if "random" not in of.extra:
-            raise _Mismatch(f"{source.path}: no state of random numbers was saved")
+            raise _Mismatch(f"{source.path}: the checkpoint has no state of a random generator")
         random.bit_generator.state = of.extra["random"]
     return Checkpoint(source.path, of.step, state, of.extra.get("loader"), of.extra.get("random"), of.extra.get("program"), source.bytes_read)
 
@@ -169,21 +171,21 @@ def _load_like(source: Source, like, strict: bool, cast: bool, job: Job):
         if saved.shape != tuple(leaf.shape):
             problems.append(f"'{name}' has shape {list(saved.shape)}, not {list(leaf.shape)}")
         elif saved.dtype != dtype_of(leaf).name and not cast:
-            problems.append(f"'{name}' is of {saved.dtype}, not {dtype_of(leaf)} (cast=True converts)")
+            problems.append(f"'{name}' has dtype {saved.dtype}, not {dtype_of(leaf)} (cast=True converts)")
         else:
             leaves[name] = found
-    # Another name of what was taken is not unexpected.
+    # An alias of a tensor that is used is not unexpected.
     aliases = source.manifest.aliases
     taken = {aliases.get(name, name) for name in used}
     problems += [f"'{name}' is unexpected" for name in sorted(known - used) if aliases.get(name, name) not in taken] if strict else []
     if problems:
         more = f" and {len(problems) - 8} more" if len(problems) > 8 else ""
-        raise _Mismatch(f"{source.path}: the checkpoint is not of this state: {', '.join(problems[:8])}{more}")
+        raise _Mismatch(f"{source.path}: the checkpoint does not match the state: {', '.join(problems[:8])}{more}")
     made: dict = {}
     for name, leaf in wanted:
         if is_plain(leaf) or leaves[name] is leaf:
             continue
-        key = min(tied.get(name, [name]))  # what is tied in `like` is so in the result
+        key = min(tied.get(name, [name]))  # tensors tied in `like` are tied in the result
         if key not in made:
             found, dtype = leaves[name], dtypes.dtype(source.entry(leaves[name]).dtype)
             wants, mine = dtype_of(leaf), _held(leaf, job)
@@ -197,7 +199,7 @@ def _load_like(source: Source, like, strict: bool, cast: bool, job: Job):
 
 
 def _held(leaf, job: Job) -> list[Box] | None:
-    """What this rank of a job holds of a tensor that lies on the devices of the job; None where that is all of it."""
+    """The part of a tensor that this rank holds if it is sharded over the job's devices. Returns None if that is all of it."""
     if job.size == 1 or not isinstance(leaf, Tensor) or leaf.sharding is None or max(leaf.sharding.mesh.devices) >= job.size:
         return None
     found = held(leaf.shape, leaf.sharding, job.rank)
@@ -213,8 +215,10 @@ def _by_part(source: Source, name: str, leaf: Tensor, mine: list[Box], wants) ->
 
 
 class Saved:
-    """The value of a tensor in a checkpoint, of which this rank has read its part. Programs between processes take that; whoever asks
-    for the whole value reads it from the files, which are there as long as the checkpoint is."""
+    """The value of a tensor of which this rank has loaded its part (a source of a Tensor).
+
+    Programs between processes use the part. `read` reads the whole value from the checkpoint, which must still exist.
+    """
 
     __slots__ = ("_array", "_boxes", "_dtype", "_name", "_path", "_sharding", "_verify")
 
@@ -244,40 +248,40 @@ class Saved:
             with Source(self._path, self._verify) as source:
                 return self._read(source)
         except CheckpointError as error:
-            raise CheckpointError(f"the whole value of '{self._name}', of which this rank has loaded its part: {error}") from None
+            raise CheckpointError(f"cannot read the whole value of '{self._name}', of which this rank has loaded its part: {error}") from None
 
 
 @entry
 @located
 def load_distributed_checkpoint(network, checkpoint_filenames, predict_strategy: Mapping | None = None, train_strategy_filename=None):
-    """Loads the shards of a training into `network`, and returns it.
+    """Load the shards of a distributed training into `network`, and return it.
 
-    checkpoint_filenames: all files of a checkpoint, in one folder, or the folder. train_strategy_filename: the manifest of the
-    training, by default that of the folder. predict_strategy: how each tensor lies from now on, by name: a Sharding, a mesh and
-    placements, or what infer_predict_layout says; of a name that is not there, as in `network`. None: all tensors are whole.
+    checkpoint_filenames: all files of a checkpoint, in one folder, or that folder. train_strategy_filename: the manifest
+    (default: that of the folder). predict_strategy: the sharding of each tensor by name, as a Sharding, as (mesh, placements),
+    or from infer_predict_layout; a name that it lacks keeps the sharding in `network`. None: no tensor is sharded.
 
-    Raises CheckpointError, which names a file that is missing, and a parameter that is unknown or of another shape.
+    Raises CheckpointError if a file is missing, or a parameter is unknown or has another shape.
     """
     if isinstance(checkpoint_filenames, (str, os.PathLike)):
         folder, files = os.fspath(checkpoint_filenames), None
     else:
         if not isinstance(checkpoint_filenames, Sequence) or not checkpoint_filenames:
-            raise CheckpointError(f"checkpoint_filenames {checkpoint_filenames!r} are no files, and no folder")
+            raise CheckpointError(f"checkpoint_filenames {checkpoint_filenames!r} is neither a list of files nor a folder")
         paths = [os.path.abspath(os.fspath(each)) for each in checkpoint_filenames]
         folder, files = os.path.dirname(paths[0]), {os.path.basename(each) for each in paths}
         for each in paths:
             if os.path.dirname(each) != folder:
-                raise CheckpointError(f"{each}: the files of a checkpoint lie in one folder, and another one is in {folder}")
+                raise CheckpointError(f"{each}: the files of a checkpoint must be in one folder, and others are in {folder}")
             if not os.path.isfile(each):
                 raise CheckpointError(f"{each}: the file is missing")
     if train_strategy_filename is not None:
         where, name = os.path.split(os.path.abspath(os.fspath(train_strategy_filename)))
         if name != manifest.NAME:
-            raise CheckpointError(f"{train_strategy_filename}: the strategy of a training is its {manifest.NAME}")
-        folder = where if files is None or where == folder else _elsewhere(where, folder)
+            raise CheckpointError(f"{train_strategy_filename}: expected the {manifest.NAME} of a checkpoint")
+        folder = where if files is None or where == folder else _refuse_other_folder(where, folder)
     leaves = dict(named(network))
     if predict_strategy is not None and not isinstance(predict_strategy, Mapping):
-        raise CheckpointError(f"predict_strategy {predict_strategy!r} is not a dictionary of names and shardings")
+        raise CheckpointError(f"predict_strategy {predict_strategy!r} is not a dictionary of shardings by name")
     strategy = dict(predict_strategy or {})
     for name in strategy:
         if name not in leaves:
@@ -286,7 +290,7 @@ def load_distributed_checkpoint(network, checkpoint_filenames, predict_strategy:
         for name, saved in source.manifest.tensors.items():
             for file, _ in saved.shards:
                 if files is not None and file not in files:
-                    raise CheckpointError(f"{os.path.join(folder, file)}: the file is not among checkpoint_filenames, and parameter '{name}' lies there")
+                    raise CheckpointError(f"{os.path.join(folder, file)}: the file is not among checkpoint_filenames, and holds parameter '{name}'")
         state = _load_like(source, network, True, False, Job())
     for name, sharding in strategy.items():
         if isinstance(sharding, Placed):
@@ -295,18 +299,18 @@ def load_distributed_checkpoint(network, checkpoint_filenames, predict_strategy:
             continue
         if not isinstance(sharding, Sharding):
             if not isinstance(sharding, Sequence) or len(sharding) != 2 or not isinstance(sharding[0], ProcessMesh):
-                raise CheckpointError(f"predict_strategy: {sharding!r} of '{name}' is no Sharding, and no ProcessMesh with placements")
+                raise CheckpointError(f"predict_strategy: {sharding!r} of '{name}' is neither a Sharding nor (ProcessMesh, placements)")
             sharding = Sharding(sharding[0], tuple(sharding[1]))
         strategy[name] = check_sharding(sharding, leaves[name].shape, leaves[name].dtype.element, f"'{name}'")
     return rebuild(state, {name: _as_predicted(leaf, name, predict_strategy, strategy) for name, leaf in named(state)})
 
 
 def _as_predicted(leaf, name: str, given, strategy: dict):
-    """A tensor as the strategy says; whole where there is none at all. What is not a tensor of this package lies nowhere."""
+    """A leaf with the sharding of the strategy, or unsharded without one. Only Tensors have shardings."""
     if not isinstance(leaf, Tensor) or given is not None and strategy.get(name) is None:
         return leaf
     return leaf._placed(strategy.get(name))
 
 
-def _elsewhere(where: str, folder: str):
-    raise CheckpointError(f"{where}: the manifest lies in another folder than the files, {folder}")
+def _refuse_other_folder(where: str, folder: str):
+    raise CheckpointError(f"{where}: the manifest is not in the folder of the files, {folder}")

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Saving: which process writes what, and how a checkpoint becomes complete."""
+"""Saving: the parts that each process writes, and the commit of a complete checkpoint."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ import threading
 import numpy as np
 
 from ..source import entry, location, standing_at
-from . import boxes, folder as folders, manifest, meeting
+from . import boxes, coordination, folder as folders, manifest
 from .boxes import Box
 from .chunks import CHUNK, MOST_CHUNK, Writer
 from .errors import CheckpointError, located
 from .manifest import Entry, File, Manifest
-from .meeting import Job
+from .coordination import Job
 from .safetensors import header
-from .state import Item, owners, take
+from .state import Item, extract, owners
 
 
 @dataclasses.dataclass
 class Plan:
-    """The files that this process writes: their parts as (item, box)."""
+    """The files that this process writes, with their parts as (item, box)."""
 
     files: dict[str, list[tuple[Item, Box]]]
 
     @staticmethod
     def of(items: list[Item], job: Job) -> Plan:
-        """In a job a rank writes one file, and one process alone a file for each device that holds something."""
+        """The plan of this rank: one file per rank of a job, or in a single process one file per device. Raises CheckpointError."""
         placed = [(device, item, box) for item in items for device, box in owners(item.shape, item.sharding)]
         if job.size == 1:
             devices = sorted({device for device, *_ in placed})
@@ -47,13 +47,13 @@ class Plan:
             if device not in mine:
                 continue
             if item.box is not None and item.box != box and boxes.volume(box):
-                raise CheckpointError(f"tensor '{item.name}': {job.me} holds {list(item.box)} and is to write {list(box)}; in a job of {job.size} the mesh "
-                                      "of a LocalTensor is of its ranks")
+                raise CheckpointError(f"tensor '{item.name}': {job.label} holds {list(item.box)} and is to write {list(box)}; in a job of {job.size} "
+                                      "ranks, the devices of a LocalTensor's mesh are the ranks")
             files.setdefault(f"shard-{number[device]:05d}-of-{total:05d}.safetensors", []).append((item, box))
         return Plan(files)
 
     def copied(self) -> Plan:
-        """The same of values of their own, which nobody changes."""
+        """The same plan with copies of the values, for a save in the background."""
         return Plan({file: [(dataclasses.replace(item, array=np.array(item.part(box)), box=box), box) for item, box in parts]
                      for file, parts in self.files.items()})
 
@@ -69,7 +69,7 @@ class Plan:
 
 
 def write_shard(path: str, parts: list[tuple[Item, Box]], chunk: int, metadata: dict | None = None) -> File:
-    """A file of safetensors. Of what is not contiguous a few rows at a time are copied."""
+    """Write a safetensors file; values that are not contiguous are copied a few rows at a time. Raises CheckpointError."""
     writer = Writer(path, chunk)
     try:
         writer.write(header({item.name: (item.dtype.name, boxes.extents(box)) for item, box in parts}, metadata))
@@ -78,14 +78,14 @@ def write_shard(path: str, parts: list[tuple[Item, Box]], chunk: int, metadata: 
                 writer.write(memoryview(piece.reshape(-1).view(np.uint8)))
         writer.close()
     except OSError as error:
-        raise CheckpointError(f"{path}: {error.strerror}{_room(error, path, parts)}; the checkpoint was not saved, and older ones are as they were") from None
+        raise CheckpointError(f"{path}: {error.strerror}{_needed_space(error, path, parts)}; the checkpoint was not saved; older ones are unchanged") from None
     finally:
         writer.abandon()
     return File(writer.size, writer.checksums)
 
 
-def _room(error: OSError, path: str, parts: list[tuple[Item, Box]]) -> str:
-    """Where there is not enough: the bytes that the file needs, and those that its file system has beside it."""
+def _needed_space(error: OSError, path: str, parts: list[tuple[Item, Box]]) -> str:
+    """For errors of lacking space: the bytes that the file needs and those available, as the end of a message; else empty."""
     if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return ""
     needs, has = sum(boxes.volume(box) * item.dtype.itemsize for item, box in parts), ""
@@ -99,7 +99,7 @@ def _room(error: OSError, path: str, parts: list[tuple[Item, Box]]) -> str:
 
 
 class Save:
-    """A checkpoint that is being saved. `wait` returns its path, or raises what went wrong; the next save into the folder does, too."""
+    """A checkpoint that is being saved. `wait` returns its path or raises the error; so does the next save to the folder."""
 
     def __init__(self):
         self.path: str | None = None
@@ -121,8 +121,8 @@ class Save:
 _last: dict[str, Save] = {}  # by folder and rank
 
 
-def _described(given: dict) -> dict:
-    """The states that are JSON: of the loader, of random numbers, and the hash of the program."""
+def _serializable(given: dict) -> dict:
+    """The JSON values of loader, random generator and program: their states, and the program's hash."""
     extra = {}
     for name, value in given.items():
         if name == "program" and value is not None:
@@ -141,43 +141,44 @@ def _described(given: dict) -> dict:
 @located
 def save_checkpoint(folder, state, step: int = 0, *, loader=None, random=None, program=None, keep: int | None = 2, asynchronous: bool = False,
                     alone: bool = False, timeout: float = 120.0, chunk: int = CHUNK) -> Save:
-    """Saves a state in `folder`/step-..., as safetensors and a manifest; when it returns (or `wait` of an asynchronous save does), the
-    checkpoint is on the disk, and until then the older ones are what there is.
+    """Save a state to `folder`/step-..., as safetensors files and a manifest.
 
-    state: a tree (modules, dictionaries, ...) of tensors and arrays of any library, and of numbers and strings in containers. Of a
-    tensor that lies on a mesh each part is written once. In a job all ranks call it with the same tree; a rank that holds a part
-    alone gives a LocalTensor. alone: saves what this process has, without the other ranks (`if get_rank() == 0: ...`).
-    loader, random: what JSON can say, a numpy.random.Generator, or an object with `state_dict()`; program: the artifact or text of
-    the compiled program, of which the hash is stored. keep: so many checkpoints stay, at least 2; None all. asynchronous: a thread
-    writes copies that are taken now. timeout: seconds that ranks wait for each other's next sign. chunk: bytes a checksum.
+    When it returns, or `wait` of an asynchronous save, the checkpoint is on disk; until then it is not visible.
 
-    Raises CheckpointError, which names file and rank.
+    state: a tree (modules, dictionaries, ...) of tensors and arrays of any library, numbers and strings. Each part of a sharded
+    tensor is written once. In a job, all ranks call it with the same tree; a rank that holds only its part of a tensor passes a
+    LocalTensor. alone: save the state of this process, without the other ranks (`if get_rank() == 0: ...`).
+    loader, random: a JSON value, a numpy.random.Generator, or an object with `state_dict()`. program: the artifact or text of
+    the compiled program; its hash is saved. keep: number of checkpoints to keep, at least 2; None for all. asynchronous: copy
+    the state now and write it in a thread. timeout: seconds without progress of another rank. chunk: bytes per checksum.
+
+    Raises CheckpointError, which names the file and the rank.
     """
     if keep is not None and (type(keep) is not int or keep < 2):
-        raise CheckpointError(f"keep {keep!r} is not a number of at least 2: while one checkpoint is written, another one is complete")
+        raise CheckpointError(f"keep {keep!r} is not a number of at least 2: a complete checkpoint must remain while another is written")
     if not isinstance(folder, (str, os.PathLike)):
-        raise CheckpointError(f"folder is a {type(folder).__name__}, and no path; call save_checkpoint(folder, state, step)")
+        raise CheckpointError(f"folder is a {type(folder).__name__}, not a path; call save_checkpoint(folder, state, step)")
     if isinstance(step, bool) or not isinstance(step, (int, np.integer)) or not 0 <= step < 10**18:
         raise CheckpointError(f"step {step!r} is not a number of steps")
     if type(chunk) is not int or not 0 < chunk <= MOST_CHUNK:
         raise CheckpointError(f"chunk {chunk!r} is not a number of bytes up to {MOST_CHUNK}")
-    folder, step, job = os.path.abspath(os.fspath(folder)), int(step), meeting.job(alone)
+    folder, step, job = os.path.abspath(os.fspath(folder)), int(step), coordination.job(alone)
     before = _last.pop((folder, job.rank), None)
     if before is not None:
         before.wait()
-    items, aliases, values = take(state, job.rank if job.size > 1 else None)
-    whole = Manifest(step, chunk, aliases=aliases, values=values, extra=_described({"loader": loader, "random": random, "program": program}))
+    items, aliases, values = extract(state, job.rank if job.size > 1 else None)
+    whole = Manifest(step, chunk, aliases=aliases, values=values, extra=_serializable({"loader": loader, "random": random, "program": program}))
     try:
         whole.text()
     except (TypeError, ValueError) as error:
-        raise CheckpointError(f"the states of loader and random numbers are no JSON: {error}") from None
+        raise CheckpointError(f"the state of loader or random cannot be written as JSON: {error}") from None
     plan, save, stack = Plan.of(items, job), Save(), contextlib.ExitStack()
     try:
         os.makedirs(folder, exist_ok=True)
         if job.rank == 0:
             stack.enter_context(folders.lock(folder))
             folders.clean(folder)
-        proposal = meeting.agree(job, folder, step, _lines(step, items, aliases), timeout)
+        proposal = coordination.agree(job, folder, step, _state_lines(step, items, aliases), timeout)
     except OSError as error:
         stack.close()
         raise CheckpointError(f"{folder}: {error.strerror}") from None
@@ -202,8 +203,8 @@ def save_checkpoint(folder, state, step: int = 0, *, loader=None, random=None, p
     return save
 
 
-def _lines(step: int, items: list[Item], aliases: dict[str, str]) -> list[str]:
-    """What all ranks save alike, for people to read where they do not."""
+def _state_lines(step: int, items: list[Item], aliases: dict[str, str]) -> list[str]:
+    """A description of the saved state, which must be equal on all ranks; its lines appear in messages if it is not."""
     return [f"step {step}", *(f"'{item.name}' {item.dtype.name}{list(item.shape)} {item.sharding or 'whole'}" for item in items),
             *(f"'{name}' = '{of}'" for name, of in sorted(aliases.items()))]
 
@@ -213,18 +214,18 @@ def _write(folder: str, job: Job, proposal: dict, plan: Plan, whole: Manifest, k
     try:
         made = plan.write(writing, whole.chunk)
         if job.rank:
-            meeting.say_done(job, folder, proposal, made.parts())
-            meeting.wait_until_complete(job, folder, proposal, timeout)
+            coordination.report_done(job, folder, proposal, made.parts())
+            coordination.wait_until_complete(job, folder, proposal, timeout)
             return os.path.join(folder, proposal["name"])
         body = {"format": manifest.FORMAT, "version": manifest.VERSION, "step": whole.step, "chunk": whole.chunk, "aliases": whole.aliases,
-                "values": whole.values, "extra": whole.extra, **_merged(made.parts(), meeting.collect(job, folder, proposal, timeout))}
+                "values": whole.values, "extra": whole.extra, **_merged(made.parts(), coordination.collect(job, folder, proposal, timeout))}
         text = manifest.check(body, os.path.join(writing, manifest.NAME)).text()
-        meeting.remove_notes(job, folder, proposal)
+        coordination.remove_messages(job, folder, proposal)
         folders.write_file(os.path.join(writing, manifest.NAME), text)
         path = folders.commit(folder, writing, proposal["name"])
     except OSError as error:
         _give_up(job, folder, proposal, plan, error.strerror)
-        raise CheckpointError(f"{writing}: {error.strerror}; the checkpoint was not saved, and older ones are as they were") from None
+        raise CheckpointError(f"{writing}: {error.strerror}; the checkpoint was not saved; older ones are unchanged") from None
     except BaseException as error:
         _give_up(job, folder, proposal, plan, str(error))
         raise
@@ -235,16 +236,16 @@ def _write(folder: str, job: Job, proposal: dict, plan: Plan, whole: Manifest, k
 
 def _give_up(job: Job, folder: str, proposal: dict, plan: Plan, reason: str) -> None:
     if job.rank == 0:
-        meeting.discard(folder, proposal)
+        coordination.discard(folder, proposal)
         return
-    for file in plan.files:  # makes room to say why
+    for file in plan.files:  # frees space for the message
         with contextlib.suppress(OSError):
             os.unlink(os.path.join(folder, proposal["writing"], file))
-    meeting.say_failed(job, folder, proposal, reason)
+    coordination.report_failure(job, folder, proposal, reason)
 
 
 def _merged(first: dict, others: list[dict]) -> dict:
-    """Files and tensors of all ranks."""
+    """The files and tensors of all ranks. Raises CheckpointError if ranks disagree about a tensor."""
     files, tensors = dict(first["files"]), dict(first["tensors"])
     for rank, part in enumerate(others, 1):
         files.update(part["files"])
@@ -252,6 +253,6 @@ def _merged(first: dict, others: list[dict]) -> dict:
             old = tensors.get(name)
             if old is not None and (old["dtype"], old["shape"]) != (entry["dtype"], entry["shape"]):
                 raise CheckpointError(f"tensor '{name}' is {entry['dtype']} of shape {entry['shape']} on rank {rank}, and {old['dtype']} of shape "
-                                      f"{old['shape']} on others; all ranks save the same state")
+                                      f"{old['shape']} on others; all ranks must save the same state")
             tensors[name] = entry if old is None else {**old, "shards": old["shards"] + entry["shards"]}
     return {"files": files, "tensors": tensors}

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One file of safetensors: a state of one process, as others read and write it."""
+"""A state of one process in a single safetensors file, which other programs can read and write."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from .chunks import CHUNK
 from .errors import CheckpointError, located
 from .loading import load_checkpoint
 from .saving import write_shard
-from .state import take
+from .state import extract
 
 
 @entry
 @located
 def save_state(path, state) -> None:
-    """Writes the tensors of a state into one file of safetensors, which is whole or not there; what is tied is written once. The
-    format has no checksums: save_checkpoint has. Raises CheckpointError, also for plain values in the state, which the format cannot say.
+    """Write the tensors of a state to one safetensors file, atomically; tied tensors are written once.
+
+    The format has no checksums, unlike save_checkpoint. Raises CheckpointError, also if the state has values that are not
+    tensors.
     """
     path = os.path.abspath(os.fspath(path))
-    items, _, values = take(state)
+    items, _, values = extract(state)
     if values:
-        raise CheckpointError(f"{path}: '{next(iter(values))}' is not a tensor, and a file of safetensors has only those; use save_checkpoint")
+        raise CheckpointError(f"{path}: '{next(iter(values))}' is not a tensor, and safetensors files hold only tensors; use save_checkpoint")
     part = f"{path}.{secrets.token_hex(4)}.part"
     try:
         try:
@@ -40,5 +42,5 @@ def save_state(path, state) -> None:
 
 
 def load_state(path, like=None, **options):
-    """The state of a file or folder, alone: `load_checkpoint(path, like, ...).state`."""
+    """The state of a file or folder: `load_checkpoint(path, like, ...).state`."""
     return load_checkpoint(path, like, **options).state

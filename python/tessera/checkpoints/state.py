@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The state of a training as named tensors: trees of arrays of any library taken apart, and put together from what was saved."""
+"""A training state as named tensors: flatten trees of arrays of any library, and rebuild them from saved tensors."""
 
 from __future__ import annotations
 
@@ -27,21 +27,24 @@ _PLAIN = (bool, int, float, str, type(None))
 
 
 class LocalTensor:
-    """What one rank of a job holds of a tensor: `array` is its part of a tensor of `shape` that lies as `sharding` says, where ranks
-    are the processes of the mesh."""
+    """The part of a sharded tensor that one rank of a job holds.
+
+    array: the part; shape, sharding: of the whole tensor; rank: of this process, a device of the sharding's mesh. Raises
+    CheckpointError if the array does not have the shape of the part.
+    """
 
     def __init__(self, array, shape: Sequence[int], sharding: Sharding, rank: int):
         self.array, self.shape, self.sharding, self.rank = np.asarray(array), tuple(shape), sharding, rank
         self.dtype = dtypes.dtype(self.array.dtype)
         found = layout(sharding, len(self.shape))
         if found.partial:
-            raise CheckpointError("a LocalTensor holds a part of the value, and the sharding says a partial value; reduce it first")
+            raise CheckpointError("the sharding of a LocalTensor has a partial placement; reduce the value first")
         if rank not in sharding.mesh.devices:
             raise CheckpointError(f"rank {rank} is not in the mesh {list(sharding.mesh.devices)}")
         self.box = boxes.of_slices(found.box(self.shape, sharding.mesh, rank))
         if self.array.shape != boxes.extents(self.box):
-            raise CheckpointError(f"rank {rank} has shape {boxes.extents(self.box)} of a tensor of shape {self.shape}, and the array has "
-                                  f"{self.array.shape}")
+            raise CheckpointError(f"the part of rank {rank} of a tensor of shape {self.shape} has shape {boxes.extents(self.box)}, and the array "
+                                  f"has {self.array.shape}")
 
     def __array__(self, dtype=None, copy=None):
         return np.array(self.array, dtype) if copy else np.asarray(self.array, dtype)
@@ -52,7 +55,7 @@ class LocalTensor:
 
 @dataclasses.dataclass(frozen=True)
 class Item:
-    """A tensor to save. `array` is the global value, or the part in `box` alone."""
+    """A tensor to save. `array` is the global value, or only the part in `box`."""
 
     name: str
     dtype: DType
@@ -62,11 +65,11 @@ class Item:
     box: Box | None
 
     def part(self, box: Box) -> np.ndarray:
-        """The values of a box, which this process has, in the order of the file."""
+        """The values of a box that this process has, little-endian and contiguous."""
         return np.concatenate([piece.reshape(-1) for piece in self.pieces(box)]).reshape(boxes.extents(box))
 
     def pieces(self, box: Box) -> Iterator[np.ndarray]:
-        """The same in pieces one behind the other: the memory itself where it lies so, else copies of a few rows."""
+        """The same in consecutive pieces: a view if the memory already is so, else copies of a few rows."""
         if not boxes.volume(box):
             yield np.empty(boxes.extents(box), self.array.dtype)
             return
@@ -82,7 +85,7 @@ class Item:
 
 
 def is_plain(value) -> bool:
-    return isinstance(value, _PLAIN) and not tree.is_array(value)  # NumPy's float64 is a float, too
+    return isinstance(value, _PLAIN) and not tree.is_array(value)  # numpy.float64 is a subclass of float
 
 
 def _is_leaf(value) -> bool:
@@ -90,7 +93,7 @@ def _is_leaf(value) -> bool:
 
 
 def named(state) -> list[tuple[str, object]]:
-    """Names and leaves: tensors, and what plain values stand in containers."""
+    """The (name, leaf) pairs of a state: tensors, and plain values in containers. Raises CheckpointError for duplicate names."""
     found: dict[str, object] = {}
     for leaf in tree.state_leaves(state, _is_leaf):
         name = leaf.known[0] or "value"
@@ -101,17 +104,17 @@ def named(state) -> list[tuple[str, object]]:
 
 
 def other_names(state) -> dict[str, tuple[str, ...]]:
-    """By the name of `named` the further ones that a tensor is loaded by: of tied weights of an imported module, and its place."""
+    """Further names under which a tensor is loaded, by its name in `named`: of tied weights in imported modules, and its path."""
     return {leaf.known[0]: leaf.known[1:] for leaf in tree.state_leaves(state, _is_leaf) if len(leaf.known) > 1}
 
 
 def unsaved(state) -> set[str]:
-    """Names of `named` of what a checkpoint leaves out: constants of imported modules, which the import gives."""
+    """The names in `named` of leaves that are not saved: constants of imported modules, which the import provides."""
     return {leaf.known[0] for leaf in tree.state_leaves(state, _is_leaf) if not leaf.names}
 
 
 def _tied_names(state) -> dict[str, tuple[str, ...]]:
-    """By the name of `named` the further ones that a tensor is saved by."""
+    """Further names under which a tensor is saved, by its name in `named`."""
     return {leaf.names[0]: leaf.names[1:] for leaf in tree.state_leaves(state, _is_leaf) if len(leaf.names) > 1}
 
 
@@ -126,12 +129,15 @@ def _host(name: str, value) -> tuple[DType, np.ndarray]:
 
 
 def _key(array: np.ndarray, dtype: DType):
-    """Arrays of equal keys share their memory: tied weights."""
+    """A key that is equal for arrays that share their memory (tied weights)."""
     return (array.__array_interface__["data"][0], array.shape, array.strides, dtype.name) if array.size else object()
 
 
 def _part(value, rank: int | None) -> Part | None:
-    """What rank `rank` of a job holds of a tensor that lies on the devices of all ranks; None where it is to be taken as a whole."""
+    """The part of a tensor, sharded over the devices of the job, that rank `rank` holds.
+
+    Returns None if the tensor is to be saved as a whole. Raises CheckpointError if the part is not that of `rank`.
+    """
     if rank is None or not isinstance(value, Tensor) or value._data is not None or value._source is None:
         return None
     part = value._source.part()
@@ -139,21 +145,23 @@ def _part(value, rank: int | None) -> Part | None:
         return None
     value._used()
     if not part.fits(held(value.shape, part.sharding, rank)):
-        raise CheckpointError(f"this process is rank {rank} of the job, and holds {part.boxes} of a tensor that lies as {part.sharding}, where rank "
-                              f"{rank} has {held(value.shape, part.sharding, rank)}; count ranks as the launcher does")
+        raise CheckpointError(f"this process is rank {rank} of the job and holds {part.boxes} of a tensor with sharding {part.sharding}, by which "
+                              f"rank {rank} holds {held(value.shape, part.sharding, rank)}; use the launcher's ranks")
     return part
 
 
 def held(shape: Sequence[int], sharding: Sharding, rank: int) -> list[Box]:
-    """What a rank has of a tensor that lies on the devices of all ranks: one box, or none."""
+    """The boxes (one, or none) that a rank holds of a tensor sharded over the devices of the job."""
     if rank not in sharding.mesh.devices:
         return []
     return [boxes.of_slices(layout(sharding, len(shape)).box(shape, sharding.mesh, rank))]
 
 
-def take(state, rank: int | None = None) -> tuple[list[Item], dict[str, str], dict[str, object]]:
-    """Tensors, further names of them, and plain values. With a rank, that of this process in a job, of tensors that lie on the devices
-    of the job's processes their part here alone."""
+def extract(state, rank: int | None = None) -> tuple[list[Item], dict[str, str], dict[str, object]]:
+    """Flatten a state into tensors, aliases of tensors, and plain values by name.
+
+    rank: of this process in a job; tensors sharded over the job's devices then give only the part of this rank.
+    """
     items, aliases, values, first, tied, left_out = [], {}, {}, {}, _tied_names(state), unsaved(state)
     for name, value in named(state):
         if name in left_out:
@@ -163,7 +171,7 @@ def take(state, rank: int | None = None) -> tuple[list[Item], dict[str, str], di
             continue
         part = _part(value, rank)
         dtype, array = (value.dtype, part.array) if part is not None else _host(name, value)
-        key = _key(array, dtype) if part is None else id(value)  # its copy of a part is new each time
+        key = _key(array, dtype) if part is None else id(value)  # `array` is a new copy on each call
         aliases |= {other: first.get(key, name) for other in tied.get(name, ())}
         if key in first:
             aliases[name] = first[key]
@@ -190,8 +198,10 @@ def decode(value):
 
 @functools.lru_cache(maxsize=4096)
 def owners(shape: tuple[int, ...], sharding: Sharding | None) -> tuple[tuple[int, Box], ...]:
-    """(device, box) of each part of a tensor; of replicas the lowest device has it. Partial values are not parts of the value: where
-    it is a reduction over an axis, it is taken as reduced."""
+    """The (device, box) of each part of a tensor; of replicas, the lowest device owns the part.
+
+    Axes with a partial placement are treated as replicated: the value that is saved is the reduced one.
+    """
     if sharding is None:
         return ((0, boxes.whole(shape)),)
     of, found = layout(sharding, len(shape)), {}
@@ -203,9 +213,9 @@ def owners(shape: tuple[int, ...], sharding: Sharding | None) -> tuple[tuple[int
 
 
 def ties(state) -> dict[str, list[str]]:
-    """Names of tensors that are one, by each of them."""
+    """Groups of names of tied tensors, by each name."""
     groups: dict = {}
-    kept = []  # so that no memory is used again
+    kept = []  # keeps arrays alive, so that no address is reused
     for name, value in named(state):
         if is_plain(value):
             continue
@@ -218,7 +228,7 @@ def ties(state) -> dict[str, list[str]]:
 
 
 def like(leaf, array: np.ndarray, dtype: DType):
-    """An array as the leaf is: a tensor in its place on its mesh, PyTorch's, NumPy's."""
+    """An array as the type of `leaf`: a Tensor or LocalTensor with its sharding, a PyTorch tensor, or a NumPy array."""
     if isinstance(leaf, Tensor):
         return from_array(array, dtype, leaf.sharding)
     if isinstance(leaf, LocalTensor):
@@ -240,5 +250,5 @@ def cast(array: np.ndarray, dtype: DType, wanted: DType) -> np.ndarray:
 
 
 def rebuild(state, leaves: dict[str, object]):
-    """A copy of a tree with other leaves, by name."""
+    """A copy of a tree with the leaves replaced, by name."""
     return tree.rebuild(state, [leaves[name] for name, _ in named(state)], _is_leaf)
