@@ -26,7 +26,7 @@ refused("init_process_group", lambda: dist.all_reduce(np.zeros(2)))
 refused("init_process_group", dist.get_rank)
 with tempfile.TemporaryDirectory() as folder:
     dist.init_process_group("tcp", f"file://{folder}/one", world_size=1, rank=0)
-    refused("init_process_group was called already", lambda: dist.init_process_group("tcp", f"file://{folder}/two", world_size=1, rank=0))
+    refused("init_process_group was already called", lambda: dist.init_process_group("tcp", f"file://{folder}/two", world_size=1, rank=0))
     dist.destroy_process_group()
     refused("init_process_group", lambda: dist.barrier())
     refused("rank 4 of world_size 2", lambda: dist.init_process_group("tcp", f"file://{folder}/x", world_size=2, rank=4))

@@ -209,11 +209,11 @@ class Messages(Case):
 
     def test_objects_of_one_rank_refused(self):
         self.refused(run(2, lambda rank: dist.gather_object(1, [None] if rank == 0 else None)),
-                     "rank 0: gather_object: object_gather_list of rank 0 is a list of 2 places, one for each rank")
+                     "rank 0: gather_object: object_gather_list of rank 0 must be a list of length 2, the number of ranks")
         self.refused(run(2, lambda rank: dist.gather_object(1, [None] * 2)),
                      "rank 1: gather_object: object_gather_list is given on rank 1, and dst is 0")
         self.refused(run(2, lambda rank: dist.scatter_object_list([None], [1] if rank == 0 else None)),
-                     "rank 0: scatter_object_list: scatter_object_input_list of rank 0 is a list of 2 objects, one for each rank")
+                     "rank 0: scatter_object_list: scatter_object_input_list of rank 0 must be a list of 2 objects, one for each rank")
 
     def test_places(self):
         def body(rank):
@@ -235,8 +235,8 @@ class Messages(Case):
     def test_objects_are_never_executed(self):
         def body(rank):
             dist.all_gather_object([None] * 2, object() if rank else 1)
-        self.refused(run(2, body), "rank 1: all_gather_object: an object of type object is not sent; None, bool, int, float, str, "
-                                   "bytes, lists and dicts with keys of str are")
+        self.refused(run(2, body), "rank 1: all_gather_object: an object of type object cannot be sent; expected None, bool, int, float, "
+                                   "str, bytes, or lists and dicts (with str keys) of these")
 
 
 class Subgroups(Case):
@@ -268,23 +268,23 @@ class Refused(Case):
 
     def test_arguments_of_one_rank_are_named_on_all(self):
         table = {
-            "broadcast: src 7 is not of the group [0, 1]": lambda x, rank: dist.broadcast(x, 7 * rank),
+            "broadcast: src 7 is not a rank of the group [0, 1]": lambda x, rank: dist.broadcast(x, 7 * rank),
             "all_reduce: unknown reduction 'median'; there are sum, avg, max, min, prod, band, bor, bxor":
                 lambda x, rank: dist.all_reduce(x, "median" if rank else "sum"),
             "all_reduce: unknown algorithm 'star'; there are direct, one_shot, ring, halving_doubling, tree, hierarchical":
                 lambda x, rank: dist.all_reduce(x, algorithm="star" if rank else None),
-            "all_reduce: tensor is not contiguous; copy it, as with numpy.ascontiguousarray":
+            "all_reduce: tensor is not contiguous; copy it, for example with numpy.ascontiguousarray":
                 lambda x, rank: dist.all_reduce(x[::2] if rank else x),
-            "all_reduce: tensor is of complex64; there are float64, float32, float16, bfloat16, int64, int32, int16, int8, uint64, "
+            "all_reduce: tensor has dtype complex64; expected one of float64, float32, float16, bfloat16, int64, int32, int16, int8, uint64, "
             "uint32, uint16, uint8, bool": lambda x, rank: dist.all_reduce(x.astype(np.complex64) if rank else x),
             "all_gather: output_tensor has 7 elements; 2 ranks with 4 each give 8":
                 lambda x, rank: dist.all_gather_into_tensor(np.zeros(8 - rank, np.float32), x),
-            "all_gather: tensor_list is of 1 arrays; it has one for each of the 2 ranks of the group":
+            "all_gather: tensor_list is a list of 1 arrays; expected one array for each of the 2 ranks of the group":
                 lambda x, rank: dist.all_gather([x] * (2 - rank), x),
-            "reduce_scatter: input has 3 elements, which 2 ranks do not share in parts of 2":
+            "reduce_scatter: input has 3 elements; 2 ranks with outputs of 2 each take 4":
                 lambda x, rank: dist.reduce_scatter_tensor(x[:2], x[:4 - rank]),
             "scatter: scatter_list is given on rank 1, and src is 0": lambda x, rank: dist.scatter(x, [x, x], 0),
-            "all_gather: input_tensor is f32 and output_tensor is f64; they have one type":
+            "all_gather: input_tensor is f32 and output_tensor is f64; they must have the same dtype":
                 lambda x, rank: dist.all_gather_into_tensor(np.zeros(8, np.float64 if rank else np.float32), x),
         }
         for message, call in table.items():
@@ -310,15 +310,15 @@ class Refused(Case):
         with self.assertRaisesRegex(dist.DistributedError, "^there is no process group; call init_process_group first$"):
             dist.all_reduce(np.ones(2))
         twice = run(1, lambda rank: dist.init_process_group("threads", "again", 1, 1, 0))
-        self.refused(twice, "init_process_group was called already; destroy_process_group ends the job")
+        self.refused(twice, "init_process_group was already called; call destroy_process_group first")
 
     def test_how_a_job_begins(self):
         for message, options in {
             "no backend 'gloo'; there are tcp, threads": dict(backend="gloo"),
-            "no backend 'gloo'; there are tcp, threads, mpi, and nccl of 'cuda'": dict(backend="cpu:gloo,cuda:nccl"),
-            "backend 'cpu:tcp,xla:tcp'; it is a name, or one for each of 'cpu' and 'cuda'": dict(backend="cpu:tcp,xla:tcp"),
-            "no backend 'tcp' of 'cuda'; there is nccl": dict(backend="cuda:tcp"),
-            "timeout 0 is not a number of seconds above 0": dict(timeout=0),
+            "no backend 'gloo'; there are tcp, threads, mpi, and nccl for 'cuda'": dict(backend="cpu:gloo,cuda:nccl"),
+            "backend 'cpu:tcp,xla:tcp'; expected a name, or one for each of 'cpu' and 'cuda'": dict(backend="cpu:tcp,xla:tcp"),
+            "no backend 'tcp' for 'cuda'; there is nccl": dict(backend="cuda:tcp"),
+            "timeout 0 is neither a number of seconds above 0": dict(timeout=0),
             "rank 3 of world_size 2; give both, and count ranks from 0": dict(rank=3, world_size=2),
             "init_method 'http://x' is not env://, tcp://HOST:PORT or file://PATH": dict(init_method="http://x", rank=0, world_size=2),
             "init_method 'tcp://x:1' of backend 'tcp' needs rank and world_size": dict(init_method="tcp://x:1"),

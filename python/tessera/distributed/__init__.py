@@ -1,9 +1,10 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Process groups: collectives and messages between the processes of a job, on arrays of the host (docs/distributed.md).
+"""Process groups: collectives and messages between the processes of a job, on arrays of hosts and GPUs (docs/distributed.md).
 
-The functions are those of torch.distributed, with NumPy arrays, tensors of PyTorch on the CPU, and what has the buffer protocol
-or DLPack. All ranks of a group make the same calls in the same order; a call that differs between ranks fails on all of them.
+The functions are those of torch.distributed, for NumPy arrays, PyTorch tensors, and objects with the buffer protocol, DLPack
+or the CUDA array interface. All ranks of a group make the same calls in the same order; a call that differs between ranks
+fails on all of them.
 """
 
 from .collectives import (ReduceOp, all_gather, all_gather_into_tensor, all_reduce, all_to_all, all_to_all_single, barrier, broadcast,
@@ -12,7 +13,7 @@ from .group import (NON_GROUP_MEMBER, DistributedError, ProcessGroup, backends, 
                     get_local_rank, get_process_group_ranks, get_rank, get_world_size, init_process_group, is_initialized, load_backend, new_group)
 from .messages import P2POp, batch_isend_irecv, irecv, isend, recv, send
 from .objects import all_gather_object, broadcast_object_list, gather_object, scatter_object_list
-from .places import get_global_rank, get_group_rank, is_available
+from .group_ranks import get_global_rank, get_group_rank, is_available
 from .processes import SpawnError, spawn
 from .work import Work
 

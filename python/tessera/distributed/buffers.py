@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a call reads and writes: the memory of arrays."""
+"""Buffers: the memory of the arrays that a call reads and writes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ _TYPES = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf1
 
 @dataclasses.dataclass(frozen=True)
 class Buffer:
-    """Contiguous memory of `count` elements, of the host or on a device 'cuda'. `owner` keeps it. Parts of a device that are not one
-    behind the other have an address each in `parts`. What was issued to `stream` comes before a call."""
+    """Contiguous memory of `count` elements, on device 'cpu' or 'cuda'.
+
+    owner: keeps the memory alive. parts: on a GPU, the addresses of parts that are not adjacent. stream: CUDA stream whose
+    issued work precedes the call.
+    """
 
     owner: object
     address: int
@@ -39,7 +42,7 @@ class Buffer:
         return f"{self.count} {self.type}"
 
     def array(self) -> np.ndarray:
-        """Its bytes, flat."""
+        """The bytes of the buffer, as a flat array."""
         if self.count == 0:
             return np.empty(0, np.uint8)
         import_ = {"data": (self.address, False), "shape": (self.bytes,), "typestr": "|u1", "version": 3}
@@ -47,10 +50,10 @@ class Buffer:
 
 
 def buffer(name: str, value, writable: bool = True) -> Buffer:
-    """The memory of an array; ArgumentError says why it is none that a call can use."""
-    if hasattr(value, "data_ptr") and hasattr(value, "is_contiguous"):  # PyTorch's, whose types NumPy may lack
+    """The memory of an array. Raises ArgumentError if a call cannot use it."""
+    if hasattr(value, "data_ptr") and hasattr(value, "is_contiguous"):  # a PyTorch tensor; NumPy may lack its dtype
         if value.device.type not in ("cpu", "cuda"):
-            raise ArgumentError(f"{name} is on {value.device}; groups work on 'cpu' and 'cuda'")
+            raise ArgumentError(f"{name} is on {value.device}; groups support 'cpu' and 'cuda'")
         device, stream = value.device.type, 0
         if device == "cuda":
             stream = sys.modules["torch"].cuda.current_stream(value.device).cuda_stream
@@ -67,29 +70,29 @@ def buffer(name: str, value, writable: bool = True) -> Buffer:
         if array.dtype.byteorder == ">":
             raise ArgumentError(f"{name} is big-endian; convert it with astype")
     if kind not in _TYPES:
-        raise ArgumentError(f"{name} is of {kind}; there are {', '.join(_TYPES)}")
+        raise ArgumentError(f"{name} has dtype {kind}; expected one of {', '.join(_TYPES)}")
     if not contiguous:
-        raise ArgumentError(f"{name} is not contiguous; copy it, as with numpy.ascontiguousarray")
+        raise ArgumentError(f"{name} is not contiguous; copy it, for example with numpy.ascontiguousarray")
     return Buffer(value, address, count, _TYPES[kind], size, device, stream)
 
 
 def _on_device(name: str, value, writable: bool):
-    """What the CUDA array interface says: contiguous, type, address, elements, bytes of one, stream."""
-    told = value.__cuda_array_interface__
-    address, is_read_only = told["data"]
+    """(is contiguous, dtype, address, number of elements, bytes per element, stream) from the CUDA array interface."""
+    interface = value.__cuda_array_interface__
+    address, is_read_only = interface["data"]
     if writable and is_read_only:
         raise ArgumentError(f"{name} is read-only, and the call writes to it")
-    if told["typestr"].startswith(">"):
+    if interface["typestr"].startswith(">"):
         raise ArgumentError(f"{name} is big-endian; convert it with astype")
-    dtype, shape, strides = np.dtype(told["typestr"]), tuple(told["shape"]), told.get("strides")
-    kind = "bfloat16" if dtype.kind == "V" and dtype.itemsize == 2 else dtype.name  # as PyTorch and ml_dtypes spell it
+    dtype, shape, strides = np.dtype(interface["typestr"]), tuple(interface["shape"]), interface.get("strides")
+    kind = "bfloat16" if dtype.kind == "V" and dtype.itemsize == 2 else dtype.name  # V2 is bfloat16 in PyTorch and ml_dtypes
     dense, step = [], dtype.itemsize
     for extent in reversed(shape):
         dense.insert(0, step)
         step *= extent
     contiguous = strides is None or math.prod(shape) == 0 or all(
         extent == 1 or stride == wanted for extent, stride, wanted in zip(shape, strides, dense))
-    return contiguous, kind, address or 0, math.prod(shape), dtype.itemsize, told.get("stream") or 0
+    return contiguous, kind, address or 0, math.prod(shape), dtype.itemsize, interface.get("stream") or 0
 
 
 def _array(name: str, value) -> np.ndarray:
@@ -103,32 +106,33 @@ def _array(name: str, value) -> np.ndarray:
         return np.from_dlpack(value)
     except (AttributeError, TypeError, BufferError, RuntimeError, ValueError) as error:
         if hasattr(value, "__dlpack__"):
-            raise ArgumentError(f"{name} does not give its memory to the host: {error}") from None
-        raise ArgumentError(f"{name} is {type(value).__name__}; it is a NumPy array, a tensor of PyTorch, or what has "
+            raise ArgumentError(f"{name} does not export host memory: {error}") from None
+        raise ArgumentError(f"{name} is {type(value).__name__}; expected a NumPy array, a PyTorch tensor, or an object with "
                             "the buffer protocol, DLPack or the CUDA array interface") from None
 
 
 def buffers(name: str, values, size: int, writable: bool = True) -> list[Buffer]:
-    """One for each rank of a group, of one type."""
+    """The buffers of a list with one array per rank, all of one dtype. Raises ArgumentError."""
     if not isinstance(values, (list, tuple)) or len(values) != size:
-        count = f"of {len(values)} arrays" if isinstance(values, (list, tuple)) else type(values).__name__
-        raise ArgumentError(f"{name} is {count}; it has one for each of the {size} ranks of the group")
+        count = f"a list of {len(values)} arrays" if isinstance(values, (list, tuple)) else type(values).__name__
+        raise ArgumentError(f"{name} is {count}; expected one array for each of the {size} ranks of the group")
     result = [buffer(f"{name}[{index}]", value, writable) for index, value in enumerate(values)]
     same_type(**{f"{name}[{index}]": each for index, each in enumerate(result)})
     return result
 
 
 def same_type(**named: Buffer) -> None:
+    """Raise ArgumentError if buffers differ in dtype or device."""
     (first, one), *rest = named.items()
     for name, other in rest:
         if one.type != other.type:
-            raise ArgumentError(f"{first} is {one.type} and {name} is {other.type}; they have one type")
+            raise ArgumentError(f"{first} is {one.type} and {name} is {other.type}; they must have the same dtype")
         if one.device != other.device:
-            raise ArgumentError(f"{first} is on '{one.device}' and {name} on '{other.device}'; they are on one device")
+            raise ArgumentError(f"{first} is on '{one.device}' and {name} on '{other.device}'; they must be on the same device")
 
 
 def joined(parts: list[Buffer]) -> Buffer:
-    """New memory for all of them, one behind the other; on a device what they have."""
+    """A new buffer for the concatenation of `parts`; on a GPU, one that refers to the parts themselves."""
     total, size = sum(part.count for part in parts), parts[0].itemsize
     if parts[0].device != "cpu":
         owners, addresses = [part.owner for part in parts], tuple(part.address for part in parts)
@@ -138,7 +142,7 @@ def joined(parts: list[Buffer]) -> Buffer:
 
 
 def pack(parts: list[Buffer]) -> Buffer:
-    """Copies them into new memory; on a device what they have."""
+    """The concatenation of `parts`, copied; on a GPU, a buffer that refers to the parts themselves."""
     whole = joined(parts)
     if whole.parts:
         return whole
@@ -150,6 +154,7 @@ def pack(parts: list[Buffer]) -> Buffer:
 
 
 def unpack(whole: Buffer, parts: list[Buffer]) -> None:
+    """Copy a buffer that `joined` returned into its parts."""
     if whole.parts:
         return
     at = 0

@@ -1,6 +1,11 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Collectives of a group."""
+"""Collectives of a process group.
+
+Common arguments: group: a ProcessGroup (default: all ranks of the job); async_op: return a Work instead of waiting; algorithm:
+a name such as 'ring' (default: chosen by group, hosts and size; `which_algorithm`). Ranks that are not in the group return None.
+All raise ArgumentError, or DistributedError if the call fails on any rank.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +17,17 @@ from .work import Work
 
 
 class ReduceOp:
-    """How contributions are combined. f16 and bf16 are added in f32; max and min hand NaN on; AVG ("mean" is the same) is of floats, the
-    last three are of integers and bool."""
+    """Reductions. f16 and bf16 are added in f32; max and min propagate NaN. AVG (or "mean") applies to floats only, the bitwise
+    reductions to integers and bool only."""
 
     SUM, AVG, MAX, MIN, PRODUCT, BAND, BOR, BXOR = "sum", "avg", "max", "min", "prod", "band", "bor", "bxor"
 
 
 def _run(group: ProcessGroup | None, kind: str, describe, async_op: bool):
-    """`describe(group)` checks the arguments and says what to call. Where it refuses them, the call fails on all ranks."""
+    """Run a collective. `describe(group)` checks the arguments and returns those of `_call`.
+
+    If it raises ArgumentError, the call fails on all ranks.
+    """
     target = member(group)
     if target is None:
         return None
@@ -34,7 +42,7 @@ def _run(group: ProcessGroup | None, kind: str, describe, async_op: bool):
 
 
 def refuse(group: ProcessGroup, kind: str, reason) -> Work:
-    """Takes part in the call of the others, which fails on all ranks."""
+    """Take part in the other ranks' call in order to make it fail on all ranks, with `reason`."""
     with group.errors():
         return Work(group, group.handle.refuse(f"{kind}: {reason}{_at(', at ')}"))
 
@@ -54,31 +62,34 @@ def _call(group: ProcessGroup, kind: str, source: Buffer | None, target: Buffer 
 
 
 def _at(prefix: str = "") -> str:
-    """The caller's line, for messages."""
+    """The user's line, for messages."""
     place = location()
     return f"{prefix}{place.file}:{place.line}" if place else ""
 
 
 def _member_of(group: ProcessGroup, name: str, rank) -> int:
     if isinstance(rank, bool) or not isinstance(rank, int) or rank not in group.ranks:
-        raise ArgumentError(f"{name} {rank!r} is not of the group {group.ranks}")
+        raise ArgumentError(f"{name} {rank!r} is not a rank of the group {group.ranks}")
     return rank
 
 
 def _counts(group: ProcessGroup, name: str, counts, count: int) -> list[int]:
-    """Elements of each rank: those given, or as many as here."""
+    """The number of elements of each rank: `counts`, or `count` for all."""
     if counts is None:
         return [count] * group.size()
     if len(counts) != group.size() or not all(isinstance(each, int) and each >= 0 for each in counts):
-        raise ArgumentError(f"{name} {counts!r} are no numbers of elements, one for each of the {group.size()} ranks")
+        raise ArgumentError(f"{name} {counts!r} is not a list of element counts, one for each of the {group.size()} ranks")
     if counts[group.rank()] != count:
         raise ArgumentError(f"{name}[{group.rank()}] is {counts[group.rank()]}, and the array of this rank has {count} elements")
     return list(counts)
 
 
 def all_reduce(tensor, op: str = ReduceOp.SUM, group=None, async_op: bool = False, algorithm: str | None = None):
-    """In place: every rank gets the reduction of all ranks' arrays. By default contributions are combined in the order of ranks, so
-    that all runs give the same bits; another algorithm (ring, halving_doubling, tree, hierarchical) may round otherwise."""
+    """Reduce the arrays of all ranks, in place on every rank.
+
+    By default, contributions are combined in the order of ranks, so that all runs give the same bits. Other algorithms (ring,
+    halving_doubling, tree, hierarchical) may round differently.
+    """
     def describe(_):
         data = buffer("tensor", tensor)
         return dict(source=data, target=data, counts=[data.count], op=op, algorithm=algorithm)
@@ -86,7 +97,7 @@ def all_reduce(tensor, op: str = ReduceOp.SUM, group=None, async_op: bool = Fals
 
 
 def reduce(tensor, dst: int, op: str = ReduceOp.SUM, group=None, async_op: bool = False, algorithm: str | None = None):
-    """In place on rank dst; the arrays of other ranks stay as they are."""
+    """Reduce the arrays of all ranks, in place on rank dst; the arrays of other ranks do not change."""
     def describe(group):
         root = _member_of(group, "dst", dst)
         data = buffer("tensor", tensor, writable=root == group.global_rank)
@@ -95,7 +106,7 @@ def reduce(tensor, dst: int, op: str = ReduceOp.SUM, group=None, async_op: bool 
 
 
 def broadcast(tensor, src: int, group=None, async_op: bool = False, algorithm: str | None = None):
-    """In place: every rank gets the array of rank src."""
+    """Copy the array of rank src to all ranks, in place."""
     def describe(group):
         root = _member_of(group, "src", src)
         data = buffer("tensor", tensor, writable=root != group.global_rank)
@@ -104,7 +115,7 @@ def broadcast(tensor, src: int, group=None, async_op: bool = False, algorithm: s
 
 
 def all_gather(tensor_list, tensor, group=None, async_op: bool = False, algorithm: str | None = None):
-    """tensor_list[i] becomes the array of the i-th rank of the group. Ranks may have different sizes."""
+    """Set tensor_list[i] to the array of the i-th rank of the group. Sizes may differ between ranks."""
     def describe(group):
         own, parts = buffer("tensor", tensor, writable=False), buffers("tensor_list", tensor_list, group.size())
         same_type(tensor=own, tensor_list=parts[0])
@@ -115,7 +126,7 @@ def all_gather(tensor_list, tensor, group=None, async_op: bool = False, algorith
 
 
 def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op: bool = False, algorithm: str | None = None):
-    """The output becomes the arrays of all ranks, one behind the other."""
+    """Set the output to the concatenation of the arrays of all ranks."""
     def describe(group):
         own, whole = buffer("input_tensor", input_tensor, writable=False), buffer("output_tensor", output_tensor)
         same_type(input_tensor=own, output_tensor=whole)
@@ -127,7 +138,7 @@ def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op: bo
 
 
 def reduce_scatter(output, input_list, op: str = ReduceOp.SUM, group=None, async_op: bool = False, algorithm: str | None = None):
-    """The output of the i-th rank becomes the reduction of all ranks' input_list[i]. The parts may have different sizes."""
+    """Set the output of the i-th rank to the reduction of all ranks' input_list[i]. Sizes may differ between ranks."""
     def describe(group):
         own, parts = buffer("output", output), buffers("input_list", input_list, group.size(), writable=False)
         same_type(output=own, input_list=parts[0])
@@ -137,19 +148,22 @@ def reduce_scatter(output, input_list, op: str = ReduceOp.SUM, group=None, async
 
 
 def reduce_scatter_tensor(output, input, op: str = ReduceOp.SUM, group=None, async_op: bool = False, algorithm: str | None = None):
-    """The same with equal parts of one array."""
+    """`reduce_scatter` with equal parts of one array."""
     def describe(group):
         own, whole = buffer("output", output), buffer("input", input, writable=False)
         same_type(output=own, input=whole)
         if whole.count != own.count * group.size():
-            raise ArgumentError(f"input has {whole.count} elements, which {group.size()} ranks do not share in parts of {own.count}")
+            raise ArgumentError(f"input has {whole.count} elements; {group.size()} ranks with outputs of {own.count} each take "
+                                f"{own.count * group.size()}")
         return dict(source=whole, target=own, counts=[own.count] * group.size(), op=op, algorithm=algorithm)
     return _run(group, "reduce_scatter", describe, async_op)
 
 
 def gather(tensor, gather_list=None, dst: int = 0, group=None, async_op: bool = False, counts=None, algorithm: str | None = None):
-    """On rank dst, gather_list[i] becomes the array of the i-th rank; other ranks give None. Where ranks have different sizes, all of
-    them give `counts`, the elements of each."""
+    """Set gather_list[i] on rank dst to the array of the i-th rank; other ranks pass None.
+
+    counts: number of elements of each rank, given on all ranks if sizes differ.
+    """
     def describe(group):
         root, own = _member_of(group, "dst", dst), buffer("tensor", tensor, writable=False)
         sizes = _counts(group, "counts", counts, own.count)
@@ -166,8 +180,10 @@ def gather(tensor, gather_list=None, dst: int = 0, group=None, async_op: bool = 
 
 
 def scatter(tensor, scatter_list=None, src: int = 0, group=None, async_op: bool = False, counts=None, algorithm: str | None = None):
-    """The array of the i-th rank becomes scatter_list[i] of rank src; other ranks give None. Where parts have different sizes, all
-    ranks give `counts`, the elements of each."""
+    """Set the array of the i-th rank to scatter_list[i] of rank src; other ranks pass None.
+
+    counts: number of elements of each rank, given on all ranks if sizes differ.
+    """
     def describe(group):
         root, own = _member_of(group, "src", src), buffer("tensor", tensor)
         sizes = _counts(group, "counts", counts, own.count)
@@ -185,12 +201,12 @@ def scatter(tensor, scatter_list=None, src: int = 0, group=None, async_op: bool 
 def _match(name: str, parts: list[Buffer], counts: list[int]) -> None:
     for index, (part, count) in enumerate(zip(parts, counts)):
         if part.count != count:
-            raise ArgumentError(f"{name}[{index}] has {part.count} elements, and rank {index} of the group {count}; "
-                                "different sizes need counts, on all ranks")
+            raise ArgumentError(f"{name}[{index}] has {part.count} elements, and rank {index} of the group has {count}; "
+                                "if sizes differ, give counts on all ranks")
 
 
 def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op: bool = False, algorithm: str | None = None):
-    """output_tensor_list[i] becomes what the i-th rank has for this one, in its input_tensor_list. Sizes may differ."""
+    """Send input_tensor_list[i] to the i-th rank, and receive output_tensor_list[i] from it. Sizes may differ."""
     def describe(group):
         outs = buffers("output_tensor_list", output_tensor_list, group.size())
         ins = buffers("input_tensor_list", input_tensor_list, group.size(), writable=False)
@@ -203,7 +219,7 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op: bool
 
 def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op: bool = False,
                       algorithm: str | None = None):
-    """The same with one array each, cut along its first dimension: into equal parts, or into those given, in rows."""
+    """`all_to_all` with one input and one output, split along dimension 0: evenly, or into the given numbers of rows."""
     def describe(group):
         out, own = buffer("output", output), buffer("input", input, writable=False)
         same_type(output=out, input=own)
@@ -216,7 +232,7 @@ def _splits(group: ProcessGroup, name: str, value, data: Buffer, sizes) -> list[
     rows = tuple(value.shape)[0] if len(tuple(value.shape)) else 1
     if sizes is None:
         if rows % group.size():
-            raise ArgumentError(f"{name} has {rows} rows, which {group.size()} ranks do not divide; give {name}_split_sizes")
+            raise ArgumentError(f"{name} has {rows} rows, not a multiple of {group.size()} ranks; give {name}_split_sizes")
         sizes = [rows // group.size()] * group.size()
     if len(sizes) != group.size() or sum(sizes) != rows or min(sizes) < 0:
         raise ArgumentError(f"{name}_split_sizes {list(sizes)} are not {group.size()} parts of {rows} rows")
@@ -224,7 +240,7 @@ def _splits(group: ProcessGroup, name: str, value, data: Buffer, sizes) -> list[
 
 
 def barrier(group=None, async_op: bool = False):
-    """Returns when all ranks of the group have called it."""
+    """Wait until all ranks of the group have called it."""
     target = member(group)
     if target is None:
         return None
@@ -237,8 +253,10 @@ def barrier(group=None, async_op: bool = False):
 
 
 def which_algorithm(kind: str, tensor, group=None, root: int = 0) -> str:
-    """The algorithm that a call takes by default, for the group, its hosts and the size: of all_gather and gather with this rank's
-    array, of reduce_scatter and scatter with a part, of the others with the buffer. Rank by rank the same."""
+    """The default algorithm of a call, which depends on the group, its hosts and the size; equal on all ranks.
+
+    tensor: this rank's input of all_gather and gather, one part of reduce_scatter and scatter, or the buffer of other kinds.
+    """
     target, call = _sized(kind, tensor, group, root)
     if target is None:
         return ""
@@ -247,8 +265,10 @@ def which_algorithm(kind: str, tensor, group=None, root: int = 0) -> str:
 
 
 def sent_bytes(kind: str, tensor, group=None, root: int = 0, algorithm: str | None = None) -> dict[int, int]:
-    """The bytes that this rank sends in such a call, by rank of the job; of `all_to_all` with this array for each. Calls count no more
-    than data: beside it go a head a message of TCP, and what ranks tell each other before data moves."""
+    """The bytes of data that this rank sends in a call (of all_to_all, with this array for each rank), by receiving rank.
+
+    Message headers of TCP and control messages are not included. tensor: as in `which_algorithm`.
+    """
     target, call = _sized(kind, tensor, group, root)
     if target is None:
         return {}
@@ -257,7 +277,7 @@ def sent_bytes(kind: str, tensor, group=None, root: int = 0, algorithm: str | No
 
 
 def _sized(kind: str, tensor, group, root: int):
-    """The group, and what its calls take: kind, type, root, and the elements of each rank."""
+    """The group, and the arguments of a call: kind, dtype, root, and numbers of elements to send and to receive by rank."""
     target, data = member(group), buffer("tensor", tensor, writable=False)
     if target is None:
         return None, ()

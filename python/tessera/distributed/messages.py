@@ -13,29 +13,34 @@ from .work import Work
 
 
 def isend(tensor, dst: int, group=None, tag: int = 0) -> Work | None:
-    """Sends an array to a rank of the job. The n-th send with a tag meets the n-th receive with it. Arrays of devices go by way of
-    the host."""
+    """Start sending an array to a rank of the job. GPU arrays are copied through the host.
+
+    The n-th send with a tag matches the n-th receive with that tag. Returns None if this rank is not in the group.
+    """
     target, data = member(group), buffer("tensor", tensor, writable=False)
     if target is None:
         return None
     if dst == target.global_rank:
         raise ArgumentError(f"dst {dst} is this rank")
-    place = _rank("dst", dst), _rank("tag", tag), data.address, data.bytes, data.text
+    arguments = _rank("dst", dst), _rank("tag", tag), data.address, data.bytes, data.text
     with target.errors():
-        handle = target.handle.send(*place) if target.is_host(data) else target.handle.send_from_device(*place, data.stream)
+        handle = target.handle.send(*arguments) if target.is_host(data) else target.handle.send_from_device(*arguments, data.stream)
     return Work(target, handle, (data,))
 
 
 def irecv(tensor, src: int | None = None, group=None, tag: int = 0) -> Work | None:
-    """Receives an array of this size and type, from a rank of the job or, with None, from any; `source` of the work says whom."""
+    """Start receiving an array of this size and dtype from rank src, or from any rank if it is None.
+
+    `source` of the result is the sender. Returns None if this rank is not in the group.
+    """
     target, data = member(group), buffer("tensor", tensor)
     if target is None:
         return None
     if src == target.global_rank:
         raise ArgumentError(f"src {src} is this rank")
-    place = -1 if src is None else _rank("src", src), _rank("tag", tag), data.address, data.bytes, data.text
+    arguments = -1 if src is None else _rank("src", src), _rank("tag", tag), data.address, data.bytes, data.text
     with target.errors():
-        handle = target.handle.receive(*place) if target.is_host(data) else target.handle.receive_to_device(*place)
+        handle = target.handle.receive(*arguments) if target.is_host(data) else target.handle.receive_to_device(*arguments)
     return Work(target, handle, (data,))
 
 
@@ -46,13 +51,13 @@ def _rank(name: str, value) -> int:
 
 
 def send(tensor, dst: int, group=None, tag: int = 0) -> None:
-    """isend, and waits until the array may be used again."""
+    """Send an array, and wait until it may be modified."""
     if work := isend(tensor, dst, group, tag):
         work.wait()
 
 
 def recv(tensor, src: int | None = None, group=None, tag: int = 0) -> int:
-    """irecv, and waits. Returns the rank that has sent; -1 on ranks that are not of the group."""
+    """Receive an array and wait for it. Returns the sender, or -1 if this rank is not in the group."""
     work = irecv(tensor, src, group, tag)
     if work is None:
         return -1
@@ -70,9 +75,9 @@ class P2POp:
 
 
 def batch_isend_irecv(p2p_op_list) -> list[Work]:
-    """Issues all of them; none waits for another."""
+    """Start all messages; none waits for another."""
     for each in p2p_op_list:
         if not isinstance(each, P2POp):
-            raise ArgumentError(f"{each!r} is no P2POp")
+            raise ArgumentError(f"{each!r} is not a P2POp")
     works = [each.op(each.tensor, each.peer, each.group, each.tag) for each in p2p_op_list]
     return [work for work in works if work is not None]

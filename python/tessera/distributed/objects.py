@@ -1,9 +1,8 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Objects instead of arrays, as JSON: nothing that a peer sends is executed.
+"""Collectives of objects, sent as JSON: nothing that a peer sends is executed.
 
-An object is None, a bool, an int, a float, a str, bytes, or a list or dict of such; keys of a dict are str. A tuple arrives as a
-list.
+An object is None, a bool, int, float, str or bytes, or a list or dict of objects; dict keys are str. Tuples arrive as lists.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ def _plain(value):
         return [_plain(each) for each in value]
     if isinstance(value, dict) and all(isinstance(key, str) for key in value) and _BYTES not in value:
         return {key: _plain(each) for key, each in value.items()}
-    raise ArgumentError(f"an object of type {type(value).__name__} is not sent; None, bool, int, float, str, bytes, lists and dicts "
-                        "with keys of str are")
+    raise ArgumentError(f"an object of type {type(value).__name__} cannot be sent; expected None, bool, int, float, str, bytes, or lists "
+                        "and dicts (with str keys) of these")
 
 
 def _encode(value) -> np.ndarray:
@@ -45,17 +44,17 @@ def _decode(data: np.ndarray):
     try:
         return json.loads(data.tobytes(), object_hook=_restore)
     except (ValueError, TypeError) as error:
-        raise DistributedError(f"a rank has sent what is not an object: {error}") from None
+        raise DistributedError(f"a rank has sent an invalid object: {error}") from None
 
 
 def all_gather_object(object_list: list, obj, group=None) -> None:
-    """object_list[i] becomes the object of the i-th rank of the group."""
+    """Set object_list[i] to the object of the i-th rank of the group."""
     target = member(group)
     if target is None:
         return
     try:
         if len(object_list) != target.size():
-            raise ArgumentError(f"object_list has {len(object_list)} places for {target.size()} ranks")
+            raise ArgumentError(f"object_list has length {len(object_list)}, and the group has {target.size()} ranks")
         data = _encode(obj)
     except ArgumentError as error:
         refuse(target, "all_gather_object", error).wait()
@@ -68,7 +67,7 @@ def all_gather_object(object_list: list, obj, group=None) -> None:
 
 
 def broadcast_object_list(object_list: list, src: int, group=None) -> None:
-    """The objects of rank src in place of those of all others, which give a list of the same length."""
+    """Set the elements of object_list to those of rank src. The lists have the same length on all ranks."""
     target = member(group)
     if target is None:
         return
@@ -90,13 +89,13 @@ def broadcast_object_list(object_list: list, src: int, group=None) -> None:
 
 
 def gather_object(obj, object_gather_list: list | None = None, dst: int = 0, group=None) -> None:
-    """On rank dst, object_gather_list[i] becomes the object of the i-th rank of the group; other ranks give None."""
+    """Set object_gather_list[i] on rank dst to the object of the i-th rank of the group; other ranks pass None."""
     target = member(group)
     if target is None:
         return
     try:
         if target.global_rank == dst and (not isinstance(object_gather_list, list) or len(object_gather_list) != target.size()):
-            raise ArgumentError(f"object_gather_list of rank {dst} is a list of {target.size()} places, one for each rank")
+            raise ArgumentError(f"object_gather_list of rank {dst} must be a list of length {target.size()}, the number of ranks")
         if target.global_rank != dst and object_gather_list:
             raise ArgumentError(f"object_gather_list is given on rank {target.global_rank}, and dst is {dst}")
         data = _encode(obj)
@@ -111,16 +110,16 @@ def gather_object(obj, object_gather_list: list | None = None, dst: int = 0, gro
 
 
 def scatter_object_list(scatter_object_output_list: list, scatter_object_input_list: list | None = None, src: int = 0, group=None) -> None:
-    """scatter_object_output_list[0] of the i-th rank becomes object i of rank src; other ranks give no input."""
+    """Set scatter_object_output_list[0] of the i-th rank to object i of rank src; other ranks pass no input."""
     target = member(group)
     if target is None:
         return
     is_source, parts = target.global_rank == src, None
     try:
         if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
-            raise ArgumentError("scatter_object_output_list is a list of at least one place, which the object is put in")
+            raise ArgumentError("scatter_object_output_list must be a list of at least one element, which receives the object")
         if is_source and (not isinstance(scatter_object_input_list, (list, tuple)) or len(scatter_object_input_list) != target.size()):
-            raise ArgumentError(f"scatter_object_input_list of rank {src} is a list of {target.size()} objects, one for each rank")
+            raise ArgumentError(f"scatter_object_input_list of rank {src} must be a list of {target.size()} objects, one for each rank")
         parts = [_encode(each) for each in scatter_object_input_list] if is_source else None
     except ArgumentError as error:
         refuse(target, "scatter_object_list", error).wait()

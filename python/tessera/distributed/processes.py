@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Processes of a job started by a script itself."""
+"""Start the processes of a job from a script: `spawn`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ..core import whole
 from ..errors import ArgumentError, Error
 
 _GRACE = 5  # seconds between SIGTERM and SIGKILL
-_SETTLING = 0.3  # seconds until who failed first has ended too
+_SETTLING = 0.3  # seconds after a failure until the process that caused it has ended, too
 _MOST = 4096
 
 
 class SpawnError(Error, RuntimeError):
-    """A process of `spawn` that failed: its rank, and its traceback or signal."""
+    """A process of `spawn` failed; `rank` is its rank, and the message has its traceback or signal."""
 
     def __init__(self, rank: int, text: str):
         super().__init__(text)
@@ -33,7 +33,7 @@ def _main(fn, rank: int, args, path: str) -> None:
         fn(rank, *args)
     except KeyboardInterrupt:
         os._exit(130)
-    except BaseException as error:  # the parent raises it again
+    except BaseException as error:  # the parent raises it as SpawnError
         if isinstance(error, SystemExit) and not error.code:
             return
         with open(path, "w", encoding="utf-8") as file:
@@ -42,7 +42,7 @@ def _main(fn, rank: int, args, path: str) -> None:
 
 
 class Processes:
-    """What `spawn` has started."""
+    """The processes that `spawn` has started."""
 
     def __init__(self, fn, args, nprocs: int, daemon: bool):
         context = multiprocessing.get_context("spawn")
@@ -59,8 +59,10 @@ class Processes:
         return [process.pid for process in self.processes]
 
     def join(self, timeout: float | None = None) -> bool:
-        """Waits until all have ended, at most `timeout` seconds; whether they have. When one fails, all others are ended, and its
-        exception is raised as SpawnError."""
+        """Wait until all processes have ended, for at most `timeout` seconds. Returns whether they have.
+
+        Raises SpawnError if one fails, after ending the others.
+        """
         deadline = None if timeout is None else time.monotonic() + timeout
         while running := [process for process in self.processes if process.is_alive()]:
             if self._failed():
@@ -81,8 +83,7 @@ class Processes:
             raise SpawnError(*failed)
 
     def _failed(self) -> tuple[int, str] | None:
-        """The rank and the reason. Of several, one that says why it failed, and among these the first to say so: others fail
-        because of it."""
+        """The rank and reason of the failure that caused the others: a signal, else the first exception, else an exit code."""
         codes = {rank: process.exitcode for rank, process in enumerate(self.processes) if process.exitcode}
         said = [rank for rank in range(len(self.processes)) if os.path.exists(self._path(rank))]
         killed = [rank for rank in codes if codes[rank] < 0]
@@ -106,9 +107,12 @@ class Processes:
 
 
 def spawn(fn, args=(), nprocs: int = 1, join: bool = True, daemon: bool = True) -> Processes | None:
-    """Starts processes that call fn(rank, *args), and waits for them: a job from a single command. Each calls init_process_group
-    itself, for instance with a file:// and nprocs ranks. fn is a function of a module, which stands behind
-    `if __name__ == "__main__"` where it is the script itself. With join=False the processes are returned, whose `join` waits."""
+    """Start `nprocs` processes that call fn(rank, *args), and wait for them.
+
+    Each calls init_process_group itself, for example with a file:// method and nprocs ranks. fn: a function of a module; in
+    the main script, guard the call of spawn with `if __name__ == "__main__"`. join=False: return the Processes without waiting.
+    Raises SpawnError if one fails.
+    """
     if not callable(fn):
         raise ArgumentError(f"{fn!r} is not a function")
     processes = Processes(fn, args, whole("nprocs", nprocs, 1, _MOST), daemon)

@@ -1,23 +1,23 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Calls under way."""
+"""Pending calls."""
 
 from __future__ import annotations
 
 
 class Work:
-    """A call under way. Its arrays belong to it until `wait` has returned."""
+    """A pending call. Its arrays must not be used until `wait` has returned."""
 
     def __init__(self, group, handle, keeps=(), finish=None):
         self._group, self._handle, self._finish = group, handle, finish
         group.keep(handle, keeps)
 
     def is_completed(self) -> bool:
-        """Whether it has ended, or failed. Results are there after `wait`."""
+        """Whether the call has ended or failed. Results are available only after `wait`."""
         return self._handle.is_completed()
 
     def wait(self) -> bool:
-        """Waits for the end. Raises DistributedError where the call failed."""
+        """Wait for the end of the call. Raises DistributedError if it failed."""
         with self._group.errors():
             self._handle.wait()
         finish, self._finish = self._finish, None
@@ -27,5 +27,5 @@ class Work:
 
     @property
     def source(self) -> int:
-        """Of a receive that has ended: the rank that sent; otherwise -1."""
+        """The sender, if this is a receive that has ended; otherwise -1."""
         return self._handle.source
