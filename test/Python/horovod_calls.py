@@ -104,15 +104,15 @@ def sets(rank, path):
     assert (even.ranks, even.size(), even.included()) == ([0, 2], 2, rank != 1)
     if rank == 1:
         same(hvd.allreduce(data(1), op=hvd.Sum, process_set=odd), data(1))
-        refused(lambda: hvd.allreduce(data(1), process_set=even), "rank 1 is not of ProcessSet", ValueError)
+        refused(lambda: hvd.allreduce(data(1), process_set=even), "rank 1 is not in ProcessSet", ValueError)
     else:
         same(hvd.allreduce(data(rank), op=hvd.Sum, process_set=even), data(0) + data(2))
         same(hvd.broadcast(data(rank), 2, process_set=even), data(2))
-        refused(lambda: hvd.broadcast(data(rank), 1, process_set=even), "root_rank 1 is not of the ranks [0, 2]")
+        refused(lambda: hvd.broadcast(data(rank), 1, process_set=even), "root_rank 1 is not one of the ranks [0, 2]")
     assert hvd.add_process_set([0, 2]).process_set_id == even.process_set_id
-    refused(lambda: hvd.add_process_set([0, 7]), "rank 7 of [0, 7] is not of the job, which has 3 ranks")
+    refused(lambda: hvd.add_process_set([0, 7]), "rank 7 of [0, 7] is not in the job, which has 3 ranks")
     assert hvd.remove_process_set(even)
-    refused(lambda: hvd.allreduce(data(1), process_set=even), "was not added", ValueError)
+    refused(lambda: hvd.allreduce(data(1), process_set=even), "is not registered", ValueError)
 
 
 def joins(rank, path):
@@ -141,20 +141,20 @@ def refusals(rank, path):
         "rank 0: broadcast of 2x3 float32 from rank 0; rank 1: broadcast of 2x3 float32 from rank 1": lambda: hvd.broadcast(x, min(rank, 1)),
         "rank 0: allreduce of 2x3 float32 by Average; rank 1: allgather of 2x3 float32": lambda: hvd.allgather(x) if rank else hvd.allreduce(x),
         "rank 0: allgather of 2x3 float32; rank 1: allgather of 2x2 float32": lambda: hvd.allgather(x[:, :2] if rank else x),
-        "rank 1: allreduce: unknown op 'Median'; there are Average, Sum, Min, Max, Product": lambda: hvd.allreduce(x, op="Median" if rank else None),
+        "rank 1: allreduce: unknown op 'Median'; expected one of Average, Sum, Min, Max, Product": lambda: hvd.allreduce(x, op="Median" if rank else None),
         "op Adasum is not supported; use Average": lambda: hvd.allreduce(x, op=hvd.Adasum),
-        "tensor is list; it is an array of NumPy, or a tensor of tessera or PyTorch": lambda: hvd.allreduce([1.0]),
-        "tensor is of complex64; there are": lambda: hvd.allreduce(x.astype(np.complex64)),
-        "op Average of int32; averages are of floats": lambda: hvd.allreduce(x.astype(np.int32)),
+        "tensor is list; expected a NumPy array, or a tensor of tessera or PyTorch": lambda: hvd.allreduce([1.0]),
+        "tensor has dtype complex64; expected one of": lambda: hvd.allreduce(x.astype(np.complex64)),
+        "op Average of int32; only floats can be averaged": lambda: hvd.allreduce(x.astype(np.int32)),
         "prescale_factor 'x' is not a number": lambda: hvd.allreduce(x, prescale_factor="x"),
         "splits [1, 0, 0] are not 3 parts of 2 rows": lambda: hvd.alltoall(x, [1, 0, 0]),
-        "tensor is a tensor of tessera, which cannot be changed": lambda: hvd.allreduce_(tessera.asarray(x)),
+        "tensor is a tensor of tessera, which is immutable": lambda: hvd.allreduce_(tessera.asarray(x)),
     }.items():
         refused(call, words)
     same(hvd.allreduce(x, op=hvd.Sum), x * SIZE)  # the job goes on
-    refused(lambda: hvd.allreduce(x, process_set=[0]), "process_set [0] is no ProcessSet", ValueError)
-    refused(lambda: hvd.synchronize(3), "handle 3 is not what a call with _async returns", ValueError)
-    refused(lambda: hvd.broadcast_object(object(), 1), "rank 1 has refused" if rank != 1 else "an object of type object is not sent", ValueError)
+    refused(lambda: hvd.allreduce(x, process_set=[0]), "process_set [0] is not a ProcessSet", ValueError)
+    refused(lambda: hvd.synchronize(3), "handle 3 is not the result of an _async call", ValueError)
+    refused(lambda: hvd.broadcast_object(object(), 1), "rank 1 cannot send" if rank != 1 else "an object of type object cannot be sent", ValueError)
 
 
 def lost(rank, path):

@@ -93,7 +93,7 @@ def steps(rank, path):
         warnings.simplefilter("always")
         optimizer.step()
     assert any("skip_synchronize" in str(each.message) for each in caught)
-    refused(ValueError, "optimizer is a DistributedOptimizer already", lambda: hvd.DistributedOptimizer(optimizer))
+    refused(ValueError, "optimizer is already a DistributedOptimizer", lambda: hvd.DistributedOptimizer(optimizer))
     refused(ValueError, "named_parameters lack 4 parameters", lambda: hvd.DistributedOptimizer(torch.optim.SGD(model().parameters(), lr=1), []))
     refused(ValueError, "is not one of torch.optim", lambda: hvd.DistributedOptimizer("sgd"))
 

@@ -71,7 +71,7 @@ def trains(rank, path):
         trainer.step({name: value * len(x[rank::SIZE]) for name, value in part.items()}, batch_size=len(x[rank::SIZE]))
     equal(parameters, alone(make=lambda: optim.Adam(0.1)))
     for words, call in {"optimizer str is not one of tessera.optim": lambda: hvd.DistributedOptimizer("sgd"),
-                        "unknown optimizer 'rms'; there are sgd, adam, adamw": lambda: hvd.DistributedTrainer(parameters, "rms"),
+                        "unknown optimizer 'rms'; expected one of sgd, adam, adamw": lambda: hvd.DistributedTrainer(parameters, "rms"),
                         "backward_passes_per_step 0 is not a whole number from 1": lambda: hvd.DistributedOptimizer(optim.SGD(1), backward_passes_per_step=0),
                         "gradient_predivide_factor 2.0 needs op Average, not Sum":
                             lambda: hvd.DistributedOptimizer(optim.SGD(1), op=hvd.Sum, gradient_predivide_factor=2.0)}.items():

@@ -1,9 +1,9 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Horovod's interface over tessera.distributed (docs/horovod.md): a script changes its import alone.
+"""Horovod's interface over tessera.distributed (docs/horovod.md): a script changes only its import.
 
-    import tessera.horovod as hvd          # arrays of NumPy, tensors and optimizers of tessera
-    import tessera.horovod.torch as hvd    # tensors and optimizers of PyTorch
+    import tessera.horovod as hvd          # NumPy arrays, tensors and optimizers of tessera
+    import tessera.horovod.torch as hvd    # PyTorch tensors and optimizers
 """
 
 from . import elastic

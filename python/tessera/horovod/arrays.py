@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Arrays of the libraries that a script may use, as bytes of the host, and results as arrays of the same library."""
+"""Convert arrays of NumPy, PyTorch and tessera to bytes on the host, and results back to arrays of the same library."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ _HOST = type("Device", (), {"type": "cpu"})()
 
 @dataclasses.dataclass
 class Array:
-    """Contiguous elements of a type in memory of the host, as bytes. tessera.distributed reads it as a tensor of PyTorch, so that
-    bfloat16 needs no type of NumPy."""
+    """A contiguous array on the host, as bytes.
+
+    tessera.distributed reads it through the interface of a PyTorch tensor, since NumPy has no bfloat16.
+    """
 
     flat: np.ndarray
     dtype: str
@@ -47,7 +49,7 @@ class Array:
 
     @property
     def row(self) -> int:
-        """Elements of a row of the first dimension."""
+        """Number of elements of a row (an index of the first dimension)."""
         return math.prod(self.shape[1:])
 
 
@@ -67,13 +69,13 @@ def is_torch(value) -> bool:
 
 
 def read(name: str, value) -> Array:
-    """A copy of an array's elements; ArgumentError says why it is none that a call takes."""
+    """A copy of an array's elements. Raises ArgumentError if a call does not support it."""
     if is_torch(value):
         torch = sys.modules["torch"]
         if value.is_sparse:
-            raise ArgumentError(f"{name} is sparse; pass to_dense() of it")
+            raise ArgumentError(f"{name} is sparse; convert it with to_dense()")
         kind, data = str(value.dtype).removeprefix("torch."), value.detach().cpu().contiguous()
-        _known(name, kind)
+        _check_dtype(name, kind)
         flat = data.reshape(-1).view(torch.uint8).numpy().copy() if data.numel() else np.empty(0, np.uint8)
         return Array(flat, kind, tuple(value.shape))
     if isinstance(value, Tensor):
@@ -83,18 +85,18 @@ def read(name: str, value) -> Array:
         if array.dtype.byteorder == ">":
             raise ArgumentError(f"{name} is big-endian; convert it with astype")
     else:
-        raise ArgumentError(f"{name} is {type(value).__name__}; it is an array of NumPy, or a tensor of tessera or PyTorch")
-    _known(name, kind)
+        raise ArgumentError(f"{name} is {type(value).__name__}; expected a NumPy array, or a tensor of tessera or PyTorch")
+    _check_dtype(name, kind)
     return Array(np.array(array, order="C", copy=True).reshape(-1).view(np.uint8), kind, array.shape)
 
 
-def _known(name: str, kind: str) -> None:
+def _check_dtype(name: str, kind: str) -> None:
     if kind not in TYPES:
-        raise ArgumentError(f"{name} is of {kind}; there are {', '.join(TYPES)}")
+        raise ArgumentError(f"{name} has dtype {kind}; expected one of {', '.join(TYPES)}")
 
 
 def write(array: Array, like, into: bool = False):
-    """The array as one of the library of `like`; `into`: copied into `like` itself, which has its shape and type."""
+    """Convert an array to the library of `like`; with `into`, copy it into `like`, which has the same shape and dtype."""
     if is_torch(like):
         torch = sys.modules["torch"]
         flat = torch.from_numpy(array.flat.copy()).view(getattr(torch, array.dtype)) if array.flat.size else torch.empty(0, dtype=getattr(torch, array.dtype))
@@ -119,8 +121,8 @@ def numpy_of(array: Array, dtype=None) -> np.ndarray:
 
 
 def check_writable(name: str, value) -> None:
-    """What a call with an underscore changes."""
+    """Raise ArgumentError if an in-place call cannot modify `value`."""
     if isinstance(value, Tensor):
-        raise ArgumentError(f"{name} is a tensor of tessera, which cannot be changed; use the call without '_', which returns a new one")
+        raise ArgumentError(f"{name} is a tensor of tessera, which is immutable; use the call without '_', which returns a new one")
     if isinstance(value, np.generic) or isinstance(value, np.ndarray) and not value.flags.writeable:
         raise ArgumentError(f"{name} is read-only, and the call writes to it")

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The job: how it begins and ends, and which of its ranks this is."""
+"""Start and end of the job, and queries of its ranks."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from .timeline import stop_timeline
 
 
 def init(comm=None, process_sets=None, *, backend: str | None = None, timeout: float = 120.0) -> None:
-    """Makes this process a rank of the job, as its launcher says, and waits for all others; a second call does nothing.
+    """Join the job as the rank that the launcher gave, and wait for all others. A second call does nothing.
 
-    comm: all ranks, or None; subsets are process sets, which `process_sets` lists. backend and timeout are those of
-    tessera.distributed.init_process_group, whose group is used where there is one."""
+    comm: the list of all ranks, or None. process_sets: ProcessSets or lists of ranks to create. backend, timeout: as in
+    tessera.distributed.init_process_group; an existing process group is used instead. Raises ArgumentError.
+    """
     if Job.exchange is not None and Job.exchange.ended is None:
         return
     shutdown()
@@ -37,12 +38,12 @@ def init(comm=None, process_sets=None, *, backend: str | None = None, timeout: f
 
 
 def _places(control) -> list:
-    """Of each rank its local rank and node. Hosts with several nodes, as in a rehearsal, are told apart by local ranks that repeat."""
+    """The (local rank, node) of each rank. If local ranks repeat on a host, several nodes run on it (a test of a cluster)."""
     self, node = launched.read(), os.environ.get("TESSERA_NODE_RANK")
-    said = [None] * control.size()
-    dist.all_gather_object(said, [control.handle.host(control.global_rank), self.local_rank, node], control)
-    local, names, seen = launched.local_ranks([host for host, *_ in said]), [], {}
-    for rank, (host, given, number) in enumerate(said):
+    found = [None] * control.size()
+    dist.all_gather_object(found, [control.handle.host(control.global_rank), self.local_rank, node], control)
+    local, names, seen = launched.local_ranks([host for host, *_ in found]), [], {}
+    for rank, (host, given, number) in enumerate(found):
         given = local[rank][0] if given is None else given
         count = seen[host, given] = seen.get((host, given), -1) + 1
         names.append((given, number if number is not None else f"{host} {count}"))
@@ -51,7 +52,7 @@ def _places(control) -> list:
 
 
 def shutdown() -> None:
-    """Ends the job for all ranks: calls of others fail from now on. Called at the end of the process."""
+    """End the job for all ranks: further calls of other ranks fail. Called automatically when the process exits."""
     atexit.unregister(shutdown)
     if Job.exchange is None:
         return
@@ -75,39 +76,39 @@ def size() -> int:
 
 
 def local_rank() -> int:
-    """This process's place among the ranks of its node: the number of its device."""
+    """This process's rank within its node, which is the number of its device."""
     exchange()
     return Job.places[rank()][0]
 
 
 def local_size() -> int:
-    """The ranks of this node."""
+    """The number of ranks on this node."""
     exchange()
     return sum(node == Job.places[rank()][1] for _, node in Job.places)
 
 
 def cross_rank() -> int:
-    """The place of this node among those that have a rank with this local rank."""
+    """The index of this node among the nodes that have a rank with this local rank."""
     exchange()
     local, node = Job.places[rank()]
     return sum(other < node for place, other in Job.places if place == local)
 
 
 def cross_size() -> int:
-    """How many nodes have a rank with this local rank."""
+    """The number of nodes that have a rank with this local rank."""
     exchange()
     return sum(place == local_rank() for place, _ in Job.places)
 
 
 def is_homogeneous() -> bool:
-    """Whether all nodes have as many ranks."""
+    """Whether all nodes have the same number of ranks."""
     exchange()
     nodes = [node for _, node in Job.places]
     return len({nodes.count(node) for node in nodes}) == 1
 
 
 def mpi_built(verbose: bool = False) -> bool:
-    """Whether there is the backend `mpi`."""
+    """Whether the backend `mpi` is available."""
     return "mpi" in dist.backends()
 
 
@@ -117,22 +118,22 @@ def mpi_enabled() -> bool:
 
 
 def mpi_threads_supported() -> bool:
-    """Whether other threads may call MPI beside this package."""
+    """Whether other threads may call MPI concurrently with this package."""
     return mpi_enabled()
 
 
 def nccl_built(verbose: bool = False) -> int:
-    """0: calls work in memory of the host."""
+    """0, since calls work on host memory."""
     return 0
 
 
-def _never(name: str):
+def _unsupported(name: str):
     def query(verbose: bool = False) -> bool:
         return False
     query.__name__ = query.__qualname__ = name
-    query.__doc__ = "False: this package has transports of its own (tessera.distributed.backends())."
+    query.__doc__ = "False, since this package has its own transports (tessera.distributed.backends())."
     return query
 
 
 gloo_built, gloo_enabled, ddl_built, ccl_built, cuda_built, rocm_built = map(
-    _never, ("gloo_built", "gloo_enabled", "ddl_built", "ccl_built", "cuda_built", "rocm_built"))
+    _unsupported, ("gloo_built", "gloo_enabled", "ddl_built", "ccl_built", "cuda_built", "rocm_built"))

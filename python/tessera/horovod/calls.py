@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What ranks tell each other of a call, and whether their calls agree."""
+"""The description of a call that ranks exchange, and its comparison between ranks."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _BY_ROWS = ("allgather", "grouped_allgather", "alltoall")  # the first dimension
 
 @dataclasses.dataclass
 class Call:
-    """A call of one rank. Everything but `arrays` is sent to the others; `error` says why this rank refuses its arguments."""
+    """A call of one rank. All fields but `arrays` are sent to the others. error: why its arguments are invalid."""
 
     kind: str
-    key: str  # the name that ranks match calls by
-    name: str = ""  # the user's
+    key: str  # identifies the same call on other ranks
+    name: str = ""  # given by the user
     set: int = 0
     types: list[str] = dataclasses.field(default_factory=list)
     shapes: list[list[int]] = dataclasses.field(default_factory=list)
@@ -40,7 +40,7 @@ class Call:
         return {name: value for name, value in fields.items() if value != getattr(_DEFAULT, name, None)}
 
     def signature(self) -> str:
-        """What must be equal on all ranks."""
+        """The part of a call that must be equal on all ranks."""
         fields = self.message() | {"key": "", "splits": None}
         if self.kind in _BY_ROWS:
             fields["shapes"] = [shape[1:] for shape in self.shapes]
@@ -65,7 +65,7 @@ _DEFAULT = Call("", "")
 
 
 def disagreement(calls: dict[int, Call]) -> str | None:
-    """What is wrong with the calls of some ranks that have one key; None where nothing is."""
+    """Why the calls of ranks with the same key fail, as a message: an invalid argument or a difference. Returns None if they agree."""
     for rank, call in sorted(calls.items()):
         if call.error:
             return f"rank {rank}: {call.kind}{f' {call.name!r}' if call.name else ''}: {call.error}"
@@ -79,13 +79,13 @@ def differ(calls: dict[int, Call]) -> str:
 
 
 class Handle:
-    """A call under way; `synchronize` waits for its result."""
+    """A pending call; `synchronize` waits for its result."""
 
     def __init__(self, call: Call, finish: Callable[[list[Array], dict], object]):
         self.call, self._finish, self._done = call, finish, threading.Event()
         self._output, self._error, self._lock, self.waiting_since = None, None, threading.Lock(), None
         self._result, self._is_finished = None, False
-        self.on_end: Callable[[], None] | None = None  # called once, by the thread of the exchange
+        self.on_end: Callable[[], None] | None = None  # called once, by the exchange's thread
 
     def complete(self, arrays: list[Array], more: dict) -> None:
         self._output = arrays, more
@@ -116,4 +116,4 @@ class Handle:
         return self._result
 
     def __repr__(self):
-        return f"<Handle of {self.call}, {'completed' if self.is_completed() else 'under way'}>"
+        return f"<Handle of {self.call}, {'completed' if self.is_completed() else 'pending'}>"

@@ -1,10 +1,10 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The calls on arrays: of NumPy, of PyTorch (on devices they are copied to the host and back), and tensors of tessera.
+"""Collectives on NumPy arrays, PyTorch tensors (GPU tensors are copied to the host and back), and tensors of tessera.
 
-All ranks make the same calls; the order may differ where calls have names. Calls with `_async` return a handle for `synchronize`
-and `poll`; calls with `_` at the end of the name change their arguments. A call that differs between ranks, or that one rank
-refuses, raises CallError on all of them.
+All ranks make the same calls; the order of named calls may differ. Calls with `_async` return a Handle for `synchronize` and
+`poll`; calls with a trailing `_` work in place. A call that differs between ranks, or has an invalid argument on one of them,
+raises CallError on all.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from .reductions import ReduceOp, check_average, factor, reduction
 
 
 def _start(kind: str, tensors, name, process_set, finish, describe=lambda call: None, inplace=False) -> Handle:
-    """`describe(call)` completes the call; what it refuses, all ranks hear."""
+    """Start a call. `describe(call)` fills in its fields; if it raises ArgumentError, the call fails on all ranks."""
     exchange()
     number = number_of(process_set)
     call = Call(kind, "" if name is None else f"{kind} {name}", "" if name is None else str(name), number)
     try:
         if not isinstance(tensors, (list, tuple)):
-            raise ArgumentError(f"tensors is {type(tensors).__name__}; it is a list of arrays")
+            raise ArgumentError(f"tensors is {type(tensors).__name__}; expected a list of arrays")
         names = ["tensor"] if not kind.startswith("grouped_") else [f"tensors[{i}]" for i in range(len(tensors))]
         if inplace:
             for what, tensor in zip(names, tensors):
@@ -64,7 +64,7 @@ def _reduce(kind, tensors, average, name, compression, op, prescale, postscale, 
             check_average(chosen, dtype)
         call.op, call.prescale, call.postscale = chosen.name, factor("prescale_factor", prescale), factor("postscale_factor", postscale)
         if kind.endswith("reducescatter") and any(not shape for shape in call.shapes):
-            raise ArgumentError("reducescatter is of arrays with at least one dimension")
+            raise ArgumentError("reducescatter needs arrays with at least one dimension")
 
     def finish(arrays, more):
         if not any(context is not None for context in contexts):
@@ -81,8 +81,10 @@ def allreduce_async(tensor, average: bool | None = None, name: str | None = None
 
 def allreduce(tensor, average: bool | None = None, name: str | None = None, compression=Compression.none, op: ReduceOp | None = None,
               prescale_factor: float = 1.0, postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set):
-    """The reduction of all ranks' arrays, by default their average. Contributions are multiplied by prescale_factor before, results
-    by postscale_factor after it."""
+    """Reduce the arrays of all ranks (default: average).
+
+    Contributions are multiplied by prescale_factor, results by postscale_factor.
+    """
     return allreduce_async(tensor, average, name, op, prescale_factor, postscale_factor, process_set, compression).wait()
 
 
@@ -93,7 +95,7 @@ def allreduce_async_(tensor, average: bool | None = None, name: str | None = Non
 
 def allreduce_(tensor, average: bool | None = None, name: str | None = None, op: ReduceOp | None = None, prescale_factor: float = 1.0,
                postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set):
-    """allreduce in place."""
+    """`allreduce` in place."""
     return allreduce_async_(tensor, average, name, op, prescale_factor, postscale_factor, process_set).wait()
 
 
@@ -106,7 +108,7 @@ def grouped_allreduce_async(tensors: Sequence, average: bool | None = None, name
 def grouped_allreduce(tensors: Sequence, average: bool | None = None, name: str | None = None, compression=Compression.none,
                       op: ReduceOp | None = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                       process_set: ProcessSet = global_process_set) -> list:
-    """allreduce of several arrays, which move together."""
+    """`allreduce` of several arrays in one operation."""
     return grouped_allreduce_async(tensors, average, name, op, prescale_factor, postscale_factor, process_set, compression).wait()
 
 
@@ -124,7 +126,7 @@ def grouped_allreduce_(tensors: Sequence, average: bool | None = None, name: str
 def _gather(kind, tensors, name, process_set, single) -> Handle:
     def describe(call):
         if any(not shape for shape in call.shapes):
-            raise ArgumentError("allgather is of arrays with at least one dimension, along which they are joined")
+            raise ArgumentError("allgather needs arrays with at least one dimension, along which they are concatenated")
     finish = _results(tensors, False)
     return _start(kind, tensors, name, process_set, _only(finish) if single else finish, describe)
 
@@ -134,7 +136,7 @@ def allgather_async(tensor, name: str | None = None, process_set: ProcessSet = g
 
 
 def allgather(tensor, name: str | None = None, process_set: ProcessSet = global_process_set):
-    """The arrays of all ranks, one behind the other along the first dimension, which may differ between ranks."""
+    """Concatenate the arrays of all ranks along the first dimension, whose extent may differ between ranks."""
     return allgather_async(tensor, name, process_set).wait()
 
 
@@ -154,7 +156,7 @@ def _broadcast(tensor, root_rank, name, process_set, inplace) -> Handle:
 
 def _rank(root_rank, process_set: ProcessSet) -> int:
     if isinstance(root_rank, bool) or not hasattr(root_rank, "__index__") or operator.index(root_rank) not in process_set.ranks:
-        raise ArgumentError(f"root_rank {root_rank!r} is not of the ranks {process_set.ranks}")
+        raise ArgumentError(f"root_rank {root_rank!r} is not one of the ranks {process_set.ranks}")
     return operator.index(root_rank)
 
 
@@ -163,7 +165,7 @@ def broadcast_async(tensor, root_rank: int, name: str | None = None, process_set
 
 
 def broadcast(tensor, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set):
-    """The array of a rank of the job."""
+    """The array of rank root_rank, on all ranks."""
     return broadcast_async(tensor, root_rank, name, process_set).wait()
 
 
@@ -179,10 +181,10 @@ def alltoall_async(tensor, splits=None, name: str | None = None, process_set: Pr
     def describe(call):
         size = process_set.size()
         if not call.shapes[0]:
-            raise ArgumentError("alltoall is of arrays with at least one dimension, along which they are cut")
+            raise ArgumentError("alltoall needs arrays with at least one dimension, along which they are split")
         rows = call.shapes[0][0]
         if splits is None and rows % size:
-            raise ArgumentError(f"tensor has {rows} rows, which {size} ranks do not divide; give splits")
+            raise ArgumentError(f"tensor has {rows} rows, not a multiple of {size} ranks; give splits")
         try:
             call.splits = [rows // size] * size if splits is None else [operator.index(each) for each in getattr(splits, "tolist", lambda: splits)()]
         except TypeError:
@@ -200,8 +202,10 @@ def alltoall_async(tensor, splits=None, name: str | None = None, process_set: Pr
 
 
 def alltoall(tensor, splits=None, name: str | None = None, process_set: ProcessSet = global_process_set):
-    """Part i of the array, along its first dimension, goes to the i-th rank; the result is what comes from all ranks. Parts are equal,
-    or have `splits` rows each; then the result is a pair, with the rows that came from each rank."""
+    """Split the array along its first dimension, send part i to the i-th rank, and concatenate the received parts.
+
+    splits: rows of each part (default: equal parts). If given, the result is a pair with the number of rows from each rank.
+    """
     return alltoall_async(tensor, splits, name, process_set).wait()
 
 
@@ -212,7 +216,10 @@ def reducescatter_async(tensor, op: ReduceOp | None = None, name: str | None = N
 
 def reducescatter(tensor, op: ReduceOp | None = None, name: str | None = None, compression=Compression.none, prescale_factor: float = 1.0,
                   postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set):
-    """A part of the reduction of all ranks' arrays, cut along the first dimension; of n ranks the first `rows % n` have a row more."""
+    """Reduce the arrays of all ranks and scatter the result along the first dimension.
+
+    Of n ranks, the first `rows % n` get one row more than the others.
+    """
     return reducescatter_async(tensor, op, name, prescale_factor, postscale_factor, process_set, compression).wait()
 
 
@@ -229,25 +236,27 @@ def grouped_reducescatter(tensors: Sequence, op: ReduceOp | None = None, name: s
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> None:
-    """Returns when all ranks of the set have called it."""
+    """Wait until all ranks of the set have called it."""
     submit(Call("barrier", "", set=number_of(process_set)), lambda *_: None).wait()
 
 
 def join(device: int = -1) -> int:
-    """Says that this rank has no more data. It takes part in the calls of others with zeros (allgather: with nothing) until all
-    ranks have called it; returns the last one that did."""
+    """Declare that this rank has no more data, and wait until all ranks have called it. Returns the last rank that did.
+
+    Until then, this rank takes part in the calls of others with zeros (in allgather, with no rows).
+    """
     return submit(Call("join", "join", root=exchange().unnamed()), lambda _, more: more["last"]).wait()
 
 
 def synchronize(handle: Handle):
-    """Waits for a call, and returns its result."""
+    """Wait for a call and return its result. Raises CallError or HorovodInternalError."""
     if not isinstance(handle, Handle):
-        raise ArgumentError(f"handle {handle!r} is not what a call with _async returns")
+        raise ArgumentError(f"handle {handle!r} is not the result of an _async call")
     return handle.wait()
 
 
 def poll(handle: Handle) -> bool:
     """Whether a call has ended or failed."""
     if not isinstance(handle, Handle):
-        raise ArgumentError(f"handle {handle!r} is not what a call with _async returns")
+        raise ArgumentError(f"handle {handle!r} is not the result of an _async call")
     return handle.is_completed()

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is sent in place of gradients: themselves, or float16."""
+"""Compression of gradients for communication: none, or float16."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .arrays import is_torch
 
 
 class Compressor:
-    """`compress` gives what is sent and a context, `decompress` undoes it."""
+    """`compress` returns the tensor to send and a context, with which `decompress` restores the dtype. This one does nothing."""
 
     @staticmethod
     def compress(tensor):
@@ -25,7 +25,7 @@ class Compressor:
 
 
 class _Half(Compressor):
-    """float32 and float64 as float16."""
+    """Sends float32 and float64 as float16."""
 
     @staticmethod
     def compress(tensor):

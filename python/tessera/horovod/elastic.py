@@ -1,10 +1,10 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Training that goes on after a rank was lost: the launcher starts all ranks again, and they go on from the last commit.
+"""Elastic training: after the loss of a rank, the launcher restarts all ranks, and they continue from the last commit.
 
 `commit` keeps a copy of the state in memory, and rank 0 writes it to a folder. When a rank is lost, the others end with
-HorovodInternalError; `tessera launch --max_restarts N` starts all again, and `run` reads the commit on rank 0 and sends it to all. The
-folder is that of `run(folder=...)`, or one of the job in the folder for temporary files, which is removed at the end.
+HorovodInternalError; `tessera launch --max_restarts N` restarts all, and `run` reads the commit on rank 0 and broadcasts it.
+The folder is that of `run(folder=...)`, or a temporary one of the job, which is removed at its end.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FILE = "commit"
 
 
 class State:
-    """What training changes. Subclasses write save, restore, sync, and values and set_values for commits in files."""
+    """The state of a training. Subclasses implement save, restore and sync, and values and set_values for commits in files."""
 
     def __init__(self):
         self._folder: str | None = None
@@ -40,7 +40,7 @@ class State:
         self._updated, self._skips_sync = False, False
 
     def register_reset_callbacks(self, callbacks) -> None:
-        """Functions to call when training goes on after a restart, before the state is sent to all."""
+        """Add functions to call when training resumes after a restart, before the state is broadcast."""
         self._callbacks.extend(callbacks)
 
     def on_reset(self) -> None:
@@ -49,18 +49,18 @@ class State:
         self.reset()
 
     def on_hosts_updated(self, timestamp=None, update_res=None) -> None:
-        """Says that hosts changed; the next check of all ranks raises HostsUpdatedInterrupt."""
+        """Record that hosts have changed; the next check raises HostsUpdatedInterrupt on all ranks."""
         self._updated = True
 
     def commit(self) -> None:
-        """Saves the state, to the folder too, and checks hosts. All ranks call it."""
+        """Save the state, in memory and to the folder, and check for host updates. All ranks call it."""
         self.save()
         if self._folder is not None and exchange().rank == 0:
             _write(os.path.join(self._folder, _FILE), encode(self.values()))
         self.check_host_updates()
 
     def check_host_updates(self) -> None:
-        """Raises HostsUpdatedInterrupt on all ranks when on_hosts_updated was called on one. All ranks call it."""
+        """Raise HostsUpdatedInterrupt on all ranks if on_hosts_updated was called on one. All ranks call it."""
         if allreduce(np.array([self._updated], np.int32), op=Max, name="host updates")[0]:
             self._updated = False
             raise HostsUpdatedInterrupt(self._skips_sync)
@@ -75,7 +75,7 @@ class State:
         raise NotImplementedError
 
     def values(self):
-        """What a commit holds."""
+        """The values that a commit holds."""
         raise NotImplementedError
 
     def set_values(self, values) -> None:
@@ -86,7 +86,7 @@ class State:
 
 
 def _write(path: str, data: bytes) -> None:
-    """All of it or nothing, also where the process is killed."""
+    """Write a file atomically."""
     with open(f"{path}.new", "wb") as file:
         file.write(data)
         file.flush()
@@ -95,14 +95,14 @@ def _write(path: str, data: bytes) -> None:
 
 
 class ObjectState(State):
-    """Its arguments are its attributes: state.epoch, state.batch. Values are those of broadcast_object."""
+    """A state whose attributes are its keyword arguments, for example state.epoch; values as in broadcast_object."""
 
     def __init__(self, bcast_object=None, get_rank=None, **kwargs):
         super().__init__()
         self._names = list(kwargs)
         for name, value in kwargs.items():
             if hasattr(self, name):
-                raise ArgumentError(f"a state has no attribute '{name}': it is the name of one of its methods")
+                raise ArgumentError(f"attribute '{name}' of a state has the name of one of its methods; rename it")
             setattr(self, name, value)
         self._saved = copy.deepcopy(kwargs)
 
@@ -126,7 +126,7 @@ class ObjectState(State):
 
 
 class TesseraState(ObjectState):
-    """`model`, a tree of tensors (a Module, a dictionary), and `optimizer`, the state that init() returned, beside other values."""
+    """A state with a `model`, a tree of tensors (Module, dictionary), an `optimizer` state, from init(), and other values."""
 
     def __init__(self, model=None, optimizer=None, **kwargs):
         super().__init__(model=model, optimizer=optimizer, **kwargs)
@@ -140,30 +140,31 @@ class TesseraState(ObjectState):
 
 
 def run(function: Callable | None = None, *, folder=None):
-    """Wraps function(state, ...), which goes on where the state says. All ranks call it, after init().
+    """Decorate function(state, ...) to resume from the last commit. All ranks call it, after init().
 
-    folder: where rank 0 writes commits; a job that is started later goes on from there, too. Without it commits are for restarts by
-    `tessera launch` alone."""
+    folder: where rank 0 writes commits, from which a later job continues, too. Without it, only restarts by `tessera launch`
+    continue from commits.
+    """
     if function is None:
         return functools.partial(run, folder=folder)
 
     @functools.wraps(function)
     def wrapped(state: State, *args, **kwargs):
         if not isinstance(state, State):
-            raise ArgumentError(f"the first argument of '{function.__name__}' is {type(state).__name__}; it is a State of tessera.horovod.elastic")
-        place = _place(state, folder)
+            raise ArgumentError(f"the first argument of '{function.__name__}' is {type(state).__name__}; expected a State of tessera.horovod.elastic")
+        place = _load_commit(state, folder)
         skips = False
         while True:
             if not skips:
                 state.sync()
             try:
                 result = function(state, *args, **kwargs)
-                _forget(place, folder)
+                _remove_commits(place, folder)
                 return result
             except HorovodInternalError:
                 state.restore()
                 if Job.exchange is None or Job.exchange.ended is not None:
-                    raise  # the launcher starts all ranks again
+                    raise  # the launcher restarts all ranks
                 skips = False
             except HostsUpdatedInterrupt as interrupt:
                 skips = interrupt.skip_sync
@@ -171,8 +172,8 @@ def run(function: Callable | None = None, *, folder=None):
     return wrapped
 
 
-def _place(state: State, folder) -> str | None:
-    """The folder of commits, which is read where there is one already. Only rank 0 has it."""
+def _load_commit(state: State, folder) -> str | None:
+    """Load an existing commit into the state. Returns the folder of commits on rank 0, None on others."""
     place = None
     if basics.rank() == 0:
         job = os.environ.get("TESSERA_LAUNCH_ID")
@@ -194,7 +195,7 @@ def _place(state: State, folder) -> str | None:
     return place
 
 
-def _forget(place: str | None, folder) -> None:
-    """Removes the commits of a job that has ended well, where the user named no folder."""
+def _remove_commits(place: str | None, folder) -> None:
+    """Remove the temporary commits of a job that has succeeded."""
     if place is not None and folder is None:
         shutil.rmtree(place, ignore_errors=True)

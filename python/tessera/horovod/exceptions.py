@@ -9,15 +9,15 @@ from ..errors import ArgumentError
 
 
 class NotInitializedError(DistributedError, ValueError):
-    """A call before init()."""
+    """A function was called before init()."""
 
 
 class HorovodInternalError(DistributedError):
-    """A collective that cannot end because a rank was lost or has shut down. `elastic.run` restores the last commit after it."""
+    """A collective failed because a rank was lost or has shut down. `elastic.run` then restores the last commit."""
 
 
 class HostsUpdatedInterrupt(Exception):
-    """The hosts of the job changed; `elastic.run` synchronizes the state and calls the function again."""
+    """The hosts of the job changed. `elastic.run` then synchronizes the state and calls the function again."""
 
     def __init__(self, skip_sync: bool = False):
         super().__init__("the hosts of the job changed")
@@ -25,4 +25,4 @@ class HostsUpdatedInterrupt(Exception):
 
 
 class CallError(DistributedError, ArgumentError):
-    """A call that differs between ranks, or whose arguments one of them refuses. All ranks get the same message, and go on."""
+    """A call differs between ranks, or has an invalid argument on one. All ranks get the same message and can continue."""

@@ -1,9 +1,9 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a thread of each process does: ranks tell each other which calls they make, and run those that all of a set have made.
+"""The background thread of each process: it exchanges the ranks' calls and runs those that all ranks of a set have made.
 
-Rounds follow each other. In a round each rank sends its new calls; all ranks keep the same table of them, by key, so that all run the
-same calls in the same order. Calls may be made in different orders on different ranks where they have names.
+It works in rounds. In each, all ranks exchange their new calls. All ranks keep the same table of calls by key, and so run the
+same calls in the same order, even if ranks make named calls in different orders.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from ..distributed import DistributedError, ProcessGroup, all_gather, all_gather
 from . import execution
 from .calls import Call, Handle, differ, disagreement
 
-_LONGEST_REST = 0.004  # seconds between two rounds where nobody calls
-UNNAMED = "unnamed "  # in front of the keys of calls without a name
-_DEADLOCK = 2  # seconds after which ranks that all wait for each other are told
+_LONGEST_REST = 0.004  # longest pause between rounds without calls, in seconds
+UNNAMED = "unnamed "  # prefix of the keys of calls without a name
+_DEADLOCK = 2  # seconds after which ranks that all wait for each other fail
 
 
 @dataclasses.dataclass
 class _Entry:
-    """Calls with one key, and for how many seconds ranks have waited for it."""
+    """The calls with one key by rank, and the seconds that ranks have waited for it."""
 
     calls: dict[int, Call] = dataclasses.field(default_factory=dict)
     waits: dict[int, int] = dataclasses.field(default_factory=dict)
 
 
 class Exchange:
-    """The rounds of this process. `control` is a group of all ranks that nobody else uses."""
+    """The thread of this process and its table of calls. control: a group of all ranks, used only for the rounds."""
 
     def __init__(self, control: ProcessGroup):
         self.control, self.rank, self.size = control, control.global_rank, control.size()
         self.sets: dict[int, ProcessGroup | None] = {0: control}
         self.members: dict[int, list[int]] = {0: list(control.ranks)}
-        self.ended: str | None = None  # why there are no more rounds
+        self.ended: str | None = None  # the reason, once rounds have ended
         self._counts: dict[int, int] = {}
         self._lock, self._wake = threading.Lock(), threading.Event()
         self._new: list[Handle] = []
         self._handles: dict[tuple[int, str], Handle] = {}
-        self._told: dict[tuple[int, str], int] = {}
+        self._reported: dict[tuple[int, str], int] = {}
         self._entries: dict[tuple[int, str], _Entry] = {}
-        self._joined: dict[int, int] = {}  # in the order of joining: rank -> how many unnamed calls it has made
-        self._stops = False
+        self._joined: dict[int, int] = {}  # in the order of joining: rank -> number of unnamed calls it has made
+        self._stopping = False
         self._thread = threading.Thread(target=self._main, name="tessera.horovod", daemon=True)
         self._thread.start()
 
@@ -61,7 +61,7 @@ class Exchange:
                 handle.fail(self.ended, lost=True)
                 return handle
             if (call.set, call.key) in self._handles:
-                handle.fail(f"there is a call '{call.name}' under way; names of calls at the same time differ")
+                handle.fail(f"a call '{call.name}' is already pending; concurrent calls must have different names")
                 return handle
             self._handles[call.set, call.key] = handle
             self._new.append(handle)
@@ -69,16 +69,16 @@ class Exchange:
         return handle
 
     def unnamed(self) -> int:
-        """How many calls without a name this rank has made."""
+        """The number of calls without a name that this rank has made."""
         return self._counts.get(0, 0)
 
     def stop(self) -> None:
-        """Ends the rounds of all ranks."""
-        self._stops = True
+        """End the rounds of all ranks."""
+        self._stopping = True
         self._wake.set()
         self._thread.join()
 
-    # The thread.
+    # Methods of the thread.
 
     def _main(self) -> None:
         idle = 0
@@ -91,7 +91,7 @@ class Exchange:
                 self._wake.clear()
         except DistributedError as error:
             self._end(str(error))
-        except BaseException as error:  # no caller may wait for ever
+        except BaseException as error:  # otherwise callers would wait forever
             self._end(f"{type(error).__name__}: {error}")
 
     def _end(self, reason: str) -> None:
@@ -102,7 +102,7 @@ class Exchange:
             handle.fail(f"{handle.call}: {reason}", lost=True)
 
     def _round(self) -> bool:
-        """Whether anybody said anything."""
+        """Run one round. Returns whether any rank sent a message."""
         own = self._message()
         sizes = np.zeros(self.size, np.int64)
         all_gather_into_tensor(sizes, np.array([len(own)]), group=self.control)
@@ -112,7 +112,7 @@ class Exchange:
         all_gather(parts, np.frombuffer(own, np.uint8), group=self.control)
         messages = [json.loads(part.tobytes()) if part.size else {} for part in parts]
         for rank, message in enumerate(messages):
-            self._hear(rank, message)
+            self._receive(rank, message)
         self._run_complete()
         self._fail_stalled()
         stopping = [rank for rank, message in enumerate(messages) if message.get("stops")]
@@ -130,16 +130,16 @@ class Exchange:
         now, waits = time.monotonic(), []
         for key, handle in handles:
             seconds = int(now - handle.waiting_since) if handle.waiting_since is not None else 0
-            if seconds > self._told.get(key, 0):
-                self._told[key] = seconds
+            if seconds > self._reported.get(key, 0):
+                self._reported[key] = seconds
                 waits.append([*key, seconds])
         if waits:
             message["waits"] = waits
-        if self._stops:
+        if self._stopping:
             message["stops"] = True
         return json.dumps(message).encode() if message else b""
 
-    def _hear(self, rank: int, message: dict) -> None:
+    def _receive(self, rank: int, message: dict) -> None:
         for fields in message.get("new", ()):
             call = Call(**{"kind": "", "key": "", **fields})
             if rank == self.rank:
@@ -163,24 +163,24 @@ class Exchange:
             with self._lock:
                 self._counts[0] = max(self._joined.values())
             self._joined = {}
-            self._take((0, "join")).complete([], {"last": last})
+            self._remove((0, "join")).complete([], {"last": last})
 
-    def _take(self, key) -> Handle | None:
-        self._told.pop(key, None)
+    def _remove(self, key) -> Handle | None:
+        self._reported.pop(key, None)
         with self._lock:
             return self._handles.pop(key, None)
 
     def _fail(self, keys, text: str) -> None:
         for key in keys:
             del self._entries[key]
-            if handle := self._take(key):
+            if handle := self._remove(key):
                 handle.fail(text)
-            if key[1].startswith(UNNAMED):  # where ranks count from again
+            if key[1].startswith(UNNAMED):  # ranks continue counting after it
                 with self._lock:
                     self._counts[key[0]] = max(self._counts.get(key[0], 0), int(key[1].removeprefix(UNNAMED)))
 
     def _run(self, key, calls: dict[int, Call], joined: list[int]) -> None:
-        handle = self._take(key)
+        handle = self._remove(key)
         wrong = disagreement(calls) or execution.refusal(calls, self.members[key[0]], joined)
         if wrong:
             if handle:
@@ -217,7 +217,7 @@ class Exchange:
         return number
 
     def _fail_stalled(self) -> None:
-        """Calls that cannot become complete: all ranks wait, each for a call of another; and those that took too long."""
+        """Fail calls that cannot complete, because all ranks wait for calls of each other, and calls past the timeout."""
         waiting: dict[int, tuple] = {}
         for key, entry in self._entries.items():
             for rank, seconds in entry.waits.items():

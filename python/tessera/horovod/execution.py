@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs a call that all ranks of a set have made and that they agree on."""
+"""Run a call that all ranks of a set have made with equal arguments."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from .reductions import KNOWN, scale
 
 
 def refusal(calls: dict[int, Call], members: list[int], joined: list[int]) -> str | None:
-    """Why a call on which the ranks agree cannot run; `joined` have called join()."""
+    """Why a call cannot run although the ranks agree, as a message. Returns None if it can. joined: ranks that called join()."""
     call = calls[min(calls)]
     if call.kind in ("broadcast", "grouped_broadcast") and call.root not in calls:
-        return f"{call}: rank {call.root} has called join(), and broadcasts nothing"
+        return f"{call}: rank {call.root} has called join(), so it cannot broadcast"
     if joined and call.kind == "alltoall":
         return f"{call}: ranks {joined} have called join(), which alltoall does not support"
     if joined and call.op not in ("", "Average", "Sum"):
-        return f"{call}: ranks {joined} have called join(), which contribute zeros: the op is Sum or Average"
+        return f"{call}: ranks {joined} have called join() and contribute zeros; the op must be Sum or Average"
     return None
 
 
 def run(calls: dict[int, Call], rank: int, group: dist.ProcessGroup) -> tuple[list[Array], dict]:
-    """The results of this rank, and what else there is to say of them."""
+    """Run a call. Returns this rank's results and further properties of them, such as sizes."""
     call = calls[min(calls)]
     return _KINDS[call.kind](calls, calls.get(rank), rank, group)
 
 
 def _own(calls, own, rows=True) -> list[Array]:
-    """This rank's arrays; zeros where it has joined, without `rows` none of them."""
+    """This rank's arrays; if it has joined, zeros of the same shapes, or without `rows` of no rows."""
     if own is not None:
         return own.arrays
     like = calls[min(calls)]
@@ -39,7 +39,7 @@ def _own(calls, own, rows=True) -> list[Array]:
 
 
 def _packed(arrays: list[Array], run_one) -> None:
-    """run_one of each array, those of one type together."""
+    """Apply run_one to the arrays, with those of equal dtype concatenated."""
     for kind in sorted({array.dtype for array in arrays}):
         same = [array for array in arrays if array.dtype == kind]
         if len(same) == 1:
@@ -112,7 +112,7 @@ def _alltoall(calls, own, rank, group):
 
 
 def _barrier(calls, own, rank, group):
-    return [], {}  # all of them have called it
+    return [], {}  # a call runs only once all ranks have made it
 
 
 _KINDS = {"allreduce": _allreduce, "grouped_allreduce": _allreduce, "broadcast": _broadcast, "grouped_broadcast": _broadcast,

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The job of this process, for all modules of this package."""
+"""The state of the job in this process, shared by the modules of this package."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .exchange import Exchange
 
 
 class Job:
-    """What init() has made."""
+    """The job that init() has created."""
 
     exchange: Exchange | None = None
-    is_own = False  # whether init() made the process group, too
+    is_own = False  # whether init() created the process group
     places: list[tuple[int, int]] = []  # by rank: local rank, node
-    timeline = None  # where start_timeline has begun one
+    timeline = None  # after start_timeline
 
 
 def exchange() -> Exchange:

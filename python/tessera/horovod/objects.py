@@ -1,9 +1,9 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Objects with arrays in them, as bytes: JSON and the elements. Nothing that was written or sent is executed.
+"""Serialization of objects with arrays: JSON and the elements of arrays. Decoding executes no code.
 
-An object is None, a bool, an int, a float, a str, bytes, an array of NumPy, tessera or PyTorch, or a list, tuple, set or dict of such,
-with keys that are str, int, float, bool or None.
+An object is None, a bool, int, float, str or bytes, an array of NumPy, tessera or PyTorch, or a list, tuple, set or dict of
+objects; dict keys are str, int, float, bool or None.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _MARK = "__tessera__"
 
 def encode(value) -> bytes:
     arrays: list[Array] = []
-    header = json.dumps(_plain(value, arrays)).encode()
+    header = json.dumps(_to_json(value, arrays)).encode()
     return b"".join([struct.pack("<q", len(header)), header, *(array.flat.tobytes() for array in arrays)])
 
 
 def decode(data: bytes):
     try:
         (size,) = struct.unpack_from("<q", data)
-        return _restore(json.loads(data[8:8 + size]), _Elements(data, 8 + size))
+        return _from_json(json.loads(data[8:8 + size]), _Elements(data, 8 + size))
     except (ValueError, TypeError, KeyError, struct.error) as error:
-        raise DistributedError(f"the bytes are no object: {error}") from None
+        raise DistributedError(f"the bytes are not a valid object: {error}") from None
 
 
 class _Elements:
-    """The elements of the arrays, in order."""
+    """Reads the elements of the arrays in order."""
 
     def __init__(self, data: bytes, at: int):
         self._data, self._at = data, at
@@ -51,7 +51,7 @@ class _Elements:
         return Array(np.frombuffer(self._data, np.uint8, size, self._at - size).copy(), dtype, tuple(shape))
 
 
-def _plain(value, arrays):
+def _to_json(value, arrays):
     if value is None or isinstance(value, (bool, int, float, str)) and type(value) in (type(None), bool, int, float, str):
         return value
     if isinstance(value, (bytes, bytearray)):
@@ -62,31 +62,31 @@ def _plain(value, arrays):
         library = "torch" if is_torch(value) else "tessera" if isinstance(value, Tensor) else "scalar" if isinstance(value, np.generic) else "numpy"
         return {_MARK: library, "dtype": array.dtype, "shape": list(array.shape)}
     if isinstance(value, list):
-        return [_plain(each, arrays) for each in value]
+        return [_to_json(each, arrays) for each in value]
     if isinstance(value, (tuple, set, frozenset)) and not hasattr(value, "_fields"):
-        return {_MARK: type(value).__name__, "items": [_plain(each, arrays) for each in value]}
+        return {_MARK: type(value).__name__, "items": [_to_json(each, arrays) for each in value]}
     if isinstance(value, dict):
         if all(isinstance(key, str) for key in value) and _MARK not in value:
-            return {key: _plain(each, arrays) for key, each in value.items()}
-        return {_MARK: "dict", "items": [[_plain(key, arrays), _plain(each, arrays)] for key, each in value.items()]}
-    raise ArgumentError(f"an object of type {type(value).__name__} is not sent; None, bool, int, float, str, bytes, arrays, lists, "
-                        "tuples, sets and dicts are")
+            return {key: _to_json(each, arrays) for key, each in value.items()}
+        return {_MARK: "dict", "items": [[_to_json(key, arrays), _to_json(each, arrays)] for key, each in value.items()]}
+    raise ArgumentError(f"an object of type {type(value).__name__} cannot be sent; expected None, bool, int, float, str, bytes, an array, or "
+                        "a list, tuple, set or dict of these")
 
 
-def _restore(value, elements):
+def _from_json(value, elements):
     if isinstance(value, list):
-        return [_restore(each, elements) for each in value]
+        return [_from_json(each, elements) for each in value]
     if not isinstance(value, dict):
         return value
     kind = value.get(_MARK)
     if kind is None:
-        return {key: _restore(each, elements) for key, each in value.items()}
+        return {key: _from_json(each, elements) for key, each in value.items()}
     if kind == "bytes":
         return base64.b64decode(value["data"])
     if kind == "dict":
-        return {_restore(key, elements): _restore(each, elements) for key, each in value["items"]}
+        return {_from_json(key, elements): _from_json(each, elements) for key, each in value["items"]}
     if kind in ("tuple", "set", "frozenset"):
-        return {"tuple": tuple, "set": set, "frozenset": frozenset}[kind](_restore(each, elements) for each in value["items"])
+        return {"tuple": tuple, "set": set, "frozenset": frozenset}[kind](_from_json(each, elements) for each in value["items"])
     array = elements.take(value["dtype"], value["shape"])
     if kind == "torch":
         return write(array, importlib.import_module("torch").empty(0))

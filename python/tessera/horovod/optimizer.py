@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Optimizers of tessera whose gradients are reduced over all ranks."""
+"""Optimizers of tessera that reduce gradients over all ranks."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .reductions import Average, ReduceOp, Sum, factor, reduction
 
 
 def _reduced(gradients, name: str, options: dict):
-    """The tree of the gradients with all ranks' reductions."""
+    """A tree of gradients, reduced over all ranks."""
     leaves, _ = tree.flatten(gradients)
     results = grouped_allreduce([asarray(leaf.value) for leaf in leaves], name=name, **options)
     return tree.rebuild(gradients, results)
 
 
 class _DistributedOptimizer(Optimizer):
-    """`update` reduces the gradients over all ranks, and applies the optimizer to them. It runs outside of jit."""
+    """An optimizer whose `update` first reduces the gradients over all ranks; it must run outside jit."""
 
     def __init__(self, inner: Optimizer, options: dict, passes: int):
         self.inner, self.slots, self._options, self._passes = inner, inner.slots, options, passes
@@ -33,10 +33,10 @@ class _DistributedOptimizer(Optimizer):
         return state if self._passes == 1 else {**state, "pass": 0, "sum": None}
 
     def update(self, parameters, gradients, state):
-        """With backward_passes_per_step k every k-th call changes the parameters, by the mean of the gradients of k calls."""
+        """Update the parameters; with backward_passes_per_step k, at every k-th call, with the mean gradient of k calls."""
         if self._passes > 1:
             if not isinstance(state, dict) or "pass" not in state:
-                raise ArgumentError("the state has no 'pass'; it was made by another optimizer: call init of this one")
+                raise ArgumentError("the state has no 'pass', so another optimizer created it; call init of this one")
             total = gradients if state["sum"] is None else tree.map(lambda a, b: asarray(a) + asarray(b), state["sum"], gradients)
             count = int(state["pass"]) + 1
             state = {key: value for key, value in state.items() if key not in ("pass", "sum")}
@@ -51,7 +51,7 @@ class _DistributedOptimizer(Optimizer):
 
 
 def factors(op: ReduceOp, predivide, size: int) -> dict:
-    """The scaling of a reduction: before it by 1 / predivide, and after it so that the result is the same."""
+    """The op and scale factors of a reduction that divides by `predivide` before it and by the rest after it. Raises ArgumentError."""
     divisor = factor("gradient_predivide_factor", predivide)
     if divisor == 1.0:
         return {"op": op}
@@ -65,8 +65,11 @@ def factors(op: ReduceOp, predivide, size: int) -> dict:
 def DistributedOptimizer(optimizer: Optimizer, name: str | None = None, compression=Compression.none, backward_passes_per_step: int = 1,
                          op: ReduceOp = Average, gradient_predivide_factor: float = 1.0,
                          process_set: ProcessSet = global_process_set) -> Optimizer:
-    """An optimizer of tessera.optim that reduces gradients over all ranks before it applies them. Those of PyTorch are wrapped by
-    tessera.horovod.torch."""
+    """Wrap an optimizer of tessera.optim to reduce gradients over all ranks (for PyTorch, use tessera.horovod.torch).
+
+    backward_passes_per_step: number of gradients to average locally before a reduction. gradient_predivide_factor: with op
+    Average, the part of the division that precedes the reduction. Raises ArgumentError.
+    """
     if not isinstance(optimizer, Optimizer):
         where = "; tessera.horovod.torch wraps those of PyTorch" if hasattr(optimizer, "param_groups") else ""
         raise ArgumentError(f"optimizer {type(optimizer).__name__} is not one of tessera.optim{where}")
@@ -76,15 +79,18 @@ def DistributedOptimizer(optimizer: Optimizer, name: str | None = None, compress
 
 
 class Trainer:
-    """Parameters and an optimizer that changes them in place. params: a tree of tensors in containers that can be changed (a Module,
-    a dictionary). optimizer: one of tessera.optim, or 'sgd', 'adam', 'adamw' with the options of optimizer_params."""
+    """Parameters and an optimizer that updates them in place.
+
+    params: a tree of tensors in mutable containers (Module, dictionary). optimizer: one of tessera.optim, or 'sgd', 'adam' or
+    'adamw' with the options optimizer_params.
+    """
 
     _NAMES = {"sgd": SGD, "adam": Adam, "adamw": AdamW}
 
     def __init__(self, params, optimizer: Optimizer | str, optimizer_params: dict | None = None):
         if isinstance(optimizer, str):
             if optimizer not in self._NAMES:
-                raise ArgumentError(f"unknown optimizer '{optimizer}'; there are {', '.join(self._NAMES)}")
+                raise ArgumentError(f"unknown optimizer '{optimizer}'; expected one of {', '.join(self._NAMES)}")
             options = dict(optimizer_params or {})
             if "learning_rate" in options:
                 options["rate"] = options.pop("learning_rate")
@@ -102,7 +108,7 @@ class Trainer:
         self.optimizer.rate = rate
 
     def step(self, gradients, batch_size: int = 1) -> None:
-        """Changes the parameters by gradients, the sum over a batch of that size (1: the gradients are means already)."""
+        """Update the parameters. gradients: sums over a batch of `batch_size` samples, or means if it is 1."""
         scaled = tree.map(lambda g: asarray(g) / batch_size, gradients) if batch_size != 1 else gradients
         new, self.state = self.optimizer.update(self.params, self._combined(scaled), self.state)
         tree.assign(self.params, [leaf.value for leaf in tree.flatten(new)[0]])
@@ -112,12 +118,12 @@ class Trainer:
 
 
 class DistributedTrainer(Trainer):
-    """A Trainer whose gradients are averaged over all ranks. Call broadcast_parameters(params) first."""
+    """A Trainer that averages gradients over all ranks. Call broadcast_parameters(params) first."""
 
     def __init__(self, params, optimizer: Optimizer | str, optimizer_params: dict | None = None, compression=Compression.none,
                  gradient_predivide_factor: float = 1.0, prefix: str | None = None, process_set: ProcessSet = global_process_set):
         if isinstance(optimizer, _DistributedOptimizer):
-            raise ArgumentError("optimizer is a DistributedOptimizer, which averages already; give the one inside")
+            raise ArgumentError("optimizer is a DistributedOptimizer, which already averages; give the optimizer that it wraps")
         self._options = {**factors(Average, gradient_predivide_factor, process_set.size()), "compression": compression, "process_set": process_set}
         self._name = f"{prefix or ''}trainer"
         super().__init__(params, optimizer, optimizer_params)

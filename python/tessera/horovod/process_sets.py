@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Process sets: ranks that make calls together."""
+"""Process sets: subsets of ranks that make calls together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .job import exchange, submit
 
 
 class ProcessSet:
-    """Some ranks of the job, in ascending order. It can be used after init(process_sets=[...]) or add_process_set."""
+    """Some ranks of the job (default: all), ascending. Register it with init(process_sets=[...]) or add_process_set."""
 
     def __init__(self, ranks: Iterable[int] | None = None):
         self._ranks = None if ranks is None else _ranks(ranks)
@@ -24,13 +24,13 @@ class ProcessSet:
         return list(range(exchange().size)) if self._ranks is None else list(self._ranks)
 
     def included(self) -> bool:
-        """Whether this rank is of the set."""
+        """Whether this rank is in the set."""
         return exchange().rank in self.ranks
 
     def rank(self) -> int:
-        """This rank's place in the set."""
+        """This process's rank within the set. Raises ArgumentError if it is not in the set."""
         if not self.included():
-            raise ArgumentError(f"rank {exchange().rank} is not of {self!r}")
+            raise ArgumentError(f"rank {exchange().rank} is not in {self!r}")
         return self.ranks.index(exchange().rank)
 
     def size(self) -> int:
@@ -55,34 +55,34 @@ global_process_set.process_set_id = 0
 
 
 def add_process_set(process_set) -> ProcessSet:
-    """Makes a set of ranks. All ranks of the job call it with the same ranks; equal sets are one."""
+    """Register a set of ranks and return it. All ranks of the job call it with the same ranks; equal sets share an id."""
     made = process_set if isinstance(process_set, ProcessSet) else ProcessSet(process_set)
     here, error = exchange(), ""
     if outside := [rank for rank in made.ranks if not 0 <= rank < here.size]:
-        error = f"rank {outside[0]} of {made.ranks} is not of the job, which has {here.size} ranks"
+        error = f"rank {outside[0]} of {made.ranks} is not in the job, which has {here.size} ranks"
     number = submit(Call("add_process_set", "", ranks=made.ranks, error=error), lambda _, more: more["set"]).wait()
     made.process_set_id = number
     return made
 
 
 def remove_process_set(process_set: ProcessSet) -> bool:
-    """Ends a set; all ranks of the job call it. False where it is not there."""
+    """Remove a set; all ranks of the job call it. Returns False if it is not registered."""
     if process_set.process_set_id is None:
         return False
     if process_set.process_set_id == 0:
-        raise ArgumentError("the global process set is not removed; shutdown() ends the job")
+        raise ArgumentError("the global process set cannot be removed; shutdown() ends the job")
     submit(Call("remove_process_set", "", root=process_set.process_set_id), lambda *_: None).wait()
     process_set.process_set_id = None
     return True
 
 
 def number_of(process_set) -> int:
-    """The number of a set that this rank is of."""
+    """The id of a set. Raises ArgumentError if it is not registered or does not include this rank."""
     here = exchange()
     if not isinstance(process_set, ProcessSet):
-        raise ArgumentError(f"process_set {process_set!r} is no ProcessSet")
+        raise ArgumentError(f"process_set {process_set!r} is not a ProcessSet")
     if process_set.process_set_id is None or process_set.process_set_id not in here.members:
-        raise ArgumentError(f"{process_set!r} was not added; call add_process_set, or give it to init")
+        raise ArgumentError(f"{process_set!r} is not registered; call add_process_set, or pass it to init")
     if here.rank not in here.members[process_set.process_set_id]:
-        raise ArgumentError(f"rank {here.rank} is not of {process_set!r}; only its ranks make calls with it")
+        raise ArgumentError(f"rank {here.rank} is not in {process_set!r}; only its ranks make calls with it")
     return process_set.process_set_id

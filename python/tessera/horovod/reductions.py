@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How contributions are combined: the reductions and their scaling."""
+"""Reductions and the scaling of their operands and results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..tensor import round_to_bfloat16
 
 
 class ReduceOp:
-    """A reduction. `name` is Horovod's, `kind` that of tessera.distributed."""
+    """A reduction. `name` is its name in Horovod, `kind` in tessera.distributed."""
 
     def __init__(self, name: str, kind: str):
         self.name, self.kind = name, kind
@@ -29,24 +29,24 @@ KNOWN = {op.name: op for op in (Average, Sum, Min, Max, Product)}
 
 
 def reduction(op: ReduceOp | str | None, average: bool | None = None) -> ReduceOp:
-    """The reduction of a call: `op`, or by the older argument `average`, else Average."""
+    """The reduction of a call: from `op`, or from the older argument `average`; default Average. Raises ArgumentError."""
     if average is not None:
         if op is not None:
-            raise ArgumentError("op and average are given; average is the older spelling of op, give op alone")
+            raise ArgumentError("both op and average are given; average is deprecated: give only op")
         return Average if average else Sum
     if op is None:
         return Average
     if op is Adasum or op == "Adasum":
-        raise ArgumentError("op Adasum is not supported; use Average, and scale the learning rate by hand")
+        raise ArgumentError("op Adasum is not supported; use Average and scale the learning rate")
     found = op if isinstance(op, ReduceOp) else KNOWN.get(op) if isinstance(op, str) else None
     if found is None:
-        raise ArgumentError(f"unknown op {op!r}; there are {', '.join(KNOWN)}")
+        raise ArgumentError(f"unknown op {op!r}; expected one of {', '.join(KNOWN)}")
     return found
 
 
 def check_average(op: ReduceOp, dtype: str) -> None:
     if op is Average and "float" not in dtype:
-        raise ArgumentError(f"op Average of {dtype}; averages are of floats: use Sum, and divide the result")
+        raise ArgumentError(f"op Average of {dtype}; only floats can be averaged: use Sum and divide the result")
 
 
 def factor(name: str, value) -> float:
@@ -56,7 +56,7 @@ def factor(name: str, value) -> float:
 
 
 def scale(flat: np.ndarray, dtype: str, by: float) -> None:
-    """Multiplies bytes in place, as elements of a type; floats of 16 bits in float32, integers in float64, truncated."""
+    """Multiply an array, given as bytes, in place: 16-bit floats in float32, integers in float64 with truncation."""
     if by == 1.0:
         return
     if dtype == "bfloat16":

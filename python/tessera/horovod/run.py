@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""horovod.run: a function as the ranks of a job on this host, from a script that no launcher has started."""
+"""horovod.run: run a function as the ranks of a job on this host, from a script started without a launcher."""
 
 from __future__ import annotations
 
@@ -28,20 +28,23 @@ def _rank(rank: int, folder: str, size: int, port: int, environment: dict, funct
 
 def run(func, args=(), kwargs=None, np: int = 1, hosts: str | None = None, use_gloo: bool | None = None, use_mpi: bool | None = None,
         env: dict | None = None, verbose=None) -> list:
-    """Starts np processes of this host that call func(*args, **kwargs), and returns their results by rank. func is a function of a module;
-    arguments and results can be pickled. hosts: this host alone, with at least np slots. use_gloo and verbose change nothing.
+    """Start np processes on this host that call func(*args, **kwargs), and return their results by rank.
 
-    Raises ArgumentError for other hosts and for use_mpi, which `tessera launch -np N -H HOSTS SCRIPT` has, SpawnError with rank and traceback
-    where a process fails."""
+    func: a function of a module; arguments and results must be picklable. hosts: this host only, with at least np slots.
+    use_gloo and verbose have no effect.
+
+    Raises ArgumentError for other hosts and for use_mpi (use `tessera launch -np N -H HOSTS SCRIPT`), and SpawnError with rank
+    and traceback if a process fails.
+    """
     count = whole("np", np, 1, 4096)
     if not callable(func):
         raise ArgumentError(f"func {func!r} is not a function")
     if use_mpi:
-        raise ArgumentError("use_mpi: run starts processes itself; under MPI start the script by 'tessera launch -np N SCRIPT'")
+        raise ArgumentError("use_mpi is not supported: run starts processes itself; use 'tessera launch -np N SCRIPT' for MPI")
     for each in (hosts or f"localhost:{count}").split(","):
         host, _, slots = each.partition(":")
         if host not in ("localhost", "127.0.0.1", platform.node()):
-            raise ArgumentError(f"hosts names '{host}', and run starts processes on this host; start the script by 'tessera launch -np {count} "
+            raise ArgumentError(f"hosts names '{host}', and run starts processes on this host only; use 'tessera launch -np {count} "
                                 f"-H {hosts} SCRIPT'")
         if "," not in (hosts or "") and slots and (not slots.isdigit() or int(slots) < count):
             raise ArgumentError(f"np is {count} and hosts '{hosts}' has {slots} slots")
@@ -52,6 +55,6 @@ def run(func, args=(), kwargs=None, np: int = 1, hosts: str | None = None, use_g
         results = []
         for rank in range(count):
             with open(os.path.join(folder, str(rank)), "rb") as file:
-                results.append(pickle.load(file))  # written by a process that this one has started
+                results.append(pickle.load(file))  # safe: written by a child of this process
         return results
 

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A timeline of calls as Chrome's and Perfetto's trace events."""
+"""A timeline of calls in the trace event format of Chrome and Perfetto."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .job import Job, exchange
 
 
 class Timeline:
-    """Events of rank 0's calls: from when a call is made to when its data is there, a row a name."""
+    """Writes one event per call of rank 0, from the call to its completion, with one row per name."""
 
     def __init__(self, file):
         self._file, self._lock, self._rows, self._start = file, threading.Lock(), {}, time.perf_counter()
         file.write("[\n")
 
     def begin(self, call: Call) -> Callable[[], None]:
-        """Notes a call; what is returned notes its end."""
+        """Record the start of a call. Returns a function that records its end."""
         began = time.perf_counter()
         return lambda: self._write(call, began, time.perf_counter())
 
@@ -48,18 +48,20 @@ class Timeline:
 
 
 def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
-    """Rank 0 writes its calls from now on to a file that chrome://tracing and Perfetto open; other ranks write nothing. mark_cycles is
-    accepted and changes nothing: calls do not wait for cycles. Raises ArgumentError where a timeline has begun."""
+    """Start recording the calls of rank 0 to a file for chrome://tracing or Perfetto; other ranks write nothing.
+
+    mark_cycles has no effect, since there are no cycles. Raises ArgumentError if a timeline is already running.
+    """
     here = exchange()
     if here.rank != 0:
         return
     if Job.timeline is not None:
-        raise ArgumentError("a timeline has begun already; stop_timeline() ends it")
+        raise ArgumentError("a timeline is already running; call stop_timeline() first")
     Job.timeline = Timeline(open(file_path, "w", encoding="utf-8"))
 
 
 def stop_timeline() -> None:
-    """Ends the timeline; without one it does nothing. shutdown() calls it."""
+    """End the timeline, if there is one. shutdown() calls it."""
     timeline, Job.timeline = Job.timeline, None
     if timeline is not None:
         timeline.close()

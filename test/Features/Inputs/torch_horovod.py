@@ -71,7 +71,7 @@ same(ours.running_mean, theirs.running_mean)
 same(ours.running_var, theirs.running_var)
 
 if rank == 0:
-    refused("a timeline has begun already", lambda: hvd.start_timeline(sys.argv[1]))
+    refused("a timeline is already running", lambda: hvd.start_timeline(sys.argv[1]))
 hvd.stop_timeline()
 if rank == 0:
     with open(sys.argv[1], encoding="utf-8") as file:

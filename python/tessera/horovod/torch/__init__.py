@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Horovod's interface for PyTorch: the calls of tessera.horovod on tensors, and optimizers of torch.optim. Needs torch."""
+"""Horovod's interface for PyTorch: differentiable calls of tessera.horovod, and distributed torch.optim optimizers."""
 
 from .. import (Adasum, Average, CallError, Compression, Handle, HorovodInternalError, HostsUpdatedInterrupt, Max, Min, NotInitializedError,
                 ProcessSet, Product, ReduceOp, Sum, add_process_set, allgather_async, allgather_object, allreduce_, allreduce_async,

@@ -1,8 +1,8 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The calls on tensors of PyTorch through which gradients flow, and the all-reduce of sparse tensors.
+"""Differentiable collectives on PyTorch tensors, and the all-reduce of sparse tensors.
 
-A gradient of a call is a call of all ranks, too. As in Horovod it is that of the mean of all ranks' losses.
+Computing the gradient of a call is a call of all ranks, too. As in Horovod, it is the gradient of the mean of all ranks' losses.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..reductions import Average, ReduceOp, Sum, factor, reduction
 
 
 class _Call(torch.autograd.Function):
-    """run(tensors) gives the results, gradient(gradients of the results) those of the tensors."""
+    """A differentiable call: run(tensors) returns the results, gradient(gradients of results) the gradients of the tensors."""
 
     @staticmethod
     def forward(ctx, run, gradient, *tensors):
@@ -48,13 +48,13 @@ def _named(name: str | None, what: str = "gradient") -> str | None:
 def _linear(what: str, op, average=None) -> ReduceOp:
     found = reduction(op, average)
     if found not in (Average, Sum):
-        raise ArgumentError(f"{what} by {found} of a tensor that requires a gradient; there are gradients of Average and Sum: give detach() of it")
+        raise ArgumentError(f"{what} by {found} of a tensor that requires a gradient; only Average and Sum have gradients: pass the tensor's detach()")
     return found
 
 
 def allreduce(tensor, average: bool | None = None, name: str | None = None, compression=Compression.none, op: ReduceOp | None = None,
               prescale_factor: float = 1.0, postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set):
-    """tessera.horovod.allreduce; the gradient is the same reduction of the gradients."""
+    """`allreduce` of tessera.horovod; the gradient is the same reduction of the gradients."""
     if not _has_gradient([tensor]):
         return base.allreduce(tensor, average, name, compression, op, prescale_factor, postscale_factor, process_set)
     return grouped_allreduce([tensor], average, name, compression, op, prescale_factor, postscale_factor, process_set)[0]
@@ -71,7 +71,7 @@ def grouped_allreduce(tensors, average: bool | None = None, name: str | None = N
 
 
 def allgather(tensor, name: str | None = None, process_set: ProcessSet = global_process_set):
-    """tessera.horovod.allgather; the gradient is this rank's rows of the average of the gradients."""
+    """`allgather` of tessera.horovod; the gradient is this rank's rows of the averaged gradients."""
     return grouped_allgather([tensor], name, process_set)[0] if _has_gradient([tensor]) else base.allgather(tensor, name, process_set)
 
 
@@ -88,7 +88,7 @@ def grouped_allgather(tensors, name: str | None = None, process_set: ProcessSet 
 
 
 def broadcast(tensor, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set):
-    """tessera.horovod.broadcast; the gradient is on the root the average of the gradients, zeros elsewhere."""
+    """`broadcast` of tessera.horovod; the gradient is the averaged gradients on the root, and zeros on other ranks."""
     def gradient(gs):
         mean = base.allreduce(gs[0], name=_named(name), op=Average, process_set=process_set)
         return [mean if process_set.ranks[process_set.rank()] == root_rank else torch.zeros_like(mean)]
@@ -96,7 +96,7 @@ def broadcast(tensor, root_rank: int, name: str | None = None, process_set: Proc
 
 
 def alltoall(tensor, splits=None, name: str | None = None, process_set: ProcessSet = global_process_set):
-    """tessera.horovod.alltoall; the gradient sends the parts back."""
+    """`alltoall` of tessera.horovod; the gradient sends the parts back."""
     if not _has_gradient([tensor]):
         return base.alltoall(tensor, splits, name, process_set)
     size = process_set.size()
@@ -116,7 +116,7 @@ def alltoall(tensor, splits=None, name: str | None = None, process_set: ProcessS
 
 def reducescatter(tensor, op: ReduceOp | None = None, name: str | None = None, compression=Compression.none, prescale_factor: float = 1.0,
                   postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set):
-    """tessera.horovod.reducescatter; the gradient is gathered from all ranks."""
+    """`reducescatter` of tessera.horovod; the gradient is gathered from all ranks."""
     if not _has_gradient([tensor]):
         return base.reducescatter(tensor, op, name, compression, prescale_factor, postscale_factor, process_set)
     return grouped_reducescatter([tensor], op, name, compression, prescale_factor, postscale_factor, process_set)[0]
@@ -133,12 +133,15 @@ def grouped_reducescatter(tensors, op: ReduceOp | None = None, name: str | None 
 
 
 def sparse_allreduce_async(tensor, name: str | None = None, op: ReduceOp | None = None, process_set: ProcessSet = global_process_set) -> Callable:
-    """The Average or Sum of sparse tensors: a function that waits, and returns a sparse tensor with the indices of all ranks."""
+    """Start the Average or Sum of sparse tensors. Returns a function that waits for and returns the result.
+
+    The result is a sparse tensor with the indices of all ranks.
+    """
     if not isinstance(tensor, torch.Tensor) or not tensor.is_sparse:
-        raise ArgumentError("sparse_allreduce_async takes a sparse tensor (COO) of PyTorch; allreduce_async takes others")
+        raise ArgumentError("sparse_allreduce_async takes a sparse PyTorch tensor (COO); use allreduce_async for others")
     chosen = reduction(op)
     if chosen not in (Average, Sum):
-        raise ArgumentError(f"sparse_allreduce_async by {chosen}; there are Average and Sum")
+        raise ArgumentError(f"sparse_allreduce_async by {chosen}; expected Average or Sum")
     indices = base.allgather_async(tensor._indices().t().contiguous(), _named(name, "indices"), process_set)
     values = base.allgather_async(tensor._values(), _named(name, "values"), process_set)
 

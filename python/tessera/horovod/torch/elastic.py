@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""States of elastic training with modules and optimizers of PyTorch."""
+"""States of elastic training with PyTorch modules and optimizers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..functions import allgather_object, broadcast_object
 
 
 class TorchState(ObjectState):
-    """`model` and `optimizer`, and other attributes; what has state_dict and load_state_dict is kept by them."""
+    """A state with `model`, `optimizer` and other attributes, saved with their state_dict and load_state_dict if they have them."""
 
     def __init__(self, model=None, optimizer=None, **kwargs):
         given = {name: value for name, value in {"model": model, "optimizer": optimizer, **kwargs}.items()
@@ -39,7 +39,7 @@ class TorchState(ObjectState):
 
     def sync(self) -> None:
         for name, held in self._held.items():
-            if isinstance(held, ElasticSampler):  # what each rank has processed
+            if isinstance(held, ElasticSampler):  # merges the indices that each rank has processed
                 held.load_state_dict(held.joined(allgather_object(held.state_dict(), f"sampler {name}")))
         self.set_values(broadcast_object(self.values(), 0, "state"))
         self.save()
@@ -54,7 +54,7 @@ class TorchState(ObjectState):
 
 
 class ElasticSampler(torch.utils.data.Sampler):
-    """Indices of this rank's part of what an epoch has left: record_batch says what was processed."""
+    """Samples this rank's part of the indices that remain in an epoch; record_batch records processed ones."""
 
     def __init__(self, dataset, shuffle: bool = True, seed: int = 0):
         if len(dataset) == 0:
@@ -63,7 +63,7 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.reset()
 
     def set_epoch(self, epoch: int) -> None:
-        """Begins an epoch: nothing of it is processed."""
+        """Start an epoch, with no index processed."""
         self.epoch, self.processed_indices = epoch, set()
         self.reset()
 
@@ -82,7 +82,7 @@ class ElasticSampler(torch.utils.data.Sampler):
 
     @staticmethod
     def joined(states: list[dict]) -> dict:
-        """The state of rank 0, with what all ranks have processed of its epoch."""
+        """The state of rank 0, with the indices of its epoch that any rank has processed."""
         epoch = states[0]["epoch"]
         return {"epoch": epoch, "processed_indices": sorted({i for state in states if state["epoch"] == epoch for i in state["processed_indices"]})}
 
@@ -92,7 +92,7 @@ class ElasticSampler(torch.utils.data.Sampler):
             generator = torch.Generator().manual_seed(self.seed + self.epoch)
             left = [left[i] for i in torch.randperm(len(left), generator=generator).tolist()]
         self.num_samples = math.ceil(len(left) / size())
-        left += (left * size())[:self.num_samples * size() - len(left)]  # parts of one length
+        left += (left * size())[:self.num_samples * size() - len(left)]  # pads, so that all ranks have equally many
         self.indices = left[rank()::size()]
 
     def __iter__(self):

@@ -12,13 +12,13 @@ from ..reductions import Sum
 
 
 class SyncBatchNorm(normalization.SyncBatchNorm):
-    """Batch normalisation whose statistics are those of all ranks of process_set, over the calls of Horovod."""
+    """Batch normalisation with the statistics of all ranks of process_set, reduced with Horovod's allreduce."""
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
                  track_running_stats: bool = True, process_set: ProcessSet = global_process_set):
         super().__init__(num_features, eps, momentum, affine, track_running_stats)
         if not isinstance(process_set, ProcessSet):
-            raise ArgumentError(f"process_set {process_set!r} is no ProcessSet")
+            raise ArgumentError(f"process_set {process_set!r} is not a ProcessSet")
         self.process_set = process_set
 
     def _sum(self, values, what):

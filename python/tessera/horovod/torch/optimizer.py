@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Optimizers of PyTorch whose gradients are reduced over all ranks while the backward pass runs."""
+"""PyTorch optimizers that reduce gradients over all ranks during the backward pass."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from .collectives import sparse_allreduce_async
 
 
 class GradientError(Error, AssertionError):
-    """A gradient that was computed, or removed, between a reduction and the step that uses it."""
+    """A gradient was computed or cleared between its reduction and the step that uses it."""
 
 
 class _DistributedOptimizer:
-    """What DistributedOptimizer adds to the class of an optimizer."""
+    """The methods that DistributedOptimizer adds to the class of an optimizer."""
 
     def _distribute(self, named_parameters, compression, passes, options, groups, process_set, op, sparse_as_dense) -> None:
         self._compression, self._passes, self._options, self._set = compression, passes, options, process_set
         self._op, self._sparse_as_dense = op, sparse_as_dense
         self._names = _names(self, named_parameters)
         self._delays: dict = {}
-        self._handles: dict = {}  # of the parameters of a group: the call, and the contexts of the compression
+        self._handles: dict = {}  # by group (tuple of parameters): the call, and the contexts of compression
         self._ready: dict = collections.defaultdict(set)
         self._synchronized, self._should_synchronize = False, True
         self._trained = [p for group in self.param_groups for p in group["params"] if p.requires_grad]
@@ -56,7 +56,7 @@ class _DistributedOptimizer:
     def _reduce(self, group) -> None:
         self._ready.pop(group, None)
         for p in group:
-            if p.grad is None:  # not used on this rank
+            if p.grad is None:  # unused on this rank
                 p.grad = torch.zeros_like(p)
         if any(p.grad.is_sparse for p in group):
             return self._reduce_sparse(group)
@@ -67,8 +67,8 @@ class _DistributedOptimizer:
 
     def _reduce_sparse(self, group) -> None:
         if len(group) > 1:
-            raise ArgumentError(f"the gradient of '{self._names[next(p for p in group if p.grad.is_sparse)]}' is sparse, and is reduced in a group "
-                                "with others; leave it out of groups and num_groups")
+            raise ArgumentError(f"the gradient of '{self._names[next(p for p in group if p.grad.is_sparse)]}' is sparse and in a group "
+                                "with others; leave it out of groups, and do not use num_groups")
         gradient, name = group[0].grad, f"gradient.{self._names[group[0]]}"
         if self._passes > 1:
             gradient = gradient / self._passes
@@ -84,8 +84,10 @@ class _DistributedOptimizer:
         self._delays = {p: self._passes for p in self._delays}
 
     def synchronize(self) -> None:
-        """Waits until all gradients are reduced, those too that this backward pass did not compute. step() does it unless it is
-        inside of skip_synchronize()."""
+        """Wait until all gradients are reduced, including those that this backward pass did not compute.
+
+        step() calls it, except inside skip_synchronize().
+        """
         for group in self._groups:
             if group not in self._handles:
                 self._reduce(group)
@@ -101,7 +103,7 @@ class _DistributedOptimizer:
 
     @contextlib.contextmanager
     def skip_synchronize(self):
-        """Around a step() after synchronize(), for instance to clip gradients in between."""
+        """A context for a step() after synchronize(), for example if gradients are clipped in between."""
         self._should_synchronize = False
         try:
             yield
@@ -111,14 +113,14 @@ class _DistributedOptimizer:
     def step(self, closure=None):
         if self._should_synchronize:
             if self._synchronized:
-                warnings.warn("step() synchronizes again after synchronize(); put it inside of 'with optimizer.skip_synchronize():'", stacklevel=2)
+                warnings.warn("step() synchronizes again after synchronize(); put it inside 'with optimizer.skip_synchronize():'", stacklevel=2)
             self.synchronize()
         self._synchronized = False
         return super(self.__class__, self).step(closure)
 
     def zero_grad(self, *args, **kwargs):
         if self._handles:
-            raise GradientError("zero_grad() was called after backward() and before step() or synchronize(), while gradients are reduced")
+            raise GradientError("zero_grad() was called after backward() and before step() or synchronize(), while gradients are being reduced")
         return super(self.__class__, self).zero_grad(*args, **kwargs)
 
 
@@ -128,10 +130,10 @@ def _names(optimizer, named_parameters) -> dict:
         return {p: f"{i}.{j}" for i, group in enumerate(optimizer.param_groups) for j, p in enumerate(group["params"])}
     pairs = list(named_parameters)
     if any(not isinstance(pair, tuple) or len(pair) != 2 for pair in pairs):
-        raise ArgumentError("named_parameters are pairs of a name and a parameter, as model.named_parameters() gives them")
+        raise ArgumentError("named_parameters must be (name, parameter) pairs, as from model.named_parameters()")
     twice = [name for name, count in collections.Counter(name for name, _ in pairs).items() if count > 1]
     if twice:
-        raise ArgumentError(f"named_parameters have the name '{twice[0]}' twice; names of parameters differ")
+        raise ArgumentError(f"duplicate name '{twice[0]}' in named_parameters")
     names = {p: name for name, p in pairs}
     missing = [p for p in parameters if p not in names]
     if missing:
@@ -150,11 +152,11 @@ def _groups(parameters, groups) -> list[tuple]:
             raise ArgumentError(f"num_groups {groups} is below 0")
         return [tuple(parameters[len(parameters) * i // count:len(parameters) * (i + 1) // count]) for i in range(count)] if count else _groups(parameters, None)
     if not isinstance(groups, (list, tuple)) or not all(isinstance(group, (list, tuple)) for group in groups):
-        raise ArgumentError(f"groups {groups!r} are neither a number nor lists of parameters")
+        raise ArgumentError(f"groups {groups!r} is neither a number nor a list of lists of parameters")
     made = [tuple(p for p in group if p.requires_grad) for group in groups]
     listed = [p for group in made for p in group]
     if len(set(listed)) != len(listed) or not set(listed) <= set(parameters):
-        raise ArgumentError("groups are lists of parameters of the optimizer, each in one list at most")
+        raise ArgumentError("groups must be lists of parameters of the optimizer, with each parameter in at most one list")
     return [group for group in made if group] + [(p,) for p in parameters if p not in set(listed)]
 
 
@@ -162,15 +164,17 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer, named_parameters=None
                          backward_passes_per_step: int = 1, op: ReduceOp = Average, gradient_predivide_factor: float = 1.0,
                          num_groups: int = 0, groups=None, sparse_as_dense: bool = False,
                          process_set: ProcessSet = global_process_set) -> torch.optim.Optimizer:
-    """The optimizer, of a subclass of its class, whose gradients are reduced over all ranks. A reduction begins when the backward pass
-    has computed the gradient (that of backward_passes_per_step passes, summed and divided by their number); step() waits for all.
+    """Extend an optimizer in place to reduce gradients over all ranks, and return it.
 
-    Reductions of several parameters move together with num_groups (so many of equal length) or groups (lists of parameters). Sparse gradients
-    are gathered from all ranks; with sparse_as_dense they are reduced as dense ones, and are sparse again in the step."""
+    The reduction of a gradient starts when the backward pass has computed it; step() waits for all. backward_passes_per_step:
+    number of passes whose mean gradient is reduced. num_groups, groups: reduce parameters in that many groups of equal length,
+    or in the given lists of parameters. sparse_as_dense: reduce sparse gradients as dense ones instead of gathering them from
+    all ranks. Raises ArgumentError.
+    """
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise ArgumentError(f"optimizer {type(optimizer).__name__} is not one of torch.optim; tessera.horovod wraps those of tessera")
     if hasattr(optimizer, "_distribute"):
-        raise ArgumentError("optimizer is a DistributedOptimizer already")
+        raise ArgumentError("optimizer is already a DistributedOptimizer")
     passes = whole("backward_passes_per_step", backward_passes_per_step, 1, 1 << 30)
     options = factors(reduction(op), gradient_predivide_factor, process_set.size())
     own = {name: getattr(_DistributedOptimizer, name) for name in vars(_DistributedOptimizer) if not name.startswith("__")}
