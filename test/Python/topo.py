@@ -37,7 +37,7 @@ class Rings(unittest.TestCase):
             rate = machine(count, seed, missing=0.1 if seed % 3 == 0 else 0)
             best = brute_force(range(count), rate)
             if best <= 0:
-                self.assertRaisesRegex(Error, "to no ring", best_ring, range(count), rate)
+                self.assertRaisesRegex(Error, "form no ring", best_ring, range(count), rate)
                 continue
             found = best_ring(range(count), rate)
             self.assertEqual(sorted(found.order), list(range(count)))
@@ -69,7 +69,7 @@ class Rings(unittest.TestCase):
 
     def test_wrong_sizes(self):
         for k in (0, 5):
-            self.assertRaisesRegex(Error, f"a set of {k} devices; there are 4", best_set, 4, machine(4, 0), k)
+            self.assertRaisesRegex(Error, f"a set of {k} devices; expected 1 to 4", best_set, 4, machine(4, 0), k)
 
 
 class Formats(unittest.TestCase):
@@ -142,7 +142,7 @@ class Refused(unittest.TestCase):
         self.refused("<thing/>", "1:1", "the root is <thing>")
         self.refused('<system version="7"/>', "1:1", "version of <system> is '7'")
         self.refused('<system version="1">\n<cpu numaid="x"/></system>', "2:1", "'numaid' of <cpu> is 'x'")
-        self.refused('<system version="1"><gpu dev="0"/></system>', "1:21", "<gpu> stands outside of <cpu>")
+        self.refused('<system version="1"><gpu dev="0"/></system>', "1:21", "<gpu> is outside <cpu>")
         self.refused('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', r"1:\d+", "entity 'b' is defined")
         self.refused('<topology version="1.0"/>', "1:1", "of hwloc 1")
         self.refused('<topology version="2.0">\n <object type="Machine"/></topology>', "2:2", "no <object type=.NUMANode.>")
@@ -165,7 +165,7 @@ class Refused(unittest.TestCase):
         self.refused("hello\n", "1:1", "nvidia-smi topo -m")
         self.refused("", "1:1", "the file is empty")
         self.refused("\tGPU0\tGPU1\nGPU0\t X \tNV4\n", "3:1", "the row of GPU1 is missing")
-        self.refused("\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tSYS\t X \n", "3:6", "the matrix is symmetric")
+        self.refused("\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tSYS\t X \n", "3:6", "the matrix must be symmetric")
         self.refused("\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV4\n", "3:9", "row GPU1 has 1 cells")
 
 

@@ -18,14 +18,14 @@ def _counts(text: str) -> list[int]:
     found = []
     for word in text.split(","):
         if not word.strip().isdigit() or not 1 <= int(word) <= 4096:
-            raise Error(f"-p has '{word}'; it is numbers of processes from 1 to 4096, as 1,2,4")
+            raise Error(f"-p has '{word}'; expected numbers of processes from 1 to 4096, as in 1,2,4")
         found.append(int(word))
     return found
 
 
 def _whole(name: str, text: str, least: int) -> int:
     if not text.isdigit() or not least <= int(text) <= 10**6:
-        raise Error(f"{name} is '{text}'; it is a whole number, at least {least}")
+        raise Error(f"{name} is '{text}'; expected a whole number, at least {least}")
     return int(text)
 
 
@@ -34,7 +34,7 @@ def _rate(value: float) -> str:
 
 
 def scaling(options) -> int:
-    """Runs a script by 1 and by p processes and prints T_1, T_p, the speed-up S_p = T_1/T_p, and the efficiency S_p/p."""
+    """Run a script with 1 and with p processes and print the times T_p, the speed-up S_p = T_1/T_p, and the efficiency S_p/p."""
     counts = _counts(options.processes)
     if not options.words:
         raise Error("no script: tessera bench scaling -p 1,2,4 SCRIPT [ARGUMENTS]")
@@ -48,12 +48,12 @@ def scaling(options) -> int:
     print("\n".join(speed.table(points)))
     most, here = max(each.processes for each in points), len(os.sched_getaffinity(0))
     if most > here:
-        print(f"note: {most} processes share {here} core{'s' * (here > 1)}; more processes than cores cannot speed up what only computes")
+        print(f"note: {most} processes share {here} core{'s' * (here > 1)}; more processes than cores do not speed up computation")
     return 0
 
 
 def logs(options) -> int:
-    """Adds up the throughput of the logs of a job's processes."""
+    """Add up the throughput in the logs of a job's processes."""
     skip = _whole("--skip", options.skip, 0)
     found = [throughput.read_log(path) for path in throughput.files(options.files)]
     whole = throughput.total(found, skip)
@@ -68,29 +68,29 @@ def logs(options) -> int:
 
 
 def main(arguments=None) -> int:
-    parser = argparse.ArgumentParser(prog="tessera bench", description="Speed-ups of scripts, and the throughput of a job from its logs.")
+    parser = argparse.ArgumentParser(prog="tessera bench", description="Measure the speed-up of a script, or add up the throughput in a job's logs.")
     commands = parser.add_subparsers(required=True, metavar="scaling|logs")
     command = commands.add_parser("scaling", help=scaling.__doc__, description=scaling.__doc__)
-    command.add_argument("-p", "--processes", default="1,2", help="numbers of processes, 1,2,4; 1 is always run")
-    command.add_argument("--repeat", default="3", help="runs of each; the median counts (default 3)")
-    command.add_argument("--skip", default="1", help="first reports of a process that do not count (default 1)")
-    command.add_argument("--timeout", default="3600", help="seconds a run (default 3600)")
+    command.add_argument("-p", "--processes", default="1,2", help="numbers of processes, as in 1,2,4 (default 1,2); 1 is always included")
+    command.add_argument("--repeat", default="3", help="runs per number of processes, of which the median is taken (default 3)")
+    command.add_argument("--skip", default="1", help="warm-up: ignore the first reports of each process (default 1)")
+    command.add_argument("--timeout", default="3600", help="seconds per run (default 3600)")
     command.add_argument("--json", action="store_true", help="print JSON")
-    command.add_argument("--verbose", action="store_true", help="say what each run took")
-    command.add_argument("words", nargs=argparse.REMAINDER, metavar="SCRIPT ...", help="what tessera launch takes: the script and its arguments. Lines "
-                         "such as '123.4 samples/s' are its throughput; without them the job is timed from start to end")
+    command.add_argument("--verbose", action="store_true", help="print the time of each run")
+    command.add_argument("words", nargs=argparse.REMAINDER, metavar="SCRIPT ...", help="script and arguments, as for tessera launch. Lines such as "
+                         "'123.4 samples/s' report its throughput; without them the job is timed from start to end")
     command.set_defaults(function=scaling)
     command = commands.add_parser("logs", help=logs.__doc__, description=logs.__doc__)
-    command.add_argument("files", nargs="+", help="logs, one a process, or a folder of *.log (tessera launch --log_dir)")
-    command.add_argument("--skip", default="1", help="first reports of a log that do not count (default 1)")
-    command.add_argument("--each", action="store_true", help="also print the sum of the first reports, of the second ones, ...")
+    command.add_argument("files", nargs="+", help="logs, one per process, or a folder of *.log (tessera launch --log_dir)")
+    command.add_argument("--skip", default="1", help="warm-up: ignore the first reports of each log (default 1)")
+    command.add_argument("--each", action="store_true", help="also print the sum of the logs' first reports, of their second reports, ...")
     command.set_defaults(function=logs)
     options = parser.parse_args(arguments)
     try:
         return options.function(options)
     except Error as error:
         text = str(error)
-        is_located = ": error: " in text.split("\n")[0]  # in a log
+        is_located = ": error: " in text.split("\n")[0]  # begins with file and line
         print(text if is_located else f"tessera: error: {text}", file=sys.stderr)
         return 1
 

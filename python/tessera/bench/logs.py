@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Throughput in logs: one log a process, whose sum is the job's."""
+"""Throughput in logs. Each process writes one log; the throughput of the job is the sum."""
 
 from __future__ import annotations
 
@@ -23,20 +23,23 @@ _SAME = {"imgs": "images", "img": "images"}
 
 @dataclasses.dataclass
 class Log:
-    """What one process reports: the values in the order of the lines, in `unit` a second."""
+    """The throughput that one process reports: values in `unit` per second, in the order of lines."""
 
     name: str
     unit: str
     values: list[float]
 
     def mean(self, skip: int) -> float:
-        """Of the reports behind the first `skip`, which warm up; of all where there are no more."""
+        """The mean without the first `skip` reports (warm-up), or of all if there are no more."""
         values = self.values[skip:] or self.values
         return math.fsum(values) / len(values)
 
 
 def rates(lines, name: str) -> Log | None:
-    """The reports of a log; None where there is none. Raises Error, which names the line, for a rate that is none and for mixed units."""
+    """The reports in a log. Returns None if there are none.
+
+    Raises Error, with the line, for an invalid rate and for mixed units.
+    """
     found, unit, first = [], None, 0
     for number, line in enumerate(lines, 1):
         match = _BEHIND.search(line)
@@ -47,9 +50,9 @@ def rates(lines, name: str) -> Log | None:
         this = match[f"unit{which}"].lower()
         this = _SAME.get(this, this if this.endswith("s") else this + "s")
         if not (math.isfinite(value) and value >= 0):
-            raise Error(f"{name}:{number}: error: {match[f'value{which}']} {this}/s is no rate; it is a number, at least 0")
+            raise Error(f"{name}:{number}: error: {match[f'value{which}']} {this}/s is not a valid rate; expected a number, at least 0")
         if unit not in (None, this):
-            raise Error(f"{name}:{number}: error: {this}/s, and line {first} has {unit}/s; a log has one unit")
+            raise Error(f"{name}:{number}: error: {this}/s, and line {first} has {unit}/s; a log must have one unit")
         first = first or number
         unit = this
         found.append(value)
@@ -63,7 +66,7 @@ def read_log(path: str) -> Log:
     except OSError as error:
         raise Error(f"{path}: {error.strerror}") from None
     if found is None:
-        raise Error(f"{path}: there is no throughput; lines such as '123.4 samples/s' or 'images/sec: 123.4' report it")
+        raise Error(f"{path}: there is no throughput; expected lines such as '123.4 samples/s' or 'images/sec: 123.4'")
     return found
 
 
@@ -73,7 +76,7 @@ def _rank(path: str) -> tuple:
 
 
 def files(paths: list[str]) -> list[str]:
-    """Files, and of folders their *.log in the order of the ranks in their names."""
+    """The files among `paths`, and the *.log of folders in the order of ranks. Raises Error if a log is missing or given twice."""
     found: list[str] = []
     for path in paths:
         if os.path.isdir(path):
@@ -90,13 +93,13 @@ def files(paths: list[str]) -> list[str]:
 
 
 def total(logs: list[Log], skip: int) -> float:
-    """The sum over processes. Raises Error for different units."""
+    """The sum of the means of all logs. Raises Error if units differ."""
     for log in logs[1:]:
         if log.unit != logs[0].unit:
-            raise Error(f"{log.name} reports {log.unit}/s, and {logs[0].name} {logs[0].unit}/s; only one unit can be added up")
+            raise Error(f"{log.name} reports {log.unit}/s, and {logs[0].name} {logs[0].unit}/s; rates of different units cannot be added")
     return math.fsum(log.mean(skip) for log in logs)
 
 
 def merged(logs: list[Log]) -> list[float]:
-    """The k-th reports of all logs, added up; as many as the shortest log has."""
+    """The sums of the k-th reports of all logs, as many as the shortest log has."""
     return [math.fsum(values) for values in zip(*[log.values for log in logs])]

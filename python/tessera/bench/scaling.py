@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Speed-up: a script is run by 1 and by p processes. S_p = T_1 / T_p, efficiency S_p / p."""
+"""Speed-up S_p = T_1 / T_p and efficiency S_p / p of a script, run with 1 and with p processes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from . import logs
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """`processes` took `seconds`: for a sample where the script reports its throughput, else for the job from start to end."""
+    """The time with a number of processes: per sample if the script reports a throughput, else of the whole job."""
 
     processes: int
     seconds: float
-    unit: str | None = None  # of the throughput
+    unit: str | None = None  # of the throughput, for example 'samples'
 
 
 def _run(words: list[str], processes: int, skip: int, timeout: float) -> Point:
@@ -42,10 +42,10 @@ def _run(words: list[str], processes: int, skip: int, timeout: float) -> Point:
                 found.append(logs.rates(file, os.path.basename(path)))
     if all(each is None for each in found):
         return Point(processes, seconds)
-    # Rank 0 alone may print, then what it prints is the job's.
+    # If only one process (rank 0) reports a throughput, it is that of the job.
     known = [each for each in found if each is not None]
     if len(known) not in (1, len(found)):
-        raise Error(f"{len(known)} of {len(found)} processes report a throughput; all do, or rank 0 alone, which then reports that of the job")
+        raise Error(f"{len(known)} of {len(found)} processes report a throughput; either all must, or only rank 0, for the whole job")
     rate = logs.total(known, skip)
     if rate <= 0:
         raise Error(f"the run with {processes} process{'es' * (processes > 1)} reports 0 {known[0].unit}/s")
@@ -53,8 +53,11 @@ def _run(words: list[str], processes: int, skip: int, timeout: float) -> Point:
 
 
 def measure(words: list[str], processes: list[int], repeat: int = 3, skip: int = 1, timeout: float = 3600.0, say=lambda text: None) -> list[Point]:
-    """The median of `repeat` runs for each number of processes, 1 among them; the runs of the numbers alternate, so that a slow minute
-    does not fall on one of them alone. Raises Error where a run fails."""
+    """The median of `repeat` runs for each number of processes and for 1. Raises Error if a run fails.
+
+    The numbers of processes alternate, so that a slow period of the machine affects all of them. skip: reports to ignore per
+    process; timeout: seconds per run.
+    """
     counts = sorted({1, *processes})
     found: dict[int, list[Point]] = {count: [] for count in counts}
     for turn in range(repeat):
@@ -64,7 +67,7 @@ def measure(words: list[str], processes: list[int], repeat: int = 3, skip: int =
             say(f"run {turn + 1} of {repeat}, {count} process{'es' * (count > 1)}: {_time(point)}")
     units = {point.unit for points in found.values() for point in points}
     if len(units) > 1:
-        raise Error(f"runs report {' and '.join(sorted(f'{unit}/s' if unit else 'no throughput' for unit in units))}; all report the same")
+        raise Error(f"runs report {' and '.join(sorted(f'{unit}/s' if unit else 'no throughput' for unit in units))}; all runs must report the same unit")
     return [Point(count, statistics.median(point.seconds for point in points), points[0].unit) for count, points in found.items()]
 
 
@@ -80,9 +83,9 @@ def seconds(value: float) -> str:
 
 
 def table(points: list[Point]) -> list[str]:
-    """p, T_p, S_p and S_p / p; T_p is the time of a sample where throughput was reported."""
+    """The lines of a table of p, T_p, S_p and S_p / p."""
     one = points[0]
-    of = "of the job" if one.unit is None else f"of one of the {one.unit}"
+    of = "of the job" if one.unit is None else f"per {one.unit.removesuffix('s')}"
     rows = [["p", "T_p", "S_p = T_1/T_p", "S_p/p"]]
     for point in points:
         speed = one.seconds / point.seconds

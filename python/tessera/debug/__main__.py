@@ -9,10 +9,10 @@ from tessera.debug.hang import DumpError, compare, read_dumps
 
 
 def main(arguments=None) -> int:
-    parser = argparse.ArgumentParser(prog="tessera debug", description="Says from the dumps of a job what went wrong.", allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog="tessera debug", description="Analyse the dumps of a job that failed.", allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", required=True)
-    hang = commands.add_parser("hang", help="Which rank is behind or differs, in which call, at which line", allow_abbrev=False)
-    hang.add_argument("folder", metavar="DIR", help="where the ranks have written rank-*.json (--dump-dir, TESSERA_DUMP_DIR)")
+    hang = commands.add_parser("hang", help="find the rank that is behind or makes a different call, with call and source line", allow_abbrev=False)
+    hang.add_argument("folder", metavar="DIR", help="folder of the ranks' rank-*.json (--dump-dir, TESSERA_DUMP_DIR)")
     given = parser.parse_args(arguments)
     try:
         jobs = read_dumps(given.folder)

@@ -1,9 +1,10 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compares the last calls of all ranks.
+"""Compare the last calls of all ranks, from their dumps.
 
-Calls of one stream (a group of ranks, or a collective's group in a program) have the same order on all members, so the call with the
-same place in its stream must be the same call. The first that differs, or that a rank has not issued or ended, is where the job stands.
+All members of a stream (a group of ranks, or the group of a collective in a program) make its calls in the same order, so calls
+with the same index ('place') in a stream must be equal. The job hangs at the first call that differs, or that a rank has not
+issued or not ended.
 """
 
 from __future__ import annotations
@@ -20,27 +21,27 @@ class DumpError(Exception):
 
 
 class Dump:
-    """What one rank has written."""
+    """The dump of one rank. Raises DumpError if the file is not a valid dump."""
 
     def __init__(self, path: str):
         try:
             with open(path, encoding="utf-8") as file:
                 data = json.load(file)
             if data["version"] != 1:
-                raise DumpError(f"{path}: version {data['version']} of the dump; this program reads version 1")
+                raise DumpError(f"{path}: the dump has version {data['version']}; expected version 1")
             self.path, self.rank, self.host, self.reason, self.about = path, data["rank"], data["host"], data["reason"], data["about"]
             self.calls = data["calls"]
             self.streams: dict[str, dict[int, dict]] = {}
             for call in self.calls:
                 self.streams.setdefault(call["stream"], {})[call["place"]] = call
-                call["group"], call["text"], call["loc"], call["ended_ns"]  # noqa: B018: they are there
+                call["group"], call["text"], call["loc"], call["ended_ns"]  # noqa: B018: raises KeyError if one is missing
         except OSError as error:
             raise DumpError(f"{path}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DumpError(f"{path} is not a dump of a rank: {error!r}") from None
 
     def where(self) -> str:
-        """What it did last."""
+        """The call that the rank is in, or its last call."""
         opened = [call for call in self.calls if not call["ended_ns"]]
         if opened:
             return f"is in {text_of(opened[0])}"
@@ -57,7 +58,7 @@ def ranks_text(ranks) -> str:
 
 
 def read_dumps(folder: str) -> dict[int, dict[int, Dump]]:
-    """Dumps by job of the processes, and rank."""
+    """The dumps in a folder, by job number and rank. Raises DumpError if there are none."""
     try:
         names = sorted(os.listdir(folder))
     except OSError as error:
@@ -73,7 +74,7 @@ def read_dumps(folder: str) -> dict[int, dict[int, Dump]]:
 
 
 def compare(dumps: dict[int, Dump]) -> list[str]:
-    """Lines for people: the reasons, what differs, who is behind."""
+    """A report on the dumps of one job, by rank: failures, differing calls, ranks that are behind."""
     lines = []
     reasons: dict[str, list[int]] = {}
     for rank, dump in sorted(dumps.items()):
@@ -90,14 +91,14 @@ def compare(dumps: dict[int, Dump]) -> list[str]:
         for call in dump.calls:
             streams.setdefault(call["stream"], call["group"])
     found = [problem for stream, members in streams.items() if (problem := first_problem(stream, members, dumps))]
-    # What was issued first is nearest to the cause.
+    # Differences first, then missing calls; the earliest call is nearest to the cause.
     for _, text in sorted(found):
         lines.append(text)
     if not found:
         lines.append("all calls that the ranks have in common agree and have ended")
     absent = {member for members in streams.values() for member in members} - set(dumps)
     if absent:
-        lines.append(f"{ranks_text(absent)} left no dump: stopped, killed, or on a host whose folder is not here")
+        lines.append(f"{ranks_text(absent)} left no dump: stopped, killed, or on a host with another folder")
     behind = {rank for order, text in found for rank in order[2]}
     for rank in sorted(behind & set(dumps)):
         lines.append(f"rank {rank} ({dumps[rank].host}) {dumps[rank].where()}")
@@ -105,9 +106,12 @@ def compare(dumps: dict[int, Dump]) -> list[str]:
 
 
 def first_problem(stream: str, members: list[int], dumps: dict[int, Dump]):
-    """((kind, sequence, ranks behind), text) of the first call of a stream that is not the same everywhere, or not ended."""
+    """The first call of a stream that differs between ranks, or that a rank has not issued or ended.
+
+    Returns ((kind, sequence, ranks behind), text), which sorts by cause, or None if there is no such call.
+    """
     calls = {rank: dumps[rank].streams.get(stream, {}) for rank in members if rank in dumps}
-    # Of older calls some ranks have no record any more.
+    # Some ranks have dropped their records of older calls.
     first = max((min(each, default=0) for each in calls.values() if each), default=0)
     last = max((max(each, default=-1) for each in calls.values()), default=-1)
     for place in range(first, last + 1):
@@ -122,7 +126,7 @@ def first_problem(stream: str, members: list[int], dumps: dict[int, Dump]):
         behind = tuple(sorted(set(calls) - set(here)))
         text = next(iter(texts))
         if behind:
-            return (1, sequence, behind), f"{ranks_text(behind)} did not come to {text}, where {ranks_text(here)} {'waits' if len(here) == 1 else 'wait'}"
+            return (1, sequence, behind), f"{ranks_text(behind)} did not reach {text}, where {ranks_text(here)} {'waits' if len(here) == 1 else 'wait'}"
         waiting = [rank for rank, call in here.items() if not call["ended_ns"]]
         if waiting:
             return (2, sequence, ()), f"{ranks_text(waiting)} {'has' if len(waiting) == 1 else 'have'} not ended {text}"

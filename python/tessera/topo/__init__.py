@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`tessera topo`: the devices of a machine, the links between them, the best ring and the best set of devices."""
+"""`tessera topo`: the devices of a machine, the links between them, and the best ring and set of devices."""
 
 from .compiler import read_compiler_topology
 from .model import Device, Machine, Numa, Path, TopologyFileError

@@ -19,7 +19,7 @@ from .rings import Choice, best_ring, best_set
 def _machine(options) -> Machine:
     if options.file is not None:
         if options.source is not None:
-            raise Error(f"--from {options.source} is of this machine, and {options.file} is a file; give one of them")
+            raise Error(f"--from {options.source} reads this machine, and {options.file} is a file; give one of them")
         return read(options.file)
     return this_machine(options.source or "auto")
 
@@ -33,15 +33,15 @@ def _devices(text: str, count: int) -> list[int]:
     found: list[int] = []
     for word in text.split(","):
         if not word.strip().isdigit() or int(word) >= count:
-            raise Error(f"--devices has '{word}'; there are devices 0 to {count - 1}, named as 0,1,2")
+            raise Error(f"--devices has '{word}'; expected numbers from 0 to {count - 1}, as in 0,1,2")
         if int(word) in found:
-            raise Error(f"--devices has {int(word)} twice")
+            raise Error(f"--devices names {int(word)} twice")
         found.append(int(word))
     return found
 
 
 def show(options) -> int:
-    """Prints devices, links, bandwidth classes and NUMA nodes."""
+    """Print devices, links, bandwidth classes and NUMA nodes."""
     machine = _machine(options)
     if options.json:
         classes = [{"class": path.kind, "bytes_per_second": path.rate, "pairs": pairs} for path, pairs in machine.classes().items()]
@@ -57,7 +57,7 @@ def show(options) -> int:
 
 def _found(machine: Machine, options) -> Choice:
     if options.k is not None and options.devices is not None:
-        raise Error("-k chooses the devices, and --devices names them; give one of them")
+        raise Error("both -k and --devices select devices; give one of them")
     if options.k is not None:
         return best_set(len(machine.devices), machine.rate, options.k)
     members = range(len(machine.devices)) if options.devices is None else _devices(options.devices, len(machine.devices))
@@ -65,7 +65,7 @@ def _found(machine: Machine, options) -> Choice:
 
 
 def find(options) -> int:
-    """Prints the ring of all devices, of --devices, or of the best -k devices."""
+    """Print the best ring of all devices, of --devices, or of the best -k devices."""
     machine = _machine(options)
     if not machine.devices:
         return _empty(machine)
@@ -81,7 +81,7 @@ def find(options) -> int:
 
 
 def view(options) -> int:
-    """Writes one HTML file that needs no network: a drawing of devices, links and the ring."""
+    """Write a self-contained HTML file with a drawing of devices, links and the ring."""
     machine = _machine(options)
     found = _found(machine, options) if machine.devices else None
     with open(options.output, "w", encoding="utf-8") as file:
@@ -97,15 +97,15 @@ def main(arguments=None) -> int:
         command = commands.add_parser(function.__name__, help=function.__doc__, description=function.__doc__)
         command.set_defaults(function=function)
         command.add_argument("file", nargs="?", help="hwloc's XML (lstopo --of xml), NCCL's XML, the output of nvidia-smi topo -m, or the compiler's "
-                             "JSON; without it this machine")
-        command.add_argument("--from", dest="source", choices=SOURCES, help="how to read this machine; default the first of these that is there")
+                             "JSON; default: this machine")
+        command.add_argument("--from", dest="source", choices=SOURCES, help="how to read this machine; default: the first that is available")
         if function is not show:
             command.add_argument("-k", type=int, help="choose the best K devices")
-            command.add_argument("--devices", help="the devices of the ring, 0,1,2; default all")
+            command.add_argument("--devices", help="devices of the ring, as in 0,1,2; default: all")
         if function is not view:
-            command.add_argument("--json", action="store_true", help="print JSON; rates are bytes a second")
+            command.add_argument("--json", action="store_true", help="print JSON; rates are in bytes per second")
         else:
-            command.add_argument("-o", "--output", required=True, help="the HTML file")
+            command.add_argument("-o", "--output", required=True, help="HTML file to write")
     options = parser.parse_args(arguments)
     try:
         return options.function(options)

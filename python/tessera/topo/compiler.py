@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The compiler's own topologies (share/topologies, include/tessera/Sharding/Topology.h), by the rules of TopologyFile.cpp."""
+"""The compiler's topology files (share/topologies), with the checks and messages of TopologyFile.cpp."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .model import Device, Machine, Path
 
 _DTYPES = ("f64", "f32", "bf16", "f16", "i64", "i32", "i16", "i8", "i1")
 _ALGORITHMS = ("ring", "tree", "doubling", "hierarchical", "shared_memory")
-_MOST_DEVICES = 1 << 11  # whose pairs are looked at: 2 million
+_MOST_DEVICES = 1 << 11  # 2 million pairs
 
 
 class _Reader(Text):
@@ -56,11 +56,11 @@ class _Reader(Text):
                     self.fail(each.at, f"field 'algorithms' names {each.plain!r}; there are {', '.join(_ALGORITHMS)}")
         count = links[-1][1]
         if count > _MOST_DEVICES:
-            self.fail(root.value["links"].at, f"the links join {count} devices; each two are looked at, so there may be {_MOST_DEVICES} at most")
+            self.fail(root.value["links"].at, f"the links join {count} devices; all pairs are compared, so at most {_MOST_DEVICES} are supported")
         sizes, paths = [size for _, size, _ in links], [Path(name, rate) for name, _, rate in links]
 
         def path(a: int, b: int) -> Path:
-            """Of the innermost class whose group of consecutive devices has both."""
+            """The path of the innermost link level whose groups of consecutive devices contain both."""
             return next(paths[i] for i, size in enumerate(sizes) if a // size == b // size)
         return Machine(name, "Tessera's JSON", [Device(kind, memory=memory) for _ in range(count)], path,
                        notes=[self.field(root, "source", "", str, "a string").value] if "source" in root.value else [])
@@ -105,5 +105,5 @@ class _Reader(Text):
 
 
 def read_compiler_topology(text: str, path: str) -> Machine:
-    """Raises TopologyFileError."""
+    """The machine that a topology file describes. Raises TopologyFileError."""
     return _Reader(text, path).read()

@@ -1,16 +1,16 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Devices, switches and processors as a graph, for the formats that describe links rather than pairs."""
+"""A graph of devices, switches and processors, for formats that describe links instead of pairs of devices."""
 
 from __future__ import annotations
 
 import heapq
 
-from .model import Path, of_table
+from .model import Path, path_function
 
 
 class Graph:
-    """Vertices are names. Edges have a class and a rate in each direction; edges between the same two add up."""
+    """A directed graph. Vertices are names; edges have a class and a rate. Rates of parallel edges add up."""
 
     def __init__(self):
         self.kinds: dict[str, str] = {}  # device, bridge, processor, switch
@@ -22,17 +22,21 @@ class Graph:
         return name
 
     def edge(self, a: str, b: str, kind: str, rate: float) -> None:
-        """From a to b alone."""
+        """Add an edge from a to b."""
         before = self.edges[a].get(b)
         self.edges[a][b] = Path(kind, rate + (before.rate if before else 0))
 
     def both(self, a: str, b: str, kind: str, rate: float) -> None:
+        """Add edges in both directions."""
         self.edge(a, b, kind, rate)
         self.edge(b, a, kind, rate)
 
     def pairs(self, devices: list[str]):
-        """The widest path between each two devices, of equally wide ones the shortest. No path leads through a third device."""
-        return of_table([[found.get(b, Path("none", 0.0)) for b in devices] for found in map(self._widest, devices)])
+        """The path function of the devices: the widest path between two devices, and of equally wide ones the shortest.
+
+        No path leads through a third device.
+        """
+        return path_function([[found.get(b, Path("none", 0.0)) for b in devices] for found in map(self._widest, devices)])
 
     def _widest(self, start: str) -> dict[str, Path]:
         best: dict[str, tuple] = {}
@@ -50,7 +54,8 @@ class Graph:
         return {at: Path(self._kind(trail), -rate) for at, (rate, trail) in best.items() if trail}
 
     def _kind(self, trail: tuple) -> str:
-        """The names of nvidia-smi: NVLink; one PCIe bridge, several, through a processor, from one to another."""
+        """The class of a path, as nvidia-smi names it: NV#; PIX (at most one PCIe bridge), PXB (several bridges), PHB (through a
+        processor), SYS (between processors)."""
         kinds = [kind for _, kind in trail]
         if "SYS" in kinds:
             return "SYS"

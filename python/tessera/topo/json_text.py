@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""JSON with the place of each value."""
+"""A JSON parser that records the position of each value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_DEPTH = 100
 
 @dataclasses.dataclass
 class Value:
-    """An object's `value` is a dict of Values, a list's a list of them. `at` is an offset in the text."""
+    """A value and its offset in the text. The `value` of an object is a dict of Values, of a list a list of Values."""
 
     value: object
     at: int
@@ -39,7 +39,7 @@ class Text:
         raise TopologyFileError(self.path, before.count("\n") + 1, at - before.rfind("\n"), message)
 
     def parse(self) -> Value:
-        """Raises TopologyFileError."""
+        """The value of the whole text. Raises TopologyFileError."""
         value, at = self._value(self._skip(0), 0)
         if self._skip(at) != len(self.text):
             self.fail(self._skip(at), "not JSON: text follows the value")
@@ -77,10 +77,10 @@ class Text:
         try:
             return json.loads(match[0]), match.end()
         except ValueError:
-            self.fail(at, "not JSON: a wrong escape in a string")
+            self.fail(at, "not JSON: an invalid escape in a string")
 
     def _after(self, at: int, end: str) -> tuple[bool, int]:
-        """Whether the list goes on behind a comma, and where."""
+        """Skip a comma, or the closing `end`. Returns whether it was a comma, and the offset after it."""
         at = self._skip(at)
         found = self.text[at:at + 1]
         if found not in (",", end) or not found:

@@ -1,13 +1,13 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""This machine from /sys, where neither nvidia-smi nor lstopo is installed."""
+"""The topology of this machine from /sys, if neither nvidia-smi nor lstopo is installed."""
 
 from __future__ import annotations
 
 import os
 import re
 
-from . import numbers
+from . import rates
 from .graph import Graph
 from .model import Device, Machine, Numa
 
@@ -24,7 +24,7 @@ def _text(*path: str) -> str:
 
 
 def read_linux(root: str = "/sys") -> Machine:
-    """PCIe devices of class 03 of NVIDIA and AMD, their bridges, and NUMA nodes."""
+    """The GPUs of NVIDIA and AMD (PCIe class 03), their bridges, and NUMA nodes."""
     graph, devices, assumed = Graph(), {}, False
     numa = []
     folder = os.path.join(root, "devices/system/node")
@@ -39,7 +39,7 @@ def read_linux(root: str = "/sys") -> Machine:
         for b in numa:
             if a is not b:
                 graph.vertex(f"numa {b.number}", "processor")
-                graph.edge(f"numa {a.number}", f"numa {b.number}", "SYS", numbers.BETWEEN_UNKNOWN_CPUS)
+                graph.edge(f"numa {a.number}", f"numa {b.number}", "SYS", rates.UNKNOWN_INTER_CPU)
     folder = os.path.join(root, "bus/pci/devices")
     for bus in sorted(os.listdir(folder) if os.path.isdir(folder) else []):
         here = os.path.realpath(os.path.join(folder, bus))
@@ -54,13 +54,13 @@ def read_linux(root: str = "/sys") -> Machine:
             vertex = "pci " + part
             if vertex not in graph.kinds:
                 device = os.sep.join(here.split(os.sep)[:here.split(os.sep).index(part) + 1])
-                rate = numbers.pci(_text(device, "max_link_speed"), _text(device, "max_link_width"))
+                rate = rates.pci(_text(device, "max_link_speed"), _text(device, "max_link_width"))
                 assumed |= rate is None
                 graph.vertex(vertex, "device" if at == len(trail) - 1 else "bridge")
-                graph.both(vertex, parent, "PCI", rate or numbers.PCI)
+                graph.both(vertex, parent, "PCI", rate or rates.PCI)
             parent = vertex
         devices[parent] = Device(_VENDORS[vendor], node, bus)
-    notes = ["read from /sys, which does not say which devices NVLink joins"] if devices else []
+    notes = ["read from /sys, which does not show NVLinks"] if devices else []
     if assumed:
-        notes.append(f"PCIe links whose speed /sys does not say: {numbers.PCI / 1e9:g} GB/s")
+        notes.append(f"PCIe links whose speed /sys does not give: {rates.PCI / 1e9:g} GB/s (assumed)")
     return Machine(os.uname().nodename, "/sys", list(devices.values()), graph.pairs(list(devices)), numa, [], notes)

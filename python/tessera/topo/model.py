@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What all formats are read into: devices, NUMA nodes, and the path between each two devices."""
+"""The model of a machine, common to all formats: devices, NUMA nodes, and paths between devices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..errors import Error
 
 
 class TopologyFileError(Error):
-    """`file:line:column: error: …`; lines and columns are counted from 1."""
+    """An invalid topology file: `file:line:column: error: …`; lines and columns count from 1."""
 
     def __init__(self, path: str, line: int, column: int, message: str):
         super().__init__(f"{path}:{line}:{column}: error: {message}")
@@ -20,7 +20,7 @@ class TopologyFileError(Error):
 
 @dataclasses.dataclass(frozen=True)
 class Path:
-    """Between two devices: the class of its slowest link, and bytes a second in one direction. A rate of 0: not connected."""
+    """A path between two devices: the class of its slowest link, and bytes per second in one direction; 0 if not connected."""
 
     kind: str
     rate: float
@@ -28,12 +28,12 @@ class Path:
 
 @dataclasses.dataclass
 class Device:
-    """numa: the number of its NUMA node, where the file says it. memory: bytes."""
+    """A device. Fields that the file does not give are None."""
 
     name: str
-    numa: int | None = None
+    numa: int | None = None  # number of its NUMA node
     place: str = ""  # bus id
-    memory: float | None = None
+    memory: float | None = None  # bytes
 
 
 @dataclasses.dataclass
@@ -45,21 +45,21 @@ class Numa:
 
 @dataclasses.dataclass
 class Machine:
-    """Devices are numbered as they stand. `path` is symmetric. `notes` say what rates are assumed."""
+    """A machine. Devices are numbered by their index; `path` is symmetric; `notes` list the rates that are assumed."""
 
     name: str
     format: str
     devices: list[Device]
     path: Callable[[int, int], Path]
     numa: list[Numa] = dataclasses.field(default_factory=list)
-    adapters: list[str] = dataclasses.field(default_factory=list)  # network adapters, a text each
+    adapters: list[str] = dataclasses.field(default_factory=list)  # descriptions of network adapters
     notes: list[str] = dataclasses.field(default_factory=list)
 
     def rate(self, a: int, b: int) -> float:
         return self.path(a, b).rate
 
     def classes(self) -> dict[Path, list[tuple[int, int]]]:
-        """The paths that occur, fastest first, with the pairs of devices that they join."""
+        """The distinct paths, fastest first, with the pairs of devices that they connect."""
         found: dict[Path, list[tuple[int, int]]] = {}
         for a in range(len(self.devices)):
             for b in range(a + 1, len(self.devices)):
@@ -67,6 +67,6 @@ class Machine:
         return dict(sorted(found.items(), key=lambda each: (-each[0].rate, each[0].kind)))
 
 
-def of_table(table: list[list[Path]]) -> Callable[[int, int], Path]:
-    """Of each direction the slower counts: a ring may run either way."""
+def path_function(table: list[list[Path]]) -> Callable[[int, int], Path]:
+    """The path function of a matrix of paths: the slower of both directions, since a ring may run either way."""
     return lambda a, b: min(table[a][b], table[b][a], key=lambda path: path.rate)

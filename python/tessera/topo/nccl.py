@@ -1,17 +1,17 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""NCCL's XML topology: what NCCL_TOPO_DUMP_FILE writes and NCCL_TOPO_FILE reads."""
+"""NCCL's XML topology, as NCCL_TOPO_DUMP_FILE writes and NCCL_TOPO_FILE reads it."""
 
 from __future__ import annotations
 
 import os
 
-from . import numbers
+from . import rates
 from .graph import Graph
 from .model import Device, Machine, Numa
 from .xml_text import Element
 
-_SWITCH, _PROCESSOR = "0x0680", "0x068001"  # tclass of what an NVLink leads to: a bridge is an NVSwitch, this one a POWER processor
+_SWITCH, _PROCESSOR = "0x0680", "0x068001"  # tclass of an NVLink's target: a bridge is an NVSwitch, 0x068001 a POWER processor
 
 
 class _Reader:
@@ -25,16 +25,16 @@ class _Reader:
 
     def read(self) -> Machine:
         if self.root.get("version", "1") != "1":
-            self.root.fail(f"version of <system> is '{self.root.get('version')}'; version 1 is known")
+            self.root.fail(f"version of <system> is '{self.root.get('version')}'; expected version 1")
         processors = [each for each in self.root.children if each.tag == "cpu"]
         for number, each in enumerate(processors):
             self.processor(each, number)
         for each in self.root.children:
             if each.tag in ("gpu", "pci", "nic"):
-                each.fail(f"<{each.tag}> stands outside of <cpu>; each device is below its processor")
-        rates = {each.get("arch").split("_")[0]: each for each in processors}
-        vendor = {"GenuineIntel": "intel", "AuthenticAMD": "amd"}.get(processors[0].get("vendor") if processors else "", next(iter(rates), ""))
-        between = numbers.BETWEEN_CPUS.get(vendor, numbers.BETWEEN_UNKNOWN_CPUS)
+                each.fail(f"<{each.tag}> is outside <cpu>; each device must be inside its processor")
+        architectures = {each.get("arch").split("_")[0]: each for each in processors}
+        vendor = {"GenuineIntel": "intel", "AuthenticAMD": "amd"}.get(processors[0].get("vendor") if processors else "", next(iter(architectures), ""))
+        between = rates.INTER_CPU.get(vendor, rates.UNKNOWN_INTER_CPU)
         names = [f"cpu {number}" for number in range(len(processors))]
         for a in names:
             for b in names:
@@ -43,9 +43,9 @@ class _Reader:
         for vertex, gpu in self.gpus.items():
             self.nvlinks(vertex, gpu)
         order = sorted(self.gpus, key=lambda vertex: self.gpus[vertex].number("dev", default=0))
-        notes = [f"between processors: {between / 1e9:g} GB/s, which the file does not say"] if len(names) > 1 else []
+        notes = [f"between processors: {between / 1e9:g} GB/s (assumed; the file does not give it)"] if len(names) > 1 else []
         if self.assumed:
-            notes.append(f"PCIe links whose speed the file does not say: {numbers.PCI / 1e9:g} GB/s")
+            notes.append(f"PCIe links whose speed the file does not give: {rates.PCI / 1e9:g} GB/s (assumed)")
         return Machine(os.path.basename(self.root.path), "NCCL's XML", [self.devices[each] for each in order], self.graph.pairs(order), self.numa, self.adapters, notes)
 
     def processor(self, of: Element, number: int) -> None:
@@ -64,11 +64,11 @@ class _Reader:
             gpu = next((child for child in of.children if child.tag == "gpu"), None)
             vertex = "pci " + bus
             if vertex in self.graph.kinds:
-                of.fail(f"busid '{bus}' stands twice")
+                of.fail(f"duplicate busid '{bus}'")
             self.graph.vertex(vertex, "device" if gpu else "bridge")
-            rate = numbers.pci(of.get("link_speed"), of.get("link_width"))
+            rate = rates.pci(of.get("link_speed"), of.get("link_width"))
             self.assumed |= rate is None
-            self.graph.both(vertex, parent, "PCI", rate or numbers.PCI)
+            self.graph.both(vertex, parent, "PCI", rate or rates.PCI)
             if gpu:
                 self.device(gpu, vertex, bus, numa)
             for child in of.children:
@@ -76,7 +76,7 @@ class _Reader:
         elif of.tag == "gpu" and self.gpus.get(parent) is not of:
             vertex = self.graph.vertex(f"gpu {of.get('dev')}", "device")
             self.assumed = True
-            self.graph.both(vertex, parent, "PCI", numbers.PCI)
+            self.graph.both(vertex, parent, "PCI", rates.PCI)
             self.device(of, vertex, f"{of.get('dev')}", numa)
         elif of.tag == "nic":
             for net in of.children:
@@ -87,12 +87,12 @@ class _Reader:
     def device(self, gpu: Element, vertex: str, bus: str, numa: int) -> None:
         number = gpu.number("dev")
         if number in [each.number("dev") for each in self.gpus.values()]:
-            gpu.fail(f"dev '{number}' stands twice; each <gpu> has its own")
+            gpu.fail(f"duplicate dev '{number}'; each <gpu> needs its own")
         self.gpus[vertex] = gpu
         self.devices[vertex] = Device(f"sm_{gpu.get('sm')}" if gpu.get("sm") else "gpu", numa, bus)
 
     def nvlinks(self, vertex: str, gpu: Element) -> None:
-        rate = numbers.nvlink(gpu.number("sm", default=0) or None)
+        rate = rates.nvlink(gpu.number("sm", default=0) or None)
         counts: dict[str, int] = {}
         for link in gpu.children:
             if link.tag != "nvlink":
@@ -101,13 +101,13 @@ class _Reader:
             if "pci " + target in self.gpus:
                 to = "pci " + target
             elif kind.startswith(_SWITCH) and kind != _PROCESSOR:
-                to = self.graph.vertex("NVSwitch", "switch")  # as NCCL does: all switches are one
+                to = self.graph.vertex("NVSwitch", "switch")  # as in NCCL, all switches are one vertex
             elif kind == _PROCESSOR:
                 continue
             elif f"gpu {target}" in self.gpus:
                 to = f"gpu {target}"
             else:
-                link.fail(f"target '{target}' of <nvlink> is the busid of no <gpu> of this file")
+                link.fail(f"target '{target}' of <nvlink> is not the busid of a <gpu> of this file")
             counts[to] = counts.get(to, 0) + link.number("count", least=1, default=1)
         for to, count in counts.items():
             name = f"NV{count}"
@@ -117,5 +117,5 @@ class _Reader:
 
 
 def read_nccl(root: Element) -> Machine:
-    """Raises TopologyFileError."""
+    """The machine in NCCL's XML. Raises TopologyFileError."""
     return _Reader(root).read()

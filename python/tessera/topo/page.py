@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`topo view`: one HTML file with its drawing (SVG), style and script inside."""
+"""`topo view`: a self-contained HTML file with a drawing (SVG), style and script."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import text
 from .model import Machine
 from .rings import Choice
 
-MOST_DRAWN = 64  # devices whose pairs are drawn; beyond, the ring alone
+MOST_DRAWN = 64  # up to so many devices all links are drawn, beyond only the ring
 _COLOURS = ("#1a7f37", "#0969da", "#bf8700", "#cf222e", "#8250df", "#57606a")
 _SIZE = 640
 
@@ -51,7 +51,7 @@ def _place(at: int, count: int, radius: float = 230) -> tuple[float, float]:
 
 
 def _numa(machine: Machine, order: list[int]) -> list[str]:
-    """An arc outside of the devices of each NUMA node, where they stand together."""
+    """An arc around the adjacent devices of each NUMA node."""
     shapes, begin = [], 0
     for at in range(1, len(order) + 1):
         node = machine.devices[order[begin]].numa
@@ -75,7 +75,7 @@ def _drawing(machine: Machine, ring: Choice | None) -> str:
     for number, (path, pairs) in enumerate(classes if count <= MOST_DRAWN else ()):
         for a, b in pairs if path.rate else ():
             (x, y), (u, v) = at[a], at[b]
-            bend = 0.18  # towards the middle, so that neighbours' links are seen beside the ring's
+            bend = 0.18  # towards the centre, so that links between neighbours do not coincide with the ring
             mx, my = (x + u) / 2 * (1 - bend) + _SIZE / 2 * bend, (y + v) / 2 * (1 - bend) + _SIZE / 2 * bend
             shapes.append(f'<path class="link c{number}" data-a="{a}" data-b="{b}" stroke="{_COLOURS[number % len(_COLOURS)]}" '
                           f'd="M{x:.1f} {y:.1f}Q{mx:.1f} {my:.1f} {u:.1f} {v:.1f}"><title>{a} - {b}: {html.escape(path.kind)}, {text.rate(path.rate)}</title></path>')
@@ -99,21 +99,21 @@ def _row(cells, tag: str = "td") -> str:
 
 
 def page(machine: Machine, ring: Choice | None) -> str:
-    """The text of the file. `ring` is drawn over the links."""
+    """The text of the HTML file. `ring` is drawn over the links."""
     count, classes = len(machine.devices), machine.classes()
     side = []
     if not count:
         side.append("<p>No devices.</p>")
     if classes:
         drawn = count <= MOST_DRAWN
-        rows = [_row(("", "class", "rate of a direction", "pairs"), "th")]
+        rows = [_row(("", "class", "rate per direction", "pairs"), "th")]
         for number, (path, pairs) in enumerate(classes.items()):
             box = f'<input type="checkbox" checked data-class="c{number}">' if drawn and path.rate else ""
             rows.append(_row((box, f'<span class="swatch" style="background:{_COLOURS[number % len(_COLOURS)]}"></span>{html.escape(path.kind)}',
                               text.rate(path.rate) if path.rate else "none", len(pairs))))
         side.append(f"<h2>Bandwidth classes</h2><table>{''.join(rows)}</table>")
         if not drawn:
-            side.append(f"<p>{count} devices: the ring alone is drawn; up to {MOST_DRAWN} devices all links are.</p>")
+            side.append(f"<p>{count} devices: only the ring is drawn; all links are drawn for up to {MOST_DRAWN} devices.</p>")
     if ring:
         lines = "<br>".join(html.escape(line) for line in text.ring(machine, ring))
         side.append(f'<h2><label><input type="checkbox" checked data-class="ringline"> Best ring</label></h2><p>{lines}</p>')

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which format a file is in, and this machine."""
+"""Read a topology file of any format, or this machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_BYTES = 64 << 20
 
 
 def read_text(text: str, path: str) -> Machine:
-    """A topology in any of the four formats, told apart by how it begins. Raises TopologyFileError."""
+    """The machine in a text of any of the four formats, which its beginning identifies. Raises TopologyFileError."""
     begins = text.lstrip("\ufeff \t\r\n")[:1]
     if not begins:
         raise TopologyFileError(path, 1, 1, "the file is empty; expected hwloc's or NCCL's XML, JSON, or the output of nvidia-smi topo -m")
@@ -39,7 +39,7 @@ def read_text(text: str, path: str) -> Machine:
 
 
 def read(path: str) -> Machine:
-    """Raises Error for what cannot be opened, and TopologyFileError."""
+    """The machine in a file. Raises Error if it cannot be opened, and TopologyFileError if it is invalid."""
     try:
         with open(path, "rb") as file:
             data = file.read(_MOST_BYTES + 1)
@@ -66,13 +66,13 @@ def _output(*command: str) -> str | None:
 
 
 def this_machine(source: str = "auto") -> Machine:
-    """By nvidia-smi where it finds GPUs, else by lstopo, else from /sys. Raises Error where what is asked for is absent."""
+    """This machine: from nvidia-smi if it finds GPUs, else from lstopo, else from /sys. Raises Error if `source` is unavailable."""
     if source in ("auto", "nvidia-smi"):
         text = _output("nvidia-smi", "topo", "-m")
         if text and re.search(r"^\s*(\x1b\[[0-9;]*m)*\s*GPU0", text, re.M):
             return read_smi(text, "nvidia-smi topo -m")
         if source == "nvidia-smi":
-            raise Error("nvidia-smi topo -m finds no GPUs here; name a file, or --from hwloc")
+            raise Error("nvidia-smi topo -m finds no GPUs here; give a file, or --from hwloc")
     if source in ("auto", "hwloc"):
         for program in ("lstopo-no-graphics", "lstopo"):
             if text := _output(program, "--of", "xml"):

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The best ring of devices, and the best set of them.
 
-A ring sends as fast as its slowest neighbours: its *bottleneck* is the least rate between devices that follow each other. Up to
-EXACT devices all rings are compared (dynamic programming over subsets, Held and Karp 1962), so the ring is proved optimal; of rings of
-one bottleneck the one with the largest sum of rates is taken. Beyond, the bottleneck has a bound: a graph with a Hamiltonian cycle has
-no cut vertex, so no ring exceeds the largest rate t at which the links of at least t make a biconnected graph. Rings are then looked
-for by rotations (Pósa 1976) from that bound downwards; one that meets the bound is optimal all the same."""
+The speed of a ring is its *bottleneck*, the smallest rate between neighbours. Up to EXACT devices, all rings are compared
+(dynamic programming over subsets, Held and Karp 1962), so the result is optimal; among rings of equal bottleneck, the one with
+the largest sum of rates is chosen. For more devices, the bottleneck has a bound: a graph with a Hamiltonian cycle has no cut
+vertex, so no ring exceeds the largest rate t at which the links of rate t or more form a biconnected graph. A search by
+rotations (Pósa 1976) tries levels from that bound downwards; a ring that meets the bound is optimal.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +17,17 @@ from collections.abc import Callable, Sequence
 
 from ..errors import Error
 
-EXACT = 10  # devices
+EXACT = 10  # largest number of devices for which all rings are compared
 Rate = Callable[[int, int], float]
 
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """A ring: devices in the order they follow each other, the last before the first. bottleneck: bytes a second, infinite for one
-    device. bound: no other has a larger bottleneck. how: what the bound rests on."""
+    """A ring: devices in order; the last is followed by the first.
+
+    bottleneck: bytes per second, infinite for one device. bound: upper bound on the bottleneck of any ring. how: why the bound
+    holds.
+    """
 
     order: tuple[int, ...]
     bottleneck: float
@@ -40,35 +44,35 @@ def bottleneck(order: Sequence[int], rate: Rate) -> float:
 
 
 def best_ring(devices: Sequence[int], rate: Rate) -> Choice:
-    """Raises Error where the links join the devices to no ring."""
+    """The best ring of `devices`. rate(a, b): bytes per second. Raises Error if the links form no ring."""
     devices = list(devices)
     n = len(devices)
     if n == 0:
         raise Error("there are no devices, so there is no ring")
     if n <= 2:
-        return _checked(Choice(tuple(devices), bottleneck(devices, rate), bottleneck(devices, rate), "there is one ring"))
+        return _require_ring(Choice(tuple(devices), bottleneck(devices, rate), bottleneck(devices, rate), "there is one ring"))
     table = [[rate(a, b) if a != b else 0.0 for b in devices] for a in devices]
     levels = sorted({value for row in table for value in row if value > 0}, reverse=True)
     if n <= EXACT:
         level, order = _first(levels, lambda level: _heaviest(table, level))
         how = f"all rings of {n} devices were compared"
-        return _checked(Choice(tuple(devices[i] for i in order or ()), level, level, how))
+        return _require_ring(Choice(tuple(devices[i] for i in order or ()), level, level, how))
     bound, _ = _first(levels, lambda level: _is_biconnected(_neighbours(table, level)))
     for level in levels[levels.index(bound):] if bound else ():
         if order := _cycle(_neighbours(table, level)):
             found = tuple(devices[i] for i in order)
-            return Choice(found, bottleneck(found, rate), bound, "slower links are needed, or a device would cut the others apart")
-    return _checked(Choice((), 0.0, bound, ""))
+            return Choice(found, bottleneck(found, rate), bound, "faster links alone form no biconnected graph")
+    return _require_ring(Choice((), 0.0, bound, ""))
 
 
-def _checked(found: Choice) -> Choice:
+def _require_ring(found: Choice) -> Choice:
     if not found.order or found.bottleneck <= 0:
-        raise Error("the links join these devices to no ring: without one device, or one link, the others do not reach each other")
+        raise Error("the links form no ring of these devices: a single device or link connects two parts")
     return found
 
 
 def _first(levels: list[float], holds: Callable):
-    """The largest level where `holds` gives something, which it then does for all smaller ones; (0, None) where none does."""
+    """The largest level for which `holds`, which is monotone, returns a result, and the result; (0, None) if there is none."""
     low, high, found = 0, len(levels), None
     while low < high:
         middle = (low + high) // 2
@@ -80,7 +84,7 @@ def _first(levels: list[float], holds: Callable):
 
 
 def _heaviest(table: list[list[float]], level: float) -> list[int] | None:
-    """Of the rings over links of at least `level` that with the largest sum; of equal ones the first in lexical order."""
+    """The ring over links of rate `level` or more with the largest sum of rates; among equal ones, the lexicographically first."""
     n = len(table)
     best: dict[tuple[int, int], tuple[float, list[int]]] = {(1, 0): (0.0, [0])}
     for _ in range(n - 1):
@@ -97,7 +101,7 @@ def _heaviest(table: list[list[float]], level: float) -> list[int] | None:
 
 
 def _neighbours(table: list[list[float]], level: float) -> list[list[int]]:
-    """By falling rate, then by number, so that searches take fast links first."""
+    """The neighbours of each vertex over links of rate `level` or more: by descending rate, then by number."""
     return [sorted((j for j, value in enumerate(row) if value >= level), key=lambda j: (-row[j], j)) for row in table]
 
 
@@ -135,7 +139,7 @@ def _is_biconnected(neighbours: list[list[int]]) -> bool:
 
 
 def _cycle(neighbours: list[list[int]]) -> list[int] | None:
-    """A Hamiltonian cycle, or None where the search finds none: the order of the numbers, else rotations from several starts."""
+    """A Hamiltonian cycle: the order of numbers, else a search by rotations from several starts. Returns None if none is found."""
     n, near = len(neighbours), [set(each) for each in neighbours]
     if all((i + 1) % n in near[i] for i in range(n)):
         return list(range(n))
@@ -145,13 +149,13 @@ def _cycle(neighbours: list[list[int]]) -> list[int] | None:
             last = trail[-1]
             free = [to for to in neighbours[last] if to not in place]
             if free:
-                to = min(free, key=lambda j: (sum(k not in place for k in near[j]), j))  # what has the fewest ways out goes first
+                to = min(free, key=lambda j: (sum(k not in place for k in near[j]), j))  # the fewest remaining neighbours first (Warnsdorff)
                 place[to] = len(trail)
                 trail.append(to)
             elif len(trail) == n and trail[0] in near[last]:
                 return trail
             else:
-                # The path turns at a neighbour of its end: another vertex becomes the end.
+                # A rotation: reverse the path after a neighbour of its end, which gives it another end.
                 ends = sorted(neighbours[last], key=lambda j: place[j])
                 at = place[ends[turns % len(ends)]] + 1
                 trail[at:] = reversed(trail[at:])
@@ -162,10 +166,12 @@ def _cycle(neighbours: list[list[int]]) -> list[int] | None:
 
 
 def best_set(count: int, rate: Rate, k: int) -> Choice:
-    """The k of devices 0 … count - 1 whose ring has the largest bottleneck, and among these the largest sum of rates between all of
-    them; the ring. Up to EXACT devices all sets are compared. Raises Error."""
+    """The best ring of any k of the devices 0 … count - 1: the largest bottleneck, then the largest sum of rates between all k.
+
+    Up to EXACT devices, all sets are compared. Raises Error if k is out of range or there is no ring.
+    """
     if not 1 <= k <= count:
-        raise Error(f"a set of {k} devices; there are {count}, so it has 1 to {count}")
+        raise Error(f"a set of {k} devices; expected 1 to {count}, the number of devices")
     if k == 1 or k == count:
         return best_ring(range(k), rate)
     if count <= EXACT or k == 2:
@@ -182,7 +188,7 @@ def best_set(count: int, rate: Rate, k: int) -> Choice:
             if key is None or (ring.bottleneck, weight) > key:
                 best, key = ring, (ring.bottleneck, weight)
         if best is None:
-            raise Error(f"the links join no {k} devices to a ring")
+            raise Error(f"the links form no ring of {k} devices")
         return dataclasses.replace(best, bound=best.bottleneck, how=f"all sets of {k} of {count} devices were compared")
     table = [[rate(a, b) if a != b else 0.0 for b in range(count)] for a in range(count)]
     levels = sorted({value for row in table for value in row if value > 0}, reverse=True)
@@ -192,7 +198,7 @@ def best_set(count: int, rate: Rate, k: int) -> Choice:
         for block in _blocks(_neighbours(table, level)):
             for start in block[:8] if len(block) >= k else ():
                 try:
-                    ring = best_ring(_grown(start, block, k, table), rate)
+                    ring = best_ring(_grow_set(start, block, k, table), rate)
                 except Error:
                     continue
                 if best is None or ring.bottleneck > best.bottleneck:
@@ -201,11 +207,11 @@ def best_set(count: int, rate: Rate, k: int) -> Choice:
             break
     if best is None:
         raise Error(f"no ring of {k} devices was found")
-    return dataclasses.replace(best, bound=bound, how=f"no {k} devices are joined by faster links without one that cuts the others apart")
+    return dataclasses.replace(best, bound=bound, how=f"faster links alone form no biconnected graph of {k} devices")
 
 
-def _grown(start: int, block: list[int], k: int, table: list[list[float]]) -> list[int]:
-    """k members of a block: one at a time what has the largest sum of rates to those taken."""
+def _grow_set(start: int, block: list[int], k: int, table: list[list[float]]) -> list[int]:
+    """k vertices of a block, greedily from `start`: each has the largest sum of rates to those before it."""
     members, weight = [start], {j: table[start][j] for j in block if j != start}
     while len(members) < k:
         to = max(weight, key=lambda j: (weight[j], -j))

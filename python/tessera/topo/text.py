@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What `topo show` and `topo find` print."""
+"""The output of `topo show` and `topo find`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from .model import Machine, Path
 from .rings import Choice
 
 MOST_IN_MATRIX = 16
-MOST_IN_RING = 32  # devices that are written one by one
+MOST_IN_RING = 32  # up to so many devices are printed one by one
 
 
 def rate(value: float) -> str:
-    """Bytes a second in one direction."""
+    """A rate in bytes per second, as text."""
     for unit, size in (("TB/s", 1e12), ("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)):
         if value >= size:
             return f"{value / size:.3g} {unit}"
@@ -31,7 +31,7 @@ def plural(count: int, what: str) -> str:
 
 
 def numbers(values) -> str:
-    """0-3,6."""
+    """Numbers as ranges, for example '0-3,6'."""
     parts, values = [], sorted(values)
     for value in values:
         if parts and parts[-1][1] == value - 1:
@@ -56,7 +56,7 @@ def show(machine: Machine) -> list[str]:
     if machine.devices:
         lines += ["devices", *_devices(machine)]
     if classes:
-        lines += ["bandwidth classes, of a direction"]
+        lines += ["bandwidth classes, per direction"]
         lines += columns([[path.kind, rate(path.rate) if path.rate else "-", plural(len(pairs), "pair")] for path, pairs in classes.items()])
     if 1 < count <= MOST_IN_MATRIX:
         table = [["", *map(str, range(count))]]
@@ -76,7 +76,7 @@ def show(machine: Machine) -> list[str]:
 
 
 def _devices(machine: Machine) -> list[str]:
-    """Equal ones that follow each other in one line, where the numbers alone tell them apart."""
+    """The table of devices, with consecutive equal devices in one row."""
     groups: list[tuple[tuple, list[int]]] = []
     for i, device in enumerate(machine.devices):
         key = (device.name, "" if device.numa is None else f"NUMA node {device.numa}", size(device.memory) if device.memory else "", device.place)
@@ -88,7 +88,7 @@ def _devices(machine: Machine) -> list[str]:
 
 
 def _runs(order) -> str:
-    """Devices that follow each other by number as `0 … 7`."""
+    """A ring with consecutive numbers abbreviated, for example `0 … 7`."""
     begins = [i for i, device in enumerate(order) if i == 0 or device != order[i - 1] + 1] + [len(order)]
     return " - ".join(f"{order[a]}" + (f" … {order[b - 1]}" if b - a > 1 else "") for a, b in zip(begins, begins[1:]))
 
@@ -96,7 +96,7 @@ def _runs(order) -> str:
 def ring(machine: Machine, found: Choice) -> list[str]:
     order = " - ".join(map(str, found.order)) if len(found.order) <= MOST_IN_RING else _runs(found.order)
     if len(found.order) == 1:
-        return [f"ring: {order}", "  one device: nothing is sent"]
+        return [f"ring: {order}", "  one device: no communication"]
     order += f" - {found.order[0]}" if len(found.order) > 2 else ""
     slowest = [(a, b) for a, b in zip(found.order, [*found.order[1:], found.order[0]]) if machine.rate(a, b) == found.bottleneck]
     a, b = slowest[0]
@@ -104,5 +104,5 @@ def ring(machine: Machine, found: Choice) -> list[str]:
              + (f", and {plural(len(slowest) - 1, 'more link')}" if len(slowest) > 1 and len(found.order) > 2 else "")]
     lines.append(f"  optimal: {found.how}" if found.is_optimal and "compared" in found.how or found.is_optimal and "one ring" in found.how
                  else f"  optimal: it meets the bound {rate(found.bound)}; {found.how}" if found.is_optimal
-                 else f"  not proved optimal: the bound is {rate(found.bound)}, {found.bottleneck / found.bound:.3g} of it is reached; {found.how}")
+                 else f"  not proved optimal: it reaches {found.bottleneck / found.bound:.3g} of the bound {rate(found.bound)}; {found.how}")
     return lines

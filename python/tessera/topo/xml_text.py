@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""XML with the line and column of each element."""
+"""An XML parser that records the line and column of each element."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Element:
         return self.attributes.get(name, default)
 
     def number(self, name: str, least: int = 0, default: int | None = None) -> int:
-        """An attribute that is a whole number, decimal or 0x…; without a default it must be there."""
+        """An attribute that is a whole number, decimal or 0x…; required if there is no default. Raises TopologyFileError."""
         if name not in self.attributes:
             if default is None:
-                self.fail(f"<{self.tag}> has no '{name}'; it is a whole number")
+                self.fail(f"<{self.tag}> has no '{name}'; expected a whole number")
             return default
         text = self.attributes[name]
         try:
@@ -41,17 +41,18 @@ class Element:
         except ValueError:
             value = None
         if value is None or value < least:
-            self.fail(f"'{name}' of <{self.tag}> is '{text}'; it is a whole number, at least {least}")
+            self.fail(f"'{name}' of <{self.tag}> is '{text}'; expected a whole number, at least {least}")
         return value
 
     def all(self) -> Iterator["Element"]:
+        """This element and all below it, in document order."""
         yield self
         for child in self.children:
             yield from child.all()
 
 
 def parse(text: str, path: str) -> Element:
-    """The root. Raises TopologyFileError. Entities of a document's own are refused: a small file could expand without bound."""
+    """The root element. Raises TopologyFileError, also for entity definitions, which could expand a small file without bound."""
     parser = expat.ParserCreate()
     stack: list[Element] = []
     roots: list[Element] = []
@@ -64,7 +65,7 @@ def parse(text: str, path: str) -> Element:
         stack.append(at)
 
     def entity(name, *_):
-        raise TopologyFileError(path, parser.CurrentLineNumber, parser.CurrentColumnNumber + 1, f"entity '{name}' is defined; a topology has none")
+        raise TopologyFileError(path, parser.CurrentLineNumber, parser.CurrentColumnNumber + 1, f"entity '{name}' is defined; a topology must not define entities")
 
     def characters(found):
         if stack:
