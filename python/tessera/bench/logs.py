@@ -60,6 +60,7 @@ def rates(lines, name: str) -> Log | None:
 
 
 def read_log(path: str) -> Log:
+    """The reports in a log file. Raises Error if it cannot be read or has none."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             found = rates(file, path)

@@ -76,6 +76,7 @@ def _time(point: Point) -> str:
 
 
 def seconds(value: float) -> str:
+    """A time in seconds, as text."""
     for unit, of in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if value >= of or unit == "us":
             return f"{value / of:.4g} {unit}"

@@ -13,6 +13,7 @@ Box = tuple[tuple[int, int], ...]
 
 
 def whole(shape: Sequence[int]) -> Box:
+    """The box of a whole tensor."""
     return tuple((0, n) for n in shape)
 
 
@@ -21,10 +22,12 @@ def of_slices(slices: Sequence[slice]) -> Box:
 
 
 def extents(box: Box) -> tuple[int, ...]:
+    """The shape of a box."""
     return tuple(end - begin for begin, end in box)
 
 
 def volume(box: Box) -> int:
+    """The number of elements of a box."""
     return math.prod(extents(box))
 
 

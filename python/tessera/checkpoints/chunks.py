@@ -149,6 +149,7 @@ class Writer:
         self._crc = self._filled = 0
 
     def close(self) -> None:
+        """Write the remaining data and sync the file to disk. Raises OSError."""
         if self._filled:
             self._end_chunk()
         if self._disk is not None:

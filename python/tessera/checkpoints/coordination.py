@@ -36,6 +36,7 @@ class Job:
 
     @property
     def label(self) -> str:
+        """This rank and its host, for messages."""
         return f"rank {self.rank} (host {socket.gethostname()})"
 
 
@@ -182,6 +183,7 @@ def _absent(folder: str, proposal: dict, kind: str, of: list[str]) -> list[str]:
 
 
 def discard(folder: str, proposal: dict) -> None:
+    """Remove the folder of a save that has failed."""
     writing = os.path.join(folder, proposal["writing"])
     with contextlib.suppress(OSError):
         for name in os.listdir(writing):
@@ -199,6 +201,7 @@ def report_failure(job: Job, folder: str, proposal: dict, reason: str) -> None:
 
 
 def report_done(job: Job, folder: str, proposal: dict, part: dict) -> None:
+    """Write this rank's part of the manifest for rank 0."""
     folders.write_file(os.path.join(folder, proposal["writing"], f"part-{job.rank}"), json.dumps(part, allow_nan=False).encode())
 
 

@@ -69,6 +69,7 @@ class Manifest:
                         for name, entry in self.tensors.items()}}
 
     def text(self) -> bytes:
+        """The text of the manifest file. Raises TypeError or ValueError for values that are not JSON."""
         body = {"checksum": "0" * _DIGITS, "format": FORMAT, "version": VERSION, "step": self.step, "chunk": self.chunk, **self.parts(),
                 "aliases": self.aliases, "values": self.values, "extra": self.extra}
         return _sign(json.dumps(body, indent=1, allow_nan=False).encode())

@@ -61,10 +61,12 @@ class Source:
         return sum(reader.bytes_read for reader, _ in self._readers.values())
 
     def entry(self, name: str) -> Entry | None:
+        """The manifest's entry of a tensor, given its name or an alias. Returns None if there is none."""
         of = self.manifest
         return of.tensors.get(of.aliases.get(name, name))
 
     def names(self) -> list[str]:
+        """The names and aliases of all tensors."""
         return [*self.manifest.tensors, *self.manifest.aliases]
 
     def read(self, name: str, box: Box | None = None) -> np.ndarray:

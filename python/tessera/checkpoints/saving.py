@@ -58,6 +58,7 @@ class Plan:
                      for file, parts in self.files.items()})
 
     def write(self, folder: str, chunk: int) -> Manifest:
+        """Write the files of this plan to a folder. Returns their manifest. Raises CheckpointError."""
         made = Manifest(chunk=chunk)
         for file, parts in self.files.items():
             made.files[file] = write_shard(os.path.join(folder, file), parts, chunk)
@@ -107,9 +108,11 @@ class Save:
         self._thread: threading.Thread | None = None
 
     def done(self) -> bool:
+        """Whether the save has ended or failed."""
         return self._thread is None or not self._thread.is_alive()
 
     def wait(self) -> str:
+        """Wait until the checkpoint is on disk and return its path. Raises CheckpointError if the save failed."""
         if self._thread is not None:
             self._thread.join()
         if self._error is not None:

@@ -85,6 +85,7 @@ class Item:
 
 
 def is_plain(value) -> bool:
+    """Whether a leaf is a number, string or None rather than a tensor."""
     return isinstance(value, _PLAIN) and not tree.is_array(value)  # numpy.float64 is a subclass of float
 
 
@@ -193,6 +194,7 @@ def _encode(value):
 
 
 def decode(value):
+    """A plain value from the manifest, where `_encode` has written infinities and NaN as objects."""
     return float(value["float"]) if isinstance(value, dict) and isinstance(value.get("float"), str) else value
 
 
@@ -246,6 +248,7 @@ def dtype_of(leaf) -> DType:
 
 
 def cast(array: np.ndarray, dtype: DType, wanted: DType) -> np.ndarray:
+    """An array converted to dtype `wanted`, by the rules of tessera."""
     return asarray(from_array(array, dtype).numpy(), wanted)._concrete("cast")
 
 

@@ -17,7 +17,7 @@ NAME = re.compile(r"rank-(\d+)\.(\d+)\.json")
 
 
 class DumpError(Exception):
-    pass
+    """A dump is missing or invalid."""
 
 
 class Dump:

@@ -49,6 +49,7 @@ class ProcessGroup:
         return self.ranks.index(self.global_rank)
 
     def size(self) -> int:
+        """The number of ranks of the group."""
         return len(self.ranks)
 
     def device_of(self, data) -> str | None:
@@ -87,6 +88,7 @@ class ProcessGroup:
     @staticmethod
     @contextlib.contextmanager
     def errors():
+        """A context that raises errors of the runtime as DistributedError."""
         module = _module()
         try:
             yield module
@@ -232,10 +234,12 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
 
 
 def is_initialized() -> bool:
+    """Whether there is a process group."""
     return _state().world is not None
 
 
 def world() -> ProcessGroup:
+    """The group of all ranks. Raises DistributedError before init_process_group."""
     group = _state().world
     if group is None:
         raise DistributedError("there is no process group; call init_process_group first")

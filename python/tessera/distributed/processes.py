@@ -85,12 +85,12 @@ class Processes:
     def _failed(self) -> tuple[int, str] | None:
         """The rank and reason of the failure that caused the others: a signal, else the first exception, else an exit code."""
         codes = {rank: process.exitcode for rank, process in enumerate(self.processes) if process.exitcode}
-        said = [rank for rank in range(len(self.processes)) if os.path.exists(self._path(rank))]
+        reported = [rank for rank in range(len(self.processes)) if os.path.exists(self._path(rank))]
         killed = [rank for rank in codes if codes[rank] < 0]
         if killed:
             return killed[0], f"rank {killed[0]} was ended by {signal.Signals(-codes[killed[0]]).name}"
-        if said and codes:
-            rank = min(said, key=lambda rank: os.stat(self._path(rank)).st_mtime_ns)
+        if reported and codes:
+            rank = min(reported, key=lambda rank: os.stat(self._path(rank)).st_mtime_ns)
             with open(self._path(rank), encoding="utf-8") as file:
                 return rank, f"rank {rank} failed:\n{file.read().rstrip()}"
         return next(((rank, f"rank {rank} ended with exit code {code}") for rank, code in codes.items()), None)

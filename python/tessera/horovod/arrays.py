@@ -115,6 +115,7 @@ def write(array: Array, like, into: bool = False):
 
 
 def numpy_of(array: Array, dtype=None) -> np.ndarray:
+    """An Array as a NumPy array; bfloat16 as `dtype`, or as its bits (uint16) if `dtype` is None."""
     if array.dtype != "bfloat16":
         dtype = np.dtype(array.dtype)
     return array.flat.copy().view(np.uint16 if dtype is None else dtype).reshape(array.shape)

@@ -64,14 +64,17 @@ def shutdown() -> None:
 
 
 def is_initialized() -> bool:
+    """Whether init() has been called."""
     return Job.exchange is not None
 
 
 def rank() -> int:
+    """The rank of this process in the job. Raises NotInitializedError before init()."""
     return exchange().rank
 
 
 def size() -> int:
+    """The number of ranks of the job. Raises NotInitializedError before init()."""
     return exchange().size
 
 

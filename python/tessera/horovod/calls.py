@@ -36,6 +36,7 @@ class Call:
     arrays: list[Array] = dataclasses.field(default_factory=list)
 
     def message(self) -> dict:
+        """The fields that differ from their defaults, as sent to other ranks."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "arrays"}
         return {name: value for name, value in fields.items() if value != getattr(_DEFAULT, name, None)}
 
@@ -75,6 +76,7 @@ def disagreement(calls: dict[int, Call]) -> str | None:
 
 
 def differ(calls: dict[int, Call]) -> str:
+    """The message for calls that differ between ranks."""
     return "the ranks make different calls: " + "; ".join(f"rank {rank}: {call}" for rank, call in sorted(calls.items()))
 
 
@@ -88,10 +90,12 @@ class Handle:
         self.on_end: Callable[[], None] | None = None  # called once, by the exchange's thread
 
     def complete(self, arrays: list[Array], more: dict) -> None:
+        """Set the result. Called by the exchange's thread."""
         self._output = arrays, more
         self._end()
 
     def fail(self, text: str, lost: bool = False) -> None:
+        """Set an error. lost: the cause is the loss of a rank (HorovodInternalError instead of CallError)."""
         self._error = HorovodInternalError if lost else CallError, text
         self._end()
 
@@ -104,6 +108,7 @@ class Handle:
         return self._done.is_set()
 
     def wait(self):
+        """Wait for the call and return its result. Raises CallError or HorovodInternalError."""
         if not self._done.is_set():
             self.waiting_since = time.monotonic()
         self._done.wait()

@@ -76,6 +76,7 @@ def _reduce(kind, tensors, average, name, compression, op, prescale, postscale, 
 
 def allreduce_async(tensor, average: bool | None = None, name: str | None = None, op: ReduceOp | None = None, prescale_factor: float = 1.0,
                     postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set, compression=Compression.none) -> Handle:
+    """Start `allreduce`."""
     return _reduce("allreduce", [tensor], average, name, compression, op, prescale_factor, postscale_factor, process_set, False, True)
 
 
@@ -90,6 +91,7 @@ def allreduce(tensor, average: bool | None = None, name: str | None = None, comp
 
 def allreduce_async_(tensor, average: bool | None = None, name: str | None = None, op: ReduceOp | None = None, prescale_factor: float = 1.0,
                      postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set) -> Handle:
+    """Start `allreduce_`."""
     return _reduce("allreduce", [tensor], average, name, Compression.none, op, prescale_factor, postscale_factor, process_set, True, True)
 
 
@@ -102,6 +104,7 @@ def allreduce_(tensor, average: bool | None = None, name: str | None = None, op:
 def grouped_allreduce_async(tensors: Sequence, average: bool | None = None, name: str | None = None, op: ReduceOp | None = None,
                             prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                             process_set: ProcessSet = global_process_set, compression=Compression.none) -> Handle:
+    """Start `grouped_allreduce`."""
     return _reduce("grouped_allreduce", tensors, average, name, compression, op, prescale_factor, postscale_factor, process_set, False, False)
 
 
@@ -115,11 +118,13 @@ def grouped_allreduce(tensors: Sequence, average: bool | None = None, name: str 
 def grouped_allreduce_async_(tensors: Sequence, average: bool | None = None, name: str | None = None, op: ReduceOp | None = None,
                              prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                              process_set: ProcessSet = global_process_set) -> Handle:
+    """Start `grouped_allreduce_`."""
     return _reduce("grouped_allreduce", tensors, average, name, Compression.none, op, prescale_factor, postscale_factor, process_set, True, False)
 
 
 def grouped_allreduce_(tensors: Sequence, average: bool | None = None, name: str | None = None, op: ReduceOp | None = None,
                        prescale_factor: float = 1.0, postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set) -> list:
+    """`grouped_allreduce` in place."""
     return grouped_allreduce_async_(tensors, average, name, op, prescale_factor, postscale_factor, process_set).wait()
 
 
@@ -132,6 +137,7 @@ def _gather(kind, tensors, name, process_set, single) -> Handle:
 
 
 def allgather_async(tensor, name: str | None = None, process_set: ProcessSet = global_process_set) -> Handle:
+    """Start `allgather`."""
     return _gather("allgather", [tensor], name, process_set, True)
 
 
@@ -141,10 +147,12 @@ def allgather(tensor, name: str | None = None, process_set: ProcessSet = global_
 
 
 def grouped_allgather_async(tensors: Sequence, name: str | None = None, process_set: ProcessSet = global_process_set) -> Handle:
+    """Start `grouped_allgather`."""
     return _gather("grouped_allgather", tensors, name, process_set, False)
 
 
 def grouped_allgather(tensors: Sequence, name: str | None = None, process_set: ProcessSet = global_process_set) -> list:
+    """`allgather` of several arrays in one operation."""
     return grouped_allgather_async(tensors, name, process_set).wait()
 
 
@@ -161,6 +169,7 @@ def _rank(root_rank, process_set: ProcessSet) -> int:
 
 
 def broadcast_async(tensor, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set) -> Handle:
+    """Start `broadcast`."""
     return _broadcast(tensor, root_rank, name, process_set, False)
 
 
@@ -170,14 +179,17 @@ def broadcast(tensor, root_rank: int, name: str | None = None, process_set: Proc
 
 
 def broadcast_async_(tensor, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set) -> Handle:
+    """Start `broadcast_`."""
     return _broadcast(tensor, root_rank, name, process_set, True)
 
 
 def broadcast_(tensor, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set):
+    """`broadcast` in place."""
     return broadcast_async_(tensor, root_rank, name, process_set).wait()
 
 
 def alltoall_async(tensor, splits=None, name: str | None = None, process_set: ProcessSet = global_process_set) -> Handle:
+    """Start `alltoall`."""
     def describe(call):
         size = process_set.size()
         if not call.shapes[0]:
@@ -211,6 +223,7 @@ def alltoall(tensor, splits=None, name: str | None = None, process_set: ProcessS
 
 def reducescatter_async(tensor, op: ReduceOp | None = None, name: str | None = None, prescale_factor: float = 1.0,
                         postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set, compression=Compression.none) -> Handle:
+    """Start `reducescatter`."""
     return _reduce("reducescatter", [tensor], None, name, compression, op, prescale_factor, postscale_factor, process_set, False, True)
 
 
@@ -226,12 +239,14 @@ def reducescatter(tensor, op: ReduceOp | None = None, name: str | None = None, c
 def grouped_reducescatter_async(tensors: Sequence, op: ReduceOp | None = None, name: str | None = None, prescale_factor: float = 1.0,
                                 postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set,
                                 compression=Compression.none) -> Handle:
+    """Start `grouped_reducescatter`."""
     return _reduce("grouped_reducescatter", tensors, None, name, compression, op, prescale_factor, postscale_factor, process_set, False, False)
 
 
 def grouped_reducescatter(tensors: Sequence, op: ReduceOp | None = None, name: str | None = None, compression=Compression.none,
                           prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                           process_set: ProcessSet = global_process_set) -> list:
+    """`reducescatter` of several arrays in one operation."""
     return grouped_reducescatter_async(tensors, op, name, prescale_factor, postscale_factor, process_set, compression).wait()
 
 

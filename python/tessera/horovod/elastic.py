@@ -44,6 +44,7 @@ class State:
         self._callbacks.extend(callbacks)
 
     def on_reset(self) -> None:
+        """Run the reset callbacks and `reset`; called when training resumes after a restart."""
         for callback in self._callbacks:
             callback()
         self.reset()
@@ -66,12 +67,15 @@ class State:
             raise HostsUpdatedInterrupt(self._skips_sync)
 
     def save(self) -> None:
+        """Keep a copy of the state in memory."""
         raise NotImplementedError
 
     def restore(self) -> None:
+        """Restore the copy in memory."""
         raise NotImplementedError
 
     def sync(self) -> None:
+        """Broadcast the state of rank 0 to all ranks, and save it."""
         raise NotImplementedError
 
     def values(self):
@@ -79,6 +83,7 @@ class State:
         raise NotImplementedError
 
     def set_values(self, values) -> None:
+        """Set the values of a commit."""
         raise NotImplementedError
 
     def reset(self) -> None:

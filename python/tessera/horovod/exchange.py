@@ -52,6 +52,7 @@ class Exchange:
         self._thread.start()
 
     def submit(self, handle: Handle) -> Handle:
+        """Submit a call of this rank. Returns its handle."""
         call = handle.call
         with self._lock:
             if not call.key:

@@ -19,12 +19,14 @@ class Job:
 
 
 def exchange() -> Exchange:
+    """The exchange of this process. Raises NotInitializedError before init()."""
     if Job.exchange is None:
         raise NotInitializedError("tessera.horovod is not initialized; call hvd.init() first")
     return Job.exchange
 
 
 def submit(call: Call, finish) -> Handle:
+    """Start a call. `finish(arrays, more)` converts its output to the result."""
     handle = Handle(call, finish)
     if Job.timeline is not None:
         handle.on_end = Job.timeline.begin(call)

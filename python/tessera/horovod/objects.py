@@ -24,12 +24,14 @@ _MARK = "__tessera__"
 
 
 def encode(value) -> bytes:
+    """An object as bytes. Raises ArgumentError if it cannot be sent."""
     arrays: list[Array] = []
     header = json.dumps(_to_json(value, arrays)).encode()
     return b"".join([struct.pack("<q", len(header)), header, *(array.flat.tobytes() for array in arrays)])
 
 
 def decode(data: bytes):
+    """The object in `data`. Raises DistributedError if the bytes are invalid."""
     try:
         (size,) = struct.unpack_from("<q", data)
         return _from_json(json.loads(data[8:8 + size]), _Elements(data, 8 + size))

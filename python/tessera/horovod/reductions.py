@@ -45,11 +45,13 @@ def reduction(op: ReduceOp | str | None, average: bool | None = None) -> ReduceO
 
 
 def check_average(op: ReduceOp, dtype: str) -> None:
+    """Raise ArgumentError for an average of integers."""
     if op is Average and "float" not in dtype:
         raise ArgumentError(f"op Average of {dtype}; only floats can be averaged: use Sum and divide the result")
 
 
 def factor(name: str, value) -> float:
+    """A scale factor as a float. Raises ArgumentError, naming the argument."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise ArgumentError(f"{name} {value!r} is not a number")
     return float(value)

@@ -83,6 +83,7 @@ class Client:
         return requests
 
     def close(self) -> None:
+        """Leave the job and end the thread."""
         self._closing = True
         self._wake_thread()
         self._thread.join(5)

@@ -40,6 +40,7 @@ def _both(name: str) -> tuple[str, str]:
 
 
 def count(name: str, text: str) -> int:
+    """Parse the number of workers or servers in variable `name`. Raises Error."""
     if not text.isdecimal() or not 1 <= int(text) <= _MOST:
         raise Error(f"{name} is '{text}'; expected a whole number from 1 to {_MOST}")
     return int(text)

@@ -39,9 +39,11 @@ class Spec:
 
     @property
     def shards(self) -> int:
+        """The number of shards."""
         return max(1, -(-self.count // self.part))
 
     def elements(self, index: int) -> int:
+        """The number of elements of shard `index`."""
         return min(self.part, self.count - index * self.part)
 
     def header(self) -> dict:

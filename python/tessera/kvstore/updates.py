@@ -48,6 +48,7 @@ def wide(dtype: np.dtype) -> np.dtype:
 
 
 def slots(optimizer: dict) -> tuple[str, ...]:
+    """The names of an optimizer's slots."""
     if optimizer["kind"] == "SGD" and not optimizer["momentum"]:
         return ()
     return _KINDS[optimizer["kind"]][1]

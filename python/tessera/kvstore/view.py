@@ -25,6 +25,7 @@ class View:
 
     @functools.cached_property
     def addresses(self) -> dict[int, str]:
+        """Server addresses by number."""
         return dict(self.servers)
 
     @functools.cached_property

@@ -31,10 +31,12 @@ class ProtocolError(Exception):
 
 
 def pack(header: dict, frames=()) -> list[bytes]:
+    """The frames of a message."""
     return [json.dumps(header, separators=(",", ":")).encode(), *frames]
 
 
 def unpack(frames: list[bytes]) -> tuple[dict, list[bytes]]:
+    """The header and the array frames of a message. Raises ProtocolError."""
     if not frames or len(frames) > _MOST_FRAMES or len(frames[0]) > _LONGEST_HEADER:
         raise ProtocolError("frames")
     try:
@@ -47,6 +49,7 @@ def unpack(frames: list[bytes]) -> tuple[dict, list[bytes]]:
 
 
 def text(header: dict, name: str, longest: int = 1024) -> str:
+    """A string field of a header. Raises ProtocolError."""
     value = header.get(name)
     if not isinstance(value, str) or len(value) > longest:
         raise ProtocolError(name)
@@ -54,6 +57,7 @@ def text(header: dict, name: str, longest: int = 1024) -> str:
 
 
 def number(header: dict, name: str, least: int = 0, most: int = 1 << 53) -> int:
+    """An integer field of a header. Raises ProtocolError."""
     value = header.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise ProtocolError(name)
@@ -61,6 +65,7 @@ def number(header: dict, name: str, least: int = 0, most: int = 1 << 53) -> int:
 
 
 def real(header: dict, name: str) -> float:
+    """A finite number field of a header. Raises ProtocolError."""
     value = header.get(name)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise ProtocolError(name)

@@ -41,10 +41,12 @@ class DistStore(KVStore):
 
     @property
     def num_workers(self) -> int:
+        """The current number of workers."""
         return len(self._client.view.workers)
 
     @property
     def num_servers(self) -> int:
+        """The current number of servers."""
         return len(self._client.view.servers)
 
     @property

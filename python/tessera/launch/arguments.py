@@ -32,6 +32,7 @@ class Option:
 
     @property
     def field(self) -> str:
+        """The name of the option's attribute in Arguments."""
         return self.names[0].replace("-", "_")
 
 

@@ -35,6 +35,7 @@ class Coordinator:
         return [node for node in range(self.nodes) if node not in self.places]
 
     def join(self, node: int, count: int) -> None:
+        """Handle a node that joins with `count` ranks; the job starts once all nodes have."""
         self.places[node] = list(range(count))
         if self._ending is not None:
             self._send(node, {"do": "leave", "code": self._code()})

@@ -27,6 +27,7 @@ def status_code(status: int) -> int:
 
 
 def ended(code: int) -> str:
+    """How a process with an exit code, or a negated signal, ended."""
     if code < 0:
         return f"was ended by signal {-code} ({signal_name(-code)})"
     return f"ended with exit code {code}"
@@ -44,5 +45,6 @@ def describe(failure: dict) -> str:
 
 
 def shell_code(failure: dict) -> int:
+    """The exit code of the launcher after a failure."""
     code = failure.get("code", 1)
     return code if code >= 0 else 128 - code

@@ -12,6 +12,7 @@ import time
 
 
 def marked(mark):
+    """The processes with `mark` (NAME=VALUE, as bytes) in their environment."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) != os.getpid():

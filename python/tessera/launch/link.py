@@ -60,6 +60,7 @@ class Connection:
         return bool(self._out)
 
     def send(self, message: dict) -> None:
+        """Queue a message and send as much as possible without blocking."""
         payload = json.dumps(message, separators=(",", ":")).encode()
         if self._key:
             payload = _sign(self._key, self._mine, str(self._sent).encode(), payload) + payload
@@ -68,6 +69,7 @@ class Connection:
         self.flush()
 
     def flush(self) -> None:
+        """Send pending bytes as far as possible without blocking."""
         try:
             while self._out:
                 self._out = self._out[self.socket.send(self._out):]
@@ -151,10 +153,12 @@ class Greeting:
         return None
 
     def accept(self) -> None:
+        """Prove knowledge of the token and secure the connection."""
         self.connection.send({"mac": _sign(self._token, b"server", self._nonce, self._theirs).hex()})
         self.connection.secure(_sign(self._token, b"session", self._nonce, self._theirs), is_server=True)
 
     def refuse(self, text: str) -> None:
+        """Send the reason and close the connection."""
         self.connection.send({"refused": text})
         self.connection.close()
 

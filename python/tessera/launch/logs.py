@@ -42,6 +42,7 @@ class Output:
         self._file = open(path, "wb", buffering=0) if path else None
 
     def write(self, descriptor: int | None, lines: list[bytes]) -> None:
+        """Record lines, and write them to the log file and, unless None, to `descriptor`."""
         if not lines:
             return
         self._last.extend(lines)
@@ -51,6 +52,7 @@ class Output:
             write_all(descriptor, b"".join(self._tag + line + b"\n" for line in lines))
 
     def last(self) -> list[str]:
+        """The last lines, shortened to 500 bytes each."""
         return [line[:500].decode(errors="replace") for line in self._last]
 
     def close(self) -> None:

@@ -57,6 +57,8 @@ class Job:
 
 @dataclasses.dataclass
 class Rank:
+    """A running rank."""
+
     rank: int
     local: int
     place: int  # local rank at the job's first start
@@ -88,6 +90,7 @@ class Node:
     # --- the loop -----------------------------------------------------------------------------------------------------------------
 
     def run(self) -> int:
+        """Run until the coordinator orders this node to leave. Returns the exit code."""
         children, wakeup = os.pipe()
         os.set_blocking(children, False)
         os.set_blocking(wakeup, False)

@@ -102,4 +102,5 @@ def connect(address: str, port: int, secret: bytes, hello: dict, seconds: float,
 
 
 def endpoint(address: str, port: int) -> str:
+    """ADDRESS:PORT, with brackets around IPv6 addresses."""
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

@@ -22,6 +22,7 @@ def resolve(name: str, host: str, port: int = 0):
 
 
 def is_loopback(host: str, name: str = "--master_addr") -> bool:
+    """Whether a host name resolves to a loopback address. Raises Error, with the option `name`, if it does not resolve."""
     return ipaddress.ip_address(resolve(name, host)[1][0].partition("%")[0]).is_loopback
 
 
@@ -39,6 +40,7 @@ def check_free(name: str, port: int, host: str) -> None:
 
 
 def free_port() -> int:
+    """A port that is free now."""
     with socket.socket() as probe:
         probe.bind(("", 0))
         return probe.getsockname()[1]

@@ -25,16 +25,20 @@ class Value:
 
     @property
     def plain(self):
+        """The value without positions, as json.loads returns it."""
         if isinstance(self.value, dict):
             return {name: each.plain for name, each in self.value.items()}
         return [each.plain for each in self.value] if isinstance(self.value, list) else self.value
 
 
 class Text:
+    """A JSON text from file `path`."""
+
     def __init__(self, text: str, path: str):
         self.text, self.path = text, path
 
     def fail(self, at: int, message: str):
+        """Raise TopologyFileError at an offset."""
         before = self.text[:at]
         raise TopologyFileError(self.path, before.count("\n") + 1, at - before.rfind("\n"), message)
 

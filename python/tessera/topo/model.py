@@ -38,6 +38,8 @@ class Device:
 
 @dataclasses.dataclass
 class Numa:
+    """A NUMA node. Fields that the file does not give are None."""
+
     number: int
     cores: int | None = None
     memory: float | None = None  # bytes

@@ -40,6 +40,7 @@ class Choice:
 
 
 def bottleneck(order: Sequence[int], rate: Rate) -> float:
+    """The smallest rate between neighbours of a ring, in bytes per second; infinite for one device."""
     return min((rate(a, b) for a, b in zip(order, [*order[1:], order[0]]) if a != b), default=float("inf"))
 
 

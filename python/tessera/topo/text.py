@@ -20,6 +20,7 @@ def rate(value: float) -> str:
 
 
 def size(value: float) -> str:
+    """A size in bytes, as text."""
     for unit, of in (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20)):
         if value >= of:
             return f"{value / of:.3g} {unit}"
@@ -42,6 +43,7 @@ def numbers(values) -> str:
 
 
 def columns(rows: list[list[str]], margin: str = "  ") -> list[str]:
+    """Lines of a table with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows)]
     return [(margin + "  ".join(cell.ljust(width) for cell, width in zip(row, widths))).rstrip() for row in rows]
 
@@ -51,6 +53,7 @@ def _class(path: Path) -> str:
 
 
 def show(machine: Machine) -> list[str]:
+    """The lines that `topo show` prints."""
     count, classes = len(machine.devices), machine.classes()
     lines = [f"{machine.name} ({machine.format}): {plural(count, 'device') if count else 'no devices'}"]
     if machine.devices:
@@ -94,6 +97,7 @@ def _runs(order) -> str:
 
 
 def ring(machine: Machine, found: Choice) -> list[str]:
+    """The lines that describe a ring."""
     order = " - ".join(map(str, found.order)) if len(found.order) <= MOST_IN_RING else _runs(found.order)
     if len(found.order) == 1:
         return [f"ring: {order}", "  one device: no communication"]

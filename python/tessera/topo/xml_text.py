@@ -15,6 +15,8 @@ _MOST_DEPTH = 1000
 
 @dataclasses.dataclass
 class Element:
+    """An XML element and its position in file `path`."""
+
     path: str
     tag: str
     attributes: dict[str, str]
@@ -24,6 +26,7 @@ class Element:
     text: str = ""
 
     def fail(self, message: str):
+        """Raise TopologyFileError at this element."""
         raise TopologyFileError(self.path, self.line, self.column, message)
 
     def get(self, name: str, default: str = "") -> str:

@@ -62,6 +62,7 @@ def allreduce(tensor, average: bool | None = None, name: str | None = None, comp
 
 def grouped_allreduce(tensors, average: bool | None = None, name: str | None = None, compression=Compression.none, op: ReduceOp | None = None,
                       prescale_factor: float = 1.0, postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set) -> list:
+    """`grouped_allreduce` of tessera.horovod, with gradients as those of `allreduce`."""
     if not _has_gradient(tensors):
         return base.grouped_allreduce(tensors, average, name, compression, op, prescale_factor, postscale_factor, process_set)
     chosen = _linear("allreduce", op, average)
@@ -76,6 +77,7 @@ def allgather(tensor, name: str | None = None, process_set: ProcessSet = global_
 
 
 def grouped_allgather(tensors, name: str | None = None, process_set: ProcessSet = global_process_set) -> list:
+    """`grouped_allgather` of tessera.horovod, with gradients as those of `allgather`."""
     if not _has_gradient(tensors):
         return base.grouped_allgather(tensors, name, process_set)
 
@@ -124,6 +126,7 @@ def reducescatter(tensor, op: ReduceOp | None = None, name: str | None = None, c
 
 def grouped_reducescatter(tensors, op: ReduceOp | None = None, name: str | None = None, compression=Compression.none,
                           prescale_factor: float = 1.0, postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set) -> list:
+    """`grouped_reducescatter` of tessera.horovod, with gradients as those of `reducescatter`."""
     if not _has_gradient(tensors):
         return base.grouped_reducescatter(tensors, op, name, compression, prescale_factor, postscale_factor, process_set)
     chosen = _linear("reducescatter", op)

@@ -68,6 +68,7 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.reset()
 
     def record_batch(self, batch_idx: int, batch_size: int) -> None:
+        """Record the indices of this rank's batch number `batch_idx` as processed."""
         self.record_indices(self.indices[batch_idx * batch_size:(batch_idx + 1) * batch_size])
 
     def record_indices(self, indices) -> None:
@@ -87,6 +88,7 @@ class ElasticSampler(torch.utils.data.Sampler):
         return {"epoch": epoch, "processed_indices": sorted({i for state in states if state["epoch"] == epoch for i in state["processed_indices"]})}
 
     def reset(self) -> None:
+        """Distribute the remaining indices over the ranks."""
         left = [index for index in range(len(self.dataset)) if index not in self.processed_indices]
         if self.shuffle:
             generator = torch.Generator().manual_seed(self.seed + self.epoch)

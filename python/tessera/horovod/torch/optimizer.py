@@ -143,7 +143,7 @@ def _names(optimizer, named_parameters) -> dict:
 
 
 def _groups(parameters, groups) -> list[tuple]:
-    """Parameters that are reduced together: each alone, or in so many groups, or in those given."""
+    """The groups of parameters that are reduced together: one each, `groups` of equal length, or the given lists. Raises ArgumentError."""
     if groups is None:
         return [(p,) for p in parameters]
     if isinstance(groups, int) and not isinstance(groups, bool):

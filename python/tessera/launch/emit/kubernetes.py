@@ -58,6 +58,7 @@ def _token_note(arguments: Arguments) -> str:
 
 
 def token_note(arguments: Arguments) -> str:
+    """The comment that explains how to create the job's secret."""
     namespace = f" --namespace={arguments.namespace}" if arguments.namespace else ""
     return ("# The nodes share a secret; create it once:\n"
             f"#   openssl rand -hex 32 | kubectl create secret generic {name(arguments)}-token{namespace} --from-file=token=/dev/stdin\n")
