@@ -34,7 +34,7 @@ def _rate(value: float) -> str:
 
 
 def scaling(options) -> int:
-    """Run a script with 1 and with p processes and print the times T_p, the speed-up S_p = T_1/T_p, and the efficiency S_p/p."""
+    """Run a script with 1 and with p processes and print the times T_p, speed-up S_p = T_1/T_p and efficiency S_p/p."""
     counts = _counts(options.processes)
     if not options.words:
         raise Error("no script: tessera bench scaling -p 1,2,4 SCRIPT [ARGUMENTS]")

@@ -77,7 +77,10 @@ def _rank(path: str) -> tuple:
 
 
 def files(paths: list[str]) -> list[str]:
-    """The files among `paths`, and the *.log of folders in the order of ranks. Raises Error if a log is missing or given twice."""
+    """The files among `paths`, and the *.log of folders in the order of ranks.
+
+    Raises Error if a log is missing or given twice.
+    """
     found: list[str] = []
     for path in paths:
         if os.path.isdir(path):

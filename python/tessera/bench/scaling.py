@@ -55,8 +55,8 @@ def _run(words: list[str], processes: int, skip: int, timeout: float) -> Point:
 def measure(words: list[str], processes: list[int], repeat: int = 3, skip: int = 1, timeout: float = 3600.0, say=lambda text: None) -> list[Point]:
     """The median of `repeat` runs for each number of processes and for 1. Raises Error if a run fails.
 
-    The numbers of processes alternate, so that a slow period of the machine affects all of them. skip: reports to ignore per
-    process; timeout: seconds per run.
+    The numbers of processes alternate, so that a slow period of the machine affects all of them. skip: reports to
+    ignore per process; timeout: seconds per run.
     """
     counts = sorted({1, *processes})
     found: dict[int, list[Point]] = {count: [] for count in counts}

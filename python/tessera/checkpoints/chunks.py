@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Files with one checksum per chunk.
 
-Chunks have a fixed size and a CRC-32 (zlib's). It detects all error bursts of up to 32 bits and all but one in 2^32 other
-errors, at 1.5 GB/s per core, four times as fast as BLAKE2 or SHA-256. A cryptographic digest would not protect against
-tampering either: who can change the data can change the digest beside it. The digest of a file is the BLAKE2b of its size and
-the checksums of its chunks, which costs next to nothing.
+Chunks have a fixed size and a CRC-32 (zlib's). It detects all error bursts of up to 32 bits and all but one in 2^32
+other errors, at 1.5 GB/s per core, four times as fast as BLAKE2 or SHA-256. A cryptographic digest would not protect
+against tampering either: who can change the data can change the digest beside it. The digest of a file is the BLAKE2b
+of its size and the checksums of its chunks, which costs next to nothing.
 """
 
 from __future__ import annotations
@@ -174,8 +174,8 @@ class Writer:
 class Reader:
     """Reads ranges of a file; with checksums, in whole chunks that are verified before their data is returned.
 
-    size, checksums: those of the manifest, or None to skip the checks. Raises CheckpointError if the file is missing or has
-    another size.
+    size, checksums: those of the manifest, or None to skip the checks. Raises CheckpointError if the file is missing or
+    has another size.
     """
 
     def __init__(self, path: str, size: int | None = None, checksums: list[int] | None = None, chunk: int = CHUNK):
@@ -199,7 +199,10 @@ class Reader:
         self._file = None
 
     def read_into(self, begin: int, out: memoryview, what: str) -> None:
-        """Fill `out` with the bytes from offset `begin`. Raises CheckpointError, naming `what`, if a checksum differs."""
+        """Fill `out` with the bytes from offset `begin`.
+
+        Raises CheckpointError, naming `what`, if a checksum differs.
+        """
         end = begin + len(out)
         if begin < 0 or end > self.size:
             raise CheckpointError(f"{self.path}: {what}: bytes {begin} to {end} lie outside the file of {self.size} bytes")

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Coordination of the ranks of a job during a save.
 
-Rank 0 proposes a folder to write into, and every rank checks that it sees that folder. With a process group they use its
-collectives. Without one, each rank writes a file `.hello-RANK` with a random word, and rank 0 answers with `.invite`, which
-repeats the words, so that files of an earlier job have no effect. The rest of the save uses files only, so that it can overlap
-with collectives of a training step.
+Rank 0 proposes a folder to write into, and every rank checks that it sees that folder. With a process group they use
+its collectives. Without one, each rank writes a file `.hello-RANK` with a random word, and rank 0 answers with
+`.invite`, which repeats the words, so that files of an earlier job have no effect. The rest of the save uses files
+only, so that it can overlap with collectives of a training step.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Job:
 
 
 def job(alone: bool) -> Job:
-    """The job of this process: from the process group, else from the launcher's variables; if `alone`, a job of one rank."""
+    """The job of this process, from the process group or the launcher's variables; if `alone`, a job of one rank."""
     if alone:
         return Job()
     if distributed.is_initialized():

@@ -29,8 +29,8 @@ from .state import LocalTensor, cast as cast_array, decode, dtype_of, held, is_p
 class Checkpoint:
     """A loaded checkpoint.
 
-    state: of the structure of `like`, or a dictionary of tensors by name. loader, random: their saved states. program: hash of
-    the compiled program. bytes_read: bytes read from tensor files.
+    state: of the structure of `like`, or a dictionary of tensors by name. loader, random: their saved states. program:
+    hash of the compiled program. bytes_read: bytes read from tensor files.
     """
 
     path: str
@@ -43,7 +43,7 @@ class Checkpoint:
 
 
 def _candidates(path: str, step: int | None) -> list[str]:
-    """The paths of the checkpoints at `path`, newest first: `path` itself, or those in the folder. Raises CheckpointError."""
+    """The checkpoints at `path`, newest first: `path` itself, or those in the folder. Raises CheckpointError."""
     if os.path.isfile(path) or any(os.path.isfile(os.path.join(path, name)) for name in (manifest.NAME, INDEX, SINGLE)):
         return [path]
     found = folders.checkpoints(path)
@@ -86,13 +86,16 @@ def latest(folder) -> str | None:
 @located
 def load_checkpoint(path, like=None, *, step: int | None = None, fallback: bool = False, strict: bool = True, cast: bool = False,
                     verify: bool = True, random: np.random.Generator | None = None) -> Checkpoint:
-    """Load the newest checkpoint of a folder or that of `step`; or a single checkpoint, Hugging Face folder or safetensors file.
+    """Load the newest checkpoint of a folder, or that of `step`.
 
-    like: a state of any structure. The result has its structure and its shardings, whatever the shardings were when it was
-    saved. Of a LocalTensor, and of a tensor that is sharded over a job with one process per device, each rank reads only its
-    part. Tied weights of `like` may be saved once. Without `like`, the state is a dictionary of tensors by name.
-    fallback: if a checkpoint is damaged, warn and load the one before it; a job of several ranks first verifies all checksums,
-    so that all ranks choose the same. strict=False: ignore missing and unexpected tensors. cast: convert dtypes that differ.
+    path: a folder of checkpoints, a checkpoint, a Hugging Face folder or a safetensors file.
+    like: a state of any structure. The result has its structure and its shardings, whatever the shardings were when it
+    was saved. Of a LocalTensor, and of a tensor that is sharded over a job with one process per device, each rank reads
+    only its part. Tied weights of `like` may be saved once. Without `like`, the state is a dictionary of tensors by
+    name.
+    fallback: if a checkpoint is damaged, warn and load the one before it; a job of several ranks first verifies all
+    checksums, so that all ranks choose the same. strict=False: ignore missing and unexpected tensors. cast: convert
+    dtypes that differ.
     verify=False: skip checksums. random: a generator that is set to the saved state.
 
     Raises CheckpointError, which names the file and the tensor, or lists missing, unexpected and mismatched tensors.
@@ -199,7 +202,10 @@ def _load_like(source: Source, like, strict: bool, cast: bool, job: Job):
 
 
 def _held(leaf, job: Job) -> list[Box] | None:
-    """The part of a tensor that this rank holds if it is sharded over the job's devices. Returns None if that is all of it."""
+    """The part of a tensor that this rank holds if it is sharded over the job's devices.
+
+    Returns None if that is all of it.
+    """
     if job.size == 1 or not isinstance(leaf, Tensor) or leaf.sharding is None or max(leaf.sharding.mesh.devices) >= job.size:
         return None
     found = held(leaf.shape, leaf.sharding, job.rank)
@@ -256,9 +262,10 @@ class Saved:
 def load_distributed_checkpoint(network, checkpoint_filenames, predict_strategy: Mapping | None = None, train_strategy_filename=None):
     """Load the shards of a distributed training into `network`, and return it.
 
-    checkpoint_filenames: all files of a checkpoint, in one folder, or that folder. train_strategy_filename: the manifest
-    (default: that of the folder). predict_strategy: the sharding of each tensor by name, as a Sharding, as (mesh, placements),
-    or from infer_predict_layout; a name that it lacks keeps the sharding in `network`. None: no tensor is sharded.
+    checkpoint_filenames: all files of a checkpoint, in one folder, or that folder. train_strategy_filename: the
+    manifest (default: that of the folder). predict_strategy: the sharding of each tensor by name, as a Sharding, as
+    (mesh, placements), or from infer_predict_layout; a name that it lacks keeps the sharding in `network`. None: no
+    tensor is sharded.
 
     Raises CheckpointError if a file is missing, or a parameter is unknown or has another shape.
     """

@@ -35,10 +35,11 @@ class CheckpointManager:
             state = train(state, batch(step))
             manager.after(step + 1, state)
 
-    Every rank of a job creates one and makes the same calls. `options` are those of save_checkpoint. The manager handles
-    SIGTERM: the next call of `after` on which all ranks agree saves and raises SystemExit(143), the exit code of a process that
-    SIGTERM ended. Ranks agree through their process group, or else through a file in the folder. The file requires ranks that
-    are at most one step apart (as with a collective in each step) and a file system that shows new files at once.
+    Every rank of a job creates one and makes the same calls. `options` are those of save_checkpoint. The manager
+    handles SIGTERM: the next call of `after` on which all ranks agree saves and raises SystemExit(143), the exit code
+    of a process that SIGTERM ended. Ranks agree through their process group, or else through a file in the folder. The
+    file requires ranks that are at most one step apart (as with a collective in each step) and a file system that shows
+    new files at once.
 
     Raises ArgumentError for `every` below 1.
     """

@@ -47,7 +47,8 @@ class Entry:
 class Manifest:
     """The contents of a manifest.
 
-    chunk: bytes per checksum. aliases: tensor by alias (tied weights). values: the leaves of the state that are not tensors.
+    chunk: bytes per checksum. aliases: tensor by alias (tied weights). values: the leaves of the state that are not
+    tensors.
     extra: states of loader and random generator, hash of the program. Nothing parses the text of a sharding.
     """
 

@@ -70,7 +70,9 @@ class Source:
         return [*self.manifest.tensors, *self.manifest.aliases]
 
     def read(self, name: str, box: Box | None = None) -> np.ndarray:
-        """The values in a box of a tensor (default: all). Without the package ml_dtypes, bfloat16 is returned as its bits.
+        """The values in a box of a tensor (default: all).
+
+        Without the package ml_dtypes, bfloat16 is returned as its bits.
 
         Raises CheckpointError if the data is damaged.
         """

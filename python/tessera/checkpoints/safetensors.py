@@ -25,7 +25,10 @@ MOST_DIMENSIONS = 64
 
 @dataclasses.dataclass(frozen=True)
 class Stored:
-    """A tensor in a file, row-major in bytes `begin` to `end`. `dtype` is our name, or the file's if it is unknown to us."""
+    """A tensor in a file, row-major in bytes `begin` to `end`.
+
+    `dtype` is our name, or the file's if it is unknown to us.
+    """
 
     dtype: str
     shape: tuple[int, ...]

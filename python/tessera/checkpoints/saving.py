@@ -33,7 +33,10 @@ class Plan:
 
     @staticmethod
     def of(items: list[Item], job: Job) -> Plan:
-        """The plan of this rank: one file per rank of a job, or in a single process one file per device. Raises CheckpointError."""
+        """The plan of this rank: one file per rank of a job, or in a single process one file per device.
+
+        Raises CheckpointError.
+        """
         placed = [(device, item, box) for item in items for device, box in owners(item.shape, item.sharding)]
         if job.size == 1:
             devices = sorted({device for device, *_ in placed})
@@ -70,7 +73,10 @@ class Plan:
 
 
 def write_shard(path: str, parts: list[tuple[Item, Box]], chunk: int, metadata: dict | None = None) -> File:
-    """Write a safetensors file; values that are not contiguous are copied a few rows at a time. Raises CheckpointError."""
+    """Write a safetensors file; values that are not contiguous are copied a few rows at a time.
+
+    Raises CheckpointError.
+    """
     writer = Writer(path, chunk)
     try:
         writer.write(header({item.name: (item.dtype.name, boxes.extents(box)) for item, box in parts}, metadata))
@@ -86,7 +92,7 @@ def write_shard(path: str, parts: list[tuple[Item, Box]], chunk: int, metadata: 
 
 
 def _needed_space(error: OSError, path: str, parts: list[tuple[Item, Box]]) -> str:
-    """For errors of lacking space: the bytes that the file needs and those available, as the end of a message; else empty."""
+    """The bytes that the file needs and those available, for messages of errors of lacking space; else empty."""
     if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return ""
     needs, has = sum(boxes.volume(box) * item.dtype.itemsize for item, box in parts), ""
@@ -100,7 +106,10 @@ def _needed_space(error: OSError, path: str, parts: list[tuple[Item, Box]]) -> s
 
 
 class Save:
-    """A checkpoint that is being saved. `wait` returns its path or raises the error; so does the next save to the folder."""
+    """A checkpoint that is being saved.
+
+    `wait` returns its path or raises the error; so does the next save to the folder.
+    """
 
     def __init__(self):
         self.path: str | None = None
@@ -148,12 +157,14 @@ def save_checkpoint(folder, state, step: int = 0, *, loader=None, random=None, p
 
     When it returns, or `wait` of an asynchronous save, the checkpoint is on disk; until then it is not visible.
 
-    state: a tree (modules, dictionaries, ...) of tensors and arrays of any library, numbers and strings. Each part of a sharded
-    tensor is written once. In a job, all ranks call it with the same tree; a rank that holds only its part of a tensor passes a
-    LocalTensor. alone: save the state of this process, without the other ranks (`if get_rank() == 0: ...`).
-    loader, random: a JSON value, a numpy.random.Generator, or an object with `state_dict()`. program: the artifact or text of
-    the compiled program; its hash is saved. keep: number of checkpoints to keep, at least 2; None for all. asynchronous: copy
-    the state now and write it in a thread. timeout: seconds without progress of another rank. chunk: bytes per checksum.
+    state: a tree (modules, dictionaries, ...) of tensors and arrays of any library, numbers and strings. Each part of a
+    sharded tensor is written once. In a job, all ranks call it with the same tree; a rank that holds only its part of a
+    tensor passes a LocalTensor. alone: save the state of this process, without the other ranks (`if get_rank() == 0:
+    ...`).
+    loader, random: a JSON value, a numpy.random.Generator, or an object with `state_dict()`. program: the artifact or
+    text of the compiled program; its hash is saved. keep: number of checkpoints to keep, at least 2; None for all.
+    asynchronous: copy the state now and write it in a thread. timeout: seconds without progress of another rank. chunk:
+    bytes per checksum.
 
     Raises CheckpointError, which names the file and the rank.
     """

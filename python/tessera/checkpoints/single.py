@@ -21,8 +21,8 @@ from .state import extract
 def save_state(path, state) -> None:
     """Write the tensors of a state to one safetensors file, atomically; tied tensors are written once.
 
-    The format has no checksums, unlike save_checkpoint. Raises CheckpointError, also if the state has values that are not
-    tensors.
+    The format has no checksums, unlike save_checkpoint. Raises CheckpointError, also if the state has values that are
+    not tensors.
     """
     path = os.path.abspath(os.fspath(path))
     items, _, values = extract(state)

@@ -29,8 +29,8 @@ _PLAIN = (bool, int, float, str, type(None))
 class LocalTensor:
     """The part of a sharded tensor that one rank of a job holds.
 
-    array: the part; shape, sharding: of the whole tensor; rank: of this process, a device of the sharding's mesh. Raises
-    CheckpointError if the array does not have the shape of the part.
+    array: the part; shape, sharding: of the whole tensor; rank: of this process, a device of the sharding's mesh.
+    Raises CheckpointError if the array does not have the shape of the part.
     """
 
     def __init__(self, array, shape: Sequence[int], sharding: Sharding, rank: int):
@@ -94,7 +94,10 @@ def _is_leaf(value) -> bool:
 
 
 def named(state) -> list[tuple[str, object]]:
-    """The (name, leaf) pairs of a state: tensors, and plain values in containers. Raises CheckpointError for duplicate names."""
+    """The (name, leaf) pairs of a state: tensors, and plain values in containers.
+
+    Raises CheckpointError for duplicate names.
+    """
     found: dict[str, object] = {}
     for leaf in tree.state_leaves(state, _is_leaf):
         name = leaf.known[0] or "value"
@@ -105,7 +108,10 @@ def named(state) -> list[tuple[str, object]]:
 
 
 def other_names(state) -> dict[str, tuple[str, ...]]:
-    """Further names under which a tensor is loaded, by its name in `named`: of tied weights in imported modules, and its path."""
+    """Further names under which a tensor is loaded, by its name in `named`.
+
+    They are names of tied weights in imported modules, and its path.
+    """
     return {leaf.known[0]: leaf.known[1:] for leaf in tree.state_leaves(state, _is_leaf) if len(leaf.known) > 1}
 
 

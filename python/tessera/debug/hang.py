@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compare the last calls of all ranks, from their dumps.
 
-All members of a stream (a group of ranks, or the group of a collective in a program) make its calls in the same order, so calls
-with the same index ('place') in a stream must be equal. The job hangs at the first call that differs, or that a rank has not
-issued or not ended.
+All members of a stream (a group of ranks, or the group of a collective in a program) make its calls in the same order,
+so calls with the same index ('place') in a stream must be equal. The job hangs at the first call that differs, or that
+a rank has not issued or not ended.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Process groups: collectives and messages between the processes of a job, on arrays of hosts and GPUs (docs/distributed.md).
+"""Process groups: collectives and messages between the processes of a job (docs/distributed.md).
 
-The functions are those of torch.distributed, for NumPy arrays, PyTorch tensors, and objects with the buffer protocol, DLPack
-or the CUDA array interface. All ranks of a group make the same calls in the same order; a call that differs between ranks
-fails on all of them.
+The functions are those of torch.distributed, for NumPy arrays, PyTorch tensors, and objects with the buffer protocol,
+DLPack or the CUDA array interface. All ranks of a group make the same calls in the same order; a call that differs
+between ranks fails on all of them.
 """
 
 from .collectives import (ReduceOp, all_gather, all_gather_into_tensor, all_reduce, all_to_all, all_to_all_single, barrier, broadcast,

@@ -20,8 +20,8 @@ _TYPES = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf1
 class Buffer:
     """Contiguous memory of `count` elements, on device 'cpu' or 'cuda'.
 
-    owner: keeps the memory alive. parts: on a GPU, the addresses of parts that are not adjacent. stream: CUDA stream whose
-    issued work precedes the call.
+    owner: keeps the memory alive. parts: on a GPU, the addresses of parts that are not adjacent. stream: CUDA stream
+    whose issued work precedes the call.
     """
 
     owner: object
@@ -85,7 +85,8 @@ def _on_device(name: str, value, writable: bool):
     if interface["typestr"].startswith(">"):
         raise ArgumentError(f"{name} is big-endian; convert it with astype")
     dtype, shape, strides = np.dtype(interface["typestr"]), tuple(interface["shape"]), interface.get("strides")
-    kind = "bfloat16" if dtype.kind == "V" and dtype.itemsize == 2 else dtype.name  # V2 is bfloat16 in PyTorch and ml_dtypes
+    # PyTorch and ml_dtypes export bfloat16 as V2.
+    kind = "bfloat16" if dtype.kind == "V" and dtype.itemsize == 2 else dtype.name
     dense, step = [], dtype.itemsize
     for extent in reversed(shape):
         dense.insert(0, step)

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Collectives of a process group.
 
-Common arguments: group: a ProcessGroup (default: all ranks of the job); async_op: return a Work instead of waiting; algorithm:
-a name such as 'ring' (default: chosen by group, hosts and size; `which_algorithm`). Ranks that are not in the group return None.
-All raise ArgumentError, or DistributedError if the call fails on any rank.
+Common arguments: group: a ProcessGroup (default: all ranks of the job); async_op: return a Work instead of waiting;
+algorithm: a name such as 'ring' (default: chosen by group, hosts and size; `which_algorithm`). Ranks that are not in
+the group return None. All raise ArgumentError, or DistributedError if the call fails on any rank.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from .work import Work
 
 
 class ReduceOp:
-    """Reductions. f16 and bf16 are added in f32; max and min propagate NaN. AVG (or "mean") applies to floats only, the bitwise
-    reductions to integers and bool only."""
+    """Reductions. f16 and bf16 are added in f32; max and min propagate NaN.
+
+    AVG (or "mean") applies to floats only, the bitwise reductions to integers and bool only.
+    """
 
     SUM, AVG, MAX, MIN, PRODUCT, BAND, BOR, BXOR = "sum", "avg", "max", "min", "prod", "band", "bor", "bxor"
 
@@ -87,8 +89,8 @@ def _counts(group: ProcessGroup, name: str, counts, count: int) -> list[int]:
 def all_reduce(tensor, op: str = ReduceOp.SUM, group=None, async_op: bool = False, algorithm: str | None = None):
     """Reduce the arrays of all ranks, in place on every rank.
 
-    By default, contributions are combined in the order of ranks, so that all runs give the same bits. Other algorithms (ring,
-    halving_doubling, tree, hierarchical) may round differently.
+    By default, contributions are combined in the order of ranks, so that all runs give the same bits. Other algorithms
+    (ring, halving_doubling, tree, hierarchical) may round differently.
     """
     def describe(_):
         data = buffer("tensor", tensor)
@@ -255,7 +257,8 @@ def barrier(group=None, async_op: bool = False):
 def which_algorithm(kind: str, tensor, group=None, root: int = 0) -> str:
     """The default algorithm of a call, which depends on the group, its hosts and the size; equal on all ranks.
 
-    tensor: this rank's input of all_gather and gather, one part of reduce_scatter and scatter, or the buffer of other kinds.
+    tensor: this rank's input of all_gather and gather, one part of reduce_scatter and scatter, or the buffer of other
+    kinds.
     """
     target, call = _sized(kind, tensor, group, root)
     if target is None:
@@ -265,7 +268,8 @@ def which_algorithm(kind: str, tensor, group=None, root: int = 0) -> str:
 
 
 def sent_bytes(kind: str, tensor, group=None, root: int = 0, algorithm: str | None = None) -> dict[int, int]:
-    """The bytes of data that this rank sends in a call (of all_to_all, with this array for each rank), by receiving rank.
+    """The bytes of data that this rank sends in a call, by receiving rank; in all_to_all, with this array for each
+    rank.
 
     Message headers of TCP and control messages are not included. tensor: as in `which_algorithm`.
     """
@@ -277,7 +281,7 @@ def sent_bytes(kind: str, tensor, group=None, root: int = 0, algorithm: str | No
 
 
 def _sized(kind: str, tensor, group, root: int):
-    """The group, and the arguments of a call: kind, dtype, root, and numbers of elements to send and to receive by rank."""
+    """The group and the arguments of a call: kind, dtype, root, numbers of elements to send and to receive by rank."""
     target, data = member(group), buffer("tensor", tensor, writable=False)
     if target is None:
         return None, ()

@@ -200,12 +200,12 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
                        rank: int = -1) -> ProcessGroup:
     """Join a job as one of its ranks, and wait for all others.
 
-    backend: a name of `backends()` for CPU arrays, 'nccl' for GPU arrays, or 'cpu:tcp,cuda:nccl' for both. The default is both,
-    with 'mpi' instead of 'tcp' under an MPI launcher if it is available. The GPU of the local rank is opened by the first call
-    that needs it, or here if backend is 'nccl'.
-    init_method: 'env://' (default: the launcher's variables, docs/launch.md); 'tcp://HOST:PORT', where rank 0 listens; or
-    'file://PATH', a new file on a shared file system. The latter two need rank and world_size. Ranks of backend 'threads' are
-    threads of this process; their init_method is any common name.
+    backend: a name of `backends()` for CPU arrays, 'nccl' for GPU arrays, or 'cpu:tcp,cuda:nccl' for both. The default
+    is both, with 'mpi' instead of 'tcp' under an MPI launcher if it is available. The GPU of the local rank is opened
+    by the first call that needs it, or here if backend is 'nccl'.
+    init_method: 'env://' (default: the launcher's variables, docs/launch.md); 'tcp://HOST:PORT', where rank 0 listens;
+    or 'file://PATH', a new file on a shared file system. The latter two need rank and world_size. Ranks of backend
+    'threads' are threads of this process; their init_method is any common name.
     timeout: seconds or a timedelta, of the rendezvous and of each call.
 
     Ranks on several hosts need a job token, TESSERA_JOB_TOKEN or TESSERA_JOB_TOKEN_FILE. Raises ArgumentError, and
@@ -262,8 +262,8 @@ def member(group: ProcessGroup | None) -> ProcessGroup | None:
 def new_group(ranks: Sequence[int] | None = None, timeout=None):
     """Create a group of some ranks (default: all). All ranks of the job call it with the same ranks.
 
-    Ranks within the group follow the order of ranks in the job. timeout: as in init_process_group. Returns NON_GROUP_MEMBER on
-    ranks that are not in the group.
+    Ranks within the group follow the order of ranks in the job. timeout: as in init_process_group. Returns
+    NON_GROUP_MEMBER on ranks that are not in the group.
     """
     whole = world()
     members = whole.ranks if ranks is None else [int(each) for each in ranks]

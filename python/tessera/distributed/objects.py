@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Collectives of objects, sent as JSON: nothing that a peer sends is executed.
 
-An object is None, a bool, int, float, str or bytes, or a list or dict of objects; dict keys are str. Tuples arrive as lists.
+An object is None, a bool, int, float, str or bytes, or a list or dict of objects; dict keys are str. Tuples arrive as
+lists.
 """
 
 from __future__ import annotations

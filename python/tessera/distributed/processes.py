@@ -83,7 +83,7 @@ class Processes:
             raise SpawnError(*failed)
 
     def _failed(self) -> tuple[int, str] | None:
-        """The rank and reason of the failure that caused the others: a signal, else the first exception, else an exit code."""
+        """The rank and reason of the first failure: a signal, else the first exception, else an exit code."""
         codes = {rank: process.exitcode for rank, process in enumerate(self.processes) if process.exitcode}
         reported = [rank for rank in range(len(self.processes)) if os.path.exists(self._path(rank))]
         killed = [rank for rank in codes if codes[rank] < 0]
@@ -109,9 +109,9 @@ class Processes:
 def spawn(fn, args=(), nprocs: int = 1, join: bool = True, daemon: bool = True) -> Processes | None:
     """Start `nprocs` processes that call fn(rank, *args), and wait for them.
 
-    Each calls init_process_group itself, for example with a file:// method and nprocs ranks. fn: a function of a module; in
-    the main script, guard the call of spawn with `if __name__ == "__main__"`. join=False: return the Processes without waiting.
-    Raises SpawnError if one fails.
+    Each calls init_process_group itself, for example with a file:// method and nprocs ranks. fn: a function of a
+    module; in the main script, guard the call of spawn with `if __name__ == "__main__"`. join=False: return the
+    Processes without waiting. Raises SpawnError if one fails.
     """
     if not callable(fn):
         raise ArgumentError(f"{fn!r} is not a function")

@@ -38,7 +38,10 @@ def init(comm=None, process_sets=None, *, backend: str | None = None, timeout: f
 
 
 def _places(control) -> list:
-    """The (local rank, node) of each rank. If local ranks repeat on a host, several nodes run on it (a test of a cluster)."""
+    """The (local rank, node) of each rank.
+
+    If local ranks repeat on a host, several nodes run on it (a test of a cluster).
+    """
     self, node = launched.read(), os.environ.get("TESSERA_NODE_RANK")
     found = [None] * control.size()
     dist.all_gather_object(found, [control.handle.host(control.global_rank), self.local_rank, node], control)

@@ -66,7 +66,10 @@ _DEFAULT = Call("", "")
 
 
 def disagreement(calls: dict[int, Call]) -> str | None:
-    """Why the calls of ranks with the same key fail, as a message: an invalid argument or a difference. Returns None if they agree."""
+    """Why the calls of ranks with the same key fail, as a message: an invalid argument or a difference.
+
+    Returns None if they agree.
+    """
     for rank, call in sorted(calls.items()):
         if call.error:
             return f"rank {rank}: {call.kind}{f' {call.name!r}' if call.name else ''}: {call.error}"

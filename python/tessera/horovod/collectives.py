@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Collectives on NumPy arrays, PyTorch tensors (GPU tensors are copied to the host and back), and tensors of tessera.
 
-All ranks make the same calls; the order of named calls may differ. Calls with `_async` return a Handle for `synchronize` and
-`poll`; calls with a trailing `_` work in place. A call that differs between ranks, or has an invalid argument on one of them,
-raises CallError on all.
+All ranks make the same calls; the order of named calls may differ. Calls with `_async` return a Handle for
+`synchronize` and `poll`; calls with a trailing `_` work in place. A call that differs between ranks, or has an invalid
+argument on one of them, raises CallError on all.
 """
 
 from __future__ import annotations
@@ -216,7 +216,8 @@ def alltoall_async(tensor, splits=None, name: str | None = None, process_set: Pr
 def alltoall(tensor, splits=None, name: str | None = None, process_set: ProcessSet = global_process_set):
     """Split the array along its first dimension, send part i to the i-th rank, and concatenate the received parts.
 
-    splits: rows of each part (default: equal parts). If given, the result is a pair with the number of rows from each rank.
+    splits: rows of each part (default: equal parts). If given, the result is a pair with the number of rows from each
+    rank.
     """
     return alltoall_async(tensor, splits, name, process_set).wait()
 

@@ -13,7 +13,10 @@ from .arrays import is_torch
 
 
 class Compressor:
-    """`compress` returns the tensor to send and a context, with which `decompress` restores the dtype. This one does nothing."""
+    """`compress` returns the tensor to send and a context, with which `decompress` restores the dtype.
+
+    This one does nothing.
+    """
 
     @staticmethod
     def compress(tensor):

@@ -3,8 +3,8 @@
 """Elastic training: after the loss of a rank, the launcher restarts all ranks, and they continue from the last commit.
 
 `commit` keeps a copy of the state in memory, and rank 0 writes it to a folder. When a rank is lost, the others end with
-HorovodInternalError; `tessera launch --max_restarts N` restarts all, and `run` reads the commit on rank 0 and broadcasts it.
-The folder is that of `run(folder=...)`, or a temporary one of the job, which is removed at its end.
+HorovodInternalError; `tessera launch --max_restarts N` restarts all, and `run` reads the commit on rank 0 and
+broadcasts it. The folder is that of `run(folder=...)`, or a temporary one of the job, which is removed at its end.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ _FILE = "commit"
 
 
 class State:
-    """The state of a training. Subclasses implement save, restore and sync, and values and set_values for commits in files."""
+    """The state of a training.
+
+    Subclasses implement save, restore and sync, and values and set_values for commits in files.
+    """
 
     def __init__(self):
         self._folder: str | None = None
@@ -131,7 +134,7 @@ class ObjectState(State):
 
 
 class TesseraState(ObjectState):
-    """A state with a `model`, a tree of tensors (Module, dictionary), an `optimizer` state, from init(), and other values."""
+    """A state with a `model` (a tree of tensors), an `optimizer` state (from init()), and other values."""
 
     def __init__(self, model=None, optimizer=None, **kwargs):
         super().__init__(model=model, optimizer=optimizer, **kwargs)
@@ -147,8 +150,8 @@ class TesseraState(ObjectState):
 def run(function: Callable | None = None, *, folder=None):
     """Decorate function(state, ...) to resume from the last commit. All ranks call it, after init().
 
-    folder: where rank 0 writes commits, from which a later job continues, too. Without it, only restarts by `tessera launch`
-    continue from commits.
+    folder: where rank 0 writes commits, from which a later job continues, too. Without it, only restarts by `tessera
+    launch` continue from commits.
     """
     if function is None:
         return functools.partial(run, folder=folder)

@@ -25,4 +25,7 @@ class HostsUpdatedInterrupt(Exception):
 
 
 class CallError(DistributedError, ArgumentError):
-    """A call differs between ranks, or has an invalid argument on one. All ranks get the same message and can continue."""
+    """A call differs between ranks, or has an invalid argument on one.
+
+    All ranks get the same message and can continue.
+    """

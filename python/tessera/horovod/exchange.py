@@ -1,9 +1,9 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The background thread of each process: it exchanges the ranks' calls and runs those that all ranks of a set have made.
+"""The background thread of each process, which exchanges calls and runs those that all ranks of a set have made.
 
-It works in rounds. In each, all ranks exchange their new calls. All ranks keep the same table of calls by key, and so run the
-same calls in the same order, even if ranks make named calls in different orders.
+It works in rounds. In each, all ranks exchange their new calls. All ranks keep the same table of calls by key, and so
+run the same calls in the same order, even if ranks make named calls in different orders.
 """
 
 from __future__ import annotations

@@ -13,7 +13,10 @@ from .reductions import KNOWN, scale
 
 
 def refusal(calls: dict[int, Call], members: list[int], joined: list[int]) -> str | None:
-    """Why a call cannot run although the ranks agree, as a message. Returns None if it can. joined: ranks that called join()."""
+    """Why a call cannot run although the ranks agree, as a message.
+
+    Returns None if it can. joined: ranks that called join().
+    """
     call = calls[min(calls)]
     if call.kind in ("broadcast", "grouped_broadcast") and call.root not in calls:
         return f"{call}: rank {call.root} has called join(), so it cannot broadcast"

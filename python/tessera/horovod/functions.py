@@ -16,9 +16,12 @@ from .process_sets import ProcessSet, global_process_set
 
 
 def broadcast_parameters(params, root_rank: int = 0, prefix: str | None = None):
-    """Broadcast the parameters of a rank: a tree of arrays (dictionary, Module, ...), or (name, array) pairs. Returns them.
+    """Broadcast the parameters of a rank: a tree of arrays (dictionary, Module, ...), or (name, array) pairs.
 
-    NumPy and PyTorch arrays are changed in place; tensors of tessera, which are immutable, are replaced in mutable containers.
+    Returns them.
+
+    NumPy and PyTorch arrays are changed in place; tensors of tessera, which are immutable, are replaced in mutable
+    containers.
     """
     pairs = isinstance(params, (list, tuple)) and params and all(isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str) for each in params)
     params = dict(params) if pairs or type(params).__name__ in ("generator", "dict_items", "zip") else params
@@ -49,7 +52,7 @@ def broadcast_optimizer_state(state, root_rank: int = 0):
 
 
 def broadcast_object(obj=None, root_rank: int = 0, name: str | None = None, process_set: ProcessSet = global_process_set):
-    """The object of rank root_rank, on all ranks: numbers, str, bytes, arrays, and lists, tuples, sets and dicts of these.
+    """Broadcast an object of rank root_rank: numbers, str, bytes, arrays, and lists, tuples, sets and dicts of these.
 
     Other classes raise ArgumentError, since nothing that a rank sends is executed.
     """

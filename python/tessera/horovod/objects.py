@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Serialization of objects with arrays: JSON and the elements of arrays. Decoding executes no code.
 
-An object is None, a bool, int, float, str or bytes, an array of NumPy, tessera or PyTorch, or a list, tuple, set or dict of
-objects; dict keys are str, int, float, bool or None.
+An object is None, a bool, int, float, str or bytes, an array of NumPy, tessera or PyTorch, or a list, tuple, set or
+dict of objects; dict keys are str, int, float, bool or None.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class _DistributedOptimizer(Optimizer):
         return state if self._passes == 1 else {**state, "pass": 0, "sum": None}
 
     def update(self, parameters, gradients, state):
-        """Update the parameters; with backward_passes_per_step k, at every k-th call, with the mean gradient of k calls."""
+        """Update the parameters: with backward_passes_per_step k, at every k-th call, by the mean gradient."""
         if self._passes > 1:
             if not isinstance(state, dict) or "pass" not in state:
                 raise ArgumentError("the state has no 'pass', so another optimizer created it; call init of this one")
@@ -51,7 +51,10 @@ class _DistributedOptimizer(Optimizer):
 
 
 def factors(op: ReduceOp, predivide, size: int) -> dict:
-    """The op and scale factors of a reduction that divides by `predivide` before it and by the rest after it. Raises ArgumentError."""
+    """The op and scale factors of a reduction that divides by `predivide` before it and by the rest after it.
+
+    Raises ArgumentError.
+    """
     divisor = factor("gradient_predivide_factor", predivide)
     if divisor == 1.0:
         return {"op": op}
@@ -67,8 +70,8 @@ def DistributedOptimizer(optimizer: Optimizer, name: str | None = None, compress
                          process_set: ProcessSet = global_process_set) -> Optimizer:
     """Wrap an optimizer of tessera.optim to reduce gradients over all ranks (for PyTorch, use tessera.horovod.torch).
 
-    backward_passes_per_step: number of gradients to average locally before a reduction. gradient_predivide_factor: with op
-    Average, the part of the division that precedes the reduction. Raises ArgumentError.
+    backward_passes_per_step: number of gradients to average locally before a reduction. gradient_predivide_factor: with
+    op Average, the part of the division that precedes the reduction. Raises ArgumentError.
     """
     if not isinstance(optimizer, Optimizer):
         where = "; tessera.horovod.torch wraps those of PyTorch" if hasattr(optimizer, "param_groups") else ""
@@ -81,8 +84,8 @@ def DistributedOptimizer(optimizer: Optimizer, name: str | None = None, compress
 class Trainer:
     """Parameters and an optimizer that updates them in place.
 
-    params: a tree of tensors in mutable containers (Module, dictionary). optimizer: one of tessera.optim, or 'sgd', 'adam' or
-    'adamw' with the options optimizer_params.
+    params: a tree of tensors in mutable containers (Module, dictionary). optimizer: one of tessera.optim, or 'sgd',
+    'adam' or 'adamw' with the options optimizer_params.
     """
 
     _NAMES = {"sgd": SGD, "adam": Adam, "adamw": AdamW}

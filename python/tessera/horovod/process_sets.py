@@ -55,7 +55,10 @@ global_process_set.process_set_id = 0
 
 
 def add_process_set(process_set) -> ProcessSet:
-    """Register a set of ranks and return it. All ranks of the job call it with the same ranks; equal sets share an id."""
+    """Register a set of ranks and return it.
+
+    All ranks of the job call it with the same ranks; equal sets share an id.
+    """
     made = process_set if isinstance(process_set, ProcessSet) else ProcessSet(process_set)
     here, error = exchange(), ""
     if outside := [rank for rank in made.ranks if not 0 <= rank < here.size]:

@@ -29,7 +29,10 @@ KNOWN = {op.name: op for op in (Average, Sum, Min, Max, Product)}
 
 
 def reduction(op: ReduceOp | str | None, average: bool | None = None) -> ReduceOp:
-    """The reduction of a call: from `op`, or from the older argument `average`; default Average. Raises ArgumentError."""
+    """The reduction of a call: from `op`, or from the older argument `average`; default Average.
+
+    Raises ArgumentError.
+    """
     if average is not None:
         if op is not None:
             raise ArgumentError("both op and average are given; average is deprecated: give only op")

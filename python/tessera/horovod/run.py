@@ -30,11 +30,11 @@ def run(func, args=(), kwargs=None, np: int = 1, hosts: str | None = None, use_g
         env: dict | None = None, verbose=None) -> list:
     """Start np processes on this host that call func(*args, **kwargs), and return their results by rank.
 
-    func: a function of a module; arguments and results must be picklable. hosts: this host only, with at least np slots.
-    use_gloo and verbose have no effect.
+    func: a function of a module; arguments and results must be picklable. hosts: this host only, with at least np
+    slots. use_gloo and verbose have no effect.
 
-    Raises ArgumentError for other hosts and for use_mpi (use `tessera launch -np N -H HOSTS SCRIPT`), and SpawnError with rank
-    and traceback if a process fails.
+    Raises ArgumentError for other hosts and for use_mpi (use `tessera launch -np N -H HOSTS SCRIPT`), and SpawnError
+    with rank and traceback if a process fails.
     """
     count = whole("np", np, 1, 4096)
     if not callable(func):

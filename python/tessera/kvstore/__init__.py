@@ -21,20 +21,23 @@ from .store import KVStore, Max, Min, StoreError, Sum
 __all__ = ["KVStore", "Max", "Min", "StoreError", "Sum", "create"]
 
 TYPES = ("local", "dist_sync", "dist_async", "dist_sync_device")
-# Names of MXNet. Those with 'device' mean the same as those without: all stores first combine the values of a worker's devices.
+# Names of MXNet. Those with 'device' are equivalent: all stores first combine the values of a worker's devices.
 _ALIASES = {"device": "local", "local_update_cpu": "local", "local_allreduce_cpu": "local", "local_allreduce_device": "local",
             "dist": "dist_sync", "dist_device_sync": "dist_sync_device", "dist_async_device": "dist_async"}
 
 
 def create(name: str = "local", *, timeout: float = 120.0, staleness: int | None = None, shard_bytes: int = 1 << 20) -> KVStore:
-    """Create a store: 'local' (this process), 'dist_sync' or 'dist_async' (with servers), or 'dist_sync_device' (without servers).
+    """Create a store.
 
-    Names are case-insensitive; MXNet's aliases are accepted. In a job with servers, TESSERA_ROLE or DMLC_ROLE sets the role of
-    this process; in a scheduler or server, this call serves until the job ends and then exits the process.
+    name: 'local' (this process), 'dist_sync' or 'dist_async' (with servers), or 'dist_sync_device' (without servers).
+    Names are case-insensitive; MXNet's aliases are accepted.
 
-    timeout: seconds that a worker waits for the scheduler, and in each call for other workers. staleness (dist_async): number
-    of pushes to a key by which a worker that pulls may be ahead of the slowest; None for no limit. shard_bytes: arrays are split
-    into shards of at most this size, which are distributed over the servers.
+    In a job with servers, TESSERA_ROLE or DMLC_ROLE sets the role of this process; in a scheduler or server, this call
+    serves until the job ends and then exits the process.
+
+    timeout: seconds that a worker waits for the scheduler, and in each call for other workers. staleness (dist_async):
+    number of pushes to a key by which a worker that pulls may be ahead of the slowest; None for no limit. shard_bytes:
+    arrays are split into shards of at most this size, which are distributed over the servers.
 
     Raises ArgumentError for an invalid argument, and Error if an environment variable is missing or invalid.
     """

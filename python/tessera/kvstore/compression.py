@@ -33,7 +33,8 @@ def size(count: int) -> int:
 def encode(gradient: np.ndarray, residual: np.ndarray, limit: float) -> np.ndarray:
     """The codes of a flat gradient, four per byte: 1 for +limit, 2 for -limit, 0 for neither.
 
-    The gradient is first added to `residual`, and what is encoded is subtracted from it. NaN is encoded as 0 and stays there.
+    The gradient is first added to `residual`, and what is encoded is subtracted from it. NaN is encoded as 0 and stays
+    there.
     """
     residual += gradient
     up, down = residual >= limit, residual <= -limit

@@ -27,9 +27,12 @@ def sockets(config: roles.Config) -> wire.Sockets:
 
 
 def scheduler(config: roles.Config, timeout: float = TIMEOUT, lost_after: float = LOST_AFTER, replicas: int = REPLICAS) -> None:
-    """Run the scheduler until all workers have left. Raises Error if the job fails, after telling all processes the reason.
+    """Run the scheduler until all workers have left.
 
-    timeout: seconds to wait for workers and servers at the start; lost_after: seconds of silence until a process counts as lost.
+    Raises Error if the job fails, after telling all processes the reason.
+
+    timeout: seconds to wait for workers and servers at the start; lost_after: seconds of silence until a process counts
+    as lost.
     """
     made = sockets(config)
     signal.signal(signal.SIGTERM, lambda number, _: (_ for _ in ()).throw(Error("SIGTERM ended the scheduler")))
@@ -41,7 +44,10 @@ def scheduler(config: roles.Config, timeout: float = TIMEOUT, lost_after: float 
 
 
 def server(config: roles.Config, timeout: float = TIMEOUT, bind: str | None = None) -> None:
-    """Run a server until the scheduler stops it. timeout: seconds to wait for the scheduler; bind: address to listen at."""
+    """Run a server until the scheduler stops it.
+
+    timeout: seconds to wait for the scheduler; bind: address to listen at. Raises Error.
+    """
     made = sockets(config)
     try:
         host = _numeric(bind) if bind else _own_address(config)

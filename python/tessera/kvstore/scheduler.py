@@ -39,7 +39,8 @@ class _Member:
 class Scheduler:
     """The event loop of the scheduler. Times are in seconds.
 
-    A change of the membership makes a new view. Servers then exchange shards; the view is settled when all have reported so.
+    A change of the membership makes a new view. Servers then exchange shards; the view is settled when all have
+    reported so.
     """
 
     def __init__(self, router: zmq.Socket, workers: int, servers: int, timeout: float, lost_after: float, replicas: int):
@@ -161,7 +162,10 @@ class Scheduler:
             self._remove(lost, f"was silent for {self._lost_after:g} s")
 
     def _remove(self, members: list[_Member], why: str | None) -> None:
-        """Remove members. why: what shows that they are lost, or None if they left. Raises Error if no server remains."""
+        """Remove members. why: what shows that they are lost, or None if they left.
+
+        Raises Error if no server remains.
+        """
         for member in members:
             del self._members[member.identity]
             if member.role == "worker":

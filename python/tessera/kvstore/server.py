@@ -92,7 +92,10 @@ class Server:
                 del self._held[shard_id]
 
     def _change(self, view: View) -> None:
-        """Change to a new view. The first owner of a shard in the last settled view that remains sends it to the new owners."""
+        """Change to a new view.
+
+        The first owner of a shard in the last settled view that remains sends it to the new owners.
+        """
         if view.epoch <= self._view.epoch:
             return
         self._view, self._has_reported_settled = view, False
@@ -153,7 +156,10 @@ class Server:
         self._report_settled()
 
     def _store_replica(self, identity: bytes, header: dict, frames: list[bytes]) -> None:
-        """Store a shard that its primary sent. Ignores those of an earlier view, so that a server declared lost changes nothing."""
+        """Store a shard that its primary sent.
+
+        Ignores those of an earlier view, so that a server declared lost changes nothing.
+        """
         if wire.number(header, "epoch") < self._view.epoch:
             return
         shard = read_shard(header, frames)
@@ -165,7 +171,8 @@ class Server:
         elif is_new:
             held.shard = shard
         if is_new and self._view.owners(*shard_id)[:1] == (self._number,):
-            self._replicate(shard_id, held)  # this server became the primary before it had the shard; answers wait for the replicas
+            # This server became the primary before it had the shard. Answers wait for the replicas.
+            self._replicate(shard_id, held)
         self._router.send_multipart([identity, *wire.pack({"do": "replicated", "epoch": header["epoch"], "key": shard_id[0], "index": shard_id[1],
                                                            "sequence": shard.sequence})])
 

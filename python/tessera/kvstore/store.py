@@ -50,7 +50,10 @@ def array(name: str, value) -> np.ndarray:
 
 
 def combine(op: str, arrays) -> np.ndarray:
-    """Combine contributions in their order. 16-bit floats are added in float32 and rounded once; max and min propagate NaN."""
+    """Combine contributions in their order.
+
+    16-bit floats are added in float32 and rounded once; max and min propagate NaN.
+    """
     if len(arrays) == 1:
         return arrays[0]
     if op != Sum:
@@ -102,7 +105,9 @@ class KVStore:
     # Public methods.
 
     def init(self, key, value, param_only: bool = False) -> None:
-        """Create a key with the value of the lowest rank. With `param_only`, pushes replace the value; no optimizer applies.
+        """Create a key with the value of the lowest rank.
+
+        With `param_only`, pushes replace the value; no optimizer applies.
 
         Raises StoreError if the key exists or workers disagree about it.
         """
@@ -117,8 +122,8 @@ class KVStore:
     def push(self, key, value, op: str = Sum, priority: int = 0) -> None:
         """Contribute to a key, without waiting for other workers.
 
-        The sum, maximum or minimum of all workers' values becomes the key's value or, with an optimizer, the gradient of a
-        step. `priority` has no effect. Raises StoreError, DTypeError or ShapeError.
+        The sum, maximum or minimum of all workers' values becomes the key's value or, with an optimizer, the gradient
+        of a step. `priority` has no effect. Raises StoreError, DTypeError or ShapeError.
         """
         if op not in OPS:
             raise StoreError(f"unknown op {op!r} of push; expected one of {', '.join(OPS)}")
@@ -168,18 +173,26 @@ class KVStore:
         self._limit, self._residuals = compression.threshold(parameters), {}
 
     def set_optimizer(self, optimizer, scale: float = 1.0) -> None:
-        """Apply an optimizer step per round of pushes (dist_async: per push), instead of storing the sum. All workers call it.
+        """Apply an optimizer step per round of pushes (dist_async: per push), instead of storing the sum.
+
+        All workers call it.
 
         optimizer: SGD, Adam or AdamW of tessera.optim; scale: factor of gradients, for example 1 / num_workers.
         """
         self._optimizer(updates.describe(optimizer, scale))
 
     def set_updater(self, updater) -> None:
-        """Let updater(key, pushed, stored) update `stored` in place at each push. Raises StoreError for stores with servers."""
+        """Let updater(key, pushed, stored) update `stored` in place at each push.
+
+        Raises StoreError for stores with servers.
+        """
         raise StoreError(f"store '{self.type}' takes no updater: servers do not execute code that is sent to them; call set_optimizer")
 
     def save_optimizer_states(self, fname) -> None:
-        """Write the optimizer's states, equal on all workers, to an .npz file. Raises StoreError for stores with servers."""
+        """Write the optimizer's states, equal on all workers, to an .npz file.
+
+        Raises StoreError for stores with servers.
+        """
         raise StoreError(f"store '{self.type}' keeps its states, and their replicas, on servers; only 'local' and 'dist_sync_device' save "
                          "states")
 

@@ -20,7 +20,10 @@ _KINDS = {
 
 
 def describe(optimizer, scale: float = 1.0) -> dict:
-    """The serializable description of an optimizer. scale: factor of gradients. Raises ArgumentError if it is not supported."""
+    """The serializable description of an optimizer. scale: factor of gradients.
+
+    Raises ArgumentError if it is not supported.
+    """
     kinds = {optim.SGD: "SGD", optim.Adam: "Adam", optim.AdamW: "AdamW"}
     kind = kinds.get(type(optimizer))
     if kind is None:

@@ -35,8 +35,8 @@ class View:
     def owners(self, key: str, index: int) -> tuple[int, ...]:
         """The servers of a shard: the primary, then its replicas.
 
-        Rendezvous hashing (Thaler and Ravishankar, 1998): if the primary is lost, the first replica becomes the primary, and
-        other shards do not move.
+        Rendezvous hashing (Thaler and Ravishankar, 1998): if the primary is lost, the first replica becomes the
+        primary, and other shards do not move.
         """
         if (key, index) not in self._owners:
             def weight(server: int) -> bytes:

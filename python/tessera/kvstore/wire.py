@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Messages over ZeroMQ: a JSON header and arrays as raw bytes. Nothing that a peer sends is executed.
 
-No message is longer than a shard. With a job token, all sockets use CURVE with keys derived from the token: processes without
-it cannot connect, and data is encrypted. Without a token, sockets are on loopback only.
+No message is longer than a shard. With a job token, all sockets use CURVE with keys derived from the token: processes
+without it cannot connect, and data is encrypted. Without a token, sockets are on loopback only.
 """
 
 from __future__ import annotations

@@ -20,7 +20,10 @@ DEFAULT_SHARD = 1 << 20
 
 
 class DistStore(KVStore):
-    """A store on servers. dist_sync: the pushes of all workers form a round. dist_async: each push changes the value at once."""
+    """A store on servers.
+
+    dist_sync: the pushes of all workers form a round. dist_async: each push changes the value at once.
+    """
 
     def __init__(self, type: str, config, timeout: float, staleness: int | None, shard_bytes: int):
         super().__init__()
@@ -113,7 +116,10 @@ class DistStore(KVStore):
         return not entry.param_only and self._client.view.optimizer is not None
 
     def barrier(self):
-        """Wait until all workers have called it and their pushes are done. Admits workers and servers that have joined."""
+        """Wait until all workers have called it and their pushes are done.
+
+        Admits workers and servers that have joined.
+        """
         self._acknowledge(list(self._pushes), "barrier")
         self._client.wait([self._client.request(None, {"do": "barrier"})], "barrier")
 

@@ -21,7 +21,8 @@ from ..errors import Error
 def main(words: list[str] | None = None) -> int:
     """Run the command line `words` and return the exit code.
 
-    It is 0, the code of the first rank that failed (128 + N if signal N ended it), or 1 if the launcher refuses to start.
+    It is 0, the code of the first rank that failed (128 + N if signal N ended it), or 1 if the launcher refuses to
+    start.
     """
     from . import arguments as options
     try:

@@ -16,7 +16,10 @@ from .failure import describe, shell_code
 
 
 class Coordinator:
-    """The job's state. `send(node, message)` sends to a node, node 0 included; `report(failure, then)` prints a failure."""
+    """The job's state.
+
+    `send(node, message)` sends to a node, node 0 included; `report(failure, then)` prints a failure.
+    """
 
     def __init__(self, nodes: int, max_restarts: int, send, report, min_ranks: int | None = None):
         self.nodes, self.max_restarts, self.min_ranks = nodes, max_restarts, min_ranks

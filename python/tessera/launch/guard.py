@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Kill the remaining processes of a job after both processes of its launcher were killed.
 
-supervisor.py runs this file as a program. It waits for the end of its standard input, which both launcher processes hold
-open, then kills each process that has the job's mark in its environment. It imports only small standard modules.
+supervisor.py runs this file as a program. It waits for the end of its standard input, which both launcher processes
+hold open, then kills each process that has the job's mark in its environment. It imports only small standard modules.
 """
 
 import os

@@ -16,7 +16,10 @@ from . import ports
 
 
 def parse(text: str) -> dict[str, int]:
-    """Slots by host of a list such as `a:2,b,[::1]:4`. The default is 1; slots of a repeated host add up. Raises Error."""
+    """Slots by host of a list such as `a:2,b,[::1]:4`.
+
+    The default is 1; slots of a repeated host add up. Raises Error.
+    """
     hosts: dict[str, int] = {}
     for part in text.split(","):
         match = re.fullmatch(r"(\[[^\[\]]+\]|[^\s:\[\]]+)(?::([0-9]{1,7}))?", part)

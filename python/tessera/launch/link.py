@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The connection between two launchers of a job: authenticated frames of JSON over TCP.
 
-A frame is a length (4 bytes, big-endian) and a payload. Handshake: node 0 sends a nonce; the other node answers with its own
-nonce, its hello, and an HMAC-SHA-256 of these under the job token; node 0 answers with an HMAC of both nonces. From then on
-each payload begins with an HMAC, under a key of the connection, of the direction, the frame's number and the message. The
-token itself is never sent. Peers that violate the protocol are dropped.
+A frame is a length (4 bytes, big-endian) and a payload. Handshake: node 0 sends a nonce; the other node answers with
+its own nonce, its hello, and an HMAC-SHA-256 of these under the job token; node 0 answers with an HMAC of both nonces.
+From then on each payload begins with an HMAC, under a key of the connection, of the direction, the frame's number and
+the message. The token itself is never sent. Peers that violate the protocol are dropped.
 """
 
 from __future__ import annotations

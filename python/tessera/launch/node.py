@@ -32,8 +32,8 @@ _SETTLING = 0.3
 class Job:
     """The parameters of the worker.
 
-    `command(local_rank)` and `environment(rank=, size=, ...)` return those of a rank. In a job of several nodes, node 0 has
-    `listener`, and `connect` connects another node to node 0. Times are in seconds.
+    `command(local_rank)` and `environment(rank=, size=, ...)` return those of a rank. In a job of several nodes, node 0
+    has `listener`, and `connect` connects another node to node 0. Times are in seconds.
     """
 
     node: int
@@ -340,8 +340,8 @@ class Node:
     def _fail(self, failure: dict) -> None:
         """Send the failure that caused the others to the coordinator.
 
-        When a signal kills a rank, its peers see its connections end and may exit, and be reaped, before it. So a failure with
-        an exit code waits for `_SETTLING`; one by a signal replaces it and is sent at once.
+        When a signal kills a rank, its peers see its connections end and may exit, and be reaped, before it. So a
+        failure with an exit code waits for `_SETTLING`; one by a signal replaces it and is sent at once.
         """
         if self._failure is None or failure["code"] < 0 <= self._failure[1]["code"]:
             self._failure = time.monotonic() + _SETTLING, failure

@@ -19,7 +19,8 @@ _RETRY = 0.2
 def token(path: str | None, environ=os.environ) -> bytes:
     """The job token from --token_file (`path`), TESSERA_JOB_TOKEN or TESSERA_JOB_TOKEN_FILE, in this order.
 
-    Returns b"" if none is given. Raises Error if the token is shorter than 16 bytes or the file is readable by all users.
+    Returns b"" if none is given. Raises Error if the token is shorter than 16 bytes or the file is readable by all
+    users.
     """
     name = "--token_file"
     if path is None:

@@ -22,7 +22,10 @@ def resolve(name: str, host: str, port: int = 0):
 
 
 def is_loopback(host: str, name: str = "--master_addr") -> bool:
-    """Whether a host name resolves to a loopback address. Raises Error, with the option `name`, if it does not resolve."""
+    """Whether a host name resolves to a loopback address.
+
+    Raises Error, with the option `name`, if it does not resolve.
+    """
     return ipaddress.ip_address(resolve(name, host)[1][0].partition("%")[0]).is_loopback
 
 

@@ -13,7 +13,9 @@ from ..errors import Error
 
 
 def command(script: str, args: list[str], *, module: bool = False, local_rank: int | None = None, python: str = sys.executable) -> list[str]:
-    """The command line of a rank. `python` runs modules, .py files and files that are not executable, with unbuffered output.
+    """The command line of a rank.
+
+    `python` runs modules, .py files and files that are not executable, with unbuffered output.
 
     local_rank: passed as --local_rank=I before the script's arguments, unless None.
     """

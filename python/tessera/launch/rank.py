@@ -4,8 +4,8 @@
 
     mpirun -np 4 python -m tessera.launch.rank [--module] [--pass_local_rank] [--log_dir DIR] SCRIPT [ARGUMENTS]
 
-It reads the rank from the launcher's variables and runs the script with the variables that `tessera launch` sets. It prefixes
-the script's output with the rank, reports why it failed, and kills the processes that it leaves behind.
+It reads the rank from the launcher's variables and runs the script with the variables that `tessera launch` sets. It
+prefixes the script's output with the rank, reports why it failed, and kills the processes that it leaves behind.
 """
 
 from __future__ import annotations

@@ -45,7 +45,10 @@ class Plan:
                                local_rank=local_rank if arguments.pass_local_rank else None)
 
     def variables(self, *, rank: int, size: int, local_rank: int, restart: int = 0, places: list[int] | None = None) -> dict[str, str]:
-        """The variables of one rank. places: local ranks of the first start that remain, ascending; they keep their devices."""
+        """The variables of one rank.
+
+        places: local ranks of the first start that remain, ascending; they keep their devices.
+        """
         arguments, visible = self.arguments, self.visible
         places = places if places is not None else list(range(self.count))
         if visible and len(places) < self.count:

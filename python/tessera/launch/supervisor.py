@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The two processes of the launcher: the command, which receives signals, and its child, the worker, the parent of the ranks.
+"""The two processes of the launcher: the command, which receives signals, and the worker, the parent of the ranks.
 
 No process of the job survives when one of them is killed:
 
@@ -31,8 +31,8 @@ _PATIENCE = 2.0  # seconds that the worker has to end after a second signal
 def supervise(work: Callable[[int], int], mark: str) -> int:
     """Run `work` in a child process and return its result, an exit code.
 
-    `work` gets a file descriptor: each byte is a signal that this process received; end of file means that this process has
-    ended. mark: NAME=VALUE in the environment of all processes that `work` starts, and of no others.
+    `work` gets a file descriptor: each byte is a signal that this process received; end of file means that this process
+    has ended. mark: NAME=VALUE in the environment of all processes that `work` starts, and of no others.
     """
     processes.adopt_orphans()
     guard = _start_guard(mark)
@@ -112,7 +112,10 @@ def end_at_once() -> None:
 
 
 def _wait(worker: int, signals: int, forward: int) -> int:
-    """Forward signals to the worker until it ends; kill it if it does not end after the second. Returns its waitpid status."""
+    """Forward signals to the worker until it ends; kill it if it does not end after the second.
+
+    Returns its waitpid status.
+    """
     received, deadline = 0, None
     while True:
         left = None if deadline is None else max(0.0, deadline - time.monotonic())

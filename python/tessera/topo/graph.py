@@ -54,8 +54,11 @@ class Graph:
         return {at: Path(self._kind(trail), -rate) for at, (rate, trail) in best.items() if trail}
 
     def _kind(self, trail: tuple) -> str:
-        """The class of a path, as nvidia-smi names it: NV#; PIX (at most one PCIe bridge), PXB (several bridges), PHB (through a
-        processor), SYS (between processors)."""
+        """The class of a path, as nvidia-smi names it.
+
+        NV#: NVLinks; PIX: at most one PCIe bridge; PXB: several bridges; PHB: through a processor; SYS: between
+        processors.
+        """
         kinds = [kind for _, kind in trail]
         if "SYS" in kinds:
             return "SYS"

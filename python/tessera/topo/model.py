@@ -20,7 +20,10 @@ class TopologyFileError(Error):
 
 @dataclasses.dataclass(frozen=True)
 class Path:
-    """A path between two devices: the class of its slowest link, and bytes per second in one direction; 0 if not connected."""
+    """A path between two devices: the class of its slowest link, and its rate.
+
+    rate: bytes per second in one direction; 0 if the devices are not connected.
+    """
 
     kind: str
     rate: float

@@ -11,7 +11,7 @@ from .graph import Graph
 from .model import Device, Machine, Numa
 from .xml_text import Element
 
-_SWITCH, _PROCESSOR = "0x0680", "0x068001"  # tclass of an NVLink's target: a bridge is an NVSwitch, 0x068001 a POWER processor
+_SWITCH, _PROCESSOR = "0x0680", "0x068001"  # tclass of an NVLink's target: NVSwitch, POWER processor
 
 
 class _Reader:

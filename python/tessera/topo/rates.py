@@ -20,6 +20,9 @@ def nvlink(capability: int | None) -> float:
 
 
 def pci(speed: str, width: str) -> float | None:
-    """The rate of a PCIe link from Linux's speed ('16.0 GT/s PCIe') and width ('16'). Returns None if they are unknown."""
+    """The rate of a PCIe link from Linux's speed ('16.0 GT/s PCIe') and width ('16').
+
+    Returns None if they are unknown.
+    """
     lane = _PER_LANE.get(speed.split(" ")[0])
     return lane * int(width) if lane and width.isdigit() and int(width) > 0 else None

@@ -66,7 +66,10 @@ def _output(*command: str) -> str | None:
 
 
 def this_machine(source: str = "auto") -> Machine:
-    """This machine: from nvidia-smi if it finds GPUs, else from lstopo, else from /sys. Raises Error if `source` is unavailable."""
+    """This machine: from nvidia-smi if it finds GPUs, else from lstopo, else from /sys.
+
+    Raises Error if `source` is unavailable.
+    """
     if source in ("auto", "nvidia-smi"):
         text = _output("nvidia-smi", "topo", "-m")
         if text and re.search(r"^\s*(\x1b\[[0-9;]*m)*\s*GPU0", text, re.M):

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The best ring of devices, and the best set of them.
 
-The speed of a ring is its *bottleneck*, the smallest rate between neighbours. Up to EXACT devices, all rings are compared
-(dynamic programming over subsets, Held and Karp 1962), so the result is optimal; among rings of equal bottleneck, the one with
-the largest sum of rates is chosen. For more devices, the bottleneck has a bound: a graph with a Hamiltonian cycle has no cut
-vertex, so no ring exceeds the largest rate t at which the links of rate t or more form a biconnected graph. A search by
-rotations (Pósa 1976) tries levels from that bound downwards; a ring that meets the bound is optimal.
+The speed of a ring is its *bottleneck*, the smallest rate between neighbours. Up to EXACT devices, all rings are
+compared (dynamic programming over subsets, Held and Karp 1962), so the result is optimal; among rings of equal
+bottleneck, the one with the largest sum of rates is chosen. For more devices, the bottleneck has a bound: a graph with
+a Hamiltonian cycle has no cut vertex, so no ring exceeds the largest rate t at which the links of rate t or more form a
+biconnected graph. A search by rotations (Pósa 1976) tries levels from that bound downwards; a ring that meets the bound
+is optimal.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ Rate = Callable[[int, int], float]
 class Choice:
     """A ring: devices in order; the last is followed by the first.
 
-    bottleneck: bytes per second, infinite for one device. bound: upper bound on the bottleneck of any ring. how: why the bound
-    holds.
+    bottleneck: bytes per second, infinite for one device. bound: upper bound on the bottleneck of any ring. how: why
+    the bound holds.
     """
 
     order: tuple[int, ...]
@@ -73,7 +74,7 @@ def _require_ring(found: Choice) -> Choice:
 
 
 def _first(levels: list[float], holds: Callable):
-    """The largest level for which `holds`, which is monotone, returns a result, and the result; (0, None) if there is none."""
+    """The largest level for which the monotone `holds` returns a result, and the result; else (0, None)."""
     low, high, found = 0, len(levels), None
     while low < high:
         middle = (low + high) // 2
@@ -85,7 +86,7 @@ def _first(levels: list[float], holds: Callable):
 
 
 def _heaviest(table: list[list[float]], level: float) -> list[int] | None:
-    """The ring over links of rate `level` or more with the largest sum of rates; among equal ones, the lexicographically first."""
+    """The ring over links of rate `level` or more with the largest sum of rates; of equals, the first in order."""
     n = len(table)
     best: dict[tuple[int, int], tuple[float, list[int]]] = {(1, 0): (0.0, [0])}
     for _ in range(n - 1):
@@ -140,7 +141,10 @@ def _is_biconnected(neighbours: list[list[int]]) -> bool:
 
 
 def _cycle(neighbours: list[list[int]]) -> list[int] | None:
-    """A Hamiltonian cycle: the order of numbers, else a search by rotations from several starts. Returns None if none is found."""
+    """A Hamiltonian cycle: the order of numbers, else a search by rotations from several starts.
+
+    Returns None if none is found.
+    """
     n, near = len(neighbours), [set(each) for each in neighbours]
     if all((i + 1) % n in near[i] for i in range(n)):
         return list(range(n))
@@ -150,7 +154,7 @@ def _cycle(neighbours: list[list[int]]) -> list[int] | None:
             last = trail[-1]
             free = [to for to in neighbours[last] if to not in place]
             if free:
-                to = min(free, key=lambda j: (sum(k not in place for k in near[j]), j))  # the fewest remaining neighbours first (Warnsdorff)
+                to = min(free, key=lambda j: (sum(k not in place for k in near[j]), j))  # fewest free neighbours first
                 place[to] = len(trail)
                 trail.append(to)
             elif len(trail) == n and trail[0] in near[last]:
@@ -167,7 +171,9 @@ def _cycle(neighbours: list[list[int]]) -> list[int] | None:
 
 
 def best_set(count: int, rate: Rate, k: int) -> Choice:
-    """The best ring of any k of the devices 0 … count - 1: the largest bottleneck, then the largest sum of rates between all k.
+    """The best ring of any k of the devices 0 … count - 1.
+
+    It has the largest bottleneck, then the largest sum of rates between all k.
 
     Up to EXACT devices, all sets are compared. Raises Error if k is out of range or there is no ring.
     """

@@ -22,7 +22,10 @@ def _cells(line: str) -> list[tuple[str, int]]:
 
 
 def read_smi(text: str, path: str) -> Machine:
-    """The machine in the matrix, which gives classes but no rates; notes list the assumed ones. Raises TopologyFileError."""
+    """The machine in the matrix, which gives classes but no rates; notes list the assumed ones.
+
+    Raises TopologyFileError.
+    """
     lines = [_COLOURS.sub("", line) for line in text.splitlines()]
     head = next((i for i, line in enumerate(lines) if re.match(r"\s*GPU0\b", line)), None)
     if head is None:

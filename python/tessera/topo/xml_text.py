@@ -33,7 +33,10 @@ class Element:
         return self.attributes.get(name, default)
 
     def number(self, name: str, least: int = 0, default: int | None = None) -> int:
-        """An attribute that is a whole number, decimal or 0x…; required if there is no default. Raises TopologyFileError."""
+        """An attribute that is a whole number, decimal or 0x…; required if there is no default.
+
+        Raises TopologyFileError.
+        """
         if name not in self.attributes:
             if default is None:
                 self.fail(f"<{self.tag}> has no '{name}'; expected a whole number")
@@ -55,7 +58,10 @@ class Element:
 
 
 def parse(text: str, path: str) -> Element:
-    """The root element. Raises TopologyFileError, also for entity definitions, which could expand a small file without bound."""
+    """The root element.
+
+    Raises TopologyFileError, also for entity definitions, which could expand a small file without bound.
+    """
     parser = expat.ParserCreate()
     stack: list[Element] = []
     roots: list[Element] = []

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Differentiable collectives on PyTorch tensors, and the all-reduce of sparse tensors.
 
-Computing the gradient of a call is a call of all ranks, too. As in Horovod, it is the gradient of the mean of all ranks' losses.
+Computing the gradient of a call is a call of all ranks, too. As in Horovod, it is the gradient of the mean of all
+ranks' losses.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ..reductions import Average, ReduceOp, Sum, factor, reduction
 
 
 class _Call(torch.autograd.Function):
-    """A differentiable call: run(tensors) returns the results, gradient(gradients of results) the gradients of the tensors."""
+    """A call with results run(tensors), and gradients of the tensors gradient(gradients of the results)."""
 
     @staticmethod
     def forward(ctx, run, gradient, *tensors):

@@ -16,7 +16,7 @@ from ..functions import allgather_object, broadcast_object
 
 
 class TorchState(ObjectState):
-    """A state with `model`, `optimizer` and other attributes, saved with their state_dict and load_state_dict if they have them."""
+    """A state with `model`, `optimizer` and other attributes, saved by their state_dict if they have one."""
 
     def __init__(self, model=None, optimizer=None, **kwargs):
         given = {name: value for name, value in {"model": model, "optimizer": optimizer, **kwargs}.items()

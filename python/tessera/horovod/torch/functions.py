@@ -11,7 +11,10 @@ from ..functions import broadcast_object
 
 
 def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int = 0, model=None) -> None:
-    """Broadcast an optimizer's parameter groups and state from a rank, also to ranks without a state yet. Raises ArgumentError."""
+    """Broadcast an optimizer's parameter groups and state from a rank, also to ranks without a state yet.
+
+    Raises ArgumentError.
+    """
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise ArgumentError(f"optimizer {type(optimizer).__name__} is not one of torch.optim")
     if isinstance(optimizer, torch.optim.LBFGS):

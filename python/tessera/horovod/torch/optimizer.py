@@ -143,7 +143,10 @@ def _names(optimizer, named_parameters) -> dict:
 
 
 def _groups(parameters, groups) -> list[tuple]:
-    """The groups of parameters that are reduced together: one each, `groups` of equal length, or the given lists. Raises ArgumentError."""
+    """The groups of parameters that are reduced together: one each, `groups` of equal length, or the given lists.
+
+    Raises ArgumentError.
+    """
     if groups is None:
         return [(p,) for p in parameters]
     if isinstance(groups, int) and not isinstance(groups, bool):
@@ -166,10 +169,10 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer, named_parameters=None
                          process_set: ProcessSet = global_process_set) -> torch.optim.Optimizer:
     """Extend an optimizer in place to reduce gradients over all ranks, and return it.
 
-    The reduction of a gradient starts when the backward pass has computed it; step() waits for all. backward_passes_per_step:
-    number of passes whose mean gradient is reduced. num_groups, groups: reduce parameters in that many groups of equal length,
-    or in the given lists of parameters. sparse_as_dense: reduce sparse gradients as dense ones instead of gathering them from
-    all ranks. Raises ArgumentError.
+    The reduction of a gradient starts when the backward pass has computed it; step() waits for all.
+    backward_passes_per_step: number of passes whose mean gradient is reduced. num_groups, groups: reduce parameters in
+    that many groups of equal length, or in the given lists of parameters. sparse_as_dense: reduce sparse gradients as
+    dense ones instead of gathering them from all ranks. Raises ArgumentError.
     """
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise ArgumentError(f"optimizer {type(optimizer).__name__} is not one of torch.optim; tessera.horovod wraps those of tessera")

@@ -75,7 +75,7 @@ def launch_words(arguments: Arguments, rank: str, address: str, port: str, nodes
 
 
 def trainjob(arguments: Arguments) -> dict:
-    """A TrainJob of Kubeflow Trainer on the runtime torch-distributed, which sets the address of node 0 in PET_* variables."""
+    """A TrainJob of Kubeflow Trainer; its runtime torch-distributed sets the address of node 0 in PET_* variables."""
     trainer = {"image": image(arguments), "numNodes": arguments.nnodes, "numProcPerNode": count(arguments),
                "command": launch_words(arguments, "$PET_NODE_RANK", '"$PET_MASTER_ADDR"', '"$PET_MASTER_PORT"')}
     if _token(arguments):

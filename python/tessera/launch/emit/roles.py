@@ -1,8 +1,9 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""TesseraJob: a job of roles, as a custom resource of Kubernetes. share/kubernetes/tesserajob-crd.json defines its schema.
+"""TesseraJob: a job of roles, as a custom resource of Kubernetes (schema: share/kubernetes/tesserajob-crd.json).
 
-Its controller names each pod <job>-<role>-<index> in the headless service <job>, and passes the index in TESSERA_ROLE_INDEX.
+Its controller names each pod <job>-<role>-<index> in the headless service <job>, and passes the index in
+TESSERA_ROLE_INDEX.
 """
 
 from __future__ import annotations
