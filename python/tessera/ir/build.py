@@ -1,9 +1,9 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Builds operations at the end of a block.
+"""Appends operations to a block.
 
-Equal operations are made once (all are free of effects). What a loop nest reads through a broadcast or a reshape that only
-adds dimensions of size 1 it reads from the source instead, so that programs are not made of copies.
+Common subexpressions are built once: all operations are free of side effects. Loop nests read through broadcasts, and
+through reshapes that only add dimensions of size 1, from the source, which avoids copies.
 """
 
 from __future__ import annotations
@@ -19,16 +19,19 @@ from .types import AffineMap, TensorType, Type, element_of, is_float, written
 
 
 class Builder(ShapeOps):
+    """Builds a Module. Operations go to the end of the innermost open block, at `location`."""
+
     def __init__(self):
         self.module = Module()
         self.location: Location | None = None
         self._blocks: list[Block] = []
-        self._known: list[dict] = []  # made so far in each block, by structure
+        self._known: list[dict] = []  # operations of each open block, by structure
 
-    # Where operations go.
+    # Insertion points.
 
     @contextlib.contextmanager
     def inside(self, block: Block):
+        """Context manager: operations go to the end of `block`."""
         self._blocks.append(block)
         self._known.append({})
         try:
@@ -39,7 +42,7 @@ class Builder(ShapeOps):
 
     @contextlib.contextmanager
     def isolated(self, block: Block):
-        """As `inside`, of a function that sees nothing of the blocks around."""
+        """As `inside`, for a function or region that cannot use values of the enclosing blocks."""
         outside = self._blocks, self._known
         self._blocks, self._known = [block], [{}]
         try:
@@ -49,7 +52,7 @@ class Builder(ShapeOps):
 
     @contextlib.contextmanager
     def at(self, location: Location | None):
-        """Operations made inside stand at `location`; None keeps the one around."""
+        """Context manager: operations get `location`; None keeps the current one."""
         old, self.location = self.location, location or self.location
         try:
             yield
@@ -58,6 +61,7 @@ class Builder(ShapeOps):
 
     @contextlib.contextmanager
     def function(self, name: str, arguments: Sequence[Port]):
+        """Context manager: a new function of the module; operations go into its body."""
         function = Function(name, list(arguments))
         with self.inside(function.body):
             yield function
@@ -66,6 +70,7 @@ class Builder(ShapeOps):
     # Operations.
 
     def op(self, name: str, operands: Sequence[Value], types: Sequence[Type], attributes=None, regions=()) -> Operation:
+        """Appends an operation, or returns an equal one that dominates the insertion point."""
         operation = Operation(name, operands, types, attributes, list(regions), self.location)
         if not types or (regions and name not in ("linalg.generic", "ext.scan")):
             self._blocks[-1].operations.append(operation)
@@ -79,7 +84,7 @@ class Builder(ShapeOps):
         return operation
 
     def constant(self, value, type: Type) -> Value:
-        """A number as a scalar, or in all places of a tensor."""
+        """A scalar constant, or a tensor with all elements equal to `value`."""
         write = constants.splat if isinstance(type, TensorType) else constants.literal
         text = write(value, element_of(type))
         operation = self.op("arith.constant", [], [type], {"value": text})
@@ -87,21 +92,24 @@ class Builder(ShapeOps):
         return operation.result
 
     def dense(self, text: str, type: TensorType) -> Value:
-        """A constant tensor by its literal (`constants.dense`, `constants.raw`)."""
+        """A constant tensor from its literal (`constants.dense`, `constants.raw`)."""
         return self.op("arith.constant", [], [type], {"value": text}).result
 
     def empty(self, type: TensorType) -> Value:
         return self.op("tensor.empty", [], [type]).result
 
     def apply(self, name: str, *operands: Value, type: Type | None = None, **attributes) -> Value:
-        """An op of arith or math on scalars or whole tensors; the result has the type of the last operand unless given."""
+        """An arith or math op on scalars or whole tensors; the result type defaults to that of the last operand."""
         number = constants.fold(name, [v.owner and v.owner.attributes.get("splat") for v in operands], element_of(operands[-1].type))
         if number is not None:
             return self.constant(number, type or operands[-1].type)
         return self.op(name, operands, [type or operands[-1].type], attributes).result
 
     def compare(self, predicate: str, a: Value, b: Value) -> Value:
-        """An i1. Predicates are those of arith.cmpf (oeq, ult, ...) and arith.cmpi (eq, slt, ult, ...)."""
+        """The i1 result of a comparison.
+
+        Predicates are those of arith.cmpf (oeq, ult, ...) and arith.cmpi (eq, slt, ult, ...).
+        """
         name = "arith.cmpf" if is_float(element_of(a.type)) else "arith.cmpi"
         type = TensorType(a.type.shape, "i1") if isinstance(a.type, TensorType) else "i1"
         return self.op(name, [a, b], [type], {"predicate": predicate}).result
@@ -110,10 +118,11 @@ class Builder(ShapeOps):
         return self.op("arith.select", [condition, a, b], [a.type]).result
 
     def index(self, loop: int) -> Value:
-        """The iteration of a loop, in the body of a nest."""
+        """The induction variable of a loop, inside the body of a nest."""
         return self.op("linalg.index", [], ["index"], {"dim": loop}).result
 
     def cast(self, name: str, value: Value, element: str) -> Value:
+        """A conversion op `name` to element type `element`, of a scalar or a tensor."""
         number = constants.fold_cast(name, value.owner and value.owner.attributes.get("splat"), element)
         if number is not None:
             return self.constant(number, TensorType(value.type.shape, element) if isinstance(value.type, TensorType) else element)
@@ -121,6 +130,7 @@ class Builder(ShapeOps):
         return self.op(name, [value], [type]).result
 
     def ret(self, function: Function, values: Sequence[Value], ports: Sequence[Port]):
+        """Ends a function."""
         function.results = list(ports)
         self.op("func.return", values, [])
 
@@ -128,7 +138,10 @@ class Builder(ShapeOps):
 
     def generic(self, inputs: Sequence[tuple[Value, AffineMap]], outputs: Sequence[tuple[Value, AffineMap]],
                 iterators: Sequence[str], body: Callable) -> list[Value]:
-        """`linalg.generic`. `body` gets the elements of inputs and outputs and returns what is yielded, one or a sequence."""
+        """`linalg.generic`.
+
+        `body` takes the elements of inputs and outputs and returns the yielded scalar or sequence of scalars.
+        """
         values = [v for v, _ in (*inputs, *outputs)]
         block = Block([element_of(v.type) for v in values])
         with self.inside(block):
@@ -142,10 +155,9 @@ class Builder(ShapeOps):
         return self.op("linalg.generic", [*inputs, *outputs], [v.type for v in outputs], attributes, [block]).results
 
     def pointwise(self, operands: Sequence[Value], shape: Sequence[int], body: Callable, elements: Sequence[str] | None = None) -> Value:
-        """Elements of the result from those of the operands at the same place.
+        """A tensor of `shape` with body(elements of the operands at that index) as elements.
 
-        Operands are broadcast as NumPy does with equal ranks; those of rank 0 are the same everywhere. `body` returns a
-        scalar.
+        Operands have the rank of the result, with dimensions of size 1 broadcast, or rank 0. `body` returns a scalar.
         """
         shape = tuple(shape)
         reads = [self._read(v, shape) for v in operands]
@@ -187,10 +199,13 @@ class Builder(ShapeOps):
 
     def reduce(self, operand: Value, dims: Sequence[int], combine: Callable, identity, element: str | None = None,
                prepare: Callable | None = None) -> Value:
-        """Combines over `dims`, which disappear: acc = combine(acc, prepare(x)), from `identity` (a number) on."""
+        """Reduces over `dims`, which are removed: acc = combine(acc, prepare(x)), starting from the number `identity`.
+
+        element: the type of the accumulator and result, by default that of the operand.
+        """
         shape = operand.type.shape
         single = [d for d in dims if shape[d] == 1]
-        if single:  # one element is its own sum
+        if single:  # dimensions of size 1 need no reduction
             operand = self.reshape(operand, [n for d, n in enumerate(shape) if d not in single])
             dims = [d - sum(s < d for s in single) for d in dims if d not in single]
             shape = operand.type.shape
@@ -199,7 +214,7 @@ class Builder(ShapeOps):
         kept = [d for d in range(len(shape)) if d not in dims]
         type = TensorType(tuple(shape[d] for d in kept), element or operand.type.element)
         value, places, _ = self._read(operand, shape, constants=False)
-        if any(d not in places for d in dims):  # the nest would not know how often to add
+        if any(d not in places for d in dims):  # a reduced loop without an operand dimension has no extent
             value, places = operand, tuple(range(len(shape)))
         prepare = prepare or (lambda x: x)
         result, = self.generic([(value, AffineMap(len(shape), places))],
@@ -210,19 +225,23 @@ class Builder(ShapeOps):
 
     def contract(self, lhs: Value, rhs: Value, lhs_loops: Sequence[int], rhs_loops: Sequence[int], loops: Sequence[int],
                  sizes: Sequence[int], element: str) -> Value:
-        """Sum of products. The operands' dimensions run over the loops given; the result's over `loops`; the rest are summed."""
+        """Sum of products, as `linalg.contract`.
+
+        lhs_loops, rhs_loops: the loop of each operand dimension; loops: that of each result dimension. Other loops are
+        summed over.
+        """
         type = TensorType(tuple(sizes[i] for i in loops), element)
         maps = tuple(AffineMap(len(sizes), tuple(places)) for places in (lhs_loops, rhs_loops, loops))
         return self.op("linalg.contract", [lhs, rhs, self.constant(0, type)], [type], {"maps": maps}).result
 
-    # Along a dimension.
+    # Scans and sorts.
 
     def scan(self, inputs: Sequence[Value], dim: int, combine: Callable, identity: Sequence | None = None, exclusive: bool = False,
              reverse: bool = False) -> list[Value]:
-        """`ext.scan`: every prefix along `dim`, combined by an associative function.
+        """`ext.scan`: all prefixes along `dim`, combined by an associative function.
 
-        combine: gets two sequences of scalars, those of what comes first and those of what comes behind it, and returns one.
-        identity: a number for each input.
+        combine: takes two sequences of scalars, one per input, the earlier and the later part, and returns one.
+        identity: a number per input.
         """
         elements = [v.type.element for v in inputs]
         block = Block([*elements, *elements])
@@ -235,13 +254,13 @@ class Builder(ShapeOps):
         return self.op("ext.scan", inputs, [v.type for v in inputs], attributes, [block]).results
 
     def sort(self, inputs: Sequence[Value], dim: int, keys: int = 1, descending: bool = False, limit: int | None = None) -> list[Value]:
-        """`ext.sort`: the inputs in the order of the first `keys` of them along `dim`, or their first `limit` elements."""
+        """`ext.sort`: the inputs sorted along `dim` by the first `keys` of them; only `limit` elements, if given."""
         shape = tuple(limit if d == dim and limit is not None else n for d, n in enumerate(inputs[0].type.shape))
         attributes = dict(dim=dim, keys=keys, descending=descending, limit=limit)
         return self.op("ext.sort", inputs, [TensorType(shape, v.type.element) for v in inputs], attributes).results
 
     def iota(self, shape: Sequence[int], dim: int, element: str = "i32") -> Value:
-        """A tensor of integers whose elements are their index along `dim`."""
+        """An integer tensor whose elements are their index along `dim`."""
         type = TensorType(tuple(shape), element)
         result, = self.generic([], [(self.empty(type), AffineMap.identity(type.rank))], ["parallel"] * type.rank,
                                lambda _: self.cast("arith.index_cast", self.index(dim), element))
@@ -250,12 +269,12 @@ class Builder(ShapeOps):
     # Annotations.
 
     def shard(self, value: Value, sharding) -> Value:
-        """Constrains how a value lies; `sharding` prints as `#dist.sharding<...>`."""
+        """Constrains the sharding of a value; `sharding` prints as `#dist.sharding<...>`."""
         return self.op("dist.shard_tensor", [value], [value.type], {"sharding": str(sharding)}).result
 
 
 def _key(operation: Operation, numbers: dict[Value, int]):
-    """What makes two operations equal; values defined inside their regions count by position."""
+    """A key that is equal for equal operations; values defined inside their regions are numbered by position."""
     operands = operation.operands
     if numbers:
         operands = tuple([numbers.get(v, v) for v in operands])

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Numbers as MLIR literals."""
+"""Numbers as MLIR literals, and constant folding."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BITS = {"f64": ("<d", "<Q"), "f32": ("<f", "<I"), "f16": ("<e", "<H")}
 
 
 def literal(value, element: str) -> str:
-    """`value` (a Python number) as a scalar of `element`. Infinities and NaN are written by their bits."""
+    """`value` (a Python number) as a scalar literal of type `element`. Infinities and NaN are written as bits."""
     if element == "i1":
         return "true" if value else "false"
     if not is_float(element):
@@ -33,7 +33,7 @@ def literal(value, element: str) -> str:
 
 
 def as_signed(value: int, element: str) -> int:
-    """An integer as the signed number of the same bits, as unsigned ones are written."""
+    """The signed integer with the same bits: MLIR literals of signless types are signed."""
     return value - (1 << width(element)) if value >= 1 << (width(element) - 1) else value
 
 
@@ -42,24 +42,24 @@ def splat(value, element: str) -> str:
 
 
 def dense(values, element: str) -> str:
-    """Nested lists of numbers as a dense constant. Lists must be regular and not empty."""
+    """A dense constant from nested lists of numbers, which must be regular and not empty."""
     def write(v):
         return "[" + ", ".join(map(write, v)) + "]" if isinstance(v, (list, tuple)) else literal(v, element)
     return f"dense<{write(values)}>"
 
 
 def raw(data: bytes) -> str:
-    """Elements as they lie in memory: row-major, little-endian; for element types of whole bytes."""
+    """A dense constant from row-major little-endian bytes; for element types of whole bytes."""
     return f'dense<"0x{data.hex().upper()}">'
 
 
 def least(element: str) -> float | int:
-    """The identity of max: -inf, or the least number of an integer type."""
+    """The identity of max: -inf, or the least integer of the type."""
     return -math.inf if is_float(element) else (0 if element == "i1" or is_unsigned(element) else -(1 << (width(element) - 1)))
 
 
 def greatest(element: str) -> float | int:
-    """The identity of min."""
+    """The identity of min: inf, or the greatest integer of the type."""
     return math.inf if is_float(element) else (1 if element == "i1" else (1 << (width(element) - (not is_unsigned(element)))) - 1)
 
 
@@ -68,8 +68,10 @@ _FOLDS = {"arith.addf": lambda a, b: a + b, "arith.subf": lambda a, b: a - b, "a
 
 
 def fold(name: str, numbers: list, element: str) -> float | None:
-    """The number an op of f32 or f64 makes of numbers, None where it is not folded. Rounding f64 to f32 once is exact for
-    these ops."""
+    """The result of an f32 or f64 op on constants; None if it is not folded.
+
+    Rounding the f64 result to f32 is exact for these ops.
+    """
     if name not in _FOLDS or element not in ("f32", "f64") or any(n is None or not math.isfinite(n) for n in numbers):
         return None
     if name == "arith.divf" and numbers[1] == 0:
@@ -82,7 +84,7 @@ def fold(name: str, numbers: list, element: str) -> float | None:
 
 
 def fold_cast(name: str, number, element: str) -> float | int | None:
-    """The number a cast makes of a number, None where it is not folded. Integers up to 2^24 are exact in any float."""
+    """The result of a cast of a constant; None if it is not folded. Integers up to 2^24 are exact in f32 and f64."""
     if number is None or not math.isfinite(number):
         return None
     if name == "arith.sitofp" and element in ("f32", "f64") and abs(number) <= 1 << 24:

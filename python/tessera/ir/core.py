@@ -1,8 +1,8 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Values, operations, blocks and functions: a program before it is text.
+"""Values, operations, blocks and functions of a program, before it is printed.
 
-The builder (`build.py`) makes these, `module.py` collects them, `printer.py` writes them as MLIR. Nothing here knows where a program comes from.
+The builder (`build.py`) makes them, `module.py` collects them, `printer.py` prints them as MLIR.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .types import Type
 
 @dataclasses.dataclass(frozen=True)
 class Location:
-    """A place in the user's source; lines and columns count from 1."""
+    """A source location; lines and columns count from 1."""
 
     file: str
     line: int
@@ -27,7 +27,7 @@ class Location:
 
 
 class Value:
-    """What an operation or a block defines. `owner` is the operation, None for a block's argument."""
+    """A result of an operation (`owner`), or a block argument (owner None). `hint`: preferred name in the text."""
 
     __slots__ = ("type", "owner", "hint")
 
@@ -36,7 +36,7 @@ class Value:
 
 
 class Operation:
-    """An operation. `attributes` maps names to MLIR text, or to what the printer of this operation expects."""
+    """An operation. `attributes` maps names to MLIR text, or to the data that the printer of this operation expects."""
 
     __slots__ = ("name", "operands", "results", "attributes", "regions", "location")
 
@@ -66,7 +66,10 @@ class Block:
 
 @dataclasses.dataclass
 class Port:
-    """An argument or a result of a function: its `dist.` attributes as MLIR text, by name without the prefix."""
+    """An argument or result of a function.
+
+    `attributes` are its `dist.` attributes as MLIR text, by name without the prefix.
+    """
 
     type: Type
     attributes: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -74,9 +77,11 @@ class Port:
 
 
 class Function:
+    """A function; `body` None makes it a declaration."""
+
     def __init__(self, name: str, arguments: list[Port]):
         self.name, self.arguments = name, arguments
         self.results: list[Port] = []
         self.body: Block | None = Block([port.type for port in arguments])  # None: a declaration
         self.private = False
-        self.attributes: dict[str, str] = {}  # its `dist.` attributes, as those of ports
+        self.attributes: dict[str, str] = {}  # `dist.` attributes, as in Port

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A program: meshes and functions, and its text."""
+"""A module: meshes, functions, and its text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .printer import print_module
 
 
 class Module:
-    """Meshes and functions. `meshes` maps a symbol to the text behind it in `dist.process_mesh @symbol...`."""
+    """`meshes` maps a symbol to the text after `dist.process_mesh @symbol`; str() is the MLIR text."""
 
     def __init__(self):
         self.meshes: dict[str, str] = {}

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Modules as MLIR text: the pretty forms of the operations that programs are made of, the generic form for others."""
+"""Prints modules as MLIR: the custom assembly of the operations in use, the generic form for others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PRINTERS = {}
 
 
 def _prints(*names):
-    """Declares how operations are written: text with one line, or a list of lines when there are regions."""
+    """Decorator: registers the printer of operations. It returns one line, or a list of lines if there are regions."""
     def register(printer):
         for name in names:
             _PRINTERS[name] = printer
@@ -22,7 +22,7 @@ def _prints(*names):
 
 
 class Printer:
-    """Names for values, aliases for maps and locations, and the lines."""
+    """Names of values, and aliases of maps and locations."""
 
     def __init__(self):
         self.names: dict[Value, str] = {}
@@ -45,7 +45,7 @@ class Printer:
         return ", ".join(map(self.name, values))
 
     def typed(self, values) -> str:
-        """`%a, %b : A, B`, as operand lists of linalg are written."""
+        """`%a, %b : A, B`, the operand lists of linalg."""
         return f"{self.list(values)} : {types(values)}"
 
     def map(self, map: AffineMap) -> str:
@@ -68,7 +68,7 @@ class Printer:
         return lines
 
     def block(self, block: Block, located: bool = True) -> list[str]:
-        if not located:  # the place is that of the nest around
+        if not located:  # operations have the location of the enclosing nest
             return [re.sub(r" loc\(#loc\d+\)$", "", line) for line in self.block(block)]
         return ["  " + line for operation in block.operations for line in self.operation(operation)]
 
@@ -82,7 +82,10 @@ def _dictionary(attributes: dict[str, str]) -> str:
 
 
 def _elementwise(p: Printer, op: Operation) -> str:
-    """`arith.addf %a, %b : T`; casts say both types, `select` the condition's too, comparisons their predicate."""
+    """`arith.addf %a, %b : T`.
+
+    Casts print both types, `select` also that of the condition, comparisons their predicate.
+    """
     predicate = op.attributes.get("predicate")
     text = f"{op.name} {predicate + ', ' if predicate else ''}{p.list(op.operands)}"
     if "fastmath" in op.attributes:
@@ -182,7 +185,7 @@ def _(p, op):
 
 
 def _places(p, op, first: int) -> str:
-    """`[offsets] [sizes] [strides]`; an offset that is None is the next operand from `first` on."""
+    """`[offsets] [sizes] [strides]`; an offset None is the next operand, starting at operand `first`."""
     dynamic = iter(op.operands[first:])
     offsets = ", ".join(p.name(next(dynamic)) if o is None else str(o) for o in op.attributes["offsets"])
     return f"[{offsets}] {list(op.attributes['sizes'])} {list(op.attributes['strides'])}"
@@ -305,7 +308,7 @@ def _function(p: Printer, function: Function) -> list[str]:
 
 
 def print_module(functions: list[Function], meshes: dict[str, str]) -> str:
-    """The text of a module. `meshes` maps a symbol to the text behind it in `dist.process_mesh @symbol...`."""
+    """The text of a module. `meshes` maps a symbol to the text after `dist.process_mesh @symbol`."""
     printer = Printer()
     lines = [line for function in functions for line in _function(printer, function) + [""]]
     maps = [f"{alias} = {text}" for text, alias in printer.maps.items()]

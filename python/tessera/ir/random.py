@@ -1,7 +1,9 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Random bits by counters, in the body of a nest: Threefry-2x32 of 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2,
-3", SC 2011)."""
+"""Counter-based random bits inside a loop nest: Threefry-2x32 with 20 rounds.
+
+Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ _PARITY = 0x1BD11BDA
 
 
 def threefry(b, k0: Value, k1: Value, x0: Value | None, x1: Value) -> tuple[Value, Value]:
-    """The cipher of the words (x0, x1) under the key (k0, k1), all i32; None for x0 is 0."""
+    """The cipher of the words (x0, x1) under the key (k0, k1), all i32. x0 None is 0."""
     add, xor = (lambda x, y: b.apply("arith.addi", x, y)), (lambda x, y: b.apply("arith.xori", x, y))
     word = lambda n: b.constant(n, "i32")
     keys = [k0, k1, xor(xor(k0, k1), word(_PARITY))]

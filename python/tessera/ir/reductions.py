@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Reductions that are more than one operation: running ones, and where an extreme value stands."""
+"""Reductions of several operations: prefix reductions, and the index of an extreme value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .types import AffineMap, TensorType, is_float
 
 
 def accumulate(b, x: Value, dim: int, combine: Callable, identity, element: str, reverse: bool = False) -> Value:
-    """out[i] combines x[j], as `element`, for j <= i along `dim` (j >= i where it is reversed)."""
+    """out[i] = combination of x[j], in type `element`, over j <= i along `dim` (j >= i if reverse)."""
     if x.type.element != element:
         x = b.pointwise([x], x.type.shape, lambda x: scalars.widened(b, x, element))
     result, = b.scan([x], dim, lambda before, behind: [combine(before[0], behind[0])], [identity], reverse=reverse)
@@ -20,9 +20,10 @@ def accumulate(b, x: Value, dim: int, combine: Callable, identity, element: str,
 
 
 def first_of(b, x: Value, best: Value, dim: int, kind: str, element: str) -> Value:
-    """The least index along `dim`, as `element`, whose element is the one of `best`, which lacks the dimension. NaN is extreme.
+    """The first index along `dim`, as `element`, where `x` equals `best`, its extreme value along `dim`.
 
-    kind: the element type of `x` with its sign. Extreme value and index are reductions each, so both can be cut along the dimension.
+    kind: the element type of `x` with its sign. NaN counts as extreme. Value and index are separate reductions, so that
+    `dim` can be sharded.
     """
     rank, last = x.type.rank, x.type.shape[dim] - 1
     kept = tuple(d for d in range(rank) if d != dim)

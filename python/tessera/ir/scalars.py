@@ -1,9 +1,9 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is computed of single elements: the rules of arithmetic that operations and importers share, in the body of a nest.
+"""Scalar arithmetic inside loop nests, shared by operations and importers.
 
-`element` is the type of the elements with its sign (ui32). The values may have it or the signless type of the same width (i32, in
-programs of JAX): the rule follows `element`, constants and results have the type of the values.
+`element` is the element type with its sign (ui32). Values have that type or the signless type of the same width (i32,
+in JAX programs): `element` selects the operation, and constants and results have the type of the values.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ def _of(floats, signed=None, unsigned=None, bools=None):
     return floats, signed, unsigned, bools or unsigned
 
 
-# The operation of a name on floats, signed integers, unsigned integers and booleans; None where there is none.
+# The operation for floats, signed integers, unsigned integers and booleans; None: not supported.
 _OPERATIONS = {
     "add": _of("arith.addf", "arith.addi"), "sub": _of("arith.subf", "arith.subi"), "mul": _of("arith.mulf", "arith.muli"),
     "and": _of(None, "arith.andi"), "or": _of(None, "arith.ori"), "xor": _of(None, "arith.xori"),
-    "max": _of("arith.maximumf", "arith.maxsi", "arith.maxui", "arith.ori"),  # NaN wins
+    "max": _of("arith.maximumf", "arith.maxsi", "arith.maxui", "arith.ori"),  # propagates NaN
     "min": _of("arith.minimumf", "arith.minsi", "arith.minui", "arith.andi"),
     "clz": _of(None, "math.ctlz"), "population_count": _of(None, "math.ctpop"),
     **{name: _of(f"math.{name}") for name in (
@@ -33,41 +33,41 @@ _OPERATIONS = {
         "floor", "log", "log10", "log1p", "log2", "round", "roundeven", "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh", "trunc")},
 }
 
-# Floats, signed integers, what has no sign. NaN differs from everything.
+# The predicate for floats, signed integers, and unsigned integers and booleans. NaN is not equal to anything.
 _PREDICATES = {"eq": ("oeq", "eq", "eq"), "ne": ("une", "ne", "ne"), "lt": ("olt", "slt", "ult"), "le": ("ole", "sle", "ule"),
                "gt": ("ogt", "sgt", "ugt"), "ge": ("oge", "sge", "uge")}
 COMPARISONS = tuple(_PREDICATES)
 
 
 def signless_order(element: str) -> bool:
-    """Whether elements are compared and widened as numbers without a sign: unsigned integers and booleans."""
+    """Whether elements are compared and extended as unsigned numbers: unsigned integers and booleans."""
     return element == "i1" or is_unsigned(element)
 
 
 def operation(name: str, element: str) -> str | None:
-    """The operation of MLIR; None where elements of the type have none."""
+    """The MLIR operation of a name for an element type; None if not supported."""
     floats, signed, unsigned, bools = _OPERATIONS[name]
     return floats if is_float(element) else bools if element == "i1" else unsigned if is_unsigned(element) else signed
 
 
 def apply(b, name: str, element: str, *values: Value) -> Value:
-    """An operation of one name by the type of the elements."""
+    """The operation `name` for an element type, applied to scalars."""
     return b.apply(operation(name, element), *values)
 
 
 def combine(b, name: str, element: str) -> Callable[[Value, Value], Value]:
-    """An operation of two scalars, as reductions take it."""
+    """The operation `name` as a function of two scalars, for reductions."""
     return lambda x, y: apply(b, name, element, x, y)
 
 
 def compare(b, name: str, element: str, x: Value, y: Value) -> Value:
-    """One of COMPARISONS, an i1."""
+    """One of COMPARISONS, as i1."""
     floats, signed, plain = _PREDICATES[name]
     return b.compare(floats if is_float(element) else plain if signless_order(element) else signed, x, y)
 
 
 def number(b, value, element: str, like: str) -> Value:
-    """A number of `element` as a scalar of the type `like`, which may lack the sign."""
+    """The constant `value` of type `element` as a scalar of type `like`, which may be signless."""
     return b.constant(as_signed(value, element) if is_unsigned(element) and not is_unsigned(like) else value, like)
 
 
@@ -80,12 +80,12 @@ def absolute(b, element: str, x: Value) -> Value:
 
 
 def complement(b, x: Value) -> Value:
-    """All bits of an integer inverted, `not` of a boolean."""
+    """Bitwise not of an integer, logical not of a boolean."""
     return b.apply("arith.xori", x, b.constant(1 if x.type == "i1" else -1, x.type))
 
 
 def sign(b, element: str, x: Value) -> Value:
-    """-1, 0 or 1; NaN and both zeros are their own sign."""
+    """-1, 0 or 1; returns NaN and signed zeros unchanged."""
     zero, one = b.constant(0, x.type), b.constant(1, x.type)
     if is_float(element):
         return b.select(b.compare("one", x, zero), b.apply("math.copysign", one, x), x)
@@ -113,18 +113,21 @@ def is_infinite(b, x: Value) -> Value:
 
 
 def clamp(b, element: str, x: Value, low: Value | None, high: Value | None) -> Value:
-    """Between two bounds; None is none. Where they cross the upper one wins."""
+    """min(max(x, low), high); a bound of None is not applied. If low > high the result is high."""
     x = x if low is None else apply(b, "max", element, x, low)
     return x if high is None else apply(b, "min", element, x, high)
 
 
 def splat_of(x: Value):
-    """The number that a constant has everywhere; None of other values."""
+    """The number of a constant with equal elements; None for other values."""
     return x.owner.attributes.get("splat") if x.owner is not None and x.owner.name == "arith.constant" else None
 
 
 def divide(b, name: str, element: str, x: Value, y: Value, by_zero: Value, overflow: Value) -> Value:
-    """Integer division (`name` is div, floordiv or rem) without its traps: by 0, and of the least number by -1."""
+    """Integer division (`name` is div, floordiv or rem) without undefined behaviour.
+
+    Returns `by_zero` for y = 0 and `overflow` for the least integer divided by -1.
+    """
     if splat_of(y) not in (None, 0, -1):
         return b.apply(f"arith.{'rem' if name == 'rem' else 'div'}ui" if is_unsigned(element) else f"arith.{name}si", x, y)
     one = b.constant(1, x.type)
@@ -138,7 +141,7 @@ def divide(b, name: str, element: str, x: Value, y: Value, by_zero: Value, overf
 
 
 def modulo(b, element: str, x: Value, y: Value) -> Value:
-    """What floor division leaves, with the sign of the divisor; of integers by 0 it is 0."""
+    """The remainder of floor division, with the sign of the divisor; 0 for integers modulo 0."""
     zero = b.constant(0, x.type)
     rest = b.apply("arith.remf", x, y) if is_float(element) else divide(b, "rem", element, x, y, zero, zero)
     if is_unsigned(element):
@@ -149,7 +152,7 @@ def modulo(b, element: str, x: Value, y: Value) -> Value:
 
 
 def power(b, element: str, x: Value, n: int) -> Value:
-    """x to a known integer, by squaring; negative powers are of floats."""
+    """x to a constant integer, by repeated squaring; n < 0 only for floats."""
     result, square, k = None, x, abs(n)
     while k:
         if k & 1:
@@ -162,7 +165,7 @@ def power(b, element: str, x: Value, n: int) -> Value:
 
 
 def shift(b, name: str, x: Value, y: Value) -> Value:
-    """`name` is shli, shrui or shrsi; by the width or more everything is shifted out."""
+    """`name` is shli, shrui or shrsi. Shifting by the bit width or more gives 0, or the sign bit for shrsi."""
     inside = b.compare("ult", y, b.constant(width(x.type), x.type))
     if name == "shrsi":
         return b.apply("arith.shrsi", x, b.select(inside, y, b.constant(width(x.type) - 1, x.type)))
@@ -171,10 +174,10 @@ def shift(b, name: str, x: Value, y: Value) -> Value:
 
 
 def convert(b, x: Value, source: str, target: str, to: str | None = None) -> Value:
-    """A scalar of one element type as one of another; `to` is the type of the result, without its sign where values have none.
+    """A scalar converted from element type `source` to `target`; `to` is the type of the result if that is signless.
 
-    Floats become integers by truncation, those out of range the nearest integer, NaN 0. Integers that get narrower or lose their
-    sign keep their low bits.
+    Floats are truncated to integers and saturate, NaN becomes 0. Integers that get narrower or unsigned keep their low
+    bits.
     """
     to = to or target
     if x.type == to and source == target:
@@ -197,7 +200,7 @@ def convert(b, x: Value, source: str, target: str, to: str | None = None) -> Val
 
 
 def _truncated(b, x, target, to):
-    """A float as an integer."""
+    """A float converted to an integer, saturating."""
     if width(x.type) == 16:
         x = b.cast("arith.extf", x, "f32")
     bits, unsigned = width(target), is_unsigned(target)
@@ -210,17 +213,17 @@ def _truncated(b, x, target, to):
 
 
 def wide(element: str) -> str:
-    """The element type that sums of `element` are kept in."""
+    """The accumulator type of sums of `element`: f32 for 16-bit floats."""
     return "f32" if element in ("f16", "bf16") else element
 
 
 def widened(b, x: Value, to: str) -> Value:
-    """A float as one of a type as wide or wider."""
+    """A float extended to a type at least as wide."""
     return x if x.type == to else b.cast("arith.extf", x, to)
 
 
 def row_major(b, extents: dict[int, int], element: str = "i32") -> Value:
-    """The row-major number of the iteration over loops of such extents, by loop; 0 without loops."""
+    """The row-major linear index of the current iteration over the given loops (loop -> extent); 0 without loops."""
     result = None
     for loop, extent in extents.items():
         here = b.cast("arith.index_cast", b.index(loop), element)

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations that move elements: reshapes, broadcasts, transpositions, slices, pads; and reading through them."""
+"""Operations that move elements: reshape, broadcast, transpose, slice, pad, concat."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .types import AffineMap, TensorType
 
 
 def groups(source: Sequence[int], target: Sequence[int]) -> list[tuple[list[int], list[int]]] | None:
-    """Least groups of consecutive dimensions with equal products; None if there is an extent of 0.
+    """The finest groups of consecutive dimensions with equal products; None if there is an extent of 0.
 
-    | source    | target   | groups                       |
-    |-----------|----------|------------------------------|
-    | 8,128,512 | 8,128,8,64 | (0|0) (1|1) (2|2,3)        |
-    | 6,4       | 8,3      | (0,1|0,1)                    |
-    | 8,128     | 8,128,1  | (0|0) (1|1,2)                |
+        | source    | target     | groups               |
+        |-----------|------------|----------------------|
+        | 8,128,512 | 8,128,8,64 | (0|0) (1|1) (2|2,3)  |
+        | 6,4       | 8,3        | (0,1|0,1)            |
+        | 8,128     | 8,128,1    | (0|0) (1|1,2)        |
     """
     if 0 in source or 0 in target:
         return None
@@ -35,14 +35,17 @@ def groups(source: Sequence[int], target: Sequence[int]) -> list[tuple[list[int]
         result.append((left, right))
     if (i < len(source) or j < len(target)) and not result:
         return None
-    if result:  # what is left has size 1
+    if result:  # the remaining dimensions have size 1
         result[-1][0].extend(range(i, len(source)))
         result[-1][1].extend(range(j, len(target)))
     return result
 
 
 def _align(source: Sequence[int], target: Sequence[int]) -> list[int | str] | None:
-    """For each dimension of `source` the equal one of `target` when they differ by dimensions of size 1 only."""
+    """For each dimension of `source` the matching one of `target`, or "0" for size 1.
+
+    None unless the shapes differ only by dimensions of size 1.
+    """
     places, j = [], 0
     for i, n in enumerate(source):
         if n == 1 and (len(source) - i > len(target) - j or j == len(target) or target[j] != 1):
@@ -61,8 +64,11 @@ class ShapeOps:
     """The part of the builder that moves elements."""
 
     def _read(self, value: Value, shape: Sequence[int], constants: bool = True):
-        """How a nest over `shape` reads `value`: (source, places, number). A place is a loop or "0"; the number is
-        that of a splat constant."""
+        """How a nest over `shape` reads `value`: (source, places, number).
+
+        places: for each dimension of the source its loop, or "0" if it has size 1. number: the element of a splat
+        constant, else None.
+        """
         places = tuple(d if n == value.type.shape[d] and n != 1 or n == 1 else "0" for d, n in enumerate(shape)) \
             if value.type.rank else ()
         while value.owner is not None:
@@ -83,7 +89,7 @@ class ShapeOps:
         return value, places, None
 
     def reshape(self, value: Value, shape: Sequence[int]) -> Value:
-        """Same elements in row-major order. Splits and joins dimensions; joins first where neither alone does."""
+        """The same elements in row-major order; collapses dimensions first, then expands."""
         shape = tuple(map(int, shape))
         while value.owner is not None and value.owner.name in ("tensor.expand_shape", "tensor.collapse_shape"):
             value = value.owner.operands[0]
@@ -108,7 +114,10 @@ class ShapeOps:
         return value
 
     def broadcast(self, value: Value, shape: Sequence[int], dims: Sequence[int]) -> Value:
-        """Dimension i of `value` is dimension dims[i] of the result; extents of 1 are repeated, other dimensions are new."""
+        """Dimension i of `value` becomes dimension dims[i] of the result.
+
+        Extents of 1 are repeated; other dimensions of the result are new.
+        """
         shape, type = tuple(map(int, shape)), value.type
         if value.owner is not None and "splat" in value.owner.attributes:
             return self.constant(value.owner.attributes["splat"], TensorType(shape, type.element))
@@ -118,7 +127,7 @@ class ShapeOps:
         block = Block([type.element, type.element])
         with self.inside(block):
             self.op("linalg.yield", [block.arguments[0]], [])
-        # Reads through what only adds dimensions of size 1.
+        # Read through reshapes that only add dimensions of size 1.
         while value.owner is not None and value.owner.name in ("tensor.expand_shape", "tensor.collapse_shape"):
             aligned = _align(value.owner.operands[0].type.shape, value.type.shape)
             if aligned is None:
@@ -140,7 +149,7 @@ class ShapeOps:
         return self.op("linalg.transpose", [value, self.empty(type)], [type], {"permutation": permutation}).result
 
     def slice(self, value: Value, offsets: Sequence[int | Value], sizes: Sequence[int], strides: Sequence[int] | None = None) -> Value:
-        """A part of the same rank. Offsets are numbers, or values of type index known when it runs."""
+        """A slice of the same rank. Offsets are integers, or values of type index."""
         strides = tuple(strides or [1] * len(sizes))
         if 0 in sizes:
             return self.constant(0, TensorType(tuple(map(int, sizes)), value.type.element))
@@ -151,12 +160,13 @@ class ShapeOps:
                        dict(offsets=static, sizes=tuple(map(int, sizes)), strides=tuple(map(int, strides)))).result
 
     def update(self, value: Value, part: Value, offsets: Sequence[int | Value], strides: Sequence[int] | None = None) -> Value:
-        """`value` with `part`, of the same rank, in place of what was at the offsets."""
+        """`value` with `part`, of the same rank, inserted at the offsets."""
         static, dynamic = _split(offsets)
         return self.op("tensor.insert_slice", [part, value, *dynamic], [value.type],
                        dict(offsets=static, sizes=part.type.shape, strides=tuple(map(int, strides or [1] * len(static))))).result
 
     def concat(self, values: Sequence[Value], dim: int) -> Value:
+        """The values concatenated along `dim`."""
         values = [v for v in values if v.type.shape[dim]] or list(values[:1])
         if len(values) == 1:
             return values[0]
@@ -165,7 +175,8 @@ class ShapeOps:
         return self.op("tensor.concat", values, [TensorType(tuple(shape), values[0].type.element)], {"dim": dim}).result
 
     def pad(self, value: Value, low: Sequence[int], high: Sequence[int], fill) -> Value:
-        """Adds `low` elements before and `high` after each dimension (none negative); they are `fill`, a number."""
+        """Adds `low` elements before and `high` after each dimension (both non-negative), equal to the number `fill`.
+        """
         if not any(low) and not any(high):
             return value
         shape = tuple(int(l + n + h) for l, n, h in zip(low, value.type.shape, high))

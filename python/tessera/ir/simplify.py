@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What can be said of a function only when it is complete: what is unused, what has one use."""
+"""Simplifications of complete functions, which need the uses of values."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from .types import AffineMap
 
 
 def simplify(function: Function) -> None:
+    """Removes dead operations and folds transposes into contractions."""
     drop_dead(function.body)
     fold_transposes(function.body)
     drop_dead(function.body)
 
 
 def drop_dead(block: Block) -> None:
-    """Removes operations whose results nobody uses. All operations of programs are free of effects."""
+    """Removes operations whose results are unused. All operations are free of side effects."""
     used: set[Value] = set()
 
     def visit(block: Block):
@@ -33,7 +34,7 @@ def drop_dead(block: Block) -> None:
 
 
 def fold_transposes(body: Block) -> None:
-    """A contraction whose only use is a transposition writes its result transposed."""
+    """Folds a transpose that is the only use of a contraction into the contraction's result map."""
     uses: dict[Value, int] = {}
     for block in _blocks(body):
         for operation in block.operations:
@@ -51,7 +52,7 @@ def fold_transposes(body: Block) -> None:
             written = AffineMap(maps[2].loops, tuple(maps[2].results[d] for d in permutation))
             zero = Operation("arith.constant", [], [operation.result.type], dict(product.operands[2].owner.attributes),
                              location=product.location)
-            # The transposition becomes the contraction, so that its uses stay.
+            # The transpose becomes the contraction in place, so that its uses remain valid.
             operation.name, operation.location = product.name, product.location
             operation.operands = [*product.operands[:2], zero.result]
             operation.attributes = {"maps": (*maps[:2], written)}

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sorting along a dimension, in the order of NumPy: NaN comes last, and -0 equals 0."""
+"""Sorting along a dimension in NumPy's order: NaN last, -0 equal to 0."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from .types import is_float, width
 
 
 def ordered(b, x, unsigned: bool = False):
-    """Signed integers in the order of sorting: -0 equals 0, NaN comes last. Unsigned numbers and booleans likewise."""
+    """Signed integers that sort in the order of x: -0 equals 0, NaN is last. Also for unsigned integers and booleans.
+    """
     def body(x):
         element = x.type
         if is_float(element):
@@ -29,9 +30,10 @@ def ordered(b, x, unsigned: bool = False):
 
 
 def sort(b, values, dim: int, unsigned=(), keys: int = 1, descending: bool = False, limit: int | None = None) -> list:
-    """The values in the order of the first `keys` of them, or their first `limit` elements. Equal ones stay in their order.
+    """The values sorted by the first `keys` of them, stably; limit: only the first `limit` elements.
 
-    unsigned: which values are unsigned integers. Their highest bit is flipped meanwhile: `ext.sort` compares signed ones.
+    unsigned: which values are unsigned integers. Their highest bit is flipped for the sort: `ext.sort` compares signed
+    integers.
     """
     def flipped(value):
         bits = value.type.element
@@ -42,7 +44,7 @@ def sort(b, values, dim: int, unsigned=(), keys: int = 1, descending: bool = Fal
 
 
 def add(b, element, x, y):
-    """x + y, of booleans x or y: sums of which at most one term is not zero."""
+    """x + y, or x | y for booleans: sums with at most one non-zero term."""
     if element == "i1":
         return b.apply("arith.ori", x, y)
     return b.apply("arith.addf" if is_float(element) else "arith.addi", x, y)

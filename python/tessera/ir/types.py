@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Types and affine maps of MLIR, as far as programs for Tessera need them."""
+"""MLIR types and affine maps, as far as programs need them."""
 
 from __future__ import annotations
 
@@ -16,23 +16,26 @@ def is_float(element: str) -> bool:
 
 
 def is_unsigned(element: str) -> bool:
-    """Whether it is one of ui8, .., ui64: written as i8, .., i64, but compared, divided, widened otherwise."""
+    """Whether it is ui8, ..., ui64: printed as i8, ..., i64, but with unsigned comparison, division and extension."""
     return element.startswith("ui")
 
 
 def signless(element: str) -> str:
-    """The element type as MLIR's arith takes it: ui8 is i8."""
+    """The signless type that arith takes: i8 for ui8."""
     return element.removeprefix("u")
 
 
 def width(element: str) -> int:
-    """Bits of an element type; index counts as 64."""
+    """Bits of an element type; 64 for index."""
     return {"index": 64, "bf16": 16}.get(element) or int(signless(element)[1:])
 
 
 @dataclasses.dataclass(frozen=True)
 class TensorType:
-    """A tensor of static shape. `element` is an MLIR element type: f32, i64, i1, index, ..., or ui8, .., which is written i8."""
+    """A tensor type of static shape.
+
+    `element`: an MLIR element type (f32, i64, i1, index, ...), or ui8, ..., which prints as i8.
+    """
 
     shape: tuple[int, ...]
     element: str
@@ -49,12 +52,12 @@ class TensorType:
         return math.prod(self.shape)
 
 
-# A type of a value: a tensor, or a scalar named by its element type.
+# The type of a value: a tensor, or a scalar named by its element type.
 Type = TensorType | str
 
 
 def written(type: Type) -> str:
-    """A type as it stands in a program."""
+    """The type as printed in a program."""
     return str(type) if isinstance(type, TensorType) else signless(type)
 
 
@@ -64,12 +67,12 @@ def element_of(type: Type) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class AffineMap:
-    """`(d0, .., dN-1) -> (results)`. A result is an integer k for the loop dk, or text such as "0" or "d0 * 2 + d1"."""
+    """`(d0, ..., dN-1) -> (results)`. A result is an integer k for loop dk, or text such as "0" or "d0 * 2 + d1"."""
 
     loops: int
     results: tuple[int | str, ...]
 
-    def __post_init__(self):  # integers of NumPy become Python's
+    def __post_init__(self):  # convert NumPy integers
         object.__setattr__(self, "results", tuple(r if isinstance(r, str) else int(r) for r in self.results))
 
     def __str__(self):

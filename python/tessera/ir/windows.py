@@ -1,8 +1,8 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Nests that read `stride * i + dilation * k` of a padded tensor: what convolutions and pools are made of.
+"""Sliding windows: nests that read `stride * i + dilation * k` of a padded tensor, for convolutions and pooling.
 
-Windows that tile their dimension need no window at all: the dimension is split, and the inner part is reduced.
+Windows that tile their dimension are expressed by splitting the dimension and reducing the inner part.
 """
 
 from __future__ import annotations
@@ -14,28 +14,29 @@ from .types import AffineMap, TensorType
 
 
 def place(out: int, window: int, stride: int, dilation: int, sizes) -> str:
-    """`out * stride + window * dilation`; the longer loop first, because it is the one that can be cut."""
+    """The index expression `out * stride + window * dilation`; the longer loop first, because it is the one to shard.
+    """
     term = lambda loop, factor: f"d{loop}" if factor == 1 else f"d{loop} * {factor}"
     terms = [(sizes[out], term(out, stride)), (sizes[window], term(window, dilation))]
     return " + ".join(text for _, text in sorted(terms, key=lambda t: -t[0]))
 
 
 def edges(b, x, padding, fill):
-    """Pads by (low, high) a dimension; negative numbers cut."""
+    """Pads by (low, high) per dimension; negative numbers crop."""
     offsets = [max(0, -low) for low, _ in padding]
     sizes = [n + min(0, low) + min(0, high) for n, (low, high) in zip(x.type.shape, padding)]
     return b.pad(b.slice(x, offsets, sizes), [max(0, low) for low, _ in padding], [max(0, high) for _, high in padding], fill)
 
 
 def convolve(b, lhs, rhs, specs, shape_out, strides, dilation, feature_groups, batch_groups, element):
-    """A convolution of a padded and dilated lhs, in `element`.
+    """A convolution of a padded and dilated lhs, with results of type `element`.
 
-    specs: of lhs (batch, channel, space...), rhs (output channel, input channel, space...) and the result (batch, channel,
-    space...) which dimension is which. A group of features is convolved for itself.
+    specs: the dimension numbers of lhs (batch, channel, space...), rhs (output channel, input channel, space...) and
+    the result (batch, channel, space...). feature_groups, batch_groups: numbers of independent groups.
     """
     (lhs_spec, rhs_spec, out_spec), space = specs, len(shape_out) - 2
     spatial, lhs_space, rhs_space = range(space), lhs_spec[2:], rhs_spec[2:]
-    # Groups: a dimension of lhs and the output features of rhs split into (group, rest).
+    # Groups: split a dimension of lhs, and the output features of rhs, into (group, rest).
     groups = max(feature_groups, batch_groups)
     grouped = lhs_spec[1 if feature_groups > 1 else 0] if groups > 1 else None
     # Loops: batch, group, output feature, output space; input feature, window.
@@ -85,13 +86,17 @@ def convolve(b, lhs, rhs, specs, shape_out, strides, dilation, feature_groups, b
 
 
 def split(b, x, places, dim, groups, loop):
+    """Splits dimension `dim` into (groups, rest); `loop` iterates over the groups. Returns the tensor and its loops."""
     shape = x.type.shape
     x = b.reshape(x, (*shape[:dim], groups, shape[dim] // groups, *shape[dim + 1:]))
     return x, [*places[:dim], loop, *places[dim:]]
 
 
 def contract(b, lhs, lhs_places, rhs, rhs_places, written, sizes, element):
-    """The sum of products; loops that nothing runs over are left out, dimensions of size 1 at "0" removed."""
+    """The sum of products of two operands read at `lhs_places` and `rhs_places`.
+
+    Unused loops and dimensions of size 1 are removed.
+    """
     keep = [d for d, place in enumerate(rhs_places) if place != "0"]
     rhs = b.reshape(rhs, [rhs.type.shape[d] for d in keep])
     rhs_places = [rhs_places[d] for d in keep]
@@ -116,12 +121,16 @@ def contract(b, lhs, lhs_places, rhs, rhs_places, written, sizes, element):
 
 
 class Windows:
-    """Windows over the dimensions of a padded tensor, as far as they are longer than 1 or skip elements."""
+    """Sliding windows over the dimensions of a padded tensor.
+
+    dims, strides, dilation: size, stride and dilation of the window per dimension; counts: number of windows. Only
+    dimensions with a window longer than 1 get an inner loop.
+    """
 
     def __init__(self, shape, dims, strides, dilation, counts):
         self.shape, self.dims, self.strides, self.dilation, self.counts = shape, dims, strides, dilation, counts
         self.moving = [d for d, n in enumerate(dims) if n > 1]
-        # Loops: the windows, then what is inside them.
+        # Loops: over the windows, then inside them.
         self.sizes = [*counts, *[dims[d] for d in self.moving]]
         inner = {d: len(counts) + i for i, d in enumerate(self.moving)}
         self.read = AffineMap(len(self.sizes), tuple(
@@ -131,21 +140,22 @@ class Windows:
         self.inner = AffineMap(len(self.sizes), tuple(range(len(counts), len(self.sizes))))
 
     def tiles(self) -> bool:
+        """Whether windows neither overlap nor leave gaps."""
         return all(s == n and d == 1 for s, n, d in zip(self.strides, self.dims, self.dilation))
 
     def extents(self, b, element):
-        """An operand that says how long windows are; its elements are not read."""
+        """An operand that gives the inner loops their extents; its elements are not read."""
         return b.empty(TensorType(tuple(self.dims[d] for d in self.moving), element)), self.inner
 
     def iterators(self):
         return ["parallel"] * len(self.counts) + ["reduction"] * len(self.moving)
 
     def number(self, b, element):
-        """In the body: the place inside the window, row-major."""
+        """Inside the body: the row-major position in the window."""
         return row_major(b, {len(self.counts) + i: self.dims[d] for i, d in enumerate(self.moving)}, element)
 
     def split(self, b, x):
-        """For windows that tile: each dimension as (window, inside) where there is something inside; the inner dims."""
+        """For tiling windows: x with each dimension split into (window, inside), and the dimensions inside."""
         x = b.slice(x, [0] * len(self.counts), [c * n for c, n in zip(self.counts, self.dims)])
         shape, inner = [], []
         for d, count in enumerate(self.counts):
@@ -156,7 +166,7 @@ class Windows:
         return b.reshape(x, shape), inner
 
     def fold(self, b, x, combine, identity, element, prepare=lambda x: x):
-        """Combines the elements of each window."""
+        """Reduces the elements of each window."""
         if self.tiles():
             parts, inner = self.split(b, x)
             return b.reduce(parts, inner, combine, identity, element, prepare)
@@ -167,7 +177,7 @@ class Windows:
 
 
 def dilate(b, x, steps, fill):
-    """Puts step - 1 elements `fill` between neighbours: pads a new inner dimension and joins it."""
+    """Inserts step - 1 elements `fill` between neighbours, by padding a new inner dimension and collapsing it."""
     for d, step in enumerate(steps):
         n = x.type.shape[d]
         if step == 1 or n <= 1:
