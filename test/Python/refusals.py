@@ -61,7 +61,7 @@ class Refusals(unittest.TestCase):
         def fn(x):
             return slicing.scatter_p.bind(x, np.zeros((1, 1), np.int32), x[:1], update_jaxpr=jaxpr, update_consts=consts, dimension_numbers=numbers,
                                           indices_are_sorted=False, unique_indices=False, mode=lax.GatherScatterMode.CLIP)
-        self.refused(fn, (array(3),), line_of(fn, 1), "'scatter' by a function of the element and the update is not supported")
+        self.refused(fn, (array(3),), line_of(fn, 1), "'scatter' with a function of the element and the update is not supported")
 
     def test_a_fault_of_the_importer(self):
         def fn(x):
@@ -108,17 +108,17 @@ class Refusals(unittest.TestCase):
         self.refused(lambda x: x, (array(8),), "of rank 1", in_shardings=P("d", None), mesh=mesh)
         self.refused(lambda x: x, (array(8),), "without a mesh", in_shardings=P("d"))
         self.refused(lambda x: x, (array(8),), "mesh is a list", "tessera.ProcessMesh", in_shardings=P("d"), mesh=[8])
-        self.refused(lambda x, y: x, (array(8), array(8)), "in_shardings do not fit", in_shardings=(P(),), mesh=mesh)
+        self.refused(lambda x, y: x, (array(8), array(8)), "in_shardings do not match", in_shardings=(P(),), mesh=mesh)
 
     def test_how_many_shardings(self):
         mesh = mesh_of(d=8)
-        self.refused(lambda x, y: x, (array(8), array(8)), "in_shardings do not fit the arguments: 1 for 2 arguments; give one for each, or one "
+        self.refused(lambda x, y: x, (array(8), array(8)), "in_shardings do not match the arguments: 1 for 2 arguments; give one for each, or one "
                      "sharding for all of them", in_shardings=(P(),), mesh=mesh)
-        self.refused(lambda x: x, ({"a": array(8)},), "in_shardings do not fit the arguments: each entry is a sharding",
+        self.refused(lambda x: x, ({"a": array(8)},), "in_shardings do not match the arguments: each entry is a sharding",
                      in_shardings=({"b": P()},), mesh=mesh)
 
     def test_arguments_are_a_tuple(self):
-        self.refused(lambda x: x, array(8), "refusals.py:25:", "error: args of from_jax is a ", "args is a tuple of arguments: write (x,)")
+        self.refused(lambda x: x, array(8), "refusals.py:25:", "error: args of from_jax is a ", "not a tuple of arguments; write (x,)")
 
     def test_a_mesh_alone(self):
         """All values are replicated on it, unless a search cuts them."""
@@ -138,7 +138,7 @@ class Refusals(unittest.TestCase):
 
     def test_calls(self):
         program = tessera.from_jax(lambda x: x * 2, (array(3),))
-        for args, message in (((np.zeros(3, np.float32), 1), "'<lambda>' takes 1 argument, 2 were given"),
+        for args, message in (((np.zeros(3, np.float32), 1), "'<lambda>' takes 1 argument, got 2"),
                               (({"a": np.zeros(3, np.float32)},), "argument 0 of '<lambda>' has the structure {'a': *}; the program was imported for *"),
                               ((np.zeros(4, np.float32),), "argument 'x' has shape (4,), the program takes (3,)"),
                               ((np.zeros(3),), "argument 'x' is float64, the program takes float32; convert it with astype")):

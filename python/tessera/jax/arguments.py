@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Trees of arguments and results: names, shardings, what feeds the next step."""
+"""Trees of arguments and results: names, shardings, and feeds (results that become arguments of the next step)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .errors import ImportFailure
 
 @dataclasses.dataclass
 class Leaf:
-    """An array in a tree. `path` is its place, the first entry being the argument or result; `sharding` JAX's or None."""
+    """An array in a tree. `path` starts with the index of the argument or result; `sharding` is JAX's, or None."""
 
     name: str
     aval: Any
@@ -32,16 +32,18 @@ def _text(key) -> str:
 
 
 def _broadcast(shardings, tree, what):
-    """A sharding for each leaf of `tree` from a tree prefix of them, None for open ones."""
+    """One sharding per leaf of `tree`, from a tree prefix of shardings; None: left to the compiler."""
     leaf = lambda x: x is None or isinstance(x, (Sharding, PartitionSpec))
     try:
         full = jax.tree.broadcast(shardings, tree, is_leaf=leaf)
     except ValueError:
         values = "arguments" if what == "in_shardings" else "results"
         if isinstance(shardings, (tuple, list)) and isinstance(tree, (tuple, list)) and len(shardings) != len(tree):
-            raise ImportFailure(f"{what} do not fit the {values}: {len(shardings)} for {len(tree)} {values}; give one for each, or one sharding "
+            raise ImportFailure(f"{what} do not match the {values}: {len(shardings)} for {len(tree)} {values}; give "
+                                "one for each, or one sharding "
                                 "for all of them") from None
-        raise ImportFailure(f"{what} do not fit the {values}: each entry is a sharding, None, or a tree of them with the structure of its "
+        raise ImportFailure(f"{what} do not match the {values}: each entry is a sharding, None, or a tree of them "
+                            "with the structure of its "
                             f"{values[:-1]}") from None
     return jax.tree.leaves(full, is_leaf=leaf)
 
@@ -63,7 +65,7 @@ def arguments(fn, args, shardings) -> list[Leaf]:
 
 
 def results(shape, shardings, feeds: dict[int, int], inputs: list[Leaf]) -> list[Leaf]:
-    """Leaves of the results. Those that feed an argument are called after it: new.params.w1; others by their place."""
+    """Leaves of the results. One that feeds an argument is named after it, new.params.w1; others by their path."""
     paths = jax.tree_util.tree_flatten_with_path(shape)[0]
     given = _broadcast(shardings, shape, "out_shardings") if shardings is not None else [None] * len(paths)
     leaves = []
@@ -85,9 +87,11 @@ def _unique(leaves):
 
 
 def matching_feeds(args, shape) -> dict[int, int]:
-    """Which result is which argument of the next step (leaf numbers): a result that is a container of arrays feeds the
-    first argument of the same tree and types that nothing feeds yet. Bare arrays are never matched: data may have the type
-    of a result."""
+    """Result leaf -> argument leaf of the next step.
+
+    A result that is a container of arrays feeds the first unmatched argument of the same structure and types. Bare
+    arrays are never matched: data may have the type of a result.
+    """
     outs = list(shape) if type(shape) in (tuple, list) else [shape]
     feeds, first_out, taken = {}, 0, set()
     for out in outs:

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`lax.associative_scan` as one operation.
 
-JAX spells it as slices and interleavings of halves, of halves of halves. While a function is traced, calls of `jax.lax.associative_scan`
-bind a primitive instead where the function combines elements alone, so that its operations can be those of scalars. Derivatives are linear
-recurrences, t[i] = M[i] t[i - 1] + u[i], which are scans, too: a second primitive, whose transpose is itself from the other end.
+JAX expands it to recursive slicing and interleaving of halves. During tracing, calls of `jax.lax.associative_scan` bind
+a primitive instead if the function is elementwise, so that it can be imported as scalar operations. Derivatives are
+linear recurrences, t[i] = M[i] t[i - 1] + u[i], which are scans too: a second primitive, whose transpose is itself in
+reverse.
 """
 
 from __future__ import annotations
@@ -22,35 +23,36 @@ from ..ir import Block, TensorType, Value
 from .errors import ImportFailure
 from .registry import RULES, rule
 
-_spelled_out = lax.associative_scan
+_expanded = lax.associative_scan
 _scan = jex_core.Primitive("tessera_associative_scan")
 _linear = jex_core.Primitive("tessera_linear_recurrence")
 
 
-# What calls of lax.associative_scan become.
+# Interception of lax.associative_scan.
 
 @contextlib.contextmanager
 def recognised():
-    """Calls of `jax.lax.associative_scan` inside bind a primitive where they can."""
+    """Context manager: calls of `jax.lax.associative_scan` bind a primitive where possible."""
     lax.associative_scan = associative_scan
     try:
         yield
     finally:
-        lax.associative_scan = _spelled_out
+        lax.associative_scan = _expanded
 
 
 def associative_scan(fn, elems, reverse=False, axis=0):
+    """Replaces lax.associative_scan; uses JAX's expansion if the function is not elementwise."""
     leaves, tree = jax.tree.flatten(elems)
     leaves = [jnp.asarray(leaf) for leaf in leaves]
     body = _scalar_program(fn, leaves, tree)
     if body is None or not all(leaf.shape == leaves[0].shape for leaf in leaves) or not -leaves[0].ndim <= axis < leaves[0].ndim:
-        return _spelled_out(fn, elems, reverse, axis)
+        return _expanded(fn, elems, reverse, axis)
     results = _scan.bind(*leaves, body=body, axis=axis % leaves[0].ndim, reverse=bool(reverse))
     return jax.tree.unflatten(tree, results)
 
 
 def _scalar_program(fn, leaves, tree):
-    """The function of two elements as a program over scalars; None where it is more than that."""
+    """The function of two elements as a jaxpr over scalars; None if it is not elementwise."""
     if not callable(fn) or not leaves:
         return None
     scalars = [jax.ShapeDtypeStruct((), leaf.dtype) for leaf in leaves]
@@ -60,7 +62,7 @@ def _scalar_program(fn, leaves, tree):
         return jax.tree.leaves(fn(jax.tree.unflatten(tree, args[:half]), jax.tree.unflatten(tree, args[half:])))
     try:
         program = jax.make_jaxpr(flat)(*scalars, *scalars)
-    except Exception:  # of a function that needs arrays: what is wrong with it JAX says itself
+    except Exception:  # the function needs arrays, or is wrong; JAX reports the latter later
         return None
     fits = [(v.shape, v.dtype) for v in program.out_avals] == [((), s.dtype) for s in scalars]
     return program if fits and not program.consts and _is_elementwise(program.jaxpr) else None
@@ -80,7 +82,7 @@ def _is_elementwise(jaxpr) -> bool:
 
 
 def _on_arrays(body, rank: int):
-    """A program over scalars as a function of arrays."""
+    """A jaxpr over scalars as a function of arrays of that rank."""
     function = jex_core.jaxpr_as_fun(body)
     for _ in range(rank):
         function = jax.vmap(function)
@@ -88,7 +90,7 @@ def _on_arrays(body, rank: int):
 
 
 def _shifted(x, axis: int, reverse: bool):
-    """By one step of the scan; the first step gets zeros."""
+    """The values of the previous step of the scan; zeros at the first step."""
     x = lax.slice_in_dim(x, 1, None, axis=axis) if reverse else lax.slice_in_dim(x, 0, x.shape[axis] - 1, axis=axis)
     padding = [(0, 0, 0)] * x.ndim
     padding[axis] = (0, 1, 0) if reverse else (1, 0, 0)
@@ -99,11 +101,11 @@ def _is_first(x, axis: int, reverse: bool):
     return lax.broadcasted_iota(jnp.int32, x.shape, axis) == (x.shape[axis] - 1 if reverse else 0)
 
 
-# The scan.
+# The scan primitive.
 
 def _evaluate_scan(*xs, body, axis, reverse):
     fn = _on_arrays(body, xs[0].ndim)
-    return list(_spelled_out(lambda a, b: tuple(fn(*a, *b)), tuple(xs), reverse, axis))
+    return list(_expanded(lambda a, b: tuple(fn(*a, *b)), tuple(xs), reverse, axis))
 
 
 def _scan_jvp(primals, tangents, *, body, axis, reverse):
@@ -134,7 +136,7 @@ def _scan_jvp(primals, tangents, *, body, axis, reverse):
 
 
 def _dependences(jaxpr, n: int) -> list[set[int]]:
-    """Which of the first `n` inputs each output is computed from."""
+    """For each output, the set of the first `n` inputs that it depends on."""
     known = {v: {i} for i, v in enumerate(jaxpr.invars[:n])}
     read = lambda v: set() if isinstance(v, jex_core.Literal) else known.get(v, set())
     for eqn in jaxpr.eqns:
@@ -144,7 +146,7 @@ def _dependences(jaxpr, n: int) -> list[set[int]]:
 
 
 def _closed(pattern) -> tuple[tuple[bool, ...], ...]:
-    """The places of matrices with this pattern and of their products that are not zero."""
+    """The transitive closure of a pattern: the positions where products of such matrices may be non-zero."""
     n = len(pattern)
     while True:
         more = [[pattern[i][j] or any(pattern[i][k] and pattern[k][j] for k in range(n)) for j in range(n)] for i in range(n)]
@@ -153,13 +155,13 @@ def _closed(pattern) -> tuple[tuple[bool, ...], ...]:
         pattern = more
 
 
-# Linear recurrences: matrices by the places of a pattern, then vectors.
+# The linear-recurrence primitive. Operands: matrix entries at the positions of `pattern`, then vector entries.
 
-def _compose(pattern, multiply, add, before, behind):
-    """(M', u') after (M, u): (M' M, M' u + u')."""
+def _compose(pattern, multiply, add, earlier, later):
+    """The composition of (M, u), then (M', u'): (M' M, M' u + u')."""
     n, places = len(pattern), [(i, j) for i, row in enumerate(pattern) for j, there in enumerate(row) if there]
-    first, second = dict(zip(places, before)), dict(zip(places, behind))
-    u, v = before[len(places):], behind[len(places):]
+    first, second = dict(zip(places, earlier)), dict(zip(places, later))
+    u, v = earlier[len(places):], later[len(places):]
 
     def total(terms):
         result, *rest = terms
@@ -169,7 +171,7 @@ def _compose(pattern, multiply, add, before, behind):
     matrix = []
     for i, j in places:
         terms = [multiply(second[i, k], first[k, j]) for k in range(n) if (i, k) in second and (k, j) in first]
-        matrix.append(total(terms) if terms else multiply(second[i, j], first[i, j]))  # a nilpotent place: of zeros
+        matrix.append(total(terms) if terms else multiply(second[i, j], first[i, j]))  # both entries are zero
     vector = [total([*[multiply(second[i, k], u[k]) for k in range(n) if (i, k) in second], v[i]]) for i in range(n)]
     return [*matrix, *vector]
 
@@ -177,7 +179,7 @@ def _compose(pattern, multiply, add, before, behind):
 def _evaluate_linear(*values, pattern, axis, reverse):
     n = len(pattern)
     combine = lambda a, b: tuple(_compose(pattern, jnp.multiply, jnp.add, list(a), list(b)))
-    return list(_spelled_out(combine, tuple(values), reverse, axis)[-n:])
+    return list(_expanded(combine, tuple(values), reverse, axis)[-n:])
 
 
 def _linear_jvp(primals, tangents, *, pattern, axis, reverse):
@@ -196,7 +198,7 @@ def _linear_transpose(cotangents, *values, pattern, axis, reverse):
     n = len(pattern)
     slopes = values[:-n]
     if any(ad.is_undefined_primal(m) for m in slopes):
-        raise NotImplementedError("a linear recurrence is linear in what it adds, not in its factors")
+        raise NotImplementedError("a linear recurrence is linear in its summands, not in its factors")
     places = [(i, j) for i, row in enumerate(pattern) for j, there in enumerate(row) if there]
     by_place = {(j, i): _shifted(m, axis, not reverse) for (i, j), m in zip(places, slopes)}  # M[i + 1], transposed
     turned = tuple(tuple(pattern[j][i] for j in range(n)) for i in range(n))
@@ -227,12 +229,12 @@ ad.primitive_jvps[_scan], ad.primitive_jvps[_linear] = _scan_jvp, _linear_jvp
 ad.primitive_transposes[_linear] = _linear_transpose
 
 
-# Their rules.
+# Import rules.
 
 @rule(_scan.name)
 def _(ctx, eqn, *values):
     body = eqn.params["body"]
-    return ctx.b.scan(values, eqn.params["axis"], lambda before, behind: on_scalars(ctx, body, [*before, *behind]),
+    return ctx.b.scan(values, eqn.params["axis"], lambda earlier, later: on_scalars(ctx, body, [*earlier, *later]),
                       reverse=eqn.params["reverse"])
 
 
@@ -240,12 +242,12 @@ def _(ctx, eqn, *values):
 def _(ctx, eqn, *values):
     b, pattern = ctx.b, eqn.params["pattern"]
     multiply, add = [lambda x, y, name=name: b.apply(name, x, y) for name in ("arith.mulf", "arith.addf")]
-    combine = lambda before, behind: _compose(pattern, multiply, add, before, behind)
+    combine = lambda earlier, later: _compose(pattern, multiply, add, earlier, later)
     return b.scan(values, eqn.params["axis"], combine, reverse=eqn.params["reverse"])[-len(pattern):]
 
 
 def on_scalars(ctx, program, values: Sequence[Value]) -> list[Value]:
-    """The results of a program over scalars, as operations on scalars at the end of the current block."""
+    """The results of a jaxpr over scalars, built as scalar operations at the end of the current block."""
     b = ctx.b
     made = Block([TensorType((), v.type) for v in values])
     with b.isolated(made):

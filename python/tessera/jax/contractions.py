@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sums of products: dot_general."""
+"""Contractions: dot_general."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _(ctx, eqn, lhs, rhs):
     for operand in eqn.invars:
         if elements.is_float(operand.aval.dtype) and not elements.is_float(target):
             raise ctx.error(eqn, f"'dot_general' of {operand.aval.dtype} to {target} is not supported; use astype")
-    def converted(value, dtype):  # integers are, before: a contraction only widens floats
+    def converted(value, dtype):  # convert integers first: linalg.contract only extends floats
         if elements.is_float(dtype) or value.type.element == element:
             return value
         return b.pointwise([value], value.type.shape, lambda x: convert(b, x, dtype, target))
@@ -45,7 +45,7 @@ def _(ctx, eqn, lhs, rhs):
 
 
 def product(b, lhs, rhs, lhs_loops, rhs_loops, sizes, element):
-    """Without a sum: all products, elementwise."""
+    """The case without summed dimensions: an elementwise product."""
     floats = element in ("f64", "f32", "f16", "bf16")
     spread = []
     for value, loops in ((lhs, lhs_loops), (rhs, rhs_loops)):

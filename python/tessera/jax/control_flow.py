@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""scan, while and cond as the loops and branches of scf."""
+"""scan, while and cond as scf loops and branches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _(ctx, eqn, *values):
     b, p = ctx.b, eqn.params
     consts, carried = values[:p["num_consts"]], values[p["num_consts"]:p["num_consts"] + p["num_carry"]]
     streams, length = values[len(consts) + len(carried):], p["length"]
-    # What is stacked starts as zeros and is written slice by slice.
+    # Stacked results start as zeros and are written slice by slice.
     stacks = [b.constant(0, ctx.type(v.aval, "a result of 'scan'")) for v in eqn.outvars[len(carried):]]
     inits = [*carried, *stacks]
     body = Block(["index", *[v.type for v in inits]])
@@ -38,7 +38,7 @@ def _stored(b, stack, part, step):
 
 
 def scalar(b, value):
-    """The element of a tensor of rank 0."""
+    """The element of a rank-0 tensor."""
     return b.op("tensor.extract", [value], [value.type.element]).result
 
 
@@ -51,7 +51,7 @@ def _(ctx, eqn, *values):
     before, after = Block(types), Block(types)
     with b.inside(before):
         again, = ctx.inline(p["cond_jaxpr"], [*cond_consts, *before.arguments])
-        lanes = again.type.rank  # of a loop under vmap, which goes on while any lane does
+        lanes = again.type.rank  # dimensions of vmap: the loop runs while any lane runs
         some = b.reduce(again, range(lanes), lambda x, y: b.apply("arith.ori", x, y), False) if lanes else again
         b.op("scf.condition", [scalar(b, some), *before.arguments], [])
     with b.inside(after):
@@ -64,14 +64,14 @@ def _(ctx, eqn, *values):
 
 
 def _where(b, lanes, new, old):
-    """`new` in the lanes (leading dimensions) that go on, else `old`."""
+    """`new` in the lanes (leading dimensions) that still run, else `old`."""
     lanes = b.reshape(lanes, (*lanes.type.shape, *[1] * (new.type.rank - lanes.type.rank)))
     return b.pointwise([lanes, new, old], new.type.shape, lambda go, x, y: b.select(go, x, y))
 
 
 @rule("platform_index")
 def _(ctx, eqn):
-    """Which branch is that of the host: programs are the same wherever they run."""
+    """The branch of platform "cpu", or the default one: programs are the same on all platforms."""
     platforms = eqn.params["platforms"]
     index = next((i for i, names in enumerate(platforms) if names is None or "cpu" in names), len(platforms) - 1)
     return ctx.b.constant(index, ctx.type(eqn.outvars[0].aval, "the platform"))
@@ -85,13 +85,13 @@ def _(ctx, eqn, which, *values):
         return []
 
     def choose(index, first):
-        """The results of branch `first` or a later one."""
+        """The results of the branches from `first` on."""
         if first == len(branches) - 1:
             return ctx.inline(branches[first], values)
         here, others = Block(), Block()
         if which.type.element == "i1":
             condition = b.compare("eq", index, b.constant(0, "i1"))
-        else:  # out of range is the nearest branch
+        else:  # an index out of range selects the nearest branch
             condition = b.compare("sle", index, b.constant(first, index.type))
         with b.inside(here):
             b.op("scf.yield", ctx.inline(branches[first], values), [])

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Element types of NumPy and JAX as those of MLIR. Unsigned integers have the same bits; their operations differ."""
+"""NumPy and JAX element types as MLIR ones. Unsigned integers map to signless types of the same width."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _ELEMENTS = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "
 
 
 def element_of(dtype) -> str | None:
-    """The element type, None if there is none."""
+    """The MLIR element type; None if it is not supported."""
     return _ELEMENTS.get(np.dtype(dtype).name) if not _is_extended(dtype) else None
 
 
 def kind_of(dtype) -> str:
-    """The element type with its sign: ui32 where values are written i32 (tessera.ir.scalars)."""
+    """The element type with its sign: ui32 for values of type i32 (tessera.ir.scalars)."""
     return f"u{element_of(dtype)}" if is_unsigned(dtype) else element_of(dtype)
 
 
@@ -36,12 +36,12 @@ def is_float(dtype) -> bool:
 
 
 def _is_extended(dtype) -> bool:
-    """Types that are JAX's own, such as those of random keys."""
+    """Whether it is one of JAX's own dtypes, such as those of random keys."""
     return not isinstance(dtype, (np.dtype, str)) and not (isinstance(dtype, type) and issubclass(dtype, np.generic))
 
 
 def constant(builder: ir.Builder, array) -> ir.Value:
-    """An array as a constant of its shape."""
+    """An array as a constant of its shape. Raises ImportFailure for unsupported types."""
     array = np.asarray(array)
     element = element_of(array.dtype)
     if element is None:
@@ -50,11 +50,11 @@ def constant(builder: ir.Builder, array) -> ir.Value:
 
 
 def convert(builder: ir.Builder, x: ir.Value, source, target) -> ir.Value:
-    """A scalar of NumPy type `source` as one of `target`."""
+    """A scalar converted from NumPy type `source` to `target`."""
     return scalars.convert(builder, x, kind_of(source), kind_of(target), element_of(target))
 
 
 def bound(dtype, largest: bool) -> float | int:
-    """The greatest or least number of a type, for unsigned ones as signed numbers of the same bits."""
+    """The greatest or least number of a type; for unsigned types the signed number with the same bits."""
     number = (greatest if largest else least)(kind_of(dtype))
     return as_signed(number, kind_of(dtype)) if is_unsigned(dtype) else number

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Primitives that work on each element alone."""
+"""Elementwise primitives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .registry import rule
 
 
 def pointwise(ctx, eqn, values, body):
-    """The result of `eqn` from the elements of `values`; operands of rank 0 and extents of 1 are broadcast."""
+    """The result of `eqn` by `body` on the elements of `values`; rank-0 operands and extents of 1 are broadcast."""
     return ctx.b.pointwise(values, eqn.outvars[0].aval.shape, body)
 
 
@@ -25,7 +25,7 @@ def _kind(eqn, operand=0) -> str:
 
 
 def _simple(primitive, name=None):
-    """A primitive that is one operation of tessera.ir.scalars."""
+    """Registers a primitive that is one operation of tessera.ir.scalars."""
     name = name or primitive
 
     @rule(primitive)
@@ -62,12 +62,15 @@ def _(ctx, eqn, x, y):
     b = ctx.b
     if elements.is_float(eqn.invars[0].aval.dtype):
         return pointwise(ctx, eqn, [x, y], lambda x, y: b.apply("arith.divf", x, y))
-    # As XLA: x / 0 is -1, and the least number over -1 is itself.
+    # As in XLA: x / 0 is -1, and the least integer divided by -1 is itself.
     return pointwise(ctx, eqn, [x, y], lambda x, y: scalars.divide(b, "div", _kind(eqn), x, y, b.constant(-1, x.type), x))
 
 
 def floor_divide(ctx, eqn, values):
-    """`x // c` of integers by a positive constant, which JAX spells by signs and remainders, as one operation; None of others."""
+    """`x // c` of integers with a positive constant c as one operation; None for others.
+
+    JAX expands it to signs and remainders.
+    """
     divisor = scalars.splat_of(values[1])
     if elements.is_float(eqn.invars[0].aval.dtype) or divisor is None or divisor <= 0:
         return None
@@ -97,7 +100,7 @@ def _(ctx, eqn, x, y):
 
 @rule("nextafter")
 def _(ctx, eqn, x, y):
-    """The bits of a float are its magnitude in order, below a sign: one more leads away from 0, one less towards it."""
+    """Floats as sign and magnitude bits: adding 1 to the bits moves away from 0, subtracting 1 towards 0."""
     b, element = ctx.b, x.type.element
     bits, size = f"i{width(element)}", width(element)
 
@@ -108,7 +111,7 @@ def _(ctx, eqn, x, y):
         signs_differ = b.compare("slt", b.apply("arith.xori", here, there), b.constant(0, bits))
         farther = b.compare("ugt", b.apply("arith.andi", here, rest), b.apply("arith.andi", there, rest))
         step = b.select(b.apply("arith.ori", signs_differ, farther), b.constant(-1, bits), one)
-        least = b.apply("arith.ori", b.apply("arith.andi", there, sign), one)  # from 0 the smallest number of y's sign
+        least = b.apply("arith.ori", b.apply("arith.andi", there, sign), one)  # from 0: the smallest number with the sign of y
         moved = b.select(b.compare("oeq", x, zero), least, b.apply("arith.addi", here, step))
         moved = b.select(b.compare("oeq", x, y), there, moved)
         return b.select(b.compare("uno", x, y), b.constant(math.nan, x.type), b.cast("arith.bitcast", moved, element))
@@ -117,7 +120,7 @@ def _(ctx, eqn, x, y):
 
 @rule("le_to", "lt_to")
 def _(ctx, eqn, x, y):
-    """In the order of sorting, where NaN comes last."""
+    """Comparison in sorting order, with NaN last."""
     unsigned = elements.is_unsigned(eqn.invars[0].aval.dtype)
     keys = [ordered(ctx.b, v, unsigned) for v in (x, y)]
     return pointwise(ctx, eqn, keys, lambda x, y: ctx.b.compare("sle" if eqn.primitive.name == "le_to" else "slt", x, y))
@@ -151,7 +154,7 @@ def _(ctx, eqn, x):
 
 @rule("pow")
 def _(ctx, eqn, x, y):
-    """An integer exponent is brought to the type of the base, as XLA does."""
+    """Powers; an integer exponent is converted to the type of the base, as in XLA."""
     base, power = [v.aval.dtype for v in eqn.invars]
     return pointwise(ctx, eqn, [x, y], lambda x, y: ctx.b.apply("math.powf", x, elements.convert(ctx.b, y, power, base)))
 

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is raised when a JAX program cannot be imported."""
+"""The exception for JAX programs that cannot be imported."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from ..source import refuse
 
 
 class ImportFailure(Error):
-    """A program that cannot be imported. `location` is the line of the program that is refused; where it is None, the text begins with
-    the line that calls the importer."""
+    """A JAX program that cannot be imported.
+
+    `location`: the line of the program at fault; if None, the text begins with the line that calls the importer.
+    """
 
     def __init__(self, message: str, location: Location | None = None):
         self.message, self.location = message, location

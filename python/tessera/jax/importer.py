@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Walks a jaxpr and asks the rule of each primitive for its operations."""
+"""Walks a jaxpr and builds operations with the rule of each primitive."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jax.extend import core as jex_core
 
-try:  # JAX publishes the traceback, but not how its own frames are told from the user's.
+try:  # not public, but JAX has no public way to tell its own frames from the user's
     from jax._src.source_info_util import user_frame
 except ImportError:
     user_frame = None
@@ -24,12 +24,12 @@ from .shardings import ShardingReader
 
 
 def user_location(eqn) -> ir.Location | None:
-    """The line of the user's program that an equation comes from."""
+    """The line of the user's program that an equation comes from; None if there is none."""
     try:
         frame = user_frame(eqn.source_info.traceback)
     except (AttributeError, TypeError):
         frame = None
-    if frame is None or is_of_package(frame.file_name):  # a program that a rule traced itself
+    if frame is None or is_of_package(frame.file_name):  # traced by a rule
         return None
     return ir.Location(frame.file_name, frame.start_line, frame.start_column + 1)
 
@@ -45,7 +45,7 @@ def subprograms(eqn):
 
 
 def check_primitives(jaxpr) -> None:
-    """Raises one error that names every primitive without a rule."""
+    """Raises one ImportFailure that names every unsupported primitive."""
     unknown: dict[str, ir.Location | None] = {}
 
     def visit(jaxpr, around):
@@ -64,24 +64,28 @@ def check_primitives(jaxpr) -> None:
         raise ImportFailure(f"primitive '{first}' is not supported{more}", location)
 
 
-# Their jaxprs say how two numbers combine; the rule knows it from the primitive's name.
+# Primitives whose jaxpr only combines two numbers, which the rule derives from the name.
 _NO_PROGRAM_INSIDE = {"scatter-add", "scatter_add", "scatter-sub", "scatter_sub", "scatter-mul", "scatter_mul", "scatter_min", "scatter_max"}
 
 
 class Importer:
-    """What rules work with: `b` builds, `location` is where the current equation stands."""
+    """The context of rules: `b` is the builder, `location` that of the current equation."""
 
     def __init__(self, shardings: ShardingReader):
         self.b = ir.Builder()
         self.shardings = shardings
         self.location: ir.Location | None = None
-        self.dropped_checkpoints: list[ir.Location | None] = []  # where derivatives would compute again
+        self.dropped_checkpoints: list[ir.Location | None] = []  # of jax.checkpoint, which is not honoured
 
     def error(self, eqn, message: str) -> ImportFailure:
+        """An ImportFailure at the line of an equation."""
         return ImportFailure(message, user_location(eqn) or self.location)
 
     def type(self, aval, what: str, location=None) -> ir.TensorType:
-        """The tensor type of an abstract value. Random keys are arrays of their words."""
+        """The tensor type of an abstract value; random keys are arrays of their words.
+
+        Raises ImportFailure for unsupported types.
+        """
         if is_key(getattr(aval, "dtype", None)):
             return ir.TensorType((*aval.shape, *aval.dtype._impl.key_shape), "i32")
         if not hasattr(aval, "shape") or elements.element_of(aval.dtype) is None:
@@ -92,14 +96,14 @@ class Importer:
         return ir.TensorType(tuple(aval.shape), elements.element_of(aval.dtype))
 
     def shape(self, eqn, result: int = 0) -> tuple[int, ...]:
-        """The shape of a result of an equation, with the words of a key as a last dimension."""
+        """The shape of a result of an equation; keys have their words as a last dimension."""
         return self.type(eqn.outvars[result].aval, f"result of '{eqn.primitive}'").shape
 
     def iota(self, shape, dim: int, dtype) -> ir.Value:
         """A tensor whose elements are their index along `dim`."""
         b, element = self.b, elements.element_of(dtype)
         shape = tuple(shape)
-        # Made along the dimension alone, then broadcast: readers see the row.
+        # Built as a row and broadcast, so that readers see the row.
         row = ir.TensorType((shape[dim],), element)
 
         def body(_):
@@ -113,7 +117,7 @@ class Importer:
         return b.broadcast(value, shape, [dim])
 
     def inline(self, program, values: Sequence[ir.Value]) -> list[ir.Value]:
-        """The results of a jaxpr (open or closed) on values; open ones get their constants as leading values."""
+        """The results of a jaxpr, closed or open, on values; an open one takes its constants as leading values."""
         if isinstance(program, jex_core.ClosedJaxpr):
             jaxpr = program.jaxpr
             consts = [self._constant(c, v, jaxpr) for c, v in zip(program.consts, jaxpr.constvars)]
@@ -150,9 +154,9 @@ class Importer:
     def _equation(self, eqn, environment):
         location = user_location(eqn)
         old, self.location = self.location, location or self.location
-        for variable in eqn.outvars:  # before a rule meets a type that it does not know
+        for variable in eqn.outvars:  # reject unsupported types before the rule runs
             self.type(variable.aval, f"result of '{eqn.primitive}'")
-        if eqn.primitive.name not in RULES:  # of a program that a rule traced itself
+        if eqn.primitive.name not in RULES:  # in a jaxpr traced by a rule
             raise self.error(eqn, f"primitive '{eqn.primitive.name}' is not supported")
         with self.b.at(location), standing_at(self.location):
             values = [self._value(v, environment) for v in eqn.invars]
@@ -167,7 +171,10 @@ class Importer:
 
 
 def _progression(value):
-    """(dim, first, step) of integers that are first + step * index along one dimension; None of others, and of few."""
+    """(dim, first, step) of integers equal to first + step * index along one dimension.
+
+    None for other arrays and for small ones.
+    """
     if not (hasattr(value, "dtype") and np.issubdtype(value.dtype, np.signedinteger)) or value.size < 64:
         return None
     array = np.asarray(value)
@@ -183,7 +190,7 @@ def _progression(value):
 
 
 def is_key(dtype) -> bool:
-    """Whether it is the type of random keys."""
+    """Whether it is a dtype of random keys."""
     return dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
 
 

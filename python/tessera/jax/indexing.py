@@ -1,16 +1,16 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Gathers and scatters as loop nests whose sharding rule can be read off.
+"""Gathers and scatters as loop nests with inferable sharding rules.
 
-A gather runs over the operand's indexed dimensions too and keeps the element whose index is the one asked for:
+A gather also iterates over the operand's indexed dimensions and selects the element with the requested index:
 
     out[i, j] = fold(+, v) select(indices[i] == v, operand[v, j], 0)
 
-When v is cut, each device looks up what it holds and the results add up. A scatter is the same with the roles changed:
+If v is sharded, each device looks up the elements that it holds and the results are added. A scatter swaps the roles:
 
     out[v, j] = operand[v, j] combined with fold(op, i) select(indices[i] == v, updates[i, j], identity of op)
 
-Nothing is multiplied, so that infinities and NaN stay where they are.
+Nothing is multiplied, so that infinities and NaN are preserved.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from .elements import bound, convert, kind_of
 from .reductions import narrow
 from .registry import rule
 
-_NOWHERE = -(1 << 30)  # an index that no loop reaches, also after a window's offset is added
+_NOWHERE = -(1 << 30)  # an index that matches no element, even with a window's offset added
 
 
 def _mode(eqn) -> str:
-    """clip, fill or promise."""
+    """The mode of a gather or scatter: clip, fill or promise."""
     name = str(eqn.params["mode"]).upper()
     return "clip" if "CLIP" in name else "fill" if "FILL" in name else "promise"
 
 
 def _columns(ctx, eqn, indices, dtype):
-    """The indices as one integer tensor a column of the index vectors."""
+    """The index vectors as one integer tensor per component."""
     b, shape = ctx.b, indices.type.shape
-    unsigned = dtype.kind == "u" and dtype.itemsize >= 4  # words that are negative numbers where they are signed
+    unsigned = dtype.kind == "u" and dtype.itemsize >= 4  # may be negative as signed words
     to = "i64" if indices.type.element == "i64" or unsigned else "i32"
     columns = []
     for k in range(shape[-1]):
@@ -64,7 +64,7 @@ def _clamped(b, column, last):
 
 
 def _inside(b, columns, lasts):
-    """Where every index lies in [0, last]: i1 tensor."""
+    """An i1 tensor: whether all components of an index vector are in [0, last]."""
     def body(*xs):
         result = None
         for x, last in zip(xs, lasts):
@@ -75,13 +75,13 @@ def _inside(b, columns, lasts):
 
 
 def _only_inside(b, columns, lasts):
-    """The indices, and nowhere for vectors of which one lies outside."""
+    """The index columns, with vectors out of range replaced by _NOWHERE."""
     inside = _inside(b, columns, lasts)
     return [b.pointwise([inside, c], c.type.shape, lambda ok, x: b.select(ok, x, b.constant(_NOWHERE, x.type))) for c in columns]
 
 
 def _matches(b, conditions):
-    """Conjunction of pairs (index element, loop, offset loop or None): index (+ offset) == loop."""
+    """Conjunction of index (+ offset) == loop, over triples (index element, loop, offset loop or None)."""
     result = None
     for index, loop, offset in conditions:
         here = b.cast("arith.index_cast", b.index(loop), index.type)
@@ -104,7 +104,7 @@ def _(ctx, eqn, operand, indices):
     init = b.constant(0, TensorType(out.shape, element))
     batch_loops = [d for d in range(rank) if d not in numbers.offset_dims]
     if _mode(eqn) == "fill" and columns:
-        # Where an index lies outside nothing matches: the sum starts from the fill value there.
+        # An index out of range matches no element: start its sum from the fill value.
         fill = _fill_value(eqn)
         start = b.pointwise([_inside(b, columns, lasts)], columns[0].type.shape,
                             lambda ok: b.select(ok, b.constant(0, element), b.constant(fill, element)))
@@ -124,7 +124,7 @@ def _(ctx, eqn, operand, indices):
             if sizes[d] != n:
                 operand = b.slice(operand, [0] * len(shape), [*operand.type.shape[:d], sizes[d], *operand.type.shape[d + 1:]])
             places.append("0" if offset is None else offset)
-        elif sizes[d] == n and offset is not None:  # it can begin nowhere but at 0
+        elif sizes[d] == n and offset is not None:  # the slice can only begin at 0
             places.append(offset)
         else:
             places.append(loops)
@@ -161,7 +161,7 @@ def _fill_value(eqn):
 
 
 class _Scatter:
-    """The nest of a scatter: loops 0 to R-1 are the operand's dimensions, then come those of the updates."""
+    """The nest of a scatter: loops 0 to R - 1 are the operand's dimensions, followed by those of the updates."""
 
     def __init__(self, ctx, eqn, operand, indices, updates):
         b, numbers = ctx.b, eqn.params["dimension_numbers"]
@@ -185,11 +185,11 @@ class _Scatter:
             self.sizes.append(updates.type.shape[d])
             loops += 1
         self.matches = []  # (column, loop of the operand, loop of the window or None)
-        self.at_zero = []  # operand dims that are written at 0 only
+        self.at_zero = []  # operand dimensions written at index 0 alone
         for d, u in zip(window_dims, numbers.update_window_dims):
             column = columns[scattered.index(d)] if d in scattered else None
             if sizes[d] == shape[d]:
-                self.places[u] = d  # begins at 0 or nowhere
+                self.places[u] = d  # the window begins at 0 or is dropped
                 if column is not None:
                     self.matches.append((column, None, None))
                 continue
@@ -209,7 +209,7 @@ class _Scatter:
         self.update_map = AffineMap(loops, tuple(self.places))
 
     def fold(self, init, combine, identity, value=lambda x: x, inputs=()):
-        """acc = combine(acc, value(update, its loops) if it goes here, else identity), from `init` on."""
+        """acc = combine(acc, value(update, *inputs)) over the updates that target an element, starting from `init`."""
         b, element = self.b, init.type.element
 
         def body(x, *rest):
@@ -229,7 +229,7 @@ class _Scatter:
         return result
 
     def update_number(self, element):
-        """In the body: the place of the update among all that are reduced, row-major."""
+        """Inside the body: the row-major number of the update among those reduced."""
         b, number = self.b, None
         for loop, size in zip(range(self.rank, self.loops), self.sizes):
             here = b.cast("arith.index_cast", b.index(loop), element)
@@ -261,7 +261,7 @@ def _(ctx, eqn, operand, indices, updates):
 
 @rule("scatter")
 def _(ctx, eqn, operand, indices, updates):
-    """Of several updates of one place the last wins: first its number is found, then its value."""
+    """The last of several updates of one element wins: a first nest finds its number, a second one its value."""
     b, element = ctx.b, operand.type.element
     if 0 in updates.type.shape or 0 in operand.type.shape:
         return operand
@@ -278,11 +278,15 @@ def _(ctx, eqn, operand, indices, updates):
 
 
 def _applied(ctx, eqn, operand, nest):
-    """`.at[].apply(f)`: f as often as a place is named. First that is counted, then f runs until the greatest count."""
+    """`.at[].apply(f)`: applies f once per occurrence of an index.
+
+    Occurrences are counted first; f runs up to the greatest count.
+    """
     b, shape, jaxpr = ctx.b, operand.type.shape, eqn.params["update_jaxpr"]
     reads = [v for inner in jaxpr.eqns for v in inner.invars] + list(jaxpr.outvars)
     if any(v is jaxpr.invars[1] for v in reads):
-        raise ctx.error(eqn, "'scatter' by a function of the element and the update is not supported; `.at[].apply(f)` is, with f of the element")
+        raise ctx.error(eqn, "'scatter' with a function of the element and the update is not supported; use "
+                             "`.at[].apply(f)`, with f of the element")
     counts = nest.fold(b.constant(0, TensorType(shape, "i32")), lambda acc, x: b.apply("arith.addi", acc, x), 0, lambda _: b.constant(1, "i32"))
     function = jax.extend.core.jaxpr_as_fun(jax.extend.core.ClosedJaxpr(jaxpr, eqn.params["update_consts"]))
     each = lambda x: function(x, np.zeros((), eqn.invars[0].aval.dtype))[0]
@@ -309,7 +313,7 @@ def _applied(ctx, eqn, operand, nest):
 
 
 def scalar_index(ctx, value, dtype, last):
-    """A rank-0 integer tensor as an index in [0, last]; a number when it is constant."""
+    """A rank-0 integer tensor clamped to [0, last], as a value of type index; a Python integer if it is constant."""
     b = ctx.b
     if value.owner is not None and "splat" in value.owner.attributes:
         return min(max(int(value.owner.attributes["splat"]), 0), last)

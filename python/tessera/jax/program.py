@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`from_jax`: a JAX function as a program for Tessera."""
+"""`from_jax`: a JAX function as a Tessera program."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ from .shardings import ShardingReader
 def to_module(fn: Callable, args: Sequence[Any], in_shardings=None, out_shardings=None, *, mesh=None,
               feeds: str | Mapping[int, int] | None = "auto", ranges: Mapping[str, tuple[int, int]] | None = None,
               name: str = "main"):
-    """Imports `fn(*args)`; arguments as of `from_jax`. Returns the module and the leaves of arguments and results."""
+    """Imports `fn(*args)`, with the arguments of `from_jax`; name: the function's symbol.
+
+    Returns (module, leaves of arguments, leaves of results, shape tree of results).
+    """
     args = tuple(jax.tree.map(_abstract, tuple(args)))
     inputs = trees.arguments(fn, args, in_shardings)
-    anew = functools.wraps(fn)(lambda *values: fn(*values))  # JAX keeps what it has traced of a function, as it was then
+    uncached = functools.wraps(fn)(lambda *values: fn(*values))  # a new function, because JAX caches traces by function
     with of_library("jax"), recognised():
-        closed, shape = jax.make_jaxpr(anew, return_shape=True)(*args)
+        closed, shape = jax.make_jaxpr(uncached, return_shape=True)(*args)
     if isinstance(feeds, str):
         feeds = trees.matching_feeds(args, shape)
     feeds = dict(feeds or {})
@@ -75,7 +78,7 @@ def to_module(fn: Callable, args: Sequence[Any], in_shardings=None, out_sharding
 
 
 class JaxProgram(Program):
-    """A program imported from JAX: its arguments and results are trees of arrays as those of the function."""
+    """A program imported from JAX; arguments and results have the tree structure of the function's."""
 
     def __init__(self, fn, args, in_shardings, out_shardings, **options):
         module, self.inputs, self.outputs, shape = to_module(fn, args, in_shardings, out_shardings, **options)
@@ -86,12 +89,15 @@ class JaxProgram(Program):
 
     @entry
     def __call__(self, *args):
-        """Runs one step on virtual devices; the results are global NumPy arrays in the tree of the function's results."""
+        """Runs one step on virtual devices; returns global NumPy arrays in the tree of the function's results.
+
+        Raises ImportFailure for arguments of another structure.
+        """
         leaves, tree = jax.tree.flatten(args)
         if tree != self._in_tree:
             wanted, given = len(self._in_tree.children()), len(args)
             if given != wanted:
-                raise ImportFailure(f"'{self.name}' takes {wanted} argument{'s'[:wanted != 1]}, {given} {'was' if given == 1 else 'were'} given")
+                raise ImportFailure(f"'{self.name}' takes {wanted} argument{'s'[:wanted != 1]}, got {given}")
             number, has, needs = next((i, a, b) for i, (a, b) in enumerate(zip(tree.children(), self._in_tree.children())) if a != b)
             raise ImportFailure(f"argument {number} of '{self.name}' has the structure {_structure(has)}; the program was imported for "
                                 f"{_structure(needs)}")
@@ -104,14 +110,14 @@ def _structure(tree) -> str:
 
 
 def _words(value, dtype):
-    """What the program takes for an argument: numbers get its type, random keys are their words."""
+    """An argument as the program takes it: numbers are converted to its type, random keys to their words."""
     if is_key(dtype):
         return np.asarray(jax.random.key_data(value))
     return np.asarray(value, dtype=dtype)
 
 
 def _typed(array, dtype):
-    """A result as the function's: signed words become unsigned ones or keys."""
+    """A result in the function's dtype: signed words become unsigned integers or keys."""
     if array.dtype == dtype:
         return array
     return jax.random.wrap_key_data(array.view(np.uint32), impl=dtype._impl.name) if is_key(dtype) else array.view(dtype)
@@ -120,41 +126,43 @@ def _typed(array, dtype):
 @entry
 def from_jax(fn: Callable, args: Sequence[Any], in_shardings=None, out_shardings=None, *, mesh=None,
              feeds: str | Mapping[int, int] | None = "auto", ranges: Mapping[str, tuple[int, int]] | None = None) -> JaxProgram:
-    """Imports `fn(*args)`.
+    """Imports `fn(*args)` as a Program.
 
-    args: a tuple of arrays, jax.ShapeDtypeStructs, or trees of them. in_shardings, out_shardings: tree prefixes of NamedSharding,
-    PartitionSpec (on `mesh`, JAX's or a ProcessMesh) or None (left to the compiler); extents need not divide. mesh: the devices that
-    the program is for; without any sharding all values are replicated on them, unless a search (`explain(search=...)`) cuts them. feeds: which
-    result is which argument of the next step, by leaf numbers; "auto": a tree of results feeds the argument of the same tree
-    and types; None: none.
-    ranges: [lo, hi) of integer arguments by name, for random values.
+    args: a tuple of arrays, jax.ShapeDtypeStructs, or trees of them.
+    in_shardings, out_shardings: tree prefixes of NamedSharding, PartitionSpec (on `mesh`) or None (left to the
+        compiler); extents need not be divisible.
+    mesh: a JAX mesh or ProcessMesh, the devices of the program. Without shardings all values are replicated on it,
+        unless a search (`explain(search=...)`) shards them.
+    feeds: results that become arguments of the next step, as leaf index -> leaf index; "auto": a tree of results feeds
+        the argument of equal structure and types; None: none.
+    ranges: name -> (lo, hi), the range [lo, hi) of random values of an integer argument.
 
-    Raises tessera.jax.ImportFailure, which names the user's line, for a primitive, type or sharding that is not supported;
-    what JAX itself refuses raises JAX's own errors.
+    Raises tessera.jax.ImportFailure at the user's line for unsupported primitives, types and shardings; JAX's own
+    errors are raised unchanged.
     """
     if not isinstance(args, (tuple, list)):
-        raise ImportFailure(f"args of from_jax is a {type(args).__name__}; args is a tuple of arguments: write (x,)")
+        raise ImportFailure(f"args of from_jax is a {type(args).__name__}, not a tuple of arguments; write (x,)")
     return JaxProgram(fn, args, in_shardings, out_shardings, mesh=mesh, feeds=feeds, ranges=ranges)
 
 
 def _abstract(value):
-    """An argument as its shape and type."""
+    """An argument as a jax.ShapeDtypeStruct."""
     if isinstance(value, jax.ShapeDtypeStruct):
         return value
     if is_key(getattr(value, "dtype", None)):
         return jax.ShapeDtypeStruct(value.shape, value.dtype)
     array = value if hasattr(value, "dtype") and hasattr(value, "shape") else np.asarray(value)
     if isinstance(array, np.ndarray) and array.dtype == object:
-        raise ImportFailure(f"an argument is a {type(value).__name__}; arguments are arrays, numbers or trees of them")
+        raise ImportFailure(f"an argument is a {type(value).__name__}; expected arrays, numbers or trees of them")
     return jax.ShapeDtypeStruct(array.shape, jax.dtypes.canonicalize_dtype(array.dtype) if not isinstance(array, jax.Array) else array.dtype)
 
 
 def _warn_of_checkpoints(places, where):
-    """One warning for all: where a derivative would compute again, it keeps what it needs."""
+    """Issues one warning for all uses of jax.checkpoint: derivatives keep their intermediate values."""
     if places:
         first, *others = dict.fromkeys(place or where for place in places)
         more = "".join(f"; also at {place.file}:{place.line}" for place in others if place)
-        warn(f"jax.checkpoint is not honoured: derivatives keep what they need in place of computing it again{more}", first)
+        warn(f"jax.checkpoint is not honoured: derivatives keep intermediate values in place of recomputing them{more}", first)
 
 
 def _function_location(fn) -> ir.Location | None:

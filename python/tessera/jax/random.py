@@ -1,9 +1,9 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Random numbers: keys are their words, and what is drawn from them is the same as in JAX.
+"""Random numbers: keys are their words; draws have the same bits as in JAX.
 
-Splitting, folding and drawing are programs that JAX writes itself over the words; they are traced and imported. Only the
-block cipher (tessera.ir.random) is an operation.
+Splitting, folding and drawing are programs over the words that JAX defines; they are traced and imported. Only the
+block cipher (tessera.ir.random) has a rule of its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _(ctx, eqn, key):
 
 
 def _traced(ctx, function, avals, values):
-    """What a function of JAX makes of values."""
+    """Traces a JAX function and inlines it on values."""
     return ctx.inline(jax.make_jaxpr(function)(*avals), values)
 
 
@@ -33,7 +33,7 @@ def _words(aval, impl):
 
 
 def _each_key(function, rank):
-    """The function of one key for an array of keys."""
+    """A function of one key, mapped over an array of keys of that rank."""
     for _ in range(rank):
         function = jax.vmap(function)
     return function
@@ -64,10 +64,10 @@ def _(ctx, eqn, key, data):
 
 @rule("iota_2x32_shape")
 def _(ctx, eqn):
-    """The row-major number of each element as two words; the high one is 0, shapes have fewer than 2^32 elements."""
+    """The row-major index of each element as two words; the high word is 0."""
     b, shape = ctx.b, tuple(eqn.params["shape"])
     if int(np.prod(shape, dtype=np.int64)) >= 1 << 32:
-        raise ctx.error(eqn, f"random numbers of shape {shape}: there are 2^32 or more")
+        raise ctx.error(eqn, f"random numbers of shape {shape}: 2^32 or more elements are not supported")
     type = TensorType(shape, "i32")
     low, = b.generic([], [(b.empty(type), AffineMap.identity(len(shape)))], ["parallel"] * len(shape),
                      lambda _: row_major(b, dict(enumerate(shape))))
@@ -88,7 +88,7 @@ _TAIL = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573
 
 @rule("erf_inv")
 def _(ctx, eqn, x):
-    """Giles, Approximating the erfinv function, 2012: single precision, as XLA."""
+    """Single precision, as in XLA: Giles, Approximating the erfinv function, 2012."""
     b = ctx.b
     if x.type.element != "f32":
         raise ctx.error(eqn, f"'erf_inv' of {eqn.invars[0].aval.dtype} is not supported; use float32")

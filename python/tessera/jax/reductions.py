@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Primitives that reduce or accumulate along dimensions."""
+"""Reductions and prefix reductions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .registry import rule
 
 
 def narrow(b, value, element):
-    """A tensor of `wide(element)` as one of `element`."""
+    """A tensor of type `wide(element)` truncated to `element`."""
     if value.type.element == element:
         return value
     return b.pointwise([value], value.type.shape, lambda x: b.cast("arith.truncf", x, element))
@@ -44,8 +44,10 @@ def _(ctx, eqn, x):
 
 @rule("argmax", "argmin")
 def _(ctx, eqn, x):
-    """First the extreme value, then the least index that has it: both can be cut along the dimension. NaN is extreme,
-    as in JAX."""
+    """The extreme value, then the first index that has it: two reductions, so that the dimension can be sharded.
+
+    NaN counts as extreme, as in JAX.
+    """
     b, (dim,) = ctx.b, eqn.params["axes"]
     source, target = eqn.invars[0].aval.dtype, eqn.params["index_dtype"]
     name = eqn.primitive.name.removeprefix("arg")
@@ -55,11 +57,11 @@ def _(ctx, eqn, x):
 
 @rule("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
 def _(ctx, eqn, x):
-    """out[i] combines x[j] for j <= i."""
+    """Prefix reductions: out[i] combines x[j] for j <= i."""
     b, dim, reverse = ctx.b, eqn.params["axis"], eqn.params["reverse"]
     name, dtype, element = eqn.primitive.name.removeprefix("cum"), eqn.invars[0].aval.dtype, x.type.element
     if name == "logsumexp":
-        if not elements.is_float(dtype):  # JAX traces it, and fails when it compiles it
+        if not elements.is_float(dtype):  # JAX traces it but cannot compile it
             raise ctx.error(eqn, f"'cumlogsumexp' of {dtype} is not supported; use astype(float)")
         to = wide(element)
         return narrow(b, accumulate(b, x, dim, lambda x, y: log_add_exp(b, x, y), -math.inf, to, reverse), element)
@@ -73,7 +75,7 @@ def _(ctx, eqn, x):
 def log_add_exp(b, x, y):
     """log(exp(x) + exp(y))."""
     greatest = b.apply("arith.maximumf", x, y)
-    # Of an infinite maximum nothing is subtracted: -inf - -inf would be NaN.
+    # An infinite maximum is not subtracted: -inf - -inf would be NaN.
     shift = b.select(is_finite(b, greatest), greatest, b.constant(0, x.type))
     total = b.apply("arith.addf", *[b.apply("math.exp", b.apply("arith.subf", v, shift)) for v in (x, y)])
     return b.apply("arith.addf", b.apply("math.log", total), shift)

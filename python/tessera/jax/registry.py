@@ -1,9 +1,9 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How primitives are imported: a function each, found by name.
+"""The registry of import rules, by primitive name.
 
-A rule gets the importer, the equation, and a value for each operand; it returns a value, or a list of one for each
-result. To support another primitive, write its rule in the file of its kind; nothing else is to be registered.
+A rule takes the importer, the equation and a value per operand; it returns a value, or a list of one per result. To
+support a primitive, write its rule in the file of its kind.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ RULES: dict = {}
 
 
 def rule(*primitives: str):
+    """Decorator: registers a function as the rule of primitives."""
     def register(function):
         for name in primitives:
             if name in RULES:

@@ -49,7 +49,7 @@ def _(ctx, eqn, x):
 
 @rule("tile")
 def _(ctx, eqn, x):
-    """Each dimension repeated: a new one in front of it, then both joined."""
+    """Repeats each dimension: broadcasts a new dimension before it and joins the two."""
     b, shape = ctx.b, x.type.shape
     reps = eqn.params["reps"]
     wide = [n for pair in zip(reps, shape) for n in pair]
@@ -87,7 +87,7 @@ def _(ctx, eqn, x):
 
 
 def copy(b, x, places: AffineMap):
-    """A tensor of the same shape whose element at the loops is that of `x` at `places`."""
+    """A tensor of the shape of x with the elements of x at the index map `places`."""
     value, = b.generic([(x, places)], [(b.empty(x.type), AffineMap.identity(x.type.rank))], ["parallel"] * x.type.rank,
                        lambda element, _: element)
     return value
@@ -105,10 +105,10 @@ def _(ctx, eqn, x, fill):
 
 
 def pad(ctx, eqn, x, fill, config):
-    """`config` has (low, high, interior) a dimension. Interior elements are made by zero-stuffing, negative edges cut."""
+    """Pads by (low, high, interior) per dimension; interior elements by dilation, negative edges by slicing."""
     b = ctx.b
     number = fill.owner.attributes.get("splat") if fill.owner is not None else None
-    if number is None:  # a computed value goes where no element is
+    if number is None:  # a computed value: select it where a mask shows padding
         zero, one = b.constant(0, TensorType((), x.type.element)), b.constant(1, TensorType(x.type.shape, "i1"))
         inside = pad(ctx, eqn, one, b.constant(0, TensorType((), "i1")), config)
         padded = pad(ctx, eqn, x, zero, config)
@@ -118,6 +118,6 @@ def pad(ctx, eqn, x, fill, config):
     offsets = [max(0, -low) for low, _, _ in config]
     sizes = [n + min(0, low) + min(0, high) for n, (low, high, _) in zip(x.type.shape, config)]
     if any(n < 0 for n in sizes):
-        raise ctx.error(eqn, f"'pad' takes more than there is: {config}")
+        raise ctx.error(eqn, f"'pad' removes more elements than exist: {config}")
     x = b.slice(x, offsets, sizes)
     return b.pad(x, [max(0, low) for low, _, _ in config], [max(0, high) for _, high, _ in config], number)

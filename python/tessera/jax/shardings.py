@@ -1,9 +1,9 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""JAX's shardings as Tessera's.
+"""Conversion of JAX's shardings.
 
-Dimensions that a PartitionSpec does not cut are replicated; `None` in place of a sharding leaves everything to the
-compiler. Axes of the mesh that a spec with UNCONSTRAINED dimensions does not use are open.
+Dimensions without an entry in a PartitionSpec are replicated. `None` in place of a sharding leaves it to the compiler,
+as do UNCONSTRAINED dimensions the mesh axes that their spec does not use.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from .errors import ImportFailure
 
 
 class ShardingReader:
-    """All shardings of one program, which lie on one mesh. `mesh` is that of bare PartitionSpecs, if given."""
+    """Converts the shardings of one program, which are on one mesh. `mesh`: that of bare PartitionSpecs."""
 
     def __init__(self, mesh=None):
         self.mesh: Mesh | None = _mesh(mesh) if mesh is not None else None
 
     def convert(self, sharding, rank: int, what: str, location: Location | None = None) -> Sharding | None:
-        """None for an open one. `what` names the value in errors."""
+        """The Sharding; None if it is left to the compiler. `what` names the value in errors. Raises ImportFailure."""
         if sharding is None or type(sharding).__name__ == "UnspecifiedValue":
             return None
         if isinstance(sharding, PartitionSpec):
@@ -43,14 +43,14 @@ class ShardingReader:
             self.mesh = used
         same = (used.dim_names, used.shape) == (self.mesh.dim_names, self.mesh.shape)
         if not same or (None not in (used.devices, self.mesh.devices) and used.devices != self.mesh.devices):
-            raise ImportFailure(f"{what} lies on mesh {_show(used)}, the program on {_show(self.mesh)}; all shardings use one mesh",
+            raise ImportFailure(f"{what} is on mesh {_show(used)}, the program on {_show(self.mesh)}; all shardings must use one mesh",
                               location)
         if self.mesh.devices is None:
             self.mesh = used
 
     def _placements(self, spec, rank, what, location):
         if len(spec) > rank:
-            raise ImportFailure(f"{what} of rank {rank} has {spec} of {len(spec)} entries; give at most one a dimension", location)
+            raise ImportFailure(f"{what} of rank {rank} has {spec} of {len(spec)} entries; give at most one per dimension", location)
         names = self.mesh.dim_names
         open_rest = any(entry is PartitionSpec.UNCONSTRAINED for entry in spec)
         placements = [Open() if open_rest else Replicate() for _ in names]
@@ -73,7 +73,7 @@ def _mesh(mesh) -> Mesh:
     if isinstance(mesh, Mesh):
         return mesh
     if not hasattr(mesh, "axis_names") or not hasattr(mesh, "axis_sizes"):
-        raise ImportFailure(f"mesh is a {type(mesh).__name__}; it is a jax.sharding.Mesh, an AbstractMesh or a tessera.ProcessMesh")
+        raise ImportFailure(f"mesh is a {type(mesh).__name__}; expected a jax.sharding.Mesh, an AbstractMesh or a tessera.ProcessMesh")
     devices = tuple(int(d.id) for d in mesh.devices.flat) if isinstance(mesh, jax.sharding.Mesh) else None
     return Mesh(tuple(mesh.axis_sizes), tuple(mesh.axis_names), devices)
 

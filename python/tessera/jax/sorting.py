@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""sort and top_k, as ext.sort."""
+"""sort and top_k as ext.sort."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _(ctx, eqn, x):
 
 @rule("approx_top_k")
 def _(ctx, eqn, x):
-    """The exact result, which has a recall of 1."""
+    """Exact, with recall 1."""
     b, k, dim = ctx.b, eqn.params["k"], eqn.params["reduction_dimension"] % x.type.rank
     values, numbers = sort(b, [x, b.iota(x.type.shape, dim)], dim, _unsigned(eqn), descending=eqn.params["is_max_k"], limit=k)
     target = eqn.outvars[1].aval.dtype

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Primitives that hold a program inside, and annotations."""
+"""Calls of nested programs, and sharding annotations."""
 
 from __future__ import annotations
 

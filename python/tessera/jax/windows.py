@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Convolutions and pooling: nests that read `stride * i + dilation * k` of a padded tensor.
 
-Dilation of an input puts zeros between its elements, a negative padding cuts; both happen before the nest. Windows that
-tile their dimension need no window at all: the dimension is split, and the inner part is reduced.
+Input dilation inserts zeros between elements and negative padding crops, both before the nest. Windows that tile their
+dimension are expressed by splitting the dimension and reducing the inner part.
 """
 
 from __future__ import annotations
@@ -66,9 +66,10 @@ def _(ctx, eqn, x):
 
 @rule("select_and_scatter_add")
 def _(ctx, eqn, source, operand):
-    """Each window adds its element of `source` at the first place that has its greatest (or least) element.
+    """Each window adds its element of `source` at the first position of its maximum (or minimum).
 
-    In gather form: a place collects from the windows that chose it."""
+    In gather form: a position sums over the windows that selected it.
+    """
     b, p, dtype = ctx.b, eqn.params, eqn.invars[1].aval.dtype
     largest = {"ge": True, "le": False}.get(str(p["select_prim"]))
     if largest is None:
@@ -92,7 +93,7 @@ def _(ctx, eqn, source, operand):
 
 
 def _scatter_tiles(b, source, padded, best, windows, dtype, beyond):
-    """Windows that tile: everything is elementwise in the split tensor."""
+    """The case of tiling windows: elementwise in the split tensor."""
     parts, inner = windows.split(b, padded)
     outer = [d for d in range(parts.type.rank) if d not in inner]
     rank = parts.type.rank
@@ -112,13 +113,16 @@ def _scatter_tiles(b, source, padded, best, windows, dtype, beyond):
 
 
 def _undoedges(b, x, shape, padding):
-    """From the padded tensor to the operand's shape."""
+    """Removes the padding."""
     return edges(b, x, [(-low, -high) for low, high in padding], 0) if any(map(any, padding)) else x
 
 
 def _collect(b, source, chosen, windows, shape, padding):
-    """Place q of the padded tensor is number k of window (q - k) / stride: windows are spread by the stride, and q reads
-    them backwards from there."""
+    """The sum at each position over the windows that selected it.
+
+    Position q of the padded tensor is element k of window (q - k) / stride: windows are dilated by the stride, and q
+    reads them backwards from there.
+    """
     rank, padded = len(shape), windows.shape
     spread = [dilate(b, v, windows.strides, fill) for v, fill in ((source, 0), (chosen, -1))]
     reach = [(n - 1) * d for n, d in zip(windows.dims, windows.dilation)]
