@@ -272,7 +272,7 @@ class Exports(unittest.TestCase):
         x, scale = torch.randn(4, 3), torch.tensor(2.0)
         model = ts.from_torch(Net(), (x,), {"scale": scale})
         self.assertIsNone(difference(model(x.numpy(), scale=scale.numpy()).numpy(), (2 * x).numpy()))
-        with self.assertRaisesRegex(ts.ArgumentError, "'Net' was exported with the keyword arguments scale; given are shift"):
+        with self.assertRaisesRegex(ts.ArgumentError, "'Net' was exported with the keyword arguments scale, got shift"):
             model(x.numpy(), shift=scale.numpy())
 
     def test_a_result_without_a_rule(self):

@@ -1,7 +1,9 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""PyTorch: the importer of its modules, and data parallelism of modules that autograd computes. Needs torch; nothing else of `tessera`
-does."""
+"""PyTorch: the importer of its modules, and data parallelism of modules run by autograd.
+
+Needs torch; nothing else in `tessera` does.
+"""
 
 from .importer import TorchModule, from_torch
 from .normalization import SyncBatchNorm

@@ -1,9 +1,9 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is a constant to derivatives: `detach()`, and what is computed under `torch.no_grad()`.
+"""Constants to derivatives in PyTorch graphs: `detach()`, and values computed under `torch.no_grad()`.
 
-PyTorch's decompositions lose both: a detach becomes an alias, a no_grad region a part of the graph around it. An operation of our own
-goes through them unchanged and marks the places; its rule is stop_gradient.
+PyTorch's decompositions lose both: a detach becomes an alias, and a no_grad region is inlined. A custom operation,
+which they keep, marks these values; its rule is stop_gradient.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _operation():
 
 @contextlib.contextmanager
 def marked(program):
-    """The program with its constants marked inside of the block; it is as before behind it."""
+    """Context manager: the program with its constants marked; the marks are removed at the end."""
     undo: list = []
     try:
         _mark(program.graph_module, undo)
@@ -40,7 +40,10 @@ def marked(program):
 
 
 def _mark(module, undo, constant=False):
-    """Marks each detach in a graph and the graphs inside of it, and the results where it is `constant`."""
+    """Marks each detach in a graph and its nested graphs, and the results if `constant`.
+
+    Appends the undo steps to `undo`.
+    """
     for node in list(module.graph.nodes):
         if node.op == "call_function" and node.target is torch.ops.aten.detach.default and _is_float(node):
             node.target = _operation()

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations on each element alone, and tensors from nothing."""
+"""Elementwise operations, and creation of tensors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ for _name, _function in dict(mul=ops.multiply, div=ops.divide, maximum=ops.maxim
 RULES["exp2.default"] = lambda x: ops.exp(x * math.log(2))
 RULES["erfc.default"] = lambda x: 1 - ops.erf(x)
 for _name in ("_assert_tensor_metadata.default", "_assert_async.msg", "_assert_scalar.default", "sym_constrain_range_for_size.default"):
-    RULES[_name] = lambda *_, **__: None  # shapes and types are known here
+    RULES[_name] = lambda *_, **__: None  # shapes and types are static
 
 
 @rule("add.Tensor", "add.Scalar")

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`from_torch`: a module of PyTorch, exported to core ATen, as a module of Tessera."""
+"""`from_torch`: a PyTorch module, exported to core ATen, as a Tessera module."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .registry import RULES, dtype_of
 
 
 class _Shared:
-    """A part of imported modules that copies of them have in common: graphs are not changed. Files have a state, not graphs."""
+    """A part of an imported module that its copies share, because graphs do not change. It cannot be pickled."""
 
     name: str
 
@@ -42,14 +42,14 @@ class _Shared:
 
 
 class _Form(_Shared):
-    """What a module computes in one mode: the graph, where its inputs come from, and the tensors that PyTorch has of it."""
+    """The program of a module in one mode: the graph, the sources of its inputs, and PyTorch's tensors."""
 
     def __init__(self, program, name: str):
         signature, state = program.graph_signature, program.state_dict
         self.name, self.plan = name, _Plan(program.graph, program.call_spec.out_spec)
         self.weights, self.frozen, self.constants, self.buffers = {}, set(), {}, set()
         self.keywords = tuple(program.call_spec.in_spec.children()[1].context or ()) if program.call_spec.in_spec is not None else ()
-        names: dict[tuple, str] = {}  # of shared parameters the first name
+        names: dict[tuple, str] = {}  # storage -> first name of the parameter
         inputs: list[tuple[str, str, str]] = []
         for spec in signature.input_specs:
             kind, argument, target = spec.kind.name, spec.arg.name, spec.target
@@ -65,15 +65,16 @@ class _Form(_Shared):
                 if kind == "BUFFER":
                     self.buffers.add(target)
             elif kind != "USER_INPUT":
-                raise refuse(ArgumentError, f"'{name}' takes '{argument}' of kind {kind.lower()}; there are tensors, parameters and buffers")
+                raise refuse(ArgumentError, f"'{name}' takes '{argument}' of kind {kind.lower()}; supported are "
+                                            "tensors, parameters and buffers")
             inputs.append((kind, argument, target))
         for spec in signature.output_specs:
             if spec.kind.name not in ("USER_OUTPUT", "BUFFER_MUTATION"):
                 raise refuse(ArgumentError, f"'{name}' has a result of kind {spec.kind.name.lower()}; export it in evaluation mode")
         self.inputs, self.outputs = tuple(inputs), tuple((spec.kind.name, spec.target) for spec in signature.output_specs)
         self.wanted = tuple(argument for kind, argument, _ in inputs if kind == "USER_INPUT")
-        self.programs: dict = {}  # of calls outside of jit
-        self.names = {f"constants.{name}": () for name in self.constants}  # by place, those of PyTorch's state_dict
+        self.programs: dict = {}  # cached programs of calls outside jit
+        self.names = {f"constants.{name}": () for name in self.constants}  # path -> names in PyTorch's state_dict
         for name, value in state.items():
             first = names.get(_storage(value))
             place = f"weights.{first}" if first is not None else f"constants.{name}"
@@ -82,13 +83,13 @@ class _Form(_Shared):
 
 
 class _Origin(_Shared):
-    """The module of PyTorch that was imported, and what it computes in each mode that was asked for."""
+    """The imported PyTorch module, and its program in each mode used so far."""
 
     def __init__(self, module, args, kwargs):
         self.name, self.module, self.args, self.kwargs, self.forms = type(module).__name__, module, args, kwargs, {}
 
     def form(self, mode: bool | None) -> _Form:
-        """In training (True), in evaluation (False), or as its parts stand (None)."""
+        """The program in training (True), in evaluation (False), or with mixed modes as they are (None)."""
         if mode not in self.forms:
             modes = [(part, part.training) for part in self.module.modules()]
             if mode is not None:
@@ -102,12 +103,15 @@ class _Origin(_Shared):
 
 
 class TorchModule(Module):
-    """A module whose forward is a graph of PyTorch. `weights` are its parameters, `constants` its buffers, by PyTorch's names. Parameters
-    with requires_grad=False are frozen: they have no gradients and are not trained. Its state_dict, and checkpoints of it, have the names
-    of PyTorch's state_dict: tied parameters under each name, without constants and buffers that are not persistent.
+    """A module whose forward is a PyTorch graph.
 
-    train() and eval() import PyTorch's module again in that mode; values stay those of this module. Raises ArgumentError where it was
-    imported from an ExportedProgram, which has one mode.
+    `weights` are its parameters and `constants` its buffers, by PyTorch's names.
+
+    Parameters with requires_grad=False are frozen. state_dict and checkpoints use the names of PyTorch's state_dict:
+    tied parameters under each name, without constants and non-persistent buffers.
+
+    train() and eval() import PyTorch's module again in that mode and keep this module's values. They raise
+    ArgumentError for a module imported from an ExportedProgram, which has one mode.
     """
 
     def __init__(self, form: _Form, origin: _Origin | None = None, mode: bool | None = None):
@@ -138,8 +142,10 @@ class TorchModule(Module):
 
     @entry
     def forward(self, *args, **kwargs):
-        """Outside of `jit` one program of all operations, compiled for each kind of arguments. Where an operation needs the value of a
-        tensor, each operation is a program of its own."""
+        """Runs the graph; outside `jit` as one program, compiled per structure, shapes and types of the arguments.
+
+        If an operation needs the value of a tensor it runs operation by operation.
+        """
         if current() is None:
             try:
                 return run_whole(self._form.programs, _forward, (self, *args), kwargs)
@@ -151,7 +157,7 @@ class TorchModule(Module):
         form = self._form
         if set(kwargs) != set(form.keywords):
             given, known = ", ".join(sorted(kwargs)) or "none", ", ".join(form.keywords) or "none"
-            raise refuse(ArgumentError, f"'{self.name}' was exported with the keyword arguments {known}; given are {given}")
+            raise refuse(ArgumentError, f"'{self.name}' was exported with the keyword arguments {known}, got {given}")
         args = [*args, *[kwargs[name] for name in form.keywords]]
         if len(args) != len(form.wanted):
             raise refuse(ArgumentError, f"'{self.name}' was exported with {len(form.wanted)} inputs, not {len(args)}")
@@ -182,11 +188,11 @@ def _forward(module: TorchModule, *args, **kwargs):
 
 
 class _Plan:
-    """The nodes of a graph and the structure of its results. A setting of its module: equal to itself alone."""
+    """The nodes of a graph and the structure of its results; a setting of its module, equal only to itself."""
 
     def __init__(self, graph, structure):
         self.graph, self.structure = graph, structure
-        # Shapes and types of inputs; other inputs (numbers) are not tensors.
+        # Shapes and types of the tensor inputs; other inputs are numbers.
         found = {node.name: node.meta.get("val") for node in graph.nodes if node.op == "placeholder"}
         self.described = {name: value for name, value in found.items() if hasattr(value, "shape") and all(isinstance(n, int) for n in value.shape)}
 
@@ -203,7 +209,7 @@ class _Plan:
             if node.op == "placeholder":
                 continue
             args, kwargs = [read(a) for a in node.args], {k: read(v) for k, v in node.kwargs.items()}
-            if _name(node) == "as_strided.default":  # the one operation that sees how PyTorch lays its operand out
+            if _name(node) == "as_strided.default":  # the only operation that depends on the strides of its operand
                 viewed = node.args[0].meta["val"]
                 kwargs["layout"] = viewed.stride(), viewed.storage_offset()
             with source.standing_at(_location(node), _name(node).split(".")[0]):
@@ -217,7 +223,7 @@ class _Plan:
 
 
 def _tensor(value) -> Tensor:
-    """A parameter without a copy."""
+    """A PyTorch tensor as a Tensor that shares its memory."""
     value = value.detach()
     if str(value.dtype) == "torch.bfloat16":
         bits = value.view(torch.int16).numpy().view(np.uint16)
@@ -230,12 +236,12 @@ def _name(node) -> str:
 
 
 def _storage(tensor) -> tuple:
-    """What parameters that are one have in common."""
+    """A key that is equal for tied parameters."""
     return tensor.data_ptr(), tuple(tensor.shape), tensor.stride()
 
 
 def _result(node, value):
-    """Element types are PyTorch's where its rules of promotion are others than ours."""
+    """The value in PyTorch's element type, if its promotion rules differ from ours."""
     described = node.meta.get("val")
     if isinstance(value, Tensor) and hasattr(described, "dtype"):
         wanted = dtype_of(described.dtype)
@@ -244,19 +250,19 @@ def _result(node, value):
 
 
 def _location(node) -> Location | None:
-    """The line of the user's module that a node comes from; one of PyTorch where that alone calls it."""
+    """The line of the user's module that a node comes from; a line of PyTorch if only that calls it."""
     return _of_user(re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or ""))
 
 
 def _of_user(found) -> Location | None:
-    """The innermost of (file, line) outside of PyTorch, or of all."""
+    """The innermost (file, line) outside PyTorch, else the innermost of all."""
     folder = os.path.dirname(torch.__file__) + os.sep
     found = [f for f in found if not f[0].startswith(folder)] or found
     return Location(found[-1][0], int(found[-1][1])) if found else None
 
 
 def check_operations(graph, name: str) -> None:
-    """Raises one error that names every operation without a rule, with its line."""
+    """Raises one Error that names every operation without a rule, with its line."""
     unknown: dict[str, Location | None] = {}
     for node in graph.nodes:
         if node.op == "call_function" and node.target is not operator.getitem and _name(node) not in RULES:
@@ -266,7 +272,7 @@ def check_operations(graph, name: str) -> None:
     if unknown:
         (first, at), *others = unknown.items()
         more = "".join(f"; also 'aten.{other}'" + (f" at {place.file}:{place.line}" if place else "") for other, place in others)
-        hint = "; call eval() before it is exported" if any("dropout" in other for other in unknown) else ""
+        hint = "; call eval() before the export" if any("dropout" in other for other in unknown) else ""
         raise refuse(Error, f"operation 'aten.{first}' of '{name}' is not supported{more}{hint}", at)
 
 
@@ -278,13 +284,15 @@ def _exported(module, args, kwargs):
     """The module as a graph. Raises Error with PyTorch's reason."""
     try:
         return torch.export.export(module, args, kwargs)
-    except Exception as error:  # PyTorch's own, of many kinds
+    except Exception as error:  # PyTorch raises many kinds
         raise refuse(Error, f"torch.export refuses '{type(module).__name__}': {_reason(error)}", _user_line(error)) from error
 
 
 def _form(program, name: str) -> _Form:
-    """A graph of core ATen, but for attention, which has a rule of its own. Raises Error with PyTorch's reason, and for operations
-    without a rule."""
+    """A core-ATen graph in which attention is not decomposed: it has a rule.
+
+    Raises Error with PyTorch's reason, or for operations without a rule.
+    """
     table = torch.export.default_decompositions()
     table.pop(torch.ops.aten.scaled_dot_product_attention.default, None)
     try:
@@ -297,20 +305,21 @@ def _form(program, name: str) -> _Form:
 
 
 def _user_line(error: Exception) -> Location | None:
-    """The line of the module at which PyTorch stopped, where its message has one."""
+    """The line of the module at which PyTorch failed, if its message has one."""
     found = re.findall(r'File "([^"]+)", line (\d+)', str(error))
     return _of_user(found)
 
 
 @entry
 def from_torch(module, args: tuple = (), kwargs: dict | None = None) -> TorchModule:
-    """A module of PyTorch, or a torch.export.ExportedProgram, as a module of Tessera: forward of its core-ATen graph.
+    """A torch.nn.Module or torch.export.ExportedProgram as a Tessera module, whose forward is its core-ATen graph.
 
-    args, kwargs: example inputs (of PyTorch or NumPy), which fix shapes and types; not needed for an ExportedProgram. Parameters share
-    their memory with PyTorch's; those with requires_grad=False are frozen. The result is differentiated, sharded and trained as other
-    modules: place its weights by `optim.shard_parameters`.
+    args, kwargs: example inputs (PyTorch or NumPy), which fix shapes and dtypes; not used for an ExportedProgram.
+    Parameters share memory with PyTorch's; those with requires_grad=False are frozen. The result is differentiated,
+    sharded and trained as any module; place its weights with `optim.shard_parameters`.
 
-    Raises tessera.Error, which names the user's line, for what there is no rule for, all at once; ImportError without torch.
+    Raises tessera.Error, at the user's line, naming all unsupported operations; ArgumentError for other arguments;
+    ImportError without torch.
     """
     name = type(module).__name__
     if isinstance(module, torch.export.ExportedProgram):

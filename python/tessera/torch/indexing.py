@@ -1,9 +1,9 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations that read and write at computed places.
+"""Operations that read and write at computed indices.
 
-PyTorch raises an error for indices outside; what happens here says tessera.ops.indexing: `x[i]` takes negative ones ("poison"), all
-others do not ("refuse").
+PyTorch raises an error for indices out of range; tessera.ops.indexing defines what happens here. `x[i]` accepts
+negative indices ("poison"), all other operations do not ("refuse").
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .registry import rule
 @rule("embedding.default")
 def _(weight, indices, padding_idx=-1, *_):
     weight = tensor_of(weight, "embedding")
-    if padding_idx >= 0:  # its row gets no gradient
+    if padding_idx >= 0:  # that row gets no gradient
         padding = ops.equal(ops.iota((weight.shape[0], 1), 0), padding_idx)
         weight = ops.where(padding, ops.stop_gradient(weight), weight)
     return ops.take(weight, indices, 0, "refuse")
@@ -27,7 +27,7 @@ def _(weight, indices, padding_idx=-1, *_):
 @rule("_embedding_bag.default", "_embedding_bag_forward_only.default")
 def _(weight, indices, offsets, scale_grad=False, mode=0, sparse=False, weights=None, include_last=False, padding_idx=-1):
     if mode == 2 or padding_idx >= 0:
-        raise refuse(ArgumentError, "'embedding_bag' of maxima or with padding_idx is not supported")
+        raise refuse(ArgumentError, "'embedding_bag' with mode 'max' or padding_idx is not supported")
     rows, count = ops.take(weight, indices, 0, "refuse"), offsets.shape[0] - bool(include_last)
     rows = rows if weights is None else rows * ops.expand_dims(weights, 1)
     bag = ops.sum(ops.less_equal(ops.expand_dims(offsets[:count], 0), ops.expand_dims(ops.iota(indices.shape, 0), 1)), 1) - 1
@@ -49,20 +49,20 @@ def _(x, axis, indices, sparse_grad=False):
 
 
 def _whole(x, axis, shape):
-    """The part of x that indices of a smaller shape reach."""
+    """The part of x that indices of `shape` can reach."""
     return x[tuple(slice(None) if d == axis % x.ndim else slice(0, n) for d, n in enumerate(shape))]
 
 
 def _checked(indices):
     for i in indices:
         if i is not None and i.dtype.kind != "integer":
-            raise refuse(DTypeError, "an index of bool picks as many elements as are true, which is known only when it runs; use torch.where")
+            raise refuse(DTypeError, "a bool index selects a number of elements known only at run time; use torch.where")
     return indices
 
 
 @rule("index.Tensor", "_unsafe_index.Tensor")
 def _(x, indices):
-    """NumPy's: adjoining axes are replaced where they stand, others in front."""
+    """As in NumPy, adjacent indexed axes are replaced in place; else the indexed axes come first."""
     at = [d for d, i in enumerate(_checked(indices)) if i is not None]
     if at != list(range(at[0], at[0] + len(at))):
         x, first = ops.permute_dims(x, [*at, *[d for d in range(x.ndim) if d not in at]]), 0
@@ -87,7 +87,8 @@ def _(x, indices, values, accumulate=False):
 def _scattered(x, axis, indices, values, mode):
     axis %= x.ndim
     if any(d != axis and n != m for d, (n, m) in enumerate(zip(x.shape, indices.shape))):
-        raise refuse(ArgumentError, f"'scatter' of indices {indices.shape} into {x.shape}: beside axis {axis} they are equal")
+        raise refuse(ArgumentError, f"'scatter' of indices {indices.shape} into {x.shape}: extents must be equal "
+                                    f"except along axis {axis}")
     values = values if not hasattr(values, "shape") or not values.shape else _part(values, indices.shape)
     return ops.put_along_axis(x, indices, tensor_of(values, "scatter").astype(x.dtype), axis, mode, "refuse")
 

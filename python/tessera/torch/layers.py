@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Products, normalisation, attention."""
+"""Matrix products, normalisation, attention."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _(x, weight, bias, training, momentum, eps):
 
 @rule("_native_batch_norm_legit_functional.default")
 def _(x, weight, bias, mean, var, training, momentum, eps):
-    """Over the batch; the running statistics are new buffers."""
+    """Normalises over the batch; the running statistics are returned as new buffers."""
     if not training:
         return _normalised(x, weight, bias, mean, var, eps), None, None, mean, var
     here, spread = _of_batch(x)
@@ -78,11 +78,14 @@ def _(x, weight, bias, mean, var, training, momentum, eps):
 
 
 def _attention(q, k, v, mask=None, causal=False, scale=None, grouped=False):
-    """softmax(q k * scale) v of (..., heads, places, size). Where a mask leaves nothing to look at, the result is 0, as PyTorch's."""
+    """softmax(q k^T * scale) v for (..., heads, length, size).
+
+    Queries whose mask excludes all keys give 0, as in PyTorch.
+    """
     lead = q.shape[:-2]
     if grouped and k.shape[-3] != q.shape[-3]:
         k, v = [ops.repeat(t, q.shape[-3] // k.shape[-3], t.ndim - 3) for t in (k, v)]
-    if len(lead) != 2:  # without a batch, or with several
+    if len(lead) != 2:  # no batch axis, or several
         wide = lambda t: ops.reshape(ops.broadcast_to(t, (*lead, *t.shape[-2:])), (-1, *(lead[-1:] or (1,)), *t.shape[-2:]))
         mask = mask if mask is None or not any(n != 1 for n in mask.shape[:-2]) else wide(mask)
         q, k, v = map(wide, (q, k, v))
@@ -91,7 +94,7 @@ def _attention(q, k, v, mask=None, causal=False, scale=None, grouped=False):
         k, v = [ops.broadcast_to(t, (*lead, *t.shape[-2:])) for t in (k, v)]
     scores = ops.einsum("bhqd,bhkd->bhqk", q, k) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
     shape = (q.shape[-2], k.shape[-2])
-    if causal:  # from the first place on, also where there are more keys than queries
+    if causal:  # aligned at the first key, also if there are more keys than queries
         scores = ops.where(ops.greater_equal(ops.iota(shape, 0), ops.iota(shape, 1)), scores, -math.inf)
     if mask is None:
         return ops.reshape(ops.einsum("bhqk,bhkd->bhqd", ops.softmax(scores, -1), v), (*lead, shape[0], v.shape[-1]))
@@ -105,7 +108,7 @@ def _attention(q, k, v, mask=None, causal=False, scale=None, grouped=False):
 
 def _without_dropout(probability):
     if probability:
-        raise refuse(ArgumentError, "attention with dropout is not supported; export it in evaluation mode")
+        raise refuse(ArgumentError, "attention with dropout is not supported; export the module in evaluation mode")
 
 
 @rule("scaled_dot_product_attention.default")

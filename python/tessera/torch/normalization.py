@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""SyncBatchNorm for PyTorch: statistics of the batches of several processes."""
+"""SyncBatchNorm for PyTorch: batch statistics over several processes."""
 
 from __future__ import annotations
 
@@ -15,28 +15,30 @@ from ..errors import ArgumentError, ShapeError
 class SyncBatchNorm(_BatchNorm):
     """Batch normalisation over the batches of several ranks, which may have different sizes.
 
-    The forward pass shares mean and variance, the backward pass the two sums that they enter. comm_scope: 1: of all ranks, or of those
-    of process_group; 0: of the ranks of this node. Statistics are computed in float32 for 16-bit inputs. `convert_sync_batchnorm(module)`
-    puts it in place of each BatchNorm of a module. Raises ArgumentError for another scope, ShapeError for inputs of other channels.
+    The forward pass reduces mean and variance, the backward pass the two sums of their gradients. comm_scope: 1: all
+    ranks, or those of process_group; 0: the ranks of this node. Statistics of 16-bit inputs are computed in float32.
+    `convert_sync_batchnorm(module)` replaces each BatchNorm of a module.
+
+    Raises ArgumentError for other scopes, ShapeError for inputs with other channels.
     """
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
                  track_running_stats: bool = True, process_group=None, comm_scope: int = 1, device=None, dtype=None):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device=device, dtype=dtype)
         if isinstance(comm_scope, bool) or comm_scope not in (0, 1):
-            raise ArgumentError(f"comm_scope {comm_scope!r} of SyncBatchNorm; there are 0 (the ranks of a node) and 1 (all)")
+            raise ArgumentError(f"comm_scope {comm_scope!r} of SyncBatchNorm is not 0 (the ranks of a node) or 1 (all)")
         if process_group is not None and comm_scope == 0:
-            raise ArgumentError("process_group and comm_scope 0 both say which ranks share statistics; give one of them")
+            raise ArgumentError("process_group and comm_scope 0 both select the ranks that share statistics; give one of them")
         self.process_group, self.comm_scope = process_group, comm_scope
 
     def _group(self):
-        """The ranks that share. The first call of scope 0 is one of all ranks."""
+        """The group of ranks that share statistics. The first call with scope 0 is collective."""
         if self.process_group is None and self.comm_scope == 0:
             self.process_group = _of_node()
         return self.process_group
 
     def _sum(self, values: torch.Tensor, what: str) -> torch.Tensor:
-        """The sum over the ranks that share; `what` says of which pass."""
+        """The sum over the group; `what` names the pass."""
         host = values.cpu() if values.is_cuda else values.clone()
         dist.all_reduce(host, group=self._group())
         return host.to(values.device)
@@ -62,7 +64,10 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: torch.nn.Module, process_group=None, **options) -> torch.nn.Module:
-        """`module` with this in place of each BatchNorm inside; where it is one itself, that. Options are those of the constructor."""
+        """`module` with each BatchNorm inside replaced by this class; a BatchNorm itself is returned as one.
+
+        Options are those of the constructor.
+        """
         made = module
         if isinstance(module, _BatchNorm) and not isinstance(module, cls):
             if process_group is not None:
@@ -78,7 +83,7 @@ class SyncBatchNorm(_BatchNorm):
 
 
 def _of_node():
-    """The group of this node's ranks, which all ranks make together."""
+    """The group of this node's ranks. Collective: all ranks create all groups."""
     mesh = replicas.mesh_of_job()
     if mesh is None:
         return None
@@ -93,8 +98,11 @@ def _of_node():
 
 
 class _Normalise(torch.autograd.Function):
-    """(x, weight, bias, eps, sum) to the normalised batch, with mean, variance and number of elements of a channel over all ranks.
-    The variance is of differences from the mean of all ranks, in a second sum, so that large means cost no digits."""
+    """(x, weight, bias, eps, sum) -> normalised batch, mean, variance and number of elements per channel over all
+    ranks.
+
+    The variance is a second sum, of squared deviations from the global mean, so that large means lose no precision.
+    """
 
     @staticmethod
     def forward(ctx, x, weight, bias, eps, total):

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations along axes."""
+"""Reductions, sorting and softmax."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from .registry import dtype_of, rule
 
 
 def _kind(x, dtype):
+    """x converted to a PyTorch dtype, if given."""
     return x if dtype is None else tensor_of(x, "sum").astype(dtype_of(dtype))
 
 
@@ -81,7 +82,7 @@ def _(x, order=2, axes=None, keepdim=False, dtype=None):
     if order == 1:
         return ops.sum(x, axes, keepdim)
     total = ops.sum(ops.square(x) if order == 2 else x ** order, axes, keepdim)
-    none = ops.equal(total, 0)  # a norm of zeros has gradient 0, as PyTorch's
+    none = ops.equal(total, 0)  # the gradient of the norm of zeros is 0, as in PyTorch
     root = ops.where(none, 1.0, total)
     return ops.where(none, 0.0, ops.sqrt(root) if order == 2 else root ** (1 / order))
 

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Rules: operations of core ATen by those of Tessera. A rule takes the arguments of the operation."""
+"""The registry of rules: each implements operations of core ATen with those of Tessera, with ATen's arguments."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ RULES: dict = {}
 
 
 def rule(*names):
+    """Decorator: registers a function as the rule of ATen operations."""
     def register(function):
         for name in names:
             RULES[name] = function
@@ -21,8 +22,11 @@ def rule(*names):
 
 
 def promoted(*operands):
-    """Operands in PyTorch's common type: floats win over integers, integers over bool, and tensors of rank 0 follow others of their
-    kind; float16 with bfloat16 makes float32."""
+    """Operands converted to PyTorch's common type.
+
+    Floats win over integers and integers over bool; rank-0 tensors adapt to others of their kind; float16 and bfloat16
+    give float32.
+    """
     kinds = {"bool": 0, "integer": 1, "float": 2}
     tensors = [o for o in operands if isinstance(o, Tensor)]
     if not tensors:
@@ -41,10 +45,10 @@ def _wider(a, b):
 
 
 def promoting(function):
-    """A rule whose positional tensors are brought to a common type first."""
+    """A rule whose positional tensors are first converted to a common type."""
     return lambda *args, **kwargs: function(*promoted(*args), **kwargs)
 
 
 def dtype_of(value):
-    """A type of PyTorch as one of ours."""
+    """A PyTorch dtype as a DType."""
     return dtypes.dtype(str(value).removeprefix("torch."))

@@ -21,12 +21,12 @@ def _(x, shape):
 
 @rule("as_strided.default")
 def _(x, shape, strides, offset=None, *, layout):
-    """`layout`: strides and offset that x has in PyTorch. Its elements in the order of memory, and views of those."""
+    """A view of the elements of x in memory order. `layout`: strides and offset of x in PyTorch."""
     held, begin = layout
     order = _outermost_first(x.shape, held)
     flat = ops.reshape(ops.permute_dims(x, order), (math.prod(x.shape),))
     if not _dense([x.shape[d] for d in order], [held[d] for d in order]):
-        raise refuse(Error, "operation 'aten.as_strided' of a view that leaves out elements of its tensor is not supported; call contiguous() first")
+        raise refuse(Error, "operation 'aten.as_strided' of a view with gaps is not supported; call contiguous() first")
     offset = (begin if offset is None else offset) - begin
     order = _outermost_first(shape, strides)
     outer, steps = [shape[d] for d in order], [strides[d] for d in order]
@@ -38,12 +38,12 @@ def _(x, shape, strides, offset=None, *, layout):
 
 
 def _outermost_first(shape, strides):
-    """Dimensions by descending stride; those of one element, whose strides mean nothing, first."""
+    """Dimensions by descending stride; those of extent 1, whose strides are arbitrary, come first."""
     return sorted(range(len(shape)), key=lambda d: (shape[d] > 1, -strides[d] if shape[d] > 1 else 0))
 
 
 def _dense(shape, strides):
-    """Whether dimensions, outermost first, are one block without gaps."""
+    """Whether dimensions, outermost first, form one block without gaps."""
     return all(n == 1 or s == math.prod(shape[d + 1:]) for d, (n, s) in enumerate(zip(shape, strides)))
 
 
@@ -111,7 +111,7 @@ def _(x, sizes, axis=0):
 @rule("constant_pad_nd.default")
 def _(x, pad, value=0.0):
     widths = [(0, 0)] * (x.ndim - len(pad) // 2) + [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
-    x = x[tuple(slice(max(0, -low), n - max(0, -high)) for n, (low, high) in zip(x.shape, widths))]  # negative ones cut
+    x = x[tuple(slice(max(0, -low), n - max(0, -high)) for n, (low, high) in zip(x.shape, widths))]  # negative widths crop
     return ops.pad(x, [(max(0, low), max(0, high)) for low, high in widths], value)
 
 
@@ -122,7 +122,7 @@ def _(x, offset=0, axis1=0, axis2=1):
 
 @rule("unfold.default")
 def _(x, axis, size, step):
-    """Windows of an axis, along a new last one."""
+    """Sliding windows over an axis, along a new last axis."""
     axis %= x.ndim
     starts = range(0, x.shape[axis] - size + 1, step)
     parts = [x[(slice(None),) * axis + (slice(i, i + (len(starts) - 1) * step + 1, step),)] for i in range(size)]
@@ -142,7 +142,7 @@ def _(x, source, axis, index):
 
 
 def _put(x, source, axis, places):
-    """x with source in those places of an axis: they are a contiguous part, or every step-th."""
+    """x with `source` at the positions `places` of an axis, a range."""
     source = source.astype(x.dtype)
     if places.step == 1:
         before, after = [(slice(None),) * axis + (s,) for s in (slice(0, places.start), slice(places.start + len(places), None))]

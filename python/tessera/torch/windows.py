@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Convolutions, pools and interpolation."""
+"""Convolutions, pooling and interpolation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def _numbers(value, count):
 
 
 def _edges(x, window, stride, padding, dilation, ceil_mode):
-    """Pads of each spatial axis: with ceil_mode so many more that a last window fits, which begins inside of the axis or its pad."""
+    """Padding (before, after) of each spatial axis.
+
+    ceil_mode pads for a last window that begins inside the axis or its padding.
+    """
     pairs = []
     for n, k, s, p, d in zip(x.shape[2:], window, stride, padding, dilation):
         reach = d * (k - 1) + 1
@@ -41,25 +44,25 @@ def _edges(x, window, stride, padding, dilation, ceil_mode):
     return pairs
 
 
-def _ranked(x, space):
-    """With a batch."""
+def _with_batch(x, space):
+    """x with a batch axis, and whether it was added."""
     return (x, False) if x.ndim == space + 2 else (ops.expand_dims(x, 0), True)
 
 
 def _max_pool(space, with_indices=False):
     def pool(x, window, stride=(), padding=0, dilation=1, ceil_mode=False):
-        x, single = _ranked(x, space)
+        x, single = _with_batch(x, space)
         window, padding = _numbers(window, space), _numbers(padding, space)
         stride, dilation = _numbers(stride, space) or window, _numbers(dilation, space)
         edges = _edges(x, window, stride, padding, dilation, ceil_mode)
         whole = lambda y: ops.squeeze(y, 0) if single else y
         values = lambda: whole(ops.max_pool(x, window, stride, edges, dilation))
-        return _Made(values, lambda: whole(_places_of_max(x, window, stride, edges, dilation))) if with_indices else values()
+        return _LazyResults(values, lambda: whole(_argmax_positions(x, window, stride, edges, dilation))) if with_indices else values()
     return pool
 
 
-class _Made:
-    """Results of which those are computed that somebody reads."""
+class _LazyResults:
+    """A sequence of results, computed when they are read."""
 
     def __init__(self, *make):
         self._make, self._made = make, {}
@@ -70,12 +73,15 @@ class _Made:
         return self._made[i]
 
 
-def _places_of_max(x, window, stride, edges, dilation):
-    """Where the greatest element of each window is, row-major in the space of x: of equal ones the first, of NaN the last."""
+def _argmax_positions(x, window, stride, edges, dilation):
+    """The row-major position of the maximum of each window in the space of x.
+
+    Of equal elements it is the first, of NaN the last.
+    """
     space = x.shape[2:]
     counts = [(n + low + high - d * (k - 1) - 1) // s + 1 for n, k, s, d, (low, high) in zip(space, window, stride, dilation, edges)]
     begins = [np.arange(count) * s - low for count, s, (low, _) in zip(counts, stride, edges)]
-    first = [b + d * np.maximum(0, -(b // d)) for b, d in zip(begins, dilation)]  # the first element of a window that is not of the pad
+    first = [b + d * np.maximum(0, -(b // d)) for b, d in zip(begins, dilation)]  # the first element of a window outside the padding
     least = constants.least(x.dtype.element)
     padded = ops.pad(x, [(0, 0), (0, 0), *edges], least)
     best = place = None
@@ -85,7 +91,7 @@ def _places_of_max(x, window, stride, edges, dilation):
         number = _row_major(space, [b + k * d for b, k, d in zip(begins, offsets, dilation)])
         if best is None:
             best, place = ops.full(here.shape, least, x.dtype), ops.broadcast_to(_row_major(space, first), here.shape)
-        inside = ops.base.tensor_of(_box(space, [b + k * d for b, k, d in zip(begins, offsets, dilation)]), "max_pool")
+        inside = ops.base.tensor_of(_is_inside(space, [b + k * d for b, k, d in zip(begins, offsets, dilation)]), "max_pool")
         more = ops.greater(here, best)
         greater = ops.logical_and(inside, ops.logical_or(more, ops.isnan(here)) if x.dtype.kind == "float" else more)
         best, place = ops.where(greater, here, best), ops.where(greater, number, place)
@@ -99,8 +105,8 @@ def _row_major(space, lines):
     return ops.base.tensor_of(number, "max_pool")
 
 
-def _box(space, lines):
-    """Where the places of all lines lie inside of the space."""
+def _is_inside(space, lines):
+    """Whether the positions of all lines are inside the space."""
     inside = np.ones((), bool)
     for n, line in zip(space, lines):
         inside = np.logical_and.outer(inside, (line >= 0) & (line < n))
@@ -109,7 +115,7 @@ def _box(space, lines):
 
 def _avg_pool(space):
     def pool(x, window, stride=(), padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
-        x, single = _ranked(x, space)
+        x, single = _with_batch(x, space)
         window, padding = _numbers(window, space), _numbers(padding, space)
         stride = _numbers(stride, space) or window
         edges = _edges(x, window, stride, padding, [1] * space, ceil_mode)
@@ -132,12 +138,12 @@ for _space in (1, 2, 3):
 
 
 def _parts(n, places):
-    """Where the parts of an adaptive pool begin and end."""
+    """(begin, end) of each window of an adaptive pool."""
     return [(i * n // places, -(-(i + 1) * n // places)) for i in range(places)]
 
 
 def _along(x, axis, matrix):
-    """Each line along an axis times a matrix (places, extent)."""
+    """The product of each line along `axis` with a matrix (results, extent)."""
     moved = ops.moveaxis(x, axis, x.ndim - 1)
     weight = ops.base.tensor_of(matrix.astype(np.float32), "a pool").astype(x.dtype)
     return ops.moveaxis(ops.matmul(moved, weight.T), x.ndim - 1, axis)
@@ -196,13 +202,13 @@ rule("upsample_linear1d.vec", "upsample_bilinear2d.vec", "upsample_trilinear3d.v
 
 @rule("upsample_nearest2d.default", "upsample_bilinear2d.default")
 def _(x, size, *options):
-    raise refuse(ArgumentError, "an interpolation with scales of its own for each axis is not supported; give sizes")
+    raise refuse(ArgumentError, "interpolation with a scale per axis is not supported; give sizes")
 
 
 @rule("_cdist_forward.default", "cdist.default")
 def _(x, y, p=2.0, mode=None):
     if p != 2:
-        raise refuse(ArgumentError, f"'cdist' with p = {p} is not supported; it is 2")
+        raise refuse(ArgumentError, f"'cdist' with p = {p} is not supported; use p = 2")
     total = ops.sum(ops.square(ops.expand_dims(x, x.ndim - 1) - ops.expand_dims(y, y.ndim - 2)), -1)
     none = ops.equal(total, 0)
     return ops.where(none, 0.0, ops.sqrt(ops.where(none, 1.0, total)))

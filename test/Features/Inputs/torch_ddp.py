@@ -150,7 +150,7 @@ assert sorted(y for part in on_all([int(y) for _, ys in loader for y in ys]) for
 
 refused("models differ: rank 0 has 'weight' float32 (4, 3) where rank 1 has 'weight' float32 (5, 3)",
         lambda: DistributedDataParallel(nn.Linear(3, 4 + min(rank, 1))))
-refused("nothing to average", lambda: DistributedDataParallel(nn.ReLU()))
+refused("no parameter of the module requires a gradient", lambda: DistributedDataParallel(nn.ReLU()))
 refused("wraps a module of PyTorch, not int", lambda: DistributedDataParallel(3))
 refused("device_ids [0, 1] of", lambda: DistributedDataParallel(nn.Linear(2, 2), device_ids=[0, 1]))
 refused("output_device 1 is not the device 0", lambda: DistributedDataParallel(nn.Linear(2, 2), device_ids=[0], output_device=1))

@@ -56,7 +56,7 @@ for scope in (2, None, True):
     try:
         SyncBatchNorm(4, comm_scope=scope)
     except Exception as error:
-        assert f"comm_scope {scope!r} of SyncBatchNorm; there are 0" in str(error), error
+        assert f"comm_scope {scope!r} of SyncBatchNorm is not 0" in str(error), error
     else:
         raise AssertionError(scope)
 if rank == 0:
