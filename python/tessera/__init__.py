@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tessera: programs for one device, run on many."""
+"""Tessera: an auto-parallel tensor compiler. Programs written for one device run on many."""
 
 import importlib
 import importlib.util
@@ -9,7 +9,7 @@ from .errors import (ArgumentError, DTypeError, Error, InternalError, MeshError,
                      TesseraWarning, TraceError)
 from .sharding import Mesh, Open, Partial, Replicate, Shard, Sharding
 
-# What needs NumPy, JAX or PyTorch is loaded when it is used.
+# Modules that need NumPy, JAX or PyTorch are imported on first use: module -> names that it provides.
 _LAZY = {
     "program": ("Program",),
     "runtime": ("Session",),
@@ -41,7 +41,7 @@ _PLACES = {name: module for module, names in _LAZY.items() for name in names}
 
 __all__ = ["ArgumentError", "DTypeError", "Error", "InternalError", "Mesh", "MeshError", "Open", "OutOfRangeError", "Partial",
            "PlacementError", "Replicate", "Shard", "ShapeError", "Sharding", "StrategyError", "TesseraWarning", "TraceError",
-           # `import *` is of what is installed.
+           # `import *` skips the importers of frameworks that are not installed.
            *(name for name, module in _PLACES.items() if module not in ("jax", "torch") or importlib.util.find_spec(module)), *_MODULES]
 
 
@@ -55,10 +55,10 @@ def __getattr__(name):
             raise ImportError(f"tessera.{name} needs the package '{error.name}': pip install {error.name}", name=error.name) from None
         globals()[name] = value
         return value
-    # Other modules, `from tessera import ir`, need no more than they import themselves.
+    # Submodules such as `tessera.ir` import what they need themselves.
     if name in _MODULES or importlib.util.find_spec(f"{__name__}.{name}"):
         return importlib.import_module(f".{name}", __name__)
-    # The operations stand here too: tessera.matmul is tessera.ops.matmul.
+    # Operations are available here too: tessera.matmul is tessera.ops.matmul.
     if not name.startswith("_"):
         ops = importlib.import_module(".ops", __name__)
         if name in ops.__all__:

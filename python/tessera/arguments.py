@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The arguments of a call as named leaves."""
+"""The arguments of a call, flattened to named leaves."""
 
 from __future__ import annotations
 
@@ -19,21 +19,23 @@ from .tree import Leaf, Node
 
 
 def is_value(value) -> bool:
-    """What becomes an argument of a program: arrays, and floats (which may change from call to call)."""
+    """Whether a leaf becomes an argument of the program: arrays, and floats, which may change from call to call."""
     return tree.is_array(value) or type(value) is float
 
 
 class Arguments:
-    """Arguments of a call: `leaves`, named by parameter and place ("model.w0"), and the structure, which decides with their
-    types and placements whether a recorded program serves again."""
+    """The arguments of a call as `leaves`, named by parameter and path ("model.w0"), and their structure.
+
+    Structure, types and placements (`key`) decide whether a recorded program can be reused.
+    """
 
     def __init__(self, function: Callable, args: Sequence, kwargs: dict, is_value: Callable = is_value, parameters: Sequence[str] | None = None):
-        """`parameters`: the names of the function's positional parameters, where the caller knows them (`parameters_of`)."""
+        """`parameters`: names of the function's positional parameters (`parameters_of`), if the caller has them."""
         self._function, self._is_value, self._parameters = function, is_value, parameters
         self.values = [*args, *kwargs.values()]
         self._positional, self._keywords = len(args), tuple(kwargs)
         self.given: list = []  # the values of the leaves
-        self.parts: list[tuple[Node, range]] = []  # an argument's structure and leaves
+        self.parts: list[tuple[Node, range]] = []  # structure and leaf indices of each argument
         for value in self.values:
             first = len(self.given)
             if type(value) is Tensor:
@@ -65,7 +67,7 @@ class Arguments:
         return [leaf.path for leaf in self.leaves]
 
     def key(self):
-        """What calls of one program have in common."""
+        """The cache key: calls with equal keys run the same program."""
         return tuple([node for node, _ in self.parts]), self._positional, self._keywords, tuple([
             (t.shape, t.dtype.element, t.sharding, t._weak, t._own is not None) for t in self._tensors])
 
@@ -76,23 +78,26 @@ class Arguments:
         return values[:self._positional], dict(zip(self._keywords, values[self._positional:]))
 
     def leaves_of(self, args: Sequence, kwargs: dict) -> list:
-        """The leaves of rebuilt arguments, as a function left them. Raises TraceError where it changed their structure."""
+        """The leaves of rebuilt arguments after the function ran. Raises TraceError if it changed their structure."""
         result = []
         for (node, _), name, value in zip(self.parts, self.argument_names, [*args, *kwargs.values()]):
             leaves, now = tree.flatten(value, self._is_value)
             if now.leaves != node.leaves:
-                raise refuse(TraceError, f"the function changed the structure of '{name}'; return what is new")
+                raise refuse(TraceError, f"the function changed the structure of '{name}'; return new tensors instead")
             result += [leaf.value for leaf in leaves]
         return result
 
     def assign(self, changed: dict[int, Tensor]) -> None:
-        """Puts what a function changed into the arguments themselves."""
+        """Stores the tensors that the function replaced, by leaf index, in the caller's arguments."""
         for value, (_, places) in zip(self.values, self.parts):
             if any(i in changed for i in places):
                 tree.assign(value, [changed.get(i, self.given[i]) for i in places], self._is_value)
 
     def tensors(self) -> list[Tensor]:
-        """The leaves as tensors; floats are float32 that follow the type of what they meet."""
+        """The leaves as tensors; floats are float32 and take the type of the other operand.
+
+        Raises TraceError for traced tensors.
+        """
         for i, tensor in enumerate(self._tensors):
             if tensor._scope is not None:
                 raise refuse(TraceError, f"'{self.leaves[i].path}' is a traced tensor of {tensor._scope.what}")
@@ -100,7 +105,7 @@ class Arguments:
 
 
 def parameters_of(function: Callable) -> list[str]:
-    """The names of the parameters that can be given by position."""
+    """The names of the positional parameters of a function."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Derivatives: functions that are recorded as functions of their own, which the pass dist-autodiff differentiates."""
+"""Derivatives: a function is recorded as a function of the module, which the pass dist-autodiff differentiates."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from .trace import Trace, current, operations
 
 
 def value_and_grad(function: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable:
-    """A function that returns (value, gradients) of `function`, whose result is a scalar of floats.
+    """A function that returns (value, gradients) of `function`, whose result must be a floating-point scalar.
 
-    argnums: the arguments to differentiate by, a number or several (then the gradients are a tuple). A gradient has the structure
-    of its argument; in place of integers, and of buffers of modules, it has None. has_aux: the function returns (scalar, more),
-    and the value is that pair. Buffers that the function changes in modules are changed.
+    argnums: the positional arguments to differentiate with respect to, an index or a sequence of them (gradients are
+    then a tuple). A gradient has the tree structure of its argument, with None for integers and for buffers of modules.
+    has_aux: `function` returns (scalar, aux), and value is that pair. Buffers that the function changes are updated in
+    the caller's modules.
 
-    Raises ShapeError and DTypeError where the result is not a scalar of floats, ArgumentError where there is nothing to
-    differentiate by.
+    Raises ShapeError or DTypeError if the result is not a floating-point scalar, ArgumentError if no argument can be
+    differentiated.
     """
     if not callable(function):
         raise refuse(ArgumentError, f"value_and_grad takes a function, not {function!r}")
@@ -42,7 +43,7 @@ def value_and_grad(function: Callable, argnums: int | Sequence[int] = 0, has_aux
 
 
 def grad(function: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable:
-    """A function that returns the gradients alone; with has_aux (gradients, more). Arguments as of value_and_grad."""
+    """As value_and_grad, returning the gradients alone, or (gradients, aux) with has_aux."""
     both = value_and_grad(function, argnums, has_aux)
 
     @functools.wraps(function)
@@ -55,12 +56,14 @@ def grad(function: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = F
 def _record(trace: Trace, function, args, kwargs, numbers, single, has_aux):
     for n in numbers:
         if not isinstance(n, int) or not 0 <= n < len(args):
-            raise refuse(ArgumentError, f"argnums {n!r}: '{_name(function)}' is called with {len(args)} positional arguments")
+            raise refuse(ArgumentError, f"argnums {n!r} is out of range: '{_name(function)}' is called with "
+                                        f"{len(args)} positional arguments")
     arguments = Arguments(function, args, kwargs, tree.is_array)
     tensors = [asarray(leaf.value) for leaf in arguments.leaves]
     wrt = [i for n in numbers for i in arguments.parts[n][1] if arguments.leaves[i].trainable and tensors[i].dtype.kind == "float"]
     if not wrt:
-        raise refuse(ArgumentError, f"'{_name(function)}' has no tensor of floats among the arguments to differentiate by ({numbers})")
+        raise refuse(ArgumentError, f"'{_name(function)}' has no floating-point tensor in the arguments to "
+                                    f"differentiate with respect to ({numbers})")
     trace.derivatives += 1
     name = f"{_symbol(function)}_{trace.derivatives}"
     with trace.function(f"'{_name(function)}'") as frame:
@@ -72,10 +75,10 @@ def _record(trace: Trace, function, args, kwargs, numbers, single, has_aux):
         copies, keywords = arguments.rebuilt(inner)
         result = function(*copies, **keywords)
         value, aux = _result(function, result, has_aux)
-        behind = arguments.leaves_of(copies, keywords)
-        changed = [i for i, (before, after) in enumerate(zip(inner, behind)) if after is not before]
+        final = arguments.leaves_of(copies, keywords)
+        changed = [i for i, (before, after) in enumerate(zip(inner, final)) if after is not before]
         aux_leaves, _ = tree.flatten(aux)
-        outputs = [value, *[asarray(leaf.value) for leaf in aux_leaves], *[asarray(behind[i]) for i in changed]]
+        outputs = [value, *[asarray(leaf.value) for leaf in aux_leaves], *[asarray(final[i]) for i in changed]]
         values = [trace.value(t) for t in outputs]
         trace.builder.op("func.return", values, [])
     made = ir.Function(name, [])
@@ -114,7 +117,7 @@ def _record(trace: Trace, function, args, kwargs, numbers, single, has_aux):
 
 
 def _wrappers(value):
-    """Data-parallel modules, which say what becomes of gradients."""
+    """Data-parallel modules inside `value`, which decide how gradients are reduced."""
     if hasattr(type(value), "gradient_of"):
         yield value
     elif not tree.is_array(value):
@@ -123,7 +126,7 @@ def _wrappers(value):
 
 
 def _port(trace, value, tensor) -> Port:
-    """An argument; where there are several meshes it says on which it lies, so that cotangents come back there."""
+    """A port of the function; with several meshes it names the tensor's mesh, so that its cotangent is placed there."""
     if tensor.mesh is None or len(trace.meshes) < 2:
         return Port(value.type)
     return Port(value.type, {"sharding": trace.text(Sharding(tensor.mesh, (Open(),) * len(tensor.mesh.shape)))})
@@ -137,10 +140,10 @@ def _result(function, result, has_aux):
     aux = ()
     if has_aux:
         if not isinstance(result, tuple) or len(result) != 2:
-            raise refuse(ArgumentError, f"with has_aux '{_name(function)}' returns a pair (scalar, more)")
+            raise refuse(ArgumentError, f"with has_aux '{_name(function)}' must return a pair (scalar, aux)")
         result, aux = result
     if not tree.is_array(result):
-        raise refuse(ArgumentError, f"'{_name(function)}' returns {type(result).__name__}; it returns a scalar tensor to be differentiated")
+        raise refuse(ArgumentError, f"'{_name(function)}' returns {type(result).__name__}; only scalar tensors are differentiated")
     value = asarray(result)
     if value.shape != ():
         raise refuse(ShapeError, f"'{_name(function)}' returns shape {value.shape}; only scalars are differentiated: take the sum or the mean")

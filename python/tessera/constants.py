@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Arrays of NumPy as constants of a program."""
+"""NumPy arrays as constants of a program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from .ir.types import is_float, is_unsigned
 
 
 def constant(builder: ir.Builder, array: np.ndarray, element: str) -> ir.Value:
-    """An array as a constant of its shape. Arrays of unsigned integers may be of a signless type: they keep their bits."""
+    """A constant of the array's shape and the given element type.
+
+    Unsigned arrays may take a signless type: bits are kept.
+    """
     type = TensorType(array.shape, element)
     if array.size == 0:
         return builder.constant(0, type)
@@ -25,7 +28,7 @@ def constant(builder: ir.Builder, array: np.ndarray, element: str) -> ir.Value:
 
 
 def _number(value, element):
-    if element == "bf16" and value.dtype.kind == "u":  # without ml_dtypes: the upper half of an f32
+    if element == "bf16" and value.dtype.kind == "u":  # bits of a bfloat16 are the upper half of an f32
         value = (np.asarray(value).astype(np.uint32) << 16).view(np.float32)[()]
     if is_float(element):
         return float(value)

@@ -1,11 +1,11 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What all programs are compiled with from now on, in MindSpore's spelling.
+"""Process-wide defaults of compilation, with MindSpore's API.
 
     tessera.set_auto_parallel_context(search_mode="dynamic_programming", all_reduce_fusion_config=[20, 35])
     tessera.set_algo_parameters(fully_use_devices=False)
 
-An argument of `jit`, or of a function that loads data, counts before the context.
+Arguments of `jit`, or of a function that loads data, take precedence.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PARALLEL_MODES = ("semi_auto_parallel", "auto_parallel")
 _DEFAULTS = {"parallel_mode": None, "search_mode": None, "all_reduce_fusion_config": [], "comm_fusion": None, "dataset_strategy": "data_parallel"}
 _context = dict(_DEFAULTS)
 _algorithm = {"fully_use_devices": True}
-_options: dict | None = None  # of both, once they are asked for
+_options: dict | None = None  # compiler options of both; None: not computed yet
 
 
 def _whole(value) -> bool:
@@ -40,7 +40,7 @@ def _indices(name: str, value) -> list[int]:
             raise refuse(ArgumentError, f"{name} has {each!r}; indices are whole numbers, at least 0")
     for before, after in zip(value, value[1:]):
         if after <= before:
-            raise refuse(ArgumentError, f"{name} has {after} behind {before}; indices ascend, each once")
+            raise refuse(ArgumentError, f"{name} has {after} after {before}; indices must be strictly ascending")
     return list(value)
 
 
@@ -50,18 +50,18 @@ def _fusion(value) -> dict:
     for key, of in value.items():
         where = f"comm_fusion['{key}']"
         if key not in _FUSED:
-            raise refuse(ArgumentError, f"comm_fusion has the key {key!r}; there are {', '.join(_FUSED)}")
+            raise refuse(ArgumentError, f"comm_fusion has the unknown key {key!r}; expected one of {', '.join(_FUSED)}")
         if not isinstance(of, dict) or set(of) - {"mode", "config"} or "mode" not in of:
             raise refuse(ArgumentError, f"{where} is {of!r}; it is a dictionary of 'mode' and 'config'")
         mode, config = of["mode"], of.get("config")
         if mode not in _FUSION_MODES:
-            raise refuse(ArgumentError, f"{where} has mode {mode!r}; there are {', '.join(_FUSION_MODES)}")
+            raise refuse(ArgumentError, f"{where} has the unknown mode {mode!r}; expected one of {', '.join(_FUSION_MODES)}")
         if mode == "index" and key != "allreduce":
-            raise refuse(ArgumentError, f"{where} has mode 'index', which allreduce alone has")
+            raise refuse(ArgumentError, f"{where} has mode 'index', which only allreduce supports")
         if mode == "auto" and config is not None:
-            raise refuse(ArgumentError, f"{where} has mode 'auto' and config {config!r}; auto joins up to 64 MiB, its config is None")
+            raise refuse(ArgumentError, f"{where} has mode 'auto' and config {config!r}; auto fuses up to 64 MiB, its config is None")
         if mode == "size" and (not _whole(config) or not 0 < config <= _MOST_MIB):
-            raise refuse(ArgumentError, f"{where} has config {config!r}; of mode 'size' it is a whole number of MiB from 1 to {_MOST_MIB}")
+            raise refuse(ArgumentError, f"{where} has config {config!r}; mode 'size' takes a whole number of MiB from 1 to {_MOST_MIB}")
         if mode == "index":
             _indices(f"config of {where}", config)
     return {key: dict(of) for key, of in value.items()}
@@ -69,20 +69,20 @@ def _fusion(value) -> dict:
 
 def _search_mode(value) -> str:
     if value not in MODES:
-        raise refuse(ArgumentError, f"search_mode {value!r}; there are {', '.join(MODES)}")
+        raise refuse(ArgumentError, f"unknown search_mode {value!r}; expected one of {', '.join(MODES)}")
     return value
 
 
 def _dataset_strategy(value):
     if not isinstance(value, (list, tuple)) and value not in ("full_batch", "data_parallel"):
-        raise refuse(StrategyError, f"dataset_strategy {value!r}; there are \"full_batch\", \"data_parallel\" and tuples of cuts")
+        raise refuse(StrategyError, f"invalid dataset_strategy {value!r}; expected \"full_batch\", \"data_parallel\" or tuples of cuts")
     return value
 
 
 def _parallel_mode(value) -> str:
     if value not in _PARALLEL_MODES:
         hint = "; data parallelism of whole batches is DistributedDataParallel" if value == "data_parallel" else ""
-        raise refuse(ArgumentError, f"parallel_mode {value!r}; there are {', '.join(_PARALLEL_MODES)}{hint}")
+        raise refuse(ArgumentError, f"unknown parallel_mode {value!r}; expected one of {', '.join(_PARALLEL_MODES)}{hint}")
     return value
 
 
@@ -92,39 +92,56 @@ _CHECKS = {"parallel_mode": _parallel_mode, "search_mode": _search_mode, "all_re
 
 @entry
 def set_auto_parallel_context(**given) -> None:
-    """parallel_mode: "semi_auto_parallel": strategies are those given and what they propagate to; "auto_parallel": they are searched, by
-    search_mode or else "recursive_programming". search_mode: as `search` of `jit`; by itself it searches, too. all_reduce_fusion_config: the all-reduces of a program in their order are joined up to these
-    indices, [20, 35] makes 0 to 19, 20 to 34 and the rest; [] is the default. comm_fusion: for allreduce, allgather and reducescatter
-    {"mode": "auto" | "size" | "index", "config": None | MiB | indices}. dataset_strategy: of `data.place_batch`.
+    """Sets defaults of later compilations, by keyword.
 
-    Raises ArgumentError and StrategyError, which name the key, before anything changes.
+    parallel_mode: "semi_auto_parallel": propagate the given strategies; "auto_parallel": search for strategies with
+    search_mode, default "recursive_programming".
+
+    search_mode: as `search` of `jit`; enables the search by itself.
+
+    all_reduce_fusion_config: indices in the program's sequence of all-reduces at which a new bucket begins; [20, 35]
+    fuses 0 to 19, 20 to 34 and the rest. [] is the default.
+
+    comm_fusion: for allreduce, allgather and reducescatter {"mode": "auto" | "size" | "index", "config": None | MiB |
+    indices}.
+
+    dataset_strategy: that of `data.place_batch`.
+
+    Raises ArgumentError or StrategyError, naming the key, and then changes nothing.
     """
     for name in given:
         if name not in _CHECKS:
-            raise refuse(ArgumentError, f"set_auto_parallel_context has no '{name}'; there are {', '.join(_CHECKS)}")
+            raise refuse(ArgumentError, f"set_auto_parallel_context has no '{name}'; expected one of {', '.join(_CHECKS)}")
     new = {**_context, **{name: _CHECKS[name](value) for name, value in given.items()}}
     if new["all_reduce_fusion_config"] and "allreduce" in (new["comm_fusion"] or {}):
-        raise refuse(ArgumentError, "all_reduce_fusion_config and comm_fusion['allreduce'] both say how all-reduces are joined; give one of them")
+        raise refuse(ArgumentError, "all_reduce_fusion_config and comm_fusion['allreduce'] both configure the fusion "
+                                    "of all-reduces; give one of them")
     _set(_context, new)
 
 
 @entry
 def get_auto_parallel_context(name: str):
+    """The value of a key of set_auto_parallel_context. Raises ArgumentError for unknown keys."""
     if name not in _context:
-        raise refuse(ArgumentError, f"get_auto_parallel_context has no '{name}'; there are {', '.join(_context)}")
+        raise refuse(ArgumentError, f"get_auto_parallel_context has no '{name}'; expected one of {', '.join(_context)}")
     return _context[name]
 
 
 def reset_auto_parallel_context() -> None:
+    """Resets all keys of set_auto_parallel_context to their defaults."""
     _set(_context, _DEFAULTS)
 
 
 @entry
 def set_algo_parameters(*, fully_use_devices: bool = True, **unknown) -> None:
-    """fully_use_devices: True: a search tries for contractions only what uses all devices, where sizes allow; False: everything, which
-    takes longer and may find a cheaper plan. Raises ArgumentError for what is not a bool, and for other names."""
+    """Sets parameters of the strategy search.
+
+    fully_use_devices: True: try only strategies of contractions that use all devices, if sizes allow; False: try all,
+    which takes longer and may find a cheaper plan. Raises ArgumentError for values that are not bool and for unknown
+    names.
+    """
     for name in unknown:
-        raise refuse(ArgumentError, f"set_algo_parameters has no '{name}'; there are {', '.join(_algorithm)}")
+        raise refuse(ArgumentError, f"set_algo_parameters has no '{name}'; expected {', '.join(_algorithm)}")
     if not isinstance(fully_use_devices, bool):
         raise refuse(ArgumentError, f"fully_use_devices {fully_use_devices!r} is not True or False")
     _set(_algorithm, {"fully_use_devices": fully_use_devices})
@@ -132,12 +149,14 @@ def set_algo_parameters(*, fully_use_devices: bool = True, **unknown) -> None:
 
 @entry
 def get_algo_parameters(name: str):
+    """The value of a parameter of set_algo_parameters. Raises ArgumentError for unknown names."""
     if name not in _algorithm:
-        raise refuse(ArgumentError, f"get_algo_parameters has no '{name}'; there are {', '.join(_algorithm)}")
+        raise refuse(ArgumentError, f"get_algo_parameters has no '{name}'; expected {', '.join(_algorithm)}")
     return _algorithm[name]
 
 
 def reset_algo_parameters() -> None:
+    """Resets all parameters of set_algo_parameters to their defaults."""
     _set(_algorithm, {"fully_use_devices": True})
 
 
@@ -146,7 +165,7 @@ def _numbers(values: Sequence[int]) -> str:
 
 
 def options() -> dict:
-    """What is not the default, as options of compiling; the same object until something is set."""
+    """Compiler options that differ from the defaults; the same object until a setting changes."""
     global _options
     if _options is None:
         _options = _as_options()

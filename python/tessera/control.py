@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Loops, recomputation, and derivatives of one's own: functions that become regions and functions of a program."""
+"""Loops, rematerialization and custom derivatives."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .trace import Trace, current
 
 
 def _traced(function):
-    """Outside of jit the call is compiled and run by itself."""
+    """Decorator: outside jit, the call is compiled and run as a program of its own."""
     @functools.wraps(function)
     def call(*args, **kwargs):
         if current() is not None:
@@ -33,20 +33,21 @@ def _name(function) -> str:
 
 
 def _carried(name, carry, new):
-    """The leaves of what a loop carries on. Raises ShapeError where structure, shape or type is another."""
+    """The leaves of a loop's new carry. Raises ShapeError if its structure, shapes or types changed."""
     (before, node), (after, other) = tree.flatten(carry), tree.flatten(new)
     if node != other:
-        raise refuse(ShapeError, f"'{name}' carries {len(before)} tensors and returns {len(after)}, or another structure; it stays the same")
+        raise refuse(ShapeError, f"'{name}' carries {len(before)} tensors and returns {len(after)}, or another "
+                                 "structure; both must be the same")
     for a, b in zip(before, after):
         x, y = asarray(a.value), asarray(b.value)
         if (x.shape, x.dtype) != (y.shape, y.dtype):
             raise refuse(ShapeError, f"'{name}' carries '{a.path or 'the tensor'}' of {x.dtype} {x.shape} and returns {y.dtype} {y.shape}; "
-                                     "it stays the same")
+                                     "both must be the same")
     return [asarray(leaf.value) for leaf in after]
 
 
 def _loop(name: str, count: int, carry, body: Callable):
-    """body(index value, carry) -> carry, `count` times, as scf.for; the carry after the last time."""
+    """`carry = body(index value, carry)`, `count` times, as scf.for; returns the last carry."""
     trace = current()
     b = trace.builder
     leaves, _ = tree.flatten(carry)
@@ -70,15 +71,17 @@ def _loop(name: str, count: int, carry, body: Callable):
 
 def _count(count) -> int:
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-        raise refuse(ArgumentError, f"a loop runs {count!r} times; give a number that is not negative")
+        raise refuse(ArgumentError, f"a loop runs {count!r} times; give a non-negative integer")
     return count
 
 
 @_traced
 def fori_loop(count: int, body: Callable, carry):
-    """carry = body(i, carry) for i in 0, ..., count - 1; i is a tensor (int64). One loop of the program, however long.
+    """`carry = body(i, carry)` for i in 0, ..., count - 1, as one loop of the program; returns the last carry.
 
-    Raises ShapeError where the body returns another structure, shape or type than it carries.
+    i is an int64 tensor.
+
+    Raises ShapeError if the body changes the structure, a shape or a type of the carry.
     """
     b = current().builder
 
@@ -90,12 +93,16 @@ def fori_loop(count: int, body: Callable, carry):
 
 @_traced
 def scan(body: Callable, carry, xs):
-    """(carry, y) = body(carry, x) for the slices x of the tree xs along first axes; the last carry, and all y stacked."""
+    """`carry, y = body(carry, x)` for the slices x of the tree `xs` along its first axes.
+
+    Returns (last carry, all y stacked along a new first axis). Raises ShapeError if the first axes differ in length or
+    have length 0, or if the body changes the structure, a shape or a type of the carry.
+    """
     leaves, _ = tree.flatten(xs)
     tensors = [asarray(leaf.value) for leaf in leaves]
     lengths = {t.shape[0] if t.ndim else None for t in tensors}
     if len(lengths) != 1 or None in lengths or 0 in lengths:
-        raise refuse(ShapeError, f"'scan' runs along first axes of one length that is not 0; they are {sorted(map(str, lengths))}")
+        raise refuse(ShapeError, f"'scan' takes first axes of one non-zero length, got {sorted(map(str, lengths))}")
     (count,), trace, b = lengths, current(), current().builder
     outside = [trace.value(t) for t in tensors]
 
@@ -106,12 +113,12 @@ def scan(body: Callable, carry, xs):
             made.append(trace.tensor(b.reshape(part, tensor.shape[1:])))
             made[-1]._mesh = tensor.mesh
         return tree.rebuild(xs, made)
-    # What the slices of y are like is seen by recording the body once, aside.
+    # Record the body once in a discarded block, to find the shapes of y.
     trial = Block(["index"])
     with trace.region(trial, "a trial"):
         pair = body(carry, slices(trial.arguments[0]))
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise refuse(ArgumentError, f"'{_name(body)}' of scan returns a pair (carry, y), not {type(pair).__name__}")
+            raise refuse(ArgumentError, f"'{_name(body)}' of scan must return a pair (carry, y), not {type(pair).__name__}")
         _, y = pair
         shapes = [(asarray(leaf.value).shape, asarray(leaf.value).dtype, asarray(leaf.value).mesh) for leaf in tree.flatten(y)[0]]
     stacks = []
@@ -132,7 +139,7 @@ def scan(body: Callable, carry, xs):
 
 
 def checkpoint(function: Callable) -> Callable:
-    """`function`, of which derivatives keep the arguments only and compute the rest again."""
+    """`function` with rematerialization: its derivative keeps only the arguments and recomputes the rest."""
     @functools.wraps(function)
     @_traced
     def recomputed(*args, **kwargs):
@@ -151,10 +158,10 @@ def checkpoint(function: Callable) -> Callable:
 
 
 def custom_gradient(function: Callable, backward: Callable) -> Callable:
-    """`function` of tensors to one tensor (or a tuple), whose derivative is `backward`(arguments, results, cotangents): a cotangent for
-    each argument of floats, as a tuple.
+    """`function` (tensors to a tensor, or a tuple of them) with its derivative given by `backward`.
 
-    Raises ArgumentError where the number of cotangents is another, ShapeError where their shapes are.
+    backward(arguments, results, cotangents) returns a tuple of one cotangent per floating-point argument. Raises
+    ArgumentError for a wrong number of cotangents, ShapeError for a wrong shape or type.
     """
     @functools.wraps(function)
     @_traced
@@ -190,7 +197,7 @@ def custom_gradient(function: Callable, backward: Callable) -> Callable:
 
 
 def _function(trace: Trace, name: str, function: Callable, like: Sequence[Tensor]):
-    """A private function of the module. It captures nothing: what it needs are its arguments."""
+    """Records a private function of the module. It captures nothing: all inputs are arguments."""
     with trace.function(f"'{_name(function)}'") as frame:
         arguments = []
         for t in like:
@@ -199,7 +206,7 @@ def _function(trace: Trace, name: str, function: Callable, like: Sequence[Tensor
         returned = function(*arguments)
         values = [trace.value(asarray(r)) for r in (returned if isinstance(returned, tuple) else (returned,))]
         if frame.captured:
-            raise refuse(ArgumentError, f"'{_name(function)}' has a derivative of its own and uses a tensor from outside; pass it as an argument")
+            raise refuse(ArgumentError, f"'{_name(function)}' has a custom derivative and captures a tensor; pass it as an argument")
         trace.builder.op("func.return", values, [])
     made = ir.Function(name, [])
     made.body, made.private = frame.block, True

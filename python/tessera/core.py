@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The compiled module, and its errors as `tessera.Error`."""
+"""Access to the compiled module `tessera._core`; its errors become `tessera.Error`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .source import nearest, refuse, warn
 
 
 def module():
-    """`tessera._core`; an ImportError that says how to get it where it was not built."""
+    """The compiled module `tessera._core`. Raises ImportError with build instructions if it was not built."""
     try:
         return importlib.import_module("tessera._core")
     except ModuleNotFoundError as error:
@@ -27,7 +27,7 @@ def module():
 
 
 class errors:
-    """`with errors() as module`: what the module refuses is raised as `tessera.Error`."""
+    """Context manager over the module, `with errors() as module`: its exceptions are raised as `tessera.Error`."""
 
     def __enter__(self):
         self._module = module()
@@ -39,20 +39,21 @@ class errors:
 
 
 def as_error(refused: Exception) -> Error:
-    """What is refused without a place in a program stands at the user's line."""
+    """The module's exception as an Error; a message without a location gets the user's line."""
     text = str(refused).rstrip("\n")
     return refuse(Error, text.removeprefix("error: ")) if text.startswith("error: ") else Error(text)
 
 
 MOST_DEVICES = 1 << 20  # the bound of meshes (M3)
-_TEXTS = ("target", "name", "function", "compile_from", "objective", "passes", "search", "minimise", "fusion")
+_STRINGS = ("target", "name", "function", "compile_from", "objective", "passes", "search", "minimise", "fusion")
+# Options of one function alone; those of _COMMON hold for every function.
 _OPTIONS = {"lower": (), "explain": (), "compile": ("target", "arch")}
-_OF_ALL = (*_TEXTS[1:], "topology", "memory_budget", "time_limit", "devices", "remarks", "fully_use_devices", "overlap",
+_COMMON = (*_STRINGS[1:], "topology", "memory_budget", "time_limit", "devices", "remarks", "fully_use_devices", "overlap",
            "narrow_reductions")
 
 
 def whole(name: str, value, least: int, most: int) -> int:
-    """A whole number of a range; Error names the option otherwise."""
+    """An integer in [least, most]. Raises Error, naming the option, for anything else."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -69,24 +70,27 @@ def _amount(name: str, value, unit: str) -> float:
 
 
 def _checked(function: str, options: dict) -> dict:
-    """The options as the module takes them; None is a default. Error names what is of another type, or no option."""
+    """The options as the module takes them, without those that are None (default).
+
+    Raises Error for an unknown option and for a value of the wrong type.
+    """
     result = {}
     for name, value in options.items():
-        if name not in (*_OPTIONS[function], *_OF_ALL):
-            raise refuse(Error, f"{function} has no option '{name}'; {nearest(name, [*_OPTIONS[function], *_OF_ALL], 'it has')}")
+        if name not in (*_OPTIONS[function], *_COMMON):
+            raise refuse(Error, f"{function} has no option '{name}'; {nearest(name, [*_OPTIONS[function], *_COMMON], 'it has')}")
         if value is None:
             continue
-        if name in _TEXTS and not isinstance(value, str):
+        if name in _STRINGS and not isinstance(value, str):
             raise refuse(Error, f"{name} {value!r} is not a string")
         if name == "topology":
             try:
                 value = os.fsdecode(value)
             except TypeError:
-                raise refuse(Error, f"topology {value!r} is not a path of a file") from None
+                raise refuse(Error, f"topology {value!r} is not a file path") from None
         elif name == "arch":
             if not isinstance(value, str):
                 if not isinstance(value, (list, tuple)) or not all(isinstance(each, str) for each in value):
-                    raise refuse(Error, f"arch {value!r} is not an architecture and no list of them")
+                    raise refuse(Error, f"arch {value!r} is not an architecture or a list of them")
                 value = ",".join(value)
         elif name == "devices":
             value = whole(name, value, 0, MOST_DEVICES)
@@ -106,8 +110,11 @@ def _checked(function: str, options: dict) -> dict:
 
 
 def check_readable(text: str, name: str):
-    """Error if reading a program would end the process: MLIR's parser and verifiers crash on some wrong text. Another process
-    (tessera-read, beside the module) tries it first."""
+    """Raises Error if `text` is not a program or would crash MLIR's parser or verifiers.
+
+    A child process (`tessera-read`, installed beside the module) parses the text first, so that a crash does not end
+    this one.
+    """
     reader = os.path.join(os.path.dirname(os.path.abspath(module().__file__)), "tessera-read")
     try:
         done = subprocess.run([reader, name], input=text.encode(errors="surrogatepass"), capture_output=True, check=False)
@@ -118,7 +125,7 @@ def check_readable(text: str, name: str):
 
 
 def call(function: str, *args, **options):
-    """A function of the module that returns (result, messages); messages become warnings."""
+    """Calls a function of the module that returns (result, messages); the messages become warnings."""
     options = _checked(function, options)
     with errors() as core:
         result, messages = getattr(core, function)(*args, **options)

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Datasets, samplers, loaders, and where batches lie. A dataset is anything with __len__ and __getitem__."""
+"""Datasets, samplers, loaders, and the placement of batches. A dataset is any object with __len__ and __getitem__."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from .tensor import Tensor, asarray, from_array
 
 
 class TensorDataset:
-    """Rows of arrays of one length: item i is the tuple of their rows i."""
+    """A dataset of arrays of equal length: item i is the tuple of their rows i."""
 
     def __init__(self, *arrays):
         self.arrays = [np.asarray(a) for a in arrays]
         lengths = [len(a) for a in self.arrays]
         if not lengths or len(set(lengths)) != 1:
-            raise refuse(ArgumentError, f"arrays of a dataset have one length, not {lengths}")
+            raise refuse(ArgumentError, f"arrays of a dataset have equal lengths, not {lengths}")
 
     def __len__(self):
         return len(self.arrays[0])
@@ -44,13 +44,14 @@ def _at_least_one(name: str, value: int) -> int:
 
 
 class DistributedSampler:
-    """Indices of one replica's part of a dataset: the same permutation everywhere, every num_replicas-th index from `rank` on.
+    """The indices of one replica's part of a dataset.
 
-    num_replicas and rank default to those of the job's process group, else 1 and 0. The parts have one length: the last indices are
-    filled up from the beginning, or dropped with drop_last. The permutation is that of seed + epoch: call set_epoch before each
-    epoch, or all have the order of epoch 0.
+    These are every num_replicas-th element, from `rank` on, of a permutation that all replicas share. num_replicas and
+    rank default to those of the job's process group, else 1 and 0. All parts have equal length: indices are repeated
+    from the beginning, or dropped with drop_last. The permutation is seeded by seed + epoch: call set_epoch before each
+    epoch for a new order.
 
-    Raises ArgumentError for a rank that is not below num_replicas and for an empty dataset.
+    Raises ArgumentError if rank is not below num_replicas or the dataset is empty.
     """
 
     def __init__(self, dataset, num_replicas: int | None = None, rank: int | None = None, shuffle: bool = True, seed: int = 0,
@@ -60,7 +61,7 @@ class DistributedSampler:
         rank = (dist.get_rank() if has_job else 0) if rank is None else rank
         self.num_replicas = _at_least_one("num_replicas", num_replicas)
         if isinstance(rank, bool) or not isinstance(rank, (int, np.integer)) or not 0 <= rank < num_replicas:
-            raise refuse(ArgumentError, f"rank {rank!r} of {num_replicas} replicas; ranks are 0 to {num_replicas - 1}")
+            raise refuse(ArgumentError, f"rank {rank!r} is not one of {num_replicas} replicas; ranks are 0 to {num_replicas - 1}")
         if len(dataset) == 0:
             raise refuse(ArgumentError, "the dataset is empty")
         self.dataset, self.rank, self.shuffle, self.seed, self.drop_last, self.epoch = dataset, rank, shuffle, seed, drop_last, 0
@@ -75,18 +76,18 @@ class DistributedSampler:
     def __iter__(self) -> Iterator[int]:
         n = len(self.dataset)
         order = np.random.default_rng(self.seed + self.epoch).permutation(n) if self.shuffle else np.arange(n)
-        order = np.resize(order, len(self) * self.num_replicas)  # cut, or filled up from the beginning
+        order = np.resize(order, len(self) * self.num_replicas)  # truncated, or repeated from the beginning
         return iter(order[self.rank::self.num_replicas].tolist())
 
 
 class BatchSampler:
-    """Groups of batch_size indices of a dataset or a sampler; the last one is shorter, or dropped with drop_last."""
+    """Lists of batch_size indices of a dataset or a sampler; the last one is shorter, or dropped with drop_last."""
 
     def __init__(self, source, batch_size: int, shuffle: bool = False, drop_last: bool = False, seed: int = 0):
         self.source, self.batch_size = source, _at_least_one("batch_size", batch_size)
         for name, value in (("shuffle", shuffle), ("drop_last", drop_last)):
             if not isinstance(value, (bool, np.bool_)):
-                raise refuse(ArgumentError, f"{name} {value!r} of BatchSampler is True or False")
+                raise refuse(ArgumentError, f"{name} {value!r} of BatchSampler is not True or False")
         self.shuffle, self.drop_last, self.seed, self.epoch = shuffle, drop_last, seed, 0
 
     def set_epoch(self, epoch: int) -> None:
@@ -107,7 +108,7 @@ class BatchSampler:
 
 
 class _Indices:
-    """A sampler, or a list of indices, as what it yields."""
+    """Wraps a sampler or a list of indices, so that it is iterated over and not indexed."""
 
     def __init__(self, sampler):
         self.sampler = sampler
@@ -124,25 +125,25 @@ class _Indices:
 
 
 class DataLoader:
-    """Batches of a dataset: items stacked along a new first axis. Nothing is read before it is iterated over.
+    """Batches of a dataset: items stacked along a new first axis. Items are read during iteration.
 
-    batch_sampler yields lists of indices; without it batch_size, shuffle and drop_last make one. sampler yields indices, as a
-    DistributedSampler does: batch_size is then that of each process.
+    batch_sampler yields lists of indices; without it batch_size, shuffle and drop_last define one. sampler yields
+    indices, for example a DistributedSampler; batch_size is then per process.
 
-    Raises ArgumentError for a batch_size below 1, and where two of batch_sampler, sampler and shuffle say the order.
+    Raises ArgumentError if batch_size is below 1, or if more than one of batch_sampler, sampler and shuffle is given.
     """
 
     def __init__(self, dataset, batch_sampler=None, batch_size: int = 1, shuffle: bool = False, drop_last: bool = False, seed: int = 0,
                  sampler=None):
         orders = [name for name, given in (("batch_sampler", batch_sampler is not None), ("sampler", sampler is not None), ("shuffle", shuffle)) if given]
         if len(orders) > 1:
-            raise refuse(ArgumentError, f"DataLoader takes one of {' and '.join(orders)}; each of them says the order")
+            raise refuse(ArgumentError, f"DataLoader takes one of {' and '.join(orders)}; each of them defines the order")
         self.dataset, self.sampler = dataset, sampler
         source = dataset if sampler is None else _Indices(sampler)
         self.batch_sampler = batch_sampler if batch_sampler is not None else BatchSampler(source, batch_size, shuffle, drop_last, seed)
 
     def set_epoch(self, epoch: int) -> None:
-        """That of the sampler, where it has one."""
+        """Sets the epoch of the sampler, if it has one."""
         if hasattr(self.batch_sampler, "set_epoch"):
             self.batch_sampler.set_epoch(epoch)
 
@@ -155,7 +156,7 @@ class DataLoader:
 
 
 def collate(items: Sequence):
-    """Items of one structure (tuples, lists, dictionaries of arrays and numbers) stacked along a new first axis."""
+    """Items of equal structure (tuples, lists, dictionaries of arrays and numbers) stacked along a new first axis."""
     first = items[0]
     if isinstance(first, dict):
         return {k: collate([item[k] for item in items]) for k in first}
@@ -165,7 +166,7 @@ def collate(items: Sequence):
 
 
 class ShardedLoader:
-    """What shard_dataloader makes: the batches of a loader as distributed tensors."""
+    """The result of shard_dataloader: iterates over the batches of a loader as distributed tensors."""
 
     def __init__(self, loader, place):
         self.loader, self._place = loader, place
@@ -178,13 +179,14 @@ class ShardedLoader:
 
 
 def shard_dataloader(loader, meshes: ProcessMesh | Sequence[ProcessMesh], shard_dims=None, input_keys: Sequence[str] | None = None) -> ShardedLoader:
-    """Batches of `loader` as distributed tensors.
+    """A loader of the batches of `loader` as distributed tensors.
 
-    meshes: one, or several: then the inputs lie on the first and the labels (the last item) on the last one; with input_keys
-    the batch is a dictionary of them, the i-th on the i-th mesh (or the last). shard_dims: the axis of the mesh that cuts
-    the batch, by name or number, one or one a mesh; None: replicated. Extents need not divide: the split is by the ceiling.
+    meshes: one mesh, or several: inputs are then placed on the first and labels (the last item) on the last one.
+    shard_dims: the mesh axis that shards the batch dimension, by name or index, one for all meshes or one per mesh;
+        None: replicated. Extents need not be divisible: parts are rounded up.
+    input_keys: the batch is a dictionary, and key i is placed on mesh i (or the last).
 
-    Raises ArgumentError for keys that a batch lacks, and MeshError for an axis that there is not.
+    Raises ArgumentError for keys missing in a batch, MeshError for an unknown mesh axis.
     """
     meshes = [meshes] if isinstance(meshes, ProcessMesh) or not hasattr(meshes, "__iter__") else list(meshes)
     if not meshes:
@@ -196,11 +198,11 @@ def shard_dataloader(loader, meshes: ProcessMesh | Sequence[ProcessMesh], shard_
         raise refuse(ArgumentError, f"shard_dataloader takes a loader of batches, not {loader!r}")
     dims = list(shard_dims) if isinstance(shard_dims, (list, tuple)) else [shard_dims] * len(meshes)
     if len(dims) != len(meshes):
-        raise refuse(ArgumentError, f"{len(dims)} shard_dims for {len(meshes)} meshes; give one, or one a mesh")
+        raise refuse(ArgumentError, f"{len(dims)} shard_dims for {len(meshes)} meshes; give one, or one per mesh")
     placements = []
     for mesh, dim in zip(meshes, dims):
         if isinstance(dim, int) and not 0 <= dim < len(mesh.shape):
-            raise refuse(ArgumentError, f"shard_dims {dim}: the mesh has {len(mesh.shape)} axes")
+            raise refuse(ArgumentError, f"shard_dims {dim} is out of range: the mesh has {len(mesh.shape)} axes")
         axis = None if dim is None else dim if isinstance(dim, int) else mesh.axis(dim)
         placements.append([Shard(0) if i == axis else Replicate() for i in range(len(mesh.shape))])
 
@@ -231,13 +233,14 @@ def _placed(tensor: Tensor, mesh, placements) -> Tensor:
 
 
 def place_batch(batch: Sequence, mesh: ProcessMesh, dataset_strategy=None) -> tuple:
-    """Inputs of a step as distributed tensors.
+    """The inputs of a step as distributed tensors on `mesh`.
 
-    dataset_strategy: by default that of `set_auto_parallel_context`. "data_parallel": the first axis over all processes; "full_batch": everything everywhere; or a tuple an
-    input that says in how many parts each of its dimensions is cut, ((1, 1, 2, 2),) an image over height and width. Cuts divide
-    their dimension, and their product the number of processes; over what is left the input is repeated.
+    dataset_strategy: "data_parallel": the first axis is split over all processes; "full_batch": replicated; or one
+    tuple per input with the number of parts of each dimension, such as ((1, 1, 2, 2),) for images split in height and
+    width. The parts must divide their dimension, and their product the number of processes; the input is replicated
+    over the rest. Default: that of `set_auto_parallel_context`.
 
-    Raises StrategyError, which names the input and the dimension.
+    Raises StrategyError, naming the input and the dimension.
     """
     if not isinstance(batch, (list, tuple)):
         raise refuse(ArgumentError, f"place_batch takes a list of inputs, not {type(batch).__name__}")
@@ -251,7 +254,8 @@ def place_batch(batch: Sequence, mesh: ProcessMesh, dataset_strategy=None) -> tu
     elif dataset_strategy == "data_parallel":
         strategy = [(mesh.size, *[1] * (t.ndim - 1)) if t.ndim else () for t in tensors]
     elif not isinstance(dataset_strategy, (list, tuple)):
-        raise refuse(StrategyError, f"dataset_strategy {dataset_strategy!r}; there are \"full_batch\", \"data_parallel\" and tuples of cuts")
+        raise refuse(StrategyError, f"invalid dataset_strategy {dataset_strategy!r}; expected \"full_batch\", "
+                                    "\"data_parallel\" or tuples of cuts")
     else:
         strategy = list(dataset_strategy)
     if len(strategy) != len(tensors):
@@ -264,7 +268,7 @@ def place_batch(batch: Sequence, mesh: ProcessMesh, dataset_strategy=None) -> tu
 
 
 def progress(iterable, description: str = ""):
-    """The items of `iterable`, with a bar by tqdm on a terminal where that is installed."""
+    """The items of `iterable`, with a tqdm progress bar if stderr is a terminal and tqdm is installed."""
     if not sys.stderr.isatty():
         return iterable
     try:

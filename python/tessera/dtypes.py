@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Element types: their names in Python, in NumPy and in MLIR, and which of two wins."""
+"""Element types: their names in Python, NumPy and MLIR, and type promotion."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _NUMPY = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "i64": np.int
 
 @functools.cache
 def numpy_of(element: str) -> np.dtype:
-    """The NumPy type of an element type. bf16 needs the package ml_dtypes, which JAX brings; without it, its bits as uint16."""
+    """The NumPy type of an MLIR element type.
+
+    bf16 needs the package ml_dtypes (installed with JAX); without it the type is uint16, which holds the bits.
+    """
     if element == "bf16":
         try:
             import ml_dtypes
@@ -30,11 +33,11 @@ def numpy_of(element: str) -> np.dtype:
 
 @dataclasses.dataclass(frozen=True)
 class DType:
-    """An element type. `element` is its name in `tessera.ir`."""
+    """An element type: `name` in Python, `element` in `tessera.ir` and MLIR, `kind` "float", "integer" or "bool"."""
 
     name: str
     element: str
-    kind: str  # float, integer, bool
+    kind: str
 
     def __repr__(self):
         return f"tessera.{self.name}"
@@ -42,16 +45,16 @@ class DType:
     def __str__(self):
         return self.name
 
-    def __reduce__(self):  # copies are the same object
+    def __reduce__(self):  # copying and unpickling return the same object
         return of_element, (self.element,)
 
     @property
     def numpy(self) -> np.dtype:
-        """bfloat16 needs the package ml_dtypes (JAX brings it); without it, its bits as uint16."""
+        """The NumPy type. For bfloat16 without the package ml_dtypes it is uint16, which holds the bits."""
         return numpy_of(self.element)
 
     def of(self, array: np.ndarray) -> np.ndarray:
-        """An array of the same bits as one of this type: programs know no signs of integers."""
+        """The array with its bits reinterpreted as this type if that is unsigned: MLIR's integers are signless."""
         return array.view(self.numpy) if self.element.startswith("ui") else array
 
     @property
@@ -72,7 +75,10 @@ _BY_NAME = {name: d for d in ALL for name in (d.name, d.element)} | {"bool_": bo
 
 
 def dtype(value) -> DType:
-    """The element type that a DType, a name, a NumPy type or Python's float, int, bool means. Raises DTypeError."""
+    """The DType for a DType, a name ("float32", "f32"), a NumPy type or Python's float, int or bool.
+
+    Raises DTypeError for unsupported types.
+    """
     if isinstance(value, DType):
         return value
     if isinstance(value, np.dtype):
@@ -94,7 +100,7 @@ def _of_numpy(value: np.dtype) -> DType:
 
 def _named(name: str) -> DType:
     if name not in _BY_NAME:
-        raise refuse(DTypeError, f"element type {name} is not supported; there are {', '.join(map(str, ALL))}: convert with astype")
+        raise refuse(DTypeError, f"element type {name} is not supported; convert with astype to one of {', '.join(map(str, ALL))}")
     return _BY_NAME[name]
 
 
@@ -106,8 +112,11 @@ _SIGNED = (int8, int16, int32, int64)
 
 
 def promote(name: str, a: DType, b: DType) -> DType:
-    """The type of an operation of both: the wider of one kind; of a signed and an unsigned integer the least signed one that holds
-    both. Raises DTypeError for float and integer, float16 and bfloat16, uint64 and signed integers."""
+    """The result type of operation `name` on operands of types `a` and `b`.
+
+    Within a kind the wider type; for a signed and an unsigned integer the narrowest signed type that holds both. Raises
+    DTypeError for a float and an integer, float16 and bfloat16, uint64 and a signed integer.
+    """
     if a is b:
         return a
     if a.kind == b.kind == "integer":
@@ -120,4 +129,4 @@ def promote(name: str, a: DType, b: DType) -> DType:
     if a.kind == b.kind == "float":
         if a.itemsize != b.itemsize:
             return a if a.itemsize > b.itemsize else b
-    raise refuse(DTypeError, f"'{name}' of {a} and {b}: one of them is converted by astype first")
+    raise refuse(DTypeError, f"'{name}' of {a} and {b}: convert one of them with astype first")

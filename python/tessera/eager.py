@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations, and whole imported modules, outside of `jit`: compiled and run at once."""
+"""Operations and imported modules outside `jit`: compiled and run immediately."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .record import Recorded
 from .source import entry
 from .trace import current
 
-_MOST = 4096  # programs that are kept
+_MOST_PROGRAMS = 4096  # cached programs
 _programs: dict[Any, Recorded] = {}
 _lock = threading.RLock()
 
 
 @entry
 def run_eagerly(function: Callable, args, kwargs):
-    """`function(trace, ...)` on tensors with values: a program of its own, made once for each kind of operands."""
+    """Runs `function(trace, ...)` on tensors with values as one program, cached by structure, shapes and types."""
     def record(*args, **kwargs):
         return function(current(), *args, **kwargs)
     record.__name__ = function.__name__
@@ -29,7 +29,7 @@ def run_eagerly(function: Callable, args, kwargs):
     key = function, arguments.key()
     with _lock:
         if key not in _programs:
-            if len(_programs) > _MOST:
+            if len(_programs) > _MOST_PROGRAMS:
                 _programs.clear()
             _programs[key] = Recorded(record, arguments, feeds=False, eager=True)
         found = _programs[key]
@@ -37,8 +37,11 @@ def run_eagerly(function: Callable, args, kwargs):
 
 
 def run_whole(programs: dict, function: Callable, args, kwargs):
-    """`function(...)` as one program, which `programs` keeps. Its errors name the lines at which it was recorded. Indices that it computes
-    are results, too, so that those outside of their axes raise OutOfRangeError as they do one operation at a time."""
+    """Runs `function(...)` as one program, cached in `programs`. Its errors name the lines where it was recorded.
+
+    Indices that the program computes are results too, so that one out of range raises OutOfRangeError as it does
+    operation by operation.
+    """
     checks: list = []
 
     def record(*args, **kwargs):

@@ -6,46 +6,50 @@ from __future__ import annotations
 
 
 class Error(Exception):
-    """A program, an artifact or a run that was refused. The text is that of the diagnostics, `file:line:column: error: ...`,
-    one a line."""
+    """Base class: an invalid program or artifact, or a failed run.
+
+    The text is one diagnostic per line: `file:line:column: error: ...`.
+    """
 
 
 class ShapeError(Error, ValueError):
-    """Shapes that do not fit an operation."""
+    """Incompatible or invalid shapes."""
 
 
 class DTypeError(Error, TypeError):
-    """Element types that do not fit an operation, or that no kernel has."""
+    """An unsupported element type, or incompatible element types of operands."""
 
 
 class MeshError(Error, ValueError):
-    """A mesh that is none, or operands on different meshes."""
+    """An invalid mesh, or operands on different meshes."""
 
 
 class PlacementError(Error, ValueError):
-    """Placements that do not fit a tensor or a mesh."""
+    """Placements that are invalid for the tensor or the mesh."""
 
 
 class StrategyError(Error, ValueError):
-    """A strategy (cuts a dimension) that does not fit its operation or its devices."""
+    """A strategy (cuts per dimension) that is invalid for its operation or its number of devices."""
 
 
 class ArgumentError(Error, ValueError):
-    """A value outside of what a function takes."""
+    """An invalid argument of a function."""
 
 
 class TraceError(Error, RuntimeError):
-    """A traced tensor where its value is needed, or outside of the function it belongs to."""
+    """A traced tensor where a value is needed, or used outside the function that it was traced in."""
 
 
 class OutOfRangeError(Error, IndexError):
-    """An index outside of the axis that it reads or writes."""
+    """An index out of range for its axis."""
 
 
 class InternalError(Error):
-    """A fault of this package, not of the program. The text names the user's line and asks for a report; `__cause__` is what
-    was raised."""
+    """A bug in this package, not an error of the program.
+
+    The text names the user's line and asks for a report; `__cause__` is the original exception.
+    """
 
 
 class TesseraWarning(UserWarning):
-    """What the user should know and what stops nothing: something that is not honoured, a result that nobody uses."""
+    """A problem that does not stop the program, such as an ignored option or an unused result."""

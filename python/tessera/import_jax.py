@@ -1,12 +1,12 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes a JAX program as MLIR for `tessera`.
+"""Imports a JAX program as MLIR for `tessera`.
 
     python -m tessera.import_jax train.py:step -o step.mlir
     python -m tessera.import_jax programs.py:SUITE.mlp_dp --devices 8
 
-The object behind the colon (a path of attributes and keys), or what it returns when called without arguments, says what to
-import: attributes, keys or a tuple of fn, args, in_shardings (or specs), out_shardings (or out), mesh.
+The object after the colon (a path of attributes and keys), or its result when called without arguments, describes the
+program: attributes, keys or a tuple of fn, args, in_shardings (or specs), out_shardings (or out), mesh.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FIELDS = (("fn",), ("args",), ("in_shardings", "specs"), ("out_shardings", "out"
 
 
 def load(target: str):
-    """The object that `FILE.py:PATH` or `MODULE:PATH` names."""
+    """The object named by `FILE.py:PATH` or `MODULE:PATH`. Exits if there is none."""
     place, _, path = target.rpartition(":")
     if not place or not path:
         raise SystemExit(f"error: '{target}' is not FILE.py:OBJECT or MODULE:OBJECT")
@@ -48,7 +48,7 @@ def load(target: str):
 
 
 def describe(value) -> dict:
-    """fn, args, in_shardings, out_shardings, mesh of a description."""
+    """fn, args, in_shardings, out_shardings and mesh of a described program. Exits if it has neither fn nor args."""
     if isinstance(value, tuple):
         return dict(zip([names[0] for names in FIELDS], value))
 
@@ -58,12 +58,12 @@ def describe(value) -> dict:
     if found["fn"] is None or found["args"] is None:
         if callable(value):
             return describe(value())
-        raise SystemExit(f"error: {type(value).__name__} says neither fn nor args of a program")
+        raise SystemExit(f"error: {type(value).__name__} describes no program: it has neither fn nor args")
     return found
 
 
 def user_line(error: BaseException) -> str:
-    """`file:line: ` of the last frame outside of Python's packages."""
+    """`file:line: ` of the last frame in user code."""
     frames = [f for f in traceback.extract_tb(error.__traceback__)
               if "site-packages" not in f.filename and os.path.dirname(__file__) not in f.filename and not f.filename.startswith("<")]
     return f"{frames[-1].filename}:{frames[-1].lineno}: " if frames else ""
@@ -72,10 +72,10 @@ def user_line(error: BaseException) -> str:
 def main(arguments=None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tessera.import_jax", description=__doc__.split("\n")[0])
     parser.add_argument("target", help="FILE.py:OBJECT or MODULE:OBJECT")
-    parser.add_argument("-o", "--output", default="-", help="where to write; default standard output")
-    parser.add_argument("--devices", type=int, default=8, help="virtual CPU devices that JAX shall have")
-    parser.add_argument("--no-feeds", action="store_true", help="results feed no arguments")
-    parser.add_argument("--range", action="append", default=[], metavar="NAME=LO:HI", help="random values of an integer argument")
+    parser.add_argument("-o", "--output", default="-", help="output file; default: standard output")
+    parser.add_argument("--devices", type=int, default=8, help="virtual CPU devices of JAX; default: 8")
+    parser.add_argument("--no-feeds", action="store_true", help="do not feed results back into arguments")
+    parser.add_argument("--range", action="append", default=[], metavar="NAME=LO:HI", help="range of the random values of an integer argument")
     options = parser.parse_args(arguments)
     flag = f"--xla_force_host_platform_device_count={options.devices}"
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flag}".strip()
@@ -92,7 +92,7 @@ def main(arguments=None) -> int:
         try:
             ranges[name] = (int(low), int(high))
         except ValueError:
-            parser.error(f"--range {text}: it is NAME=LO:HI")
+            parser.error(f"--range {text} is not NAME=LO:HI")
     try:
         program = describe(load(options.target))
         module, *_ = to_module(program.pop("fn"), program.pop("args"), **program, ranges=ranges,

@@ -1,8 +1,9 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What each process holds of a tensor: the placement algebra of lib/Sharding on NumPy arrays.
+"""The part of a tensor that each process holds: the placement algebra of lib/Sharding on NumPy arrays.
 
-Several axes on one dimension form one index, major first, and cut it once, by the ceiling: 7 over 4 is 2, 2, 2, 1.
+Several mesh axes that shard one dimension form one linear index, major first, and split the dimension into parts of
+equal length, rounded up: 7 elements over 4 processes are 2, 2, 2, 1.
 """
 
 from __future__ import annotations
@@ -20,23 +21,23 @@ from .mesh import ProcessMesh, coordinate
 from .sharding import Mesh, Partial, Replicate, Shard, Sharding, quoted
 from .source import refuse
 
-# A part of a mesh axis: (axis, product of what lies before it in the axis, its extent).
+# A part of a mesh axis: (axis, product of the extents of the more major parts of this axis, extent).
 AxisPart = tuple[int, int, int]
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Axis parts that cut each dimension, major first, and those over which the value is a reduction."""
+    """The axis parts that shard each dimension, major first, and the partial axis parts with their reduction."""
 
     dims: tuple[tuple[AxisPart, ...], ...]
     partial: tuple[tuple[AxisPart, str], ...] = ()
 
     def local_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Shape of the buffer, the same on every process: ceilings."""
+        """Shape of the local buffer, equal on every process: extents are rounded up."""
         return tuple(-(-n // math.prod(size for _, _, size in parts)) for n, parts in zip(shape, self.dims))
 
     def box(self, shape: Sequence[int], mesh: Mesh, rank: int) -> tuple[slice, ...]:
-        """The global indices that a process holds; empty slices where nothing is left for it."""
+        """The slice of each dimension that a process holds, in global indices; empty if no element is left for it."""
         place = coordinate(mesh.shape, mesh.devices.index(rank))
         box = []
         for n, length, parts in zip(shape, self.local_shape(shape), self.dims):
@@ -46,7 +47,7 @@ class Layout:
 
 
     def term(self, mesh: Mesh, rank: int) -> tuple[int, ...]:
-        """Which term of a partial value a process holds: its place on each partial axis."""
+        """Which term of a partial value a process holds: its coordinate along each partial axis."""
         place = coordinate(mesh.shape, mesh.devices.index(rank))
         return tuple(_index([part], mesh, place) for part, _ in self.partial)
 
@@ -59,7 +60,7 @@ def _index(parts, mesh, place) -> int:
 
 
 def layout(sharding: Sharding, rank: int) -> Layout:
-    """The layout of a tensor of `rank` dimensions."""
+    """The layout of a tensor of `rank` dimensions under a sharding."""
     if isinstance(sharding, SubAxisSharding):
         return sharding.layout
     mesh, dims, partial = sharding.mesh, [[] for _ in range(rank)], []
@@ -74,7 +75,10 @@ def layout(sharding: Sharding, rank: int) -> Layout:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class SubAxisSharding(Sharding):
-    """A sharding that cuts by parts of mesh axes, as the compiler may choose; placements do not say it all."""
+    """A sharding over parts of mesh axes, which the compiler may choose.
+
+    `layout` is exact; `placements` only approximate it.
+    """
 
     layout: Layout = None
 
@@ -92,7 +96,8 @@ class SubAxisSharding(Sharding):
 
 
 def from_home(text: str) -> Sharding | None:
-    """The sharding that an artifact says of an argument or result (docs/step-format.md); None where nothing reads it."""
+    """The sharding in an artifact's description of an argument or result (docs/step-format.md); None for an empty text.
+    """
     if not text:
         return None
     home = json.loads(text)
@@ -116,7 +121,7 @@ def from_home(text: str) -> Sharding | None:
 
 
 class Placed(str):
-    """How a value lies, as reports write it; `sharding` is the same to place tensors by (None: it lies on no mesh)."""
+    """A sharding as the text that reports show; `sharding` is the object, or None if the value is on no mesh."""
 
     sharding: Sharding | None
 
@@ -155,7 +160,7 @@ _IDENTITIES = {"sum": 0, "prod": 1}
 
 
 def identity(reduction: str, dtype: np.dtype):
-    """What a process holds of a partial value that lives elsewhere."""
+    """The identity of a reduction: the elements of a partial value on processes that do not contribute to it."""
     if reduction in _IDENTITIES:
         return _IDENTITIES[reduction]
     if np.dtype(dtype).kind in "fV":
@@ -167,13 +172,14 @@ def identity(reduction: str, dtype: np.dtype):
 
 
 def local_value(array: np.ndarray, sharding: Sharding, rank: int) -> np.ndarray:
-    """What process `rank` holds of a value that was placed by `sharding`: valid elements only.
+    """The elements that process `rank` holds of a global array under `sharding`, without padding.
 
-    Of a partial value, coordinate 0 of the partial axes has it and the others the identity of the reduction; of avg, which has
-    none, all have it. Raises PlacementError for a process that is not in the mesh.
+    Of a partial value, coordinate 0 of the partial axes holds the value and the others hold the identity of the
+    reduction; for avg, which has no identity, all hold the value. Raises PlacementError if the process is not in the
+    mesh.
     """
     if rank not in sharding.mesh.devices:
-        raise refuse(PlacementError, f"process {rank} holds nothing: the tensor lies on {list(sharding.mesh.devices)}")
+        raise refuse(PlacementError, f"process {rank} holds nothing: the tensor is on processes {list(sharding.mesh.devices)}")
     of = layout(sharding, array.ndim)
     part = array[of.box(array.shape, sharding.mesh, rank)]
     place = coordinate(sharding.mesh.shape, sharding.mesh.devices.index(rank))
@@ -184,20 +190,23 @@ def local_value(array: np.ndarray, sharding: Sharding, rank: int) -> np.ndarray:
 
 
 def listed(placements) -> tuple:
-    """Placements as a tuple. Raises PlacementError for what is not a list of them."""
+    """Placements as a tuple. Raises PlacementError if they are not a list or tuple."""
     if not isinstance(placements, (list, tuple)):
-        raise refuse(PlacementError, f"placements are a list, one a mesh axis, not {placements!r}")
+        raise refuse(PlacementError, f"expected a list of placements, one per mesh axis, got {placements!r}")
     return tuple(placements)
 
 
 def check(sharding: Sharding, shape: Sequence[int], element: str, what: str) -> Sharding:
-    """The sharding with a placement an axis and no negative dimensions. Raises PlacementError, which names what is wrong."""
+    """The sharding with one placement per mesh axis and non-negative dimensions.
+
+    Raises PlacementError if it is invalid.
+    """
     if isinstance(sharding, SubAxisSharding):
         return sharding
     mesh, rank, given = sharding.mesh, len(shape), tuple(sharding.placements)
     if len(given) > len(mesh.shape):
         raise refuse(PlacementError, f"{len(given)} placements {list(given)} for {what} on a mesh of {len(mesh.shape)} axes; "
-                                     "give at most one an axis")
+                                     "give at most one per axis")
     placements = []
     for axis, placement in enumerate([*given, *[Replicate()] * (len(mesh.shape) - len(given))]):
         if isinstance(placement, Shard):
@@ -213,7 +222,7 @@ def check(sharding: Sharding, shape: Sequence[int], element: str, what: str) -> 
             if placement.reduction == "avg" and element[0] == "i":
                 raise refuse(PlacementError, f"Partial('avg') of {what}: integers have no average; use float")
             if element == "i1" and placement.reduction in ("sum", "prod"):
-                raise refuse(PlacementError, f"Partial('{placement.reduction}') of {what}: of bool there are max and min")
+                raise refuse(PlacementError, f"Partial('{placement.reduction}') of {what}: reductions of bool are max and min")
         elif not isinstance(placement, Replicate) and type(placement).__name__ != "Open":
             raise refuse(PlacementError, f"{placement!r} for {what} on axis '{mesh.dim_names[axis]}' is not a placement; "
                                          "use Replicate(), Shard(dim) or Partial(reduction)")
@@ -228,5 +237,6 @@ def check(sharding: Sharding, shape: Sequence[int], element: str, what: str) -> 
             orders.setdefault(p.dim, []).append(p.order)
     for dim, order in orders.items():
         if any(o is not None for o in order) and sorted(order, key=str) != list(range(len(order))):
-            raise refuse(PlacementError, f"orders {order} of the axes on dimension {dim} of {what}; give 0 to {len(order) - 1}, each once")
+            raise refuse(PlacementError, f"orders {order} of the axes that shard dimension {dim} of {what}; give 0 to "
+                                         f"{len(order) - 1}, each once")
     return Sharding(mesh, tuple(placements))

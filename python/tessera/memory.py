@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a program keeps on a device: an estimate from placements and lives of values, the arena that is planned, and what is measured."""
+"""Device memory of programs: estimated from placements, planned by the compiler, measured by the runtime."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from .source import entry, refuse
 
 
 class Memory(dict):
-    """Bytes of a device. `estimate` is parameters, gradients, states, data and activations; `arena` what the compiler has planned."""
+    """Bytes per device by category.
+
+    `estimate` is the sum of parameters, gradients, states, data and activations; `arena` is what the compiler planned.
+    """
 
     def __str__(self):
         return ", ".join(f"{name} {value / 1e6:.2f} MB" for name, value in self.items())
@@ -28,18 +31,20 @@ def _local(tensor) -> int:
 
 @entry
 def memory_estimate(function: Callable, *args, **kwargs) -> Memory:
-    """What a call of a training step keeps on a device; runs nothing. Arguments may be descriptions (`spec`, LazyGuard).
+    """The memory per device of one call of a training step; runs nothing.
 
-    parameters: the tensors of modules by their placements; states: those of optimizers; data: the other arguments. estimate: what the
-    model of docs/search.md counts at the worst time; what is left of it are gradients, as many bytes as trained parameters at most, and
-    activations. arena: the planned peak, which is what the runtime takes.
+    Arguments may be descriptions (`spec`, LazyGuard).
 
-    Raises ArgumentError for a call without tensors.
+    parameters: tensors of modules, by their placements; states: of optimizers; data: the other arguments. estimate: the
+    peak in the memory model of docs/search.md; the remainder is split into gradients, at most the bytes of trained
+    parameters, and activations. arena: the planned peak, which the runtime allocates.
+
+    Raises ArgumentError if the call has no tensors.
     """
     made = function if isinstance(function, Jitted) else jit(function)
     arguments = Arguments(made._function, args, kwargs)
     if not arguments.leaves:
-        raise refuse(ArgumentError, "memory_estimate of a call without tensors")
+        raise refuse(ArgumentError, "memory_estimate takes a call with tensors")
     recorded, sizes = made._record(arguments), {"parameters": 0, "gradients": 0, "states": 0, "data": 0}
     trained = 0
     for value, (_, places) in zip(arguments.values, arguments.parts):
@@ -66,43 +71,45 @@ def _devices(device, module) -> list[int]:
     if device is None:
         return module.devices_with_memory()
     if isinstance(device, bool) or not isinstance(device, int) or device < 0:
-        raise refuse(ArgumentError, f"device {device!r} is not a number of a device; devices are counted from 0")
+        raise refuse(ArgumentError, f"device {device!r} is not a device number; devices count from 0")
     return [device]
 
 
 @entry
 def memory_allocated(device: int | None = None) -> int:
-    """Bytes that compiled programs use on a device now, as the runtime finds them: of devices in host memory the pages that steps have
-    touched, of GPUs the blocks. It counts arenas, staging buffers and workspaces of all programs of this process that are open; constants,
-    which devices share, are not counted. A program is open until its function is gone.
+    """Bytes that open compiled programs use on a device now.
 
-    device: a process id of a mesh; 0 bytes for one that has no program in this process. None: the largest figure of all devices here;
-    between processes that is this rank's. Raises ArgumentError for what is not a number.
+    On host-memory devices these are the pages that steps have touched, on GPUs the allocated blocks: arenas, staging
+    buffers and workspaces. Constants, which devices share, are not counted. A program is open until its function is
+    deleted.
+
+    device: a process id of a mesh; 0 bytes if it has no program in this process. None: the maximum over the devices of
+    this process (between processes, this rank's). Raises ArgumentError if it is not a device number.
     """
     return _measured(device, 0)
 
 
 @entry
 def memory_reserved(device: int | None = None) -> int:
-    """The same of the bytes that programs have taken from the system or the GPU's driver, used or not."""
+    """As memory_allocated, of the bytes reserved from the system or the GPU driver, used or not."""
     return _measured(device, 1)
 
 
 @entry
 def max_memory_allocated(device: int | None = None) -> int:
-    """The most that `memory_allocated` has been, since the start or the last `reset_peak_memory_stats`."""
+    """The peak of `memory_allocated` since the start or the last `reset_peak_memory_stats`."""
     return _measured(device, 2)
 
 
 @entry
 def max_memory_reserved(device: int | None = None) -> int:
-    """The most that `memory_reserved` has been, since the start or the last `reset_peak_memory_stats`."""
+    """The peak of `memory_reserved` since the start or the last `reset_peak_memory_stats`."""
     return _measured(device, 3)
 
 
 @entry
 def reset_peak_memory_stats(device: int | None = None) -> None:
-    """Peaks begin again from what there is now; None: of all devices here."""
+    """Resets the peaks to the current values, of one device or (None) of all devices here."""
     with core.errors() as module:
         for each in _devices(device, module):
             module.reset_peak_memory(each)

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Meshes of processes, as users write them."""
+"""Process meshes of the public API."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .source import refuse
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False)
 class ProcessMesh(Mesh):
-    """A grid of processes. An id is a process; its coordinate is its place in the list.
+    """An n-dimensional grid of processes.
 
-    ids: nested lists (or an array) of different non-negative integers, one nesting an axis, or one list for one axis.
-    dim_names: a name an axis; "d0", "d1", ... when left out. name: how the mesh is called in reports.
+    ids: nested lists or an array of distinct non-negative process ids, one nesting level per axis. dim_names: one name
+    per axis, default "d0", "d1", ... name: the name of the mesh in reports.
 
-    Raises MeshError, which names the value, for lists that are ragged or empty, ids that are negative, no integers or twice
-    there, and names that are not one an axis or twice there.
+    Raises MeshError for ragged or empty lists, for ids that are negative, not integers or duplicated, and for names
+    that are duplicated or not one per axis.
     """
 
     def __init__(self, ids, dim_names: Sequence[str] | None = None, name: str = "mesh"):
@@ -30,7 +30,7 @@ class ProcessMesh(Mesh):
         shape, flat = _flatten(ids)
         for id in flat:
             if isinstance(id, bool) or not isinstance(id, int):
-                raise refuse(MeshError, f"process id {id!r} is not an integer; a mesh is made of integers")
+                raise refuse(MeshError, f"process id {id!r} is not an integer; a mesh is a grid of integers")
             if id < 0:
                 raise refuse(MeshError, f"process id {id} is negative; ids count from 0")
         seen: set[int] = set()
@@ -53,7 +53,7 @@ class ProcessMesh(Mesh):
 
     @property
     def process_ids(self) -> list[int]:
-        """Ids in row-major order."""
+        """Process ids in row-major order."""
         return list(self.devices)
 
     @property
@@ -61,13 +61,13 @@ class ProcessMesh(Mesh):
         return len(self.shape)
 
     def coordinate(self, rank: int) -> tuple[int, ...]:
-        """The place of a process. Raises MeshError for one that is not in the mesh."""
+        """The coordinate of a process in the mesh. Raises MeshError if the process is not in the mesh."""
         if rank not in self.devices:
             raise refuse(MeshError, f"process {rank} is not in the mesh {self.process_ids}")
         return coordinate(self.shape, self.devices.index(rank))
 
     def axis(self, name: str) -> int:
-        """The number of an axis. Raises MeshError for a name that there is not."""
+        """The index of the axis called `name`. Raises MeshError if there is no such axis."""
         if name not in self.dim_names:
             raise refuse(MeshError, f"the mesh has no axis '{name}'; its axes are {list(self.dim_names)}")
         return self.dim_names.index(name)
@@ -82,7 +82,7 @@ class ProcessMesh(Mesh):
         return self._hash
 
     @functools.cached_property
-    def _hash(self):  # every call of a compiled function asks for it, for each of its tensors
+    def _hash(self):  # cached: every call of a compiled function hashes the mesh of each of its tensors
         return hash(self._key())
 
     def __repr__(self):
@@ -90,7 +90,7 @@ class ProcessMesh(Mesh):
 
 
 def coordinate(shape: Sequence[int], position: int) -> tuple[int, ...]:
-    """Row-major coordinate of a position: [2, 4], 6 -> (1, 2)."""
+    """Row-major coordinate of a linear index: shape [2, 4], position 6 -> (1, 2)."""
     result = []
     for extent in reversed(shape):
         result.append(position % extent)
@@ -99,9 +99,9 @@ def coordinate(shape: Sequence[int], position: int) -> tuple[int, ...]:
 
 
 def _flatten(ids) -> tuple[tuple[int, ...], list]:
-    """The shape and the entries of nested lists."""
+    """The shape and the flattened entries of nested lists."""
     if not isinstance(ids, (list, tuple, range)):
-        raise refuse(MeshError, f"a mesh is a list of process ids, not {ids!r}")
+        raise refuse(MeshError, f"expected a list of process ids, got {ids!r}")
     if len(ids) == 0:
         raise refuse(MeshError, "a mesh has at least one process; a list in it is empty")
     if not any(isinstance(entry, (list, tuple, range)) for entry in ids):
@@ -110,7 +110,7 @@ def _flatten(ids) -> tuple[tuple[int, ...], list]:
     for i, (shape, _) in enumerate(parts):
         if shape != parts[0][0]:
             raise refuse(MeshError, f"the mesh is ragged: entry 0 has shape {list(parts[0][0])}, entry {i} has {list(shape)}; "
-                                    "lists of one nesting have one length")
+                                    "lists at one nesting level have equal lengths")
     shape = (len(ids), *parts[0][0])
     assert math.prod(shape) == sum(len(flat) for _, flat in parts)
     return shape, [entry for _, flat in parts for entry in flat]

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Optimizers as pure updates: (parameters, gradients, state) -> (parameters, state). Trees in, trees out."""
+"""Optimizers as pure functions on trees: (parameters, gradients, state) -> (parameters, state)."""
 
 from __future__ import annotations
 
@@ -25,16 +25,21 @@ SCHEDULES = ("sequential", "gpipe", "1f1b", "interleaved", "zb-h1", "auto")
 
 
 class Optimizer:
-    """`init(parameters)` makes the state, `update` applies gradients. States lie as their parameters.
+    """Base class: `init(parameters)` makes the state, `update` applies gradients.
 
-    Parameters may be any tree; of modules buffers are left alone. Subclasses name their `slots` and write `step`.
+    States have the placements of their parameters.
+
+    Parameters are any tree; buffers of modules are not updated. A subclass names its `slots` and defines `step`.
     """
 
     slots: tuple[str, ...] = ()
 
     @entry
     def init(self, parameters) -> State:
-        """The state: a count of steps, and a tensor of zeros a slot and parameter."""
+        """The initial state: a step count, and per slot a tensor of zeros for each parameter.
+
+        States of 16-bit parameters are float32.
+        """
         for _, parameter in _trainable(parameters):
             parameter._used()
         return {"count": asarray(0, "int32"), **{slot: {name: self._zeros(slot, name, p) for name, p in _trainable(parameters)}
@@ -42,25 +47,27 @@ class Optimizer:
 
     def _zeros(self, slot, name, parameter):
         dtype = "float32" if parameter.dtype.itemsize == 2 else parameter.dtype
-        if parameter._described:  # it has states that are descriptions
+        if parameter._described:  # its states are descriptions too
             return spec(parameter.shape, dtype, parameter.mesh, parameter.placements or ())
         return zeros_like(parameter, dtype)
 
     @entry
     def update(self, parameters, gradients, state: State):
-        """Parameters and state after a step. Gradients have the structure of the parameters; one that has none (None) stays as it is.
+        """(new parameters, new state) after one step.
 
-        Raises ArgumentError for gradients of what is not a parameter, for none at all, and for a state of other parameters, ShapeError for
-        another shape.
+        gradients: a tree of the structure of `parameters`; a parameter whose gradient is None does not change.
+
+        Raises ArgumentError for gradients of unknown parameters, if there are no gradients, and for a state of other
+        parameters; ShapeError if a gradient's shape differs.
         """
         found = {leaf.path: asarray(leaf.value) for leaf in tree.flatten(reduced(gradients))[0]}
         names = {name for name, _ in _trainable(parameters)}
         if names and not found:
-            raise refuse(ArgumentError, f"there is no gradient of any parameter ('{sorted(names)[0]}', ...)")
+            raise refuse(ArgumentError, f"no parameter has a gradient ('{sorted(names)[0]}', ...)")
         self._check_state(names, state)
         for name in found:
             if name not in names:
-                raise refuse(ArgumentError, f"there is a gradient of '{name}', which is not a parameter")
+                raise refuse(ArgumentError, f"gradient of '{name}', which is not a parameter")
         count = state["count"] + 1
         new_state: State = {"count": count, **{slot: {} for slot in self.slots}}
         values = []
@@ -83,12 +90,13 @@ class Optimizer:
 
     def _check_state(self, names, state):
         if not isinstance(state, dict) or "count" not in state:
-            raise refuse(ArgumentError, f"the state of an optimizer is what init(parameters) returns, not {type(state).__name__}")
+            raise refuse(ArgumentError, f"expected the state that init(parameters) returns, got {type(state).__name__}")
         for slot in self.slots:
             missing = sorted(names.difference(state.get(slot, ())))
             if missing:
-                raise refuse(ArgumentError, f"the state has no '{slot}' of '{missing[0]}'; it was made of other parameters: call init on those that "
-                                            "are trained (after wrapping them)")
+                raise refuse(ArgumentError, f"the state has no '{slot}' of '{missing[0]}'; it belongs to other "
+                                            "parameters: call init on the parameters "
+                                            "that are trained, after wrapping them")
 
     def _apply(self, name, p, g, slots, count):
         wide = p.astype("float32") if p.dtype.itemsize == 2 else p
@@ -96,12 +104,15 @@ class Optimizer:
         return new.astype(p.dtype), slots
 
     def step(self, p: Tensor, g: Tensor, slots: Sequence[Tensor], count: Tensor) -> tuple[Tensor, Sequence[Tensor]]:
-        """One parameter: its new value and those of its slots. count is that of the step, from 1 on."""
+        """Updates one parameter: (new value, new values of its slots). `count` is the number of the step, from 1."""
         raise NotImplementedError
 
 
 def reduced(gradients):
-    """The means over ranks of gradients that no_sync() left unreduced; others as they are. All ranks call it."""
+    """Averages over ranks the gradients that no_sync() left unreduced; returns others unchanged.
+
+    Collective: all ranks call it.
+    """
     if current() is not None or not any(leaf.value._own for leaf in tree.flatten(gradients)[0] if isinstance(leaf.value, Tensor)):
         return gradients
     return _reduced(gradients)
@@ -128,9 +139,10 @@ def _number(name, value, low, high=math.inf):
 
 
 class SGD(Optimizer):
-    """p - rate * g; with momentum m: v = m * v + g and p - rate * v (nesterov: p - rate * (g + m * v)).
+    """Stochastic gradient descent: p -= rate * g.
 
-    weight_decay adds decay * p to the gradient.
+    With momentum m: v = m * v + g and p -= rate * v, or with nesterov p -= rate * (g + m * v). weight_decay adds decay
+    * p to the gradient.
     """
 
     def __init__(self, rate: float, momentum: float = 0.0, nesterov: bool = False, weight_decay: float = 0.0):
@@ -154,7 +166,7 @@ class Adam(Optimizer):
     def __init__(self, rate: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0):
         self.rate, self.eps, self.weight_decay = _number("rate", rate, 0), _number("eps", eps, 0), _number("weight_decay", weight_decay, 0)
         if not isinstance(betas, (tuple, list)) or len(betas) != 2:
-            raise refuse(ArgumentError, f"betas {betas!r} are two numbers in [0, 1)")
+            raise refuse(ArgumentError, f"betas {betas!r} are not two numbers in [0, 1)")
         self.betas = tuple(_number("beta", b, 0, 1) for b in betas)
 
     def direction(self, g, slots, count):
@@ -173,7 +185,7 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Loshchilov and Hutter, "Decoupled weight decay regularization" (ICLR 2019): p shrinks by rate * decay * p."""
+    """Adam with decoupled weight decay: p also shrinks by rate * decay * p (Loshchilov and Hutter, ICLR 2019)."""
 
     def __init__(self, rate: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.01):
         super().__init__(rate, betas, eps, weight_decay)
@@ -184,7 +196,7 @@ class AdamW(Adam):
 
 
 class ShardedOptimizer(Optimizer):
-    """What shard_optimizer makes: the same update on states (and gradients) that are placed otherwise."""
+    """The result of shard_optimizer: the same update on states (and gradients) with other placements."""
 
     def __init__(self, inner: Optimizer, place: Callable, gradients: bool, accumulation: int = 1):
         self.inner, self.slots, self._place, self._gradients, self._parts = inner, inner.slots, place, gradients, accumulation
@@ -196,15 +208,18 @@ class ShardedOptimizer(Optimizer):
         return state
 
     def update(self, parameters, gradients, state):
-        """With gradient_accumulation k every k-th call changes the parameters, by the mean of the gradients of k calls."""
+        """As Optimizer.update.
+
+        With gradient_accumulation k, only every k-th call updates, by the mean of the last k gradients.
+        """
         if self._parts == 1:
             return super().update(parameters, gradients, state)
         if not isinstance(state, dict) or "sum" not in state:
-            raise refuse(ArgumentError, "the state has no 'sum' of gradients; it was made by another optimizer: call init of this one")
+            raise refuse(ArgumentError, "the state has no 'sum' of gradients; it belongs to another optimizer: call init of this one")
         found = {leaf.path: asarray(leaf.value) for leaf in tree.flatten(gradients)[0]}
         for name in found:
             if name not in state["sum"]:
-                raise refuse(ArgumentError, f"there is a gradient of '{name}', which is not a parameter")
+                raise refuse(ArgumentError, f"gradient of '{name}', which is not a parameter")
         total = {name: old + found[name].astype(old.dtype) if name in found else old for name, old in state["sum"].items()}
         part = state["part"] + 1
         last = ops.equal(part, self._parts)
@@ -244,30 +259,36 @@ def _placed(tensor: Tensor, mesh, placements) -> Tensor:
 
 def shard_optimizer(optimizer: Optimizer, shard_fn: Callable | None = None, gradient_accumulation: int = 1, *, level: int = 0,
                     axis: str | None = None) -> Optimizer:
-    """An optimizer whose states lie otherwise than their parameters.
+    """An optimizer whose states are sharded independently of their parameters.
 
-    shard_fn(name, parameter) gives placements of the states of a parameter, or None (as the parameter). Without it the states
-    are cut over a mesh axis (the first unless given) over which the parameter is replicated: level 1 the states (ZeRO-1), 2
-    also the gradients (ZeRO-2); for level 3 place the parameters themselves by shard_parameters. Level 0 cuts nothing.
-    gradient_accumulation: so many calls of update make one step, by the mean of their gradients.
+    shard_fn(name, parameter): the placements of a parameter's states, or None for those of the parameter. Without it
+        states are sharded over `axis` where the parameter is replicated along it.
+    gradient_accumulation: the number of update calls per step; their gradients are averaged.
+    level: 1 shards the states (ZeRO-1), 2 also the gradients (ZeRO-2); for 3 also place the parameters with
+        shard_parameters. 0 shards nothing by itself.
+    axis: a mesh axis, default the first.
 
-    Raises ArgumentError for what is not an optimizer, for other levels and for no positive number of calls.
+    Raises ArgumentError if `optimizer` is not an Optimizer, for other levels, and if gradient_accumulation is not
+    positive.
     """
     if not isinstance(optimizer, Optimizer):
-        raise refuse(ArgumentError, f"{optimizer!r} is not an optimizer; there are SGD, Adam, AdamW and subclasses of Optimizer")
+        raise refuse(ArgumentError, f"{optimizer!r} is not an optimizer (SGD, Adam, AdamW or another subclass of Optimizer)")
     if level not in (0, 1, 2, 3):
-        raise refuse(ArgumentError, f"level {level} of shard_optimizer; there are 0, 1, 2, 3")
+        raise refuse(ArgumentError, f"level {level} of shard_optimizer is not 0, 1, 2 or 3")
     if isinstance(gradient_accumulation, bool) or not isinstance(gradient_accumulation, int) or gradient_accumulation < 1:
         raise refuse(ArgumentError, f"gradient_accumulation {gradient_accumulation!r} of shard_optimizer is not a positive integer")
     if shard_fn is not None and not callable(shard_fn):
-        raise refuse(ArgumentError, f"shard_fn {shard_fn!r} of shard_optimizer is a function of name and parameter that gives placements")
+        raise refuse(ArgumentError, f"shard_fn {shard_fn!r} of shard_optimizer is not a function (name, parameter) -> placements")
     place = shard_fn or ((lambda name, p: zero_placements(p, axis)) if level else (lambda name, p: None))
     return ShardedOptimizer(optimizer, place, level >= 2, gradient_accumulation)
 
 
 def zero_placements(parameter: Tensor, axis: str | None = None) -> list | None:
-    """The placements of a parameter with a dimension more cut, over `axis`; None where that axis cuts it already, or no
-    dimension is as long as the axis. Of dimensions the first that divides is taken, else the longest."""
+    """The placements of a parameter with one more dimension sharded, over mesh axis `axis`.
+
+    Chooses the first free dimension that the axis divides, else the longest. Returns None if the axis already shards
+    the parameter, or no free dimension is as long as the axis.
+    """
     mesh, placements = parameter.mesh, list(parameter.placements or ())
     if mesh is None:
         return None
@@ -287,8 +308,11 @@ def zero_placements(parameter: Tensor, axis: str | None = None) -> list | None:
 
 @entry
 def shard_parameters(parameters, mesh: ProcessMesh, rule: Callable | None = None, axis: str | None = None):
-    """A copy whose parameters lie on `mesh`: by rule(name, tensor), which gives placements or None (replicated); without a rule
-    cut over `axis` where that can be (ZeRO-3). Buffers are replicated."""
+    """A copy of `parameters` placed on `mesh`.
+
+    rule(name, tensor) returns placements, or None for replicated; without a rule parameters are sharded over `axis`
+    where possible (ZeRO-3). Buffers are replicated.
+    """
     def one(leaf):
         tensor = asarray(leaf.value)
         whole = [Replicate()] * len(mesh.shape)
@@ -300,22 +324,25 @@ def shard_parameters(parameters, mesh: ProcessMesh, rule: Callable | None = None
 
 
 def _placed_like(tensor, mesh, placements):
-    if tensor._described:  # a description, or lazily made
+    if tensor._described:  # a description, or made under LazyGuard
         tensor.sharding = check(Sharding(mesh, tuple(placements)), tensor.shape, tensor.dtype.element, "the parameter")
         return tensor
     return _placed(tensor, mesh, placements)
 
 
 def mixed_precision(function: Callable, dtype="bfloat16") -> Callable:
-    """`function` computed in 16 bits: floats among its arguments are converted, its results are float32. Differentiated by the
-    original arguments, gradients are float32: those are the master weights."""
+    """`function` computed in 16 bits: floating-point arguments are cast to `dtype`, results to float32.
+
+    Gradients with respect to the original arguments, the float32 master weights, are float32. Raises ArgumentError if
+    dtype is not a floating-point type.
+    """
     def cast(value, to):
         leaves, _ = tree.flatten(value)
         return tree.rebuild(value, [asarray(leaf.value).astype(to) if asarray(leaf.value).dtype.kind == "float" else leaf.value for leaf in leaves])
 
     kind = dtypes.dtype(dtype)
     if kind.kind != "float":
-        raise refuse(ArgumentError, f"mixed_precision computes in floats, not in {kind}")
+        raise refuse(ArgumentError, f"mixed_precision takes a floating-point dtype, not {kind}")
 
     def computed(*args, **kwargs):
         result = function(*[cast(a, dtype) for a in args], **{k: cast(v, dtype) for k, v in kwargs.items()})
@@ -326,18 +353,24 @@ def mixed_precision(function: Callable, dtype="bfloat16") -> Callable:
 
 
 def accumulated(value_and_gradients: Callable, parts: int, schedule: str | None = None) -> Callable:
-    """value_and_grad over `parts` equal parts of the batch, one after the other: means of values and of gradients. Arguments after
-    the first are taken apart along their first axis: part i has the rows i, i + parts, ..., which are on every device that has rows.
-    Gradients are summed before they are reduced over devices. schedule: where the function is on several meshes, the order in which
-    these compute the parts at the same time (docs/pipelines.md); the bits are the same in every one."""
+    """value_and_grad over `parts` equal micro-batches, in order: the means of values and of gradients.
+
+    Arguments after the first are split along their first axis: micro-batch i has the rows i, i + parts, ..., so that
+    every device that holds rows takes part. Gradients are summed before the reduction over devices. schedule: for a
+    function on several meshes, the order in which these run the micro-batches concurrently (docs/pipelines.md); results
+    are bitwise equal for all schedules.
+
+    Raises ArgumentError for an unknown schedule or if parts is not positive; ShapeError if parts does not divide the
+    rows.
+    """
     if schedule is not None and schedule not in SCHEDULES:
-        raise refuse(ArgumentError, f"schedule {schedule!r} of 'accumulated'; there are {', '.join(SCHEDULES)}")
+        raise refuse(ArgumentError, f"unknown schedule {schedule!r} of 'accumulated'; expected one of {', '.join(SCHEDULES)}")
     if isinstance(parts, bool) or not isinstance(parts, int) or parts < 1:
-        raise refuse(ArgumentError, f"{parts!r} parts of 'accumulated'; there is at least one")
+        raise refuse(ArgumentError, f"parts {parts!r} of 'accumulated' is not a positive integer")
 
     def run(parameters, *batch):
         total = None
-        pieces = [_apart(b, parts) for b in batch]
+        pieces = [_split_rows(b, parts) for b in batch]
         trace = current()
         if trace is not None and schedule is not None:
             trace.schedule = schedule
@@ -350,10 +383,11 @@ def accumulated(value_and_gradients: Callable, parts: int, schedule: str | None 
     return run
 
 
-def _apart(batch, parts):
-    """(rows, ...) as (rows / parts, parts, ...)."""
+def _split_rows(batch, parts):
+    """Reshapes (rows, ...) to (rows / parts, parts, ...)."""
     batch = asarray(batch)
     if batch.ndim == 0 or batch.shape[0] % parts:
-        raise refuse(ShapeError, f"a batch of shape {batch.shape} has no {parts} equal parts; its first axis is a multiple of that")
+        raise refuse(ShapeError, f"a batch of shape {batch.shape} is not divisible into {parts} parts; its first axis "
+                                 "must be a multiple of that")
     return batch.reshape((batch.shape[0] // parts, parts, *batch.shape[1:]))
 

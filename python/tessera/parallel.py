@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Data parallelism: as placements in one program of all devices, and between the processes of a job."""
+"""Data parallelism: in one program of all devices, and between the processes of a job."""
 
 from __future__ import annotations
 
@@ -30,24 +30,28 @@ __all__ = ["DataParallel", "DistributedDataParallel", "accumulate", "check_repli
 
 
 class DistributedDataParallel(Module):
-    """`module` on several devices, each with its part of the batch; gradients are means. `module` is the one inside: save its state_dict,
-    which a program without a mesh loads.
+    """Data-parallel training of `module`: replicas on several devices, each with a part of the batch, average gradients.
 
-    *In one program of all devices*: with a mesh, or device_ids in a process without a process group. Parameters and buffers are
-    placed on all processes of the mesh (Replicate), a call cuts the first axis of dense inputs over `axis`, and gradients are sums over
-    it that the compiler reduces once. Losses and statistics are those of the whole batch; broadcast_buffers=False: each process normalises
-    by its own part, and has statistics of its own (buffers get a first axis of processes).
+    *One program of all devices*: with `mesh`, or with `device_ids` in a process without a process group. Parameters and
+    buffers are replicated over the mesh; a call shards the first axis of dense inputs over `axis`, and the compiler
+    reduces each gradient once over it. Losses and statistics are those of the whole batch. broadcast_buffers=False:
+    each process normalises over its own part of the batch and has its own statistics (buffers get a leading axis of
+    processes).
 
-    *Between processes*: in a job that init_process_group has begun, without a mesh. The script runs once a device, with its own batch;
-    device_ids is that one device, as is output_device. With several device_ids a process has as many: each has the model and a part of
-    the batch, or, where parameters lie on a mesh of one axis of device_ids, a part of the model. Wrapping compares the models of all ranks, then gives all rank 0's parameters
-    and buffers. A call computes on this rank's batch alone; value_and_grad gives the mean over ranks of the gradients, which are reduced
-    in buckets of bucket_cap_mb MiB (0: one by one) in the order in which the backward pass makes them. broadcast_buffers: buffers of
-    floats are rank 0's at the beginning of each training step; False: they stay this rank's own. A parameter that the loss does not
-    use is refused unless find_unused_parameters, where its gradient is zero. All ranks run the same program: their batches have one shape.
+    *Between processes*: without `mesh`, after init_process_group. The script runs once per device, with its own batch;
+    device_ids is that one device, as is output_device. With several device_ids a process has several devices: each has
+    the model and a part of the batch or, if parameters are placed on a mesh of one axis of device_ids, a part of the
+    model. The constructor compares the models of all ranks and broadcasts rank 0's parameters and buffers. A call
+    computes on this rank's batch alone; value_and_grad returns gradients averaged over ranks, reduced in buckets of
+    bucket_cap_mb MiB (0: one bucket per gradient) in the order of the backward pass. broadcast_buffers: each training
+    step starts with rank 0's floating-point buffers; False: each rank keeps its own. A parameter that the loss does not
+    use is an error unless find_unused_parameters, which makes its gradient zero. All ranks run the same program: their
+    batches have equal shapes.
 
-    Raises ArgumentError for what is not a module, no mesh, no processes of it; between processes for models that differ, on all ranks, with
-    the first parameter that does.
+    `module` is the wrapped module: its state_dict loads into a program without a mesh.
+
+    Raises ArgumentError for arguments that are not a module, a mesh or processes of the mesh; between processes, on all
+    ranks, if models differ, naming the first parameter that does.
     """
 
     def __new__(cls, module=None, mesh=None, axis=None, device_ids=None, *args, **kwargs):
@@ -67,11 +71,13 @@ class DistributedDataParallel(Module):
             raise refuse(ArgumentError, f"DistributedDataParallel takes a ProcessMesh, or device_ids, not {mesh!r}; between processes "
                                         "call tessera.distributed.init_process_group first")
         if device_ids is not None and list(device_ids) != mesh.process_ids:
-            raise refuse(ArgumentError, f"device_ids {list(device_ids)} are not the processes {mesh.process_ids} of the mesh; give one of both")
+            raise refuse(ArgumentError, f"device_ids {list(device_ids)} are not the processes {mesh.process_ids} of "
+                                        "the mesh; give only one of them")
         if output_device is not None and output_device not in mesh.process_ids:
             raise refuse(ArgumentError, f"output_device {output_device!r} is not one of the processes {mesh.process_ids}")
         if isinstance(axis, bool) or not isinstance(axis, (str, int, type(None))) or isinstance(axis, int) and not 0 <= axis < mesh.ndim:
-            raise refuse(ArgumentError, f"axis {axis!r} of DistributedDataParallel: a name or number of an axis of {list(mesh.dim_names)}")
+            raise refuse(ArgumentError, f"axis {axis!r} of DistributedDataParallel is not a name or index of an axis "
+                                        f"of {list(mesh.dim_names)}")
         self.mesh, self.axis = mesh, mesh.axis(axis) if isinstance(axis, str) else axis or 0
         self.synchronised, self.fusion = True, _fusion(bucket_cap_mb)
         self.module = shard_parameters(module, mesh, lambda name, tensor: None)
@@ -95,10 +101,10 @@ class DistributedDataParallel(Module):
             return x
         return shard_tensor(x, self.mesh, self.batch_placements)
 
-    # What value_and_grad asks.
+    # Hooks of value_and_grad.
 
     def value_of(self, trace: Trace, value: Tensor) -> Tensor:
-        """A loss: in no_sync a sum over the data-parallel axis that nobody has reduced."""
+        """The loss; inside no_sync a partial sum over the data-parallel axis."""
         return value if self.synchronised else self._unreduced(trace, value)
 
     def gradient_of(self, trace: Trace, gradient: Tensor) -> Tensor:
@@ -107,7 +113,7 @@ class DistributedDataParallel(Module):
         return gradient if self.synchronised else self._unreduced(trace, gradient)
 
     def check_used(self, unused: Sequence[str]) -> None:
-        """What to do about parameters that the loss does not use: their gradients are zeros."""
+        """Hook for parameters that the loss does not use; here their gradients are zeros."""
 
     def _unreduced(self, trace, tensor):
         partial = [Partial() if i == self.axis else Replicate() for i in range(len(self.mesh.shape))]
@@ -115,8 +121,10 @@ class DistributedDataParallel(Module):
 
     @contextlib.contextmanager
     def no_sync(self):
-        """Inside, gradients that value_and_grad returns are not reduced (nor is the value, in one program of all devices). Add them up by
-        `accumulate`; the step outside, which adds the last one to the sum that it is given, or whatever else uses the sum, reduces once."""
+        """Context manager: value_and_grad returns gradients (and in one program of all devices the value) unreduced.
+
+        Sum them with `accumulate`. They are reduced once, at the first step outside that uses the sum.
+        """
         before = self.synchronised
         object.__setattr__(self, "synchronised", False)
         try:
@@ -126,7 +134,7 @@ class DistributedDataParallel(Module):
 
 
 class RankDataParallel(DistributedDataParallel):
-    """What DistributedDataParallel is between processes."""
+    """DistributedDataParallel between processes."""
 
     def __init__(self, module: Module, mesh: Sequence[int] | None = None, axis: str | int | None = None,
                  device_ids: Sequence[int] | None = None, output_device: int | None = None, broadcast_buffers: bool = True,
@@ -139,27 +147,27 @@ class RankDataParallel(DistributedDataParallel):
         devices = None if device_ids is None else list(device_ids)
         if devices is not None and (not devices or any(isinstance(id, bool) or not isinstance(id, int) or id < 0 for id in devices)
                                     or len(set(devices)) < len(devices)):
-            raise refuse(ArgumentError, f"device_ids {devices!r} are the devices of this process, different numbers from 0 on")
+            raise refuse(ArgumentError, f"device_ids {devices!r} are not distinct non-negative device numbers of this process")
         if output_device is not None and devices is not None and output_device not in devices:
             raise refuse(ArgumentError, f"output_device {output_device!r} is not one of the devices {devices} of this process")
         self.devices = devices or [0]
         self.is_split = _check_split(module, self.devices)
-        self.mesh = replicas.mesh_of_job(_same_number(len(self.devices)))
+        self.mesh = replicas.mesh_of_job(_check_device_counts(len(self.devices)))
         self.synchronised, self.broadcast_buffers, self.find_unused = True, broadcast_buffers, find_unused_parameters
         self.fusion = _fusion(25 if bucket_cap_mb is None else bucket_cap_mb)
         self.module = module
         if self.mesh is not None:
             _check_ranks(module)
-            _take_first(module, self._on_ranks)
+            _broadcast_values(module, self._on_ranks)
 
     def _on_ranks(self, tensor: Tensor) -> Sharding | None:
-        """Of a parameter that the devices of a process split: the same on those of each process."""
+        """The sharding of a parameter over the devices of all processes, equal in each process."""
         if not tensor.is_distributed or isinstance(tensor.mesh, replicas.RankMesh):
             return tensor.sharding
         return Sharding(self.mesh, (Replicate(),) * (self.mesh.ndim - 1) + tuple(tensor.placements))
 
     def _cut(self, x):
-        """This rank's batch over its devices, each of which has the whole model."""
+        """Shards this rank's batch over its devices, each of which has the whole model."""
         if not tree.is_array(x) or asarray(x).ndim == 0 or asarray(x).is_distributed:
             return x
         return shard_tensor(asarray(x), self.mesh, [Replicate()] * (self.mesh.ndim - 1) + [Shard(0)])
@@ -170,10 +178,10 @@ class RankDataParallel(DistributedDataParallel):
             inputs = [self._cut(x) for x in inputs]
         if trace is not None and self.mesh is not None and self.training and self.synchronised and self.broadcast_buffers:
             leaves, _ = tree.flatten(self.module)
-            tree.assign(self.module, [self._of_first(trace, leaf) for leaf in leaves])
+            tree.assign(self.module, [self._of_rank_0(trace, leaf) for leaf in leaves])
         return self.module(*inputs, **kwargs)
 
-    def _of_first(self, trace, leaf):
+    def _of_rank_0(self, trace, leaf):
         if leaf.parameter or leaf.value.dtype.kind != "float":
             return leaf.value
         return trace.tensor(replicas.of_first(trace, trace.value(leaf.value), self.mesh))
@@ -182,7 +190,7 @@ class RankDataParallel(DistributedDataParallel):
         return value
 
     def gradient_of(self, trace, gradient):
-        """Inside of a function that is differentiated itself, this rank's: the outer gradient is reduced."""
+        """The gradient averaged over ranks; unreduced inside a nested derivative, whose outer gradient is reduced."""
         if self.mesh is None or len(trace.frames) > 1:
             return gradient
         trace.fusion = self.fusion
@@ -191,19 +199,21 @@ class RankDataParallel(DistributedDataParallel):
     def check_used(self, unused):
         if unused and not self.find_unused:
             raise refuse(ArgumentError, f"the loss does not use {', '.join(map(repr, unused[:3]))}{', ...' if len(unused) > 3 else ''}; "
-                                        "give find_unused_parameters=True, where such a gradient is zero")
+                                        "give find_unused_parameters=True, which makes such gradients zero")
 
 
 class DataParallel(Module):
-    """`module` on several devices of one process, the first of which is the master: it has the parameters, sends them out in each
-    call, and gets all gradients and results. Its traffic grows with the devices; DistributedDataParallel's does not.
+    """`module` on several devices of one process. The first device, the master, holds the parameters.
 
-    Parameters and buffers lie on device_ids[0]. A call cuts the first axis of its inputs (arrays and tensors) in as many parts as there
-    are devices, equal up to the last ones, and results are joined along it on the master. Buffers that the module changes are those
-    of the first part. module: the one inside.
+    Each call sends parameters from the master to all devices and returns gradients and results to it: its traffic grows
+    with the number of devices, unlike that of DistributedDataParallel.
 
-    Raises ArgumentError for what is not a module, device_ids that are not different numbers, an output_device that is not the first of
-    them, inputs without a first axis of at least a row a device.
+    Parameters and buffers are on device_ids[0]. A call splits the first axis of its inputs (arrays and tensors) into
+    one part per device, rounded up, and concatenates results along it on the master. Buffer updates are those of the
+    first part. `module` is the wrapped module.
+
+    Raises ArgumentError if `module` is not a Module, device_ids are not distinct, output_device is not the first of
+    them, or the inputs' first axis has fewer rows than devices.
     """
 
     def __init__(self, module: Module, device_ids: Sequence[int], output_device: int | None = None):
@@ -211,7 +221,7 @@ class DataParallel(Module):
         if not isinstance(module, Module):
             raise refuse(ArgumentError, f"DataParallel wraps a Module, not {module!r}")
         if not isinstance(device_ids, (list, tuple, range)) or not device_ids:
-            raise refuse(ArgumentError, f"device_ids {device_ids!r} of DataParallel are a list of devices")
+            raise refuse(ArgumentError, f"device_ids {device_ids!r} of DataParallel is not a list of devices")
         if output_device is not None and output_device != device_ids[0]:
             raise refuse(ArgumentError, f"output_device {output_device!r} is not the master, device {device_ids[0]}")
         whole = ProcessMesh(list(device_ids), ["dp"])
@@ -220,12 +230,13 @@ class DataParallel(Module):
 
     def forward(self, *inputs, **kwargs):
         if current() is None:
-            raise refuse(ArgumentError, "DataParallel is called inside of jit or value_and_grad, which make one program of all devices")
+            raise refuse(ArgumentError, "DataParallel must be called inside jit or value_and_grad, which make one program of all devices")
         rows = [asarray(x).shape[:1] for x in inputs if tree.is_array(x)]
         count = len(self.meshes)
         if len(set(rows)) != 1 or not rows[0] or rows[0][0] < count:
-            raise refuse(ArgumentError, f"DataParallel over {count} devices takes inputs of one length along the first axis, a row a device or more, "
-                                        f"not {[row[0] if row else 'none' for row in rows]}")
+            raise refuse(ArgumentError, f"DataParallel over {count} devices takes inputs of equal length along the "
+                                        "first axis, at least one row per "
+                                        f"device, not {[row[0] if row else 'none' for row in rows]}")
         size = -(-rows[0][0] // count)
         leaves, results = tree.flatten(self.module)[0], []
         for i, mesh in enumerate(self.meshes):
@@ -247,12 +258,12 @@ class DataParallel(Module):
 
 
 def _checked(module, mesh, device_ids, broadcast_buffers, bucket_cap_mb, find_unused_parameters):
-    """Arguments of both forms; a list in place of the mesh is that of device_ids."""
+    """(mesh, device_ids) of both forms, checked; a list given as the mesh is device_ids."""
     if not isinstance(module, Module):
         raise refuse(ArgumentError, f"DistributedDataParallel wraps a Module, not {module!r}")
     for name, value in (("broadcast_buffers", broadcast_buffers), ("find_unused_parameters", find_unused_parameters)):
         if not isinstance(value, bool):
-            raise refuse(ArgumentError, f"{name} {value!r} of DistributedDataParallel is True or False")
+            raise refuse(ArgumentError, f"{name} {value!r} of DistributedDataParallel is not True or False")
     if bucket_cap_mb is not None and (isinstance(bucket_cap_mb, bool) or not isinstance(bucket_cap_mb, (int, float)) or not bucket_cap_mb >= 0):
         raise refuse(ArgumentError, f"bucket_cap_mb {bucket_cap_mb!r} of DistributedDataParallel is not a number of MiB, at least 0")
     if isinstance(mesh, (list, tuple, range)) and device_ids is None:
@@ -261,44 +272,46 @@ def _checked(module, mesh, device_ids, broadcast_buffers, bucket_cap_mb, find_un
 
 
 def _fusion(megabytes: float | None) -> str | None:
-    """Options of dist-fuse-collectives for buckets of that size; below 1 MiB each gradient is one."""
+    """Options of dist-fuse-collectives for buckets of that many MiB; below 1 MiB each gradient is its own bucket."""
     return None if megabytes is None else f"all-reduce=ready all-reduce-config={int(megabytes)}"
 
 
 def _check_ranks(module: Module) -> None:
-    """Raises ArgumentError on all ranks where their models differ."""
-    said: list = [None] * dist.get_world_size()
-    dist.all_gather_object(said, [[name, list(t.shape), str(t.dtype)] for name, t in [*module.named_parameters(), *module.named_buffers()]])
-    for rank, other in enumerate(said):
-        _compare([tuple(each) for each in said[0]], [tuple(each) for each in other], rank)
+    """Raises ArgumentError on all ranks if their models differ."""
+    by_rank: list = [None] * dist.get_world_size()
+    dist.all_gather_object(by_rank, [[name, list(t.shape), str(t.dtype)] for name, t in [*module.named_parameters(), *module.named_buffers()]])
+    for rank, other in enumerate(by_rank):
+        _compare([tuple(each) for each in by_rank[0]], [tuple(each) for each in other], rank)
 
 
 def _check_split(module: Module, devices: list[int]) -> bool:
-    """Whether parameters lie on the devices of this process."""
+    """Whether parameters are placed on the devices of this process. Raises ArgumentError for other meshes."""
     placed = [(name, tensor.mesh) for name, tensor in module.named_parameters() if tensor.is_distributed]
     for name, mesh in placed:
         if isinstance(mesh, replicas.RankMesh) and mesh.devices_each == len(devices):
-            continue  # it was wrapped before
+            continue  # already wrapped
         if len(devices) == 1:
-            raise refuse(ArgumentError, f"'{name}' lies on a mesh; between processes parameters are dense, on one device a process")
+            raise refuse(ArgumentError, f"'{name}' is on a mesh; between processes parameters are dense, on one device per process")
         if mesh.ndim != 1 or list(mesh.process_ids) != devices:
-            raise refuse(ArgumentError, f"'{name}' lies on {mesh!r}; the parameters of a process lie on a mesh of one axis of its device_ids {devices}")
+            raise refuse(ArgumentError, f"'{name}' is on {mesh!r}; parameters of a process are on a one-axis mesh of "
+                                        f"its device_ids {devices}")
     return bool(placed)
 
 
-def _same_number(devices: int) -> int:
-    """Raises ArgumentError on all ranks where they have different numbers of devices."""
+def _check_device_counts(devices: int) -> int:
+    """The number of devices. Raises ArgumentError on all ranks if ranks have different numbers."""
     if dist.get_world_size() > 1:
-        said: list = [None] * dist.get_world_size()
-        dist.all_gather_object(said, devices)
-        if len(set(said)) > 1:
-            other = next(rank for rank, number in enumerate(said) if number != said[0])
-            raise refuse(ArgumentError, f"rank 0 has {said[0]} devices in device_ids, and rank {other} has {said[other]}; ranks have equal numbers")
+        by_rank: list = [None] * dist.get_world_size()
+        dist.all_gather_object(by_rank, devices)
+        if len(set(by_rank)) > 1:
+            other = next(rank for rank, number in enumerate(by_rank) if number != by_rank[0])
+            raise refuse(ArgumentError, f"rank 0 has {by_rank[0]} devices in device_ids and rank {other} has "
+                                        f"{by_rank[other]}; all ranks must have the same number")
     return devices
 
 
-def _take_first(module: Module, sharding_of) -> None:
-    """Gives all ranks rank 0's values, in one broadcast an element type."""
+def _broadcast_values(module: Module, sharding_of) -> None:
+    """Broadcasts rank 0's values to all ranks, once per element type."""
     leaves, _ = tree.flatten(module)
     arrays = [np.ascontiguousarray(leaf.value._concrete("wrapping")) for leaf in leaves]
     values = list(arrays)
@@ -314,7 +327,8 @@ def _take_first(module: Module, sharding_of) -> None:
 
 
 def accumulate(total, more):
-    """The sums of two trees, leaf by leaf; None for `total` begins. What is partial in `more` stays so."""
+    """The sum of two trees, leaf by leaf; `total` None starts the sum. Leaves that are partial in `more` stay partial.
+    """
     if total is None:
         return more
 
@@ -332,7 +346,7 @@ def accumulate(total, more):
 
 
 def _added_own(trace, a, b):
-    """The sum of two means over ranks: the mean of the ranks' sums, reduced once."""
+    """The sum of two means over ranks, as the mean of the ranks' sums: one reduction."""
     return replicas.averaged(trace, ops.add(a._own.tensor, b._own.tensor), a._own.mesh, a._own.held and b._own.held)
 
 
@@ -342,8 +356,8 @@ def _added(trace, a, b, sharding):
 
 
 def check_replicas(*models: Module) -> None:
-    """Raises ArgumentError, which names the first parameter that differs in place, shape or type, unless the models of all ranks have
-    one structure."""
+    """Raises ArgumentError, naming the first different parameter, unless all models have equal names, shapes and types.
+    """
     first = [(name, p.shape, p.dtype) for name, p in models[0].named_parameters()]
     for rank, model in enumerate(models[1:], 1):
         _compare(first, [(name, p.shape, p.dtype) for name, p in model.named_parameters()], rank)

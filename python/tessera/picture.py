@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Pictures of how tensors lie."""
+"""Text pictures of shardings."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from .tensor import Tensor, asarray
 
 @entry
 def visualize_sharding(tensor: Tensor, width: int = 60) -> str:
-    """A picture of a tensor of one or two dimensions: which processes hold which part, drawn as large as it is. Prints nothing; print
-    what it returns.
+    """A text picture, drawn to scale, of which processes hold which part of a 1-D or 2-D tensor.
 
-    Processes that hold the same are named with commas: `0,1`. Of a partial value they hold terms: `sum(0,1; 2,3)` is a sum of two, the
-    first of which 0 and 1 hold. Below, where it is not all, stands what the numbers on the axes do not say: processes without a part.
+    Returns it and prints nothing.
+
+    Processes that hold the same elements are separated by commas, `0,1`, and terms of a partial value by semicolons:
+    `sum(0,1; 2,3)` has two terms, the first held by 0 and 1. The last line lists processes that hold nothing, if any.
+
     Raises ArgumentError for tensors of other ranks.
     """
     tensor = asarray(tensor)
@@ -41,8 +43,8 @@ def visualize_sharding(tensor: Tensor, width: int = 60) -> str:
     side = [f"{row[0]}:{row[1]} " if tensor.ndim == 2 else "" for row in rows]
     margin = max(map(len, side))
     least = [max(len(f"{c[0]}:{c[1]}"), *[len(text[row, c]) for row in rows]) + 2 for c in columns]
-    cells = _drawn([c[1] - c[0] for c in columns], least, width - margin - len(columns) - 1)
-    heights = _drawn([row[1] - row[0] for row in rows], [1] * len(rows), len(rows))
+    cells = _widths([c[1] - c[0] for c in columns], least, width - margin - len(columns) - 1)
+    heights = _widths([row[1] - row[0] for row in rows], [1] * len(rows), len(rows))
     line = " " * margin + "+" + "+".join("-" * n for n in cells) + "+"
     lines = [" " * (margin + 1) + " ".join(f"{c[0]}:{c[1]}".center(n) for c, n in zip(columns, cells)).rstrip(), line]
     for row, label, height in zip(rows, side, heights):
@@ -53,15 +55,18 @@ def visualize_sharding(tensor: Tensor, width: int = 60) -> str:
     return "\n".join(lines + ([f"nothing on {','.join(map(str, empty))}"] if empty else []))
 
 
-def _drawn(extents, least, room) -> list[int]:
-    """Characters for parts of such extents: as many for an element everywhere (up to rounding), at least `least`, and about `room`."""
+def _widths(extents, least, room) -> list[int]:
+    """The width of each part in characters, at least `least` and about `room` in total.
+
+    Widths are proportional to extents where possible.
+    """
     scale = max(room / sum(extents), *[low / n for low, n in zip(least, extents)])
-    scale = min(scale, max(4 * room, sum(least)) / sum(extents))  # a part that is very small may be drawn larger than it is
+    scale = min(scale, max(4 * room, sum(least)) / sum(extents))  # very small parts may be drawn too large
     return [max(low, round(n * scale)) for low, n in zip(least, extents)]
 
 
 def _holders(of, mesh, ranks) -> str:
-    """Processes that hold one part, those of a partial value by terms."""
+    """The label of a part: the processes that hold it, grouped by terms if the value is partial."""
     if not of.partial:
         return ",".join(map(str, ranks))
     terms: dict[tuple, list[int]] = {}

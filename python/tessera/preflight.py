@@ -1,14 +1,14 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is wrong with the hosts of a job before it starts.
+"""Checks the hosts of a job before it starts.
 
     tessera preflight                                               this host
     tessera launch --nnodes 2 --node_rank 0 ... -m tessera.preflight    all nodes of a job, with its options and environment
 
-Each process looks at its host: other processes on the devices that it would use, ranks of other jobs, versions of libraries, threads.
-Ranks of a job that runs, seen from beside it, are on no device but their own. Devices are those of nvidia-smi; a host without it has none.
-Rank 0 compares what all found and prints one line for each trouble, with the host and what it is about; the exit code is then 1. Ranks
-of other jobs that disturb neither its devices nor its port are notes.
+Each process inspects its host: other processes on the devices that it would use, ranks of other jobs, library versions,
+threads. Ranks of a running job are checked for use of devices other than their own. Devices are those of nvidia-smi; a
+host without it has none. Rank 0 compares the findings and prints one line per problem, with host and subject; the exit
+code is then 1. Ranks of other jobs that use neither these devices nor this port are printed as notes.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from . import distributed, ranks
 from .errors import Error
 from .launch.cores import cores
 
-_OWN = ("TESSERA_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
-_LOCAL = ("TESSERA_LOCAL_RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
-_HIDDEN = 1024  # MiB in use on a device without a process: more than the driver itself takes
+_RANK = ("TESSERA_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+_LOCAL_RANK = ("TESSERA_LOCAL_RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
+_HIDDEN = 1024  # MiB in use without a visible process that are reported; the driver itself takes less
 
 
 def _read(path: str) -> bytes:
@@ -57,30 +57,33 @@ def _command(process: int) -> str:
 
 
 def _parent(process: int) -> int:
-    # The name in parentheses may have blanks and parentheses itself.
+    # The command name, in parentheses, may contain blanks and parentheses.
     fields = _read(f"/proc/{process}/stat").rpartition(b")")[2].split()
     return int(fields[1]) if len(fields) > 1 else 0
 
 
 def _job(process: int) -> dict[str, str]:
-    """What a launcher told a process, of the variables that name a job; nothing for other processes."""
+    """The variables of a process' environment that name its job and rank; empty for a process that is not a rank."""
     entries = [entry.partition(b"=") for entry in _read(f"/proc/{process}/environ").split(b"\0")]
     found = {name.decode(errors="replace"): value.decode(errors="replace") for name, _, value in entries}
-    if not any(name in found for name in _OWN):
+    if not any(name in found for name in _RANK):
         return {}
-    return {name: found[name] for name in (*_OWN, *_LOCAL, "MASTER_PORT", "CUDA_VISIBLE_DEVICES") if name in found}
+    return {name: found[name] for name in (*_RANK, *_LOCAL_RANK, "MASTER_PORT", "CUDA_VISIBLE_DEVICES") if name in found}
 
 
 def _jobs() -> list[dict]:
-    """Ranks of jobs on this host, with the processes above them. Of a process that a rank started, the topmost counts."""
+    """Ranks of jobs on this host, with their parent processes.
+
+    Of a rank and its children only the topmost process is listed.
+    """
     found = {process: job for process in _processes() if (job := _job(process))}
-    return [{"process": process, "parents": _above(process), "command": _command(process), "rank": next(job[name] for name in _OWN if name in job),
-             "port": job.get("MASTER_PORT", ""), "local_rank": next((job[name] for name in _LOCAL if name in job), ""),
+    return [{"process": process, "parents": _ancestors(process), "command": _command(process), "rank": next(job[name] for name in _RANK if name in job),
+             "port": job.get("MASTER_PORT", ""), "local_rank": next((job[name] for name in _LOCAL_RANK if name in job), ""),
              "shown": job.get("CUDA_VISIBLE_DEVICES")}
             for process, job in found.items() if found.get(_parent(process)) != job]
 
 
-def _above(process: int) -> list[int]:
+def _ancestors(process: int) -> list[int]:
     above = []
     while process > 1 and len(above) < 64:
         process = _parent(process)
@@ -89,21 +92,23 @@ def _above(process: int) -> list[int]:
 
 
 def _table(*query: str) -> list[list[str]]:
-    """Rows of cells that nvidia-smi prints; nothing where it is absent or does not know the query."""
+    """Rows of cells that nvidia-smi prints; empty if it is absent or rejects the query."""
     lines = _output("nvidia-smi", *query, "--format=csv,noheader").splitlines()
     return [[cell.strip() for cell in line.split(",")] for line in lines]
 
 
 def _devices() -> tuple[list[str], list[dict], list[dict]]:
-    """(ids of the host's devices, processes that compute on them, all devices), by nvidia-smi; the first two are of the devices of
-    CUDA_VISIBLE_DEVICES."""
+    """(device ids, compute processes on them, all devices of the host), from nvidia-smi.
+
+    The first two are limited to CUDA_VISIBLE_DEVICES.
+    """
     every = {row[0]: row[1] for row in _table("--query-gpu=index,uuid") if len(row) == 2}
     shown = os.environ.get("CUDA_VISIBLE_DEVICES")
     own = list(every.values())
     if shown is not None:
         own = [every.get(name, name) for name in filter(None, (name.strip() for name in shown.split(",")))]
     numbers = {uuid: index for index, uuid in every.items()}
-    used = [{"process": int(row[0]), "device": numbers.get(row[1], row[1]), "memory": row[2], "command": _command(int(row[0])), "parents": _above(int(row[0]))}
+    used = [{"process": int(row[0]), "device": numbers.get(row[1], row[1]), "memory": row[2], "command": _command(int(row[0])), "parents": _ancestors(int(row[0]))}
             for row in _table("--query-compute-apps=pid,gpu_uuid,used_memory") if len(row) == 3 and row[0].isdigit() and row[1] in own]
     more = {row[0]: row[1:] for row in _table("--query-gpu=index,name,memory.used") if len(row) == 3}
     cards = [{"device": index, "uuid": uuid, "name": more.get(index, [""])[0], "memory": more.get(index, ["", ""])[1], "own": uuid in own}
@@ -124,10 +129,10 @@ def _versions() -> dict[str, str]:
 
 
 def facts() -> dict:
-    """What this process sees of its host; plain values, which ranks can exchange."""
+    """What this process finds on its host, as plain values that ranks can exchange."""
     devices, used, cards = _devices()
     threads = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    return {"host": platform.node(), "process": os.getpid(), "parents": _above(os.getpid()), "jobs": _jobs(),
+    return {"host": platform.node(), "process": os.getpid(), "parents": _ancestors(os.getpid()), "jobs": _jobs(),
             "devices": devices, "used": used, "cards": cards,
             "versions": _versions(),
             "cores": cores(), "threads": int(threads) if threads.isdigit() and int(threads) else None,
@@ -135,7 +140,7 @@ def facts() -> dict:
 
 
 def troubles(found: list[dict]) -> tuple[list[str], list[str]]:
-    """(troubles, notes), a line each, from the facts of all ranks in their order."""
+    """(problems, notes), one line each, from the facts of all ranks in rank order."""
     lines: list[str] = []
     notes: list[str] = []
     hosts: dict[str, list[dict]] = {}
@@ -145,7 +150,7 @@ def troubles(found: list[dict]) -> tuple[list[str], list[str]]:
         own = {each["process"] for each in here}
         own |= {process for each in here for process in each["parents"]}
         seen: set[int] = set()
-        astray, ranks_there = _astray(host, here)
+        astray, ranks_there = _on_other_devices(host, here)
         lines += astray
         for used in (used for each in here for used in each["used"]):
             if used["process"] not in own | seen and not ({used["process"], *used.get("parents", ())} & ranks_there.keys() & own):
@@ -166,12 +171,15 @@ def troubles(found: list[dict]) -> tuple[list[str], list[str]]:
             else:
                 notes.append(what)
         lines += _threads(host, here)
-        notes += _hidden(host, here[0])
-    return lines + _differences(hosts), notes + _uneven(hosts)
+        notes += _memory_in_use(host, here[0])
+    return lines + _differences(hosts), notes + _differences_of_ranks(hosts)
 
 
-def _astray(host: str, here: list[dict]) -> tuple[list[str], dict[int, dict]]:
-    """Ranks on a device that is not their own, as those whose first allocation comes before they select it; and all ranks by process."""
+def _on_other_devices(host: str, here: list[dict]) -> tuple[list[str], dict[int, dict]]:
+    """(problems, ranks by process id): ranks that use a device other than their own.
+
+    The usual cause is an allocation before the device was selected.
+    """
     ranks_there = {job["process"]: job for each in here for job in each["jobs"]}
     uuids = {card["device"]: card["uuid"] for card in here[0].get("cards", [])}
     lines, seen = [], set()
@@ -190,16 +198,16 @@ def _astray(host: str, here: list[dict]) -> tuple[list[str], dict[int, dict]]:
     return lines, ranks_there
 
 
-def _hidden(host: str, one: dict) -> list[str]:
-    """Devices whose memory is in use by processes that are not seen, as those of another container."""
+def _memory_in_use(host: str, one: dict) -> list[str]:
+    """Notes on devices with memory in use by processes that are not visible, such as those of another container."""
     listed = {used["device"] for used in one["used"]}
     return [f"host {host}: device {card['device']} has {card['memory']} in use by processes that this one does not see" for card in one.get("cards", ())
             if card["own"] and card["device"] not in listed and card["memory"].split()[:1] and card["memory"].split()[0].isdigit()
             and int(card["memory"].split()[0]) >= _HIDDEN]
 
 
-def _uneven(hosts: dict[str, list[dict]]) -> list[str]:
-    """What may differ between ranks on purpose: threads of a rank, devices of a host and their kind."""
+def _differences_of_ranks(hosts: dict[str, list[dict]]) -> list[str]:
+    """Notes on differences between ranks that may be intended: threads, number and kind of devices."""
     lines = []
     every = [(host, each) for host, here in hosts.items() for each in here]
     names = lambda each: ", ".join(dict.fromkeys(card["name"] for card in each.get("cards", ()) if card["own"]))
@@ -220,16 +228,16 @@ def _threads(host: str, here: list[dict]) -> list[str]:
     unset = sum(each["threads"] is None for each in here)
     what = f"OMP_NUM_THREADS is not set for {unset} of them" if unset else f"OMP_NUM_THREADS is {here[0]['threads']}"
     return [f"host {host}: {len(here)} process{'es' * (len(here) > 1)} start {wanted} threads on {count} core{'s' * (count > 1)}: {what}; "
-            f"{max(1, count // len(here))} a process fit"]
+            f"give each at most {max(1, count // len(here))}"]
 
 
 def _differences(hosts: dict[str, list[dict]]) -> list[str]:
     lines = []
     every = [(host, each["versions"]) for host, here in hosts.items() for each in here]
     for name in sorted({name for _, versions in every for name in versions}):
-        first_host, first = every[0][0], every[0][1].get(name, "not there")
+        first_host, first = every[0][0], every[0][1].get(name, "not installed")
         for host, versions in every[1:]:
-            if versions.get(name, "not there") != first:
+            if versions.get(name, "not installed") != first:
                 lines.append(f"{name} is {first} on host {first_host} and {versions.get(name, 'not there')} on host {host}; install one version")
                 break
     return lines
@@ -248,7 +256,7 @@ def main(arguments=None) -> int:
             distributed.all_gather_object(found, facts())
             distributed.destroy_process_group()
         if me.rank:
-            return 0  # rank 0 says it all, and its code ends the job
+            return 0  # rank 0 reports, and its exit code is that of the job
         lines, notes = troubles(found)
     except Error as error:
         print(f"tessera: error: {error}", file=sys.stderr)

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A program as MLIR text, and what can be done with it."""
+"""An MLIR program: lowering, reports, compilation and execution."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .source import entry
 
 
 class Report(dict):
-    """The report of docs/report.md; prints as `tessera explain` does."""
+    """The report of docs/report.md as a dictionary; str() is the table that `tessera explain` prints."""
 
     def __init__(self, values: dict[str, Any], table: str):
         super().__init__(values)
@@ -26,11 +26,13 @@ class Report(dict):
 
 
 class Program:
-    """An MLIR program. `name` stands in diagnostics for operations without a location; `passes` run on it before the first
-    phase ("dist-autodiff{function=loss wrt=0}"), `fusion` are options of dist-fuse-collectives where a call gives none.
+    """An MLIR program.
 
-    Raises tessera.Error where the text is not a program. With `verify=False` that is found later, and text that MLIR's parser
-    crashes on ends the process: it is for text that a program wrote.
+    mlir: the text. name: the file name in diagnostics. passes: a pipeline that runs before the first phase
+    ("dist-autodiff{function=loss wrt=0}"). fusion: default options of dist-fuse-collectives.
+
+    Raises tessera.Error if the text is not a valid program. verify=False skips this check: text that crashes MLIR's
+    parser then ends the process, so use it only for generated text.
     """
 
     def __init__(self, mlir: str, name: str = "program", verify: bool = True, passes: str = "", fusion: str = ""):
@@ -46,25 +48,31 @@ class Program:
     def _with(self, options: dict) -> dict:
         return {"name": self.name, "passes": self.passes, **({"fusion": self.fusion} if self.fusion else {}), **options}
 
-    # Options of all: fusion (options of dist-fuse-collectives), objective ("time", "bytes"), topology (a file); search (a mode), and of a search minimise ("time", "memory"),
-    # memory_budget (GiB), time_limit (seconds), devices (of a program without a mesh);
-    # overlap (compute while collectives are under way); narrow_reductions (send contributions of 16-bit floats in 16 bits).
+    # Options of lower, explain and compile: fusion (options of dist-fuse-collectives), objective ("time", "bytes"), topology (a file),
+    # search (a mode); options of a search: minimise ("time", "memory"), memory_budget (GiB), time_limit (seconds), devices (number, for a
+    # program without a mesh); overlap (compute during collectives), narrow_reductions (send terms of 16-bit sums in 16 bits).
 
     @entry
     def lower(self, to: str, **options) -> str:
-        """The program as MLIR text in a phase: normalized, propagated, resharded, ..., scheduled (docs/architecture.md)."""
+        """The program as MLIR text after a phase: normalized, propagated, resharded, ..., scheduled
+        (docs/architecture.md).
+        """
         return core.call("lower", self.mlir, to, **self._with(options))
 
     @entry
     def explain(self, **options) -> Report:
-        """The report of docs/report.md: shardings, collectives with bytes, counts, reasons, and the memory of a device."""
+        """The report of docs/report.md: shardings, collectives with bytes and reasons, counts, and memory per device.
+        """
         report, table = core.call("explain", self.mlir, **self._with(options))
         return Report(json.loads(report), table)
 
     @entry
     def compile(self, path: str | None = None, **options) -> bytes:
-        """The artifact, for `tessera.load` and `tessera-exec`; also written to `path`, which never holds a part of it. `target`:
-        cpu, cuda or stub (docs/gpu.md); `arch`: of cuda, an architecture or a list of them: "sm_90a", "compute_80"."""
+        """The artifact, for `tessera.load` and `tessera-exec`; `path`: also writes it to this file, atomically.
+
+        target: "cpu", "cuda" or "stub" (docs/gpu.md); arch, for cuda: an architecture or a list of them, such as
+        "sm_90a", "compute_80".
+        """
         artifact = core.call("compile", self.mlir, **self._with(options))
         if path is not None:
             _write(path, artifact)
@@ -72,7 +80,8 @@ class Program:
 
     @entry
     def __call__(self, *values):
-        """Runs one step on virtual devices. Arguments are global NumPy arrays; so are the results, a list."""
+        """Runs one step on virtual devices. Arguments are global NumPy arrays; returns the results as a list of them.
+        """
         return self._run(values)
 
     def _run(self, values) -> list:

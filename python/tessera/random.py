@@ -1,8 +1,8 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Random numbers by counters: element i of a draw depends on the key and on i alone, however the tensor lies.
+"""Counter-based random numbers: element i depends on the key and i alone, for any placement of the tensor.
 
-The bits are those of Threefry-2x32 (tessera.ir.random) of the counter (0, i) under the key.
+The bits are Threefry-2x32 (tessera.ir.random) of the counter (0, i) under the key.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .tensor import Tensor
 
 
 def key(seed: int, counter=0) -> Tensor:
-    """A key (two int32) of a seed and a counter, which may be a traced integer."""
+    """A key, shape (2,) int32, from a seed and a counter, which may be a traced integer."""
     low = tensor_of(counter, "key").astype("int32").reshape((1,))
     seed = (seed + (1 << 31)) % (1 << 32) - (1 << 31)
     return ops.concat([ops.full((1,), seed, "int32"), low])
@@ -27,7 +27,7 @@ def key(seed: int, counter=0) -> Tensor:
 
 @op
 def bits(trace, key, shape):
-    """Random int32 of a shape."""
+    """Random int32 tensor of a shape."""
     b, shape = trace.builder, _extents("bits", shape)
     words = operand(trace, tensor_of(key, "bits"), "i32")
     result = TensorType(shape, "i32")
@@ -42,7 +42,7 @@ def bits(trace, key, shape):
 
 @op
 def uniform(trace, key, shape, low=0.0, high=1.0):
-    """float32 in [low, high), multiples of (high - low) / 2^24."""
+    """float32 tensor, uniform in [low, high): low plus multiples of (high - low) / 2^24."""
     b = trace.builder
     words = operand(trace, bits(key, shape))
     scale = (high - low) / (1 << 24)
@@ -55,7 +55,7 @@ def uniform(trace, key, shape, low=0.0, high=1.0):
 
 
 def normal(key, shape) -> Tensor:
-    """float32, normally distributed (Box and Muller, 1958)."""
+    """float32 tensor, standard normal distribution (Box and Muller, 1958)."""
     shape = _extents("normal", shape)
     pair = uniform(key, (*shape, 2))
     radius = ops.sqrt(-2 * ops.log(1 - pair[..., 0]))

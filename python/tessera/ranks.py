@@ -1,17 +1,17 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which process of a job this is, as its launcher says, and where the processes meet.
+"""Rank and size of this process in its job, from the launcher's environment, and the rendezvous address.
 
     python -m tessera.ranks
 
-prints both. The rule, which docs/launch.md explains and test/Python/Inputs/ranks.json holds as a table:
+prints both. The rules (docs/launch.md explains them, test/Python/Inputs/ranks.json tests them):
 
-1. The sets are read in this order: TESSERA_*, RANK (torchrun's names), OMPI_* (Open MPI), PMI_* (MPICH), SLURM_*. The first
-   complete one wins: one that gives a rank and a size. A size of 1 alone is complete, its rank is 0.
-2. What the first four sets say must agree, value by value. SLURM_* counts only where none of them is complete.
-3. No set at all is a job of one process.
-4. Where a local size is given without a local rank, which Slurm never does, the local rank is rank % local size: nodes are alike and
-   their ranks follow each other.
+1. Sets are read in this order: TESSERA_*, RANK (torchrun), OMPI_* (Open MPI), PMI_* (MPICH), SLURM_*. The first complete
+   one wins: one with a rank and a size. A size of 1 without a rank is complete, with rank 0.
+2. The first four sets must agree, value by value. SLURM_* is used only if none of them is complete.
+3. Without any set the job has one process.
+4. If there is a local size but no local rank (never under Slurm), the local rank is rank % local size: nodes are assumed
+   to have equal sizes and consecutive ranks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_RANKS = 1 << 20
 DEFAULT_ADDRESS, DEFAULT_PORT = "127.0.0.1", 29500
 
 _FIELDS = ("rank", "size", "local_rank", "local_size")
-# Per set, the variables of each field; of several names the first is the one that messages ask for.
+# Per set, the variables of each field; messages name the first of several.
 _SETS = {
     "TESSERA_*": (("TESSERA_RANK",), ("TESSERA_WORLD_SIZE", "TESSERA_SIZE"), ("TESSERA_LOCAL_RANK",), ("TESSERA_LOCAL_WORLD_SIZE",)),
     "RANK": (("RANK",), ("WORLD_SIZE",), ("LOCAL_RANK",), ("LOCAL_WORLD_SIZE",)),
@@ -36,14 +36,17 @@ _SETS = {
     "PMI_*": (("PMI_RANK", "PMIX_RANK"), ("PMI_SIZE",), ("MPI_LOCALRANKID",), ("MPI_LOCALNRANKS",)),
     "SLURM_*": (("SLURM_PROCID",), ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"), ("SLURM_LOCALID",), ()),
 }
-# Of the variables above, what a launcher that gives ranks itself must not hand on: they are of its own process.
+# Variables that a launcher that assigns ranks must not pass on: they describe its own process.
 VARIABLES = frozenset(name for names in _SETS.values() for group in names for name in group)
 
 
 @dataclasses.dataclass(frozen=True)
 class Ranks:
-    """A process of a job: `rank` of `size`, and `local_rank` of the `local_size` processes of its host. The last two are None
-    where the launcher does not say; `local_ranks` finds them from the names of the hosts. `source` is the set that was read."""
+    """A process of a job: `rank` of `size`, and `local_rank` of the `local_size` processes on its host.
+
+    The last two are None if the launcher does not set them; `local_ranks` computes them from host names. `source`: the
+    set that was read.
+    """
 
     rank: int = 0
     size: int = 1
@@ -52,12 +55,15 @@ class Ranks:
     source: str = "no launcher"
 
     def device(self, visible: int) -> int:
-        """Which of `visible` devices is this process's: the one of its local rank, or the only one, where the launcher shows
-        each process its own (srun --gpus-per-task)."""
+        """The index of this process' device among `visible` ones.
+
+        It is the one of its local rank, or the only one if the launcher shows each process its own (srun
+        --gpus-per-task). Raises Error if there are too few.
+        """
         local = self.local_rank if self.local_rank is not None else self.rank
         if visible == 1 or local < visible:
             return 0 if visible == 1 else local
-        raise Error(f"local rank {local} has no device: {visible} are visible; start one process a device")
+        raise Error(f"local rank {local} has no device: {visible} are visible; start one process per device")
 
     def __str__(self):
         local = "" if self.local_rank is None else f", local rank {self.local_rank}"
@@ -72,7 +78,7 @@ def _number(name: str, text: str) -> int:
 
 
 def _values(names, environ) -> dict[str, tuple[str, int]]:
-    """field: (variable, value) of a set; Error where two names of one field differ."""
+    """field: (variable, value) of a set. Raises Error if two variables of one field differ."""
     found: dict[str, tuple[str, int]] = {}
     for field, variables in zip(_FIELDS, names):
         for name in variables:
@@ -90,11 +96,11 @@ def _agree(one: tuple[str, int], other: tuple[str, int]) -> None:
 
 
 def _slurm(environ) -> dict[str, tuple[str, int]]:
-    """SLURM_*, of a process that srun started; in a batch script they speak of the whole job."""
+    """The SLURM_* set of a process started by srun; in a batch script these variables describe the whole job."""
     if "SLURM_JOB_ID" in environ and not {"SLURM_STEP_ID", "SLURM_STEPID"} & set(environ):
         return {}
     names = _SETS["SLURM_*"]
-    if "SLURM_STEP_NUM_TASKS" in environ:  # SLURM_NTASKS may be the allocation's
+    if "SLURM_STEP_NUM_TASKS" in environ:  # SLURM_NTASKS may be that of the allocation
         names = (names[0], names[1][:1], *names[2:])
     found = _values(names, environ)
     for name in ("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"):
@@ -109,7 +115,7 @@ def _slurm(environ) -> dict[str, tuple[str, int]]:
 
 
 def tasks_per_node(text: str, name: str = "SLURM_TASKS_PER_NODE") -> list[int]:
-    """Slurm's `2(x3),1`: [2, 2, 2, 1]."""
+    """Parses Slurm's `2(x3),1` to [2, 2, 2, 1]. Raises Error if it is malformed."""
     counts: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"([0-9]{1,7})(?:\(x([0-9]{1,7})\))?", part)
@@ -120,8 +126,11 @@ def tasks_per_node(text: str, name: str = "SLURM_TASKS_PER_NODE") -> list[int]:
 
 
 def read(environ: Mapping[str, str] = os.environ) -> Ranks:
-    """The process that `environ` says this is. Error quotes a malformed variable, two that contradict each other, a rank beyond
-    the size, or a set that lacks the rank or the size where no other set is complete."""
+    """The rank of this process according to `environ`.
+
+    Raises Error, quoting the variables, for malformed or contradictory values, a rank beyond the size, and a set that
+    lacks the rank or the size if no other set is complete.
+    """
     found = {source: _values(names, environ) for source, names in _SETS.items() if source != "SLURM_*"}
     complete = [source for source, values in found.items() if {"rank", "size"} <= values.keys()]
     if complete:
@@ -137,7 +146,7 @@ def read(environ: Mapping[str, str] = os.environ) -> Ranks:
             _refuse_partial(found, environ)
             return Ranks()
     values = {field: value for field, (_, value) in found[source].items()}
-    for field in ("local_rank", "local_size"):  # what the winner leaves open and another set says
+    for field in ("local_rank", "local_size"):  # missing in the winner, present in another set
         values.setdefault(field, next((each[field][1] for each in found.values() if field in each), None))
     if values["local_rank"] is None and values["local_size"] and values["size"] % values["local_size"] == 0 and source != "SLURM_*":
         values["local_rank"] = values["rank"] % values["local_size"]
@@ -163,7 +172,7 @@ def _check(values, found) -> None:
 
 
 def local_ranks(hosts: Sequence[str]) -> list[tuple[int, int]]:
-    """(local rank, local size) of each rank, from the name of each rank's host. Hosts may have different numbers of ranks."""
+    """(local rank, local size) of each rank, from each rank's host name. Hosts may have different numbers of ranks."""
     counts: dict[str, int] = {}
     ranks = []
     for host in hosts:
@@ -173,14 +182,17 @@ def local_ranks(hosts: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def port(name: str, text: str, least: int = 1) -> int:
-    """A port, or Error naming the variable or option."""
+    """Parses a port number. Raises Error naming the variable or option."""
     if not re.fullmatch(r"[0-9]{1,5}", text) or not least <= int(text) <= 65535:
         raise Error(f"{name} is '{text}'; it is a port from {least} to 65535")
     return int(text)
 
 
 def address(name: str, text: str) -> str:
-    """A host's name or address; brackets around an IPv6 address are removed."""
+    """Checks a host name or address; strips brackets around an IPv6 address.
+
+    Raises Error naming the variable or option.
+    """
     bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     if not bare or re.search(r"[\s\[\]/]", bare):
         raise Error(f"{name} is '{text}'; it is a host name, an IPv4 address, or an IPv6 address, in brackets or not")
@@ -188,7 +200,7 @@ def address(name: str, text: str) -> str:
 
 
 def first_host(nodes: str, name: str = "SLURM_STEP_NODELIST") -> str:
-    """The first of Slurm's list of hosts: `gpu[03-07,9],login` is gpu03."""
+    """The first host of Slurm's node list: gpu03 of `gpu[03-07,9],login`. Raises Error if it is malformed."""
     match = re.match(r"([^\[\],\s]+)(?:\[([0-9]+)[0-9,-]*\]([^\[\],\s]*))?(?:,|$)", nodes)
     if not match:
         raise Error(f"{name} is '{nodes}'; it is a list of hosts, as gpu[03-07,9],login")
@@ -196,10 +208,11 @@ def first_host(nodes: str, name: str = "SLURM_STEP_NODELIST") -> str:
 
 
 def meeting(environ: Mapping[str, str] = os.environ) -> tuple[str, int]:
-    """Host and port where rank 0 listens and the others connect: TESSERA_MASTER_ADDR and _PORT, else MASTER_ADDR and
-    MASTER_PORT, else the first of Slurm's hosts and the default port, else this host.
+    """(host, port) where rank 0 listens and the other ranks connect.
 
-    Under torchrun the agent itself listens at MASTER_PORT, so the processes meet at the port above it."""
+    From TESSERA_MASTER_ADDR and TESSERA_MASTER_PORT, else MASTER_ADDR and MASTER_PORT, else Slurm's first host and the
+    default port, else this host. Under torchrun the agent listens at MASTER_PORT, so the next port is used.
+    """
     text, number = None, None
     for prefix in ("TESSERA_", ""):
         name = prefix + "MASTER_ADDR"

@@ -1,10 +1,10 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs of a job's ranks: each process computes on values of its own, and means over ranks are collectives of the program.
+"""Programs of a job's ranks: each process computes on its own values; means over ranks are collectives of the program.
 
-Such a program is compiled for the mesh of all ranks. Nothing in it is cut: a value is whole on each rank, and may differ from that of
-other ranks as arguments do. A mean over ranks takes each rank's value for its term, `partial(avg)`, and reduces it: one all-reduce,
-which the compiler fuses and schedules like any other. All ranks run one program, whose fingerprints are compared when it is loaded.
+Such a program is compiled for the mesh of all ranks with every value replicated, but the ranks' values may differ. A
+mean over ranks treats each rank's value as a term, `partial(avg)`, and reduces it: one all-reduce, which the compiler
+fuses and schedules as any other. All ranks run one program; its fingerprints are compared when it is loaded.
 """
 
 from __future__ import annotations
@@ -25,18 +25,20 @@ from .source import refuse
 from .tensor import Tensor
 from .trace import Trace
 
-BACKENDS = ("tcp", "mpi")  # of groups, and of programs with one process a device
+BACKENDS = ("tcp", "mpi")  # of groups, and of programs with one process per device
 
 
 class RankMesh(ProcessMesh):
-    """All ranks of the job: nodes by ranks of a node, or one axis where nodes have different numbers of ranks. Where each rank has several
-    devices, a last axis "device" of them: rank r has the ids r * devices_each and those behind it."""
+    """The mesh of all ranks of the job: axes node and local, or one axis if nodes have different numbers of ranks.
+
+    If each rank has several devices, a last axis "device": rank r has the device ids from r * devices_each on.
+    """
 
     devices_each = 1
 
     @property
     def rank_names(self) -> tuple[str, ...]:
-        """The axes of ranks: values may differ over them."""
+        """The axes of ranks, along which values may differ."""
         return tuple(self.dim_names[:-1] if self.devices_each > 1 else self.dim_names)
 
     def _key(self):
@@ -44,15 +46,16 @@ class RankMesh(ProcessMesh):
 
 
 def is_between_processes() -> bool:
-    """Whether this process is a rank of a job that has a process group."""
+    """Whether this process is a rank of a job with a process group."""
     return dist.is_initialized()
 
 
 def mesh_of_job(devices_each: int = 1) -> RankMesh | None:
-    """The mesh of the group's ranks, and of the devices of each; None for a job of one. The first call for a number of devices is a call
-    of all ranks.
+    """The mesh of the group's ranks and their devices; None for a group of one rank.
 
-    Raises ArgumentError for groups of threads, and for ranks that no launcher has numbered.
+    Collective on the first call per number of devices.
+
+    Raises ArgumentError for groups of threads, and for ranks that differ from the launcher's.
     """
     group = dist.group.world()
     if group.size() == 1:
@@ -74,49 +77,58 @@ def mesh_of_job(devices_each: int = 1) -> RankMesh | None:
 
 def _check(group) -> None:
     if group.backend not in BACKENDS:
-        raise refuse(ArgumentError, f"the group's backend is '{group.backend}'; programs run between processes, over {' and '.join(BACKENDS)}")
-    said = launched.read()
-    if (said.rank, said.size) != (group.global_rank, group.size()):
-        raise refuse(ArgumentError, f"this is rank {group.global_rank} of {group.size()}, and the environment says rank {said.rank} of {said.size}; "
+        raise refuse(ArgumentError, f"the group's backend is '{group.backend}'; programs between processes need {' or '.join(BACKENDS)}")
+    launcher = launched.read()
+    if (launcher.rank, launcher.size) != (group.global_rank, group.size()):
+        raise refuse(ArgumentError, f"this is rank {group.global_rank} of {group.size()}, and the environment says "
+                                    f"rank {launcher.rank} of {launcher.size}; "
                                     "programs between processes need a launcher (tessera launch, torchrun, mpirun, srun)")
 
 
 def backend_of(wanted: str, devices_each: int = 1) -> str:
-    """What executes a program of ranks: "cuda" where that is wanted, otherwise the backend of the group."""
+    """The backend that executes a program of ranks: "cuda" if wanted, else that of the group.
+
+    Raises ArgumentError for other ones.
+    """
     group = dist.group.world()
     if devices_each > 1 and (group.backend != "tcp" or wanted not in ("threads", "tcp")):
         raise refuse(ArgumentError, f"each rank has {devices_each} devices, on backend '{wanted if wanted == 'cuda' else group.backend}'; several devices "
-                                    "a process work on backend 'tcp'")
+                                    "per process need backend 'tcp'")
     if wanted == "cuda":
         return wanted
     if wanted not in ("threads", group.backend):
-        raise refuse(ArgumentError, f"backend '{wanted}' of jit, in a job whose group is on '{group.backend}'; there are '{group.backend}' and 'cuda'")
+        raise refuse(ArgumentError, f"backend '{wanted}' of jit in a job whose group uses '{group.backend}'; use "
+                                    f"'{group.backend}' or 'cuda'")
     return group.backend
 
 
 def check_programs(name: str, arguments: Sequence[tuple[str, Tensor]], text: str) -> None:
-    """Raises ArgumentError on all ranks unless they have recorded one program. Called by all, before it is loaded."""
-    said: list = [None] * dist.get_world_size()
+    """Raises ArgumentError on all ranks unless they recorded the same program.
+
+    Collective, before the program is loaded.
+    """
+    by_rank: list = [None] * dist.get_world_size()
     mine = [hashlib.sha256(text.encode()).hexdigest(), [f"'{each}' {tensor.dtype} {tensor.shape}" for each, tensor in arguments]]
-    dist.all_gather_object(said, mine)
-    for rank, (print_, described) in enumerate(said):
-        for first, other in zip([*said[0][1], "nothing"], [*described, "nothing"]):
+    dist.all_gather_object(by_rank, mine)
+    for rank, (print_, described) in enumerate(by_rank):
+        for first, other in zip([*by_rank[0][1], "nothing"], [*described, "nothing"]):
             if first != other:
                 raise refuse(ArgumentError, f"'{name}' differs between ranks: rank 0 has {first} where rank {rank} has {other}; ranks run one program, "
                                             "on batches of one shape")
-        if print_ != said[0][0]:
-            raise refuse(ArgumentError, f"'{name}' differs between ranks: rank {rank} records other operations than rank 0; what differs from rank to "
-                                        "rank is an argument, not a constant or a branch")
+        if print_ != by_rank[0][0]:
+            raise refuse(ArgumentError, f"'{name}' differs between ranks: rank {rank} records other operations than "
+                                        "rank 0; pass what differs between "
+                                        "ranks as an argument, not as a constant or a branch")
 
 
 def mean(trace: Trace, value: Value, mesh: RankMesh, axes: Sequence[str] | None = None) -> Value:
-    """The mean of the ranks' values over axes of the mesh, by default all."""
+    """The mean of the ranks' values over axes of the mesh, by default all axes of ranks."""
     shared = mesh.rank_names if axes is None else axes
     return _reduced(trace, value, mesh, [Partial("avg") if name in shared else Replicate() for name in mesh.dim_names])
 
 
 def of_first(trace: Trace, value: Value, mesh: RankMesh) -> Value:
-    """Rank 0's value: of a partial sum the first device has the value and others have zeros."""
+    """Rank 0's value, as a partial sum in which the other ranks hold zeros."""
     return _reduced(trace, value, mesh, [Partial("sum")] * mesh.ndim)
 
 
@@ -128,8 +140,10 @@ def _reduced(trace, value, mesh, placements) -> Value:
 
 
 class Own:
-    """Of a mean over ranks: `tensor`, whose mean it is, on `mesh`. `held`: as a result of a program it stays this rank's, unreduced;
-    a tensor with a value that has this is unreduced."""
+    """Attached to a mean over ranks: `tensor`, this rank's term, and its `mesh`.
+
+    held: as a result of a program the term is returned unreduced; on a tensor with a value: it is unreduced.
+    """
 
     __slots__ = ("tensor", "mesh", "held")
 
@@ -138,14 +152,17 @@ class Own:
 
 
 def averaged(trace: Trace, tensor: Tensor, mesh: RankMesh, held: bool = False) -> Tensor:
-    """The mean of a traced tensor. What only needs the sum with others' means, or leaves the program held, does not reduce it."""
+    """The mean of a traced tensor over ranks.
+
+    It is not reduced where only sums with other means, or held results, use it.
+    """
     made = trace.tensor(mean(trace, trace.value(tensor), mesh))
     made._own = Own(tensor, mesh, held)
     return made
 
 
 def settled(tensor: Tensor) -> Tensor:
-    """A traced tensor as a mean that has been reduced, whatever it is used for."""
+    """The same traced mean, reduced for every use."""
     made = tensor._scope.trace.tensor(tensor._value)
     made._scope = tensor._scope
     return made

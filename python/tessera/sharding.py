@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Meshes and shardings, and how the `dist` dialect writes them."""
+"""Meshes and shardings, and their syntax in the `dist` dialect."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import math
 
 
 def quoted(text: str) -> str:
-    """A string as MLIR writes it: what is neither printable ASCII nor harmless becomes two hexadecimal digits a byte."""
+    """The string as an MLIR string literal; bytes outside printable ASCII, quotes and backslashes are escaped as \\XX.
+    """
     return '"' + "".join(chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\{c:02X}" for c in text.encode()) + '"'
 
 
 @dataclasses.dataclass(frozen=True)
 class Mesh:
-    """A grid of devices. `devices` are their ids in row-major order, 0, 1, ... when left out."""
+    """A grid of devices. `devices` are their ids in row-major order, default 0, 1, ..."""
 
     shape: tuple[int, ...]
     dim_names: tuple[str, ...]
@@ -24,9 +25,9 @@ class Mesh:
 
     def __post_init__(self):
         if len(self.shape) != len(self.dim_names):
-            raise ValueError(f"mesh '{self.name}' has {len(self.shape)} extents and {len(self.dim_names)} names; give one name an axis")
+            raise ValueError(f"mesh '{self.name}' has {len(self.shape)} extents and {len(self.dim_names)} names; give one name per axis")
         if self.devices is not None and len(self.devices) != self.size:
-            raise ValueError(f"mesh '{self.name}' of {self.size} places has {len(self.devices)} devices; give one device a place")
+            raise ValueError(f"mesh '{self.name}' of {self.size} places has {len(self.devices)} devices; give one device per place")
 
     @property
     def size(self) -> int:
@@ -34,7 +35,7 @@ class Mesh:
 
     @property
     def definition(self) -> str:
-        """What follows `dist.process_mesh @name`."""
+        """The text after `dist.process_mesh @name`."""
         names = ", ".join(map(quoted, self.dim_names))
         ids = ""
         if self.devices is not None and self.devices != tuple(range(self.size)):
@@ -44,13 +45,18 @@ class Mesh:
 
 @dataclasses.dataclass(frozen=True)
 class Replicate:
+    """Every device along the mesh axis holds the whole value."""
+
     def __str__(self):
         return "replicate"
 
 
 @dataclasses.dataclass(frozen=True)
 class Shard:
-    """Cuts a dimension. Of several axes on one dimension, `order` 0 is the slowest; None means mesh order."""
+    """Splits dimension `dim` over the mesh axis.
+
+    If several axes split one dimension, `order` 0 is the major one; None: mesh order.
+    """
 
     dim: int
     order: int | None = None
@@ -64,6 +70,8 @@ class Shard:
 
 @dataclasses.dataclass(frozen=True)
 class Partial:
+    """Each device along the mesh axis holds a term; the value is their reduction: sum, avg, max, min or prod."""
+
     reduction: str = "sum"
 
     def __repr__(self):
@@ -75,7 +83,7 @@ class Partial:
 
 @dataclasses.dataclass(frozen=True)
 class Open:
-    """Left to the compiler."""
+    """Leaves the placement on the mesh axis to the compiler."""
 
     def __str__(self):
         return "?"
@@ -86,16 +94,17 @@ Placement = Replicate | Shard | Partial | Open
 
 @dataclasses.dataclass(frozen=True)
 class Sharding:
-    """How a tensor lies on a mesh: one placement a mesh axis; axes left out are replicated."""
+    """The placement of a tensor on a mesh: one Placement per mesh axis; missing trailing ones are Replicate()."""
 
     mesh: Mesh
     placements: tuple[Placement, ...]
 
     def text(self, symbol: str) -> str:
-        """As the dialect writes it, on a mesh that is called `symbol`."""
+        """The attribute of the `dist` dialect, on the mesh called `symbol`."""
         missing = len(self.mesh.shape) - len(self.placements)
         if missing < 0:
-            raise ValueError(f"{len(self.placements)} placements on mesh '{self.mesh.name}' of {len(self.mesh.shape)} axes; give at most one an axis")
+            raise ValueError(f"{len(self.placements)} placements on mesh '{self.mesh.name}' of {len(self.mesh.shape)} "
+                             "axes; give at most one per axis")
         placements = [*self.placements, *[Replicate()] * missing]
         return f"#dist.sharding<@{symbol}, [{', '.join(map(str, placements))}]>"
 

@@ -1,10 +1,10 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Parameters that stages of a pipeline share, as a language model shares its embedding with its last product.
+"""Parameters shared by several pipeline stages, such as tied embeddings.
 
-Such a parameter lies on the mesh of the first stage that has it; there the optimizer updates it. At the start of a step each further mesh
-gets a copy, which is differentiated by as a parameter of its own. At the end of the step the gradients of the copies come back and are
-added, in the order of the stages.
+A shared parameter is placed on the mesh of its first stage, where the optimizer updates it. At the start of a step each
+other mesh gets a copy, which is differentiated as a parameter of its own. At the end of the step the gradients of the
+copies are sent back and added in the order of the stages.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .sharding import Replicate, Sharding
 from .source import refuse
 from .tensor import Tensor, asarray
 
-Copies = dict[str, Sharding]  # by the place of a shared parameter in the pipeline: how its copy lies
+Copies = dict[str, Sharding]  # path of a shared parameter in the pipeline -> sharding of its copy
 
 
 def place(layers: Sequence, homes: Sequence[ProcessMesh], rule: Callable | None) -> tuple[Sequence, Copies]:
-    """The layers with their tensors on `homes`, the mesh of each, and the copies that other meshes need.
+    """(layers with their tensors on `homes`, the mesh of each layer; the copies that other meshes need).
 
-    Raises ArgumentError for a buffer that layers on several meshes change.
+    Raises ArgumentError if layers on several meshes share a buffer.
     """
     whole, values, copies = Sequential(*layers), [], {}
 
@@ -54,7 +54,7 @@ def place(layers: Sequence, homes: Sequence[ProcessMesh], rule: Callable | None)
 
 
 def with_copies(pipe):
-    """The pipeline with a parameter of its own for each mesh that shares one; itself where meshes share none."""
+    """The pipeline with a separate parameter on each mesh that shares one; unchanged if none is shared."""
     if not pipe.copies:
         return pipe
     made: dict[tuple[str, ProcessMesh], Tensor] = {}
@@ -69,7 +69,7 @@ def with_copies(pipe):
                 made[key] = reshard(leaf.value, sharding.mesh, sharding.placements)
             at[path] = made[key]
     layers, first = [], 0
-    for count in pipe.split:  # what is shared within a stage stays so
+    for count in pipe.split:  # sharing within a stage is kept
         part = Sequential(*pipe.layers[first:first + count])
         values = [next((at[path] for path in (_of_pipe(each, first) for each in (leaf.path, *leaf.shared)) if path in at), leaf.value)
                   for leaf in tree.flatten(part)[0]]
@@ -79,7 +79,7 @@ def with_copies(pipe):
 
 
 def _of_pipe(path: str, first: int) -> str:
-    """The place in the pipeline of a place in the stage that begins with layer `first`."""
+    """The path in the pipeline of a path in the stage that begins with layer `first`."""
     _, layer, name = path.split(".", 2)
     return f"layers.{int(layer) + first}.{name}"
 
@@ -91,7 +91,7 @@ def _with(pipe, **attributes):
 
 
 def gathered(pipe, gradients):
-    """The gradients by the pipeline of those by the pipeline with copies."""
+    """The gradients of the pipeline, summed from those of the pipeline with copies."""
     found = {leaf.path: leaf.value for leaf in tree.flatten(gradients)[0]}
     values = []
     for leaf in tree.flatten(pipe)[0]:
@@ -107,6 +107,6 @@ def gathered(pipe, gradients):
 
 
 def take_buffers(pipe, other) -> None:
-    """Gives the pipeline the buffers of the one with copies, which a step has changed."""
+    """Copies buffers that a step changed from the pipeline with copies back to the pipeline."""
     changed = {leaf.path: leaf.value for leaf in tree.flatten(other)[0] if not leaf.parameter}
     tree.assign(pipe, [changed.get(leaf.path, leaf.value) for leaf in tree.flatten(pipe)[0]])

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The user's lines: where operations are made, and errors that begin with them."""
+"""Source locations of the user's code, and diagnostics that begin with them."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from . import errors
 from .ir import Location
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-# Python's own modules and what is installed beside it: neither the user's nor ours.
+# The standard library and installed packages: neither user code nor this package.
 _LIBRARIES = tuple({os.path.abspath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-_known: dict[tuple, Location] = {}
-
-
-_standing = threading.local()
+_known: dict[tuple, Location] = {}  # by code object and instruction
+_standing = threading.local()  # overrides of standing_at, innermost last
 
 
 @contextlib.contextmanager
 def standing_at(place: Location | None, what: str | None = None):
-    """What is made inside stands at `place`, not at the line of Python that runs; None changes nothing. `what` is the name that the
-    user knows it by."""
+    """Context manager: operations and errors inside get location `place`; None keeps the running line.
+
+    `what` is the operation's name in diagnostics.
+    """
     places, names = _standing.__dict__.setdefault("places", []), _standing.__dict__.setdefault("names", [])
     names.append(what)
     if place is not None:
@@ -48,12 +48,12 @@ def standing_at(place: Location | None, what: str | None = None):
 
 
 def standing_name() -> str | None:
-    """The name that the user knows what is made by; None where that is the operation's own."""
+    """The name given by the innermost `standing_at`; None if diagnostics use the operation's own name."""
     return next(iter(_standing.__dict__.get("names", [])[-1:]), None)
 
 
 def location() -> Location | None:
-    """Where the innermost frame outside of this package stands; None where there is none."""
+    """The location of the innermost frame outside this package; None if there is none."""
     if getattr(_standing, "places", None):
         return _standing.places[-1]
     frame = sys._getframe(1)
@@ -79,25 +79,28 @@ def is_of_package(file: str) -> bool:
 
 
 def of_function(function) -> Location | None:
-    """Where a function is written."""
+    """The location of a function's definition; None for a function without Python code."""
     code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
     return Location(code.co_filename, code.co_firstlineno) if code else None
 
 
 def refuse(kind: type[errors.Error], message: str, at: Location | None = None) -> errors.Error:
-    """An exception whose text is `file:line:column: error: message` with the user's line; raise it."""
+    """Makes, and does not raise, an exception with the text `file:line:column: error: message`.
+
+    The location is `at`, by default the user's line.
+    """
     at = at or location()
     return kind(f"{at.file}:{at.line}:{at.column}: error: {message}" if at else f"error: {message}")
 
 
 def nearest(name: str, known: list[str], otherwise: str) -> str:
-    """The end of a message about a name that is not `known`: the most similar one, or all of them behind `otherwise`."""
+    """The end of a message about an unknown name: the most similar of `known`, or `otherwise` and all of them."""
     found = difflib.get_close_matches(name, known, 1)
     return f"did you mean '{found[0]}'?" if found else f"{otherwise} {', '.join(known)}"
 
 
 def warn(message: str, at: Location | None = None) -> None:
-    """A TesseraWarning that stands at the user's line."""
+    """Issues a TesseraWarning at the user's line."""
     at = at or location()
     if at is None:
         warnings.warn(message, errors.TesseraWarning, stacklevel=2)
@@ -106,8 +109,11 @@ def warn(message: str, at: Location | None = None) -> None:
 
 
 def entry(function):
-    """Makes a public function a boundary: what goes wrong in this package itself (an assertion, a KeyError, ...) leaves it as an
-    InternalError with the user's line. Errors that are raised on purpose pass, so do those of functions that the user gave."""
+    """Decorator of public functions: raises internal failures as InternalError with the user's line.
+
+    Such failures are assertions, KeyErrors, ... of this package. Errors raised on purpose, and errors of user
+    functions, pass unchanged.
+    """
     @functools.wraps(function)
     def call(*args, **kwargs):
         try:
@@ -123,7 +129,7 @@ def entry(function):
 
 @contextlib.contextmanager
 def of_library(name: str):
-    """Around calls of a library that refuses in its own words: what it raises passes every boundary."""
+    """Context manager around calls of a library: its exceptions are not internal errors and pass `entry` unchanged."""
     try:
         yield
     except Exception as error:
@@ -137,7 +143,7 @@ def _note(error, name, value):
 
 
 def _frames(error):
-    """(file, line, frame's code, last instruction) from the outermost frame to where it was raised, without the libraries'."""
+    """(file, line, code object, last instruction) of each frame, outermost first, without those of libraries."""
     trace, found = error.__traceback__, []
     while trace is not None:
         code = trace.tb_frame.f_code
@@ -149,14 +155,14 @@ def _frames(error):
 
 
 def _is_fault(error: Exception) -> bool:
-    """Whether it happened to this package, in place of being raised by it on purpose or by the user's function."""
+    """Whether the error is a bug in this package: not raised on purpose, and not by a user function or a library."""
     if isinstance(error, (Warning, OSError, MemoryError, ImportError, NotImplementedError)) or hasattr(error, "_library"):
         return False
     frames = _frames(error)
     if not frames or not frames[-1][0].startswith(_PACKAGE):
         return False
     if isinstance(error, TypeError) and re.match(r"([\w.<>]+\(\)|function) (missing|takes|got) ", str(error)):
-        return False  # the call of a function with other arguments than it takes
+        return False  # a call with the wrong arguments
     _, _, code, at = frames[-1]
     raised = error.__traceback__ is not None and dis.opname[code.co_code[at]] == "RAISE_VARARGS"
     return isinstance(error, AssertionError) or not raised
@@ -169,4 +175,4 @@ def _fault(error: Exception) -> errors.InternalError:
     at = getattr(error, "_place", None) or (users[-1] if users else location())
     text = " ".join(str(error).split())[:300]
     return refuse(errors.InternalError, f"internal error: {type(error).__name__}{': ' + text if text else ''} "
-                                        f"(tessera/{file[len(_PACKAGE):]}:{line}); this is a fault of Tessera: please report it with the program", at)
+                                        f"(tessera/{file[len(_PACKAGE):]}:{line}); this is a bug in Tessera: please report it with the program", at)

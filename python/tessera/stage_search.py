@@ -1,9 +1,10 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How to divide a model among devices: stages, micro-batches, their schedule, and data and tensor parallelism within a stage.
+"""Search for pipeline plans: stages, micro-batches, schedule, and data and tensor parallelism within stages.
 
-A candidate is compiled, and its modelled step and planned memory decide. Candidates are tried in the order of a lower bound of their step:
-the slowest stage computes for all micro-batches, and waits for the other stages once. The search ends where no bound is below the best step.
+Each tried candidate is compiled and judged by its modelled step time and planned memory. Candidates are tried in the
+order of a lower bound of the step time: the slowest stage computes all micro-batches and waits for the other stages
+once. The search ends when no bound is below the best step.
 """
 
 from __future__ import annotations
@@ -28,13 +29,16 @@ from .stages import Pipeline, balanced, layers_of, pipeline
 from .tensor import Tensor, asarray, spec
 
 _GIB = 1024 ** 3
-_LONGEST = 4  # micro-batches a stage, at most: the bubble is below 20 % then
+_MOST_PER_STAGE = 4  # at most so many micro-batches per stage: the bubble is then below 20 %
 
 
 @dataclasses.dataclass(frozen=True)
 class PipelinePlan:
-    """A way to divide a model among devices. `chunks`: stages that each mesh has; `data`, `tensor`: devices of a stage that cut the batch,
-    and parameters by `rule`. Modelled: `seconds` of a step, `memory`, the bytes of the device that takes most."""
+    """A division of a model over devices.
+
+    stages; chunks: stages per mesh; data, tensor: devices of a stage that shard the batch, and the parameters by
+    `rule`; split: layers per stage. Modelled: seconds per step, and memory, the peak bytes of the most loaded device.
+    """
 
     stages: int
     data: int
@@ -49,8 +53,8 @@ class PipelinePlan:
     _rule: Callable | None = dataclasses.field(repr=False, compare=False)
 
     def build(self) -> Pipeline:
-        """The pipeline."""
-        return _built(self._model, self, self._rule, self.schedule)
+        """The Pipeline of this plan."""
+        return _build(self._model, self, self._rule, self.schedule)
 
     @property
     def text(self) -> str:
@@ -60,7 +64,7 @@ class PipelinePlan:
 
 @dataclasses.dataclass(frozen=True)
 class _Shape:
-    """What is decided before a candidate is compiled."""
+    """A candidate before it is compiled."""
 
     stages: int
     data: int
@@ -68,12 +72,12 @@ class _Shape:
     chunks: int
     microbatches: int
     split: tuple[int, ...]
-    bound: float  # seconds, at least
+    bound: float  # lower bound of the step time in seconds
     memory_bound: float
 
     @property
     def group(self) -> tuple[int, ...]:
-        """What candidates have in common that differ in their micro-batches."""
+        """Equal for candidates that differ only in their micro-batches."""
         return self.stages, self.data, self.tensor, self.chunks
 
     @property
@@ -85,36 +89,44 @@ class _Shape:
 def plan_pipeline(model: Module | Sequence[Callable], loss: Callable, batch: Sequence, devices: int, microbatches: int | None = None,
                   optimizer: Optimizer | None = None, rule: Callable | None = None, memory_budget: float | None = None, topology=None,
                   trials: int = 8, sample=None) -> list[PipelinePlan]:
-    """Ways to train `model` in stages on `devices`, the fastest by the model first; all fit into the budget.
+    """Pipeline plans to train `model` on `devices` devices within a memory budget, fastest modelled step first.
 
-    model: as of `pipeline`. loss: a function of (pipeline, *batch). batch: arrays, or descriptions made by `spec`, of one step. sample: what the
-    first layer takes, by default the first of the batch. microbatches: their number, where it is given. optimizer: whose update is a part of
-    the step. rule(name, tensor): placements of a parameter on the axes "dp" and "tp" of a stage; without it parameters are whole on each device
-    of a stage, and "tp" has one device. memory_budget: GiB a device. topology: the file of the machine. trials: how many candidates are
-    compiled, at most.
+    model: as in `pipeline`.
+    loss: a function of (pipeline, *batch).
+    batch: the arrays, or descriptions (`spec`), of one step.
+    microbatches: their number; default: searched.
+    optimizer: its update becomes part of the step.
+    rule(name, tensor): placements of a parameter on the axes "dp" and "tp" of a stage; without it parameters are
+        replicated within a stage, and "tp" has one device.
+    memory_budget: GiB per device.
+    topology: the machine's topology file.
+    trials: the maximum number of compiled candidates.
+    sample: the input of the first layer, by default the first item of the batch.
 
-    Raises ArgumentError where the model, the batch or the devices are none, and where nothing fits into the budget; it names the least then.
+    Raises ArgumentError for an invalid model, batch or number of devices, and if no plan fits the budget, naming the
+    smallest.
     """
     layers = layers_of(model)
     for name, value in (("devices", devices), ("trials", trials), *((("microbatches", microbatches),) if microbatches is not None else ())):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise refuse(ArgumentError, f"{name} {value!r} of plan_pipeline is not a positive integer")
     if not isinstance(batch, (tuple, list)) or not batch or not all(tree.is_array(each) and asarray(each).ndim for each in batch):
-        raise refuse(ArgumentError, "batch of plan_pipeline is a tuple of arrays, (x, y); each has rows")
+        raise refuse(ArgumentError, "batch of plan_pipeline is not a tuple of arrays (x, y) with rows")
     if memory_budget is not None and not memory_budget > 0:
         raise refuse(ArgumentError, f"memory_budget {memory_budget!r} of plan_pipeline is not a positive number of GiB")
     search = _Search(layers, loss, tuple(map(_described, batch)), optimizer, rule, topology)
     shapes = search.shapes(devices, microbatches, _described(batch[0] if sample is None else sample))
     if not shapes:
-        raise refuse(ArgumentError, f"no pipeline has {devices} devices, {len(layers)} layers and {search.rows} rows a step"
-                                    f"{f' in {microbatches} micro-batches' if microbatches else ''}; stages and the devices of each divide the "
-                                    "devices, micro-batches the rows, and devices that cut a micro-batch its rows")
+        raise refuse(ArgumentError, f"no pipeline has {devices} devices, {len(layers)} layers and {search.rows} rows per step"
+                                    f"{f' in {microbatches} micro-batches' if microbatches else ''}; the number of stages must divide the "
+                                    "devices, micro-batches the rows, and data-parallel devices the rows of a micro-batch")
     budget = math.inf if memory_budget is None else memory_budget * _GIB
     plans = search.run(shapes, budget, trials)
     fitting = sorted((plan for plan in plans if plan.memory <= budget), key=lambda plan: (plan.seconds, plan.memory))
     if not fitting:
         least = min(plans, key=lambda plan: plan.memory)
-        raise refuse(ArgumentError, f"no pipeline of {len(plans)} that were tried fits into {budget / 2 ** 20:.3g} MiB per device; the least is "
+        raise refuse(ArgumentError, f"none of {len(plans)} pipelines tried fits into {budget / 2 ** 20:.3g} MiB per "
+                                    "device; the smallest is "
                                     f"{least.text}")
     return fitting
 
@@ -126,7 +138,7 @@ class _Search:
         self._seconds: dict = {}
 
     def shapes(self, devices: int, microbatches: int | None, sample: Tensor) -> list[_Shape]:
-        """Candidates, by their bound."""
+        """The candidates, by increasing bound."""
         found = []
         for stages in (n for n in range(1, min(devices, len(self.layers)) + 1) if devices % n == 0):
             each = devices // stages
@@ -143,11 +155,11 @@ class _Search:
         return sorted(found, key=lambda shape: (shape.bound, shape.memory_bound, shape.numbers))
 
     def _parts(self, stages: int, wanted: int | None) -> list[int]:
-        """Numbers of micro-batches: the divisors of the rows next to the stages, twice as many, ..."""
+        """Candidate numbers of micro-batches: for 1, 2, 4, ... micro-batches per stage the next divisor of the rows."""
         if wanted is not None:
             return [wanted]
         divisors = [n for n in range(1, self.rows + 1) if self.rows % n == 0]
-        goals = itertools.takewhile(lambda n: n <= _LONGEST * stages, (stages << i for i in itertools.count()))
+        goals = itertools.takewhile(lambda n: n <= _MOST_PER_STAGE * stages, (stages << i for i in itertools.count()))
         return sorted({next((n for n in divisors if n >= goal), self.rows) for goal in goals})
 
     def _shape(self, stages, data, tensor, chunks, parts, seconds) -> _Shape:
@@ -156,7 +168,7 @@ class _Search:
         places = [range(end - count, end) for end, count in zip(ends, split)]
         of_mesh = [[layer for place in places[s::stages] for layer in place] for s in range(stages)]
         busy = [sum(seconds[i] for i in mine) / tensor for mine in of_mesh]
-        # A bubble of zero-bubble schedules, or of the chunks of interleaved ones: a third of a micro-batch for each other stage.
+        # The bubble of a zero-bubble schedule is a third of a micro-batch per other stage; chunks of an interleaved one shorten it.
         waits = (sum(busy) - max(busy)) / 3 / (1 if chunks == 1 else chunks / 2)
         copies = 2 + (len(self.optimizer.slots) if self.optimizer is not None else 0)
         memory = max(sum(self._bytes(self.layers[i]) for i in mine) for mine in of_mesh) * copies / tensor
@@ -167,7 +179,7 @@ class _Search:
         return sum(leaf.value.size * leaf.value.dtype.itemsize for leaf in tree.flatten(layer)[0] if leaf.trainable)
 
     def _layer_seconds(self, sample: Tensor, rows: int) -> list[float]:
-        """Modelled seconds of each layer, forward and backward, for so many rows on one device."""
+        """Modelled seconds of each layer, forward and backward, for `rows` rows on one device."""
         seconds, value = [], spec((rows, *sample.shape[1:]), sample.dtype)
         for layer in self.layers:
             plain = _described_tree(layer)
@@ -179,7 +191,7 @@ class _Search:
         return seconds
 
     def _measured(self, layer, value):
-        """(seconds, a description of the result)."""
+        """(modelled seconds, description of the result) of a layer."""
         results = []
 
         def of(layer, x):
@@ -196,8 +208,8 @@ class _Search:
         plans: list[PipelinePlan] = []
         best, left = math.inf, trials
         of_group: dict[tuple, float] = {}  # the best step
-        ended: set[tuple] = set()  # groups in which more or fewer micro-batches have become slower
-        for shape in _in_turn([shape for shape in shapes if shape.memory_bound <= budget]):
+        ended: set[tuple] = set()  # groups whose step became slower with another number of micro-batches
+        for shape in _round_robin([shape for shape in shapes if shape.memory_bound <= budget]):
             if left == 0 or shape.bound >= best or shape.group in ended:
                 continue
             left -= 1
@@ -206,7 +218,7 @@ class _Search:
             if seconds > of_group.setdefault(shape.group, seconds):
                 ended.add(shape.group)
             best, of_group[shape.group] = min(best, seconds), min(seconds, of_group[shape.group])
-        if not any(plan.memory <= budget for plan in plans):  # what takes least: many stages, small micro-batches
+        if not any(plan.memory <= budget for plan in plans):  # try the smallest: many stages, small micro-batches
             done = {(plan.stages, plan.data, plan.tensor, plan.chunks, plan.microbatches) for plan in plans}
             for shape in sorted(shapes, key=lambda each: (each.memory_bound, -each.stages, -each.microbatches, each.chunks))[:2]:
                 if shape.numbers not in done:
@@ -214,14 +226,14 @@ class _Search:
         return plans
 
     def _tried(self, shape: _Shape, budget: float) -> list[PipelinePlan]:
-        """The plan with the fastest schedule; where that takes too much, those of the others, too."""
+        """The plan with the fastest schedule; if it exceeds the budget, also those with the other schedules."""
         first = self._plan(shape, "auto")
         if first.memory <= budget or shape.stages == 1 or shape.chunks > 1:
             return [first]
         return [first, *[self._plan(shape, other) for other in ("1f1b", "zb-h1", "sequential") if other != first.schedule]]
 
     def _plan(self, shape: _Shape, schedule: str) -> PipelinePlan:
-        pipe = _built(_described_tree(Sequential(*self.layers)), shape, self.rule, schedule)
+        pipe = _build(_described_tree(Sequential(*self.layers)), shape, self.rule, schedule)
         state = self.optimizer.init(pipe) if self.optimizer is not None else None
 
         def step(pipe, state, *batch):
@@ -233,15 +245,15 @@ class _Search:
                             self.layers, self.rule)
 
 
-def _in_turn(shapes: list[_Shape]) -> list[_Shape]:
-    """The first of each group, the second of each, ..."""
+def _round_robin(shapes: list[_Shape]) -> list[_Shape]:
+    """The first candidate of each group, then the second of each, ..."""
     turns: dict[tuple, list[_Shape]] = {}
     for shape in shapes:
         turns.setdefault(shape.group, []).append(shape)
     return [shape for turn in itertools.zip_longest(*turns.values()) for shape in turn if shape is not None]
 
 
-def _built(model, shape, rule, schedule) -> Pipeline:
+def _build(model, shape, rule, schedule) -> Pipeline:
     each = shape.data * shape.tensor
     ids = np.arange(shape.stages * each).reshape(shape.stages, shape.data, shape.tensor)
     names = ["dp", "tp"] if rule is not None else ["dp"]

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Pipelines: the layers of a model in stages on meshes, through which micro-batches go (docs/pipelines.md)."""
+"""Pipeline parallelism: the layers of a model in stages on meshes, and micro-batches (docs/pipelines.md)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ from .tensor import asarray
 
 
 class Pipeline(Module):
-    """`layers`, the parts of a model in order, placed on the mesh of their stage; a call moves the activation from mesh to mesh. A parameter
-    that stages share lies on the mesh of the first of them, and each further mesh has a copy of it during a step."""
+    """The layers of a model, placed on the meshes of their stages. A call moves the activations from mesh to mesh.
+
+    A parameter shared by several stages is on the mesh of the first one; each other mesh has a copy during a step.
+    """
 
     def __init__(self, layers: Sequence, stages: Sequence[ProcessMesh], split: Sequence[int], microbatches: int, schedule: str,
                  rule: Callable | None, batch_axis: str | None):
@@ -50,11 +52,15 @@ class Pipeline(Module):
         return place(x, mesh, [Shard(0) if name == self.batch_axis and x.ndim else Replicate() for name in mesh.dim_names])
 
     def value_and_grad(self, loss: Callable) -> Callable:
-        """A function of (pipeline, *batch) that returns the mean of `loss(pipeline, *micro_batch)` over the micro-batches and its gradient
-        by the pipeline. Micro-batch i has the rows i, i + microbatches, ... of the batch. Recorded by `jit`, the stages work on several
-        micro-batches at a time; sums are those of one after the other. A parameter that stages share is sent to them once; the gradient is
-        the sum of what each mesh has summed over the micro-batches, in the order of the stages. Raises ShapeError where the micro-batches do
-        not divide the rows."""
+        """A function of (pipeline, *batch) that returns the mean loss over micro-batches, and its gradient.
+
+        loss is a function of (pipeline, *micro_batch). Micro-batch i has the rows i, i + microbatches, ... of the
+        batch. In `jit` the stages work on several micro-batches at a time; gradients are summed in the order of the
+        micro-batches. A parameter shared by several stages is sent to them once per step, and its gradient is the sum
+        over the stages, in their order.
+
+        Raises ShapeError if the number of micro-batches does not divide the rows.
+        """
         if not callable(loss):
             raise refuse(ArgumentError, f"value_and_grad of a pipeline takes a function of (pipeline, *batch), not {loss!r}")
         of_batch = accumulated(value_and_grad(loss), self.microbatches, self.schedule)
@@ -72,35 +78,39 @@ class Pipeline(Module):
 @entry
 def pipeline(model: Module | Sequence[Callable], stages: int | Sequence[ProcessMesh], microbatches: int, schedule: str = "1f1b",
              split: Sequence[int] | None = None, rule: Callable | None = None, batch_axis: str | None = None, sample=None) -> Pipeline:
-    """`model` in stages: layers one after the other, an nn.Sequential or a list of modules and functions of one value: a tensor, or a tuple,
-    a list or a dictionary of tensors. A function has no parameters of its own; a bound method has those of its module.
+    """`model` in pipeline stages. `plan_pipeline` searches for stages, micro-batches and schedule.
 
-    stages: a mesh for each, which repeat in turn for "interleaved"; or their number, then stage i is on process i. split: how many
-    layers each stage has; without it as equal as possible, the first stages one more, or with `sample`, an array of the shape and type
-    of a micro-batch, such that the stage with the longest forward pass by the model has the shortest that can be. microbatches: into how
-    many equal parts a batch is taken apart. schedule: "sequential", "gpipe", "1f1b", "interleaved", "zb-h1" (docs/pipelines.md), or "auto":
-    the one with the shortest modelled step. Within a stage, rule(name, tensor) gives the placements of a parameter ("3.weight" of layer 3)
-    or None, which is Replicate(), and batch_axis names the mesh axis over which each micro-batch is cut. `plan_pipeline` finds stages,
-    micro-batches and schedule.
+    model: an nn.Sequential, or a list of modules and functions of one value (a tensor, or a tuple, list or dictionary of
+        tensors). A function has no parameters of its own; a bound method has those of its module.
+    stages: one mesh per stage, repeating in turn for "interleaved"; or a number, with stage i on process i.
+    microbatches: the number of equal parts of a batch.
+    schedule: "sequential", "gpipe", "1f1b", "interleaved", "zb-h1" (docs/pipelines.md), or "auto", the shortest modelled
+        step.
+    split: the number of layers of each stage; default: equal, with larger first stages.
+    rule(name, tensor): the placements of a parameter ("3.weight" of layer 3) within its stage, or None for replicated.
+    batch_axis: the mesh axis that shards each micro-batch.
+    sample: an array of the shape and type of a micro-batch; the split then minimises the longest modelled forward pass
+        of a stage.
 
-    Raises ArgumentError for what is no model, stages or micro-batches that are none, a split that does not sum to the layers, and an
-    unknown schedule; MeshError for stages of different meshes that share processes.
+    Raises ArgumentError for an invalid model, stages, number of micro-batches, split or schedule; MeshError if
+    different meshes share processes.
     """
     layers = layers_of(model)
     meshes = _meshes(stages)
     if isinstance(microbatches, bool) or not isinstance(microbatches, int) or microbatches < 1:
-        raise refuse(ArgumentError, f"{microbatches!r} micro-batches of a pipeline; there is at least one")
+        raise refuse(ArgumentError, f"microbatches {microbatches!r} of a pipeline is not a positive integer")
     if schedule not in SCHEDULES:
-        raise refuse(ArgumentError, f"schedule {schedule!r} of a pipeline; there are {', '.join(SCHEDULES)}")
+        raise refuse(ArgumentError, f"unknown schedule {schedule!r} of a pipeline; expected one of {', '.join(SCHEDULES)}")
     if batch_axis is not None:
         for mesh in meshes:
             if batch_axis not in mesh.dim_names:
                 raise refuse(ArgumentError, f"batch_axis {batch_axis!r} of a pipeline is not an axis of {mesh!r}")
     if sample is not None and split is not None:
-        raise refuse(ArgumentError, "a pipeline takes split or sample, not both: a sample is there to choose the split")
+        raise refuse(ArgumentError, "a pipeline takes split or sample, not both: the sample chooses the split")
     if len(layers) < len(meshes) and (nested := sum(len(layer) - 1 for layer in layers if isinstance(layer, Sequential))):
-        raise refuse(ArgumentError, f"{len(layers)} layers in {len(meshes)} stages; each stage has at least one layer, and an nn.Sequential inside "
-                                    f"is one: give the {len(layers) + nested} layers inside of them")
+        raise refuse(ArgumentError, f"{len(layers)} layers in {len(meshes)} stages; each stage has at least one "
+                                    "layer, and a nested nn.Sequential "
+                                    f"counts as one: give its layers, {len(layers) + nested} in total")
     counts = _split(len(layers), len(meshes), split)
     if sample is not None:
         counts = balanced(_seconds_of(layers, sample), len(meshes))
@@ -109,22 +119,22 @@ def pipeline(model: Module | Sequence[Callable], stages: int | Sequence[ProcessM
 
 
 def layers_of(model: Module | Sequence[Callable]) -> list[Module]:
-    """The layers of a model in their order. Raises ArgumentError for what is no model."""
+    """The layers of a model in order. Raises ArgumentError if it is not a Sequential or a list of layers."""
     layers = list(model.layers) if isinstance(model, Sequential) else list(model) if isinstance(model, (list, tuple)) else None
     if layers is None:
         raise refuse(ArgumentError, f"a pipeline takes an nn.Sequential or a list of layers, not {type(model).__name__}; give the layers in "
-                                    "their order")
+                                    "order")
     made = list(Sequential(*layers).layers)
     for i, layer in enumerate(made):
         if isinstance(layer, Lambda) and (found := _module_used_by(layer.function, set())) is not None:
             name, module = found
             raise refuse(ArgumentError, f"layer {i} of a pipeline is a function that uses the parameters of '{name}' ({type(module).__name__}), "
-                                        "which are no parameters of the pipeline; give a module that has it as an attribute, or a method of it")
+                                        "which the pipeline does not have; give a module with it as an attribute, or a method of it")
     return made
 
 
 def _module_used_by(function, seen: set[int]):
-    """(its name, a module with parameters) of those that a function reads from around it; None where there is none."""
+    """(name, module with parameters) of one that a function captures; None if there is none."""
     if id(function) in seen:
         return None
     seen.add(id(function))
@@ -150,17 +160,18 @@ def _module_used_by(function, seen: set[int]):
 def _meshes(stages) -> list[ProcessMesh]:
     if isinstance(stages, int) and not isinstance(stages, bool):
         if stages < 1:
-            raise refuse(ArgumentError, f"{stages} stages of a pipeline; there is at least one")
+            raise refuse(ArgumentError, f"{stages} stages of a pipeline; give at least one")
         return [ProcessMesh([i], ["x"], f"stage{i}") for i in range(stages)]
     meshes = list(stages) if isinstance(stages, (list, tuple)) else []
     if not meshes or not all(isinstance(mesh, ProcessMesh) for mesh in meshes):
-        raise refuse(ArgumentError, f"stages {stages!r} of a pipeline; they are a number, or a ProcessMesh for each")
+        raise refuse(ArgumentError, f"stages {stages!r} of a pipeline is not a number or a list of ProcessMesh")
     owners: dict[int, ProcessMesh] = {}
     for mesh in meshes:
         for process in mesh.process_ids:
             if owners.setdefault(process, mesh) != mesh:
-                raise refuse(MeshError, f"process {process} is in {owners[process]!r} and in {mesh!r}; meshes of a pipeline's stages are equal "
-                                        "or share no process")
+                raise refuse(MeshError, f"process {process} is in {owners[process]!r} and in {mesh!r}; meshes of a "
+                                        "pipeline's stages must be equal "
+                                        "or disjoint")
     return meshes
 
 
@@ -171,12 +182,13 @@ def _split(layers: int, stages: int, split) -> list[int]:
         return [layers // stages + (i < layers % stages) for i in range(stages)]
     counts = list(split)
     if len(counts) != stages or not all(isinstance(n, int) and n > 0 for n in counts) or sum(counts) != layers:
-        raise refuse(ArgumentError, f"split {counts} of {layers} layers in {stages} stages; it has a positive number for each stage, {layers} in sum")
+        raise refuse(ArgumentError, f"split {counts} of {layers} layers in {stages} stages; give a positive number "
+                                    f"per stage, with sum {layers}")
     return counts
 
 
 def _seconds_of(layers: Sequence, sample) -> list[float]:
-    """Modelled seconds of each layer's forward pass on one device, given the input of the first one."""
+    """Modelled seconds of each layer's forward pass on one device, for `sample` as the input of the first layer."""
     seconds, value = [], np.asarray(sample)
     for layer in layers:
         takes = (layer, value) if isinstance(layer, Module) else (value,)
@@ -187,12 +199,15 @@ def _seconds_of(layers: Sequence, sample) -> list[float]:
 
 
 def balanced(seconds: Sequence[float], stages: int) -> list[int]:
-    """How many layers each stage takes, at least one, such that the longest stage is shortest; of equals the first stages take most."""
+    """The number of layers of each stage, at least one, that minimises the longest stage.
+
+    Ties give the first stages more layers.
+    """
     count = len(seconds)
     before = [0.0]
     for each in seconds:
         before.append(before[-1] + each)
-    # longest[k][i]: of the layers from i on in k stages; cut[k][i]: where the first of them ends.
+    # longest[k][i]: the longest stage of the layers from i on in k stages; cut[k][i]: the end of the first of them.
     longest = [[float("inf")] * (count + 1) for _ in range(stages + 1)]
     cut = [[count] * (count + 1) for _ in range(stages + 1)]
     longest[0][count] = 0.0
@@ -209,18 +224,20 @@ def balanced(seconds: Sequence[float], stages: int) -> list[int]:
 
 
 def _check_schedule(schedule: str, meshes, microbatches: int) -> None:
-    """What dist-schedule-pipeline would refuse, at the caller's line."""
+    """Raises ArgumentError for what dist-schedule-pipeline would reject, at the caller's line."""
     distinct = list(dict.fromkeys(meshes))
     if meshes != distinct * (len(meshes) // len(distinct)):
-        raise refuse(ArgumentError, f"stages on {[mesh.name for mesh in meshes]} are a cycle; they visit the meshes in turn, each as often: "
+        raise refuse(ArgumentError, f"stages on {[mesh.name for mesh in meshes]} revisit a mesh out of turn; repeat "
+                                    "all meshes in the same order: "
                                     f"{[mesh.name for mesh in distinct] * max(1, len(meshes) // len(distinct))}")
     wraps = len(meshes) > len(distinct)
     if wraps and schedule not in ("interleaved", "sequential", "auto"):
-        raise refuse(ArgumentError, f"schedule '{schedule}' takes one stage of each mesh, here there are {len(meshes)} on {len(distinct)}; "
+        raise refuse(ArgumentError, f"schedule '{schedule}' takes one stage of each mesh, got {len(meshes)} stages on "
+                                    f"{len(distinct)} meshes; "
                                     "take interleaved")
     if schedule == "interleaved" and not wraps:
         raise refuse(ArgumentError, "schedule 'interleaved' takes several stages of each mesh; repeat the meshes, or take 1f1b")
     if schedule == "interleaved" and microbatches % len(distinct):
-        raise refuse(ArgumentError, f"schedule 'interleaved' takes micro-batches in groups of {len(distinct)}, one for each mesh; {microbatches} "
-                                    f"are no multiple of that: take {(microbatches // len(distinct) + 1) * len(distinct)}")
+        raise refuse(ArgumentError, f"schedule 'interleaved' takes micro-batches in groups of {len(distinct)}, one per mesh, not "
+                                    f"{microbatches}; take {(microbatches // len(distinct) + 1) * len(distinct)}")
 

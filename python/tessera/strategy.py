@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Strategies: in how many parts each dimension of each input of an operation is cut."""
+"""Strategies: into how many parts each dimension of each input of an operation is split."""
 
 from __future__ import annotations
 
@@ -19,16 +19,20 @@ from .source import refuse
 from .tensor import Tensor, asarray
 from .trace import Trace, current
 
-# Of `shard`, by name without case: the backend of its programs.
+# Values of `device` of `shard`, case-insensitive, and the backends that they select.
 DEVICES = {"threads": "threads", "cpu": "threads", "cuda": "cuda", "gpu": "cuda"}
 
 
 def check_cuts(shape: Sequence[int], cuts, devices: int, what: str) -> tuple[int, ...]:
-    """Cuts of a tensor on so many devices. Raises StrategyError, which names the tensor and the dimension."""
+    """Checks the numbers of parts of a tensor's dimensions on `devices` devices.
+
+    Raises StrategyError, naming the tensor and the dimension.
+    """
     if not isinstance(cuts, (tuple, list)) or any(isinstance(c, bool) or not isinstance(c, int) or c < 1 for c in cuts):
-        raise refuse(StrategyError, f"strategy {cuts!r} of {what}: positive integers, one a dimension")
+        raise refuse(StrategyError, f"strategy {cuts!r} of {what} is not a tuple of positive integers, one per dimension")
     if len(cuts) != len(shape):
-        raise refuse(StrategyError, f"strategy {tuple(cuts)} of {what} has {len(cuts)} cuts for shape {tuple(shape)}; give one a dimension")
+        raise refuse(StrategyError, f"strategy {tuple(cuts)} of {what} has {len(cuts)} cuts for shape {tuple(shape)}; "
+                                    "give one per dimension")
     for d, (n, c) in enumerate(zip(shape, cuts)):
         if n % c:
             raise refuse(StrategyError, f"strategy {tuple(cuts)} of {what}: {c} parts do not divide dimension {d} of extent {n}")
@@ -38,8 +42,12 @@ def check_cuts(shape: Sequence[int], cuts, devices: int, what: str) -> tuple[int
 
 
 def sharding_of(shape, cuts, mesh: ProcessMesh, what: str, at: Sequence[int] | None = None) -> Sharding:
-    """The sharding of those cuts. The processes of the mesh form one index, major first; dimension d takes the part of it of
-    size cuts[d] behind at[d] (the product of what lies before), by default one dimension after the other."""
+    """The sharding with the given cuts.
+
+    The processes of the mesh form one linear index, major first. Dimension d is split over the factor of the index of
+    size cuts[d] and stride position at[d] (the product of the more major factors); by default dimensions follow each
+    other.
+    """
     cuts = check_cuts(shape, cuts, mesh.size, what)
     before, dims = 1, []
     for d, c in enumerate(cuts):
@@ -57,7 +65,9 @@ def sharding_of(shape, cuts, mesh: ProcessMesh, what: str, at: Sequence[int] | N
 
 
 def _parts(mesh, before, count, what):
-    """The axis parts that make the factor (before)count of the linear index of a mesh."""
+    """The axis parts that form a factor of size `count` of the linear index of a mesh, after factors of product
+    `before`.
+    """
     parts, product = [], 1  # product of the axes in front
     for axis, n in enumerate(mesh.shape):
         low, high = max(before, product), min(before * count, product * n)
@@ -77,7 +87,10 @@ def _mesh_of(tensors: Sequence[Tensor], mesh: ProcessMesh | None, strategy) -> P
 
 
 def _links(function: Callable, tensors: Sequence[Tensor]) -> dict[tuple[int, int], int]:
-    """(input, dimension) -> loop of the nest that an operation of one nest is; equal loops are one. Nothing for other functions."""
+    """(input, dimension) -> loop, for a function that is a single loop nest; empty for others.
+
+    Dimensions with equal loops must be split alike.
+    """
     trial, result = Trace(), {}
     with trial.recording(), trial.function("a trial") as frame:
         values = [frame.argument(TensorType(t.shape, t.dtype.element)) for t in tensors]
@@ -96,25 +109,28 @@ def _links(function: Callable, tensors: Sequence[Tensor]) -> dict[tuple[int, int
 
 def shard(function: Callable, in_strategy: Sequence, out_strategy: Sequence | None = None, device: str = "threads", level: int = 0,
           mesh: ProcessMesh | None = None) -> Callable:
-    """`function` with its inputs (and results) cut as the strategies say.
+    """`function` with its inputs (and results) split by strategies. Outside jit a call is one compiled program.
 
-    in_strategy: for each positional tensor its cuts a dimension, or None (left to the compiler); out_strategy: the same for each
-    result. The product of the cuts divides the number of devices: those of `mesh`, of the operands' mesh, or as many as the
-    largest product. Inside, placements are propagated; level 0 plans moves for the least bytes, 1 for the least time, 2 searches for the placements
-    of least memory.
-    Outside of jit a call is one compiled program.
+    in_strategy: for each positional tensor a tuple with the number of parts of each dimension, or None (left to the
+        compiler). The product of a tuple must divide the number of devices: those of `mesh`, of the operands' mesh, or
+        the largest product.
+    out_strategy: the same for each result.
+    device: "threads" ("cpu") or "cuda" ("gpu").
+    level: 0 plans reshards for the least bytes, 1 for the least time, 2 searches for the placements of least memory.
+    mesh: the processes; placements of inner values are propagated on it.
 
-    Raises StrategyError, which names the function, the input and the dimension.
+    Raises StrategyError, naming the function, the input and the dimension.
     """
     name = getattr(function, "__name__", type(function).__name__)
     if not callable(function):
         raise refuse(StrategyError, f"shard takes a function, not {function!r}")
     if not isinstance(device, str) or device.lower() not in DEVICES:
-        raise refuse(StrategyError, f"device '{device}' of shard({name}); there are {', '.join(DEVICES)}")
+        raise refuse(StrategyError, f"unknown device '{device}' of shard({name}); expected one of {', '.join(DEVICES)}")
     if isinstance(level, bool) or level not in (0, 1, 2):
-        raise refuse(StrategyError, f"level {level!r} of shard({name}); there are 0 (least communication), 1 (least time) and 2 (least memory)")
+        raise refuse(StrategyError, f"level {level!r} of shard({name}) is not 0 (least communication), 1 (least time) "
+                                    "or 2 (least memory)")
     if not isinstance(in_strategy, (tuple, list)):
-        raise refuse(StrategyError, f"in_strategy {in_strategy!r} of shard({name}) is a tuple of cuts for each input")
+        raise refuse(StrategyError, f"in_strategy {in_strategy!r} of shard({name}) is not a tuple of cuts per input")
 
     def constrained(*args, **kwargs):
         tensors = [asarray(a) for a in args]
@@ -145,14 +161,16 @@ def shard(function: Callable, in_strategy: Sequence, out_strategy: Sequence | No
 
 
 def _places(function, tensors, strategy, mesh) -> list[list[int] | None]:
-    """For each input where its dimensions' cuts begin in the index of the processes: dimensions that an operation runs over in
-    one loop are cut alike."""
+    """For each input, the position of each dimension's factor in the linear process index.
+
+    Dimensions that an operation iterates over in one loop get the same factor. None for an input: default positions.
+    """
     links = _links(function, [asarray(t) for t in tensors])
     cuts_of: dict[int, int] = {}
     for (i, d), loop in links.items():
         if strategy[i] is not None and strategy[i][d] > 1:
             if cuts_of.setdefault(loop, strategy[i][d]) != strategy[i][d]:
-                return [None] * len(tensors)  # two inputs cut one loop differently: each for itself
+                return [None] * len(tensors)  # two inputs split one loop differently: use the defaults
     if not cuts_of or mesh.size % math.prod(cuts_of.values()):
         return [None] * len(tensors)
     begin, before = {}, 1

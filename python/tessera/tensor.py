@@ -1,8 +1,8 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tensors: with a value (an array and how it lies on a mesh), or traced (a value of a program that is being recorded).
+"""Tensors with a value (an array and its sharding), and traced tensors (values of a program under recording).
 
-Operators and methods that compute are those of `tessera.ops`, which attaches them (`ops/operators.py`).
+Operators and methods that compute come from `tessera.ops`, which attaches them (`ops/operators.py`).
 """
 
 from __future__ import annotations
@@ -22,32 +22,34 @@ from .source import refuse
 
 
 try:
-    from ._core import Buffered as _Base  # the buffer protocol, which classes of Python have from 3.12 on
+    from ._core import Buffered as _Base  # the buffer protocol; Python classes can implement it from 3.12 on
 except ImportError:
     _Base = object
 
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """What this process has of a value that lies in several processes as `sharding` says: `array`, the elements of the one box in
-    `boxes`, or None and no box. A tensor's `_source` gives it without the other processes."""
+    """The part of a distributed value that this process holds: `array`, the elements of the one box in `boxes`.
+
+    Without elements, array is None and boxes is empty. A tensor's `_source` returns it without communication.
+    """
 
     array: np.ndarray | None
     boxes: list[tuple[tuple[int, int], ...]]
     sharding: Sharding
 
     def fits(self, boxes) -> bool:
-        """Whether it has what a process has to hold: those boxes, of which empty ones have no place."""
+        """Whether it holds exactly the elements of `boxes`; empty boxes are ignored."""
         def filled(found):
             return [each for each in found if all(begin < end for begin, end in each)]
         return boxes is not None and filled(boxes) == filled(self.boxes)
 
 
 class Tensor(_Base):
-    """A dense tensor (of one device) or a distributed one (with a mesh and placements).
+    """A tensor: dense (on one device), or distributed over a mesh by its placements.
 
-    data: an array of any library that NumPy reads, nested lists, or a number. Floats of lists become float32, integers int64.
-    Raises DTypeError for element types without a kernel.
+    data: any array that NumPy can read, nested lists, or a number; dtype: default float32 for lists of floats, int64
+    for lists of integers, and the type of an array. Raises DTypeError for unsupported element types.
     """
 
     __slots__ = ("shape", "dtype", "sharding", "_data", "_value", "_scope", "_weak", "_unused", "_mesh", "_gradient", "_source", "_own", "__weakref__")
@@ -61,7 +63,7 @@ class Tensor(_Base):
         self.shape, self.dtype, self.sharding, self._source, self._own = tuple(shape), dtype, sharding, None, None
         self._array, self._value, self._scope, self._weak, self._unused, self._mesh, self._gradient = array, None, None, weak, None, None, False
 
-    # What it is.
+    # Shape, type and placement.
 
     @property
     def ndim(self) -> int:
@@ -80,12 +82,12 @@ class Tensor(_Base):
 
     @property
     def mesh(self) -> ProcessMesh | None:
-        """Where it lies; of a traced tensor that of what it is made of."""
+        """The mesh of a distributed tensor; for a traced tensor the mesh of its operands. None if dense."""
         return self.sharding.mesh if self.sharding else self._mesh
 
     @property
     def placements(self) -> tuple | None:
-        """One a mesh axis; None of a dense tensor, and of a traced one whose sharding the compiler chooses."""
+        """One placement per mesh axis; None if dense, or traced with a sharding that the compiler chooses."""
         self._used()
         return self.sharding.placements if self.sharding else None
 
@@ -95,21 +97,24 @@ class Tensor(_Base):
 
     @property
     def local_shape(self) -> tuple[int, ...]:
-        """The shape of each process' buffer (ceilings, where extents do not divide)."""
+        """The shape of each process' buffer, rounded up if an extent is not divisible."""
         self._used()
         return layout(self.sharding, self.ndim).local_shape(self.shape) if self.sharding else self.shape
 
     def local_value(self, rank: int) -> np.ndarray:
-        """What a process holds: valid elements only. Of a dense tensor everything."""
+        """The elements that process `rank` holds, without padding; all elements of a dense tensor.
+
+        Raises TraceError if traced.
+        """
         self._used()
         array = self._concrete("local_value")
         return local_value(array, self.sharding, rank) if self.sharding else array
 
-    # Its value.
+    # Value.
 
     @property
     def _array(self) -> np.ndarray | None:
-        """The global value, fetched from the devices where it still lies there; None of traced and of described tensors."""
+        """The global value, copied from the devices if it is still there; None for traced tensors and descriptions."""
         if self._data is None and self._source is not None:
             self._data = self._source.read()
         return self._data
@@ -120,17 +125,20 @@ class Tensor(_Base):
 
     @property
     def _described(self) -> bool:
-        """Whether it has no value and is not traced; asks for none."""
+        """Whether this is a description: neither a value nor traced. Does not fetch a value."""
         return self._data is None and self._source is None and self._scope is None
 
     def _concrete(self, what: str, instead: str = "compute on tensors, or return it") -> np.ndarray:
         if self._array is None:
-            why = f"it is traced: inside of jit there are no values; {instead}" if self._scope else "it is a description"
+            why = f"it is traced: tensors have no values inside jit; {instead}" if self._scope else "it is a description"
             raise refuse(TraceError, f"'{what}' needs the value of a tensor of shape {self.shape}, but {why}")
         return self._array
 
     def numpy(self) -> np.ndarray:
-        """The whole (global) value. bfloat16 without the package ml_dtypes comes as float32."""
+        """The global value as a NumPy array.
+
+        bfloat16 is returned as float32 if the package ml_dtypes is missing. Raises TraceError if traced.
+        """
         self._used()
         array = self._concrete("numpy")
         if self.dtype is dtypes.bfloat16 and array.dtype == np.uint16:
@@ -156,31 +164,31 @@ class Tensor(_Base):
         return from_array, (array, self.dtype, self.sharding, self.shape)
 
     def item(self):
-        """The number that a tensor of one element holds."""
+        """The element of a tensor of one element as a Python number. Raises TraceError for other sizes."""
         array = self.numpy()
         if array.size != 1:
-            raise refuse(TraceError, f"'item' is of tensors of one element, this one has shape {self.shape}")
+            raise refuse(TraceError, f"'item' takes a tensor of one element, got shape {self.shape}")
         return array.reshape(-1)[0].item()
 
     def tolist(self):
         return self.numpy().tolist()
 
     def _number(self, what: str, instead: str):
-        """The element for a conversion to a number of Python."""
+        """The element, for a conversion to a Python number."""
         self._used()
         self._concrete(what, instead)
         return self.item()
 
     def __float__(self):
-        return float(self._number("float", "keep the tensor, compute on it, or return it; a choice by it is ts.where"))
+        return float(self._number("float", "compute on the tensor or return it; choose by its value with ts.where"))
 
     def __int__(self):
-        return int(self._number("int", "keep the tensor, compute on it, or return it; a choice by it is ts.where"))
+        return int(self._number("int", "compute on the tensor or return it; choose by its value with ts.where"))
 
     def __index__(self):
         if self.dtype.kind != "integer":
-            raise refuse(DTypeError, f"an index is an integer, this tensor is of {self.dtype}")
-        return int(self._number("index", "read by a tensor with ts.take"))
+            raise refuse(DTypeError, f"expected an integer tensor as an index, got {self.dtype}")
+        return int(self._number("index", "read at a computed index with ts.take"))
 
     def __bool__(self):
         return bool(self._number("bool", "choose between values with ts.where(condition, a, b)"))
@@ -197,7 +205,7 @@ class Tensor(_Base):
         return id(self)
 
     def _placed(self, sharding: Sharding) -> Tensor:
-        """The same value placed otherwise, nothing moved."""
+        """The same value under another sharding; moves no data."""
         return from_array(self._array, self.dtype, sharding, self.shape)
 
     def _used(self):
@@ -221,11 +229,11 @@ def _placements(sharding) -> str:
 
 
 def _array(data, dtype=None) -> np.ndarray:
-    """Data as an array of an element type that there is."""
+    """The data as an array of a supported element type."""
     wanted = dtypes.dtype(dtype) if dtype is not None else None
     if isinstance(data, Tensor):
         data = data.numpy()
-    if hasattr(data, "detach"):  # torch: a tensor that wants gradients does not become an array
+    if hasattr(data, "detach"):  # PyTorch does not convert a tensor that requires gradients
         data = data.detach()
     listed = isinstance(data, (list, tuple, int, float))
     try:
@@ -243,32 +251,38 @@ def _array(data, dtype=None) -> np.ndarray:
 
 
 def round_to_bfloat16(array: np.ndarray) -> np.ndarray:
-    """Bits of the nearest bfloat16, ties to even; NaN stays NaN."""
+    """The bits (uint16) of the nearest bfloat16, ties to even; NaN stays NaN."""
     bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
     rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
     return np.where(np.isnan(array), np.uint16(0x7FC0), rounded).astype(np.uint16)
 
 
 def from_array(array: np.ndarray | None, dtype: DType, sharding: Sharding | None = None, shape: Sequence[int] | None = None) -> Tensor:
-    """A tensor of an array of exactly that type; nothing is copied or checked. Without an array `shape` says how large it is."""
+    """A tensor of an array that has exactly this type, without copies or checks.
+
+    With array None it is a description of `shape`.
+    """
     made = Tensor.__new__(Tensor)
     made._init(array.shape if array is not None else shape, dtype, array, sharding)
     return made
 
 
 def spec(shape: Sequence[int], dtype="float32", mesh: ProcessMesh | None = None, placements: Sequence = ()) -> Tensor:
-    """A tensor without a value: what `explain` and `jit(...).lower` take in place of data."""
+    """A description: a tensor without a value, accepted by `explain` and `jit(...).lower` in place of data.
+
+    Raises ShapeError for negative extents and PlacementError for invalid placements.
+    """
     made, kind = Tensor.__new__(Tensor), dtypes.dtype(dtype)
     shape = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
     if any(isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0 for n in shape):
-        raise refuse(ShapeError, f"shape {shape!r}: extents are integers that are not negative")
+        raise refuse(ShapeError, f"shape {shape!r}: extents are non-negative integers")
     sharding = check(Sharding(mesh, listed(placements)), shape, kind.element, "the tensor") if mesh is not None else None
     made._init(shape, kind, None, sharding)
     return made
 
 
 def asarray(data, dtype=None) -> Tensor:
-    """Data as a tensor; a tensor stays what it is."""
+    """The data as a Tensor; a Tensor of that dtype is returned unchanged."""
     if isinstance(data, Tensor) and dtype is None:
         return data
     if isinstance(data, Tensor):

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Comparing arrays by the rule that every check of Tessera uses."""
+"""Comparison of arrays with the tolerances that all checks of Tessera use."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _RELATIVE = {"float64": 1e-10, "float32": 1e-4, "bfloat16": 2e-2, "float16": 2e-
 
 
 def difference(actual, expected, steps: int = 1) -> str | None:
-    """None where the arrays agree, else a sentence that says how they differ.
+    """None if the arrays agree, else a sentence about the difference.
 
-    Integers are equal; floats |a - b| <= r * max(|b|, rms of the finite b) * sqrt(steps), with r 1e-10, 1e-4 or 2e-2 by
-    type. NaN equals NaN, infinities are equal by sign.
+    Integers must be equal. Floats must satisfy |a - b| <= r * max(|b|, rms of the finite b) * sqrt(steps), with r =
+    1e-10 for float64, 1e-4 for float32, 2e-2 for 16-bit floats. NaN equals NaN; infinities must have equal signs.
     """
     a, b = np.asarray(actual), np.asarray(expected)
     if a.shape != b.shape:

@@ -1,9 +1,9 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs while they are recorded: functions within functions, what they capture, and which meshes they name.
+"""Recording of programs: nested functions, captured tensors, and the meshes in use.
 
-Inside of `jit` every operation on tensors adds operations of MLIR to the innermost function. A tensor of a function around it
-becomes one more argument of that function; a tensor with a value becomes an argument of the program.
+Inside `jit` every operation on tensors appends MLIR operations to the innermost function. A tensor of an enclosing
+function becomes another argument of the innermost one; a tensor with a value becomes an argument of the program.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from .source import location, refuse
 from .tensor import Tensor
 
 _local = threading.local()
-_MOVES = ("tensor.expand_shape", "tensor.collapse_shape", "linalg.transpose")  # all elements of the operand, no others
+_MOVES = ("tensor.expand_shape", "tensor.collapse_shape", "linalg.transpose")  # permute the elements of the operand
 
 
 def current() -> Trace | None:
-    """The program that is being recorded in this thread; None outside of jit."""
+    """The program being recorded in this thread; None outside jit."""
     stack = getattr(_local, "stack", None)
     return stack[-1] if stack else None
 
 
 class Scope:
-    """A function or a region: tensors made in it are gone when it is closed."""
+    """A function or a region. Its tensors are invalid once it is closed."""
 
     __slots__ = ("frame", "trace", "open", "what")
 
@@ -43,7 +43,7 @@ class Scope:
 
 
 class Frame:
-    """A function that is being recorded. `captured` are the tensors from outside that its arguments stand for."""
+    """A function being recorded. `captured` are the outer tensors passed to it as further arguments."""
 
     def __init__(self, trace: Trace, parent: Frame | None, what: str):
         self.parent, self.block = parent, Block()
@@ -58,7 +58,10 @@ class Frame:
 
 
 class Trace:
-    """A program. `passes` are those that complete it, in order; `hidden` the tensors with values that it reads."""
+    """A program being recorded.
+
+    `passes` run on it in order before the pipeline; `hidden` are the tensors with values that it reads.
+    """
 
     def __init__(self):
         self.builder = ir.Builder()
@@ -67,18 +70,18 @@ class Trace:
         self.passes: list[str] = []
         self.hidden: list = []
         self.derivatives = 0
-        self.given = 0  # arguments that calls give; those behind are captured
+        self.given = 0  # arguments that calls pass; later ones are captured
         self._hidden: dict[int, Value] = {}
         self.fusion: str | None = None  # options of dist-fuse-collectives
-        self.micro_batch: int | None = None  # that is being recorded
-        self.schedule: str | None = None  # of micro-batches
-        self.checks: list = []  # (number of an argument, what its value goes through before each call)
-        self.watched: list | None = None  # where computed values are checked after the call: (tensor, check)
-        self.sharded: list = []  # (value, location) of shard_tensor, to find those that nobody uses
+        self.micro_batch: int | None = None  # the one being recorded
+        self.schedule: str | None = None  # of the micro-batches
+        self.checks: list = []  # (index of an argument, check of its value before each call)
+        self.watched: list | None = None  # (tensor, check of its computed value after the call); None: not checked
+        self.sharded: list = []  # (value, location) of each shard_tensor, to warn of unused ones
 
     @contextlib.contextmanager
     def recording(self):
-        """Makes this the current program."""
+        """Context manager: makes this the current program."""
         stack = _local.__dict__.setdefault("stack", [])
         stack.append(self)
         try:
@@ -91,7 +94,10 @@ class Trace:
 
     @contextlib.contextmanager
     def function(self, what: str):
-        """A new function around the operations made inside. It sees nothing of the functions around but by capture."""
+        """Context manager: operations go into a new function, which sees outer values only by capture.
+
+        `what` names it in diagnostics.
+        """
         frame = Frame(self, self.frames[-1] if self.frames else None, what)
         self.frames.append(frame)
         try:
@@ -104,7 +110,7 @@ class Trace:
 
     @contextlib.contextmanager
     def of_micro_batch(self, number: int):
-        """Derivatives that are recorded inside belong to a micro-batch."""
+        """Context manager: derivatives recorded inside belong to this micro-batch."""
         before, self.micro_batch = self.micro_batch, number
         try:
             yield
@@ -113,7 +119,7 @@ class Trace:
 
     @contextlib.contextmanager
     def region(self, block: Block, what: str):
-        """A block inside of the innermost function, of a loop or a branch."""
+        """Context manager: operations go into a block (of a loop or a branch) of the innermost function."""
         frame = self.frames[-1]
         scope = Scope(self, frame, what)
         frame.scopes.append(scope)
@@ -125,15 +131,14 @@ class Trace:
             scope.open = False
 
     def tensor(self, value: Value, sharding: Sharding | None = None, weak: bool = False):
-        """A tensor of the innermost scope."""
+        """A traced tensor of the innermost scope."""
         made = Tensor.__new__(Tensor)
         made._init(value.type.shape, of_element(value.type.element), sharding=sharding, weak=weak)
         made._value, made._scope = value, self.frames[-1].scopes[-1]
         return made
 
     def argument_of(self, tensor) -> int | None:
-        """The number of the argument of the program whose elements a tensor has, in any order and as often as it likes; None for what is
-        computed, and for parts."""
+        """The index of the program argument that a tensor only permutes or repeats; None for others."""
         if tensor._scope is None or tensor._scope.trace is not self or tensor._scope.frame is not self.frames[0]:
             return None
         found = tensor._value
@@ -142,8 +147,11 @@ class Trace:
         return next((i for i, value in enumerate(self.frames[0].block.arguments[:self.given]) if value is found), None)
 
     def checked(self, tensor, check) -> None:
-        """Has `check` look at a value: now where it is known, before each call where it is that of an argument, and after the call where it
-        is computed and `watched`."""
+        """Registers `check` for a tensor's value.
+
+        It runs now if the value is known, before each call if it is that of an argument, and after the call if it is
+        computed and `watched`.
+        """
         if tensor._scope is None and tensor._array is not None:
             check(tensor._array)
         elif (argument := self.argument_of(tensor)) is not None:
@@ -152,10 +160,13 @@ class Trace:
             self.watched.append((tensor, check))
 
     def constrained(self, tensor: Tensor, sharding: Sharding, by_user: bool = True) -> Tensor:
-        """A tensor of the same value that lies as `sharding` says. A result that nobody uses is warned of where the user asked for it.
-        Raises MeshError for another mesh."""
+        """A tensor with the same value, constrained to `sharding`.
+
+        by_user: warn if the result is unused. Raises MeshError if the tensor is on another mesh.
+        """
         if tensor.mesh is not None and tensor.mesh != sharding.mesh:
-            raise refuse(MeshError, f"shard_tensor of a tensor on {tensor.mesh!r} to {sharding.mesh!r}; another mesh is reached by reshard")
+            raise refuse(MeshError, f"shard_tensor of a tensor on {tensor.mesh!r} to {sharding.mesh!r}; move it to "
+                                    "another mesh with reshard")
         tensor._used()
         with self.builder.at(location()):
             value = self.builder.shard(self.value(tensor), self.text(sharding))
@@ -164,7 +175,10 @@ class Trace:
         return self.tensor(value, sharding)
 
     def value(self, tensor) -> Value:
-        """What stands for a tensor in the innermost function."""
+        """The IR value of a tensor in the innermost function; captures it if needed.
+
+        Raises TraceError if the tensor's scope is closed.
+        """
         return self._in(tensor, self.frames[-1])
 
     def _in(self, tensor, frame: Frame) -> Value:
@@ -172,7 +186,7 @@ class Trace:
             return self._concrete(tensor, frame)
         scope = tensor._scope
         if not scope.open:
-            raise refuse(TraceError, f"a tensor of {scope.what} is used after that has ended; return it from there")
+            raise refuse(TraceError, f"a tensor of {scope.what} is used after it has ended; return it from there")
         if scope.trace is not self:
             raise refuse(TraceError, f"a tensor of {scope.what} is used in another program; pass it as an argument")
         if scope.frame is frame:
@@ -187,7 +201,7 @@ class Trace:
         return frame.inner[key]
 
     def _concrete(self, tensor, frame) -> Value:
-        """Small values are constants, others arguments of the program."""
+        """A tensor with a value: a constant if small, else an argument of the program."""
         if tensor.size <= 16 and tensor.sharding is None and tensor._array is not None:
             return constant(self.builder, tensor._array, tensor.dtype.element)
         root = self.frames[0]
@@ -211,14 +225,14 @@ class Trace:
         return sharding.text(self.symbol(sharding.mesh))
 
     def port(self, type: TensorType, name: str | None, sharding: Sharding | None = None, **attributes) -> Port:
-        """An argument or a result of the program."""
+        """An argument or result of the program."""
         attributes = {"name": quoted(name), **attributes} if name else dict(attributes)
         if sharding is not None:
             attributes["sharding"] = self.text(sharding)
         return Port(type, attributes, self.builder.location)
 
     def warn_unused(self) -> None:
-        """Warns of constraints whose result nobody uses: they demand nothing."""
+        """Warns of shard_tensor whose result is unused: it has no effect."""
         used = {v for f in self.builder.module.functions if f.body is not None for o in operations(f.body) for v in o.operands}
         for value, place in self.sharded:
             if value not in used and place is not None:
@@ -233,7 +247,7 @@ class Trace:
 
 
 def operations(block: Block):
-    """Those of a block and of the regions inside."""
+    """Operations of a block and of its nested regions."""
     for operation in block.operations:
         yield operation
         for region in operation.regions:
@@ -241,12 +255,12 @@ def operations(block: Block):
 
 
 def check_meshes(name: str, tensors) -> None:
-    """Operands of an operation lie on one mesh, as far as it is known. Raises MeshError, which names both."""
+    """Raises MeshError, naming both meshes, if operands of an operation are known to be on different meshes."""
     first = None
     for tensor in tensors:
         if tensor.mesh is None:
             continue
         if first is not None and tensor.mesh != first.mesh:
-            raise refuse(MeshError, f"operands of '{name}' lie on {first.mesh!r} and {tensor.mesh!r}; move one of them by reshard",
+            raise refuse(MeshError, f"operands of '{name}' are on {first.mesh!r} and {tensor.mesh!r}; move one of them with reshard",
                          location())
         first = tensor if first is None else first

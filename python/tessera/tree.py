@@ -1,9 +1,8 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Trees of arrays: lists, tuples, dictionaries, dataclasses and nn.Module, taken apart and put together again.
+"""Trees of arrays (lists, tuples, dictionaries, dataclasses and nn.Module): flattening and rebuilding.
 
-A parameter that several places of one module hold, or a module inside of it, is one: it has one leaf, at the first of these places, and what is
-put together again shares it, too.
+A parameter that a module holds in several places is one leaf, at the first place. The rebuilt tree shares it again.
 """
 
 from __future__ import annotations
@@ -17,8 +16,11 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Leaf:
-    """An array in a tree. `path` is its place, "layers.0.weight"; buffers of modules are no parameters, and what is frozen is
-    not trainable either. `shared`: further places of the same parameter."""
+    """An array in a tree. `path` is its place, "layers.0.weight".
+
+    Buffers of modules are not parameters, and frozen parameters are not trainable. `shared`: other paths of the same
+    parameter.
+    """
 
     path: str
     value: Any
@@ -28,7 +30,7 @@ class Leaf:
 
 
 class Node:
-    """The structure of a tree without its leaves; equal structures are equal and hash alike."""
+    """The structure of a tree without its leaves; comparable and hashable by value."""
 
     __slots__ = ("kind", "meta", "children", "_hash")
 
@@ -44,7 +46,7 @@ class Node:
         if self._hash is None:
             try:
                 meta = hash(self.meta)
-            except TypeError:  # compared by value then
+            except TypeError:  # not hashable: __eq__ compares it
                 meta = 0
             self._hash = hash((self.kind, meta, self.children))
         return self._hash
@@ -62,13 +64,15 @@ def _equal(a, b) -> bool:
 
 
 def is_array(value) -> bool:
-    """Whether it is a tensor or an array of any library."""
+    """Whether a value is a tensor or an array of any library."""
     return hasattr(value, "shape") and hasattr(value, "dtype") and hasattr(value, "__array__")
 
 
 class _Seen:
-    """The containers and parameters that were met inside of a module, by identity, and what stands for each. Buffers are shared only with
-    the module that has them: two modules that begin with one tensor change it each for themselves."""
+    """Maps containers and parameters of a module, by identity, to their copies.
+
+    Buffers are shared only within one module: two modules that start with the same tensor update it separately.
+    """
 
     __slots__ = ("_of",)
 
@@ -82,11 +86,11 @@ class _Seen:
         return self._of[id(value)][1]
 
     def put(self, value, meaning) -> None:
-        self._of[id(value)] = (value, meaning)  # keeps the value, so that no other one gets its identity
+        self._of[id(value)] = (value, meaning)  # holds the value, so that its id is not reused
 
 
 class _Numbers:
-    """The same for `flatten`: numbers of leaves, which the leaves keep, and containers."""
+    """The same for `flatten`: leaf indices of parameters and buffers, and the containers seen."""
 
     __slots__ = ("buffers", "containers", "parameters")
 
@@ -97,24 +101,27 @@ class _Numbers:
 
 
 def _seen_inside(seen, value, kind=_Seen):
-    """For what is inside of a container."""
+    """The state for the children of a container: new state at the outermost module."""
     return kind() if seen is None and hasattr(type(value), "__tree_fields__") else seen
 
 
 def flatten(value, is_leaf: Callable[[Any], bool] = is_array) -> tuple[list[Leaf], Node]:
-    """Leaves from left to right, and the structure. What is neither a container nor a leaf belongs to the structure."""
+    """The leaves from left to right, and the structure.
+
+    Values that are neither containers nor leaves are part of the structure.
+    """
     leaves: list[Leaf] = []
     node = _flatten(value, "", (True, True), is_leaf, leaves, None, False)
     return leaves, node
 
 
 def values(value, is_leaf: Callable[[Any], bool] = is_array) -> tuple[list, Node]:
-    """What `flatten` finds, without the places."""
+    """As `flatten`, with the values of the leaves alone."""
     found: list = []
     return found, _flatten(value, None, (True, True), is_leaf, found, None, False)
 
 
-# Leaves have no structure, and plain settings recur: those that are equal are one node, which comparing recognizes at once.
+# Interned nodes: equal leaves and equal plain settings are one object, which makes comparison fast.
 _LEAVES = {kinds: Node("leaf", kinds) for kinds in ((True, True), (False, True), (False, False), (True, False))}
 LEAF = _LEAVES[True, True]
 _SETTINGS = frozenset((bool, int, str, type(None)))
@@ -126,8 +133,11 @@ def _setting(value) -> Node:
 
 
 def _flatten(value, path, kinds, is_leaf, leaves, seen, again) -> Node:
-    """`kinds`: whether what is inside is trainable, and whether it is a parameter. `again`: whether its container was met before. Without a
-    path `leaves` are values."""
+    """Appends the leaves of `value` to `leaves` and returns its structure.
+
+    kinds: (trainable, parameter) of leaves inside. again: whether the container was visited before. path None: append
+    values in place of Leaf objects.
+    """
     if is_leaf(value):
         if seen is not None:
             number = count = len(leaves)
@@ -153,7 +163,7 @@ def _flatten(value, path, kinds, is_leaf, leaves, seen, again) -> Node:
         again = again or id(value) in seen.containers
         seen.containers[id(value)] = value
     kind, meta, pairs, buffers = of
-    # Numbers among the attributes of objects are settings; in containers they may be values.
+    # Numbers in containers may be leaves; as attributes of objects they are settings.
     inner = is_leaf if kind in (list, tuple, dict) or kind == "named" else is_array
     frozen = value.frozen if isinstance(value, ParameterDict) else ()
     trainable, parameter = kinds
@@ -165,8 +175,10 @@ def _flatten(value, path, kinds, is_leaf, leaves, seen, again) -> Node:
 
 @dataclasses.dataclass(frozen=True)
 class StateLeaf:
-    """An array of a state: the place in the tree, and the names that the state knows it by, the first one being that it is saved by.
-    What is derived and not saved (a constant of an imported module) has no names."""
+    """An array of a state: its path in the tree, and its names in checkpoints; it is saved under the first one.
+
+    Derived values that are not saved (constants of an imported module) have no names.
+    """
 
     path: str
     names: tuple[str, ...]
@@ -174,13 +186,16 @@ class StateLeaf:
 
     @property
     def known(self) -> tuple[str, ...]:
-        """All names that it is loaded by."""
+        """All names accepted on loading."""
         return (*self.names, self.path) if self.path not in self.names else self.names
 
 
 def state_leaves(value, is_leaf: Callable[[Any], bool] = is_array) -> list[StateLeaf]:
-    """The leaves in the order of flatten. Names are places, but inside of an object with `__state_names__`, which gives the names by place.
-    What several places share has the names of all."""
+    """The leaves in the order of flatten.
+
+    A leaf's name is its path, unless its object defines `__state_names__` (path -> names). A shared leaf has the names
+    of all its paths.
+    """
     renamed: dict[str, tuple[str, ...]] = {}
     _rename(value, "", is_leaf, renamed)
     def names(leaf):
@@ -200,8 +215,7 @@ def _rename(value, path, is_leaf, renamed) -> None:
 
 
 class ParameterDict(dict):
-    """A dictionary of parameters; those whose names are in `frozen` are not trained: they have no gradient and no state of an
-    optimizer."""
+    """A dictionary of parameters; those named in `frozen` have no gradient and no optimizer state."""
 
     def __init__(self, values=(), frozen=()):
         super().__init__(values)
@@ -212,7 +226,7 @@ class ParameterDict(dict):
 
 
 def children(value):
-    """(kind, what else makes the structure, [(key, child)], keys of buffers) of a container; None for what is none."""
+    """(kind, other data of the structure, [(key, child)], keys of buffers) of a container; None for other values."""
     if isinstance(value, dict):
         return dict, tuple(value), list(value.items()), ()
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -227,12 +241,12 @@ def children(value):
 
 
 def _is_value(value) -> bool:
-    """Dataclasses of this package are values (types, meshes, placements), not containers of arrays."""
+    """Whether it is a dataclass of this package: those are values (types, meshes, placements), not containers."""
     return type(value).__module__.split(".")[0] == "tessera"
 
 
 def unflatten(node: Node, leaves: Sequence[Any]):
-    """The tree of that structure with other leaves; containers are new objects."""
+    """The tree of a structure with the given leaves; containers are new objects."""
     iterator = iter(leaves)
     result = _unflatten(node, iterator)
     assert next(iterator, None) is None
@@ -251,11 +265,14 @@ def _unflatten(node, leaves):
         return node.meta(*values)
     if node.kind in (list, tuple):
         return node.kind(values)
-    raise AssertionError(f"{node.kind} is put together by copy")
+    raise AssertionError(f"{node.kind} is rebuilt by copying")
 
 
 def rebuild(value, leaves: Sequence[Any], is_leaf: Callable[[Any], bool] = is_array):
-    """A copy of `value` with other leaves, in the order of flatten; objects are copied, not constructed."""
+    """A copy of `value` with other leaves, in the order of flatten.
+
+    Objects are copied without calling their constructors.
+    """
     return _rebuild(value, iter(leaves), is_leaf, None, True)
 
 
@@ -286,7 +303,7 @@ def _rebuild_inside(value, of, leaves, is_leaf, seen, parameter):
     if kind is dict:
         if type(value) is dict:
             return dict(made)
-        # Of a class of its own, with what that has beside the entries. Its constructor may look into the values.
+        # A subclass of dict: copy its attributes too, and do not call its constructor, which may inspect the values.
         copied = type(value).__new__(type(value))
         getattr(copied, "__dict__", {}).update(getattr(value, "__dict__", {}))
         if isinstance(value, collections.defaultdict):
@@ -306,7 +323,7 @@ def _rebuild_inside(value, of, leaves, is_leaf, seen, parameter):
 
 
 def assign(value, leaves: Sequence[Any], is_leaf: Callable[[Any], bool] = is_array) -> None:
-    """Puts leaves into `value` itself, where they are other objects than those it has. Tuples cannot be changed."""
+    """Stores leaves in `value` itself where they are different objects. Tuples stay unchanged."""
     iterator = iter(leaves)
 
     def visit(container, is_leaf, seen, parameter):
@@ -337,7 +354,10 @@ def assign(value, leaves: Sequence[Any], is_leaf: Callable[[Any], bool] = is_arr
 
 
 def map(function: Callable, value, *others):
-    """A copy of `value` with function(leaf, leaf of each other at the same place, ...) for each leaf; None where another has none."""
+    """A copy of `value` with each leaf replaced by function(leaf, *leaves of the others at the same path).
+
+    A leaf that another tree lacks is None.
+    """
     columns = [{leaf.path: leaf.value for leaf in flatten(other)[0]} for other in others]
     leaves, _ = flatten(value)
     return rebuild(value, [function(leaf.value, *[column.get(leaf.path) for column in columns]) for leaf in leaves])

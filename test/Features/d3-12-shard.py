@@ -39,6 +39,6 @@ refused("in_strategy of 'inside' has 1 tuples for 2 inputs", lambda: ts.shard(in
 refused("out_strategy of 'inside' has 2 tuples for 1 results", lambda: ts.shard(inside, ((4, 1), None), ((1, 1), (1, 1)))(x, w))
 assert np.allclose(np.asarray(ts.shard(inside, ((4, 1), None), device="CPU")(x, w)), np.asarray(inside(x, w)), atol=1e-4)
 refused("backend cuda", lambda: ts.shard(inside, ((4, 1), None), device="GPU")(x, w))  # one process a GPU
-refused("device 'Ascend' of shard(inside); there are threads, cpu, cuda, gpu", lambda: ts.shard(inside, ((4, 1), None), device="Ascend"))
+refused("unknown device 'Ascend' of shard(inside); expected one of threads, cpu, cuda, gpu", lambda: ts.shard(inside, ((4, 1), None), device="Ascend"))
 refused("level 3 of shard(inside)", lambda: ts.shard(inside, ((4, 1), None), level=3))
 refused("level -1", lambda: ts.shard(inside, ((4, 1), None), level=-1))

@@ -35,5 +35,5 @@ ts.set_auto_parallel_context(parallel_mode="auto_parallel")
 assert ts.get_auto_parallel_context("parallel_mode") == "auto_parallel" and searched() == "recursive_programming"
 ts.reset_auto_parallel_context()
 assert searched() is None
-refused("parallel_mode 'data_parallel'; there are semi_auto_parallel, auto_parallel", lambda: ts.set_auto_parallel_context(parallel_mode="data_parallel"))
-refused("search_mode 'data_paralel'; there are", lambda: ts.set_auto_parallel_context(search_mode="data_paralel"))
+refused("unknown parallel_mode 'data_parallel'; expected one of semi_auto_parallel, auto_parallel", lambda: ts.set_auto_parallel_context(parallel_mode="data_parallel"))
+refused("unknown search_mode 'data_paralel'; expected one of", lambda: ts.set_auto_parallel_context(search_mode="data_paralel"))

@@ -36,5 +36,5 @@ ts.reset_algo_parameters()
 assert searched() == with_all
 for wrong in (1, "yes", None, 0.0):
     refused(f"fully_use_devices {wrong!r} is not True or False", lambda: ts.set_algo_parameters(fully_use_devices=wrong))
-refused("set_algo_parameters has no 'elementwise'; there are fully_use_devices", lambda: ts.set_algo_parameters(elementwise=True))
+refused("set_algo_parameters has no 'elementwise'; expected fully_use_devices", lambda: ts.set_algo_parameters(elementwise=True))
 refused("get_algo_parameters has no 'elementwise'", lambda: ts.get_algo_parameters("elementwise"))

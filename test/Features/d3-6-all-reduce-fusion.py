@@ -43,7 +43,7 @@ assert counts([20, 35]) == [20, 15, 15]
 with warnings.catch_warnings(record=True):
     warnings.simplefilter("always")
     assert counts([20, 70]) == [20, 30]
-for wrong, says in (([35, 20], "has 20 behind 35; indices ascend, each once"), ([20, 20], "has 20 behind 20"), ([-1], "has -1; indices are whole numbers"),
+for wrong, says in (([35, 20], "has 20 after 35; indices must be strictly ascending"), ([20, 20], "has 20 after 20"), ([-1], "has -1; indices are whole numbers"),
                     ([1.5], "has 1.5"), ([True], "has True"), ("20", "'20' is not a list of indices"), (20, "20 is not a list of indices")):
     refused(says, lambda: ts.set_auto_parallel_context(all_reduce_fusion_config=wrong))
 refused("set_auto_parallel_context has no 'all_reduce_fusion'", lambda: ts.set_auto_parallel_context(all_reduce_fusion=[1]))

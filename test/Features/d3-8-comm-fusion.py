@@ -45,13 +45,13 @@ _, by_index = run(Partial(), {"allreduce": {"mode": "index", "config": [2, 4]}})
 assert len(by_index) == 3, by_index
 ts.reset_auto_parallel_context()
 
-for wrong, says in (({"alltoall": {"mode": "auto"}}, "comm_fusion has the key 'alltoall'; there are allreduce, allgather, reducescatter"),
-                    ({"allreduce": {"mode": "all"}}, "comm_fusion['allreduce'] has mode 'all'; there are auto, size, index"),
-                    ({"allgather": {"mode": "index", "config": [1]}}, "comm_fusion['allgather'] has mode 'index', which allreduce alone has"),
+for wrong, says in (({"alltoall": {"mode": "auto"}}, "comm_fusion has the unknown key 'alltoall'; expected one of allreduce, allgather, reducescatter"),
+                    ({"allreduce": {"mode": "all"}}, "comm_fusion['allreduce'] has the unknown mode 'all'; expected one of auto, size, index"),
+                    ({"allgather": {"mode": "index", "config": [1]}}, "comm_fusion['allgather'] has mode 'index', which only allreduce supports"),
                     ({"allreduce": {"mode": "size", "config": "64"}}, "comm_fusion['allreduce'] has config '64'"),
                     ({"allreduce": {"mode": "size", "config": 0}}, "comm_fusion['allreduce'] has config 0"),
                     ({"reducescatter": {"mode": "size", "config": -3}}, "comm_fusion['reducescatter'] has config -3"),
-                    ({"allreduce": {"mode": "index", "config": [3, 1]}}, "config of comm_fusion['allreduce'] has 1 behind 3"),
+                    ({"allreduce": {"mode": "index", "config": [3, 1]}}, "config of comm_fusion['allreduce'] has 1 after 3"),
                     ({"allreduce": {"mode": "auto", "config": 3}}, "comm_fusion['allreduce'] has mode 'auto' and config 3"),
                     ({"allreduce": {"config": 3}}, "comm_fusion['allreduce'] is"), ([], "comm_fusion [] is not a dictionary")):
     refused(says, lambda: ts.set_auto_parallel_context(comm_fusion=wrong))

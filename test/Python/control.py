@@ -121,8 +121,8 @@ class Control(unittest.TestCase):
 
     def test_refused(self):
         self.refused(ts.ShapeError, "carries 'the tensor' of float32 (6, 4) and returns float32 (4,)", lambda: ts.fori_loop(3, lambda i, x: x.sum(0), X))
-        self.refused(ts.ShapeError, "first axes of one length", lambda: ts.scan(lambda c, x: (c, x), X, [W, X]))
-        self.refused(ts.ArgumentError, "of scan returns a pair (carry, y), not Tensor", lambda: ts.scan(lambda c, x: c, X[0], X))
+        self.refused(ts.ShapeError, "first axes of one non-zero length", lambda: ts.scan(lambda c, x: (c, x), X, [W, X]))
+        self.refused(ts.ArgumentError, "of scan must return a pair (carry, y), not Tensor", lambda: ts.scan(lambda c, x: c, X[0], X))
         self.refused(ts.ArgumentError, "a loop runs -1 times", lambda: ts.fori_loop(-1, lambda i, x: x, X))
         self.refused(ts.ArgumentError, "returns 1 cotangents for 2 arguments", lambda: ts.custom_gradient(lambda x, w: x @ w, lambda *_: (X,))(X, W[0]))
         self.refused(ts.ShapeError, "a cotangent of float32 (6, 4) for an argument of float32 (4, 4)",

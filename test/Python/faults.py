@@ -34,7 +34,7 @@ class Faults(unittest.TestCase):
         for statement in ("{}['f8']", "assert False, 'odd'", "[][0]", "None.q", "unknown", "1 // 0", "len(3)", "raise AssertionError('odd')"):
             with mock.patch("tessera.ops.elementwise.elementwise", faulty(statement)):
                 for call in (lambda: ts.jit(f)(x), lambda: f(x), lambda: ts.explain(f, x)):
-                    with self.assertRaisesRegex(ts.InternalError, r"\(tessera/faulty.py:2\); this is a fault of Tessera: please report it") as caught:
+                    with self.assertRaisesRegex(ts.InternalError, r"\(tessera/faulty.py:2\); this is a bug in Tessera: please report it") as caught:
                         call()
                     self.assertIsNotNone(caught.exception.__cause__)
                     self.assertRegex(str(caught.exception), line(f))
@@ -67,10 +67,10 @@ class Faults(unittest.TestCase):
     def test_values_of_another_kind_are_no_faults(self):
         """An argument that an operation cannot take is named."""
         y = np.ones((2, 3), np.float32)
-        for message, call in (("extents 2.5 of 'tile' are no integer", lambda: ts.tile(y, 2.5)), ("axes None of 'permute_dims' are no list", lambda: ts.permute_dims(y, None)),
+        for message, call in (("extents 2.5 of 'tile' are not an integer", lambda: ts.tile(y, 2.5)), ("axes None of 'permute_dims' are not a list", lambda: ts.permute_dims(y, None)),
                               ("offset None of 'diagonal' is not an integer", lambda: ts.diagonal(y, None)), ("k 'a' of 'tril' is not an integer", lambda: ts.tril(y, "a")),
-                              ("subscripts 3 of 'einsum' are no text", lambda: ts.ops.einsum(3, y)), ("correction None of 'var' is not a number", lambda: ts.ops.var(y, None, None)),
-                              ("indices 3 of 'take_at' are no list", lambda: ts.ops.take_at(y, 3)), ("indices 3 of 'put_at' are no list", lambda: ts.ops.put_at(y, 3, y)),
+                              ("subscripts 3 of 'einsum' are not a string", lambda: ts.ops.einsum(3, y)), ("correction None of 'var' is not a number", lambda: ts.ops.var(y, None, None)),
+                              ("indices 3 of 'take_at' are not a list", lambda: ts.ops.take_at(y, 3)), ("indices 3 of 'put_at' are not a list", lambda: ts.ops.put_at(y, 3, y)),
                               ("num_classes 2.5 of 'one_hot' is not an integer", lambda: ts.ops.one_hot(np.ones(3, np.int32), 2.5))):
             with self.assertRaisesRegex(ts.Error, message) as caught:
                 call()

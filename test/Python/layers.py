@@ -234,14 +234,14 @@ class Modules(unittest.TestCase):
 
     def test_refused(self):
         for kind, message, function in (
-                (ts.ShapeError, "Linear takes 3 features in the last axis, not shape (2, 4)", lambda: nn.Linear(3, 4)(floats(2, 4))),
+                (ts.ShapeError, "Linear takes 3 features in the last axis, got shape (2, 4)", lambda: nn.Linear(3, 4)(floats(2, 4))),
                 (ts.ArgumentError, "in_features 0 of Linear is not a positive integer", lambda: nn.Linear(0, 4)),
-                (ts.ArgumentError, "features 6 of MultiHeadAttention are no multiple of heads 4", lambda: nn.MultiHeadAttention(6, 4)),
+                (ts.ArgumentError, "features 6 of MultiHeadAttention are not a multiple of heads 4", lambda: nn.MultiHeadAttention(6, 4)),
                 (ts.ArgumentError, "rate 1.5 of Dropout is not in [0, 1)", lambda: nn.Dropout(1.5)),
                 (ts.ShapeError, "'conv' of 3 channels with a weight of 2", lambda: nn.Conv2d(2, 4, 3)(floats(1, 3, 5, 5))),
-                (ts.ShapeError, "a window reaches over 3 elements, the padded axis has 2", lambda: nn.Conv2d(2, 4, 3)(floats(1, 2, 2, 5))),
+                (ts.ShapeError, "a window spans 3 elements, but the padded axis has 2", lambda: nn.Conv2d(2, 4, 3)(floats(1, 2, 2, 5))),
                 (ts.ShapeError, "'cross_entropy' of shapes (4, 3) and (5,)", lambda: nn.cross_entropy(floats(4, 3), np.zeros(5, int))),
-                (ts.DTypeError, "indices of 'take' are of float32", lambda: nn.Embedding(3, 2)(floats(2))),
+                (ts.DTypeError, "indices of 'take' are float32", lambda: nn.Embedding(3, 2)(floats(2))),
                 (ts.ArgumentError, "reduction 'median'", lambda: nn.mse_loss(floats(2), floats(2), "median")),
                 (ts.ArgumentError, "the state has no 'bias'", lambda: nn.Linear(3, 4).load_state_dict({"weight": floats(3, 4)})),
                 (ts.ShapeError, "'weight' has shape (3, 4), the state's is (4, 3)",

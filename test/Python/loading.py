@@ -74,11 +74,11 @@ class Samplers(Case):
         self.assertEqual((x.tolist(), y.tolist()), ([1, 3, 5, 7], [2, 6, 10, 14]))
 
     def test_refused(self):
-        self.refused(ts.ArgumentError, "rank 4 of 4 replicas", lambda: data.DistributedSampler(range(9), 4, 4))
-        self.refused(ts.ArgumentError, "rank 'a' of 2 replicas", lambda: data.DistributedSampler(range(9), 2, "a"))
+        self.refused(ts.ArgumentError, "rank 4 is not one of 4 replicas", lambda: data.DistributedSampler(range(9), 4, 4))
+        self.refused(ts.ArgumentError, "rank 'a' is not one of 2 replicas", lambda: data.DistributedSampler(range(9), 2, "a"))
         self.refused(ts.ArgumentError, "the dataset is empty", lambda: data.DistributedSampler([], 4, 0))
         self.refused(ts.ArgumentError, "batch_size 0 is not a positive integer", lambda: data.BatchSampler(range(9), 0))
-        self.refused(ts.ArgumentError, "one length, not [3, 4]", lambda: data.TensorDataset(np.ones(3), np.ones(4)))
+        self.refused(ts.ArgumentError, "equal lengths, not [3, 4]", lambda: data.TensorDataset(np.ones(3), np.ones(4)))
 
 
 class Placed(Case):

@@ -136,18 +136,18 @@ class Pipelines(unittest.TestCase):
         model, mesh = layers(4), [ProcessMesh([i], ["x"], f"m{i}") for i in range(3)]
         self.refused(ts.ArgumentError, "a pipeline takes an nn.Sequential or a list of layers, not Linear", nn.Linear(2, 2), 2, 4)
         self.refused(ts.ArgumentError, "8 layers in 9 stages; each stage has at least one layer", model, 9, 4)
-        self.refused(ts.ArgumentError, "split [1, 2] of 8 layers in 2 stages; it has a positive number for each stage, 8 in sum", model, 2, 4, split=[1, 2])
-        self.refused(ts.ArgumentError, "0 micro-batches of a pipeline; there is at least one", model, 2, 0)
-        self.refused(ts.ArgumentError, "schedule '2f2b' of a pipeline; there are sequential, gpipe, 1f1b, interleaved, zb-h1, auto", model, 2, 4, "2f2b")
-        self.refused(ts.ArgumentError, "stages on ['m0', 'm1', 'm0'] are a cycle; they visit the meshes in turn", model, [mesh[0], mesh[1], mesh[0]], 4)
-        self.refused(ts.ArgumentError, "schedule '1f1b' takes one stage of each mesh, here there are 4 on 2; take interleaved", model, mesh[:2] * 2, 4)
+        self.refused(ts.ArgumentError, "split [1, 2] of 8 layers in 2 stages; give a positive number per stage, with sum 8", model, 2, 4, split=[1, 2])
+        self.refused(ts.ArgumentError, "microbatches 0 of a pipeline is not a positive integer", model, 2, 0)
+        self.refused(ts.ArgumentError, "unknown schedule '2f2b' of a pipeline; expected one of sequential, gpipe, 1f1b, interleaved, zb-h1, auto", model, 2, 4, "2f2b")
+        self.refused(ts.ArgumentError, "stages on ['m0', 'm1', 'm0'] revisit a mesh out of turn", model, [mesh[0], mesh[1], mesh[0]], 4)
+        self.refused(ts.ArgumentError, "schedule '1f1b' takes one stage of each mesh, got 4 stages on 2 meshes; take interleaved", model, mesh[:2] * 2, 4)
         self.refused(ts.ArgumentError, "schedule 'interleaved' takes several stages of each mesh", model, mesh[:2], 4, "interleaved")
-        self.refused(ts.ArgumentError, "3 are no multiple of that: take 4", model, mesh[:2] * 2, 3, "interleaved")
+        self.refused(ts.ArgumentError, "not 3; take 4", model, mesh[:2] * 2, 3, "interleaved")
         self.refused(ts.ArgumentError, "batch_axis 'dp' of a pipeline is not an axis of", model, mesh[:2], 4, batch_axis="dp")
-        self.refused(ts.MeshError, "share no process", model, [mesh[0], ProcessMesh([0, 1], ["x"], "b")], 4)
+        self.refused(ts.MeshError, "or disjoint", model, [mesh[0], ProcessMesh([0, 1], ["x"], "b")], 4)
         with self.assertRaises(ts.ShapeError) as caught:
             trained(ts.pipeline(model, stages=2, microbatches=3))
-        self.assertIn("a batch of shape (16, 8) has no 3 equal parts", str(caught.exception))
+        self.assertIn("a batch of shape (16, 8) is not divisible into 3 parts", str(caught.exception))
 
 
 if __name__ == "__main__":

@@ -140,7 +140,7 @@ class Models(unittest.TestCase):
 
     def test_nested_layers(self):
         block = [nn.Sequential(nn.Linear(WIDTH, WIDTH), ts.tanh) for _ in range(2)]
-        with self.assertRaisesRegex(ts.ArgumentError, "an nn.Sequential inside is one: give the 4 layers inside of them"):
+        with self.assertRaisesRegex(ts.ArgumentError, "a nested nn.Sequential counts as one: give its layers, 4 in total"):
             ts.pipeline(block, 4, 2)
 
 

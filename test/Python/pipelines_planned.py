@@ -70,7 +70,7 @@ class Planned(unittest.TestCase):
         self.assertLess(least, most)
         within = self.plans(2, flops=1e10, rate=2e8, optimizer=optim.AdamW(0.1), memory_budget=least / 2 ** 30)
         self.assertTrue(all(plan.memory <= least for plan in within))
-        with self.assertRaisesRegex(ts.ArgumentError, r"fits into 0\.0\d+ MiB per device; the least is 2 stages of 1 x 1 devices, "):
+        with self.assertRaisesRegex(ts.ArgumentError, r"fits into 0\.0\d+ MiB per device; the smallest is 2 stages of 1 x 1 devices, "):
             self.plans(2, flops=1e10, rate=2e8, optimizer=optim.AdamW(0.1), memory_budget=least / 2 ** 33)
 
     def test_tensor_parallel(self):
@@ -94,9 +94,9 @@ class Planned(unittest.TestCase):
 
     def test_refusals(self):
         for message, options in (("devices 0 of plan_pipeline is not a positive integer", dict(devices=0)),
-                                 ("batch of plan_pipeline is a tuple of arrays", dict(devices=2, batch=())),
+                                 ("batch of plan_pipeline is not a tuple of arrays", dict(devices=2, batch=())),
                                  ("memory_budget -1 of plan_pipeline is not a positive number", dict(devices=2, memory_budget=-1)),
-                                 ("no pipeline has 2 devices, 8 layers and 16 rows a step in 5 micro-batches", dict(devices=2, microbatches=5))):
+                                 ("no pipeline has 2 devices, 8 layers and 16 rows per step in 5 micro-batches", dict(devices=2, microbatches=5))):
             with self.assertRaisesRegex(ts.ArgumentError, message):
                 self.plans(**options)
 

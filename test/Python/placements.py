@@ -53,7 +53,7 @@ class Meshes(Refusals):
                 ("duplicate process id 1", [0, 1, 1], None), ("process id -1 is negative", [0, -1], None),
                 ("process id 1.5 is not an integer", [0, 1.5], None), ("at least one process", [], None),
                 ("2 names ['x', 'y'] for a mesh of 1 axes", [0, 1], ["x", "y"]), ("duplicate axis name 'x'", [[0, 1]], ["x", "x"]),
-                ("not 4", 4, None)):
+                ("got 4", 4, None)):
             self.refused(ts.MeshError, message, lambda: ProcessMesh(ids, names))
         self.refused(ts.MeshError, "no axis 'z'", lambda: ProcessMesh([0, 1], ["x"]).axis("z"))
         self.refused(ts.MeshError, "process 7 is not in the mesh", lambda: ProcessMesh([0, 1]).coordinate(7))
@@ -162,9 +162,9 @@ class Placements(Refusals):
         self.refused(ts.PlacementError, "Partial('mean')", lambda: shard_tensor(x, line, [Partial("mean")]))
         self.refused(ts.PlacementError, "integers have no average", lambda: shard_tensor([1, 2], line, [Partial("avg")]))
         self.refused(ts.PlacementError, "partial by max and sum", lambda: shard_tensor(x, square, [Partial("avg"), Partial("max")]))
-        self.refused(ts.PlacementError, "placements are a list, one a mesh axis, not ", lambda: shard_tensor(x, line, Shard(0)))
-        self.refused(ts.PlacementError, "placements are a list, one a mesh axis, not None", lambda: reshard(x, line, None))
-        self.refused(ts.PlacementError, "not [0, 1]", lambda: shard_tensor(x, [0, 1], [Shard(0)]))
+        self.refused(ts.PlacementError, "expected a list of placements, one per mesh axis, got ", lambda: shard_tensor(x, line, Shard(0)))
+        self.refused(ts.PlacementError, "expected a list of placements, one per mesh axis, got None", lambda: reshard(x, line, None))
+        self.refused(ts.PlacementError, "got [0, 1]", lambda: shard_tensor(x, [0, 1], [Shard(0)]))
         self.refused(ts.PlacementError, "Shard(5)", lambda: reshard(x, line, [Shard(5)]))
         self.refused(ts.PlacementError, "process 9 holds nothing", lambda: shard_tensor(x, line, [Shard(0)]).local_value(9))
         self.refused(ts.DTypeError, "element type complex64 is not supported", lambda: shard_tensor(np.ones(2, np.complex64), line, []))
@@ -174,7 +174,7 @@ class Placements(Refusals):
     def test_two_meshes(self):
         other = ProcessMesh([2, 3], ["x"])
         a, c = shard_tensor(np.ones(4), self.line, [Shard(0)]), shard_tensor(np.ones(4), other, [Shard(0)])
-        self.refused(ts.MeshError, "lie on ProcessMesh(shape=[2], process_ids=[0, 1], dim_names=['x']) and ProcessMesh(shape=[2], "
+        self.refused(ts.MeshError, "are on ProcessMesh(shape=[2], process_ids=[0, 1], dim_names=['x']) and ProcessMesh(shape=[2], "
                                    "process_ids=[2, 3], dim_names=['x'])", lambda: a + c)
         moved = a + reshard(c, self.line, [Shard(0)])
         np.testing.assert_array_equal(moved.numpy(), [2] * 4)
@@ -183,24 +183,24 @@ class Placements(Refusals):
 class Shapes(Refusals):
     def test_refused(self):
         x, y = ts.asarray(np.ones((4, 3), np.float32)), ts.asarray(np.ones((4, 5), np.float32))
-        self.refused(ts.ShapeError, "3 columns meet 4 rows", lambda: x @ y)
+        self.refused(ts.ShapeError, "3 columns do not match 4 rows", lambda: x @ y)
         self.refused(ts.ShapeError, "shapes (4, 3) and (4, 5) of 'add' do not broadcast: dimension -1 is 3 and 5", lambda: x + y)
         self.refused(ts.ShapeError, "'reshape' of (4, 3) (12 elements) to (5, 2)", lambda: x.reshape(5, 2))
         self.refused(ts.ShapeError, "axis 2 of 'sum' is out of range", lambda: x.sum(2))
         self.refused(ts.ShapeError, "index 4 is out of range for axis 0 of extent 4", lambda: x[4])
-        self.refused(ts.ShapeError, "axis 'i' is 4 and 3", lambda: ts.einsum("ij,ki->jk", x, x))
+        self.refused(ts.ShapeError, "axis 'i' has extents 4 and 3", lambda: ts.einsum("ij,ki->jk", x, x))
         self.refused(ts.ShapeError, "'concat' takes a list of tensors, not int", lambda: ts.concat(3))
-        self.refused(ts.ShapeError, "by 3: a pair of non-negative numbers an axis", lambda: ts.pad(x, 3))
+        self.refused(ts.ShapeError, "by 3: give a pair of non-negative numbers per axis", lambda: ts.pad(x, 3))
         self.refused(ts.ShapeError, "repetitions (-1,) of 'tile'", lambda: ts.tile(x, -1))
-        self.refused(ts.ShapeError, "-1 classes of 'one_hot'", lambda: ts.one_hot([1], -1))
-        self.refused(ts.ShapeError, "k 4 of 'top_k': axis 1 of shape (4, 3) has 3", lambda: ts.top_k(x, 4))
-        self.refused(ts.ArgumentError, "mode 'max' of 'put_at'; there are add and set", lambda: ts.put_at(x, [[0]], x[:1], mode="max"))
-        self.refused(ts.ShapeError, "shapes (4, 3) and (3, 3) of 'put_along_axis' differ beside axis 1", lambda: ts.put_along_axis(x, np.zeros((3, 3), int), x))
+        self.refused(ts.ShapeError, "num_classes -1 of 'one_hot' is negative", lambda: ts.one_hot([1], -1))
+        self.refused(ts.ShapeError, "k 4 of 'top_k' is not an integer from 0 to 3, the extent of axis 1", lambda: ts.top_k(x, 4))
+        self.refused(ts.ArgumentError, "mode 'max' of 'put_at' is not add or set", lambda: ts.put_at(x, [[0]], x[:1], mode="max"))
+        self.refused(ts.ShapeError, "shapes (4, 3) and (3, 3) of 'put_along_axis' must be equal except along axis 1", lambda: ts.put_along_axis(x, np.zeros((3, 3), int), x))
         self.refused(ts.ShapeError, "'conv_transpose' of 3 channels with a weight of 4", lambda: ts.conv_transpose(ts.zeros((1, 3, 4)), ts.zeros((4, 2, 3))))
-        self.refused(ts.ShapeError, "are no permutation", lambda: ts.permute_dims(x, (0, 0)))
-        self.refused(ts.ShapeError, "differ beside axis 0", lambda: ts.concat([x, y]))
+        self.refused(ts.ShapeError, "are not a permutation", lambda: ts.permute_dims(x, (0, 0)))
+        self.refused(ts.ShapeError, "must be equal except along axis 0", lambda: ts.concat([x, y]))
         self.refused(ts.DTypeError, "'add' of float32 and int64", lambda: x + ts.asarray([1, 2, 3]))
-        self.refused(ts.DTypeError, "indices of 'take' are of float32", lambda: ts.take(x, x))
+        self.refused(ts.DTypeError, "indices of 'take' are float32", lambda: ts.take(x, x))
 
     def test_traced(self):
         """In a recorded function an error stands at the line that made it, not at the call."""
@@ -211,12 +211,12 @@ class Shapes(Refusals):
         self.assertIn(f"{__file__}:{program.__code__.co_firstlineno + 1}:", str(caught.exception))
         kept = []
         ts.jit(lambda x: kept.append(x) or x)(np.ones(3, np.float32))
-        self.refused(ts.TraceError, "is used after that has ended", lambda: ts.jit(lambda x: x + kept[0])(np.ones(3, np.float32)))
+        self.refused(ts.TraceError, "is used after it has ended", lambda: ts.jit(lambda x: x + kept[0])(np.ones(3, np.float32)))
         ones = np.ones(3, np.float32)
-        self.refused(ts.TraceError, "'bool' needs the value of a tensor of shape (), but it is traced: inside of jit there are no values; choose "
+        self.refused(ts.TraceError, "'bool' needs the value of a tensor of shape (), but it is traced: tensors have no values inside jit; choose "
                      "between values with ts.where(condition, a, b)", lambda: ts.jit(lambda x: 1 if x[0] > 0 else 2)(ones))
         self.refused(ts.TraceError, "'float' needs the value of a tensor", lambda: ts.jit(lambda x: float(x.sum()))(ones))
-        self.refused(ts.TraceError, "a choice by it is ts.where", lambda: ts.jit(lambda x: int(x.sum()))(ones))
+        self.refused(ts.TraceError, "choose by its value with ts.where", lambda: ts.jit(lambda x: int(x.sum()))(ones))
 
 
 if __name__ == "__main__":

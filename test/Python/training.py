@@ -201,8 +201,8 @@ class Training(unittest.TestCase):
         self.refused(ts.ShapeError, "returns shape (2, 3); only scalars", lambda: ts.grad(lambda x: x)(x))
         self.refused(ts.DTypeError, "returns int64", lambda: ts.grad(lambda x: x.sum().astype("int64"))(x))
         self.refused(ts.ArgumentError, "argnums 1", lambda: ts.grad(lambda x: x.sum(), 1)(x))
-        self.refused(ts.ArgumentError, "no tensor of floats", lambda: ts.grad(lambda x: x.sum())(np.ones(3, int)))
-        self.refused(ts.ArgumentError, "a pair (scalar, more)", lambda: ts.grad(lambda x: x.sum(), has_aux=True)(x))
+        self.refused(ts.ArgumentError, "no floating-point tensor", lambda: ts.grad(lambda x: x.sum())(np.ones(3, int)))
+        self.refused(ts.ArgumentError, "a pair (scalar, aux)", lambda: ts.grad(lambda x: x.sum(), has_aux=True)(x))
         self.refused(ts.ArgumentError, "'x' is a description", lambda: ts.jit(lambda x: x)(ts.spec((2, 3))))
 
 

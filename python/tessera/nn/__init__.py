@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Layers: objects that hold parameters, and are trees of them."""
+"""Layers: objects that hold parameters and are trees of them."""
 
 from . import functional, init
 from .attention import MultiHeadAttention

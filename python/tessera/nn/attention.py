@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Attention over several heads."""
+"""Multi-head attention."""
 
 from __future__ import annotations
 
@@ -15,11 +15,18 @@ from .module import Module
 
 
 def attention(q, k, v, causal: bool = False, mask=None):
-    """softmax(q k / sqrt(size)) v for (batch, places, heads, size); mask, broadcast to (batch, heads, of q, of k): where to look (bool), or
-    what is added to the scores. Fewer heads of k and v serve several of q each. 16-bit scores are normalised in float32."""
+    """softmax(q k^T / sqrt(size)) v, in the shape of q. 16-bit scores are normalised in float32.
+
+    q: (batch, queries, heads, size); k, v: (batch, keys, key heads, size). Each key head serves heads / (key heads)
+        query heads.
+    causal: the last query sees all keys, the one before it all but the last, and so on.
+    mask: broadcast to (batch, heads, queries, keys); bool, True where a query sees a key, or a bias added to the scores.
+
+    Raises ShapeError if the number of key heads does not divide the heads.
+    """
     if k.shape[2] != q.shape[2]:
         if q.shape[2] % k.shape[2]:
-            raise refuse(ShapeError, f"{q.shape[2]} heads of queries are no multiple of {k.shape[2]} heads of keys")
+            raise refuse(ShapeError, f"{q.shape[2]} heads of queries are not a multiple of {k.shape[2]} heads of keys")
         k, v = [ops.repeat(t, q.shape[2] // k.shape[2], 2) for t in (k, v)]
     scores = ops.einsum("bqhd,bkhd->bhqk", q, k) * (1 / math.sqrt(q.shape[-1]))
     if causal:
@@ -32,16 +39,17 @@ def attention(q, k, v, causal: bool = False, mask=None):
 
 
 class MultiHeadAttention(Module):
-    """Self-attention of (batch, places, features): projections to heads, attention, projection back.
+    """Self-attention, (batch, length, features) -> the same shape: projections to heads, attention, output projection.
 
-    The projections are (features, heads, size) and (heads, size, features): cutting the axis of heads is tensor parallelism.
+    The projections have shapes (features, heads, size) and (heads, size, features): sharding the axis of heads is
+    tensor parallelism. Raises ArgumentError if heads does not divide features.
     """
 
     def __init__(self, features: int, heads: int, causal: bool = False, bias: bool = True, dtype="float32"):
         super().__init__()
         positive("MultiHeadAttention", features=features, heads=heads)
         if features % heads:
-            raise refuse(ArgumentError, f"features {features} of MultiHeadAttention are no multiple of heads {heads}")
+            raise refuse(ArgumentError, f"features {features} of MultiHeadAttention are not a multiple of heads {heads}")
         self.causal, size = causal, features // heads
         self.query, self.key, self.value = [init.fan_in((features, heads, size), features, dtype) for _ in range(3)]
         self.out = init.fan_in((heads, size, features), features, dtype)

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Layers over images, (batch, channels, height, width)."""
+"""Layers for images, (batch, channels, height, width)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,20 @@ def _pair(value) -> tuple[int, int]:
 
 
 class Conv2d(Module):
-    """weight (out, in / groups, height, width); padding: a number, a pair of numbers or of pairs, "same", "valid"."""
+    """2-D convolution, (batch, in_channels, height, width) -> (batch, out_channels, height', width').
+
+    weight: (out_channels, in_channels / groups, kernel height, kernel width); bias: (out_channels,). padding: a number,
+    a number or pair (before, after) per axis, "same" or "valid". Raises ShapeError if groups does not divide both
+    channel counts.
+    """
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1, bias: bool = True,
                  dtype="float32"):
         super().__init__()
         positive("Conv2d", in_channels=in_channels, out_channels=out_channels, groups=groups)
         if in_channels % groups or out_channels % groups:
-            raise refuse(ShapeError, f"Conv2d of {in_channels} to {out_channels} channels in {groups} groups: both are multiples of it")
+            raise refuse(ShapeError, f"Conv2d of {in_channels} to {out_channels} channels in {groups} groups: both "
+                                     "must be multiples of the groups")
         window = _pair(kernel_size)
         self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
         inputs = in_channels // groups * window[0] * window[1]
@@ -37,7 +43,7 @@ class Conv2d(Module):
 
 
 class MaxPool2d(Module):
-    """The greatest element of each window."""
+    """Maximum of each window; stride defaults to the window."""
 
     def __init__(self, kernel_size, stride=None, padding=0):
         super().__init__()
@@ -48,7 +54,7 @@ class MaxPool2d(Module):
 
 
 class AvgPool2d(Module):
-    """The mean of each window."""
+    """Mean of each window; stride defaults to the window. Padding counts as 0."""
 
     def __init__(self, kernel_size, stride=None, padding=0):
         super().__init__()

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Activations, normalisations and losses as functions of tensors."""
+"""Activations, normalisation and losses as functions."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def relu(x) -> Tensor:
 
 
 def leaky_relu(x, slope: float = 0.01) -> Tensor:
-    """x where it is positive, slope * x elsewhere."""
+    """x if x > 0, else slope * x."""
     return ops.where(ops.greater(x, 0), x, x * slope)
 
 
 def gelu(x, approximate: bool = False) -> Tensor:
-    """x times the normal distribution's probability of less than x; approximate: by tanh."""
+    """x * Phi(x), with the standard normal distribution function Phi; approximate: the tanh approximation."""
     x = tensor_of(x, "gelu")
     if approximate:
         return x * 0.5 * (1 + ops.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
@@ -54,12 +54,15 @@ def linear(x, weight, bias=None) -> Tensor:
 
 
 def _wide(x):
-    """16-bit floats are normalised in float32."""
+    """16-bit floats converted to float32, in which they are normalised."""
     return x.astype("float32") if x.dtype.kind == "float" and x.dtype.itemsize == 2 else x
 
 
 def layer_norm(x, weight=None, bias=None, axes=-1, eps: float = 1e-5) -> Tensor:
-    """Mean 0 and variance 1 along the last axes (`axes`), then times weight, plus bias."""
+    """(x - mean) / sqrt(variance + eps) over the trailing `axes`, times weight, plus bias.
+
+    16-bit floats are computed in float32.
+    """
     x = tensor_of(x, "layer_norm")
     wide = _wide(x)
     apart = wide - ops.mean(wide, axes, keepdims=True)
@@ -69,7 +72,7 @@ def layer_norm(x, weight=None, bias=None, axes=-1, eps: float = 1e-5) -> Tensor:
 
 
 def rms_norm(x, weight=None, eps: float = 1e-6) -> Tensor:
-    """Mean square 1 along the last axis, then times weight."""
+    """x / sqrt(mean(x^2) + eps) over the last axis, times weight. 16-bit floats are computed in float32."""
     x = tensor_of(x, "rms_norm")
     wide = _wide(x)
     y = (wide * ops.rsqrt(ops.mean(ops.square(wide), -1, keepdims=True) + eps)).astype(x.dtype)
@@ -77,8 +80,11 @@ def rms_norm(x, weight=None, eps: float = 1e-6) -> Tensor:
 
 
 def dropout(x, rate: float, key, training: bool = True) -> Tensor:
-    """Elements are 0 with probability `rate`, others divided by 1 - rate. The bits come from `key` and the element's index alone
-    (tessera.random), however the tensor lies."""
+    """Sets elements to 0 with probability `rate` and divides the others by 1 - rate; returns x if not training.
+
+    The random bits depend on `key` (tessera.random) and the element's index alone, for any placement. Raises
+    ArgumentError unless 0 <= rate < 1.
+    """
     if not 0 <= rate < 1:
         raise refuse(ArgumentError, f"rate {rate} of 'dropout' is not in [0, 1)")
     x = tensor_of(x, "dropout")
@@ -89,20 +95,26 @@ def dropout(x, rate: float, key, training: bool = True) -> Tensor:
 
 def _reduce(name, values, reduction):
     if reduction not in ("mean", "sum", "none"):
-        raise refuse(ArgumentError, f"reduction '{reduction}' of '{name}'; there are mean, sum and none")
+        raise refuse(ArgumentError, f"reduction '{reduction}' of '{name}' is not mean, sum or none")
     return ops.mean(values) if reduction == "mean" else ops.sum(values) if reduction == "sum" else values
 
 
 def mse_loss(x, target, reduction: str = "mean") -> Tensor:
-    """Squared differences; of 16-bit floats in float32."""
+    """Squared differences of x and target, of equal shapes, reduced by "mean", "sum" or "none".
+
+    16-bit floats are computed in float32. Raises ShapeError if shapes differ.
+    """
     x, target = _wide(tensor_of(x, "mse_loss")), _wide(tensor_of(target, "mse_loss"))
     if x.shape != target.shape:
-        raise refuse(ShapeError, f"'mse_loss' of shapes {x.shape} and {target.shape}; they are equal")
+        raise refuse(ShapeError, f"'mse_loss' of shapes {x.shape} and {target.shape}; they must be equal")
     return _reduce("mse_loss", ops.square(x - target), reduction)
 
 
 def _picked_loss(name, values, total, target, reduction, ignore_index) -> Tensor:
-    """total (...) minus values (..., classes) at the target's class; 0 where the target is `ignore_index`, and not counted by the mean."""
+    """total (...) minus values (..., classes) at the target's class.
+
+    Targets equal to `ignore_index` give 0 and do not count in the mean.
+    """
     if ignore_index is not None:
         ignore_index = whole(name, "ignore_index", ignore_index)
     factors = label_factors(name, target, values.shape[-1], ignore_index, values.dtype)
@@ -111,33 +123,34 @@ def _picked_loss(name, values, total, target, reduction, ignore_index) -> Tensor
     if ignore_index is None:
         return _reduce(name, losses, reduction)
     ignored = ops.equal(target, ignore_index)
-    losses = ops.where(ignored, 0, losses)  # 0 times an infinite loss is NaN
+    losses = ops.where(ignored, 0, losses)  # factors do not suffice: 0 times an infinite loss is NaN
     if reduction != "mean":
         return _reduce(name, losses, reduction)
     return ops.sum(losses) / ops.sum(ops.where(ignored, 0, 1)).astype(losses.dtype)
 
 
 def nll_loss(logs, target, reduction: str = "mean", ignore_index: int | None = -100) -> Tensor:
-    """-logs at the target's class. logs (..., classes), target (...) of integers.
+    """-logs at the target's class. logs: (..., classes); target: (...) integers; reduction: "mean", "sum" or "none".
 
-    A target of `ignore_index` adds nothing, and the mean is over the others (PyTorch's rule; NaN where all are ignored). Any other target
-    outside of the classes raises OutOfRangeError where it is known before the program runs; where the program computes it, the loss is NaN.
-    With ignore_index=None every target counts, and the mean divides by a constant.
+    A target equal to `ignore_index` adds 0, and the mean is over the other targets, as in PyTorch (NaN if all are
+    ignored); with None all targets count. A target out of range raises OutOfRangeError if it is known before the
+    program runs; if the program computes it, the loss is NaN. Raises ShapeError if shapes do not match.
     """
     logs, target = tensor_of(logs, "nll_loss"), tensor_of(target, "nll_loss")
     if logs.shape[:-1] != target.shape or logs.ndim == 0:
-        raise refuse(ShapeError, f"'nll_loss' of shapes {logs.shape} and {target.shape}: (..., classes) and (...)")
+        raise refuse(ShapeError, f"'nll_loss' of shapes {logs.shape} and {target.shape}: expected (..., classes) and (...)")
     return _picked_loss("nll_loss", logs, None, target, reduction, ignore_index)
 
 
 def cross_entropy(logits, target, reduction: str = "mean", ignore_index: int | None = -100) -> Tensor:
-    """-log softmax of the logits at the target's class. logits (..., classes), target (...) of integers; `ignore_index` and targets outside
-    of the classes are those of `nll_loss`.
+    """-log(softmax(logits)) at the target's class.
 
-    Works on logits that are cut over their classes: a maximum and two sums are reduced, nothing is gathered.
+    Arguments, errors and `ignore_index` as in nll_loss; 16-bit floats are computed in float32.
+
+    Logits may be sharded over classes: a maximum and two sums are reduced, nothing is gathered.
     """
     logits, target = tensor_of(logits, "cross_entropy"), tensor_of(target, "cross_entropy")
     if logits.ndim == 0 or logits.shape[:-1] != target.shape:
-        raise refuse(ShapeError, f"'cross_entropy' of shapes {logits.shape} and {target.shape}: (..., classes) and (...)")
+        raise refuse(ShapeError, f"'cross_entropy' of shapes {logits.shape} and {target.shape}: expected (..., classes) and (...)")
     logits = _wide(logits)
     return _picked_loss("cross_entropy", logits, ops.logsumexp(logits, -1), target, reduction, ignore_index)

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Linear maps, lookups, normalisation over features, dropout; modules one after the other."""
+"""Linear, Embedding, normalisation over features, Dropout, Sequential."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from .module import Module
 
 
 def positive(layer: str, **sizes) -> None:
+    """Raises ArgumentError if a size of a layer is not a positive integer."""
     for name, value in sizes.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise refuse(ArgumentError, f"{name} {value!r} of {layer} is not a positive integer")
 
 
 class Linear(Module):
-    """x (..., in) -> x @ weight (in, out) + bias (out)."""
+    """x (..., in) -> x @ weight + bias, (..., out). weight: (in, out); bias: (out,)."""
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype="float32"):
         super().__init__()
@@ -33,13 +34,16 @@ class Linear(Module):
     def forward(self, x):
         x = tensor_of(x, "Linear")
         if x.ndim == 0 or x.shape[-1] != self.weight.shape[0]:
-            raise refuse(ShapeError, f"Linear takes {self.weight.shape[0]} features in the last axis, not shape {x.shape}")
+            raise refuse(ShapeError, f"Linear takes {self.weight.shape[0]} features in the last axis, got shape {x.shape}")
         return F.linear(x, self.weight, self.bias)
 
 
 class Embedding(Module):
-    """Integers (...) -> rows of weight: (..., features). An index outside of [0, num_embeddings) raises OutOfRangeError where it is known
-    before the program runs; where the program computes it, its row is NaN."""
+    """Rows of weight (num_embeddings, features) at integer indices (...): (..., features).
+
+    An index outside [0, num_embeddings) raises OutOfRangeError if it is known before the program runs; if the program
+    computes it, its row is NaN.
+    """
 
     def __init__(self, num_embeddings: int, features: int, std: float = 1.0, dtype="float32"):
         super().__init__()
@@ -52,7 +56,7 @@ class Embedding(Module):
 
 
 class LayerNorm(Module):
-    """Mean 0 and variance 1 along the last axis, then weight and bias."""
+    """Normalises the last axis to mean 0 and variance 1, then applies weight and bias, both (features,)."""
 
     def __init__(self, features: int, eps: float = 1e-5, bias: bool = True, dtype="float32"):
         super().__init__()
@@ -66,7 +70,7 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """Mean square 1 along the last axis, then weight."""
+    """Normalises the last axis to mean square 1, then applies weight (features,)."""
 
     def __init__(self, features: int, eps: float = 1e-6, dtype="float32"):
         super().__init__()
@@ -79,8 +83,11 @@ class RMSNorm(Module):
 
 
 class Dropout(Module):
-    """Zeros with probability `rate` while training. Its counter (a buffer) goes up with each call, so that each draws other
-    bits; which ones depends on seed, counter and index alone, not on how the tensor lies."""
+    """Sets elements to 0 with probability `rate` while training.
+
+    A counter (a buffer) increases with each call, so that calls draw different bits; these depend on seed, counter and
+    index alone, for any placement.
+    """
 
     def __init__(self, rate: float = 0.5, seed: int = 0):
         super().__init__()
@@ -98,7 +105,7 @@ class Dropout(Module):
 
 
 class Flatten(Module):
-    """Joins the axes from `start_axis` on."""
+    """Joins the axes from `start_axis` on into one."""
 
     def __init__(self, start_axis: int = 1):
         super().__init__()
@@ -120,7 +127,7 @@ class Lambda(Module):
 
 
 class Method(Module):
-    """A method of a module as a layer: it shares the parameters of the module."""
+    """A method of a module as a layer; it shares the module's parameters."""
 
     def __init__(self, module: Module, name: str):
         super().__init__()
@@ -131,7 +138,7 @@ class Method(Module):
 
 
 class Sequential(Module):
-    """Modules (or functions) one after the other. A bound method of a module has the parameters of the module."""
+    """Modules or functions applied in order. A bound method of a module has the parameters of that module."""
 
     def __init__(self, *layers: Callable):
         super().__init__()

@@ -1,6 +1,9 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Modules: objects whose tensors are parameters and buffers. A module is a tree of its tensors: `jit`, `grad` and optimizers take it."""
+"""Modules: objects whose tensors are parameters and buffers.
+
+A module is a tree, accepted by `jit`, `grad` and optimizers.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +25,17 @@ _lazy = threading.local()
 
 
 class Module:
-    """Base class of layers. Tensors, modules and containers of them that are assigned to attributes make the tree; other
-    attributes are settings, which belong to a compiled program.
+    """Base class of layers.
 
-    A subclass assigns its parts in __init__ and writes `forward`.
+    Attributes that are tensors, modules or containers of them form the tree; other attributes are settings, which are
+    part of a compiled program. A subclass assigns its parts in __init__ and defines `forward`.
     """
 
     def __init__(self):
         object.__setattr__(self, "training", True)
 
     def register_buffer(self, name: str, value) -> None:
-        """An attribute that is a tensor but no parameter: it is not trained."""
+        """Sets an attribute to a tensor that is not a parameter: it is not trained."""
         object.__setattr__(self, "_buffers", (*self.__dict__.get("_buffers", ()), name))
         setattr(self, name, asarray(value))
 
@@ -43,13 +46,13 @@ class Module:
         return self.forward(*args, **kwargs)
 
     def __tree_fields__(self):
-        """The tree: attributes in their order, settings among them; and the names of buffers."""
+        """(attributes with settings, in order of assignment; names of buffers)."""
         return [(k, v) for k, v in self.__dict__.items() if k != "_buffers"], self.__dict__.get("_buffers", ())
 
-    # What it holds.
+    # Contents.
 
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
-        """(place, tensor), as "layers.0.weight"; frozen ones too."""
+        """(path, tensor) of each parameter, such as "layers.0.weight"; includes frozen ones."""
         return ((leaf.path, leaf.value) for leaf in tree.flatten(self)[0] if leaf.parameter)
 
     def parameters(self) -> list[Tensor]:
@@ -59,7 +62,7 @@ class Module:
         return ((leaf.path, leaf.value) for leaf in tree.flatten(self)[0] if not leaf.parameter)
 
     def modules(self) -> Iterator[Module]:
-        """This module and those inside."""
+        """This module and all nested modules."""
         def visit(value):
             if isinstance(value, Module):
                 yield value
@@ -68,36 +71,38 @@ class Module:
         return visit(self)
 
     def train(self, mode: bool = True) -> Module:
-        """Sets `training` here and inside: of dropout and batch normalisation."""
+        """Sets `training` on this and all nested modules; used by dropout and batch normalisation."""
         for module in self.modules():
             module._set_training(mode)
         return self
 
     def _set_training(self, mode: bool) -> None:
-        """The mode of this module alone."""
+        """Sets the mode of this module alone."""
         object.__setattr__(self, "training", mode)
 
     def eval(self) -> Module:
         return self.train(False)
 
     def apply_to_tensors(self, function: Callable[[str, Tensor], Tensor]) -> Module:
-        """Replaces each parameter and buffer by function(place, tensor)."""
+        """Replaces each parameter and buffer by function(path, tensor)."""
         leaves, _ = tree.flatten(self)
         tree.assign(self, [function(leaf.path, leaf.value) for leaf in leaves])
         return self
 
     def astype(self, dtype) -> Module:
-        """A copy with floats of another type, for computing in 16 bits."""
+        """A copy with floating-point tensors converted to dtype."""
         leaves, _ = tree.flatten(self)
         return tree.rebuild(self, [leaf.value.astype(dtype) if leaf.value.dtype.kind == "float" else leaf.value for leaf in leaves])
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Parameters and buffers by place, as arrays; those of an imported module by the names of PyTorch's state_dict."""
+        """Parameters and buffers as arrays, by path; for an imported module by the names in PyTorch's state_dict."""
         return {name: array for leaf in tree.state_leaves(self) for array in [leaf.value.numpy()] for name in leaf.names}
 
     def load_state_dict(self, state: dict) -> Module:
-        """Takes values by the names of state_dict, or by place; each keeps its placements. Raises ArgumentError for names that differ,
-        ShapeError for shapes."""
+        """Loads values by the names of state_dict, or by path; placements are kept.
+
+        Raises ArgumentError for missing and unknown names, ShapeError for different shapes.
+        """
         leaves = tree.state_leaves(self)
         known = {name for leaf in leaves for name in leaf.known}
         found = [next((name for name in leaf.known if name in state), None) for leaf in leaves]
@@ -120,16 +125,18 @@ class Module:
         return self
 
     def shard(self, in_strategy, out_strategy=None, **options) -> Callable:
-        """This module with its inputs (and results) cut as strategies say: tessera.shard."""
+        """This module with its inputs (and results) split by strategies (tessera.shard)."""
         return shard(self, in_strategy, out_strategy, **options)
 
     def infer_predict_layout(self, *inputs) -> dict[str, Placed]:
-        """How each parameter and buffer lies when the module is called with such inputs; compiles only. The values are texts, with the
-        Sharding in `.sharding`."""
+        """The placement of each parameter and buffer for such inputs, by name; compiles and runs nothing.
+
+        Values are texts with the Sharding in `.sharding`.
+        """
         return infer_predict_layout(self, *inputs)
 
     def initialize(self) -> Module:
-        """Gives lazily made parameters (LazyGuard) their values."""
+        """Gives parameters made under LazyGuard their values."""
         return self.apply_to_tensors(lambda _, tensor: tensor.initialize() if isinstance(tensor, Parameter) else tensor)
 
     def __repr__(self):
@@ -143,7 +150,7 @@ class Module:
 
 
 class Parameter(Tensor):
-    """A parameter without a value yet, made under LazyGuard."""
+    """A parameter without a value, made under LazyGuard."""
 
     __slots__ = ("_make",)
 
@@ -158,8 +165,11 @@ class Parameter(Tensor):
         return _uninitialised(self.shape, self.dtype, self._make, sharding)
 
     def initialize(self) -> Tensor:
-        """The tensor with a value, placed as this one is. One that lies on a mesh is drawn when it is used: a program of several
-        processes puts it on its devices and keeps nothing of it here."""
+        """The tensor with a value and the placements of this one.
+
+        The value of one on a mesh is drawn when it is used: a program between processes places it on its devices and
+        keeps no copy here.
+        """
         self._used()
         if self.sharding is None:
             return from_array(self._make(), self.dtype)
@@ -172,7 +182,7 @@ class Parameter(Tensor):
 
 
 class Drawn:
-    """The value of an initialised parameter, drawn when it is read: the same each time."""
+    """The value of an initialised parameter, drawn each time it is read, always the same."""
 
     __slots__ = ("read",)
 
@@ -196,9 +206,11 @@ def _uninitialised(shape, dtype, make, sharding) -> Parameter:
 
 
 class LazyGuard(contextlib.ContextDecorator):
-    """Parameters made inside take no memory until `initialize()`; placements may be given before. Those on a mesh take none then either,
-    but on the devices of the program that uses them: with the backends mpi and tcp a rank has its parts, and one whole parameter while
-    it cuts it."""
+    """Context manager or decorator: parameters made inside take no memory until `initialize()`.
+
+    Placements may be set before. Parameters on a mesh take memory only on the devices of the program that uses them:
+    with backends mpi and tcp a rank holds its parts, and temporarily one whole parameter while it splits it.
+    """
 
     def __enter__(self):
         _lazy.depth = getattr(_lazy, "depth", 0) + 1
@@ -209,7 +221,7 @@ class LazyGuard(contextlib.ContextDecorator):
 
 
 def parameter(shape, dtype, make: Callable[[], np.ndarray]) -> Tensor:
-    """A parameter whose value `make` gives; without it under LazyGuard."""
+    """A parameter with the value make(), or a Parameter without a value under LazyGuard."""
     if getattr(_lazy, "depth", 0):
         return Parameter(shape, dtype, make)
     return from_array(make(), dtype)
@@ -217,7 +229,7 @@ def parameter(shape, dtype, make: Callable[[], np.ndarray]) -> Tensor:
 
 @contextlib.contextmanager
 def eval_mode(module: Module):
-    """`module` in evaluation inside."""
+    """Context manager: sets `module` to evaluation mode and restores the modes afterwards."""
     modes = [(m, m.training) for m in module.modules()]
     module.eval()
     try:

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Batch normalisation: of a program's batch, of each part of it, of the batches of a job's ranks."""
+"""Batch normalisation: over a program's batch, over parts of it, or over the batches of a job's ranks."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .module import Module
 
 
 class BatchNorm(Module):
-    """Mean 0 and variance 1 of each channel (axis 1) over all others, then weight and bias.
+    """Normalises each channel (axis 1) over all other axes, then applies weight and bias, both (channels,).
 
-    While training over the batch, and the running mean and variance (buffers) move by `momentum`; else over those. The batch is
-    that of the program: of one that is cut over a mesh the sums are reduced (`separate` makes it one of each part), between processes
-    it is that of this process.
+    In training it uses the statistics of the batch and updates running mean and variance (buffers) by `momentum`; in
+    evaluation it uses those. The batch is that of the program: if it is sharded the sums are reduced (`separate` uses
+    each part's own); between processes it is that of this process.
     """
 
     def __init__(self, channels: int, eps: float = 1e-5, momentum: float = 0.1, dtype="float32"):
@@ -45,7 +45,7 @@ class BatchNorm(Module):
         along = lambda t: t.reshape((*t.shape[:-1], *(1,) * (t.ndim - 1), -1) + (1,) * (len(shape) - 2))
         if parts > 1:
             if shape[0] % parts:
-                raise refuse(ShapeError, f"{name} of {parts} separate parts takes a batch that they divide, not shape {shape}")
+                raise refuse(ShapeError, f"{name} of {parts} separate parts takes a batch divisible by them, not shape {shape}")
             x = x.reshape((parts, shape[0] // parts, *shape[1:]))
         if self.training:
             channel = x.ndim - len(shape) + 1
@@ -56,22 +56,25 @@ class BatchNorm(Module):
         return ((x - along(mean)) * along(ops.rsqrt(var + self.eps) * self.weight) + along(self.bias)).reshape(shape)
 
     def _parts(self, x) -> int:
-        """Of how many parts of the batch the statistics are."""
+        """The number of parts of the batch with separate statistics."""
         return self.parts
 
     def _moments(self, x, axes, along):
-        """Mean, variance, and of how many elements a channel they are."""
+        """Mean, variance, and the number of elements per channel."""
         return ops.mean(x, axes), ops.var(x, axes), x.size // (self._parts(x) * self.weight.shape[0])
 
     def _move(self, mean, var, count) -> None:
-        """The running statistics; of the variance without bias, of one element 0."""
+        """Updates the running statistics; the variance is unbiased (0 for a single element)."""
         keep = 1 - self.momentum
         self.running_mean = self.running_mean * keep + ops.stop_gradient(mean) * self.momentum
         self.running_var = self.running_var * keep + ops.stop_gradient(var) * (self.momentum * count / max(1, count - 1))
 
     def separate(self, mesh, placements) -> None:
-        """Statistics of each process' part of the batch, in place of the whole one: buffers (parts, channels), a row a process of
-        the axis that `placements` cut the batch over."""
+        """Gives each process' part of the batch its own statistics.
+
+        Buffers become (parts, channels), one row per process along the mesh axis that `placements` shard the batch
+        over.
+        """
         axis = next(i for i, p in enumerate(placements) if isinstance(p, Shard))
         self.parts = mesh.shape[axis]
         for name in ("running_mean", "running_var"):
@@ -82,25 +85,26 @@ class BatchNorm(Module):
 
 
 class SyncBatchNorm(BatchNorm):
-    """Batch normalisation over the batches of several devices, for small batches a device.
+    """Batch normalisation over the batches of several devices, for small batches per device.
 
-    comm_scope: 0: of the devices of a node; 1: of all. Between processes the ranks of a node, or of the job, share mean and variance in
-    the forward pass and their gradients' sums in the backward pass. In one program of all devices the batch is the whole one, but that
-    of scope 0 on a mesh that has the axis `node_axis` is that of each place on it; running statistics are then the mean of the nodes'.
+    comm_scope: 0: the devices of a node; 1: all. Between processes the ranks of a node, or of the job, share mean and
+    variance in the forward pass and the sums of their gradients in the backward pass. In one program of all devices the
+    batch is the whole one; with scope 0 on a mesh with the axis `node_axis` it is that of each position on the axis,
+    and running statistics are averaged over nodes.
 
-    Raises ArgumentError for another scope, and for scope 0 in a job whose nodes have different numbers of ranks.
+    Raises ArgumentError for other scopes, and for scope 0 in a job whose nodes have different numbers of ranks.
     """
 
     def __init__(self, channels: int, eps: float = 1e-5, momentum: float = 0.1, dtype="float32", comm_scope: int = 0, node_axis: str = "node"):
         super().__init__(channels, eps, momentum, dtype)
         if isinstance(comm_scope, bool) or comm_scope not in (0, 1):
-            raise refuse(ArgumentError, f"comm_scope {comm_scope!r} of SyncBatchNorm; there are 0 (the devices of a node) and 1 (all)")
+            raise refuse(ArgumentError, f"comm_scope {comm_scope!r} of SyncBatchNorm is not 0 (the devices of a node) or 1 (all)")
         self.comm_scope, self.node_axis = comm_scope, node_axis
 
     @classmethod
     def convert(cls, module: Module, comm_scope: int = 0, node_axis: str = "node") -> Module:
-        """`module` with this in place of each BatchNorm inside; where it is one itself, that."""
-        known: dict[int, tuple] = {}  # one that several places share stays one
+        """`module` with SyncBatchNorm in place of each BatchNorm, also of itself."""
+        known: dict[int, tuple] = {}  # a shared layer stays shared
 
         def visit(value):
             if id(value) in known:
@@ -120,7 +124,7 @@ class SyncBatchNorm(BatchNorm):
         return visit(module)
 
     def _mesh(self, x):
-        """The mesh of ranks that share; None where the program has all of the batch."""
+        """The mesh of the ranks that share statistics; None if the program has the whole batch."""
         return replicas.mesh_of_job() if x.mesh is None and replicas.is_between_processes() else None
 
     def _parts(self, x) -> int:
@@ -133,7 +137,7 @@ class SyncBatchNorm(BatchNorm):
         if mesh is None:
             return super()._moments(x, axes, along)
         if current() is None:
-            raise refuse(ArgumentError, "SyncBatchNorm trains inside of jit or value_and_grad, whose programs run on all ranks")
+            raise refuse(ArgumentError, "SyncBatchNorm trains only inside jit or value_and_grad, whose programs run on all ranks")
         if self.comm_scope == 0 and "local" not in mesh.dim_names:
             raise refuse(ArgumentError, "SyncBatchNorm of comm_scope 0 in a job whose nodes have different numbers of ranks; use comm_scope 1")
         shared = mesh.dim_names if self.comm_scope else ["local"]
@@ -151,7 +155,8 @@ class SyncBatchNorm(BatchNorm):
 
 
 def _shared(x: Tensor, mesh, axes: Sequence[str]) -> Tensor:
-    """The mean over ranks, whose gradient is the mean over ranks: each rank's result depends on the values of all."""
+    """The mean over ranks, with the mean over ranks as its derivative: each rank's result depends on the values of all.
+    """
     def mean(x):
         trace = current()
         return trace.tensor(replicas.mean(trace, trace.value(x), mesh, axes))

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations on tensors, by their names in NumPy and the array API standard."""
+"""Operations on tensors, named as in NumPy and the array API standard."""
 
 import sys as _sys
 
@@ -29,7 +29,7 @@ operators.attach(_sys.modules[__name__])
 
 
 def __getattr__(name):
-    if name == "shard":  # it compiles, which needs the operations
+    if name == "shard":  # imported late: it depends on the operations
         from ..strategy import shard
         return shard
     raise AttributeError(f"module 'tessera.ops' has no attribute '{name}'")

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What operations share: recording, operands and their common type, broadcasting."""
+"""Shared by the operations: recording, type promotion and broadcasting of operands, and argument checks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ..trace import Trace, check_meshes, current
 
 
 def op(function: Callable) -> Callable:
-    """Makes `function(trace, ...)` an operation: inside of jit it is recorded, outside it is compiled and run at once."""
+    """Decorator: makes `function(trace, ...)` an operation, recorded inside jit, compiled and run at once outside."""
     @functools.wraps(function)
     def call(*args, **kwargs):
         trace = current()
@@ -42,7 +42,7 @@ def op(function: Callable) -> Callable:
 
 
 def _sharded(operation, in_strategy, out_strategy=None, **options):
-    """The operation with a strategy of its own: in how many parts each dimension of each input is cut (tessera.shard)."""
+    """The operation with a strategy: the number of parts of each dimension of each input (tessera.shard)."""
     return shard(operation, in_strategy, out_strategy, **options)
 
 
@@ -55,11 +55,12 @@ def _tensors(values):
 
 
 def is_number(value) -> bool:
-    """Whether it is a number of Python: its type follows that of the tensors around."""
+    """Whether it is a Python number, whose type adapts to that of the other operands."""
     return isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
 
 
 def tensor_of(value, name: str) -> Tensor:
+    """An operand of operation `name` as a Tensor. Raises DTypeError for unsupported types."""
     try:
         return asarray(value)
     except DTypeError as error:
@@ -67,11 +68,12 @@ def tensor_of(value, name: str) -> Tensor:
 
 
 def kind_of(number) -> DType:
+    """The type of a Python number without other operands."""
     return dtypes.bool_ if isinstance(number, bool) else dtypes.int64 if isinstance(number, int) else dtypes.float32
 
 
 def common_type(name: str, operands: Sequence) -> DType:
-    """The type that operands are brought to. Numbers, and tensors made of numbers, follow the other operands."""
+    """The promoted type of operands. Python numbers, and tensors made of them, adapt to the other operands."""
     strong = [o.dtype for o in operands if isinstance(o, Tensor) and not o._weak]
     weak = [o.dtype if isinstance(o, Tensor) else kind_of(o) for o in operands if not isinstance(o, Tensor) or o._weak]
     if not strong:
@@ -87,7 +89,7 @@ def common_type(name: str, operands: Sequence) -> DType:
 
 
 def broadcast_shapes(name: str, shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """The shape of an elementwise operation. Raises ShapeError, which names the dimension."""
+    """The broadcast shape of an elementwise operation. Raises ShapeError, naming the dimension."""
     rank = max((len(s) for s in shapes), default=0)
     result = [1] * rank
     for shape in shapes:
@@ -101,7 +103,7 @@ def broadcast_shapes(name: str, shapes: Sequence[Sequence[int]]) -> tuple[int, .
 
 
 def cast(trace: Trace, value: Value, element: str) -> Value:
-    """A tensor as one of another element type."""
+    """A tensor value converted to another element type."""
     if value.type.element == element:
         return value
     b = trace.builder
@@ -109,7 +111,7 @@ def cast(trace: Trace, value: Value, element: str) -> Value:
 
 
 def operand(trace: Trace, value, element: str | None = None) -> Value:
-    """A tensor or a number as a value of the program, of that element type when given."""
+    """A tensor or number as an IR value, converted to `element` if given."""
     if isinstance(value, Tensor):
         value._used()
         read = trace.value(value)
@@ -118,7 +120,7 @@ def operand(trace: Trace, value, element: str | None = None) -> Value:
 
 
 def elementwise(trace: Trace, name: str, operands: Sequence, body: Callable, dtype: DType | None = None) -> Tensor:
-    """body(builder, *elements) for each place of the broadcast operands, which are brought to one type (or `dtype`)."""
+    """body(builder, *elements) over the broadcast operands, converted to a common type or to `dtype`."""
     operands = [o if is_number(o) else tensor_of(o, name) for o in operands]
     tensors = [o for o in operands if isinstance(o, Tensor)]
     check_meshes(name, tensors)
@@ -136,27 +138,27 @@ def elementwise(trace: Trace, name: str, operands: Sequence, body: Callable, dty
 
 
 def need(name: str, tensor: Tensor, *kinds: str) -> None:
-    """Raises DTypeError unless the tensor is of one of the kinds."""
+    """Raises DTypeError unless the tensor's type is of one of the kinds "float", "integer", "bool"."""
     if tensor.dtype.kind not in kinds:
         raise refuse(DTypeError, f"'{name}' takes {' or '.join(kinds)}, not {tensor.dtype}; convert with astype")
 
 
 def listed(name: str, what: str, value, kind: type[Exception] = ArgumentError) -> list:
-    """A list or a tuple of something as a list. Raises `kind` for what is none."""
+    """A list or tuple as a list. Raises `kind` for other values."""
     if not isinstance(value, (list, tuple, range)):
-        raise refuse(kind, f"{what} {value!r} of '{name}' are no list")
+        raise refuse(kind, f"{what} {value!r} of '{name}' are not a list")
     return list(value)
 
 
 def whole(name: str, what: str, value) -> int:
-    """An integer. Raises ArgumentError."""
+    """An integer. Raises ArgumentError for other values."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise refuse(ArgumentError, f"{what} {value!r} of '{name}' is not an integer")
     return int(value)
 
 
 def axis_of(name: str, axis, rank: int) -> int:
-    """An axis, counted from the front. Raises ShapeError."""
+    """An axis as a non-negative index. Raises ShapeError if it is not an integer or out of range."""
     if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)):
         raise refuse(ShapeError, f"axis {axis!r} of '{name}' is not an integer")
     if not -rank <= axis < rank:
@@ -165,7 +167,10 @@ def axis_of(name: str, axis, rank: int) -> int:
 
 
 def axes_of(name: str, axis, rank: int) -> list[int]:
-    """None (all), a number or several, sorted."""
+    """Sorted non-negative axes from None (all), an axis, or several.
+
+    Raises ShapeError for duplicates and axes out of range.
+    """
     if axis is None:
         return list(range(rank))
     axes = [axis_of(name, a, rank) for a in (axis if isinstance(axis, (tuple, list)) else [axis])]

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tensors from nothing. Outside of jit they have values at once; inside, they are constants of the program."""
+"""Creation of tensors. Outside jit they have values; inside jit they are constants of the program."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .shapes import _extents
 
 
 def full(shape, fill_value, dtype=None) -> Tensor:
-    """A number in all places. Floats are float32 and integers int64 unless `dtype` says otherwise."""
+    """A tensor of `shape` filled with a number. dtype: default float32, int64 or bool, by the number."""
     shape = _extents("full", shape)
     if any(n < 0 for n in shape):
-        raise refuse(ShapeError, f"shape {shape} of 'full': extents are not negative")
+        raise refuse(ShapeError, f"shape {shape} of 'full': extents are non-negative")
     kind = dtypes.dtype(dtype if dtype is not None else type(fill_value))
     trace = current()
     if trace is not None:
@@ -31,17 +31,17 @@ def full(shape, fill_value, dtype=None) -> Tensor:
 
 
 def zeros(shape, dtype="float32") -> Tensor:
-    """0 in all places."""
+    """A tensor of zeros."""
     return full(shape, 0, dtype)
 
 
 def ones(shape, dtype="float32") -> Tensor:
-    """1 in all places."""
+    """A tensor of ones."""
     return full(shape, 1, dtype)
 
 
 def full_like(x, fill_value, dtype=None) -> Tensor:
-    """A number in all places, in the shape (and type) of x."""
+    """A tensor with the shape, dtype and placements of x, filled with a number."""
     x = tensor_of(x, "full_like")
     made = full(x.shape, fill_value, dtype if dtype is not None else x.dtype)
     if x.sharding is not None and made._scope is None:
@@ -50,12 +50,12 @@ def full_like(x, fill_value, dtype=None) -> Tensor:
 
 
 def zeros_like(x, dtype=None) -> Tensor:
-    """0 in the shape, type and placements of x."""
+    """A tensor of zeros with the shape, dtype and placements of x."""
     return full_like(x, 0, dtype)
 
 
 def ones_like(x, dtype=None) -> Tensor:
-    """1 in the shape, type and placements of x."""
+    """A tensor of ones with the shape, dtype and placements of x."""
     return full_like(x, 1, dtype)
 
 
@@ -69,7 +69,7 @@ def _iota(trace, shape, dim, element):
 
 
 def iota(shape, axis: int, dtype="int64") -> Tensor:
-    """Elements that are their index along an axis."""
+    """A tensor whose elements are their index along `axis`."""
     shape, kind = _extents("iota", shape), dtypes.dtype(dtype)
     if current() is None:
         along = np.arange(shape[axis]).reshape([-1 if d == axis else 1 for d in range(len(shape))])
@@ -78,13 +78,17 @@ def iota(shape, axis: int, dtype="int64") -> Tensor:
 
 
 def arange(start, stop=None, step=1, dtype=None) -> Tensor:
-    """Numbers from start on, below stop, by step."""
+    """A 1-D tensor of the numbers start, start + step, ... below stop; arange(stop) starts at 0.
+
+    dtype: default int64 for integers, else float32. Raises ShapeError if an argument is not a Python number or step is
+    0.
+    """
     start, stop = (0, start) if stop is None else (start, stop)
     for number in (start, stop, step):
         if not isinstance(number, (int, float, np.number)) or isinstance(number, bool):
-            raise refuse(ShapeError, f"'arange' from {start!r} to {stop!r} by {step!r}: numbers that are known when it is recorded")
+            raise refuse(ShapeError, f"'arange' from {start!r} to {stop!r} by {step!r}: arguments must be Python numbers")
     if step == 0:
-        raise refuse(ShapeError, "'arange' by steps of 0 never ends")
+        raise refuse(ShapeError, "'arange' with step 0 does not end")
     values = np.arange(start, stop, step)
     kind = dtypes.dtype(dtype if dtype is not None else "int64" if values.dtype.kind == "i" else "float32")
     if current() is None or isinstance(start, float) or isinstance(step, float):
@@ -94,12 +98,12 @@ def arange(start, stop=None, step=1, dtype=None) -> Tensor:
 
 
 def linspace(start, stop, num, dtype="float32") -> Tensor:
-    """`num` numbers from start to stop."""
+    """A 1-D tensor of `num` evenly spaced numbers from start to stop, inclusive."""
     return Tensor(np.linspace(start, stop, num), dtype)
 
 
 def eye(n, m=None, k=0, dtype="float32") -> Tensor:
-    """1 on diagonal k, 0 elsewhere."""
+    """An (n, m) tensor with ones on diagonal k and zeros elsewhere; m defaults to n."""
     shape = (n, n if m is None else m)
     if current() is None:
         return Tensor(np.eye(*shape, k), dtype)

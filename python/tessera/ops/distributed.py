@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where values lie: constraints, moves; and what derivatives do not pass."""
+"""Placement of tensors: shard_tensor, reshard, unshard; and stop_gradient."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .base import op, operand, tensor_of
 
 @op
 def constrain(trace, x, sharding):
-    """A traced value that lies as `sharding` says."""
+    """A traced tensor constrained to `sharding`."""
     return trace.constrained(x, sharding)
 
 
@@ -30,21 +30,22 @@ def _move(trace, x, sharding):
 
 
 def reshard(x, mesh: ProcessMesh, placements: Sequence) -> Tensor:
-    """The same value, placed otherwise, also on another mesh. Placements left out are Replicate().
+    """The same value with other placements, possibly on another mesh.
 
-    Raises PlacementError before anything is communicated.
+    placements: one per mesh axis; missing ones are Replicate(). Raises PlacementError for invalid placements, MeshError
+    if `mesh` is not a ProcessMesh.
     """
     x = tensor_of(x, "reshard")
     if not isinstance(mesh, ProcessMesh):
         raise refuse(MeshError, f"'reshard' takes a ProcessMesh, not {mesh!r}")
     sharding = check(Sharding(mesh, listed(placements)), x.shape, x.dtype.element, f"a tensor of shape {x.shape}")
-    if x._scope is None and x.sharding is None:  # dense: whole everywhere
+    if x._scope is None and x.sharding is None:  # dense: no communication
         return from_array(x._concrete("reshard"), x.dtype, sharding)
     return _move(x, sharding)
 
 
 class _Unused:
-    """Warns when a distributed tensor goes before anybody used it."""
+    """Warns if a distributed tensor is deleted before it was used."""
 
     def __init__(self):
         self.place, self.used = location(), False
@@ -57,15 +58,16 @@ class _Unused:
 
 @entry
 def shard_tensor(data, mesh: ProcessMesh, placements: Sequence, dtype=None) -> Tensor:
-    """A distributed tensor of `data` (a tensor, an array, a list).
+    """A distributed tensor of `data` (a tensor, an array or a list).
 
-    placements: one a mesh axis, Replicate(), Shard(dim) or Partial(reduction); axes left out are replicated. Of Partial the
-    value lives on coordinate 0, others hold the identity. In a traced function it demands that the value lies so.
+    placements: one per mesh axis, Replicate(), Shard(dim) or Partial(reduction); missing ones are Replicate(). With
+    Partial, coordinate 0 holds the value and the others the identity of the reduction. In a traced function this
+    constrains the sharding of the result.
 
-    Raises PlacementError, which names the placement, and MeshError.
+    Raises PlacementError, naming the placement, and MeshError if a traced tensor is on another mesh.
     """
     if not isinstance(mesh, ProcessMesh):
-        raise refuse(PlacementError, f"the mesh is a ProcessMesh, not {mesh!r}")
+        raise refuse(PlacementError, f"expected a ProcessMesh, got {mesh!r}")
     tensor = data if isinstance(data, Tensor) and dtype is None else Tensor(data, dtype) if not isinstance(data, Tensor) else data.astype(dtype)
     sharding = check(Sharding(mesh, listed(placements)), tensor.shape, tensor.dtype.element, f"a tensor of shape {tensor.shape}")
     tensor._used()
@@ -79,7 +81,7 @@ def shard_tensor(data, mesh: ProcessMesh, placements: Sequence, dtype=None) -> T
 
 
 def unshard(x) -> Tensor:
-    """The dense tensor of the same value."""
+    """The dense tensor with the same value; gathers a distributed one."""
     x = tensor_of(x, "unshard")
     if x.sharding is None:
         return x
@@ -89,7 +91,7 @@ def unshard(x) -> Tensor:
 
 @op
 def stop_gradient(trace, x):
-    """x, which derivatives take for a constant."""
+    """x, treated as a constant by derivatives."""
     x = tensor_of(x, "stop_gradient")
     value = operand(trace, x)
     return trace.tensor(trace.builder.op("dist.stop_gradient", [value], [value.type]).result, x.sharding, weak=x._weak)

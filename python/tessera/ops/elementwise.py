@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations on each element alone, by their names in the array API standard."""
+"""Elementwise operations, named as in the array API standard."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ __all__ = []
 
 
 def _named(name):
+    """Decorator: makes `apply(trace, ...)` the public operation `name`."""
     def register(function):
         function.__name__ = function.__qualname__ = name
         made = op(function)
@@ -30,7 +31,7 @@ def _named(name):
 
 
 def _floats(trace, name, x, body):
-    """Of integers as float32."""
+    """A unary operation on floats; integers are converted to float32."""
     if is_number(x):
         return elementwise(trace, name, [x], body, dtypes.float32)
     x = tensor_of(x, name)
@@ -40,7 +41,7 @@ def _floats(trace, name, x, body):
 def _unary(name, what=None):
     def apply(trace, x):
         return _floats(trace, name, x, lambda b, x: scalars.apply(b, what or name, x.type, x))
-    apply.__doc__ = f"{name} of each element; of integers as float32."
+    apply.__doc__ = f"Elementwise {name}, in the dtype of x; integers are converted to float32."
     _named(name)(apply)
 
 
@@ -51,7 +52,7 @@ _unary("round", "roundeven")
 
 
 def _both(name):
-    """The body of an operation of two elements of one type."""
+    """The body of a binary operation on elements of one type."""
     return lambda b, x, y: scalars.apply(b, name, x.type, x, y)
 
 
@@ -63,26 +64,26 @@ def _binary(name, what, doc):
     _named(name)(apply)
 
 
-_binary("add", "add", "Sums; operands are broadcast.")
-_binary("subtract", "sub", "Differences; operands are broadcast.")
-_binary("multiply", "mul", "Products; operands are broadcast.")
+_binary("add", "add", "x1 + x2, broadcast.")
+_binary("subtract", "sub", "x1 - x2, broadcast.")
+_binary("multiply", "mul", "x1 * x2, broadcast.")
 
 
 def _of_floats(trace, name, x1, x2, what):
-    """An operation of two floats; of integers as float32."""
+    """A binary operation on floats; integers are converted to float32."""
     common = common_type(name, [x if is_number(x) else tensor_of(x, name) for x in (x1, x2)])
     return elementwise(trace, name, [x1, x2], lambda b, x, y: b.apply(what, x, y), common if common.kind == "float" else dtypes.float32)
 
 
 @_named("divide")
 def _(trace, x1, x2):
-    """Quotients; of integers as float32."""
+    """x1 / x2, broadcast; integers are converted to float32."""
     return _of_floats(trace, "divide", x1, x2, "arith.divf")
 
 
 @_named("floor_divide")
 def _(trace, x1, x2):
-    """Quotients rounded down; of integers by 0 it is 0."""
+    """x1 / x2 rounded down, broadcast; integer division by 0 gives 0."""
     def body(b, x, y):
         if is_float(x.type):
             return b.apply("math.floor", b.apply("arith.divf", x, y))
@@ -92,18 +93,21 @@ def _(trace, x1, x2):
 
 @_named("remainder")
 def _(trace, x1, x2):
-    """What floor_divide leaves, with the sign of the divisor; of integers by 0 it is 0."""
+    """x1 - x2 * floor_divide(x1, x2), with the sign of x2, broadcast; an integer modulo 0 gives 0."""
     return elementwise(trace, "remainder", [x1, x2], lambda b, x, y: scalars.modulo(b, x.type, x, y))
 
 
 @_named("pow")
 def _(trace, x1, x2):
-    """Powers. A small integer exponent is written as products."""
+    """x1 ** x2, broadcast. Constant integer exponents up to 64 become products; others are computed as floats, integers in float32.
+
+    Raises ArgumentError for an integer x1 with a negative constant exponent.
+    """
     if isinstance(x2, int) and not isinstance(x2, bool) or isinstance(x2, float) and x2.is_integer():
         n = int(x2)
         x1 = tensor_of(x1, "pow")
         if n < 0 and x1.dtype.kind != "float":
-            raise refuse(ArgumentError, f"'pow' of {x1.dtype} by {n}: integers have no negative powers; convert with astype")
+            raise refuse(ArgumentError, f"'pow' of {x1.dtype} to the power {n}: integers have no negative powers; convert with astype")
         if builtins.abs(n) <= 64:
             return elementwise(trace, "pow", [x1], lambda b, x: scalars.power(b, x.type, x, n))
     return _of_floats(trace, "pow", x1, x2, "math.powf")
@@ -111,25 +115,25 @@ def _(trace, x1, x2):
 
 @_named("atan2")
 def _(trace, x1, x2):
-    """The angle of the point (x2, x1); of integers as float32."""
+    """The angle of the point (x2, x1) in (-pi, pi], broadcast; integers are converted to float32."""
     return _of_floats(trace, "atan2", x1, x2, "math.atan2")
 
 
 @_named("maximum")
 def _(trace, x1, x2):
-    """The greater of both; NaN wins."""
+    """The greater of x1 and x2, broadcast; propagates NaN."""
     return elementwise(trace, "maximum", [x1, x2], _both("max"))
 
 
 @_named("minimum")
 def _(trace, x1, x2):
-    """The less of both; NaN wins."""
+    """The lesser of x1 and x2, broadcast; propagates NaN."""
     return elementwise(trace, "minimum", [x1, x2], _both("min"))
 
 
 @_named("clip")
 def _(trace, x, min=None, max=None):
-    """Between `min` and `max`; None is no bound."""
+    """x limited to [min, max], broadcast; a bound of None is not applied. If min > max the result is max."""
     if min is not None:
         x = elementwise(trace, "clip", [x, min], _both("max"))
     if max is not None:
@@ -157,20 +161,20 @@ def _(trace, x):
 
 @_named("sign")
 def _(trace, x):
-    """-1, 0 or 1; NaN is its own sign."""
+    """-1, 0 or 1, in the dtype of x; NaN for NaN."""
     return elementwise(trace, "sign", [x], lambda b, x: scalars.sign(b, x.type, x))
 
 
 @_named("sigmoid")
 def _(trace, x):
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)); integers are converted to float32."""
     return _floats(trace, "sigmoid", x, scalars.logistic)
 
 
 def _comparison(name, what):
     def apply(trace, x1, x2):
         return elementwise(trace, name, [x1, x2], lambda b, x, y: scalars.compare(b, what, x.type, x, y))
-    apply.__doc__ = f"Whether {name.replace('_', ' ')}: a bool for each element."
+    apply.__doc__ = f"Elementwise comparison ({name.replace('_', ' ')}), broadcast; the result is bool."
     _named(name)(apply)
 
 
@@ -186,7 +190,7 @@ def _logical(name, what, only=None):
             if not isinstance(x, (bool, int)):
                 need(name, tensor_of(x, name), "integer", "bool")
         return elementwise(trace, name, [x1, x2], _both(what))
-    apply.__doc__ = f"{name} of each pair of elements."
+    apply.__doc__ = f"Elementwise {name.replace('_', ' ')}, broadcast."
     _named(name)(apply)
 
 
@@ -197,31 +201,31 @@ for _name in ("and", "or", "xor"):
 
 @_named("logical_not")
 def _(trace, x):
-    """True where the element is 0."""
+    """True where the element is 0 or False."""
     return elementwise(trace, "logical_not", [x], scalars.complement, dtypes.bool_)
 
 
 @_named("isnan")
 def _(trace, x):
-    """Whether it is not a number."""
+    """Whether each element is NaN."""
     return _floats(trace, "isnan", x, scalars.is_nan)
 
 
 @_named("isfinite")
 def _(trace, x):
-    """Whether it is neither infinite nor NaN."""
+    """Whether each element is neither infinite nor NaN."""
     return _floats(trace, "isfinite", x, scalars.is_finite)
 
 
 @_named("isinf")
 def _(trace, x):
-    """Whether it is infinite."""
+    """Whether each element is infinite."""
     return _floats(trace, "isinf", x, scalars.is_infinite)
 
 
 @_named("where")
 def _(trace, condition, x1, x2):
-    """x1 where the condition holds, x2 elsewhere; all are broadcast."""
+    """Elements of x1 where `condition` (bool) is true, of x2 elsewhere; all three are broadcast."""
     condition = tensor_of(condition, "where")
     pair = [x if is_number(x) else tensor_of(x, "where") for x in (x1, x2)]
     check_meshes("where", [condition, *[x for x in pair if isinstance(x, Tensor)]])
@@ -234,6 +238,6 @@ def _(trace, condition, x1, x2):
 
 @_named("astype")
 def _(trace, x, dtype):
-    """The elements as another type; floats become integers by truncation."""
+    """x converted to dtype. Floats are truncated to integers and saturate; NaN becomes 0."""
     x = tensor_of(x, "astype")
     return trace.tensor(cast(trace, operand(trace, x), dtypes.dtype(dtype).element))

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""x[key]."""
+"""Indexing of tensors: x[key]."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from .shapes import flip, permute_dims
 
 @op
 def getitem(trace, x, key):
-    """x[key]: numbers, slices (steps may be negative), ..., None, and integer tensors (take, take_at)."""
+    """x[key].
+
+    A key consists of integers, slices with any step, Ellipsis, None, and integer tensors (see take and take_at).
+
+    Raises ShapeError for too many indices and for integers out of range.
+    """
     key = key if isinstance(key, tuple) else (key,)
     if any(k is Ellipsis for k in key):
         at = next(i for i, k in enumerate(key) if k is Ellipsis)
@@ -40,15 +45,15 @@ def getitem(trace, x, key):
         elif hasattr(k, "shape") and len(k.shape) > 0 or isinstance(k, list):
             taken.append((len(shape), k))
             offsets.append(0), sizes.append(n), strides.append(1), shape.append(n)
-        elif hasattr(k, "_scope") and k._scope is not None:  # a number that is not known yet
+        elif hasattr(k, "_scope") and k._scope is not None:  # a traced integer
             taken.append((len(shape), k))
             offsets.append(0), sizes.append(n), strides.append(1), shape.append(n)
         else:
             try:
                 i = k.__index__()
             except (AttributeError, TypeError):
-                raise refuse(ShapeError, f"index {k!r} of a tensor of shape {x.shape}: there are numbers, slices, None, ..., "
-                                         "and integer tensors") from None
+                raise refuse(ShapeError, f"index {k!r} of a tensor of shape {x.shape} is not an integer, a slice, None, ... "
+                                         "or an integer tensor") from None
             if not -n <= i < n:
                 raise refuse(ShapeError, f"index {i} is out of range for axis {d} of extent {n}")
             offsets.append(i % n), sizes.append(1), strides.append(1)
@@ -61,7 +66,7 @@ def getitem(trace, x, key):
     if len(taken) > 1:
         axes = [axis for axis, _ in taken]
         together = axes == list(range(axes[0], axes[0] + len(axes)))
-        if not together:  # NumPy puts what they index in front
+        if not together:  # as in NumPy, the indexed axes come first
             result = permute_dims(result, [*axes, *[d for d in range(result.ndim) if d not in axes]])
         return take_at(result, [i for _, i in taken], axes[0] if together else 0)
     if taken:

@@ -1,20 +1,21 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Reading at indices that are known when it runs: sums over the dimension looked up of what has the index.
+"""Gather and scatter with computed indices, as sums over the indexed dimension:
 
     out[i, j] = sum over v of select(indices[i] == v, x[v, j], 0)
 
-When v is cut, each device looks up what it holds and the results add up; the derivative is the same with the roles changed.
-Nothing is multiplied, so that infinities and NaN stay where they are.
+If v is sharded, each device looks up the elements that it holds and the results are added; the derivative swaps the
+roles. Nothing is multiplied, so that infinities and NaN are preserved.
 
-What an index outside of its axis does is decided by `outside`, an argument of all of them:
+All operations take `outside`, the treatment of indices out of range:
 
-    "zero"    elements read are 0, those written are left out; -1 is the last one (NumPy's)
-    "poison"  as PyTorch, where -1 is the last one, too
-    "refuse"  as PyTorch, where indices that are negative are outside
+    "zero"    reads give 0, writes are dropped; -1 is the last element (NumPy)
+    "poison"  as in PyTorch, with -1 as the last element
+    "refuse"  as in PyTorch, with negative indices out of range
 
-PyTorch raises an error there. So do the last two where the indices are known before the program runs: constants, and arguments of the
-compiled function. Elsewhere what is read is NaN (of integers the least number, of bool true), and what is written is that altogether.
+PyTorch raises an error for indices out of range. So do the last two modes if the indices are known before the program
+runs: constants, and arguments of the compiled function. Otherwise elements read are NaN (the least integer, True for
+bool), and a write sets the whole result to that value.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ from .shapes import broadcast_to
 def _indices(name, indices) -> Tensor:
     indices = tensor_of(indices, name)
     if indices.dtype.kind != "integer":
-        raise refuse(DTypeError, f"indices of '{name}' are of {indices.dtype}; they are integers: convert with astype")
+        raise refuse(DTypeError, f"indices of '{name}' are {indices.dtype}, not integers; convert with astype")
     return indices
 
 
 def _signed(indices: Tensor) -> Tensor:
-    """Indices in a type that holds every extent and -1."""
+    """Indices in a signed type that holds every extent and -1."""
     return indices.astype("int64") if indices.dtype.element.startswith("u") or indices.dtype.itemsize < 4 else indices
 
 
@@ -54,9 +55,9 @@ OUTSIDE = ("zero", "poison", "refuse")
 
 
 def _check(trace, name, indices, n, outside) -> None:
-    """Raises OutOfRangeError for indices of an axis of extent n that lie outside, now or when the program is called."""
+    """Raises OutOfRangeError for indices out of range of an axis of extent n, now or when the program is called."""
     if outside not in OUTSIDE:
-        raise refuse(ArgumentError, f"outside '{outside}' of '{name}'; there are {', '.join(OUTSIDE)}")
+        raise refuse(ArgumentError, f"outside '{outside}' of '{name}' is not one of {', '.join(OUTSIDE)}")
     if outside == "zero":
         return
     trace.checked(indices, IndexCheck(standing_name() or name, 0 if outside == "refuse" else -n, n, location()))
@@ -64,7 +65,7 @@ def _check(trace, name, indices, n, outside) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class IndexCheck:
-    """Indices of operation `name` lie in [low, high)."""
+    """Checks that indices of operation `name` are in [low, high)."""
 
     name: str
     low: int
@@ -72,7 +73,8 @@ class IndexCheck:
     at: Location | None
 
     def __call__(self, indices: np.ndarray, here: bool = False) -> None:
-        """`here`: the operation is run where it is called, which may be another line than where it was recorded."""
+        """Raises OutOfRangeError. `here`: report the current line, in place of that where the operation was recorded.
+        """
         if indices.size:
             found = next((int(i) for i in (indices.min(), indices.max()) if not self.low <= i < self.high), None)
             if found is not None:
@@ -82,7 +84,7 @@ class IndexCheck:
 
 
 def _inside(b, indices, extents, outside):
-    """Where all indices (values of one shape, before they are wrapped) lie in their axes."""
+    """Whether all indices (tensors of equal shape, before wrapping) are in range of their axes."""
     def body(*found):
         return _all(b, [b.apply("arith.andi", b.compare("sge", i, b.constant(0 if outside == "refuse" else -n, i.type)),
                                 b.compare("slt", i, b.constant(n, i.type))) for i, n in zip(found, extents)])
@@ -90,12 +92,12 @@ def _inside(b, indices, extents, outside):
 
 
 def _poison(element):
-    """What stands where PyTorch raises an error."""
+    """The value of elements read out of range."""
     return math.nan if element in FLOATS else True if element == "i1" else 0 if is_unsigned(element) else constants.least(element)
 
 
 def _poisoned(trace, result, indices, extents, outside):
-    """`result`, or poison altogether if an index lies outside."""
+    """`result` if all indices are in range, else a tensor filled with poison."""
     if outside == "zero":
         return result
     b, value = trace.builder, trace.value(result)
@@ -106,7 +108,7 @@ def _poisoned(trace, result, indices, extents, outside):
 
 
 def _wrapped(trace, indices, n):
-    """The values of indices of an axis of extent n: -1 is the last one."""
+    """The values of indices into an axis of extent n, with negative ones counted from the end."""
     b = trace.builder
 
     def wrap(i):
@@ -115,7 +117,7 @@ def _wrapped(trace, indices, n):
 
 
 def _is(b, index, loop):
-    """In a body: whether an index is the iteration of a loop."""
+    """Inside a body: whether an index equals the induction variable of a loop."""
     return b.compare("eq", index, b.cast("arith.index_cast", b.index(loop), index.type))
 
 
@@ -124,8 +126,11 @@ def _all(b, conditions):
 
 
 def _lookup(trace, name, x, indices, places, index_places, loops, kept, looked_up=None, outside="zero"):
-    """The nest: operand dims at `places`, indices (one, or several alike) at `index_places`; the loops `looked_up` (the last one) run
-    along what the indices say."""
+    """The gather as a loop nest.
+
+    places, index_places: the loops of the dimensions of x and of the indices (one tensor, or several of equal shape);
+    kept: those of the result; looked_up: the loops over the indexed axes, by default the last one.
+    """
     b = trace.builder
     indices = indices if isinstance(indices, list) else [indices]
     looked_up = looked_up or [loops - 1]
@@ -141,7 +146,7 @@ def _lookup(trace, name, x, indices, places, index_places, loops, kept, looked_u
         return add(b, x.type, acc, b.select(same, x, b.constant(0, x.type)))
     shape, element = tuple(sizes[d] for d in kept), x.dtype.element
     init = b.constant(0, TensorType(shape, element))
-    if outside != "zero":  # nothing matches where an index lies outside: the sum starts from the poison
+    if outside != "zero":  # an index out of range matches no element: start its sum from the poison
         inside = _inside(b, [operand(trace, i) for i in indices], [sizes[v] for v in looked_up], outside)
         start = b.pointwise([inside], inside.type.shape, lambda ok: b.select(ok, b.constant(0, element), b.constant(_poison(element), element)))
         init = b.broadcast(start, shape, [kept.index(d) for d in index_places])
@@ -153,7 +158,10 @@ def _lookup(trace, name, x, indices, places, index_places, loops, kept, looked_u
 
 @op
 def take(trace, x, indices, axis=0, outside="zero"):
-    """Slices of x along `axis`, in the shape of the indices. Negative ones count from the end; outside, elements are 0 (`outside`)."""
+    """Slices of x at `indices` along `axis`: shape x.shape[:axis] + indices.shape + x.shape[axis + 1:].
+
+    Negative indices count from the end. Indices out of range give 0 unless `outside` says otherwise.
+    """
     x, indices = tensor_of(x, "take"), _indices("take", indices)
     check_meshes("take", [x, indices])
     dim = axis_of("take", axis, x.ndim)
@@ -167,13 +175,16 @@ def take(trace, x, indices, axis=0, outside="zero"):
 
 @op
 def take_at(trace, x, indices, axis=0, outside="zero"):
-    """out[.., s.., ..] = x[.., indices[0][s..], indices[1][s..], .., ..]: several index tensors, broadcast to one shape, for the axes from
-    `axis` on. Outside, elements are 0."""
+    """x indexed by several integer tensors, for the axes from `axis` on.
+
+    out[.., s.., ..] = x[.., indices[0][s..], indices[1][s..], .., ..], where indices is a list of tensors, broadcast to
+    one shape. Indices out of range give 0 unless `outside` says otherwise.
+    """
     x, indices = tensor_of(x, "take_at"), [_indices("take_at", i) for i in listed("take_at", "indices", indices)]
     check_meshes("take_at", [x, *indices])
     dim, count = axis_of("take_at", axis, x.ndim), len(indices)
     if not 0 < count <= x.ndim - dim:
-        raise refuse(ShapeError, f"'take_at' of shape {x.shape} by {count} indices from axis {dim} on")
+        raise refuse(ShapeError, f"'take_at' of shape {x.shape} with {count} indices from axis {dim} on; give 1 to {x.ndim - dim}")
     shape = broadcast_shapes("take_at", [i.shape for i in indices])
     indices = [i if i.shape == shape else broadcast_to(i, shape) for i in indices]
     rest = x.ndim - dim - count
@@ -186,12 +197,13 @@ def take_at(trace, x, indices, axis=0, outside="zero"):
 
 
 def _scatter(trace, name, x, updates, numbers, loops, read, match, mode):
-    """x with updates at the places where `match` holds: the nest has the loops of x, then those that the updates run over beside.
+    """x with `updates` added or set where `match` holds. The loops are those of x, then further ones of the updates.
 
-    match(found) is of the elements of `numbers`, all read as the updates are (map `read`). Of several that set one place the last wins:
-    first its number is found, then its value."""
+    numbers: (tensor, map) read next to the updates (map `read`); match(elements of numbers) is i1. If several updates
+    set one element the last one wins: a first nest finds its number, a second one its value.
+    """
     if mode not in ("add", "set"):
-        raise refuse(ArgumentError, f"mode '{mode}' of '{name}'; there are add and set")
+        raise refuse(ArgumentError, f"mode '{mode}' of '{name}' is not add or set")
     b, rank, element = trace.builder, x.ndim, common_type(name, [x, updates]).element
     x_value, value = operand(trace, x, element), operand(trace, updates, element)
     here, iterators = AffineMap(loops, tuple(range(rank))), ["parallel"] * rank + ["reduction"] * (loops - rank)
@@ -204,7 +216,7 @@ def _scatter(trace, name, x, updates, numbers, loops, read, match, mode):
         return trace.tensor(result)
     extents = {place: n for place, n in zip(read.results, updates.shape)}
 
-    def number():  # row-major in the loops that x has not
+    def number():  # row-major over the loops of the updates alone
         number = b.constant(0, "i32")
         for d in range(rank, loops):
             place = b.cast("arith.index_cast", b.index(d), "i32")
@@ -221,13 +233,16 @@ def _scatter(trace, name, x, updates, numbers, loops, read, match, mode):
 
 @op
 def put_at(trace, x, indices, updates, axis=0, mode="set", outside="zero"):
-    """x with out[.., indices[0][s..], indices[1][s..], .., ..] = updates[.., s.., ..], or with them added (mode "add"): the inverse of take_at.
-    What lies outside is left out (`outside`)."""
+    """x with out[.., indices[0][s..], indices[1][s..], .., ..] = updates[.., s.., ..]: the inverse of take_at.
+
+    mode: "set", or "add" to the elements. The last of several updates of one element wins. Indices out of range are
+    dropped unless `outside` says otherwise.
+    """
     x, updates, indices = tensor_of(x, "put_at"), tensor_of(updates, "put_at"), [_indices("put_at", i) for i in listed("put_at", "indices", indices)]
     check_meshes("put_at", [x, updates, *indices])
     dim, count = axis_of("put_at", axis, x.ndim), len(indices)
     if not 0 < count <= x.ndim - dim:
-        raise refuse(ShapeError, f"'put_at' of shape {x.shape} by {count} indices from axis {dim} on")
+        raise refuse(ShapeError, f"'put_at' of shape {x.shape} with {count} indices from axis {dim} on; give 1 to {x.ndim - dim}")
     shape = broadcast_shapes("put_at", [i.shape for i in indices])
     updates = broadcast_to(updates, (*x.shape[:dim], *shape, *x.shape[dim + count:]))
     if not updates.size or not x.size:
@@ -247,12 +262,15 @@ def put_at(trace, x, indices, updates, axis=0, mode="set", outside="zero"):
 
 @op
 def put_along_axis(trace, x, indices, values, axis=-1, mode="set", outside="zero"):
-    """x with out[.., indices[.., i, ..], ..] = values[.., i, ..], or with them added (mode "add"): the inverse of take_along_axis."""
+    """x with out[.., indices[.., i, ..], ..] = values[.., i, ..] along `axis`: the inverse of take_along_axis.
+
+    mode: "set", or "add" to the elements. values are broadcast to the shape of the indices.
+    """
     x, values, indices = tensor_of(x, "put_along_axis"), tensor_of(values, "put_along_axis"), _indices("put_along_axis", indices)
     check_meshes("put_along_axis", [x, values, indices])
     dim = axis_of("put_along_axis", axis, x.ndim)
     if x.ndim != indices.ndim or any(n != m for d, (n, m) in enumerate(zip(x.shape, indices.shape)) if d != dim):
-        raise refuse(ShapeError, f"shapes {x.shape} and {indices.shape} of 'put_along_axis' differ beside axis {dim}")
+        raise refuse(ShapeError, f"shapes {x.shape} and {indices.shape} of 'put_along_axis' must be equal except along axis {dim}")
     values = broadcast_to(values, indices.shape)
     if not indices.size:
         return x
@@ -267,24 +285,25 @@ def put_along_axis(trace, x, indices, values, axis=-1, mode="set", outside="zero
 
 @op
 def take_along_axis(trace, x, indices, axis=-1, outside="zero"):
-    """out[.., i, ..] = x[.., indices[.., i, ..], ..]: the shapes are equal beside `axis`."""
+    """out[.., i, ..] = x[.., indices[.., i, ..], ..] along `axis`; x and indices have equal shapes except along `axis`.
+    """
     x, indices = tensor_of(x, "take_along_axis"), _indices("take_along_axis", indices)
     check_meshes("take_along_axis", [x, indices])
     dim = axis_of("take_along_axis", axis, x.ndim)
     if x.ndim != indices.ndim or any(n != m for d, (n, m) in enumerate(zip(x.shape, indices.shape)) if d != dim):
-        raise refuse(ShapeError, f"shapes {x.shape} and {indices.shape} of 'take_along_axis' differ beside axis {dim}")
+        raise refuse(ShapeError, f"shapes {x.shape} and {indices.shape} of 'take_along_axis' must be equal except along axis {dim}")
     places = [x.ndim if d == dim else d for d in range(x.ndim)]
     return _lookup(trace, "take_along_axis", x, indices, places, list(range(x.ndim)), x.ndim + 1, list(range(x.ndim)), outside=outside)
 
 
 @op
 def one_hot(trace, indices, num_classes, dtype="float32"):
-    """1 at the index and 0 elsewhere, along a new last axis."""
+    """A new last axis of num_classes elements: 1 at the index, 0 elsewhere (everywhere, for an index out of range)."""
     b, indices = trace.builder, _signed(_indices("one_hot", indices))
     value, rank, element = operand(trace, indices), indices.ndim, dtypes.dtype(dtype).element
     classes = whole("one_hot", "num_classes", num_classes)
     if classes < 0:
-        raise refuse(ShapeError, f"{classes} classes of 'one_hot': there is no negative number of them")
+        raise refuse(ShapeError, f"num_classes {classes} of 'one_hot' is negative")
     type = TensorType((*indices.shape, classes), element)
     if not type.size:
         return trace.tensor(b.constant(0, type))

@@ -1,9 +1,9 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Labels of a loss: which ones count, and what a label outside of the classes does.
+"""Labels of losses: ignored labels, and labels out of range.
 
-A label outside raises OutOfRangeError where it is known before the program runs, as an index of `ops.take` with outside="refuse" does.
-Where the program computes it, its factor is NaN, so that neither the loss nor a gradient is a plausible number.
+A label out of range raises OutOfRangeError if it is known before the program runs, as with outside="refuse" in
+`ops.take`. If the program computes it, its factor is NaN, and so are the loss and gradients.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .base import op, operand
 
 @dataclasses.dataclass(frozen=True)
 class LabelCheck:
-    """Labels of loss `name` are in [0, classes), or `ignore`."""
+    """Checks that labels of loss `name` are in [0, classes) or equal `ignore`."""
 
     name: str
     classes: int
@@ -30,7 +30,7 @@ class LabelCheck:
     at: Location | None
 
     def __call__(self, labels: np.ndarray, here: bool = False) -> None:
-        """`here`: the loss is run where it is called, which may be another line than where it was recorded."""
+        """Raises OutOfRangeError. `here`: report the current line, in place of that where the loss was recorded."""
         outside = (labels < 0) | (labels >= self.classes)
         if self.ignore is not None:
             outside &= labels != self.ignore
@@ -42,11 +42,13 @@ class LabelCheck:
 
 @op
 def label_factors(trace, name, labels: Tensor, classes: int, ignore: int | None, dtype) -> Tensor:
-    """In the shape of the labels: 1 for a class, 0 for `ignore`, NaN for any other label.
+    """A tensor of the shape of the labels: 1 for a class, 0 for `ignore`, NaN for other labels.
 
-    Raises OutOfRangeError for the last ones, now or when the program is called, and DTypeError for labels that are no integers."""
+    Raises OutOfRangeError for other labels, now or when the program is called, and DTypeError if labels are not
+    integers.
+    """
     if labels.dtype.kind != "integer":
-        raise refuse(DTypeError, f"labels of '{name}' are of {labels.dtype}; they are integers: convert with astype")
+        raise refuse(DTypeError, f"labels of '{name}' are {labels.dtype}, not integers; convert with astype")
     trace.checked(labels, LabelCheck(name, classes, ignore, location()))
     b, element = trace.builder, dtype.element
     labels = labels.astype("int64")

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sums of products."""
+"""Contractions: matmul, einsum and relatives. 16-bit floats are accumulated in float32."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .shapes import permute_dims
 
 
 def contract(trace, name, lhs, rhs, lhs_loops, rhs_loops, loops, sizes):
-    """sum of lhs[lhs_loops] * rhs[rhs_loops] over the loops that are not in `loops`; sums of 16-bit floats in float32."""
+    """The sum of lhs[lhs_loops] * rhs[rhs_loops] over the loops that are not in `loops`."""
     b, element = trace.builder, common_type(name, [lhs, rhs]).element
     values = [operand(trace, lhs, element), operand(trace, rhs, element)]
     if all(i in loops for i in (*lhs_loops, *rhs_loops)):  # no sum
@@ -31,17 +31,21 @@ def contract(trace, name, lhs, rhs, lhs_loops, rhs_loops, loops, sizes):
 
 @op
 def matmul(trace, x1, x2):
-    """Products of matrices in the last two axes; axes before them are broadcast. Vectors lose their axis."""
+    """Matrix product over the last two axes, (..., m, k) @ (..., k, n) -> (..., m, n); leading axes are broadcast.
+
+    A 1-D operand is a row (x1) or column (x2) vector whose axis is dropped. Raises ShapeError for scalars and
+    mismatched extents.
+    """
     x1, x2 = tensor_of(x1, "matmul"), tensor_of(x2, "matmul")
     check_meshes("matmul", [x1, x2])
     if x1.ndim == 0 or x2.ndim == 0:
         raise refuse(ShapeError, f"'matmul' of shapes {x1.shape} and {x2.shape}: operands have at least one axis; use * for numbers")
     inner = x2.shape[-2] if x2.ndim > 1 else x2.shape[0]
     if x1.shape[-1] != inner:
-        raise refuse(ShapeError, f"'matmul' of shapes {x1.shape} and {x2.shape}: {x1.shape[-1]} columns meet {inner} rows")
+        raise refuse(ShapeError, f"'matmul' of shapes {x1.shape} and {x2.shape}: {x1.shape[-1]} columns do not match {inner} rows")
     batch1, batch2 = x1.shape[:-2], x2.shape[:-2]
     batch = broadcast_shapes("matmul", [batch1, batch2])
-    # Axes of extent 1 that are broadcast are taken away, others become loops.
+    # Broadcast axes of extent 1 are removed; other leading axes become loops.
     def loops_of(x, shape):
         kept = [d for d, n in enumerate(shape) if n == batch[len(batch) - len(shape) + d]]
         if len(kept) < len(shape):
@@ -65,30 +69,36 @@ def matmul(trace, x1, x2):
 
 def _parse(text, operands):
     if not isinstance(text, str):
-        raise refuse(ArgumentError, f"subscripts {text!r} of 'einsum' are no text")
+        raise refuse(ArgumentError, f"subscripts {text!r} of 'einsum' are not a string")
     if "->" not in text:
         joined = text.replace(",", "").replace(" ", "")
         text += "->" + "".join(sorted(c for c in set(joined) if joined.count(c) == 1))
     left, _, right = text.replace(" ", "").partition("->")
     parts = left.split(",")
     if len(parts) != len(operands) or not all(c.isalpha() for c in (left + right).replace(",", "")):
-        raise refuse(ShapeError, f"'einsum' of '{text}' with {len(operands)} operands: letters for the axes of each, commas between")
+        raise refuse(ShapeError, f"'einsum' of '{text}' with {len(operands)} operands: give one letter per axis, with "
+                                 "commas between operands")
     sizes: dict[str, int] = {}
     for part, x in zip(parts, operands):
         if len(part) != x.ndim or len(set(part)) != len(part):
             raise refuse(ShapeError, f"'einsum' of '{text}': '{part}' names {len(part)} axes, an operand has shape {x.shape}; each letter once")
         for letter, n in zip(part, x.shape):
             if sizes.setdefault(letter, n) != n:
-                raise refuse(ShapeError, f"'einsum' of '{text}': axis '{letter}' is {sizes[letter]} and {n}")
+                raise refuse(ShapeError, f"'einsum' of '{text}': axis '{letter}' has extents {sizes[letter]} and {n}")
     unknown = [c for c in right if c not in sizes]
     if unknown or len(set(right)) != len(right):
-        raise refuse(ShapeError, f"'einsum' of '{text}': the result names '{unknown[0] if unknown else right}', which is not an axis or twice there")
+        raise refuse(ShapeError, f"'einsum' of '{text}': the result names '{unknown[0] if unknown else right}', which "
+                                 "is unknown or duplicated")
     return parts, right, sizes
 
 
 @op
 def einsum(trace, text, *operands):
-    """Sums of products of one, two or more operands by letters for axes, "bqhd,bkhd->bhqk"; several from left to right."""
+    """Einstein summation: einsum("bqhd,bkhd->bhqk", q, k).
+
+    More than two operands are contracted from left to right. Raises ShapeError if the subscripts do not match the
+    operands.
+    """
     operands = [tensor_of(x, "einsum") for x in operands]
     check_meshes("einsum", operands)
     parts, right, sizes = _parse(text, operands)
@@ -110,7 +120,7 @@ def einsum(trace, text, *operands):
 
 
 def tensordot(x1, x2, axes=2):
-    """Sums over the last `axes` axes of x1 and the first of x2, or over pairs of axes (of x1, of x2)."""
+    """Contracts the last `axes` axes of x1 with the first of x2, or the pairs of axes (axes of x1, axes of x2)."""
     x1, x2 = tensor_of(x1, "tensordot"), tensor_of(x2, "tensordot")
     if isinstance(axes, int):
         axes = list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
@@ -123,12 +133,12 @@ def tensordot(x1, x2, axes=2):
 
 
 def outer(x1, x2):
-    """All products of elements of two vectors."""
+    """Outer product of two vectors, (n,) and (m,) -> (n, m)."""
     return einsum("a,b->ab", x1, x2)
 
 
 def vecdot(x1, x2, axis=-1):
-    """Sums of products along an axis of two tensors of one shape."""
+    """Sum of x1 * x2 along `axis`."""
     return sum(multiply(x1, x2), axis)
 
 

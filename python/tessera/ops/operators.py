@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operators and methods of tensors."""
+"""Operators and methods of Tensor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .getitem import getitem
 
 
 def attach(ops: ModuleType) -> None:
-    """Gives tensors the operators and methods of Python and NumPy, made of the functions of `ops`."""
+    """Adds Python's operators and NumPy's methods to Tensor, from the functions of `ops`."""
     for method, name in dict(add="add", sub="subtract", mul="multiply", truediv="divide", floordiv="floor_divide", mod="remainder",
                              pow="pow", matmul="matmul", and_="bitwise_and", or_="bitwise_or", xor="bitwise_xor").items():
         function, method = getattr(ops, name), method.rstrip("_")

@@ -1,6 +1,9 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations that combine elements along axes."""
+"""Reductions over axes, prefix sums, softmax.
+
+`axis` is an integer, a sequence of them, or None for all axes; keepdims keeps reduced axes with extent 1.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ def _keep(trace, value, shape, axes, keepdims):
 
 
 def fold(trace, name, x, axis, keepdims, what, identity, to=None):
-    """A reduction by an operation of scalars (tessera.ir.scalars), kept in `to` and rounded once."""
+    """A reduction by a scalar operation (tessera.ir.scalars), accumulated in `to` and rounded once."""
     b, axes = trace.builder, axes_of(name, axis, x.ndim)
     value = operand(trace, x)
     element = value.type.element
@@ -31,7 +34,7 @@ def fold(trace, name, x, axis, keepdims, what, identity, to=None):
 
 
 def _countable(x, name):
-    """bool and narrow integers are counted in 64 bits."""
+    """bool and integers below 64 bits converted to 64 bits."""
     x = tensor_of(x, name)
     if x.dtype.kind == "float" or x.dtype.itemsize == 8:
         return x
@@ -40,26 +43,26 @@ def _countable(x, name):
 
 @op
 def sum(trace, x, axis=None, keepdims=False):
-    """Sums over `axis` (a number, several, None: all). Sums of 16-bit floats are kept in float32."""
+    """Sum over `axis`. 16-bit floats are accumulated in float32; narrow integers and bool give 64-bit integers."""
     return fold(trace, "sum", _countable(x, "sum"), axis, keepdims, "add", 0)
 
 
 @op
 def prod(trace, x, axis=None, keepdims=False):
-    """Products over `axis`."""
+    """Product over `axis`, in the types of sum."""
     return fold(trace, "prod", _countable(x, "prod"), axis, keepdims, "mul", 1)
 
 
 @op
 def mean(trace, x, axis=None, keepdims=False):
-    """Means over `axis`; of integers as float32."""
+    """Mean over `axis`; integers are converted to float32. Raises ShapeError if there are no elements."""
     x = tensor_of(x, "mean")
     x = x if x.dtype.kind == "float" else x.astype("float32")
     count = math.prod(x.shape[d] for d in axes_of("mean", axis, x.ndim))
     if count == 0:
-        raise refuse(ShapeError, f"'mean' over no elements: the shape is {x.shape}")
+        raise refuse(ShapeError, f"'mean' of shape {x.shape} has no elements to reduce")
     narrow = x.dtype
-    if narrow.itemsize == 2:  # the division, too, in float32
+    if narrow.itemsize == 2:  # divide in float32 too
         return divide(sum(x.astype("float32"), axis, keepdims), count).astype(narrow)
     return divide(sum(x, axis, keepdims), count)
 
@@ -68,38 +71,41 @@ def _extreme(trace, name, x, axis, keepdims, largest):
     x = tensor_of(x, name)
     axes = axes_of(name, axis, x.ndim)
     if 0 in [x.shape[d] for d in axes]:
-        raise refuse(ShapeError, f"'{name}' over no elements: the shape is {x.shape}")
+        raise refuse(ShapeError, f"'{name}' of shape {x.shape} has no elements to reduce")
     identity = (constants.least if largest else constants.greatest)(x.dtype.element)
     return fold(trace, name, x, axis, keepdims, "max" if largest else "min", identity, x.dtype.element)
 
 
 @op
 def max(trace, x, axis=None, keepdims=False):
-    """The greatest elements over `axis`; NaN wins."""
+    """Maximum over `axis`; propagates NaN. Raises ShapeError if there are no elements."""
     return _extreme(trace, "max", x, axis, keepdims, True)
 
 
 @op
 def min(trace, x, axis=None, keepdims=False):
-    """The least elements over `axis`; NaN wins."""
+    """Minimum over `axis`; propagates NaN. Raises ShapeError if there are no elements."""
     return _extreme(trace, "min", x, axis, keepdims, False)
 
 
 @op
 def any(trace, x, axis=None, keepdims=False):
-    """Whether an element over `axis` is not 0."""
+    """Whether any element over `axis` is not 0."""
     return fold(trace, "any", tensor_of(x, "any").astype("bool"), axis, keepdims, "max", 0, "i1")
 
 
 @op
 def all(trace, x, axis=None, keepdims=False):
-    """Whether no element over `axis` is 0."""
+    """Whether all elements over `axis` are not 0."""
     return fold(trace, "all", tensor_of(x, "all").astype("bool"), axis, keepdims, "min", 1, "i1")
 
 
 @op
 def var(trace, x, axis=None, correction=0, keepdims=False):
-    """Variances over `axis`: the sum of squared distances from the mean, over the count less `correction`."""
+    """Variance over `axis`: the sum of squared deviations from the mean, divided by (count - correction).
+
+    Integers are converted to float32. Raises ShapeError if count <= correction.
+    """
     x = tensor_of(x, "var")
     if isinstance(correction, bool) or not isinstance(correction, (int, float)):
         raise refuse(ArgumentError, f"correction {correction!r} of 'var' is not a number")
@@ -113,18 +119,21 @@ def var(trace, x, axis=None, correction=0, keepdims=False):
 
 @op
 def std(trace, x, axis=None, correction=0, keepdims=False):
-    """Square roots of var."""
+    """Standard deviation over `axis`: sqrt(var)."""
     return sqrt(var(x, axis, correction, keepdims))
 
 
 def _arg(trace, name, x, axis, keepdims, largest):
-    """First the extreme value, then the least index that has it: both can be cut along the axis. NaN is extreme."""
+    """The extreme value, then the first index that has it: two reductions, so that `axis` can be sharded.
+
+    NaN counts as extreme.
+    """
     b, x = trace.builder, tensor_of(x, name)
     if axis is None:
         x, axis = x.reshape((x.size,)), 0
     dim = axis_of(name, axis, x.ndim)
     if x.shape[dim] == 0:
-        raise refuse(ShapeError, f"'{name}' over no elements: the shape is {x.shape}")
+        raise refuse(ShapeError, f"'{name}' of shape {x.shape} has no elements to reduce")
     best = operand(trace, _extreme(trace, name, x, dim, False, largest))
     result = first_of(b, operand(trace, x), best, dim, x.dtype.element, "i64")
     return trace.tensor(_keep(trace, result, x.shape, [dim], keepdims))
@@ -132,18 +141,18 @@ def _arg(trace, name, x, axis, keepdims, largest):
 
 @op
 def argmax(trace, x, axis=None, keepdims=False):
-    """The first index (int64) of the greatest element along `axis`; None: of the flattened tensor."""
+    """Index (int64) of the first maximum along `axis`; None: in the flattened tensor. NaN counts as the maximum."""
     return _arg(trace, "argmax", x, axis, keepdims, True)
 
 
 @op
 def argmin(trace, x, axis=None, keepdims=False):
-    """The first index (int64) of the least element along `axis`; None: of the flattened tensor."""
+    """Index (int64) of the first minimum along `axis`; None: in the flattened tensor. NaN counts as the minimum."""
     return _arg(trace, "argmin", x, axis, keepdims, False)
 
 
 def _cumulative(trace, name, x, axis, what, identity):
-    """A reduction over what lies at each place or before, along `axis`; what lies beyond is left out."""
+    """Inclusive prefix reduction along `axis`."""
     b, x = trace.builder, _countable(x, name)
     element, to = x.dtype.element, wide(x.dtype.element)
     result = accumulate(b, operand(trace, x), axis_of(name, axis, x.ndim), combine(b, what, to), identity, to)
@@ -152,18 +161,18 @@ def _cumulative(trace, name, x, axis, what, identity):
 
 @op
 def cumulative_sum(trace, x, axis=0):
-    """Sums of the elements up to each place along `axis`."""
+    """Inclusive prefix sums along `axis`, in the types of sum."""
     return _cumulative(trace, "cumulative_sum", x, axis, "add", 0)
 
 
 @op
 def cumulative_prod(trace, x, axis=0):
-    """Products of the elements up to each place along `axis`."""
+    """Inclusive prefix products along `axis`, in the types of sum."""
     return _cumulative(trace, "cumulative_prod", x, axis, "mul", 1)
 
 
 def _exponents(x, axis, name):
-    """exp(x - max) and the maximum, through which nothing is differentiated."""
+    """exp(x - max) and the maximum, which is treated as a constant by derivatives."""
     need(name, x, "float")
     greatest = stop_gradient(max(x, axis, True))
     return exp(subtract(x, greatest)), greatest
@@ -171,7 +180,10 @@ def _exponents(x, axis, name):
 
 @op
 def softmax(trace, x, axis=-1):
-    """exp(x) over its sum along `axis`; 16-bit floats are computed in float32."""
+    """exp(x) / sum(exp(x)) along `axis`, without overflow; 16-bit floats are computed in float32.
+
+    Raises DTypeError for integers.
+    """
     x = tensor_of(x, "softmax")
     if x.dtype.kind == "float" and x.dtype.itemsize == 2:
         return softmax(x.astype("float32"), axis).astype(x.dtype)
@@ -181,7 +193,7 @@ def softmax(trace, x, axis=-1):
 
 @op
 def logsumexp(trace, x, axis=-1, keepdims=False):
-    """The logarithm of the sum of exp(x) along `axis`."""
+    """log(sum(exp(x))) along `axis`, without overflow. Raises DTypeError for integers."""
     x = tensor_of(x, "logsumexp")
     powers, greatest = _exponents(x, axis, "logsumexp")
     result = add(log(sum(powers, axis, True)), greatest)
@@ -190,7 +202,7 @@ def logsumexp(trace, x, axis=-1, keepdims=False):
 
 @op
 def log_softmax(trace, x, axis=-1):
-    """log(softmax(x)), without overflow."""
+    """log(softmax(x)) along `axis`, without overflow; 16-bit floats are computed in float32."""
     x = tensor_of(x, "log_softmax")
     if x.dtype.kind == "float" and x.dtype.itemsize == 2:
         return log_softmax(x.astype("float32"), axis).astype(x.dtype)

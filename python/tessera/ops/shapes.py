@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations that move elements."""
+"""Operations that move elements: reshape, transpose, broadcast, concat, split, pad and relatives."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .base import axes_of, axis_of, broadcast_shapes, common_type, listed, op, o
 
 def _extents(name, shape) -> tuple[int, ...]:
     if not isinstance(shape, (int, np.integer)) and not hasattr(shape, "__iter__"):
-        raise refuse(ShapeError, f"extents {shape!r} of '{name}' are no integer and no list of them")
+        raise refuse(ShapeError, f"extents {shape!r} of '{name}' are not an integer or a list of integers")
     shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
     for n in shape:
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
@@ -28,19 +28,20 @@ def _extents(name, shape) -> tuple[int, ...]:
 
 @op
 def reshape(trace, x, shape):
-    """The same elements in row-major order; one extent may be -1."""
+    """The same elements in row-major order; one extent may be -1. Raises ShapeError if the number of elements differs.
+    """
     x, wanted = tensor_of(x, "reshape"), _extents("reshape", shape)
     known = math.prod(n for n in wanted if n != -1)
     if any(n < -1 for n in wanted) or wanted.count(-1) > 1:
-        raise refuse(ShapeError, f"'reshape' to {wanted}: extents are not negative, one may be -1")
+        raise refuse(ShapeError, f"'reshape' to {wanted}: extents are non-negative, one may be -1")
     if -1 in wanted and (known == 0 or x.size % known) or -1 not in wanted and known != x.size:
-        raise refuse(ShapeError, f"'reshape' of {x.shape} ({x.size} elements) to {wanted}: the number of elements stays")
+        raise refuse(ShapeError, f"'reshape' of {x.shape} ({x.size} elements) to {wanted}: the number of elements must not change")
     wanted = tuple(x.size // known if n == -1 else n for n in wanted)
     return trace.tensor(trace.builder.reshape(operand(trace, x), wanted), weak=x._weak)
 
 
 def flatten(x, start_axis: int = 0):
-    """Joins the axes from `start_axis` on."""
+    """Joins the axes from `start_axis` on into one."""
     x = tensor_of(x, "flatten")
     start = axis_of("flatten", start_axis, x.ndim)
     return reshape(x, (*x.shape[:start], math.prod(x.shape[start:])))
@@ -52,12 +53,12 @@ def permute_dims(trace, x, axes):
     x = tensor_of(x, "permute_dims")
     order = [axis_of("permute_dims", a, x.ndim) for a in listed("permute_dims", "axes", axes, ShapeError)]
     if sorted(order) != list(range(x.ndim)):
-        raise refuse(ShapeError, f"axes {tuple(axes)} of 'permute_dims' are no permutation of the {x.ndim} axes of {x.shape}")
+        raise refuse(ShapeError, f"axes {tuple(axes)} of 'permute_dims' are not a permutation of the {x.ndim} axes of {x.shape}")
     return trace.tensor(trace.builder.transpose(operand(trace, x), order))
 
 
 def matrix_transpose(x):
-    """The last two axes swapped."""
+    """Swaps the last two axes."""
     x = tensor_of(x, "matrix_transpose")
     if x.ndim < 2:
         raise refuse(ShapeError, f"'matrix_transpose' of shape {x.shape}: it takes at least two axes")
@@ -65,7 +66,7 @@ def matrix_transpose(x):
 
 
 def swapaxes(x, axis1, axis2):
-    """Two axes swapped."""
+    """Swaps two axes."""
     x = tensor_of(x, "swapaxes")
     a, c = axis_of("swapaxes", axis1, x.ndim), axis_of("swapaxes", axis2, x.ndim)
     order = list(range(x.ndim))
@@ -74,7 +75,7 @@ def swapaxes(x, axis1, axis2):
 
 
 def moveaxis(x, source, destination):
-    """An axis moved to another place."""
+    """Moves axis `source` to position `destination`."""
     x = tensor_of(x, "moveaxis")
     order = list(range(x.ndim))
     order.insert(axis_of("moveaxis", destination, x.ndim), order.pop(axis_of("moveaxis", source, x.ndim)))
@@ -82,14 +83,14 @@ def moveaxis(x, source, destination):
 
 
 def expand_dims(x, axis=0):
-    """A new axis of extent 1."""
+    """Inserts an axis of extent 1 at position `axis`."""
     x = tensor_of(x, "expand_dims")
     at = axis_of("expand_dims", axis, x.ndim + 1)
     return reshape(x, (*x.shape[:at], 1, *x.shape[at:]))
 
 
 def squeeze(x, axis=None):
-    """Without axes of extent 1."""
+    """Removes axes of extent 1: all, or those in `axis`. Raises ShapeError for other extents."""
     x = tensor_of(x, "squeeze")
     axes = [d for d, n in enumerate(x.shape) if n == 1] if axis is None else axes_of("squeeze", axis, x.ndim)
     for d in axes:
@@ -100,7 +101,8 @@ def squeeze(x, axis=None):
 
 @op
 def broadcast_to(trace, x, shape):
-    """Repeated along axes of extent 1 and along new ones in front."""
+    """x repeated along axes of extent 1 and along new leading axes. Raises ShapeError if the shapes do not broadcast.
+    """
     x, wanted = tensor_of(x, "broadcast_to"), _extents("broadcast_to", shape)
     if broadcast_shapes("broadcast_to", [x.shape, wanted]) != wanted:
         raise refuse(ShapeError, f"'broadcast_to' of {x.shape} to {wanted}: only extents of 1 are repeated")
@@ -119,13 +121,14 @@ def _together(name, tensors, axis):
     check_meshes(name, tensors)
     for i, x in enumerate(tensors):
         if x.ndim != tensors[0].ndim or any(n != m for d, (n, m) in enumerate(zip(x.shape, tensors[0].shape)) if d != axis):
-            raise refuse(ShapeError, f"shapes {tensors[0].shape} and {x.shape} (operands 0 and {i}) of '{name}' differ beside axis {axis}")
+            raise refuse(ShapeError, f"shapes {tensors[0].shape} and {x.shape} (operands 0 and {i}) of '{name}' must "
+                                     f"be equal except along axis {axis}")
     return tensors, common_type(name, tensors).element
 
 
 @op
 def concat(trace, tensors, axis=0):
-    """Tensors one after the other along `axis`."""
+    """Concatenates tensors along `axis`. Raises ShapeError if other extents differ."""
     tensors = _listed("concat", tensors)
     dim = axis_of("concat", axis, tensors[0].ndim) if tensors else 0
     tensors, element = _together("concat", tensors, dim)
@@ -134,7 +137,7 @@ def concat(trace, tensors, axis=0):
 
 @op
 def stack(trace, tensors, axis=0):
-    """Tensors one after the other along a new axis."""
+    """Stacks tensors of equal shape along a new axis."""
     tensors, element = _together("stack", _listed("stack", tensors), None)
     dim = axis_of("stack", axis, tensors[0].ndim + 1)
     b, shape = trace.builder, tensors[0].shape
@@ -142,13 +145,13 @@ def stack(trace, tensors, axis=0):
 
 
 def split(x, parts: int | Sequence[int], axis=0):
-    """Equal parts (a number) or parts of the given extents along `axis`: a list."""
+    """Splits x along `axis` into `parts` equal parts, or into parts of the given extents; returns a list."""
     x = tensor_of(x, "split")
     dim = axis_of("split", axis, x.ndim)
     n = x.shape[dim]
     if isinstance(parts, int):
         if parts < 1 or n % parts:
-            raise refuse(ShapeError, f"'split' of axis {dim}, extent {n}, into {parts} parts: they are equal; give their extents")
+            raise refuse(ShapeError, f"'split' of axis {dim}, extent {n}, into {parts} parts: parts must be equal; give their extents")
         parts = [n // parts] * parts
     if sum(parts) != n or any(p < 0 for p in parts):
         raise refuse(ShapeError, f"'split' of axis {dim}, extent {n}, into {list(parts)}: the extents add up to {sum(parts)}")
@@ -158,11 +161,11 @@ def split(x, parts: int | Sequence[int], axis=0):
 
 @op
 def tile(trace, x, repetitions):
-    """Each axis repeated."""
+    """Repeats x `repetitions` times along each axis."""
     x, b = tensor_of(x, "tile"), trace.builder
     repetitions = _extents("tile", repetitions)
     if any(n < 0 for n in repetitions):
-        raise refuse(ShapeError, f"repetitions {repetitions} of 'tile' are not negative")
+        raise refuse(ShapeError, f"repetitions {repetitions} of 'tile' must be non-negative")
     rank = max(x.ndim, len(repetitions))
     shape, repetitions = (1,) * (rank - x.ndim) + x.shape, (1,) * (rank - len(repetitions)) + repetitions
     value = b.reshape(operand(trace, x), shape)
@@ -171,14 +174,14 @@ def tile(trace, x, repetitions):
 
 
 def roll(x, shift, axis=None):
-    """Elements moved along axes by so many places; what leaves at the end comes in at the front."""
+    """Rotates elements along axes: out[i] = x[(i - shift) % extent]. axis None: of the flattened tensor."""
     x = tensor_of(x, "roll")
     if axis is None:
         return reshape(roll(flatten(x), shift, 0), x.shape)
     shifts = [shift] if isinstance(shift, int) else list(shift)
     axes = [axis] if isinstance(axis, int) else list(axis)
     if len(shifts) != len(axes):
-        raise refuse(ShapeError, f"shifts {shift} of 'roll' for axes {axis}: one an axis")
+        raise refuse(ShapeError, f"shifts {shift} of 'roll' for axes {axis}: give one per axis")
     for by, a in zip(shifts, axes):
         d = axis_of("roll", a, x.ndim)
         n = x.shape[d]
@@ -189,13 +192,13 @@ def roll(x, shift, axis=None):
 
 @op
 def repeat(trace, x, repeats, axis=None):
-    """Each element along `axis` (of the flattened tensor: None) so many times, one after the other."""
+    """Repeats each element `repeats` times along `axis`; None: of the flattened tensor."""
     x, b = tensor_of(x, "repeat"), trace.builder
     if axis is None:
         x, axis = flatten(x), 0
     d = axis_of("repeat", axis, x.ndim)
     if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 0:
-        raise refuse(ShapeError, f"repeats {repeats!r} of 'repeat': a number that is not negative")
+        raise refuse(ShapeError, f"repeats {repeats!r} of 'repeat' is not a non-negative integer")
     shape = (*x.shape[:d + 1], repeats, *x.shape[d + 1:])
     value = b.broadcast(operand(trace, x), shape, [i for i in range(len(shape)) if i != d + 1])
     return trace.tensor(b.reshape(value, (*x.shape[:d], x.shape[d] * repeats, *x.shape[d + 1:])))
@@ -203,11 +206,11 @@ def repeat(trace, x, repeats, axis=None):
 
 @op
 def diagonal(trace, x, offset=0, axis1=0, axis2=1):
-    """The elements x[.., i, .., i + offset, ..] of two axes, along a new last axis."""
+    """The elements x[.., i, .., i + offset, ..] of axes axis1 and axis2, along a new last axis."""
     x, b = tensor_of(x, "diagonal"), trace.builder
     first, second = axis_of("diagonal", axis1, x.ndim), axis_of("diagonal", axis2, x.ndim)
     if first == second:
-        raise refuse(ShapeError, f"axes {axis1} and {axis2} of 'diagonal' are one")
+        raise refuse(ShapeError, f"axes {axis1} and {axis2} of 'diagonal' are the same")
     offset = whole("diagonal", "offset", offset)
     row, column = max(0, -offset), max(0, offset)
     count = max(0, min(x.shape[first] - row, x.shape[second] - column))
@@ -226,7 +229,7 @@ def diagonal(trace, x, offset=0, axis1=0, axis2=1):
 
 @op
 def flip(trace, x, axis=None):
-    """The order of elements along axes reversed."""
+    """Reverses the order of elements along `axis`; None: along all axes."""
     x, b = tensor_of(x, "flip"), trace.builder
     axes, value = axes_of("flip", axis, x.ndim), operand(trace, x)
     places = tuple(f"-d{d} + {n - 1}" if d in axes and n > 1 else d for d, n in enumerate(x.shape))
@@ -237,14 +240,14 @@ def flip(trace, x, axis=None):
 
 @op
 def pad(trace, x, widths, value=0):
-    """`widths`: (before, after) for each axis; what is added is `value`, a number."""
+    """Pads each axis by (before, after) elements equal to the number `value`. widths: one pair per axis."""
     x = tensor_of(x, "pad")
     try:
         widths = [tuple(map(int, w)) for w in widths]
     except (TypeError, ValueError):
-        raise refuse(ShapeError, f"'pad' of shape {x.shape} by {widths!r}: a pair of non-negative numbers an axis") from None
+        raise refuse(ShapeError, f"'pad' of shape {x.shape} by {widths!r}: give a pair of non-negative numbers per axis") from None
     if len(widths) != x.ndim or any(len(w) != 2 or min(w) < 0 for w in widths):
-        raise refuse(ShapeError, f"'pad' of shape {x.shape} by {widths}: a pair of non-negative numbers an axis")
+        raise refuse(ShapeError, f"'pad' of shape {x.shape} by {widths}: give a pair of non-negative numbers per axis")
     return trace.tensor(trace.builder.pad(operand(trace, x), [w[0] for w in widths], [w[1] for w in widths], value))
 
 
@@ -267,7 +270,7 @@ def _triangle(trace, x, k, name, lower):
 
 @op
 def tril(trace, x, k=0):
-    """The lower triangle of the last two axes, up to diagonal k; 0 elsewhere."""
+    """The lower triangle of the last two axes, up to and including diagonal k; 0 elsewhere."""
     return _triangle(trace, x, k, "tril", True)
 
 

@@ -1,6 +1,10 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Convolutions and pools over the last axes, (batch, channel, space...)."""
+"""Convolutions and pooling of tensors (batch, channels, space...).
+
+padding: a number, a number or a pair (before, after) per spatial axis, "same" (the result has ceil(extent / stride)
+elements) or "valid" (none). Sums of 16-bit floats are accumulated in float32.
+"""
 
 from __future__ import annotations
 
@@ -17,53 +21,56 @@ from .shapes import flip, swapaxes
 
 
 def _each(name, what, value, count) -> list[int]:
-    """A number for each spatial axis."""
+    """One number per spatial axis."""
     values = [value] * count if isinstance(value, int) else list(value)
     if len(values) != count or any(not isinstance(v, int) for v in values):
-        raise refuse(ShapeError, f"{what} {value} of '{name}': a number, or one for each of the {count} spatial axes")
+        raise refuse(ShapeError, f"{what} {value} of '{name}' is not a number, or one per spatial axis ({count})")
     return values
 
 
 def _padding(name, padding, shape, window, stride, dilation) -> list[tuple[int, int]]:
-    """(before, after) for each axis; "same" keeps ceil(extent / stride) places, "valid" adds nothing."""
+    """(before, after) per spatial axis."""
     if padding == "valid":
         return [(0, 0)] * len(shape)
     if padding == "same":
         total = [max(0, (-(-n // s) - 1) * s + (k - 1) * d + 1 - n) for n, k, s, d in zip(shape, window, stride, dilation)]
         return [(t // 2, t - t // 2) for t in total]
     if isinstance(padding, str):
-        raise refuse(ShapeError, f"padding '{padding}' of '{name}': there are \"same\", \"valid\", numbers and pairs")
+        raise refuse(ShapeError, f"padding '{padding}' of '{name}' is not \"same\", \"valid\", a number or pairs")
     values = [padding] * len(shape) if isinstance(padding, int) else list(padding)
     pairs = [(p, p) if isinstance(p, int) else tuple(p) for p in values]
     if len(pairs) != len(shape) or any(len(p) != 2 or min(p) < 0 for p in pairs):
-        raise refuse(ShapeError, f"padding {padding} of '{name}': a number or a pair that is not negative for each of the {len(shape)} axes")
+        raise refuse(ShapeError, f"padding {padding} of '{name}': give a non-negative number or pair for each of the {len(shape)} axes")
     return pairs
 
 
 def _places(name, shape, window, stride, dilation, padding) -> list[int]:
+    """The number of windows along each spatial axis. Raises ShapeError if a window is longer than the padded axis."""
     counts = []
     for n, k, s, d, (low, high) in zip(shape, window, stride, dilation, padding):
         reach = (k - 1) * d + 1
         if k < 1 or s < 1 or d < 1:
-            raise refuse(ShapeError, f"windows of '{name}' are {window}, strides {stride}, dilations {dilation}: all at least 1")
+            raise refuse(ShapeError, f"windows of '{name}' are {window}, strides {stride}, dilations {dilation}; all must be at least 1")
         if n + low + high < reach:
-            raise refuse(ShapeError, f"'{name}': a window reaches over {reach} elements, the padded axis has {n + low + high}")
+            raise refuse(ShapeError, f"'{name}': a window spans {reach} elements, but the padded axis has {n + low + high}")
         counts.append((n + low + high - reach) // s + 1)
     return counts
 
 
 @op
 def conv(trace, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    """x (batch, channels, space...) with weight (features, channels / groups, window...): (batch, features, places...).
+    """Convolution of x (batch, channels, space...) with weight (features, channels / groups, window...).
 
-    padding: a number, a (before, after) for each axis, "same" or "valid". Sums of 16-bit floats are kept in float32.
+    bias: (features,). Returns (batch, features, space...). Raises ShapeError for shapes that do not match, DTypeError
+    for integers.
     """
     x, weight = tensor_of(x, "conv"), tensor_of(weight, "conv")
     check_meshes("conv", [x, weight])
     need("conv", x, "float")
     space = x.ndim - 2
     if space < 1 or weight.ndim != x.ndim:
-        raise refuse(ShapeError, f"'conv' of shapes {x.shape} and {weight.shape}: (batch, channels, space...) with (features, channels, window...)")
+        raise refuse(ShapeError, f"'conv' of shapes {x.shape} and {weight.shape}: expected (batch, channels, "
+                                 "space...) and (features, channels, window...)")
     if x.shape[1] != weight.shape[1] * groups or weight.shape[0] % groups:
         raise refuse(ShapeError, f"'conv' of {x.shape[1]} channels with a weight of {weight.shape[1]} in {groups} groups of {weight.shape[0]} features")
     stride, dilation = _each("conv", "stride", stride, space), _each("conv", "dilation", dilation, space)
@@ -79,16 +86,19 @@ def conv(trace, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)
 
 @op
 def conv_transpose(trace, x, weight, bias=None, stride=1, padding=0, output_padding=0, dilation=1, groups=1):
-    """The adjoint of conv: x (batch, channels, space...) with weight (channels, features / groups, window...): (batch, features, places...).
+    """Transposed convolution, the adjoint of conv.
 
-    An axis of extent n becomes (n - 1) * stride + dilation * (window - 1) + 1 - 2 * padding + output_padding.
+    x: (batch, channels, space...); weight: (channels, features / groups, window...); bias: (features,). Returns (batch,
+    features, space...), in which an axis of extent n has become (n - 1) * stride + dilation * (window - 1) + 1 - 2 *
+    padding + output_padding.
     """
     x, weight = tensor_of(x, "conv_transpose"), tensor_of(weight, "conv_transpose")
     check_meshes("conv_transpose", [x, weight])
     need("conv_transpose", x, "float")
     space = x.ndim - 2
     if space < 1 or weight.ndim != x.ndim:
-        raise refuse(ShapeError, f"'conv_transpose' of shapes {x.shape} and {weight.shape}: (batch, channels, space...) with (channels, "
+        raise refuse(ShapeError, f"'conv_transpose' of shapes {x.shape} and {weight.shape}: expected (batch, "
+                                 "channels, space...) and (channels, "
                                  "features, window...)")
     if x.shape[1] != weight.shape[0] or groups < 1 or weight.shape[0] % groups:
         raise refuse(ShapeError, f"'conv_transpose' of {x.shape[1]} channels with a weight of {weight.shape[0]} in {groups} groups")
@@ -96,14 +106,14 @@ def conv_transpose(trace, x, weight, bias=None, stride=1, padding=0, output_padd
     padding, more = _each("conv_transpose", "padding", padding, space), _each("conv_transpose", "output_padding", output_padding, space)
     window, b = weight.shape[2:], trace.builder
     if min(stride) < 1 or min(dilation) < 1:
-        raise refuse(ShapeError, f"strides {stride} and dilations {dilation} of 'conv_transpose' are at least 1")
+        raise refuse(ShapeError, f"strides {stride} and dilations {dilation} of 'conv_transpose' must be at least 1")
     edge = [(d * (k - 1) - p, d * (k - 1) - p + extra) for k, d, p, extra in zip(window, dilation, padding, more)]
     out = [(n - 1) * s + 1 + low + high - d * (k - 1) for n, s, (low, high), d, k in zip(x.shape[2:], stride, edge, dilation, window)]
     if min(out) < 1:
-        raise refuse(ShapeError, f"'conv_transpose' of {x.shape} by windows {list(window)}: nothing is left, the extents are {out}")
+        raise refuse(ShapeError, f"'conv_transpose' of {x.shape} by windows {list(window)}: the result would have extents {out}")
     element = common_type("conv_transpose", [x, weight]).element
     spread = edges(b, dilate(b, operand(trace, x, element), [1, 1, *stride], 0), [(0, 0), (0, 0), *edge], 0)
-    # The kernel backwards, features first: (groups, in, out) -> (groups, out, in).
+    # Flip the kernel and put features first: (groups, in, out) -> (groups, out, in).
     features = weight.shape[1]
     kernel = flip(weight, tuple(range(2, weight.ndim))).reshape((groups, -1, features, *window))
     kernel = swapaxes(kernel, 1, 2).reshape((groups * features, -1, *window))
@@ -119,7 +129,7 @@ def _pool(trace, name, x, window, stride, padding, what, identity, to, dilation=
     need(name, x, "float", "integer")
     space = x.ndim - 2
     if space < 1:
-        raise refuse(ShapeError, f"'{name}' of shape {x.shape}: (batch, channels, space...)")
+        raise refuse(ShapeError, f"'{name}' of shape {x.shape}: expected (batch, channels, space...)")
     window = _each(name, "window", window, space)
     stride = window if stride is None else _each(name, "stride", stride, space)
     dilation = _each(name, "dilation", dilation, space)
@@ -135,14 +145,17 @@ def _pool(trace, name, x, window, stride, padding, what, identity, to, dilation=
 
 @op
 def max_pool(trace, x, window, stride=None, padding=0, dilation=1):
-    """The greatest element of each window; the stride is the window unless given. What is padded never wins."""
+    """Maximum of each window of x (batch, channels, space...); stride defaults to the window.
+
+    Padding is never the maximum.
+    """
     x = tensor_of(x, "max_pool")
     return _pool(trace, "max_pool", x, window, stride, padding, "max", constants.least(x.dtype.element), x.dtype.element, dilation)
 
 
 @op
 def sum_pool(trace, x, window, stride=None, padding=0):
-    """The sum of each window."""
+    """Sum of each window of x (batch, channels, space...); stride defaults to the window."""
     x = tensor_of(x, "sum_pool")
     need("sum_pool", x, "float")
     return _pool(trace, "sum_pool", x, window, stride, padding, "add", 0, wide(x.dtype.element))
@@ -150,7 +163,7 @@ def sum_pool(trace, x, window, stride=None, padding=0):
 
 @op
 def avg_pool(trace, x, window, stride=None, padding=0):
-    """The mean of each window; what is padded counts as 0."""
+    """Mean of each window of x (batch, channels, space...); stride defaults to the window. Padding counts as 0."""
     x = tensor_of(x, "avg_pool")
     need("avg_pool", x, "float")
     return sum_pool(x, window, stride, padding) / math.prod(_each("avg_pool", "window", window, x.ndim - 2))
