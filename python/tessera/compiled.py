@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compiling functions, and saying what they would communicate."""
+"""Compilation of functions, and reports of their communication."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .trace import current
 
 
 class Jitted:
-    """What `jit` makes. Called inside of another recorded function it is a part of that."""
+    """The result of `jit`. Called while another function is recorded, it becomes a part of that one."""
 
     def __init__(self, function: Callable, mesh: ProcessMesh | None = None, feeds: bool = True, donate: bool = False,
                  backend: str = "threads", devices: int = 0, **options):
@@ -53,7 +53,7 @@ class Jitted:
         return Arguments(self._function, args, kwargs, parameters=self._parameters)
 
     def _merge(self) -> tuple[dict, dict, tuple]:
-        """The options of the context, with them those of `jit`, which count before them, and these as a key."""
+        """(options of the context, the same overridden by those of `jit`, the latter as a cache key)."""
         of_all, merged = context.options(), self._merged
         if of_all is not merged[0]:
             options = {**of_all, **self._options, "search": self._options.get("search") or of_all.get("search", "")}
@@ -61,7 +61,8 @@ class Jitted:
         return merged
 
     def _warn_of_numbers(self, arguments, key):
-        """Plain numbers belong to the program: says so once where it is recorded again and again for another one."""
+        """Warns once if the function is recorded repeatedly for a changing plain number, which is part of the program.
+        """
         alike = [other for other in self._recorded if other[1:] == key[1:]]
         if len(alike) != _MANY - 1:
             return
@@ -82,21 +83,21 @@ class Jitted:
 
     @entry
     def lower(self, *args, **kwargs) -> Program:
-        """The program for such arguments (tensors, or descriptions made by `spec`)."""
+        """The Program for such arguments: tensors, or descriptions made by `spec`."""
         return self._record(self._arguments(args, kwargs)).program
 
     @entry
     def explain(self, *args, **kwargs) -> Report:
-        """What the program for such arguments communicates, and why."""
+        """The Report for such arguments: what the program communicates, and why."""
         return self.lower(*args, **kwargs).explain(**self._merge()[1])
 
     @property
     def wire_bytes(self) -> int:
-        """Bytes that the collectives of all calls have moved a device, counted by the runtime."""
+        """Bytes per device moved by the collectives of all calls, counted by the runtime."""
         return sum(r.session.wire_bytes for r in self._recorded.values() if r._session is not None)
 
 
-_MANY = 8  # programs of one function that differ in a number alone
+_MANY = 8  # programs of one function that differ only in a number, before the warning
 
 SEARCHES = ("sharding_propagation", "dynamic_programming", "recursive_programming", "exact")
 
@@ -104,26 +105,31 @@ SEARCHES = ("sharding_propagation", "dynamic_programming", "recursive_programmin
 def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, search: str | None = None, feeds: bool = True,
         donate: bool = False, objective: str = "time", topology: str | os.PathLike | None = None, minimise: str = "time", memory_budget: float | None = None,
         time_limit: float | None = None, overlap: bool = False, narrow_reductions: bool = False, backend: str = "threads", devices: int = 0, **unknown) -> Jitted:
-    """Compiles a function of tensors (and trees of them) into one program for all devices that its tensors name.
+    """Compiles a function of tensors, and trees of them, into one program for all devices of their meshes.
 
-    The function is recorded at its first call, and again for arguments of another structure, shape, type or placement. Floats
-    are arguments of the program, other plain values are part of it. What it changes in its arguments (attributes of modules,
-    entries of lists) is changed in them.
+    The function is recorded at its first call, and again for arguments of another structure, shape, dtype or placement.
+    Floats are arguments of the program; other plain values are part of it. Changes that the function makes to its
+    arguments (attributes of modules, entries of lists) take effect after the call.
 
-    mesh: default mesh of values without a placement. search: how missing placements are searched for ("dynamic_programming", ...);
-    without one they follow from those that are given. feeds: a result of the
-    structure of an argument takes its placements. donate: such results stay on the devices; given to the next call they are not copied,
-    and overwritten by it: using them afterwards is an error. objective: what plans of moves minimise, "time" or "bytes"; topology: the file of
-    the machine (docs/report.md). Of a search: minimise: what the plan has the least of, "time" or "memory"; memory_budget: GiB a device at
-    the peak, at most; where no plan fits an Error names what takes most; time_limit: seconds, then the best so far (default 10).
-    overlap: whether devices compute while collectives are under way (docs/report.md), else they wait for each.
-    narrow_reductions: whether sums over devices that end in 16-bit floats are sent in 16 bits: half the bytes, a rounding for each
-    device (docs/numerics.md).
-    backend: what executes the program, as of `load`: "threads", all devices in this process; "mpi", one process a device, all of which
-    run the same script and read results together (docs/launch.md). devices: of backend "tcp": how many each process has, if several; process p
-    has those from p * devices on.
+    mesh: the mesh of values without placements.
+    search: how to search for missing placements, "dynamic_programming", "recursive_programming", "exact" or
+        "sharding_propagation"; None propagates the given ones.
+    feeds: a result with the structure of an argument takes its placements.
+    donate: such results stay on the devices. The next call takes them without a copy and overwrites them; using them
+        afterwards raises TraceError.
+    objective: what plans of reshards minimise, "time" or "bytes".
+    topology: the machine's topology file (docs/report.md).
+    minimise: what a search minimises, "time" or "memory".
+    memory_budget: the maximum peak of a searched plan, GiB per device. If no plan fits, an Error names what takes most.
+    time_limit: seconds of a search (default 10), after which the best plan so far is used.
+    overlap: compute while collectives run (docs/report.md); else devices wait for each collective.
+    narrow_reductions: send terms of sums with 16-bit float results in 16 bits, which halves the bytes and adds one
+        rounding per device (docs/numerics.md).
+    backend: what executes the program, as in `load`: "threads", all devices in this process; "mpi", one process per
+        device, all running the same script and reading results collectively (docs/launch.md).
+    devices: of backend "tcp", the number of devices per process; process p has those from p * devices on.
 
-    Raises ArgumentError for an option that is unknown, another objective or search, a budget or time that is not positive, what is not a function and no mesh.
+    Raises ArgumentError for an unknown option, an invalid value, or if `function` is not callable.
     """
     if unknown:
         known = [name for name in inspect.signature(jit).parameters if name not in ("function", "unknown")]
@@ -161,15 +167,20 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
 
 
 def explain(function: Callable, *args, **kwargs) -> Report:
-    """What a call of `function` would communicate, and why; runs nothing. Arguments may be descriptions (`spec`)."""
+    """The Report of a call of `function`: what it communicates, and why.
+
+    Runs nothing; arguments may be descriptions (`spec`).
+    """
     made = function if isinstance(function, Jitted) else jit(function)
     return made.explain(*args, **kwargs)
 
 
 @entry
 def infer_layout(function, *args, **kwargs) -> dict[str, Placed]:
-    """How each argument of a call lies, by name, as compiled; runs nothing. A value is the text of reports, with the Sharding in
-    `.sharding`."""
+    """The placement of each argument of a call, by name, as compiled; runs nothing.
+
+    Values are texts with the Sharding in `.sharding`.
+    """
     made = function if isinstance(function, Jitted) else jit(function)
     recorded = made._record(made._arguments(args, kwargs))
     meshes = {name: mesh for mesh, name in recorded.trace.meshes.items()}
@@ -177,10 +188,10 @@ def infer_layout(function, *args, **kwargs) -> dict[str, Placed]:
 
 
 def infer_predict_layout(module: Callable, *inputs) -> dict[str, Placed]:
-    """How each parameter and buffer of a module lies when it is called with such inputs, by its name in checkpoints; compiles only. The
-    result is a predict_strategy of load_distributed_checkpoint.
+    """The placement of each parameter and buffer of a module for such inputs, by name in checkpoints.
 
-    Raises what the call would: ShapeError, ... for inputs that do not fit.
+    Compiles and runs nothing. The result is a predict_strategy of load_distributed_checkpoint. Raises what the call
+    would: ShapeError, ... for invalid inputs.
     """
     def predict(module, *inputs):
         return module(*inputs)

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Artifacts as functions: loaded from a file, called with arrays of any library."""
+"""Compiled artifacts as functions of arrays."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ _CPU = 1  # of DLPack's device types
 class Executable:
     """A compiled program on its devices.
 
-    Calling it executes one step. Arguments are given in order or by name, as global arrays: NumPy, whatever offers DLPack
-    (PyTorch, JAX, CuPy in host memory), the buffer protocol or `__array__`; their types must be the program's. An argument
-    that is left out keeps what it has: the last value given, what the last step fed it, or random values that the seed decides.
-    Returns the results in order, a NumPy array each (`__dlpack__` hands them on), or the array alone where there is one.
-    Raises tessera.Error.
+    A call executes one step. Arguments are global arrays, by position or name: NumPy, any object in host memory with
+    DLPack (PyTorch, JAX, CuPy), the buffer protocol or `__array__`, of the program's dtypes. An argument that is left
+    out keeps its value: the last one given, the result that fed it, or random values determined by the seed.
+
+    Returns the results in order as NumPy arrays (with `__dlpack__`): a tuple, or the array alone if there is one
+    result. Raises tessera.Error for invalid arguments.
     """
 
     def __init__(self, session: Session):
@@ -63,15 +64,18 @@ class Executable:
 
     @property
     def wire_bytes(self) -> int:
-        """Bytes that the collectives have moved a device since the program was loaded."""
+        """Bytes per device moved by collectives since the program was loaded."""
         return self._session.wire_bytes
 
 
 @entry
 def load(artifact: bytes | str | os.PathLike, backend: str = "threads", devices: int = 0, cores: int = 0, seed: int = 0) -> Executable:
-    """Opens what `tessera compile` or `jit(...).compile()` wrote: a path, or the bytes. `devices`: how many to offer, 0 as many as
-    it needs; `cores`: workers of the backend, 0 all; `seed`: of arguments that are never given, 64 bits. Raises tessera.Error where
-    the artifact is damaged, of another version, or needs what the backend lacks."""
+    """Loads an artifact of `tessera compile` or `Program.compile`: a path, or bytes.
+
+    backend: "threads", "mpi", "tcp", "cuda", ...; devices: number to offer, 0: as many as needed; cores: worker
+    threads, 0: all; seed: 64 bits, of the random values of arguments that are never given. Raises tessera.Error if the
+    artifact is damaged, of another version, or needs features that the backend lacks.
+    """
     if isinstance(artifact, (bytearray, memoryview)):
         artifact = bytes(artifact)
     place = ""
@@ -89,7 +93,7 @@ def load(artifact: bytes | str | os.PathLike, backend: str = "threads", devices:
 
 
 def to_host(value, name: str) -> np.ndarray:
-    """An array in host memory, without a copy where the library allows it."""
+    """An array in host memory, without a copy if the library allows it."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         return _read(_of_torch(value, name, torch), name)
@@ -102,7 +106,8 @@ def to_host(value, name: str) -> np.ndarray:
 
 
 def _of_torch(value, name: str, torch):
-    """What PyTorch's tensor holds, written out: DLPack knows neither its gradients nor its signs and conjugates yet to come."""
+    """A PyTorch tensor without properties that DLPack cannot express: gradient, lazy conjugation, bfloat16 (as bits).
+    """
     if value.layout != torch.strided:
         raise refuse(Error, f"argument '{name}' is of layout {value.layout}, the program takes whole arrays; convert it with to_dense()")
     if value.device.type != "cpu":

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A Python function as a program."""
+"""Recording of a Python function as a program, and its execution."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .trace import Trace, operations
 
 @contextlib.contextmanager
 def _uncollected():
-    """Recording makes many objects and no garbage: looking for it would take most of the time."""
+    """Context manager: disables the garbage collector, since recording makes many objects and no garbage."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -39,7 +39,7 @@ def _uncollected():
 
 @dataclasses.dataclass
 class Result:
-    """A result of a program: its name, the argument that it is of the next step, where it is demanded to lie."""
+    """A result of a program: name, tensor, the argument of the next step that it feeds, and its required sharding."""
 
     name: str
     tensor: Tensor
@@ -49,9 +49,9 @@ class Result:
 
 
 class Recorded:
-    """A function recorded for arguments of one structure, and the program it is.
+    """A function recorded for arguments of one structure, and its program.
 
-    `changed` are the leaves of arguments that the function replaced, with the result that they have become.
+    `changed`: (leaf of the arguments that the function replaced, result that is its new value).
     """
 
     def __init__(self, function: Callable, arguments: Arguments, feeds: bool = True, options: dict | None = None,
@@ -91,7 +91,7 @@ class Recorded:
         self._generation, self._last, self._left = 0, {}, []
 
     def _finish(self, frame, values) -> None:
-        """The functions of the program, without what nobody uses."""
+        """Completes the functions of the program and removes dead operations."""
         trace, main = self.trace, ir.Function("main", [])
         main.body = frame.block
         if trace.schedule is not None:
@@ -111,7 +111,7 @@ class Recorded:
         self.hidden = trace.hidden
 
     def _choose_backend(self) -> None:
-        """A program that reduces over ranks runs between processes, on values of each rank's own; any other one here."""
+        """Selects the backend: programs that reduce over ranks run between processes, all others here."""
         self._whole = None
         mesh = next((m for m in self.trace.meshes if isinstance(m, replicas.RankMesh)), None)
         if mesh is None:
@@ -143,7 +143,7 @@ class Recorded:
         self.results.append(Result(name, tensor, feeds, sharding, own and replicas.Own(None, own.mesh, True)))
 
     def _returned(self, returned, arguments, traced, feeds):
-        """The results; a container of the structure of an argument is that argument of the next step."""
+        """Adds the results; a container with the structure of an argument becomes that argument of the next step."""
         several = type(returned) is tuple
         used: set[int] = set()
         for number, part in enumerate(returned if several else [returned]):
@@ -204,8 +204,10 @@ class Recorded:
         return self._session
 
     def run(self, arguments: Arguments):
-        """What the function returns, with values; what it changed in its arguments is changed in these. One call at a time: the devices
-        are those of all calls."""
+        """Runs one step and returns the function's result, with values; updates arguments that the function changed.
+
+        Calls are serialised: all of them use the same devices.
+        """
         with self._lock:
             return self._run(arguments)
 
@@ -270,7 +272,7 @@ class Recorded:
 
 
 class OnDevices:
-    """Where the value of a donated result lies: the devices of a program, until its next step overwrites it."""
+    """The source of a donated result: its value stays on the program's devices until the next step overwrites it."""
 
     __slots__ = ("recorded", "generation", "index", "taken")
 
@@ -278,12 +280,12 @@ class OnDevices:
         self.recorded, self.generation, self.index, self.taken = recorded, recorded._generation, index, False
 
     def feeds(self, recorded: Recorded, argument: int) -> bool:
-        """Whether the value is already where that argument of the next step is."""
+        """Whether the value is already in the buffer of that argument of the next step."""
         return self.recorded is recorded and not self.taken and self.generation == recorded._generation \
             and recorded.results[self.index].feeds == argument
 
     def is_drawn(self, home: str) -> bool:
-        """Whether each process hands on its part to an argument that lies so."""
+        """Whether each process can pass on its own part, for an argument with this placement."""
         session = self.recorded.session
         return session.results[self.index].home == home and session.result_box(self.index) is not None
 
@@ -293,7 +295,7 @@ class OnDevices:
             return self._typed(self.recorded.session.read(self.index))
 
     def part(self) -> Part | None:
-        """What this process holds, where devices are in several; other processes need not take part."""
+        """The part that this process holds, if the devices are in several processes; no communication."""
         with self.recorded._lock:
             self._check()
             session = self.recorded.session
@@ -313,7 +315,7 @@ class OnDevices:
 
 
 def _feeds(value, argument) -> bool:
-    """Whether a result may be an argument of the next step: gradients, and what is placed otherwise, are results of their own."""
+    """Whether a result may become an argument of the next step; not for gradients and values placed differently."""
     value = asarray(value)
     return _same(value, argument) and not value._gradient and value.sharding in (None, argument.sharding)
 

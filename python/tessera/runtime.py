@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compiled programs on virtual devices, with NumPy arrays."""
+"""Execution of compiled programs with NumPy arrays."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SETTLING = 0.3  # seconds in which other ranks say the same before a launcher e
 
 
 class BFloat16Array(np.ndarray):
-    """An array of bfloat16 whose `__dlpack__` hands it on: NumPy's own refuses types that are not NumPy's."""
+    """A bfloat16 array that supports `__dlpack__`, which NumPy refuses for types of extension packages."""
 
     def __dlpack__(self, **options):
         if self.dtype != numpy_of("bf16") or self.dtype == np.uint16:
@@ -45,8 +45,9 @@ class BFloat16Array(np.ndarray):
 class Session:
     """An artifact opened on a backend.
 
-    artifact: the bytes of `Program.compile()` or the path of a file of them; devices: how many to offer (0: as many as it
-    needs); cores: workers (0: all); seed: of arguments that are never set. Raises tessera.Error.
+    artifact: the bytes of `Program.compile()`, or the path of a file of them; devices: number to offer, 0: as many as
+    needed; cores: worker threads, 0: all; seed: of the random values of arguments that are never set. Raises
+    tessera.Error.
     """
 
     def __init__(self, artifact: bytes | str, backend: str = "threads", devices: int = 0, cores: int = 0, seed: int = 0):
@@ -66,8 +67,11 @@ class Session:
 
     @entry
     def run(self, values: Sequence, steps: int = 1) -> list[np.ndarray]:
-        """The results of `steps` executions. `values` are global arrays, one an argument, of its shape and type; in later
-        steps results that feed an argument take its place."""
+        """The results of `steps` executions.
+
+        values: one global array per argument, of its shape and dtype; in later steps, results that feed an argument
+        replace it.
+        """
         if len(values) != len(self.arguments):
             raise refuse(Error, f"{len(values)} values for {len(self.arguments)} arguments; give one an argument")
         for index, value in enumerate(values):
@@ -103,24 +107,26 @@ class Session:
 
     @entry
     def set(self, index: int, value) -> None:
-        """Gives an argument its value from the next step on; one that is never set again keeps it, or what feeds it."""
+        """Sets an argument from the next step on; it keeps the value until it is set again or a result feeds it."""
         self._set(index, value)
 
     @entry
     def step(self, steps: int = 1) -> None:
-        """Executes the program."""
+        """Executes the program `steps` times."""
         self._step(steps)
 
     @entry
     def read(self, index: int) -> np.ndarray:
-        """A result of the last step."""
+        """A result of the last step as an array."""
         return self._read(index)
 
     # Where the devices are in several processes: what this one holds, without the others.
 
     def argument_box(self, index: int) -> list[Box] | None:
-        """The box of global indices that this process holds of an argument, or an empty list where it holds nothing. None, on all
-        processes, where values are given as a whole."""
+        """The box of global indices of an argument that this process holds; empty list if none.
+
+        None, on all processes, if arguments are set as a whole.
+        """
         with core.errors():
             return _boxes(self._session.argument_box(index))
 
@@ -129,12 +135,12 @@ class Session:
             return _boxes(self._session.result_box(index))
 
     def set_box(self, index: int, value: np.ndarray | None) -> None:
-        """As `set`, of the elements of `argument_box` alone; None where that is empty."""
+        """As `set`, for the elements of `argument_box` alone; value None if that is empty."""
         with core.errors():
             self._session.set_argument_box(index, np.empty(0, np.uint8) if value is None else _flat(np.ascontiguousarray(value)))
 
     def read_box(self, index: int) -> np.ndarray | None:
-        """The elements of a result that this process holds; None where it holds nothing."""
+        """The elements of a result that this process holds; None if it holds none."""
         held = self.result_box(index)
         array = np.empty(tuple(end - begin for begin, end in held[0]), numpy_of(self.results[index].dtype)) if held else None
         with core.errors():
@@ -143,14 +149,17 @@ class Session:
 
     @property
     def wire_bytes(self) -> int:
-        """Bytes that the collectives have moved a device, counted by the runtime since the session was opened."""
+        """Bytes per device moved by collectives since the session was opened."""
         return self._session.wire_bytes
 
 
 @functools.cache
 def _end_with_errors() -> None:
-    """An error that nobody handles ends this process at once from now on: the exit of MPI would wait for the others, who wait for
-    this one, and the launcher ends them when it sees it gone."""
+    """From now on, an uncaught exception ends this process immediately.
+
+    MPI's finalisation would wait for the other ranks, which wait for this one; the launcher ends them when this one
+    exits.
+    """
     before = sys.excepthook
 
     def hook(kind, error, trace):
@@ -176,7 +185,7 @@ def _types(tensors) -> list[tuple[np.dtype, tuple[int, ...]]]:
 
 
 def _converted(tensor, value) -> np.ndarray:
-    """An array whose bytes are those of the argument. Error for other types and shapes."""
+    """The value as a contiguous array of the argument's dtype and shape. Raises Error for other dtypes and shapes."""
     array, wanted = np.asarray(value), numpy_of(tensor.dtype)
     unsigned = array.dtype.kind == "u" and wanted.kind == "i" and array.dtype.itemsize == wanted.itemsize
     if array.dtype != wanted and not unsigned:
