@@ -117,9 +117,7 @@ std::optional<double> bruteForce(func::FuncOp function, const sharding::Topology
     propagated.strategies.push_back(strategy ? *strategy : Strategy());
   for (const TensorState &state : copy.tensors)
     propagated.shardings.push_back(canonical(state.sharding->closed()));
-  sharding::ReshardPlanner planner(sharding::Objective::time, topology);
-  OpCosts costs(function, topology);
-  StrategyGraph strategies(graph, propagated, planner, costs, {});
+  StrategyGraph strategies(graph, propagated, topology, {});
   std::vector<int64_t> nodes;
   for (size_t n = 0; n < graph.nodes.size(); ++n)
     nodes.push_back(strategies.problemNodeOf(static_cast<int64_t>(n)));

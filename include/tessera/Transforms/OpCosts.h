@@ -23,6 +23,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 #include <memory>
+#include <tuple>
 
 namespace tessera::dist {
 
@@ -48,6 +49,12 @@ public:
     double rows = 1;                       ///< iterations of which one counts
     double operations = 0;                 ///< of an iteration
     std::string dtype;                     ///< that they compute in
+
+    /// Any total order, for maps.
+    friend bool operator<(const Work &a, const Work &b) {
+      return std::tie(a.bytes, a.isSelected, a.rows, a.operations, a.dtype) <
+             std::tie(b.bytes, b.isSelected, b.rows, b.operations, b.dtype);
+    }
   };
   Work workOf(mlir::Operation *op) const;
   /// Seconds of one execution on one of `devices` devices that run it at once. `iterations` are

@@ -38,6 +38,10 @@ bool dist::allows(const TensorState &tensor, const TensorSharding &state) {
   return true;
 }
 
+bool dist::decidesStrategy(const RuleNode &node) {
+  return node.op && node.op->getNumResults() > 0 && !isa<ShardTensorOp>(node.op);
+}
+
 const Mesh &dist::meshOf(const PropagationGraph &graph, const RuleNode &node) {
   int64_t tensor = *llvm::find_if(node.tensors, [](int64_t t) { return t >= 0; });
   return *graph.tensors[tensor].mesh;
@@ -94,7 +98,7 @@ Strategies::Strategies(const PropagationGraph &graph) : graph(graph), states(gra
   AddressMap<std::shared_ptr<const List>> known;
   auto none = std::make_shared<const List>();
   for (const RuleNode &node : graph.nodes) {
-    if (!node.op || node.op->getNumResults() == 0 || isa<ShardTensorOp>(node.op)) {
+    if (!decidesStrategy(node)) {
       strategies.push_back(none);
       continue;
     }

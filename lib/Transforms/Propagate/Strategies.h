@@ -16,6 +16,8 @@ namespace tessera::dist {
 
 /// One way to distribute an op.
 using Strategy = sharding::OpSharding;
+/// The strategies of an op. Ops that share a list share a rule, too.
+using StrategyList = std::shared_ptr<const std::vector<Strategy>>;
 
 /// The sharding of tensor `position` of a node (operands first, then results) under a strategy: the
 /// one that the op needs of an operand, or leaves of a result. Canonical.
@@ -50,10 +52,7 @@ public:
 
   /// Never empty for an op with results; empty for ties of control flow and for constraints.
   const std::vector<Strategy> &of(size_t node) const { return *strategies[node]; }
-  /// One of them, which outlives this.
-  std::shared_ptr<const Strategy> share(size_t node, size_t index) const {
-    return {strategies[node], &(*strategies[node])[index]};
-  }
+  const StrategyList &listOf(size_t node) const { return strategies[node]; }
 
 private:
   using List = std::vector<Strategy>;
@@ -106,6 +105,9 @@ private:
 
 /// Whether what the user wrote on a tensor leaves room for its dimensions to lie as `state` says.
 bool allows(const TensorState &tensor, const sharding::TensorSharding &state);
+
+/// Whether an op decides how it is cut: it is neither control flow nor a constraint.
+bool decidesStrategy(const RuleNode &node);
 
 /// The mesh that an op with a rule is cut over.
 const sharding::Mesh &meshOf(const PropagationGraph &graph, const RuleNode &node);

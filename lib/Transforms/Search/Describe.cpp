@@ -290,7 +290,7 @@ std::map<int64_t, std::string> dist::reasonsOf(const StrategyGraph &strategies,
       return text;
     };
     std::vector<int64_t> at = choice;
-    TensorSharding own = strategies.shardingOf(tensor, choice);
+    const TensorSharding &own = strategies.shardingOf(tensor, choice);
     double chosen = costOf(node, choice[node], -1, true);
     int64_t second = -1;
     double next = std::numeric_limits<double>::infinity();

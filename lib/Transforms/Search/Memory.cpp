@@ -126,7 +126,7 @@ static Needs needsOf(int64_t tensor, const StrategyGraph &strategies, const Prop
   needs.via = own;
   if (own.isPartial() && needs.shared.size() > 1)
     needs.via = own.withoutPartial();
-  else if (std::optional<TensorSharding> place = strategies.placeOf(tensor, choice);
+  else if (const TensorSharding *place = strategies.placeOf(tensor, choice);
            place && !own.isPartial() && needs.numPlaced > 1)
     needs.via = bare(*place);
   needs.sharding = std::move(own);

@@ -143,11 +143,11 @@ double Bounder::operandBytes(Value value, const TensorSharding &need, RankedTens
   // The argument is larger, or what is needed is a copy of its own.
   int64_t tensor = graph.tensorOf(value);
   double least = std::numeric_limits<double>::infinity();
-  for (const TensorSharding &home : strategies.homesOf(tensor)) {
+  for (const TensorSharding *home : strategies.homesOf(tensor)) {
     bool isSent = false;
-    for (size_t dim = 0; dim < home.dims.size(); ++dim)
-      isSent |= !home.dims[dim].empty() && need.dims[dim].empty();
-    least = std::min(least, bytesOnDevice(home, type) + (isSent ? bytes : 0));
+    for (size_t dim = 0; dim < home->dims.size(); ++dim)
+      isSent |= !home->dims[dim].empty() && need.dims[dim].empty();
+    least = std::min(least, bytesOnDevice(*home, type) + (isSent ? bytes : 0));
   }
   return least - strategies.leastBytes(tensor);
 }

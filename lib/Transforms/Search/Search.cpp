@@ -13,7 +13,6 @@
 #include "Memory.h"
 #include "MeshShapes.h"
 
-#include "tessera/Dialect/Dist/IR/ReshardCache.h"
 #include "tessera/Solver/CompleteChoice.h"
 #include "tessera/Support/Bytes.h"
 #include "tessera/Transforms/CostOptions.h"
@@ -93,12 +92,10 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
   FunctionPlan plan{function, std::move(*built), {}, {}};
   PropagationGraph &graph = *plan.graph;
   PropagatedPlan propagated = propagateAlone(graph, settings.topology, function.getContext());
-  ReshardPlanner &planner = plannerOf(function.getContext(), Objective::time, settings.topology);
   StrategyGraph::Options options;
   options.fullyUseDevices = settings.fullyUseDevices;
   options.timeLimit = kTimeForTables * settings.solver.timeLimit;
-  OpCosts costs(function, settings.topology);
-  StrategyGraph strategies(graph, propagated, planner, costs, options);
+  StrategyGraph strategies(graph, propagated, settings.topology, options);
 
   std::vector<int64_t> alone =
       solver::completeChoice(strategies.problem(), strategies.propagatedChoice());
@@ -160,10 +157,9 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
 
   for (size_t t = 0; t < graph.tensors.size(); ++t) {
     auto tensor = static_cast<int64_t>(t);
-    plan.decision.tensors.push_back(graph.keep(strategies.shardingOf(tensor, solution.choice)));
+    plan.decision.tensors.push_back(&strategies.shardingOf(tensor, solution.choice));
     graph.tensors[t].sharding = plan.decision.tensors.back();
-    std::optional<TensorSharding> place = strategies.placeOf(tensor, solution.choice);
-    plan.decision.places.push_back(place ? graph.keep(*std::move(place)) : nullptr);
+    plan.decision.places.push_back(strategies.placeOf(tensor, solution.choice));
   }
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Strategy *strategy = strategies.strategyOf(static_cast<int64_t>(n), solution.choice);
