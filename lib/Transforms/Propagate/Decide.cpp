@@ -26,7 +26,6 @@ using namespace tessera::sharding;
 /// Between plans of equal time the one with fewer reshards; latency itself does not count, since
 /// collectives are fused later.
 static constexpr double kSecondsOfAReshard = 1e-9;
-static constexpr size_t kMostPlaces = 12;
 
 /// The part of a plan's time that gathers take where other cuts are tried in their place.
 static constexpr double kWorthRecutting = 0.01;
@@ -43,9 +42,7 @@ class Decider : StrategySource {
 public:
   Decider(const PropagationGraph &graph, const Topology &topology)
       : graph(graph), strategies(graph),
-        posed(graph, {withoutLatencies(topology), kSecondsOfAReshard}) {
-    mostPlaces = kMostPlaces;
-  }
+        posed(graph, {withoutLatencies(topology), kSecondsOfAReshard}) {}
 
   Decision run() {
     choice.assign(graph.nodes.size(), 0);

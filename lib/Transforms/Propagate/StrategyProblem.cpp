@@ -177,12 +177,12 @@ StrategyEnd StrategyProblem::addAsMade(size_t tensor, const StrategyEnd &maker) 
 /// Shardings in which a reshard for several users can be shared: every one in which the tensor is
 /// made or read, but for windows. Beside a last place only those that several name.
 ShardingRefs StrategyProblem::placesBetween(const StrategyEnd &from, ArrayRef<StrategyEnd> users,
-                                            const TensorSharding *last, size_t most) const {
+                                            const TensorSharding *last) const {
   ShardingRefs result, once;
   auto add = [&](const TensorSharding *sharding, bool isShared) {
     if (!sharding->windows.empty())
       sharding = graph.keep(withoutSelections(*sharding));
-    if (sharding->windows.empty() && !llvm::is_contained(result, sharding) && result.size() < most)
+    if (sharding->windows.empty() && !llvm::is_contained(result, sharding))
       (isShared ? result : once).push_back(sharding);
   };
   if (last)
@@ -208,7 +208,7 @@ StrategyEnd StrategyProblem::addPlace(size_t tensor, const StrategyEnd &from,
     key.push_back(user.shardings);
   PlaceList &list = knownPlaces[std::move(key)];
   if (!list.shardings) {
-    ShardingRefs all = placesBetween(from, users, last, source.mostPlaces);
+    ShardingRefs all = placesBetween(from, users, last);
     list = {&intern(all), source.labelsOf(all, *state.mesh)};
   }
   return addNode(*list.shardings, list.labels, state.name);

@@ -84,8 +84,6 @@ public:
                                        const sharding::Mesh & /*mesh*/) {
     return {};
   }
-  /// Shardings that a place may have, at most.
-  size_t mostPlaces = std::numeric_limits<size_t>::max();
 };
 
 /// What the prices of a strategy problem are made of.
@@ -185,7 +183,7 @@ private:
   StrategyEnd addPlace(size_t tensor, const StrategyEnd &from, llvm::ArrayRef<StrategyEnd> users,
                        StrategySource &source);
   ShardingRefs placesBetween(const StrategyEnd &from, llvm::ArrayRef<StrategyEnd> users,
-                             const sharding::TensorSharding *last, size_t most) const;
+                             const sharding::TensorSharding *last) const;
   StrategyEnd addAsMade(size_t tensor, const StrategyEnd &maker);
   void addEdge(size_t tensor, const StrategyEnd &from, const StrategyEnd &to);
   solver::EdgeTable tableBetween(size_t tensor, const StrategyEnd &from, const StrategyEnd &to,
