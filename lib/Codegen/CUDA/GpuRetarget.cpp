@@ -44,7 +44,10 @@ public:
       else if (isa<NVVM::Barrier0Op>(op)) {
         call(offsetof(tessera_stub_api, barrier), Type(), {thread});
         op->erase();
-      }
+      } else if (auto load = dyn_cast<NVVM::LdMatrixOp>(op))
+        replace(op, loadMatrices(load));
+      else if (auto product = dyn_cast<NVVM::MmaOp>(op))
+        replace(op, multiplyMatrices(product));
     }
     rename();
   }
@@ -77,6 +80,12 @@ private:
     if (auto address = dyn_cast<LLVM::AddressOfOp>(op);
         address && address.getGlobalName() == "tessera_shared")
       return field(offsetof(tessera_stub_thread, shared), pointer);
+    if (auto intrinsic = dyn_cast<LLVM::CallIntrinsicOp>(op);
+        intrinsic && intrinsic.getIntrin() == kExp2Intrinsic)
+      return LLVM::Exp2Op::create(b, loc, intrinsic.getArgs()[0]);
+    if (auto intrinsic = dyn_cast<LLVM::CallIntrinsicOp>(op);
+        intrinsic && intrinsic.getIntrin() == kPackBf16Intrinsic)
+      return packBf16(intrinsic);
     if (auto shuffle = dyn_cast<NVVM::ShflOp>(op)) {
       Value mode = LLVM::ConstantOp::create(b, loc, b.getI32Type(),
                                             b.getI32IntegerAttr(TESSERA_STUB_SHUFFLE_XOR));
@@ -85,6 +94,76 @@ private:
                    shuffle.getMaskAndClamp(), mode});
     }
     return {};
+  }
+
+  /// A float rounded to the nearest bf16, ties to even, in the upper half of a word; the lower half
+  /// is anything.
+  Value roundToBf16(Value x) {
+    Value bits = LLVM::BitcastOp::create(b, loc, b.getI32Type(), x);
+    Value odd = LLVM::AndOp::create(b, loc, LLVM::LShrOp::create(b, loc, bits, constantWord(16)),
+                                    constantWord(1));
+    Value half = LLVM::AddOp::create(b, loc, odd, constantWord(0x7fff));
+    Value rounded = LLVM::AddOp::create(b, loc, bits, half);
+    Value isNaN = LLVM::FCmpOp::create(b, loc, LLVM::FCmpPredicate::uno, x, x);
+    return LLVM::SelectOp::create(b, loc, isNaN, constantWord(0x7fff0000), rounded);
+  }
+
+  Value packBf16(LLVM::CallIntrinsicOp op) {
+    Value upper = LLVM::AndOp::create(b, loc, roundToBf16(op.getArgs()[0]),
+                                      constantWord(static_cast<int32_t>(0xffff0000)));
+    Value lower = LLVM::LShrOp::create(b, loc, roundToBf16(op.getArgs()[1]), constantWord(16));
+    Value word = LLVM::OrOp::create(b, loc, upper, lower);
+    return LLVM::BitcastOp::create(b, loc, op->getResult(0).getType(), word);
+  }
+
+  /// Words that the emulator reads and writes, on the thread's stack.
+  Value words() {
+    if (!stack) {
+      OpBuilder entry = OpBuilder::atBlockBegin(&body.getBody().front());
+      Value count = LLVM::ConstantOp::create(entry, loc, entry.getI32Type(),
+                                             entry.getI32IntegerAttr(kStackWords));
+      stack = LLVM::AllocaOp::create(entry, loc, pointer, entry.getI32Type(), count);
+    }
+    return stack;
+  }
+
+  Value word(int64_t number) { return at(words(), 4 * number); }
+
+  Value constantWord(int64_t value) {
+    return LLVM::ConstantOp::create(b, loc, b.getI32Type(), b.getI32IntegerAttr(value));
+  }
+
+  /// `words` as the result of `op`: a struct, or its one element.
+  Value resultOf(Operation *op, int64_t first) {
+    Type type = op->getResult(0).getType();
+    auto all = dyn_cast<LLVM::LLVMStructType>(type);
+    if (!all)
+      return LLVM::LoadOp::create(b, loc, type, word(first));
+    Value result = LLVM::PoisonOp::create(b, loc, type);
+    for (auto [i, each] : llvm::enumerate(all.getBody())) {
+      Value element = LLVM::LoadOp::create(b, loc, each, word(first + static_cast<int64_t>(i)));
+      result = LLVM::InsertValueOp::create(b, loc, result, element, static_cast<int64_t>(i));
+    }
+    return result;
+  }
+
+  Value loadMatrices(NVVM::LdMatrixOp op) {
+    bool transposed = op.getLayout() == NVVM::MMALayout::col;
+    call(offsetof(tessera_stub_api, load_matrices), Type(),
+         {thread, constantWord(op.getNum()), constantWord(transposed), op.getPtr(), word(0)});
+    return resultOf(op, 0);
+  }
+
+  Value multiplyMatrices(NVVM::MmaOp op) {
+    // a at word 0, b at 4, c at 6, d at 10.
+    int64_t next = 0;
+    for (ValueRange operands : {op.getOperandA(), op.getOperandB(), op.getOperandC()})
+      for (Value operand : operands)
+        LLVM::StoreOp::create(b, loc, operand, word(next++), /*alignment=*/4);
+    bool isBf16 = op.getMultiplicandAPtxType() == NVVM::MMATypes::bf16;
+    call(offsetof(tessera_stub_api, multiply_matrices), Type(),
+         {thread, constantWord(isBf16), word(0), word(4), word(6), word(10)});
+    return resultOf(op, 10);
   }
 
   Value at(Value base, int64_t offset) {
@@ -194,7 +273,8 @@ private:
   Location loc;
   ArrayRef<int64_t> bytes;
   Type pointer;
-  Value thread;
+  Value thread, stack;
+  static constexpr int32_t kStackWords = 14;
 };
 
 } // namespace

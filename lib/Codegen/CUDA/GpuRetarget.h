@@ -12,6 +12,11 @@
 
 namespace tessera::codegen {
 
+/// Instructions of a GPU that kernels call by their names: 2^x of f32; two f32 rounded to bf16 in a
+/// word, the first in its upper half.
+inline constexpr llvm::StringLiteral kExp2Intrinsic = "llvm.nvvm.ex2.approx.ftz.f";
+inline constexpr llvm::StringLiteral kPackBf16Intrinsic = "llvm.nvvm.ff2bf16x2.rn";
+
 /// Makes a launch a function `void symbol(void **arguments, const tessera_stub_thread *)` of the
 /// CPU, after StubKernel.h. `table` holds the pointer to the emulator's functions; argument i has
 /// `bytes[i]` bytes, and accesses beyond them are reported.

@@ -45,6 +45,56 @@ EXPORT void move(void *const *args, const tessera_stub_thread *t) {
   x[t->thread[0]] = api->shuffle(t, ~0u, x[t->thread[0]], how[1], how[2], how[0]);
 }
 
+// d = a b + c of 16x16, 16x8 and 16x8 matrices by one warp, each element taken from memory by the lane and word that the
+// PTX manual names; args: a, b (bf16, or f16), c, d (float), how: is_bf16, fault.
+// Faults: 1 exchanges words 1 and 2 of a, 2 the halves of b's words, 3 the lanes of c within a pair.
+EXPORT void product(void *const *args, const tessera_stub_thread *t) {
+  const uint16_t *a = args[0], *b = args[1];
+  const float *c = args[2];
+  const uint32_t *how = args[4];
+  uint32_t lane = t->thread[0], group = lane / 4, quad = lane % 4, fault = how[1];
+  uint32_t aWords[4], bWords[2];
+  float cs[4], ds[4];
+  for (uint32_t i = 0; i < 4; ++i) {
+    uint32_t row = group + (i % 2) * 8, k = quad * 2 + (i / 2) * 8;
+    aWords[i] = a[row * 16 + k] | (uint32_t)a[row * 16 + k + 1] << 16;
+    uint32_t from = fault == 3 ? lane ^ 1 : lane;
+    cs[i] = c[(from / 4 + (i / 2) * 8) * 8 + from % 4 * 2 + i % 2];
+  }
+  for (uint32_t i = 0; i < 2; ++i) {
+    uint32_t k = quad * 2 + i * 8;
+    uint32_t low = b[k * 8 + group], high = b[(k + 1) * 8 + group];
+    bWords[i] = fault == 2 ? high | low << 16 : low | high << 16;
+  }
+  if (fault == 1) {
+    uint32_t word = aWords[1];
+    aWords[1] = aWords[2];
+    aWords[2] = word;
+  }
+  api->multiply_matrices(t, how[0], aWords, bWords, cs, ds);
+  for (uint32_t i = 0; i < 4; ++i)
+    ((float *)args[3])[(group + (i / 2) * 8) * 8 + quad * 2 + i % 2] = ds[i];
+}
+
+// Four 8x8 matrices, one below another in shared memory, to where each lane has them; args: x (32x8 halves), words (4 a
+// lane), how: transposed.
+EXPORT void matrices(void *const *args, const tessera_stub_thread *t) {
+  uint16_t *shared = t->shared;
+  for (uint32_t i = 0; i < 8; ++i)
+    shared[t->thread[0] * 8 + i] = ((const uint16_t *)args[0])[t->thread[0] * 8 + i];
+  api->barrier(t);
+  api->load_matrices(t, 4, *(const uint32_t *)args[2], shared + t->thread[0] * 8,
+                     (uint32_t *)args[1] + 4 * t->thread[0]);
+}
+
+// Lane 3 leaves before the product of its warp.
+EXPORT void alone(void *const *args, const tessera_stub_thread *t) {
+  uint32_t words[4] = {0};
+  float sums[4] = {0};
+  if (t->thread[0] != 3)
+    api->multiply_matrices(t, 1, words, words, sums, sums);
+}
+
 // x = how far the stack is from where the ABI wants it; args: x.
 EXPORT void stack(void *const *args, const tessera_stub_thread *t) {
   *(uint64_t *)args[0] = (uint64_t)__builtin_frame_address(0) % 16;

@@ -8,7 +8,7 @@
 |* An image of architecture "stub" is a shared object with the same kernels as
 |* the cubins, retargeted to the CPU: each is a function that does the work of
 |* one GPU thread. What a GPU gives its threads (indices, shared memory,
-|* barriers, shuffles) they get from a `tessera_stub_thread` and through a table
+|* barriers, shuffles, products of matrices) they get from a `tessera_stub_thread` and through a table
 |* of functions that is handed to the object once, after dlopen.
 |*
 \*===--------------------------------------------------------------------===*/
@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* Of this file: the object exports `uint32_t tessera_stub_version`. */
-#define TESSERA_STUB_VERSION 1
+#define TESSERA_STUB_VERSION 2
 
 /* What one thread sees. The kernel only reads it. */
 typedef struct tessera_stub_thread {
@@ -50,6 +50,16 @@ typedef struct tessera_stub_api {
   /* shfl.sync.b32 over the lanes of `members`; `operand` and `clamp` as in PTX. */
   uint32_t (*shuffle)(const tessera_stub_thread *thread, uint32_t members, uint32_t value,
                       uint32_t operand, uint32_t clamp, uint32_t mode);
+  /* ldmatrix.sync.aligned.m8n8.b16, of 1, 2 or 4 matrices (`count`), with .trans where `transposed`
+     is not 0: lane l says with `row` where row l % 8 of matrix l / 8 begins in shared memory, and
+     gets `count` words. Of whole warps. */
+  void (*load_matrices)(const tessera_stub_thread *thread, uint32_t count, uint32_t transposed,
+                        const void *row, uint32_t *result);
+  /* mma.sync.aligned.m16n8k16.row.col.f32.T.T.f32, where T is bf16 or f16: d = a b + c, in the
+     fragments that the PTX manual defines: 4 words of a, 2 of b, 4 floats of c and d. Of whole
+     warps. */
+  void (*multiply_matrices)(const tessera_stub_thread *thread, uint32_t is_bf16, const uint32_t *a,
+                            const uint32_t *b, const float *c, float *d);
   /* An access `bytes` long, `offset` bytes from the start of argument `argument`, is beyond it.
      Does not return. */
   void (*out_of_bounds)(const tessera_stub_thread *thread, uint32_t argument, int64_t offset,

@@ -8,6 +8,7 @@
 #include "Emulator.h"
 
 #include "Fiber.h"
+#include "Matrices.h"
 #include "StubApi.h"
 
 #include <algorithm>
@@ -23,7 +24,7 @@ class Block;
 
 /// A GPU thread. Kernels get a pointer to the first member.
 struct Thread {
-  enum class State { fresh, ready, barrier, shuffle, done };
+  enum class State { fresh, ready, barrier, shuffle, matrices, done };
 
   tessera_stub_thread seen = {};
   Block *block = nullptr;
@@ -32,6 +33,8 @@ struct Thread {
   Fiber *fiber = nullptr; ///< from its first instruction to its last
   /// Of the shuffle that it waits at; `value` then becomes the result.
   uint32_t members = 0, value = 0, operand = 0, clamp = 0, mode = 0;
+  /// Of the instruction on matrices that it waits at.
+  MatrixOperands matrices = {};
 };
 
 Thread &threadOf(const tessera_stub_thread *seen) {
@@ -196,7 +199,33 @@ private:
         }
       any = true;
     }
+    any |= onMatrices(begin, end);
     return any && failure.empty();
+  }
+
+  /// Executes an instruction on matrices once all lanes of the warp have come; false when they have
+  /// not.
+  bool onMatrices(uint32_t begin, uint32_t end) {
+    if (threads[begin].state != Thread::State::matrices)
+      return false;
+    MatrixOperands *lanes[kWarp];
+    for (uint32_t lane = 0; lane < kWarp; ++lane) {
+      if (begin + lane >= end || threads[begin + lane].state != Thread::State::matrices)
+        return false;
+      lanes[lane] = &threads[begin + lane].matrices;
+    }
+    for (uint32_t lane = 1; lane < kWarp; ++lane)
+      if (lanes[lane]->instruction != lanes[0]->instruction ||
+          lanes[lane]->count != lanes[0]->count ||
+          lanes[lane]->transposed != lanes[0]->transposed) {
+        failure = place(threads[begin + lane]) +
+                  " executes another instruction on matrices than lane 0 of its warp";
+        return false;
+      }
+    execute(lanes);
+    for (uint32_t lane = 0; lane < kWarp; ++lane)
+      threads[begin + lane].state = Thread::State::ready;
+    return true;
   }
 
   /// As PTX defines shfl.sync.
@@ -224,7 +253,9 @@ private:
   Status stuck() const {
     const Thread *waiting = nullptr, *other = nullptr;
     for (const Thread &thread : threads) {
-      bool waits = thread.state == Thread::State::barrier || thread.state == Thread::State::shuffle;
+      bool waits = thread.state == Thread::State::barrier ||
+                   thread.state == Thread::State::shuffle ||
+                   thread.state == Thread::State::matrices;
       if (waits && !waiting)
         waiting = &thread;
     }
@@ -232,7 +263,9 @@ private:
       if (thread.state != waiting->state && !other)
         other = &thread;
     std::string message = place(*waiting) + " waits at a " +
-                          (waiting->state == Thread::State::barrier ? "barrier" : "shuffle");
+                          (waiting->state == Thread::State::barrier   ? "barrier"
+                           : waiting->state == Thread::State::shuffle ? "shuffle"
+                                                                      : "product of matrices");
     if (other)
       message += " that " + place(*other) +
                  (other->state == Thread::State::done ? " never reaches: it has returned"
@@ -264,6 +297,28 @@ uint32_t shuffle(const tessera_stub_thread *seen, uint32_t members, uint32_t val
   return thread.value;
 }
 
+void loadMatrices(const tessera_stub_thread *seen, uint32_t count, uint32_t transposed,
+                  const void *row, uint32_t *result) {
+  Thread &thread = threadOf(seen);
+  thread.matrices = {MatrixInstruction::load};
+  thread.matrices.count = count;
+  thread.matrices.transposed = transposed != 0;
+  thread.matrices.row = row;
+  thread.matrices.loaded = result;
+  thread.block->wait(thread, Thread::State::matrices);
+}
+
+void multiplyMatrices(const tessera_stub_thread *seen, uint32_t isBf16, const uint32_t *a,
+                      const uint32_t *b, const float *c, float *d) {
+  Thread &thread = threadOf(seen);
+  thread.matrices = {isBf16 ? MatrixInstruction::multiplyBf16 : MatrixInstruction::multiplyF16};
+  thread.matrices.a = a;
+  thread.matrices.b = b;
+  thread.matrices.c = c;
+  thread.matrices.d = d;
+  thread.block->wait(thread, Thread::State::matrices);
+}
+
 void outOfBounds(const tessera_stub_thread *seen, uint32_t argument, int64_t offset,
                  int64_t bytes) {
   Thread &thread = threadOf(seen);
@@ -276,7 +331,8 @@ void outOfBounds(const tessera_stub_thread *seen, uint32_t argument, int64_t off
 } // namespace
 
 const tessera_stub_api &stubApi() {
-  static const tessera_stub_api api = {TESSERA_STUB_VERSION, barrier, shuffle, outOfBounds};
+  static const tessera_stub_api api = {TESSERA_STUB_VERSION, barrier,          shuffle,
+                                       loadMatrices,         multiplyMatrices, outOfBounds};
   return api;
 }
 

@@ -7,6 +7,8 @@
 
 #include "Gpu/Stub/Emulator.h"
 
+#include <cmath>
+#include <cstring>
 #include <gtest/gtest.h>
 #include <numeric>
 #include <thread>
@@ -24,8 +26,10 @@ protected:
     auto code = readFile(TEST_STUB_KERNELS);
     ASSERT_TRUE(code) << code.message();
     GpuModule module;
-    module.images.push_back(
-        {"stub", {"twice", "reverse", "sum", "move", "stack", "diverge", "beyond"}, *code});
+    module.images.push_back({"stub",
+                             {"twice", "reverse", "sum", "move", "stack", "diverge", "beyond",
+                              "product", "matrices", "alone"},
+                             *code});
     Status status = library.open(module);
     ASSERT_TRUE(status.ok()) << status.message();
   }
@@ -88,6 +92,99 @@ TEST_F(Emulator, ShuffleModes) {
     EXPECT_EQ(run(launchOf("move", {1, 1, 1}, {32, 1, 1}), {x.data(), how.data()}), "");
     EXPECT_EQ(x[row.lane], row.from) << row.mode << " " << row.operand << " " << row.clamp;
   }
+}
+
+namespace {
+
+/// d = a b + c of small integers, which both types hold exactly.
+struct Product {
+  std::vector<uint16_t> a, b;
+  std::vector<float> c, d, expected;
+
+  explicit Product(bool isBf16) : d(16 * 8) {
+    auto value = [](size_t row, size_t column) {
+      return static_cast<float>((7 * row + 5 * column + row * column) % 13) - 6;
+    };
+    auto narrow = [&](float x) {
+      if (isBf16) {
+        uint32_t bits;
+        std::memcpy(&bits, &x, sizeof(bits));
+        return static_cast<uint16_t>(bits >> 16);
+      }
+      if (x == 0)
+        return uint16_t(0);
+      int exponent;
+      float fraction = std::frexp(std::abs(x), &exponent); // in [1/2, 1)
+      return static_cast<uint16_t>((x < 0) << 15 | (exponent + 14) << 10 |
+                                   static_cast<int>(fraction * 2048 - 1024));
+    };
+    for (size_t i = 0; i < 16; ++i)
+      for (size_t k = 0; k < 16; ++k)
+        a.push_back(narrow(value(i, k)));
+    for (size_t k = 0; k < 16; ++k)
+      for (size_t j = 0; j < 8; ++j)
+        b.push_back(narrow(value(3 * k, j + 1)));
+    for (size_t i = 0; i < 16; ++i)
+      for (size_t j = 0; j < 8; ++j) {
+        c.push_back(value(i, 2 * j));
+        expected.push_back(c.back());
+        for (size_t k = 0; k < 16; ++k)
+          expected.back() += value(i, k) * value(3 * k, j + 1);
+      }
+  }
+};
+
+} // namespace
+
+TEST_F(Emulator, ProductsHaveTheFragmentsOfThePtxManual) {
+  for (bool isBf16 : {true, false}) {
+    Product product(isBf16);
+    std::vector<uint32_t> how{isBf16, 0};
+    EXPECT_EQ(
+        run(launchOf("product", {1, 1, 1}, {32, 1, 1}),
+            {product.a.data(), product.b.data(), product.c.data(), product.d.data(), how.data()}),
+        "");
+    EXPECT_EQ(product.d, product.expected) << "bf16: " << isBf16;
+  }
+}
+
+TEST_F(Emulator, AWrongFragmentLayoutIsFound) {
+  for (uint32_t fault : {1, 2, 3}) {
+    Product product(/*isBf16=*/true);
+    std::vector<uint32_t> how{1, fault};
+    EXPECT_EQ(
+        run(launchOf("product", {1, 1, 1}, {32, 1, 1}),
+            {product.a.data(), product.b.data(), product.c.data(), product.d.data(), how.data()}),
+        "");
+    EXPECT_NE(product.d, product.expected) << "fault " << fault;
+  }
+}
+
+TEST_F(Emulator, MatricesAreLoadedAsThePtxManualSays) {
+  std::vector<uint16_t> x(32 * 8);
+  std::iota(x.begin(), x.end(), 0);
+  for (uint32_t transposed : {0, 1}) {
+    std::vector<uint32_t> words(32 * 4), how{transposed};
+    EXPECT_EQ(
+        run(launchOf("matrices", {1, 1, 1}, {32, 1, 1}, 512), {x.data(), words.data(), how.data()}),
+        "");
+    for (uint32_t lane = 0; lane < 32; ++lane)
+      for (uint32_t matrix = 0; matrix < 4; ++matrix) {
+        uint32_t row = lane / 4, column = lane % 4 * 2;
+        auto at = [&](uint32_t half) {
+          return transposed ? x[(8 * matrix + column + half) * 8 + row]
+                            : x[(8 * matrix + row) * 8 + column + half];
+        };
+        EXPECT_EQ(words[4 * lane + matrix], at(0) | uint32_t(at(1)) << 16)
+            << "lane " << lane << ", matrix " << matrix << ", transposed " << transposed;
+      }
+  }
+}
+
+TEST_F(Emulator, AProductWithoutItsWholeWarpIsFound) {
+  EXPECT_EQ(run(launchOf("alone", {1, 1, 1}, {32, 1, 1}), {nullptr}),
+            "kernel 'alone': thread (0, 0, 0) of block (0, 0, 0) waits at a product of matrices "
+            "that thread (3, 0, 0) of block (0, 0, 0) never reaches: it has returned");
 }
 
 TEST_F(Emulator, ADivergentBarrierIsFound) {
