@@ -15,6 +15,7 @@
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 
 #include <chrono>
@@ -34,6 +35,8 @@ llvm::StringRef toString(GpuScheme scheme) {
     return "rows";
   case GpuScheme::permute:
     return "permute";
+  case GpuScheme::attention:
+    return "attention";
   case GpuScheme::loops:
     return "loops";
   case GpuScheme::serial:
@@ -59,7 +62,7 @@ void compileUnits(std::vector<Unit> &units, const GpuOptions &options, const Ass
                   const KernelCache *cache) {
   DialectRegistry registry;
   registerKernelDialects(registry);
-  registry.insert<gpu::GPUDialect, NVVM::NVVMDialect>();
+  registry.insert<gpu::GPUDialect, nvgpu::NVGPUDialect, NVVM::NVVMDialect>();
   registerNVVMDialectTranslation(registry);
   auto compile = [&](size_t i, llvm::function_ref<MLIRContext &()> context) {
     Unit &unit = units[i];

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "GpuAttention.h"
 #include "GpuLimits.h"
 #include "GpuStages.h"
 
@@ -45,21 +46,17 @@ static int64_t sharedBytesOf(StringRef arch) {
   return number >= 90 && number < 120 ? kMostShared : 99 << 10;
 }
 
-/// The module of launches of the kernel in `text`, before it is lowered; null with a reason.
-static OwningOpRef<ModuleOp> makeLaunches(MLIRContext &context, StringRef text, StringRef symbol,
-                                          bool schemes, const GpuOptions &options, GpuUnit &unit) {
-  ErrorCollector diagnostics(&context);
-  auto fail = [&](StringRef stage) {
-    unit.error = diagnostics.reason(stage);
-    return OwningOpRef<ModuleOp>();
-  };
-  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, ParserConfig(&context));
-  if (!module)
-    return fail("parsing");
-  auto kernel = *module->getOps<func::FuncOp>().begin();
+/// Splits a kernel on tensors into launches; fails with the stage that did.
+static LogicalResult addLaunches(ModuleOp module, ModuleOp launches, StringRef symbol, bool schemes,
+                                 const GpuOptions &options, GpuUnit &unit, StringRef &stage) {
+  auto kernel = *module.getOps<func::FuncOp>().begin();
   SmallVector<bool> mayAlias = mayAliasOf(kernel);
+  if (std::optional<AttentionKernel> attention = matchAttention(kernel); attention && schemes) {
+    emitAttention(kernel, *attention, launches, symbol, mayAlias, unit.kernel, unit.info);
+    return success();
+  }
   if (failed(prepareKernel(kernel)))
-    return fail("preparation");
+    return failure();
   if (schemes) {
     putParallelLoopsFirst(kernel);
     chooseInPadding(kernel);
@@ -79,13 +76,13 @@ static OwningOpRef<ModuleOp> makeLaunches(MLIRContext &context, StringRef text, 
       uses[i]->set(b.clone(*empty)->getResult(0));
   });
   TemporaryBytes unused;
-  if (failed(verify(*module)) || failed(bufferizeKernel(*module, kernel, unused)))
-    return fail("bufferization");
-  kernel = *module->getOps<func::FuncOp>().begin();
-  OwningOpRef<ModuleOp> launches = ModuleOp::create(module->getLoc());
+  stage = "bufferization";
+  if (failed(verify(module)) || failed(bufferizeKernel(module, kernel, unused)))
+    return failure();
+  kernel = *module.getOps<func::FuncOp>().begin();
   // Constants come along.
-  OpBuilder b = OpBuilder::atBlockBegin(launches->getBody());
-  for (auto global : module->getOps<memref::GlobalOp>())
+  OpBuilder b = OpBuilder::atBlockBegin(launches.getBody());
+  for (auto global : module.getOps<memref::GlobalOp>())
     cast<memref::GlobalOp>(b.clone(*global)).setSymName((symbol + global.getSymName()).str());
   kernel.walk([&](memref::GetGlobalOp get) { get.setName((symbol + get.getName()).str()); });
   if (schemes)
@@ -95,9 +92,26 @@ static OwningOpRef<ModuleOp> makeLaunches(MLIRContext &context, StringRef text, 
     limits.sharedBytes = std::min(limits.sharedBytes, sharedBytesOf(arch));
   if (options.wideIndices)
     limits.narrowIterations = 0;
-  if (failed(splitIntoLaunches(kernel, *launches, symbol, mayAlias, schemes, limits, unit.kernel,
-                               unit.info)))
-    return fail("splitting into launches");
+  stage = "splitting into launches";
+  return splitIntoLaunches(kernel, launches, symbol, mayAlias, schemes, limits, unit.kernel,
+                           unit.info);
+}
+
+/// The module of launches of the kernel in `text`, before it is lowered; null with a reason.
+static OwningOpRef<ModuleOp> makeLaunches(MLIRContext &context, StringRef text, StringRef symbol,
+                                          bool schemes, const GpuOptions &options, GpuUnit &unit) {
+  ErrorCollector diagnostics(&context);
+  auto fail = [&](StringRef stage) {
+    unit.error = diagnostics.reason(stage);
+    return OwningOpRef<ModuleOp>();
+  };
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, ParserConfig(&context));
+  if (!module)
+    return fail("parsing");
+  OwningOpRef<ModuleOp> launches = ModuleOp::create(module->getLoc());
+  StringRef stage = "preparation";
+  if (failed(addLaunches(*module, *launches, symbol, schemes, options, unit, stage)))
+    return fail(stage);
   PassManager cleanUp(&context);
   cleanUp.addPass(createCanonicalizerPass());
   cleanUp.addPass(createCSEPass());

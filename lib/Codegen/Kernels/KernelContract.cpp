@@ -7,6 +7,8 @@
 
 #include "KernelStages.h"
 
+#include "tessera/Dialect/Ext/IR/ExtDialect.h"
+
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/BufferizableOpInterfaceImpl.h"
@@ -30,7 +32,7 @@ namespace tessera::codegen {
 
 void registerKernelDialects(DialectRegistry &registry) {
   registry.insert<affine::AffineDialect, arith::ArithDialect, bufferization::BufferizationDialect,
-                  cf::ControlFlowDialect, func::FuncDialect, linalg::LinalgDialect,
+                  ext::ExtDialect, cf::ControlFlowDialect, func::FuncDialect, linalg::LinalgDialect,
                   LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
                   tensor::TensorDialect, ub::UBDialect, vector::VectorDialect>();
   arith::registerBufferizableOpInterfaceExternalModels(registry);
@@ -77,6 +79,7 @@ LogicalResult checkKernel(func::FuncOp kernel) {
         dialect &&
         isa<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect, math::MathDialect,
             scf::SCFDialect, tensor::TensorDialect, affine::AffineDialect, ub::UBDialect>(dialect);
+    known |= isa<ext::AttentionOp, ext::AttentionBackwardOp, ext::YieldOp>(op);
     if (!known || isa<func::CallOp, func::CallIndirectOp, func::FuncOp>(op)) {
       op->emitError("'") << op->getName() << "' is not allowed in a kernel";
       return WalkResult::interrupt();

@@ -51,6 +51,7 @@ enum class GpuScheme {
   plain,     ///< a thread for some results, which walks the reduced loops
   rows,      ///< a team of threads for a row, which is kept in registers
   permute,   ///< tiles that change their order in shared memory
+  attention, ///< a block for a tile of queries or keys, scores in registers
   loops,     ///< a thread an iteration, scalar, for bodies that have no vector form
   serial     ///< one thread
 };

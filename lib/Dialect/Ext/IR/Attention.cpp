@@ -69,6 +69,36 @@ AttentionParts ext::partsOf(Operation *op) {
   return parts;
 }
 
+/// More features leave too few registers for the sums of a row.
+static constexpr int64_t kMostFusedFeatures = 128;
+
+bool ext::isFusedOnGpu(Operation *op) {
+  AttentionParts parts = partsOf(op);
+  const AttentionDomain &domain = parts.domain;
+  if (domain.features.size() != 1 || domain.outputFeatures.size() != 1 ||
+      llvm::is_contained(domain.extents, 0) ||
+      domain.extents[domain.features[0]] > kMostFusedFeatures ||
+      domain.extents[domain.outputFeatures[0]] > kMostFusedFeatures || !parts.scoreType().isF32())
+    return false;
+  Type element = getElementTypeOrSelf(op->getOperand(0).getType());
+  if (!element.isF32() && !element.isF16() && !element.isBF16())
+    return false;
+  auto endsWith = [&](AffineMap map, unsigned loop) {
+    return map.getNumResults() > 0 &&
+           map.getResults().back() == getAffineDimExpr(loop, op->getContext());
+  };
+  unsigned feature = domain.features[0], outputFeature = domain.outputFeatures[0];
+  for (unsigned operand = 0; operand < (isa<AttentionBackwardOp>(op) ? 4u : 3u); ++operand)
+    if (getElementTypeOrSelf(op->getOperand(operand).getType()) != element ||
+        !endsWith(parts.maps[operand], operand < 2 ? feature : outputFeature))
+      return false;
+  return endsWith(parts.output, outputFeature) &&
+         llvm::all_of(op->getResultTypes(), [](Type type) {
+           Type each = getElementTypeOrSelf(type);
+           return each.isF32() || each.isF16() || each.isBF16();
+         });
+}
+
 SmallVector<int64_t> AttentionParts::factors() const {
   SmallVector<int64_t> result(domain.extents.size(), -1);
   for (auto [factor, loop] : llvm::enumerate(rows))

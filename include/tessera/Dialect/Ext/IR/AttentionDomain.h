@@ -54,6 +54,11 @@ struct AttentionParts {
 /// Of an ext.attention or ext.attention_backward.
 AttentionParts partsOf(mlir::Operation *op);
 
+/// Whether a GPU computes the op, forward or backward, by launches that keep scores in registers:
+/// query, key, value and gradient have one type, f32, f16 or bf16, and features are contiguous, at
+/// most 128 of them.
+bool isFusedOnGpu(mlir::Operation *op);
+
 /// Whether a map, a projected permutation, has a result that is the loop.
 inline bool hasLoop(mlir::AffineMap map, unsigned loop) {
   return map.isFunctionOfDim(loop);

@@ -1,0 +1,150 @@
+//===- GpuAttention.cpp - Attention as one launch -------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuAttention.h"
+
+#include "tessera/Dialect/Ext/IR/AttentionBand.h"
+#include "tessera/Dialect/Ext/IR/ExtDialect.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+std::optional<AttentionKernel> matchAttention(func::FuncOp kernel) {
+  AttentionKernel match{nullptr, {}, {}};
+  for (Operation &op : kernel.getBody().front().without_terminator()) {
+    if (isa<ext::AttentionOp, ext::AttentionBackwardOp>(op) && !match.op)
+      match.op = &op;
+    else if (!isa<linalg::CopyOp>(op))
+      return std::nullopt;
+  }
+  if (!match.op || !ext::isFusedOnGpu(match.op))
+    return std::nullopt;
+  for (Value operand : match.op->getOperands()) {
+    auto argument = dyn_cast<BlockArgument>(operand);
+    if (!argument)
+      return std::nullopt;
+    match.operands.push_back(argument.getArgNumber());
+  }
+  // Results go to the destinations, each by a copy.
+  int64_t reads = kernel->getAttrOfType<IntegerAttr>(kKernelReadsAttr).getInt();
+  Operation *ret = kernel.getBody().front().getTerminator();
+  match.results.assign(match.op->getNumResults(), 0);
+  for (auto [i, value] : llvm::enumerate(ret->getOperands())) {
+    auto copy = value.getDefiningOp<linalg::CopyOp>();
+    if (!copy || copy.getInputs()[0].getDefiningOp() != match.op ||
+        copy.getOutputs()[0] != kernel.getArgument(reads + i))
+      return std::nullopt;
+    match.results[cast<OpResult>(copy.getInputs()[0]).getResultNumber()] = reads + i;
+  }
+  if (llvm::is_contained(match.results, 0u))
+    return std::nullopt;
+  return match;
+}
+
+TileSizes forwardTiles(const AttentionTiles &tiles, int64_t rows, int64_t depth) {
+  TileSizes sizes{4, depth <= 64 && tiles.usesMma() ? 64 : 32};
+  while (sizes.warps > 1 && AttentionTiles::kRows * sizes.warps / 2 >= rows)
+    sizes.warps /= 2;
+  return sizes;
+}
+
+TileSizes backwardTiles(const AttentionTiles &tiles, int64_t rows, int64_t depth) {
+  TileSizes sizes{4, 32};
+  // Long rows of f32: four tiles of 64 need more shared memory than every GPU has, and scores of 32
+  // columns more registers.
+  if (depth > 64 && !tiles.usesMma())
+    sizes = {2, 16};
+  while (sizes.warps > 1 && AttentionTiles::kRows * sizes.warps / 2 >= rows)
+    sizes.warps /= 2;
+  return sizes;
+}
+
+std::pair<Value, Value> keysOf(AttentionTiles &t, KeyRange range, Value first, int64_t count,
+                               int64_t tile) {
+  Value keys = t.constant(t.extent(t.parts.domain.key)), zero = t.constant(0);
+  Value begin = t.least(t.greatest(t.add(first, range.first), zero), keys);
+  Value last = t.least(t.add(first, count), t.constant(t.extent(t.queryLoop())));
+  return {t.multiply(t.divide(begin, tile), tile), t.least(t.add(last, range.last), keys)};
+}
+
+std::pair<Value, Value> queriesOf(AttentionTiles &t, KeyRange range, Value first, int64_t count,
+                                  int64_t tile) {
+  Value queries = t.constant(t.extent(t.queryLoop())), zero = t.constant(0);
+  Value begin = t.least(t.greatest(t.add(first, -range.last), zero), queries);
+  Value last = t.least(t.add(first, count), t.constant(t.extent(t.parts.domain.key)));
+  return {t.multiply(t.divide(begin, tile), tile), t.least(t.add(last, -range.first), queries)};
+}
+
+std::optional<KeyRange> visibleKeys(const AttentionTiles &tiles) {
+  std::optional<unsigned> query = tiles.queryLoop();
+  std::optional<ext::KeyBand> band = query ? ext::visibleKeysOf(tiles.parts, *query) : std::nullopt;
+  bool seesAll = band && band->first <= 1 - tiles.extent(query) &&
+                 band->last >= tiles.extent(tiles.parts.domain.key) - 1;
+  if (!band || seesAll)
+    return std::nullopt;
+  return KeyRange{band->first, band->last};
+}
+
+void emitAttention(func::FuncOp kernel, const AttentionKernel &attention, ModuleOp launches,
+                   StringRef symbol, ArrayRef<bool> mayAlias, runtime::GpuKernel &result,
+                   GpuKernelInfo &info) {
+  // The kernel's arguments, as buffers.
+  SmallVector<Type> types;
+  for (Type type : kernel.getArgumentTypes()) {
+    auto tensor = cast<RankedTensorType>(type);
+    types.push_back(MemRefType::get(tensor.getShape(), tensor.getElementType()));
+    info.argumentBytes += tensor.getNumElements() * bytesOf(tensor.getElementType());
+  }
+  OpBuilder b(kernel.getContext());
+  OwningOpRef<func::FuncOp> buffers =
+      func::FuncOp::create(kernel.getLoc(), "buffers", b.getFunctionType(types, {}));
+  Block *entry = buffers->addEntryBlock();
+  auto rootsOf = [&](ArrayRef<unsigned> arguments) {
+    return llvm::map_to_vector(
+        arguments, [&](unsigned number) -> Value { return entry->getArgument(number); });
+  };
+  ext::AttentionParts parts = ext::partsOf(attention.op);
+  auto launchOf = [&](function_ref<GpuShape(AttentionTiles &)> emit) {
+    std::string name = (symbol + "_" + Twine(result.launches.size())).str();
+    GpuLaunchBuilder builder(launches, name, attention.op->getLoc());
+    GpuLaunchInfo launchInfo;
+    launchInfo.scheme = GpuScheme::attention;
+    AttentionTiles tiles(builder, parts, rootsOf(attention.operands), launchInfo);
+    GpuShape shape = emit(tiles);
+    builder.finish(shape.threads);
+    runtime::GpuLaunch launch;
+    launch.symbol = name;
+    launch.grid = {shape.blocks, 1, 1};
+    launch.block = {shape.threads, 1, 1};
+    launch.sharedBytes = builder.sharedBytes;
+    for (auto [place, buffer] : llvm::enumerate(builder.buffers)) {
+      auto type = cast<MemRefType>(buffer.root.getType());
+      runtime::GpuArgument argument;
+      argument.slot = cast<BlockArgument>(buffer.root).getArgNumber();
+      argument.bytes = type.getNumElements() * bytesOf(type.getElementType());
+      argument.writes = buffer.written;
+      if (!mayAlias[argument.slot])
+        builder.function.setArgAttr(place, LLVM::LLVMDialect::getNoAliasAttrName(),
+                                    b.getUnitAttr());
+      builder.function.setArgAttr(place, LLVM::LLVMDialect::getAlignAttrName(),
+                                  b.getI64IntegerAttr(64));
+      launch.arguments.push_back(argument);
+    }
+    result.launches.push_back(std::move(launch));
+    info.launches.push_back(launchInfo);
+  };
+  SmallVector<Value> results = rootsOf(attention.results);
+  if (isa<ext::AttentionOp>(attention.op)) {
+    launchOf([&](AttentionTiles &tiles) { return emitAttentionForward(tiles, results); });
+    return;
+  }
+  launchOf([&](AttentionTiles &tiles) { return emitQueryGradient(tiles, results[0]); });
+  launchOf([&](AttentionTiles &tiles) { return emitKeyGradients(tiles, results[1], results[2]); });
+}
+
+} // namespace tessera::codegen

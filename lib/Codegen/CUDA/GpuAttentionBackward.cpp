@@ -1,0 +1,272 @@
+//===- GpuAttentionBackward.cpp - The derivative of attention -------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Two launches, so that every element has one owner that sums it in a fixed order. A block of the
+// first has a tile of queries and walks the keys; a block of the second has a tile of keys and
+// walks the queries of all heads that share these keys. Both compute the scores again, the second
+// with rows and columns exchanged: its weights are then the left operand of the sums.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuAttention.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+namespace {
+
+enum { kQuery, kKey, kValue, kGradient, kLogsumexp, kDelta };
+
+class Backward {
+protected:
+  explicit Backward(AttentionTiles &tiles)
+      : t(tiles), b(tiles.b), loc(tiles.loc), parts(tiles.parts), domain(parts.domain),
+        query(tiles.queryLoop()) {}
+
+  /// The weights of scores, and the gradient by their products: `products` and `byWeights`, the
+  /// product of gradient and value, become these. `uneven`: a loop whose index may lie beyond.
+  struct Element {
+    Value queryIndex, keyIndex, logsumexp, delta;
+  };
+  void differentiate(Fragments &products, Fragments &byWeights,
+                     function_ref<Element(size_t fragment, unsigned i)> elementOf,
+                     std::optional<unsigned> uneven) {
+    for (size_t number = 0; number < products.size(); ++number)
+      for (unsigned i = 0; i < 4; ++i) {
+        Element at = elementOf(number, i);
+        Value product = products[number][i];
+        Value score = t.evaluate(parts.score(), product, at.queryIndex, at.keyIndex);
+        Value weight = t.exponential(arith::SubFOp::create(b, loc, score, at.logsumexp));
+        Value byScore = arith::MulFOp::create(
+            b, loc, weight, arith::SubFOp::create(b, loc, byWeights[number][i], at.delta));
+        Value byProduct =
+            t.evaluate(parts.op->getRegion(1), product, at.queryIndex, at.keyIndex, byScore);
+        // What lies beyond the operands adds nothing.
+        if (uneven) {
+          Value index = uneven == domain.key ? at.keyIndex : at.queryIndex;
+          Value inside = t.less(index, t.constant(t.extent(uneven)));
+          weight = t.select(inside, weight, t.real(0));
+          byProduct = t.select(inside, byProduct, t.real(0));
+        }
+        products[number][i] = weight;
+        byWeights[number][i] = byProduct;
+      }
+  }
+  void countReads() {
+    for (Value root : t.roots)
+      t.count(root, /*store=*/false);
+  }
+
+  AttentionTiles &t;
+  OpBuilder &b;
+  Location loc;
+  const ext::AttentionParts &parts;
+  const ext::AttentionDomain &domain;
+  std::optional<unsigned> query;
+  SharedTile queries, keys, values, gradients, weights;
+  Value firstQuery, firstKey;
+};
+
+class QueryGradient : Backward {
+public:
+  explicit QueryGradient(AttentionTiles &tiles) : Backward(tiles) {}
+
+  GpuShape emit(Value result) {
+    int64_t depth = domain.sizeOf(domain.features), width = domain.sizeOf(domain.outputFeatures);
+    int64_t numQueries = t.extent(query), numKeys = t.extent(domain.key);
+    TileSizes sizes = backwardTiles(t, numQueries, std::max(depth, width));
+    t.setWarps(sizes.warps);
+    int64_t rows = sizes.warps * AttentionTiles::kRows;
+    queries = t.makeTile(t.element(), rows, depth);
+    gradients = t.makeTile(t.element(), rows, width);
+    keys = t.makeTile(t.element(), sizes.columns, depth);
+    values = t.makeTile(t.element(), sizes.columns, width);
+    if (!t.usesMma())
+      weights = t.makeTile(t.element(), rows, sizes.columns);
+    SmallVector<unsigned> outer(domain.batch);
+    llvm::append_range(outer, t.otherQueryLoops());
+    int64_t rowTiles = llvm::divideCeil(numQueries, rows);
+    t.fixDigits(outer, t.divide(t.launch.blockIndex(), rowTiles));
+    Value tile = t.remainder(t.launch.blockIndex(), rowTiles);
+    std::optional<KeyRange> range = visibleKeys(t);
+    if (range)
+      tile = t.add(t.multiply(tile, -1), rowTiles - 1);
+    firstQuery = t.multiply(tile, rows);
+
+    t.put(queries, t.fetch(queries, kQuery, query, firstQuery));
+    t.put(gradients, t.fetch(gradients, kGradient, query, firstQuery));
+    t.barrier();
+    LeftFragments left = t.leftOf(queries), leftGradients = t.leftOf(gradients);
+    std::array<Value, 2> logsumexp, delta;
+    for (unsigned which : {0, 1}) {
+      Value row = t.add(firstQuery, t.rowOf(which));
+      logsumexp[which] = t.convert(t.loadElement(kLogsumexp, query, row), b.getF32Type());
+      delta[which] = t.convert(t.loadElement(kDelta, query, row), b.getF32Type());
+    }
+    Value begin = t.constant(0), end = t.constant(numKeys);
+    if (range)
+      std::tie(begin, end) = keysOf(t, *range, firstQuery, rows, keys.rows);
+    auto step = [&](Value at, ValueRange carried) {
+      firstKey = at;
+      SmallVector<Value> keyRows = t.fetch(keys, kKey, domain.key, at);
+      SmallVector<Value> valueRows = t.fetch(values, kValue, domain.key, at);
+      t.barrier();
+      t.put(keys, keyRows);
+      t.put(values, valueRows);
+      t.barrier();
+      Fragments products = t.multiply(queries, left, keys);
+      Fragments byWeights = t.multiply(gradients, leftGradients, values);
+      differentiate(
+          products, byWeights,
+          [&](size_t fragment, unsigned i) {
+            return Element{t.add(firstQuery, t.rowOf(i / 2)),
+                           t.add(at, t.columnOf(fragment, i % 2)), logsumexp[i / 2], delta[i / 2]};
+          },
+          numKeys % keys.rows != 0 ? std::optional(domain.key) : std::nullopt);
+      Fragments sums = unflatten(carried);
+      t.accumulate(sums, byWeights, keys, weights);
+      return flatten(sums);
+    };
+    Fragments sums = unflatten(t.loop(begin, end, keys.rows, flatten(t.zeros(keys.depth)), step));
+    t.store(queries, sums, result, parts.maps[kQuery], query, firstQuery);
+    countReads();
+    return shapeOf(domain.sizeOf(outer) * rowTiles);
+  }
+
+private:
+  GpuShape shapeOf(int64_t blocks) {
+    GpuShape shape;
+    shape.blocks = blocks;
+    shape.threads = t.warps() * kWarp;
+    return shape;
+  }
+};
+
+class KeyGradients : Backward {
+public:
+  explicit KeyGradients(AttentionTiles &tiles) : Backward(tiles) {}
+
+  GpuShape emit(Value byKey, Value byValue) {
+    int64_t depth = domain.sizeOf(domain.features), width = domain.sizeOf(domain.outputFeatures);
+    int64_t numKeys = t.extent(domain.key);
+    TileSizes sizes = backwardTiles(t, numKeys, std::max(depth, width));
+    t.setWarps(sizes.warps);
+    int64_t rows = sizes.warps * AttentionTiles::kRows;
+    keys = t.makeTile(t.element(), rows, depth);
+    values = t.makeTile(t.element(), rows, width);
+    queries = t.makeTile(t.element(), sizes.columns, depth);
+    gradients = t.makeTile(t.element(), sizes.columns, width);
+    if (!t.usesMma())
+      weights = t.makeTile(t.element(), rows, sizes.columns);
+    logsumexps = t.launch.shared(b.getF32Type(), sizes.columns);
+    deltas = t.launch.shared(b.getF32Type(), sizes.columns);
+    int64_t rowTiles = llvm::divideCeil(numKeys, rows);
+    t.fixDigits(domain.batch, t.divide(t.launch.blockIndex(), rowTiles));
+    firstKey = t.multiply(t.remainder(t.launch.blockIndex(), rowTiles), rows);
+    t.put(keys, t.fetch(keys, kKey, domain.key, firstKey));
+    t.put(values, t.fetch(values, kValue, domain.key, firstKey));
+    t.barrier();
+    leftKeys = t.leftOf(keys);
+    leftValues = t.leftOf(values);
+
+    Fragments sums = t.zeros(keys.depth), valueSums = t.zeros(values.depth);
+    numKeySums = sums.size();
+    llvm::append_range(sums, valueSums);
+    SmallVector<unsigned> heads = t.otherQueryLoops();
+    int64_t numHeads = domain.sizeOf(heads);
+    auto overHead = [&](Value head, ValueRange carried) {
+      t.fixDigits(heads, head);
+      return overQueries(carried, rows);
+    };
+    SmallVector<Value> made =
+        numHeads == 1 ? overHead(t.constant(0), flatten(sums))
+                      : t.loop(t.constant(0), t.constant(numHeads), 1, flatten(sums), overHead);
+    sums = unflatten(made);
+    t.store(keys, ArrayRef(sums).take_front(numKeySums), byKey, parts.maps[kKey], domain.key,
+            firstKey);
+    t.store(values, ArrayRef(sums).drop_front(numKeySums), byValue, parts.maps[kValue], domain.key,
+            firstKey);
+    countReads();
+    GpuShape shape;
+    shape.blocks = domain.sizeOf(domain.batch) * rowTiles;
+    shape.threads = sizes.warps * kWarp;
+    return shape;
+  }
+
+private:
+  SmallVector<Value> overQueries(ValueRange carried, int64_t rows) {
+    Value begin = t.constant(0), end = t.constant(t.extent(query));
+    if (std::optional<KeyRange> range = visibleKeys(t))
+      std::tie(begin, end) = queriesOf(t, *range, firstKey, rows, queries.rows);
+    return t.loop(begin, end, queries.rows, carried,
+                  [&](Value at, ValueRange inner) { return step(at, inner); });
+  }
+
+  /// What each query of a tile has is read by all warps.
+  void stageRows(Value memory, unsigned operand, Value at) {
+    Value thread = t.launch.threadIndex();
+    int64_t threads = t.warps() * kWarp;
+    for (int64_t first = 0; first < queries.rows; first += threads) {
+      Value number = t.add(thread, first);
+      Value value = t.convert(t.loadElement(operand, query, t.add(at, number)), b.getF32Type());
+      OpBuilder::InsertionGuard guard(b);
+      if (first + threads > queries.rows) {
+        auto branch = scf::IfOp::create(b, loc, t.less(number, t.constant(queries.rows)),
+                                        /*withElse=*/false);
+        b.setInsertionPointToStart(branch.thenBlock());
+      }
+      memref::StoreOp::create(b, loc, value, memory, number);
+    }
+  }
+
+  SmallVector<Value> step(Value at, ValueRange carried) {
+    firstQuery = at;
+    SmallVector<Value> queryRows = t.fetch(queries, kQuery, query, at);
+    SmallVector<Value> gradientRows = t.fetch(gradients, kGradient, query, at);
+    t.barrier();
+    t.put(queries, queryRows);
+    t.put(gradients, gradientRows);
+    stageRows(logsumexps, kLogsumexp, at);
+    stageRows(deltas, kDelta, at);
+    t.barrier();
+    Fragments products = t.multiply(keys, leftKeys, queries);
+    Fragments byWeights = t.multiply(values, leftValues, gradients);
+    differentiate(
+        products, byWeights,
+        [&](size_t fragment, unsigned i) {
+          Value column = t.columnOf(fragment, i % 2);
+          return Element{t.add(at, column), t.add(firstKey, t.rowOf(i / 2)),
+                         memref::LoadOp::create(b, loc, logsumexps, column),
+                         memref::LoadOp::create(b, loc, deltas, column)};
+        },
+        t.extent(query) % queries.rows != 0 ? query : std::nullopt);
+    Fragments sums = unflatten(carried);
+    Fragments valueSums(ArrayRef(sums).drop_front(numKeySums));
+    sums.resize(numKeySums);
+    t.accumulate(valueSums, products, gradients, weights);
+    t.accumulate(sums, byWeights, queries, weights);
+    llvm::append_range(sums, valueSums);
+    return flatten(sums);
+  }
+
+  Value logsumexps, deltas;
+  LeftFragments leftKeys, leftValues;
+  size_t numKeySums = 0;
+};
+
+} // namespace
+
+GpuShape emitQueryGradient(AttentionTiles &tiles, Value result) {
+  return QueryGradient(tiles).emit(result);
+}
+
+GpuShape emitKeyGradients(AttentionTiles &tiles, Value byKey, Value byValue) {
+  return KeyGradients(tiles).emit(byKey, byValue);
+}
+
+} // namespace tessera::codegen

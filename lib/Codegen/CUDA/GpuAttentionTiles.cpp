@@ -1,0 +1,418 @@
+//===- GpuAttentionTiles.cpp - Tiles of an attention in shared memory -----===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuAttentionTiles.h"
+#include "GpuRetarget.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/IRMapping.h"
+
+#include <numbers>
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+AttentionTiles::AttentionTiles(GpuLaunchBuilder &launch, const ext::AttentionParts &parts,
+                               ArrayRef<Value> roots, GpuLaunchInfo &info)
+    : launch(launch), b(launch.b), loc(launch.loc), parts(parts), roots(roots), info(info),
+      fixed(parts.domain.extents.size()) {
+  for (unsigned loop : parts.domain.query)
+    if (!query || extent(loop) > extent(query))
+      query = loop;
+  Value thread = launch.threadIndex();
+  lane = remainder(thread, kWarp);
+  warp = divide(thread, kWarp);
+  group = divide(lane, 4);
+  quad = remainder(lane, 4);
+}
+
+void AttentionTiles::setWarps(int64_t count) {
+  numWarps = count;
+}
+
+SmallVector<unsigned> AttentionTiles::otherQueryLoops() const {
+  SmallVector<unsigned> others;
+  for (unsigned loop : parts.domain.query)
+    if (loop != query)
+      others.push_back(loop);
+  return others;
+}
+
+Type AttentionTiles::element() const {
+  return cast<MemRefType>(roots[0].getType()).getElementType();
+}
+
+void AttentionTiles::fixDigits(ArrayRef<unsigned> loops, Value number) {
+  for (auto [i, loop] : llvm::enumerate(llvm::reverse(loops))) {
+    bool isFirst = i + 1 == loops.size();
+    fix(loop, isFirst ? number : remainder(number, extent(loop)));
+    if (!isFirst)
+      number = divide(number, extent(loop));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Arithmetic
+//===----------------------------------------------------------------------===//
+
+Value AttentionTiles::constant(int64_t value) {
+  return arith::ConstantIndexOp::create(b, loc, value);
+}
+
+Value AttentionTiles::real(double value) {
+  return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(static_cast<float>(value)));
+}
+
+Value AttentionTiles::add(Value left, Value right) {
+  if (!left || !right)
+    return left ? left : right;
+  return arith::AddIOp::create(b, loc, left, right, arith::IntegerOverflowFlags::nsw);
+}
+
+Value AttentionTiles::add(Value left, int64_t right) {
+  return right == 0 ? left : add(left, constant(right));
+}
+
+Value AttentionTiles::multiply(Value left, int64_t right) {
+  if (right == 1)
+    return left;
+  return arith::MulIOp::create(b, loc, left, constant(right), arith::IntegerOverflowFlags::nsw);
+}
+
+/// What is divided counts blocks or threads, and fits 32 bits.
+Value AttentionTiles::divide(Value left, int64_t right) {
+  if (right == 1)
+    return left;
+  Type i32 = b.getI32Type();
+  Value quotient = arith::DivUIOp::create(b, loc, arith::IndexCastUIOp::create(b, loc, i32, left),
+                                          arith::ConstantIntOp::create(b, loc, right, 32));
+  return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), quotient);
+}
+
+Value AttentionTiles::remainder(Value left, int64_t right) {
+  if (right == 1)
+    return constant(0);
+  Type i32 = b.getI32Type();
+  Value rest = arith::RemUIOp::create(b, loc, arith::IndexCastUIOp::create(b, loc, i32, left),
+                                      arith::ConstantIntOp::create(b, loc, right, 32));
+  return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), rest);
+}
+
+Value AttentionTiles::less(Value left, Value right) {
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, left, right);
+}
+
+Value AttentionTiles::least(Value left, Value right) {
+  return arith::MinSIOp::create(b, loc, left, right);
+}
+
+Value AttentionTiles::greatest(Value left, Value right) {
+  return arith::MaxSIOp::create(b, loc, left, right);
+}
+
+Value AttentionTiles::select(Value condition, Value left, Value right) {
+  return arith::SelectOp::create(b, loc, condition, left, right);
+}
+
+SmallVector<Value> AttentionTiles::loop(Value begin, Value end, int64_t step, ValueRange carried,
+                                        function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+  auto made = scf::ForOp::create(b, loc, begin, end, constant(step), carried);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(made.getBody());
+  SmallVector<Value> next = body(made.getInductionVar(), made.getRegionIterArgs());
+  // A loop that carries nothing has its terminator already.
+  if (!carried.empty())
+    scf::YieldOp::create(b, loc, next);
+  return llvm::to_vector(ValueRange(made.getResults()));
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+/// Elements from one index of a loop to the next; 0: the tensor lacks the loop.
+static int64_t strideOf(AffineMap map, Value root, unsigned loop) {
+  auto type = cast<MemRefType>(root.getType());
+  std::optional<unsigned> dim = map.getResultPosition(getAffineDimExpr(loop, map.getContext()));
+  if (!dim)
+    return 0;
+  int64_t stride = 1;
+  for (int64_t extent : type.getShape().drop_front(*dim + 1))
+    stride *= extent;
+  return stride;
+}
+
+Value AttentionTiles::offsetOf(AffineMap map, Value root, std::optional<unsigned> loop, Value index,
+                               bool clamp) {
+  Value offset = constant(0);
+  for (AffineExpr expr : map.getResults()) {
+    unsigned each = cast<AffineDimExpr>(expr).getPosition();
+    Value at = fixed[each];
+    if (loop == each)
+      at = clamp ? least(index, constant(extent(each) - 1)) : index;
+    if (at)
+      offset = add(offset, multiply(at, strideOf(map, root, each)));
+  }
+  return offset;
+}
+
+Value AttentionTiles::loadElement(unsigned operand, std::optional<unsigned> loop, Value index) {
+  Value root = roots[operand];
+  Value memory = launch.flat(root, /*write=*/false);
+  note(root, /*store=*/false, bytesOf(cast<MemRefType>(root.getType()).getElementType()),
+       "one element a row or score");
+  return memref::LoadOp::create(b, loc, memory, offsetOf(parts.maps[operand], root, loop, index));
+}
+
+void AttentionTiles::note(Value root, bool store, int64_t bytes, StringRef why) {
+  std::string text = ((store ? "writes argument " : "reads argument ") +
+                      Twine(cast<BlockArgument>(root).getArgNumber()) + " by " + Twine(8 * bytes) +
+                      " bits: " + why)
+                         .str();
+  if (!llvm::is_contained(info.narrow, text))
+    info.narrow.push_back(text);
+}
+
+void AttentionTiles::count(Value root, bool store, int64_t times) {
+  auto type = cast<MemRefType>(root.getType());
+  (store ? info.writtenBytes : info.readBytes) +=
+      times * type.getNumElements() * bytesOf(type.getElementType());
+}
+
+void AttentionTiles::barrier() {
+  gpu::BarrierOp::create(b, loc);
+}
+
+SharedTile AttentionTiles::makeTile(Type element, int64_t rows, int64_t depth) {
+  SharedTile tile{{}, element, rows, static_cast<int64_t>(llvm::alignTo(depth, kDepth))};
+  // An odd number of 16-byte words: eight rows of a matrix are then in different banks.
+  int64_t width = kAccessBytes / bytesOf(element);
+  tile.pitch = (llvm::alignTo(tile.depth, width) / width | 1) * width;
+  tile.memory = launch.shared(element, rows * tile.pitch);
+  return tile;
+}
+
+int64_t AttentionTiles::widthOf(AffineMap map, Value root, std::optional<unsigned> loop,
+                                bool store) {
+  auto type = cast<MemRefType>(root.getType());
+  int64_t bytes = bytesOf(type.getElementType()), width = kAccessBytes / bytes;
+  auto fits = [&](int64_t each) { return each % width == 0; };
+  // Features are contiguous: matchAttention asks for it. All other steps, and the row, are whole.
+  while (width > 1 && !(fits(type.getShape().back()) &&
+                        llvm::all_of(map.getResults().drop_back(), [&](AffineExpr expr) {
+                          return fits(strideOf(map, root, cast<AffineDimExpr>(expr).getPosition()));
+                        })))
+    width /= 2;
+  if (width * bytes < kAccessBytes)
+    note(root, store, width * bytes,
+         "rows of " + std::to_string(type.getShape().back()) + " elements");
+  return width;
+}
+
+/// A vector, or a scalar where the width is one.
+static Value load(OpBuilder &b, Location loc, Value memory, Value offset, Type element,
+                  int64_t width) {
+  if (width == 1)
+    return memref::LoadOp::create(b, loc, memory, offset);
+  return vector::LoadOp::create(b, loc, VectorType::get(width, element), memory, ValueRange{offset},
+                                /*nontemporal=*/false, llvm::MaybeAlign(width * bytesOf(element)));
+}
+
+static void store(OpBuilder &b, Location loc, Value value, Value memory, Value offset) {
+  auto type = dyn_cast<VectorType>(value.getType());
+  if (!type)
+    memref::StoreOp::create(b, loc, value, memory, offset);
+  else
+    vector::StoreOp::create(
+        b, loc, value, memory, ValueRange{offset}, /*nontemporal=*/false,
+        llvm::MaybeAlign(type.getNumElements() * bytesOf(type.getElementType())));
+}
+
+SmallVector<Value> AttentionTiles::fetch(const SharedTile &tile, unsigned operand,
+                                         std::optional<unsigned> loop, Value begin) {
+  Value root = roots[operand];
+  AffineMap map = parts.maps[operand];
+  int64_t width = widthOf(map, root, loop, /*store=*/false);
+  int64_t depth = cast<MemRefType>(root.getType()).getShape().back(), rows = extent(loop);
+  int64_t chunks = tile.depth / width, total = tile.rows * chunks, threads = kWarp * numWarps;
+  Value memory = launch.flat(root, /*write=*/false);
+  Type type = width == 1 ? tile.element : Type(VectorType::get(width, tile.element));
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  SmallVector<Value> fetched;
+  for (int64_t round = 0; round * threads < total; ++round) {
+    Value number = add(launch.threadIndex(), round * threads);
+    Value row = add(begin, divide(number, chunks));
+    Value column = multiply(remainder(number, chunks), width);
+    Value inside;
+    if (rows % tile.rows != 0 || total % threads != 0)
+      inside = less(row, constant(rows));
+    if (depth != tile.depth) {
+      Value here = less(column, constant(depth));
+      inside = inside ? arith::AndIOp::create(b, loc, inside, here).getResult() : here;
+      column = select(here, column, constant(0));
+    }
+    Value offset =
+        add(offsetOf(map, root, loop, row, /*clamp=*/rows % tile.rows != 0 || total % threads != 0),
+            column);
+    Value value = load(b, loc, memory, offset, tile.element, width);
+    fetched.push_back(inside ? select(inside, value, zero) : value);
+  }
+  return fetched;
+}
+
+void AttentionTiles::put(const SharedTile &tile, ValueRange fetched) {
+  auto vector = dyn_cast<VectorType>(fetched.front().getType());
+  int64_t width = vector ? vector.getNumElements() : 1;
+  int64_t chunks = tile.depth / width, total = tile.rows * chunks, threads = kWarp * numWarps;
+  for (auto [round, value] : llvm::enumerate(fetched)) {
+    auto first = static_cast<int64_t>(round) * threads;
+    Value number = add(launch.threadIndex(), first);
+    OpBuilder::InsertionGuard guard(b);
+    if (first + threads > total) {
+      auto branch = scf::IfOp::create(b, loc, less(number, constant(total)), /*withElse=*/false);
+      b.setInsertionPointToStart(branch.thenBlock());
+    }
+    Value offset = add(multiply(divide(number, chunks), tile.pitch),
+                       multiply(remainder(number, chunks), width));
+    codegen::store(b, loc, value, tile.memory, offset);
+  }
+}
+
+void AttentionTiles::store(SharedTile tile, ArrayRef<Fragment> fragments, Value root, AffineMap map,
+                           std::optional<unsigned> loop, Value begin) {
+  Type element = cast<MemRefType>(root.getType()).getElementType();
+  int64_t columns = static_cast<int64_t>(fragments.size()) * kColumns;
+  if (tile.element != element || tile.depth < columns)
+    tile = makeTile(element, tile.rows, columns);
+  count(root, /*store=*/true);
+  barrier(); // the tile has been read
+  auto pair = VectorType::get(2, tile.element);
+  for (auto [number, fragment] : llvm::enumerate(fragments))
+    for (unsigned which : {0, 1}) {
+      SmallVector<Value> both;
+      for (unsigned column : {0, 1})
+        both.push_back(convert(fragment[2 * which + column], tile.element));
+      Value offset = add(multiply(rowOf(which), tile.pitch), columnOf(number, 0));
+      codegen::store(b, loc, vector::FromElementsOp::create(b, loc, pair, both), tile.memory,
+                     offset);
+    }
+  barrier();
+  int64_t width = widthOf(map, root, loop, /*store=*/true);
+  int64_t depth = cast<MemRefType>(root.getType()).getShape().back(), rows = extent(loop);
+  int64_t chunks = depth / width, total = tile.rows * chunks, threads = kWarp * numWarps;
+  Value memory = launch.flat(root, /*write=*/true);
+  for (int64_t first = 0; first < total; first += threads) {
+    Value number = add(launch.threadIndex(), first);
+    Value line = divide(number, chunks), row = add(begin, line);
+    Value column = multiply(remainder(number, chunks), width);
+    OpBuilder::InsertionGuard guard(b);
+    Value inside;
+    if (rows % tile.rows != 0)
+      inside = less(row, constant(rows));
+    if (first + threads > total) {
+      Value here = less(number, constant(total));
+      inside = inside ? arith::AndIOp::create(b, loc, inside, here).getResult() : here;
+    }
+    if (inside) {
+      auto branch = scf::IfOp::create(b, loc, inside, /*withElse=*/false);
+      b.setInsertionPointToStart(branch.thenBlock());
+    }
+    Value value =
+        load(b, loc, tile.memory, add(multiply(line, tile.pitch), column), tile.element, width);
+    codegen::store(b, loc, value, memory,
+                   add(offsetOf(map, root, loop, row, /*clamp=*/false), column));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Scores
+//===----------------------------------------------------------------------===//
+
+Value AttentionTiles::convert(Value x, Type type) {
+  unsigned from = x.getType().getIntOrFloatBitWidth(), to = type.getIntOrFloatBitWidth();
+  if (x.getType() == type)
+    return x;
+  if (from < to)
+    return arith::ExtFOp::create(b, loc, type, x);
+  if (from == to) // f16 and bf16
+    x = arith::ExtFOp::create(b, loc, b.getF32Type(), x);
+  return arith::TruncFOp::create(b, loc, type, x);
+}
+
+Value AttentionTiles::evaluate(Region &region, Value product, Value queryIndex, Value keyIndex,
+                               Value derivative) {
+  Block &block = region.front();
+  unsigned extras = parts.numExtras(), loops = parts.domain.extents.size();
+  Value keyAt = least(keyIndex, constant(extent(parts.domain.key) - 1));
+  Value queryAt = query ? least(queryIndex, constant(extent(query) - 1)) : Value();
+  IRMapping mapping;
+  for (BlockArgument argument : block.getArguments()) {
+    unsigned number = argument.getArgNumber();
+    if (argument.use_empty())
+      continue;
+    if (number == 0) {
+      mapping.map(argument, convert(product, argument.getType()));
+    } else if (number <= extras) {
+      unsigned operand = parts.firstExtra + number - 1;
+      AffineMap map = parts.maps[operand];
+      Value offset = constant(0);
+      for (AffineExpr expr : map.getResults()) {
+        unsigned each = cast<AffineDimExpr>(expr).getPosition();
+        Value at = each == parts.domain.key ? keyAt : query == each ? queryAt : fixed[each];
+        offset = add(offset, multiply(at, strideOf(map, roots[operand], each)));
+      }
+      Value root = roots[operand];
+      if (map.getNumResults() > 0)
+        note(root, /*store=*/false, bytesOf(cast<MemRefType>(root.getType()).getElementType()),
+             "one element a row or score");
+      mapping.map(argument,
+                  memref::LoadOp::create(b, loc, launch.flat(root, /*write=*/false), offset));
+    } else if (number <= extras + loops) {
+      unsigned each = number - 1 - extras;
+      mapping.map(argument, each == parts.domain.key ? keyIndex
+                            : query == each          ? queryIndex
+                                                     : fixed[each]);
+    } else {
+      mapping.map(argument, convert(derivative, argument.getType()));
+    }
+  }
+  for (Operation &op : block.without_terminator())
+    b.clone(op, mapping);
+  return convert(mapping.lookupOrDefault(block.getTerminator()->getOperand(0)), b.getF32Type());
+}
+
+Value AttentionTiles::acrossColumns(Value x, function_ref<Value(Value, Value)> body) {
+  Type i32 = b.getI32Type();
+  for (int32_t distance : {1, 2}) {
+    Value word = arith::BitcastOp::create(b, loc, i32, x);
+    Value other = gpu::ShuffleOp::create(b, loc, word, distance, 32, gpu::ShuffleMode::XOR)
+                      .getShuffleResult();
+    x = body(x, arith::BitcastOp::create(b, loc, b.getF32Type(), other));
+  }
+  return x;
+}
+
+/// One instruction of two units in the last place, where math.exp is a polynomial of fifteen: there
+/// are as many exponentials as there are scores.
+Value AttentionTiles::exponential(Value x) {
+  Value scaled = arith::MulFOp::create(b, loc, x, real(std::numbers::log2e));
+  return LLVM::CallIntrinsicOp::create(b, loc, b.getF32Type(), b.getStringAttr(kExp2Intrinsic),
+                                       ValueRange{scaled})
+      .getResult(0);
+}
+
+Value AttentionTiles::rowOf(unsigned which) {
+  return add(add(multiply(warp, kRows), group), 8 * which);
+}
+
+Value AttentionTiles::columnOf(size_t fragment, unsigned which) {
+  return add(multiply(quad, 2), static_cast<int64_t>(fragment) * kColumns + which);
+}
+
+} // namespace tessera::codegen
