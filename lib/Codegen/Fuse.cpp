@@ -10,6 +10,7 @@
 #include "tessera/Codegen/Passes.h"
 #include "tessera/Dialect/Dist/IR/Pipeline.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Ext/IR/ExtDialect.h"
 #include "tessera/Fusion/FuseGraph.h"
 
 #include "mlir/IR/Matchers.h"
@@ -143,6 +144,8 @@ static void eraseUnused(Block &block) {
 }
 
 static dist::FuseKind fuseKindOf(Operation *op) {
+  if (isa<ext::AttentionOp, ext::AttentionBackwardOp>(op))
+    return dist::FuseKind::alone;
   StepKind kind = classify(op);
   if (kind == StepKind::compute)
     return dist::FuseKind::kernel;

@@ -9,6 +9,8 @@
 #include "LowerExt.h"
 
 #include "tessera/Codegen/Kernels/DeadInit.h"
+#include "tessera/Dialect/Ext/IR/ExtDialect.h"
+#include "tessera/Dialect/Ext/IR/FusedAttention.h"
 #include "tessera/Dialect/Rt/IR/Rt.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -34,15 +36,21 @@ namespace {
 
 /// Softmax and its kin in terms of simpler ops.
 struct DecomposeAggregate : OpInterfaceRewritePattern<linalg::AggregatedOpInterface> {
-  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+  DecomposeAggregate(MLIRContext *context, bool parallel)
+      : OpInterfaceRewritePattern(context), parallel(parallel) {}
+
   LogicalResult matchAndRewrite(linalg::AggregatedOpInterface op,
                                 PatternRewriter &rewriter) const override {
+    if (parallel && op->hasAttr(ext::kFusedAttention))
+      return rewriter.notifyMatchFailure(op, "it is a kernel");
     FailureOr<SmallVector<Value>> results = op.decomposeOperation(rewriter);
     if (failed(results))
       return rewriter.notifyMatchFailure(op, "it does not decompose");
     rewriter.replaceOp(op, *results);
     return success();
   }
+
+  bool parallel; ///< for a GPU
 };
 
 /// Transposes, broadcasts, reductions, maps, named elementwise ops. Contractions and windowed ops
@@ -294,8 +302,9 @@ LogicalResult codegen::prepareTensors(func::FuncOp function, bool parallel) {
   lowerExtOps(function, parallel);
   RewritePatternSet patterns(context);
   linalg::populateElementwiseToLinalgConversionPatterns(patterns);
-  patterns.add<DecomposeAggregate, Generalize, DecomposePad, DecomposeConcat, DecomposeSplat,
-               LowerGenerate, LowerGather, LowerScatter, DropEmpty>(context);
+  patterns.add<DecomposeAggregate>(context, parallel);
+  patterns.add<Generalize, DecomposePad, DecomposeConcat, DecomposeSplat, LowerGenerate,
+               LowerGather, LowerScatter, DropEmpty>(context);
   tensor::CastOp::getCanonicalizationPatterns(patterns, context);
   tensor::DimOp::getCanonicalizationPatterns(patterns, context);
   if (failed(applyPatternsGreedily(function, std::move(patterns))))

@@ -9,6 +9,7 @@
 
 #include "tessera/Codegen/Gemm.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Ext/IR/ExtDialect.h"
 #include "tessera/Dialect/Rt/IR/Rt.h"
 #include "tessera/Planning/Views.h"
 
@@ -89,6 +90,8 @@ StepKind codegen::classify(Operation *op) {
   if (op->getNumResults() > 0 && op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
       llvm::all_of(op->getResultTypes(), [](Type type) { return type.isIntOrIndexOrFloat(); }))
     return StepKind::scalar;
+  if (isa<ext::AttentionOp, ext::AttentionBackwardOp>(op))
+    return StepKind::compute;
   bool known = isa<tensor::TensorDialect, arith::ArithDialect, math::MathDialect>(op->getDialect());
   return known ? StepKind::compute : StepKind::other;
 }

@@ -11,6 +11,8 @@
 #include "tessera/Dialect/Dist/IR/Pipeline.h"
 #include "tessera/Dialect/Dist/IR/SignatureAttrs.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Ext/IR/ExtDialect.h"
+#include "tessera/Dialect/Ext/IR/FusedAttention.h"
 #include "tessera/Driver/Pipeline.h"
 #include "tessera/Transforms/Autodiff/Passes.h"
 #include "tessera/Transforms/CostOptions.h"
@@ -141,6 +143,14 @@ LogicalResult Compilation::checkCanSearch() {
   return failure();
 }
 
+/// A GPU computes attention by kernels that keep the scores in registers.
+static void markAttention(ModuleOp program) {
+  program.walk([](Operation *op) {
+    if (isa<ext::AttentionOp, ext::AttentionBackwardOp>(op) && ext::isFusedOnGpu(op))
+      op->setAttr(ext::kFusedAttention, UnitAttr::get(op->getContext()));
+  });
+}
+
 LogicalResult Compilation::runPhases(Phase to) {
   PipelineOptions pipeline;
   std::optional<Phase> from = parsePhase(options.compileFrom);
@@ -207,6 +217,8 @@ LogicalResult Compilation::runPhases(PipelineOptions pipeline, Phase from, Phase
       SmallVector<StringRef> texts(names.begin(), names.end());
       (*program)->setAttr(dist::kParallelisms, Builder(&mlirContext).getStrArrayAttr(texts));
     }
+    if (keepsAttention && pipeline.from >= Phase::normalized)
+      markAttention(*program);
     PassManager manager(&mlirContext, ModuleOp::getOperationName());
     manager.enableVerifier(true);
     if (failed(buildPipeline(manager, pipeline)))

@@ -118,6 +118,8 @@ compileWith(Compilation &compilation, const CompileOptions &options, bool single
   std::optional<codegen::ArtifactOptions> codegenOptions = targetOf(compilation, options);
   if (!codegenOptions)
     return nullptr;
+  if (codegenOptions->gpu)
+    compilation.keepAttentionWhole();
   if (failed(singleDevice ? compilation.toSingleDevice() : compilation.toLocalView()))
     return nullptr;
   mlir::FailureOr<Report> report = compilation.report();

@@ -26,6 +26,9 @@ public:
   explicit Compilation(const ProgramOptions &options);
   ~Compilation();
 
+  /// Attention stays one op where a GPU has kernels for it (docs/gpu.md), not a CPU. To be said
+  /// before the phases run.
+  void keepAttentionWhole() { keepsAttention = true; }
   /// Loads the program, selects its function, runs the phases up to `scheduled`, or to another one.
   mlir::LogicalResult toLocalView();
   mlir::LogicalResult toPhase(Phase phase);
@@ -83,6 +86,7 @@ private:
   friend class PlanComparison;
 
   ProgramOptions options;
+  bool keepsAttention = false;
   std::unique_ptr<llvm::raw_string_ostream> captured;
   llvm::raw_ostream *errorStream;
   mlir::MLIRContext mlirContext;

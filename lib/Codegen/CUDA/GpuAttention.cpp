@@ -19,7 +19,7 @@ std::optional<AttentionKernel> matchAttention(func::FuncOp kernel) {
   for (Operation &op : kernel.getBody().front().without_terminator()) {
     if (isa<ext::AttentionOp, ext::AttentionBackwardOp>(op) && !match.op)
       match.op = &op;
-    else if (!isa<linalg::CopyOp>(op))
+    else if (!isa<linalg::CopyOp, arith::ConstantOp>(op)) // constants of the region may stand here
       return std::nullopt;
   }
   if (!match.op || !ext::isFusedOnGpu(match.op))

@@ -193,12 +193,14 @@ void AttentionTiles::accumulate(Fragments &sums, ArrayRef<Fragment> weights,
                               /*nontemporal=*/false, llvm::MaybeAlign(8));
     }
   barrier(); // only lanes of one warp meet here
+  // Long rows leave few registers for what is under way.
+  int64_t step = sums.size() * kColumns > kMostKept ? 2 : kStep;
   sums = unflatten(loop(
-      constant(0), constant(right.rows), kStep, flatten(sums), [&](Value at, ValueRange carried) {
+      constant(0), constant(right.rows), step, flatten(sums), [&](Value at, ValueRange carried) {
         Fragments sums = unflatten(carried);
-        std::array<Value, 2> rows{loadVector(scratch, rowOf(0), at, kStep),
-                                  loadVector(scratch, rowOf(1), at, kStep)};
-        for (int64_t i = 0; i < kStep; ++i) {
+        std::array<Value, 2> rows{loadVector(scratch, rowOf(0), at, step),
+                                  loadVector(scratch, rowOf(1), at, step)};
+        for (int64_t i = 0; i < step; ++i) {
           std::array<Value, 2> weight;
           for (unsigned which : {0, 1})
             weight[which] = vector::ExtractOp::create(b, loc, rows[which], i);

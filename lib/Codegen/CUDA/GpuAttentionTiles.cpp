@@ -382,8 +382,13 @@ Value AttentionTiles::evaluate(Region &region, Value product, Value queryIndex, 
       mapping.map(argument, convert(derivative, argument.getType()));
     }
   }
-  for (Operation &op : block.without_terminator())
-    b.clone(op, mapping);
+  for (Operation &op : block) {
+    for (Value operand : op.getOperands())
+      if (operand.getParentRegion() != &region && !mapping.contains(operand))
+        mapping.map(operand, b.clone(*operand.getDefiningOp())->getResult(0)); // a constant
+    if (!op.hasTrait<OpTrait::IsTerminator>())
+      b.clone(op, mapping);
+  }
   return convert(mapping.lookupOrDefault(block.getTerminator()->getOperand(0)), b.getF32Type());
 }
 

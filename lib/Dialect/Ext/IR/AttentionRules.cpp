@@ -10,6 +10,7 @@
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/RuleBuilder.h"
 #include "tessera/Dialect/Ext/IR/AttentionBand.h"
+#include "tessera/Dialect/Ext/IR/FusedAttention.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -407,10 +408,37 @@ double AttentionOp::getCommunicationSeconds(const sharding::FactorAxes &axes,
   return seconds;
 }
 
+/// A device's part of an attention for a GPU as one op; nothing where it has no such form.
+static std::optional<SmallVector<Value>> wholePart(Part &part, dist::PartitionContext &context) {
+  Operation *op = context.op;
+  OpBuilder &b = context.builder;
+  if (!op->hasAttr(kFusedAttention) || !part.limits.empty() || part.band)
+    return std::nullopt;
+  const AttentionDomain &domain = part.parts.domain;
+  unsigned firstIndex = 1 + part.parts.numExtras();
+  Value probe = arith::ConstantIndexOp::create(b, op->getLoc(), 0);
+  for (unsigned loop = 0; loop < domain.extents.size(); ++loop) {
+    bool isRead = llvm::any_of(op->getRegions(), [&](Region &region) {
+      return !region.getArgument(firstIndex + loop).use_empty();
+    });
+    if (isRead && part.globalIndex(b, op->getLoc(), loop, probe) != probe)
+      return std::nullopt;
+  }
+  Operation *local = context.clone();
+  local->setOperands(part.operands);
+  if (isFusedOnGpu(local))
+    return llvm::to_vector(ValueRange(local->getResults()));
+  local->erase();
+  return std::nullopt;
+}
+
 FailureOr<SmallVector<Value>> AttentionOp::partition(dist::PartitionContext &context) {
   Part part(context);
   unsigned key = part.parts.domain.key;
   bool isKeyCut = !context.getFactorAxes()[part.parts.factors()[key]].empty();
+  if (!isKeyCut)
+    if (std::optional<SmallVector<Value>> whole = wholePart(part, context))
+      return *whole;
   RowResults wanted = isKeyCut         ? RowResults::accumulators
                       : getLogsumexp() ? RowResults::logsumexp
                                        : RowResults::output;
@@ -423,6 +451,8 @@ FailureOr<SmallVector<Value>> AttentionOp::partition(dist::PartitionContext &con
 
 FailureOr<SmallVector<Value>> AttentionBackwardOp::partition(dist::PartitionContext &context) {
   Part part(context);
+  if (std::optional<SmallVector<Value>> whole = wholePart(part, context))
+    return *whole;
   SmallVector<Value> results =
       writeAttentionBackward(context.builder, *this, part.operands, part.limits, part.indices());
   if (part.band)
