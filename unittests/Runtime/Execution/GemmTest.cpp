@@ -7,12 +7,14 @@
 
 #include "Reference.h"
 
+#include "Execution/PackedGemm.h"
 #include "Gpu/Cuda/CudaDriver.h"
 #include "Gpu/Cuda/GemmKernel.cu"
 #include "tessera/Runtime/Execution/Gemm.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <random>
 
 using namespace tessera::runtime;
@@ -182,7 +184,7 @@ TEST(Gemm, ReluKeepsNaN) {
 TEST(Gemm, ProvidersAgree) {
   std::mt19937 random(5);
   std::vector<const GemmProvider *> providers;
-  for (const char *name : {"onednn", "openblas", "generated"})
+  for (const char *name : {"packed", "onednn", "openblas", "generated"})
     if (const GemmProvider *provider = gemmProvider(name))
       providers.push_back(provider);
   EXPECT_EQ(gemmProvider("mkl"), nullptr);
@@ -202,6 +204,40 @@ TEST(Gemm, ProvidersAgree) {
       for (size_t i = 0; i < c.size(); ++i)
         ASSERT_NEAR(c[i], d[i], 1e-4) << provider->name();
     }
+}
+
+TEST(Gemm, TilesOfAllSets) {
+  std::mt19937 random(7);
+  for (const GemmKernels *set : allGemmKernels())
+    for (int64_t m : {1, 7, 13, 107})
+      for (int64_t n : {1, 16, 37, 300})
+        for (int64_t k : {1, 17, 401})
+          for (int flags = 0; flags < 8; ++flags) {
+            GemmProblem p{DType::f32,      DType::f32,      m, n, k,
+                          bool(flags & 1), bool(flags & 2), 0, 0, n + 3,
+                          bool(flags & 4)};
+            p.lda = (p.transA ? p.m : p.k) + 1, p.ldb = (p.transB ? p.k : p.n) + 2;
+            std::vector<float> a((p.transA ? k : m) * p.lda), b((p.transB ? n : k) * p.ldb),
+                c(m * p.ldc);
+            for (auto *list : {&a, &b, &c})
+              for (float &value : *list)
+                value = static_cast<float>(random() % 100) / 50 - 1;
+            std::vector<float> expected = c, cut = c;
+            multiplyPacked(*set, p, a.data(), b.data(), c.data());
+            gemmProvider("generated")->run(p, a.data(), b.data(), expected.data());
+            for (size_t i = 0; i < c.size(); ++i)
+              ASSERT_NEAR(c[i], expected[i], 1e-3) << set->name << ' ' << m << 'x' << n << 'x' << k;
+            // The bits of an element do not depend on the rows and columns computed with it.
+            for (int64_t row = 0; row < m; row += 5)
+              for (int64_t column = 0; column < n; column += 33) {
+                GemmProblem part = p;
+                part.m = std::min<int64_t>(5, m - row), part.n = std::min<int64_t>(33, n - column);
+                multiplyPacked(*set, part, a.data() + row * (p.transA ? 1 : p.lda),
+                               b.data() + column * (p.transB ? p.ldb : 1),
+                               cut.data() + row * p.ldc + column);
+              }
+            ASSERT_EQ(std::memcmp(c.data(), cut.data(), c.size() * sizeof(float)), 0) << set->name;
+          }
 }
 
 TEST(Gemm, SplitProductsOnOneDevice) {

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // One interface to matrix products. oneDNN and OpenBLAS are opened when the
-// first product wants them (neither is needed to build or to start); a plain
-// loop covers what they do not. Every call runs on the calling thread alone:
-// the executor splits large products itself.
+// first product wants them (neither is needed to build or to start); tiles of
+// our own compute f32 where there is no oneDNN, a plain loop covers the rest. Every call runs on
+// the calling thread alone: the executor splits large products itself.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,8 @@ public:
   virtual void run(const GemmProblem &problem, const void *a, const void *b, void *c) const = 0;
 };
 
-/// By name: "onednn", "openblas" (null when the library is not installed), "generated".
+/// By name: "packed" (null without vectors of fused multiply-adds), "onednn", "openblas" (null when
+/// the library is not installed), "generated".
 const GemmProvider *gemmProvider(std::string_view name);
 
 /// The provider that is fastest for a problem among those installed; never null. The choice depends
