@@ -12,7 +12,11 @@ from collections.abc import Callable, Sequence
 
 
 def take_turns(calls: Sequence[Callable[[], object]], seconds: float, least_turns: int = 5) -> list[list[float]]:
-    """Seconds of each call in each turn, until `seconds` have passed. Calls shorter than 200 us are repeated within a turn."""
+    """Seconds of each call in each turn, until `seconds` have passed. Calls shorter than 200 us are repeated within a turn.
+
+    A turn begins with a call that is not counted: workers of the contender before (OpenMP's) spin for milliseconds when
+    their work is done, on the cores that this one needs.
+    """
     repeats = []
     for call in calls:
         call()  # compiles, and warms up
@@ -25,6 +29,7 @@ def take_turns(calls: Sequence[Callable[[], object]], seconds: float, least_turn
         if turn >= least_turns and time.perf_counter() - begin > seconds:
             return times
         for call, repeat, mine in zip(calls, repeats, times):
+            call()
             started = time.perf_counter()
             for _ in range(repeat):
                 call()
