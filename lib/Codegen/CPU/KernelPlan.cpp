@@ -39,6 +39,37 @@ static unsigned computeBits(const Nest &nest, int vector) {
   return any ? bits : 64;
 }
 
+/// Whether a value of the body differs between iterations of a loop.
+static bool dependsOn(const Nest &nest, Value value, int loop) {
+  linalg::GenericOp op = nest.op;
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    if (argument.getOwner() != op.getBody())
+      return false;
+    return llvm::any_of(nest.operands, [&](const NestOperand &operand) {
+      return op.getMatchingBlockArgument(operand.operand) == argument && !operand.scalar &&
+             operand.step[loop] != 0;
+    });
+  }
+  Operation *def = value.getDefiningOp();
+  if (def->getBlock() != op.getBody())
+    return false;
+  if (auto index = dyn_cast<linalg::IndexOp>(def))
+    return llvm::is_contained(nest.loops[loop].origins, index.getDim());
+  return llvm::any_of(def->getOperands(),
+                      [&](Value operand) { return dependsOn(nest, operand, loop); });
+}
+
+/// Instructions an element of a load at computed indices: as of an operand where the loop moves
+/// along a row, else one a lane.
+static double costOf(const Nest &nest, memref::LoadOp load, int vector, double lanes) {
+  auto moves = [&](Value index) { return dependsOn(nest, index, vector); };
+  if (llvm::none_of(load.getIndices(), moves))
+    return 0.25 / lanes;
+  auto last = load.getIndices().back().getDefiningOp<linalg::IndexOp>();
+  bool run = last && llvm::none_of(load.getIndices().drop_back(), moves);
+  return run ? 1 / lanes : 1;
+}
+
 /// Instructions an element when vectors lie along `vector`.
 static double costOf(const Nest &nest, int vector, const KernelTarget &target) {
   int64_t extent = nest.loops[vector].extent;
@@ -61,9 +92,8 @@ static double costOf(const Nest &nest, int vector, const KernelTarget &target) {
   for (Operation &op : nest.op.getBody()->without_terminator()) {
     // Functions have a polynomial's length.
     double weight = isa<math::MathDialect>(op.getDialect()) ? 12 : 1;
-    if (isa<memref::LoadOp>(op))
-      weight *= used;
-    cost += weight / used;
+    auto load = dyn_cast<memref::LoadOp>(op);
+    cost += load ? costOf(nest, load, vector, used) : weight / used;
   }
   if (nest.loops[vector].reduction)
     cost += 8.0 / double(extent); // the final reduction across lanes

@@ -52,6 +52,46 @@ static bool inlineSplats(linalg::GenericOp op, IRRewriter &rewriter) {
   return changed;
 }
 
+/// A sum of one term from a filled init is elementwise: loops of one iteration are dropped, the
+/// init becomes a scalar. As a reduction it would be a tensor that its user reads again.
+static void dropUnitSums(linalg::GenericOp op, IRRewriter &rewriter) {
+  if (op.getNumReductionLoops() == 0 || op.getNumResults() != 1)
+    return;
+  SmallVector<AffineExpr> places; // in the new nest, by loop
+  unsigned kept = 0;
+  for (auto [iterator, extent] :
+       llvm::zip_equal(op.getIteratorTypesArray(), op.getStaticLoopRanges())) {
+    bool sums = iterator == utils::IteratorType::reduction;
+    if (sums && extent != 1)
+      return;
+    places.push_back(sums ? rewriter.getAffineConstantExpr(0) : rewriter.getAffineDimExpr(kept++));
+  }
+  OpOperand *init = op.getDpsInitOperand(0);
+  Value start = splatScalar(init->get(), op, rewriter);
+  if (!start)
+    return;
+  SmallVector<AffineMap> maps;
+  for (AffineMap map : op.getIndexingMapsArray())
+    maps.push_back(map.replaceDimsAndSymbols(places, {}, kept, 0));
+  rewriter.replaceAllUsesWith(op.getMatchingBlockArgument(init), start);
+  for (auto index : llvm::make_early_inc_range(op.getBody()->getOps<linalg::IndexOp>())) {
+    rewriter.setInsertionPoint(index);
+    if (auto dim = dyn_cast<AffineDimExpr>(places[index.getDim()]))
+      rewriter.replaceOpWithNewOp<linalg::IndexOp>(index, dim.getPosition());
+    else
+      rewriter.replaceOpWithNewOp<arith::ConstantIndexOp>(index, 0);
+  }
+  rewriter.setInsertionPoint(op);
+  auto type = cast<RankedTensorType>(init->get().getType());
+  Value empty =
+      tensor::EmptyOp::create(rewriter, op.getLoc(), type.getShape(), type.getElementType());
+  SmallVector<utils::IteratorType> iterators(kept, utils::IteratorType::parallel);
+  auto terms = linalg::GenericOp::create(rewriter, op.getLoc(), TypeRange(type), op.getInputs(),
+                                         empty, maps, iterators);
+  rewriter.inlineRegionBefore(op.getRegion(), terms.getRegion(), terms.getRegion().begin());
+  rewriter.replaceOp(op, terms.getResults());
+}
+
 /// Whether the producer of `operand` may become part of its user: the user touches each of its
 /// elements once, so nothing is computed twice, and whoever else uses it comes later and can take
 /// it from the fused op.
@@ -136,6 +176,10 @@ void fuseKernel(func::FuncOp kernel) {
     linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
     (void)applyPatternsGreedily(kernel, std::move(patterns));
   };
+  SmallVector<linalg::GenericOp> sums;
+  kernel.walk([&](linalg::GenericOp op) { sums.push_back(op); });
+  for (linalg::GenericOp op : sums)
+    dropUnitSums(op, rewriter);
   bool inlined = false;
   kernel.walk([&](linalg::GenericOp op) { inlined |= inlineSplats(op, rewriter); });
   cleanUp();

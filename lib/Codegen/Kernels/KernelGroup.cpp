@@ -15,8 +15,9 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// Above this a tile no longer stays in a core's second-level cache between two ops.
-static constexpr int64_t kMaxTileBytes = 512 << 10;
+/// Above this a tile no longer stays in a core's share of the last-level cache between two ops. Up
+/// to there a temporary of a tile costs less than one of the whole tensor.
+static constexpr int64_t kMaxTileBytes = 2 << 20;
 /// A tile cut along its contiguous dimension is no narrower than this; an op alone, which gains
 /// nothing from the cache, keeps longer runs of memory.
 static constexpr int64_t kMinStrip = 64;
@@ -62,14 +63,25 @@ bool KernelGroup::canHold(linalg::GenericOp op) {
   for (int64_t range : op.getStaticLoopRanges())
     if (ShapedType::isDynamic(range) || range == 0)
       return false;
-  // Tensors captured by the body are not cut to the tile.
-  WalkResult walk = op.getBody()->walk([&](Operation *inner) {
+  return true;
+}
+
+/// Tensors that the body reads at indices of its own: whole, whichever tile is computed.
+static llvm::SmallSetVector<Value, 4> capturedBy(linalg::GenericOp op) {
+  llvm::SmallSetVector<Value, 4> captured;
+  op.getBody()->walk([&](Operation *inner) {
     for (Value operand : inner->getOperands())
       if (isa<TensorType>(operand.getType()))
-        return WalkResult::interrupt();
-    return WalkResult::advance();
+        captured.insert(operand);
   });
-  return !walk.wasInterrupted();
+  return captured;
+}
+
+/// Whether one of two ops reads a tensor as a whole that the other writes.
+static bool readsWhole(linalg::GenericOp reader, linalg::GenericOp writer) {
+  return llvm::any_of(capturedBy(reader), [&](Value tensor) {
+    return tensor.getDefiningOp() == writer || llvm::is_contained(writer.getOutputs(), tensor);
+  });
 }
 
 KernelGroup::KernelGroup(linalg::GenericOp op) {
@@ -133,6 +145,9 @@ static int plainLoop(AffineMap map, unsigned position) {
 }
 
 bool KernelGroup::join(linalg::GenericOp op) {
+  for (const GroupMember &member : members)
+    if (readsWhole(op, member.op) || readsWhole(member.op, op))
+      return false;
   SmallVector<int64_t, 4> ranges = op.getStaticLoopRanges();
   SmallVector<int> loopOf(trips.size(), -1);
   llvm::SmallBitVector alive(trips.size(), true);

@@ -63,6 +63,37 @@ static Value perLane(OpBuilder &b, Operation &op, IRMapping &mapping, int64_t wi
   return vector::FromElementsOp::create(b, loc, VectorType::get(width, lanes[0].getType()), lanes);
 }
 
+/// The first of lanes that count up by one, as `indexOf` of the emitter makes them; null for
+/// others.
+static Value firstOfSteps(Value lanes) {
+  auto add = lanes.getDefiningOp<arith::AddIOp>();
+  if (!add || !add.getRhs().getDefiningOp<vector::StepOp>())
+    return {};
+  auto first = add.getLhs().getDefiningOp<vector::BroadcastOp>();
+  return first && first.getSourceType().isIndex() ? first.getSource() : Value();
+}
+
+/// A load whose lanes lie next to each other; null where they need not.
+static Value loadRun(OpBuilder &b, memref::LoadOp op, IRMapping &mapping, int64_t width) {
+  MemRefType type = op.getMemRefType();
+  Type element = type.getElementType();
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (op.getIndices().empty() || !element.isIntOrFloat() || element.getIntOrFloatBitWidth() < 8 ||
+      failed(type.getStridesAndOffset(strides, offset)) || strides.back() != 1)
+    return {};
+  SmallVector<Value> indices;
+  for (Value index : op.getIndices())
+    indices.push_back(mapping.lookupOrDefault(index));
+  Value first = firstOfSteps(indices.back());
+  if (!first || llvm::any_of(ArrayRef(indices).drop_back(),
+                             [](Value index) { return isa<VectorType>(index.getType()); }))
+    return {};
+  indices.back() = first;
+  return vector::LoadOp::create(b, op.getLoc(), VectorType::get(width, element),
+                                mapping.lookupOrDefault(op.getMemref()), indices);
+}
+
 Value cloneInLanes(OpBuilder &b, Operation &op, IRMapping &mapping, int64_t width) {
   Location loc = op.getLoc();
   bool vectors = llvm::any_of(op.getOperands(), [&](Value operand) {
@@ -71,8 +102,11 @@ Value cloneInLanes(OpBuilder &b, Operation &op, IRMapping &mapping, int64_t widt
   // What is the same for all lanes stays scalar.
   if (!vectors)
     return b.clone(op, mapping)->getResult(0);
-  if (isa<memref::LoadOp>(op))
+  if (auto load = dyn_cast<memref::LoadOp>(op)) {
+    if (Value run = loadRun(b, load, mapping, width))
+      return run;
     return perLane(b, op, mapping, width);
+  }
   OperationState state(loc, op.getName());
   for (auto [i, operand] : llvm::enumerate(op.getOperands())) {
     Value mapped = mapping.lookupOrDefault(operand);
