@@ -19,7 +19,7 @@
 // On one core each line is sorted by merges from bottom up, two passes at a time
 // between two buffers. Of few wanted elements a buffer of 2 k candidates is kept: it
 // takes what comes before the k-th so far, and is sorted when it is full, at most
-// every k elements. Where elements are computed at once, all lines are sorted by a
+// every k elements. Lines are tasks. Where elements are computed at once, all lines are sorted by a
 // bitonic network (K. Batcher, "Sorting Networks and Their Applications", 1968),
 // one nest for each of its log2(n) (log2(n) + 1) / 2 layers.
 //
@@ -27,6 +27,7 @@
 
 #include "LowerExt.h"
 
+#include "tessera/Codegen/Kernels/TaskLoop.h"
 #include "tessera/Dialect/Rt/IR/Rt.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -294,21 +295,21 @@ Values SortWriter::loops() {
   for (Type type : types)
     state.push_back(at.empty(shape, getElementTypeOrSelf(type)));
   state.push_back(at.empty({2, static_cast<int64_t>(numWords), extent}, word));
-  Value zero = at.index(0), one = at.index(1);
-  auto line = [&](LoopWriter at, Value o, Value j, Values state) {
-    Value buffer = state.pop_back_val();
-    buffer = isSelection() ? firstOfLine(at, o, j, buffer) : sortedLine(at, o, j, buffer);
-    Values next = placeLine(at, o, j, buffer, half, state);
-    next.push_back(buffer);
-    return next;
-  };
-  state = at.loop(zero, at.index(lines.outer), one, state,
-                  [&](LoopWriter outer, Value o, Values state) {
-                    return outer.loop(zero, outer.index(lines.inner), one, state,
-                                      [&](LoopWriter inner, Value j, Values state) {
-                                        return line(inner, o, j, state);
-                                      });
+  Value zero = at.index(0), one = at.index(1), inside = at.index(lines.inner);
+  // One loop over all lines, of which each worker takes some: a buffer belongs to one call.
+  state = at.loop(zero, at.index(lines.outer * lines.inner), one, state,
+                  [&](LoopWriter inner, Value line, Values state) {
+                    Value o = inner.b.createOrFold<arith::DivUIOp>(inner.loc, line, inside);
+                    Value j = inner.b.createOrFold<arith::RemUIOp>(inner.loc, line, inside);
+                    Value buffer = state.pop_back_val();
+                    buffer = isSelection() ? firstOfLine(inner, o, j, buffer)
+                                           : sortedLine(inner, o, j, buffer);
+                    Values next = placeLine(inner, o, j, buffer, half, state);
+                    next.push_back(buffer);
+                    return next;
                   });
+  if (lines.outer * lines.inner > 1)
+    state[0].getDefiningOp()->setAttr(kTaskLoopAttr, inner.getUnitAttr());
   state.pop_back();
   rt::YieldOp::create(inner, write.loc, state);
   return Values(group.getResults());

@@ -26,10 +26,9 @@
 #include "../Kernels/KernelStages.h"
 #include "KernelTarget.h"
 
-namespace tessera::codegen {
+#include "tessera/Codegen/Kernels/TaskLoop.h"
 
-/// Set on the outermost loop of a group whose trips are independent of each other.
-inline constexpr llvm::StringLiteral kTaskLoopAttr = "kernel.task_loop";
+namespace tessera::codegen {
 
 /// Puts ops that iterate over the same outer dimensions into one loop over them.
 void groupAndTile(mlir::func::FuncOp kernel, const KernelTarget &target);

@@ -83,8 +83,9 @@ static void keepCarriedInPlace(func::FuncOp kernel) {
 }
 
 /// Removes what a loop carries unchanged: its buffers. By hand, because the canonicalisation that
-/// does it forgets the loop's attributes.
-static void dropCarriedBuffers(func::FuncOp kernel) {
+/// does it forgets the loop's attributes. Returns whether there were any.
+static bool dropCarriedBuffers(func::FuncOp kernel) {
+  bool changed = false;
   SmallVector<scf::ForOp> loops;
   kernel.walk<WalkOrder::PreOrder>([&](scf::ForOp loop) { loops.push_back(loop); });
   for (scf::ForOp loop : loops) {
@@ -102,6 +103,7 @@ static void dropCarriedBuffers(func::FuncOp kernel) {
     }
     if (kept.size() == loop.getNumResults())
       continue;
+    changed = true;
     OpBuilder b(loop);
     auto fresh = scf::ForOp::create(b, loop.getLoc(), loop.getLowerBound(), loop.getUpperBound(),
                                     loop.getStep(), kept);
@@ -120,6 +122,7 @@ static void dropCarriedBuffers(func::FuncOp kernel) {
     yield->setOperands(yielded);
     loop.erase();
   }
+  return changed;
 }
 
 /// Moves temporaries to the function's entry, on the stack while they fit. Their contents never
@@ -212,8 +215,8 @@ LogicalResult bufferizeKernel(ModuleOp module, func::FuncOp kernel, TemporaryByt
   }
   // An outer loop's buffer is an inner one's only once the outer one is gone, and back again for
   // what the inner one yields.
-  for (int round = 0; round < 4; ++round)
-    dropCarriedBuffers(kernel);
+  while (dropCarriedBuffers(kernel)) {
+  }
   IRRewriter rewriter(kernel.getContext());
   DominanceInfo dominance(kernel);
   eliminateCommonSubExpressions(rewriter, dominance, kernel);

@@ -8,6 +8,7 @@
 #include "KernelStages.h"
 
 #include "tessera/Dialect/Ext/IR/ExtDialect.h"
+#include "tessera/Codegen/Kernels/TaskLoop.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -97,7 +98,7 @@ std::string canonicalText(func::FuncOp kernel) {
   copy->removeResAttrsAttr();
   copy->walk([&](Operation *op) {
     for (NamedAttribute attribute : llvm::to_vector(op->getDiscardableAttrs()))
-      if (attribute.getName() != kKernelReadsAttr)
+      if (attribute.getName() != kKernelReadsAttr && attribute.getName() != kTaskLoopAttr)
         op->removeDiscardableAttr(attribute.getName());
   });
   std::string text;
