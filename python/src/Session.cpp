@@ -10,9 +10,12 @@
 #include "tessera/Runtime/tessera_rt.h"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -37,6 +40,70 @@ struct Tensor {
   std::string name, dtype, home;
   std::vector<int64_t> shape;
   int64_t feeds;
+};
+
+/// What a capsule of DLPack has.
+class Memory {
+public:
+  explicit Memory(nb::object capsule) : array(nb::cast<nb::ndarray<nb::ro>>(capsule)) {}
+  int64_t device() const { return array.device_id(); }
+  uintptr_t address() const { return reinterpret_cast<uintptr_t>(array.data()); }
+  std::vector<int64_t> shape() const {
+    std::vector<int64_t> shape;
+    for (size_t d = 0; d < array.ndim(); ++d)
+      shape.push_back(static_cast<int64_t>(array.shape(d)));
+    return shape;
+  }
+  std::tuple<int, int, int> type() const {
+    return {array.dtype().code, array.dtype().bits, array.dtype().lanes};
+  }
+  bool isDense() const {
+    int64_t stride = 1;
+    for (size_t d = array.ndim(); d-- > 0; stride *= static_cast<int64_t>(array.shape(d)))
+      if (array.shape(d) != 1 && array.stride(d) != stride)
+        return false;
+    return true;
+  }
+
+private:
+  nb::ndarray<nb::ro> array;
+};
+
+/// A result that stays on its devices.
+class Value {
+public:
+  explicit Value(tessera_value *value) : value(value) {}
+  void read(Buffer data) const {
+    tessera_status status;
+    {
+      nb::gil_scoped_release unlocked;
+      status = tessera_value_read(value.get(), data.data(), data.size());
+    }
+    check(status);
+  }
+  /// The number of the GPU that has all of it and its address; -1 where none has.
+  std::pair<int64_t, uintptr_t> memory(uint64_t stream) const {
+    int64_t device = -1;
+    void *data = nullptr;
+    check(tessera_value_memory(value.get(), stream, &device, &data));
+    return {device, reinterpret_cast<uintptr_t>(data)};
+  }
+  /// A capsule of DLPack, which keeps `self`.
+  static nb::object dlpack(nb::object self, const std::vector<size_t> &shape, uint8_t code,
+                           uint8_t bits, uint64_t stream) {
+    auto [device, data] = nb::cast<Value &>(self).memory(stream);
+    nb::ndarray<> array(reinterpret_cast<void *>(data), shape.size(), shape.data(), self, nullptr,
+                        nb::dlpack::dtype{code, bits, 1}, nb::device::cuda::value,
+                        static_cast<int>(device));
+    return nb::cast(array);
+  }
+  const tessera_value *get() const { return value.get(); }
+
+private:
+  struct Free {
+    void operator()(tessera_value *kept) const { tessera_value_free(kept); }
+  };
+  std::unique_ptr<tessera_value, Free> value;
 };
 
 class Session {
@@ -89,6 +156,33 @@ public:
   void readResultBox(int64_t index, Buffer data) const {
     check(tessera_session_read_result_box(session.get(), index, data.data(), data.size()));
   }
+  bool readsAlone(int64_t index) const {
+    return tessera_session_reads_alone(session.get(), index) == 1;
+  }
+  std::unique_ptr<Value> keepResult(int64_t index) {
+    tessera_value *value = nullptr;
+    check(tessera_session_keep_result(session.get(), index, &value));
+    return value ? std::make_unique<Value>(value) : nullptr;
+  }
+  bool setArgumentValue(int64_t index, const Value &value) {
+    int taken = 0;
+    check(tessera_session_set_argument_value(session.get(), index, value.get(), &taken));
+    return taken != 0;
+  }
+  bool setArgumentMemory(int64_t index, uintptr_t data, size_t bytes, int64_t device) {
+    int taken = 0;
+    check(tessera_session_set_argument_memory(
+        session.get(), index, reinterpret_cast<const void *>(data), bytes, device, &taken));
+    return taken != 0;
+  }
+  std::map<std::string, int64_t> counters() const {
+    std::map<std::string, int64_t> found;
+    char name[64];
+    int64_t count = 0;
+    for (int64_t i = 0; tessera_session_counter(session.get(), i, name, &count) == TESSERA_OK; ++i)
+      found[name] = count;
+    return found;
+  }
   int64_t wireBytes() const { return tessera_session_wire_bytes(session.get()); }
 
 private:
@@ -137,6 +231,23 @@ void tessera::python::defineSession(nb::module_ &m) {
       .def_ro("shape", &Tensor::shape)
       .def_ro("home", &Tensor::home, "mesh and layout as JSON (docs/step-format.md), or \"\"")
       .def_ro("feeds", &Tensor::feeds, "the argument of the next step that a result is, or -1");
+  nb::class_<Value>(m, "Value", "A result that stays on its devices.")
+      .def("read", &Value::read, "data"_a)
+      .def("memory", &Value::memory, "stream"_a = 0,
+           "The GPU that has all of it (-1: none) and the address. Later work of the CUDA stream "
+           "finds it.")
+      .def(
+          "dlpack",
+          [](nb::object self, const std::vector<size_t> &shape, uint8_t code, uint8_t bits,
+             uint64_t stream) { return Value::dlpack(self, shape, code, bits, stream); },
+          "shape"_a, "code"_a, "bits"_a, "stream"_a, "A capsule of DLPack.");
+  nb::class_<Memory>(m, "Memory", "An array of somebody else on a GPU, from a capsule of DLPack.")
+      .def(nb::init<nb::object>(), "capsule"_a)
+      .def_prop_ro("device", &Memory::device)
+      .def_prop_ro("address", &Memory::address)
+      .def_prop_ro("shape", &Memory::shape)
+      .def_prop_ro("type", &Memory::type, "DLPack's code, bits and lanes")
+      .def_prop_ro("is_dense", &Memory::isDense, "row-major, without gaps");
   nb::class_<Session>(m, "Session", "An artifact on its devices. Buffers are flat arrays of bytes.")
       .def(nb::init<nb::bytes, const std::string &, int64_t, int64_t, uint64_t>(), "artifact"_a,
            "backend"_a = "threads", "devices"_a = 0, "cores"_a = 0, "seed"_a = 0)
@@ -151,6 +262,17 @@ void tessera::python::defineSession(nb::module_ &m) {
       .def("result_box", &Session::resultBox, "index"_a)
       .def("set_argument_box", &Session::setArgumentBox, "index"_a, "data"_a)
       .def("read_result_box", &Session::readResultBox, "index"_a, "data"_a)
+      .def("reads_alone", &Session::readsAlone, "index"_a,
+           "Whether this process reads a result without the others.")
+      .def("keep_result", &Session::keepResult, "index"_a,
+           "A copy of a result on its devices; None where the host has it, or other processes have "
+           "a part.")
+      .def("set_argument_value", &Session::setArgumentValue, "index"_a, "value"_a,
+           "False where the argument does not lie as the value does.")
+      .def("set_argument_memory", &Session::setArgumentMemory, "index"_a, "data"_a, "bytes"_a,
+           "device"_a, "The same of memory of a GPU, which the next run reads.")
+      .def_prop_ro("counters", &Session::counters,
+                   "what the backend's driver was called for, by name")
       .def_prop_ro("wire_bytes", &Session::wireBytes, "what the runtime counted since it opened");
   m.def(
       "device_memory",

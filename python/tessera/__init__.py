@@ -17,7 +17,7 @@ _LAZY = {
     "jax": ("from_jax",),
     "torch": ("from_torch",),
     "mesh": ("ProcessMesh",),
-    "tensor": ("Tensor", "asarray", "spec"),
+    "tensor": ("Tensor", "asarray", "from_dlpack", "spec"),
     "dtypes": ("DType", "bfloat16", "bool_", "float16", "float32", "float64", "int16", "int32", "int64", "int8", "uint16", "uint32",
                "uint64", "uint8"),
     "compiled": ("explain", "jit"),

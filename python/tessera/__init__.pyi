@@ -25,6 +25,7 @@ from .torch import from_torch as from_torch
 from .mesh import ProcessMesh as ProcessMesh
 from .tensor import Tensor as Tensor
 from .tensor import asarray as asarray
+from .tensor import from_dlpack as from_dlpack
 from .tensor import spec as spec
 from .dtypes import DType as DType
 from .dtypes import bfloat16 as bfloat16

@@ -3,6 +3,7 @@
 Compiler and runtime of Tessera; tessera.Program and tessera.Session wrap it.
 """
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import numpy
@@ -18,7 +19,9 @@ def lower(text: str, to: str, name: str = 'program', function: str = '', compile
     """
 
 def explain(text: str, name: str = 'program', function: str = '', compile_from: str = 'input', objective: str = 'time', topology: str = '', passes: str = '', search: str = '', minimise: str = 'time', fusion: str = '', memory_budget: float = 0.0, time_limit: float = 10.0, devices: int = 0, remarks: bool = False, fully_use_devices: bool = True, overlap: bool = False, narrow_reductions: bool = False) -> tuple[tuple[str, str], str]:
-    """The report of docs/report.md as JSON text, and what the compiler said."""
+    """
+    The report of docs/report.md as JSON text and as a table, and what the compiler said.
+    """
 
 def compile(text: str, target: str = 'cpu', arch: str = '', name: str = 'program', function: str = '', compile_from: str = 'input', objective: str = 'time', topology: str = '', passes: str = '', search: str = '', minimise: str = 'time', fusion: str = '', memory_budget: float = 0.0, time_limit: float = 10.0, devices: int = 0, remarks: bool = False, fully_use_devices: bool = True, overlap: bool = False, narrow_reductions: bool = False) -> tuple[bytes, str]:
     """
@@ -45,6 +48,41 @@ class Tensor:
     @property
     def feeds(self) -> int:
         """the argument of the next step that a result is, or -1"""
+
+class Value:
+    """A result that stays on its devices."""
+
+    def read(self, data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+    def memory(self, stream: int = 0) -> tuple[int, int]:
+        """
+        The GPU that has all of it (-1: none) and the address. Later work of the CUDA stream finds it.
+        """
+
+    def dlpack(self, shape: Sequence[int], code: int, bits: int, stream: int) -> object:
+        """A capsule of DLPack."""
+
+class Memory:
+    """An array of somebody else on a GPU, from a capsule of DLPack."""
+
+    def __init__(self, capsule: object) -> None: ...
+
+    @property
+    def device(self) -> int: ...
+
+    @property
+    def address(self) -> int: ...
+
+    @property
+    def shape(self) -> list[int]: ...
+
+    @property
+    def type(self) -> tuple[int, int, int]:
+        """DLPack's code, bits and lanes"""
+
+    @property
+    def is_dense(self) -> bool:
+        """row-major, without gaps"""
 
 class Session:
     """An artifact on its devices. Buffers are flat arrays of bytes."""
@@ -73,6 +111,24 @@ class Session:
     def set_argument_box(self, index: int, data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
     def read_result_box(self, index: int, data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+    def reads_alone(self, index: int) -> bool:
+        """Whether this process reads a result without the others."""
+
+    def keep_result(self, index: int) -> Value:
+        """
+        A copy of a result on its devices; None where the host has it, or other processes have a part.
+        """
+
+    def set_argument_value(self, index: int, value: Value) -> bool:
+        """False where the argument does not lie as the value does."""
+
+    def set_argument_memory(self, index: int, data: int, bytes: int, device: int) -> bool:
+        """The same of memory of a GPU, which the next run reads."""
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """what the backend's driver was called for, by name"""
 
     @property
     def wire_bytes(self) -> int:

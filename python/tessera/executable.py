@@ -9,10 +9,13 @@ import sys
 
 import numpy as np
 
-from .dtypes import numpy_of
+from .dtypes import numpy_of, of_element
 from .errors import Error
+from .foreign import OnGpu, on_gpu
+from .resident import OnDevices, Steps
 from .runtime import Session
 from .source import entry, refuse
+from .tensor import Tensor
 
 _CPU = 1  # of DLPack's device types
 
@@ -25,26 +28,31 @@ class Executable:
     out keeps its value: the last one given, the result that fed it, or random values determined by the seed.
 
     Returns the results in order as NumPy arrays (with `__dlpack__`): a tuple, or the array alone if there is one
-    result. Raises tessera.Error for invalid arguments.
+    result. On a GPU the results are tensors: the call returns when the step is issued, a value stays on its devices until
+    it is read, and passing it to the next call copies nothing to the host. Arrays in memory of the GPU are accepted.
+
+    Raises tessera.Error for invalid arguments.
     """
 
     def __init__(self, session: Session):
-        self._session = session
+        self._session, self._steps = session, Steps(session, "the program")
         self.arguments, self.results = session.arguments, session.results
         self._index = {tensor.name: index for index, tensor in enumerate(self.arguments)}
 
     @entry
     def __call__(self, *values, **named):
-        session = self._session
-        if not named and len(values) == len(self.arguments):
+        session, steps = self._session, self._steps
+        if session.resident or named or len(values) != len(self.arguments):
+            self._set_some(values, named)
+        else:
             for index, value in enumerate(values):
                 session._set(index, value if type(value) is np.ndarray else to_host(value, self.arguments[index].name))
-        else:
-            self._set_some(values, named)
-        session._step()
-        if len(self.results) == 1:
-            return session._read(0)
-        return tuple([session._read(index) for index in range(len(self.results))])
+            steps.step()
+        results = tuple([self._result(index) for index in range(len(self.results))])
+        return results[0] if len(results) == 1 else results
+
+    def _result(self, index: int):
+        return self._steps.result(index, of_element(self.results[index].dtype), None) if self._session.resident else self._session._read(index)
 
     def _set_some(self, values, named):
         if len(values) > len(self.arguments):
@@ -56,11 +64,40 @@ class Executable:
             if self._index[name] in given:
                 raise refuse(Error, f"argument '{name}' is given twice")
             given[self._index[name]] = value
+        self._step(given)
+
+    def _step(self, given: dict) -> None:
+        """One step with the values of arguments, by index: what lies on the devices is not copied to the host and back."""
+        session, steps, on_devices = self._session, self._steps, {}
         for index, value in given.items():
-            self._session._set(index, to_host(value, self.arguments[index].name))
+            if not session.resident:
+                continue
+            if not isinstance(value, Tensor) and on_gpu(value) is not None:
+                value = Tensor(value)
+            if isinstance(value, Tensor) and isinstance(value._source, (OnDevices, OnGpu)):
+                self._check(index, value)
+                on_devices[index] = value
+        steps.keep()
+        for index, value in given.items():
+            tensor = on_devices.get(index)
+            if tensor is not None and (tensor._source.feeds(steps, index) or steps.set(index, tensor)):
+                continue
+            session._set(index, to_host(value if tensor is None else tensor.numpy(), self.arguments[index].name))
+        steps.step()
+
+    def _check(self, index: int, tensor: Tensor) -> None:
+        wanted = self.arguments[index]
+        if tensor.dtype.element != wanted.dtype or list(tensor.shape) != list(wanted.shape):
+            raise refuse(Error, f"argument '{wanted.name}' is {tensor.dtype}{list(tensor.shape)}, the program takes "
+                                f"{of_element(wanted.dtype)}{list(wanted.shape)}")
 
     def __repr__(self):
         return f"Executable({_list(self.arguments)} -> {_list(self.results)})"
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What the driver of a GPU was called for since the program was loaded: bytes copied, launches, allocations, ..."""
+        return self._session.counters
 
     @property
     def wire_bytes(self) -> int:
@@ -94,6 +131,8 @@ def load(artifact: bytes | str | os.PathLike, backend: str = "threads", devices:
 
 def to_host(value, name: str) -> np.ndarray:
     """An array in host memory, without a copy if the library allows it."""
+    if isinstance(value, Tensor):
+        return value.numpy()
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         return _read(_of_torch(value, name, torch), name)

@@ -8,20 +8,21 @@ import contextlib
 import dataclasses
 import gc
 import threading
-import weakref
 from collections.abc import Callable
 
 from . import ir, replicas, tree
 from .arguments import Arguments
 from .errors import ArgumentError, Error, TraceError
+from .foreign import OnGpu
 from .ir import TensorType
 from .layout import from_home
 from .mesh import ProcessMesh
 from .program import Program
+from .resident import OnDevices, Steps
 from .runtime import Session
 from .sharding import Replicate, Sharding, quoted
 from .source import of_function, refuse
-from .tensor import Part, Tensor, asarray, from_array
+from .tensor import Tensor, asarray
 from .trace import Trace, operations
 
 
@@ -88,7 +89,7 @@ class Recorded:
         self._lock = threading.RLock()
         self._session = None
         self._fed = {r.feeds for r in self.results if r.feeds is not None}
-        self._generation, self._last, self._left = 0, {}, []
+        self._last: dict[int, Tensor] = {}
 
     def _finish(self, frame, values) -> None:
         """Completes the functions of the program and removes dead operations."""
@@ -195,6 +196,7 @@ class Recorded:
                 self._session = Session(artifact, self._backend, self._devices)
             except Error as error:
                 raise error if ": error: " in str(error) else refuse(type(error), str(error)) from None
+            self._steps = Steps(self._session, self.name, self._donate, self._whole is not None, self._lock)
             # What was left to the compiler as an argument stays so: the next step is the same program.
             left = [r.feeds is not None and self.inputs[r.feeds].sharding is None for r in self.results]
             self._shardings = [from_home(r.home) if self.trace.meshes and not open and self._whole is None else None
@@ -213,25 +215,27 @@ class Recorded:
 
     def _run(self, arguments: Arguments):
         given, session = [*arguments.tensors(), *self.hidden], self.session
-        stay = {i for i, t in enumerate(given) if t._source is not None and t._source.feeds(self, i)}
-        values, drawn, last = {}, {}, self._last
+        steps, last, values, drawn = self._steps, self._last, {}, {}
+        stay, checked = steps.in_place(given), {i for i, _ in self.trace.checks}
+        passed = [given[i] for i in stay]
+        on_devices = []
         for i, tensor in enumerate(given):
             if i in stay or tensor is last.get(i):
                 continue
-            if tensor._data is None and tensor._source is not None and tensor._source.is_drawn(session.arguments[i].home):
-                drawn[i] = tensor._source  # one at a time, and not kept
+            source = tensor._source
+            if session.resident and i not in checked and isinstance(source, (OnDevices, OnGpu)):
+                on_devices.append(i)
+            elif tensor._data is None and source is not None and source.is_drawn(session.arguments[i].home):
+                drawn[i] = source  # one at a time, and not kept
             else:
-                values[i] = self._value(tensor, self.names[i] if i < len(self.names) else "captured")
+                values[i] = self._value(tensor, self._name(i))
         for i, check in self.trace.checks:
             if i in values:
                 check(values[i], self._eager)
-        # What the last step left on the devices and somebody still has is fetched before it is overwritten.
-        if self._left:
-            passed = {id(given[i]) for i in stay}
-            for reference in self._left:
-                tensor = reference()
-                if tensor is not None and id(tensor) not in passed:
-                    tensor._array
+        steps.keep(passed)
+        for i in on_devices:
+            if not steps.set(i, given[i]):
+                values[i] = self._value(given[i], self._name(i))
         for i, value in values.items():
             session._set(i, value)
         for i, source in drawn.items():
@@ -241,17 +245,15 @@ class Recorded:
                 session.set_box(i, part.array if held else None)
             else:
                 session.set(i, source.read())
-        session._step()
-        self._generation += 1
-        for i in stay:
-            given[i]._source.taken = True
+        steps.step(passed)
         self._last = {i: t for i, t in enumerate(given) if i not in self._fed}
         tensors = [self._result(k, r) for k, r in enumerate(self.results)]
-        if self._donate:
-            self._left = [weakref.ref(t) for t in tensors if t._source is not None]
         if self.changed:
             arguments.assign({leaf: tensors[result] for leaf, result in self.changed})
         return tree.rebuild(self._structure, tensors[:self.outputs])
+
+    def _name(self, index: int) -> str:
+        return self.names[index] if index < len(self.names) else "captured"
 
     def _value(self, tensor: Tensor, name: str):
         if tensor._array is None:
@@ -262,56 +264,9 @@ class Recorded:
         return tensor._array
 
     def _result(self, index: int, result: Result) -> Tensor:
-        if result.feeds is None or not self._donate:
-            made = from_array(result.tensor.dtype.of(self._session._read(index)), result.tensor.dtype, self._shardings[index])
-        else:
-            made = from_array(None, result.tensor.dtype, self._shardings[index], result.tensor.shape)
-            made._source = OnDevices(self, index)
+        made = self._steps.result(index, result.tensor.dtype, self._shardings[index])
         made._own = result.own
         return made
-
-
-class OnDevices:
-    """The source of a donated result: its value stays on the program's devices until the next step overwrites it."""
-
-    __slots__ = ("recorded", "generation", "index", "taken")
-
-    def __init__(self, recorded: Recorded, index: int):
-        self.recorded, self.generation, self.index, self.taken = recorded, recorded._generation, index, False
-
-    def feeds(self, recorded: Recorded, argument: int) -> bool:
-        """Whether the value is already in the buffer of that argument of the next step."""
-        return self.recorded is recorded and not self.taken and self.generation == recorded._generation \
-            and recorded.results[self.index].feeds == argument
-
-    def is_drawn(self, home: str) -> bool:
-        """Whether each process can pass on its own part, for an argument with this placement."""
-        session = self.recorded.session
-        return session.results[self.index].home == home and session.result_box(self.index) is not None
-
-    def read(self):
-        with self.recorded._lock:
-            self._check()
-            return self._typed(self.recorded.session.read(self.index))
-
-    def part(self) -> Part | None:
-        """The part that this process holds, if the devices are in several processes; no communication."""
-        with self.recorded._lock:
-            self._check()
-            session = self.recorded.session
-            held, sharding = session.result_box(self.index), from_home(session.results[self.index].home)
-            if held is None or sharding is None or self.recorded._whole is not None:
-                return None
-            array = session.read_box(self.index)
-            return Part(array if array is None else self._typed(array), held, sharding)
-
-    def _typed(self, array):
-        return self.recorded.results[self.index].tensor.dtype.of(array)
-
-    def _check(self):
-        if self.taken:
-            raise refuse(TraceError, f"the value of '{self.recorded.results[self.index].name}' was given to '{self.recorded.name}', which has "
-                                     "overwritten it (donate=True); use what that returned")
 
 
 def _feeds(value, argument) -> bool:

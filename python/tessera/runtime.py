@@ -21,6 +21,7 @@ from .source import entry, refuse
 
 _DLPACK_BFLOAT = 4  # kDLBfloat
 Box = tuple[tuple[int, int], ...]  # (begin, end) a dimension
+_RESIDENT = ("cuda", "vdev", "stub")
 _SETTLING = 0.3  # seconds in which other ranks say the same before a launcher ends them
 
 
@@ -64,6 +65,8 @@ class Session:
             _end_with_errors()
         self.arguments, self.results = self._session.arguments, self._session.results
         self._takes, self._gives = map(_types, (self.arguments, self.results))
+        # Whether results are worth keeping on the devices: reading them is a copy to the host.
+        self.resident = backend.lower() in _RESIDENT
 
     @entry
     def run(self, values: Sequence, steps: int = 1) -> list[np.ndarray]:
@@ -120,6 +123,44 @@ class Session:
         """A result of the last step as an array."""
         return self._read(index)
 
+    # Values that stay on the devices.
+
+    def reads_alone(self, index: int) -> bool:
+        """Whether this process reads a result without the others."""
+        return self._session.reads_alone(index)
+
+    def keep(self, index: int):
+        """A copy of a result of the last step on its devices, for `set_kept` and `read_kept`; None where there can be none. Waits for
+        nothing."""
+        if not self.resident:
+            return None
+        with core.errors():
+            return self._session.keep_result(index)
+
+    def set_kept(self, index: int, kept) -> bool:
+        """As `set`, of what a session has kept; False where the argument does not lie as it does."""
+        with core.errors():
+            return self.resident and self._session.set_argument_value(index, kept)
+
+    def set_memory(self, index: int, address: int, device: int) -> bool:
+        """As `set`, of a dense value on a GPU, which the next step reads."""
+        with core.errors():
+            bytes = int(np.prod(self._takes[index][1], dtype=np.int64)) * self._takes[index][0].itemsize
+            return self.resident and self._session.set_argument_memory(index, address, bytes, device)
+
+    def read_kept(self, index: int, kept) -> np.ndarray:
+        """The value of a result that was kept."""
+        type, shape = self._gives[index]
+        array = np.empty(shape, type)
+        with core.errors():
+            kept.read(flat(array))
+        return array.view(BFloat16Array) if self.results[index].dtype == "bf16" else array
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What the driver of the backend was called for since the session was opened: bytes copied, launches, allocations, ..."""
+        return self._session.counters
+
     # Where the devices are in several processes: what this one holds, without the others.
 
     def argument_box(self, index: int) -> list[Box] | None:
@@ -137,14 +178,14 @@ class Session:
     def set_box(self, index: int, value: np.ndarray | None) -> None:
         """As `set`, for the elements of `argument_box` alone; value None if that is empty."""
         with core.errors():
-            self._session.set_argument_box(index, np.empty(0, np.uint8) if value is None else _flat(np.ascontiguousarray(value)))
+            self._session.set_argument_box(index, np.empty(0, np.uint8) if value is None else flat(np.ascontiguousarray(value)))
 
     def read_box(self, index: int) -> np.ndarray | None:
         """The elements of a result that this process holds; None if it holds none."""
         held = self.result_box(index)
         array = np.empty(tuple(end - begin for begin, end in held[0]), numpy_of(self.results[index].dtype)) if held else None
         with core.errors():
-            self._session.read_result_box(index, np.empty(0, np.uint8) if array is None else _flat(array))
+            self._session.read_result_box(index, np.empty(0, np.uint8) if array is None else flat(array))
         return array
 
     @property
@@ -176,7 +217,7 @@ def _boxes(found) -> list[Box] | None:
     return None if found is None else [tuple(map(tuple, box)) for box in found]
 
 
-def _flat(array: np.ndarray) -> np.ndarray:
+def flat(array: np.ndarray) -> np.ndarray:
     return array.reshape(-1).view(np.uint8)
 
 

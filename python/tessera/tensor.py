@@ -14,7 +14,8 @@ import numpy as np
 
 from . import dtypes
 from .dtypes import DType
-from .errors import DTypeError, ShapeError, TraceError
+from .errors import ArgumentError, DTypeError, ShapeError, TraceError
+from .foreign import on_gpu
 from .layout import SubAxisSharding, check, layout, listed, local_value
 from .mesh import ProcessMesh
 from .sharding import Sharding
@@ -25,6 +26,9 @@ try:
     from ._core import Buffered as _Base  # the buffer protocol; Python classes can implement it from 3.12 on
 except ImportError:
     _Base = object
+
+
+_HOST, _CUDA = (1, 0), 2  # as a device of DLPack, and as a kind of them
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,14 +52,19 @@ class Part:
 class Tensor(_Base):
     """A tensor: dense (on one device), or distributed over a mesh by its placements.
 
-    data: any array that NumPy can read, nested lists, or a number; dtype: default float32 for lists of floats, int64
-    for lists of integers, and the type of an array. Raises DTypeError for unsupported element types.
+    data: any array that NumPy can read or that is in memory of a GPU (it stays there), nested lists, or a number;
+    dtype: default float32 for lists of floats, int64 for lists of integers, and the type of an array. Raises DTypeError for unsupported element types.
     """
 
     __slots__ = ("shape", "dtype", "sharding", "_data", "_value", "_scope", "_weak", "_unused", "_mesh", "_gradient", "_source", "_own", "__weakref__")
     __array_priority__ = 1000  # NumPy leaves operators of mixed operands to this class
 
     def __init__(self, data, dtype=None):
+        memory = on_gpu(data) if dtype is None and not isinstance(data, Tensor) else None
+        if memory is not None:
+            self._init(memory.shape, memory.dtype)
+            self._source = memory
+            return
         array = _array(data, dtype)
         self._init(array.shape, dtypes.dtype(array.dtype) if dtype is None else dtypes.dtype(dtype), array)
 
@@ -149,11 +158,25 @@ class Tensor(_Base):
         array = self.numpy()
         return array.astype(dtype) if dtype is not None and dtype != array.dtype else array.copy() if copy else array
 
-    def __dlpack__(self, **options):
-        return self.numpy().__dlpack__(**options)
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        """A capsule: of the GPU's memory where one has the whole value, else of the host's. `stream`, of CUDA, finds the value done:
+        None and 1 are the legacy default stream, 2 that of the thread, -1 none. Who takes the capsule must not write to it."""
+        device = self.__dlpack_device__()
+        if device[0] != _HOST[0] and dl_device not in (None, device) and tuple(dl_device)[0] != _HOST[0]:
+            raise BufferError(f"the tensor is on device {device}, and goes to the host or stays there, not to {tuple(dl_device)}")
+        if device[0] == _HOST[0] or dl_device is not None and tuple(dl_device)[0] == _HOST[0]:
+            array = self.numpy()
+            return array.__dlpack__(**{k: v for k, v in (("max_version", max_version), ("copy", copy)) if v is not None})
+        if copy:
+            raise BufferError("a copy of a tensor on a GPU is made by who takes it")
+        if stream == 0 or stream is not None and (type(stream) is not int or stream < -1):
+            raise BufferError(f"stream {stream!r} of CUDA is None, -1, 1, 2 or a handle")
+        self._used()
+        return self._source.dlpack(self.shape, 0 if stream == -1 else 1 if stream is None else stream)
 
     def __dlpack_device__(self):
-        return 1, 0  # the host
+        gpu = self._source.gpu() if self._source is not None and hasattr(self._source, "gpu") else None
+        return _HOST if gpu is None else (_CUDA, gpu)
 
     def _buffered(self):
         return memoryview(self.numpy())
@@ -279,6 +302,17 @@ def spec(shape: Sequence[int], dtype="float32", mesh: ProcessMesh | None = None,
     sharding = check(Sharding(mesh, listed(placements)), shape, kind.element, "the tensor") if mesh is not None else None
     made._init(shape, kind, None, sharding)
     return made
+
+
+def from_dlpack(data) -> Tensor:
+    """What another library has, in memory of a GPU or of the host, without a copy. Raises ArgumentError for what offers no DLPack,
+    or is on another kind of device."""
+    if not hasattr(data, "__dlpack__") or not hasattr(data, "__dlpack_device__"):
+        raise refuse(ArgumentError, f"from_dlpack takes an array with __dlpack__, not {type(data).__name__}")
+    kind = tuple(data.__dlpack_device__())
+    if kind[0] not in (_HOST[0], _CUDA):
+        raise refuse(ArgumentError, f"the array is on device {kind}; from_dlpack takes host memory (1) and GPUs of CUDA (2)")
+    return Tensor(data if kind[0] == _CUDA or not hasattr(np, "from_dlpack") else np.from_dlpack(data))
 
 
 def asarray(data, dtype=None) -> Tensor:

@@ -130,6 +130,44 @@ TESSERA_RT_API tessera_status tessera_session_set_argument_box(tessera_session *
 TESSERA_RT_API tessera_status tessera_session_read_result_box(tessera_session *session,
                                                               int64_t index, void *data,
                                                               size_t bytes);
+/// Whether this process reads a result without the others: 1, 0, or -1 for an index out of range.
+TESSERA_RT_API int tessera_session_reads_alone(const tessera_session *session, int64_t index);
+
+/// A result that stays on its devices when later steps overwrite it. It may outlive the session.
+typedef struct tessera_value tessera_value;
+/// Keeps a result of the last step, by a copy on the devices; the host waits for nothing. `*value` is
+/// null where the backend computes in memory of the host, or other processes have a part of it.
+TESSERA_RT_API tessera_status tessera_session_keep_result(tessera_session *session, int64_t index,
+                                                          tessera_value **value);
+/// Gives an argument such a value. `*taken` is 0, and nothing is set, where the argument does not
+/// lie on the same devices in the same way: read the value then.
+TESSERA_RT_API tessera_status tessera_session_set_argument_value(tessera_session *session,
+                                                                 int64_t index,
+                                                                 const tessera_value *value,
+                                                                 int *taken);
+/// The same of `bytes` bytes, dense and row-major, in memory of the GPU `device`: read by the next
+/// step, behind what the legacy default stream has been given by the call that runs it, which finds
+/// later work of that stream behind itself.
+TESSERA_RT_API tessera_status tessera_session_set_argument_memory(tessera_session *session,
+                                                                  int64_t index, const void *data,
+                                                                  size_t bytes, int64_t device,
+                                                                  int *taken);
+/// Waits for a value, and copies it out. `bytes` must be the tensor's.
+TESSERA_RT_API tessera_status tessera_value_read(const tessera_value *value, void *data,
+                                                 size_t bytes);
+/// Where a value is that one GPU has as a whole, dense and row-major: its number and an address;
+/// `*device` is -1 where there is none. Work that is given from now on to the CUDA stream `stream`
+/// (1: the legacy default stream, 2: that of the thread) finds it; 0: nobody waits.
+TESSERA_RT_API tessera_status tessera_value_memory(const tessera_value *value, uint64_t stream,
+                                                   int64_t *device, void **data);
+/// Null is ignored. From any thread.
+TESSERA_RT_API void tessera_value_free(tessera_value *value);
+
+/// What the backend's driver was called for since the session was opened ("allocations",
+/// "host_to_device_bytes", …), by index; TESSERA_INVALID_ARGUMENT behind the last.
+TESSERA_RT_API tessera_status tessera_session_counter(const tessera_session *session, int64_t index,
+                                                      char name[64], int64_t *count);
+
 /// Bytes that collectives have moved since the session was opened: the sum over collectives of what
 /// their busiest device sent or received.
 TESSERA_RT_API int64_t tessera_session_wire_bytes(const tessera_session *session);

@@ -36,12 +36,25 @@ Status Executor::readHeld(int64_t part, int64_t position, int64_t slot, std::byt
   return readSlot(part, position, slot, data, size);
 }
 
-Expected<std::vector<const std::byte *>>
-Executor::readSlots(int64_t part, const std::vector<int64_t> &positions, int64_t slot, int64_t size,
-                    Readers, std::vector<Bytes> &staging) {
+Expected<std::shared_ptr<DeviceBuffer>> Executor::keepSlot(int64_t, int64_t, int64_t, int64_t) {
+  return Status::error("this backend keeps no copies on its devices");
+}
+
+Status Executor::fillSlot(int64_t, int64_t, int64_t, DeviceBuffer &) {
+  return Status::error("this backend keeps no copies on its devices");
+}
+
+Status Executor::fillSlotFrom(int64_t, int64_t, int64_t, const std::byte *, int64_t) {
+  return Status::error("this backend takes no memory of devices");
+}
+
+Expected<std::vector<const std::byte *>> Executor::readSlots(int64_t part,
+                                                             const std::vector<int64_t> &positions,
+                                                             int64_t slot, int64_t size, Readers,
+                                                             std::vector<Bytes> &staging) {
   std::vector<const std::byte *> result;
   for (int64_t position : positions) {
-    std::byte *data = slotData(part, position, slot);
+    std::byte *data = keepsOnDevices() ? nullptr : slotData(part, position, slot);
     if (!data) {
       data = staging.emplace_back(static_cast<size_t>(size)).data();
       TESSERA_RETURN_IF_ERROR(readSlot(part, position, slot, data, size));

@@ -35,6 +35,8 @@ struct DriverCounts {
   int64_t launches = 0;         ///< operations issued, captured ones included
   int64_t waits = 0, records = 0;
   int64_t graphLaunches = 0;
+  int64_t hostToDevice = 0, deviceToHost = 0; ///< bytes
+  int64_t kept = 0; ///< bytes of slots copied on the device, to buffers and from them
 };
 
 class GpuDriver {
@@ -46,6 +48,12 @@ public:
 
   /// Zeroed memory of a device, aligned to 256 bytes, until the driver goes.
   virtual Expected<std::byte *> allocate(int64_t device, int64_t bytes) = 0;
+  /// The same of a value that outlives its program: until `freeKept`, not zeroed. Thread-safe.
+  virtual Expected<std::byte *> allocateKept(int64_t device, int64_t bytes) = 0;
+  virtual void freeKept(std::byte *data) = 0;
+  /// Frees all that was made here but for such values. Nothing runs any more; only `read` of a kept
+  /// value, `order`, `freeKept` and the destructor may follow.
+  virtual void release() = 0;
   /// `name` is for messages.
   virtual Expected<Stream> createStream(int64_t device, std::string name) = 0;
   virtual Expected<Event> createEvent(int64_t device) = 0;
@@ -103,6 +111,17 @@ public:
   /// Called before streams read what was written, or zeroed by `allocate`.
   virtual Status finishWrites() { return {}; }
   virtual Status read(int64_t device, std::byte *to, const std::byte *from, int64_t bytes) = 0;
+  /// As `write`, in the order of the stream.
+  virtual Status upload(Issue issue, std::byte *to, const std::byte *from, int64_t bytes) = 0;
+  /// What a stream of another driver, or of somebody else, is given from now on finds done what
+  /// this driver's event was recorded behind; and the other way round, of an event of this driver
+  /// recorded on a foreign stream.
+  virtual Status waitElsewhere(GpuDriver &other, Stream stream, Event event) = 0;
+  virtual Status recordElsewhere(GpuDriver &other, Event event, Stream stream) = 0;
+  /// The stream of CUDA with that handle: 1 is the legacy default stream; null where there is none.
+  virtual Stream foreignStream(uint64_t handle) { return nullptr; }
+  /// DeviceBuffer::ordinal.
+  virtual int64_t ordinal() const { return -1; }
   /// Scratch that a product may use, in bytes.
   virtual int64_t gemmWorkspaceBytes() const { return 0; }
   /// The same for the kernels of the loaded artifact.
@@ -117,6 +136,7 @@ public:
   virtual const Step *stuckAt(int64_t device) const { return nullptr; }
 
   const DriverCounts &counts() const { return counted; }
+  void countKept(int64_t bytes) { counted.kept += bytes; }
 
 protected:
   DriverCounts counted;

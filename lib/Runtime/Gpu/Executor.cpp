@@ -21,6 +21,8 @@ static int64_t alignedUp(int64_t bytes) {
 }
 
 GpuExecutor::~GpuExecutor() {
+  if (opened && failure.empty())
+    (void)settle(); // what was kept
   if (opened && failure.empty() && options.leave)
     options.leave();
 }
@@ -274,15 +276,6 @@ Issuer *GpuExecutor::find(int64_t part, int64_t position) const {
   return nullptr;
 }
 
-Status GpuExecutor::writeSlot(int64_t part, int64_t position, int64_t slot, const std::byte *data,
-                              int64_t size) {
-  Issuer *issuer = find(part, position);
-  if (!issuer)
-    return {}; // another process has this device and writes its part
-  TESSERA_RETURN_IF_ERROR(settle());
-  return driver().write(issuer->device, issuer->slot(slot), data, size);
-}
-
 Status GpuExecutor::readHeld(int64_t part, int64_t position, int64_t slot, std::byte *data,
                              int64_t size) {
   Issuer *issuer = find(part, position);
@@ -310,19 +303,6 @@ std::byte *GpuExecutor::slotData(int64_t part, int64_t position, int64_t slot) {
   if (!issuer || !driver().hostReachable() || !settle().ok())
     return nullptr;
   return issuer->slot(slot);
-}
-
-std::vector<std::pair<std::string, int64_t>> GpuExecutor::counters() const {
-  const DriverCounts &counts = options.driver->counts();
-  return {{"allocations", counts.allocations},
-          {"streams", counts.streams},
-          {"events", counts.events},
-          {"graphs", counts.graphs},
-          {"synchronisations", counts.synchronisations},
-          {"reads", counts.reads},
-          {"launches", counts.launches},
-          {"waits", counts.waits},
-          {"graph_launches", counts.graphLaunches}};
 }
 
 std::vector<CollectiveStats> GpuExecutor::stats() const {

@@ -15,6 +15,7 @@
 
 #include "../Execution/Recorder.h"
 #include "InProcess.h"
+#include "KeptMemory.h"
 #include "Plan.h"
 #include "Transfers.h"
 
@@ -32,7 +33,7 @@ struct PlantedFaults {
 
 struct ExecutorOptions {
   /// The last member to go: streams and graphs are its.
-  std::unique_ptr<GpuDriver> driver;
+  OwnedDriver driver;
   /// Null: all devices are in this process and share an address space (InProcess.h).
   std::unique_ptr<RankEngine> engine;
   std::vector<int64_t> devices; ///< process ids here; empty: all
@@ -131,6 +132,14 @@ public:
   Status readSlot(int64_t part, int64_t position, int64_t slot, std::byte *data,
                   int64_t size) override;
   std::byte *slotData(int64_t part, int64_t position, int64_t slot) override;
+  bool keepsOnDevices() const override { return true; }
+  Expected<std::shared_ptr<DeviceBuffer>> keepSlot(int64_t part, int64_t position, int64_t slot,
+                                                   int64_t size) override;
+  bool takes(int64_t part, int64_t position, const DeviceBuffer &buffer) const override;
+  Status fillSlot(int64_t part, int64_t position, int64_t slot, DeviceBuffer &buffer) override;
+  Status fillSlotFrom(int64_t part, int64_t position, int64_t slot, const std::byte *data,
+                      int64_t size) override;
+  bool takesMemory(int64_t part, int64_t position, int64_t ordinal) const override;
   bool holds(int64_t part, int64_t position) const override;
   Status finish() override { return settle(); }
   std::vector<std::pair<std::string, int64_t>> counters() const override;
@@ -138,7 +147,7 @@ public:
   std::vector<CollectiveRecord> recorded() const override { return recorder.last(); }
   std::string traceJson() const override { return trace ? trace() : std::string(); }
 
-  GpuDriver &driver() { return *options.driver; }
+  GpuDriver &driver() const { return *options.driver; }
   const Program &program() const { return artifact->program; }
 
   std::shared_ptr<const Artifact> artifact;
@@ -158,13 +167,17 @@ private:
   Status stuck() const;
   Status settle();
   Issuer *find(int64_t part, int64_t position) const;
+  /// Copies on it come behind the last step of a device, and before the next.
+  Stream betweenSteps(const Issuer &issuer) const;
+  /// What is written, kept and filled runs on; a failed program does no more.
+  Status beginCopies();
 
   std::vector<std::unique_ptr<GpuPart>> parts;
   std::vector<std::unique_ptr<Issuer>> issuers;
   Graph whole = nullptr;                      ///< of all devices, where collectives are in process
   std::map<int64_t, std::byte *> constantsOf; ///< by device
   bool opened = false;
-  bool settled = true;                        ///< nothing runs
+  bool settled = true; ///< nothing runs
   std::string failure;
 };
 

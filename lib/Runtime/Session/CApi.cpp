@@ -7,18 +7,13 @@
 
 #include "../Execution/DeviceMemory.h"
 #include "CError.h"
-#include "tessera/Runtime/Session/Session.h"
+#include "SessionObject.h"
 
 #include <algorithm>
 #include <cstring>
 
 using namespace tessera::runtime;
 using namespace tessera::runtime::capi;
-
-struct tessera_session {
-  std::unique_ptr<Session> session;
-  std::vector<std::string> argumentHomes, resultHomes; ///< as JSON
-};
 
 namespace {
 

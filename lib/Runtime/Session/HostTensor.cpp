@@ -86,6 +86,8 @@ struct HostMove::State {
   bool ownIsWhole = false;      ///< the devices of each process hold all of it
 
   bool isBox() const;
+  bool isWhole() const { return home.layout == wholeLayout(home.layout.globalShape); }
+  std::vector<bool> needed() const;
   Status readOwn(Executor &executor, std::byte *value) const;
 
   /// Fills the buffers that this process holds.
@@ -303,7 +305,9 @@ Status HostMove::State::write(Executor &executor, const Fill &fill) const {
       buffers.push_back(nullptr);
       continue;
     }
-    std::byte *data = executor.slotData(home.part, positions[i], home.slot);
+    std::byte *data = executor.keepsOnDevices()
+                          ? nullptr // copied in the order of the device's work
+                          : executor.slotData(home.part, positions[i], home.slot);
     if (!data) {
       data = staging.emplace_back(static_cast<size_t>(bytes)).data();
       staged.push_back(i);
@@ -317,6 +321,14 @@ Status HostMove::State::write(Executor &executor, const Fill &fill) const {
     TESSERA_RETURN_IF_ERROR(
         executor.writeSlot(home.part, positions[i], home.slot, buffers[i], bytes));
   return {};
+}
+
+std::vector<bool> HostMove::State::needed() const {
+  std::vector<bool> isNeeded(positions.size());
+  for (const MovePiece &piece : move.pieces())
+    for (const End &from : piece.sources)
+      isNeeded[from.position] = true;
+  return isNeeded;
 }
 
 /// Of what several devices hold, one is asked: of what all have, one of this process, where the
@@ -335,10 +347,7 @@ Status HostMove::State::read(Executor &executor, HostTensor &value,
       return {};
     return readOwn(executor, value.data.data());
   }
-  std::vector<bool> isNeeded(positions.size());
-  for (const MovePiece &piece : move.pieces())
-    for (const End &from : piece.sources)
-      isNeeded[from.position] = true;
+  std::vector<bool> isNeeded = needed();
   std::vector<int64_t> asked;
   std::vector<size_t> places;
   for (size_t i = 0; i < positions.size(); ++i)
@@ -358,6 +367,104 @@ Status HostMove::State::read(Executor &executor, HostTensor &value,
   std::byte *host = value.data.data();
   move.runAll(buffers.data(), &host, nullptr);
   return {};
+}
+
+bool HostMove::isReadHere(const Executor &executor) const {
+  return state->everywhere || state->ownIsWhole || isHere(executor);
+}
+
+Expected<HostMove::Buffers> HostMove::keep(Executor &executor) const {
+  const State &all = *state;
+  if (!executor.keepsOnDevices())
+    return Buffers();
+  std::vector<bool> isNeeded = all.needed();
+  if (all.everywhere) { // any of them serves
+    size_t own = 0;
+    while (own < all.positions.size() && !executor.holds(all.home.part, all.positions[own]))
+      ++own;
+    isNeeded.assign(all.positions.size(), false);
+    if (own < all.positions.size())
+      isNeeded[own] = true;
+  }
+  for (size_t i = 0; i < isNeeded.size(); ++i)
+    if (isNeeded[i] && !executor.holds(all.home.part, all.positions[i]))
+      return Buffers();
+  // A device of this process may be filled again by what it has, though no reader asks it.
+  Buffers buffers(all.positions.size());
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (!executor.holds(all.home.part, all.positions[i]))
+      continue;
+    auto kept = executor.keepSlot(all.home.part, all.positions[i], all.home.slot, all.bytes);
+    if (!kept)
+      return kept.status();
+    buffers[i] = std::move(*kept);
+  }
+  return buffers;
+}
+
+Status HostMove::read(const Buffers &buffers, HostTensor &value) const {
+  const State &all = *state;
+  if (DeviceBuffer *whole = wholeOf(buffers))
+    return whole->read(value.data.data());
+  std::vector<bool> isNeeded = all.needed();
+  std::vector<Bytes> staging(buffers.size());
+  std::vector<const std::byte *> sources(buffers.size());
+  for (size_t i = 0; i < buffers.size(); ++i)
+    if (isNeeded[i]) {
+      staging[i].resize(static_cast<size_t>(all.bytes));
+      TESSERA_RETURN_IF_ERROR(buffers[i]->read(staging[i].data()));
+      sources[i] = staging[i].data();
+    }
+  std::byte *host = value.data.data();
+  all.move.runAll(sources.data(), &host, nullptr);
+  return {};
+}
+
+bool HostMove::takes(const Executor &executor, const HostMove &from, const Buffers &buffers) const {
+  const State &to = *state, &of = *from.state;
+  if (to.bytes != of.bytes || to.positions.size() != of.positions.size())
+    return false;
+  bool areOne = to.positions.size() == 1 && to.isWhole() && of.isWhole();
+  bool areAlike = to.mesh.processIds == of.mesh.processIds && to.mesh.shape == of.mesh.shape &&
+                  to.home.layout == of.home.layout;
+  if (!areOne && !areAlike)
+    return false;
+  for (size_t i = 0; i < buffers.size(); ++i)
+    if (executor.holds(to.home.part, to.positions[i]) &&
+        (!buffers[i] || !executor.takes(to.home.part, to.positions[i], *buffers[i])))
+      return false;
+  return true;
+}
+
+Status HostMove::fill(Executor &executor, const Buffers &buffers) const {
+  for (size_t i = 0; i < buffers.size(); ++i)
+    if (executor.holds(state->home.part, state->positions[i]))
+      TESSERA_RETURN_IF_ERROR(
+          executor.fillSlot(state->home.part, state->positions[i], state->home.slot, *buffers[i]));
+  return {};
+}
+
+bool HostMove::takesMemory(const Executor &executor, int64_t ordinal) const {
+  return state->isWhole() &&
+         std::all_of(state->positions.begin(), state->positions.end(), [&](int64_t position) {
+           return executor.takesMemory(state->home.part, position, ordinal);
+         });
+}
+
+Status HostMove::fillFrom(Executor &executor, const std::byte *data) const {
+  for (int64_t position : state->positions)
+    TESSERA_RETURN_IF_ERROR(
+        executor.fillSlotFrom(state->home.part, position, state->home.slot, data, state->bytes));
+  return {};
+}
+
+DeviceBuffer *HostMove::wholeOf(const Buffers &buffers) const {
+  if (!state->isWhole())
+    return nullptr;
+  for (const auto &buffer : buffers)
+    if (buffer)
+      return buffer.get();
+  return nullptr;
 }
 
 Status scatter(Executor &executor, const Program &program, const Argument &argument,

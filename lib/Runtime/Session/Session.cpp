@@ -104,13 +104,69 @@ Session::Session(std::shared_ptr<const Artifact> loaded, std::unique_ptr<Executo
   for (const Result &result : program.results) {
     if (result.feeds)
       arguments[*result.feeds].fed = true;
-    resultMoves.emplace_back(program, result.home, result.dtype, false);
+    resultMoves.push_back(std::make_shared<HostMove>(program, result.home, result.dtype, false));
     if (!isAlone && here.size() > 1)
-      resultMoves.back().preferOwn(static_cast<int64_t>(here.size()));
+      resultMoves.back()->preferOwn(static_cast<int64_t>(here.size()));
   }
 }
 
 Session::~Session() = default;
+
+Expected<HostTensor> KeptValue::read() const {
+  HostTensor value = HostTensor::zeros(type, extents);
+  TESSERA_RETURN_IF_ERROR(move->read(buffers, value));
+  return value;
+}
+
+Expected<std::shared_ptr<KeptValue>> Session::keepResult(int64_t index) {
+  auto buffers = resultMoves[index]->keep(*backend);
+  if (!buffers)
+    return buffers.status();
+  if (buffers->empty())
+    return std::shared_ptr<KeptValue>();
+  auto made = std::make_shared<KeptValue>();
+  made->move = resultMoves[index];
+  made->buffers = std::move(*buffers);
+  made->type = artifact->program.results[index].dtype;
+  made->extents = artifact->program.results[index].globalShape;
+  return made;
+}
+
+void Session::ArgumentState::clear() {
+  value.reset();
+  box.reset();
+  kept.reset();
+  foreign = nullptr;
+  changed = true;
+}
+
+bool Session::setArgument(int64_t index, std::shared_ptr<KeptValue> value) {
+  const Argument &argument = artifact->program.arguments[index];
+  ArgumentState &state = arguments[index];
+  bool taken = value->type == argument.dtype && value->extents == argument.globalShape &&
+               std::all_of(state.moves.begin(), state.moves.end(), [&](const HostMove &move) {
+                 return move.takes(*backend, *value->move, value->buffers);
+               });
+  if (!taken)
+    return false;
+  state.clear();
+  state.kept = std::move(value);
+  return true;
+}
+
+bool Session::setArgument(int64_t index, const std::byte *data, int64_t ordinal) {
+  ArgumentState &state = arguments[index];
+  bool everyStep = !state.fed && state.overwritten; // somebody would have to keep it
+  bool taken =
+      !everyStep && std::all_of(state.moves.begin(), state.moves.end(), [&](const HostMove &move) {
+        return move.takesMemory(*backend, ordinal);
+      });
+  if (!taken)
+    return false;
+  state.clear();
+  state.foreign = data;
+  return true;
+}
 
 Status Session::setArgument(int64_t index, HostTensor value) {
   const Argument &argument = artifact->program.arguments[index];
@@ -118,9 +174,8 @@ Status Session::setArgument(int64_t index, HostTensor value) {
     return Status::error("argument '" + argument.name + "' is " +
                          typeText(argument.dtype, argument.globalShape) + ", not " +
                          typeText(value.dtype, value.shape));
+  arguments[index].clear();
   arguments[index].value = std::move(value);
-  arguments[index].box.reset();
-  arguments[index].changed = true;
   // Before the first step there are no results that share memory with arguments: the value need not
   // wait, and a process whose devices hold a part of it keeps no more than that.
   return steps == 0 ? placeArgument(index) : Status();
@@ -136,19 +191,18 @@ Session::Held Session::heldOfArgument(int64_t index) const {
 }
 
 Session::Held Session::heldOfResult(int64_t index) const {
-  return isAlone ? Held() : atMostOne(resultMoves[index].heldBoxes(*backend));
+  return isAlone ? Held() : atMostOne(resultMoves[index]->heldBoxes(*backend));
 }
 
 Status Session::setArgumentBox(int64_t index, Bytes box) {
   ArgumentState &state = arguments[index];
-  state.value.reset();
+  state.clear();
   state.box = std::move(box);
-  state.changed = true;
   return steps == 0 ? placeArgument(index) : Status();
 }
 
 Status Session::readResultBox(int64_t index, std::byte *box) {
-  return resultMoves[index].readBox(*backend, box);
+  return resultMoves[index]->readBox(*backend, box);
 }
 
 Status Session::placeArgument(int64_t index) {
@@ -160,6 +214,16 @@ Status Session::placeArgument(int64_t index) {
     state.changed = false;
     if (state.fed || !state.overwritten)
       state.box.reset();
+    return {};
+  }
+  if (state.kept || state.foreign) {
+    for (HostMove &move : state.moves)
+      TESSERA_RETURN_IF_ERROR(state.kept ? move.fill(*backend, state.kept->buffers)
+                                         : move.fillFrom(*backend, state.foreign));
+    state.changed = false;
+    state.foreign = nullptr;
+    if (state.fed || !state.overwritten)
+      state.kept.reset();
     return {};
   }
   const Argument &argument = artifact->program.arguments[index];
@@ -202,7 +266,7 @@ Expected<HostTensor> Session::result(int64_t index, Executor::Readers readers) {
   bool reads = readers == Executor::Readers::all || backend->speaks();
   HostTensor value = reads ? HostTensor::zeros(result.dtype, result.globalShape)
                            : HostTensor{result.dtype, {}, {}};
-  TESSERA_RETURN_IF_ERROR(resultMoves[index].run(*backend, value, readers));
+  TESSERA_RETURN_IF_ERROR(resultMoves[index]->run(*backend, value, readers));
   return value;
 }
 

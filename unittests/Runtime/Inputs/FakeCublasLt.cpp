@@ -79,6 +79,17 @@ EXPORT int cublasLtCreate(void **handle) {
   *handle = &anything;
   return 0;
 }
+EXPORT int cublasLtDestroy(void *) {
+  return 0;
+}
+EXPORT int cublasLtMatmulDescDestroy(void *object) {
+  delete static_cast<Operation *>(object);
+  return 0;
+}
+EXPORT int cublasLtMatrixLayoutDestroy(void *object) {
+  delete static_cast<Layout *>(object);
+  return 0;
+}
 EXPORT int cublasLtMatmulDescCreate(void **made, int compute, int scale) {
   *made = new Operation{compute, scale};
   return 0;

@@ -11,7 +11,8 @@
 // a GPU, what is copied from the host, or set, without a stream arrives late:
 // when the default stream is waited for, or read from. Of kernels it knows the
 // runtime's own. FAKE_CUDA_DEVICES is how many GPUs there are (1), FAKE_CUDA_CAPABILITY their
-// architecture (90).
+// architecture (90). With FAKE_CUDA_REPORT it says on standard error, when the process ends, what
+// was made and not freed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,6 +22,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <functional>
@@ -85,7 +87,8 @@ private:
 /// What is null is the legacy default stream.
 Stream &streamOf(void *stream) {
   static auto *legacy = new Stream;
-  return stream ? *static_cast<Stream *>(stream) : *legacy;
+  bool isLegacy = reinterpret_cast<uintptr_t>(stream) <= 2; // 2: that of the thread
+  return isLegacy ? *legacy : *static_cast<Stream *>(stream);
 }
 
 /// How often it was recorded, and how many of these were reached.
@@ -111,6 +114,19 @@ int arrive() {
   late.clear();
   return 0;
 }
+
+/// What was made and not freed yet.
+struct Living {
+  std::atomic<int> memory{0}, pinned{0}, streams{0}, events{0}, graphs{0}, modules{0};
+  ~Living() {
+    if (std::getenv("FAKE_CUDA_REPORT"))
+      std::fprintf(stderr,
+                   "fake cuda: left memory %d, pinned %d, streams %d, events %d, graphs %d, "
+                   "modules %d\n",
+                   memory.load(), pinned.load(), streams.load(), events.load(), graphs.load(),
+                   modules.load());
+  }
+} living;
 
 int setting(const char *name, int other) {
   const char *text = std::getenv(name);
@@ -177,12 +193,14 @@ EXPORT int cuCtxSetCurrent(void *) {
   return 0;
 }
 EXPORT int cuMemAlloc_v2(Pointer *pointer, size_t size) {
+  ++living.memory;
   *pointer = reinterpret_cast<Pointer>(std::aligned_alloc(256, (size + 255) / 256 * 256));
   std::memset(reinterpret_cast<void *>(*pointer), 0xcd, size); // what was there before
   return 0;
 }
 EXPORT int cuMemFree_v2(Pointer pointer) {
   arrive();
+  --living.memory;
   std::free(reinterpret_cast<void *>(pointer));
   return 0;
 }
@@ -205,6 +223,19 @@ EXPORT int cuMemcpyHtoD_v2(Pointer to, const void *from, size_t size) {
     std::memcpy(reinterpret_cast<void *>(to), staged.data(), staged.size());
   });
 }
+EXPORT int cuMemcpyHtoDAsync_v2(Pointer to, const void *from, size_t size, void *stream) {
+  return issue(stream, [=] { std::memcpy(reinterpret_cast<void *>(to), from, size); });
+}
+EXPORT int cuMemHostAlloc(void **made, size_t size, unsigned) {
+  ++living.pinned;
+  *made = std::malloc(size);
+  return 0;
+}
+EXPORT int cuMemFreeHost(void *memory) {
+  --living.pinned;
+  std::free(memory);
+  return 0;
+}
 EXPORT int cuMemcpyDtoH_v2(void *to, Pointer from, size_t size) {
   arrive();
   std::memcpy(to, reinterpret_cast<void *>(from), size);
@@ -216,7 +247,12 @@ EXPORT int cuMemcpyDtoDAsync_v2(Pointer to, Pointer from, size_t size, void *str
   });
 }
 EXPORT int cuStreamCreate(void **stream, unsigned) {
+  ++living.streams;
   *stream = new Stream;
+  return 0;
+}
+EXPORT int cuStreamDestroy_v2(void *) { // its thread may still run
+  --living.streams;
   return 0;
 }
 EXPORT int cuStreamSynchronize(void *stream) {
@@ -251,7 +287,13 @@ EXPORT int cuStreamEndCapture(void *, void **graph) {
   return 0;
 }
 EXPORT int cuGraphInstantiateWithFlags(void **ready, void *graph, unsigned long long) {
+  ++living.graphs;
   *ready = new Work(*static_cast<Work *>(graph));
+  return 0;
+}
+EXPORT int cuGraphExecDestroy(void *ready) {
+  --living.graphs;
+  delete static_cast<Work *>(ready);
   return 0;
 }
 EXPORT int cuGraphLaunch(void *graph, void *stream) {
@@ -265,7 +307,13 @@ EXPORT int cuGraphDestroy(void *graph) {
 }
 // An event's time is the number of events recorded before it, in microseconds.
 EXPORT int cuEventCreate(void **event, unsigned) {
+  ++living.events;
   *event = new Event;
+  return 0;
+}
+EXPORT int cuEventDestroy_v2(void *event) {
+  --living.events;
+  delete static_cast<Event *>(event);
   return 0;
 }
 EXPORT int cuEventElapsedTime(float *milliseconds, void *from, void *to) {
@@ -290,7 +338,12 @@ EXPORT int cuEventRecord(void *handle, void *stream) {
   return issue(stream, [=] { event->reached = number; });
 }
 EXPORT int cuModuleLoadData(void **module, const void *) {
+  ++living.modules;
   *module = &anything;
+  return 0;
+}
+EXPORT int cuModuleUnload(void *) {
+  --living.modules;
   return 0;
 }
 EXPORT int cuModuleGetFunction(void **function, void *, const char *name) {

@@ -59,6 +59,22 @@ struct CollectiveRecord {
   int64_t finishedNs = 0;
 };
 
+/// The bytes of a slot, kept in memory of its device beside the program's own, until the last owner
+/// goes; the executor may go before. Methods are those of one thread at a time.
+class DeviceBuffer {
+public:
+  virtual ~DeviceBuffer() = default;
+  virtual std::byte *data() const = 0; ///< an address of the device
+  virtual int64_t size() const = 0;
+  /// Of the GPU, by number, as CUDA counts those that a process sees; -1: host memory.
+  virtual int64_t ordinal() const = 0;
+  /// Waits until the bytes are there, and copies them.
+  virtual Status read(std::byte *to) = 0;
+  /// Work that is given from now on to a stream of CUDA (1: the legacy default stream, 2: that of
+  /// the thread) finds the bytes. The memory is not used again for other values then.
+  virtual Status handOver(uint64_t stream) = 0;
+};
+
 /// A program opened on devices. Not thread-safe; a failed run leaves it unusable.
 class Executor {
 public:
@@ -75,6 +91,23 @@ public:
                           int64_t size);
   /// The slot's memory where the host can reach it, else null.
   virtual std::byte *slotData(int64_t part, int64_t position, int64_t slot) { return nullptr; }
+  /// Whether slots are in memory that only a copy reads: then results are worth keeping there.
+  virtual bool keepsOnDevices() const { return false; }
+  /// A copy of the first `size` bytes of a slot, which stays when steps overwrite the slot. Made on
+  /// the device, behind what was issued; nobody waits for it.
+  virtual Expected<std::shared_ptr<DeviceBuffer>> keepSlot(int64_t part, int64_t position,
+                                                           int64_t slot, int64_t size);
+  /// Whether `fillSlot` takes such a buffer: it is of a GPU that the device has.
+  virtual bool takes(int64_t part, int64_t position, const DeviceBuffer &buffer) const {
+    return false;
+  }
+  /// Copies a buffer to a slot on the device; nobody waits for it.
+  virtual Status fillSlot(int64_t part, int64_t position, int64_t slot, DeviceBuffer &buffer);
+  /// The same of memory of somebody else, behind what the legacy default stream has been given;
+  /// what that is given later finds the copy done. `ordinal` is that of the memory's GPU.
+  virtual Status fillSlotFrom(int64_t part, int64_t position, int64_t slot, const std::byte *data,
+                              int64_t size);
+  virtual bool takesMemory(int64_t part, int64_t position, int64_t ordinal) const { return false; }
   /// Whether a device is in this process; what is written to others is dropped.
   virtual bool holds(int64_t part, int64_t position) const { return true; }
   /// Whether this process speaks for all that run the program: it alone prints and writes files.

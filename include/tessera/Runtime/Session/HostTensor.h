@@ -65,13 +65,30 @@ public:
   /// The boxes of the global value that the devices of this process hold, a box a device; nothing
   /// where what a device holds is no box (a term of a sum, a selection of elements).
   std::optional<std::vector<sharding::Box>> heldBoxes(const Executor &executor) const;
-  /// Each process has `devices` consecutive ids. Where those of each together hold all of the value,
-  /// `run` takes it from them: it may be another one in other processes.
+  /// Each process has `devices` consecutive ids. Where those of each together hold all of the
+  /// value, `run` takes it from them: it may be another one in other processes.
   void preferOwn(int64_t devices);
   /// Copies the box of the one device that this process has of the home. `box` is dense and
   /// row-major; padding of the device's buffer is zero. Without a device here nothing happens.
   Status writeBox(Executor &executor, const std::byte *box);
   Status readBox(Executor &executor, std::byte *box);
+
+  /// Whether one process, without the others, reads the whole value of `home`.
+  bool isReadHere(const Executor &executor) const;
+  /// By position of the home: copies of what the devices that a reader asks have, on the devices.
+  /// Empty where another process is asked, too, or the executor keeps none.
+  using Buffers = std::vector<std::shared_ptr<DeviceBuffer>>;
+  Expected<Buffers> keep(Executor &executor) const;
+  /// The value that such copies hold.
+  Status read(const Buffers &buffers, HostTensor &value) const;
+  /// Whether the home lies as `from` does, and its devices take the copies; fills it with them.
+  bool takes(const Executor &executor, const HostMove &from, const Buffers &buffers) const;
+  Status fill(Executor &executor, const Buffers &buffers) const;
+  /// The same of a whole value in memory of a GPU (Executor::fillSlotFrom).
+  bool takesMemory(const Executor &executor, int64_t ordinal) const;
+  Status fillFrom(Executor &executor, const std::byte *data) const;
+  /// The copy that is the whole value, dense; else null.
+  DeviceBuffer *wholeOf(const Buffers &buffers) const;
 
 private:
   struct State;

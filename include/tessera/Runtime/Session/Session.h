@@ -19,6 +19,24 @@ struct SessionOptions {
   uint64_t seed = 0; ///< of arguments that are never set
 };
 
+/// A result that outlives its step, and its session, on the devices.
+class KeptValue {
+public:
+  /// Waits for the devices. Not thread-safe, as all of it.
+  Expected<HostTensor> read() const;
+  /// Null unless a device has the whole value, dense.
+  DeviceBuffer *whole() const { return move->wholeOf(buffers); }
+  DType dtype() const { return type; }
+  const Shape &shape() const { return extents; }
+
+private:
+  friend class Session;
+  std::shared_ptr<const HostMove> move;
+  HostMove::Buffers buffers;
+  DType type = DType::f32;
+  Shape extents;
+};
+
 /// An artifact on a backend. Arguments and results are whole tensors on the host. Not thread-safe.
 class Session {
 public:
@@ -41,6 +59,18 @@ public:
   /// of them call this in the same order; one that is no reader gets an empty tensor.
   Expected<HostTensor> result(int64_t result, Executor::Readers readers = Executor::Readers::all);
 
+  /// Whether this process can read a result without the others.
+  bool isReadHere(int64_t result) const { return resultMoves[result]->isReadHere(*backend); }
+  /// A copy of a result on its devices, made without waiting; null where the backend keeps none, or
+  /// other processes have a part of it.
+  Expected<std::shared_ptr<KeptValue>> keepResult(int64_t result);
+  /// As the other one, without a copy to the host. False, and nothing is set, where the argument
+  /// does not lie as the value does.
+  bool setArgument(int64_t argument, std::shared_ptr<KeptValue> value);
+  /// The same of a whole value, dense, that somebody else has on a GPU; `data` is read by the next
+  /// step (Executor::fillSlotFrom says in which order), and must not go before it is issued.
+  bool setArgument(int64_t argument, const std::byte *data, int64_t ordinal);
+
   /// What this process holds of an argument or a result: one box, or none. Nothing where whole
   /// values have to be given and read: the process has all devices, or several, an argument has
   /// several homes, or a device holds no box (HostMove::heldBoxes). Whether it is nothing is the
@@ -61,11 +91,16 @@ private:
 
   struct ArgumentState {
     std::optional<HostTensor> value;
-    std::optional<Bytes> box; ///< the value's part of this process, in its place
-    bool changed = true;      ///< must be written before the next step
-    bool fed = false;         ///< a result of the last step is its value
-    bool overwritten = false; ///< the steps reuse its memory: write it before every step
+    std::optional<Bytes> box;           ///< the value's part of this process, in its place
+    std::shared_ptr<KeptValue> kept;    ///< the value, on the devices
+    const std::byte *foreign = nullptr; ///< the value, in memory of somebody else on a device
+    bool changed = true;                ///< must be written before the next step
+    bool fed = false;                   ///< a result of the last step is its value
+    bool overwritten = false;           ///< the steps reuse its memory: write it before every step
     std::vector<HostMove> moves;
+
+    /// No value, and one to come.
+    void clear();
   };
 
   std::shared_ptr<const Artifact> artifact;
@@ -74,7 +109,7 @@ private:
   bool isAlone = true; ///< all devices are in this process
   int64_t steps = 0;
   std::vector<ArgumentState> arguments;
-  std::vector<HostMove> resultMoves;
+  std::vector<std::shared_ptr<HostMove>> resultMoves; ///< kept values have them, too
 };
 
 /// 1 + the largest process id of a program against what a user asked for; 0 asks for nothing. The

@@ -28,6 +28,9 @@ Status CublasLt::open() {
       library.open({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"},
                    "matrix products need cuBLASLt, which comes with the CUDA toolkit (libcublas)"));
   TESSERA_RETURN_IF_ERROR(library.find(create, "cublasLtCreate"));
+  TESSERA_RETURN_IF_ERROR(library.find(destroy, "cublasLtDestroy"));
+  TESSERA_RETURN_IF_ERROR(library.find(descDestroy, "cublasLtMatmulDescDestroy"));
+  TESSERA_RETURN_IF_ERROR(library.find(layoutDestroy, "cublasLtMatrixLayoutDestroy"));
   TESSERA_RETURN_IF_ERROR(library.find(descCreate, "cublasLtMatmulDescCreate"));
   TESSERA_RETURN_IF_ERROR(library.find(descSet, "cublasLtMatmulDescSetAttribute"));
   TESSERA_RETURN_IF_ERROR(library.find(layoutCreate, "cublasLtMatrixLayoutCreate"));
@@ -38,6 +41,20 @@ Status CublasLt::open() {
   TESSERA_RETURN_IF_ERROR(library.find(heuristic, "cublasLtMatmulAlgoGetHeuristic"));
   TESSERA_RETURN_IF_ERROR(library.find(matmul, "cublasLtMatmul"));
   return check(create(&handle), "cuBLASLt does not start");
+}
+
+void CublasLt::close() {
+  for (auto &[step, product] : products) {
+    for (void *layout : {product.a, product.b, product.c})
+      if (layout)
+        (void)layoutDestroy(layout);
+    if (product.operation)
+      (void)descDestroy(product.operation);
+  }
+  products.clear();
+  if (handle)
+    (void)destroy(handle);
+  handle = nullptr;
 }
 
 Status CublasLt::check(Status_t status, const char *what) const {

@@ -22,6 +22,8 @@ public:
   static constexpr int64_t kWorkspaceBytes = int64_t(32) << 20; ///< NVIDIA's advice for Hopper
 
   Status open();
+  /// Frees what was made; nothing runs any more.
+  void close();
   /// Whether it has products of a dtype: those of floats.
   static bool multiplies(DType dtype);
   /// Chooses the algorithm of a product, unless it has been. `pointers` of A, B, C and the bias say
@@ -62,8 +64,10 @@ private:
 
   SharedLibrary library;
   void *handle = nullptr;
-  std::map<const GemmStep *, Product> products; ///< found, never iterated
+  std::map<const GemmStep *, Product> products; ///< found; iterated to free them
   Status_t (*create)(void **) = nullptr;
+  Status_t (*destroy)(void *) = nullptr, (*descDestroy)(void *) = nullptr,
+                           (*layoutDestroy)(void *) = nullptr;
   Status_t (*descCreate)(void **, int compute, int scale) = nullptr;
   Status_t (*descSet)(void *, int attribute, const void *, size_t) = nullptr;
   Status_t (*layoutCreate)(void **, int type, uint64_t rows, uint64_t columns, int64_t) = nullptr;

@@ -52,8 +52,12 @@ struct CuUuid {
   F(memsetD32Async, "cuMemsetD32Async", (CuPointer, unsigned, size_t, CuStream))                   \
   F(memcpyHtoD, "cuMemcpyHtoD_v2", (CuPointer, const void *, size_t))                              \
   F(memcpyDtoH, "cuMemcpyDtoH_v2", (void *, CuPointer, size_t))                                    \
+  F(memcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", (CuPointer, const void *, size_t, CuStream))          \
+  F(memHostAlloc, "cuMemHostAlloc", (void **, size_t, unsigned))                                   \
+  F(memFreeHost, "cuMemFreeHost", (void *))                                                        \
   F(memcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", (CuPointer, CuPointer, size_t, CuStream))             \
   F(streamCreate, "cuStreamCreate", (CuStream *, unsigned))                                        \
+  F(streamDestroy, "cuStreamDestroy_v2", (CuStream))                                               \
   F(streamQuery, "cuStreamQuery", (CuStream))                                                      \
   F(streamSynchronize, "cuStreamSynchronize", (CuStream))                                          \
   F(streamWaitEvent, "cuStreamWaitEvent", (CuStream, CuEvent, unsigned))                           \
@@ -62,12 +66,15 @@ struct CuUuid {
   F(graphInstantiate, "cuGraphInstantiateWithFlags", (CuGraphExec *, CuGraph, unsigned long long)) \
   F(graphLaunch, "cuGraphLaunch", (CuGraphExec, CuStream))                                         \
   F(graphDestroy, "cuGraphDestroy", (CuGraph))                                                     \
+  F(graphExecDestroy, "cuGraphExecDestroy", (CuGraphExec))                                         \
   F(eventCreate, "cuEventCreate", (CuEvent *, unsigned))                                           \
+  F(eventDestroy, "cuEventDestroy_v2", (CuEvent))                                                  \
   F(eventRecord, "cuEventRecord", (CuEvent, CuStream))                                             \
   F(eventQuery, "cuEventQuery", (CuEvent))                                                         \
   F(eventElapsedTime, "cuEventElapsedTime", (float *, CuEvent, CuEvent))                           \
   F(ctxSynchronize, "cuCtxSynchronize", ())                                                        \
   F(moduleLoadData, "cuModuleLoadData", (CuModule *, const void *))                                \
+  F(moduleUnload, "cuModuleUnload", (CuModule))                                                    \
   F(moduleGetFunction, "cuModuleGetFunction", (CuFunction *, CuModule, const char *))              \
   F(funcSetAttribute, "cuFuncSetAttribute", (CuFunction, int, int))                                \
   F(launchKernel, "cuLaunchKernel",                                                                \

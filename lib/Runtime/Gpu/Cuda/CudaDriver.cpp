@@ -33,6 +33,7 @@ Status CudaDriver::open(int64_t ordinal) {
     return Status::error("GPU " + std::to_string(ordinal) + " is needed, this machine has " +
                          std::to_string(api.devices) +
                          " (a process takes the GPU of its local rank)");
+  number = ordinal;
   CuDevice device = 0;
   TESSERA_RETURN_IF_ERROR(api.check(api.deviceGet(&device, static_cast<int>(ordinal)), "a GPU"));
   char text[256] = {};
@@ -50,25 +51,68 @@ Status CudaDriver::open(int64_t ordinal) {
 }
 
 CudaDriver::~CudaDriver() {
-  // The process's end frees the rest with the context; memory is what others wait for.
+  release();
+}
+
+/// The context stays: it is the process's, and making it takes longer than opening a program.
+/// Errors of calls that free are those of what ran before, which has been said.
+void CudaDriver::release() {
+  if (!context || api.ctxSetCurrent(context) != 0)
+    return;
+  for (CuGraphExec each : graphs)
+    (void)api.graphExecDestroy(each);
+  blas.close();
+  tracing.reset();
+  for (CuEvent each : events)
+    (void)api.eventDestroy(each);
+  for (CuStream each : streams)
+    (void)api.streamDestroy(each);
   for (CuPointer each : memory)
     (void)api.memFree(each);
+  for (CuModule each : modules)
+    (void)api.moduleUnload(each);
+  if (ring.memory)
+    (void)api.memFreeHost(ring.memory);
+  graphs.clear(), events.clear(), streams.clear(), memory.clear(), modules.clear(), claims.clear();
+  ring = {};
+}
+
+Expected<CuPointer> CudaDriver::allocateMemory(int64_t bytes) {
+  CuPointer pointer = 0;
+  if (api.memAlloc(&pointer, static_cast<size_t>(std::max<int64_t>(bytes, 1))) == 0)
+    return pointer;
+  size_t free = 0, total = 0;
+  (void)api.memGetInfo(&free, &total);
+  return Status::error("a device needs " + std::to_string(bytes) + " bytes, " + name + " has " +
+                       std::to_string(free) + " of " + std::to_string(total) + " free");
+}
+
+Expected<std::byte *> CudaDriver::allocateKept(int64_t, int64_t bytes) {
+  TESSERA_RETURN_IF_ERROR(enter());
+  ++counted.allocations;
+  auto pointer = allocateMemory(bytes);
+  if (!pointer)
+    return pointer.status();
+  return reinterpret_cast<std::byte *>(*pointer);
+}
+
+/// cuMemFree waits for what still uses the memory.
+void CudaDriver::freeKept(std::byte *data) {
+  if (enter().ok())
+    (void)api.memFree(cu(data));
 }
 
 Expected<std::byte *> CudaDriver::allocate(int64_t device, int64_t bytes) {
   ++counted.allocations;
   CuPointer pointer = 0;
   auto size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
-  void *given = allocateElsewhere ? allocateElsewhere(size) : nullptr;
-  if (given) {
+  if (void *given = allocateElsewhere ? allocateElsewhere(size) : nullptr) {
     pointer = cu(given);
-  } else if (api.memAlloc(&pointer, size) != 0) {
-    size_t free = 0, total = 0;
-    (void)api.memGetInfo(&free, &total);
-    return Status::error("a device needs " + std::to_string(bytes) + " bytes, " + name + " has " +
-                         std::to_string(free) + " of " + std::to_string(total) + " free");
   } else {
-    memory.push_back(pointer);
+    auto made = allocateMemory(bytes);
+    if (!made)
+      return made.status();
+    memory.push_back(pointer = *made);
   }
   claims.emplace_back(device, nullptr, bytes);
   writes = true;
@@ -80,6 +124,7 @@ Expected<Stream> CudaDriver::createStream(int64_t device, std::string) {
   ++counted.streams;
   CuStream stream = nullptr;
   TESSERA_RETURN_IF_ERROR(api.check(api.streamCreate(&stream, kCuStreamNonBlocking), "a stream"));
+  streams.push_back(stream);
   deviceOf[reinterpret_cast<Stream>(stream)] = device;
   return reinterpret_cast<Stream>(stream);
 }
@@ -101,6 +146,7 @@ Expected<Event> CudaDriver::createEvent(int64_t) {
   ++counted.events;
   CuEvent event = nullptr;
   TESSERA_RETURN_IF_ERROR(api.check(api.eventCreate(&event, kCuEventDisableTiming), "an event"));
+  events.push_back(event);
   return reinterpret_cast<Event>(event);
 }
 
@@ -235,6 +281,7 @@ Expected<Graph> CudaDriver::endCapture(Stream origin) {
   (void)api.graphDestroy(graph);
   if (!made.ok())
     return made;
+  graphs.push_back(ready);
   return reinterpret_cast<Graph>(ready);
 }
 
@@ -243,19 +290,24 @@ Status CudaDriver::launchGraph(Graph graph, Stream stream) {
   return api.check(api.graphLaunch(reinterpret_cast<CuGraphExec>(graph), cu(stream)), "a graph");
 }
 
-Expected<bool> CudaDriver::synchronize(Stream stream, bool forStep) {
-  ++(forStep ? counted.synchronisations : counted.reads);
-  // A collective whose peer has gone never ends: look at the others while it runs.
-  for (int64_t asked = 0; whileWaiting; ++asked) {
-    CuResult state = api.streamQuery(cu(stream));
-    if (state != kCuNotReady) {
-      TESSERA_RETURN_IF_ERROR(api.check(state, "the GPU"));
-      return true;
-    }
-    if (asked % 1000 == 999)
+template <typename Ask> Status CudaDriver::waitUntil(Ask ask) {
+  for (int64_t asked = 0;; ++asked) {
+    CuResult state = ask();
+    if (state != kCuNotReady)
+      return api.check(state, "the GPU");
+    if (whileWaiting && asked % 1000 == 999)
       TESSERA_RETURN_IF_ERROR(whileWaiting());
     if (asked > 100)
       std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
+
+Expected<bool> CudaDriver::synchronize(Stream stream, bool forStep) {
+  ++(forStep ? counted.synchronisations : counted.reads);
+  // A collective whose peer has gone never ends: look at the others while it runs.
+  if (whileWaiting) {
+    TESSERA_RETURN_IF_ERROR(waitUntil([&] { return api.streamQuery(cu(stream)); }));
+    return true;
   }
   TESSERA_RETURN_IF_ERROR(api.check(api.streamSynchronize(cu(stream)), "the GPU"));
   return true;
@@ -274,9 +326,55 @@ Status CudaDriver::finishWrites() {
 
 Status CudaDriver::write(int64_t, std::byte *to, const std::byte *from, int64_t bytes) {
   writes = true;
+  counted.hostToDevice += bytes;
   return api.check(api.memcpyHtoD(cu(to), from, static_cast<size_t>(bytes)), "a copy to the GPU");
 }
+
+/// A copy from pageable memory would wait for all that the stream has to do before. From the ring
+/// it waits where the ring is full.
+Status CudaDriver::upload(Issue issue, std::byte *to, const std::byte *from, int64_t bytes) {
+  TESSERA_RETURN_IF_ERROR(finishWrites());
+  counted.hostToDevice += bytes;
+  if (!ring.memory) {
+    void *memory = nullptr;
+    TESSERA_RETURN_IF_ERROR(
+        api.check(api.memHostAlloc(&memory, PinnedRing::kChunk * PinnedRing::kChunks, 0),
+                  "pinned memory of the host"));
+    ring.memory = static_cast<std::byte *>(memory);
+    for (CuEvent &event : ring.copied) {
+      TESSERA_RETURN_IF_ERROR(
+          api.check(api.eventCreate(&event, kCuEventDisableTiming), "an event"));
+      events.push_back(event);
+    }
+  }
+  return timed(issue, [&]() -> Status {
+    auto left = static_cast<size_t>(bytes);
+    while (left > 0) {
+      size_t size = std::min(left, PinnedRing::kChunk), chunk = ring.next++ % PinnedRing::kChunks;
+      CuEvent event = ring.copied[chunk];
+      TESSERA_RETURN_IF_ERROR(waitUntil([&] { return api.eventQuery(event); }));
+      std::byte *staged = ring.memory + chunk * PinnedRing::kChunk;
+      std::copy_n(from, size, staged);
+      TESSERA_RETURN_IF_ERROR(api.check(api.memcpyHtoDAsync(cu(to), staged, size, cu(issue.stream)),
+                                        "a copy to the GPU"));
+      TESSERA_RETURN_IF_ERROR(
+          api.check(api.eventRecord(event, cu(issue.stream)), "an event is recorded"));
+      from += size, to += size, left -= size;
+    }
+    return {};
+  });
+}
+
+/// Drivers of one process share a context for each GPU.
+Status CudaDriver::waitElsewhere(GpuDriver &, Stream stream, Event event) {
+  return api.check(api.streamWaitEvent(cu(stream), cu(event), 0), "a stream waits for an event");
+}
+Status CudaDriver::recordElsewhere(GpuDriver &, Event event, Stream stream) {
+  return api.check(api.eventRecord(cu(event), cu(stream)), "an event is recorded");
+}
+
 Status CudaDriver::read(int64_t, std::byte *to, const std::byte *from, int64_t bytes) {
+  counted.deviceToHost += bytes;
   return api.check(api.memcpyDtoH(to, cu(from), static_cast<size_t>(bytes)), "a copy from the GPU");
 }
 

@@ -18,6 +18,14 @@
 namespace tessera::runtime::gpu {
 
 /// The devices of this process on one GPU: one of them (`cuda`), or all (`vdev`).
+/// Memory of the host from which a GPU copies by itself, in chunks that serve one after the other.
+struct PinnedRing {
+  static constexpr size_t kChunk = size_t(8) << 20, kChunks = 4;
+  std::byte *memory = nullptr;
+  CuEvent copied[kChunks] = {}; ///< the chunk may be used again
+  size_t next = 0;
+};
+
 class CudaDriver final : public GpuDriver {
 public:
   CudaDriver() = default;
@@ -27,6 +35,9 @@ public:
   ~CudaDriver() override;
 
   Expected<std::byte *> allocate(int64_t device, int64_t bytes) override;
+  Expected<std::byte *> allocateKept(int64_t device, int64_t bytes) override;
+  void freeKept(std::byte *data) override;
+  void release() override;
   Expected<Stream> createStream(int64_t device, std::string name) override;
   Expected<Event> createEvent(int64_t device) override;
   int64_t memoryOf(int64_t) const override { return 0; }
@@ -58,6 +69,11 @@ public:
   Status finishWrites() override;
   Status write(int64_t device, std::byte *to, const std::byte *from, int64_t bytes) override;
   Status read(int64_t device, std::byte *to, const std::byte *from, int64_t bytes) override;
+  Status upload(Issue issue, std::byte *to, const std::byte *from, int64_t bytes) override;
+  Status waitElsewhere(GpuDriver &other, Stream stream, Event event) override;
+  Status recordElsewhere(GpuDriver &other, Event event, Stream stream) override;
+  Stream foreignStream(uint64_t handle) override { return reinterpret_cast<Stream>(handle); }
+  int64_t ordinal() const override { return number; }
   int64_t gemmWorkspaceBytes() const override { return CublasLt::kWorkspaceBytes; }
   int64_t kernelWorkspaceBytes() const override { return workspaceBytes; }
 
@@ -74,6 +90,9 @@ public:
 
 private:
   Status loadImages(const GpuModule &module);
+  Expected<CuPointer> allocateMemory(int64_t bytes);
+  /// Asks until it is no longer "not ready", looking after other processes meanwhile.
+  template <typename Ask> Status waitUntil(Ask ask);
   Status findKernels();
   template <typename Work> Status timed(const Issue &issue, Work work) {
     TESSERA_RETURN_IF_ERROR(beginTimed(issue));
@@ -87,7 +106,12 @@ private:
   CuContext context = nullptr;
   int major = 0, minor = 0, processors = 0;
   CuUuid id{};
+  int64_t number = 0; ///< of the GPU
   std::vector<CuPointer> memory;
+  std::vector<CuStream> streams;
+  std::vector<CuEvent> events;
+  std::vector<CuGraphExec> graphs;
+  PinnedRing ring;
   std::map<Stream, int64_t> deviceOf; ///< found, never iterated
   std::unique_ptr<CudaTrace> tracing;
   std::vector<CuModule> modules;

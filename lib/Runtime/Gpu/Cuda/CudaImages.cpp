@@ -114,6 +114,7 @@ Status CudaDriver::findKernels() {
     CuModule opened = nullptr;
     TESSERA_RETURN_IF_ERROR(
         api.check(api.moduleLoadData(&opened, ptx), "the kernel " + std::string(name)));
+    modules.push_back(opened);
     return api.check(api.moduleGetFunction(&function, opened, name), name);
   };
   TESSERA_RETURN_IF_ERROR(find(kMovePtx, "tessera_move", moveKernel));

@@ -9,9 +9,15 @@
 
 namespace tessera::runtime::gpu {
 
+CudaTrace::~CudaTrace() {
+  for (CuEvent event : events)
+    (void)api.eventDestroy(event);
+}
+
 Expected<CuEvent> CudaTrace::recorded(CuStream stream) {
   CuEvent event = nullptr;
   TESSERA_RETURN_IF_ERROR(api.check(api.eventCreate(&event, 0), "an event with a time"));
+  events.push_back(event);
   TESSERA_RETURN_IF_ERROR(api.check(api.eventRecord(event, stream), "an event is recorded"));
   return event;
 }
@@ -23,7 +29,9 @@ Status CudaTrace::start() {
   if (!event)
     return event.status();
   origin = *event;
-  return api.check(api.streamSynchronize(stream), "the GPU");
+  Status done = api.check(api.streamSynchronize(stream), "the GPU");
+  (void)api.streamDestroy(stream);
+  return done;
 }
 
 Status CudaTrace::begin(const Issue &issue, int64_t device) {

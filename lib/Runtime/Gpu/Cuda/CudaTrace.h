@@ -21,6 +21,9 @@ public:
   static constexpr size_t kMaxOperations = 1 << 16; ///< then it stops, and says so
 
   explicit CudaTrace(const CudaApi &api) : api(api) {}
+  CudaTrace(const CudaTrace &) = delete;
+  CudaTrace &operator=(const CudaTrace &) = delete;
+  ~CudaTrace();
   /// Sets time 0, on a stream of its own. Called by all processes at once.
   Status start();
   Status begin(const Issue &issue, int64_t device);
@@ -39,6 +42,7 @@ private:
 
   const CudaApi &api;
   CuEvent origin = nullptr;
+  std::vector<CuEvent> events; ///< all
   std::vector<Span> spans;
   bool full = false, open = false;
 };

@@ -19,7 +19,7 @@ namespace tessera::runtime::gpu {
 StubDriver::StubDriver(uint64_t seed) : random(seed) {}
 StubDriver::~StubDriver() = default;
 
-Expected<std::byte *> StubDriver::allocate(int64_t device, int64_t bytes) {
+Status StubDriver::room(int64_t bytes) const {
   double machine =
       static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
   double wanted = static_cast<double>(bytes);
@@ -29,9 +29,29 @@ Expected<std::byte *> StubDriver::allocate(int64_t device, int64_t bytes) {
     return Status::error("the devices need " + std::to_string(static_cast<int64_t>(wanted)) +
                          " bytes together, this machine has " +
                          std::to_string(static_cast<int64_t>(machine)));
+  return {};
+}
+
+Expected<std::byte *> StubDriver::allocate(int64_t device, int64_t bytes) {
+  TESSERA_RETURN_IF_ERROR(room(bytes));
   ++counted.allocations;
   claims.emplace_back(device, nullptr, bytes);
   return memory.emplace_back(static_cast<size_t>(std::max<int64_t>(bytes, 1))).data();
+}
+
+Expected<std::byte *> StubDriver::allocateKept(int64_t, int64_t bytes) {
+  TESSERA_RETURN_IF_ERROR(room(bytes));
+  ++counted.allocations;
+  Bytes made(static_cast<size_t>(std::max<int64_t>(bytes, 1)), std::byte(0xcd));
+  std::byte *data = made.data();
+  std::lock_guard lock(keptMutex);
+  keptMemory[data] = std::move(made);
+  return data;
+}
+
+void StubDriver::freeKept(std::byte *data) {
+  std::lock_guard lock(keptMutex);
+  keptMemory.erase(data);
 }
 
 Expected<Stream> StubDriver::createStream(int64_t device, std::string name) {
@@ -125,10 +145,20 @@ Expected<bool> StubDriver::synchronize(Stream stream, bool forStep) {
 }
 
 Status StubDriver::write(int64_t, std::byte *to, const std::byte *from, int64_t bytes) {
+  counted.hostToDevice += bytes;
   std::memcpy(to, from, static_cast<size_t>(bytes));
   return {};
 }
+Status StubDriver::upload(Issue issue, std::byte *to, const std::byte *from, int64_t bytes) {
+  counted.hostToDevice += bytes;
+  issue.touches = {{to, bytes, true}};
+  return enqueue(std::move(issue), [to, staged = Bytes(from, from + bytes)] {
+    std::copy(staged.begin(), staged.end(), to);
+    return Status();
+  });
+}
 Status StubDriver::read(int64_t, std::byte *to, const std::byte *from, int64_t bytes) {
+  counted.deviceToHost += bytes;
   std::memcpy(to, from, static_cast<size_t>(bytes));
   return {};
 }

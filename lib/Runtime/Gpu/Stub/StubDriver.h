@@ -20,6 +20,8 @@
 #include "StubKernels.h"
 
 #include <functional>
+#include <map>
+#include <mutex>
 #include <random>
 
 namespace tessera::runtime::gpu {
@@ -70,6 +72,9 @@ public:
   ~StubDriver() override;
 
   Expected<std::byte *> allocate(int64_t device, int64_t bytes) override;
+  Expected<std::byte *> allocateKept(int64_t device, int64_t bytes) override;
+  void freeKept(std::byte *data) override;
+  void release() override { memory.clear(); }
   Expected<Stream> createStream(int64_t device, std::string name) override;
   Expected<Event> createEvent(int64_t device) override;
   Status load(int64_t device, const Artifact &artifact) override;
@@ -93,6 +98,10 @@ public:
   Status progress() override;
   Status write(int64_t device, std::byte *to, const std::byte *from, int64_t bytes) override;
   Status read(int64_t device, std::byte *to, const std::byte *from, int64_t bytes) override;
+  Status upload(Issue issue, std::byte *to, const std::byte *from, int64_t bytes) override;
+  /// Operations of two drivers have no order: what the other has to do is done at once.
+  Status waitElsewhere(GpuDriver &, Stream, Event) override { return progress(); }
+  Status recordElsewhere(GpuDriver &other, Event, Stream) override { return other.progress(); }
   bool checksTouches() const override { return true; }
   int64_t kernelWorkspaceBytes() const override { return kernels ? kernels->workspaceBytes() : 0; }
   bool hostReachable() const override { return true; }
@@ -113,7 +122,11 @@ private:
   void complete(const StubNodePtr &node);
 
   std::mt19937_64 random;
+  Status room(int64_t bytes) const;
+
   std::vector<Bytes> memory;
+  std::mutex keptMutex;
+  std::map<std::byte *, Bytes> keptMemory; ///< found, never iterated
   std::vector<std::unique_ptr<StreamObject>> streams;
   std::vector<std::unique_ptr<EventObject>> events;
   std::vector<std::unique_ptr<GraphObject>> graphs;

@@ -1,0 +1,86 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Arrays of other libraries in the memory of a GPU, by DLPack."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import core, dtypes
+from .errors import ArgumentError
+from .source import refuse
+
+_CUDA = 2  # of DLPack's device types
+_LEGACY_STREAM = 1
+_KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}  # DLPack's codes of element types
+
+
+class OnGpu:
+    """An array in memory of a GPU, and who has it: nothing is copied until a program takes it, or somebody reads it.
+
+    Raises ArgumentError for elements that are not dense, DTypeError for types without a kernel.
+    """
+
+    __slots__ = ("owner", "_memory", "dtype")
+
+    def __init__(self, owner):
+        detached = owner.detach() if hasattr(owner, "detach") else owner  # torch: what wants gradients has no capsule
+        # What the owner has under way is awaited by the legacy default stream, for which programs wait.
+        with core.errors() as module:
+            self.owner, self._memory = detached, module.Memory(detached.__dlpack__(stream=_LEGACY_STREAM))
+        code, bits, lanes = self._memory.type
+        name = "bool" if code == 6 else f"{_KINDS.get(code, f'code {code}')}{bits}" + (f" of {lanes} lanes" if lanes != 1 else "")
+        self.dtype = dtypes.dtype(name)
+        if not self._memory.is_dense:
+            raise refuse(ArgumentError, f"an array of shape {self.shape} on GPU {self.device} is not dense and row-major; give a contiguous copy")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self._memory.shape)
+
+    @property
+    def device(self) -> int:
+        return self._memory.device
+
+    @property
+    def address(self) -> int:
+        return self._memory.address
+
+    def gpu(self) -> int:
+        return self.device
+
+    def dlpack(self, shape, stream: int):
+        return self.owner.__dlpack__(stream=stream or -1)
+
+    def read(self) -> np.ndarray:
+        """A copy in memory of the host, made by the library that has the array."""
+        for copy in (lambda: np.from_dlpack(self.owner, device="cpu", copy=True), lambda: np.asarray(self.owner.cpu()),
+                     lambda: self.owner.get()):
+            try:
+                return copy().view(self.dtype.numpy)
+            except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):
+                continue
+        raise refuse(ArgumentError, f"an array of {type(self.owner).__module__.split('.')[0]} on GPU {self.device} cannot be copied to the host; "
+                                    "copy it there")
+
+    # A value of its own: no program has left it.
+
+    def feeds(self, steps, argument: int) -> bool:
+        return False
+
+    def is_drawn(self, home: str) -> bool:
+        return False
+
+    def part(self):
+        return None
+
+
+def on_gpu(value) -> OnGpu | None:
+    """What an array of another library is, if a GPU of CUDA has it."""
+    if type(value) is np.ndarray or not hasattr(value, "__dlpack_device__"):
+        return None
+    try:
+        kind = value.__dlpack_device__()[0]
+    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):  # no device of DLPack's
+        return None
+    return OnGpu(value) if kind == _CUDA else None
